@@ -1,0 +1,81 @@
+"""The machine a figure was taken on, and what a function costs on it. Names no host and no user."""
+
+import concurrent.futures
+import dataclasses
+import gc
+import multiprocessing
+import os
+import pathlib
+import platform
+import subprocess
+import time
+from collections.abc import Callable
+
+
+@dataclasses.dataclass(frozen=True)
+class Machine:
+    cpu: str
+    cores: int  # that this process may use
+    memory_gb: float | None
+    python: str
+    platform: str
+
+
+def describe() -> Machine:
+    return Machine(
+        cpu=_cpu_model(),
+        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        memory_gb=_memory_gb(),
+        python=platform.python_version(),
+        platform=f"{platform.system()} {platform.machine()}",
+    )
+
+
+def _cpu_model() -> str:
+    cpuinfo = pathlib.Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    if platform.system() == "Darwin":
+        asked = subprocess.run(["sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True, text=True)
+        return asked.stdout.strip()
+    return platform.processor() or platform.machine()
+
+
+def _memory_gb() -> float | None:
+    try:
+        return round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9, 1)
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def best_seconds(function: Callable[[], object], repeats: int = 3) -> float:
+    """Wall time of the fastest of `repeats` calls: on a shared machine the minimum is what the code costs."""
+    times = []
+    for _ in range(repeats):
+        gc.collect()
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def peak_mb(function: Callable[..., object], *arguments: object) -> float:
+    """Peak resident memory of a fresh Python process that calls a function (which must be importable)."""
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(max_workers=1, mp_context=context) as child:
+        return child.submit(_own_peak_mb, function, *arguments).result()
+
+
+def _own_peak_mb(function: Callable[..., object], *arguments: object) -> float:
+    function(*arguments)
+    status = pathlib.Path("/proc/self/status")
+    if status.exists():  # Linux counts the parent's memory at the fork in ru_maxrss, but not in VmHWM
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024 / 1e6
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 1e6 if platform.system() == "Darwin" else peak * 1024 / 1e6

@@ -1,0 +1,66 @@
+"""Imports go one way: propnet <- envs <- solvers <- nets <- players <- experiments <- cli."""
+
+import ast
+import pathlib
+from collections.abc import Iterator
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parent.parent
+LAYERS = ("propnet", "envs", "solvers", "nets", "players", "experiments", "cli")
+FILES = sorted(path for layer in LAYERS for path in (ROOT / layer).rglob("*.py"))
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    """The dotted names a module imports, anywhere in it; a relative import keeps its dots."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            yield from (f"{module}.{name.name}" for name in node.names)
+
+
+def violations(layer: str, text: str) -> list[str]:
+    """What a module of a layer imports and must not."""
+    allowed = {*LAYERS[: LAYERS.index(layer) + 1], "__version__"}
+    wrong = []
+    for name in imports(ast.parse(text)):
+        parts = name.split(".")
+        if (
+            name.startswith(".")
+            or (parts[0] == "gdlx" and len(parts) > 1 and parts[1] not in allowed)
+            or parts[0] in LAYERS
+            or (layer == "propnet" and parts[0] in ("jax", "jaxlib", "flax", "optax", "chex"))
+        ):
+            wrong.append(name)
+    return wrong
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_imports_only_its_layer_and_those_below(path: pathlib.Path) -> None:
+    assert violations(path.relative_to(ROOT).parts[0], path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("layer", "text"),
+    [
+        ("propnet", "import gdlx.envs"),
+        ("propnet", "from gdlx import solvers"),
+        ("propnet", "def f():\n    import jax.numpy"),
+        ("envs", "from gdlx.solvers import cfr"),
+        ("experiments", "from gdlx import cli"),
+        ("cli", "from . import console"),
+        ("cli", "from propnet import source"),
+    ],
+)
+def test_a_wrong_import_is_noticed(layer: str, text: str) -> None:
+    assert violations(layer, text)
+
+
+def test_every_folder_with_code_is_a_layer() -> None:
+    assert {path.parent.name for path in ROOT.glob("*/__init__.py")} == set(LAYERS)
+
+
+def test_the_top_level_has_no_other_module() -> None:
+    assert [path.name for path in ROOT.glob("*.py")] == ["__init__.py"]

@@ -1,0 +1,67 @@
+"""What the documents show is what happens.
+
+In a ```console block, `$ gdlx ...` is run and its output compared with the lines below (`...` stands for
+anything), and `$ cat FILE` makes that file from the lines below it. A ```python block is executed.
+"""
+
+import doctest
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from gdlx.propnet import library
+
+ROOT = pathlib.Path(__file__).parent.parent
+DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+MATCH = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def blocks(language: str) -> list[object]:
+    """Every fenced block of a language, as a test parameter named after its place."""
+    found: list[object] = []
+    for path in DOCUMENTS:
+        text = path.read_text()
+        for block in re.finditer(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+            line = text.count("\n", 0, block.start()) + 1
+            found.append(pytest.param(block[1], id=f"{path.relative_to(ROOT)}:{line}"))
+    return found
+
+
+@pytest.mark.parametrize("block", blocks("console"))
+def test_a_console_block_shows_what_happens(block: str, tmp_path: pathlib.Path) -> None:
+    for command, shown in re.findall(r"^\$ (.+)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
+        program, *arguments = shlex.split(command)
+        if program == "cat":
+            (tmp_path / arguments[0]).write_text(shown)
+            continue
+        assert program == "gdlx", f"{command!r} is not a command this test can run"
+        ran = subprocess.run(
+            [sys.executable, "-m", "gdlx.cli", *arguments],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert doctest.OutputChecker().check_output(shown, ran.stdout, MATCH), ran.stdout
+
+
+@pytest.mark.parametrize("block", blocks("python"))
+def test_a_python_block_runs(block: str, tmp_path: pathlib.Path) -> None:
+    ran = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_the_table_of_games_is_the_library() -> None:
+    section = (ROOT / "README.md").read_text().partition("## The games of the library")[2]
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", section, re.MULTILINE)
+    assert rows == [(name, library.get(name).summary) for name in library.names()]
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    for path in DOCUMENTS:
+        for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text()):
+            assert (path.parent / target).exists(), f"{path.relative_to(ROOT)} links to {target}"
