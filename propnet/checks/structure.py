@@ -1,0 +1,175 @@
+"""What may depend on what: no circle through negation, nothing that looks into a future it decides."""
+
+from collections.abc import Iterable
+
+from gdlx.propnet import datalog, diagnostics, graphs, nodes, terms, values
+from gdlx.propnet.checks import overview
+
+GroundAtom = tuple[terms.Relation, values.Fact]
+_DOES = ("does", 2)
+_SHOWN = 6
+_JUDGES: tuple[terms.Relation, ...] = (("legal", 2), ("goal", 2), ("terminal", 0))
+
+
+def check(facts: overview.Overview, log: nodes.Log) -> None:
+    _check_static(facts, log)
+    _check_does(facts, log)
+    _check_negation(facts, log)
+    _check_recursion(facts, log)
+
+
+def _check_static(facts: overview.Overview, log: nodes.Log) -> None:
+    for root in (("role", 1), ("init", 1)):
+        chain = graphs.path(facts.edges, root, set(overview.STATE))
+        if chain:
+            message = f"`{root[0]}` depends on the state: {_chain(chain)}"
+            span = facts.by_head[root][0].span
+            log.add(
+                "static-depends-on-state",
+                message,
+                span,
+                "roles and the first state are fixed before any state",
+            )
+
+
+def _check_does(facts: overview.Overview, log: nodes.Log) -> None:
+    """legal, goal and terminal are judged before a move; an error only where ground rules lead to `does`."""
+    judged = graphs.reachable(facts.edges, _JUDGES)
+    relations: set[terms.Relation] = graphs.reachable(facts.users, [_DOES])
+    relations &= judged
+    judges = [judge for judge in _JUDGES if judge in relations]
+    if not judges:
+        return
+    edges = _ground_edges(facts, relations - {_DOES})
+    users: dict[GroundAtom, list[GroundAtom]] = {}
+    for head, body in (edges or {}).items():
+        for atom in body:
+            users.setdefault(atom, []).append(head)
+    moves = {atom for atom in users if atom[0] == _DOES}
+    too_late = graphs.reachable(users, moves)
+    for judge in judges:
+        span = facts.by_head[judge][0].span
+        if edges is None:
+            message = f"`{judge[0]}` may depend on `does`: {_chain(graphs.path(facts.edges, judge, {_DOES}))}"
+            log.add("undecided", message, span, "the game is too big to decide this here; compiling it will tell")
+            continue
+        first = next((atom for atom in edges if atom[0] == judge and atom in too_late), None)
+        if first:
+            path = graphs.path(edges, first, moves)
+            steps = " <- ".join(diagnostics.shorten(values.atom_text(r[0], f)) for r, f in path[:_SHOWN])
+            message = f"`{judge[0]}` depends on the move being made: {steps}"
+            log.add("depends-on-does", message, span, "use (true ..) of a fluent that a `next` rule sets")
+
+
+def _check_negation(facts: overview.Overview, log: nodes.Log) -> None:
+    done = set()
+    for relation, atom in facts.negative_circles.items():
+        group = facts.component[relation]
+        if group in done or relation not in facts.needed:
+            continue
+        done.add(group)
+        names = _chain(sorted(group))
+        negative: set[tuple[GroundAtom, GroundAtom]] = set()
+        edges = _ground_edges(facts, group, negative)
+        if edges is None:
+            message = f"{names} depend on their own negation"
+            log.add(
+                "undecided",
+                message,
+                atom.span,
+                "too big to decide here whether ground rules do; compiling will tell",
+            )
+            continue
+        circle = _negative_circle(edges, negative)
+        if circle is None:
+            message = f"{names} depend on their own negation, though no ground atom does"
+            log.add(
+                "ground-stratified",
+                message,
+                atom.span,
+                "other systems may refuse it; split the relation in two",
+            )
+        else:
+            atoms = ", ".join(diagnostics.shorten(values.atom_text(r[0], f)) for r, f in circle[:_SHOWN])
+            message = f"ground atoms depend on their own negation: {atoms}"
+            log.add("negative-cycle", message, atom.span, "break the circle of rules through `not`")
+
+
+def _check_recursion(facts: overview.Overview, log: nodes.Log) -> None:
+    """The recursion restriction of GDL: a recursive call only passes on terms that something else bounds."""
+    for rule in facts.rules:
+        loose = _loose(rule, facts.component.get(rule.head.relation, frozenset()))
+        if loose:
+            what, name = (diagnostics.shorten(term) for term in loose)
+            message = f"recursive call passes {what}, which nothing outside the recursion bounds"
+            hint = f"add a literal that binds {name}, e.g. (index {name})"
+            log.add("recursion-restriction", message, loose[0].span, hint)
+
+
+def _loose(rule: terms.Rule, group: frozenset[terms.Relation]) -> tuple[terms.Term, terms.Variable] | None:
+    """The first argument of a recursive call that breaks the restriction, and its variable."""
+    positive = [atom for atom, sign in terms.atoms_in(rule.body) if sign]
+    calls = [atom for atom in positive if atom.relation in group]
+    if not calls:
+        return None
+    others = (atom for atom in positive if atom.relation not in group)
+    outside = {variable.name for atom in others for variable in terms.variables_in(atom.args)}
+    passed_on = set(rule.head.args)
+    for arg in (arg for atom in calls for arg in atom.args if arg not in passed_on):
+        for variable in terms.variables_in([arg]):
+            if variable.name not in outside:
+                return arg, variable
+    return None
+
+
+def _ground_edges(
+    facts: overview.Overview,
+    relations: Iterable[terms.Relation],
+    signs: set[tuple[GroundAtom, GroundAtom]] | None = None,
+) -> dict[GroundAtom, set[GroundAtom]] | None:
+    """From ground heads of some relations to the atoms their instances use; `signs` collects the negative.
+
+    None if that is too much for a check.
+    """
+    tables = facts.relaxed
+    if isinstance(tables, datalog.LimitError):
+        return None
+    edges: dict[GroundAtom, set[GroundAtom]] = {}
+    try:
+        for full, relaxed in (pair for relation in sorted(relations) for pair in facts.relaxed_rules.get(relation, ())):
+            plan = datalog.Plan(relaxed)
+            for env in plan.solutions(tables, tables, facts.budget):
+                facts.budget.spend(relaxed)
+                bindings = dict(zip(plan.slots, env, strict=True))
+                head = _ground(full.head, bindings)
+                for atom, positive in terms.atoms_in(full.body):
+                    body = _ground(atom, bindings)
+                    if atom.relation not in tables or body[1] not in tables[atom.relation].known:
+                        continue  # negated, and false whatever happens
+                    edges.setdefault(head, set()).add(body)
+                    if not positive and signs is not None:
+                        signs.add((head, body))
+    except datalog.LimitError:
+        return None
+    return edges
+
+
+def _ground(atom: terms.Atom, bindings: dict[str, values.Value]) -> GroundAtom:
+    return atom.relation, tuple(values.from_term(arg, bindings) for arg in atom.args)
+
+
+def _negative_circle(
+    edges: dict[GroundAtom, set[GroundAtom]], negative: set[tuple[GroundAtom, GroundAtom]]
+) -> list[GroundAtom] | None:
+    """The atoms of a circle with a negative edge in it."""
+    member = {atom: number for number, group in enumerate(graphs.components(edges)) for atom in group}
+    circles = [(head, body) for head, body in negative if member[head] == member[body]]
+    if not circles:
+        return None
+    head, body = min(circles, key=str)
+    return [head, *(atom for atom in graphs.path(edges, body, {head}) if atom != head)]
+
+
+def _chain(relations: Iterable[terms.Relation]) -> str:
+    names = [f"`{diagnostics.shorten(name, 30)}`" for name, _ in relations]
+    return " <- ".join([*names[:_SHOWN], *([".."] if len(names) > _SHOWN else [])])

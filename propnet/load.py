@@ -1,0 +1,20 @@
+"""A game as a user names it, a library name with parameters or a path -> its checked rulesheet."""
+
+import pathlib
+
+from gdlx.propnet import check, library, rulesheet, source
+
+_SUFFIXES = (".gdl", ".kif", ".txt")
+
+
+def find(game: str) -> source.Source:
+    """The text of a library game (`goofspiel:cards=5`) or of a file."""
+    looks_like_path = "/" in game or "\\" in game or game.lower().endswith(_SUFFIXES)
+    if looks_like_path or (game not in library.names() and pathlib.Path(game).is_file()):
+        return source.Source.from_path(game)
+    return source.Source(game, library.text(game))
+
+
+def load(game: str, *, fold_case: bool = False, gdl: int | None = None) -> rulesheet.Rulesheet:
+    """The rulesheet of a game; raises GdlError with everything that makes it unusable."""
+    return check.check(find(game), fold_case=fold_case, gdl=gdl).require_usable()

@@ -1,0 +1,93 @@
+"""Text with a name, and places in it: everything a message needs to point at a mistake."""
+
+import bisect
+import dataclasses
+import functools
+import pathlib
+import re
+from typing import NamedTuple
+
+MAX_BYTES = 4 * 2**20
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_EXCERPT_WIDTH = 100
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Source:
+    """A text and the name it is shown under.
+
+    `undecodable` holds the offsets of bytes that were not UTF-8; `oversized` says that the text was left out.
+    """
+
+    name: str
+    text: str
+    undecodable: tuple[int, ...] = ()
+    oversized: bool = False
+
+    @classmethod
+    def from_bytes(cls, name: str, data: bytes) -> "Source":
+        """Decode leniently: a stray byte in a comment must not make a sheet unreadable."""
+        if len(data) > MAX_BYTES:
+            return cls(name, "", oversized=True)
+        try:
+            return cls(name, data.decode("utf-8-sig"))
+        except UnicodeDecodeError:
+            text = data.decode("utf-8-sig", errors="replace")
+            return cls(name, text, tuple(m.start() for m in re.finditer("\ufffd", text)))
+
+    @classmethod
+    def from_path(cls, path: pathlib.Path | str) -> "Source":
+        with open(path, "rb") as file:
+            data = file.read(MAX_BYTES + 1)
+        return cls.from_bytes(str(path), data)
+
+    @functools.cached_property
+    def _line_starts(self) -> list[int]:
+        return [0, *(m.end() for m in _LINE_END.finditer(self.text))]
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line and column of an offset, both counted from 1."""
+        line = bisect.bisect_right(self._line_starts, offset)
+        return line, offset - self._line_starts[line - 1] + 1
+
+    def line_bounds(self, number: int) -> tuple[int, int]:
+        """Where a line starts and where it ends, its line end left out."""
+        start = self._line_starts[number - 1]
+        if number == len(self._line_starts):
+            return start, len(self.text)
+        end = self._line_starts[number] - 1
+        return start, end - self.text.startswith("\r\n", end - 1)
+
+
+class Span(NamedTuple):
+    """The characters start..end of a source."""
+
+    source: Source
+    start: int
+    end: int
+
+    @property
+    def line(self) -> int:
+        return self.source.position(self.start)[0]
+
+    @property
+    def column(self) -> int:
+        return self.source.position(self.start)[1]
+
+    def excerpt(self) -> str:
+        """The line of the span with carets below it; a very long line is cut to a window around the span."""
+        line, _ = self.source.position(self.start)
+        left, end = self.source.line_bounds(line)
+        if end - left > _EXCERPT_WIDTH:
+            left = max(left, self.start - _EXCERPT_WIDTH // 2)
+        # Only the window is copied: a line may be megabytes long and have thousands of messages.
+        window = _printable(self.source.text[left : min(end, left + _EXCERPT_WIDTH)])
+        room = len(window) - (self.start - left)
+        carets = "^" * max(1, min(self.end - self.start, room))
+        label = f"  {line} | "
+        return f"{label}{window}\n{' ' * (len(label) + self.start - left)}{carets}"
+
+
+def _printable(text: str) -> str:
+    """One character for one, so that carets stay under what they mark."""
+    return "".join(c if c.isprintable() else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -1,0 +1,65 @@
+"""Ground terms as plain Python values: a symbol is a str, a compound a tuple (functor, argument, ..)."""
+
+from collections.abc import Mapping
+from typing import Union
+
+from gdlx.propnet import diagnostics, forms, nodes, source, terms
+
+Value = Union[str, tuple["Value", ...]]  # noqa: UP007 - a recursive alias needs the string form
+Fact = tuple[Value, ...]
+
+
+def text(value: Value) -> str:
+    """KIF text of a value.
+
+    >>> text(("mark", "1", ("cell", "2")))
+    '(mark 1 (cell 2))'
+    """
+    return value if isinstance(value, str) else f"({' '.join(map(text, value))})"
+
+
+def atom_text(name: str, args: Fact) -> str:
+    return text((name, *args)) if args else name
+
+
+def is_huge(value: Value, max_depth: int, max_size: int) -> bool:
+    """Whether a value is nested deeper than one limit, or has more symbols than the other.
+
+    Looks no further than the limits: (f ?x ?x) doubles what it shares, so that whole values may be endless.
+    """
+    level: list[Value] = [value]
+    size = 1
+    for _ in range(max_depth + 1):
+        compounds = [outer for outer in level if not isinstance(outer, str)]
+        if not compounds:
+            return False
+        size += sum(map(len, compounds))
+        if size > max_size:
+            return True
+        level = [inner for outer in compounds for inner in outer[1:]]
+    return True
+
+
+def from_term(term: terms.Term, bindings: Mapping[str, Value] | None = None) -> Value:
+    """The value of a term whose variables are all bound."""
+    if isinstance(term, terms.Symbol):
+        return term.name
+    if isinstance(term, terms.Variable):
+        return (bindings or {})[term.name]
+    return (term.functor, *(from_term(arg, bindings) for arg in term.args))
+
+
+def from_text(typed: str, what: str = "term") -> tuple[Value, ...]:
+    """The ground terms in a text a person typed, e.g. `(mark 1 1) noop`."""
+    log = nodes.Log()
+    found = nodes.read_nodes(source.Source(what, typed), log)
+    values = forms.FormReader(log).all_terms(found)
+    errors = [d for d in log.found if d.severity is diagnostics.Severity.ERROR]
+    for value in values:
+        errors += [
+            diagnostics.Diagnostic("variable-in-fact", f"variable {v} in a {what}", v.span, "name a value")
+            for v in terms.variables_in([value])
+        ]
+    if errors:
+        raise diagnostics.GdlError(errors, what)
+    return tuple(map(from_term, values))
