@@ -1,0 +1,167 @@
+"""Tic-tac-toe in which a mark is revealed only after the opponent's next move."""
+
+from gdlx.propnet.library import game, grid, kif
+
+_CONFLICT = {
+    "discarded": "A mark on a cell that proves to be taken is discarded.",
+    "kept": "A mark on a cell that proves to be taken counts all the same, so that both own the cell.",
+}
+_FULL = {
+    "discarded": "A full board without a line is a draw too.",
+    "kept": """The game is a draw too when a player counts eight marks without a line: its own, and those
+    revealed to it on cells that it had not marked before that move.""",
+}
+
+
+def _build(conflict: str) -> str:
+    return kif.sheet(
+        kif.header(
+            f"Latent tic-tac-toe, conflicting marks are {conflict}.",
+            f"""X and o take turns to mark a cell of a 3x3 board that is blank as far as they know. A mark
+            is revealed to the other player only after the other's next move. {_CONFLICT[conflict]} Three in
+            a line win. A line of o ends the game at once; after a line of x player o has one more move, and
+            a line then makes it a draw. {_FULL[conflict]}""",
+            """a thesis on general continual resolving, section 3.2.4, Prague 2019; it says that conflicting
+            marks are discarded, but the sizes it gives are those of the game in which they are kept.""",
+        ),
+        _ROLES,
+        grid.axis("index", 3),
+        kif.successors(1, 3) if conflict == "discarded" else kif.successors(0, 9),
+        _MOVES,
+        _DISCARDED if conflict == "discarded" else _KEPT,
+        _END,
+        grid.lines(3, 3, 3),
+        grid.GOALS,
+    )
+
+
+_ROLES = """
+(role x)
+(role o)
+
+(opponent x o)
+(opponent o x)
+
+(init (control x))
+"""
+
+_MOVES = """
+; Moves. The last mark is the one that is not yet revealed.
+
+(<= (legal ?p (mark ?x ?y))
+    (true (control ?p))
+    (index ?x)
+    (index ?y)
+    (not (known ?p ?x ?y)))
+
+(<= (legal ?p noop)
+    (true (control ?q))
+    (opponent ?p ?q))
+
+(<= (known ?p ?x ?y)
+    (true (cell ?x ?y ?p)))
+
+(<= (known ?p ?x ?y)
+    (opponent ?p ?q)
+    (true (cell ?x ?y ?q))
+    (not (true (last ?x ?y))))
+
+(<= (sees ?p (revealed ?x ?y))
+    (true (control ?p))
+    (true (last ?x ?y)))
+
+; What follows.
+
+(<= (next (last ?x ?y))
+    (does ?p (mark ?x ?y)))
+
+(<= (next (cell ?x ?y ?p))
+    (true (cell ?x ?y ?p)))
+
+(<= (next (control ?p))
+    (true (control ?q))
+    (opponent ?p ?q))
+"""
+
+_DISCARDED = """
+(<= (next (cell ?x ?y ?p))
+    (does ?p (mark ?x ?y))
+    (not (taken ?x ?y)))
+
+(<= (taken ?x ?y)
+    (true (cell ?x ?y ?p)))
+
+(<= full
+    (not open))
+
+(<= open
+    (index ?x)
+    (index ?y)
+    (not (taken ?x ?y)))
+"""
+
+_KEPT = """
+(<= (next (cell ?x ?y ?p))
+    (does ?p (mark ?x ?y)))
+
+; How many marks a player has made or learned of: one or two more with each of its moves.
+
+(init (count x 0))
+(init (count o 0))
+
+(<= learns
+    (true (control ?p))
+    (true (last ?x ?y))
+    (not (true (cell ?x ?y ?p))))
+
+(<= (next (count ?p ?n))
+    (true (control ?p))
+    (true (count ?p ?m))
+    (succ ?m ?n)
+    (not learns))
+
+(<= (next (count ?p ?n))
+    (true (control ?p))
+    (true (count ?p ?l))
+    (succ ?l ?m)
+    (succ ?m ?n)
+    learns)
+
+(<= (next (count ?p ?n))
+    (true (control ?q))
+    (opponent ?p ?q)
+    (true (count ?p ?n)))
+
+(<= full
+    (true (count ?p 8)))
+
+(<= full
+    (true (count ?p 9)))
+"""
+
+_END = """
+; The end.
+
+(<= terminal
+    (line o))
+
+(<= terminal
+    (line x)
+    (true (control x)))
+
+(<= terminal
+    full)
+"""
+
+GAME = game.Game(
+    name="latent_tictactoe",
+    summary="tic-tac-toe in which a mark is revealed only after the opponent's answer",
+    build=_build,
+    parameters={
+        "conflict": game.Parameter(
+            default="discarded",
+            choices=tuple(_CONFLICT),
+            help="what happens to a mark on a taken cell; kept is the smaller game of published tables",
+        )
+    },
+)

@@ -1,0 +1,107 @@
+"""Smallest, the game of the smallest unique number."""
+
+from gdlx.propnet.library import game, kif
+
+_POINTS = 10
+
+
+def _build(players: int, numbers: int, target: int, steps: int) -> str:
+    most = target // _POINTS
+    return kif.sheet(
+        kif.header(
+            f"Smallest, {players} players, numbers 1 to {numbers}.",
+            f"""In every round all players announce a number at once. Who announces the smallest number that
+            nobody else announces scores {_POINTS} points; nobody may. The game ends when a player has
+            {target} points, or after {steps} rounds, and the goal of a player is its points.""",
+            "the competition of general game playing 2009, in a thesis of Alberta 2010, section 5.3.1.",
+        ),
+        kif.values("role", (f"player{i}" for i in range(1, players + 1))),
+        kif.values("number", range(1, numbers + 1)),
+        kif.successors(0, max(numbers, most, steps)),
+        "; Wins, and the points they are worth.",
+        kif.facts("worth", ((n, n * _POINTS) for n in range(most + 1))),
+        _RULES,
+        f"(<= terminal\n    (true (wins ?p {most})))",
+        f"(<= terminal\n    (true (round {steps})))",
+        _GOAL,
+    )
+
+
+_RULES = """
+(init (round 0))
+
+(<= (init (wins ?p 0))
+    (role ?p))
+
+; A round.
+
+(<= (legal ?p (say ?n))
+    (role ?p)
+    (number ?n))
+
+(<= (shared ?n)
+    (does ?p (say ?n))
+    (does ?q (say ?n))
+    (distinct ?p ?q))
+
+(<= (unique ?n)
+    (does ?p (say ?n))
+    (not (shared ?n)))
+
+(<= (unique_below ?n)
+    (succ ?m ?n)
+    (unique ?m))
+
+(<= (unique_below ?n)
+    (succ ?m ?n)
+    (number ?n)
+    (unique_below ?m))
+
+(<= (scores ?p)
+    (does ?p (say ?n))
+    (unique ?n)
+    (not (unique_below ?n)))
+
+(<= (next (wins ?p ?n))
+    (true (wins ?p ?m))
+    (succ ?m ?n)
+    (scores ?p))
+
+(<= (next (wins ?p ?n))
+    (true (wins ?p ?n))
+    (not (scores ?p)))
+
+(<= (next (round ?n))
+    (true (round ?m))
+    (succ ?m ?n))
+
+; The end.
+"""
+
+_GOAL = """
+(<= (goal ?p ?g)
+    (true (wins ?p ?n))
+    (worth ?n ?g))
+"""
+
+GAME = game.Game(
+    name="smallest",
+    summary="announce the smallest number that nobody else does",
+    build=_build,
+    parameters={
+        "players": game.Parameter(
+            default=3, minimum=2, maximum=1000, help="number of players; no limit in the rules"
+        ),
+        "numbers": game.Parameter(
+            default=10, minimum=2, maximum=1000, help="numbers to choose from; no limit in the rules"
+        ),
+        "target": game.Parameter(
+            default=100,
+            choices=tuple(range(_POINTS, 101, _POINTS)),
+            help="points that end the game; 10 for a round, and a goal is at most 100",
+        ),
+        "steps": game.Parameter(
+            default=25, minimum=1, maximum=10_000, help="rounds that end the game; no limit in the rules"
+        ),
+    },
+)
