@@ -1,0 +1,229 @@
+"""Ground rules -> PropNet: an atom is the OR of its rules, a rule the AND of its body."""
+
+import collections
+import dataclasses
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from gdlx.propnet import (
+    circuit,
+    diagnostics,
+    graphs,
+    ground,
+    interpreter,
+    network,
+    rulesheet,
+    split,
+    terms,
+    values,
+)
+
+_UNROLLED_GATES = 5_000  # recursion that needs more gates than this when unrolled is iterated instead
+
+RuleBodies = Mapping[int, list[tuple[int, ...]]]  # bodies of the ground rules of each atom
+
+
+def build(sheet: rulesheet.Rulesheet, rules: ground.GroundRules) -> network.PropNet:
+    """The network of a sheet, simplified only by what the builder of circuits folds by itself."""
+    interface = _Interface.of(sheet, rules)
+    bodies = _bodies(rules)
+    plan = [_Recursion.plan(group, bodies, rules) for group in _components(bodies)]
+    iterated = sum(len(recursion.feedback) for recursion in plan if not recursion.unrolled)
+    builder = circuit.Builder(interface.inputs + iterated)
+    literal = interface.input_literals()
+    sources: list[int] = []
+    for recursion in plan:
+        if recursion.unrolled:
+            recursion.build_unrolled(builder, bodies, literal)
+        else:
+            sources += recursion.build_iterated(builder, bodies, literal, interface.inputs + len(sources))
+    return interface.propnet(builder, literal, sources)
+
+
+def _bodies(rules: ground.GroundRules) -> dict[int, list[tuple[int, ...]]]:
+    """Rules by head. Domain literals hold wherever they stand; a rule that needs its own head adds nothing."""
+    domain = np.array([name.startswith(split.DOMAIN) for name, _ in rules.relations] + [False], bool)
+    is_domain = domain[rules.relation]  # relation -1 (none) picks the False at the end
+    keep = ~is_domain[np.abs(rules.body)]
+    owner = np.repeat(np.arange(len(rules.heads)), np.diff(rules.starts))
+    sizes = np.bincount(owner[keep], minlength=len(rules.heads))
+    bounds = np.concatenate([[0], np.cumsum(sizes)]).tolist()
+    literals = rules.body[keep].tolist()
+    found: dict[int, list[tuple[int, ...]]] = {}
+    for number, head in enumerate(rules.heads.tolist()):
+        if is_domain[head]:
+            continue
+        body = tuple(literals[bounds[number] : bounds[number + 1]])
+        own = found.setdefault(head, [])
+        if head not in body:
+            own.append(body)
+    return found
+
+
+def _components(bodies: RuleBodies) -> list[list[int]]:
+    edges = {head: list({abs(lit) for body in own for lit in body}) for head, own in bodies.items()}
+    return [group for group in graphs.components(edges) if group[0] in bodies]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Recursion:
+    """Atoms that depend on each other (mostly one alone), and the ones among them whose values are fed back."""
+
+    order: list[int]  # the atoms, each after those it uses, feedbacks taken as given
+    feedback: list[int]
+    unrolled: bool
+
+    @classmethod
+    def plan(cls, group: list[int], bodies: RuleBodies, rules: ground.GroundRules) -> "_Recursion":
+        if len(group) == 1:
+            return cls(group, [], True)
+        members = set(group)
+        for atom in group:
+            for body in bodies[atom]:
+                for literal in body:
+                    if literal < 0 and -literal in members:
+                        raise _negative_cycle(rules, atom, -literal)
+        inner = {atom: {lit for body in bodies[atom] for lit in body if lit in members} for atom in group}
+        feedback = _feedback_atoms(inner)
+        fed = set(feedback)
+        order = [a for g in graphs.components({a: inner[a] - fed for a in sorted(group)}) for a in g]
+        size = sum(1 + len(bodies[atom]) for atom in group)
+        return cls(order, feedback, (len(feedback) + 1) * size <= _UNROLLED_GATES)
+
+    def build_unrolled(self, builder: circuit.Builder, bodies: RuleBodies, literal: dict[int, int]) -> None:
+        """k fed-back values that only ever grow are settled after k rounds; one more computes everything else."""
+        literal.update(dict.fromkeys(self.feedback, circuit.FALSE))
+        for _ in range(len(self.feedback)):
+            literal.update(self._round(builder, bodies, literal))
+        self._round(builder, bodies, literal)
+
+    def build_iterated(
+        self, builder: circuit.Builder, bodies: RuleBodies, literal: dict[int, int], first_feedback: int
+    ) -> list[int]:
+        """The literals that the feedback inputs, numbered from `first_feedback`, take as their next values."""
+        literal.update({atom: builder.input(first_feedback + n) for n, atom in enumerate(self.feedback)})
+        computed = self._round(builder, bodies, literal)
+        return [computed[atom] for atom in self.feedback]
+
+    def _round(self, builder: circuit.Builder, bodies: RuleBodies, literal: dict[int, int]) -> dict[int, int]:
+        """Compute every atom once from the fed-back values; returns the new values to feed back."""
+        fed = set(self.feedback)
+        computed: dict[int, int] = {}
+        for atom in self.order:
+            alternatives = (
+                builder.conjunction([literal.get(abs(lit), circuit.FALSE) ^ (lit < 0) for lit in body])
+                for body in bodies[atom]
+            )
+            (computed if atom in fed else literal)[atom] = builder.disjunction(alternatives)
+        return computed
+
+
+def _feedback_atoms(inner: Mapping[int, set[int]]) -> list[int]:
+    """Atoms without which the others form no circle: greedily the one with the most connections."""
+    found = []
+    work = [{atom: set(used) for atom, used in inner.items()}]
+    while work:
+        edges = work.pop()
+        users = collections.Counter(atom for used in edges.values() for atom in used)
+        worst = max(edges, key=lambda atom: (len(edges[atom]) * users[atom], -atom))
+        found.append(worst)
+        rest = {atom: used - {worst} for atom, used in edges.items() if atom != worst}
+        for group in graphs.components(rest):
+            if len(group) > 1:
+                members = set(group)
+                work.append({atom: rest[atom] & members for atom in group})
+    return sorted(found)
+
+
+def _negative_cycle(rules: ground.GroundRules, head: int, negated: int) -> diagnostics.GdlError:
+    names = [rules.relations[rules.relation[atom]][0] for atom in (head, negated)]
+    shown = " and ".join(f"`{diagnostics.shorten(name)}`" for name in dict.fromkeys(names))
+    message = f"ground atoms of {shown} depend on their own negation"
+    hint = "break the circle of rules through `not`; gdlx check names the atoms"
+    return diagnostics.GdlError([diagnostics.Diagnostic("negative-cycle", message, None, hint)])
+
+
+@dataclasses.dataclass(frozen=True)
+class _Interface:
+    """What the network shows to the outside, by atom."""
+
+    sheet: rulesheet.Rulesheet
+    roles: tuple[str, ...]
+    registers: dict[values.Value, int]  # fluent -> atom of (true fluent)
+    moves: tuple[dict[values.Value, int], ...]  # per role: move -> atom of (does role move)
+    atoms: Mapping[terms.Relation, Mapping[values.Fact, int]]
+
+    @classmethod
+    def of(cls, sheet: rulesheet.Rulesheet, rules: ground.GroundRules) -> "_Interface":
+        atoms = collections.defaultdict(dict, rules.atoms)
+        roles = interpreter.roles(sheet)
+        fluents = {fact[0]: atom for fact, atom in atoms[interpreter.TRUE].items()}
+        moves: dict[str, dict[values.Value, int]] = {role: {} for role in roles}
+        for (role, move), atom in atoms[interpreter.DOES].items():
+            if role in moves:
+                moves[str(role)][move] = atom
+        return cls(sheet, roles, _sorted(fluents), tuple(_sorted(moves[role]) for role in roles), atoms)
+
+    @property
+    def inputs(self) -> int:
+        return len(self.registers) + sum(map(len, self.moves))
+
+    def input_literals(self) -> dict[int, int]:
+        """Registers first, then the moves of the roles in order."""
+        groups = (self.registers, *self.moves)
+        return {atom: circuit.Builder.input(n) for n, atom in enumerate(a for g in groups for a in g.values())}
+
+    def propnet(self, builder: circuit.Builder, literal: Mapping[int, int], feedback: list[int]) -> network.PropNet:
+        init, following = self.atoms[interpreter.INIT], self.atoms[interpreter.NEXT]
+        roles = tuple(self._role(number, literal) for number in range(len(self.roles)))
+        net = network.PropNet(
+            name=self.sheet.name,
+            roles=roles,
+            fluents=tuple(map(values.text, self.registers)),
+            fluent_literals=np.arange(2, 2 * len(self.registers) + 2, 2, dtype=np.int32),
+            initial=np.array([(fluent,) in init for fluent in self.registers], np.bool_),
+            next=_literals((following.get((fluent,)) for fluent in self.registers), literal),
+            terminal=int(_literals([self.atoms[interpreter.TERMINAL].get(())], literal)[0]),
+            feedback=np.array(feedback, np.int32),
+            gate_starts=np.zeros(1, np.int32),
+            gate_inputs=np.zeros(0, np.int32),
+        )
+        return net.with_circuit(builder.circuit(net.as_circuit().outputs))
+
+    def _role(self, number: int, literal: Mapping[int, int]) -> network.Role:
+        name = self.roles[number]
+        legal = self.atoms[interpreter.LEGAL]
+        percepts = {} if name == terms.RANDOM else self._percepts(name)
+        goals = {} if name == terms.RANDOM else self._goals(name)
+        return network.Role(
+            name=name,
+            moves=tuple(map(values.text, self.moves[number])),
+            legal=_literals((legal.get((name, move)) for move in self.moves[number]), literal),
+            percepts=tuple(map(values.text, percepts)),
+            sees=_literals(percepts.values(), literal),
+            goal_values=tuple(goals),
+            goal=_literals(goals.values(), literal),
+        )
+
+    def _percepts(self, name: str) -> dict[values.Value, int]:
+        """In GDL (without -II) every player perceives the whole joint move."""
+        if self.sheet.language == 2:
+            return _sorted({p: atom for (role, p), atom in self.atoms[interpreter.SEES].items() if role == name})
+        does = zip(self.roles, self.moves, strict=True)
+        return _sorted({("does", role, move): atom for role, moves in does for move, atom in moves.items()})
+
+    def _goals(self, name: str) -> dict[int, int]:
+        found = {}
+        for (role, value), atom in self.atoms[interpreter.GOAL].items():
+            if role == name:
+                found[interpreter.goal_value(value, self.sheet.name)] = atom
+        return dict(sorted(found.items()))
+
+
+def _sorted(found: Mapping[values.Value, int]) -> dict[values.Value, int]:
+    return dict(sorted(found.items(), key=lambda item: values.text(item[0])))
+
+
+def _literals(atoms: Iterable[int | None], literal: Mapping[int, int]) -> network.Ints:
+    return np.array([circuit.FALSE if a is None else literal.get(a, circuit.FALSE) for a in atoms], np.int32)

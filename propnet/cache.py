@@ -1,0 +1,104 @@
+"""Networks kept on disk, so that the second call of any command starts at once.
+
+A network is found by what it was made of: the rules, and gdlx's own code. Files that cannot be read or written are
+no error: the network is then made anew.
+"""
+
+import contextlib
+import functools
+import hashlib
+import importlib.resources
+import os
+import pathlib
+import sys
+
+from gdlx.propnet import compiler, files, limits, network, rulesheet
+
+_DEFAULT_MB = 2_000
+
+
+def folder() -> pathlib.Path:
+    """Where networks are kept: GDLX_CACHE, or the user's cache folder."""
+    if chosen := os.environ.get("GDLX_CACHE"):
+        return pathlib.Path(chosen)
+    if sys.platform == "win32":
+        return pathlib.Path(os.environ.get("LOCALAPPDATA", pathlib.Path.home())) / "gdlx" / "cache"
+    if sys.platform == "darwin":
+        return pathlib.Path.home() / "Library" / "Caches" / "gdlx"
+    return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "gdlx"
+
+
+def limit_bytes() -> int:
+    """GDLX_CACHE_MB, 0 to keep nothing."""
+    try:
+        return int(os.environ.get("GDLX_CACHE_MB", _DEFAULT_MB)) * 2**20
+    except ValueError:
+        return _DEFAULT_MB * 2**20
+
+
+def compiled(
+    sheet: rulesheet.Rulesheet, within: limits.Limits = limits.Limits(), report: compiler.Report | None = None
+) -> network.PropNet:
+    """The network of a sheet, from the cache or compiled and put there."""
+    path = folder() / "networks" / f"{_key(sheet)}.npz"
+    with contextlib.suppress(OSError, files.NetworkFileError):
+        net = files.load(path)
+        os.utime(path)  # what was used last is removed last
+        return net
+    net = compiler.compile_sheet(sheet, within, *([report] if report else []))
+    with contextlib.suppress(OSError):
+        if limit_bytes():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            files.save(net, path)
+            _shrink()
+    return net
+
+
+def _key(sheet: rulesheet.Rulesheet) -> str:
+    digest = hashlib.sha256(_code_digest())
+    digest.update(sheet.name.encode(errors="replace"))
+    digest.update(b"\0%d\0" % sheet.language)
+    digest.update(sheet.text().encode(errors="surrogatepass"))
+    return digest.hexdigest()[:40]
+
+
+@functools.cache
+def _code_digest() -> bytes:
+    """Of the code that makes networks: another version of it may make other ones."""
+    digest = hashlib.sha256()
+    root = importlib.resources.files("gdlx.propnet")
+    for part in (root, root / "passes"):
+        for file in sorted(part.iterdir(), key=lambda entry: entry.name):
+            if file.name.endswith(".py"):
+                digest.update(file.read_bytes())
+    return digest.digest()
+
+
+def entries() -> list[tuple[pathlib.Path, int]]:
+    """Files of the cache with their sizes, the longest unused first."""
+    found = []
+    for path in folder().glob("*/*"):
+        with contextlib.suppress(OSError):
+            status = path.stat()
+            found.append((status.st_mtime, path, status.st_size))
+    return [(path, size) for _, path, size in sorted(found)]
+
+
+def _shrink() -> None:
+    kept = entries()
+    total = sum(size for _, size in kept)
+    for path, size in kept:
+        if total <= limit_bytes():
+            break
+        path.unlink(missing_ok=True)
+        total -= size
+
+
+def clear() -> int:
+    """Remove everything; returns the bytes that were freed."""
+    freed = 0
+    for path, size in entries():
+        with contextlib.suppress(OSError):
+            path.unlink()
+            freed += size
+    return freed

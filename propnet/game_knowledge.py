@@ -1,0 +1,36 @@
+"""What is known of the inputs of a game's network, beyond their being bits."""
+
+from collections.abc import Iterable
+
+from gdlx.propnet import circuit, network
+from gdlx.propnet.passes import absorb
+
+
+def knowledge(
+    net: network.PropNet, groups: Iterable[frozenset[int]] = (), covers: Iterable[int] = ()
+) -> absorb.Knowledge:
+    """Every role makes exactly one move, and it is legal; `groups` and `covers` (of registers) as in Knowledge."""
+    gates = net.as_circuit()
+    registers = list(groups)
+    moves = []
+    implied = {}
+    for number, role in enumerate(net.roles):
+        start = net.first_move(number)
+        moves.append(frozenset(range(start, start + len(role.moves))))
+        for node, legal in enumerate(role.legal.tolist(), start):
+            implied[node] = _conjuncts(gates, legal)
+    move_covers = range(len(registers), len(registers) + len(moves))
+    return absorb.Knowledge([*registers, *moves], frozenset([*covers, *move_covers]), implied)
+
+
+def _conjuncts(gates: circuit.Circuit, literal: circuit.Literal) -> list[circuit.Literal]:
+    """The inputs that a literal is the AND of, as far as it is one."""
+    found, work = [], [literal]
+    while work:
+        part = work.pop()
+        number = (part >> 1) - gates.inputs - 1
+        if number < 0:
+            found.append(part)
+        elif not part & 1:
+            work += gates.gates[number]
+    return found

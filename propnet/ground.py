@@ -1,0 +1,236 @@
+"""Rules -> ground rules, by clingo's grounder in a child process with limits.
+
+Everything that could ever hold is grounded: `true` ranges over what `init` and `next` conclude, `does` over what
+`legal` does. Names become integers on the way, so that no text of a sheet reaches the grounder.
+"""
+
+import contextlib
+import dataclasses
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from gdlx.propnet import diagnostics, interpreter, limits, rulesheet, safety, split, terms, values
+
+Ints = npt.NDArray[np.int32]
+_GRACE_SECONDS = 10.0  # the child stops at its limits itself, unless one join alone takes longer
+
+
+@dataclasses.dataclass(frozen=True)
+class GroundRules:
+    """Axes: N ground rules, L literals of all bodies.
+
+    Atoms are numbered from 1; a body literal is an atom, or minus one where it is negated.
+    """
+
+    heads: Ints  # [N]
+    starts: npt.NDArray[np.int64]  # [N + 1] where each body starts in `body`
+    body: Ints  # [L]
+    relation: Ints  # [atoms + 1] number of the relation of each atom, -1 for none
+    relations: tuple[terms.Relation, ...]
+    atoms: Mapping[terms.Relation, Mapping[values.Fact, int]]  # of the keyword relations
+    peak_mb: float
+    seconds: float
+
+
+class _Names:
+    """Numbers for symbols and relations."""
+
+    def __init__(self) -> None:
+        self.symbols: dict[str, int] = {}
+        self.relations: dict[terms.Relation, int] = {}
+
+    def symbol(self, name: str) -> int:
+        return self.symbols.setdefault(name, len(self.symbols))
+
+    def relation(self, relation: terms.Relation) -> int:
+        return self.relations.setdefault(relation, len(self.relations))
+
+
+def _term(term: terms.Term, names: _Names, variables: dict[str, int]) -> str:
+    if isinstance(term, terms.Variable):
+        return f"V{variables.setdefault(term.name, len(variables))}"
+    if isinstance(term, terms.Symbol):
+        return str(names.symbol(term.name))
+    args = ",".join(_term(arg, names, variables) for arg in term.args)
+    return f"f({names.symbol(term.functor)},{args})"
+
+
+def _atom(atom: terms.Atom, names: _Names, variables: dict[str, int]) -> str:
+    args = ",".join(_term(arg, names, variables) for arg in atom.args)
+    return f"r{names.relation(atom.relation)}" + (f"({args})" if args else "")
+
+
+def _rule(rule: terms.Rule, names: _Names) -> str:
+    variables: dict[str, int] = {}
+    body = []
+    for literal in rule.body:
+        if isinstance(literal, terms.Atom):
+            body.append(_atom(literal, names, variables))
+        elif isinstance(literal, terms.Not):
+            body.append(f"not {_atom(literal.atom, names, variables)}")
+        elif isinstance(literal, terms.Distinct):
+            left, right = _term(literal.left, names, variables), _term(literal.right, names, variables)
+            body.append(f"{left}{'=' if literal.equal else '!='}{right}")
+    head = _atom(rule.head, names, variables)
+    return f"{head} :- {', '.join(body)}." if body else f"{head}."
+
+
+def translate(rules: Iterable[terms.Rule], names: _Names) -> str:
+    """The program for the grounder: the rules, and that what is initial, next or legal may hold or be done."""
+    number = {
+        relation: names.relation(relation) for relation in (*interpreter.ROOTS, interpreter.TRUE, interpreter.DOES)
+    }
+    true, does = number[interpreter.TRUE], number[interpreter.DOES]
+    lines = [_rule(rule, names) for rule in rules]
+    lines += [f"{{r{true}(F)}} :- r{number[root]}(F)." for root in (interpreter.INIT, interpreter.NEXT)]
+    lines.append(f"{{r{does}(R,M)}} :- r{number[interpreter.LEGAL]}(R,M), r{number[interpreter.ROLE]}(R).")
+    return "\n".join(lines)
+
+
+def ground(
+    sheet: rulesheet.Rulesheet, within: limits.Limits = limits.Limits(), *, splitting: bool = True
+) -> GroundRules:
+    """The ground rules of a checked sheet; GdlError where a limit stops it, naming the rule."""
+    stages = interpreter.stages(safety.evaluable(sheet.rules))
+    needed = dict.fromkeys((*stages.static, *stages.state, *stages.move))
+    rules = split.split(needed) if splitting else tuple(needed)
+    names = _Names()
+    program = translate(rules, names)
+    request = {
+        "program": program,
+        "wanted": [names.relation(r) for r in (*interpreter.ROOTS, interpreter.TRUE, interpreter.DOES)],
+        "max_seconds": within.seconds,
+        "max_bytes": within.memory_mb * 2**20,
+        "max_rules": within.rules,
+    }
+    started = time.monotonic()
+    header, rule_data, relation_data = _run_child(request, within)
+    if header["stopped"]:
+        raise diagnostics.GdlError([_explosion(header, rules, names, within)], sheet.name)
+    return _decode(header, rule_data, relation_data, names, time.monotonic() - started)
+
+
+def _run_child(request: dict[str, Any], within: limits.Limits) -> tuple[dict[str, Any], Ints, Ints]:
+    empty = np.zeros(0, np.int32)
+    with subprocess.Popen(
+        [sys.executable, "-m", "gdlx.propnet.ground_worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        killer = _kill_after(child, within.seconds + _GRACE_SECONDS)
+        with killer, contextlib.suppress(BrokenPipeError):
+            stdin, stdout = cast(BinaryIO, child.stdin), cast(BinaryIO, child.stdout)
+            stdin.write(json.dumps(request).encode())
+            stdin.close()
+            line = stdout.readline()
+            if line.endswith(b"\n"):
+                header = json.loads(line)
+                if header["stopped"]:
+                    return header, empty, empty
+                rule_data = np.frombuffer(stdout.read(4 * header["rules"]), np.int32)
+                return header, rule_data, np.frombuffer(stdout.read(4 * header["relations"]), np.int32)
+    if child.returncode > 0:  # not killed by a limit: its own words are on stderr
+        raise RuntimeError("the grounder's process failed")
+    what = "seconds" if killer.fired else "memory"
+    return {"stopped": what, "counts": {}, "count": 0}, empty, empty
+
+
+class _kill_after(contextlib.AbstractContextManager["_kill_after"]):
+    """Kills a child that is still running after a time."""
+
+    def __init__(self, child: "subprocess.Popen[bytes]", seconds: float) -> None:
+        import threading
+
+        self.fired = False
+        self._child = child
+        self._timer = threading.Timer(seconds, self._fire)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _fire(self) -> None:
+        self.fired = True
+        self._child.kill()
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        if _[0] is not None:
+            self._child.kill()
+
+
+def _explosion(
+    header: dict[str, Any], rules: tuple[terms.Rule, ...], names: _Names, within: limits.Limits
+) -> diagnostics.Diagnostic:
+    """Name the rule with the most instances so far, or, where the grounder said nothing, the one that joins most."""
+    limit = {
+        "rules": f"{within.rules:,} ground rules (--max-rules)",
+        "seconds": f"{within.seconds:g} seconds (--max-seconds)",
+        "memory": f"{within.memory_mb:,} MB of memory (--max-memory)",
+    }[header["stopped"]]
+    counts: dict[str, int] = header["counts"]
+    candidates = rules
+    if any(counts.values()):
+        worst = int(max(counts, key=lambda number: counts[number]))
+        candidates = tuple(r for r in rules if names.relation(r.head.relation) == worst and r.body) or rules
+    rule = max(candidates, key=lambda r: len({v.name for t in terms.rule_terms(r) for v in terms.variables_in([t])}))
+    share = counts.get(str(names.relation(rule.head.relation)), 0)
+    told = f"; {share:,} of {header['count']:,} ground rules so far come from it" if share else ""
+    message = f"grounding needs more than {limit}, most of it for this rule{told}"
+    hint = "split the rule into relations with fewer joined variables, or raise the limit"
+    return diagnostics.Diagnostic("grounding-limit", message, rule.span, hint)
+
+
+def _decode(header: dict[str, Any], rule_data: Ints, relation_data: Ints, names: _Names, seconds: float) -> GroundRules:
+    starts, heads = _rule_offsets(rule_data, header["count"])
+    sizes = rule_data[starts + 1] if len(starts) else np.zeros(0, np.int32)
+    is_body = np.ones(len(rule_data), bool)
+    is_body[starts] = False
+    is_body[starts + 1] = False
+    pairs = relation_data.reshape(-1, 2)
+    highest = max((int(part.max()) for part in (pairs[:, 0], heads) if len(part)), default=0)
+    relation = np.full(highest + 1, -1, np.int32)
+    relation[pairs[:, 0]] = pairs[:, 1]
+    by_number = {number: found for found, number in names.relations.items()}
+    symbols = list(names.symbols)
+    atoms = {
+        by_number[int(number)]: {_fact(text, symbols): atom for atom, text in found}
+        for number, found in header["names"].items()
+    }
+    return GroundRules(
+        heads=heads,
+        starts=np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]),
+        body=rule_data[is_body],
+        relation=relation,
+        relations=tuple(names.relations),
+        atoms=atoms,
+        peak_mb=header["peak_bytes"] / 2**20,
+        seconds=seconds,
+    )
+
+
+def _rule_offsets(data: Ints, count: int) -> tuple[npt.NDArray[np.int64], Ints]:
+    starts = np.empty(count, np.int64)
+    position = 0
+    sizes = data.tolist()  # indexing a list is several times faster than indexing an array
+    for number in range(count):
+        starts[number] = position
+        position += 2 + sizes[position + 1]
+    return starts, data[starts]
+
+
+def _fact(text: str, symbols: list[str]) -> values.Fact:
+    """The arguments of an atom as the grounder prints it, e.g. `r3(1,f(4,2))`."""
+    _, bracket, args = text.partition("(")
+    if not bracket:
+        return ()
+    return tuple(_value(part, symbols) for part in json.loads("[" + args.replace("f(", "[").replace(")", "]")))
+
+
+def _value(part: Any, symbols: list[str]) -> values.Value:
+    if isinstance(part, int):
+        return symbols[part]
+    return tuple(_value(inner, symbols) for inner in part)

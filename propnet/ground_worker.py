@@ -1,0 +1,121 @@
+"""The child process that grounds: clingo ignores interrupts and may need more memory than there is, so it works alone.
+
+Reads one JSON request on stdin: the program, the signatures whose atoms are wanted by name, and the limits.
+Writes one JSON line on stdout, then raw int32 arrays: ground rules one after the other as (head, number of body
+literals, body literals), and pairs (atom, number of its relation).
+
+The program consists of integers, `f(..)` and `r0(..)`, `r1(..)`: nothing of a rulesheet's text is in it.
+"""
+
+import array
+import json
+import resource
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import clingo
+
+_CHECK_EVERY = 4096
+
+
+class _Stop(Exception):
+    """A limit was reached; the message says which."""
+
+
+class _Observer(clingo.Observer):
+    """Collects ground rules. Choice rules only declare atoms, so they are passed over."""
+
+    def __init__(self, max_rules: int, max_bytes: int, deadline: float) -> None:
+        self.rules = array.array("i")
+        self.count = 0
+        self._max_rules, self._max_bytes, self._deadline = max_rules, max_bytes, deadline
+        self.stopped = ""
+
+    def rule(self, choice: bool, head: Sequence[int], body: Sequence[int]) -> None:
+        if choice:
+            return
+        self.rules.append(head[0])
+        self.rules.append(len(body))
+        self.rules.extend(body)
+        self.count += 1
+        if self.count % _CHECK_EVERY == 0:
+            self._check()
+
+    def _check(self) -> None:
+        if self.count > self._max_rules:
+            self.stopped = "rules"
+        elif time.monotonic() > self._deadline:
+            self.stopped = "seconds"
+        elif _peak_bytes() > self._max_bytes:
+            self.stopped = "memory"
+        if self.stopped:
+            raise _Stop(self.stopped)
+
+
+def _peak_bytes() -> int:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def main() -> None:
+    request: dict[str, Any] = json.load(sys.stdin)
+    if sys.platform != "darwin":  # macOS refuses to lower this limit
+        # The observer stops at the limit itself; a little more is left for telling what it has.
+        hard = int(request["max_bytes"] * 1.25) + 2**28
+        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+    observer = _Observer(request["max_rules"], request["max_bytes"], time.monotonic() + request["max_seconds"])
+    control = clingo.Control(["--warn=none"], logger=lambda code, message: None)
+    control.register_observer(observer, replace=True)
+    control.add("base", [], request["program"])
+    try:
+        control.ground([("base", [])])
+    except (_Stop, RuntimeError, MemoryError):
+        observer.stopped = observer.stopped or "memory"
+    relations = array.array("i")
+    names: dict[str, list[tuple[int, str]]] = {}
+    counts: dict[str, int] = {}
+    wanted = set(request["wanted"])
+    if observer.stopped:
+        counts = _heads_per_relation(control, observer.rules)
+    else:
+        for name, arity, positive in control.symbolic_atoms.signatures:
+            number = int(name[1:])
+            for atom in control.symbolic_atoms.by_signature(name, arity, positive):
+                relations.append(atom.literal)
+                relations.append(number)
+                if number in wanted:
+                    names.setdefault(str(number), []).append((atom.literal, str(atom.symbol)))
+    header = {
+        "stopped": observer.stopped,
+        "count": observer.count,
+        "rules": len(observer.rules),
+        "relations": len(relations),
+        "names": names,
+        "counts": counts,
+        "peak_bytes": _peak_bytes(),
+    }
+    out = sys.stdout.buffer
+    out.write(json.dumps(header).encode() + b"\n")
+    if not observer.stopped:
+        observer.rules.tofile(out)
+        relations.tofile(out)
+
+
+def _heads_per_relation(control: clingo.Control, rules: "array.array[int]") -> dict[str, int]:
+    """How many ground rules each relation has so far, to name the one that explodes."""
+    heads: dict[int, int] = {}
+    position = 0
+    while position < len(rules):
+        heads[rules[position]] = heads.get(rules[position], 0) + 1
+        position += 2 + rules[position + 1]
+    counts: dict[str, int] = {}
+    for name, arity, positive in control.symbolic_atoms.signatures:
+        for atom in control.symbolic_atoms.by_signature(name, arity, positive):
+            counts[name[1:]] = counts.get(name[1:], 0) + heads.get(atom.literal, 0)
+    return counts
+
+
+if __name__ == "__main__":
+    main()

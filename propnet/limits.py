@@ -1,0 +1,10 @@
+"""What compiling a game may use."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    seconds: float = 600.0
+    memory_mb: int = 12_000
+    rules: int = 30_000_000
