@@ -1,0 +1,159 @@
+"""The command line: one function per command, in the module of its group; this module puts them together.
+
+A command takes `context: typer.Context` and finds the global options with `console.options(context)`. It
+raises what goes wrong: `main` alone turns errors into a paragraph and an exit code.
+"""
+
+import io
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import typer
+import typer.core
+
+import gdlx
+from gdlx.cli import bench, console, doctor, library, networks, rules
+from gdlx.propnet import diagnostics
+from gdlx.propnet import library as games
+
+# What jax calls the devices. Not its alias "gpu", which fails unless CUDA, ROCm and oneAPI are all there.
+_PLATFORMS = {"cpu": "cpu", "gpu": "cuda", "tpu": "tpu"}
+_COMMANDS = (
+    library.games,
+    rules.check,
+    rules.show,
+    networks.info,
+    networks.compile,
+    bench.bench,
+    doctor.doctor,
+)
+_EPILOG = """Global options, before or after the command: --device cpu|gpu|tpu, --x64, --seed N, --quiet,
+--json, --version; gdlx --help explains them."""
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+for _command in _COMMANDS:
+    app.command(epilog=_EPILOG)(_command)
+
+
+@app.callback(invoke_without_command=True, epilog="Options may also follow the command.")
+def _globals(
+    context: typer.Context,
+    device: Annotated[
+        Literal["cpu", "gpu", "tpu"] | None,
+        typer.Option(help="Compute on this device (gpu: CUDA) instead of the best that jax finds."),
+    ] = None,
+    x64: Annotated[bool, typer.Option("--x64", help="Compute in double precision.")] = False,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.", metavar="N")] = 0,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress and no remarks on stderr.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """Read, check and interpret the rules of games in GDL-II."""
+    context.obj = console.Options(device, x64, seed, quiet, json)
+    # jax reads these when it is first imported, which is later, and only by the commands that need it.
+    if device:
+        os.environ["JAX_PLATFORMS"] = _PLATFORMS[device]
+    if x64:
+        os.environ["JAX_ENABLE_X64"] = "1"
+    if version:
+        if json:
+            console.emit({"version": gdlx.__version__})
+        else:
+            console.say(f"gdlx {gdlx.__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        context.fail("Missing command.")
+
+
+_GROUP = typer.main.get_command(app)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code: 0, 1 error, 2 usage, 70 a bug in gdlx, 130 Ctrl-C."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that lacks a character must not stop a command
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        code = _run(given or ["--help"])
+        sys.stdout.flush()
+    except OSError as error:
+        # stdout cannot be written. Python flushes it once more when it exits, which now goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):  # which is a reader that has gone: `gdlx games | head -1`
+            console.fail(f"cannot write the output: {error.strerror}", as_json=False)
+        code = 1
+    return code
+
+
+def _run(arguments: Sequence[str]) -> int:
+    front, rest = hoist(arguments)
+    as_json = "--json" in front
+    try:
+        with _GROUP.make_context("gdlx", [*front, *rest]) as context:
+            _GROUP.invoke(context)
+    except typer.Exit as stop:
+        return stop.exit_code
+    except typer.TyperException as error:
+        console.fail(_usage(error), as_json=as_json)
+        return error.exit_code
+    except diagnostics.GdlError as error:
+        console.fail(str(error), as_json=as_json, label="")
+        return 1
+    except games.LibraryError as error:
+        console.fail(str(error), as_json=as_json)
+        return 1
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        what = error.strerror or str(error)
+        console.fail(what if error.filename is None else f"{error.filename}: {what}", as_json=as_json)
+        return 1
+    except (KeyboardInterrupt, typer.Abort):
+        console.fail("interrupted", as_json=as_json, label="")
+        return 130
+    except Exception as error:
+        if os.environ.get("GDLX_DEBUG") == "1":
+            traceback.print_exc()
+        what = f"{type(error).__name__}: {error}".rstrip(": ")
+        console.fail(
+            f"this is a bug in gdlx, please report it ({what}). GDLX_DEBUG=1 shows where it happened.",
+            as_json=as_json,
+        )
+        return 70
+    return 0
+
+
+def hoist(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The global options, wherever they stand before a `--`, and the other arguments.
+
+    >>> hoist(["show", "kuhn_poker", "--seed", "1", "--json"])
+    (['--seed', '1', '--json'], ['show', 'kuhn_poker'])
+    """
+    options = (option for option in _GROUP.params if isinstance(option, typer.core.TyperOption))
+    takes_value = {name: not option.is_flag for option in options for name in option.opts}
+    front: list[str] = []
+    rest: list[str] = []
+    remaining = iter(arguments)
+    for argument in remaining:
+        name, has_value, _ = argument.partition("=")
+        if argument == "--":
+            rest += [argument, *remaining]
+        elif name not in takes_value:
+            rest.append(argument)
+        elif has_value or not takes_value[name]:
+            front.append(argument)
+        elif (value := next(remaining, None)) is not None:
+            front += [argument, value]
+        else:
+            return [*front, argument], []  # so that the parser complains of the missing value
+    return front, rest
+
+
+def _usage(error: typer.TyperException) -> str:
+    context: typer.Context | None = getattr(error, "ctx", None)
+    message = " ".join(error.format_message().split())
+    end = "" if message.endswith((".", "?")) else "."
+    return f"{message}{end} See '{context.command_path if context else 'gdlx'} --help'."

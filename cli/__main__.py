@@ -1,0 +1,7 @@
+"""`python -m gdlx.cli` is `gdlx`."""
+
+import sys
+
+from gdlx import cli
+
+sys.exit(cli.main())

@@ -1,0 +1,23 @@
+"""Arguments and options that several commands take, said once."""
+
+from typing import Annotated
+
+import typer
+
+from gdlx.propnet import limits as limiting
+
+DEFAULT_LIMITS = limiting.Limits()
+
+Game = Annotated[str, typer.Argument(metavar="GAME", help="A library name, e.g. goofspiel:cards=4, or a path.")]
+Gdl = Annotated[
+    int | None,
+    typer.Option("--gdl", min=1, max=2, help="Read as GDL (1) or GDL-II (2), whatever the sheet says."),
+]
+FoldCase = Annotated[bool, typer.Option("--fold-case", help="Read all names in lower case.")]
+MaxSeconds = Annotated[float, typer.Option(min=0.1, help="Stop grounding after this time.")]
+MaxMemory = Annotated[int, typer.Option(min=64, help="Stop grounding at this many MB.")]
+MaxRules = Annotated[int, typer.Option(min=1, help="Stop grounding at this many ground rules.")]
+
+
+def limits(max_seconds: float, max_memory: int, max_rules: int) -> limiting.Limits:
+    return limiting.Limits(max_seconds, max_memory, max_rules)

@@ -1,0 +1,40 @@
+"""`gdlx bench`: measure, beside the installed peers, and say which targets hold."""
+
+from typing import Annotated
+
+import typer
+
+from gdlx.cli import console
+from gdlx.experiments import bench as harness
+
+
+def bench(
+    context: typer.Context,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Benchmarks, or all.")] = None,
+) -> None:
+    """Run benchmarks by name, or list the names. A missed target is shown, and is no error."""
+    options = console.options(context)
+    if not names:
+        _list(options)
+        return
+    chosen = list(harness.BENCHMARKS) if "all" in names else names
+    for name in chosen:
+        if name not in harness.BENCHMARKS:
+            known = ", ".join([*harness.BENCHMARKS, "all"])
+            raise typer.BadParameter(f"no benchmark {name!r}, only {known}", context)
+    figures = []
+    with console.progress(options, "measuring") as advance:
+        for figure in harness.run(chosen):
+            figures.append(figure)
+            advance(f"{figure.name}, {figure.value:.3g} {figure.unit}")
+    if options.json:
+        console.emit(harness.as_json(figures))
+    else:
+        console.show(harness.table(figures))
+
+
+def _list(options: console.Options) -> None:
+    if options.json:
+        console.emit({"benchmarks": harness.BENCHMARKS})
+        return
+    console.say(*(f"{name:12}{summary}" for name, summary in harness.BENCHMARKS.items()))

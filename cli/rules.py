@@ -1,0 +1,174 @@
+"""Commands on rulesheets: `check` and `show`."""
+
+import collections
+from typing import Annotated
+
+import typer
+
+from gdlx.cli import arguments, console
+from gdlx.propnet import check as checker
+from gdlx.propnet import diagnostics, explain, interpreter, limits, load, transcript
+
+_SHOWN_PER_CODE = 10
+
+
+def check(
+    context: typer.Context,
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Paths or library names.")],
+    play: Annotated[
+        bool,
+        typer.Option("--play", help="Also play the game: does it end, is it playable, are goals well defined?"),
+    ] = False,
+    gdl: arguments.Gdl = None,
+    fold_case: arguments.FoldCase = False,
+    max_seconds: arguments.MaxSeconds = arguments.DEFAULT_LIMITS.seconds,
+    max_memory: arguments.MaxMemory = arguments.DEFAULT_LIMITS.memory_mb,
+    max_rules: arguments.MaxRules = arguments.DEFAULT_LIMITS.rules,
+) -> None:
+    """Tell every mistake of rulesheets; exit 0 if none is an error, else 1."""
+    given = console.options(context)
+    within = arguments.limits(max_seconds, max_memory, max_rules)
+    reports = []
+    with console.progress(given, "checking", len(files)) as advance:
+        for file in files:
+            report = _examine(file, gdl, fold_case, play, given.seed, within)
+            reports.append(report)
+            if not given.json:
+                console.say(*_lines(report))
+            advance("")
+    if given.json:
+        console.emit({"files": [_as_json(report) for report in reports]})
+    raise typer.Exit(int(any(report.failed for report in reports)))
+
+
+class _Checked:
+    """One file: its diagnostics, or why it could not be read; and what play showed."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.found: tuple[diagnostics.Diagnostic, ...] = ()
+        self.unreadable = ""
+        self.played: dict[str, object] | None = None
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.unreadable or self.of(diagnostics.Severity.ERROR))
+
+    def of(self, severity: diagnostics.Severity) -> list[diagnostics.Diagnostic]:
+        return [problem for problem in self.found if problem.severity is severity]
+
+
+def _examine(file: str, gdl: int | None, fold_case: bool, play: bool, seed: int, within: limits.Limits) -> _Checked:
+    checked = _Checked(file)
+    try:
+        report = checker.check(load.find(file), fold_case=fold_case, gdl=gdl)
+    except OSError as error:  # told in its turn, so that the other files are still checked
+        checked.unreadable = error.strerror or str(error)
+        return checked
+    checked.found = report.diagnostics
+    if play and not report.errors:
+        from gdlx.propnet import cache, wellformed
+
+        try:
+            findings = wellformed.examine(cache.compiled(report.sheet, within), seed)
+        except diagnostics.GdlError as error:
+            checked.found += error.diagnostics
+            return checked
+        checked.found += findings.problems
+        checked.played = {
+            "exhaustive": findings.exhaustive,
+            "states": findings.states,
+            "matches": findings.matches,
+            "longest": findings.longest,
+            "best_goal": findings.best_goal,
+        }
+    return checked
+
+
+def _as_json(checked: _Checked) -> dict[str, object]:
+    result: dict[str, object] = {
+        "file": checked.file,
+        "errors": [problem.as_json() for problem in checked.of(diagnostics.Severity.ERROR)],
+        "warnings": [problem.as_json() for problem in checked.of(diagnostics.Severity.WARNING)],
+    }
+    if checked.unreadable:
+        result["unreadable"] = checked.unreadable
+    if checked.played:
+        result["play"] = checked.played
+    return result
+
+
+def _lines(checked: _Checked) -> list[str]:
+    if checked.unreadable:
+        return [f"{checked.file}: error: {checked.unreadable}"]
+    lines = []
+    told: collections.Counter[str] = collections.Counter()
+    for problem in checked.found:
+        told[problem.code] += 1
+        if told[problem.code] <= _SHOWN_PER_CODE:
+            lines += [problem.render(checked.file), ""]
+    for code, number in told.items():
+        if number > _SHOWN_PER_CODE:
+            lines += [f"{checked.file}: and {number - _SHOWN_PER_CODE} more [{code}]; --json lists all", ""]
+    if checked.played:
+        lines.append(f"{checked.file}: {_play_line(checked.played)}")
+    errors, warnings = (len(checked.of(severity)) for severity in diagnostics.Severity)
+    summary = f"{_count(errors, 'error')}, {_count(warnings, 'warning')}" if checked.found else "ok"
+    return [*lines, f"{checked.file}: {summary}"]
+
+
+def _play_line(played: dict[str, object]) -> str:
+    how = "played out completely" if played["exhaustive"] else "played at random"
+    return f"{how}: {played['states']} states, {played['matches']} ends, longest match {played['longest']} joint moves"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def show(
+    context: typer.Context,
+    game: arguments.Game,
+    why: Annotated[
+        str | None,
+        typer.Option(metavar="ATOM", help="Explain why an atom holds or not, e.g. '(legal x noop)'."),
+    ] = None,
+    after: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MOVES", help="With --why: after this joint move, in role order; may be repeated."),
+    ] = None,
+    play: Annotated[bool, typer.Option("--play", help="Show one match of random moves (see --seed).")] = False,
+    dot: Annotated[bool, typer.Option("--dot", help="Print the network as Graphviz text.")] = False,
+    gdl: arguments.Gdl = None,
+    fold_case: arguments.FoldCase = False,
+) -> None:
+    """Print the rules of a game, its network, a random match, or why something holds in it."""
+    given = console.options(context)
+    if after and why is None:
+        raise typer.BadParameter("--after goes with --why")
+    source = load.find(game)
+    if why is None and not play and not dot:
+        _answer(given, {"game": game, "text": source.text}, source.text.rstrip("\n").splitlines())
+        return
+    sheet = checker.check(source, fold_case=fold_case, gdl=gdl).require_usable()
+    if dot:
+        from gdlx.propnet import cache
+        from gdlx.propnet import dot as drawing
+
+        text = drawing.dot(cache.compiled(sheet))
+        _answer(given, {"game": game, "dot": text}, text.rstrip("\n").splitlines())
+        return
+    rules = interpreter.Interpreter(sheet)
+    if why is not None:
+        lines = explain.why(rules, why, after or [])
+        _answer(given, {"game": game, "why": lines}, lines)
+    else:
+        lines = list(transcript.random_match(rules, given.seed))
+        _answer(given, {"game": game, "match": lines}, lines)
+
+
+def _answer(given: console.Options, result: dict[str, object], lines: list[str]) -> None:
+    if given.json:
+        console.emit(result)
+    else:
+        console.say(*lines)

@@ -1,0 +1,28 @@
+"""What the tests share: the corpus of sheets by other authors, and how hypothesis runs."""
+
+import os
+import pathlib
+
+import hypothesis
+import pytest
+
+CORPUS = pathlib.Path(__file__).parents[2] / "shared" / "gdl" / "corpus"
+
+# The same examples in every run; GDLX_FUZZ=20 makes that 20 times as many, and new ones.
+_TIMES = int(os.environ.get("GDLX_FUZZ", "1"))
+hypothesis.settings.register_profile(
+    "gdlx",
+    deadline=None,
+    derandomize=_TIMES == 1,
+    max_examples=100 * _TIMES,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("gdlx")
+
+
+@pytest.fixture(scope="session")
+def corpus() -> pathlib.Path:
+    """The folder of the corpus, which is no part of the project; own sheets cover the same without it."""
+    if not CORPUS.is_dir():
+        pytest.skip(f"the corpus of sheets by other authors is not at {CORPUS}")
+    return CORPUS

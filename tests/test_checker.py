@@ -1,0 +1,370 @@
+"""What the checker says of whole sheets: settled severities, the corpus, everything at once, in linear time."""
+
+import collections
+import pathlib
+import time
+from collections.abc import Callable
+
+import pytest
+
+from gdlx.propnet import check, library, source
+
+FRAME = "(role x) (legal x go) (<= (next over) (does x go)) (<= terminal (true over)) (goal x 100)\n"
+
+# What may be odd about sheets of the corpus; none has an error.
+CORPUS: dict[str, dict[str, int]] = {
+    "ENDGAME_S.3357418313.kif": {},
+    "Qyshinsu_dresden.gdl": {
+        "case-variants": 6,
+        "old-style-declaration": 8,
+        "two-arities": 3,
+        "unused-relation": 1,
+    },
+    "amazons_8x8.kif": {},
+    "blind_breakthrough_5x5.gdl": {"keyword-as-function": 1, "unbound-role": 2},
+    "blindtictactoe.gdl": {"empty-body": 1, "unused-relation": 1},
+    "connectFour.kif": {},
+    "guessSix.gdl": {},
+    "kriegTTT_5x5.gdl": {},
+    "mastermind.kif": {},
+    "meier.gdl": {"keyword-as-function": 1},
+    "montyhall.gdl": {},
+    "queens06ug.kif": {"ground-stratified": 1},
+    "reversi.kif": {},
+    "scissor_paper_rock.gdl": {},
+    "simpleMutex.kif": {},
+    "switches.kif": {},
+    "test_case_1a.kif": {"empty-body": 1},
+    "test_case_1b.kif": {},
+    "test_case_2a.kif": {},
+    "test_case_2b.kif": {},
+    "test_case_2c.kif": {"unused-relation": 1},
+    "test_case_3a.kif": {"needless-parentheses": 1},
+    "test_case_3b.kif": {"unsafe-unused-rule": 8, "unused-relation": 1},
+    "test_case_3c.kif": {"undefined-relation": 1},
+    "test_case_3d.kif": {},
+    "test_case_3e.kif": {"unbound-role": 2},
+    "test_case_3f.kif": {"unbound-role": 2},
+    "test_case_4a.kif": {},
+    "test_case_5a.kif": {},
+    "test_case_5b.kif": {},
+    "test_case_5c.kif": {},
+    "test_case_5d.kif": {"empty-body": 1},
+    "test_case_5e.kif": {},
+    "test_clean_not_distinct.kif": {"not-distinct": 7},
+    "test_distinct_beginning_rule.kif": {},
+    "test_invalid_function_arities_differ.kif": {"two-arities": 1},
+    "test_invalid_sentence_arities_differ.kif": {"two-arities": 1, "unused-relation": 2},
+    "ticTacToe.kif": {},
+    "transit.gdl": {},
+    "wargame01.kif": {"case-variants": 1, "empty-body": 4, "undefined-relation": 1, "unused-relation": 1},
+}
+
+
+def report(text: str, *, fold_case: bool = False) -> check.Report:
+    return check.check(source.Source("sheet", text), fold_case=fold_case)
+
+
+def errors(text: str) -> list[str]:
+    return [problem.code for problem in report(text).errors]
+
+
+def warnings(text: str) -> list[str]:
+    """The warnings of a sheet that has no errors."""
+    found = report(text)
+    assert found.errors == ()
+    return [problem.code for problem in found.warnings]
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_no_sheet_of_the_corpus_has_an_error(name: str, corpus: pathlib.Path) -> None:
+    found = check.check(source.Source.from_path(corpus / name))
+    assert found.errors == ()
+    assert collections.Counter(problem.code for problem in found.warnings) == CORPUS[name]
+    assert found.require_usable().rules
+
+
+def test_no_sheet_of_the_corpus_is_left_out(corpus: pathlib.Path) -> None:
+    assert {path.name for path in corpus.iterdir() if path.suffix in (".kif", ".gdl")} == set(CORPUS)
+
+
+@pytest.mark.parametrize("game", library.names())
+def test_library_games_are_clean(game: str) -> None:
+    assert warnings(library.text(game)) == []
+
+
+@pytest.mark.parametrize(
+    ("added", "code"),
+    [
+        ("(<= (legal ?r stay) (true over))", "unbound-role"),
+        ("(<= (goal ?r 100) (not (true over)))", "unbound-role"),
+        ("(<= (sees ?r over) (true over))", "unbound-role"),
+        ("(<= (legal x stay) (role ?r) (not (distinct ?r x)))", "not-distinct"),
+        ("(<= (sees x (does ?r ?m)) (does ?r ?m))", "keyword-as-function"),
+        ("(legal x Go)", "case-variants"),
+        ("(legal x (go north))\n(legal x (go up north))", "two-arities"),
+        ("(<= (legal x stay) allowed)", "undefined-relation"),
+        ("(<= (terminal) (true over))", "needless-parentheses"),
+        ("(<= (legal x stay))", "empty-body"),
+        ("(<= (goal x 0) (not (goal x 100)))", "ground-stratified"),
+        ("(<= (base (mark ?n)) (mark ?n)) (<= (mark ?n) (role ?r))", "unsafe-unused-rule"),
+    ],
+)
+def test_settled_warnings(added: str, code: str) -> None:
+    assert set(warnings(FRAME + added)) == {code}
+
+
+@pytest.mark.parametrize(
+    ("added", "code"),
+    [
+        ("(<= (legal x stay) (true over)", "unclosed-parenthesis"),
+        ("(<= (legal x stay) (true over)))", "unmatched-parenthesis"),
+        ("(<= (legal x (say ?w)) (true over))", "unsafe-variable"),
+        ("(<= (legal x stay) (p ?v)) (<= (p ?v) (role ?r))", "unsafe-variable"),
+        ("(<= (legal x stay) p) (<= p (not q)) (<= q (not p))", "negative-cycle"),
+        ("(<= (legal x stay) (p a)) (<= (p ?v) (d ?v) (not (p ?v))) (d a)", "negative-cycle"),
+        ("(<= (legal x stay) (does x go))", "depends-on-does"),
+        ("(<= (goal x 0) moved) (<= moved (does x go))", "depends-on-does"),
+        ("(<= terminal (does ?r ?m))", "depends-on-does"),
+        ("(<= terminal (not (does x go)))", "depends-on-does"),
+        ("(legal x (say ?w))", "variable-in-fact"),
+        ("(<= (true over) (does x go))", "bad-head"),
+        ("(does x go)", "bad-head"),
+        ("(<= (role y) (true over))", "static-depends-on-state"),
+    ],
+)
+def test_settled_errors(added: str, code: str) -> None:
+    assert set(errors(FRAME + added)) == {code}
+
+
+def test_a_sheet_needs_role_legal_goal_and_terminal() -> None:
+    assert errors("") == ["missing-role", "missing-legal", "missing-goal", "missing-terminal"]
+
+
+def test_what_cannot_be_read_is_not_also_missing() -> None:
+    assert errors("(role x (legal x go) (goal x 1) (<= terminal (true over))") == ["unclosed-parenthesis"]
+    assert errors("(role x y) (legal x go) (goal x 1) terminal") == ["keyword-arity"]
+
+
+def test_all_problems_at_once_in_file_order() -> None:
+    found = report(
+        "(role x)\n(legal x ?m)\n(<= (next (at ?p)) (does x go))\n(<= (true over) (does x go))\n"
+        "(<= (goal x 100) ())\n(<= (legal x stay) (or (true late) (nothing)))\n(goal x 200)\n"
+    )
+    assert [(problem.code, problem.span.line if problem.span else None) for problem in found.diagnostics] == [
+        ("variable-in-fact", 2),
+        ("unsafe-variable", 3),
+        ("bad-head", 4),
+        ("empty-form", 5),
+        ("undefined-fluent", 6),
+        ("needless-parentheses", 6),
+        ("undefined-relation", 6),
+        ("goal-value", 7),
+        ("missing-terminal", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "(or (word ?w) (and (role ?w) (true over)))",
+        "(or (word ?w) (not (distinct ?w yes)))",
+        "(not (distinct ?w ?v)) (word ?v)",
+        "(not (distinct (f ?w) ?v)) (thing ?v)",
+        "(not (distinct ?w ?v)) (or (not (distinct ?v ?u)) (word ?v)) (word ?u)",
+        "(or (and (not (distinct ?w ?v)) (word ?v)) (and (word ?w) (not (word ?w))))",
+    ],
+)
+def test_safe_rules(body: str) -> None:
+    found = warnings(
+        FRAME + f"(<= (legal x (say ?w)) {body}) (word yes) (thing (f yes)) (<= p (word ?w) (thing ?w))"
+    )
+    assert set(found) <= {"not-distinct", "unused-relation"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "(or (word ?w) (true over))",
+        "(not (word ?w))",
+        "(distinct ?w yes)",
+        "(not (distinct ?w ?v))",
+        "(word ?w) (or (word ?v) (and (true over) (not (word ?v))))",
+        "(word ?w) (or (word ?v) (word ?u)) (distinct ?v ?u)",
+        "(not (distinct (f ?w ?v) (f ?v ?w)))",
+    ],
+)
+def test_unsafe_rules(body: str) -> None:
+    assert "unsafe-variable" in errors(FRAME + f"(<= (legal x (say ?w)) {body}) (word yes)")
+
+
+def test_judgements_may_mention_does_where_no_ground_rule_leads_there() -> None:
+    # The move asked for is never legal, so that what depends on it is always false.
+    assert warnings(FRAME + "(<= (legal x stay) (does x fly))") == ["undefined-move"]
+    assert warnings(FRAME + "(<= (legal x stay) (not (does x fly)))") == ["undefined-move"]
+    # helper is about the move for one argument only, and legal asks for the other.
+    helper = "(<= (helper now) (does x go)) (<= (helper always) (role x)) (<= (legal x stay) (helper always))"
+    assert warnings(FRAME + helper + "(<= (next late) (helper now))") == []
+
+
+def test_percepts_may_use_the_next_state_and_judgements_percepts() -> None:
+    assert warnings(FRAME + "(<= (sees x changed) (next over))") == []
+    assert warnings(FRAME + "(<= (sees x changed) helper) (<= helper (next over))") == []
+    assert warnings(FRAME + "(<= (sees x end) (true over)) (<= (legal x stay) (sees x end))") == []
+
+
+def test_next_in_the_body_of_a_judgement_depends_on_the_move() -> None:
+    assert errors(FRAME + "(<= (legal x stay) (next over))") == ["depends-on-does"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "is_error"),
+    [
+        ("(<= (even ?n) (succ ?m ?n) (not (even ?m))) (even 0)", False),
+        ("(<= (even ?n) (succ ?m ?n) (not (even ?m))) (even 0) (succ 2 0)", True),
+        ("(<= (even ?n) (true over) (succ ?m ?n) (not (even ?m)))", False),
+        (
+            "(<= (even ?n) (or (role ?n) (succ ?n ?m)) (not (odd ?n))) (<= (odd ?n) (succ ?m ?n) (not (even ?m)))",
+            False,
+        ),
+        ("(<= (even ?n) (succ ?m ?n) (not (odd ?n))) (<= (odd ?n) (succ ?m ?n) (not (even ?n)))", True),
+    ],
+)
+def test_negative_circles_are_judged_on_ground_atoms(rules: str, is_error: bool) -> None:
+    sheet = FRAME + "(succ 0 1) (succ 1 2) (<= (legal x (take ?n)) (even ?n))" + rules
+    assert errors(sheet) == (["negative-cycle"] if is_error else [])
+    assert ("ground-stratified" in [problem.code for problem in report(sheet).warnings]) is not is_error
+
+
+def test_a_negative_circle_through_many_alternatives_is_seen() -> None:
+    # More alternatives than are multiplied out, so that each `or` gets a relation of its own.
+    choice = "(or (p ?n) (role ?n) (true over))"
+    many = (
+        FRAME
+        + f"(<= (legal x (take ?n)) (p ?n)) (n 1) (<= (p ?n) (n ?n) {choice * 10} (or (not (p ?n)) (role ?n)))"
+    )
+    assert errors(many) == ["negative-cycle"]
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        "(init (count 0)) (<= (next (count (s ?n))) (true (count ?n)))",
+        "(init (count 0)) (<= (next (count ?m)) (true (count ?n)) (not (distinct ?m (s ?n))))",
+        "(init fresh) (<= (next (older ?f)) (true ?f))",
+        "(init (pair a a)) (<= (next (pair ?p ?p)) (true ?p))",
+        "(number 0) (<= (number (s ?n)) (number ?n)) (<= (legal x (say ?n)) (number ?n))",
+        "(<= (legal x (say (s ?m))) (true (said ?m))) (init (said 0)) (<= (next (said ?m)) (does x (say ?m)))",
+    ],
+)
+def test_terms_that_grow_without_bound(rules: str) -> None:
+    assert "unbounded-term" in errors(FRAME + rules)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        "(init (count 0)) (<= (next (count ?m)) (true (count ?n)) (succ ?n ?m)) (succ 0 1)",
+        "(init (stack (s (s 0)))) (<= (next (stack ?n)) (true (stack (s ?n))))",
+        "(init (box a)) (<= (next (crate ?b)) (true (box ?b))) (<= (next (box ?b)) (true (crate ?b)))",
+        "(init (box a)) (<= (next (crate (f ?b))) (true (box ?b)))",
+        "(limit (s (s 0))) (<= (limit ?n) (limit (s ?n))) (<= (legal x (say (s ?n))) (limit ?n))",
+    ],
+)
+def test_terms_that_stay_bounded(rules: str) -> None:
+    assert errors(FRAME + rules) == []
+
+
+def test_folding_case_unites_spellings() -> None:
+    text = "(ROLE X) (legal x GO) (<= (NEXT over) (does X go)) (<= terminal (true OVER)) (goal x 100)"
+    assert report(text, fold_case=True).diagnostics == ()
+    assert "case-variants" in [problem.code for problem in report(text).warnings]
+
+
+def test_infix_sheets_are_checked_the_same() -> None:
+    sheet = "role(x). legal(x, go). next(over) :- does(x, go). terminal :- true(over). goal(x, 100).\n"
+    assert warnings(sheet) == []
+    [problem] = report(sheet + "legal(x, say(W)) :- true(over).").errors
+    assert problem.code == "unsafe-variable"
+    assert problem.span is not None
+    assert (problem.span.line, problem.span.column) == (2, 14)
+
+
+def test_checking_twice_says_the_same() -> None:
+    text = (
+        FRAME + "(<= (legal x stay) p) (<= p (not q)) (<= q (not r) (not p)) (<= r (not q)) (<= a b) (<= b a)"
+    )
+    assert [str(problem.render()) for problem in report(text).diagnostics] == [
+        str(problem.render()) for problem in report(text).diagnostics
+    ]
+
+
+def many(piece: Callable[[int], str]) -> Callable[[int], str]:
+    return lambda size: FRAME + "".join(map(piece, range(size)))
+
+
+SIZES: dict[str, tuple[Callable[[int], str], int]] = {
+    "facts": (many(lambda n: f"(p{n} a) "), 2_000),
+    "chain of rules": (many(lambda n: f"(<= (p{n} ?v) (p{n + 1} ?v) (not (q{n} ?v)))\n"), 1_500),
+    "one relation": (many(lambda n: f"(<= (legal x m{n}) (p ?v{n}) (distinct ?v{n} a))\n"), 1_500),
+    "roles": (many(lambda n: f"(role r{n}) (legal r{n} go) (goal r{n} 0)\n"), 1_000),
+    "unknown roles": (many(lambda n: f"(legal s{n} go) "), 2_000),
+    "next in bodies": (many(lambda n: f"(<= p{n + 1} p{n} (next over))\n"), 1_500),
+    "many errors on one line": (many(lambda n: f"(legal x ?v{n}) "), 2_000),
+    "many variables in a fact": (
+        lambda size: FRAME + "(p " + " ".join(f"?v{n}" for n in range(size)) + ")",
+        4_000,
+    ),
+    "negative circles": (
+        many(
+            lambda n: (
+                f"(<= (p{n} ?v) (role ?v) (not (q{n} ?v))) (<= (q{n} ?v) (d ?v) (not (p{n} ?v)))\n"
+                f"(<= (legal x m{n}) (p{n} x))\n"
+            )
+        ),
+        100,
+    ),
+    "judgements on moves": (
+        many(lambda n: f"(legal x m{n}) (<= (legal x n{n}) h{n}) (<= h{n} (does x o{n}))\n"),
+        500,
+    ),
+    "literals of a rule": (
+        lambda size: (
+            FRAME + "(<= (legal x stay) " + "".join(f"(p ?v{n} ?v{n + 1})" for n in range(size)) + ")"
+        ),
+        400,
+    ),
+    "equalities": (
+        lambda size: (
+            FRAME
+            + "(<= (legal x stay) "
+            + "".join(f"(not (distinct ?v{n + 1} ?v{n}))" for n in reversed(range(size)))
+            + "(role ?v0))"
+        ),
+        400,
+    ),
+    "options": (lambda size: FRAME + "(<= (legal x stay) (or " + "(p ?v) " * size + "))", 400),
+    "unclosed forms": (lambda size: "(a\n(b)\n(<= c d\n" * size, 1_500),
+    "closing parentheses": (lambda size: FRAME + ")" * size, 10_000),
+    "infix garbage": (lambda size: "role(x).\n" + "p :- ((q\n" * size, 2_000),
+}
+
+
+@pytest.mark.parametrize("shape", SIZES)
+def test_the_time_of_a_check_grows_with_its_sheet(shape: str) -> None:
+    """Twice the text may take at most three times as long, the shorter of two runs each."""
+    make, size = SIZES[shape]
+    texts = make(size), make(2 * size)
+    ratios = []
+    for _ in range(3):
+        small, large = (min(seconds(text) for _ in range(2)) for text in texts)
+        ratios.append(large / small)
+        if ratios[-1] < 3:
+            return
+    pytest.fail(f"{shape}: {min(ratios):.1f} times the time for twice the text")
+
+
+def seconds(text: str) -> float:
+    started = time.perf_counter()
+    report(text)
+    return time.perf_counter() - started

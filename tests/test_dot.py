@@ -1,0 +1,92 @@
+"""Drawings of networks: Graphviz accepts them, and they show what is there."""
+
+import dataclasses
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from gdlx.propnet import compiler, dot, load, network
+
+HOSTILE = ('"]; evil [label="', "\\", "\\N\\G\\", "<b>&lt;", "a\nb\0c", "\N{SNOWMAN}", "}", "x" * 10_000)
+
+
+def compiled(game: str) -> network.PropNet:
+    return compiler.compile_sheet(load.load(game))
+
+
+def drawn(text: str) -> str:
+    """What Graphviz makes of a text, as SVG."""
+    if shutil.which("dot") is None:
+        pytest.skip("Graphviz is not installed")
+    ran = subprocess.run(["dot", "-Tsvg"], input=text, capture_output=True, text=True, timeout=60)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    return ran.stdout
+
+
+def test_everything_is_drawn_once() -> None:
+    net = compiled("kuhn_poker")
+    text = dot.dot(net)
+    labels = re.findall(r'^  (\w+) \[label="(.*?)", ', text, re.M)
+    assert len({name for name, _ in labels}) == len(labels)
+    found = [label for _, label in labels]
+    assert found.count("and") + found.count("or") == net.gates
+    for role in net.roles:
+        assert {f"does {role.name} {move}" for move in role.moves} <= set(found)
+        assert {f"legal {role.name} {move}" for move in role.moves} <= set(found)
+        assert {f"sees {role.name} {percept}" for percept in role.percepts} <= set(found)
+        assert {f"goal {role.name} {value}" for value in role.goal_values} <= set(found)
+    assert {"terminal", *net.fluents, *(f"next {fluent}" for fluent in net.fluents)} <= set(found)
+    edges = re.findall(r"^  (\w+) -> (\w+)", text, re.M)
+    assert len(edges) == len(net.gate_inputs) + len(net.as_circuit().outputs)
+    assert {name for edge in edges for name in edge} <= {name for name, _ in labels}
+
+
+def test_inversions_and_or() -> None:
+    def net_of(gate: list[int], terminal: int) -> network.PropNet:
+        role = network.Role("a", (), *2 * (np.zeros(0, np.int32), ()), np.zeros(0, np.int32))
+        starts, edges = network.gate_arrays([tuple(gate)])
+        return network.PropNet(
+            name="two",
+            roles=(role,),
+            fluents=("p", "q"),
+            fluent_literals=np.array([2, 4], np.int32),
+            initial=np.array([True, False]),
+            next=np.array([2, 5], np.int32),
+            terminal=terminal,
+            feedback=np.zeros(0, np.int32),
+            gate_starts=starts,
+            gate_inputs=edges,
+        )
+
+    one = dot.dot(net_of([3, 5], 7))
+    assert 'n3 [label="or"' in one
+    assert "n1 -> n3;" in one
+    assert "n3 -> o2;" in one
+    assert "n2 -> o1 [arrowhead=odot];" in one  # next q is not q
+    assert one.count("peripheries=2") == 1
+    two = dot.dot(net_of([3, 5], 6))
+    assert 'n3 [label="and"' in two
+    assert "n1 -> n3 [arrowhead=odot];" in two
+    assert "n3 -> o2;" in two
+    assert "n2 -> n3;" in dot.dot(net_of([3, 4], 7))
+    assert "n3 -> o2 [arrowhead=odot];" in dot.dot(net_of([3, 4], 7))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_cannot_break_out(name: str) -> None:
+    net = compiled("rps")
+    roles = tuple(dataclasses.replace(role, name=name) for role in net.roles)
+    fluents = tuple(f"{name}{number}" for number in range(len(net.fluents)))
+    picture = drawn(dot.dot(dataclasses.replace(net, name=name, roles=roles, fluents=fluents)))
+    assert "evil" not in re.findall(r"<title>(.*?)</title>", picture)
+    assert picture.count('class="node"') == drawn(dot.dot(net)).count('class="node"')
+
+
+def test_what_is_too_large_is_not_drawn() -> None:
+    net = compiled("connect_four")
+    with pytest.raises(dot.TooLargeToDraw, match=r"connect_four has .* raise the limit \(now 100\)"):
+        dot.dot(net, limit=100)
+    assert dot.dot(net, limit=10**6)
