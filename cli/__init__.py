@@ -15,7 +15,7 @@ import typer
 import typer.core
 
 import gdlx
-from gdlx.cli import bench, console, doctor, library, networks, rules
+from gdlx.cli import bench, console, doctor, library, networks, playouts, rules
 from gdlx.propnet import diagnostics
 from gdlx.propnet import library as games
 
@@ -27,6 +27,7 @@ _COMMANDS = (
     rules.show,
     networks.info,
     networks.compile,
+    playouts.playout,
     bench.bench,
     doctor.doctor,
 )

@@ -8,7 +8,7 @@ The initial state is what the PRE halves take where all POST halves and all move
 import dataclasses
 import pathlib
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -30,6 +30,7 @@ _KINDS = ("init", "base", "input", "legal", "goal", "sees", "terminal", "other")
 _INSTEAD = "compile the game's rulesheet with gdlx instead"
 
 K = TypeVar("K", str, int)
+V = TypeVar("V")
 
 
 def load_foreign(path: untrusted.Path, *, max_bytes: int = untrusted.MAX_BYTES) -> network.PropNet:
@@ -162,13 +163,13 @@ def _argument(node: _Node, relation: str, role: str | None = None) -> str:
     return found[-1]
 
 
-def _unique(what: str, pairs: Iterable[tuple[K, Any]]) -> dict[K, Any]:
-    found: dict[K, Any] = {}
+def _unique(what: str, pairs: Iterable[tuple[K, V]]) -> dict[K, V]:
+    found: dict[K, V] = {}
     for key, value in pairs:
         if key in found:
             raise _error(f"two entries have the same {what}: {diagnostics.shorten(key)}")
         found[key] = value
-    return dict(sorted(found.items()))
+    return {key: found[key] for key in sorted(found)}
 
 
 def _topological(nodes: Mapping[int, _Node]) -> list[_Node]:

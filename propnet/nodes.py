@@ -117,19 +117,16 @@ class _Reader:
     stack: list[Node] = dataclasses.field(default_factory=list)  # lists still open, the outermost first
     skipped: int = 0  # lists open inside those, left out because the form is too deep or too large
     size: int = 0  # of the form being read
-    before: str = ""
+    last: source.Span | None = None  # of the token before, if that was an opening parenthesis
 
     def read(self, token: str, span: source.Span) -> None:
-        if token == "<=" and self.before == "(" and len(self.stack) + self.skipped > 1:
-            rule = (
+        if token == "<=" and self.last and len(self.stack) + self.skipped > 1:
+            if not self.skipped:
                 self.stack.pop()
-                if not self.skipped
-                else Node(source.Span(self.text, span.start - 1, span.start), items=[])
-            )
-            self.close_unclosed(rule.span.start)
-            self.stack.append(rule)
+            self.close_unclosed(self.last.start)
+            self.stack.append(Node(self.last, items=[]))
             self.size = 1
-        self.before = token
+        self.last = span if token == "(" else None
         if token == ")":
             self.close(span)
             return

@@ -95,13 +95,14 @@ def _check_range(what: str, literals: network.Ints, bound: int) -> None:
 def _check_gates(net: network.PropNet) -> None:
     starts = net.gate_starts.astype(np.int64)
     sizes = starts[1:] - starts[:-1]
-    if starts[0] != 0 or (sizes < 1).any() or starts[-1] != len(net.gate_inputs):
-        raise NetworkFileError("the gates do not share out their inputs, one or more for each")
-    gate = np.repeat(np.arange(net.gates), sizes)
-    if (net.gate_inputs >> 1 > net.inputs + gate).any():
+    if starts[0] != 0 or (sizes < 2).any() or starts[-1] != len(net.gate_inputs):
+        raise NetworkFileError("the gates do not share out their inputs, two or more for each")
+    gate, nodes = np.repeat(np.arange(net.gates), sizes), net.gate_inputs >> 1
+    if (nodes > net.inputs + gate).any():
         raise NetworkFileError("a gate uses itself or a later gate", "put each gate after those it uses")
-    if ((net.gate_inputs[1:] <= net.gate_inputs[:-1]) & (gate[1:] == gate[:-1])).any():
-        raise NetworkFileError("the literals of a gate are not sorted, or one is there twice")
+    # As circuit.Builder makes them: passes rely on it that nothing is left to fold.
+    if (nodes == 0).any() or ((nodes[1:] <= nodes[:-1]) & (gate[1:] == gate[:-1])).any():
+        raise NetworkFileError("a gate uses a constant, or a node twice, or its literals are not sorted")
 
 
 def _check_recursion(net: network.PropNet) -> None:

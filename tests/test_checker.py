@@ -176,9 +176,7 @@ def test_all_problems_at_once_in_file_order() -> None:
     ],
 )
 def test_safe_rules(body: str) -> None:
-    found = warnings(
-        FRAME + f"(<= (legal x (say ?w)) {body}) (word yes) (thing (f yes)) (<= p (word ?w) (thing ?w))"
-    )
+    found = warnings(FRAME + f"(<= (legal x (say ?w)) {body}) (word yes) (thing (f yes)) (<= p (word ?w) (thing ?w))")
     assert set(found) <= {"not-distinct", "unused-relation"}
 
 
@@ -239,10 +237,7 @@ def test_negative_circles_are_judged_on_ground_atoms(rules: str, is_error: bool)
 def test_a_negative_circle_through_many_alternatives_is_seen() -> None:
     # More alternatives than are multiplied out, so that each `or` gets a relation of its own.
     choice = "(or (p ?n) (role ?n) (true over))"
-    many = (
-        FRAME
-        + f"(<= (legal x (take ?n)) (p ?n)) (n 1) (<= (p ?n) (n ?n) {choice * 10} (or (not (p ?n)) (role ?n)))"
-    )
+    many = FRAME + f"(<= (legal x (take ?n)) (p ?n)) (n 1) (<= (p ?n) (n ?n) {choice * 10} (or (not (p ?n)) (role ?n)))"
     assert errors(many) == ["negative-cycle"]
 
 
@@ -291,9 +286,7 @@ def test_infix_sheets_are_checked_the_same() -> None:
 
 
 def test_checking_twice_says_the_same() -> None:
-    text = (
-        FRAME + "(<= (legal x stay) p) (<= p (not q)) (<= q (not r) (not p)) (<= r (not q)) (<= a b) (<= b a)"
-    )
+    text = FRAME + "(<= (legal x stay) p) (<= p (not q)) (<= q (not r) (not p)) (<= r (not q)) (<= a b) (<= b a)"
     assert [str(problem.render()) for problem in report(text).diagnostics] == [
         str(problem.render()) for problem in report(text).diagnostics
     ]
@@ -304,13 +297,13 @@ def many(piece: Callable[[int], str]) -> Callable[[int], str]:
 
 
 SIZES: dict[str, tuple[Callable[[int], str], int]] = {
-    "facts": (many(lambda n: f"(p{n} a) "), 2_000),
-    "chain of rules": (many(lambda n: f"(<= (p{n} ?v) (p{n + 1} ?v) (not (q{n} ?v)))\n"), 1_500),
-    "one relation": (many(lambda n: f"(<= (legal x m{n}) (p ?v{n}) (distinct ?v{n} a))\n"), 1_500),
+    "facts": (many(lambda n: f"(p{n} a) "), 1_000),
+    "chain of rules": (many(lambda n: f"(<= (p{n} ?v) (p{n + 1} ?v) (not (q{n} ?v)))\n"), 800),
+    "one relation": (many(lambda n: f"(<= (legal x m{n}) (p ?v{n}) (distinct ?v{n} a))\n"), 800),
     "roles": (many(lambda n: f"(role r{n}) (legal r{n} go) (goal r{n} 0)\n"), 1_000),
-    "unknown roles": (many(lambda n: f"(legal s{n} go) "), 2_000),
-    "next in bodies": (many(lambda n: f"(<= p{n + 1} p{n} (next over))\n"), 1_500),
-    "many errors on one line": (many(lambda n: f"(legal x ?v{n}) "), 2_000),
+    "unknown roles": (many(lambda n: f"(legal s{n} go) "), 1_000),
+    "next in bodies": (many(lambda n: f"(<= p{n + 1} p{n} (next over))\n"), 800),
+    "many errors on one line": (many(lambda n: f"(legal x ?v{n}) "), 1_000),
     "many variables in a fact": (
         lambda size: FRAME + "(p " + " ".join(f"?v{n}" for n in range(size)) + ")",
         4_000,
@@ -326,12 +319,10 @@ SIZES: dict[str, tuple[Callable[[int], str], int]] = {
     ),
     "judgements on moves": (
         many(lambda n: f"(legal x m{n}) (<= (legal x n{n}) h{n}) (<= h{n} (does x o{n}))\n"),
-        500,
+        200,
     ),
     "literals of a rule": (
-        lambda size: (
-            FRAME + "(<= (legal x stay) " + "".join(f"(p ?v{n} ?v{n + 1})" for n in range(size)) + ")"
-        ),
+        lambda size: FRAME + "(<= (legal x stay) " + "".join(f"(p ?v{n} ?v{n + 1})" for n in range(size)) + ")",
         400,
     ),
     "equalities": (
@@ -344,9 +335,9 @@ SIZES: dict[str, tuple[Callable[[int], str], int]] = {
         400,
     ),
     "options": (lambda size: FRAME + "(<= (legal x stay) (or " + "(p ?v) " * size + "))", 400),
-    "unclosed forms": (lambda size: "(a\n(b)\n(<= c d\n" * size, 1_500),
+    "unclosed forms": (lambda size: "(a\n(b)\n(<= c d\n" * size, 800),
     "closing parentheses": (lambda size: FRAME + ")" * size, 10_000),
-    "infix garbage": (lambda size: "role(x).\n" + "p :- ((q\n" * size, 2_000),
+    "infix garbage": (lambda size: "role(x).\n" + "p :- ((q\n" * size, 1_000),
 }
 
 
@@ -365,6 +356,6 @@ def test_the_time_of_a_check_grows_with_its_sheet(shape: str) -> None:
 
 
 def seconds(text: str) -> float:
-    started = time.perf_counter()
+    started = time.process_time()  # of the processor, since other work may slow the clock down
     report(text)
-    return time.perf_counter() - started
+    return time.process_time() - started

@@ -4,10 +4,24 @@ import pathlib
 import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
+from unittest import mock
 
 import pytest
 
-from gdlx.propnet import check, datalog, diagnostics, forms, ground, interpreter, limits, nodes, source, transcript
+from gdlx.propnet import (
+    check,
+    compiler,
+    datalog,
+    diagnostics,
+    forms,
+    ground,
+    interpreter,
+    limits,
+    nodes,
+    source,
+    transcript,
+    wellformed,
+)
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs" / "diagnostics.md"
 FRAME = "(role x) (legal x go) (<= (next over) (does x go)) (<= terminal (true over)) (goal x 100)\n"
@@ -54,6 +68,13 @@ def grounding(text: str) -> Found:
     return caught(lambda: ground.ground(sheet, limits.Limits(rules=2_000)))
 
 
+def examining(text: str) -> Found:
+    """What `check --play` sees; with smaller limits, since a match that ends here ends within a few steps."""
+    sheet = check.check(source.Source("sheet", text)).require_usable()
+    with mock.patch.multiple(wellformed, _MAX_NODES=2_000, _MAX_LENGTH=5):
+        return wellformed.examine(compiler.compile_sheet(sheet)).problems
+
+
 def caught(run: Callable[[], object]) -> Found:
     try:
         run()
@@ -65,11 +86,15 @@ def caught(run: Callable[[], object]) -> Found:
 # Codes that show only when a sheet is evaluated.
 PLAYED: dict[str, Callable[[str], Found]] = {
     "grounding-limit": grounding,
+    "unplayable-state": examining,
+    "two-goal-values": examining,
+    "no-goal-value": examining,
+    "endless-play": examining,
+    "never-wins": examining,
+    "hidden-legal-moves": examining,
     "evaluation-limit": lambda text: playing(text, lambda game: game.legal(game.initial)),
     "goal-not-integer": lambda text: playing(text, lambda game: game.goals(game.initial)),
-    "illegal-move": lambda text: playing(
-        text, lambda game: transcript.joint_move(game, game.initial, "stay")
-    ),
+    "illegal-move": lambda text: playing(text, lambda game: transcript.joint_move(game, game.initial, "stay")),
 }
 
 BIG = "".join(f"(digit {number})" for number in range(40)) + (
@@ -88,8 +113,7 @@ GENERATED: dict[str, tuple[bytes, bytes]] = {
     ),
     "nesting-too-deep": (
         FRAME.encode() + b"(legal x %s0%s)" % (b"(s " * nodes.MAX_NESTING, b")" * nodes.MAX_NESTING),
-        FRAME.encode()
-        + b"(legal x %s0%s)" % (b"(s " * (nodes.MAX_NESTING - 1), b")" * (nodes.MAX_NESTING - 1)),
+        FRAME.encode() + b"(legal x %s0%s)" % (b"(s " * (nodes.MAX_NESTING - 1), b")" * (nodes.MAX_NESTING - 1)),
     ),
     "bad-encoding": (FRAME.encode() + b"; \xfcber", FRAME.encode() + "; über".encode()),
     "undecided": (
@@ -151,6 +175,12 @@ MARKED: dict[str, str | None] = {
     "recursion-restriction": "?b) (path ?b ?c)",
     "growing-term": "(<= (next (pair",
     "undecided": "shut)) (<= shut",
+    "unplayable-state": None,
+    "two-goal-values": None,
+    "no-goal-value": None,
+    "endless-play": None,
+    "never-wins": None,
+    "hidden-legal-moves": None,
 }
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from gdlx.propnet import build, check, compiler, files, ground, load, machine, network
+from gdlx.propnet import build, check, compiler, files, foreign_writer, ground, load, machine, network
 from gdlx.propnet import source as sources
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -115,8 +115,10 @@ def networks(draw: st.DrawFn, *, kif: bool = False) -> network.PropNet:
     moves = draw(st.lists(names(kif, 3), min_size=1, max_size=3))
     registers, feedbacks = draw(st.integers(0, 3)), 0 if kif else draw(st.integers(0, 2))
     inputs = registers + sum(map(len, moves)) + feedbacks
-    sizes = range(draw(st.integers(0, 5)))
-    gates = [tuple(sorted(draw(st.sets(st.integers(0, 2 * (inputs + g) + 1), min_size=1, max_size=3)))) for g in sizes]
+    gates = []
+    for nodes in range(inputs, inputs + draw(st.integers(0, 5)) if inputs >= 2 else inputs):
+        used = draw(st.sets(st.integers(1, nodes), min_size=2, max_size=3))
+        gates.append(tuple(2 * node + draw(st.integers(0, 1)) for node in sorted(used)))
     anything = st.integers(0, 2 * (inputs + len(gates)) + 1)
     of_state = st.integers(0, 2 * registers + 1)
     growing = st.integers(0, 2 * (inputs - feedbacks) + 1) | st.integers(inputs - feedbacks, inputs).map((2).__mul__)
@@ -162,12 +164,11 @@ def reload(data: bytes, suffix: str, folder: pathlib.Path) -> network.PropNet:
 
 
 @given(net=networks())
-@settings(deadline=None, max_examples=100)
 def test_any_network_comes_back(net: network.PropNet, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.getbasetemp()
-    for suffix in (".npz", ".json"):
-        files.save(net, folder / f"any{suffix}")
-        assert fields_of(files.load(folder / f"any{suffix}")) == fields_of(net)
+    files.validate(net)
+    for suffix, data in ((".npz", files._to_npz(net)), (".json", files._to_json(net))):
+        assert fields_of(reload(data, suffix, folder)) == fields_of(net)
 
 
 def test_a_reader_needs_no_more_than_the_documentation(tmp_path: pathlib.Path) -> None:
@@ -247,8 +248,9 @@ WRONG: dict[str, list[tuple[Any, ...]]] = {
     "outside of 0..5": [("fluent_literals", 0, 6)],
     "outside of 32 bits": [("next", 0, 2**31), ("gates", 0, 0, 10**40)],
     "uses itself or a later gate": [("gates", 0, 1, 14), ("gates", 0, 1, 16)],
-    "literals of a gate are not sorted": [("gates", 0, [10, 6]), ("gates", 0, [6, 6])],
-    "one or more for each": [("gates", 0, [])],
+    "its literals are not sorted": [("gates", 0, [10, 6])],
+    "uses a constant, or a node twice": [("gates", 0, [6, 6]), ("gates", 0, [6, 7]), ("gates", 0, [1, 6])],
+    "two or more for each": [("gates", 0, []), ("gates", 0, [6])],
     "not true or false": [("initial", 0, 1)],
 }
 
@@ -319,8 +321,8 @@ def packed(**changes: Any) -> bytes:
         ({"terminal": np.zeros(2, np.int32)}, "'terminal' has 2 numbers"),
         ({"legal": np.zeros(5, np.int32)}, "'legal' has 5 numbers for 4 moves"),
         ({"gate_starts": np.zeros(0, np.int32)}, r"'gate_starts' is int32\[0\]"),
-        ({"gate_starts": np.array([0, 2, 1, 6], np.int32)}, "one or more for each"),
-        ({"gate_starts": np.array([0, 2, 4, 5], np.int32)}, "one or more for each"),
+        ({"gate_starts": np.array([0, 2, 1, 6], np.int32)}, "two or more for each"),
+        ({"gate_starts": np.array([0, 2, 4, 5], np.int32)}, "two or more for each"),
         ({"header": np.frombuffer(b"{}", np.uint8)}, "the header has no field 'format'"),
     ],
 )
@@ -367,25 +369,20 @@ def test_recursion_through_a_negation_is_refused(monkeypatch: pytest.MonkeyPatch
 def is_refused_or_can_be_played(data: bytes, suffix: str, folder: pathlib.Path) -> None:
     try:
         net = reload(data, suffix, folder)
-    except files.NetworkFileError as error:
-        assert str(folder) in str(error)
+    except files.NetworkFileError:
         return
     files.validate(net)
     play(net, steps=3, copies=2)
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=300)
 def test_corrupted_bytes_do_no_harm(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     suffix = data.draw(st.sampled_from([".npz", ".json"]))
-    content = bytearray(files._to_npz(small()) if suffix == ".npz" else files._to_json(small()))
+    content = files._to_npz(small()) if suffix == ".npz" else files._to_json(small())
     for _ in range(data.draw(st.integers(1, 3))):
-        at = data.draw(st.integers(0, len(content) - 1))
-        if data.draw(st.booleans()):
-            content[at] = data.draw(st.integers(0, 255))
-        else:
-            content[at : at + data.draw(st.integers(0, 50))] = data.draw(st.binary(max_size=5))
-        content = content[: data.draw(st.integers(1, len(content)) | st.just(len(content)))] or bytearray(1)
+        at = data.draw(st.integers(0, len(content)))
+        gone = data.draw(st.sampled_from([0, 1, 1, 1, 4, 50, len(content)]))
+        content = content[:at] + data.draw(st.binary(max_size=2)) + content[at + gone :]
     is_refused_or_can_be_played(bytes(content), suffix, tmp_path_factory.getbasetemp())
 
 
@@ -406,7 +403,6 @@ def places(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 @given(data=st.data(), example=st.integers(0, 1))
-@settings(deadline=None, max_examples=300)
 def test_mutated_json_does_no_harm(data: st.DataObject, example: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     content = json.loads(EXAMPLES[example])
     for _ in range(data.draw(st.integers(1, 3))):
@@ -422,7 +418,6 @@ def value_at(data: Any, place: tuple[Any, ...]) -> Any:
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=200)
 def test_mutated_arrays_do_no_harm(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     with np.load(io.BytesIO(files._to_npz(small()))) as members:
         arrays = dict(members)
@@ -435,12 +430,9 @@ def test_mutated_arrays_do_no_harm(data: st.DataObject, tmp_path_factory: pytest
 
 
 @given(net=networks(kif=True))
-@settings(deadline=None, max_examples=100)
 def test_any_network_plays_alike_in_the_foreign_layout(
     net: network.PropNet, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    path = tmp_path_factory.getbasetemp() / "foreign.json"
-    foreign.save_foreign(net, path)
-    again = foreign.load_foreign(path)
+    again = reload(foreign_writer.text(net).encode(), ".json", tmp_path_factory.getbasetemp())
     assert play(again) == play(net)
     assert again.fluents == net.fluents

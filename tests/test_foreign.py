@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gdlx.propnet import build, check, compiler, files, foreign, ground, library, load, machine, network, play
 from gdlx.propnet import source as sources
 
 DATA = pathlib.Path(__file__).parent / "data"
-CORPUS = pathlib.Path(__file__).parent.parent.parent / "shared" / "gdl" / "corpus"
 HANDMADE = ("foreign_rps", "foreign_lamp")
 AND, OR, PROPOSITION, TRANSITION, NOT, CONSTANT, PRE, POST = 1, 2, 3, 4, 5, 6, 8, 9
 
@@ -35,16 +34,17 @@ def evaluate(entries: Entries, state: dict[int, bool], does: set[int], init: boo
         return found[number]
 
     def compute(entry: dict[str, Any]) -> bool:
-        if entry["type"] in (TRANSITION, POST):
+        kind: int = entry["type"]
+        if kind in (TRANSITION, POST):
             return state[entry["id"]]
         ins = entry.get("ins", [entry["in"]] if "in" in entry else [])
-        if entry["type"] in (AND, OR):
-            return (all if entry["type"] == AND else any)(map(value, ins))
-        if entry["type"] == CONSTANT:
+        if kind in (AND, OR):
+            return all(map(value, ins)) if kind == AND else any(map(value, ins))
+        if kind == CONSTANT:
             return True
         if not ins:
             return init if entry["proposition_type"] == "init" else entry["id"] in does
-        return value(ins[0]) ^ (entry["type"] == NOT)
+        return value(ins[0]) != (kind == NOT)
 
     for number in entries:
         value(number)
@@ -60,7 +60,7 @@ def initial(entries: Entries) -> dict[int, bool]:
     return following(entries, evaluate(entries, nothing, set(), init=True))
 
 
-def check_against_evaluator(data: Any, net: network.PropNet, seed: int, steps: int = 30) -> None:
+def check_against_evaluator(data: Any, net: network.PropNet, seed: int, steps: int = 12) -> None:
     """Random play by the evaluator, followed by the network."""
     rng = random.Random(seed)
     entries: Entries = {entry["id"]: entry for entry in data["entries"]}
@@ -167,10 +167,9 @@ def check_order(data: Any) -> None:
     assert len(done) == len(data["entries"]) == len(data["topologically_sorted"])
 
 
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the public rulesheets are not here")
 @pytest.mark.parametrize("name", ["montyhall.gdl", "meier.gdl", "transit.gdl", "ticTacToe.kif", "switches.kif"])
-def test_a_public_game_plays_alike_in_the_foreign_layout(name: str, tmp_path: pathlib.Path) -> None:
-    net = compiler.compile_sheet(load.load(str(CORPUS / name)))
+def test_a_public_game_plays_alike(name: str, corpus: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    net = compiler.compile_sheet(load.load(str(corpus / name)))
     foreign.save_foreign(net, tmp_path / "game.json")
     assert seen(files.load(tmp_path / "game.json")) == seen(net)
 
@@ -202,7 +201,7 @@ WRONG: list[tuple[str, str, tuple[Any, ...], Any]] = [
     ("entry 1 is \\(does bob paper\\), not \\(does ann", "foreign_rps", ("entries", 1, "gdl"), "(does bob paper)"),
     ("entry 9 is x, not \\(true", "foreign_rps", ("entries", 9, "gdl"), "x"),
     ("same fluent: playing", "foreign_rps", ("entries", 20, "gdl"), "(true playing)"),
-    ("does not come from a transition", "foreign_rps", ("entries", 20, "in"), 40),
+    ("moves 1. does not come from a transition", "foreign_lamp", ("entries", 24, "ins"), [11]),
     ("terminal depends on entry 1, which is input", "foreign_rps", ("entries", 37, "in"), 1),
     ("depends on entry 0, which is init", "foreign_rps", ("entries", 24, "in"), 0),
     ("0 terminal propositions", "foreign_rps", ("entries", 37, "proposition_type"), "other"),
@@ -213,7 +212,7 @@ WRONG: list[tuple[str, str, tuple[Any, ...], Any]] = [
     ("not an integer", "foreign_rps", ("roles", 0, "goals", 1, "value"), "0"),
     ("two roles have the same name", "foreign_lamp", ("roles", 0), handmade("foreign_lamp")["roles"][1]),
     ("no field 'legal_to_input'", "foreign_rps", ("roles", 0), {"role": "ann"}),
-    ("no field 'roles'", "foreign_rps", (), {"entries": []}),
+    ("'entries' of the file is 3, not a list", "foreign_rps", (), {"entries": 3}),
 ]
 
 
@@ -235,7 +234,6 @@ def test_a_wrong_network_is_refused_with_the_reason(
 
 
 @given(data=st.data(), name=st.sampled_from(HANDMADE))
-@settings(deadline=None, max_examples=300)
 def test_mutated_networks_do_no_harm(data: st.DataObject, name: str) -> None:
     content = handmade(name)
     for _ in range(data.draw(st.integers(1, 2))):
@@ -256,8 +254,8 @@ def test_what_the_layout_cannot_express_is_not_written(tmp_path: pathlib.Path, m
     net = foreign.load_foreign(DATA / "foreign_rps.json")
     with pytest.raises(files.NetworkFileError, match=r"name the file \.json"):
         foreign.save_foreign(net, tmp_path / "net.npz")
-    odd = network.PropNet(**{**vars(net), "fluents": ("a b", *net.fluents[1:])})
-    with pytest.raises(files.NetworkFileError, match="'a b' cannot be a name"):
+    odd = network.PropNet(**{**vars(net), "fluents": (*net.fluents[:-1], "z z")})
+    with pytest.raises(files.NetworkFileError, match="'z z' cannot be a name"):
         foreign.save_foreign(odd, tmp_path / "net.json")
     monkeypatch.setattr(build, "_UNROLLED_GATES", 0)
     sheet = """(role a) (legal a x) (<= (p 1) (p 2) (true on)) (<= (p 2) (p 1)) (<= (p 1) (true (q 1)))

@@ -82,9 +82,7 @@ def test_glued_parentheses() -> None:
 
 
 def test_symbols_of_any_characters() -> None:
-    [rule] = read(
-        "(<= (++ ?n++ ?n) (> ?n++ 0.5) (succ ?n ?n++) (p a_b-c é 'x' \N{GREEK SMALL LETTER ALPHA}))"
-    ).rules
+    [rule] = read("(<= (++ ?n++ ?n) (> ?n++ 0.5) (succ ?n ?n++) (p a_b-c é 'x' \N{GREEK SMALL LETTER ALPHA}))").rules
     assert rule.head.name == "++"
     assert {variable.name for variable in terms.variables_in(rule.head.args)} == {"n++", "n"}
     assert [atom.name for atom, _ in terms.atoms_in(rule.body)] == [">", "succ", "p"]
@@ -146,15 +144,12 @@ def test_symbols_keep_their_case_unless_folded() -> None:
 
 def test_needless_parentheses_mean_the_name() -> None:
     assert (
-        read("(<= (terminal) (open) (not (shut)) (p (a)))").rules
-        == read("(<= terminal open (not shut) (p a))").rules
+        read("(<= (terminal) (open) (not (shut)) (p (a)))").rules == read("(<= terminal open (not shut) (p a))").rules
     )
     assert codes("(<= (terminal) (open) (p (a)))") == ["needless-parentheses"] * 3
 
 
-@pytest.mark.parametrize(
-    "text", ["terminal", "terminal\n(role x)", "terminal (role x)", "; c\nterminal ; d\n(role x)"]
-)
+@pytest.mark.parametrize("text", ["terminal", "terminal\n(role x)", "terminal (role x)", "; c\nterminal ; d\n(role x)"])
 def test_a_sheet_may_start_with_a_bare_symbol(text: str) -> None:
     assert printed(text)[0] == "terminal"
 
@@ -232,16 +227,14 @@ def assert_spans_read_back(text: source.Source) -> None:
     sheet, _ = rulesheet.read(text)
     assert sheet.rules
     for rule in sheet.rules:
-        assert rulesheet.read(source.Source("piece", text.text[rule.span.start : rule.span.end]))[
-            0
-        ].rules == (rule,)
+        assert rulesheet.read(source.Source("piece", text.text[rule.span.start : rule.span.end]))[0].rules == (rule,)
         for term in every_term(rule):
             piece = source.Source("piece", text.text[term.span.start : term.span.end])
             assert forms.FormReader(nodes.Log()).all_terms(nodes.read_nodes(piece, nodes.Log())) == (term,)
         for atom in (rule.head, *(atom for atom, _ in terms.atoms_in(rule.body))):
-            [written] = rulesheet.read(
-                source.Source("piece", f"(<= p {text.text[atom.span.start : atom.span.end]})")
-            )[0].rules
+            [written] = rulesheet.read(source.Source("piece", f"(<= p {text.text[atom.span.start : atom.span.end]})"))[
+                0
+            ].rules
             assert written.body == (atom,)
 
 
@@ -295,6 +288,13 @@ def test_two_lost_parentheses_cost_two_messages() -> None:
         codes("(<= a (b)\n(<= c (d))\n(<= e (f\n(<= g (h))")
         == ["unclosed-parenthesis"] * 2 + ["needless-parentheses"] * 2
     )
+
+
+def test_a_rule_behind_a_form_too_deep_keeps_its_place() -> None:
+    sheet, found = read_all("(p " + "(s " * 200 + "\n  ( <= a b)")
+    assert [problem.code for problem in found] == ["nesting-too-deep"]
+    [rule] = sheet.rules
+    assert (rule.span.line, rule.span.column) == (2, 3)
 
 
 def test_every_problem_of_a_rule_is_told() -> None:
@@ -448,9 +448,7 @@ def rules_of(names: st.SearchStrategy[str], *, empty_bodies: bool) -> st.SearchS
     variables = st.builds(terms.Variable, st.sampled_from(["X", "Y", "Long", "X2"]), nowhere)
     term: st.SearchStrategy[terms.Term] = st.recursive(
         st.one_of(st.builds(terms.Symbol, names, nowhere), variables),
-        lambda inner: st.builds(
-            terms.Compound, names, st.lists(inner, min_size=1, max_size=3).map(tuple), nowhere
-        ),
+        lambda inner: st.builds(terms.Compound, names, st.lists(inner, min_size=1, max_size=3).map(tuple), nowhere),
         max_leaves=6,
     )
 
@@ -468,9 +466,9 @@ def rules_of(names: st.SearchStrategy[str], *, empty_bodies: bool) -> st.SearchS
             st.builds(terms.Not, positive),
             st.builds(terms.Distinct, term, term, st.booleans(), nowhere),
         ),
-        lambda inner: st.lists(
-            st.lists(inner, min_size=1, max_size=3).map(tuple), min_size=2, max_size=3
-        ).map(lambda options: terms.Or(tuple(options))),
+        lambda inner: st.lists(st.lists(inner, min_size=1, max_size=3).map(tuple), min_size=2, max_size=3).map(
+            lambda options: terms.Or(tuple(options))
+        ),
         max_leaves=6,
     )
     bodies = st.lists(literals, min_size=0 if empty_bodies else 1, max_size=4).map(tuple)
@@ -517,9 +515,7 @@ def infix_body(body: Sequence[terms.Literal]) -> str:
 
 @hypothesis.given(rules_of(INFIX_NAMES, empty_bodies=False))
 def test_the_infix_form_of_rules_reads_the_same(rules: list[terms.Rule]) -> None:
-    sentences = (
-        infix_atom(rule.head) + (f" :- {infix_body(rule.body)}" if rule.body else "") for rule in rules
-    )
+    sentences = (infix_atom(rule.head) + (f" :- {infix_body(rule.body)}" if rule.body else "") for rule in rules)
     assert read("start(x).\n" + "".join(f"{sentence}.\n" for sentence in sentences)).rules[1:] == tuple(rules)
 
 

@@ -53,7 +53,7 @@ class Overview:
         found = {}
         for group in graphs.components(self.edges):
             if len(group) > 1 or group[0] in self.edges.get(group[0], ()):
-                found.update({relation: frozenset(group) for relation in group})
+                found.update(dict.fromkeys(group, frozenset(group)))
         return found
 
     @functools.cached_property

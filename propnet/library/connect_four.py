@@ -111,8 +111,6 @@ GAME = game.Game(
     parameters={
         "width": game.Parameter(default=7, minimum=2, maximum=1000, help=f"columns; {grid.SIZE_HELP}"),
         "height": game.Parameter(default=6, minimum=2, maximum=1000, help=f"rows; {grid.SIZE_HELP}"),
-        "line": game.Parameter(
-            default=4, minimum=2, maximum=100, help=f"discs in a line that win; {grid.LINE_HELP}"
-        ),
+        "line": game.Parameter(default=4, minimum=2, maximum=100, help=f"discs in a line that win; {grid.LINE_HELP}"),
     },
 )

@@ -110,8 +110,6 @@ GAME = game.Game(
             choices=("imperfect", "perfect"),
             help="after a bid: who won the prize is seen, or both cards",
         ),
-        "order": game.Parameter(
-            default="ascending", choices=("ascending", "descending"), help="order of the prizes"
-        ),
+        "order": game.Parameter(default="ascending", choices=("ascending", "descending"), help="order of the prizes"),
     },
 )

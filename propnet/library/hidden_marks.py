@@ -157,9 +157,7 @@ GAMES = (
         summary="both mark at once, unseen; a cell that both choose stays blank",
         build=_build_krieg,
         parameters={
-            "size": game.Parameter(
-                default=5, minimum=2, maximum=1000, help=f"rows and columns; {grid.SIZE_HELP}"
-            ),
+            "size": game.Parameter(default=5, minimum=2, maximum=1000, help=f"rows and columns; {grid.SIZE_HELP}"),
             "line": game.Parameter(
                 default=5, minimum=2, maximum=100, help=f"marks in a line that win; {grid.LINE_HELP}"
             ),

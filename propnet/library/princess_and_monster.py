@@ -22,7 +22,7 @@ def _build(turns: int) -> str:
         f"; The end, and the goals of princess and monster if it comes after ?n turns with a catch.\n\n"
         f"(<= terminal\n    (true (turns {turns})))",
         _END,
-        kif.facts("payoff", ((n, 50 - 2 * (turns - n), 50 + 2 * (turns - n)) for n in range(turns + 1))),
+        kif.facts("payoff", ((n, 50 - 2 * (turns - n), 50 + 2 * (turns - n)) for n in range(2, turns + 1))),
         f"(<= (goal princess {50 + 2 * turns})\n    (not caught))",
         f"(<= (goal monster {50 - 2 * turns})\n    (not caught))",
     )

@@ -11,7 +11,7 @@ def _build(players: int, numbers: int, target: int, steps: int) -> str:
         kif.header(
             f"Smallest, {players} players, numbers 1 to {numbers}.",
             f"""In every round all players announce a number at once. Who announces the smallest number that
-            nobody else announces scores {_POINTS} points; nobody may. The game ends when a player has
+            nobody else announces scores {_POINTS} points; it may be nobody. The game ends when a player has
             {target} points, or after {steps} rounds, and the goal of a player is its points.""",
             "the competition of general game playing 2009, in a thesis of Alberta 2010, section 5.3.1.",
         ),
@@ -89,9 +89,7 @@ GAME = game.Game(
     summary="announce the smallest number that nobody else does",
     build=_build,
     parameters={
-        "players": game.Parameter(
-            default=3, minimum=2, maximum=1000, help="number of players; no limit in the rules"
-        ),
+        "players": game.Parameter(default=3, minimum=2, maximum=1000, help="number of players; no limit in the rules"),
         "numbers": game.Parameter(
             default=10, minimum=2, maximum=1000, help="numbers to choose from; no limit in the rules"
         ),

@@ -22,6 +22,5 @@ def _read(name: str) -> str:
 
 
 GAMES = tuple(
-    game.Game(name=name, summary=summary, build=functools.partial(_read, name))
-    for name, summary in _SUMMARIES.items()
+    game.Game(name=name, summary=summary, build=functools.partial(_read, name)) for name, summary in _SUMMARIES.items()
 )

@@ -20,9 +20,11 @@ def factor(gates: circuit.Circuit, *, compact: bool = False) -> circuit.Circuit:
         parts = [literal_of[lit >> 1] ^ (lit & 1) for lit in gate]
         cubes = [single[lit ^ 1] for lit in parts if lit & 1 and lit ^ 1 in single]
         others = [lit for lit in parts if not (lit & 1 and lit ^ 1 in single)]
+        before = len(builder.gates)
         made = builder.conjunction([*others, *(lit ^ 1 for lit in _factored(builder, cubes, compact))])
         literal_of.append(made)
-        if counts[node] == 1 and made >> 1 == builder.inputs + len(builder.gates) and not made & 1:
+        is_new = made >> 1 == builder.inputs + len(builder.gates) and len(builder.gates) > before
+        if counts[node] == 1 and is_new and not made & 1:
             single[made] = builder.gates[-1]
     return builder.circuit(literal_of[lit >> 1] ^ (lit & 1) for lit in gates.outputs)
 

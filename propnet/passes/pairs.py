@@ -43,9 +43,10 @@ def extract_pairs(gates: circuit.Circuit, least_uses: int = 2) -> circuit.Circui
             for other in rest:
                 for old in pair:
                     users[_pair(old, other)].discard(number)
-                new = _pair(literal, other)
-                users.setdefault(new, set()).add(number)
-                touched.add(new)
+                if other != literal:
+                    new = _pair(literal, other)
+                    users.setdefault(new, set()).add(number)
+                    touched.add(new)
             sets[number] = rest | {literal}
         users[pair] = set()
         for new in touched:

@@ -1,0 +1,75 @@
+"""The command `playout`."""
+
+import os
+import time
+from typing import Annotated, Literal
+
+import typer
+
+from gdlx.cli import arguments, console
+from gdlx.propnet import load
+
+_WORD = 32
+_FIRST_STEPS = 8
+
+
+def playout(
+    context: typer.Context,
+    game: arguments.Game,
+    batch: Annotated[int, typer.Option(min=1, help="Games played at once; rounded up to a multiple of 32.")] = 262_144,
+    seconds: Annotated[float, typer.Option(min=0.0, help="Play for about this long, after compiling.")] = 5.0,
+    payoff: Annotated[Literal["auto", "zero-sum", "goal"], typer.Option(help="What rewards mean.")] = "auto",
+    max_steps: Annotated[int, typer.Option(min=1, help="Stop a game after so many joint moves.")] = 10_000,
+    gdl: arguments.Gdl = None,
+    fold_case: arguments.FoldCase = False,
+) -> None:
+    """Play random games at full speed: states per second, mean length, mean rewards."""
+    given = console.options(context)
+    cores = os.cpu_count() or 1
+    # One device for each core, before jax starts: a loop over operations runs on one core only.
+    os.environ.setdefault("XLA_FLAGS", f"--xla_force_host_platform_device_count={cores}")
+    sheet = load.load(game, gdl=gdl, fold_case=fold_case)
+
+    from gdlx.envs import payoffs, sharded
+    from gdlx.propnet import cache
+
+    started = time.perf_counter()
+    net = cache.compiled(sheet)
+    units = payoffs.of(net, payoff, given.seed)
+    play = sharded.ShardedPlayout(net, max_steps, -(-batch // _WORD))
+    tally = play.start(given.seed, steps=_FIRST_STEPS)
+    ready = time.perf_counter() - started
+    with console.progress(given, f"playing {game}", None) as advance:
+        begun = time.perf_counter()
+        while (elapsed := time.perf_counter() - begun) < seconds or not tally.states:
+            # A tenth of the time at once: often enough to tell, seldom enough to cost nothing.
+            rate = tally.states / elapsed if tally.states else 0.0
+            steps = max(_FIRST_STEPS, int(rate * min(seconds, 10.0) / 10 / (play.words * _WORD)))
+            tally = play.advance(tally, min(steps, 2**31 // (play.words * _WORD)))
+            advance(f"{tally.states / (time.perf_counter() - begun) / 1e6:.1f} million states/s")
+    result = tally.summary(net, units) | {
+        "game": game,
+        "batch": play.words * _WORD,
+        "states": tally.states,
+        "seconds": elapsed,
+        "states_per_second": tally.states / elapsed,
+        "ready_seconds": ready,
+    }
+    if given.json:
+        console.emit(result)
+        return
+    console.say(
+        f"{game}: {result['states_per_second'] / 1e6:.1f} million states/s ({tally.states:,} states in {elapsed:.1f} s,"
+        f" ready after {ready:.1f} s)"
+    )
+    length = result["mean_length"]
+    console.say(f"  matches      {tally.ends:,}" + ("" if length is None else f", {length:.2f} joint moves on average"))
+    for role, reward in tally.rewards(net, units).items():
+        console.say(f"  {role:<12} mean {'payoff' if units.zero_sum else 'goal'} {'-' if reward is None else f'{reward:.4f}'}")
+    for what, count in (
+        ("states without a legal move for some role", tally.unplayable),
+        (f"games stopped after {max_steps} joint moves", tally.overlong),
+        ("ends with several goal values or none", tally.several + tally.none),
+    ):
+        if count:
+            console.say(f"  {count:,} {what}")

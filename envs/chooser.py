@@ -1,0 +1,107 @@
+"""A uniformly random legal move, without unpacking: arithmetic on bits of many games at once.
+
+Legal bits are added up a binary tree of ripple adders; r = floor(u * count / 2^k) for k random bits u; then r is
+followed down the tree, left where it is less than the left count. The result is one true bit per game. Counting and
+descending are part of a tape. The product is not: as a loop over the bits of u, each adding the count and halving, it
+stays in the registers of the processor and is many times faster.
+"""
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+
+from gdlx.envs import rng, tape
+
+_EXTRA_BITS = 16  # beyond those of the largest count: no move is off its probability by more than one part in 2^16
+
+Number = list[tape.Literal]  # bits, the lowest first
+
+
+class Tree:
+    """Counts of legal moves below a node; leaves are single moves."""
+
+    def __init__(self, count: Number, size: int, left: "Tree | None" = None, right: "Tree | None" = None) -> None:
+        self.count, self.size, self.left, self.right = count, size, left, right
+
+
+def count_legal(builder: tape.Builder, legal: Sequence[tape.Literal]) -> Tree:
+    if len(legal) == 1:
+        return Tree([legal[0]], 1)
+    half = (len(legal) + 1) // 2
+    left, right = count_legal(builder, legal[:half]), count_legal(builder, legal[half:])
+    total = _add(builder, left.count, right.count)[: len(legal).bit_length()]
+    return Tree(total, len(legal), left, right)
+
+
+def take(builder: tape.Builder, tree: Tree, rank: Number, legal: Sequence[tape.Literal]) -> list[tape.Literal]:
+    """The legal move of each rank: one true literal where any is legal, none elsewhere."""
+    chosen = [tape.FALSE] * len(legal)
+    _descend(builder, tree, rank, tape.TRUE, 0, chosen)
+    # Where nothing is legal the descent ends somewhere all the same.
+    return [builder.conjunction(bit, option) for bit, option in zip(chosen, legal, strict=True)]
+
+
+def draw_ranks(streams: rng.Streams, counts: Sequence[jax.Array]) -> tuple[rng.Streams, list[jax.Array]]:
+    """For each count (uint32[m, W], bits of one number per game) a uniformly random number below it, likewise."""
+    rounds = _EXTRA_BITS + max((count.shape[0] for count in counts), default=0)
+
+    def halve(_: jax.Array, carry: tuple[rng.Streams, list[jax.Array]]) -> tuple[rng.Streams, list[jax.Array]]:
+        streams, ranks = carry
+        following = []
+        for rank, count in zip(ranks, counts, strict=True):
+            streams, word = rng.draw(streams)
+            following.append(_add_and_halve(rank, count & word))
+        return streams, following
+
+    zeros = [jnp.zeros_like(count) for count in counts]
+    return jax.lax.fori_loop(0, rounds, halve, (streams, zeros)) if counts else (streams, [])
+
+
+def _add_and_halve(a: jax.Array, b: jax.Array) -> jax.Array:
+    """floor((a + b) / 2) of bit-sliced numbers. floor((floor(x) + n) / 2) = floor((x + n) / 2) makes rounds exact."""
+    carry = jnp.zeros_like(a[0])
+    total = []
+    for x, y in zip(a, b, strict=True):
+        either = x ^ y
+        total.append(either ^ carry)
+        carry = (x & y) | (either & carry)
+    return jnp.stack([*total[1:], carry])
+
+
+def _add(builder: tape.Builder, a: Number, b: Number) -> Number:
+    carry = tape.FALSE
+    total = []
+    for number in range(max(len(a), len(b))):
+        x = a[number] if number < len(a) else tape.FALSE
+        y = b[number] if number < len(b) else tape.FALSE
+        either = builder.exclusive(x, y)
+        total.append(builder.exclusive(either, carry))
+        carry = builder.disjunction(builder.conjunction(x, y), builder.conjunction(either, carry))
+    return [*total, carry]
+
+
+def _descend(
+    builder: tape.Builder, tree: Tree, rank: Number, here: tape.Literal, first: int, chosen: list[tape.Literal]
+) -> None:
+    if tree.left is None or tree.right is None:
+        chosen[first] = here
+        return
+    difference, less = _subtract(builder, rank, tree.left.count)
+    left_bits, right_bits = tree.left.size.bit_length(), tree.right.size.bit_length()
+    _descend(builder, tree.left, rank[:left_bits], builder.conjunction(here, less), first, chosen)
+    there = builder.conjunction(here, less ^ 1)
+    _descend(builder, tree.right, difference[:right_bits], there, first + tree.left.size, chosen)
+
+
+def _subtract(builder: tape.Builder, a: Number, b: Number) -> tuple[Number, tape.Literal]:
+    """a - b and whether a < b."""
+    borrow = tape.FALSE
+    difference = []
+    for number in range(max(len(a), len(b))):
+        x = a[number] if number < len(a) else tape.FALSE
+        y = b[number] if number < len(b) else tape.FALSE
+        either = builder.exclusive(x, y)
+        difference.append(builder.exclusive(either, borrow))
+        borrow = builder.disjunction(builder.conjunction(x ^ 1, y), builder.conjunction(either ^ 1, borrow))
+    return difference, borrow

@@ -1,0 +1,257 @@
+"""A game as pure functions on one game's state, to be vmapped: `init` and `step`."""
+
+import dataclasses
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from gdlx.envs import info_key, lowering, packing, payoffs, tape
+from gdlx.propnet import network
+
+
+class State(NamedTuple):
+    """One game. Axes: R registers, N players, A moves of the player with the most, P percepts likewise, C moves of
+    chance (0 without a random role).
+    """
+
+    registers: jax.Array  # [R] bool
+    legal_mask: jax.Array  # [N, A] bool; all false once terminated
+    chance_mask: jax.Array  # [C] bool
+    percepts: jax.Array  # [N, P] bool, of the last joint move
+    actions: jax.Array  # [N] int32, the last joint move, -1 before the first
+    rewards: jax.Array  # [N] float32, payoffs in the step that ends the game, else 0
+    goals: jax.Array  # [N] int32, goal values (0..100) once terminated, else 0
+    terminated: jax.Array  # [] bool
+    unplayable: jax.Array  # [] bool, ended because some role had no legal move; rewards are then 0
+    goal_conflict: jax.Array  # [] bool, ended with several goal values (the highest counts) or none for a player
+    illegal: jax.Array  # [N] bool, players whose action was not legal: the step was then not made
+    info_key: jax.Array  # [N, 2] uint32
+    step: jax.Array  # [] int32, joint moves made
+
+
+class EnvError(ValueError):
+    """A wrong call, told at trace time with what was expected."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Env:
+    """One game. All functions are pure and unbatched; jit and vmap them as you like.
+
+    `max_steps` ends a game that goes on too long (as unplayable); 0 for no limit.
+    """
+
+    net: network.PropNet
+    payoffs: payoffs.Payoffs
+    form: lowering.Form = "auto"
+    max_steps: int = 0
+
+    @property
+    def name(self) -> str:
+        return self.net.name
+
+    @property
+    def players(self) -> tuple[str, ...]:
+        return tuple(role.name for role in self.net.players)
+
+    @property
+    def num_players(self) -> int:
+        return len(self.net.players)
+
+    @property
+    def num_actions(self) -> int:
+        return max((len(role.moves) for role in self.net.players), default=0)
+
+    @property
+    def num_percepts(self) -> int:
+        return max((len(role.percepts) for role in self.net.players), default=0)
+
+    @property
+    def num_chance_actions(self) -> int:
+        return sum(len(role.moves) for role in self.net.roles if role.is_random)
+
+    def init(self, key: jax.Array | None = None) -> State:
+        """The initial state. The key is not used: every game starts the same, chance moves within `step`."""
+        del key
+        registers = jnp.asarray(self.net.initial)
+        legal, chance = self._legal(registers)
+        players = self.num_players
+        terminal, goals, conflict = self._judge(registers)
+        state = State(
+            registers=registers,
+            legal_mask=legal,
+            chance_mask=chance,
+            percepts=jnp.zeros((players, self.num_percepts), jnp.bool_),
+            actions=jnp.full(players, -1, jnp.int32),
+            rewards=jnp.zeros(players, jnp.float32),
+            goals=jnp.zeros(players, jnp.int32),
+            terminated=jnp.asarray(False),
+            unplayable=jnp.asarray(False),
+            goal_conflict=jnp.asarray(False),
+            illegal=jnp.zeros(players, jnp.bool_),
+            info_key=self._first_key(legal),
+            step=jnp.asarray(0, jnp.int32),
+        )
+        return self._ended(state, terminal, goals, conflict)
+
+    def step(
+        self, state: State, joint_action: jax.Array, key: jax.Array | None, chance_action: jax.Array | None = None
+    ) -> State:
+        """One joint move of all players, and of chance, drawn from the key or given.
+
+        A finished game stays as it is, with rewards 0. If an action is not legal the state stays as it is too, and
+        `illegal` tells whose.
+        """
+        actions = self._checked(joint_action)
+        clipped = jnp.clip(actions, 0, max(self.num_actions - 1, 0))
+        allowed = jnp.take_along_axis(state.legal_mask, clipped[:, None], axis=1)[:, 0] & (clipped == actions)
+        chance = self._chance(state, key, chance_action)
+        does = self._does(clipped, chance)
+        registers, percepts = self._move(state.registers, does)
+        legal, chance_mask = self._legal(registers)
+        terminal, goals, conflict = self._judge(registers)
+        moved = State(
+            registers=registers,
+            legal_mask=legal,
+            chance_mask=chance_mask,
+            percepts=percepts,
+            actions=actions,
+            rewards=jnp.zeros_like(state.rewards),
+            goals=jnp.zeros_like(state.goals),
+            terminated=jnp.asarray(False),
+            unplayable=jnp.asarray(False),
+            goal_conflict=jnp.asarray(False),
+            illegal=jnp.zeros_like(state.illegal),
+            info_key=self._next_key(state.info_key, actions, percepts, legal),
+            step=state.step + 1,
+        )
+        moved = self._ended(moved, terminal, goals, conflict)
+        stays = state._replace(rewards=jnp.zeros_like(state.rewards), illegal=~allowed & ~state.terminated)
+        keep = state.terminated | ~jnp.all(allowed)
+        return jax.tree.map(lambda old, new: jnp.where(keep, old, new), stays, moved)
+
+    def _ended(self, state: State, terminal: jax.Array, goals: jax.Array, conflict: jax.Array) -> State:
+        """The state with its end, if it is one."""
+        playable = jnp.all(state.legal_mask.any(axis=1))
+        if self.num_chance_actions:
+            playable &= state.chance_mask.any()
+        too_long = (state.step >= self.max_steps) if self.max_steps else jnp.asarray(False)
+        unplayable = ~terminal & (~playable | too_long)
+        ended = terminal | unplayable
+        return state._replace(
+            legal_mask=state.legal_mask & ~ended,
+            chance_mask=state.chance_mask & ~ended,
+            rewards=jnp.where(terminal, goals.astype(jnp.float32) - self.payoffs.offset, 0.0),
+            goals=jnp.where(terminal, goals, 0),
+            terminated=ended,
+            unplayable=unplayable,
+            goal_conflict=terminal & conflict,
+        )
+
+    def _checked(self, joint_action: jax.Array) -> jax.Array:
+        actions = jnp.asarray(joint_action)
+        expected = (self.num_players,)
+        if actions.shape != expected or not jnp.issubdtype(actions.dtype, jnp.integer):
+            raise EnvError(
+                f"joint_action of {self.name} must be integers of shape {expected}, one move number for each of "
+                f"{', '.join(self.players)}; got {actions.dtype} of shape {actions.shape}. For a batch use jax.vmap(env.step)."
+            )
+        return actions.astype(jnp.int32)
+
+    def _chance(self, state: State, key: jax.Array | None, given: jax.Array | None) -> jax.Array | None:
+        """The number of chance's move; None without a random role."""
+        if not self.num_chance_actions:
+            return None
+        if given is not None:
+            return jnp.asarray(given, jnp.int32)
+        if key is None:
+            raise EnvError(f"{self.name} has a random role: give step a key, or chance_action")
+        scores = jnp.where(state.chance_mask, 0.0, -jnp.inf)
+        return jax.random.categorical(key, jnp.where(state.chance_mask.any(), scores, 0.0)).astype(jnp.int32)
+
+    def _does(self, actions: jax.Array, chance: jax.Array | None) -> jax.Array:
+        """The moves as input bits of the network, roles in file order."""
+        parts = []
+        player = 0
+        for role in self.net.roles:
+            if role.is_random:
+                assert chance is not None
+                chosen = chance
+            else:
+                chosen = actions[player]
+                player += 1
+            parts.append(jnp.arange(len(role.moves)) == chosen)
+        return jnp.concatenate(parts)
+
+    @functools.cached_property
+    def _functions(self) -> dict[str, object]:
+        net = self.net
+        tapes = {
+            "legal": tape.of_network(net, np.concatenate([role.legal for role in net.roles])),
+            "move": tape.of_network(net, np.concatenate([net.next, *(role.sees for role in net.roles)])),
+            "judge": tape.of_network(net, np.concatenate([[net.terminal], *(role.goal for role in net.roles)])),
+        }
+        return {name: packing.packed_function(program, self.form) for name, program in tapes.items()}
+
+    def _evaluate(self, name: str, registers: jax.Array, does: jax.Array | None = None) -> jax.Array:
+        moves = sum(len(role.moves) for role in self.net.roles)
+        bits = jnp.concatenate([registers, jnp.zeros(moves, jnp.bool_) if does is None else does])
+        return self._functions[name](bits)  # type: ignore[operator, no-any-return]
+
+    def _legal(self, registers: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """bool[N, A] legal moves of the players, bool[C] of chance."""
+        players, chance = self._by_role(self._evaluate("legal", registers), [len(r.moves) for r in self.net.roles])
+        return _padded(players, self.num_actions), chance
+
+    def _move(self, registers: jax.Array, does: jax.Array) -> tuple[jax.Array, jax.Array]:
+        found = self._evaluate("move", registers, does)
+        following, seen = found[: len(self.net.initial)], found[len(self.net.initial) :]
+        players, _ = self._by_role(seen, [len(r.percepts) for r in self.net.roles])
+        return following, _padded(players, self.num_percepts)
+
+    def _judge(self, registers: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Whether the state is terminal, the players' goals, and whether some player has several or none."""
+        found = self._evaluate("judge", registers)
+        players, _ = self._by_role(found[1:], [len(r.goal_values) for r in self.net.roles])
+        values = [jnp.asarray(role.goal_values, jnp.int32) for role in self.net.players]
+        goals = [jnp.max(jnp.where(held, value, 0), initial=0) for held, value in zip(players, values, strict=True)]
+        conflict = jnp.stack([jnp.sum(held) != 1 for held in players]).any() if players else jnp.asarray(False)
+        return found[0], jnp.stack(goals) if goals else jnp.zeros(0, jnp.int32), conflict
+
+    def _by_role(self, bits: jax.Array, sizes: list[int]) -> tuple[list[jax.Array], jax.Array]:
+        """Bits of all roles one after the other -> those of each player, and those of chance."""
+        bounds = np.cumsum([0, *sizes])
+        parts = [bits[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        players = [part for part, role in zip(parts, self.net.roles, strict=True) if not role.is_random]
+        chance = [part for part, role in zip(parts, self.net.roles, strict=True) if role.is_random]
+        return players, chance[0] if chance else jnp.zeros(0, jnp.bool_)
+
+    @functools.cached_property
+    def _key_constants(self) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Of legal moves, of own moves (with one for none), and of percepts."""
+        return (
+            info_key.constants(self.num_actions, 1),
+            info_key.constants(self.num_actions + 1, 2),
+            info_key.constants(self.num_percepts, 3),
+        )
+
+    def _first_key(self, legal: jax.Array) -> jax.Array:
+        options, _, _ = self._key_constants
+        start = jnp.zeros(2, jnp.uint32)
+        return jax.vmap(lambda own: info_key.extend(start, info_key.of_bits(own, options)))(legal)
+
+    def _next_key(self, keys: jax.Array, actions: jax.Array, percepts: jax.Array, legal: jax.Array) -> jax.Array:
+        options, moves, senses = self._key_constants
+
+        def one(key: jax.Array, action: jax.Array, seen: jax.Array, own: jax.Array) -> jax.Array:
+            event = moves[action] + info_key.of_bits(seen, senses) + info_key.of_bits(own, options)
+            return info_key.extend(key, event)
+
+        return jax.vmap(one)(keys, actions, percepts, legal)
+
+
+def _padded(parts: list[jax.Array], width: int) -> jax.Array:
+    rows = [jnp.pad(part, (0, width - part.shape[0])) for part in parts]
+    return jnp.stack(rows) if rows else jnp.zeros((0, width), jnp.bool_)

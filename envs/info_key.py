@@ -1,0 +1,32 @@
+"""A key of 64 bits for what a player knows: equal for equal histories, and for unequal ones practically never.
+
+An event (own move, percepts, own legal moves) is hashed to two words by adding random constants of its true bits; the
+key is mixed with it by rounds of an invertible cipher (Speck 64, Beaulieu et al. 2013). Two histories that differ get
+the same key with probability about 2^-64.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+Key = jax.Array  # [2] uint32
+_ROUNDS = 6
+
+
+def constants(width: int, salt: int) -> jax.Array:
+    """uint32[width, 2], the same in every run: saved tables are found by these keys."""
+    return jnp.asarray(np.random.Generator(np.random.Philox(key=salt)).integers(0, 2**32, (width, 2), np.uint32))
+
+
+def of_bits(bits: jax.Array, table: jax.Array) -> Key:
+    """bool[N], uint32[N, 2] -> uint32[2]"""
+    return jnp.sum(jnp.where(bits[:, None], table, jnp.uint32(0)), axis=0, dtype=jnp.uint32)
+
+
+def extend(key: Key, event: Key) -> Key:
+    """The key of a history made longer by an event."""
+    x, y = key[0] ^ event[0], key[1] ^ event[1]
+    for number in range(_ROUNDS):
+        x = (((x >> 8) | (x << 24)) + y) ^ (jnp.uint32(0x9E3779B9 * (number + 1) & 0xFFFFFFFF) + event[number % 2])
+        y = ((y << 3) | (y >> 29)) ^ x
+    return jnp.stack([x, y])

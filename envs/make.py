@@ -1,0 +1,23 @@
+"""From a game's name to its Env."""
+
+from gdlx.envs import env, lowering, payoffs
+from gdlx.propnet import cache, limits, load
+
+
+def make(
+    game: str,
+    *,
+    payoff: payoffs.Mode = "auto",
+    form: lowering.Form = "auto",
+    max_steps: int = 0,
+    gdl: int | None = None,
+    fold_case: bool = False,
+    within: limits.Limits = limits.Limits(),
+) -> env.Env:
+    """The environment of a library game (`goofspiel:cards=4`) or of a rulesheet's path.
+
+    >>> make("kuhn_poker").players
+    ('player1', 'player2')
+    """
+    net = cache.compiled(load.load(game, gdl=gdl, fold_case=fold_case), within)
+    return env.Env(net, payoffs.of(net, payoff), form, max_steps)

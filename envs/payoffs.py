@@ -1,0 +1,86 @@
+"""Goals -> payoffs: zero-sum where the goals of two players always have the same sum (DESIGN section 5, rule 6)."""
+
+import dataclasses
+from typing import Literal
+
+import clingo
+import numpy as np
+
+from gdlx.propnet import machine, network, play
+
+Mode = Literal["auto", "zero-sum", "goal"]
+_SAMPLED_ENDS = 10_000
+_COPIES, _MAX_STEPS = 512, 4_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Payoffs:
+    """payoff = goal - offset. `proved` tells whether the sum is certain or only seen in sampled play."""
+
+    offset: float
+    zero_sum: bool
+    proved: bool
+
+
+class PayoffError(ValueError):
+    """A payoff mode that the game's goals contradict."""
+
+
+def of(net: network.PropNet, mode: Mode = "auto", seed: int = 0) -> Payoffs:
+    """How goals are turned into payoffs; fixed before a run."""
+    if mode == "goal" or len(net.players) != 2:
+        if mode == "zero-sum":
+            raise PayoffError(f"payoff mode zero-sum needs two players; {net.name} has {len(net.players)}")
+        return Payoffs(0.0, False, True)
+    sums = _sampled_sums(net, seed)
+    if len(sums) != 1:
+        if mode == "zero-sum":
+            raise PayoffError(f"the goals of {net.name} do not have a constant sum; sums seen: {sorted(sums)[:6]}")
+        return Payoffs(0.0, False, True)
+    (total,) = sums
+    return Payoffs(total / 2, True, _is_proved(net, total))
+
+
+def _sampled_sums(net: network.PropNet, seed: int) -> set[int]:
+    """Sums of the players' goals (the highest where a player has several) at the ends of random matches."""
+    sums: set[int] = set()
+    ends = 0
+    for number, step in enumerate(play.random_steps(net, _COPIES, seed)):
+        if step.terminal.any():
+            rows = machine.split_rows(step.goals[:, step.terminal], [len(role.goal_values) for role in net.roles])
+            total = sum(
+                np.max(own * np.array(role.goal_values)[:, None], axis=0, initial=0)
+                for role, own in zip(net.roles, rows, strict=True)
+                if not role.is_random
+            )
+            sums.update(np.unique(total).tolist())
+            ends += int(step.terminal.sum())
+        if ends >= _SAMPLED_ENDS or len(sums) > 1 or number >= _MAX_STEPS:
+            break
+    return sums
+
+
+def _is_proved(net: network.PropNet, total: int) -> bool:
+    """Whether no state at all, reachable or not, is terminal and has goals of another sum."""
+    gates = net.as_circuit()
+    lines = [f"{{n(1..{gates.inputs})}}."]
+    lines += [f"n({n}) :- {', '.join(map(_literal, gate))}." for n, gate in enumerate(gates.gates, gates.inputs + 1)]
+    first, second = net.players
+    lines.append(f":- {_literal(net.terminal ^ 1)}.")
+    for role, name in ((first, "a"), (second, "b")):
+        lines += [
+            f"{name}({value}) :- {_literal(literal)}."
+            for value, literal in zip(role.goal_values, role.goal.tolist(), strict=True)
+        ]
+        lines.append(f"top_{name}(M) :- M = #max {{ V : {name}(V); 0 }}.")
+    lines.append(f":- top_a(V), top_b(W), V + W == {total}.")
+    control = clingo.Control(["--warn=none", "--solve-limit=20000"], logger=lambda code, message: None)
+    control.add("base", [], "\n".join(lines))
+    control.ground([("base", [])])
+    return bool(control.solve().unsatisfiable)
+
+
+def _literal(literal: int) -> str:
+    if literal <= 1:
+        return "#true" if literal else "#false"
+    return f"{'not ' * (literal & 1)}n({literal >> 1})"

@@ -1,0 +1,49 @@
+"""Random words for playouts: sfc32 (Chris Doty-Humphrey's small fast chaotic generator), one stream per word index.
+
+Three times faster than threefry on a CPU, and independent of how a batch is divided: the stream of a word depends on the
+key and on its index alone. Keys are still jax keys at the API; only inner loops use this.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+_WARM_UP = 15  # rounds until one changed bit of the seed has reached every bit, as its author recommends
+
+
+class Streams(NamedTuple):
+    """W independent generators. The counter makes every period at least 2^32."""
+
+    a: jax.Array  # [W] uint32
+    b: jax.Array  # [W] uint32
+    c: jax.Array  # [W] uint32
+    counter: jax.Array  # [W] uint32
+
+
+def streams(key: jax.Array, first: int | jax.Array, count: int) -> Streams:
+    """The streams of the words first, first + 1, .. under a jax key."""
+    data = jax.random.key_data(jax.random.fold_in(key, 0)) if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else key
+    seed = jnp.asarray(data, jnp.uint32).reshape(-1)
+    index = jnp.asarray(first, jnp.uint32) + jnp.arange(count, dtype=jnp.uint32)
+    state = Streams(
+        jnp.full(count, seed[0]), jnp.full(count, seed[-1]), index * jnp.uint32(0x9E3779B9), index + jnp.uint32(1)
+    )
+    return jax.lax.fori_loop(0, _WARM_UP, lambda _, s: draw(s)[0], state)
+
+
+def draw(state: Streams) -> tuple[Streams, jax.Array]:
+    """The next word of every stream."""
+    a, b, c, counter = state
+    word = a + b + counter
+    rotated = (c << 21) | (c >> 11)
+    return Streams(b ^ (b >> 9), c + (c << 3), rotated + word, counter + jnp.uint32(1)), word
+
+
+def rows(state: Streams, count: int) -> tuple[Streams, jax.Array]:
+    """uint32[count, W]: as many words of every stream."""
+    words = []
+    for _ in range(count):
+        state, word = draw(state)
+        words.append(word)
+    return state, jnp.stack(words) if words else jnp.zeros((0, state.a.shape[0]), jnp.uint32)

@@ -1,0 +1,123 @@
+"""Playouts spread over all devices, with running totals on the host."""
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from gdlx.envs import payoffs, rollout
+from gdlx.propnet import network
+
+
+@dataclasses.dataclass(frozen=True)
+class Tally:
+    """What happened so far; Python integers, so that nothing overflows."""
+
+    games: rollout.Rollouts
+    states: int
+    ends: int
+    unplayable: int
+    overlong: int
+    several: int
+    none: int
+    goals: tuple[int, ...]
+
+    def mean_length(self) -> float | None:
+        finished = self.ends + self.unplayable + self.overlong
+        return self.states / finished if finished else None
+
+    def mean_goals(self, net: network.PropNet) -> dict[str, float | None]:
+        found: dict[str, float | None] = {}
+        position = 0
+        for role in net.roles:
+            counts = self.goals[position : position + len(role.goal_values)]
+            position += len(role.goal_values)
+            if not role.is_random:
+                total = sum(count * value for count, value in zip(counts, role.goal_values, strict=True))
+                found[role.name] = total / self.ends if self.ends else None
+        return found
+
+    def rewards(self, net: network.PropNet, units: payoffs.Payoffs) -> dict[str, float | None]:
+        return {role: None if goal is None else goal - units.offset for role, goal in self.mean_goals(net).items()}
+
+    def summary(self, net: network.PropNet, units: payoffs.Payoffs) -> dict[str, object]:
+        return {
+            "mean_length": self.mean_length(),
+            "mean_rewards": self.rewards(net, units),
+            "mean_goals": self.mean_goals(net),
+            "zero_sum": units.zero_sum,
+            "matches": self.ends,
+            "unplayable": self.unplayable,
+            "overlong": self.overlong,
+            "goal_conflicts": self.several + self.none,
+        }
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ShardedPlayout:
+    """The same games whatever the number of devices: the random numbers of a word depend on its index alone."""
+
+    net: network.PropNet
+    max_steps: int
+    least_words: int
+
+    @functools.cached_property
+    def words(self) -> int:
+        """A multiple of the devices, so that each has the same share."""
+        devices = jax.device_count()
+        return -(-self.least_words // devices) * devices
+
+    @functools.cached_property
+    def _playout(self) -> rollout.Playout:
+        return rollout.Playout(self.net, self.max_steps)
+
+    @functools.cached_property
+    def _mesh(self) -> jax.sharding.Mesh:
+        return jax.make_mesh((jax.device_count(),), ("games",), axis_types=(jax.sharding.AxisType.Auto,))
+
+    @functools.cached_property
+    def _specs(self) -> Any:
+        split = jax.sharding.PartitionSpec("games")
+        rows = jax.sharding.PartitionSpec(None, "games")
+        return rollout.Rollouts(rows, type(self._playout.init(jax.random.key(0), 1).streams)(split, split, split, split))
+
+    @functools.cached_property
+    def _run(self) -> Any:
+        def part(games: rollout.Rollouts, steps: jax.Array) -> tuple[rollout.Rollouts, rollout.Totals]:
+            after, totals = self._playout.run(games, steps)
+            return after, jax.tree.map(lambda x: jax.lax.psum(x, "games"), totals)
+
+        whole = jax.sharding.PartitionSpec()
+        mapped = jax.shard_map(
+            part, mesh=self._mesh, in_specs=(self._specs, whole), out_specs=(self._specs, whole), check_vma=False
+        )
+        return jax.jit(mapped, donate_argnums=0)
+
+    def start(self, seed: int, steps: int) -> Tally:
+        """Games at the start, after so many steps that are not counted (they compile the program)."""
+        make = jax.jit(
+            functools.partial(self._playout.init, words=self.words),
+            out_shardings=jax.tree.map(lambda spec: jax.sharding.NamedSharding(self._mesh, spec), self._specs),
+        )
+        nothing = Tally(make(jax.random.key(seed)), 0, 0, 0, 0, 0, 0, ())
+        warm = self.advance(nothing, steps)
+        return dataclasses.replace(nothing, games=warm.games)
+
+    def advance(self, tally: Tally, steps: int) -> Tally:
+        games, totals = self._run(tally.games, jnp.asarray(steps, jnp.int32))
+        counts = [int(x) for x in (totals.ends, totals.unplayable, totals.overlong, totals.several, totals.none)]
+        goals = np.asarray(totals.goals).tolist()
+        before = tally.goals or (0,) * len(goals)
+        return Tally(
+            games,
+            tally.states + self.words * rollout.WORD * steps,
+            tally.ends + counts[0],
+            tally.unplayable + counts[1],
+            tally.overlong + counts[2],
+            tally.several + counts[3],
+            tally.none + counts[4],
+            tuple(a + b for a, b in zip(before, goals, strict=True)),
+        )
