@@ -16,8 +16,7 @@ import typer.core
 
 import gdlx
 from gdlx.cli import bench, console, doctor, library, networks, playouts, rules
-from gdlx.propnet import diagnostics
-from gdlx.propnet import library as games
+from gdlx.propnet import diagnostics, errors
 
 # What jax calls the devices. Not its alias "gpu", which fails unless CUDA, ROCm and oneAPI are all there.
 _PLATFORMS = {"cpu": "cpu", "gpu": "cuda", "tpu": "tpu"}
@@ -103,7 +102,7 @@ def _run(arguments: Sequence[str]) -> int:
     except diagnostics.GdlError as error:
         console.fail(str(error), as_json=as_json, label="")
         return 1
-    except games.LibraryError as error:
+    except errors.UserError as error:
         console.fail(str(error), as_json=as_json)
         return 1
     except BrokenPipeError:

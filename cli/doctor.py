@@ -3,6 +3,7 @@
 import dataclasses
 import importlib.metadata
 import re
+from typing import Annotated
 
 import typer
 
@@ -11,15 +12,29 @@ from gdlx.cli import console
 from gdlx.experiments import machine
 
 
-def doctor(context: typer.Context) -> None:
-    """Show versions, devices, memory, cores, and which optional peers are installed."""
+def doctor(
+    context: typer.Context,
+    clear_cache: Annotated[bool, typer.Option("--clear-cache", help="Remove all cached networks.")] = False,
+) -> None:
+    """Show versions, devices, memory, cores, the cache, and which optional peers are installed."""
+    from gdlx.propnet import cache
+
     options = console.options(context)
+    if clear_cache:
+        freed = cache.clear()
+        if options.json:
+            console.emit({"cache": str(cache.folder()), "freed_bytes": freed})
+        else:
+            console.say(f"removed {freed / 2**20:.1f} MB from {cache.folder()}")
+        return
     devices, trouble = _devices(options)
     report = {
         "gdlx": gdlx.__version__,
         **dataclasses.asdict(machine.describe()),
         "devices": devices,
         "devices_error": trouble,
+        "cache": str(cache.folder()),
+        "cache_mb": round(sum(size for _, size in cache.entries()) / 2**20, 1),
         "dependencies": _versions(extra=None),
         "peers": _versions(extra="peers"),
     }

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gdlx.envs import info_key, lowering, packing, payoffs, tape
-from gdlx.propnet import network
+from gdlx.propnet import errors, network
 
 
 class State(NamedTuple):
@@ -32,7 +32,7 @@ class State(NamedTuple):
     step: jax.Array  # [] int32, joint moves made
 
 
-class EnvError(ValueError):
+class EnvError(errors.UserError, ValueError):
     """A wrong call, told at trace time with what was expected."""
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 import clingo
 import numpy as np
 
-from gdlx.propnet import machine, network, play
+from gdlx.propnet import errors, machine, network, play
 
 Mode = Literal["auto", "zero-sum", "goal"]
 _SAMPLED_ENDS = 10_000
@@ -22,7 +22,7 @@ class Payoffs:
     proved: bool
 
 
-class PayoffError(ValueError):
+class PayoffError(errors.UserError, ValueError):
     """A payoff mode that the game's goals contradict."""
 
 

@@ -7,7 +7,7 @@ import dataclasses
 import enum
 from collections.abc import Iterable
 
-from gdlx.propnet import source
+from gdlx.propnet import errors, source
 
 _TOLD_BY_AN_ERROR = 50
 
@@ -121,7 +121,7 @@ class Diagnostic:
         return {"code": self.code, "message": self.message, "line": line, "column": column, "hint": self.hint}
 
 
-class GdlError(Exception):
+class GdlError(errors.UserError):
     """A rulesheet that cannot be used, with everything that is wrong with it; its text may be cut."""
 
     def __init__(self, diagnostics: Iterable[Diagnostic], name: str = "rulesheet") -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gdlx.propnet import circuit, diagnostics, network
+from gdlx.propnet import errors, circuit, diagnostics, network
 
 LIMIT = 2_000  # nodes; a larger drawing takes Graphviz minutes and shows nothing
 _FLUENTS_SHOWN = 3  # of those that are read off one register
@@ -22,7 +22,7 @@ _OUTPUT = 'shape=box, style=filled, fillcolor="#d9ead3"'
 _NEXT = 'shape=box, style="filled,dashed", fillcolor="#cfe2f3"'
 
 
-class TooLargeToDraw(ValueError):
+class TooLargeToDraw(errors.UserError, ValueError):
     """A network has more nodes than a drawing may have."""
 
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from gdlx.propnet import diagnostics, network
+from gdlx.propnet import errors, diagnostics, network
 
 Path = str | os.PathLike[str]
 T = TypeVar("T")
@@ -19,7 +19,7 @@ AGAIN = "write it again, e.g. with `gdlx compile GAME -o FILE`"
 MAX_BYTES = 2**28  # of a file, and of what a compressed one unpacks to
 
 
-class NetworkFileError(ValueError):
+class NetworkFileError(errors.UserError, ValueError):
     """What is wrong with which file, and what to do about it."""
 
     def __init__(self, problem: str, hint: str = AGAIN, file: str | None = None) -> None:

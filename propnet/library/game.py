@@ -4,12 +4,14 @@ import dataclasses
 import re
 from collections.abc import Callable, Mapping
 
+from gdlx.propnet import errors
+
 Value = int | str
 
 _INTEGER = re.compile("-?[0-9]{1,18}")
 
 
-class LibraryError(ValueError):
+class LibraryError(errors.UserError, ValueError):
     """A game, a parameter or a combination of parameters that the library does not have."""
 
 
