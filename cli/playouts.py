@@ -47,25 +47,31 @@ def playout(
             steps = max(_FIRST_STEPS, int(rate * min(seconds, 10.0) / 10 / (play.words * _WORD)))
             tally = play.advance(tally, min(steps, 2**31 // (play.words * _WORD)))
             advance(f"{tally.states / (time.perf_counter() - begun) / 1e6:.1f} million states/s")
+    if tally.contradicts(net, units):
+        raise payoffs.PayoffError(
+            f"the goals of {game} had the sum {2 * units.offset:g} in the matches played first, but not in all; "
+            "use --payoff goal"
+        )
     result = tally.summary(net, units) | {
         "game": game,
         "batch": play.words * _WORD,
         "states": tally.states,
         "seconds": elapsed,
-        "states_per_second": tally.states / elapsed,
+        "states_per_second": (rate := tally.states / elapsed),
         "ready_seconds": ready,
     }
     if given.json:
         console.emit(result)
         return
     console.say(
-        f"{game}: {result['states_per_second'] / 1e6:.1f} million states/s ({tally.states:,} states in {elapsed:.1f} s,"
+        f"{game}: {rate / 1e6:.1f} million states/s ({tally.states:,} states in {elapsed:.1f} s,"
         f" ready after {ready:.1f} s)"
     )
     length = result["mean_length"]
     console.say(f"  matches      {tally.ends:,}" + ("" if length is None else f", {length:.2f} joint moves on average"))
     for role, reward in tally.rewards(net, units).items():
-        console.say(f"  {role:<12} mean {'payoff' if units.zero_sum else 'goal'} {'-' if reward is None else f'{reward:.4f}'}")
+        shown = "-" if reward is None else f"{reward:.4f}"
+        console.say(f"  {role:<12} mean {'payoff' if units.zero_sum else 'goal'} {shown}")
     for what, count in (
         ("states without a legal move for some role", tally.unplayable),
         (f"games stopped after {max_steps} joint moves", tally.overlong),

@@ -2,7 +2,9 @@
 
 import dataclasses
 import functools
-from typing import NamedTuple
+import itertools
+from collections.abc import Callable
+from typing import NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -28,8 +30,12 @@ class State(NamedTuple):
     unplayable: jax.Array  # [] bool, ended because some role had no legal move; rewards are then 0
     goal_conflict: jax.Array  # [] bool, ended with several goal values (the highest counts) or none for a player
     illegal: jax.Array  # [N] bool, players whose action was not legal: the step was then not made
+    illegal_chance: jax.Array  # [] bool, the same of a chance_action that was given
     info_key: jax.Array  # [N, 2] uint32
     step: jax.Array  # [] int32, joint moves made
+
+
+_LOWEST_GOAL = -(2**31)
 
 
 class EnvError(errors.UserError, ValueError):
@@ -47,6 +53,12 @@ class Env:
     payoffs: payoffs.Payoffs
     form: lowering.Form = "auto"
     max_steps: int = 0
+
+    def __post_init__(self) -> None:
+        if self.form not in (forms := get_args(lowering.Form)):
+            raise EnvError(f"there is no form {self.form!r} of an environment; it is one of {', '.join(forms)}")
+        if self.max_steps < 0:
+            raise EnvError(f"max_steps is a number of joint moves, or 0 for no limit; not {self.max_steps}")
 
     @property
     def name(self) -> str:
@@ -91,10 +103,12 @@ class Env:
             unplayable=jnp.asarray(False),
             goal_conflict=jnp.asarray(False),
             illegal=jnp.zeros(players, jnp.bool_),
-            info_key=self._first_key(legal),
+            illegal_chance=jnp.asarray(False),
+            info_key=jnp.zeros((players, 2), jnp.uint32),
             step=jnp.asarray(0, jnp.int32),
         )
-        return self._ended(state, terminal, goals, conflict)
+        state = self._ended(state, terminal, goals, conflict)
+        return state._replace(info_key=self._first_key(state.legal_mask))
 
     def step(
         self, state: State, joint_action: jax.Array, key: jax.Array | None, chance_action: jax.Array | None = None
@@ -102,13 +116,12 @@ class Env:
         """One joint move of all players, and of chance, drawn from the key or given.
 
         A finished game stays as it is, with rewards 0. If an action is not legal the state stays as it is too, and
-        `illegal` tells whose.
+        `illegal` tells whose; likewise `illegal_chance` of a chance_action that is not legal.
         """
         actions = self._checked(joint_action)
-        clipped = jnp.clip(actions, 0, max(self.num_actions - 1, 0))
-        allowed = jnp.take_along_axis(state.legal_mask, clipped[:, None], axis=1)[:, 0] & (clipped == actions)
+        allowed = (state.legal_mask & (jnp.arange(self.num_actions) == actions[:, None])).any(axis=1)
         chance = self._chance(state, key, chance_action)
-        does = self._does(clipped, chance)
+        does = self._does(actions, chance)
         registers, percepts = self._move(state.registers, does)
         legal, chance_mask = self._legal(registers)
         terminal, goals, conflict = self._judge(registers)
@@ -117,20 +130,29 @@ class Env:
             legal_mask=legal,
             chance_mask=chance_mask,
             percepts=percepts,
-            actions=actions,
+            actions=actions.astype(jnp.int32),
             rewards=jnp.zeros_like(state.rewards),
             goals=jnp.zeros_like(state.goals),
             terminated=jnp.asarray(False),
             unplayable=jnp.asarray(False),
             goal_conflict=jnp.asarray(False),
             illegal=jnp.zeros_like(state.illegal),
-            info_key=self._next_key(state.info_key, actions, percepts, legal),
+            illegal_chance=jnp.asarray(False),
+            info_key=state.info_key,
             step=state.step + 1,
         )
         moved = self._ended(moved, terminal, goals, conflict)
-        stays = state._replace(rewards=jnp.zeros_like(state.rewards), illegal=~allowed & ~state.terminated)
-        keep = state.terminated | ~jnp.all(allowed)
-        return jax.tree.map(lambda old, new: jnp.where(keep, old, new), stays, moved)
+        moved = moved._replace(info_key=self._next_key(moved))
+        chance_allowed = jnp.asarray(True)
+        if chance is not None:
+            chance_allowed = (state.chance_mask & (jnp.arange(self.num_chance_actions) == chance)).any()
+        stays = state._replace(
+            rewards=jnp.zeros_like(state.rewards),
+            illegal=~allowed & ~state.terminated,
+            illegal_chance=~chance_allowed & ~state.terminated,
+        )
+        keep = state.terminated | ~jnp.all(allowed) | ~chance_allowed
+        return State(*(jnp.where(keep, old, new) for old, new in zip(stays, moved, strict=True)))
 
     def _ended(self, state: State, terminal: jax.Array, goals: jax.Array, conflict: jax.Array) -> State:
         """The state with its end, if it is one."""
@@ -156,16 +178,25 @@ class Env:
         if actions.shape != expected or not jnp.issubdtype(actions.dtype, jnp.integer):
             raise EnvError(
                 f"joint_action of {self.name} must be integers of shape {expected}, one move number for each of "
-                f"{', '.join(self.players)}; got {actions.dtype} of shape {actions.shape}. For a batch use jax.vmap(env.step)."
+                f"{', '.join(self.players)}; got {actions.dtype} of shape {actions.shape}. For a batch use "
+                "jax.vmap(env.step)."
             )
-        return actions.astype(jnp.int32)
+        return actions
 
     def _chance(self, state: State, key: jax.Array | None, given: jax.Array | None) -> jax.Array | None:
         """The number of chance's move; None without a random role."""
         if not self.num_chance_actions:
+            if given is not None:
+                raise EnvError(f"{self.name} has no random role, so step takes no chance_action")
             return None
         if given is not None:
-            return jnp.asarray(given, jnp.int32)
+            chosen = jnp.asarray(given)
+            if chosen.shape or not jnp.issubdtype(chosen.dtype, jnp.integer):
+                raise EnvError(
+                    f"chance_action of {self.name} must be one integer, the number of a move of random; got "
+                    f"{chosen.dtype} of shape {chosen.shape}. For a batch use jax.vmap(env.step)."
+                )
+            return chosen
         if key is None:
             raise EnvError(f"{self.name} has a random role: give step a key, or chance_action")
         scores = jnp.where(state.chance_mask, 0.0, -jnp.inf)
@@ -186,7 +217,7 @@ class Env:
         return jnp.concatenate(parts)
 
     @functools.cached_property
-    def _functions(self) -> dict[str, object]:
+    def _functions(self) -> dict[str, Callable[[jax.Array], jax.Array]]:
         net = self.net
         tapes = {
             "legal": tape.of_network(net, np.concatenate([role.legal for role in net.roles])),
@@ -198,7 +229,7 @@ class Env:
     def _evaluate(self, name: str, registers: jax.Array, does: jax.Array | None = None) -> jax.Array:
         moves = sum(len(role.moves) for role in self.net.roles)
         bits = jnp.concatenate([registers, jnp.zeros(moves, jnp.bool_) if does is None else does])
-        return self._functions[name](bits)  # type: ignore[operator, no-any-return]
+        return self._functions[name](bits)
 
     def _legal(self, registers: jax.Array) -> tuple[jax.Array, jax.Array]:
         """bool[N, A] legal moves of the players, bool[C] of chance."""
@@ -215,25 +246,27 @@ class Env:
         """Whether the state is terminal, the players' goals, and whether some player has several or none."""
         found = self._evaluate("judge", registers)
         players, _ = self._by_role(found[1:], [len(r.goal_values) for r in self.net.roles])
-        values = [jnp.asarray(role.goal_values, jnp.int32) for role in self.net.players]
-        goals = [jnp.max(jnp.where(held, value, 0), initial=0) for held, value in zip(players, values, strict=True)]
+        goals = []
+        for role, held in zip(self.net.players, players, strict=True):
+            values = jnp.asarray(role.goal_values, jnp.int32)
+            top = jnp.max(jnp.where(held, values, _LOWEST_GOAL), initial=_LOWEST_GOAL)
+            goals.append(jnp.where(held.any(), top, 0))
         conflict = jnp.stack([jnp.sum(held) != 1 for held in players]).any() if players else jnp.asarray(False)
         return found[0], jnp.stack(goals) if goals else jnp.zeros(0, jnp.int32), conflict
 
     def _by_role(self, bits: jax.Array, sizes: list[int]) -> tuple[list[jax.Array], jax.Array]:
         """Bits of all roles one after the other -> those of each player, and those of chance."""
-        bounds = np.cumsum([0, *sizes])
-        parts = [bits[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        parts = [bits[a:b] for a, b in itertools.pairwise(np.cumsum([0, *sizes]))]
         players = [part for part, role in zip(parts, self.net.roles, strict=True) if not role.is_random]
         chance = [part for part, role in zip(parts, self.net.roles, strict=True) if role.is_random]
         return players, chance[0] if chance else jnp.zeros(0, jnp.bool_)
 
     @functools.cached_property
-    def _key_constants(self) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Of legal moves, of own moves (with one for none), and of percepts."""
+    def _key_constants(self) -> tuple[info_key.Table, info_key.Table, info_key.Table]:
+        """Of legal moves, of own moves, and of percepts."""
         return (
             info_key.constants(self.num_actions, 1),
-            info_key.constants(self.num_actions + 1, 2),
+            info_key.constants(self.num_actions, 2),
             info_key.constants(self.num_percepts, 3),
         )
 
@@ -242,14 +275,16 @@ class Env:
         start = jnp.zeros(2, jnp.uint32)
         return jax.vmap(lambda own: info_key.extend(start, info_key.of_bits(own, options)))(legal)
 
-    def _next_key(self, keys: jax.Array, actions: jax.Array, percepts: jax.Array, legal: jax.Array) -> jax.Array:
+    def _next_key(self, state: State) -> jax.Array:
+        """Keys of the histories that end in a state, whose own keys are still those of the step before."""
         options, moves, senses = self._key_constants
 
         def one(key: jax.Array, action: jax.Array, seen: jax.Array, own: jax.Array) -> jax.Array:
-            event = moves[action] + info_key.of_bits(seen, senses) + info_key.of_bits(own, options)
+            made = jnp.arange(self.num_actions) == action
+            event = info_key.of_bits(made, moves) + info_key.of_bits(seen, senses) + info_key.of_bits(own, options)
             return info_key.extend(key, event)
 
-        return jax.vmap(one)(keys, actions, percepts, legal)
+        return jax.vmap(one)(state.info_key, state.actions, state.percepts, state.legal_mask)
 
 
 def _padded(parts: list[jax.Array], width: int) -> jax.Array:

@@ -8,17 +8,19 @@ the same key with probability about 2^-64.
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
 Key = jax.Array  # [2] uint32
+Table = npt.NDArray[np.uint32]  # [width, 2]
 _ROUNDS = 6
 
 
-def constants(width: int, salt: int) -> jax.Array:
-    """uint32[width, 2], the same in every run: saved tables are found by these keys."""
-    return jnp.asarray(np.random.Generator(np.random.Philox(key=salt)).integers(0, 2**32, (width, 2), np.uint32))
+def constants(width: int, salt: int) -> Table:
+    """The same in every run: saved tables are found by these keys."""
+    return np.random.Generator(np.random.Philox(key=salt)).integers(0, 2**32, (width, 2), np.uint32)
 
 
-def of_bits(bits: jax.Array, table: jax.Array) -> Key:
+def of_bits(bits: jax.Array, table: Table) -> Key:
     """bool[N], uint32[N, 2] -> uint32[2]"""
     return jnp.sum(jnp.where(bits[:, None], table, jnp.uint32(0)), axis=0, dtype=jnp.uint32)
 

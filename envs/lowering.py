@@ -1,7 +1,8 @@
-"""How a tape becomes JAX operations: one interface, three forms. docs/lowering.md has the measurements behind `auto`."""
+"""How a tape becomes JAX operations: one interface, three forms; docs/lowering.md says what `auto` rests on."""
 
 import functools
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +23,8 @@ def run(tape: tapes.Tape, inputs: jax.Array, form: Form = "auto") -> jax.Array:
     if form == "straight":
         return straight(tape)(inputs)
     by_level = functools.partial(levelled.run, tape)
-    return jax.lax.platform_dependent(inputs, cpu=functools.partial(_grouped, tape), default=by_level)
+    found: jax.Array = jax.lax.platform_dependent(inputs, cpu=functools.partial(_grouped, tape), default=by_level)
+    return found
 
 
 def _grouped(tape: tapes.Tape, inputs: jax.Array) -> jax.Array:
@@ -37,14 +39,17 @@ def _grouped(tape: tapes.Tape, inputs: jax.Array) -> jax.Array:
 
 
 @functools.cache
-def straight(tape: tapes.Tape) -> Any:
+def straight(tape: tapes.Tape) -> Callable[[jax.Array], jax.Array]:
     """A function in a jit of its own, every operation written out.
 
     On a CPU fusion is off: it would write shared subexpressions out again and again. Such a jit cannot be called from
     inside another one there, so this form is for loops driven from Python.
     """
     options = {"xla_disable_hlo_passes": "fusion"} if jax.default_backend() == "cpu" else {}
-    return jax.jit(functools.partial(_written_out, tape), compiler_options=options)
+    compiled: Callable[[jax.Array], jax.Array] = jax.jit(
+        functools.partial(_written_out, tape), compiler_options=options
+    )
+    return compiled
 
 
 def _written_out(tape: tapes.Tape, inputs: jax.Array) -> jax.Array:

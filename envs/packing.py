@@ -29,7 +29,7 @@ def unpack(rows: jax.Array, games: int) -> Bits:
     """uint32[U, W] -> bool[B, U]."""
     lanes = jnp.arange(WORD, dtype=jnp.uint32)[None, :, None]
     bits = (rows.T[:, None, :] >> lanes) & jnp.uint32(1)
-    return bits.reshape(-1, rows.shape[0])[:games].astype(jnp.bool_)
+    return jnp.asarray(bits.reshape(-1, rows.shape[0])[:games], jnp.bool_)
 
 
 def packed_function(program: tape.Tape, form: lowering.Form) -> Callable[[Bits], Bits]:
@@ -39,20 +39,19 @@ def packed_function(program: tape.Tape, form: lowering.Form) -> Callable[[Bits],
     def many(bits: Bits) -> Bits:
         return unpack(lowering.run(program, pack(bits), form), bits.shape[0])
 
-    @many.def_vmap  # type: ignore[untyped-decorator]
+    @many.def_vmap
     def _(axis_size: int, is_batched: list[bool], bits: Bits) -> tuple[Bits, bool]:
-        found = many(bits.reshape(-1, bits.shape[-1]))
+        found: Bits = many(bits.reshape(-1, bits.shape[-1]))
         return found.reshape(*bits.shape[:-1], found.shape[-1]), True
 
     @custom_batching.custom_vmap
     def one(bits: Bits) -> Bits:
-        return many(bits[None])[0]
+        found: Bits = many(bits[None])[0]
+        return found
 
-    @one.def_vmap  # type: ignore[untyped-decorator]
+    @one.def_vmap
     def _(axis_size: int, is_batched: list[bool], bits: Bits) -> tuple[Bits, bool]:
         return many(bits), True
 
-    def function(bits: Bits) -> Bits:
-        return one(bits)
-
+    function: Callable[[Bits], Bits] = one
     return function

@@ -5,6 +5,7 @@ from typing import Literal
 
 import clingo
 import numpy as np
+import numpy.typing as npt
 
 from gdlx.propnet import errors, machine, network, play
 
@@ -35,7 +36,8 @@ def of(net: network.PropNet, mode: Mode = "auto", seed: int = 0) -> Payoffs:
     sums = _sampled_sums(net, seed)
     if len(sums) != 1:
         if mode == "zero-sum":
-            raise PayoffError(f"the goals of {net.name} do not have a constant sum; sums seen: {sorted(sums)[:6]}")
+            seen = f"sums seen: {', '.join(map(str, sorted(sums)[:6]))}" if sums else "no random match came to an end"
+            raise PayoffError(f"the goals of {net.name} were not seen to have a constant sum; {seen}")
         return Payoffs(0.0, False, True)
     (total,) = sums
     return Payoffs(total / 2, True, _is_proved(net, total))
@@ -48,16 +50,20 @@ def _sampled_sums(net: network.PropNet, seed: int) -> set[int]:
     for number, step in enumerate(play.random_steps(net, _COPIES, seed)):
         if step.terminal.any():
             rows = machine.split_rows(step.goals[:, step.terminal], [len(role.goal_values) for role in net.roles])
-            total = sum(
-                np.max(own * np.array(role.goal_values)[:, None], axis=0, initial=0)
-                for role, own in zip(net.roles, rows, strict=True)
-                if not role.is_random
-            )
-            sums.update(np.unique(total).tolist())
+            players = [(role, own) for role, own in zip(net.roles, rows, strict=True) if not role.is_random]
+            sums.update(np.unique(sum(_highest(role, own) for role, own in players)).tolist())
             ends += int(step.terminal.sum())
         if ends >= _SAMPLED_ENDS or len(sums) > 1 or number >= _MAX_STEPS:
             break
     return sums
+
+
+def _highest(role: network.Role, held: play.Bools) -> npt.NDArray[np.int64]:
+    """The highest of a player's goal values in every column, 0 where it has none."""
+    found = np.zeros(held.shape[1], np.int64)
+    for value, row in zip(role.goal_values, held, strict=True):
+        found[row] = value
+    return found
 
 
 def _is_proved(net: network.PropNet, total: int) -> bool:
@@ -72,7 +78,8 @@ def _is_proved(net: network.PropNet, total: int) -> bool:
             f"{name}({value}) :- {_literal(literal)}."
             for value, literal in zip(role.goal_values, role.goal.tolist(), strict=True)
         ]
-        lines.append(f"top_{name}(M) :- M = #max {{ V : {name}(V); 0 }}.")
+        lines.append(f"top_{name}(M) :- M = #max {{ V : {name}(V) }}, {name}(_).")
+        lines.append(f"top_{name}(0) :- not {name}(_).")
     lines.append(f":- top_a(V), top_b(W), V + W == {total}.")
     control = clingo.Control(["--warn=none", "--solve-limit=20000"], logger=lambda code, message: None)
     control.add("base", [], "\n".join(lines))

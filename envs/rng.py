@@ -1,7 +1,7 @@
 """Random words for playouts: sfc32 (Chris Doty-Humphrey's small fast chaotic generator), one stream per word index.
 
-Three times faster than threefry on a CPU, and independent of how a batch is divided: the stream of a word depends on the
-key and on its index alone. Keys are still jax keys at the API; only inner loops use this.
+Three times faster than threefry on a CPU, and independent of how a batch is divided: the stream of a word depends on
+the key and on its index alone. Keys are still jax keys at the API; only inner loops use this.
 """
 
 from typing import NamedTuple
@@ -29,7 +29,8 @@ def streams(key: jax.Array, first: int | jax.Array, count: int) -> Streams:
     state = Streams(
         jnp.full(count, seed[0]), jnp.full(count, seed[-1]), index * jnp.uint32(0x9E3779B9), index + jnp.uint32(1)
     )
-    return jax.lax.fori_loop(0, _WARM_UP, lambda _, s: draw(s)[0], state)
+    warm: Streams = jax.lax.fori_loop(0, _WARM_UP, lambda _, s: draw(s)[0], state)
+    return warm
 
 
 def draw(state: Streams) -> tuple[Streams, jax.Array]:

@@ -46,7 +46,8 @@ def _once(tape: tapes.Tape, segment: tapes.Segment, rows: jax.Array) -> jax.Arra
             value = (value & ~xor_mask[k]) | ((a ^ b) & xor_mask[k])
         return jax.lax.dynamic_update_slice(rows, value[None], (target[k], 0))
 
-    return jax.lax.fori_loop(0, segment.end - segment.start, step, rows)
+    after: jax.Array = jax.lax.fori_loop(0, segment.end - segment.start, step, rows)
+    return after
 
 
 def _settle(tape: tapes.Tape, segment: tapes.Segment, rows: jax.Array) -> jax.Array:

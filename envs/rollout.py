@@ -1,8 +1,7 @@
 """Random playouts of thousands of games, 32 in every word, from a network alone.
 
-One step of all games is one tape: what is legal, a uniformly random move for every role, the next state, its end and
-goals, and a fresh start where a game has ended. Games go through it in groups of words that fit the cache, each
-group for many steps at a time.
+Games go through the tape of a step in groups of words that fit the cache, each group for many steps at a time. A game
+that ends starts again.
 """
 
 import dataclasses
@@ -14,11 +13,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs import chooser, rng, rolled, tape
-from gdlx.propnet import circuit, emit, network
+from gdlx.envs import chooser, rng, rolled, step_tape, tape
+from gdlx.propnet import errors, machine, network
 
 WORD = 32
 GROUP = 1024  # words that go through the tape together: their rows fit the second-level cache of common CPUs
+
+
+class PlayoutError(errors.UserError, ValueError):
+    """A game that cannot be played, or a limit that makes no sense."""
 
 
 class Rollouts(NamedTuple):
@@ -34,7 +37,7 @@ class Totals(NamedTuple):
     ends: jax.Array  # [] uint32, terminal states reached
     unplayable: jax.Array  # [] uint32, states without a legal move for some role
     overlong: jax.Array  # [] uint32, games stopped by the step limit
-    goals: jax.Array  # [G] uint32, how often each goal row of each player held at an end; rows of roles in order
+    goals: jax.Array  # [G] uint32, how often each goal was a player's (highest) one at an end; rows of roles in order
     several: jax.Array  # [] uint32, ends in which a player had more than one goal value
     none: jax.Array  # [] uint32, ends in which a player had none
 
@@ -46,18 +49,32 @@ class Playout:
     net: network.PropNet
     max_steps: int = 10_000
 
+    def __post_init__(self) -> None:
+        if self.max_steps < 1:
+            raise PlayoutError(f"max_steps is a number of joint moves, 1 or more; not {self.max_steps}")
+        game = machine.Machine(self.net)
+        if game.judge(game.initial(1))[0].any():
+            raise PlayoutError(f"{self.net.name} is over before the first move: its initial state is terminal")
+
     @functools.cached_property
     def counter_bits(self) -> int:
         return self.max_steps.bit_length()
 
     @functools.cached_property
-    def rank_bits(self) -> list[int]:
-        """Bits of the rank of a move among the legal ones, for every role that ever has a choice."""
-        return [len(role.moves).bit_length() for role in self.net.roles if len(role.moves) > 1]
+    def step_tape(self) -> tape.Tape:
+        return step_tape.whole(self.net, self.max_steps)
 
     @functools.cached_property
-    def step_tape(self) -> tape.Tape:
-        return _step_tape(self.net, self.max_steps)
+    def _parts(self) -> "_Parts":
+        return _Parts(
+            legal=tape.of_network(self.net, np.concatenate([role.legal for role in self.net.roles])),
+            choosing=step_tape.choosing(self.net),
+            next=tape.of_network(self.net, self.net.next),
+            judge=tape.of_network(
+                self.net, np.concatenate([[self.net.terminal], *(role.goal for role in self.net.roles)])
+            ),
+            concluding=step_tape.concluding(self.net, self.max_steps),
+        )
 
     @property
     def bytes_per_game(self) -> float:
@@ -71,15 +88,20 @@ class Playout:
         return Rollouts(jnp.repeat(column[:, None], words, axis=1), rng.streams(key, first_word, words))
 
     def run(self, games: Rollouts, steps: int | jax.Array) -> tuple[Rollouts, Totals]:
-        """Every game makes so many steps (at most 2^32 divided by the games, or counts overflow); a game that ends
-        starts again.
-        """
+        """Every game makes so many steps (at most 2^32 divided by the games, or counts overflow)."""
         words = games.state.shape[1]
-        size = _group_size(words)
-        grouped = jax.tree.map(lambda x: jnp.moveaxis(x.reshape(*x.shape[:-1], -1, size), -2, 0), games)
-        after, totals = jax.lax.map(lambda group: self._run_group(group, steps), grouped)
-        joined = jax.tree.map(lambda x: jnp.moveaxis(x, 0, -2).reshape(*x.shape[1:-1], words), after)
-        return joined, jax.tree.map(lambda x: x.sum(axis=0), totals)
+        whole = words // GROUP * GROUP
+        if words <= GROUP:
+            return self._run_group(games, steps)
+        grouped = jax.tree.map(lambda x: jnp.moveaxis(x[..., :whole].reshape(*x.shape[:-1], -1, GROUP), -2, 0), games)
+        after, per_group = jax.lax.map(lambda group: self._run_group(group, steps), grouped)
+        after = jax.tree.map(lambda x: jnp.moveaxis(x, 0, -2).reshape(*x.shape[1:-1], whole), after)
+        totals: Totals = jax.tree.map(lambda x: x.sum(axis=0, dtype=jnp.uint32), per_group)
+        if whole == words:
+            return after, totals
+        rest, happened = self._run_group(jax.tree.map(lambda x: x[..., whole:], games), steps)
+        joined: Rollouts = jax.tree.map(lambda *parts: jnp.concatenate(parts, axis=-1), after, rest)
+        return joined, jax.tree.map(jnp.add, totals, happened)
 
     def _run_group(self, games: Rollouts, steps: int | jax.Array) -> tuple[Rollouts, Totals]:
         registers = len(self.net.initial) + self.counter_bits
@@ -89,110 +111,54 @@ class Playout:
             (state, streams), totals = carry
             streams, rows = self._step(state, streams)
             counts = jax.lax.population_count(rows[registers:]).sum(axis=1, dtype=jnp.uint32)
-            happened = Totals(counts[0], counts[1], counts[2], counts[5 : 5 + goal_rows], counts[3], counts[4])
+            happened = Totals(
+                ends=counts[step_tape.TERMINAL],
+                unplayable=counts[step_tape.UNPLAYABLE],
+                overlong=counts[step_tape.OVERLONG],
+                goals=counts[step_tape.GOALS : step_tape.GOALS + goal_rows],
+                several=counts[step_tape.SEVERAL],
+                none=counts[step_tape.NONE],
+            )
             return Rollouts(rows[:registers], streams), jax.tree.map(jnp.add, totals, happened)
 
         zero = jnp.zeros((), jnp.uint32)
         start = Totals(zero, zero, zero, jnp.zeros(goal_rows, jnp.uint32), zero, zero)
-        return jax.lax.fori_loop(0, steps, step, (games, start))
-
+        found: tuple[Rollouts, Totals] = jax.lax.fori_loop(0, steps, step, (games, start))
+        return found
 
     def _step(self, state: jax.Array, streams: rng.Streams) -> tuple[rng.Streams, jax.Array]:
-        """The outputs of the step tape; its middle holds the counts of legal moves, its last inputs their ranks."""
-        program = self.step_tape
-        blank = jnp.zeros((program.inputs - state.shape[0], state.shape[1]), jnp.uint32)
-        rows = rolled.start(program, jnp.concatenate([state, blank]))
+        """New state and what happened, the rows of step_tape.whole."""
+        if not len(self.net.feedback):
+            return self._with_choice(self.step_tape, state, streams)
+        parts = self._parts
+        registers = len(self.net.initial)
+        still = jnp.zeros((parts.legal.inputs - registers, state.shape[1]), jnp.uint32)
+        legal = rolled.run(parts.legal, jnp.concatenate([state[:registers], still]))
+        streams, chosen = self._with_choice(parts.choosing, legal, streams)
+        following = rolled.run(parts.next, jnp.concatenate([state[:registers], chosen[:-1]]))
+        judged = rolled.run(parts.judge, jnp.concatenate([following, still]))
+        known = jnp.concatenate([following, state[registers:], judged, chosen[-1:]])
+        return streams, rolled.run(parts.concluding, known)
+
+    def _with_choice(self, program: tape.Tape, known: jax.Array, streams: rng.Streams) -> tuple[rng.Streams, jax.Array]:
+        """A tape whose middle holds counts of legal moves and whose last inputs are their ranks, drawn in between."""
+        blank = jnp.zeros((program.inputs - known.shape[0], known.shape[1]), jnp.uint32)
+        rows = rolled.start(program, jnp.concatenate([known, blank]))
         counting, moving = program.segments
         rows = rolled.advance(program, counting, rows)
         counts = rows[program.middle] ^ program.middle_mask[:, None]
-        bounds = np.cumsum([0, *self.rank_bits])
+        bounds = np.cumsum([0, *step_tape.rank_bits(self.net)])
         streams, ranks = chooser.draw_ranks(streams, [counts[a:b] for a, b in itertools.pairwise(bounds)])
         if ranks:
-            rows = jax.lax.dynamic_update_slice(rows, jnp.concatenate(ranks), (1 + state.shape[0], 0))
+            rows = jax.lax.dynamic_update_slice(rows, jnp.concatenate(ranks), (1 + known.shape[0], 0))
         return streams, rolled.finish(program, rolled.advance(program, moving, rows))
 
 
-def _group_size(words: int) -> int:
-    """The largest divisor of a number of words that is at most GROUP."""
-    return next(size for size in range(min(words, GROUP), 0, -1) if words % size == 0)
+class _Parts(NamedTuple):
+    """The step of a network with recursion through state."""
 
-
-def _step_tape(net: network.PropNet, max_steps: int) -> tape.Tape:
-    """Inputs: registers, step counter, ranks of the moves. Middle: counts of legal moves. Outputs: registers, step
-    counter; rows of what happened: terminal, unplayable, overlong, several goals, no goal; goal rows at an end.
-    """
-    registers = len(net.initial)
-    counter_bits = max_steps.bit_length()
-    rank_bits = [len(role.moves).bit_length() for role in net.roles if len(role.moves) > 1]
-    builder = tape.Builder(registers + counter_bits + sum(rank_bits))
-    inputs = iter(builder.input(n) for n in range(builder.inputs))
-    state = list(itertools.islice(inputs, registers))
-    counter = list(itertools.islice(inputs, counter_bits))
-    legal = iter(_cone(builder, net, np.concatenate([role.legal for role in net.roles]), state, []))
-    does: list[tape.Literal] = []
-    counts: list[tape.Literal] = []
-    stuck = tape.FALSE
-    for role in net.roles:
-        own = list(itertools.islice(legal, len(role.moves)))
-        stuck = builder.disjunction(stuck, builder.any_of(own) ^ 1)
-        if len(own) > 1:
-            tree = chooser.count_legal(builder, own)
-            counts += tree.count
-            own = chooser.take(builder, tree, list(itertools.islice(inputs, len(tree.count))), own)
-        does += own
-    following = _cone(builder, net, net.next, state, does)
-    judged = _cone(
-        builder, net, np.concatenate([[net.terminal], *(role.goal for role in net.roles)]), following, []
-    )
-    going = stuck ^ 1
-    terminal = builder.conjunction(judged[0], going)
-    counted = _increment(builder, counter)
-    full = builder.all_of(bit ^ (not max_steps >> n & 1) for n, bit in enumerate(counted))
-    overlong = builder.all_of([full, terminal ^ 1, going])
-    ended = builder.any_of([terminal, stuck, overlong])
-    fresh = [
-        builder.disjunction(bit, ended) if start else builder.conjunction(bit, ended ^ 1)
-        for bit, start in zip(following, net.initial.tolist(), strict=True)
-    ]
-    counter = [builder.conjunction(bit, ended ^ 1) for bit in counted]
-    goals = [builder.conjunction(goal, terminal) for goal in judged[1:]]
-    several, none = _goal_faults(builder, net, goals, terminal)
-    return builder.tape([*fresh, *counter, terminal, stuck, overlong, several, none, *goals], middle=counts)
-
-
-def _cone(
-    builder: tape.Builder,
-    net: network.PropNet,
-    outputs: network.Ints,
-    state: list[tape.Literal],
-    does: list[tape.Literal],
-) -> list[tape.Literal]:
-    whole = net.as_circuit()
-    gates = emit.shared(circuit.pruned(circuit.Circuit(whole.inputs, whole.gates, tuple(map(int, outputs)))))
-    return builder.add_circuit(gates, dict(enumerate([*state, *does], 1)))
-
-
-def _increment(builder: tape.Builder, number: list[tape.Literal]) -> list[tape.Literal]:
-    carry = tape.TRUE
-    found = []
-    for bit in number:
-        found.append(builder.exclusive(bit, carry))
-        carry = builder.conjunction(bit, carry)
-    return found
-
-
-def _goal_faults(
-    builder: tape.Builder, net: network.PropNet, goals: list[tape.Literal], terminal: tape.Literal
-) -> tuple[tape.Literal, tape.Literal]:
-    """Whether some player has several goal values at this end, or none."""
-    several = none = tape.FALSE
-    for role in net.roles:
-        own, goals = goals[: len(role.goal_values)], goals[len(role.goal_values) :]
-        if role.is_random:
-            continue
-        seen = tape.FALSE
-        for goal in own:
-            several = builder.disjunction(several, builder.conjunction(seen, goal))
-            seen = builder.disjunction(seen, goal)
-        none = builder.disjunction(none, builder.conjunction(terminal, seen ^ 1))
-    return several, none
+    legal: tape.Tape
+    choosing: tape.Tape
+    next: tape.Tape
+    judge: tape.Tape
+    concluding: tape.Tape

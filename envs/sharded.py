@@ -8,13 +8,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs import payoffs, rollout
+from gdlx.envs import payoffs, rng, rollout
 from gdlx.propnet import network
+
+_Spec: Any = jax.sharding.PartitionSpec
+_sum: Any = jax.lax.psum
 
 
 @dataclasses.dataclass(frozen=True)
 class Tally:
-    """What happened so far; Python integers, so that nothing overflows."""
+    """What happened so far; Python integers, so that nothing overflows. `advance` uses the games of a tally up."""
 
     games: rollout.Rollouts
     states: int
@@ -39,6 +42,12 @@ class Tally:
                 total = sum(count * value for count, value in zip(counts, role.goal_values, strict=True))
                 found[role.name] = total / self.ends if self.ends else None
         return found
+
+    def contradicts(self, net: network.PropNet, units: payoffs.Payoffs) -> bool:
+        """Whether the goals cannot all have had the sum that payoffs rest on."""
+        values = [(role.is_random, value) for role in net.roles for value in role.goal_values]
+        total = sum(count * value for count, (ignored, value) in zip(self.goals, values, strict=True) if not ignored)
+        return units.zero_sum and total != 2 * units.offset * self.ends
 
     def rewards(self, net: network.PropNet, units: payoffs.Payoffs) -> dict[str, float | None]:
         return {role: None if goal is None else goal - units.offset for role, goal in self.mean_goals(net).items()}
@@ -80,19 +89,17 @@ class ShardedPlayout:
 
     @functools.cached_property
     def _specs(self) -> Any:
-        split = jax.sharding.PartitionSpec("games")
-        rows = jax.sharding.PartitionSpec(None, "games")
-        return rollout.Rollouts(rows, type(self._playout.init(jax.random.key(0), 1).streams)(split, split, split, split))
+        split = _Spec("games")
+        return rollout.Rollouts(_Spec(None, "games"), rng.Streams(split, split, split, split))
 
     @functools.cached_property
     def _run(self) -> Any:
         def part(games: rollout.Rollouts, steps: jax.Array) -> tuple[rollout.Rollouts, rollout.Totals]:
             after, totals = self._playout.run(games, steps)
-            return after, jax.tree.map(lambda x: jax.lax.psum(x, "games"), totals)
+            return after, jax.tree.map(lambda x: _sum(x, "games"), totals)
 
-        whole = jax.sharding.PartitionSpec()
         mapped = jax.shard_map(
-            part, mesh=self._mesh, in_specs=(self._specs, whole), out_specs=(self._specs, whole), check_vma=False
+            part, mesh=self._mesh, in_specs=(self._specs, _Spec()), out_specs=(self._specs, _Spec()), check_vma=False
         )
         return jax.jit(mapped, donate_argnums=0)
 

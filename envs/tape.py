@@ -183,10 +183,14 @@ def _allocate(
         table[:, position] = left, right, target, -(a & 1), -(b & 1), -kind
     cuts = [0, len(order)] if paused is None else [0, pause, len(order)]
     return Tape(
-        rows,
-        builder.inputs,
-        *table[:3].astype(np.int32),
-        *table[3:].astype(np.uint32),
+        rows=rows,
+        inputs=builder.inputs,
+        left=table[0].astype(np.int32),
+        right=table[1].astype(np.int32),
+        target=table[2].astype(np.int32),
+        left_mask=table[3].astype(np.uint32),
+        right_mask=table[4].astype(np.uint32),
+        xor_mask=table[5].astype(np.uint32),
         outputs=np.array([row_of[literal >> 1] for literal in outputs], np.int32),
         output_mask=_masks([-(literal & 1) for literal in outputs]),
         segments=tuple(Segment(start, end) for start, end in itertools.pairwise(cuts)),
@@ -199,7 +203,7 @@ def _masks(values: list[int]) -> Words:
     return np.array(values, np.int64).astype(np.uint32)
 
 
-def of_network(net: network.PropNet, outputs: Sequence[Literal]) -> Tape:
+def of_network(net: network.PropNet, outputs: Iterable[Literal]) -> Tape:
     """The tape that computes some literals of a network from all its registers and moves, in node order.
 
     Recursion through state becomes segments that are repeated; rows are then not used again, because a value made

@@ -5,9 +5,7 @@ import functools
 import time
 from collections.abc import Callable, Iterable
 
-import numpy as np
-
-from gdlx.propnet import build, circuit, diagnostics, emit, game_knowledge, ground, limits, network, rulesheet
+from gdlx.propnet import build, circuit, diagnostics, game_knowledge, ground, limits, network, rulesheet
 from gdlx.propnet.passes import absorb, constants, equal_registers, factor, flatten, invariants
 
 
@@ -21,6 +19,8 @@ class PassStatistics:
     registers: int
     seconds: float
 
+
+_LARGE = 10_000  # in gates, edges and registers: above it a round of passes takes seconds
 
 Pass = Callable[[network.PropNet], network.PropNet]
 Report = Callable[[PassStatistics], None]
@@ -48,11 +48,18 @@ class _Pipeline:
         self._report(PassStatistics(name, self.net.gates, len(self.net.gate_inputs), len(self.net.initial), seconds))
 
     def until_stable(self, passes: Iterable[tuple[str, Pass]]) -> None:
+        """Run the passes again and again, as long as a round makes the network smaller by more than it costs."""
         passes = tuple(passes)
-        size = None
-        while size != (size := (self.net.gates, len(self.net.gate_inputs), len(self.net.initial))):
+        while True:
+            before = self._size()
             for name, apply in passes:
                 self.run(name, apply)
+            gained = before - self._size()
+            if gained <= (before // 50 if before > _LARGE else 0):
+                return
+
+    def _size(self) -> int:
+        return self.net.gates + len(self.net.gate_inputs) + len(self.net.initial)
 
 
 def simplify(net: network.PropNet, report: Report = _silent) -> network.PropNet:
@@ -92,23 +99,43 @@ def compile_sheet(
     sheet: rulesheet.Rulesheet, within: limits.Limits = limits.Limits(), report: Report = _silent
 ) -> network.PropNet:
     """Ground, build and simplify."""
-    net = simplify(build.build(sheet, ground.ground(sheet, within)), report)
-    _require_judged_before_moves(net, sheet)
-    return net
+    built = constants.fold_constants(build.build(sheet, ground.ground(sheet, within)))
+    # Now, because the other passes rely on every role making a legal move, also where none has been made yet.
+    _require_judged_before_moves(built, sheet)
+    return simplify(built, report)
 
 
 def _require_judged_before_moves(net: network.PropNet, sheet: rulesheet.Rulesheet) -> None:
     """legal, goal and terminal are judged in a state; they cannot ask for the move that is made in it."""
-    moves = range(1 + len(net.initial), 1 + net.inputs - len(net.feedback))
+    moved = _after_moves(net)
     found = []
     for what, literals in (
-        *((f"(legal {role.name} ..)", role.legal) for role in net.roles),
-        *((f"(goal {role.name} ..)", role.goal) for role in net.roles),
-        ("terminal", np.array([net.terminal])),
+        *((f"(legal {role.name} ..)", role.legal.tolist()) for role in net.roles),
+        *((f"(goal {role.name} ..)", role.goal.tolist()) for role in net.roles),
+        ("terminal", [net.terminal]),
     ):
-        if any(node in moves for node in emit.cone(net, literals).inputs):
+        if any(moved[literal >> 1] for literal in literals):
             message = f"{diagnostics.shorten(what)} depends on the move being made"
             hint = "use (true ..) of a fluent that a `next` rule sets; gdlx check names the rules"
             found.append(diagnostics.Diagnostic("depends-on-does", message, None, hint))
     if found:
         raise diagnostics.GdlError(found, sheet.name)
+
+
+def _after_moves(net: network.PropNet) -> bytearray:
+    """For every node whether it depends on a move."""
+    first_feedback = 1 + net.inputs - len(net.feedback)
+    moved = bytearray(1 + net.inputs)
+    for node in range(1 + len(net.initial), first_feedback):
+        moved[node] = 1
+    gates = net.as_circuit().gates
+    feedback = net.feedback.tolist()
+    while True:
+        found = moved[: 1 + net.inputs]
+        for gate in gates:
+            found.append(any(found[literal >> 1] for literal in gate))
+        for node, literal in enumerate(feedback, first_feedback):
+            found[node] |= found[literal >> 1]
+        if found == moved:
+            return found
+        moved = found

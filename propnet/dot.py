@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gdlx.propnet import errors, circuit, diagnostics, network
+from gdlx.propnet import circuit, diagnostics, errors, network
 
 LIMIT = 2_000  # nodes; a larger drawing takes Graphviz minutes and shows nothing
 _FLUENTS_SHOWN = 3  # of those that are read off one register

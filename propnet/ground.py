@@ -9,6 +9,7 @@ import dataclasses
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any, BinaryIO, cast
@@ -16,7 +17,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.propnet import diagnostics, interpreter, limits, rulesheet, safety, split, terms, values
+from gdlx.propnet import diagnostics, interpreter, limits, rulesheet, safety, split, terms, unfold, values
 
 Ints = npt.NDArray[np.int32]
 _GRACE_SECONDS = 10.0  # the child stops at its limits itself, unless one join alone takes longer
@@ -99,8 +100,9 @@ def ground(
 ) -> GroundRules:
     """The ground rules of a checked sheet; GdlError where a limit stops it, naming the rule."""
     stages = interpreter.stages(safety.evaluable(sheet.rules))
-    needed = dict.fromkeys((*stages.static, *stages.state, *stages.move))
-    rules = split.split(needed) if splitting else tuple(needed)
+    rules = tuple(dict.fromkeys((*stages.static, *stages.state, *stages.move)))
+    if splitting:
+        rules = split.split(unfold.unfold(rules, frozenset(rule.head.relation for rule in stages.static)))
     names = _Names()
     program = translate(rules, names)
     request = {
@@ -119,14 +121,14 @@ def ground(
 
 def _run_child(request: dict[str, Any], within: limits.Limits) -> tuple[dict[str, Any], Ints, Ints]:
     empty = np.zeros(0, np.int32)
-    with subprocess.Popen(
-        [sys.executable, "-m", "gdlx.propnet.ground_worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as child:
-        killer = _kill_after(child, within.seconds + _GRACE_SECONDS)
+    # -P: nothing in the current folder may stand in for a module of ours.
+    command = [sys.executable, "-P", "-m", "gdlx.propnet.ground_worker"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        killer = _kill_after(child, within.seconds + min(_GRACE_SECONDS, 1 + within.seconds / 10))
         with killer, contextlib.suppress(BrokenPipeError):
             stdin, stdout = cast(BinaryIO, child.stdin), cast(BinaryIO, child.stdout)
-            stdin.write(json.dumps(request).encode())
-            stdin.close()
+            stdin.write(json.dumps(request).encode() + b"\n")
+            stdin.flush()  # and kept open: the child ends when it is closed, also if this process is killed
             line = stdout.readline()
             if line.endswith(b"\n"):
                 header = json.loads(line)
@@ -144,8 +146,6 @@ class _kill_after(contextlib.AbstractContextManager["_kill_after"]):
     """Kills a child that is still running after a time."""
 
     def __init__(self, child: "subprocess.Popen[bytes]", seconds: float) -> None:
-        import threading
-
         self.fired = False
         self._child = child
         self._timer = threading.Timer(seconds, self._fire)

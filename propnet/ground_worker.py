@@ -9,8 +9,10 @@ The program consists of integers, `f(..)` and `r0(..)`, `r1(..)`: nothing of a r
 
 import array
 import json
+import os
 import resource
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -59,8 +61,16 @@ def _peak_bytes() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
+def _end_with_parent() -> None:
+    """The parent keeps the pipe open as long as it lives; grounding itself would not notice that it is gone."""
+    while os.read(0, 4096):
+        pass
+    os._exit(1)
+
+
 def main() -> None:
-    request: dict[str, Any] = json.load(sys.stdin)
+    request: dict[str, Any] = json.loads(sys.stdin.buffer.readline())
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     if sys.platform != "darwin":  # macOS refuses to lower this limit
         # The observer stops at the limit itself; a little more is left for telling what it has.
         hard = int(request["max_bytes"] * 1.25) + 2**28

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from gdlx.propnet import errors, diagnostics, network
+from gdlx.propnet import diagnostics, errors, network
 
 Path = str | os.PathLike[str]
 T = TypeVar("T")

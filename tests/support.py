@@ -1,11 +1,16 @@
-"""What several test files share: random circuits with a plain evaluator, and sheets written in a test."""
+"""What several test files share: sheets written in a test, random circuits, and plain ways to evaluate both."""
 
 import itertools
+import random
 from collections.abc import Sequence
 
+import numpy as np
 from hypothesis import strategies as st
 
-from gdlx.propnet import check, circuit, rulesheet, source
+from gdlx.propnet import check, circuit, interpreter, machine, network, rulesheet, source, values
+
+Column = Sequence[bool]  # a value for every input
+Options = dict[str, tuple[values.Value, ...]]  # legal moves of every role
 
 
 def read(text: str, name: str = "test.gdl", gdl: int | None = None) -> rulesheet.Rulesheet:
@@ -19,24 +24,148 @@ def circuits(draw: st.DrawFn, max_inputs: int = 6, max_gates: int = 14) -> circu
     inputs = draw(st.integers(0, max_inputs))
     gates: list[circuit.Gate] = []
     for number in range(draw(st.integers(0, max_gates))):
-        literals = st.integers(0, 2 * (inputs + number) + 1)
-        # Literals near the last gate are more likely, or most circuits would be shallow.
-        near = literals.map(lambda lit, top=2 * (inputs + number) + 1: top - lit // 3)
-        gates.append(tuple(sorted(draw(st.sets(st.one_of(literals, near), min_size=1, max_size=5)))))
+        top = 2 * (inputs + number) + 1
+        back = st.one_of(st.integers(0, top), st.integers(0, top // 3))  # more often near, or all would be shallow
+        gates.append(tuple(sorted(top - n for n in draw(st.sets(back, min_size=1, max_size=5)))))
     outputs = draw(st.lists(st.integers(0, 2 * (inputs + len(gates)) + 1), min_size=1, max_size=5))
     return circuit.Circuit(inputs, tuple(gates), tuple(outputs))
 
 
-def tables(gates: circuit.Circuit, columns: Sequence[Sequence[bool]]) -> list[tuple[bool, ...]]:
-    """The outputs of a circuit for each column of input values, computed gate by gate."""
+@st.composite
+def formulas(draw: st.DrawFn, max_inputs: int = 6) -> circuit.Circuit:
+    """Alternating ANDs and ORs over few inputs, mostly used once: what simplification is made for."""
+    inputs = draw(st.integers(2, max_inputs))
+    literals = st.integers(2, 2 * inputs + 1)
+    cubes = st.sets(literals, min_size=1, max_size=4)
+    gates: list[circuit.Gate] = []
+    levels: list[list[circuit.Literal]] = [[]]
+    for size in draw(st.lists(st.integers(1, 5), min_size=1, max_size=4)):
+        levels.append([])
+        for _ in range(size):
+            below = levels[-2] or [2]
+            chosen = draw(st.sets(st.sampled_from(below), max_size=4)) if levels[-2] else set()
+            gate = draw(cubes) | {literal ^ 1 for literal in chosen}
+            gates.append(tuple(sorted(gate)))
+            levels[-1].append(2 * (inputs + len(gates)))
+    outputs = draw(st.lists(st.sampled_from([*levels[-1], 2 * inputs]), min_size=1, max_size=3))
+    return circuit.Circuit(inputs, tuple(gates), tuple(literal ^ draw(st.integers(0, 1)) for literal in outputs))
+
+
+def node_values(gates: circuit.Circuit, column: Column) -> list[bool]:
+    """The value of every node, computed gate by gate."""
+    value = [False, *column]
+    for gate in gates.gates:
+        value.append(all(value[literal >> 1] != bool(literal & 1) for literal in gate))
+    return value
+
+
+def outputs_of(gates: circuit.Circuit, columns: Sequence[Column]) -> list[tuple[bool, ...]]:
+    """The outputs of a circuit for each column of input values."""
     found = []
     for column in columns:
-        value = [False, *column]
-        for gate in gates.gates:
-            value.append(all(value[literal >> 1] != bool(literal & 1) for literal in gate))
+        value = node_values(gates, column)
         found.append(tuple(value[literal >> 1] != bool(literal & 1) for literal in gates.outputs))
     return found
 
 
 def all_columns(inputs: int) -> list[tuple[bool, ...]]:
     return list(itertools.product((False, True), repeat=inputs))
+
+
+class Twins:
+    """A game twice: by its rules, and by its network. Every comparison asserts that both say the same."""
+
+    def __init__(self, sheet: rulesheet.Rulesheet, net: network.PropNet) -> None:
+        self.rules = interpreter.Interpreter(sheet)
+        self.net = net
+        self.machine = machine.Machine(net)
+        self.moves = [{move: n for n, move in enumerate(role.moves)} for role in net.roles]
+        assert tuple(role.name for role in net.roles) == self.rules.roles
+
+    def start(self) -> tuple[list[interpreter.State], machine.Rows]:
+        return [self.rules.initial], self.machine.initial(1)
+
+    def compare_states(self, states: Sequence[interpreter.State], bits: machine.Rows) -> list[Options | None]:
+        """Compare fluents, legal moves, goals and terminal; returns legal moves, None where the game is over."""
+        fluents = _read_off(self.net.fluent_literals, bits)
+        terminal, goals = self.machine.judge(bits)
+        goal_rows = machine.split_rows(goals, [len(role.goal_values) for role in self.net.roles])
+        legal_rows = machine.split_rows(self.machine.legal(bits), [len(role.moves) for role in self.net.roles])
+        found: list[Options | None] = []
+        for column, state in enumerate(states):
+            texts = {values.text(fluent) for fluent in state}
+            assert {self.net.fluents[n] for n in np.flatnonzero(fluents[:, column])} == texts
+            legal = self.rules.legal(state)
+            held = self.rules.goals(state)
+            for role, moves, goal in zip(self.net.roles, legal_rows, goal_rows, strict=True):
+                shown = [values.text(move) for move in legal[role.name]]
+                assert [role.moves[n] for n in np.flatnonzero(moves[:, column])] == shown, (role.name, sorted(texts))
+                judged = tuple(role.goal_values[n] for n in np.flatnonzero(goal[:, column]))
+                assert judged == held.get(role.name, ()), (role.name, sorted(texts))
+            assert bool(terminal[column]) == self.rules.is_terminal(state), sorted(texts)
+            found.append(None if terminal[column] else legal)
+        return found
+
+    def make(
+        self, states: Sequence[interpreter.State], bits: machine.Rows, joints: Sequence[interpreter.Joint]
+    ) -> tuple[list[interpreter.State], machine.Rows]:
+        """The states after a joint move each, with percepts compared."""
+        does = np.zeros((sum(map(len, self.moves)), len(states)), np.bool_)
+        for column, joint in enumerate(joints):
+            first = 0
+            for role, numbers in zip(self.net.roles, self.moves, strict=True):
+                does[first + numbers[values.text(joint[role.name])], column] = True
+                first += len(numbers)
+        following, seen = self.machine.move(bits, does)
+        rows = machine.split_rows(seen, [len(role.percepts) for role in self.net.roles])
+        after = []
+        for column, (state, joint) in enumerate(zip(states, joints, strict=True)):
+            perceived = self.rules.percepts(state, joint)
+            for role, own in zip(self.net.roles, rows, strict=True):
+                texts = {values.text(percept) for percept in perceived.get(role.name, ())}
+                assert {role.percepts[n] for n in np.flatnonzero(own[:, column])} == texts, (role.name, joint)
+            after.append(self.rules.next(state, joint))
+        return after, following
+
+    def compare_all(self, max_states: int) -> int | None:
+        """Compare every reachable state and joint move; the number of states, None if there are too many."""
+        known = {self.rules.initial}
+        states, bits = self.start()
+        while states:
+            columns: list[int] = []
+            joints: list[interpreter.Joint] = []
+            for column, legal in enumerate(self.compare_states(states, bits)):
+                for chosen in itertools.product(*legal.values()) if legal else ():
+                    columns.append(column)
+                    joints.append(dict(zip(self.rules.roles, chosen, strict=True)))
+            after, following = self.make([states[c] for c in columns], bits[:, columns], joints)
+            first = {state: column for column, state in reversed([*enumerate(after)]) if state not in known}
+            states = list(first)
+            bits = following[:, list(first.values())]
+            known.update(states)
+            if len(known) > max_states:
+                return None
+        return len(known)
+
+    def compare_random(self, count: int, seed: int = 0, copies: int = 10) -> None:
+        """Compare along random matches, until that many states were compared."""
+        rng = random.Random(seed)
+        states, bits = self.start()
+        states, bits = states * copies, np.repeat(bits, copies, axis=1)
+        for _ in range(0, count, copies):
+            going: list[int] = []
+            joints: list[interpreter.Joint] = []
+            for column, legal in enumerate(self.compare_states(states, bits)):
+                if legal and all(legal.values()):
+                    going.append(column)
+                    joints.append({role: rng.choice(moves) for role, moves in legal.items()})
+            after, following = self.make([states[c] for c in going], bits[:, going], joints)
+            fresh, first = self.start()
+            missing = copies - len(going)
+            states, bits = after + fresh * missing, np.concatenate([following, np.repeat(first, missing, axis=1)], axis=1)
+
+
+def _read_off(literals: network.Ints, bits: machine.Rows) -> machine.Rows:
+    """The values of literals that are constants or registers."""
+    rows = np.concatenate([np.zeros((1, bits.shape[1]), np.bool_), bits])
+    return rows[literals >> 1] ^ (literals & 1).astype(np.bool_)[:, None]

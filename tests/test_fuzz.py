@@ -243,6 +243,65 @@ def test_random_rules(rules: list[str]) -> None:
     survive(FRAME + "(p a) (q 0) (init (f a))" + "\n".join(rules))
 
 
+FLAT = st.sampled_from(["?a", "?b", "?a", "a", "b"])
+SAFE_HEADS = st.one_of(
+    FLAT.map(lambda term: f"(p {term})"),
+    st.tuples(FLAT, FLAT).map(lambda two: f"(q {two[0]} {two[1]})"),
+    FLAT.map(lambda term: f"(next (g {term}))"),
+    FLAT.map(lambda term: f"(legal x (m {term}))"),
+    FLAT.map(lambda term: f"(sees x {term})"),
+    st.sampled_from(["(goal x 50)", "terminal", "(next over)"]),
+)
+SAFE_ATOMS = st.one_of(
+    FLAT.map(lambda term: f"(p {term})"),
+    st.tuples(FLAT, FLAT).map(lambda two: f"(q {two[0]} {two[1]})"),
+    FLAT.map(lambda term: f"(true (g {term}))"),
+    FLAT.map(lambda term: f"(does x (m {term}))"),
+    FLAT.map(lambda term: f"(legal x (m {term}))"),
+    st.tuples(FLAT, FLAT).map(lambda two: f"(distinct {two[0]} {two[1]})"),
+    st.sampled_from(["(true over)", "(next over)", "(sees x a)", "(goal x 50)"]),
+)
+SAFE_LITERALS = st.one_of(
+    SAFE_ATOMS,
+    SAFE_ATOMS.map(lambda atom: f"(not {atom})"),
+    st.lists(SAFE_ATOMS, min_size=2, max_size=3).map(lambda atoms: f"(or {' '.join(atoms)})"),
+)
+SAFE_RULES = st.tuples(SAFE_HEADS, st.lists(SAFE_LITERALS, min_size=1, max_size=3)).map(
+    lambda made: f"(<= {made[0]} (d ?a) (d ?b) {' '.join(made[1])})"
+)
+
+
+@hypothesis.settings(max_examples=2 * hypothesis.settings().max_examples)
+@hypothesis.given(st.lists(SAFE_RULES, min_size=1, max_size=7))
+def test_a_game_keeps_what_its_check_promised(rules: list[str]) -> None:
+    """No atom without a truth value, and judgements that stay the same whatever move is being made."""
+    report = survive(FRAME + "(d a) (d b) (init (g a))\n" + "\n".join(rules))
+    if report.errors or any(problem.code == "undecided" for problem in report.warnings):
+        return
+    game = interpreter.Interpreter(report.sheet)
+    everything = datalog.Program(interpreter.needed_rules(report.sheet))
+    state = game.initial
+    for move in [*game.legal(state)["x"], *game.legal(state)["x"]][:4]:
+        if move not in game.legal(state)["x"]:
+            break
+        joint = {"x": move}
+        given = {
+            interpreter.TRUE: datalog.Table((fluent,) for fluent in state),
+            interpreter.DOES: datalog.Table([("x", move)]),
+        }
+        at_once = everything.evaluate(given)
+        before, during = game.tables(state), game.tables(state, joint)
+        for relation in (interpreter.LEGAL, interpreter.GOAL, interpreter.TERMINAL):
+            assert facts(before, relation) == facts(at_once, relation)
+        for relation in (interpreter.NEXT, interpreter.SEES):
+            assert facts(during, relation) == facts(at_once, relation)
+        state = game.next(state, joint)
+
+
+def facts(tables: datalog.Tables, relation: tuple[str, int]) -> set[tuple[object, ...]]:
+    return set(tables[relation].known) if relation in tables else set()
+
+
 PIECES = re.compile(rb"[()]|[^\s()]+|\s+")
 
 

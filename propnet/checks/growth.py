@@ -25,51 +25,55 @@ def check(facts: overview.Overview, log: nodes.Log) -> None:
         log.add("growing-term", "the terms this rule makes may grow without bound", suspect.span, hint)
 
 
+Edges = dict[Place, dict[Place, tuple[int, terms.Rule | None]]]  # how much deeper a term gets on the way, at most
+
+
 def _growing_rule(facts: overview.Overview) -> terms.Rule | None:
-    """A rule that puts a variable deeper than it found it, on a circle of places."""
-    edges: dict[Place, set[Place]] = {}
-    uses = []
-    for number, rule in enumerate(facts.safe_rules):
-        if any(isinstance(literal, terms.Distinct) and _builds(literal) for literal in rule.body):
-            return rule
-        found: dict[str, list[tuple[Place, int]]] = {}
+    """A rule that puts a variable deeper than it found it, on a circle of places that makes terms deeper in all."""
+    edges: Edges = {}
+    for rule in facts.safe_rules:
+        sources: dict[str, list[tuple[Place, int]]] = {}
         for atom, positive in terms.atoms_in(rule.body):
             if positive:
                 for name, place, depth in _places(atom):
-                    found.setdefault(name, []).append((place, depth))
-        put: dict[str, list[tuple[Place, int]]] = {}
-        for name, place, depth in _places(rule.head):
-            put.setdefault(name, []).append((place, depth))
-        for name, targets in put.items():
-            # The variable is a node of its own between where it is found and where it is put.
-            variable = ("variable", name, number)
-            edges.setdefault(variable, set()).update(place for place, _ in targets)
-            for place, _ in [*found.get(name, ()), *targets]:
-                edges.setdefault(place, set())
-            for place, _ in found.get(name, ()):
-                edges[place].add(variable)
-            uses.append((rule, found.get(name, []), targets))
+                    sources.setdefault(name, []).append((place, depth))
+        for name, target, depth in _places(rule.head):
+            for place, before in sources.get(name, []):
+                _add_edge(edges, place, target, depth - before, rule)
     for kind in ("fluent", "move"):
         anything = (kind, "*", 0)
         if anything in edges:
-            for place in list(edges):
-                if place[0] == kind:
-                    edges[place].add(anything)
-                    edges[anything].add(place)
-    member = {place: number for number, group in enumerate(graphs.components(edges)) for place in group}
-    for rule, sources, targets in uses:
-        before: dict[int, int] = {}
-        for place, depth in sources:
-            before[member[place]] = min(depth, before.get(member[place], depth))
-        if any(depth > before.get(member[place], depth) for place, depth in targets):
-            return rule
+            for place in [place for place in edges if place[0] == kind and place != anything]:
+                _add_edge(edges, place, anything, 0, None)
+                _add_edge(edges, anything, place, 0, None)
+    for group in graphs.components(edges):
+        inner = {place: {to: step for to, step in edges[place].items() if to in set(group)} for place in group}
+        growing = [rule for steps in inner.values() for weight, rule in steps.values() if weight > 0 and rule]
+        if growing and _grows(inner):
+            return growing[0]
     return None
 
 
-def _builds(literal: terms.Distinct) -> bool:
-    """Whether an equality may make a term: (not (distinct ?y (s ?x)))."""
-    sides = (literal.left, literal.right)
-    return literal.equal and any(isinstance(side, terms.Compound) and any(terms.variables_in([side])) for side in sides)
+def _add_edge(edges: Edges, start: Place, end: Place, weight: int, rule: terms.Rule | None) -> None:
+    edges.setdefault(end, {})
+    steps = edges.setdefault(start, {})
+    if end not in steps or steps[end][0] < weight:
+        steps[end] = (weight, rule)
+
+
+def _grows(edges: Edges) -> bool:
+    """Whether some circle has a positive sum: longest paths then never settle (Bellman and Ford)."""
+    depth = dict.fromkeys(edges, 0)
+    for _ in range(len(edges) + 1):
+        changed = False
+        for place, steps in edges.items():
+            for to, (weight, _) in steps.items():
+                if depth[place] + weight > depth[to]:
+                    depth[to] = depth[place] + weight
+                    changed = True
+        if not changed:
+            return False
+    return True
 
 
 def _places(atom: terms.Atom) -> Iterator[tuple[str, Place, int]]:

@@ -17,7 +17,7 @@ from gdlx.propnet import circuit
 from gdlx.propnet.passes import flatten
 
 _WIDEST = 400  # gates with more alternatives are not searched for pairs that absorb each other
-_DEEPEST = 60  # levels of gates simplified under one assumption; bounds recursion
+_DEEPEST = 60  # levels of gates simplified under one assumption, which bounds recursion
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,21 +60,19 @@ class _Absorber:
         for number, group in enumerate(knowledge.groups):
             for node in group:
                 self._groups_of.setdefault(node, []).append(number)
-        counts = flatten.use_counts(gates)
-        outputs = {literal >> 1 for literal in gates.outputs}
-        self._single = {n for n in range(self._first, self._first + len(gates.gates)) if counts[n] == 1} - outputs
+        self._single = _used_once(gates)
         self._builder = circuit.Builder(gates.inputs)
         self._literal_of: dict[int, circuit.Literal] = {node: 2 * node for node in range(self._first)}
 
     def run(self) -> circuit.Circuit:
         for node, gate in enumerate(self._gates.gates, self._first):
             if node not in self._single:
-                self._literal_of[node] = self._conjunction(gate, _Context(), 0)
+                self._literal_of[node] = self._conjunction(gate, _Context())
         return self._builder.circuit(self._literal_of[lit >> 1] ^ (lit & 1) for lit in self._gates.outputs)
 
-    def _conjunction(self, gate: circuit.Gate, context: _Context, depth: int) -> circuit.Literal:
+    def _conjunction(self, gate: circuit.Gate, context: _Context) -> circuit.Literal:
         """The gate, as far as it matters where the context holds."""
-        direct, pending = self._parts(gate, depth)
+        direct, pending = self._parts(gate)
         context = context.copy()
         kept: set[circuit.Literal] = set()
         for literal in sorted(direct, key=self._order):
@@ -85,7 +83,7 @@ class _Absorber:
                 kept.add(literal)
                 self._learn(literal, context)
         for number, node in enumerate(pending):
-            inner = self._conjunction(self._gates.gates[node - self._first], context, depth + 1)
+            inner = self._conjunction(self._gates.gates[node - self._first], context)
             if inner == circuit.TRUE:
                 return circuit.FALSE
             if inner == circuit.FALSE:
@@ -95,7 +93,7 @@ class _Absorber:
                 self._learn(inner ^ 1, context)
         return self._builder.conjunction(_without_redundant(self._builder, self._without_covers(kept)))
 
-    def _parts(self, gate: circuit.Gate, depth: int) -> tuple[set[circuit.Literal], list[int]]:
+    def _parts(self, gate: circuit.Gate) -> tuple[set[circuit.Literal], list[int]]:
         """Literals that are there already, and gates used only here, inverted, that are still to be made."""
         direct, pending, work = set(), [], list(gate)
         while work:
@@ -105,10 +103,8 @@ class _Absorber:
                 direct.add(self._literal_of[node] ^ (literal & 1))
             elif not literal & 1:
                 work += self._gates.gates[node - self._first]
-            elif depth < _DEEPEST:
-                pending.append(node)
             else:
-                direct.add(self._conjunction(self._gates.gates[node - self._first], _Context(), 0) ^ 1)
+                pending.append(node)
         return direct, sorted(pending)
 
     def _inside(self, literal: circuit.Literal) -> circuit.Gate:
@@ -177,6 +173,19 @@ class _Absorber:
             if len(left) == 1:
                 literals = {lit for lit in literals if not (lit & 1 and lit >> 1 in group)} | {2 * min(left)}
         return literals
+
+
+def _used_once(gates: circuit.Circuit) -> set[int]:
+    """Gates that only one gate uses, and no output; chains of them are cut so that none is too deep."""
+    counts = flatten.use_counts(gates)
+    outputs = {literal >> 1 for literal in gates.outputs}
+    level: dict[int, int] = {}
+    for node, gate in enumerate(gates.gates, gates.inputs + 1):
+        if counts[node] == 1 and node not in outputs:
+            deepest = max((level[lit >> 1] + (lit & 1) for lit in gate if lit >> 1 in level), default=0)
+            if deepest < _DEEPEST:
+                level[node] = deepest
+    return set(level)
 
 
 def _without_redundant(builder: circuit.Builder, literals: set[circuit.Literal]) -> set[circuit.Literal]:

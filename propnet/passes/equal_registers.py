@@ -6,17 +6,23 @@ the steps of play). What remains is proved equal.
 """
 
 import numpy as np
+import numpy.typing as npt
 
-from gdlx.propnet import circuit, machine, network
+from gdlx.propnet import circuit, levels, network
 from gdlx.propnet.passes import constants
 
-_STEPS, _WORDS, _ROUNDS = 24, 4, 64
+_WORDS = 4
+# Limits of work in edges, so that a sheet gives the same network on every machine.
+_SIMULATED_EDGES, _REBUILT_EDGES = 30_000_000, 3_000_000
 
 
 def merge_equal_registers(net: network.PropNet) -> network.PropNet:
+    rounds = min(64, _REBUILT_EDGES // (len(net.gate_inputs) + 1))
+    if rounds < 3 or len(net.initial) < 2:
+        return net
     classes = _split_by_simulation(net)
     gates = net.as_circuit()
-    for _ in range(_ROUNDS):
+    for _ in range(rounds):
         leader = _leaders(net, classes)
         folded = circuit.rebuilt(gates, leader)
         following = folded.outputs[: len(net.initial)]
@@ -46,17 +52,32 @@ def _leaders(net: network.PropNet, classes: list[int]) -> list[circuit.Literal]:
 
 
 def _split_by_simulation(net: network.PropNet) -> list[int]:
-    """Classes of registers with the same history, up to inversion, under random moves of all kinds."""
+    """Classes of registers with the same history, up to inversion, under random moves.
+
+    Long enough for step counters to count: what has not changed yet looks equal, and costs a round of proof each.
+    """
     rng = np.random.default_rng(0)
-    game = machine.Machine(net)
-    state = game.initial(_WORDS, np.uint64)
-    moves = sum(len(role.moves) for role in net.roles)
+    whole = net.as_circuit()
+    step = levels.Levels(levels.outputs_only(whole, net.next.tolist()))
+    state = np.repeat(np.where(net.initial, ~np.uint64(0), np.uint64(0))[:, None], _WORDS, axis=1)
     trace = [state]
-    for _ in range(_STEPS):
-        # Two words in three of few moves: all at once would make most games stop changing at once.
-        does = rng.integers(0, 2**64, (moves, _WORDS), np.uint64) & rng.integers(0, 2**64, (moves, _WORDS), np.uint64)
-        state, _ = game.move(state, does)
+    for _ in range(min(256, max(24, _SIMULATED_EDGES // (len(net.gate_inputs) + 1)))):
+        feedback = np.zeros((len(net.feedback), _WORDS), np.uint64)
+        state = step.run(
+            np.concatenate([state, *(_random_moves(len(role.moves), rng) for role in net.roles), feedback])
+        )
         trace.append(state)
     history = np.concatenate(trace, axis=1)
     history[net.initial] = ~history[net.initial]
-    return np.unique(history, axis=0, return_inverse=True)[1].reshape(-1).tolist() if len(history) else []
+    return [int(number) for number in np.unique(history, axis=0, return_inverse=True)[1].reshape(-1)]
+
+
+def _random_moves(moves: int, rng: np.random.Generator) -> npt.NDArray[np.uint64]:
+    """One move in half of the columns, as in play; a quarter of all moves in the others, to tell more apart."""
+    rows = rng.integers(0, 2**64, (moves, _WORDS), np.uint64) & rng.integers(0, 2**64, (moves, _WORDS), np.uint64)
+    if moves:
+        rows[:, : _WORDS // 2] = 0
+        for word in range(_WORDS // 2):
+            for bit, move in enumerate(rng.integers(0, moves, 64).tolist()):
+                rows[move, word] |= np.uint64(1) << np.uint64(bit)
+    return rows

@@ -4,10 +4,12 @@ Only alternatives that nothing else uses are touched, so every step saves operat
 left of each alternative and their OR become gates of their own; `compact` takes only the steps that do not.
 """
 
-import collections
+import heapq
 
 from gdlx.propnet import circuit
 from gdlx.propnet.passes import flatten
+
+_DEEPEST = 50  # factors taken out of what other factors left
 
 
 def factor(gates: circuit.Circuit, *, compact: bool = False) -> circuit.Circuit:
@@ -29,21 +31,33 @@ def factor(gates: circuit.Circuit, *, compact: bool = False) -> circuit.Circuit:
     return builder.circuit(literal_of[lit >> 1] ^ (lit & 1) for lit in gates.outputs)
 
 
-def _factored(builder: circuit.Builder, cubes: list[circuit.Gate], compact: bool) -> list[circuit.Literal]:
-    """Literals whose OR is the OR of the cubes."""
-    found = []
-    refused: set[circuit.Literal] = set()
-    while cubes:
-        counts = collections.Counter(lit for cube in cubes for lit in cube if lit not in refused)
-        literal, count = max(counts.items(), key=lambda item: (item[1], -item[0]), default=(0, 0))
-        if count < 2:
-            break
-        common = [cube for cube in cubes if literal in cube]
-        shared = set(common[0]).intersection(*common[1:])
-        rests = [tuple(lit for lit in cube if lit not in shared) for cube in common]
-        if compact and sum(len(rest) > 1 for rest in rests) + 2 > len(common):
-            refused.add(literal)
+def _factored(
+    builder: circuit.Builder, cubes: list[circuit.Gate], compact: bool, depth: int = 0
+) -> list[circuit.Literal]:
+    """Literals whose OR is the OR of the cubes: the most frequent literal is taken out first."""
+    users: dict[circuit.Literal, set[int]] = {}
+    for number, cube in enumerate(cubes):
+        for literal in cube:
+            users.setdefault(literal, set()).add(number)
+    heap = [(-len(found), literal) for literal, found in users.items() if len(found) > 1]
+    heapq.heapify(heap)
+    made = []
+    left = set(range(len(cubes)))
+    while heap and depth < _DEEPEST:
+        count, literal = heapq.heappop(heap)
+        if -count != len(users[literal]):
+            if len(users[literal]) > 1:
+                heapq.heappush(heap, (-len(users[literal]), literal))
             continue
-        cubes = [cube for cube in cubes if literal not in cube]
-        found.append(builder.conjunction([*shared, builder.disjunction(_factored(builder, rests, compact))]))
-    return found + [builder.conjunction(cube) for cube in cubes]
+        common = sorted(users[literal])
+        shared = set(cubes[common[0]]).intersection(*(cubes[number] for number in common[1:]))
+        rests = [tuple(lit for lit in cubes[number] if lit not in shared) for number in common]
+        if compact and sum(len(rest) > 1 for rest in rests) + 2 > len(common):
+            continue
+        left.difference_update(common)
+        for number in common:
+            for other in cubes[number]:
+                users[other].discard(number)
+        inner = _factored(builder, rests, compact, depth + 1)
+        made.append(builder.conjunction([*shared, builder.disjunction(inner)]))
+    return made + [builder.conjunction(cubes[number]) for number in sorted(left)]

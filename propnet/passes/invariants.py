@@ -173,6 +173,8 @@ def _violations(net: network.PropNet, base: str, candidates: Invariants) -> play
 def apply_invariants(net: network.PropNet) -> tuple[network.PropNet, list[frozenset[int]], set[int]]:
     """The network without registers proved constant; groups of its register nodes; and which groups cover."""
     found = find_invariants(net)
+    if not found.constant and not found.groups:
+        return net, [], set()
     gates = net.as_circuit()
     literals = [int(found.constant[n - 1]) if n - 1 in found.constant else 2 * n for n in range(1, gates.inputs + 1)]
     kept = [literal > 1 for literal in literals]

@@ -1,0 +1,68 @@
+"""Whether a game is turn-taking: never more than one player with a choice at the same time."""
+
+import dataclasses
+
+import clingo
+import numpy as np
+
+from gdlx.propnet import machine, network, play
+from gdlx.propnet.passes import invariants
+
+_COPIES, _STEPS = 256, 400
+
+
+@dataclasses.dataclass(frozen=True)
+class Dynamics:
+    """`proved` tells whether the answer is certain or only what sampled play has shown."""
+
+    turn_taking: bool
+    proved: bool
+
+
+def of(net: network.PropNet, seed: int = 0) -> Dynamics:
+    if len(net.players) < 2:
+        return Dynamics(turn_taking=True, proved=True)
+    if _seen_simultaneous(net, seed):
+        return Dynamics(turn_taking=False, proved=True)
+    return Dynamics(turn_taking=True, proved=_is_proved(net))
+
+
+def _seen_simultaneous(net: network.PropNet, seed: int) -> bool:
+    """Whether random play comes to a state in which two players have a choice."""
+    sizes = [len(role.moves) for role in net.roles]
+    for number, step in enumerate(play.random_steps(net, _COPIES, seed)):
+        rows = machine.split_rows(step.legal, sizes)
+        choices = [own.sum(axis=0) > 1 for role, own in zip(net.roles, rows, strict=True) if not role.is_random]
+        if (~step.terminal & ~step.unplayable & (np.sum(choices, axis=0) > 1)).any():
+            return True
+        if number == _STEPS:
+            break
+    return False
+
+
+def _is_proved(net: network.PropNet) -> bool:
+    """Whether no state that satisfies the game's proved invariants gives two players a choice."""
+    gates = net.as_circuit()
+    lines = [f"{{n(1..{gates.inputs})}}."]
+    lines += [f"n({n}) :- {', '.join(map(_literal, gate))}." for n, gate in enumerate(gates.gates, gates.inputs + 1)]
+    lines.append(f":- {_literal(net.terminal)}.")
+    for number, role in enumerate(net.players):
+        lines += [f"may({number},{m}) :- {_literal(literal)}." for m, literal in enumerate(role.legal.tolist())]
+        lines.append(f"choice({number}) :- 2 {{ may({number},M) }}.")
+    lines.append(":- #count { P : choice(P) } < 2.")
+    known = invariants.find_invariants(net)
+    lines += [f":- {_literal(2 * (n + 1) + value)}." for n, value in known.constant.items()]
+    for group, is_cover in zip(known.groups, known.covers, strict=True):
+        lines.append(f":- 2 {{ {'; '.join(f'n({n + 1})' for n in group)} }}.")
+        if is_cover:
+            lines.append(f":- {', '.join(f'not n({n + 1})' for n in group)}.")
+    control = clingo.Control(["--warn=none", "--solve-limit=20000"], logger=lambda code, message: None)
+    control.add("base", [], "\n".join(lines))
+    control.ground([("base", [])])
+    return bool(control.solve().unsatisfiable)
+
+
+def _literal(literal: int) -> str:
+    if literal <= 1:
+        return "#true" if literal else "#false"
+    return f"{'not ' * (literal & 1)}n({literal >> 1})"

@@ -1,0 +1,174 @@
+"""A game on the host, decision by decision: forced moves are made at once, and what a state holds is computed once.
+
+For search trees and other programs that walk a game node by node; thousands of games at once are `Env`'s work.
+"""
+
+import functools
+import itertools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gdlx.envs import payoffs
+from gdlx.propnet import machine, network
+
+_KEPT = 2**18  # states, and as many steps, that are remembered
+
+Numbers = tuple[int, ...]
+
+
+class Position(NamedTuple):
+    """A state of the game, and what holds in it."""
+
+    registers: bytes
+    terminal: bool
+    unplayable: bool
+    legal: tuple[Numbers, ...]  # numbers of the moves of every player; empty at the end
+    chance: Numbers  # of the random role, if there is one
+    goals: Numbers  # of every player, the highest if there are several; 0 if there is none
+
+
+class Node(NamedTuple):
+    """A point of a match at which somebody has a choice, or its end."""
+
+    position: Position
+    step: int  # joint moves made
+    chosen: Numbers | None  # the players' moves where only chance is still to choose
+    actions: Numbers  # the last joint move of the players, () before the first
+    percepts: tuple[Numbers, ...]  # what each player perceived of it
+    views: tuple[str, ...]  # for each player all its moves, percepts and options so far
+    is_over: bool
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Node":
+        return self
+
+    @property
+    def deciders(self) -> Numbers:
+        """Players who have a choice now."""
+        if self.is_over or self.chosen is not None:
+            return ()
+        return tuple(player for player, own in enumerate(self.position.legal) if len(own) > 1)
+
+    @property
+    def is_chance(self) -> bool:
+        return not self.is_over and not self.deciders
+
+
+class Host:
+    """Nodes of one game. Where players and chance choose in the same step, the players come first."""
+
+    def __init__(self, net: network.PropNet, units: payoffs.Payoffs, max_steps: int) -> None:
+        self.net = net
+        self.payoffs = units
+        self.max_steps = max_steps
+        self._machine = machine.Machine(net)
+        self._sizes = [[len(r.moves) for r in net.roles], [len(r.percepts) for r in net.roles]]
+        self.position = functools.lru_cache(_KEPT)(self._position)
+        self._moved = functools.lru_cache(_KEPT)(self._move)
+
+    @functools.cached_property
+    def start(self) -> Node:
+        position = self.position(self.net.initial.tobytes())
+        views = tuple(f"may {self._options(position, player)}" for player in range(len(self.net.players)))
+        nothing = ((),) * len(self.net.players)
+        return self._forced(Node(position, 0, None, (), nothing, views, self._is_over(position, 0)))
+
+    def choose(self, node: Node, actions: Numbers) -> Node:
+        """The node after a choice of the players; who has none makes its only move, whatever is given for it."""
+        options = node.position.legal
+        joint = tuple(own[0] if len(own) == 1 else a for own, a in zip(options, actions, strict=True))
+        for player, (own, action) in enumerate(zip(options, joint, strict=True)):
+            if action not in own:
+                name = self.net.players[player].name
+                raise ValueError(f"move number {action} of {name} is not legal; legal are {', '.join(map(str, own))}")
+        return self._forced(node._replace(chosen=joint))
+
+    def happen(self, node: Node, action: int) -> Node:
+        """The node after a choice of chance."""
+        if action not in node.position.chance:
+            raise ValueError(f"move number {action} of random is not legal")
+        return self._forced(self._stepped(node, action))
+
+    def returns(self, node: Node) -> list[float]:
+        """Payoffs, 0 unless the match has come to a terminal state."""
+        if not node.position.terminal:
+            return [0.0] * len(self.net.players)
+        return [goal - self.payoffs.offset for goal in node.position.goals]
+
+    def fluents(self, node: Node) -> tuple[str, ...]:
+        """Names of what is true in the state."""
+        registers = np.frombuffer(node.position.registers, np.bool_)
+        values = np.concatenate([[False], registers])[self.net.fluent_literals >> 1]
+        held = values ^ (self.net.fluent_literals & 1).astype(bool)
+        return tuple(itertools.compress(self.net.fluents, held.tolist()))
+
+    def _forced(self, node: Node) -> Node:
+        """The node once nobody is left without a choice: the next one with a choice, or the end."""
+        while not node.is_over:
+            if node.deciders:
+                return node
+            if node.chosen is None:
+                node = node._replace(chosen=tuple(own[0] for own in node.position.legal))
+            if len(node.position.chance) > 1:
+                return node
+            node = self._stepped(node, node.position.chance[0] if node.position.chance else 0)
+        return node
+
+    def _stepped(self, node: Node, chance: int) -> Node:
+        assert node.chosen is not None
+        registers, percepts = self._moved(node.position.registers, node.chosen, chance)
+        position = self.position(registers)
+        views = tuple(
+            f"{view}\n{self._event(player, node.chosen[player], percepts[player], position)}"
+            for player, view in enumerate(node.views)
+        )
+        is_over = self._is_over(position, node.step + 1)
+        return Node(position, node.step + 1, None, node.chosen, percepts, views, is_over)
+
+    def _is_over(self, position: Position, step: int) -> bool:
+        return position.terminal or position.unplayable or step >= self.max_steps
+
+    def _event(self, player: int, move: int, percepts: Numbers, after: Position) -> str:
+        # No name holds a semicolon, so that different events have different texts.
+        role = self.net.players[player]
+        seen = "; ".join(role.percepts[n] for n in percepts)
+        return f"did {role.moves[move]};; saw {seen};; may {self._options(after, player)}"
+
+    def _options(self, position: Position, player: int) -> str:
+        return "; ".join(self.net.players[player].moves[n] for n in position.legal[player])
+
+    def _position(self, registers: bytes) -> Position:
+        state = np.frombuffer(registers, np.bool_)
+        terminal, goal_rows = self._machine.judge(state)
+        legal_rows = machine.split_rows(self._machine.legal(state), self._sizes[0])
+        unplayable = not terminal and not all(rows.any() for rows in legal_rows)
+        options = [() if terminal or unplayable else _true(rows) for rows in legal_rows]
+        goals = machine.split_rows(goal_rows, [len(role.goal_values) for role in self.net.roles])
+        chance = [own for role, own in zip(self.net.roles, options, strict=True) if role.is_random]
+        return Position(
+            registers=registers,
+            terminal=bool(terminal),
+            unplayable=unplayable,
+            legal=tuple(own for role, own in zip(self.net.roles, options, strict=True) if not role.is_random),
+            chance=chance[0] if chance else (),
+            goals=tuple(
+                max((role.goal_values[n] for n in _true(rows)), default=0)
+                for role, rows in zip(self.net.roles, goals, strict=True)
+                if not role.is_random
+            ),
+        )
+
+    def _move(self, registers: bytes, chosen: Numbers, chance: int) -> tuple[bytes, tuple[Numbers, ...]]:
+        state = np.frombuffer(registers, np.bool_)
+        moves = iter(chosen)
+        does = np.concatenate(
+            [np.arange(len(role.moves)) == (chance if role.is_random else next(moves)) for role in self.net.roles]
+        )
+        following, seen = self._machine.move(state, does)
+        rows = machine.split_rows(seen, self._sizes[1])
+        percepts = (_true(own) for role, own in zip(self.net.roles, rows, strict=True) if not role.is_random)
+        return following.tobytes(), tuple(percepts)
+
+
+def _true(rows: machine.Rows) -> Numbers:
+    return tuple(np.flatnonzero(rows).tolist())

@@ -1,0 +1,95 @@
+"""States and what players know of them as text, with the names of the rulesheet. On the host, for one game."""
+
+import itertools
+from collections.abc import Iterable, Sequence
+
+import jax
+import numpy as np
+import numpy.typing as npt
+
+from gdlx.envs import env as envs
+
+
+def move_name(env: envs.Env, player: int, action: int) -> str:
+    """
+    >>> from gdlx.envs import make
+    >>> move_name(make.make("kuhn_poker"), 0, 0)
+    'bet'
+    """
+    moves = env.net.players[player].moves
+    return moves[action] if 0 <= action < len(moves) else "-"
+
+
+def chance_name(env: envs.Env, action: int) -> str:
+    moves = next((role.moves for role in env.net.roles if role.is_random), ())
+    return moves[action] if 0 <= action < len(moves) else "-"
+
+
+def legal_names(env: envs.Env, state: envs.State, player: int) -> tuple[str, ...]:
+    """A player's legal moves in a state."""
+    return _named(env.net.players[player].moves, state.legal_mask[player])
+
+
+def legal_chance_names(env: envs.Env, state: envs.State) -> tuple[str, ...]:
+    """The legal moves of chance in a state."""
+    moves = next((role.moves for role in env.net.roles if role.is_random), ())
+    return _named(moves, state.chance_mask)
+
+
+def percept_names(env: envs.Env, state: envs.State, player: int) -> tuple[str, ...]:
+    """What a player perceived of the joint move that led to a state."""
+    return _named(env.net.players[player].percepts, state.percepts[player])
+
+
+def fluent_names(env: envs.Env, state: envs.State) -> tuple[str, ...]:
+    """The fluents that are true in a state, except those on which no legal move, percept, end or goal depends."""
+    values = np.concatenate([[False], np.asarray(state.registers)])
+    literals = env.net.fluent_literals
+    return _named(env.net.fluents, values[literals >> 1] ^ (literals & 1).astype(bool))
+
+
+def state_text(env: envs.Env, state: envs.State) -> str:
+    """The step, the true fluents, and the legal moves or the result.
+
+    >>> from gdlx.envs import make
+    >>> game = make.make("rps")
+    >>> print(state_text(game, game.init()))
+    rps, step 0
+      choosing
+    player1: paper rock scissors
+    player2: paper rock scissors
+    """
+    lines = [f"{env.name}, step {int(state.step)}"]
+    lines += [f"  {fluent}" for fluent in fluent_names(env, state)]
+    if bool(state.terminated):
+        lines.append("unplayable: no legal move for some role, or too many steps" if bool(state.unplayable) else "the end")
+        goals = np.asarray(state.goals).tolist()
+        lines += [f"{name}: goal {goal}" for name, goal in zip(env.players, goals, strict=True)]
+        return "\n".join(lines)
+    lines += [f"{name}: {' '.join(legal_names(env, state, n))}" for n, name in enumerate(env.players)]
+    if env.num_chance_actions:
+        lines.append(f"random: {' '.join(legal_chance_names(env, state))}")
+    return "\n".join(lines)
+
+
+def view_text(env: envs.Env, states: Iterable[envs.State], player: int) -> str:
+    """What a player knows after a match so far: its own moves and percepts, from the initial state on."""
+    states = list(states)
+    lines = [f"{env.players[player]} in {env.name}"]
+    for number, (_, after) in enumerate(itertools.pairwise(states), 1):
+        move = move_name(env, player, int(after.actions[player]))
+        seen = percept_names(env, after, player)
+        lines.append(f"{number:>3}. {move}" + (f", sees {' '.join(seen)}" if seen else ""))
+    if states and not bool(states[-1].terminated):
+        lines.append(f"may {' '.join(legal_names(env, states[-1], player))}")
+    return "\n".join(lines)
+
+
+def unstacked(states: envs.State) -> list[envs.State]:
+    """The states along the first axis, such as lax.scan stacks them, as separate ones on the host."""
+    host = jax.device_get(states)
+    return [envs.State(*(field[number] for field in host)) for number in range(len(host.step))]
+
+
+def _named(names: Sequence[str], bits: npt.ArrayLike | jax.Array) -> tuple[str, ...]:
+    return tuple(name for name, bit in zip(names, np.asarray(bits).tolist(), strict=False) if bit)

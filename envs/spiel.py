@@ -1,0 +1,254 @@
+"""Any game as a Python game of OpenSpiel, so that its algorithms run on it.
+
+A step of the rules becomes up to two nodes: one in which the players with a choice decide (a turn if it is one player,
+a simultaneous node if there are several), then a chance node if `random` has a choice. Forced moves are made
+automatically. Actions are the numbers of moves, as in `Env`; returns are payoffs.
+
+The information state of a player is all its own moves, percepts and legal moves so far, forced ones included, so that
+it is the same as everywhere in gdlx. OpenSpiel's own games may count more of them: here a set with one legal move is
+no decision.
+"""
+
+import functools
+import re
+from typing import Any
+
+import numpy as np
+
+from gdlx.envs import dynamics, host, payoffs
+from gdlx.propnet import cache, errors, limits, load, rulesheet
+
+try:
+    import pyspiel
+except ImportError:  # told by `register`, to those who ask for a game
+    pyspiel = None
+
+_Game: Any = pyspiel.Game if pyspiel else object
+_State: Any = pyspiel.State if pyspiel else object
+
+
+class MissingOpenSpiel(errors.UserError, ImportError):
+    """OpenSpiel is an optional extra, and not there."""
+
+
+class NotTurnTaking(errors.UserError, RuntimeError):
+    """A game that random play has shown as turn-taking, and that is not."""
+
+
+def game(
+    spec: str,
+    *,
+    payoff: payoffs.Mode = "auto",
+    max_steps: int = 1_000,
+    gdl: int | None = None,
+    fold_case: bool = False,
+    within: limits.Limits = limits.Limits(),
+) -> Any:
+    """A library game (`goofspiel:cards=4`) or a rulesheet's path as a pyspiel.Game. The options are those of `make`.
+
+    A match that is not over after `max_steps` joint moves ends there, with returns 0.
+    """
+    name = register(spec, payoff=payoff, max_steps=max_steps, gdl=gdl, fold_case=fold_case, within=within)
+    return pyspiel.load_game(name)
+
+
+def register(
+    spec: str,
+    *,
+    payoff: payoffs.Mode = "auto",
+    max_steps: int = 1_000,
+    gdl: int | None = None,
+    fold_case: bool = False,
+    within: limits.Limits = limits.Limits(),
+) -> str:
+    """Make a game known to OpenSpiel, in this process; returns its name for pyspiel.load_game: `gdlx_kuhn_poker`."""
+    if pyspiel is None:
+        raise MissingOpenSpiel("this needs OpenSpiel, which is not installed: pip install 'gdlx[peers]'")
+    sheet = load.load(spec, gdl=gdl, fold_case=fold_case)
+    if max_steps < 1:
+        raise ValueError(f"max_steps is a number of joint moves, 1 or more; not {max_steps}")
+    return _register(_Sheet(sheet), payoff, max_steps, within)
+
+
+class _Sheet:
+    """A rulesheet that equals another one of the same text."""
+
+    def __init__(self, sheet: rulesheet.Rulesheet) -> None:
+        self.sheet = sheet
+        self._key = (sheet.name, sheet.language, sheet.text())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Sheet) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+@functools.cache
+def _register(given: _Sheet, payoff: payoffs.Mode, max_steps: int, within: limits.Limits) -> str:
+    net = cache.compiled(given.sheet, within)
+    nodes = host.Host(net, payoffs.of(net, payoff), max_steps)
+    plain = base = "gdlx_" + re.sub("[^a-z0-9]+", "_", given.sheet.name.lower()).strip("_")
+    number = 1
+    while plain in pyspiel.registered_names():
+        number += 1
+        plain = f"{base}_{number}"
+    kind = _game_type(plain, given.sheet, nodes)
+    state = type("State", (SpielState,), {"host": nodes, "turn_taking": kind.dynamics == _DYNAMICS.SEQUENTIAL})
+    pyspiel.register_game(kind, functools.partial(SpielGame, kind, nodes, state))
+    return plain
+
+
+_DYNAMICS: Any = pyspiel.GameType.Dynamics if pyspiel else None
+
+
+def _game_type(name: str, sheet: rulesheet.Rulesheet, nodes: host.Host) -> Any:
+    kind = pyspiel.GameType
+    turn_taking = dynamics.of(nodes.net).turn_taking
+    is_random = any(len(role.moves) > 1 for role in nodes.net.roles if role.is_random)
+    perfect = sheet.language == 1
+    players = len(nodes.net.players)
+    return kind(
+        short_name=name,
+        long_name=f"{sheet.name} (GDL)",
+        dynamics=_DYNAMICS.SEQUENTIAL if turn_taking else _DYNAMICS.SIMULTANEOUS,
+        chance_mode=kind.ChanceMode.EXPLICIT_STOCHASTIC if is_random else kind.ChanceMode.DETERMINISTIC,
+        information=kind.Information.PERFECT_INFORMATION if perfect else kind.Information.IMPERFECT_INFORMATION,
+        utility=kind.Utility.ZERO_SUM if nodes.payoffs.zero_sum else kind.Utility.GENERAL_SUM,
+        reward_model=kind.RewardModel.TERMINAL,
+        max_num_players=players,
+        min_num_players=players,
+        provides_information_state_string=True,
+        provides_information_state_tensor=False,
+        provides_observation_string=True,
+        provides_observation_tensor=True,
+    )
+
+
+def _game_info(nodes: host.Host) -> Any:
+    roles = nodes.net.players
+    utilities = [0.0, *(value - nodes.payoffs.offset for role in roles for value in role.goal_values)]
+    return pyspiel.GameInfo(
+        num_distinct_actions=max(len(role.moves) for role in roles),
+        max_chance_outcomes=sum(len(role.moves) for role in nodes.net.roles if role.is_random),
+        num_players=len(roles),
+        min_utility=min(utilities),
+        max_utility=max(utilities),
+        utility_sum=0.0 if nodes.payoffs.zero_sum else None,
+        max_game_length=nodes.max_steps,
+    )
+
+
+class SpielGame(_Game):  # type: ignore[misc]
+    """One game. `host` gives its nodes to programs that look deeper than OpenSpiel's interface."""
+
+    def __init__(
+        self, kind: Any, nodes: host.Host, state: "type[SpielState]", params: dict[str, Any] | None = None
+    ) -> None:
+        super().__init__(kind, _game_info(nodes), params or {})
+        self.host = nodes
+        self._state = state
+
+    def new_initial_state(self) -> "SpielState":
+        return self._state(self)
+
+    def max_chance_nodes_in_history(self) -> int:
+        return self.host.max_steps
+
+    def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> "Observer":
+        return Observer(self.host, iig_obs_type or pyspiel.IIGObservationType(perfect_recall=False), params)
+
+
+class SpielState(_State):  # type: ignore[misc]
+    """A node of a match. OpenSpiel copies and pickles what an instance holds, so that the game is kept by the class."""
+
+    host: host.Host
+    turn_taking: bool
+
+    def __init__(self, own_game: SpielGame) -> None:
+        super().__init__(own_game)
+        self.node = self.host.start
+
+    def current_player(self) -> int:
+        node = self.node
+        if node.is_over:
+            return int(pyspiel.PlayerId.TERMINAL)
+        deciders = node.deciders
+        if not deciders:
+            return int(pyspiel.PlayerId.CHANCE)
+        if len(deciders) == 1:
+            return deciders[0]
+        if self.turn_taking:
+            fluents = " ".join(self.host.fluents(node))
+            raise NotTurnTaking(f"{self.host.net.name} was taken for turn-taking, but two players decide in: {fluents}")
+        return int(pyspiel.PlayerId.SIMULTANEOUS)
+
+    def _legal_actions(self, player: int) -> list[int]:
+        return list(self.node.position.legal[player])
+
+    def chance_outcomes(self) -> list[tuple[int, float]]:
+        options = self.node.position.chance
+        return [(action, 1.0 / len(options)) for action in options]
+
+    def _apply_action(self, action: int) -> None:
+        if self.node.deciders:
+            # Who has no choice makes its only move, so that one number stands for a joint move.
+            self.node = self.host.choose(self.node, (action,) * len(self.node.position.legal))
+        else:
+            self.node = self.host.happen(self.node, action)
+
+    def _apply_actions(self, actions: list[int]) -> None:
+        self.node = self.host.choose(self.node, tuple(actions))
+
+    def _action_to_string(self, player: int, action: int) -> str:
+        if player == pyspiel.PlayerId.CHANCE:
+            return next(role for role in self.host.net.roles if role.is_random).moves[action]
+        return self.host.net.players[player].moves[action]
+
+    def is_terminal(self) -> bool:
+        return self.node.is_over
+
+    def returns(self) -> list[float]:
+        return self.host.returns(self.node)
+
+    def __str__(self) -> str:
+        chosen = "" if self.node.chosen is None else f" chosen {self.node.chosen}"
+        return f"step {self.node.step}: {' '.join(self.host.fluents(self.node))}{chosen}"
+
+
+class Observer:
+    """What a player knows: with perfect recall all of it as a string, without it the last step, also as a tensor."""
+
+    def __init__(self, nodes: host.Host, kind: Any, params: Any) -> None:
+        if params:
+            raise ValueError(f"gdlx's observers have no parameters; given were {params}")
+        if not kind.public_info or kind.private_info != pyspiel.PrivateInfoType.SINGLE_PLAYER:
+            raise ValueError("percepts are not divided into public and private ones: ask for both, of a single player")
+        self._perfect_recall = kind.perfect_recall
+        self.dict: dict[str, Any] = {}
+        self.tensor: Any = None
+        if not self._perfect_recall:
+            moves = max(len(role.moves) for role in nodes.net.players)
+            percepts = max(len(role.percepts) for role in nodes.net.players)
+            sizes = {"player": len(nodes.net.players), "move": moves, "percepts": percepts, "legal": moves}
+            self.tensor = np.zeros(sum(sizes.values()), np.float32)
+            ends = np.cumsum(list(sizes.values()))
+            for (name, size), end in zip(sizes.items(), ends.tolist(), strict=True):
+                if size:
+                    self.dict[name] = self.tensor[end - size : end]
+
+    def set_from(self, state: SpielState, player: int) -> None:
+        if self.tensor is None:
+            return
+        node = state.node
+        self.tensor.fill(0)
+        self.dict["player"][player] = 1
+        if node.actions:
+            self.dict["move"][node.actions[player]] = 1
+            if node.percepts[player]:
+                self.dict["percepts"][list(node.percepts[player])] = 1
+        self.dict["legal"][list(node.position.legal[player])] = 1
+
+    def string_from(self, state: SpielState, player: int) -> str:
+        view = state.node.views[player]
+        return view if self._perfect_recall else view.rpartition("\n")[2]

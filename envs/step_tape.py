@@ -1,0 +1,149 @@
+"""One step of a random playout as a tape: what is legal, a uniformly random move for every role, the next state, its
+end and goals, and a fresh start where a game has ended.
+
+Networks with recursion through state have no single tape of this kind; `choosing` and `concluding` are then the parts
+before and after the network.
+"""
+
+import itertools
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from gdlx.envs import chooser, tape
+from gdlx.propnet import circuit, emit, network
+
+Literals = list[tape.Literal]
+
+# Rows of what happened, behind the new state: see `_conclude`.
+TERMINAL, UNPLAYABLE, OVERLONG, SEVERAL, NONE, GOALS = range(6)
+
+
+def rank_bits(net: network.PropNet) -> list[int]:
+    """Bits of the rank of a move among the legal ones, for every role that ever has a choice."""
+    return [len(role.moves).bit_length() for role in net.roles if len(role.moves) > 1]
+
+
+def whole(net: network.PropNet, max_steps: int) -> tape.Tape:
+    """Inputs: registers, step counter, ranks of the moves. Middle: counts of legal moves. Outputs: registers, step
+    counter, rows of what happened.
+    """
+    registers, counter_bits = len(net.initial), max_steps.bit_length()
+    builder = tape.Builder(registers + counter_bits + sum(rank_bits(net)))
+    state, counter, ranks = _inputs(builder, [registers, counter_bits, sum(rank_bits(net))])
+    legal = _cone(builder, net, np.concatenate([role.legal for role in net.roles]), state)
+    does, counts, stuck = _choose(builder, net, legal, ranks)
+    following = _cone(builder, net, net.next, [*state, *does])
+    judged = _cone(builder, net, [net.terminal, *np.concatenate([role.goal for role in net.roles])], following)
+    return builder.tape(_conclude(builder, net, max_steps, following, counter, judged, stuck), middle=counts)
+
+
+def choosing(net: network.PropNet) -> tape.Tape:
+    """Inputs: legal moves, ranks. Middle: counts of legal moves. Outputs: the chosen moves, and whether a role has
+    none.
+    """
+    moves = sum(len(role.moves) for role in net.roles)
+    builder = tape.Builder(moves + sum(rank_bits(net)))
+    legal, ranks = _inputs(builder, [moves, sum(rank_bits(net))])
+    does, counts, stuck = _choose(builder, net, legal, ranks)
+    return builder.tape([*does, stuck], middle=counts)
+
+
+def concluding(net: network.PropNet, max_steps: int) -> tape.Tape:
+    """Inputs: next registers, step counter, whether that state is terminal, its goals, whether a role had no move.
+    Outputs: as of the whole step.
+    """
+    sizes = [len(net.initial), max_steps.bit_length(), 1 + sum(len(role.goal) for role in net.roles), 1]
+    builder = tape.Builder(sum(sizes))
+    following, counter, judged, [stuck] = _inputs(builder, sizes)
+    return builder.tape(_conclude(builder, net, max_steps, following, counter, judged, stuck))
+
+
+def _inputs(builder: tape.Builder, sizes: Sequence[int]) -> list[Literals]:
+    numbers = iter(range(builder.inputs))
+    return [[builder.input(number) for number in itertools.islice(numbers, size)] for size in sizes]
+
+
+def _cone(
+    builder: tape.Builder, net: network.PropNet, outputs: Iterable[tape.Literal], inputs: Sequence[tape.Literal]
+) -> Literals:
+    gates = net.as_circuit()
+    gates = emit.shared(circuit.pruned(circuit.Circuit(gates.inputs, gates.gates, tuple(map(int, outputs)))))
+    return builder.add_circuit(gates, dict(enumerate(inputs, 1)))
+
+
+def _choose(
+    builder: tape.Builder, net: network.PropNet, legal: Literals, ranks: Literals
+) -> tuple[Literals, Literals, tape.Literal]:
+    """Chosen moves, counts of legal moves, and whether some role has none."""
+    options, rank = iter(legal), iter(ranks)
+    does: Literals = []
+    counts: Literals = []
+    stuck = tape.FALSE
+    for role in net.roles:
+        own = list(itertools.islice(options, len(role.moves)))
+        stuck = builder.disjunction(stuck, builder.any_of(own) ^ 1)
+        if len(own) > 1:
+            tree = chooser.count_legal(builder, own)
+            counts += tree.count
+            own = chooser.take(builder, tree, list(itertools.islice(rank, len(tree.count))), own)
+        does += own
+    return does, counts, stuck
+
+
+def _conclude(
+    builder: tape.Builder,
+    net: network.PropNet,
+    max_steps: int,
+    following: Literals,
+    counter: Literals,
+    judged: Literals,
+    stuck: tape.Literal,
+) -> Literals:
+    """Registers and step counter, at their start where the game has ended; then terminal, unplayable, overlong,
+    several goals, no goal; then the goal rows at an end, of which only a player's highest is true.
+    """
+    going = stuck ^ 1
+    terminal = builder.conjunction(judged[0], going)
+    counted = _increment(builder, counter)
+    full = builder.all_of(bit ^ (not max_steps >> n & 1) for n, bit in enumerate(counted))
+    overlong = builder.all_of([full, terminal ^ 1, going])
+    ended = builder.any_of([terminal, stuck, overlong])
+    fresh = [
+        builder.disjunction(bit, ended) if start else builder.conjunction(bit, ended ^ 1)
+        for bit, start in zip(following, net.initial.tolist(), strict=True)
+    ]
+    counter = [builder.conjunction(bit, ended ^ 1) for bit in counted]
+    goals = [builder.conjunction(goal, terminal) for goal in judged[1:]]
+    goals, several, none = _highest(builder, net, goals, terminal)
+    return [*fresh, *counter, terminal, stuck, overlong, several, none, *goals]
+
+
+def _increment(builder: tape.Builder, number: Literals) -> Literals:
+    carry = tape.TRUE
+    found = []
+    for bit in number:
+        found.append(builder.exclusive(bit, carry))
+        carry = builder.conjunction(bit, carry)
+    return found
+
+
+def _highest(
+    builder: tape.Builder, net: network.PropNet, goals: Literals, terminal: tape.Literal
+) -> tuple[Literals, tape.Literal, tape.Literal]:
+    """Of each role's goals at an end the highest; whether some player has several there, or none."""
+    rows = iter(goals)
+    found: Literals = []
+    several = none = tape.FALSE
+    for role in net.roles:
+        seen = tape.FALSE
+        top: Literals = []
+        for goal in reversed(list(itertools.islice(rows, len(role.goal_values)))):
+            if not role.is_random:
+                several = builder.disjunction(several, builder.conjunction(seen, goal))
+            top.append(builder.conjunction(goal, seen ^ 1))
+            seen = builder.disjunction(seen, goal)
+        if not role.is_random:
+            none = builder.disjunction(none, builder.conjunction(terminal, seen ^ 1))
+        found += reversed(top)
+    return found, several, none
