@@ -1,26 +1,49 @@
 """`gdlx games`: what the library holds."""
 
 import dataclasses
+from typing import Annotated
 
 import typer
 
 from gdlx.cli import console
 from gdlx.propnet import library
 
+_SIZES = ("registers", "gates", "operations")
 
-def games(context: typer.Context) -> None:
-    """List the games of the library and their parameters."""
+
+def games(
+    context: typer.Context,
+    sizes: Annotated[bool, typer.Option("--sizes", help="Also the sizes of their networks (compiles them once).")] = False,
+) -> None:
+    """List the games of the library, their parameters and sizes."""
+    given = console.options(context)
     found = [library.get(name) for name in library.names()]
-    if console.options(context).json:
-        console.emit({"games": [_as_json(game) for game in found]})
+    measured = _sizes(given, found) if sizes else {}
+    if given.json:
+        console.emit({"games": [_as_json(game) | measured.get(game.name, {}) for game in found]})
         return
     import rich.table
 
     table = rich.table.Table("game", "what it is", "parameters", box=None, pad_edge=False)
+    for name in _SIZES if sizes else ():
+        table.add_column(name, justify="right")
     for game in found:
         defaults = " ".join(f"{name}={parameter.default}" for name, parameter in game.parameters.items())
-        table.add_row(game.name, game.summary, defaults)
+        numbers = [str(measured[game.name][name]) for name in _SIZES] if sizes else []
+        table.add_row(game.name, game.summary, defaults, *numbers)
     console.show(table)
+
+
+def _sizes(given: console.Options, found: list[library.Game]) -> dict[str, dict[str, object]]:
+    from gdlx.propnet import cache, load, measure
+
+    measured = {}
+    with console.progress(given, "compiling", len(found)) as advance:
+        for game in found:
+            all_sizes = measure.sizes(cache.compiled(load.load(game.name)))
+            measured[game.name] = {name: all_sizes[name] for name in _SIZES}
+            advance(game.name)
+    return measured
 
 
 def _as_json(game: library.Game) -> dict[str, object]:

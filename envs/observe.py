@@ -33,7 +33,7 @@ def init(env: envs.Env, state: envs.State, *, steps: int) -> Window:
 
 
 def update(window: Window, state: envs.State) -> Window:
-    """The window after a step, which may have been the reset of a finished match or an illegal one that was not made."""
+    """The window after a step; also after a reset to the initial state, or an illegal step that was not made."""
     actions = window.moves.shape[2]
     last_moves = jnp.arange(actions) == state.actions[:, None]
     moved = Window(

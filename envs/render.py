@@ -62,7 +62,9 @@ def state_text(env: envs.Env, state: envs.State) -> str:
     lines = [f"{env.name}, step {int(state.step)}"]
     lines += [f"  {fluent}" for fluent in fluent_names(env, state)]
     if bool(state.terminated):
-        lines.append("unplayable: no legal move for some role, or too many steps" if bool(state.unplayable) else "the end")
+        lines.append(
+            "unplayable: no legal move for some role, or too many steps" if bool(state.unplayable) else "the end"
+        )
         goals = np.asarray(state.goals).tolist()
         lines += [f"{name}: goal {goal}" for name, goal in zip(env.players, goals, strict=True)]
         return "\n".join(lines)

@@ -95,7 +95,8 @@ def _register(given: _Sheet, payoff: payoffs.Mode, max_steps: int, within: limit
         plain = f"{base}_{number}"
     kind = _game_type(plain, given.sheet, nodes)
     state = type("State", (SpielState,), {"host": nodes, "turn_taking": kind.dynamics == _DYNAMICS.SEQUENTIAL})
-    pyspiel.register_game(kind, functools.partial(SpielGame, kind, nodes, state))
+    # OpenSpiel keeps what it is given until after Python's end, which a class survives and a function does not.
+    pyspiel.register_game(kind, type("Game", (SpielGame,), {"host": nodes, "kind": kind, "state": state}))
     return plain
 
 
@@ -142,15 +143,15 @@ def _game_info(nodes: host.Host) -> Any:
 class SpielGame(_Game):  # type: ignore[misc]
     """One game. `host` gives its nodes to programs that look deeper than OpenSpiel's interface."""
 
-    def __init__(
-        self, kind: Any, nodes: host.Host, state: "type[SpielState]", params: dict[str, Any] | None = None
-    ) -> None:
-        super().__init__(kind, _game_info(nodes), params or {})
-        self.host = nodes
-        self._state = state
+    host: host.Host
+    kind: Any
+    state: "type[SpielState]"
+
+    def __init__(self, params: dict[str, Any] | None = None) -> None:
+        super().__init__(self.kind, _game_info(self.host), params or {})
 
     def new_initial_state(self) -> "SpielState":
-        return self._state(self)
+        return self.state(self)
 
     def max_chance_nodes_in_history(self) -> int:
         return self.host.max_steps

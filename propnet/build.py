@@ -28,17 +28,32 @@ def build(sheet: rulesheet.Rulesheet, rules: ground.GroundRules) -> network.Prop
     """The network of a sheet, simplified only by what the builder of circuits folds by itself."""
     interface = _Interface.of(sheet, rules)
     bodies = _bodies(rules)
-    plan = [_Recursion.plan(group, bodies, rules) for group in _components(bodies)]
-    iterated = sum(len(recursion.feedback) for recursion in plan if not recursion.unrolled)
+    groups = _components(bodies)
+    recursions = {group[0]: _Recursion.plan(group, bodies, rules) for group in groups if len(group) > 1}
+    iterated = sum(len(recursion.feedback) for recursion in recursions.values() if not recursion.unrolled)
     builder = circuit.Builder(interface.inputs + iterated)
     literal = interface.input_literals()
     sources: list[int] = []
-    for recursion in plan:
-        if recursion.unrolled:
+    for group in groups:
+        recursion = recursions.get(group[0])
+        if recursion is None:
+            (atom,) = group
+            if any(-atom in body for body in bodies[atom]):
+                raise _negative_cycle(rules, atom, atom)
+            literal[atom] = _atom_literal(builder, bodies[atom], literal)
+        elif recursion.unrolled:
             recursion.build_unrolled(builder, bodies, literal)
         else:
             sources += recursion.build_iterated(builder, bodies, literal, interface.inputs + len(sources))
     return interface.propnet(builder, literal, sources)
+
+
+def _atom_literal(builder: circuit.Builder, bodies: list[tuple[int, ...]], literal: Mapping[int, int]) -> int:
+    """The OR of an atom's rules; an atom without a literal has no rule, so it is false."""
+    rules = [
+        builder.conjunction([literal.get(abs(lit), circuit.FALSE) ^ (lit < 0) for lit in body]) for body in bodies
+    ]
+    return rules[0] if len(rules) == 1 else builder.disjunction(rules)
 
 
 def _bodies(rules: ground.GroundRules) -> dict[int, list[tuple[int, ...]]]:
@@ -68,7 +83,7 @@ def _components(bodies: RuleBodies) -> list[list[int]]:
 
 @dataclasses.dataclass(frozen=True)
 class _Recursion:
-    """Atoms that depend on each other (mostly one alone), and the ones among them whose values are fed back."""
+    """Atoms that depend on each other, and the ones among them whose values are fed back."""
 
     order: list[int]  # the atoms, each after those it uses, feedbacks taken as given
     feedback: list[int]
@@ -76,8 +91,6 @@ class _Recursion:
 
     @classmethod
     def plan(cls, group: list[int], bodies: RuleBodies, rules: ground.GroundRules) -> "_Recursion":
-        if len(group) == 1:
-            return cls(group, [], True)
         members = set(group)
         for atom in group:
             for body in bodies[atom]:
@@ -111,11 +124,7 @@ class _Recursion:
         fed = set(self.feedback)
         computed: dict[int, int] = {}
         for atom in self.order:
-            alternatives = (
-                builder.conjunction([literal.get(abs(lit), circuit.FALSE) ^ (lit < 0) for lit in body])
-                for body in bodies[atom]
-            )
-            (computed if atom in fed else literal)[atom] = builder.disjunction(alternatives)
+            (computed if atom in fed else literal)[atom] = _atom_literal(builder, bodies[atom], literal)
         return computed
 
 

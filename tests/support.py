@@ -139,7 +139,10 @@ class Twins:
                     columns.append(column)
                     joints.append(dict(zip(self.rules.roles, chosen, strict=True)))
             after, following = self.make([states[c] for c in columns], bits[:, columns], joints)
-            first = {state: column for column, state in reversed([*enumerate(after)]) if state not in known}
+            first: dict[interpreter.State, int] = {}
+            for column, state in enumerate(after):
+                if state not in known:
+                    first.setdefault(state, column)
             states = list(first)
             bits = following[:, list(first.values())]
             known.update(states)
@@ -162,7 +165,10 @@ class Twins:
             after, following = self.make([states[c] for c in going], bits[:, going], joints)
             fresh, first = self.start()
             missing = copies - len(going)
-            states, bits = after + fresh * missing, np.concatenate([following, np.repeat(first, missing, axis=1)], axis=1)
+            states, bits = (
+                after + fresh * missing,
+                np.concatenate([following, np.repeat(first, missing, axis=1)], axis=1),
+            )
 
 
 def _read_off(literals: network.Ints, bits: machine.Rows) -> machine.Rows:

@@ -270,6 +270,17 @@ def test_terms_that_stay_bounded(rules: str) -> None:
     assert errors(FRAME + rules) == []
 
 
+@pytest.mark.parametrize(
+    ("into", "out_of", "grows"),
+    [("(f ?b)", "(f ?b)", False), ("(f (f ?b))", "(f (f ?b))", False), ("(f (f ?b))", "(f ?b)", True)],
+)
+def test_only_circles_that_make_terms_deeper_are_suspect(into: str, out_of: str, grows: bool) -> None:
+    # The digits make too many facts to find out by evaluating.
+    digits = "".join(f"(digit {n})" for n in range(40)) + "(<= (t ?a ?b ?c) (digit ?a) (digit ?b) (digit ?c))"
+    boxes = f"(init (box a)) (<= (next (crate {into})) (true (box ?b))) (<= (next (box ?b)) (true (crate {out_of})))"
+    assert warnings(FRAME + digits + boxes + "(<= (legal x up) (t 1 2 3))") == (["growing-term"] if grows else [])
+
+
 def test_folding_case_unites_spellings() -> None:
     text = "(ROLE X) (legal x GO) (<= (NEXT over) (does X go)) (<= terminal (true OVER)) (goal x 100)"
     assert report(text, fold_case=True).diagnostics == ()
@@ -335,6 +346,11 @@ SIZES: dict[str, tuple[Callable[[int], str], int]] = {
         400,
     ),
     "options": (lambda size: FRAME + "(<= (legal x stay) (or " + "(p ?v) " * size + "))", 400),
+    "places in a circle": (many(lambda n: f"(<= (next (p{n} (f ?v))) (true (p{n + 1} ?v)) (true (p{n} (f ?v))))"), 200),
+    "many arguments": (
+        lambda n: f"{FRAME}(<= (legal x a) (p {'?v ' * n})) (<= (p {'?v ' * n}) (p {'?v ' * n}))",
+        2_000,
+    ),
     "unclosed forms": (lambda size: "(a\n(b)\n(<= c d\n" * size, 800),
     "closing parentheses": (lambda size: FRAME + ")" * size, 10_000),
     "infix garbage": (lambda size: "role(x).\n" + "p :- ((q\n" * size, 1_000),

@@ -5,6 +5,7 @@ anything), and `$ cat FILE` makes that file from the lines below it. A ```python
 """
 
 import doctest
+import json
 import pathlib
 import re
 import shlex
@@ -57,8 +58,12 @@ def test_a_python_block_runs(block: str, tmp_path: pathlib.Path) -> None:
 
 def test_the_table_of_games_is_the_library() -> None:
     section = (ROOT / "README.md").read_text().partition("## The games of the library")[2]
-    rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", section, re.MULTILINE)
-    assert rows == [(name, library.get(name).summary) for name in library.names()]
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \| (\d+) \| (\d+) \| (\d+) \|$", section, re.MULTILINE)
+    assert [row[:2] for row in rows] == [(name, library.get(name).summary) for name in library.names()]
+    command = [sys.executable, "-m", "gdlx.cli", "games", "--sizes", "--json"]
+    games = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)["games"]
+    measured = [tuple(str(game[size]) for size in ("registers", "gates", "operations")) for game in games]
+    assert [row[2:] for row in rows] == measured
 
 
 def test_links_between_documents_lead_somewhere() -> None:

@@ -1,6 +1,6 @@
 """Terms that grow from step to step, `(next (count (s ?n)))`: a game that has them has no finite network."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gdlx.propnet import datalog, graphs, nodes, terms
 from gdlx.propnet.checks import overview
@@ -25,54 +25,86 @@ def check(facts: overview.Overview, log: nodes.Log) -> None:
         log.add("growing-term", "the terms this rule makes may grow without bound", suspect.span, hint)
 
 
-Edges = dict[Place, dict[Place, tuple[int, terms.Rule | None]]]  # how much deeper a term gets on the way, at most
+Edges = dict[Place, dict[Place, int]]  # how much deeper a term gets on the way, at most
+_MAX_STEPS = 1_000_000
 
 
 def _growing_rule(facts: overview.Overview) -> terms.Rule | None:
     """A rule that puts a variable deeper than it found it, on a circle of places that makes terms deeper in all."""
     edges: Edges = {}
-    for rule in facts.safe_rules:
-        sources: dict[str, list[tuple[Place, int]]] = {}
-        for atom, positive in terms.atoms_in(rule.body):
-            if positive:
-                for name, place, depth in _places(atom):
-                    sources.setdefault(name, []).append((place, depth))
-        for name, target, depth in _places(rule.head):
-            for place, before in sources.get(name, []):
-                _add_edge(edges, place, target, depth - before, rule)
+    uses = []
+    for number, rule in enumerate(facts.safe_rules):
+        if any(isinstance(literal, terms.Distinct) and _builds(literal) for literal in rule.body):
+            return rule  # what an equality builds is not followed
+        found = _depth_by_place(atom for atom, positive in terms.atoms_in(rule.body) if positive)
+        for name, targets in _depth_by_place([rule.head]).items():
+            # A node of its own for the variable: edges from every place to every other would be too many.
+            variable = ("variable", name, number)
+            sources = found.get(name, {})
+            for place, (least, _) in sources.items():
+                _add_edge(edges, place, variable, -least)
+            for place, (_, most) in targets.items():
+                _add_edge(edges, variable, place, most)
+            uses.append((rule, sources, targets))
     for kind in ("fluent", "move"):
         anything = (kind, "*", 0)
         if anything in edges:
             for place in [place for place in edges if place[0] == kind and place != anything]:
-                _add_edge(edges, place, anything, 0, None)
-                _add_edge(edges, anything, place, 0, None)
-    for group in graphs.components(edges):
-        inner = {place: {to: step for to, step in edges[place].items() if to in set(group)} for place in group}
-        growing = [rule for steps in inner.values() for weight, rule in steps.values() if weight > 0 and rule]
-        if growing and _grows(inner):
-            return growing[0]
+                _add_edge(edges, place, anything, 0)
+                _add_edge(edges, anything, place, 0)
+    group_of = {place: number for number, group in enumerate(graphs.components(edges)) for place in group}
+    inner: dict[int, Edges] = {}
+    for place, steps in edges.items():
+        group = group_of[place]
+        inner.setdefault(group, {})[place] = {to: more for to, more in steps.items() if group_of[to] == group}
+    growing = {number for number, group in inner.items() if _grows(group)}
+    for rule, sources, targets in uses:
+        shallowest: dict[int, int] = {}
+        for place, (least, _) in sources.items():
+            shallowest[group_of[place]] = min(least, shallowest.get(group_of[place], least))
+        for place, (_, most) in targets.items():
+            if group_of[place] in growing and most > shallowest.get(group_of[place], most):
+                return rule
     return None
 
 
-def _add_edge(edges: Edges, start: Place, end: Place, weight: int, rule: terms.Rule | None) -> None:
+def _builds(literal: terms.Distinct) -> bool:
+    """Whether an equality may make a term: (not (distinct ?y (s ?x)))."""
+    sides = (literal.left, literal.right)
+    return literal.equal and any(isinstance(side, terms.Compound) and any(terms.variables_in([side])) for side in sides)
+
+
+def _depth_by_place(atoms: Iterable[terms.Atom]) -> dict[str, dict[Place, tuple[int, int]]]:
+    """For every variable, where it occurs, and how deep there at least and at most."""
+    found: dict[str, dict[Place, tuple[int, int]]] = {}
+    for atom in atoms:
+        for name, place, depth in _places(atom):
+            least, most = found.setdefault(name, {}).get(place, (depth, depth))
+            found[name][place] = (min(least, depth), max(most, depth))
+    return found
+
+
+def _add_edge(edges: Edges, start: Place, end: Place, deeper: int) -> None:
     edges.setdefault(end, {})
     steps = edges.setdefault(start, {})
-    if end not in steps or steps[end][0] < weight:
-        steps[end] = (weight, rule)
+    steps[end] = max(deeper, steps.get(end, deeper))
 
 
 def _grows(edges: Edges) -> bool:
     """Whether some circle has a positive sum: longest paths then never settle (Bellman and Ford)."""
     depth = dict.fromkeys(edges, 0)
-    for _ in range(len(edges) + 1):
+    size = sum(map(len, edges.values()))
+    for done in range(len(edges) + 1):
         changed = False
         for place, steps in edges.items():
-            for to, (weight, _) in steps.items():
-                if depth[place] + weight > depth[to]:
-                    depth[to] = depth[place] + weight
+            for to, deeper in steps.items():
+                if depth[place] + deeper > depth[to]:
+                    depth[to] = depth[place] + deeper
                     changed = True
         if not changed:
             return False
+        if done * size > _MAX_STEPS:
+            break  # only a suspicion is asked for; evaluation decides
     return True
 
 

@@ -10,6 +10,7 @@ so on downwards:
 What is known of the game counts as surroundings too: a role makes exactly one move, and that move is legal.
 """
 
+import collections
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -163,29 +164,16 @@ class _Absorber:
     def _without_covers(self, literals: set[circuit.Literal]) -> set[circuit.Literal]:
         """Of a group of which one is always true: none is false; all but one are false if that one is true."""
         inverted = {lit >> 1 for lit in literals if lit & 1}
-        for number in {group for node in inverted for group in self._groups_of.get(node, ())}:
+        counts = collections.Counter(group for node in inverted for group in self._groups_of.get(node, ()))
+        for number, count in sorted(counts.items()):
             group = self._knowledge.groups[number]
-            if number not in self._knowledge.covers or len(group) < 3:
+            if number not in self._knowledge.covers or len(group) < 3 or count < len(group) - 1:
                 continue
             left = group - inverted
             if not left:
                 return {circuit.FALSE}
-            if len(left) == 1:
-                literals = {lit for lit in literals if not (lit & 1 and lit >> 1 in group)} | {2 * min(left)}
+            literals = {lit for lit in literals if not (lit & 1 and lit >> 1 in group)} | {2 * min(left)}
         return literals
-
-
-def _used_once(gates: circuit.Circuit) -> set[int]:
-    """Gates that only one gate uses, and no output; chains of them are cut so that none is too deep."""
-    counts = flatten.use_counts(gates)
-    outputs = {literal >> 1 for literal in gates.outputs}
-    level: dict[int, int] = {}
-    for node, gate in enumerate(gates.gates, gates.inputs + 1):
-        if counts[node] == 1 and node not in outputs:
-            deepest = max((level[lit >> 1] + (lit & 1) for lit in gate if lit >> 1 in level), default=0)
-            if deepest < _DEEPEST:
-                level[node] = deepest
-    return set(level)
 
 
 def _without_redundant(builder: circuit.Builder, literals: set[circuit.Literal]) -> set[circuit.Literal]:

@@ -1,0 +1,215 @@
+"""Turn-taking games with the interface of pgx (`init`, `step`, `observe`, and a state with its fields), so that what is
+written for pgx runs on them. pgx itself is not needed.
+
+Every step is a decision: forced moves are made and chance is drawn on the way to the next one, or to the end. As in
+pgx an illegal action ends the game with a penalty, all actions are legal at the end, and a finished game stays.
+"""
+
+import dataclasses
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from gdlx.envs import dynamics, lowering, make, payoffs
+from gdlx.envs import env as envs
+from gdlx.envs import observe as windows
+from gdlx.propnet import limits
+
+Observation = Literal["window", "registers"]
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class State:
+    """Axes: N players, A actions, O observation."""
+
+    current_player: jax.Array  # [] int32, number of the role that decides; at the end who decided last
+    observation: jax.Array  # [O] float32 or bool, of the current player
+    rewards: jax.Array  # [N] float32, payoffs in the step that ends the game
+    terminated: jax.Array  # [] bool
+    truncated: jax.Array  # [] bool, ended by a limit or in a state that cannot be played
+    legal_action_mask: jax.Array  # [A] bool, of the current player; all true at the end
+    _step_count: jax.Array  # [] int32, decisions made
+    _inner: envs.State
+    _window: windows.Window
+    env_id: str = dataclasses.field(metadata={"static": True})
+
+    def replace(self, **changes: Any) -> "State":
+        return dataclasses.replace(self, **changes)
+
+
+class _Walk(NamedTuple):
+    """On the way to the next decision."""
+
+    inner: envs.State
+    window: windows.Window
+    key: jax.Array | None
+    joint_moves: jax.Array  # [] int32, made since the last decision; -1 before that
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Env:
+    """One game. Functions are pure and unbatched, as pgx's are.
+
+    `steps` joint moves are in an observation (see observe); "registers" instead shows the whole state, which suits
+    games of perfect information. At most `max_skips` joint moves pass between two decisions, or the game is truncated.
+    """
+
+    game: envs.Env
+    steps: int = 4
+    observation: Observation = "window"
+    reward_scale: float = 1.0
+    max_skips: int = 1_000
+
+    @property
+    def id(self) -> str:
+        return self.game.name
+
+    @property
+    def version(self) -> str:
+        return "v0"
+
+    @property
+    def num_players(self) -> int:
+        return self.game.num_players
+
+    @property
+    def num_actions(self) -> int:
+        return self.game.num_actions
+
+    @property
+    def observation_shape(self) -> tuple[int, ...]:
+        if self.observation == "registers":
+            return (len(self.game.net.initial),)
+        return (windows.width(self.game, steps=self.steps),)
+
+    def init(self, key: jax.Array) -> State:
+        """The first decision of a match, which may come after moves of chance, drawn from the key."""
+        inner = self.game.init()
+        window = windows.init(self.game, inner, steps=self.steps)
+        zero = jnp.asarray(0, jnp.int32)
+        return self._state(self._to_decision(inner, window, key), zero, zero)
+
+    def step(self, state: State, action: jax.Array, key: jax.Array | None = None) -> State:
+        """The next decision after an action of the current player. Games with chance need the key."""
+        action = jnp.asarray(action)
+        if action.shape or not jnp.issubdtype(action.dtype, jnp.integer):
+            raise envs.EnvError(
+                f"an action of {self.id} is one integer, got {action.dtype} of shape {action.shape}. For a batch use "
+                "jax.vmap(env.step)."
+            )
+        if self.game.num_chance_actions and key is None:
+            raise envs.EnvError(f"{self.id} has a random role: give step a key")
+        player = jnp.arange(self.num_players) == state.current_player
+        joint = jnp.where(player, action.astype(jnp.int32), _forced(state._inner))
+        walk = self._to_decision(state._inner, state._window, key, joint)
+        moved = self._state(walk, state.current_player, state._step_count + 1)
+        return self._settled(state, moved, walk.inner.illegal.any())
+
+    def observe(self, state: State, player_id: jax.Array | None = None) -> jax.Array:
+        """What the current player sees, or another one."""
+        player = state.current_player if player_id is None else player_id
+        return self._observation(state._inner, state._window, player)
+
+    def _settled(self, before: State, moved: State, illegal: jax.Array) -> State:
+        """What is left of a step if the game had ended before, or if the action was illegal."""
+        penalty = max(abs(v - self.game.payoffs.offset) for role in self.game.net.players for v in role.goal_values)
+        loser = jnp.arange(self.num_players) == before.current_player
+        fine = jnp.where(loser, -1.0, self.num_players - 1.0) * penalty * self.reward_scale
+        ended = before.terminated | before.truncated
+        over = before.replace(rewards=jnp.zeros_like(before.rewards))
+        wrong = before.replace(
+            rewards=fine.astype(jnp.float32),
+            terminated=jnp.asarray(True),
+            legal_action_mask=jnp.ones_like(before.legal_action_mask),
+            _step_count=moved._step_count,
+        )
+        found: State = jax.tree.map(
+            lambda old, lost, new: jnp.where(ended, old, jnp.where(illegal, lost, new)), over, wrong, moved
+        )
+        return found
+
+    def _to_decision(
+        self, inner: envs.State, window: windows.Window, key: jax.Array | None, joint: jax.Array | None = None
+    ) -> _Walk:
+        """A joint move, if one is given, and then forced moves and chance until somebody has a choice."""
+        first = jnp.asarray(0 if joint is None else -1, jnp.int32)
+
+        def goes_on(walk: _Walk) -> jax.Array:
+            stands = walk.inner.terminated | walk.inner.illegal.any() | _deciders(walk.inner).any()
+            return (walk.joint_moves < 0) | (~stands & (walk.joint_moves < self.max_skips))
+
+        def advance(walk: _Walk) -> _Walk:
+            key, subkey = (None, None) if walk.key is None else jax.random.split(walk.key)
+            moves = _forced(walk.inner)
+            if joint is not None:
+                moves = jnp.where(walk.joint_moves < 0, joint, moves)
+            after = self.game.step(walk.inner, moves, subkey)
+            return _Walk(after, windows.update(walk.window, after), key, walk.joint_moves + 1)
+
+        # One loop for the decision and what follows it: the network is compiled once.
+        start = _Walk(inner, window, key if self.game.num_chance_actions else None, first)
+        found: _Walk = jax.lax.while_loop(goes_on, advance, start)
+        return found
+
+    def _state(self, walk: _Walk, last_player: jax.Array, count: jax.Array) -> State:
+        inner = walk.inner
+        deciders = _deciders(inner)
+        # More than one decider contradicts that the game is turn-taking, which is not always proved.
+        stopped = ~inner.terminated & (deciders.sum() != 1)
+        ended = inner.terminated | stopped
+        player = jnp.where(ended, last_player, jnp.argmax(deciders).astype(jnp.int32))
+        return State(
+            current_player=player,
+            observation=self._observation(inner, walk.window, player),
+            rewards=inner.rewards * jnp.float32(self.reward_scale),
+            terminated=inner.terminated & ~inner.unplayable,
+            truncated=inner.unplayable | stopped,
+            legal_action_mask=inner.legal_mask[player] | ended,
+            _step_count=count,
+            _inner=inner,
+            _window=walk.window,
+            env_id=self.id,
+        )
+
+    def _observation(self, inner: envs.State, window: windows.Window, player: jax.Array) -> jax.Array:
+        return inner.registers if self.observation == "registers" else windows.tensor(window)[player]
+
+
+def make_env(
+    spec: str,
+    *,
+    steps: int = 4,
+    observation: Observation = "window",
+    reward_scale: float = 1.0,
+    max_skips: int = 1_000,
+    payoff: payoffs.Mode = "auto",
+    form: lowering.Form = "auto",
+    max_steps: int = 0,
+    gdl: int | None = None,
+    fold_case: bool = False,
+    within: limits.Limits = limits.Limits(),
+) -> Env:
+    """The environment of a library game or of a rulesheet's path; see `Env` and `gdlx.make` for the options.
+
+    >>> make_env("tictactoe").num_actions
+    10
+    """
+    game = make.make(spec, payoff=payoff, form=form, max_steps=max_steps, gdl=gdl, fold_case=fold_case, within=within)
+    if not dynamics.of(game.net).turn_taking:
+        raise envs.EnvError(
+            f"{spec} is not turn-taking: several players decide at once, which pgx's interface cannot express; "
+            f"use gdlx.make({spec!r})"
+        )
+    return Env(game, steps, observation, reward_scale, max_skips)
+
+
+def _deciders(inner: envs.State) -> jax.Array:
+    """bool[N], players with a choice."""
+    return inner.legal_mask.sum(axis=1) > 1
+
+
+def _forced(inner: envs.State) -> jax.Array:
+    """int32[N], the first legal move of every player: the only one of those without a choice."""
+    return jnp.argmax(inner.legal_mask, axis=1).astype(jnp.int32)

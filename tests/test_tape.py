@@ -1,0 +1,181 @@
+"""Tapes and their three forms against plain evaluation: random circuits, games, and recursion through state."""
+
+import itertools
+from collections.abc import Sequence
+
+import hypothesis
+import jax
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+from gdlx.envs import levelled, lowering, rolled, step_tape, tape
+from gdlx.propnet import cache, circuit, emit, load, network
+from gdlx.tests import sheets, support
+
+GAMES = ("kuhn_poker", "meier", "connect_four", "maze")
+
+
+def net_of(game: str) -> network.PropNet:
+    return sheets.net(sheets.MAZE) if game == "maze" else cache.compiled(load.load(game))
+
+
+def all_outputs(net: network.PropNet) -> list[int]:
+    parts = [net.next, [net.terminal]]
+    for role in net.roles:
+        parts += [role.legal, role.sees, role.goal]
+    return [int(literal) for part in parts for literal in part]
+
+
+def words(rows: int, columns: int, seed: int = 0) -> tape.Words:
+    return np.random.default_rng(seed).integers(0, 2**32, (rows, columns), np.uint32)
+
+
+def run_plain(program: tape.Tape, inputs: tape.Words, late: tuple[int, tape.Words] | None = None) -> tape.Words:
+    """A tape read out operation by operation. `late` rows are written after the first segment."""
+    rows = np.zeros((program.rows, inputs.shape[1]), np.uint32)
+    rows[1 : 1 + len(inputs)] = inputs
+    for number, segment in enumerate(program.segments):
+        if number == 1 and late is not None:
+            rows[late[0] : late[0] + len(late[1])] = late[1]
+        while True:
+            for k in range(segment.start, segment.end):
+                a = rows[program.left[k]] ^ program.left_mask[k]
+                b = rows[program.right[k]] ^ program.right_mask[k]
+                rows[program.target[k]] = a ^ b if program.xor_mask[k] else a & b
+            following = [rows[source] ^ np.uint32(-inverted & 0xFFFFFFFF) for _, source, inverted in segment.feedback]
+            before = [rows[row].copy() for row, _, _ in segment.feedback]
+            for (row, _, _), value in zip(segment.feedback, following, strict=True):
+                rows[row] = value
+            if all(np.array_equal(a, b) for a, b in zip(before, following, strict=True)):
+                break
+    found: tape.Words = rows[program.outputs] ^ program.output_mask[:, None]
+    return found
+
+
+def packed(columns: Sequence[support.Column]) -> tape.Words:
+    """One word per input, with a column in each of its lowest bits."""
+    assert len(columns) <= 64
+    bits = np.array(columns, np.uint64).reshape(len(columns), -1).T
+    wide = (bits << np.arange(len(columns), dtype=np.uint64)).sum(axis=1, dtype=np.uint64)
+    return np.stack([wide & 0xFFFFFFFF, wide >> 32], axis=1).astype(np.uint32)
+
+
+def unpacked(rows: tape.Words, columns: int) -> list[tuple[bool, ...]]:
+    wide = rows.astype(np.uint64)[:, 0] | rows.astype(np.uint64)[:, 1] << np.uint64(32)
+    return [tuple(bool(word >> np.uint64(n) & np.uint64(1)) for word in wide) for n in range(columns)]
+
+
+def of_circuit(gates: circuit.Circuit) -> tape.Tape:
+    builder = tape.Builder(gates.inputs)
+    return builder.tape(builder.add_circuit(gates, {n: 2 * n for n in range(1, gates.inputs + 1)}))
+
+
+@pytest.mark.parametrize("values", itertools.product([0, 1, 2, 3, 4, 5], repeat=3))
+def test_the_builder_folds_without_changing_meaning(values: tuple[int, int, int]) -> None:
+    a, b, c = values
+    builder = tape.Builder(2)
+    made = {
+        "and": builder.conjunction(a, b),
+        "or": builder.disjunction(a, b),
+        "xor": builder.exclusive(a, b),
+        "select": builder.select(a, b, c),
+        "all": builder.all_of(values),
+        "any": builder.any_of(values),
+        "none": builder.all_of([]),
+    }
+    program = builder.tape(list(made.values()))
+    columns = support.all_columns(2)
+    for (x, y), found in zip(columns, unpacked(run_plain(program, packed(columns)), 4), strict=True):
+        p, q, r = ([False, True, x, not x, y, not y][literal] for literal in values)
+        expected = (p and q, p or q, p != q, q if p else r, p and q and r, p or q or r, True)
+        assert found == expected, made
+
+
+@hypothesis.given(gates=st.one_of(support.circuits(), support.formulas()))
+def test_the_tape_of_a_circuit(gates: circuit.Circuit) -> None:
+    columns = support.all_columns(gates.inputs)
+    program = of_circuit(gates)
+    assert unpacked(run_plain(program, packed(columns)), len(columns)) == support.outputs_of(gates, columns)
+    assert program.rows <= 1 + gates.inputs + program.operations
+    assert 0 not in program.target
+
+
+@hypothesis.settings(max_examples=20)
+@hypothesis.given(gates=st.one_of(support.circuits(), support.formulas()))
+def test_every_form_of_a_circuit(gates: circuit.Circuit) -> None:
+    columns = support.all_columns(gates.inputs)
+    program, inputs = of_circuit(gates), packed(columns)
+    expected = support.outputs_of(gates, columns)
+    with jax.disable_jit():
+        for run in (rolled.run, levelled.run, lowering._written_out):
+            found = np.asarray(run(program, jax.numpy.asarray(inputs)))
+            assert unpacked(found, len(columns)) == expected
+
+
+@hypothesis.given(early=support.circuits(max_inputs=4), late=support.circuits(max_inputs=6), ranks=st.integers(1, 3))
+def test_inputs_that_come_after_the_first_segment(early: circuit.Circuit, late: circuit.Circuit, ranks: int) -> None:
+    """As in a playout: counts of legal moves are ready first, and the moves drawn from them are written then."""
+    known = max(early.inputs, late.inputs - ranks, 0)
+    builder = tape.Builder(known + ranks)
+    middle = builder.add_circuit(early, {n: 2 * n for n in range(1, early.inputs + 1)})
+    order = [*range(known + 1, known + ranks + 1), *range(1, known + 1)]  # late inputs are the circuit's first
+    outputs = builder.add_circuit(late, {n: 2 * node for n, node in enumerate(order[: late.inputs], 1)})
+    program = builder.tape(outputs, middle=middle)
+    columns = support.all_columns(known + ranks)[:64]
+    inputs = packed(columns)
+    assert len(program.segments) == 2
+    rows = np.zeros((program.rows, 2), np.uint32)
+    rows[1 : known + 1] = inputs[:known]
+    first = tape.Tape(**{**vars(program), "segments": program.segments[:1], "outputs": program.middle})
+    first = tape.Tape(**{**vars(first), "output_mask": program.middle_mask})
+    counted = run_plain(first, rows[1 : known + 1])
+    assert unpacked(counted, len(columns)) == support.outputs_of(early, [column[: early.inputs] for column in columns])
+    found = run_plain(program, rows[1 : known + 1], late=(1 + known, inputs[known:]))
+    given = [[column[node - 1] for node in order[: late.inputs]] for column in columns]
+    assert unpacked(found, len(columns)) == support.outputs_of(late, given)
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_every_form_of_a_game(game: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    net = net_of(game)
+    assert bool(len(net.feedback)) == (game == "maze")
+    outputs = all_outputs(net)
+    inputs = words(net.inputs - len(net.feedback), 5)
+    program = emit.cone(net, outputs)
+    expected = np.stack(emit.run(program, [inputs[node - 1] for node in program.inputs], np.zeros(5, np.uint32)))
+    made = tape.of_network(net, outputs)
+    assert np.array_equal(run_plain(made, inputs), expected)
+    monkeypatch.setattr(lowering, "GROUP", 2)  # so that five words are three groups, the last one not full
+    forms: list[lowering.Form] = ["rolled", "levelled", "straight"]
+    for form in forms:
+        found = lowering.run(made, jax.numpy.asarray(inputs), form)
+        assert np.array_equal(np.asarray(found), expected), form
+
+
+def test_auto_is_chosen_by_platform() -> None:
+    program = of_circuit(circuit.Circuit(2, ((2, 4), (3, 5)), (6, 9)))
+    inputs = jax.ShapeDtypeStruct((2, 1), np.uint32)
+    lowered = jax.jit(lambda rows: lowering.run(program, rows)).trace(inputs)
+    assert "while" in lowered.lower(lowering_platforms=("cpu",)).as_text()
+    assert "while" not in lowered.lower(lowering_platforms=("tpu",)).as_text()
+
+
+def test_rows_are_used_again() -> None:
+    """A network of hundreds of operations works in little more than its state."""
+    net = net_of("connect_four")
+    program = tape.of_network(net, all_outputs(net))
+    assert program.operations > 500
+    assert program.rows < program.inputs + len(program.outputs) + 60
+    whole = step_tape.whole(net, 10_000)
+    assert whole.rows < 3 * len(net.initial)
+
+
+def test_the_same_operation_is_made_once() -> None:
+    builder = tape.Builder(3)
+    a, b, c = (builder.input(n) for n in range(3))
+    assert builder.conjunction(a, b) == builder.conjunction(b, a)
+    assert builder.exclusive(a ^ 1, b) == builder.exclusive(a, b) ^ 1
+    assert builder.all_of([a, b, c]) == builder.all_of([c, b, a])
+    builder.conjunction(a, c)  # nobody needs it
+    assert builder.tape([builder.conjunction(a, b)]).operations == 1
