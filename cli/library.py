@@ -13,7 +13,7 @@ _SIZES = ("registers", "gates", "operations")
 
 def games(
     context: typer.Context,
-    sizes: Annotated[bool, typer.Option("--sizes", help="Also the sizes of their networks (compiles them once).")] = False,
+    sizes: Annotated[bool, typer.Option("--sizes", help="Also the sizes of their networks, compiled once.")] = False,
 ) -> None:
     """List the games of the library, their parameters and sizes."""
     given = console.options(context)

@@ -50,9 +50,7 @@ def build(sheet: rulesheet.Rulesheet, rules: ground.GroundRules) -> network.Prop
 
 def _atom_literal(builder: circuit.Builder, bodies: list[tuple[int, ...]], literal: Mapping[int, int]) -> int:
     """The OR of an atom's rules; an atom without a literal has no rule, so it is false."""
-    rules = [
-        builder.conjunction([literal.get(abs(lit), circuit.FALSE) ^ (lit < 0) for lit in body]) for body in bodies
-    ]
+    rules = [builder.conjunction([literal.get(abs(lit), circuit.FALSE) ^ (lit < 0) for lit in body]) for body in bodies]
     return rules[0] if len(rules) == 1 else builder.disjunction(rules)
 
 

@@ -21,6 +21,7 @@ class PassStatistics:
 
 
 _LARGE = 10_000  # in gates, edges and registers: above it a round of passes takes seconds
+_HUGE = 600_000  # edges: above it only the cheapest passes are worth their time
 
 Pass = Callable[[network.PropNet], network.PropNet]
 Report = Callable[[PassStatistics], None]
@@ -80,11 +81,12 @@ def simplify(net: network.PropNet, report: Report = _silent) -> network.PropNet:
         ("constants", constants.fold_constants),
         ("equal registers", equal_registers.merge_equal_registers),
     )
-    gates = (
-        ("flatten", _on_gates(flatten.flatten)),
-        ("absorb", absorb_known),
-        ("factor", _on_gates(functools.partial(factor.factor, compact=True))),
-    )
+    gates: tuple[tuple[str, Pass], ...] = (("flatten", _on_gates(flatten.flatten)),)
+    if len(net.gate_inputs) <= _HUGE:
+        gates += (
+            ("absorb", absorb_known),
+            ("factor", _on_gates(functools.partial(factor.factor, compact=True))),
+        )
     pipeline.until_stable((*registers, *gates))
     before = len(pipeline.net.initial)
     pipeline.run("invariants", drop_proved)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gdlx.propnet import datalog, diagnostics, interpreter, safety, terms, transcript, values
+from gdlx.propnet import datalog, diagnostics, interpreter, joins, safety, terms, transcript, values
 
 _MAX_LINES = 400
 _SECONDS = 10.0
@@ -92,7 +92,7 @@ def _literal_text(literal: terms.Literal, bindings: dict[str, values.Value]) -> 
     return f"{left} {'=' if literal.equal else '!='} {right}"
 
 
-def _failures(game: interpreter.Interpreter, atom: GroundAtom, tables: datalog.Tables) -> Iterator[str]:
+def _failures(game: interpreter.Interpreter, atom: GroundAtom, tables: joins.Tables) -> Iterator[str]:
     """For every rule whose head fits: the longest prefix of its body that can hold, and what stops it."""
     (name, _), args = atom
     yield f"{values.atom_text(name, args)} does not hold"
@@ -143,7 +143,7 @@ def _term(value: values.Value, near: terms.Term) -> terms.Term:
     return terms.Compound(str(value[0]), tuple(_term(arg, near) for arg in value[1:]), near.span)
 
 
-def _satisfiable(prefix: terms.Body, fit: list[terms.Literal], rule: terms.Rule, tables: datalog.Tables) -> bool:
+def _satisfiable(prefix: terms.Body, fit: list[terms.Literal], rule: terms.Rule, tables: joins.Tables) -> bool:
     """Whether some bindings make a prefix of a body true; literals not yet bound are left for later."""
     known = safety.bound((*fit, *prefix))
     usable = tuple(
@@ -153,8 +153,8 @@ def _satisfiable(prefix: terms.Body, fit: list[terms.Literal], rule: terms.Rule,
     )
     probe = terms.Rule(terms.Atom("probe", (), rule.span), (*fit, *usable), False, rule.span)
     try:
-        return any(True for _ in datalog.Plan(probe).solutions(tables, tables, datalog.Budget(seconds=_SECONDS)))
-    except datalog.LimitError as limit:
+        return any(True for _ in joins.Plan(probe).solutions(tables, tables, joins.Budget(seconds=_SECONDS)))
+    except joins.LimitError as limit:
         raise diagnostics.GdlError([interpreter.explain_failure(limit)], rule.span.source.name) from None
 
 

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.propnet import diagnostics, interpreter, limits, rulesheet, safety, split, terms, unfold, values
+from gdlx.propnet import diagnostics, interpreter, limits, rulesheet, split, terms, unfold, values
 
 Ints = npt.NDArray[np.int32]
 _GRACE_SECONDS = 10.0  # the child stops at its limits itself, unless one join alone takes longer
@@ -99,7 +99,7 @@ def ground(
     sheet: rulesheet.Rulesheet, within: limits.Limits = limits.Limits(), *, splitting: bool = True
 ) -> GroundRules:
     """The ground rules of a checked sheet; GdlError where a limit stops it, naming the rule."""
-    stages = interpreter.stages(safety.evaluable(sheet.rules))
+    stages = interpreter.stages(interpreter.needed_rules(sheet))
     rules = tuple(dict.fromkeys((*stages.static, *stages.state, *stages.move)))
     if splitting:
         rules = split.split(unfold.unfold(rules, frozenset(rule.head.relation for rule in stages.static)))

@@ -74,7 +74,9 @@ def main() -> None:
     if sys.platform != "darwin":  # macOS refuses to lower this limit
         # The observer stops at the limit itself; a little more is left for telling what it has.
         hard = int(request["max_bytes"] * 1.25) + 2**28
-        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+        given = resource.getrlimit(resource.RLIMIT_AS)[1]
+        if given == resource.RLIM_INFINITY or hard < given:  # a limit cannot be raised
+            resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
     observer = _Observer(request["max_rules"], request["max_bytes"], time.monotonic() + request["max_seconds"])
     control = clingo.Control(["--warn=none"], logger=lambda code, message: None)
     control.register_observer(observer, replace=True)

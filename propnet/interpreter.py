@@ -8,7 +8,7 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from gdlx.propnet import datalog, diagnostics, graphs, rulesheet, safety, terms, values
+from gdlx.propnet import datalog, diagnostics, graphs, joins, rulesheet, safety, terms, values
 
 State = frozenset[values.Value]
 Joint = Mapping[str, values.Value]  # a move for every role
@@ -78,7 +78,7 @@ def needed_rules(sheet: rulesheet.Rulesheet) -> tuple[terms.Rule, ...]:
     return safety.evaluable(rule for rule in sheet.rules if rule.head.relation in needed)
 
 
-def _role_names(tables: datalog.Tables, sheet_name: str) -> tuple[str, ...]:
+def _role_names(tables: joins.Tables, sheet_name: str) -> tuple[str, ...]:
     names = []
     for (role,) in tables[ROLE].rows if ROLE in tables else ():
         if not isinstance(role, str):
@@ -111,7 +111,7 @@ class Interpreter:
     ('heads', 'tails')
     """
 
-    def __init__(self, sheet: rulesheet.Rulesheet, budget: Callable[[], datalog.Budget] = datalog.Budget) -> None:
+    def __init__(self, sheet: rulesheet.Rulesheet, budget: Callable[[], joins.Budget] = joins.Budget) -> None:
         """`budget` makes what a single evaluation may use."""
         self.sheet = sheet
         self._budget = budget
@@ -125,7 +125,7 @@ class Interpreter:
         self.roles = _role_names(self._static, sheet.name)
         self.players = tuple(role for role in self.roles if role != terms.RANDOM)
         self.initial: State = frozenset(fact[0] for fact in self._rows(self._static, INIT))
-        self._models: collections.OrderedDict[State, datalog.Tables] = collections.OrderedDict()
+        self._models: collections.OrderedDict[State, joins.Tables] = collections.OrderedDict()
 
     def legal(self, state: State) -> dict[str, tuple[values.Value, ...]]:
         """Every role's legal moves, sorted by their text."""
@@ -160,7 +160,7 @@ class Interpreter:
                 found[str(role)].add(goal_value(value, self.sheet.name))
         return {role: tuple(sorted(goals)) for role, goals in found.items()}
 
-    def tables(self, state: State, joint: Joint | None = None) -> datalog.Tables:
+    def tables(self, state: State, joint: Joint | None = None) -> joins.Tables:
         """Everything that holds in a state, or in a state with a joint move."""
         return self._model(state) if joint is None else self._moved(state, joint)
 
@@ -168,7 +168,7 @@ class Interpreter:
         """Whether a relation holds of a joint move rather than of a state."""
         return relation in self._moved_relations
 
-    def traced(self, state: State, joint: Joint | None = None) -> tuple[datalog.Tables, datalog.Trace]:
+    def traced(self, state: State, joint: Joint | None = None) -> tuple[joins.Tables, datalog.Trace]:
         """The same, with the rule instance that first concluded each fact."""
         trace = dict(self._static_trace)
         with _explained_failures(self.sheet.name):
@@ -178,7 +178,7 @@ class Interpreter:
                 tables = self._move_program.evaluate(tables | self._does(joint), self._budget(), trace)
         return tables, trace
 
-    def _model(self, state: State) -> datalog.Tables:
+    def _model(self, state: State) -> joins.Tables:
         model = self._models.get(state)
         if model is None:
             with _explained_failures(self.sheet.name):
@@ -188,19 +188,19 @@ class Interpreter:
                 self._models.popitem(last=False)
         return model
 
-    def _moved(self, state: State, joint: Joint) -> datalog.Tables:
+    def _moved(self, state: State, joint: Joint) -> joins.Tables:
         with _explained_failures(self.sheet.name):
             return self._move_program.evaluate(self._model(state) | self._does(joint), self._budget())
 
-    def _given(self, state: State) -> datalog.Tables:
+    def _given(self, state: State) -> joins.Tables:
         ordered = sorted(state, key=values.text)  # so that derivations are the same in every run
-        return self._static | {TRUE: datalog.Table((fluent,) for fluent in ordered)} | self._does({})
+        return self._static | {TRUE: joins.Table((fluent,) for fluent in ordered)} | self._does({})
 
-    def _does(self, joint: Joint) -> datalog.Tables:
-        return {DOES: datalog.Table((role, joint[role]) for role in self.roles if role in joint)}
+    def _does(self, joint: Joint) -> joins.Tables:
+        return {DOES: joins.Table((role, joint[role]) for role in self.roles if role in joint)}
 
     @staticmethod
-    def _rows(tables: datalog.Tables, relation: terms.Relation) -> list[values.Fact]:
+    def _rows(tables: joins.Tables, relation: terms.Relation) -> list[values.Fact]:
         return tables[relation].rows if relation in tables else []
 
 
@@ -208,11 +208,11 @@ class Interpreter:
 def _explained_failures(sheet_name: str) -> Iterator[None]:
     try:
         yield
-    except (datalog.LimitError, datalog.UndefinedError) as failure:
+    except (joins.LimitError, datalog.UndefinedError) as failure:
         raise diagnostics.GdlError([explain_failure(failure)], sheet_name) from None
 
 
-def explain_failure(failure: datalog.LimitError | datalog.UndefinedError) -> diagnostics.Diagnostic:
+def explain_failure(failure: joins.LimitError | datalog.UndefinedError) -> diagnostics.Diagnostic:
     if isinstance(failure, datalog.UndefinedError):
         message = f"{diagnostics.shorten(failure)} depends on its own negation, so it is neither true nor false"
         return diagnostics.Diagnostic("negative-cycle", message, None, "break the circle of rules through `not`")

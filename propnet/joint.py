@@ -27,6 +27,12 @@ def joint_moves(legal: Bools, sizes: list[int]) -> tuple[Indices, list[Indices]]
     return columns, chosen
 
 
+def count_joint_moves(legal: Bools, sizes: list[int]) -> float:
+    """How many `joint_moves` would return; a float, because it may be astronomical."""
+    counts = [rows.sum(axis=0, dtype=np.float64) for rows in machine.split_rows(legal, sizes)]
+    return float(np.prod(counts, axis=0).sum()) if counts else 0.0
+
+
 def does_rows(chosen: list[Indices], sizes: list[int]) -> Bools:
     """Moves by number -> rows with one true per role and column."""
     count = len(chosen[0]) if chosen else 0

@@ -41,7 +41,7 @@ class Levels:
 
 def _read(rows: Rows, literals: npt.NDArray[np.int64]) -> Rows:
     inverted = (literals & 1).astype(bool)
-    values = rows[literals >> 1]
+    values: Rows = rows[literals >> 1]
     values[inverted] = ~values[inverted]
     return values
 

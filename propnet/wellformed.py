@@ -18,7 +18,7 @@ Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
 _MAX_NODES = 200_000
-_COPIES, _STEPS, _MAX_LENGTH = 256, 2_000, 1_000
+_COPIES, _STEPS, _MAX_LENGTH = 128, 2_000, 1_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _play_out(net: network.PropNet) -> Findings | None:
     knowledge = [np.zeros(1, np.int64) for _ in players]
     levels: list[tuple[Ints, list[Ints]]] = []
     states = matches = 0
-    for depth in range(_MAX_NODES):
+    for depth in range(_MAX_LENGTH):
         states += state.shape[1]
 
         def example(column: int) -> str:
@@ -132,14 +132,14 @@ def _play_out(net: network.PropNet) -> Findings | None:
         matches += int(terminal.sum())
         legal = game.legal(state) & ~terminal
         _check_knowledge(net, notes, players, knowledge, legal, terminal, example)
+        if states + joint.count_joint_moves(legal, sizes) > _MAX_NODES:
+            return None
         parents, chosen = joint.joint_moves(legal, sizes)
         stuck = ~terminal
         stuck[parents] = False
         notes.unplayable(stuck, legal, example)
         if not len(parents):
             return _finish(notes, True, states, matches, depth)
-        if states + len(parents) > _MAX_NODES:
-            return None
         following, percepts = game.move(state[:, parents], joint.does_rows(chosen, sizes))
         seen = machine.split_rows(percepts, percept_sizes)
         knowledge = [

@@ -1,7 +1,9 @@
 """Small games for the tests of environments: each has one thing that the games of the library do not have."""
 
+from unittest import mock
+
 from gdlx.envs import env, lowering, payoffs
-from gdlx.propnet import compiler, network
+from gdlx.propnet import build, compiler, network
 from gdlx.tests import support
 
 # Recursion through state: who is connected is a least fixpoint over edges that moves draw and erase.
@@ -92,8 +94,10 @@ COINS = """
 """
 
 
-def net(text: str, name: str = "test.gdl") -> network.PropNet:
-    return compiler.compile_sheet(support.read(text, name))
+def net(text: str, name: str = "test.gdl", iterated: bool = False) -> network.PropNet:
+    """With `iterated`, recursion is not unrolled however small it is."""
+    with mock.patch.object(build, "_UNROLLED_GATES", -1 if iterated else build._UNROLLED_GATES):
+        return compiler.compile_sheet(support.read(text, name))
 
 
 def make(
@@ -102,7 +106,7 @@ def make(
     payoff: payoffs.Mode = "goal",
     form: lowering.Form = "auto",
     max_steps: int = 0,
-    name: str = "test.gdl",
+    iterated: bool = False,
 ) -> env.Env:
-    compiled = net(text, name)
+    compiled = net(text, iterated=iterated)
     return env.Env(compiled, payoffs.of(compiled, payoff), form, max_steps)

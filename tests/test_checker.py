@@ -359,14 +359,14 @@ SIZES: dict[str, tuple[Callable[[int], str], int]] = {
 
 @pytest.mark.parametrize("shape", SIZES)
 def test_the_time_of_a_check_grows_with_its_sheet(shape: str) -> None:
-    """Twice the text may take at most three times as long, the shorter of two runs each."""
+    """Twice the text must not take four times as long; the shorter of two runs each, on machines that are noisy."""
     make, size = SIZES[shape]
     texts = make(size), make(2 * size)
     ratios = []
-    for _ in range(3):
+    for _ in range(6):
         small, large = (min(seconds(text) for _ in range(2)) for text in texts)
         ratios.append(large / small)
-        if ratios[-1] < 3:
+        if ratios[-1] < 3.4:
             return
     pytest.fail(f"{shape}: {min(ratios):.1f} times the time for twice the text")
 

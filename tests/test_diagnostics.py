@@ -11,11 +11,11 @@ import pytest
 from gdlx.propnet import (
     check,
     compiler,
-    datalog,
     diagnostics,
     forms,
     ground,
     interpreter,
+    joins,
     limits,
     nodes,
     source,
@@ -60,7 +60,7 @@ def checked(text: str) -> Found:
 def playing(text: str, play: Callable[[interpreter.Interpreter], object]) -> Found:
     """What goes wrong when a checked sheet is played."""
     sheet = check.check(source.Source("sheet", text)).require_usable()
-    return caught(lambda: play(interpreter.Interpreter(sheet, lambda: datalog.Budget(facts=2_000))))
+    return caught(lambda: play(interpreter.Interpreter(sheet, lambda: joins.Budget(facts=2_000))))
 
 
 def grounding(text: str) -> Found:

@@ -17,7 +17,7 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
-from gdlx.propnet import check, datalog, diagnostics, interpreter, library, rulesheet, source, transcript
+from gdlx.propnet import check, datalog, diagnostics, interpreter, joins, library, rulesheet, source, transcript
 
 FRAME = "(role x) (legal x go) (<= (next over) (does x go)) (<= terminal (true over)) (goal x 100)\n"
 LIMIT_SECONDS = 20  # of processor time, far more than anything needs: this catches what hangs
@@ -75,7 +75,7 @@ def play(sheet: rulesheet.Rulesheet) -> None:
     again, _ = rulesheet.read(source.Source("again", sheet.text()))
     assert (again.rules, again.language) == (sheet.rules, sheet.language)
     with contextlib.suppress(diagnostics.GdlError):
-        game = interpreter.Interpreter(sheet, lambda: datalog.Budget(facts=20_000, seconds=1.0))
+        game = interpreter.Interpreter(sheet, lambda: joins.Budget(facts=20_000, seconds=1.0))
         list(transcript.random_match(game, seed=0, max_steps=3))
 
 
@@ -286,8 +286,8 @@ def test_a_game_keeps_what_its_check_promised(rules: list[str]) -> None:
             break
         joint = {"x": move}
         given = {
-            interpreter.TRUE: datalog.Table((fluent,) for fluent in state),
-            interpreter.DOES: datalog.Table([("x", move)]),
+            interpreter.TRUE: joins.Table((fluent,) for fluent in state),
+            interpreter.DOES: joins.Table([("x", move)]),
         }
         at_once = everything.evaluate(given)
         before, during = game.tables(state), game.tables(state, joint)
@@ -298,7 +298,7 @@ def test_a_game_keeps_what_its_check_promised(rules: list[str]) -> None:
         state = game.next(state, joint)
 
 
-def facts(tables: datalog.Tables, relation: tuple[str, int]) -> set[tuple[object, ...]]:
+def facts(tables: joins.Tables, relation: tuple[str, int]) -> set[tuple[object, ...]]:
     return set(tables[relation].known) if relation in tables else set()
 
 

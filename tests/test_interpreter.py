@@ -17,6 +17,7 @@ from gdlx.propnet import (
     diagnostics,
     explain,
     interpreter,
+    joins,
     library,
     rulesheet,
     safety,
@@ -392,7 +393,7 @@ def test_limits_of_an_evaluation_name_the_rule() -> None:
     both = "(<= (five ?a ?b ?c ?d ?e) (digit ?a) (digit ?b) (digit ?c) (digit ?d) (digit ?e))"
     sheet = check.check(source.Source("sheet", FRAME + digits + "\n" + join + "\n" + both)).require_usable()
     with pytest.raises(diagnostics.GdlError, match=r"sheet:4:1: error: .*too many facts.*evaluation-limit"):
-        interpreter.Interpreter(sheet, lambda: datalog.Budget(facts=1_000))
+        interpreter.Interpreter(sheet, lambda: joins.Budget(facts=1_000))
 
 
 def test_a_join_without_results_is_stopped_by_the_clock() -> None:
@@ -401,7 +402,7 @@ def test_a_join_without_results_is_stopped_by_the_clock() -> None:
     join = "(<= (legal x stay) (digit ?a) (digit ?b) (digit ?c) (digit ?d) (digit ?e) (distinct (f ?a ?e) (f ?a ?e)))"
     sheet = check.check(source.Source("sheet", FRAME + digits + join)).require_usable()
     with pytest.raises(diagnostics.GdlError, match=r"more than 0 s of work.*evaluation-limit"):
-        interpreter.Interpreter(sheet, lambda: datalog.Budget(seconds=0.2))
+        interpreter.Interpreter(sheet, lambda: joins.Budget(seconds=0.2))
 
 
 def test_roles_from_rules_must_be_names() -> None:
@@ -694,7 +695,7 @@ def programs(draw: st.DrawFn, nested: int = 0) -> list[terms.Rule]:
 
 
 def evaluated(rules: list[terms.Rule]) -> Model:
-    tables = datalog.Program(rules).evaluate({}, datalog.Budget(facts=100_000, seconds=60))
+    tables = datalog.Program(rules).evaluate({}, joins.Budget(facts=100_000, seconds=60))
     return {name: table.known for (name, _), table in tables.items() if name in RELATIONS}
 
 

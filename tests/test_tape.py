@@ -1,8 +1,5 @@
 """Tapes and their three forms against plain evaluation: random circuits, games, and recursion through state."""
 
-import itertools
-from collections.abc import Sequence
-
 import hypothesis
 import jax
 import numpy as np
@@ -11,59 +8,22 @@ from hypothesis import strategies as st
 
 from gdlx.envs import levelled, lowering, rolled, step_tape, tape
 from gdlx.propnet import cache, circuit, emit, load, network
-from gdlx.tests import sheets, support
+from gdlx.tests import sheets, support, tapes
 
-GAMES = ("kuhn_poker", "meier", "connect_four", "maze")
+SLOW = [pytest.param(game, marks=pytest.mark.slow) for game in ("meier", "connect_four", "krieg_tictactoe")]
 
 
 def net_of(game: str) -> network.PropNet:
-    return sheets.net(sheets.MAZE) if game == "maze" else cache.compiled(load.load(game))
+    return sheets.net(sheets.MAZE, iterated=True) if game == "maze" else cache.compiled(load.load(game))
 
 
 def all_outputs(net: network.PropNet) -> list[int]:
-    parts = [net.next, [net.terminal]]
-    for role in net.roles:
-        parts += [role.legal, role.sees, role.goal]
-    return [int(literal) for part in parts for literal in part]
+    parts = [np.concatenate([role.legal, role.sees, role.goal]) for role in net.roles]
+    return [*net.next.tolist(), net.terminal, *np.concatenate(parts).tolist()]
 
 
 def words(rows: int, columns: int, seed: int = 0) -> tape.Words:
     return np.random.default_rng(seed).integers(0, 2**32, (rows, columns), np.uint32)
-
-
-def run_plain(program: tape.Tape, inputs: tape.Words, late: tuple[int, tape.Words] | None = None) -> tape.Words:
-    """A tape read out operation by operation. `late` rows are written after the first segment."""
-    rows = np.zeros((program.rows, inputs.shape[1]), np.uint32)
-    rows[1 : 1 + len(inputs)] = inputs
-    for number, segment in enumerate(program.segments):
-        if number == 1 and late is not None:
-            rows[late[0] : late[0] + len(late[1])] = late[1]
-        while True:
-            for k in range(segment.start, segment.end):
-                a = rows[program.left[k]] ^ program.left_mask[k]
-                b = rows[program.right[k]] ^ program.right_mask[k]
-                rows[program.target[k]] = a ^ b if program.xor_mask[k] else a & b
-            following = [rows[source] ^ np.uint32(-inverted & 0xFFFFFFFF) for _, source, inverted in segment.feedback]
-            before = [rows[row].copy() for row, _, _ in segment.feedback]
-            for (row, _, _), value in zip(segment.feedback, following, strict=True):
-                rows[row] = value
-            if all(np.array_equal(a, b) for a, b in zip(before, following, strict=True)):
-                break
-    found: tape.Words = rows[program.outputs] ^ program.output_mask[:, None]
-    return found
-
-
-def packed(columns: Sequence[support.Column]) -> tape.Words:
-    """One word per input, with a column in each of its lowest bits."""
-    assert len(columns) <= 64
-    bits = np.array(columns, np.uint64).reshape(len(columns), -1).T
-    wide = (bits << np.arange(len(columns), dtype=np.uint64)).sum(axis=1, dtype=np.uint64)
-    return np.stack([wide & 0xFFFFFFFF, wide >> 32], axis=1).astype(np.uint32)
-
-
-def unpacked(rows: tape.Words, columns: int) -> list[tuple[bool, ...]]:
-    wide = rows.astype(np.uint64)[:, 0] | rows.astype(np.uint64)[:, 1] << np.uint64(32)
-    return [tuple(bool(word >> np.uint64(n) & np.uint64(1)) for word in wide) for n in range(columns)]
 
 
 def of_circuit(gates: circuit.Circuit) -> tape.Tape:
@@ -71,7 +31,7 @@ def of_circuit(gates: circuit.Circuit) -> tape.Tape:
     return builder.tape(builder.add_circuit(gates, {n: 2 * n for n in range(1, gates.inputs + 1)}))
 
 
-@pytest.mark.parametrize("values", itertools.product([0, 1, 2, 3, 4, 5], repeat=3))
+@hypothesis.given(values=st.tuples(*[st.integers(0, 5)] * 3))
 def test_the_builder_folds_without_changing_meaning(values: tuple[int, int, int]) -> None:
     a, b, c = values
     builder = tape.Builder(2)
@@ -86,7 +46,7 @@ def test_the_builder_folds_without_changing_meaning(values: tuple[int, int, int]
     }
     program = builder.tape(list(made.values()))
     columns = support.all_columns(2)
-    for (x, y), found in zip(columns, unpacked(run_plain(program, packed(columns)), 4), strict=True):
+    for (x, y), found in zip(columns, tapes.unpacked(tapes.run_plain(program, tapes.packed(columns)), 4), strict=True):
         p, q, r = ([False, True, x, not x, y, not y][literal] for literal in values)
         expected = (p and q, p or q, p != q, q if p else r, p and q and r, p or q or r, True)
         assert found == expected, made
@@ -96,7 +56,9 @@ def test_the_builder_folds_without_changing_meaning(values: tuple[int, int, int]
 def test_the_tape_of_a_circuit(gates: circuit.Circuit) -> None:
     columns = support.all_columns(gates.inputs)
     program = of_circuit(gates)
-    assert unpacked(run_plain(program, packed(columns)), len(columns)) == support.outputs_of(gates, columns)
+    assert tapes.unpacked(tapes.run_plain(program, tapes.packed(columns)), len(columns)) == support.outputs_of(
+        gates, columns
+    )
     assert program.rows <= 1 + gates.inputs + program.operations
     assert 0 not in program.target
 
@@ -105,12 +67,12 @@ def test_the_tape_of_a_circuit(gates: circuit.Circuit) -> None:
 @hypothesis.given(gates=st.one_of(support.circuits(), support.formulas()))
 def test_every_form_of_a_circuit(gates: circuit.Circuit) -> None:
     columns = support.all_columns(gates.inputs)
-    program, inputs = of_circuit(gates), packed(columns)
+    program, inputs = of_circuit(gates), tapes.packed(columns)
     expected = support.outputs_of(gates, columns)
     with jax.disable_jit():
         for run in (rolled.run, levelled.run, lowering._written_out):
             found = np.asarray(run(program, jax.numpy.asarray(inputs)))
-            assert unpacked(found, len(columns)) == expected
+            assert tapes.unpacked(found, len(columns)) == expected
 
 
 @hypothesis.given(early=support.circuits(max_inputs=4), late=support.circuits(max_inputs=6), ranks=st.integers(1, 3))
@@ -123,20 +85,22 @@ def test_inputs_that_come_after_the_first_segment(early: circuit.Circuit, late: 
     outputs = builder.add_circuit(late, {n: 2 * node for n, node in enumerate(order[: late.inputs], 1)})
     program = builder.tape(outputs, middle=middle)
     columns = support.all_columns(known + ranks)[:64]
-    inputs = packed(columns)
+    inputs = tapes.packed(columns)
     assert len(program.segments) == 2
     rows = np.zeros((program.rows, 2), np.uint32)
     rows[1 : known + 1] = inputs[:known]
     first = tape.Tape(**{**vars(program), "segments": program.segments[:1], "outputs": program.middle})
     first = tape.Tape(**{**vars(first), "output_mask": program.middle_mask})
-    counted = run_plain(first, rows[1 : known + 1])
-    assert unpacked(counted, len(columns)) == support.outputs_of(early, [column[: early.inputs] for column in columns])
-    found = run_plain(program, rows[1 : known + 1], late=(1 + known, inputs[known:]))
+    counted = tapes.run_plain(first, rows[1 : known + 1])
+    assert tapes.unpacked(counted, len(columns)) == support.outputs_of(
+        early, [column[: early.inputs] for column in columns]
+    )
+    found = tapes.run_plain(program, rows[1 : known + 1], late=(1 + known, inputs[known:]))
     given = [[column[node - 1] for node in order[: late.inputs]] for column in columns]
-    assert unpacked(found, len(columns)) == support.outputs_of(late, given)
+    assert tapes.unpacked(found, len(columns)) == support.outputs_of(late, given)
 
 
-@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("game", ["kuhn_poker", "tictactoe", "maze", *SLOW])
 def test_every_form_of_a_game(game: str, monkeypatch: pytest.MonkeyPatch) -> None:
     net = net_of(game)
     assert bool(len(net.feedback)) == (game == "maze")
@@ -145,7 +109,7 @@ def test_every_form_of_a_game(game: str, monkeypatch: pytest.MonkeyPatch) -> Non
     program = emit.cone(net, outputs)
     expected = np.stack(emit.run(program, [inputs[node - 1] for node in program.inputs], np.zeros(5, np.uint32)))
     made = tape.of_network(net, outputs)
-    assert np.array_equal(run_plain(made, inputs), expected)
+    assert np.array_equal(tapes.run_plain(made, inputs), expected)
     monkeypatch.setattr(lowering, "GROUP", 2)  # so that five words are three groups, the last one not full
     forms: list[lowering.Form] = ["rolled", "levelled", "straight"]
     for form in forms:
@@ -155,7 +119,7 @@ def test_every_form_of_a_game(game: str, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_auto_is_chosen_by_platform() -> None:
     program = of_circuit(circuit.Circuit(2, ((2, 4), (3, 5)), (6, 9)))
-    inputs = jax.ShapeDtypeStruct((2, 1), np.uint32)
+    inputs = jax.numpy.zeros((2, 1), np.uint32)
     lowered = jax.jit(lambda rows: lowering.run(program, rows)).trace(inputs)
     assert "while" in lowered.lower(lowering_platforms=("cpu",)).as_text()
     assert "while" not in lowered.lower(lowering_platforms=("tpu",)).as_text()

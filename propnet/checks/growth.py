@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from gdlx.propnet import datalog, graphs, nodes, terms
+from gdlx.propnet import graphs, joins, nodes, terms
 from gdlx.propnet.checks import overview
 
 # Where a term stands: relation, fluent or move, its name, the argument. `*` is a bare variable, any of them.
@@ -15,7 +15,7 @@ def check(facts: overview.Overview, log: nodes.Log) -> None:
     suspect = _growing_rule(facts)
     if suspect is None:
         return
-    if not isinstance(facts.relaxed, datalog.LimitError):
+    if not isinstance(facts.relaxed, joins.LimitError):
         return
     hint = "bound the term, e.g. count with (succ 1 2) facts instead of (s ?n)"
     if facts.relaxed.deep:

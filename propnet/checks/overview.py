@@ -4,7 +4,7 @@ import dataclasses
 import functools
 from collections.abc import Iterable
 
-from gdlx.propnet import datalog, graphs, rulesheet, safety, terms
+from gdlx.propnet import datalog, graphs, joins, rulesheet, safety, terms
 
 ROOT_NAMES = ("role", "init", "legal", "next", "sees", "goal", "terminal")
 _SECONDS = 2.0
@@ -90,12 +90,12 @@ class Overview:
         return found
 
     @functools.cached_property
-    def budget(self) -> datalog.Budget:
+    def budget(self) -> joins.Budget:
         """What all checks together may spend on ground rules."""
-        return datalog.Budget(facts=500_000, seconds=_SECONDS)
+        return joins.Budget(facts=500_000, seconds=_SECONDS)
 
     @functools.cached_property
-    def relaxed(self) -> datalog.Tables | datalog.LimitError:
+    def relaxed(self) -> joins.Tables | joins.LimitError:
         """Everything that could ever hold, every legal move made, or why a check cannot work that out."""
         rules = [relaxed for pairs in self.relaxed_rules.values() for _, relaxed in pairs]
         if rules:
@@ -107,8 +107,8 @@ class Overview:
             ):
                 rules.append(terms.Rule(_atom(*head), (_atom(*body),), False, rules[0].span))
         try:
-            return datalog.Program(rules).evaluate({}, datalog.Budget(facts=50_000, seconds=_SECONDS))
-        except datalog.LimitError as limit:
+            return datalog.Program(rules).evaluate({}, joins.Budget(facts=50_000, seconds=_SECONDS))
+        except joins.LimitError as limit:
             return limit
 
 

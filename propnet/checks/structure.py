@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from gdlx.propnet import datalog, diagnostics, graphs, nodes, terms, values
+from gdlx.propnet import diagnostics, graphs, joins, nodes, terms, values
 from gdlx.propnet.checks import overview
 
 GroundAtom = tuple[terms.Relation, values.Fact]
@@ -132,12 +132,12 @@ def _ground_edges(
     None if that is too much for a check.
     """
     tables = facts.relaxed
-    if isinstance(tables, datalog.LimitError):
+    if isinstance(tables, joins.LimitError):
         return None
     edges: dict[GroundAtom, set[GroundAtom]] = {}
     try:
         for full, relaxed in (pair for relation in sorted(relations) for pair in facts.relaxed_rules.get(relation, ())):
-            plan = datalog.Plan(relaxed)
+            plan = joins.Plan(relaxed)
             for env in plan.solutions(tables, tables, facts.budget):
                 facts.budget.spend(relaxed)
                 bindings = dict(zip(plan.slots, env, strict=True))
@@ -149,7 +149,7 @@ def _ground_edges(
                     edges.setdefault(head, set()).add(body)
                     if not positive and signs is not None:
                         signs.add((head, body))
-    except datalog.LimitError:
+    except joins.LimitError:
         return None
     return edges
 

@@ -176,6 +176,19 @@ class _Absorber:
         return literals
 
 
+def _used_once(gates: circuit.Circuit) -> set[int]:
+    """Gates that only one gate uses, and no output; chains of them are cut so that none is too deep."""
+    counts = flatten.use_counts(gates)
+    outputs = {literal >> 1 for literal in gates.outputs}
+    level: dict[int, int] = {}
+    for node, gate in enumerate(gates.gates, gates.inputs + 1):
+        if counts[node] == 1 and node not in outputs:
+            deepest = max((level[lit >> 1] + (lit & 1) for lit in gate if lit >> 1 in level), default=0)
+            if deepest < _DEEPEST:
+                level[node] = deepest
+    return set(level)
+
+
 def _without_redundant(builder: circuit.Builder, literals: set[circuit.Literal]) -> set[circuit.Literal]:
     """Inverted gates that others of the same conjunction absorb, or resolve with."""
     first = builder.inputs + 1

@@ -74,7 +74,8 @@ def _split_by_simulation(net: network.PropNet) -> list[int]:
 
 def _random_moves(moves: int, rng: np.random.Generator) -> npt.NDArray[np.uint64]:
     """One move in half of the columns, as in play; a quarter of all moves in the others, to tell more apart."""
-    rows = rng.integers(0, 2**64, (moves, _WORDS), np.uint64) & rng.integers(0, 2**64, (moves, _WORDS), np.uint64)
+    draws = rng.integers(0, 2**64, (2, moves, _WORDS), np.uint64)
+    rows: npt.NDArray[np.uint64] = draws[0] & draws[1]
     if moves:
         rows[:, : _WORDS // 2] = 0
         for word in range(_WORDS // 2):
