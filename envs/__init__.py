@@ -1,5 +1,4 @@
-"""A compiled game as a batched environment, and its unrolled tree as flat arrays.
+"""A compiled game as a batched environment: `make` and `Env`, packed random playouts, bridges to other libraries.
 
-Empty so far. To come: `Env` (init and step, vmapped at the edge), packed random playouts, and the way from
-`Env` to `GameTree` to `SequenceForm`. May import `gdlx.propnet`.
+To come: the way from a network to `GameTree` to `SequenceForm`. May import `gdlx.propnet`.
 """
