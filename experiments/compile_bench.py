@@ -1,0 +1,91 @@
+"""Benchmark `compile`: from rulesheets to simplified networks: time, memory, sizes, and how cost grows.
+
+Published sheets are read from ../shared/gdl/corpus beside the project; without it their figures are left out.
+"""
+
+import math
+import pathlib
+import statistics
+from collections.abc import Iterator
+
+from gdlx.experiments import bench, machine
+from gdlx.propnet import compiler, diagnostics, ground, library, load, measure, rulesheet
+
+CORPUS = pathlib.Path(__file__).parent.parent.parent / "shared" / "gdl" / "corpus"
+
+_SECONDS = {"meier.gdl": 1.0, "reversi.kif": 5.0, "amazons_8x8.kif": 20.0, "ENDGAME_S.3357418313.kif": 60.0}
+_SIZES = {  # the most gates and two-input operations
+    "blindtictactoe.gdl": (238, 422),
+    "connectFour.kif": (431, 814),
+    "kriegTTT_5x5.gdl": (549, 767),
+    "transit.gdl": (648, 1071),
+    "meier.gdl": (467, 827),
+}
+_GROWING = {
+    "goofspiel": [f"goofspiel:cards={cards}" for cards in (6, 10, 16, 24)],
+    "connect_four": [f"connect_four:width={n},height={n}" for n in (6, 9, 13, 18)],
+}
+
+
+def compile_game(game: str) -> None:
+    compiler.compile_sheet(load.load(game))
+
+
+def figures() -> Iterator[bench.Figure]:
+    yield from _library_figures()
+    yield from _growth_figures()
+    if CORPUS.is_dir():
+        yield from _corpus_figures()
+
+
+def _library_figures() -> Iterator[bench.Figure]:
+    names = library.names()
+    done = sum(_compiles(name) for name in names)
+    yield bench.Figure("library games compiled", done, "", better="higher", target=bench.Target(len(names)))
+
+
+def _growth_figures() -> Iterator[bench.Figure]:
+    """The slope of time over ground rules on log scales: 1 is linear."""
+    for family, games in _GROWING.items():
+        sheets = [load.load(game) for game in games]
+        rules = [len(ground.ground(sheet).heads) for sheet in sheets]
+        times = [machine.best_seconds(lambda sheet=sheet: compiler.compile_sheet(sheet)) for sheet in sheets]
+        slope = statistics.linear_regression(list(map(math.log, rules)), list(map(math.log, times))).slope
+        name = f"growth of {family}, {rules[0]} to {rules[-1]} ground rules"
+        yield bench.Figure(name, slope, "exponent", target=bench.Target(1.3))
+
+
+def _corpus_figures() -> Iterator[bench.Figure]:
+    for file, bound in _SECONDS.items():
+        sheet = load.load(str(CORPUS / file))
+        seconds = machine.best_seconds(lambda sheet=sheet: compiler.compile_sheet(sheet), repeats=2)
+        yield bench.Figure(f"compile {file}", seconds, "s", target=bench.Target(bound))
+        yield _against_direct(file, sheet)
+    amazons = str(CORPUS / "amazons_8x8.kif")
+    peak = max(machine.peak_mb(compile_game, amazons), ground.ground(load.load(amazons)).peak_mb)
+    yield bench.Figure("memory to compile amazons_8x8.kif", peak, "MB", target=bench.Target(2_048))
+    for file, (gates, operations) in _SIZES.items():
+        sizes = measure.sizes(compiler.compile_sheet(load.load(str(CORPUS / file))))
+        yield bench.Figure(f"gates of {file}", float(str(sizes["gates"])), "", target=bench.Target(gates))
+        yield bench.Figure(
+            f"operations of {file}", float(str(sizes["operations"])), "", target=bench.Target(operations)
+        )
+    files = sorted(path for path in CORPUS.iterdir() if path.suffix in (".gdl", ".kif"))
+    done = sum(_compiles(str(path)) for path in files)
+    yield bench.Figure("corpus sheets compiled", done, "", better="higher", target=bench.Target(len(files)))
+
+
+def _against_direct(file: str, sheet: rulesheet.Rulesheet) -> bench.Figure:
+    """Ground rules with rules split first, beside those of a direct translation."""
+    split, direct = ground.ground(sheet), ground.ground(sheet, splitting=False)
+    return bench.Figure(
+        f"ground rules of {file}", len(split.heads), "", peer="direct translation", peer_value=len(direct.heads)
+    )
+
+
+def _compiles(game: str) -> bool:
+    try:
+        compile_game(game)
+    except diagnostics.GdlError:
+        return False
+    return True

@@ -1,0 +1,98 @@
+"""Random matches in an environment, and the same matches by the rules."""
+
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from gdlx.envs import env as envs
+from gdlx.envs import render
+from gdlx.propnet import interpreter, rulesheet, values
+
+
+class Matches(NamedTuple):
+    """Axes: T steps, B matches."""
+
+    states: envs.State  # [T + 1, B, ..] numpy
+    chance: np.ndarray  # [T, B] moves of chance, -1 without a random role
+
+    def along(self, match: int) -> list[envs.State]:
+        """The states of one match, to its end or the last step."""
+        states = render.unstacked(envs.State(*(field[:, match] for field in self.states)))
+        steps = sum(not bool(state.terminated) for state in states)
+        return states[: steps + 1]
+
+
+def random_action(mask: jax.Array, key: jax.Array) -> jax.Array:
+    """A random true position along the last axis; 0 where there is none."""
+    return jnp.argmax(mask + jax.random.uniform(key, mask.shape), axis=-1).astype(jnp.int32)
+
+
+@functools.partial(jax.jit, static_argnames=("env", "steps"))
+def _random(env: envs.Env, keys: jax.Array, steps: int) -> tuple[envs.State, envs.State, jax.Array]:
+    def step(state: envs.State, key: jax.Array) -> tuple[envs.State, tuple[envs.State, jax.Array]]:
+        for_players, for_chance = jax.random.split(key)
+        actions = random_action(state.legal_mask, for_players)
+        chance = random_action(state.chance_mask, for_chance) if env.num_chance_actions else None
+        after = env.step(state, actions, None, chance)
+        return after, (after, jnp.asarray(-1) if chance is None else chance)
+
+    def match(key: jax.Array) -> tuple[envs.State, envs.State, jax.Array]:
+        start = env.init(key)
+        _, (states, chances) = jax.lax.scan(step, start, jax.random.split(key, steps))
+        return start, states, chances
+
+    first, later, chances = jax.vmap(match)(keys)
+    return first, later, chances
+
+
+def play(env: envs.Env, *, matches: int, steps: int, seed: int = 0) -> Matches:
+    """Random matches, under vmap in a scan in a jit."""
+    keys = jax.random.split(jax.random.key(seed), matches)
+    first, later, chances = jax.device_get(_random(env, keys, steps))
+    stacked = (np.concatenate([a[None], np.moveaxis(b, 0, 1)]) for a, b in zip(first, later, strict=True))
+    return Matches(envs.State(*stacked), np.moveaxis(chances, 0, 1))
+
+
+def compare_with_rules(env: envs.Env, sheet: rulesheet.Rulesheet, found: Matches, numbers: Sequence[int]) -> int:
+    """Play some of the matches by the rules, with the same moves; the number of states that were compared."""
+    rules = interpreter.Interpreter(sheet)
+    compared = 0
+    for match in numbers:
+        states = found.along(match)
+        by_rules = rules.initial
+        for step, state in enumerate(states):
+            _compare(env, rules, by_rules, state)
+            compared += 1
+            if step + 1 < len(states):
+                joint = _joint(env, states[step + 1], int(found.chance[step, match]))
+                seen = rules.percepts(by_rules, joint)
+                for player, name in enumerate(env.players):
+                    texts = sorted(map(values.text, seen[name]))
+                    assert list(render.percept_names(env, states[step + 1], player)) == texts
+                by_rules = rules.next(by_rules, joint)
+    return compared
+
+
+def _compare(env: envs.Env, rules: interpreter.Interpreter, by_rules: interpreter.State, state: envs.State) -> None:
+    assert set(render.fluent_names(env, state)) == {values.text(fluent) for fluent in by_rules}
+    assert bool(state.terminated) == rules.is_terminal(by_rules)
+    if rules.is_terminal(by_rules):
+        goals = rules.goals(by_rules)
+        assert state.goals.tolist() == [goals[name][0] for name in env.players]
+        return
+    legal = rules.legal(by_rules)
+    for player, name in enumerate(env.players):
+        assert list(render.legal_names(env, state, player)) == [values.text(move) for move in legal[name]]
+    if env.num_chance_actions:
+        assert list(render.legal_chance_names(env, state)) == [values.text(move) for move in legal["random"]]
+
+
+def _joint(env: envs.Env, after: envs.State, chance: int) -> dict[str, values.Value]:
+    moves = {name: render.move_name(env, n, int(after.actions[n])) for n, name in enumerate(env.players)}
+    if env.num_chance_actions:
+        moves["random"] = render.chance_name(env, chance)
+    return {role: values.from_text(move)[0] for role, move in moves.items()}
