@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from gdlx.envs import rng, tape
 
-_EXTRA_BITS = 16  # beyond those of the largest count: no move is off its probability by more than one part in 2^16
+EXTRA_BITS = 16  # beyond those of the largest count: no move is off its probability by more than one part in 2^16
 
 Number = list[tape.Literal]  # bits, the lowest first
 
@@ -44,7 +44,7 @@ def take(builder: tape.Builder, tree: Tree, rank: Number, legal: Sequence[tape.L
 
 def draw_ranks(streams: rng.Streams, counts: Sequence[jax.Array]) -> tuple[rng.Streams, list[jax.Array]]:
     """For each count (uint32[m, W], bits of one number per game) a uniformly random number below it, likewise."""
-    rounds = _EXTRA_BITS + max((count.shape[0] for count in counts), default=0)
+    rounds = EXTRA_BITS + max((count.shape[0] for count in counts), default=0)
 
     def halve(_: jax.Array, carry: tuple[rng.Streams, list[jax.Array]]) -> tuple[rng.Streams, list[jax.Array]]:
         streams, ranks = carry

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from gdlx.envs import levelled, rolled
 from gdlx.envs import tape as tapes
 
-Form = Literal["auto", "rolled", "levelled", "straight"]
-GROUP = 1024  # words that go through the loop together: their rows fit the second-level cache of common CPUs
+Form = Literal["auto", "rolled", "levelled"]  # those that run inside any jit
+GROUP = 2048  # words that go through the loop together: their rows fit the second-level cache of common CPUs
 
 
 def run(tape: tapes.Tape, inputs: jax.Array, form: Form = "auto") -> jax.Array:
@@ -20,8 +20,6 @@ def run(tape: tapes.Tape, inputs: jax.Array, form: Form = "auto") -> jax.Array:
         return _grouped(tape, inputs)
     if form == "levelled":
         return levelled.run(tape, inputs)
-    if form == "straight":
-        return straight(tape)(inputs)
     by_level = functools.partial(levelled.run, tape)
     found: jax.Array = jax.lax.platform_dependent(inputs, cpu=functools.partial(_grouped, tape), default=by_level)
     return found

@@ -17,7 +17,7 @@ from gdlx.envs import chooser, rng, rolled, step_tape, tape
 from gdlx.propnet import errors, machine, network
 
 WORD = 32
-GROUP = 1024  # words that go through the tape together: their rows fit the second-level cache of common CPUs
+GROUP = 2048  # words that go through the tape together: their rows fit the second-level cache of common CPUs
 
 
 class PlayoutError(errors.UserError, ValueError):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 BENCHMARKS = {
     "read": "reading and checking rulesheets, and the start of the command line",
     "compile": "from rulesheets to simplified networks: time, memory, sizes and growth",
+    "playout": "random play in words, beside pgx and beside C",
 }
 
 

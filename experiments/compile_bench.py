@@ -3,6 +3,7 @@
 Published sheets are read from ../shared/gdl/corpus beside the project; without it their figures are left out.
 """
 
+import functools
 import math
 import pathlib
 import statistics
@@ -49,7 +50,7 @@ def _growth_figures() -> Iterator[bench.Figure]:
     for family, games in _GROWING.items():
         sheets = [load.load(game) for game in games]
         rules = [len(ground.ground(sheet).heads) for sheet in sheets]
-        times = [machine.best_seconds(lambda sheet=sheet: compiler.compile_sheet(sheet)) for sheet in sheets]
+        times = [machine.best_seconds(functools.partial(compiler.compile_sheet, sheet)) for sheet in sheets]
         slope = statistics.linear_regression(list(map(math.log, rules)), list(map(math.log, times))).slope
         name = f"growth of {family}, {rules[0]} to {rules[-1]} ground rules"
         yield bench.Figure(name, slope, "exponent", target=bench.Target(1.3))
@@ -58,7 +59,7 @@ def _growth_figures() -> Iterator[bench.Figure]:
 def _corpus_figures() -> Iterator[bench.Figure]:
     for file, bound in _SECONDS.items():
         sheet = load.load(str(CORPUS / file))
-        seconds = machine.best_seconds(lambda sheet=sheet: compiler.compile_sheet(sheet), repeats=2)
+        seconds = machine.best_seconds(functools.partial(compiler.compile_sheet, sheet), repeats=2)
         yield bench.Figure(f"compile {file}", seconds, "s", target=bench.Target(bound))
         yield _against_direct(file, sheet)
     amazons = str(CORPUS / "amazons_8x8.kif")

@@ -123,7 +123,8 @@ def _run_child(request: dict[str, Any], within: limits.Limits) -> tuple[dict[str
     empty = np.zeros(0, np.int32)
     # -P: nothing in the current folder may stand in for a module of ours.
     command = [sys.executable, "-P", "-m", "gdlx.propnet.ground_worker"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+    # A group of its own: Ctrl-C is for this process, which ends the child.
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0) as child:
         killer = _kill_after(child, within.seconds + min(_GRACE_SECONDS, 1 + within.seconds / 10))
         with killer, contextlib.suppress(BrokenPipeError):
             stdin, stdout = cast(BinaryIO, child.stdin), cast(BinaryIO, child.stdout)
@@ -134,8 +135,11 @@ def _run_child(request: dict[str, Any], within: limits.Limits) -> tuple[dict[str
                 header = json.loads(line)
                 if header["stopped"]:
                     return header, empty, empty
-                rule_data = np.frombuffer(stdout.read(4 * header["rules"]), np.int32)
-                return header, rule_data, np.frombuffer(stdout.read(4 * header["relations"]), np.int32)
+                sizes = [4 * header["rules"], 4 * header["relations"]]
+                parts = [stdout.read(size) for size in sizes]
+                if [len(part) for part in parts] == sizes:  # or else it was killed while it wrote
+                    rule_data, relation_data = (np.frombuffer(part, np.int32) for part in parts)
+                    return header, rule_data, relation_data
     if child.returncode > 0:  # not killed by a limit: its own words are on stderr
         raise RuntimeError("the grounder's process failed")
     what = "seconds" if killer.fired else "memory"
@@ -148,7 +152,7 @@ class _kill_after(contextlib.AbstractContextManager["_kill_after"]):
     def __init__(self, child: "subprocess.Popen[bytes]", seconds: float) -> None:
         self.fired = False
         self._child = child
-        self._timer = threading.Timer(seconds, self._fire)
+        self._timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), self._fire)
         self._timer.daemon = True
         self._timer.start()
 
@@ -178,7 +182,7 @@ def _explosion(
         candidates = tuple(r for r in rules if names.relation(r.head.relation) == worst and r.body) or rules
     rule = max(candidates, key=lambda r: len({v.name for t in terms.rule_terms(r) for v in terms.variables_in([t])}))
     share = counts.get(str(names.relation(rule.head.relation)), 0)
-    told = f"; {share:,} of {header['count']:,} ground rules so far come from it" if share else ""
+    told = f"; {share:,} of {header['count']:,} ground rules so far come from it" if share > 1 else ""
     message = f"grounding needs more than {limit}, most of it for this rule{told}"
     hint = "split the rule into relations with fewer joined variables, or raise the limit"
     return diagnostics.Diagnostic("grounding-limit", message, rule.span, hint)

@@ -44,9 +44,10 @@ class _Observer(clingo.Observer):
         self.rules.extend(body)
         self.count += 1
         if self.count % _CHECK_EVERY == 0:
-            self._check()
+            self.check()
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raise _Stop where a limit is reached; asking the system for every rule would cost more than grounding."""
         if self.count > self._max_rules:
             self.stopped = "rules"
         elif time.monotonic() > self._deadline:
@@ -79,7 +80,7 @@ def main() -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if sys.platform != "darwin":  # macOS refuses to lower this limit
         # The observer stops at the limit itself; a little more is left for telling what it has.
-        hard = int(request["max_bytes"] * 1.25) + 2**28
+        hard = min(int(request["max_bytes"] * 1.25) + 2**28, 2**62)
         given = resource.getrlimit(resource.RLIMIT_AS)[1]
         if given == resource.RLIM_INFINITY or hard < given:  # a limit cannot be raised
             resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
@@ -89,6 +90,7 @@ def main() -> None:
     control.add("base", [], request["program"])
     try:
         control.ground([("base", [])])
+        observer.check()
     except (_Stop, RuntimeError, MemoryError):
         observer.stopped = observer.stopped or "memory"
     relations = array.array("i")

@@ -36,24 +36,73 @@ def split(rules: Iterable[terms.Rule]) -> tuple[terms.Rule, ...]:
 def _split(rule: terms.Rule, fresh: Iterator[int]) -> list[terms.Rule]:
     if any(isinstance(literal, terms.Distinct) and literal.equal for literal in rule.body):
         return [rule]  # an equality binds in a direction that elimination might break
-    kept = {v.name for v in terms.variables_in(rule.head.args)}
-    body = [_wrap(literal) for literal in rule.body]
+    join = _Join(rule)
     made: list[terms.Rule] = []
-    while True:
-        everything = frozenset(kept).union(*(part.names for part in body))
-        bucket = _cheapest_bucket(body, everything, everything - kept)
-        if bucket is None:
-            break
-        rest = [part for part in body if part not in bucket]
-        outside = frozenset(kept).union(*(part.names for part in rest))
+    while (name := join.cheapest()) is not None:
+        bucket = join.literals_of(name)
+        label = f"{_PART} {next(fresh)}"
+        domains = _domains(bucket, join, rule, fresh)
+        join.remove(bucket)
         inside = frozenset().union(*(part.names for part in bucket))
-        head = _atom(f"{_PART} {next(fresh)}", inside & outside, rule)
-        domains = _domains(bucket, body, rule, fresh)
-        made += [domain for domain, _ in domains]
-        literals = (*(part.literal for part in bucket), *(atom for _, atom in domains))
-        made.append(terms.Rule(head, literals, False, rule.span))
-        body = [*rest, _wrap(head)]
-    return [*made, dataclasses.replace(rule, body=tuple(part.literal for part in body))]
+        head = _atom(label, filter(join.speaks_of, inside), rule)
+        join.add(head)
+        body = (*(part.literal for part in bucket), *(atom for _, atom in domains))
+        made += [*(domain for domain, _ in domains), terms.Rule(head, body, False, rule.span)]
+    return [*made, dataclasses.replace(rule, body=tuple(part.literal for part in join.body))]
+
+
+class _Join:
+    """The body of a rule while variables are eliminated from it; knows what each of them costs."""
+
+    def __init__(self, rule: terms.Rule) -> None:
+        self._kept = {v.name for v in terms.variables_in(rule.head.args)}
+        self._body: dict[_Literal, None] = {}  # a set that keeps its order, as the next
+        self._users: dict[str, dict[_Literal, None]] = {}
+        self._cost: dict[str, tuple[int, int, str]] = {}  # variables of its literals, literals, name
+        for literal in rule.body:
+            self._insert(_wrap(literal))
+        self._price(self._users)
+
+    @property
+    def body(self) -> Iterable[_Literal]:
+        return self._body
+
+    def speaks_of(self, name: str) -> bool:
+        return name in self._kept or name in self._users
+
+    def literals_of(self, name: str) -> list[_Literal]:
+        return list(self._users[name])
+
+    def cheapest(self) -> str | None:
+        """The variable that is cheapest to eliminate, if that leaves two rules smaller than this one."""
+        variables = len(self._kept | self._users.keys())
+        useful = (cost for cost in self._cost.values() if cost[0] < variables and cost[1] < len(self._body))
+        return min(useful, default=(0, 0, None))[2]
+
+    def remove(self, bucket: Iterable[_Literal]) -> None:
+        for part in bucket:
+            del self._body[part]
+            for name in part.names:
+                del self._users[name][part]
+                if not self._users[name]:
+                    del self._users[name]
+                    self._cost.pop(name, None)
+
+    def add(self, literal: terms.Atom) -> None:
+        part = _wrap(literal)
+        self._insert(part)
+        self._price(part.names)
+
+    def _insert(self, part: _Literal) -> None:
+        self._body[part] = None
+        for name in part.names:
+            self._users.setdefault(name, {})[part] = None
+
+    def _price(self, names: Iterable[str]) -> None:
+        for name in names:
+            if name not in self._kept:
+                bucket = self._users[name]
+                self._cost[name] = (len(frozenset().union(*(part.names for part in bucket))), len(bucket), name)
 
 
 def _wrap(literal: terms.Literal) -> _Literal:
@@ -61,27 +110,14 @@ def _wrap(literal: terms.Literal) -> _Literal:
     return _Literal(literal, frozenset(v.name for v in terms.variables_in(terms.terms_of(literal))))
 
 
-def _cheapest_bucket(body: list[_Literal], everything: frozenset[str], free: frozenset[str]) -> list[_Literal] | None:
-    """The literals of the variable that is cheapest to eliminate, if that leaves two rules smaller than this one."""
-    best: tuple[int, int, str] | None = None
-    chosen = None
-    for name in free:
-        bucket = [part for part in body if name in part.names]
-        cost = len(frozenset().union(*(part.names for part in bucket)))
-        useful = cost < len(everything) and len(bucket) < len(body)
-        if useful and (best is None or (cost, len(bucket), name) < best):
-            best, chosen = (cost, len(bucket), name), bucket
-    return chosen
-
-
 def _domains(
-    bucket: Sequence[_Literal], body: Sequence[_Literal], rule: terms.Rule, fresh: Iterator[int]
+    bucket: Sequence[_Literal], join: _Join, rule: terms.Rule, fresh: Iterator[int]
 ) -> list[tuple[terms.Rule, terms.Atom]]:
     """A domain for every variable that only negative literals of a bucket speak of, taken from the whole body."""
     bound = frozenset().union(*(part.names for part in bucket if part.binds))
     found = []
     for name in sorted(frozenset().union(*(part.names for part in bucket)) - bound):
-        source = min((part for part in body if part.binds and name in part.names), key=lambda part: len(part.names))
+        source = min((part for part in join.literals_of(name) if part.binds), key=lambda part: len(part.names))
         head = _atom(f"{DOMAIN}{next(fresh)}", [name], rule)
         found.append((terms.Rule(head, (source.literal,), False, rule.span), head))
     return found

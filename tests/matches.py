@@ -26,34 +26,36 @@ class Matches(NamedTuple):
         return states[: steps + 1]
 
 
-def random_action(mask: jax.Array, key: jax.Array) -> jax.Array:
-    """A random true position along the last axis; 0 where there is none."""
-    return jnp.argmax(mask + jax.random.uniform(key, mask.shape), axis=-1).astype(jnp.int32)
+def choice(mask: jax.Array, scores: jax.Array) -> jax.Array:
+    """The true position with the highest score along the last axis; 0 where there is none."""
+    return jnp.argmax(jnp.where(mask, scores, -1.0), axis=-1).astype(jnp.int32)
 
 
-@functools.partial(jax.jit, static_argnames=("env", "steps"))
-def _random(env: envs.Env, keys: jax.Array, steps: int) -> tuple[envs.State, envs.State, jax.Array]:
-    def step(state: envs.State, key: jax.Array) -> tuple[envs.State, tuple[envs.State, jax.Array]]:
-        for_players, for_chance = jax.random.split(key)
-        actions = random_action(state.legal_mask, for_players)
-        chance = random_action(state.chance_mask, for_chance) if env.num_chance_actions else None
-        after = env.step(state, actions, None, chance)
+@functools.partial(jax.jit, static_argnames="env")
+def _random(env: envs.Env, scores: jax.Array, chance_scores: jax.Array) -> tuple[envs.State, envs.State, jax.Array]:
+    def step(state: envs.State, given: tuple[jax.Array, jax.Array]) -> tuple[envs.State, tuple[envs.State, jax.Array]]:
+        chance = choice(state.chance_mask, given[1]) if env.num_chance_actions else None
+        after = env.step(state, choice(state.legal_mask, given[0]), None, chance)
         return after, (after, jnp.asarray(-1) if chance is None else chance)
 
-    def match(key: jax.Array) -> tuple[envs.State, envs.State, jax.Array]:
-        start = env.init(key)
-        _, (states, chances) = jax.lax.scan(step, start, jax.random.split(key, steps))
+    def match(scores: jax.Array, chance_scores: jax.Array) -> tuple[envs.State, envs.State, jax.Array]:
+        start = env.init()
+        _, (states, chances) = jax.lax.scan(step, start, (scores, chance_scores))
         return start, states, chances
 
-    first, later, chances = jax.vmap(match)(keys)
-    return first, later, chances
+    return jax.vmap(match)(scores, chance_scores)
 
 
 def play(env: envs.Env, *, matches: int, steps: int, seed: int = 0) -> Matches:
-    """Random matches, under vmap in a scan in a jit."""
-    keys = jax.random.split(jax.random.key(seed), matches)
-    first, later, chances = jax.device_get(_random(env, keys, steps))
-    stacked = (np.concatenate([a[None], np.moveaxis(b, 0, 1)]) for a, b in zip(first, later, strict=True))
+    """Random matches, under vmap in a scan in a jit. The random numbers are numpy's: jax's take long to compile."""
+    rng = np.random.default_rng(seed)
+    scores = rng.random((matches, steps, env.num_players, env.num_actions), np.float32)
+    chance_scores = rng.random((matches, steps, env.num_chance_actions), np.float32)
+    first, later, chances = jax.device_get(_random(env, scores, chance_scores))
+    stacked = (
+        np.concatenate([np.broadcast_to(a, (1, *a.shape)), np.moveaxis(b, 0, 1)])
+        for a, b in zip(first, later, strict=True)
+    )
     return Matches(envs.State(*stacked), np.moveaxis(chances, 0, 1))
 
 

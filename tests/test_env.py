@@ -1,6 +1,7 @@
 """The contract of `Env`, over every game of the library, and what it does with wrong calls and odd games."""
 
 import functools
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -70,8 +71,8 @@ def test_the_contract(game: str) -> None:
         field = getattr(states, name)
         assert (field.shape, field.dtype) == ((steps_of(game) + 1, 40, *shape), dtype), name
 
-    assert not (states.illegal.any() or states.illegal_chance.any())
-    assert not (states.unplayable.any() or states.goal_conflict.any())
+    for name in ("illegal", "illegal_chance", "unplayable", "goal_conflict"):
+        assert not getattr(states, name).any(), name
     assert (states.actions[0] == -1).all()
     assert not states.percepts[0].any()
     over = states.terminated
@@ -110,19 +111,6 @@ def test_every_form_plays_the_same(game: str) -> None:
         assert same(found.states, expected.states), form
 
 
-@pytest.mark.parametrize("game", ["rps", pytest.param("leduc_poker", marks=pytest.mark.slow)])
-def test_the_straight_form_in_a_loop_of_python(game: str) -> None:
-    auto = made(game)
-    expected = matches.play(auto, matches=2, steps=3)
-    env = envs.Env(auto.net, auto.payoffs, "straight")
-    state = jax.vmap(env.init)(jax.random.split(jax.random.key(0), 2))
-    for step in range(3):
-        after = envs.State(*(field[step + 1] for field in expected.states))
-        chance = (jnp.asarray(expected.chance[step]),) if env.num_chance_actions else ()
-        state = jax.vmap(lambda s, a, *c: env.step(s, a, None, *c))(state, after.actions, *chance)
-        assert same(state, after)
-
-
 @functools.cache
 def kuhn() -> tuple[envs.Env, "jax.stages.Wrapped"]:
     env = made("kuhn_poker")
@@ -135,23 +123,21 @@ def dealt() -> envs.State:
     state = env.init()
     for deal in (0, 2):
         state = step(state, jnp.array([4, 4]), None, jnp.asarray(deal))
-    return state  # type: ignore[no-any-return]
+    return state
 
 
 def test_vmap_is_a_loop_and_jit_changes_nothing() -> None:
     env, step = kuhn()
     found = matches.play(env, matches=6, steps=5)
-    states = [envs.State(*(field[t] for field in found.states)) for t in range(6)]
-    for t in range(5):
-        for match in (0, 5):
-            one = envs.State(*(field[match] for field in states[t]))
-            actions, chance = states[t + 1].actions[match], jnp.asarray(found.chance[t, match])
-            chance = jnp.where(states[t].terminated[match], 0, chance)
-            expected = envs.State(*(field[match] for field in states[t + 1]))
-            if not states[t].terminated[match]:
-                assert same(step(one, actions, None, chance), expected)
-                if match == 0:
-                    assert same(env.step(one, actions, None, chance), expected)
+    for match in range(6):
+        states = found.along(match)
+        for t, (before, after) in enumerate(itertools.pairwise(states)):
+            chance = jnp.asarray(found.chance[t, match])
+            assert same(step(before, jnp.asarray(after.actions), None, chance), after)
+    rps = made("rps")
+    start, end = matches.play(rps, matches=1, steps=1).along(0)
+    assert same(rps.init(), start)
+    assert same(rps.step(start, jnp.asarray(end.actions), None), end)
 
 
 def test_vmaps_may_be_nested() -> None:
@@ -159,8 +145,9 @@ def test_vmaps_may_be_nested() -> None:
     keys = jax.random.split(jax.random.key(0), (3, 5))
     state = env.init()
     deal = jnp.array([4, 4])
-    flat = jax.vmap(env.step, in_axes=(None, None, 0))(state, deal, keys.reshape(15))
-    nested = jax.jit(jax.vmap(jax.vmap(env.step, in_axes=(None, None, 0)), in_axes=(None, None, 0)))(state, deal, keys)
+    once = jax.vmap(env.step, in_axes=(None, None, 0))
+    flat = jax.jit(once)(state, deal, keys.reshape(15))
+    nested = jax.jit(jax.vmap(once, in_axes=(None, None, 0)))(state, deal, keys)
     assert same(envs.State(*(field.reshape(15, *field.shape[2:]) for field in nested)), flat)
 
 
@@ -181,7 +168,8 @@ def test_a_policy_can_be_differentiated_through_a_match() -> None:
         return jnp.sum(chosen * after.rewards)
 
     keys = jax.random.split(jax.random.key(0), 64)
-    found = jax.grad(lambda logits: jax.vmap(loss, in_axes=(None, 0))(logits, keys).mean())(jnp.zeros((2, 3)))
+    mean = jax.grad(lambda logits: jax.vmap(loss, in_axes=(None, 0))(logits, keys).mean())
+    found = jax.jit(mean)(jnp.zeros((2, 3)))
     assert found.shape == (2, 3)
     assert np.isfinite(found).all()
     assert np.abs(found).max() > 0
@@ -270,7 +258,7 @@ def test_what_cannot_be_made() -> None:
         gdlx.make("nowhere/nothing.gdl")
     with pytest.raises(envs.EnvError, match="max_steps"):
         gdlx.make("rps", max_steps=-1)
-    with pytest.raises(envs.EnvError, match="rolled, levelled, straight"):
+    with pytest.raises(envs.EnvError, match="auto, rolled, levelled"):
         gdlx.make("rps", form="curly")  # type: ignore[arg-type]
     with pytest.raises(diagnostics.GdlError):
         support.read("(role a)")
@@ -278,10 +266,12 @@ def test_what_cannot_be_made() -> None:
 
 def test_chance_is_drawn_uniformly_from_the_key() -> None:
     env = made("kuhn_poker")
-    draw = jax.jit(jax.vmap(lambda key: env.step(env.init(), jnp.array([4, 4]), key)))
+    start = env.init()
+    draw = jax.jit(jax.vmap(lambda key: env.step(start, jnp.array([4, 4]), key)))
     keys = jax.random.split(jax.random.key(0), 3_000)
     states = jax.device_get(draw(keys))
-    given = [env.step(env.init(), jnp.array([4, 4]), None, jnp.asarray(n)) for n in range(3)]
+    _, step = kuhn()
+    given = [step(env.init(), jnp.array([4, 4]), None, jnp.asarray(n)) for n in range(3)]
     matching = np.array([(states.registers == np.asarray(state.registers)).all(axis=1) for state in given])
     assert (matching.sum(axis=0) == 1).all()
     assert scipy.stats.chisquare(matching.sum(axis=1)).pvalue > 1e-4
@@ -320,7 +310,7 @@ def test_the_step_limit() -> None:
 def test_a_state_without_a_legal_move_ends_as_unplayable() -> None:
     env = sheets.make(sheets.DEAD_END)
     hole = env.net.roles[0].moves.index("(go hole)")
-    state = env.step(env.init(), jnp.array([hole, 0]), None)
+    state = jax.jit(lambda: env.step(env.init(), jnp.array([hole, 0]), None))()
     assert (bool(state.terminated), bool(state.unplayable)) == (True, True)
     assert not state.legal_mask.any()
     assert state.rewards.tolist() == [0.0, 0.0]
@@ -328,7 +318,7 @@ def test_a_state_without_a_legal_move_ends_as_unplayable() -> None:
 
 def test_the_highest_goal_counts_and_a_conflict_is_told() -> None:
     env = sheets.make(sheets.CONFLICTS)
-    found = jax.vmap(lambda first: env.step(env.init(), jnp.stack([first, 0]), None))(jnp.arange(4))
+    found = jax.jit(jax.vmap(lambda first: env.step(env.init(), jnp.stack([first, 0]), None)))(jnp.arange(4))
     assert found.goals.tolist() == [[20, 80], [100, 10], [0, 10], [30, 70]]
     assert found.goal_conflict.tolist() == [False, True, True, True]
 
@@ -348,7 +338,7 @@ def test_recursion_through_state(iterated: bool) -> None:
 
 
 def test_players_and_chance_at_the_same_time() -> None:
-    env = sheets.make(sheets.COINS, payoff="zero-sum") if False else sheets.make(sheets.COINS)
+    env = sheets.make(sheets.COINS)
     assert env.players == ("odd", "even")
     found = matches.play(env, matches=10, steps=3)
     assert matches.compare_with_rules(env, support.read(sheets.COINS), found, range(10)) == 30

@@ -1,0 +1,170 @@
+"""Benchmark `playout`: random play in words, beside pgx's hand-written environments and the same network as C.
+
+Every side does the same work for a state: legal moves, a uniformly random one for each role, the step, and a fresh
+start where a game has ended. Compile times are left out, and printed as figures of their own.
+"""
+
+import concurrent.futures
+import ctypes
+import functools
+import importlib.util
+import multiprocessing
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from gdlx.experiments import bench, c_playout
+
+_BATCH = 262_144
+_PGX = {"connect_four": ("connect_four", 12.0), "tictactoe": ("tic_tac_toe", 8.0)}
+_OTHERS = ("blind_tictactoe", "meier", "krieg_tictactoe")
+_AS_C = {"connect_four": 12.0, "meier": 12.0, "tictactoe": None, "blind_tictactoe": None, "krieg_tictactoe": None}
+_SECONDS = 2.0
+
+
+def figures() -> Iterator[bench.Figure]:
+    _one_device_per_core()
+    ours = {}
+    for game in (*_PGX, *_OTHERS):
+        rate, ready, memory = _our_rate(game)
+        ours[game] = rate
+        yield bench.Figure(f"{game}: ready to play", ready, "s", target=bench.Target(10))
+        yield bench.Figure(f"{game}: memory of a game", memory, "bytes", target=bench.Target(300))
+        peer_value = _pgx_rate(_PGX[game][0]) if game in _PGX else None
+        yield bench.Figure(
+            f"{game}: playout",
+            rate / 1e6,
+            "M states/s",
+            better="higher",
+            peer="pgx, best of its batch sizes" if peer_value else ("pgx is missing" if game in _PGX else None),
+            peer_value=peer_value / 1e6 if peer_value else None,
+            target=bench.Target(_PGX[game][1], of="ratio") if game in _PGX else None,
+        )
+    for game, times in _AS_C.items():
+        as_c = _c_rate(game)
+        yield bench.Figure(
+            f"{game}: playout, beside C",
+            ours[game] / 1e6,
+            "M states/s",
+            better="higher",
+            peer="the same step as C, on all cores" if as_c else "no C compiler",
+            peer_value=as_c / 1e6 if as_c else None,
+            target=bench.Target(1 / times, of="ratio") if times else None,
+        )
+
+
+def _one_device_per_core() -> None:
+    """A loop runs on one core, so each core is made a device; too late if jax has started, then figures are lower."""
+    if "jax" not in sys.modules:
+        os.environ.setdefault("XLA_FLAGS", f"--xla_force_host_platform_device_count={os.cpu_count() or 1}")
+
+
+def _our_rate(game: str) -> tuple[float, float, float]:
+    """States a second, seconds until the first result, bytes a game."""
+    from gdlx.envs import rollout, sharded
+    from gdlx.propnet import compiler, load
+
+    started = time.perf_counter()
+    net = compiler.compile_sheet(load.load(game))
+    play = sharded.ShardedPlayout(net, 10_000, _BATCH // rollout.WORD)
+    tally = play.start(0, steps=8)
+    ready = time.perf_counter() - started
+
+    def advance(steps: int) -> None:
+        nonlocal tally
+        tally = play.advance(tally, steps)
+
+    return _rate(advance, play.words * rollout.WORD), ready, rollout.Playout(net).bytes_per_game
+
+
+def _rate(advance: Callable[[int], None], games: int) -> float:
+    """States a second of the fastest of five runs: a shared machine only ever makes a run slower."""
+    steps = 8
+    started = time.perf_counter()
+    advance(steps)
+    steps = max(8, int(steps * _SECONDS / 5 / max(time.perf_counter() - started, 1e-6)))
+    best = 0.0
+    for _ in range(5):
+        started = time.perf_counter()
+        advance(steps)
+        best = max(best, steps * games / (time.perf_counter() - started))
+    return best
+
+
+def _pgx_rate(name: str) -> float | None:
+    """pgx's rate, in a process of its own with one device, which then uses all cores in its own way."""
+    if importlib.util.find_spec("pgx") is None:
+        return None
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(1, context) as child:
+        return child.submit(pgx_rate, name).result()
+
+
+def pgx_rate(name: str) -> float:
+    """pgx's own environment under vmap, with random legal actions and automatic reset, at its best batch size."""
+    os.environ.pop("XLA_FLAGS", None)
+
+    import jax
+    import jax.numpy as jnp
+    import pgx
+    from pgx.experimental import auto_reset
+
+    env = pgx.make(name)
+    step = jax.vmap(auto_reset(env.step, env.init))
+
+    def play(state: Any, key: Any, steps: int) -> Any:
+        def one(number: Any, carry: Any) -> Any:
+            state, key = carry
+            key, draw, reset = jax.random.split(key, 3)
+            games = state.legal_action_mask.shape[0]
+            scores = jnp.log(state.legal_action_mask.astype(jnp.float32))
+            action = jax.random.categorical(draw, scores, axis=1)
+            return step(state, action, jax.random.split(reset, games)), key
+
+        return jax.lax.fori_loop(0, steps, one, (state, key))
+
+    run = jax.jit(play)
+    best = 0.0
+    for batch in (1_024, 8_192, 65_536, 262_144):
+        state = jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.key(0), batch))
+        held = [(state, jax.random.key(1))]
+
+        def advance(steps: int, held: list[Any] = held) -> None:
+            held[0] = jax.block_until_ready(run(*held[0], steps))  # type: ignore[no-untyped-call]
+
+        advance(8)
+        best = max(best, _rate(advance, batch))
+    return best
+
+
+def _c_rate(game: str) -> float | None:
+    """The step tape of a game compiled by the system's C compiler, one thread a core."""
+    compiler_path = shutil.which("cc")
+    if compiler_path is None:
+        return None
+    from gdlx.envs import rollout
+    from gdlx.propnet import compiler, load
+
+    play = rollout.Playout(compiler.compile_sheet(load.load(game)))
+    with tempfile.TemporaryDirectory() as folder:
+        source, shared = pathlib.Path(folder) / "step.c", pathlib.Path(folder) / "step.so"
+        source.write_text(c_playout.source(play))
+        subprocess.run(
+            [compiler_path, "-O2", "-march=native", "-shared", "-fPIC", "-pthread", "-o", str(shared), str(source)],
+            check=True,
+        )
+        library = ctypes.CDLL(str(shared))
+        library.play.argtypes = [ctypes.c_long, ctypes.c_int]
+        cores = os.cpu_count() or 1
+        advance = functools.partial(_run_c, library, cores)
+        return _rate(advance, cores * c_playout.GAMES)
+
+
+def _run_c(library: ctypes.CDLL, threads: int, steps: int) -> None:
+    library.play(steps, threads)
