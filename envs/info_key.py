@@ -16,8 +16,11 @@ _ROUNDS = 6
 
 
 def constants(width: int, salt: int) -> Table:
-    """The same in every run: saved tables are found by these keys."""
-    return np.random.Generator(np.random.Philox(key=salt)).integers(0, 2**32, (width, 2), np.uint32)
+    """The same in every run and version: saved tables are found by these keys."""
+    raw = np.asarray(
+        np.random.Philox(key=salt).random_raw(width), np.uint64
+    )  # unlike its users, numpy never changes it
+    return np.stack([raw >> np.uint64(32), raw & np.uint64(0xFFFFFFFF)], axis=1).astype(np.uint32)
 
 
 def of_bits(bits: jax.Array, table: Table) -> Key:

@@ -42,7 +42,7 @@ def percept_names(env: envs.Env, state: envs.State, player: int) -> tuple[str, .
 
 
 def fluent_names(env: envs.Env, state: envs.State) -> tuple[str, ...]:
-    """The fluents that are true in a state, except those on which no legal move, percept, end or goal depends."""
+    """The fluents that are true in a state."""
     values = np.concatenate([[False], np.asarray(state.registers)])
     literals = env.net.fluent_literals
     return _named(env.net.fluents, values[literals >> 1] ^ (literals & 1).astype(bool))

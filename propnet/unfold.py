@@ -22,14 +22,13 @@ def unfold(rules: Iterable[terms.Rule], static: frozenset[terms.Relation]) -> tu
         number = book.only_rule(relation)
         if number is None or not _is_worth_it(book.rules[number]):
             continue
-        definition, callers = book.rules.pop(number), book.callers(relation)
-        unfolded = {caller: _unfolded(book.rules[caller], definition, fresh) for caller in callers if caller != number}
-        if number in callers or not all(unfolded.values()):
-            book.rules[number] = definition
-            continue
-        for caller, rule in unfolded.items():
-            assert rule is not None
-            book.replace(caller, rule)
+        definition, callers = book.rules[number], book.callers(relation)
+        unfolded = {caller: _unfolded(book.rules[caller], definition, fresh) for caller in callers}
+        if number not in callers and all(unfolded.values()):
+            book.rules.pop(number)
+            for caller, rule in unfolded.items():
+                assert rule is not None
+                book.replace(caller, rule)
     return tuple(book.rules[number] for number in sorted(book.rules))
 
 

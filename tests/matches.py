@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -52,10 +52,10 @@ def play(env: envs.Env, *, matches: int, steps: int, seed: int = 0) -> Matches:
     scores = rng.random((matches, steps, env.num_players, env.num_actions), np.float32)
     chance_scores = rng.random((matches, steps, env.num_chance_actions), np.float32)
     first, later, chances = jax.device_get(_random(env, scores, chance_scores))
-    stacked = (
+    stacked: list[Any] = [
         np.concatenate([np.broadcast_to(a, (1, *a.shape)), np.moveaxis(b, 0, 1)])
         for a, b in zip(first, later, strict=True)
-    )
+    ]
     return Matches(envs.State(*stacked), np.moveaxis(chances, 0, 1))
 
 
