@@ -2,12 +2,15 @@
 
 import os
 import time
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from gdlx.cli import arguments, console
 from gdlx.propnet import load
+
+if TYPE_CHECKING:
+    from gdlx.envs import sharded
 
 _WORD = 32
 _FIRST_STEPS = 8
@@ -25,9 +28,8 @@ def playout(
 ) -> None:
     """Play random games at full speed: states per second, mean length, mean rewards."""
     given = console.options(context)
-    cores = os.cpu_count() or 1
     # One device for each core, before jax starts: a loop over operations runs on one core only.
-    os.environ.setdefault("XLA_FLAGS", f"--xla_force_host_platform_device_count={cores}")
+    os.environ.setdefault("XLA_FLAGS", f"--xla_force_host_platform_device_count={_cores()}")
     sheet = load.load(game, gdl=gdl, fold_case=fold_case)
 
     from gdlx.envs import payoffs, sharded
@@ -39,14 +41,20 @@ def playout(
     play = sharded.ShardedPlayout(net, max_steps, -(-batch // _WORD))
     tally = play.start(given.seed, steps=_FIRST_STEPS)
     ready = time.perf_counter() - started
-    with console.progress(given, f"playing {game}", None) as advance:
-        begun = time.perf_counter()
-        while (elapsed := time.perf_counter() - begun) < seconds or not tally.states:
-            # A tenth of the time at once: often enough to tell, seldom enough to cost nothing.
-            rate = tally.states / elapsed if tally.states else 0.0
-            steps = max(_FIRST_STEPS, int(rate * min(seconds, 10.0) / 10 / (play.words * _WORD)))
-            tally = play.advance(tally, min(steps, 2**31 // (play.words * _WORD)))
-            advance(f"{tally.states / (time.perf_counter() - begun) / 1e6:.1f} million states/s")
+    begun, elapsed, interrupted = time.perf_counter(), 0.0, False
+    try:
+        with console.progress(given, f"playing {game}", None) as advance:
+            while elapsed < seconds or not tally.states:
+                # A tenth of the time at once: often enough to tell, seldom enough to cost nothing.
+                rate = tally.states / elapsed if tally.states else 0.0
+                steps = max(_FIRST_STEPS, int(rate * min(seconds, 10.0) / 10 / (play.words * _WORD)))
+                tally = play.advance(tally, max(1, min(steps, 2**31 // (play.words * _WORD))))
+                elapsed = time.perf_counter() - begun
+                advance(f"{tally.states / elapsed / 1e6:.1f} million states/s")
+    except KeyboardInterrupt:
+        if not tally.states:
+            raise
+        interrupted = True
     if tally.contradicts(net, units):
         raise payoffs.PayoffError(
             f"the goals of {game} had the sum {2 * units.offset:g} in the matches played first, but not in all; "
@@ -57,21 +65,34 @@ def playout(
         "batch": play.words * _WORD,
         "states": tally.states,
         "seconds": elapsed,
-        "states_per_second": (rate := tally.states / elapsed),
+        "states_per_second": tally.states / elapsed,
         "ready_seconds": ready,
+        "interrupted": interrupted,
     }
     if given.json:
         console.emit(result)
-        return
+    else:
+        _show(result, tally, max_steps)
+    if interrupted:
+        raise typer.Exit(130)
+
+
+def _cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _show(result: dict[str, Any], tally: "sharded.Tally", max_steps: int) -> None:
     console.say(
-        f"{game}: {rate / 1e6:.1f} million states/s ({tally.states:,} states in {elapsed:.1f} s,"
-        f" ready after {ready:.1f} s)"
+        f"{result['game']}: {result['states_per_second'] / 1e6:.1f} million states/s ({tally.states:,} states in "
+        f"{result['seconds']:.1f} s, ready after {result['ready_seconds']:.1f} s)"
+        + (", interrupted" if result["interrupted"] else "")
     )
     length = result["mean_length"]
     console.say(f"  matches      {tally.ends:,}" + ("" if length is None else f", {length:.2f} joint moves on average"))
-    for role, reward in tally.rewards(net, units).items():
+    for role, reward in result["mean_rewards"].items():
         shown = "-" if reward is None else f"{reward:.4f}"
-        console.say(f"  {role:<12} mean {'payoff' if units.zero_sum else 'goal'} {shown}")
+        console.say(f"  {role:<12} mean {'payoff' if result['zero_sum'] else 'goal'} {shown}")
     for what, count in (
         ("states without a legal move for some role", tally.unplayable),
         (f"games stopped after {max_steps} joint moves", tally.overlong),

@@ -1,14 +1,20 @@
 """Functions of one game's bits that, vmapped, run on 32 games a word.
 
 A caller writes and vmaps an unbatched function bool[N] -> bool[U]. Under vmap the batch is packed into words, goes
-through the tape as rows, and is unpacked again, inside whatever jit, scan or further vmap the caller has built.
+through the tape as rows, and is unpacked again, inside whatever jit, scan, cond or further vmap the caller has built.
+It is a primitive of its own, because jax.custom_batching.custom_vmap fails under a vmapped cond when its function has
+constants, as every tape has.
 """
 
+import functools
+import math
 from collections.abc import Callable
+from typing import Any
 
 import jax
+import jax.extend
 import jax.numpy as jnp
-from jax import custom_batching
+from jax.interpreters import batching, mlir
 
 from gdlx.envs import lowering, tape
 
@@ -34,24 +40,27 @@ def unpack(rows: jax.Array, games: int) -> Bits:
 
 def packed_function(program: tape.Tape, form: lowering.Form) -> Callable[[Bits], Bits]:
     """The function of a tape, from bool[N] to bool[U]."""
+    return functools.partial(_packed.bind, program=program, form=form)
 
-    @custom_batching.custom_vmap
-    def many(bits: Bits) -> Bits:
-        return unpack(lowering.run(program, pack(bits), form), bits.shape[0])
 
-    @many.def_vmap
-    def _(axis_size: int, is_batched: list[bool], bits: Bits) -> tuple[Bits, bool]:
-        found: Bits = many(bits.reshape(-1, bits.shape[-1]))
-        return found.reshape(*bits.shape[:-1], found.shape[-1]), True
+def _evaluate(bits: Bits, *, program: tape.Tape, form: lowering.Form) -> Bits:
+    """bool[.., N] -> bool[.., U]"""
+    games = math.prod(bits.shape[:-1])
+    rows = lowering.run(program, pack(bits.reshape(games, program.inputs)), form)
+    return unpack(rows, games).reshape(*bits.shape[:-1], len(program.outputs))
 
-    @custom_batching.custom_vmap
-    def one(bits: Bits) -> Bits:
-        found: Bits = many(bits[None])[0]
-        return found
 
-    @one.def_vmap
-    def _(axis_size: int, is_batched: list[bool], bits: Bits) -> tuple[Bits, bool]:
-        return many(bits), True
+def _shape(bits: Any, *, program: tape.Tape, form: lowering.Form) -> Any:
+    return bits.update(shape=(*bits.shape[:-1], len(program.outputs)))
 
-    function: Callable[[Bits], Bits] = one
-    return function
+
+def _batch(values: tuple[Bits], axes: tuple[int], **given: Any) -> tuple[Bits, int]:
+    (bits,), (axis,) = values, axes
+    return _packed.bind(jnp.moveaxis(bits, axis, 0), **given), 0
+
+
+_packed: Any = jax.extend.core.Primitive("packed_tape")
+_packed.def_impl(jax.jit(_evaluate, static_argnames=("program", "form")))
+_packed.def_abstract_eval(_shape)
+batching.primitive_batchers[_packed] = _batch
+mlir.register_lowering(_packed, mlir.lower_fun(_evaluate, multiple_results=False))

@@ -183,13 +183,14 @@ class _Interface:
 
     def propnet(self, builder: circuit.Builder, literal: Mapping[int, int], feedback: list[int]) -> network.PropNet:
         init, following = self.atoms[interpreter.INIT], self.atoms[interpreter.NEXT]
-        roles = tuple(self._role(number, literal) for number in range(len(self.roles)))
+        roles = tuple(self._role(number, builder, literal) for number in range(len(self.roles)))
         net = network.PropNet(
             name=self.sheet.name,
             roles=roles,
             fluents=tuple(map(values.text, self.registers)),
             fluent_literals=np.arange(2, 2 * len(self.registers) + 2, 2, dtype=np.int32),
-            initial=np.array([(fluent,) in init for fluent in self.registers], np.bool_),
+            # Not just (fluent,) in init: with negation that is stratified only once ground, there are too many atoms.
+            initial=_literals((init.get((fluent,)) for fluent in self.registers), literal) == circuit.TRUE,
             next=_literals((following.get((fluent,)) for fluent in self.registers), literal),
             terminal=int(_literals([self.atoms[interpreter.TERMINAL].get(())], literal)[0]),
             feedback=np.array(feedback, np.int32),
@@ -198,11 +199,11 @@ class _Interface:
         )
         return net.with_circuit(builder.circuit(net.as_circuit().outputs))
 
-    def _role(self, number: int, literal: Mapping[int, int]) -> network.Role:
+    def _role(self, number: int, builder: circuit.Builder, literal: Mapping[int, int]) -> network.Role:
         name = self.roles[number]
         legal = self.atoms[interpreter.LEGAL]
         percepts = {} if name == terms.RANDOM else self._percepts(name)
-        goals = {} if name == terms.RANDOM else self._goals(name)
+        goals: dict[int, list[int]] = {} if name == terms.RANDOM else self._goals(name)
         return network.Role(
             name=name,
             moves=tuple(map(values.text, self.moves[number])),
@@ -210,7 +211,7 @@ class _Interface:
             percepts=tuple(map(values.text, percepts)),
             sees=_literals(percepts.values(), literal),
             goal_values=tuple(goals),
-            goal=_literals(goals.values(), literal),
+            goal=np.array([builder.disjunction(_literals(own, literal).tolist()) for own in goals.values()], np.int32),
         )
 
     def _percepts(self, name: str) -> dict[values.Value, int]:
@@ -220,11 +221,12 @@ class _Interface:
         does = zip(self.roles, self.moves, strict=True)
         return _sorted({("does", role, move): atom for role, moves in does for move, atom in moves.items()})
 
-    def _goals(self, name: str) -> dict[int, int]:
-        found = {}
+    def _goals(self, name: str) -> dict[int, list[int]]:
+        """Atoms by value: (goal x 50) and (goal x 050) say the same."""
+        found: dict[int, list[int]] = {}
         for (role, value), atom in self.atoms[interpreter.GOAL].items():
             if role == name:
-                found[interpreter.goal_value(value, self.sheet.name)] = atom
+                found.setdefault(interpreter.goal_value(value, self.sheet.name), []).append(atom)
         return dict(sorted(found.items()))
 
 

@@ -68,6 +68,17 @@ def _peak_bytes() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
+def _limit_memory(most: int | None) -> None:
+    """Bound the memory of this process; None lifts the bound again, to tell what there is."""
+    if sys.platform == "darwin":  # it refuses to set this limit
+        return
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]  # which cannot be raised
+    soft = hard if most is None else min(most, 2**62)
+    if hard != resource.RLIM_INFINITY:
+        soft = min(soft, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
 def _end_with_parent() -> None:
     """The parent keeps the pipe open as long as it lives; grounding itself would not notice that it is gone."""
     while os.read(0, 4096):
@@ -78,12 +89,7 @@ def _end_with_parent() -> None:
 def main() -> None:
     request: dict[str, Any] = json.loads(sys.stdin.buffer.readline())
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    if sys.platform != "darwin":  # macOS refuses to lower this limit
-        # The observer stops at the limit itself; a little more is left for telling what it has.
-        hard = min(int(request["max_bytes"] * 1.25) + 2**28, 2**62)
-        given = resource.getrlimit(resource.RLIMIT_AS)[1]
-        if given == resource.RLIM_INFINITY or hard < given:  # a limit cannot be raised
-            resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+    _limit_memory(int(request["max_bytes"] * 1.25) + 2**28)  # the observer stops before that, if it is asked
     observer = _Observer(request["max_rules"], request["max_bytes"], time.monotonic() + request["max_seconds"])
     control = clingo.Control(["--warn=none"], logger=lambda code, message: None)
     control.register_observer(observer, replace=True)
@@ -98,6 +104,7 @@ def main() -> None:
     counts: dict[str, int] = {}
     wanted = set(request["wanted"])
     if observer.stopped:
+        _limit_memory(None)
         counts = _heads_per_relation(control, observer.rules)
     else:
         for name, arity, positive in control.symbolic_atoms.signatures:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from gdlx.propnet import check, circuit, interpreter, machine, network, rulesheet, source, values
+from gdlx.propnet import check, circuit, interpreter, machine, network, play, rulesheet, source, values
 
 Column = Sequence[bool]  # a value for every input
 Options = dict[str, tuple[values.Value, ...]]  # legal moves of every role
@@ -174,4 +174,41 @@ class Twins:
 def _read_off(literals: network.Ints, bits: machine.Rows) -> machine.Rows:
     """The values of literals that are constants or registers."""
     rows = np.concatenate([np.zeros((1, bits.shape[1]), np.bool_), bits])
-    return rows[literals >> 1] ^ (literals & 1).astype(np.bool_)[:, None]
+    read: machine.Rows = rows[literals >> 1] ^ (literals & 1).astype(np.bool_)[:, None]
+    return read
+
+
+def assert_same_play(first: network.PropNet, second: network.PropNet, steps: int = 40, copies: int = 32) -> None:
+    """Random legal matches of one network look the same in another, which may lack what never happens."""
+    games = (machine.Machine(first), machine.Machine(second))
+    assert [role.name for role in first.roles] == [role.name for role in second.roles]
+    assert first.fluents == second.fluents
+    state = games[1].initial(copies)
+    for number, step in enumerate(play.random_steps(first, copies, seed=0)):
+        if number == steps:
+            return
+        fluents = [_read_off(net.fluent_literals, bits) for net, bits in ((first, step.state), (second, state))]
+        assert np.array_equal(*fluents)
+        terminal, goals = games[1].judge(state)
+        assert np.array_equal(step.terminal, terminal)
+        _assert_same_rows(first, second, "goal_values", step.goals, goals)
+        _assert_same_rows(first, second, "moves", step.legal, games[1].legal(state))
+        # A finished copy starts anew, so what it does last is nobody's business.
+        going = ~(step.terminal | step.unplayable)
+        state, percepts = games[1].move(state, _assert_same_rows(first, second, "moves", step.does & going))
+        _assert_same_rows(first, second, "percepts", step.percepts & going, percepts & going)
+        state = np.where(going, state, games[1].initial(copies))
+
+
+def _assert_same_rows(
+    first: network.PropNet, second: network.PropNet, names: str, rows: play.Bools, others: play.Bools | None = None
+) -> play.Bools:
+    """Compare rows of all roles by name; what the second network lacks never holds. Returns the rows it has."""
+    kept = []
+    for role, other in zip(first.roles, second.roles, strict=True):
+        assert set(getattr(other, names)) <= set(getattr(role, names))
+        kept += [name in getattr(other, names) for name in getattr(role, names)]
+    assert not rows[[not keep for keep in kept]].any()
+    found = rows[kept]
+    assert others is None or np.array_equal(found, others)
+    return found

@@ -31,9 +31,7 @@ def test_a_target_on_the_value(
 
 
 @pytest.mark.parametrize(("better", "ratio"), [("lower", 4.0), ("higher", 0.25)])
-def test_the_ratio_says_how_many_times_better_than_the_peer(
-    better: Literal["lower", "higher"], ratio: float
-) -> None:
+def test_the_ratio_says_how_many_times_better_than_the_peer(better: Literal["lower", "higher"], ratio: float) -> None:
     figure = bench.Figure("f", 2.0, "s", better, "peer", 8.0, bench.Target(3, of="ratio"))
     assert figure.ratio == ratio
     assert figure.holds is (ratio >= 3)
@@ -68,9 +66,7 @@ def test_json_has_the_documented_shape() -> None:
 
 def test_every_benchmark_has_its_module() -> None:
     folder = pathlib.Path(bench.__file__).parent
-    assert {path.name.removesuffix("_bench.py") for path in folder.glob("*_bench.py")} == set(
-        bench.BENCHMARKS
-    )
+    assert {path.name.removesuffix("_bench.py") for path in folder.glob("*_bench.py")} == set(bench.BENCHMARKS)
 
 
 def test_the_best_time_is_the_fastest_call() -> None:

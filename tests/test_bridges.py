@@ -302,7 +302,7 @@ def test_pgx_plays_the_same(ours: str, theirs: str, moves: int) -> None:
     """Under the same random moves. Both number cells and columns alike; our last action is `noop`."""
     pgx = pytest.importorskip("pgx")
     games = 24
-    env, init, step = bridged(ours)
+    _, init, step = bridged(ours)
     peer = pgx.make(theirs)
     peer_step = jax.jit(jax.vmap(peer.step))
     state, other = init(keys_of(0, games)), jax.vmap(peer.init)(keys_of(1, games))
@@ -334,7 +334,7 @@ def test_pgx_plays_the_same(ours: str, theirs: str, moves: int) -> None:
 def test_every_pgx_step_is_a_decision() -> None:
     games = 40
     env, init, step = bridged("kuhn_poker")
-    state = init(keys_of(0, games))
+    state = init(keys_of(1, games))
     assert (env.num_players, env.num_actions, env.id, state.env_id) == (2, 5, "kuhn_poker", "kuhn_poker")
     assert env.observation_shape == state.observation.shape[1:]
     assert (state._inner.step == 2).all()  # two cards are dealt
@@ -362,7 +362,7 @@ def test_every_pgx_step_is_a_decision() -> None:
 
 def test_pgx_observations_are_those_of_the_current_player() -> None:
     env, init, _ = bridged("kuhn_poker")
-    state = init(keys_of(0, 8))
+    state = init(keys_of(0, 40))
     one = jax.tree.map(lambda x: x[3], state)
     assert np.array_equal(env.observe(one), one.observation)
     mine, other = (np.asarray(env.observe(one, jnp.asarray(player))) for player in (0, 1))
@@ -374,7 +374,7 @@ def test_pgx_observations_are_those_of_the_current_player() -> None:
 
 
 def test_an_illegal_action_ends_a_pgx_game() -> None:
-    env, init, step = bridged("kuhn_poker")
+    _, init, step = bridged("kuhn_poker")
     state = init(keys_of(0, 40))
     wrong = np.argmin(np.asarray(state.legal_action_mask), axis=1)
     lost = step(state, wrong, keys_of(1, 40))

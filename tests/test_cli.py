@@ -41,9 +41,7 @@ def test_json_before_and_after_the_command(arguments: list[str], capsys: pytest.
         (["games", "--json", "--seed"], ["--json", "--seed"], []),
     ],
 )
-def test_global_options_are_brought_to_the_front(
-    arguments: list[str], front: list[str], rest: list[str]
-) -> None:
+def test_global_options_are_brought_to_the_front(arguments: list[str], front: list[str], rest: list[str]) -> None:
     assert cli.hoist(arguments) == (front, rest)
 
 
@@ -80,9 +78,7 @@ def test_no_arguments_show_the_help(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_the_help_of_a_command_names_the_global_options(
-    command: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_help_of_a_command_names_the_global_options(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([command, "--help"]) == 0
     shown = capsys.readouterr().out
     for option in ("--device", "--x64", "--seed", "--quiet", "--json", "--version"):
@@ -102,9 +98,7 @@ def test_the_help_of_a_command_names_the_global_options(
         (["bench", "nonsense"], "read"),
     ],
 )
-def test_wrong_usage_is_one_paragraph(
-    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_usage_is_one_paragraph(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(arguments) == 2
     plain = capsys.readouterr()
     assert plain.out == ""
@@ -196,9 +190,7 @@ def test_a_full_disk_is_one_paragraph(command: str) -> None:
 def test_a_terminal_that_lacks_a_character_stops_nothing(tmp_path: pathlib.Path) -> None:
     (tmp_path / "a.gdl").write_text("; \N{BLACK SPADE SUIT}\n", encoding="utf-8")
     ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    ran = subprocess.run(
-        [*GDLX, "show", "a.gdl"], cwd=tmp_path, env=ascii_only, capture_output=True, text=True
-    )
+    ran = subprocess.run([*GDLX, "show", "a.gdl"], cwd=tmp_path, env=ascii_only, capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
@@ -225,9 +217,7 @@ def test_interrupting_a_command() -> None:
 )
 def test_the_start_imports_nothing_heavy(line: str) -> None:
     show = "import sys; from gdlx import cli; cli.main(sys.argv[1:]); sys.stderr.write(' '.join(sys.modules))"
-    ran = subprocess.run(
-        [sys.executable, "-c", show, *line.split()], capture_output=True, text=True, check=True
-    )
+    ran = subprocess.run([sys.executable, "-c", show, *line.split()], capture_output=True, text=True, check=True)
     assert not {"jax", "numpy", "clingo", "matplotlib", "scipy"} & set(ran.stderr.split())
 
 

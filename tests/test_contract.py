@@ -1,0 +1,148 @@
+"""What every game of the library must do, and what is known of some."""
+
+import pathlib
+
+import numpy as np
+import pytest
+
+from gdlx.propnet import cache, check, joint, library, load, machine, network, values, wellformed
+from gdlx.tests import support
+
+OTHER_PARAMETERS = (
+    "connect_four:width=4,height=4,line=3",
+    "goofspiel:cards=4,info=perfect,order=descending",
+    "goofspiel:cards=8",
+    "leduc_poker:ranks=4,raises=1",
+    "liars_dice:sides=3",
+    "rps:n=7",
+    "blind_tictactoe:bias=x23",
+    "blind_tictactoe:bias=x",
+    "smallest:players=2,numbers=3,target=30,steps=4",
+    "krieg_tictactoe:size=3,line=3",
+)
+GAMES = (*library.names(), *OTHER_PARAMETERS)
+
+
+def test_no_game_is_missing() -> None:
+    assert set(library.names()) <= set(GAMES)
+    assert len(library.names()) >= 24
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_a_game_is_clean(game: str) -> None:
+    report = check.check(load.find(game))
+    assert [problem.render() for problem in report.diagnostics] == []
+
+
+def compare(game: str, states: int, small: int) -> None:
+    sheet = load.load(game)
+    twins = support.Twins(sheet, cache.compiled(sheet))
+    if twins.compare_all(small) is None:
+        twins.compare_random(states)
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_the_network_plays_by_the_rules(game: str) -> None:
+    """On every reachable state of a small game, else on 300 of random play."""
+    compare(game, 300, small=300)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("game", GAMES)
+def test_the_network_plays_by_the_rules_for_long(game: str) -> None:
+    compare(game, 10_000, small=6_000)
+
+
+def test_networks_of_other_authors_play_by_the_rules(corpus: pathlib.Path) -> None:
+    files = sorted(path for path in corpus.iterdir() if path.suffix in (".gdl", ".kif"))
+    assert files
+    for path in files:
+        sheet = load.load(str(path))
+        twins = support.Twins(sheet, cache.compiled(sheet))
+        twins.compare_random(40)
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_a_game_plays_as_it_should(game: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wellformed, "_MAX_NODES", 30_000)
+    findings = wellformed.examine(cache.compiled(load.load(game)))
+    # A goal that few of the sampled matches reach is no fault; what play must never show is.
+    faults = [problem.render() for problem in findings.problems if problem.code != "never-wins"]
+    assert faults == []
+    assert findings.matches > 0
+    if findings.exhaustive:
+        assert findings.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("game", "states", "ends"),
+    [
+        ("kuhn_poker", 58, 30),  # OpenSpiel
+        ("leduc_poker", 9_457, 5_520),  # OpenSpiel
+        ("goofspiel:cards=4", None, 576),  # OpenSpiel, imperfect information
+        ("goofspiel", None, 14_400),
+        ("tictactoe", 5_478, 958),  # positions counted once
+    ],
+)
+def test_known_sizes(game: str, states: int | None, ends: int) -> None:
+    findings = wellformed.examine(cache.compiled(load.load(game)))
+    assert findings.exhaustive
+    assert findings.matches == ends
+    assert states in (None, findings.states)
+
+
+@pytest.mark.parametrize(
+    ("game", "sets"),
+    [
+        ("kuhn_poker", 12),  # Kuhn 1950
+        ("leduc_poker", 936),  # OpenSpiel
+        ("goofspiel:cards=4", 162),
+        ("goofspiel", 2_124),
+        ("simple_poker", 4),
+    ],
+)
+def test_known_numbers_of_information_sets(game: str, sets: int) -> None:
+    assert decision_sets(cache.compiled(load.load(game))) == sets
+
+
+def decision_sets(net: network.PropNet) -> int:
+    """Histories of (own move, percepts, own legal moves) after which a player has a choice, over all players."""
+    game = machine.Machine(net)
+    sizes = [len(role.moves) for role in net.roles]
+    percepts = [len(role.percepts) for role in net.roles]
+    state = game.initial(1)
+    known: list[list[tuple[object, ...]]] = [[()] for _ in net.roles]
+    found: set[tuple[int, tuple[object, ...]]] = set()
+    while state.shape[1]:
+        terminal, _ = game.judge(state)
+        legal = game.legal(state) & ~terminal
+        own_legal = machine.split_rows(legal, sizes)
+        for number, role in enumerate(net.roles):
+            rows = own_legal[number].T
+            known[number] = [(*past, row.tobytes()) for past, row in zip(known[number], rows, strict=True)]
+            if not role.is_random:
+                choice = rows.sum(axis=1) > 1
+                found |= {(number, past) for past, has in zip(known[number], choice, strict=True) if has}
+        parents, chosen = joint.joint_moves(legal, sizes)
+        state, seen = game.move(state[:, parents], joint.does_rows(chosen, sizes))
+        own_seen = machine.split_rows(seen, percepts)
+        known = [
+            [
+                (*known[number][parent], int(move), row.tobytes())
+                for parent, move, row in zip(parents, chosen[number], own_seen[number].T, strict=True)
+            ]
+            for number in range(len(net.roles))
+        ]
+    return len(found)
+
+
+def test_numbering_is_by_text_and_roles_are_in_file_order() -> None:
+    net = cache.compiled(load.load("leduc_poker"))
+    assert [role.name for role in net.roles if not role.is_random] == ["player1", "player2"]
+    for role in net.roles:
+        assert list(role.moves) == sorted(role.moves)
+        assert list(role.percepts) == sorted(role.percepts)
+        assert list(role.goal_values) == sorted(role.goal_values)
+        assert all(values.text(values.from_text(move)[0]) == move for move in role.moves)
+    assert list(net.fluents) == sorted(net.fluents)
+    assert net.initial.dtype == np.bool_
