@@ -51,7 +51,7 @@ def _globals(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
-    """Read, check and interpret the rules of games in GDL-II."""
+    """Check, compile and play games given by their rules in GDL-II."""
     context.obj = console.Options(device, x64, seed, quiet, json)
     # jax reads these when it is first imported, which is later, and only by the commands that need it.
     if device:
@@ -74,6 +74,9 @@ _GROUP = typer.main.get_command(app)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code: 0, 1 error, 2 usage, 70 a bug in gdlx, 130 Ctrl-C."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    # Closed standard streams are None in Python; what is said then goes nowhere, as it would in any program.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that lacks a character must not stop a command
         sys.stdout.reconfigure(errors="backslashreplace")
     try:

@@ -2,14 +2,28 @@
 
 import pathlib
 import time
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from gdlx.cli import arguments, console
-from gdlx.propnet import load
+from gdlx.propnet import limits, load
 
-_SUFFIXES = (".npz", ".json")
+if TYPE_CHECKING:
+    from gdlx.propnet import network
+
+
+def network_of(
+    given: console.Options, game: str, gdl: int | None, fold_case: bool, within: limits.Limits
+) -> "network.PropNet":
+    """The network of a game, or the one in a network file."""
+    from gdlx.propnet import cache, files
+
+    if game.lower().endswith(load.NETWORK_SUFFIXES):
+        return files.load(game)
+    sheet = load.load(game, fold_case=fold_case, gdl=gdl)
+    with console.progress(given, f"compiling {game}") as advance:
+        return cache.compiled(sheet, within, lambda done: advance(done.name))
 
 
 def info(
@@ -22,17 +36,10 @@ def info(
     max_rules: arguments.MaxRules = arguments.DEFAULT_LIMITS.rules,
 ) -> None:
     """Roles, moves and percepts of a game, and the size of its network."""
-    from gdlx.propnet import cache, files, measure
+    from gdlx.propnet import measure
 
     given = console.options(context)
-    if game.endswith(_SUFFIXES):
-        net = files.load(game)
-    else:
-        sheet = load.load(game, fold_case=fold_case, gdl=gdl)
-        with console.progress(given, f"compiling {game}") as advance:
-            net = cache.compiled(
-                sheet, arguments.limits(max_seconds, max_memory, max_rules), lambda done: advance(done.name)
-            )
+    net = network_of(given, game, gdl, fold_case, arguments.limits(max_seconds, max_memory, max_rules))
     result = measure.sizes(net) | {"game": game}
     if given.json:
         console.emit(result)
@@ -73,7 +80,7 @@ def compile(  # noqa: A001 - the name of the command
     given = console.options(context)
     write = foreign.save_foreign if layout == "ggp" else files.save
     if output is not None:
-        _require_writable(output, (".json",) if layout == "ggp" else _SUFFIXES)
+        _require_writable(output, (".json",) if layout == "ggp" else load.NETWORK_SUFFIXES)
     sheet = load.load(game, fold_case=fold_case, gdl=gdl)
     statistics: list[compiler.PassStatistics] = []
     started = time.perf_counter()

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from gdlx.cli import arguments, console
-from gdlx.propnet import load
+from gdlx.cli import arguments, console, networks
 
 if TYPE_CHECKING:
     from gdlx.envs import sharded
@@ -25,18 +24,19 @@ def playout(
     max_steps: Annotated[int, typer.Option(min=1, help="Stop a game after so many joint moves.")] = 10_000,
     gdl: arguments.Gdl = None,
     fold_case: arguments.FoldCase = False,
+    max_seconds: arguments.MaxSeconds = arguments.DEFAULT_LIMITS.seconds,
+    max_memory: arguments.MaxMemory = arguments.DEFAULT_LIMITS.memory_mb,
+    max_rules: arguments.MaxRules = arguments.DEFAULT_LIMITS.rules,
 ) -> None:
     """Play random games at full speed: states per second, mean length, mean rewards."""
     given = console.options(context)
     # One device for each core, before jax starts: a loop over operations runs on one core only.
     os.environ.setdefault("XLA_FLAGS", f"--xla_force_host_platform_device_count={_cores()}")
-    sheet = load.load(game, gdl=gdl, fold_case=fold_case)
+    started = time.perf_counter()
+    net = networks.network_of(given, game, gdl, fold_case, arguments.limits(max_seconds, max_memory, max_rules))
 
     from gdlx.envs import payoffs, sharded
-    from gdlx.propnet import cache
 
-    started = time.perf_counter()
-    net = cache.compiled(sheet)
     units = payoffs.of(net, payoff, given.seed)
     play = sharded.ShardedPlayout(net, max_steps, -(-batch // _WORD))
     tally = play.start(given.seed, steps=_FIRST_STEPS)

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from gdlx.cli import arguments, console
+from gdlx.cli import arguments, console, networks
 from gdlx.propnet import check as checker
-from gdlx.propnet import diagnostics, explain, interpreter, limits, load, transcript
+from gdlx.propnet import diagnostics, errors, explain, interpreter, limits, load, transcript
 
 _SHOWN_PER_CODE = 10
 
@@ -62,8 +62,8 @@ def _examine(file: str, gdl: int | None, fold_case: bool, play: bool, seed: int,
     checked = _Checked(file)
     try:
         report = checker.check(load.find(file), fold_case=fold_case, gdl=gdl)
-    except OSError as error:  # told in its turn, so that the other files are still checked
-        checked.unreadable = error.strerror or str(error)
+    except (OSError, errors.UserError) as error:  # told in its turn, so that the other files are still checked
+        checked.unreadable = (error.strerror if isinstance(error, OSError) else None) or str(error)
         return checked
     checked.found = report.diagnostics
     if play and not report.errors:
@@ -86,13 +86,13 @@ def _examine(file: str, gdl: int | None, fold_case: bool, play: bool, seed: int,
 
 
 def _as_json(checked: _Checked) -> dict[str, object]:
+    unreadable = {"code": "unreadable", "message": checked.unreadable, "line": None, "column": None, "hint": ""}
+    problems = [problem.as_json() for problem in checked.of(diagnostics.Severity.ERROR)]
     result: dict[str, object] = {
         "file": checked.file,
-        "errors": [problem.as_json() for problem in checked.of(diagnostics.Severity.ERROR)],
+        "errors": [unreadable] if checked.unreadable else problems,
         "warnings": [problem.as_json() for problem in checked.of(diagnostics.Severity.WARNING)],
     }
-    if checked.unreadable:
-        result["unreadable"] = checked.unreadable
     if checked.played:
         result["play"] = checked.played
     return result
@@ -100,21 +100,26 @@ def _as_json(checked: _Checked) -> dict[str, object]:
 
 def _lines(checked: _Checked) -> list[str]:
     if checked.unreadable:
-        return [f"{checked.file}: error: {checked.unreadable}"]
+        return [f"{_name(checked.file)}: error: {checked.unreadable}"]
     lines = []
     told: collections.Counter[str] = collections.Counter()
     for problem in checked.found:
         told[problem.code] += 1
         if told[problem.code] <= _SHOWN_PER_CODE:
-            lines += [problem.render(checked.file), ""]
+            lines += [problem.render(_name(checked.file)), ""]
     for code, number in told.items():
         if number > _SHOWN_PER_CODE:
-            lines += [f"{checked.file}: and {number - _SHOWN_PER_CODE} more [{code}]; --json lists all", ""]
+            lines += [f"{_name(checked.file)}: and {number - _SHOWN_PER_CODE} more [{code}]; --json lists all", ""]
     if checked.played:
-        lines.append(f"{checked.file}: {_play_line(checked.played)}")
+        lines.append(f"{_name(checked.file)}: {_play_line(checked.played)}")
     errors, warnings = (len(checked.of(severity)) for severity in diagnostics.Severity)
     summary = f"{_count(errors, 'error')}, {_count(warnings, 'warning')}" if checked.found else "ok"
-    return [*lines, f"{checked.file}: {summary}"]
+    return [*lines, f"{_name(checked.file)}: {summary}"]
+
+
+def _name(file: str) -> str:
+    """A file's name as it can be shown: names may hold anything, also what a terminal would obey."""
+    return diagnostics.shorten(file, 1_000)
 
 
 def _play_line(played: dict[str, object]) -> str:
@@ -141,23 +146,28 @@ def show(
     dot: Annotated[bool, typer.Option("--dot", help="Print the network as Graphviz text.")] = False,
     gdl: arguments.Gdl = None,
     fold_case: arguments.FoldCase = False,
+    max_seconds: arguments.MaxSeconds = arguments.DEFAULT_LIMITS.seconds,
+    max_memory: arguments.MaxMemory = arguments.DEFAULT_LIMITS.memory_mb,
+    max_rules: arguments.MaxRules = arguments.DEFAULT_LIMITS.rules,
 ) -> None:
     """Print the rules of a game, its network, a random match, or why something holds in it."""
     given = console.options(context)
     if after and why is None:
         raise typer.BadParameter("--after goes with --why")
+    if (why is not None) + play + dot > 1:
+        raise typer.BadParameter("--why, --play and --dot are three different answers; ask for one")
+    if dot:
+        from gdlx.propnet import dot as drawing
+
+        within = arguments.limits(max_seconds, max_memory, max_rules)
+        text = drawing.dot(networks.network_of(given, game, gdl, fold_case, within))
+        _answer(given, {"game": game, "dot": text}, text.rstrip("\n").splitlines())
+        return
     source = load.find(game)
-    if why is None and not play and not dot:
+    if why is None and not play:
         _answer(given, {"game": game, "text": source.text}, source.text.rstrip("\n").splitlines())
         return
     sheet = checker.check(source, fold_case=fold_case, gdl=gdl).require_usable()
-    if dot:
-        from gdlx.propnet import cache
-        from gdlx.propnet import dot as drawing
-
-        text = drawing.dot(cache.compiled(sheet))
-        _answer(given, {"game": game, "dot": text}, text.rstrip("\n").splitlines())
-        return
     rules = interpreter.Interpreter(sheet)
     if why is not None:
         lines = explain.why(rules, why, after or [])

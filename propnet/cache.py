@@ -15,6 +15,7 @@ import sys
 from gdlx.propnet import compiler, files, limits, network, rulesheet
 
 _DEFAULT_MB = 2_000
+_NETWORKS = "networks"
 
 
 def folder() -> pathlib.Path:
@@ -40,13 +41,13 @@ def compiled(
     sheet: rulesheet.Rulesheet, within: limits.Limits = limits.Limits(), report: compiler.Report | None = None
 ) -> network.PropNet:
     """The network of a sheet, from the cache or compiled and put there."""
-    path = folder() / "networks" / f"{_key(sheet)}.npz"
+    path = folder() / _NETWORKS / f"{_key(sheet)}.npz"
     with contextlib.suppress(OSError, files.NetworkFileError):
         net = files.load(path)
         os.utime(path)  # what was used last is removed last
         return net
     net = compiler.compile_sheet(sheet, within, *([report] if report else []))
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, files.NetworkFileError):  # a path may be no name that a file can hold
         if limit_bytes():
             path.parent.mkdir(parents=True, exist_ok=True)
             files.save(net, path)
@@ -75,9 +76,12 @@ def _code_digest() -> bytes:
 
 
 def entries() -> list[tuple[pathlib.Path, int]]:
-    """Files of the cache with their sizes, the longest unused first."""
+    """Files of the cache with their sizes, the longest unused first.
+
+    Only what this module writes: GDLX_CACHE may name a folder that holds other things too.
+    """
     found = []
-    for path in folder().glob("*/*"):
+    for path in (folder() / _NETWORKS).glob("*"):
         with contextlib.suppress(OSError):
             status = path.stat()
             found.append((status.st_mtime, path, status.st_size))

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from gdlx.propnet import diagnostics, interpreter, limits, rulesheet, split, terms, unfold, values
 
 Ints = npt.NDArray[np.int32]
-_GRACE_SECONDS = 10.0  # the child stops at its limits itself, unless one join alone takes longer
+_GRACE_SECONDS = 10.0  # the child stops at its limits itself and then tells why, unless one join alone takes longer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,7 +125,7 @@ def _run_child(request: dict[str, Any], within: limits.Limits) -> tuple[dict[str
     command = [sys.executable, "-P", "-m", "gdlx.propnet.ground_worker"]
     # A group of its own: Ctrl-C is for this process, which ends the child.
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0) as child:
-        killer = _kill_after(child, within.seconds + min(_GRACE_SECONDS, 1 + within.seconds / 10))
+        killer = _kill_after(child, within.seconds + max(_GRACE_SECONDS, within.seconds / 4))
         with killer, contextlib.suppress(BrokenPipeError):
             stdin, stdout = cast(BinaryIO, child.stdin), cast(BinaryIO, child.stdout)
             stdin.write(json.dumps(request).encode() + b"\n")
@@ -183,7 +183,8 @@ def _explosion(
     rule = max(candidates, key=lambda r: len({v.name for t in terms.rule_terms(r) for v in terms.variables_in([t])}))
     share = counts.get(str(names.relation(rule.head.relation)), 0)
     told = f"; {share:,} of {header['count']:,} ground rules so far come from it" if share > 1 else ""
-    message = f"grounding needs more than {limit}, most of it for this rule{told}"
+    blamed = f"most of it for this rule{told}" if any(counts.values()) else "perhaps for this rule, which joins most"
+    message = f"grounding needs more than {limit}, {blamed}"
     hint = "split the rule into relations with fewer joined variables, or raise the limit"
     return diagnostics.Diagnostic("grounding-limit", message, rule.span, hint)
 

@@ -2,15 +2,18 @@
 
 import pathlib
 
-from gdlx.propnet import check, library, rulesheet, source
+from gdlx.propnet import check, errors, library, rulesheet, source
 
 _SUFFIXES = (".gdl", ".kif", ".txt")
+NETWORK_SUFFIXES = (".npz", ".json")
 
 
 def find(game: str) -> source.Source:
     """The text of a library game (`goofspiel:cards=5`) or of a file."""
     looks_like_path = "/" in game or "\\" in game or game.lower().endswith(_SUFFIXES)
-    if looks_like_path or (game not in library.names() and pathlib.Path(game).is_file()):
+    if looks_like_path or (game not in library.names() and game and pathlib.Path(game).exists()):
+        if game.lower().endswith(NETWORK_SUFFIXES):
+            raise errors.UserError(f"{game} is a network file, and this needs a rulesheet")
         return source.Source.from_path(game)
     return source.Source(game, library.text(game))
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Union
 
-from gdlx.propnet import diagnostics, forms, nodes, source, terms
+from gdlx.propnet import diagnostics, forms, infix, nodes, source, terms
 
 Value = Union[str, tuple["Value", ...]]  # noqa: UP007 - a recursive alias needs the string form
 Fact = tuple[Value, ...]
@@ -52,7 +52,8 @@ def from_term(term: terms.Term, bindings: Mapping[str, Value] | None = None) -> 
 def from_text(typed: str, what: str = "term") -> tuple[Value, ...]:
     """The ground terms in a text a person typed, e.g. `(mark 1 1) noop`."""
     log = nodes.Log()
-    found = nodes.read_nodes(source.Source(what, typed), log)
+    read = infix.read_nodes if infix.looks_infix(typed) else nodes.read_nodes
+    found = read(source.Source(what, typed), log)
     values = forms.FormReader(log).all_terms(found)
     errors = [d for d in log.found if d.severity is diagnostics.Severity.ERROR]
     for value in values:

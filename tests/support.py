@@ -187,8 +187,8 @@ def assert_same_play(first: network.PropNet, second: network.PropNet, steps: int
     for number, step in enumerate(play.random_steps(first, copies, seed=0)):
         if number == steps:
             return
-        fluents = [_read_off(net.fluent_literals, bits) for net, bits in ((first, step.state), (second, state))]
-        assert np.array_equal(*fluents)
+        fluents = _read_off(first.fluent_literals, step.state)
+        assert np.array_equal(fluents, _read_off(second.fluent_literals, state))
         terminal, goals = games[1].judge(state)
         assert np.array_equal(step.terminal, terminal)
         _assert_same_rows(first, second, "goal_values", step.goals, goals)

@@ -1,103 +1,211 @@
-"""The cache never changes what a command answers, only how fast."""
+"""The cache of networks: found again, made anew whenever something is wrong, and never a reason to fail."""
 
+import os
 import pathlib
 
+import numpy as np
 import pytest
 
-from gdlx.propnet import cache, compiler, files, load, network
+from gdlx import cli
+from gdlx.propnet import cache, compiler, files, limits, load, network, rulesheet, source
+from gdlx.tests import support
+
+TEXT = "(role r) (legal r a) (<= (next x) (does r a)) (<= terminal (true x)) (goal r 100)"
 
 
 @pytest.fixture
 def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    """An empty cache of this test's own."""
     monkeypatch.setenv("GDLX_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("GDLX_CACHE_MB", raising=False)
     return tmp_path / "cache"
 
 
 @pytest.fixture
-def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the sheets that were really compiled."""
-    done: list[str] = []
-    real = compiler.compile_sheet
+def compiles(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of sheets that were compiled, which is what the cache avoids."""
+    names: list[str] = []
+    compile_sheet = compiler.compile_sheet
 
-    def counting(sheet: object, *arguments: object) -> network.PropNet:
-        done.append(getattr(sheet, "name", ""))
-        return real(sheet, *arguments)  # type: ignore[arg-type]
+    def counted(
+        sheet: rulesheet.Rulesheet,
+        within: limits.Limits = limits.Limits(),
+        report: compiler.Report = compiler._silent,
+    ) -> network.PropNet:
+        names.append(sheet.name)
+        return compile_sheet(sheet, within, report)
 
-    monkeypatch.setattr(compiler, "compile_sheet", counting)
-    return done
-
-
-def saved(net: network.PropNet, folder: pathlib.Path) -> bytes:
-    files.save(net, folder / "compared.npz")
-    return (folder / "compared.npz").read_bytes()
-
-
-def test_the_second_call_reads_what_the_first_wrote(folder: pathlib.Path, compilations: list[str]) -> None:
-    sheet = load.load("simple_poker")
-    first, second = cache.compiled(sheet), cache.compiled(sheet)
-    assert compilations == ["simple_poker"]
-    assert saved(first, folder) == saved(second, folder)
+    monkeypatch.setattr(compiler, "compile_sheet", counted)
+    return names
 
 
-def test_another_sheet_is_another_entry(folder: pathlib.Path, compilations: list[str]) -> None:
-    cache.compiled(load.load("rps"))
-    cache.compiled(load.load("rps:n=5"))
-    assert compilations == ["rps", "rps:n=5"]
-    assert len(cache.entries()) == 2
+def _files(folder: pathlib.Path) -> list[pathlib.Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-@pytest.mark.parametrize("damage", [b"", b"garbage", None])
-def test_a_damaged_entry_is_made_anew(folder: pathlib.Path, compilations: list[str], damage: bytes | None) -> None:
-    sheet = load.load("rps")
+def test_the_second_call_finds_the_network_of_the_first(folder: pathlib.Path, compiles: list[str]) -> None:
+    sheet = support.read(TEXT)
+    told: list[compiler.PassStatistics] = []
+    first, second = (cache.compiled(sheet, report=told.append) for _ in range(2))
+    assert compiles == ["test.gdl"]
+    assert told
+    assert first.roles[0].moves == second.roles[0].moves
+    assert np.array_equal(first.gate_inputs, second.gate_inputs)
+    assert [path.parent.name for path in _files(folder)] == ["networks"]
+    assert [path for path, _ in cache.entries()] == _files(folder)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        support.read(TEXT + "(legal r b)"),
+        support.read(TEXT, name="other.gdl"),
+        support.read(TEXT, gdl=2),
+    ],
+    ids=["rules", "name", "language"],
+)
+def test_another_sheet_has_another_network(
+    other: rulesheet.Rulesheet, folder: pathlib.Path, compiles: list[str]
+) -> None:
+    for sheet in (support.read(TEXT), other, other):
+        assert cache.compiled(sheet).name == sheet.name
+    assert len(compiles) == 2
+
+
+def test_comments_and_layout_make_no_other_sheet(folder: pathlib.Path, compiles: list[str]) -> None:
+    for text in (TEXT, "; a comment\n" + TEXT.replace(" (", "\n (")):
+        cache.compiled(support.read(text))
+    assert len(compiles) == 1
+
+
+def test_other_code_makes_other_networks(
+    folder: pathlib.Path, compiles: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache.compiled(support.read(TEXT))
+    monkeypatch.setattr(cache, "_code_digest", lambda: b"another version")
+    cache.compiled(support.read(TEXT))
+    assert len(compiles) == 2
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "noise", "another file", "a folder"])
+def test_a_damaged_file_is_made_anew(damage: str, folder: pathlib.Path, compiles: list[str]) -> None:
+    sheet = support.read(TEXT)
     cache.compiled(sheet)
-    ((path, _),) = cache.entries()
+    [path] = _files(folder)
     whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2] if damage is None else damage)
-    cache.compiled(sheet)
-    assert len(compilations) == 2
-    assert path.read_bytes() == whole
+    if damage == "a folder":
+        path.unlink()
+        path.mkdir()
+    else:
+        changed = {"empty": b"", "cut": whole[:-40], "noise": b"\xff" + whole[1:], "another file": b"{}"}
+        path.write_bytes(changed[damage])
+    assert cache.compiled(sheet).roles[0].moves == ("a",)
+    assert len(compiles) == 2
+    if damage != "a folder":
+        assert path.read_bytes() == whole
 
 
-def test_a_folder_that_cannot_be_written_is_no_error(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, compilations: list[str]
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written(folder: pathlib.Path, compiles: list[str]) -> None:
+    folder.mkdir()
+    folder.chmod(0o500)
+    cache.compiled(support.read(TEXT))
+    assert _files(folder) == []
+
+
+@pytest.mark.parametrize("place", ["a file", "/dev/null/nowhere", "/proc/nowhere"])
+def test_a_folder_that_is_none(
+    place: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, compiles: list[str]
 ) -> None:
-    (tmp_path / "file").write_text("not a folder")
-    monkeypatch.setenv("GDLX_CACHE", str(tmp_path / "file" / "cache"))
-    sheet = load.load("rps")
-    cache.compiled(sheet)
-    cache.compiled(sheet)
-    assert len(compilations) == 2
+    (tmp_path / "a file").write_text("")
+    monkeypatch.setenv("GDLX_CACHE", str(tmp_path / place) if place == "a file" else place)
+    for _ in range(2):
+        assert cache.compiled(support.read(TEXT)).roles[0].moves == ("a",)
+    assert len(compiles) == 2
+    assert cache.entries() == []
+    assert cache.clear() == 0
 
 
-def test_a_limit_of_zero_keeps_nothing(
-    folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch, compilations: list[str]
+def test_a_name_that_no_file_can_hold(folder: pathlib.Path, compiles: list[str]) -> None:
+    """Paths may hold bytes that are no text; such a game is compiled each time."""
+    sheet = rulesheet.read(source.Source("bad\udcff.gdl", TEXT))[0]
+    for _ in range(2):
+        assert cache.compiled(sheet).roles[0].moves == ("a",)
+    assert len(compiles) == 2
+
+
+def test_what_was_not_used_longest_goes_first(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sheets = [support.read(TEXT, name=f"game{number}") for number in range(4)]
+    for number, sheet in enumerate(sheets[:3]):
+        cache.compiled(sheet)
+        newest = max(_files(folder), key=lambda path: path.stat().st_mtime_ns)
+        os.utime(newest, (1_000 + number, 1_000 + number))
+    cache.compiled(sheets[0])  # used again, so that the second is now the oldest
+    largest = max(size for _, size in cache.entries())
+    monkeypatch.setattr(cache, "limit_bytes", lambda: 3 * largest + 10)
+    cache.compiled(sheets[3])
+    assert [files.load(path).name for path, _ in cache.entries()] == ["game2", "game0", "game3"]
+
+
+@pytest.mark.parametrize(("setting", "kept"), [("0", 0), ("1", 2), ("nonsense", 2), (None, 2)])
+def test_the_limit_of_size(
+    setting: str | None, kept: int, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("GDLX_CACHE_MB", "0")
-    cache.compiled(load.load("rps"))
-    assert cache.entries() == []
+    if setting is None:
+        monkeypatch.delenv("GDLX_CACHE_MB", raising=False)
+    else:
+        monkeypatch.setenv("GDLX_CACHE_MB", setting)
+    for name in ("one", "two"):
+        cache.compiled(support.read(TEXT, name=name))
+    assert len(_files(folder)) == kept
 
 
-def test_the_longest_unused_is_removed_first(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    old, new = load.load("rps"), load.load("rps:n=5")
-    cache.compiled(old)
-    ((first, size),) = cache.entries()
-    monkeypatch.setattr(cache, "limit_bytes", lambda: size + size // 2)
-    cache.compiled(new)
-    ((left, _),) = cache.entries()
-    assert left != first
+def test_clearing_leaves_the_files_of_others_alone(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody sets GDLX_CACHE to a folder that is in use."""
+    (folder / "documents").mkdir(parents=True)
+    (folder / "documents" / "thesis.tex").write_text("x" * 1000)
+    cache.compiled(support.read(TEXT))
+    monkeypatch.setattr(cache, "limit_bytes", lambda: 1)
+    cache.compiled(support.read(TEXT, name="another"))
+    assert cache.clear() == 0
+    assert _files(folder) == [folder / "documents" / "thesis.tex"]
 
 
-def test_clear_removes_everything_and_tells_how_much(folder: pathlib.Path) -> None:
-    cache.compiled(load.load("rps"))
-    total = sum(size for _, size in cache.entries())
-    assert total > 0
-    assert cache.clear() == total
-    assert cache.entries() == []
+def test_clearing_tells_what_it_freed(folder: pathlib.Path) -> None:
+    cache.compiled(support.read(TEXT))
+    size = sum(path.stat().st_size for path in _files(folder))
+    assert cache.clear() == size > 0
+    assert _files(folder) == []
 
 
-def test_a_limit_that_is_no_number_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GDLX_CACHE_MB", "plenty")
-    several = cache.limit_bytes()
-    monkeypatch.delenv("GDLX_CACHE_MB")
-    assert several == cache.limit_bytes() > 0
+@pytest.mark.parametrize(
+    ("platform", "variables", "expected"),
+    [
+        ("linux", {"GDLX_CACHE": "/c"}, "/c"),
+        ("linux", {"XDG_CACHE_HOME": "/x"}, "/x/gdlx"),
+        ("linux", {}, "/home/me/.cache/gdlx"),
+        ("darwin", {}, "/home/me/Library/Caches/gdlx"),
+    ],
+)
+def test_where_the_cache_is(
+    platform: str, variables: dict[str, str], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("GDLX_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"HOME": "/home/me", **variables}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sys.platform", platform)
+    assert cache.folder() == pathlib.Path(expected)
+
+
+def test_tests_have_a_cache_of_their_own() -> None:
+    assert cache.folder().is_relative_to(pathlib.Path(__file__).parents[1])
+
+
+def test_commands_use_the_cache(folder: pathlib.Path, compiles: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (["info", "rps"], ["info", "rps", "--json"], ["check", "rps", "--play"], ["show", "rps", "--dot"]):
+        assert cli.main(arguments) == 0
+    assert compiles == ["rps"]
+    capsys.readouterr()
+    assert cli.main(["compile", "rps"]) == 0  # tells what compiling takes, so it compiles
+    assert compiles == ["rps", "rps"]
+    assert load.load("rps").name == "rps"

@@ -8,6 +8,7 @@ from gdlx.propnet.checks import overview
 GroundAtom = tuple[terms.Relation, values.Fact]
 _DOES = ("does", 2)
 _SHOWN = 6
+_TRIED = 50  # ground atoms looked at to find all rules that are wrong
 _JUDGES: tuple[terms.Relation, ...] = (("legal", 2), ("goal", 2), ("terminal", 0))
 
 
@@ -47,28 +48,58 @@ def _check_does(facts: overview.Overview, log: nodes.Log) -> None:
             users.setdefault(atom, []).append(head)
     moves = {atom for atom in users if atom[0] == _DOES}
     too_late = graphs.reachable(users, moves)
+    ordered = {head: sorted(body, key=str) for head, body in (edges or {}).items()}  # the same words in every run
     for judge in judges:
         span = facts.by_head[judge][0].span
         if edges is None:
             message = f"`{judge[0]}` may depend on `does`: {_chain(graphs.path(facts.edges, judge, {_DOES}))}"
             log.add("undecided", message, span, "the game is too big to decide this here; compiling it will tell")
             continue
-        first = next((atom for atom in edges if atom[0] == judge and atom in too_late), None)
-        if first:
-            path = graphs.path(edges, first, moves)
-            steps = " <- ".join(diagnostics.shorten(values.atom_text(r[0], f)) for r, f in path[:_SHOWN])
-            message = f"`{judge[0]}` depends on the move being made: {steps}"
-            log.add("depends-on-does", message, span, "use (true ..) of a fluent that a `next` rule sets")
+        blamed = sorted((atom for atom in edges if atom[0] == judge and atom in too_late), key=str)
+        told = set()
+        for atom in blamed[:_TRIED]:
+            path = graphs.path(ordered, atom, moves)
+            rule = _rule_behind(facts, atom, path[1])
+            if rule.span not in told:
+                told.add(rule.span)
+                steps = " <- ".join(diagnostics.shorten(values.atom_text(r[0], f)) for r, f in path[:_SHOWN])
+                message = f"`{judge[0]}` depends on the move being made: {steps}"
+                log.add("depends-on-does", message, rule.span, "use (true ..) of a fluent that a `next` rule sets")
+            if len(told) == len(facts.by_head[judge]):
+                break
+
+
+def _rule_behind(facts: overview.Overview, head: GroundAtom, used: GroundAtom) -> terms.Rule:
+    """The rule whose instance concludes one ground atom from another."""
+    for rule in facts.by_head[head[0]]:
+        uses = any(atom.relation == used[0] for atom, _ in terms.atoms_in(rule.body))
+        fits = all(map(_fits, rule.head.args, head[1]))
+        if uses and fits:
+            return rule
+    return facts.by_head[head[0]][0]
+
+
+def _fits(term: terms.Term, value: values.Value) -> bool:
+    """Whether a term could be a value, variables being anything."""
+    if isinstance(term, terms.Variable):
+        return True
+    if isinstance(term, terms.Symbol) or isinstance(value, str):
+        return isinstance(term, terms.Symbol) and term.name == value
+    return (term.functor, len(term.args) + 1) == (value[0], len(value)) and all(map(_fits, term.args, value[1:]))
 
 
 def _check_negation(facts: overview.Overview, log: nodes.Log) -> None:
     done = set()
     for relation, atom in facts.negative_circles.items():
         group = facts.component[relation]
-        if group in done or relation not in facts.needed:
+        if group in done:
             continue
         done.add(group)
         names = _chain(sorted(group))
+        if relation not in facts.needed:
+            message = f"{names}, which nothing uses, depend on their own negation"
+            log.add("undecided", message, atom.span, "remove the rules; no ground rules are looked at")
+            continue
         negative: set[tuple[GroundAtom, GroundAtom]] = set()
         edges = _ground_edges(facts, group, negative)
         if edges is None:

@@ -109,10 +109,11 @@ def _check_undefined(facts: overview.Overview, log: nodes.Log) -> None:
 
 
 def _check_unused(facts: overview.Overview, log: nodes.Log) -> None:
-    used = {relation for body in facts.edges.values() for relation in body}
     for relation, rules in facts.by_head.items():
         name, _ = relation
-        if name in terms.KEYWORD_ARITY or relation in used or name in facts.sheet.lost:
+        circle = facts.component.get(relation, frozenset((relation,)))
+        used = any(not facts.users.get(member, set()) <= circle for member in circle)
+        if name in terms.KEYWORD_ARITY or used or name in facts.sheet.lost:
             continue
         log.add("unused-relation", f"nothing uses `{_shorten(name)}`", rules[0].head.span,
                 "remove it, or use it; for a fluent write (next ..)")  # fmt: skip
