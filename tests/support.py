@@ -1,6 +1,7 @@
 """What several test files share: sheets written in a test, random circuits, and plain ways to evaluate both."""
 
 import itertools
+import math
 import random
 from collections.abc import Sequence
 
@@ -134,7 +135,10 @@ class Twins:
         while states:
             columns: list[int] = []
             joints: list[interpreter.Joint] = []
-            for column, legal in enumerate(self.compare_states(states, bits)):
+            options = self.compare_states(states, bits)
+            if sum(math.prod(map(len, legal.values())) for legal in options if legal) > 30 * max_states:
+                return None
+            for column, legal in enumerate(options):
                 for chosen in itertools.product(*legal.values()) if legal else ():
                     columns.append(column)
                     joints.append(dict(zip(self.rules.roles, chosen, strict=True)))

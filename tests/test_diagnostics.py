@@ -144,7 +144,7 @@ MARKED: dict[str, str | None] = {
     "missing-terminal": None,
     "compound-role": "(player 1)",
     "static-depends-on-state": "(<= (init late)",
-    "depends-on-does": "(legal x go)",
+    "depends-on-does": "(<= (legal x stay)",
     "negative-cycle": "shut",
     "unbounded-term": "(<= (next (count (s ?n)))",
     "evaluation-limit": "(<= (legal x (dial",
