@@ -90,29 +90,40 @@ def test_known_sizes(game: str, states: int | None, ends: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("game", "sets"),
+    ("game", "sets", "ends"),
     [
-        ("kuhn_poker", 12),  # Kuhn 1950
-        ("leduc_poker", 936),  # OpenSpiel
-        ("goofspiel:cards=4", 162),
-        ("goofspiel", 2_124),
-        ("simple_poker", 4),
+        ("kuhn_poker", 12, 30),  # Kuhn 1950
+        ("leduc_poker", 936, 5_520),  # OpenSpiel
+        ("goofspiel:cards=4", 162, 576),
+        ("goofspiel", 2_124, 14_400),
+        ("simple_poker", 4, 8),
+        ("liars_dice", 12_288, 147_420),
     ],
 )
-def test_known_numbers_of_information_sets(game: str, sets: int) -> None:
-    assert decision_sets(cache.compiled(load.load(game))) == sets
+def test_known_numbers_of_information_sets(game: str, sets: int, ends: int) -> None:
+    assert decision_sets(cache.compiled(load.load(game))) == (sets, ends)
 
 
-def decision_sets(net: network.PropNet) -> int:
-    """Histories of (own move, percepts, own legal moves) after which a player has a choice, over all players."""
+def test_turns_of_liars_dice() -> None:
+    """OpenSpiel's 24 576: half of them come after the highest bid, where calling it a lie is the only move."""
+    assert decision_sets(cache.compiled(load.load("liars_dice")), waiting="noop") == (24_576, 147_420)
+
+
+def decision_sets(net: network.PropNet, waiting: str | None = None) -> tuple[int, int]:
+    """Histories of (own move, percepts, own legal moves) after which a player has a choice; and ends of the game.
+
+    With `waiting`, also those after which its only move is another one than that.
+    """
     game = machine.Machine(net)
     sizes = [len(role.moves) for role in net.roles]
     percepts = [len(role.percepts) for role in net.roles]
     state = game.initial(1)
     known: list[list[tuple[object, ...]]] = [[()] for _ in net.roles]
     found: set[tuple[int, tuple[object, ...]]] = set()
+    ends = 0
     while state.shape[1]:
         terminal, _ = game.judge(state)
+        ends += int(terminal.sum())
         legal = game.legal(state) & ~terminal
         own_legal = machine.split_rows(legal, sizes)
         for number, role in enumerate(net.roles):
@@ -120,6 +131,8 @@ def decision_sets(net: network.PropNet) -> int:
             known[number] = [(*past, row.tobytes()) for past, row in zip(known[number], rows, strict=True)]
             if not role.is_random:
                 choice = rows.sum(axis=1) > 1
+                if waiting is not None:
+                    choice |= rows.any(axis=1) & ~rows[:, role.moves.index(waiting)]
                 found |= {(number, past) for past, has in zip(known[number], choice, strict=True) if has}
         parents, chosen = joint.joint_moves(legal, sizes)
         state, seen = game.move(state[:, parents], joint.does_rows(chosen, sizes))
@@ -131,7 +144,7 @@ def decision_sets(net: network.PropNet) -> int:
             ]
             for number in range(len(net.roles))
         ]
-    return len(found)
+    return len(found), ends
 
 
 def test_numbering_is_by_text_and_roles_are_in_file_order() -> None:
