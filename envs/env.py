@@ -157,7 +157,7 @@ class Env:
     def _ended(self, state: State, terminal: jax.Array, goals: jax.Array, conflict: jax.Array) -> State:
         """The state with its end, if it is one."""
         playable = jnp.all(state.legal_mask.any(axis=1))
-        if self.num_chance_actions:
+        if any(role.is_random for role in self.net.roles):
             playable &= state.chance_mask.any()
         too_long = (state.step >= self.max_steps) if self.max_steps else jnp.asarray(False)
         unplayable = ~terminal & (~playable | too_long)
@@ -208,8 +208,7 @@ class Env:
         player = 0
         for role in self.net.roles:
             if role.is_random:
-                assert chance is not None
-                chosen = chance
+                chosen = jnp.asarray(-1) if chance is None else chance  # None where random never has a move
             else:
                 chosen = actions[player]
                 player += 1

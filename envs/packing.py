@@ -35,7 +35,7 @@ def unpack(rows: jax.Array, games: int) -> Bits:
     """uint32[U, W] -> bool[B, U]."""
     lanes = jnp.arange(WORD, dtype=jnp.uint32)[None, :, None]
     bits = (rows.T[:, None, :] >> lanes) & jnp.uint32(1)
-    return jnp.asarray(bits.reshape(-1, rows.shape[0])[:games], jnp.bool_)
+    return jnp.asarray(bits.reshape(rows.shape[1] * WORD, rows.shape[0])[:games], jnp.bool_)
 
 
 def packed_function(program: tape.Tape, form: lowering.Form) -> Callable[[Bits], Bits]:

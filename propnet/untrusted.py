@@ -58,6 +58,10 @@ def write_whole(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, target)
+    except OSError as error:
+        if error.errno is not None:
+            error.filename, error.filename2 = os.fspath(path), None  # nobody knows the one beside it
+        raise
     finally:
         beside.unlink(missing_ok=True)
 

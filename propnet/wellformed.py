@@ -19,6 +19,7 @@ Ints = npt.NDArray[np.int64]
 
 _MAX_NODES = 200_000
 _COPIES, _STEPS, _MAX_LENGTH = 128, 2_000, 1_000
+_SHOWN_STEPS = 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -213,6 +214,8 @@ def _path(net: network.PropNet, levels: list[tuple[Ints, list[Ints]]], column: i
 def _tell(steps: list[list[str]]) -> str:
     if not steps:
         return "in the initial state"
+    if len(steps) > _SHOWN_STEPS:
+        return f"after {len(steps)} joint moves, the last of them [{' '.join(steps[-1])}]"
     return "after " + ", ".join(f"[{' '.join(step)}]" for step in steps)
 
 

@@ -150,6 +150,14 @@ def test_published_numbers_of_information_sets() -> None:
     assert [sum(own.values()) for own in information_sets(spiel.game("leduc_poker"))] == [468, 468]
 
 
+@pytest.mark.slow
+def test_the_whole_of_liars_dice() -> None:
+    """OpenSpiel counts 24 576 information states; in half of them the only move is to doubt the highest bid."""
+    ours, theirs = information_sets(spiel.game("liars_dice")), information_sets(pyspiel.load_game("liars_dice"))
+    assert ours == theirs
+    assert [sum(own.values()) for own in ours] == [6_144, 6_144]
+
+
 @pytest.mark.parametrize("game", ["kuhn_poker", "coins", "maze"])
 def test_views_are_equal_where_keys_are(game: str) -> None:
     """Along the same matches, the text of an information state and the key of `Env` tell the same histories apart."""

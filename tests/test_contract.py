@@ -7,16 +7,23 @@ from gdlx.propnet import cache, check, joint, library, load, machine, network, v
 from gdlx.tests import conftest, support
 
 OTHER_PARAMETERS = (
+    "blind_tictactoe:bias=x",
+    "blind_tictactoe:bias=x23",
     "connect_four:width=4,height=4,line=3",
     "goofspiel:cards=4,info=perfect,order=descending",
     "goofspiel:cards=8",
+    "gops:rounds=2,extra=1",
+    "krieg_tictactoe:size=3,line=3",
+    "latent_tictactoe:conflict=kept",
+    "leduc_poker:ranks=2,raises=1,stacks=5,fold=any,suits=hidden",
     "leduc_poker:ranks=4,raises=1",
     "liars_dice:sides=3",
+    "meier:truth=at_least",
+    "princess_and_monster:turns=2",
+    "repeated_rps:rounds=3",
     "rps:n=7",
-    "blind_tictactoe:bias=x23",
-    "blind_tictactoe:bias=x",
+    "simultaneous_breakthrough:width=2,height=6,rows=2",
     "smallest:players=2,numbers=3,target=30,steps=4",
-    "krieg_tictactoe:size=3,line=3",
 )
 GAMES = (*library.names(), *OTHER_PARAMETERS)
 PUBLISHED = sorted(path.name for path in conftest.CORPUS.glob("*") if path.suffix in (".gdl", ".kif"))
@@ -25,6 +32,14 @@ PUBLISHED = sorted(path.name for path in conftest.CORPUS.glob("*") if path.suffi
 def test_no_game_is_missing() -> None:
     assert set(library.names()) <= set(GAMES)
     assert len(library.names()) >= 24
+
+
+def test_every_parameter_is_changed_once() -> None:
+    changed = set()
+    for spec in OTHER_PARAMETERS:
+        game, settings = library.parse_spec(spec)
+        changed |= {(game.name, key) for key, value in settings.items() if value != game.parameters[key].default}
+    assert changed == {(name, key) for name in library.names() for key in library.get(name).parameters}
 
 
 @pytest.mark.parametrize("game", GAMES)
@@ -58,6 +73,13 @@ def test_networks_of_other_authors_play_by_the_rules(name: str) -> None:
     twins = support.Twins(sheet, cache.compiled(sheet))
     if twins.compare_all(30) is None:
         twins.compare_random(40)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_networks_of_other_authors_play_by_the_rules_for_long(name: str) -> None:
+    sheet = load.load(str(conftest.CORPUS / name))
+    support.Twins(sheet, cache.compiled(sheet)).compare_random(2_000, seed=1)
 
 
 @pytest.mark.parametrize("game", GAMES)

@@ -350,6 +350,21 @@ def test_a_game_that_is_over_at_once() -> None:
     assert not state.legal_mask.any()
 
 
+def test_games_without_players_or_without_moves_of_chance() -> None:
+    alone = sheets.make(
+        "(role random) (legal random a) (legal random b) (<= (next y) (does random a)) "
+        "(<= terminal (true y)) (goal random 0)"
+    )
+    state = jax.jit(alone.step)(alone.init(), jnp.zeros(0, jnp.int32), None, jnp.asarray(0))
+    assert (bool(state.terminated), state.rewards.shape) == (True, (0,))
+    idle = sheets.make(
+        "(role a) (role random) (legal a x) (legal a y) (<= (legal random z) (true never)) "
+        "(<= (next done) (does a x)) (<= terminal (true done)) (goal a 50)"
+    )
+    assert (idle.num_chance_actions, bool(idle.init().unplayable)) == (0, True)
+    assert bool(jax.jit(idle.step)(idle.init(), jnp.array([0]), None).unplayable)
+
+
 @pytest.mark.parametrize("iterated", [False, True])
 def test_recursion_through_state(iterated: bool) -> None:
     env = sheets.make(sheets.MAZE, iterated=iterated)
