@@ -2,10 +2,9 @@
 
 import dataclasses
 
-import clingo
 import numpy as np
 
-from gdlx.propnet import machine, network, play
+from gdlx.propnet import asp, machine, network, play
 from gdlx.propnet.passes import invariants
 
 _COPIES, _STEPS = 256, 400
@@ -44,25 +43,16 @@ def _is_proved(net: network.PropNet) -> bool:
     """Whether no state that satisfies the game's proved invariants gives two players a choice."""
     gates = net.as_circuit()
     lines = [f"{{n(1..{gates.inputs})}}."]
-    lines += [f"n({n}) :- {', '.join(map(_literal, gate))}." for n, gate in enumerate(gates.gates, gates.inputs + 1)]
-    lines.append(f":- {_literal(net.terminal)}.")
+    lines += asp.gates(gates)
+    lines.append(f":- {asp.literal(net.terminal)}.")
     for number, role in enumerate(net.players):
-        lines += [f"may({number},{m}) :- {_literal(literal)}." for m, literal in enumerate(role.legal.tolist())]
+        lines += [f"may({number},{m}) :- {asp.literal(literal)}." for m, literal in enumerate(role.legal.tolist())]
         lines.append(f"choice({number}) :- 2 {{ may({number},M) }}.")
     lines.append(":- #count { P : choice(P) } < 2.")
     known = invariants.find_invariants(net)
-    lines += [f":- {_literal(2 * (n + 1) + value)}." for n, value in known.constant.items()]
+    lines += [f":- {asp.literal(2 * (n + 1) + value)}." for n, value in known.constant.items()]
     for group, is_cover in zip(known.groups, known.covers, strict=True):
         lines.append(f":- 2 {{ {'; '.join(f'n({n + 1})' for n in group)} }}.")
         if is_cover:
             lines.append(f":- {', '.join(f'not n({n + 1})' for n in group)}.")
-    control = clingo.Control(["--warn=none", "--solve-limit=20000"], logger=lambda code, message: None)
-    control.add("base", [], "\n".join(lines))
-    control.ground([("base", [])])
-    return bool(control.solve().unsatisfiable)
-
-
-def _literal(literal: int) -> str:
-    if literal <= 1:
-        return "#true" if literal else "#false"
-    return f"{'not ' * (literal & 1)}n({literal >> 1})"
+    return asp.is_impossible(lines)

@@ -3,11 +3,10 @@
 import dataclasses
 from typing import Literal
 
-import clingo
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.propnet import errors, machine, network, play
+from gdlx.propnet import asp, errors, machine, network, play
 
 Mode = Literal["auto", "zero-sum", "goal"]
 _SAMPLED_ENDS = 10_000
@@ -70,24 +69,15 @@ def _is_proved(net: network.PropNet, total: int) -> bool:
     """Whether no state at all, reachable or not, is terminal and has goals of another sum."""
     gates = net.as_circuit()
     lines = [f"{{n(1..{gates.inputs})}}."]
-    lines += [f"n({n}) :- {', '.join(map(_literal, gate))}." for n, gate in enumerate(gates.gates, gates.inputs + 1)]
+    lines += asp.gates(gates)
     first, second = net.players
-    lines.append(f":- {_literal(net.terminal ^ 1)}.")
+    lines.append(f":- {asp.literal(net.terminal ^ 1)}.")
     for role, name in ((first, "a"), (second, "b")):
         lines += [
-            f"{name}({value}) :- {_literal(literal)}."
+            f"{name}({value}) :- {asp.literal(literal)}."
             for value, literal in zip(role.goal_values, role.goal.tolist(), strict=True)
         ]
         lines.append(f"top_{name}(M) :- M = #max {{ V : {name}(V) }}, {name}(_).")
         lines.append(f"top_{name}(0) :- not {name}(_).")
     lines.append(f":- top_a(V), top_b(W), V + W == {total}.")
-    control = clingo.Control(["--warn=none", "--solve-limit=20000"], logger=lambda code, message: None)
-    control.add("base", [], "\n".join(lines))
-    control.ground([("base", [])])
-    return bool(control.solve().unsatisfiable)
-
-
-def _literal(literal: int) -> str:
-    if literal <= 1:
-        return "#true" if literal else "#false"
-    return f"{'not ' * (literal & 1)}n({literal >> 1})"
+    return asp.is_impossible(lines)

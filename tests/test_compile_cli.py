@@ -99,6 +99,9 @@ def test_compile_options_reach_the_reader(folder: pathlib.Path, capsys: pytest.C
     ("arguments", "code", "words"),
     [
         (["compile", "no_such_game"], 1, "no_such_game"),
+        (["compile", "rsp"], 1, "did you mean rps"),
+        (["info", "goofspiel:cards=0"], 1, "cards must be an integer"),
+        (["show", "rps", "--dot", "--play"], 2, "ask for one"),
         (["compile", "missing.gdl"], 1, "missing.gdl: No such file"),
         (["compile", "broken.gdl"], 1, "broken.gdl:1:1"),
         (["compile", "circle.gdl"], 1, "[negative-cycle]"),

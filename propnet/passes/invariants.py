@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import clingo
 import numpy as np
 
-from gdlx.propnet import circuit, network, play
+from gdlx.propnet import asp, circuit, network, play
 from gdlx.propnet.passes import constants
 
 _COPIES, _STEPS = 64, 48
@@ -117,18 +117,11 @@ def _step_program(net: network.PropNet) -> str:
     for number, role in enumerate(net.roles):
         start = net.first_move(number)
         lines.append(f"1 {{n({start}..{start + len(role.moves) - 1})}} 1.")
-        lines += [f":- n({start + m}), {_literal(lit ^ 1)}." for m, lit in enumerate(role.legal.tolist())]
-    for node, gate in enumerate(gates.gates, gates.inputs + 1):
-        lines.append(f"n({node}) :- {', '.join(map(_literal, gate))}.")
-    lines += [f"v({register}) :- {_literal(lit)}." for register, lit in enumerate(net.next.tolist())]
-    lines.append(f":- {_literal(net.terminal)}.")
+        lines += [f":- n({start + m}), {asp.literal(lit ^ 1)}." for m, lit in enumerate(role.legal.tolist())]
+    lines += asp.gates(gates)
+    lines += [f"v({register}) :- {asp.literal(lit)}." for register, lit in enumerate(net.next.tolist())]
+    lines.append(f":- {asp.literal(net.terminal)}.")
     return "\n".join(lines)
-
-
-def _literal(literal: circuit.Literal) -> str:
-    if literal <= 1:
-        return "#true" if literal else "#false"
-    return f"{'not ' * (literal & 1)}n({literal >> 1})"
 
 
 def _candidate_program(candidates: Invariants) -> Iterator[str]:
