@@ -25,12 +25,12 @@ def knowledge(
 
 def _conjuncts(gates: circuit.Circuit, literal: circuit.Literal) -> list[circuit.Literal]:
     """The inputs that a literal is the AND of, as far as it is one."""
-    found, work = [], [literal]
+    seen, work = {literal: None}, [literal]  # a set that keeps its order
     while work:
         part = work.pop()
         number = (part >> 1) - gates.inputs - 1
-        if number < 0:
-            found.append(part)
-        elif not part & 1:
-            work += gates.gates[number]
-    return found
+        if number >= 0 and not part & 1:
+            fresh = [inner for inner in gates.gates[number] if inner not in seen]
+            seen.update(dict.fromkeys(fresh))
+            work += fresh
+    return [part for part in seen if part >> 1 <= gates.inputs]

@@ -18,7 +18,8 @@ from gdlx.propnet.passes import constants
 _COPIES, _STEPS = 64, 48
 _MODELS = 32  # counterexamples taken from one search
 _MAX_CONFLICTS = 5_000  # of one search
-_MAX_WORK = 50_000  # gates times searches
+_MAX_WORK = 50_000  # searches times what one takes: gates, and pairs of registers
+_PAIRS_OF_A_GATE = 4_000  # pairs of registers that take as long as a gate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Invariants:
 def find_invariants(net: network.PropNet) -> Invariants:
     """Proved invariants; empty ones if the limits did not suffice."""
     nothing = Invariants({}, (), ())
-    searches = min(200, _MAX_WORK // (net.gates + 1))
+    searches = min(200, _MAX_WORK // (net.gates + len(net.initial) ** 2 // _PAIRS_OF_A_GATE + 1))
     if searches < 25 or not len(net.initial):
         return nothing
     samples = _Samples(net)
