@@ -20,7 +20,7 @@ import numpy.typing as npt
 from gdlx.propnet import diagnostics, interpreter, limits, rulesheet, split, terms, unfold, values
 
 Ints = npt.NDArray[np.int32]
-_GRACE_SECONDS = 10.0  # the child stops at its limits itself and then tells why, unless one join alone takes longer
+_GRACE_SECONDS = 8.0  # the child stops at its limits itself and then tells why, unless one join alone takes longer
 
 
 @dataclasses.dataclass(frozen=True)
