@@ -59,7 +59,9 @@ def sheet(size: int) -> str:
 
 
 def read_and_check(size: int) -> None:
-    check.check(source.Source(f"{size} characters", sheet(size)))
+    report = check.check(source.Source(f"{size} characters", sheet(size)))
+    if report.diagnostics:
+        raise RuntimeError(f"the generated sheet is not clean: {report.diagnostics[0].render()}")
 
 
 def figures() -> Iterator[bench.Figure]:

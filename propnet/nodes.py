@@ -9,7 +9,7 @@ from gdlx.propnet import diagnostics, source
 
 MAX_NESTING = 100  # the deepest public sheet nests 25 deep; recursive functions over terms rely on the cap
 MAX_SYMBOL = 1_000
-MAX_TOKENS = 300_000  # checking that much takes some seconds
+MAX_TOKENS = 1_000_000  # of a megabyte or three; checking that much takes some ten seconds
 MAX_FORM = 20_000
 _MAX_OF_A_CODE = 1_000
 _TOKEN = re.compile(r";[^\r\n]*|[()]|[^\s();]+")

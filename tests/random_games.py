@@ -13,6 +13,7 @@ class _Writer:
         self.size = rng.randint(2, 4)
         self.roles = rng.choice([["r"], ["r", "s"], ["r", "random"], ["r", "s", "random"]])
         self.flags = [f"p{n}" for n in range(rng.randint(1, 4))]
+        self.has_links = rng.random() < 0.6  # fluents that recursion goes along
         self.lines: list[str] = []
         self.relations: list[_Maker] = []  # that may be used by what follows, so that negation is stratified
 
@@ -93,6 +94,11 @@ def _write_facts(write: _Writer) -> None:
     write.lines += ["(e 0 1)", *(f"(e {a} {b})" for a in numbers for b in numbers if write.chance(0.4))]
     write.lines += [f"(init {flag})" for flag in write.flags if write.chance(0.5)]
     write.lines += [f"(init (at {n}))" for n in numbers if write.chance(0.4)]
+    if write.has_links:
+        write.lines += [f"(init (link {a} {b}))" for a in numbers for b in numbers if write.chance(0.3)]
+        write.lines.append("(<= (next (link ?x ?y)) (true (link ?x ?y)) (not (does r push)))")
+        write.lines.append("(<= (next (link ?y ?x)) (true (link ?x ?y)) (does r push))")
+        write.lines.append("(<= (next (link ?x ?y)) (does r (go ?x)) (e ?x ?y))")
 
 
 def _write_relation(write: _Writer, name: str) -> None:
@@ -104,13 +110,13 @@ def _write_relation(write: _Writer, name: str) -> None:
     heads = _VARIABLES[:arity]
     arguments = iter(heads)
     head = atom(lambda: next(arguments))
-    recursive = bool(arity) and write.chance(0.5)
+    recursive = bool(arity) and write.chance(0.7)
     for _ in range(write.rng.randint(1, 3)):
         given = []
         if recursive and write.chance(0.7):
             call = atom(lambda: write.rng.choice(_VARIABLES))
-            step = f"(true (link {write.rng.choice(_VARIABLES)} {write.rng.choice(_VARIABLES)}))"
-            given = [call, step if write.chance(0.7) else "(e ?x ?z)"]
+            ends = f"{write.rng.choice(_VARIABLES)} {write.rng.choice(_VARIABLES)}"
+            given = [call, f"(true (link {ends}))" if write.has_links else f"(e {ends})"]
         write.rule(head, write.body(heads, given))
     write.relations.append(atom)
 
@@ -126,9 +132,6 @@ def _write_legal(write: _Writer) -> None:
         write.lines += ["(<= (legal r (go ?x)) (n ?x) (not (true (at ?x))))", "(<= (next (at ?x)) (does r (go ?x)))"]
     if write.chance(0.8):
         write.lines.append("(legal r push)")
-    if write.chance(0.5):
-        write.lines.append("(<= (next (link ?x ?y)) (true (at ?x)) (e ?x ?y))")
-        write.lines.append("(<= (next (link ?x ?y)) (true (link ?x ?y)) (not (does r push)))")
 
 
 def _write_judges(write: _Writer) -> None:

@@ -157,7 +157,7 @@ def test_a_bomb_is_stopped_and_named(name: str, words: str) -> None:
     started = time.monotonic()
     with pytest.raises(diagnostics.GdlError) as caught:
         ground.ground(bomb(name), within)
-    assert time.monotonic() - started < within.seconds + 10  # most of it is the start of a child on a busy machine
+    assert time.monotonic() - started < within.seconds + 30  # bounded; how fast depends on the machine
     [problem] = caught.value.diagnostics
     assert problem.code == "grounding-limit"
     assert words in problem.message
