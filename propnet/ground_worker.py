@@ -35,6 +35,7 @@ class _Observer(clingo.Observer):
         self.count = 0
         self._max_rules, self._max_bytes, self._deadline = max_rules, max_bytes, deadline
         self.stopped = ""
+        self.is_grounding = True
 
     def rule(self, choice: bool, head: Sequence[int], body: Sequence[int]) -> None:
         if choice:
@@ -86,11 +87,25 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
+def _stop_silent_joins(observer: _Observer, seconds: float) -> None:
+    """A join that finds nothing never asks the observer; grounding holds no lock, so that a thread can end it."""
+    time.sleep(min(seconds + 1, 1e8))  # infinity is too long for some systems
+    if observer.is_grounding and not observer.stopped:
+        _tell({"stopped": "seconds", "count": observer.count, "counts": {}})
+        os._exit(0)
+
+
+def _tell(header: dict[str, Any]) -> None:
+    sys.stdout.buffer.write(json.dumps(header).encode() + b"\n")
+    sys.stdout.buffer.flush()
+
+
 def main() -> None:
     request: dict[str, Any] = json.loads(sys.stdin.buffer.readline())
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _limit_memory(int(request["max_bytes"] * 1.25) + 2**28)  # the observer stops before that, if it is asked
     observer = _Observer(request["max_rules"], request["max_bytes"], time.monotonic() + request["max_seconds"])
+    threading.Thread(target=_stop_silent_joins, args=[observer, request["max_seconds"]], daemon=True).start()
     control = clingo.Control(["--warn=none"], logger=lambda code, message: None)
     control.register_observer(observer, replace=True)
     control.add("base", [], request["program"])
@@ -99,6 +114,7 @@ def main() -> None:
         observer.check()
     except (_Stop, RuntimeError, MemoryError):
         observer.stopped = observer.stopped or "memory"
+    observer.is_grounding = False
     relations = array.array("i")
     names: dict[str, list[tuple[int, str]]] = {}
     counts: dict[str, int] = {}
@@ -123,11 +139,10 @@ def main() -> None:
         "counts": counts,
         "peak_bytes": _peak_bytes(),
     }
-    out = sys.stdout.buffer
-    out.write(json.dumps(header).encode() + b"\n")
+    _tell(header)
     if not observer.stopped:
-        observer.rules.tofile(out)
-        relations.tofile(out)
+        observer.rules.tofile(sys.stdout.buffer)
+        relations.tofile(sys.stdout.buffer)
 
 
 def _heads_per_relation(control: clingo.Control, rules: "array.array[int]") -> dict[str, int]:

@@ -175,9 +175,10 @@ def test_the_limit_of_rules_is_exact() -> None:
         ground.ground(sheet, limits.Limits(rules=count - 1))
 
 
-def test_huge_limits_are_no_limits() -> None:
+def test_huge_limits_are_no_limits(capfd: pytest.CaptureFixture[str]) -> None:
     endless = limits.Limits(seconds=float("inf"), memory_mb=10**15, rules=10**15)
     assert len(ground.ground(support.read(FRAME), endless).heads) > 0
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_limit_of_the_system_is_respected() -> None:
