@@ -14,14 +14,17 @@ from gdlx.experiments import machine
 
 def doctor(
     context: typer.Context,
-    clear_cache: Annotated[bool, typer.Option("--clear-cache", help="Remove all cached networks.")] = False,
+    clear_cache: Annotated[
+        bool, typer.Option("--clear-cache", help="Remove all cached networks and programs.")
+    ] = False,
 ) -> None:
     """Show versions, devices, memory, cores, the cache, and which optional peers are installed."""
+    from gdlx.envs import programs
     from gdlx.propnet import cache
 
     options = console.options(context)
     if clear_cache:
-        freed = cache.clear()
+        freed = cache.clear() + programs.clear()
         if options.json:
             console.emit({"cache": str(cache.folder()), "freed_bytes": freed})
         else:
@@ -34,7 +37,7 @@ def doctor(
         "devices": devices,
         "devices_error": trouble,
         "cache": str(cache.folder()),
-        "cache_mb": round(sum(size for _, size in cache.entries()) / 2**20, 1),
+        "cache_mb": round(sum(size for _, size in (*cache.entries(), *programs.entries())) / 2**20, 1),
         "dependencies": _versions(extra=None),
         "peers": _versions(extra="peers"),
     }

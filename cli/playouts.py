@@ -35,8 +35,9 @@ def playout(
     started = time.perf_counter()
     net = networks.network_of(given, game, gdl, fold_case, arguments.limits(max_seconds, max_memory, max_rules))
 
-    from gdlx.envs import payoffs, sharded
+    from gdlx.envs import payoffs, programs, sharded
 
+    programs.keep()
     units = payoffs.of(net, payoff, given.seed)
     play = sharded.ShardedPlayout(net, max_steps, -(-batch // _WORD))
     tally = play.start(given.seed, steps=_FIRST_STEPS)

@@ -1,6 +1,8 @@
 """Goals -> payoffs: zero-sum where the goals of two players always have the same sum (DESIGN section 5, rule 6)."""
 
 import dataclasses
+import itertools
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -10,7 +12,9 @@ from gdlx.propnet import asp, errors, machine, network, play
 
 Mode = Literal["auto", "zero-sum", "goal"]
 _SAMPLED_ENDS = 10_000
-_COPIES, _MAX_STEPS = 512, 4_000
+# Matches side by side and steps: many short ones are soonest done; where they do not end, a few long ones.
+_ROUNDS = ((10_000, 256), (512, 4_000))
+_GLANCE = ((32, 256),)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +36,10 @@ def of(net: network.PropNet, mode: Mode = "auto", seed: int = 0) -> Payoffs:
         if mode == "zero-sum":
             raise PayoffError(f"payoff mode zero-sum needs two players; {net.name} has {len(net.players)}")
         return Payoffs(0.0, False, True)
-    sums = _sampled_sums(net, seed)
+    sums = _sampled_sums(net, seed, _GLANCE, enough=1)
+    if len(sums) == 1 and _is_proved(net, total := next(iter(sums))):  # which saves the long look
+        return Payoffs(total / 2, True, True)
+    sums |= _sampled_sums(net, seed, _ROUNDS, enough=_SAMPLED_ENDS)
     if len(sums) != 1:
         if mode == "zero-sum":
             seen = f"sums seen: {', '.join(map(str, sorted(sums)[:6]))}" if sums else "no random match came to an end"
@@ -42,22 +49,23 @@ def of(net: network.PropNet, mode: Mode = "auto", seed: int = 0) -> Payoffs:
     return Payoffs(total / 2, True, _is_proved(net, total))
 
 
-def _sampled_sums(net: network.PropNet, seed: int) -> set[int]:
+def _sampled_sums(net: network.PropNet, seed: int, rounds: Sequence[tuple[int, int]], enough: int) -> set[int]:
     """Sums of the players' goals (the highest where a player has several) at the ends of random matches."""
     sums: set[int] = set()
     ends = 0
-    for number, step in enumerate(play.random_steps(net, _COPIES, seed)):
-        if step.terminal.any():
-            rows = machine.split_rows(step.goals[:, step.terminal], [len(role.goal_values) for role in net.roles])
-            players = [(role, own) for role, own in zip(net.roles, rows, strict=True) if not role.is_random]
-            sums.update(np.unique(sum(_highest(role, own) for role, own in players)).tolist())
-            ends += int(step.terminal.sum())
-        if ends >= _SAMPLED_ENDS or len(sums) > 1 or number >= _MAX_STEPS:
-            break
+    for copies, steps in rounds:
+        for step in itertools.islice(play.random_steps(net, copies, seed), steps):
+            if step.terminal.any():
+                rows = machine.split_rows(step.goals[:, step.terminal], [len(role.goal_values) for role in net.roles])
+                players = [(role, own) for role, own in zip(net.roles, rows, strict=True) if not role.is_random]
+                sums.update(np.unique(sum(highest(role, own) for role, own in players)).tolist())
+                ends += int(step.terminal.sum())
+            if ends >= enough or len(sums) > 1:
+                return sums
     return sums
 
 
-def _highest(role: network.Role, held: play.Bools) -> npt.NDArray[np.int64]:
+def highest(role: network.Role, held: play.Bools) -> npt.NDArray[np.int64]:
     """The highest of a player's goal values in every column, 0 where it has none."""
     found = np.zeros(held.shape[1], np.int64)
     for value, row in zip(role.goal_values, held, strict=True):

@@ -65,11 +65,21 @@ def test_zero_sum_needs_two_players() -> None:
 
 
 def test_a_game_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(payoffs, "_MAX_STEPS", 20)
+    monkeypatch.setattr(payoffs, "_ROUNDS", ((10, 20), (5, 10)))
     net = sheets.net(SPLIT.format(more="").replace("(<= terminal (true (took ?x)))", "(<= terminal (true done))"))
     assert payoffs.of(net) == payoffs.Payoffs(0.0, False, True)
     with pytest.raises(payoffs.PayoffError, match="no random match came to an end"):
         payoffs.of(net, "zero-sum")
+
+
+def test_a_game_that_ends_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first round of matches is over before any of them is; the second one sees their ends."""
+    monkeypatch.setattr(payoffs, "_GLANCE", ((5, 10),))
+    monkeypatch.setattr(payoffs, "_ROUNDS", ((10, 20), (5, 100)))
+    numbers = " ".join(f"(succ {n} {n + 1})" for n in range(30))
+    text = f"""(role a) (role b) (legal a go) (legal b go) (init (at 0)) {numbers}
+        (<= (next (at ?n)) (true (at ?m)) (succ ?m ?n)) (<= terminal (true (at 30))) (goal a 20) (goal b 50)"""
+    assert payoffs.of(sheets.net(text)).offset == 35.0
 
 
 def test_a_sum_is_proved_where_no_state_at_all_has_another() -> None:

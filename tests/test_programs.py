@@ -1,0 +1,94 @@
+"""The cache of XLA programs: found again by the next process, never a reason to fail or to talk, off by default."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from gdlx import cli
+from gdlx.envs import programs
+
+COMMAND = [sys.executable, "-m", "gdlx.cli", "playout", "rps", "--batch", "32", "--seconds", "0", "--json"]
+
+
+def played(folder: pathlib.Path, **settings: str) -> dict[str, object]:
+    """What the command prints, with a cache of its own; never anything on stderr."""
+    environment = {**os.environ, "GDLX_CACHE": str(folder), **settings}
+    ran = subprocess.run(COMMAND, env=environment, capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    found: dict[str, object] = json.loads(ran.stdout)
+    return found
+
+
+def times(folder: pathlib.Path) -> dict[str, int]:
+    return {path.name: path.stat().st_mtime_ns for path in folder.rglob("*-cache")}
+
+
+def test_the_second_process_finds_the_programs_of_the_first(tmp_path: pathlib.Path) -> None:
+    first = played(tmp_path)
+    kept = times(tmp_path / "programs")
+    assert any(name.startswith("jit_part") for name in kept)
+    second = played(tmp_path)
+    assert times(tmp_path / "programs") == kept
+    assert second["mean_goals"] == first["mean_goals"]
+
+
+def test_broken_files_are_no_error(tmp_path: pathlib.Path) -> None:
+    first = played(tmp_path)
+    for path in (tmp_path / "programs").rglob("*-cache"):
+        path.write_bytes(path.read_bytes()[:100])
+    assert played(tmp_path)["mean_goals"] == first["mean_goals"]
+
+
+def test_a_folder_that_is_none(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "file").write_text("")
+    played(tmp_path / "file")
+
+
+def test_nothing_is_kept_where_the_limit_is_zero(tmp_path: pathlib.Path) -> None:
+    played(tmp_path, GDLX_CACHE_MB="0")
+    assert list(tmp_path.rglob("*-cache")) == []
+
+
+def test_the_user_s_own_choice_stands(tmp_path: pathlib.Path) -> None:
+    played(tmp_path / "ours", JAX_COMPILATION_CACHE_DIR=str(tmp_path / "theirs"))
+    assert not (tmp_path / "ours" / "programs").exists()
+
+
+def test_the_library_leaves_jax_as_it_is() -> None:
+    use = "import jax, gdlx; gdlx.make('rps'); import gdlx.envs.programs; print(jax.config.jax_compilation_cache_dir)"
+    ran = subprocess.run([sys.executable, "-c", use], capture_output=True, text=True, check=True)
+    assert ran.stdout == "None\n"
+
+
+@pytest.fixture
+def filled(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> list[pathlib.Path]:
+    """Three files of a megabyte, the first one used last."""
+    monkeypatch.setenv("GDLX_CACHE", str(tmp_path))
+    folder = tmp_path / "programs" / "machine"
+    folder.mkdir(parents=True)
+    made = []
+    for number in range(3):
+        path = folder / f"jit_{number}-cache"
+        path.write_bytes(bytes(2**20))
+        os.utime(path, (1_000 - number, 1_000 - number))
+        made.append(path)
+    return made
+
+
+def test_the_longest_unused_goes_first(filled: list[pathlib.Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert programs.entries() == [(path, 2**20) for path in reversed(filled)]
+    monkeypatch.setenv("GDLX_CACHE_MB", "2")
+    programs._shrink()
+    assert [path.exists() for path in filled] == [True, True, False]
+
+
+def test_clearing(filled: list[pathlib.Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["doctor", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["cache_mb"] == 3
+    assert cli.main(["doctor", "--clear-cache", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["freed_bytes"] == 3 * 2**20
+    assert programs.entries() == []
