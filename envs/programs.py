@@ -10,6 +10,7 @@ import os
 import pathlib
 import platform
 import warnings
+from typing import Any
 
 from gdlx.propnet import cache
 
@@ -23,8 +24,9 @@ def keep() -> pathlib.Path | None:
     """
     import jax
 
+    config: Any = jax.config
     folder = cache.folder() / _PROGRAMS / _machine()
-    if jax.config.jax_compilation_cache_dir or not cache.limit_bytes():
+    if config.jax_compilation_cache_dir or not cache.limit_bytes():
         return None
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -41,7 +43,7 @@ def keep() -> pathlib.Path | None:
         "jax_persistent_cache_min_entry_size_bytes": -1,
     }
     for name, value in settings.items():
-        jax.config.update(name, value)
+        config.update(name, value)
     return folder
 
 
