@@ -40,13 +40,20 @@ def of(net: network.PropNet, mode: Mode = "auto", seed: int = 0) -> Payoffs:
     if len(sums) == 1 and _is_proved(net, total := next(iter(sums))):  # which saves the long look
         return Payoffs(total / 2, True, True)
     sums |= _sampled_sums(net, seed, _ROUNDS, enough=_SAMPLED_ENDS)
+    units = of_sums(net, sums, mode)
+    return dataclasses.replace(units, proved=not units.zero_sum or _is_proved(net, int(2 * units.offset)))
+
+
+def of_sums(net: network.PropNet, sums: set[int], mode: Mode = "auto") -> Payoffs:
+    """The same, from the sums of the players' goals at all ends of the game."""
+    if mode == "goal" or len(net.players) != 2:
+        return of(net, mode)
     if len(sums) != 1:
         if mode == "zero-sum":
             seen = f"sums seen: {', '.join(map(str, sorted(sums)[:6]))}" if sums else "no random match came to an end"
             raise PayoffError(f"the goals of {net.name} were not seen to have a constant sum; {seen}")
         return Payoffs(0.0, False, True)
-    (total,) = sums
-    return Payoffs(total / 2, True, _is_proved(net, total))
+    return Payoffs(next(iter(sums)) / 2, True, True)
 
 
 def _sampled_sums(net: network.PropNet, seed: int, rounds: Sequence[tuple[int, int]], enough: int) -> set[int]:

@@ -1,0 +1,80 @@
+"""Information sets and decisions of one player, collected level by level while a game is unrolled."""
+
+import numpy as np
+
+from gdlx.envs import game_tree
+from gdlx.propnet import network
+
+Ints = game_tree.Ints
+Longs = game_tree.Longs
+Bools = game_tree.Bools
+
+
+class Collector:
+    """`arrive` takes the sets of a level; then `sequence_after` and `remember` look from them to the next one."""
+
+    def __init__(self, role: network.Role) -> None:
+        self.role = role
+        self.views = 0  # information sets so far
+        self.sequences = 1
+        self.sets = 0
+        none = np.full(1, -1, np.int32)
+        self.trail: list[tuple[Ints, Ints, Bools, Ints]] = [(none, none, np.zeros(1, np.bool_), none)]
+        self.percepts: list[Bools] = []
+        self.percept_count = 0
+        self.decisions: list[tuple[Ints, Ints, Ints, Ints, Ints]] = []  # parent, width, step, action, view
+        # Of the information sets of the present level:
+        self.sequence = np.zeros(1, np.int32)  # before the move
+        self.first = np.zeros(1, np.int32)  # first sequence of its options, 0 where there is no choice
+        self.decision = np.zeros(1, np.int32)
+        self.rank = np.zeros((1, len(role.moves)), np.int32)  # place of a move among the options
+
+    def arrive(self, sequence: Ints, legal: Bools, step: int) -> None:
+        """Take the information sets of a level: their sequences, and their legal moves [sets, moves]."""
+        widths = legal.sum(axis=1)
+        has_choice = widths > 1
+        width = np.where(has_choice, widths, 0)
+        self.sequence = sequence
+        self.first = np.where(has_choice, self.sequences + np.cumsum(width) - width, 0).astype(np.int32)
+        self.decision = np.where(has_choice, self.sets + np.cumsum(has_choice) - 1, -1).astype(np.int32)
+        self.rank = (np.cumsum(legal, axis=1) - 1).astype(np.int32)
+        views = np.flatnonzero(has_choice)
+        action = np.nonzero(legal[views])[1].astype(np.int32)
+        steps = np.full(len(views), step, np.int32)
+        self.decisions.append(
+            (sequence[views], width[views].astype(np.int32), steps, action, (self.views + views).astype(np.int32))
+        )
+        self.sequences += int(width.sum())
+        self.sets += len(views)
+        self.views += len(sequence)
+
+    def sequence_after(self, information: Ints, move: Longs) -> Ints:
+        """The sequences after moves made in information sets of the present level."""
+        first = self.first[information]
+        after: Ints = np.where(first > 0, first + self.rank[information, move], self.sequence[information])
+        return after.astype(np.int32, copy=False)
+
+    def remember(self, parent: Ints, move: Longs, percept: Ints, percept_rows: Bools) -> None:
+        """Note how the information sets of the next level come about; before `arrive`."""
+        before = self.views - len(self.sequence)
+        self.trail.append(
+            (
+                (before + parent).astype(np.int32),
+                move.astype(np.int32),
+                self.first[parent] > 0,
+                (self.percept_count + percept).astype(np.int32),
+            )
+        )
+        self.percepts.append(percept_rows)
+        self.percept_count += len(percept_rows)
+
+    def player(self) -> game_tree.Player:
+        parent, move, was_choice, percept = (np.concatenate(parts) for parts in zip(*self.trail, strict=True))
+        rows = np.concatenate([np.zeros((0, len(self.role.percepts)), np.bool_), *self.percepts])
+        trail = game_tree.Trail(parent, move, was_choice, percept, rows, self.role.percepts)
+        parents, widths, steps, actions, views = (np.concatenate(parts) for parts in zip(*self.decisions, strict=True))
+        first = np.concatenate([[1], 1 + np.cumsum(widths)]).astype(np.int32)
+        action = np.concatenate([np.full(1, -1, np.int32), actions])
+        return game_tree.Player(
+            self.role.name, parents, first, steps, action, action, self.role.moves, trail, views.astype(np.int32)
+        )

@@ -1,0 +1,212 @@
+"""SequenceForm: an unrolled game as flat arrays, passed to solvers as an argument and never baked into a program.
+
+A player's information sets are in levels by the number of its own decisions before them, so that what leads to a set is
+always in the level above. A level is a table of sets and options, padded to its widest choice; sets stand in the order
+of the sequences that lead to them. The flat vector of a player is 1 for the empty sequence, then its levels.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+
+from gdlx.envs import dense_blocks, game_tree, numbering
+
+Ints = game_tree.Ints
+Longs = game_tree.Longs
+
+
+class Wide(NamedTuple):
+    """Ends of two-player games in dense tables, at least as wide as high: of own sequences by the other player's.
+
+    Axes: b tables of the same shape, m own sequences, k sequences of the other player.
+    """
+
+    other: jax.Array  # [b, k] int32, places in the other player's flat vector
+    payoff: jax.Array  # [b, m, k] float, the player's payoff times the weight of chance; 0 where there is no end
+
+
+class Tall(NamedTuple):
+    """Tables that are higher than wide: a product is fastest where the longer side is contiguous."""
+
+    other: jax.Array  # [b, k]
+    payoff: jax.Array  # [b, k, m]
+
+
+class Thin(NamedTuple):
+    """Tables of a few cells, or few of them: faster cell by cell, over all of them at once."""
+
+    other: jax.Array  # [k, b]
+    payoff: jax.Array  # [k, m, b]
+
+
+Block = Wide | Tall | Thin
+_THIN, _TINY = 4, 256  # cells of a table, and of all tables together
+
+
+class Entries(NamedTuple):
+    """Other ends, one by one. Axes: T ends, P players, m own sequences that have any."""
+
+    own: jax.Array  # [T] int32 below m, sorted
+    others: jax.Array  # [P - 1, T] int32, places in the flat vectors of the other players
+    payoff: jax.Array  # [T] float
+    rows: jax.Array  # [m] int32, places in the player's own flat vector
+
+
+class PlayerForm(NamedTuple):
+    """One player. Axes: L levels, w options and n sets of a level.
+
+    Sums over ends come out as one vector: those of the blocks in order, of the entries, and a 0. The sources tell
+    where in it the sum of a sequence is.
+    """
+
+    parent: tuple[jax.Array, ...]  # L x [n] int32, place in the level above (0 in the first level)
+    uniform: tuple[jax.Array, ...]  # L x [w, n] float, 1 / options of the set; 0 where there is no option
+    blocks: tuple[Block, ...]
+    entries: Entries
+    source: tuple[jax.Array, ...]  # L x [w, n] int32
+    root: jax.Array  # [] int32, source of the empty sequence
+
+
+class SequenceForm(NamedTuple):
+    players: tuple[PlayerForm, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """Where the sequences of one player are. Axes: I sets, S sequences."""
+
+    place: Longs  # [S] in the flat vector
+    level: Longs  # [I]
+    row: Longs  # [I] in its level
+    shapes: tuple[tuple[int, int], ...]  # of the levels
+
+
+def layout(player: game_tree.Player) -> Layout:
+    widths = np.diff(player.first)
+    owner = np.repeat(np.arange(player.sets), widths)  # of sequence 1 + n
+    level = np.zeros(player.sets, np.int64)
+    while True:
+        deeper = np.where(player.parent > 0, level[owner[player.parent - 1]] + 1, 0) if player.sets else level
+        if (deeper == level).all():
+            break
+        level = deeper
+    place = np.zeros(player.sequences, np.int64)
+    row = np.zeros(player.sets, np.int64)
+    shapes = []
+    offset = 1
+    for number in range(int(level.max(initial=-1)) + 1):
+        sets = np.flatnonzero(level == number)
+        sets = sets[np.argsort(place[player.parent[sets]], kind="stable")]
+        width = int(widths[sets].max())
+        row[sets] = np.arange(len(sets))
+        # The options of every set one after the other: its first sequence, then counting up.
+        within = np.arange(widths[sets].sum()) - np.repeat(np.cumsum(widths[sets]) - widths[sets], widths[sets])
+        sequence = np.repeat(player.first[:-1][sets], widths[sets]) + within
+        place[sequence] = offset + within * len(sets) + np.repeat(np.arange(len(sets)), widths[sets])
+        shapes.append((width, len(sets)))
+        offset += len(sets) * width
+    return Layout(place, level, row, tuple(shapes))
+
+
+def sequence_form(tree: game_tree.GameTree) -> tuple[SequenceForm, tuple[Layout, ...]]:
+    """The arrays in the precision that jax is set to, and where every sequence is in them."""
+    layouts = tuple(layout(player) for player in tree.players)
+    ends = _merged_ends(tree, layouts)
+    tables = dense_blocks.find(*ends.places) if len(tree.players) == 2 else dense_blocks.none(len(ends.payoff))
+    players = []
+    for number, (player, own) in enumerate(zip(tree.players, layouts, strict=True)):
+        blocks, entries, places = _sums(ends, tables, number)
+        size = 1 + sum(sets * width for width, sets in own.shapes)
+        source = np.full(size, len(places), np.int64)
+        used = places >= 0  # tables may be padded with rows that are nobody's
+        source[places[used]] = np.flatnonzero(used)
+        parents, uniform = _levels(player, own)
+        players.append(PlayerForm(parents, uniform, blocks, entries, _by_level(source, own), _ints(source[0])))
+    return SequenceForm(tuple(players)), layouts
+
+
+class _MergedEnds(NamedTuple):
+    places: list[Longs]  # P x [T]
+    payoff: game_tree.Floats  # [T, P]
+
+
+def _merged_ends(tree: game_tree.GameTree, layouts: Sequence[Layout]) -> _MergedEnds:
+    """Ends with the same sequence of every player are one, with the sum of what they pay."""
+    merged = numbering.number(
+        [np.zeros(len(tree.ends.weight), np.int64), *tree.ends.sequence.T],
+        [1, *(player.sequences for player in tree.players)],
+    )
+    sequences = tree.ends.sequence[merged.example]
+    weighted = tree.ends.payoff * tree.ends.weight[:, None]
+    payoff = [merged.sums(own) for own in weighted.T]
+    places = [own.place[sequence] for own, sequence in zip(layouts, sequences.T, strict=True)]
+    return _MergedEnds(places, np.stack(payoff, axis=1) if payoff else np.zeros((merged.size, 0)))
+
+
+def _sums(ends: _MergedEnds, tables: dense_blocks.Tables, number: int) -> tuple[tuple[Block, ...], Entries, Longs]:
+    """What is summed for a player, and the places of the sums in its flat vector."""
+    own, payoff = ends.places[number], ends.payoff[:, number]
+    others = [places for n, places in enumerate(ends.places) if n != number]
+    blocks, places = [], []
+    for table in tables.groups:
+        side = table if number == 0 else table.turned()
+        height, width, count = side.shape
+        values = np.zeros((count, height, width))
+        values[side.table, side.row, side.column] = payoff[side.ends]
+        other = np.zeros((count, width), np.int64)
+        other[side.table, side.column] = others[0][side.ends]
+        row = np.full((count, height), -1)
+        row[side.table, side.row] = own[side.ends]
+        block, row = _block(other, values, row)
+        blocks.append(block)
+        places.append(row.reshape(-1))
+    rest = tables.rest[np.argsort(own[tables.rest], kind="stable")]
+    rows, compact = np.unique(own[rest], return_inverse=True)
+    entries = Entries(
+        _ints(compact),
+        _ints(np.stack([places[rest] for places in others]) if others else np.zeros((0, len(rest)))),
+        _floats(payoff[rest]),
+        _ints(rows),
+    )
+    return tuple(blocks), entries, np.concatenate([*places, rows]).astype(np.int64)
+
+
+def _block(other: Longs, values: game_tree.Floats, row: Longs) -> tuple[Block, Longs]:
+    """Tables [b, m, k] in the form that suits their shape, and the places of its sums."""
+    _, height, width = values.shape
+    if height * width <= _THIN or values.size <= _TINY:
+        return Thin(_ints(other.T), _floats(values.transpose(2, 1, 0))), row.T
+    if height > width:
+        return Tall(_ints(other), _floats(values.transpose(0, 2, 1))), row
+    return Wide(_ints(other), _floats(values)), row
+
+
+def _by_level(vector: Longs, own: Layout) -> tuple[jax.Array, ...]:
+    bounds = np.cumsum([1, *(sets * width for width, sets in own.shapes)])
+    return tuple(_ints(vector[a:b].reshape(shape)) for a, b, shape in zip(bounds, bounds[1:], own.shapes, strict=False))
+
+
+def _ints(values: npt.ArrayLike) -> jax.Array:
+    return jnp.asarray(values, jnp.int32)
+
+
+def _floats(values: npt.ArrayLike) -> jax.Array:
+    return jnp.asarray(values, jnp.result_type(float))
+
+
+def _levels(player: game_tree.Player, own: Layout) -> tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]]:
+    parents, uniform = [], []
+    above = 0  # where the level above starts in the flat vector
+    for number, (width, _) in enumerate(own.shapes):
+        members = np.flatnonzero(own.level == number)
+        members = members[np.argsort(own.row[members])]
+        parents.append(jnp.asarray(own.place[player.parent[members]] - above, jnp.int32))
+        options = np.diff(player.first)[members]
+        uniform.append(_floats(np.where(np.arange(width)[:, None] < options, 1 / options, 0)))
+        above += 1 if number == 0 else own.shapes[number - 1][0] * own.shapes[number - 1][1]
+    return tuple(parents), tuple(uniform)

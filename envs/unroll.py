@@ -1,0 +1,386 @@
+"""PropNet -> GameTree: breadth first, all nodes of a level at once.
+
+The network is evaluated once for every different state of a level and every joint move in it; nodes, which are far
+more where much is hidden, are then only look-ups in that table. Information sets are exact: (set one step earlier, own
+move, percepts, own legal moves). Two nodes with the same state and the same information set of every player have
+the same future and the same reach: they become one, with the sum of their chance weights.
+"""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gdlx.envs import game_tree, information, numbering, payoffs
+from gdlx.propnet import joint, machine, network
+
+Ints = game_tree.Ints
+Longs = game_tree.Longs
+Bools = game_tree.Bools
+Floats = game_tree.Floats
+GoalConflicts = Literal["refuse", "max"]
+
+MAX_NODES = 60_000_000  # edges of one level, the most that is in memory at once: about 100 bytes each
+_COLUMNS = 2**18  # states that the network is evaluated on at once
+_GIVEN_UP = 1_000  # joint moves after which a game is taken to be endless
+
+
+class _Nodes(NamedTuple):
+    """Nodes of a level that are not ends. Axes: N nodes, P players, S different states."""
+
+    states: Bools  # [R, S]
+    legal: Bools  # [moves of all roles, S]
+    state: Ints  # [N]
+    information: list[Ints]  # P x [N]
+    weight: Floats  # [N]
+    histories: Floats  # [N]
+
+
+class _Table(NamedTuple):
+    """Every joint move of every state of a level, in order of states. Axes: J joint moves, P players, S states."""
+
+    state: Longs  # [J] the state before
+    first: Longs  # [S + 1]
+    moves: list[Longs]  # of every role [J]
+    percepts: list[numbering.Numbering]  # of every player
+    percept_rows: list[Bools]  # of every player [K, Q]
+    following: Ints  # [J] number of the state afterwards
+    states: Bools  # [R, S'] the different states afterwards
+    legal: Bools  # [moves, S']
+    is_end: Bools  # [S']
+    is_unplayable: Bools  # [S']
+    goals: Floats  # [S', P] of ends
+
+
+def unroll(
+    net: network.PropNet,
+    mode: payoffs.Mode = "auto",
+    *,
+    depth: int | None = None,
+    max_nodes: int = MAX_NODES,
+    merge: bool = True,
+    keep_edges: bool = False,
+    goal_conflict: GoalConflicts = "refuse",
+) -> game_tree.GameTree:
+    """The whole game, or its first `depth` joint moves with the states reached then as leaves.
+
+    Whether the game is zero-sum is seen from all its ends; where the depth is limited, from sampled play.
+    `keep_edges` keeps the nodes and joint moves of every level, which sampling needs and exact solving does not.
+    """
+    return _Unrolling(net, mode, max_nodes, merge, keep_edges, goal_conflict).run(depth)
+
+
+class _Unrolling:
+    def __init__(
+        self,
+        net: network.PropNet,
+        mode: payoffs.Mode,
+        max_nodes: int,
+        merge: bool,
+        keep_edges: bool,
+        goal_conflict: GoalConflicts,
+    ) -> None:
+        self.net, self.mode, self.merge, self.keep_edges = net, mode, merge, keep_edges
+        self.max_nodes, self.goal_conflict = max_nodes, goal_conflict
+        self.machine = machine.Machine(net)
+        self.sizes = [len(role.moves) for role in net.roles]
+        self.player_roles = [n for n, role in enumerate(net.roles) if not role.is_random]
+        self.players = [information.Collector(role) for role in net.players]
+        # Sequences, goals, weights, numbers of histories, and whether the ends are unplayable:
+        none = np.zeros((0, len(self.players)))
+        self.ends = [(none.astype(np.int32), none, np.zeros(0), np.zeros(0), np.zeros(0, np.bool_))]
+        self.end_count = 0
+        self.levels: list[game_tree.Level] = []
+        self.nodes: list[int] = []
+        self.histories: list[float] = []
+        self.information_sets: list[tuple[int, ...]] = []
+
+    def run(self, depth: int | None) -> game_tree.GameTree:
+        nodes = self._start()
+        step = 0
+        while len(nodes.state) and step != depth:
+            if step == _GIVEN_UP:
+                raise game_tree.TooLarge(
+                    f"{self.net.name} goes on after {step} joint moves; exact solving needs a game that ends: "
+                    "add a step counter to its rules, or limit the depth"
+                )
+            table = self._evaluate(nodes)
+            nodes = self._expand(nodes, table, step)
+            step += 1
+        sequence, goals, weight, histories, unplayable = (
+            np.concatenate(parts) for parts in zip(*self.ends, strict=True)
+        )
+        units = self._units(goals[~unplayable], is_whole=not len(nodes.state))
+        payoff = np.where(unplayable[:, None], 0.0, goals - units.offset)
+        ends = game_tree.Ends(sequence, payoff, weight, histories)
+        return game_tree.GameTree(
+            name=self.net.name,
+            players=tuple(player.player() for player in self.players),
+            ends=ends,
+            counts=game_tree.Counts(tuple(self.nodes), tuple(self.histories), tuple(self.information_sets)),
+            zero_sum=units.zero_sum,
+            offset=units.offset,
+            unplayable=int(unplayable.sum()),
+            levels=tuple(self.levels) if self.keep_edges else None,
+            leaves=self._leaves(nodes) if len(nodes.state) else None,
+        )
+
+    def _start(self) -> _Nodes:
+        states = self.machine.initial(1)
+        legal, is_end, is_unplayable, goals = self._judge(states)
+        if is_end[0]:
+            self._end(np.zeros((1, len(self.players)), np.int32), goals, np.ones(1), np.ones(1), is_unplayable)
+        self._count(1, 1.0, [0 if is_end[0] else 1 for _ in self.players])
+        alive = 0 if is_end[0] else 1
+        for player, own in zip(self.players, self._of_players(legal, self.sizes), strict=True):
+            player.arrive(np.zeros(alive, np.int32), own.T[:alive], 0)
+        zeros = np.zeros(alive, np.int32)
+        return _Nodes(states, legal, zeros, [zeros] * len(self.players), np.ones(alive), np.ones(alive))
+
+    def _count(self, nodes: int, histories: float, sets: list[int]) -> None:
+        self.nodes.append(nodes)
+        self.histories.append(histories)
+        self.information_sets.append(tuple(sets))
+
+    def _of_players(self, rows: Bools, sizes: list[int]) -> list[Bools]:
+        parts = machine.split_rows(rows, sizes)
+        return [parts[n] for n in self.player_roles]
+
+    def _judge(self, states: Bools) -> tuple[Bools, Bools, Bools, Floats]:
+        """Legal moves (none at ends), whether a state is an end and an unplayable one, and the goals at ends."""
+        terminal, goals = self.machine.judge(states)
+        legal = self.machine.legal(states) & ~terminal
+        stuck = ~np.all([rows.any(axis=0) for rows in machine.split_rows(legal, self.sizes)], axis=0) & ~terminal
+        goals_held = np.zeros((states.shape[1], len(self.players)))
+        held = self._of_players(goals, [len(role.goal_values) for role in self.net.roles])
+        for n, (role, own) in enumerate(zip(self.net.players, held, strict=True)):
+            wrong = terminal & (own.sum(axis=0) != 1)
+            if wrong.any() and self.goal_conflict == "refuse":
+                column = int(np.argmax(wrong))
+                self._refuse_goals(role, own[:, column], states[:, column])
+            goals_held[terminal, n] = payoffs.highest(role, own)[terminal]
+        return legal & ~stuck, terminal | stuck, stuck, goals_held
+
+    def _refuse_goals(self, role: network.Role, held: Bools, state: Bools) -> None:
+        values = [str(value) for value, holds in zip(role.goal_values, held, strict=True) if holds]
+        raise game_tree.GoalConflict(
+            f"{role.name} has {'the goal values ' + ' and '.join(values) if values else 'no goal value'} in a terminal "
+            f"state of {self.net.name}: {self._text(state)}. Make its goal rules exclude each other, or take the "
+            "highest (0 for none) with --goal-conflict max"
+        )
+
+    def _units(self, goals: Floats, *, is_whole: bool) -> payoffs.Payoffs:
+        sums = np.unique(goals.sum(axis=1))
+        if not is_whole:
+            units = payoffs.of(self.net, self.mode)
+            if units.zero_sum and len(sums) and (sums != 2 * units.offset).any():
+                raise payoffs.PayoffError(
+                    f"the goals of {self.net.name} had the sum {2 * units.offset:g} in sampled play, but not in the "
+                    "unrolled game; use --payoff goal"
+                )
+            return units
+        return payoffs.of_sums(self.net, set(sums.astype(int).tolist()), self.mode)
+
+    def _text(self, state: Bools) -> str:
+        literals = self.net.fluent_literals
+        values = np.concatenate([[False], state])[literals >> 1] ^ (literals & 1).astype(np.bool_)
+        return " ".join(name for name, holds in zip(self.net.fluents, values, strict=True) if holds) or "(nothing true)"
+
+    def _evaluate(self, nodes: _Nodes) -> _Table:
+        """All joint moves of all states; the network sees every one of them once."""
+        total = joint.count_joint_moves(nodes.legal, self.sizes)
+        self._limit(total)
+        columns, chosen = joint.joint_moves(nodes.legal, self.sizes)
+        percept_bits = [np.zeros((len(role.percepts), len(columns)), np.bool_) for role in self.net.players]
+        following = np.zeros((len(self.net.initial), len(columns)), np.bool_)
+        percept_sizes = [len(role.percepts) for role in self.net.roles]
+        for begin in range(0, len(columns), _COLUMNS):
+            part = slice(begin, begin + _COLUMNS)
+            does = joint.does_rows([moves[part] for moves in chosen], self.sizes)
+            after, sees = _packed_move(self.machine, nodes.states[:, columns[part]], does)
+            following[:, part] = after
+            for bits, own in zip(percept_bits, self._of_players(sees, percept_sizes), strict=True):
+                bits[:, part] = own
+        different = numbering.number_bits(following)
+        states = following[:, different.example]
+        del following
+        percepts = [numbering.number_bits(bits) for bits in percept_bits]
+        legal, is_end, is_unplayable, goals = self._judge(states)
+        counts = np.bincount(columns, minlength=nodes.states.shape[1])
+        return _Table(
+            state=columns,
+            first=np.concatenate([[0], np.cumsum(counts)]),
+            moves=chosen,
+            percepts=percepts,
+            percept_rows=[bits[:, n.example].T for bits, n in zip(percept_bits, percepts, strict=True)],
+            following=different.number,
+            states=states,
+            legal=legal,
+            is_end=is_end,
+            is_unplayable=is_unplayable,
+            goals=goals,
+        )
+
+    def _limit(self, edges: float) -> None:
+        if edges > self.max_nodes:
+            raise game_tree.TooLarge(
+                f"{self.net.name} is too large to unroll: {edges:,.0f} joint moves lead to step {len(self.nodes)}, "
+                f"more than the limit of {self.max_nodes:,}. Solve it by sampling, or raise the limit with --max-nodes"
+            )
+
+    def _expand(self, nodes: _Nodes, table: _Table, step: int) -> _Nodes:
+        fan = np.diff(table.first)[nodes.state]
+        edges = int(fan.sum())
+        self._limit(edges)
+        source = np.repeat(np.arange(len(nodes.state), dtype=np.int32), fan)
+        starts = np.concatenate([[0], np.cumsum(fan)])
+        row = np.arange(edges) - np.repeat(starts[:-1] - table.first[nodes.state], fan)
+        chance = self._chance(nodes)
+        weight = (nodes.weight * chance)[source]
+        histories = nodes.histories[source]
+        ends = table.is_end[table.following[row]]
+        child = np.empty(edges if self.keep_edges else 0, np.int64)
+        where = np.flatnonzero(ends)
+        merged_ends = self._finish(nodes, table, source[where], row[where], weight[where], histories[where])
+        if self.keep_edges:
+            child[where] = -1 - merged_ends
+        where = np.flatnonzero(~ends)
+        following, number = self._merge(nodes, table, source[where], row[where], weight[where], histories[where], step)
+        if self.keep_edges:
+            child[where] = number
+            decision = [p.decision[own] for p, own in zip(self.players, nodes.information, strict=True)]
+            decisions = np.stack(decision, axis=1) if decision else np.zeros((len(nodes.state), 0), np.int32)
+            self.levels.append(game_tree.Level(decisions, starts, chance[source], child))
+        return following
+
+    def _chance(self, nodes: _Nodes) -> Floats:
+        """The probability of each chance move in every node: 1 where chance has none to make."""
+        parts = machine.split_rows(nodes.legal, self.sizes)
+        options = [rows.sum(axis=0) for rows, role in zip(parts, self.net.roles, strict=True) if role.is_random]
+        probability = 1.0 / np.maximum(np.prod([np.ones(nodes.legal.shape[1]), *options], axis=0), 1)
+        found: Floats = probability[nodes.state]
+        return found
+
+    def _finish(
+        self, nodes: _Nodes, table: _Table, source: Ints, row: Longs, weight: Floats, histories: Floats
+    ) -> Longs:
+        """Merge what ends: the same sequences of all players, and the same goals."""
+        if not len(source):
+            self.ended = 0, 0.0
+            return np.zeros(0, np.int64)
+        sequence = [
+            player.sequence_after(own[source], table.moves[role][row])
+            for player, own, role in zip(self.players, nodes.information, self.player_roles, strict=True)
+        ]
+        result = _rank_goals(table)
+        end_kind = result.number[table.following[row]]
+        kinds = numbering.number(
+            [*sequence, end_kind] if self.merge else [np.arange(len(row))],
+            [*(player.sequences for player in self.players), result.size] if self.merge else [len(row)],
+        )
+        example = kinds.example
+        first = self.end_count
+        state = table.following[row[example]]
+        self._end(
+            np.stack([own[example] for own in sequence], axis=1) if sequence else np.zeros((kinds.size, 0), np.int32),
+            table.goals[state],
+            kinds.sums(weight),
+            kinds.sums(histories),
+            table.is_unplayable[state],
+        )
+        self.ended = kinds.size, float(histories.sum())
+        numbers: Longs = first + kinds.number.astype(np.int64)
+        return numbers
+
+    def _end(self, sequence: Ints, goals: Floats, weight: Floats, histories: Floats, stuck: Bools) -> None:
+        self.ends.append((sequence, goals, weight, histories, stuck))
+        self.end_count += len(weight)
+
+    def _merge(
+        self, nodes: _Nodes, table: _Table, source: Ints, row: Longs, weight: Floats, histories: Floats, step: int
+    ) -> tuple[_Nodes, Ints]:
+        """Number the information sets of what goes on, then merge nodes that agree in them and in the state."""
+        legal_of = self._of_players(table.legal, self.sizes)
+        information: list[Ints] = []
+        counts: list[int] = []
+        arrivals = []
+        for player, own, role, percepts, percept_rows, legal in zip(
+            self.players,
+            nodes.information,
+            self.player_roles,
+            table.percepts,
+            table.percept_rows,
+            legal_of,
+            strict=True,
+        ):
+            options = numbering.number_bits(legal)
+            moves = table.moves[role]
+            kinds = numbering.number(
+                [moves, percepts.number, options.number[table.following]],
+                [self.sizes[role], percepts.size, options.size],
+            )
+            before = own[source]
+            sets = numbering.number([before, kinds.number[row]], [max(1, len(player.sequence)), kinds.size])
+            parent, example = before[sets.example], row[sets.example]
+            information.append(sets.number)
+            counts.append(sets.size)
+            arrivals.append((player, parent, moves[example], percepts.number[example], percept_rows, legal, example))
+        state = table.following[row]
+        if self.merge:
+            merged = numbering.number([*information, state], [*(max(1, n) for n in counts), table.states.shape[1]])
+        else:
+            merged = numbering.Numbering(np.arange(len(row), dtype=np.int32), np.arange(len(row)))
+        for player, parent, move, percept, rows, legal, example in arrivals:
+            sequence = player.sequence_after(parent, move)
+            player.remember(parent, move, percept, rows)
+            player.arrive(sequence, legal[:, table.following[example]].T, step + 1)
+        following = _Nodes(
+            states=table.states,
+            legal=table.legal,
+            state=state[merged.example],
+            information=[own[merged.example] for own in information],
+            weight=merged.sums(weight),
+            histories=merged.sums(histories),
+        )
+        ends, ended_histories = self.ended
+        self._count(merged.size + ends, float(histories.sum()) + ended_histories, counts)
+        return following, merged.number
+
+    def _leaves(self, nodes: _Nodes) -> game_tree.Leaves:
+        sequence = [p.sequence[own] for p, own in zip(self.players, nodes.information, strict=True)]
+        return game_tree.Leaves(
+            np.stack(sequence, axis=1),
+            nodes.weight,
+            nodes.histories,
+            nodes.state.astype(np.int64),
+            nodes.states.T,
+            np.stack(nodes.information, axis=1),
+        )
+
+
+def _packed_move(game: machine.Machine, state: Bools, does: Bools) -> tuple[Bools, Bools]:
+    """`move` on 64 copies a word."""
+    count = state.shape[1]
+    after, sees = game.move(_pack(state), _pack(does))
+    return _unpack(after, count), _unpack(sees, count)
+
+
+def _pack(rows: Bools) -> npt.NDArray[np.uint64]:
+    packed = np.packbits(rows, axis=1, bitorder="little")
+    padded = np.zeros((len(rows), -(-packed.shape[1] // 8) * 8), np.uint8)
+    padded[:, : packed.shape[1]] = packed
+    return padded.view(np.uint64)
+
+
+def _unpack(words: npt.NDArray[np.uint64], count: int) -> Bools:
+    bits = np.unpackbits(np.ascontiguousarray(words).view(np.uint8), axis=1, count=count, bitorder="little")
+    return bits.view(np.bool_)
+
+
+def _rank_goals(table: _Table) -> numbering.Numbering:
+    """States afterwards by what an end in them gives."""
+    columns = [np.unique(own, return_inverse=True)[1] for own in table.goals.T]
+    return numbering.number(
+        [np.zeros(len(table.is_end), np.int64), *columns, table.is_unplayable],
+        [1, *(int(own.max(initial=0)) + 1 for own in columns), 2],
+    )

@@ -1,0 +1,82 @@
+"""Counterfactual regret minimisation on the sequence form: every variant that differs only in numbers."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from gdlx.envs import sequence_form
+from gdlx.solvers import plans, regret
+
+Levels = plans.Levels
+
+
+class CfrState(NamedTuple):
+    """Axes: P players, each with levels of n sets and w options; further axes are a batch."""
+
+    regret: tuple[Levels, ...]  # P x L x [w, n], cumulative counterfactual regret
+    weight: tuple[jax.Array, ...]  # P x [size], weighted sum of flat plans: the average policy up to scale
+    policy: tuple[Levels, ...]  # P x L x [w, n], of the next iteration
+    plan: tuple[jax.Array, ...]  # P x [size], the same as a flat plan
+    t: jax.Array  # [] int32, iterations done
+
+
+def init(game: sequence_form.SequenceForm, batch: tuple[int, ...] = ()) -> CfrState:
+    """No regret, and uniform policies."""
+    dtype = jnp.result_type(float)
+    zero = tuple(tuple(jnp.zeros((*level.shape, *batch), dtype) for level in p.uniform) for p in game.players)
+    return restart(game, zero)
+
+
+def restart(game: sequence_form.SequenceForm, start: tuple[Levels, ...]) -> CfrState:
+    """A state with given initial regrets, and the policies that follow from them."""
+    policy = tuple(
+        tuple(map(regret.matching, levels, player.uniform)) for player, levels in zip(game.players, start, strict=True)
+    )
+    batch = next((level.shape[2:] for levels in start for level in levels), ())
+    plan = tuple(
+        plans.flat(plans.realise(player, own), batch) for player, own in zip(game.players, policy, strict=True)
+    )
+    return CfrState(start, jax.tree.map(jnp.zeros_like, plan), policy, plan, jnp.zeros((), jnp.int32))
+
+
+def step(
+    game: sequence_form.SequenceForm, state: CfrState, settings: regret.Settings, *, alternating: bool = True
+) -> CfrState:
+    """One iteration: every player in turn adds its plan to its average, then updates its regrets and its policy.
+
+    Alternating: a player answers what the players before it have just become; else all answer the old policies.
+    """
+    t = state.t + 1
+    by = regret.discounts(settings, t)
+    regrets, weights, policies = list(state.regret), list(state.weight), list(state.policy)
+    reach = list(state.plan)
+    for number, player in enumerate(game.players):
+        seen = reach if alternating else state.plan
+        others = [plan for n, plan in enumerate(seen) if n != number]
+        new = regrets_of(player, others, policies[number])
+        updated = [regret.update(*row, by) for row in zip(regrets[number], new, player.uniform, strict=True)]
+        weights[number] = (weights[number] + state.plan[number]) * by.average
+        regrets[number] = tuple(level for level, _ in updated)
+        policies[number] = tuple(level for _, level in updated)
+        reach[number] = plans.flat(plans.realise(player, policies[number]), state.plan[number].shape[1:])
+    return CfrState(tuple(regrets), tuple(weights), tuple(policies), tuple(reach), t)
+
+
+def regrets_of(player: sequence_form.PlayerForm, others: Sequence[jax.Array], policy: Levels) -> Levels:
+    """Instantaneous counterfactual regret of every option, given the other players' flat plans."""
+
+    def mean(level: int, values: jax.Array) -> jax.Array:
+        return plans.total(values * policy[level])
+
+    options, _ = plans.back_up(player, plans.utilities(player, others), mean)
+    return tuple(values - plans.total(values * own) for values, own in zip(options, policy, strict=True))
+
+
+def average(game: sequence_form.SequenceForm, state: CfrState) -> tuple[Levels, ...]:
+    """The average policies; uniform where a player never comes."""
+    return tuple(
+        tuple(map(regret.matching, plans.by_level(player, weight), player.uniform))
+        for player, weight in zip(game.players, state.weight, strict=True)
+    )

@@ -1,0 +1,35 @@
+"""Fictitious play in sequence form: everybody answers the average of what the others did (Heinrich et al. 2015)."""
+
+import jax.numpy as jnp
+
+from gdlx.envs import sequence_form
+from gdlx.solvers import cfr, evaluation, plans, regret
+
+
+def step(
+    game: sequence_form.SequenceForm, state: cfr.CfrState, settings: regret.Settings, *, alternating: bool = True
+) -> cfr.CfrState:
+    """One iteration: each player in turn adds a best response to the others' average plans to its own average.
+
+    The first iteration adds uniform plans, so that there is something to answer. `settings.gamma` weighs the
+    t-th answer by t^gamma, as in CFR; nothing else of the settings is used.
+    """
+    t = state.t + 1
+    by = regret.discounts(settings, t)
+    weights, policies, reach = list(state.weight), list(state.policy), list(state.plan)
+    for number, player in enumerate(game.players):
+        seen = weights if alternating else state.weight
+        # Discounts keep the scale of sums unknown; the empty sequence, always played, tells it.
+        others = [w / jnp.maximum(w[0], 1e-30) for n, w in enumerate(seen) if n != number]
+        others = [jnp.where(w[0] > 0, w, plan) for w, plan in zip(others, _except(state.plan, number), strict=True)]
+        values, _ = plans.back_up(player, plans.utilities(player, others), evaluation.best_option(player))
+        chosen = evaluation.choose_best(player, values)
+        policy = tuple(jnp.where(t > 1, best, old) for best, old in zip(chosen, policies[number], strict=True))
+        policies[number] = policy
+        reach[number] = plans.flat(plans.realise(player, policy), state.plan[number].shape[1:])
+        weights[number] = (weights[number] + reach[number]) * by.average
+    return cfr.CfrState(state.regret, tuple(weights), tuple(policies), tuple(reach), t)
+
+
+def _except(items: tuple[jnp.ndarray, ...], number: int) -> list[jnp.ndarray]:
+    return [item for n, item in enumerate(items) if n != number]

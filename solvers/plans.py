@@ -1,0 +1,131 @@
+"""Linear algebra on the sequence form: plans, utilities, and values from the last decisions up.
+
+Everything here takes arrays with any number of further axes at the end: a batch of solvers is the same program on
+longer rows, which is what memory and vector units like best. A vector of a player is a tuple of its levels [w, n, ...].
+"""
+
+import functools
+import operator
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+
+from gdlx.envs import sequence_form
+
+Levels = tuple[jax.Array, ...]  # L x [w, n, ...]
+ValueOf = Callable[[int, jax.Array], jax.Array]  # (level, values of options) -> what each set is worth
+
+_FEW = 16  # options
+
+
+def over(array: jax.Array, like: jax.Array) -> jax.Array:
+    """An array of the game, with axes of length 1 for the batch axes that `like` has after them."""
+    return array.reshape(array.shape + (1,) * (like.ndim - array.ndim))
+
+
+def total(options: jax.Array) -> jax.Array:
+    """Sums over the options of every set [w, n, ...] -> [n, ...].
+
+    Written out where there are few: then it is one elementwise operation with what comes before and after.
+    """
+    return _add(list(options)) if len(options) <= _FEW else options.sum(axis=0)
+
+
+def realise(player: sequence_form.PlayerForm, policy: Levels) -> Levels:
+    """Probabilities of choices -> probability that a player makes all its choices up to each sequence."""
+    plan: list[jax.Array] = []
+    for parent, choice in zip(player.parent, policy, strict=True):
+        if plan:
+            above = plan[-1].reshape(-1, *plan[-1].shape[2:])
+            plan.append(above.at[parent].get(mode="promise_in_bounds") * choice)
+        else:
+            plan.append(choice)
+    return tuple(plan)
+
+
+def flat(plan: Levels, batch: tuple[int, ...] = ()) -> jax.Array:
+    """The flat vector of a player, the empty sequence first."""
+    if not plan:
+        return jnp.ones((1, *batch))
+    one = jnp.ones((1, *plan[0].shape[2:]), plan[0].dtype)
+    return jnp.concatenate([one, *(level.reshape(-1, *level.shape[2:]) for level in plan)])
+
+
+def by_level(player: sequence_form.PlayerForm, vector: jax.Array) -> Levels:
+    """A flat vector as levels, without the empty sequence."""
+    levels = []
+    start = 1
+    for uniform in player.uniform:
+        levels.append(vector[start : start + uniform.size].reshape(*uniform.shape, *vector.shape[1:]))
+        start += uniform.size
+    return tuple(levels)
+
+
+def utilities(player: sequence_form.PlayerForm, others: Sequence[jax.Array]) -> tuple[jax.Array, Levels]:
+    """Expected payoff at the ends of the empty sequence and of every other one, given the others' flat plans."""
+    batch = others[0].shape[1:] if others else ()
+    sums = []
+    for block in player.blocks:
+        (plan,) = others
+        sums.append(_product(block, plan.at[block.other].get(mode="promise_in_bounds")).reshape(-1, *batch))
+    if len(player.entries.own):
+        sums.append(_sum_entries(player.entries, others))
+    every = jnp.concatenate([*sums, jnp.zeros((1, *batch), player.entries.payoff.dtype)])
+    levels = tuple(every.at[source].get(mode="promise_in_bounds") for source in player.source)
+    return every[player.root], levels
+
+
+def _product(block: sequence_form.Block, reach: jax.Array) -> jax.Array:
+    """Sums over the other player's sequences of every table."""
+    match block:
+        case sequence_form.Wide():
+            return jnp.einsum("bmk,bk...->bm...", block.payoff, reach)
+        case sequence_form.Tall():
+            return jnp.einsum("bkm,bk...->bm...", block.payoff, reach)
+        case sequence_form.Thin():
+            cells = [over(p, r[None]) * r for p, r in zip(block.payoff, reach, strict=True)]
+            return _add(cells)
+
+
+def _add(arrays: Sequence[jax.Array]) -> jax.Array:
+    return functools.reduce(operator.add, arrays)
+
+
+def _sum_entries(entries: sequence_form.Entries, others: Sequence[jax.Array]) -> jax.Array:
+    reach = entries.payoff
+    for places, plan in zip(entries.others, others, strict=True):
+        found = plan.at[places].get(mode="promise_in_bounds")
+        reach = over(reach, found) * found
+    rows = len(entries.rows)
+    return jax.ops.segment_sum(reach, entries.own, num_segments=rows, indices_are_sorted=True, mode="promise_in_bounds")
+
+
+def back_up(
+    player: sequence_form.PlayerForm,
+    utility: tuple[jax.Array, Levels],
+    value_of: ValueOf,
+) -> tuple[Levels, jax.Array]:
+    """Counterfactual values of all options [w, n, ...] of every level, and the value of the game.
+
+    `value_of(level, options)` says what a set is worth [n, ...]: the mean under a policy, or the best option.
+    """
+    root, own = utility
+    values: list[jax.Array] = []
+    below: jax.Array | None = None
+    for number in reversed(range(len(own))):
+        options = own[number] if below is None else own[number] + below.reshape(own[number].shape)
+        values.insert(0, options)
+        worth = value_of(number, options)
+        if number:
+            above = own[number - 1].shape
+            below = jax.ops.segment_sum(
+                worth,
+                player.parent[number],
+                num_segments=above[0] * above[1],
+                indices_are_sorted=True,
+                mode="promise_in_bounds",
+            )
+        else:
+            root = root + worth.sum(axis=0)
+    return tuple(values), root

@@ -1,0 +1,80 @@
+"""Regret minimisers as pure functions of traced settings: one program for the whole family.
+
+With R the cumulative and r the new regret of an option at iteration t,
+
+    R  <-  d(R + r),      d multiplies by t^alpha / (t^alpha + 1) where positive, by t^beta / (t^beta + 1) elsewhere
+    policy  ~  max(0, R + optimism * r),      uniform where that is zero
+
+alpha = inf means no discount and beta = -inf a floor at zero, so that regret matching is (inf, inf), regret matching+
+is (inf, -inf), and the discounted ones (Brown & Sandholm 2019) lie between. optimism = 1 is the predictive form with
+the last regret as the prediction (Farina, Kroer & Sandholm 2021). `exploration` mixes the policy with a uniform one.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from gdlx.solvers import plans
+
+Scalar = jax.Array | float
+
+
+class Settings(NamedTuple):
+    """Numbers, or arrays of one number for each run of a batch. Exponents may change over a horizon."""
+
+    alpha: Scalar = jnp.inf  # exponent of the discount of positive regret
+    beta: Scalar = jnp.inf  # and of the others
+    gamma: Scalar = 0.0  # policy t has weight t^gamma in the average
+    optimism: Scalar | None = None  # None is 0, in a program without it
+    exploration: Scalar | None = None
+    alpha_change: Scalar = 0.0  # of alpha between iteration 0 and the horizon
+    beta_change: Scalar = 0.0
+    gamma_change: Scalar = 0.0
+    horizon: Scalar = 1_000.0  # where the schedule ends; it stays there afterwards
+
+
+class Discounts(NamedTuple):
+    """What one iteration multiplies positive regret, other regret and the average by; and the other settings."""
+
+    positive: jax.Array
+    negative: jax.Array
+    average: jax.Array
+    optimism: Scalar | None
+    exploration: Scalar | None
+
+
+def discounts(settings: Settings, t: jax.Array) -> Discounts:
+    """Of iteration t = 1, 2, ..: t^alpha / (t^alpha + 1), t^beta / (t^beta + 1) and (t / (t + 1))^gamma.
+
+    As one array, because in small games every operation counts.
+    """
+    t = jnp.asarray(t, jnp.result_type(float))
+    start = jnp.stack([jnp.asarray(x, t.dtype) for x in (settings.alpha, settings.beta, settings.gamma)])
+    change = jnp.stack(
+        [jnp.asarray(x, t.dtype) for x in (settings.alpha_change, settings.beta_change, settings.gamma_change)]
+    )
+    exponent = start + change * jnp.minimum(t / settings.horizon, 1)
+    is_average = plans.over(jnp.arange(3) == 2, exponent)
+    is_finite = jnp.isfinite(exponent)
+    power = jnp.where(is_average, t / (t + 1), t) ** jnp.where(is_finite, exponent, 0)
+    by = jnp.where(is_finite, jnp.where(is_average, power, power / (power + 1)), exponent > 0)
+    return Discounts(by[0], by[1], by[2], settings.optimism, settings.exploration)
+
+
+def matching(regret: jax.Array, uniform: jax.Array) -> jax.Array:
+    """Choices in proportion to positive regret [w, n, ...]; uniform where there is none."""
+    positive = jnp.maximum(regret, 0)
+    scale = plans.total(positive)
+    return jnp.where(scale > 0, positive / jnp.where(scale > 0, scale, 1), plans.over(uniform, regret))
+
+
+def update(regret: jax.Array, new: jax.Array, uniform: jax.Array, by: Discounts) -> tuple[jax.Array, jax.Array]:
+    """Cumulative regret and policy after an iteration; all [w, n, ...]. Options that are none never gain regret."""
+    new = jnp.where(plans.over(uniform, new) > 0, new, 0)
+    total = regret + new
+    total = total * jnp.where(total > 0, by.positive, by.negative)
+    policy = matching(total if by.optimism is None else total + by.optimism * new, uniform)
+    if by.exploration is not None:
+        policy = policy + by.exploration * (plans.over(uniform, policy) - policy)
+    return total, policy
