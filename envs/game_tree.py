@@ -52,8 +52,8 @@ class Player:
     action: Ints  # [S] number of the option in the game; -1 for the empty sequence
     text: Ints  # [S] its name in `texts`; -1 for the empty sequence
     texts: tuple[str, ...]
-    views: Trail | tuple[str, ...]  # [I] labels, or what they are made of: then `view` says where
-    view: Ints  # [I] the information set in the trail
+    views: Trail | tuple[str, ...]  # where the sets are, or texts of another library that may have several lines
+    view: Ints  # [I] the information set among them
 
     @functools.cached_property
     def labels(self) -> tuple[str, ...]:
@@ -155,7 +155,7 @@ class GameTree:
 def labels_of(player: Player) -> tuple[str, ...]:
     """`dealt K; bet`: at every step the player's choice, if it had one, and what it perceived."""
     if not isinstance(player.views, Trail):
-        return player.views
+        return distinct([one_line(player.views[view]) or "start" for view in player.view.tolist()], [])
     trail = player.views
     percepts = [", ".join(trail.percept_names[n] for n in np.flatnonzero(row)) for row in trail.percepts]
     short: list[str] = []
@@ -176,6 +176,14 @@ def labels_of(player: Player) -> tuple[str, ...]:
     return distinct(
         [short[v] or "start" for v in player.view.tolist()], [[full[v] for v in player.view.tolist()], options]
     )
+
+
+def one_line(text: str) -> str:
+    """
+    >>> one_line("hand: 2  3\\nwon: 1\\n")
+    'hand: 2 3; won: 1'
+    """
+    return "; ".join(words for line in text.splitlines() if (words := " ".join(line.split())))
 
 
 def distinct(labels: Sequence[str], fuller: Sequence[Sequence[str]]) -> tuple[str, ...]:

@@ -1,0 +1,268 @@
+"""Any game of OpenSpiel -> GameTree, by a walk through all its histories.
+
+Information sets are what `information_state_string` tells apart. As everywhere in gdlx a set with a single legal action
+is no decision. Simultaneous nodes stay what they are, with an edge for every joint action. OpenSpiel does not tell when
+two histories have the same future, so that only ends are merged.
+"""
+
+import itertools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gdlx.envs import game_tree
+from gdlx.propnet import errors
+
+MAX_NODES = 3_000_000  # histories; each takes about 10 microseconds and a kilobyte or two
+_SAME = 1e-9  # relative difference of sums of returns that are taken to be equal
+
+Numbers = tuple[int, ...]
+
+
+class UnfitGame(errors.UserError, ValueError):
+    """A game of OpenSpiel that cannot be solved as a tree."""
+
+
+def tree_of(game: Any, *, keep_edges: bool = False, max_nodes: int = MAX_NODES) -> game_tree.GameTree:
+    """The tree of a pyspiel.Game, or of the game of that name: `leduc_poker`, `goofspiel(num_cards=4,imp_info=True)`.
+
+    Payoffs are returns. Players are called player0, player1, .., and a level is what comes after the same number of
+    actions of players and chance; an information set that comes at several levels has the first as its step.
+    """
+    return _Walk(_loaded(game), keep_edges, max_nodes).run()
+
+
+def _loaded(game: Any) -> Any:
+    from gdlx.envs import spiel  # here, because OpenSpiel takes a second to load
+
+    pyspiel = spiel.pyspiel
+    if pyspiel is None:
+        raise spiel.MissingOpenSpiel("this needs OpenSpiel, which is not installed: pip install 'gdlx[peers]'")
+    if isinstance(game, str):
+        if game.partition("(")[0] not in pyspiel.registered_names():
+            raise UnfitGame(f"OpenSpiel has no game called {game.partition('(')[0]!r}")
+        try:
+            game = pyspiel.load_game(game)
+        except pyspiel.SpielError as error:
+            raise UnfitGame(f"OpenSpiel cannot load {game!r}: {game_tree.one_line(str(error))}") from None
+    kind, kinds = game.get_type(), pyspiel.GameType
+    if kind.dynamics == kinds.Dynamics.MEAN_FIELD:
+        raise UnfitGame(f"{game} is a mean-field game, which has no tree")
+    if kind.chance_mode == kinds.ChanceMode.SAMPLED_STOCHASTIC:
+        raise UnfitGame(f"{game} draws its chance moves itself and does not tell their probabilities")
+    if not kind.provides_information_state_string and kind.information != kinds.Information.PERFECT_INFORMATION:
+        raise UnfitGame(
+            f"{game} has hidden information, but no information_state_string to tell information sets apart; "
+            "exact solving needs one"
+        )
+    return game
+
+
+class _Decision(NamedTuple):
+    number: int
+    parent: int  # sequence that leads there
+    first: int  # sequence of the first option
+    actions: list[int]
+
+
+class _Decisions:
+    """Information sets of one player, as they are found."""
+
+    def __init__(self, game: Any, number: int) -> None:
+        self.game, self.number, self.name = game, number, f"player{number}"
+        self.known: dict[str, _Decision] = {}
+        self.forced: set[str] = set()
+        self.sequences = 1
+        self.steps: list[int] = []
+        self.text = [-1]
+        self.texts: dict[str, int] = {}
+        self.tells = bool(game.get_type().provides_information_state_string)
+
+    def find(self, state: Any, actions: list[int], sequence: int, step: int) -> _Decision | None:
+        """The decision that the player has in a state; None if there is nothing to decide."""
+        # With perfect information everybody knows the history.
+        view = state.information_state_string(self.number) if self.tells else state.history_str()
+        found = self.known.get(view)
+        if found is None:
+            if len(actions) < 2:
+                self.forced.add(view)
+                return None
+            found = _Decision(len(self.known), sequence, self.sequences, actions)
+            self.known[view] = found
+            self.sequences += len(actions)
+            self.steps.append(step)
+            self._name(state, actions)
+        elif found.parent != sequence:
+            raise UnfitGame(
+                f"{self.game} has imperfect recall: {self.name} comes to the information set "
+                f"'{game_tree.one_line(view)}' by different choices of its own, which it must have forgotten. "
+                "The sequence form needs players who remember what they did"
+            )
+        if found.actions != actions:
+            raise UnfitGame(
+                f"{self.game}: {self.name} has different legal actions within the information set "
+                f"'{game_tree.one_line(view)}', which its information_state_string therefore does not describe"
+            )
+        return found
+
+    def _name(self, state: Any, actions: list[int]) -> None:
+        names = [game_tree.one_line(state.action_to_string(self.number, action)) for action in actions]
+        if len(set(names)) < len(names):
+            names = [f"{name} #{action}" for name, action in zip(names, actions, strict=True)]
+        self.text += [self.texts.setdefault(name, len(self.texts)) for name in names]
+
+    def player(self) -> game_tree.Player:
+        sets = list(self.known.values())
+        widths = [len(found.actions) for found in sets]
+        actions = [-1, *(action for found in sets for action in found.actions)]
+        return game_tree.Player(
+            name=self.name,
+            parent=np.array([found.parent for found in sets], np.int32),
+            first=np.cumsum([1, *widths]).astype(np.int32),
+            step=np.array(self.steps, np.int32),
+            action=np.array(actions, np.int32),
+            text=np.array(self.text, np.int32),
+            texts=tuple(self.texts),
+            views=tuple(self.known),
+            view=np.arange(len(sets), dtype=np.int32),
+        )
+
+
+class _Node(NamedTuple):
+    state: Any
+    sequences: Numbers
+    weight: float
+
+
+class _Walk:
+    """Breadth first, so that information sets are found in order of time."""
+
+    def __init__(self, game: Any, keep_edges: bool, max_nodes: int) -> None:
+        self.game, self.keep_edges, self.max_nodes = game, keep_edges, max_nodes
+        self.players = [_Decisions(game, number) for number in range(game.num_players())]
+        self.ends: dict[tuple[Numbers, tuple[float, ...]], int] = {}
+        self.weight: list[float] = []
+        self.histories: list[int] = []
+        self.levels: list[game_tree.Level] = []
+        self.nodes: list[int] = []
+        self.information_sets: list[Numbers] = []
+
+    def run(self) -> game_tree.GameTree:
+        start = _Node(self.game.new_initial_state(), (0,) * len(self.players), 1.0)
+        nodes = [] if start.state.is_terminal() else [start]
+        if not nodes:
+            self._end(start)
+        self.nodes.append(1)
+        while nodes:
+            nodes = self._expand(nodes, len(self.nodes) - 1)
+        sums = [sum(returns) for _, returns in self.ends]
+        size = max((abs(value) for _, returns in self.ends for value in returns), default=0.0)
+        zero_sum = len(self.players) == 2 and max(sums) - min(sums) <= _SAME * size
+        offset = sums[0] / 2 if zero_sum and abs(sums[0]) > _SAME * size else 0.0
+        shape = (len(self.ends), len(self.players))
+        ends = game_tree.Ends(
+            sequence=np.array([sequence for sequence, _ in self.ends], np.int32).reshape(shape),
+            payoff=np.array([returns for _, returns in self.ends], np.float64).reshape(shape) - offset,
+            weight=np.array(self.weight, np.float64),
+            histories=np.array(self.histories, np.float64),
+        )
+        return game_tree.GameTree(
+            name=str(self.game),
+            players=tuple(player.player() for player in self.players),
+            ends=ends,
+            counts=game_tree.Counts(
+                tuple(self.nodes), tuple(float(n) for n in self.nodes), (*self.information_sets, (0,) * shape[1])
+            ),
+            zero_sum=zero_sum,
+            offset=offset,
+            unplayable=0,
+            levels=tuple(self.levels) if self.keep_edges else None,
+        )
+
+    def _end(self, node: _Node) -> int:
+        number = self.ends.setdefault((node.sequences, tuple(node.state.returns())), len(self.weight))
+        if number == len(self.weight):
+            self.weight.append(0.0)
+            self.histories.append(0)
+        self.weight[number] += node.weight
+        self.histories[number] += 1
+        return number
+
+    def _expand(self, nodes: list[_Node], step: int) -> list[_Node]:
+        following: list[_Node] = []
+        decisions: list[list[int]] = []
+        first_edge, chance, child = [0], [], []
+        ends = 0
+        before = [len(player.known) + len(player.forced) for player in self.players]
+        total = sum(self.nodes)
+        for node in nodes:
+            decision, children = self._children(node, step)
+            for probability, after in children:
+                if after.state.is_terminal():
+                    ends += 1
+                    place = -1 - self._end(after)
+                else:
+                    place = len(following)
+                    following.append(after)
+                if self.keep_edges:
+                    chance.append(probability)
+                    child.append(place)
+            if self.keep_edges:
+                decisions.append(decision)
+                first_edge.append(len(child))
+            if total + ends + len(following) > self.max_nodes:
+                raise game_tree.TooLarge(
+                    f"{self.game} is too large to walk through: more than {self.max_nodes:,} histories, of which "
+                    f"{total:,} are up to step {step}. Solve it by sampling, or raise the limit with --max-nodes"
+                )
+        if self.keep_edges:
+            self.levels.append(
+                game_tree.Level(
+                    np.array(decisions, np.int32),
+                    np.array(first_edge, np.int64),
+                    np.array(chance, np.float64),
+                    np.array(child, np.int64),
+                )
+            )
+        self.nodes.append(ends + len(following))
+        now = [len(player.known) + len(player.forced) for player in self.players]
+        self.information_sets.append(tuple(b - a for a, b in zip(before, now, strict=True)))
+        return following
+
+    def _children(self, node: _Node, step: int) -> tuple[list[int], list[tuple[float, _Node]]]:
+        """What the players decide in a node, and what it leads to with which probability of chance."""
+        state, sequences, weight = node
+        decision = [-1] * len(self.players)
+        mover = state.current_player()
+        if state.is_chance_node():
+            outcomes = [(action, p) for action, p in state.chance_outcomes() if p > 0]
+            return decision, [(p, _Node(state.child(action), sequences, weight * p)) for action, p in outcomes]
+        if mover >= 0:
+            actions = state.legal_actions()
+            found = self.players[mover].find(state, actions, sequences[mover], step)
+            after = [sequences] * len(actions)
+            if found is not None:
+                decision[mover] = found.number
+                head, tail = sequences[:mover], sequences[mover + 1 :]
+                after = [(*head, found.first + n, *tail) for n in range(len(actions))]
+            return decision, [
+                (1.0, _Node(state.child(action), own, weight)) for action, own in zip(actions, after, strict=True)
+            ]
+        return self._joint(node, step)
+
+    def _joint(self, node: _Node, step: int) -> tuple[list[int], list[tuple[float, _Node]]]:
+        state, sequences, weight = node
+        decision = [-1] * len(self.players)
+        options = [state.legal_actions(player.number) or [-1] for player in self.players]  # -1: it does nothing
+        after = [[sequence] for sequence in sequences]
+        for player, actions in zip(self.players, options, strict=True):
+            found = player.find(state, actions, sequences[player.number], step)
+            if found is not None:
+                decision[player.number] = found.number
+                after[player.number] = [found.first + n for n in range(len(actions))]
+        children = []
+        for joint, own in zip(itertools.product(*options), itertools.product(*after), strict=True):
+            child = state.clone()
+            child.apply_actions(list(joint))
+            children.append((1.0, _Node(child, own, weight)))
+        return decision, children
