@@ -19,6 +19,10 @@ _SAME = 1e-9  # relative difference of sums of returns that are taken to be equa
 Numbers = tuple[int, ...]
 
 
+class MissingOpenSpiel(errors.UserError, ImportError):
+    """OpenSpiel is an optional extra, and not there."""
+
+
 class UnfitGame(errors.UserError, ValueError):
     """A game of OpenSpiel that cannot be solved as a tree."""
 
@@ -33,11 +37,10 @@ def tree_of(game: Any, *, keep_edges: bool = False, max_nodes: int = MAX_NODES) 
 
 
 def _loaded(game: Any) -> Any:
-    from gdlx.envs import spiel  # here, because OpenSpiel takes a second to load
-
-    pyspiel = spiel.pyspiel
-    if pyspiel is None:
-        raise spiel.MissingOpenSpiel("this needs OpenSpiel, which is not installed: pip install 'gdlx[peers]'")
+    try:
+        import pyspiel  # here, because it takes a second to load
+    except ImportError:
+        raise MissingOpenSpiel("this needs OpenSpiel, which is not installed: pip install 'gdlx[peers]'") from None
     if isinstance(game, str):
         if game.partition("(")[0] not in pyspiel.registered_names():
             raise UnfitGame(f"OpenSpiel has no game called {game.partition('(')[0]!r}")
