@@ -13,9 +13,8 @@ READY := $(VENV)/.ready
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-solve: $(READY) ## check and play GAME (default leduc_poker); solving is still to come
-	$(BIN)/gdlx check $(GAME)
-	$(BIN)/gdlx show $(GAME) --play --seed 1
+solve: $(READY) ## solve GAME (default leduc_poker): an equilibrium with its measured exploitability
+	$(BIN)/gdlx solve $(GAME)
 
 test: $(READY) ## run the tests on all cores
 	$(BIN)/python -m pytest -n auto

@@ -16,7 +16,7 @@ import typer
 import typer.core
 
 import gdlx
-from gdlx.cli import bench, console, doctor, library, networks, playouts, rules
+from gdlx.cli import bench, console, doctor, library, networks, playouts, rules, solving
 from gdlx.propnet import diagnostics, errors
 
 # What jax calls the devices. Not its alias "gpu", which fails unless CUDA, ROCm and oneAPI are all there.
@@ -28,6 +28,8 @@ _COMMANDS = (
     networks.info,
     networks.compile,
     playouts.playout,
+    solving.solve,
+    solving.evaluate,
     bench.bench,
     doctor.doctor,
 )
@@ -52,7 +54,7 @@ def _globals(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
-    """Check, compile and play games given by their rules in GDL-II."""
+    """Check, compile, play and solve games given by their rules in GDL-II."""
     context.obj = console.Options(device, x64, seed, quiet, json)
     # jax reads these when it is first imported, which is later, and only by the commands that need it.
     if device:

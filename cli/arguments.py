@@ -1,5 +1,6 @@
 """Arguments and options that several commands take, said once."""
 
+import pathlib
 from typing import Annotated
 
 import typer
@@ -17,7 +18,17 @@ FoldCase = Annotated[bool, typer.Option("--fold-case", help="Read all names in l
 MaxSeconds = Annotated[float, typer.Option(min=0.1, help="Stop grounding after this time.")]
 MaxMemory = Annotated[int, typer.Option(min=64, help="Stop grounding at this many MB.")]
 MaxRules = Annotated[int, typer.Option(min=1, help="Stop grounding at this many ground rules.")]
+MaxNodes = Annotated[int, typer.Option(min=1, help="Refuse games with more joint moves than this in one step.")]
+DEFAULT_NODES = 60_000_000
 
 
 def limits(max_seconds: float, max_memory: int, max_rules: int) -> limiting.Limits:
     return limiting.Limits(max_seconds, max_memory, max_rules)
+
+
+def require_writable(output: pathlib.Path, suffixes: tuple[str, ...]) -> None:
+    """Before the long work, not after it."""
+    if output.suffix.lower() not in suffixes:
+        raise typer.BadParameter(f"{output} must end in {' or '.join(suffixes)}")
+    if not output.resolve().parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {output.parent} to write {output.name} into")

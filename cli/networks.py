@@ -80,7 +80,7 @@ def compile(  # noqa: A001 - the name of the command
     given = console.options(context)
     write = foreign.save_foreign if layout == "ggp" else files.save
     if output is not None:
-        _require_writable(output, (".json",) if layout == "ggp" else load.NETWORK_SUFFIXES)
+        arguments.require_writable(output, (".json",) if layout == "ggp" else load.NETWORK_SUFFIXES)
     sheet = load.load(game, fold_case=fold_case, gdl=gdl)
     statistics: list[compiler.PassStatistics] = []
     started = time.perf_counter()
@@ -111,11 +111,3 @@ def compile(  # noqa: A001 - the name of the command
     console.say(f"{game}: {sizes}, depth {result['depth']}; {seconds:.2f} s, {result['peak_mb']:.0f} MB")
     if output is not None:
         console.say(f"written to {output}")
-
-
-def _require_writable(output: pathlib.Path, suffixes: tuple[str, ...]) -> None:
-    """Before the long work, not after it."""
-    if output.suffix.lower() not in suffixes:
-        raise typer.BadParameter(f"{output} must end in {' or '.join(suffixes)}")
-    if not output.resolve().parent.is_dir():
-        raise typer.BadParameter(f"there is no folder {output.parent} to write {output.name} into")

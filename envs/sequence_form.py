@@ -7,7 +7,7 @@ of the sequences that lead to them. The flat vector of a player is 1 for the emp
 
 import dataclasses
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -192,11 +192,17 @@ def _by_level(vector: Longs, own: Layout) -> tuple[jax.Array, ...]:
 
 
 def _ints(values: npt.ArrayLike) -> jax.Array:
-    return jnp.asarray(values, jnp.int32)
+    return put(np.asarray(values, np.int32))
 
 
 def _floats(values: npt.ArrayLike) -> jax.Array:
-    return jnp.asarray(values, jnp.result_type(float))
+    return put(np.asarray(values, jnp.result_type(float)))
+
+
+def put(values: npt.NDArray[Any]) -> jax.Array:
+    """To the device as it is; `jnp.asarray` would compile a program for every shape."""
+    there: jax.Array = jax.device_put(values)
+    return there
 
 
 def _levels(player: game_tree.Player, own: Layout) -> tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]]:
@@ -205,7 +211,7 @@ def _levels(player: game_tree.Player, own: Layout) -> tuple[tuple[jax.Array, ...
     for number, (width, _) in enumerate(own.shapes):
         members = np.flatnonzero(own.level == number)
         members = members[np.argsort(own.row[members])]
-        parents.append(jnp.asarray(own.place[player.parent[members]] - above, jnp.int32))
+        parents.append(_ints(own.place[player.parent[members]] - above))
         options = np.diff(player.first)[members]
         uniform.append(_floats(np.where(np.arange(width)[:, None] < options, 1 / options, 0)))
         above += 1 if number == 0 else own.shapes[number - 1][0] * own.shapes[number - 1][1]

@@ -6,6 +6,7 @@ move, percepts, own legal moves). Two nodes with the same state and the same inf
 the same future and the same reach: they become one, with the sum of their chance weights.
 """
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -61,13 +62,15 @@ def unroll(
     merge: bool = True,
     keep_edges: bool = False,
     goal_conflict: GoalConflicts = "refuse",
+    report: Callable[[int, int], None] | None = None,
 ) -> game_tree.GameTree:
     """The whole game, or its first `depth` joint moves with the states reached then as leaves.
 
     Whether the game is zero-sum is seen from all its ends; where the depth is limited, from sampled play.
-    `keep_edges` keeps the nodes and joint moves of every level, which sampling needs and exact solving does not.
+    `report(step, nodes)` hears of every level. `keep_edges` keeps the nodes and joint moves of every level, which
+    sampling needs and exact solving does not.
     """
-    return _Unrolling(net, mode, max_nodes, merge, keep_edges, goal_conflict).run(depth)
+    return _Unrolling(net, mode, max_nodes, merge, keep_edges, goal_conflict).run(depth, report)
 
 
 class _Unrolling:
@@ -95,7 +98,7 @@ class _Unrolling:
         self.histories: list[float] = []
         self.information_sets: list[tuple[int, ...]] = []
 
-    def run(self, depth: int | None) -> game_tree.GameTree:
+    def run(self, depth: int | None, report: Callable[[int, int], None] | None) -> game_tree.GameTree:
         nodes = self._start()
         step = 0
         while len(nodes.state) and step != depth:
@@ -107,6 +110,8 @@ class _Unrolling:
             table = self._evaluate(nodes)
             nodes = self._expand(nodes, table, step)
             step += 1
+            if report:
+                report(step, self.nodes[-1])
         sequence, goals, weight, histories, unplayable = (
             np.concatenate(parts) for parts in zip(*self.ends, strict=True)
         )

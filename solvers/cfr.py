@@ -1,10 +1,11 @@
 """Counterfactual regret minimisation on the sequence form: every variant that differs only in numbers."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from gdlx.envs import sequence_form
 from gdlx.solvers import plans, regret
@@ -23,10 +24,23 @@ class CfrState(NamedTuple):
 
 
 def init(game: sequence_form.SequenceForm, batch: tuple[int, ...] = ()) -> CfrState:
-    """No regret, and uniform policies."""
-    dtype = jnp.result_type(float)
-    zero = tuple(tuple(jnp.zeros((*level.shape, *batch), dtype) for level in p.uniform) for p in game.players)
-    return restart(game, zero)
+    """No regret, and uniform policies. Made by numpy, because compiling it would take longer than all the rest."""
+    regrets, policies, reach = [], [], []
+    for player in game.players:
+        uniform = [np.asarray(level) for level in player.uniform]
+        plan = [np.ones(1, jnp.result_type(float))]
+        for parent, level in zip(player.parent, uniform, strict=True):
+            plan.append((plan[-1][np.asarray(parent)] * level).reshape(-1))
+        regrets.append(tuple(_spread(np.zeros_like(level), batch) for level in uniform))
+        policies.append(tuple(_spread(level, batch) for level in uniform))
+        reach.append(_spread(np.concatenate(plan), batch))
+    weights = jax.tree.map(lambda x: sequence_form.put(np.zeros(x.shape, x.dtype)), tuple(reach))
+    return CfrState(tuple(regrets), weights, tuple(policies), tuple(reach), sequence_form.put(np.zeros((), np.int32)))
+
+
+def _spread(array: Any, batch: tuple[int, ...]) -> jax.Array:
+    """The same for every member of a batch."""
+    return sequence_form.put(np.broadcast_to(array.reshape(*array.shape, *[1] * len(batch)), (*array.shape, *batch)))
 
 
 def restart(game: sequence_form.SequenceForm, start: tuple[Levels, ...]) -> CfrState:

@@ -30,7 +30,10 @@ def to_levels(
 ) -> Profile:
     """[S, ...] of every player -> levels, in the precision that jax is set to."""
     return tuple(
-        tuple(jnp.asarray(level, jnp.result_type(float)) for level in own_levels(own, checked_shape(player, policy)))
+        tuple(
+            sequence_form.put(np.asarray(level, jnp.result_type(float)))
+            for level in own_levels(own, checked_shape(player, policy))
+        )
         for player, own, policy in zip(tree.players, layouts, policies, strict=True)
     )
 

@@ -1,0 +1,304 @@
+"""The commands `solve` and `evaluate`."""
+
+import dataclasses
+import pathlib
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from gdlx.cli import arguments, console, networks
+
+if TYPE_CHECKING:
+    from gdlx.envs import trees
+    from gdlx.propnet import limits
+    from gdlx.solvers import driver, presets, solution
+    from gdlx.solvers import solve as solving
+
+_SHOWN_SETS = 40
+
+
+def solve(
+    context: typer.Context,
+    game: Annotated[
+        str | None, typer.Argument(metavar="[GAME]", help="A library name, e.g. goofspiel:cards=4, or a path.")
+    ] = None,
+    algorithm: Annotated[str, typer.Option(help="One of those below.")] = "dcfr",
+    iterations: Annotated[
+        int | None, typer.Option(min=0, help="Stop after so many; 1 000 if nothing else is said.")
+    ] = None,
+    time: Annotated[float | None, typer.Option(help="Stop after so many seconds of solving.")] = None,
+    target: Annotated[
+        str | None, typer.Option(help="Stop at this exploitability, e.g. 0.001, or 0.01% of the payoffs' range.")
+    ] = None,
+    resume: Annotated[
+        pathlib.Path | None, typer.Option(help="Go on with the run in this folder.", metavar="DIR")
+    ] = None,
+    results: Annotated[
+        pathlib.Path, typer.Option(help="Where to make the folder of the result.", metavar="DIR")
+    ] = pathlib.Path("results"),
+    every: Annotated[int | None, typer.Option(min=1, help="Measure after every so many iterations.")] = None,
+    alpha: Annotated[float | None, typer.Option(help="Exponent of the discount of positive regret.")] = None,
+    beta: Annotated[float | None, typer.Option(help="Exponent of the discount of negative regret.")] = None,
+    gamma: Annotated[float | None, typer.Option(help="Policy t has the weight t^gamma in the average.")] = None,
+    exploration: Annotated[
+        float | None, typer.Option(min=0.0, max=1.0, help="Part of every policy that is uniform.")
+    ] = None,
+    simultaneous: Annotated[
+        bool, typer.Option("--simultaneous", help="All players update at once, not in turn.")
+    ] = False,
+    payoff: Annotated[Literal["auto", "zero-sum", "goal"], typer.Option(help="What payoffs are made of.")] = "auto",
+    goal_conflict: Annotated[
+        Literal["refuse", "max"], typer.Option(help="Ends with several goal values: the highest?")
+    ] = "refuse",
+    checkpoint: Annotated[float, typer.Option(min=0.0, help="Seconds between checkpoints.")] = 10.0,
+    max_nodes: arguments.MaxNodes = arguments.DEFAULT_NODES,
+    gdl: arguments.Gdl = None,
+    fold_case: arguments.FoldCase = False,
+    max_seconds: arguments.MaxSeconds = arguments.DEFAULT_LIMITS.seconds,
+    max_memory: arguments.MaxMemory = arguments.DEFAULT_LIMITS.memory_mb,
+    max_rules: arguments.MaxRules = arguments.DEFAULT_LIMITS.rules,
+) -> None:
+    """Find an equilibrium: policies for all players, with their measured exploitability.
+
+    Algorithms: cfr, cfr+, lcfr, dcfr, dcfr-half, pcfr+, pdcfr+, hs-dcfr, hs-dcfr-15, hs-pcfr+ (counterfactual regret
+    minimisation), fp (fictitious play), lp (linear programming: exact, two players, zero-sum, small games).
+    """
+    given = console.options(context)
+    within = arguments.limits(max_seconds, max_memory, max_rules)
+    if (game is None) == (resume is None):
+        raise typer.BadParameter("name a GAME to solve, or a folder to --resume, and not both")
+
+    from gdlx.envs import programs, trees
+    from gdlx.solvers import driver, presets
+    from gdlx.solvers import results as folders
+
+    programs.keep()
+    if resume is not None:
+        config = folders.read_config(resume)
+        _require_precision(given, config.x64, resume)
+        named, chosen, folder = config.game, config.algorithm, resume
+    else:
+        named = trees.Game(game or "", payoff, goal_conflict, gdl, fold_case)
+        changes = {"alpha": alpha, "beta": beta, "gamma": gamma, "exploration": exploration}
+        given_changes = {name: value for name, value in changes.items() if value is not None}
+        chosen = presets.configured(presets.find(algorithm), iterations, given_changes)
+        chosen = dataclasses.replace(chosen, alternating=not simultaneous)
+    driver.Stop(iterations, time)  # complains before the long work
+    task = _problem(given, named, max_nodes, within)
+    if resume is not None and folders.digest(task.tree) != config.digest:
+        raise folders.ResultError(f"{resume} was solved with other rules of {named.spec} than there are now")
+    stop = driver.Stop(iterations, time, driver.parse_target(target, task.payoff_range))
+    if resume is None:
+        folder = folders.new_folder(results, named.spec, chosen.name)
+    if chosen.is_exact:
+        _solve_exactly(given, task, chosen, folder)
+    else:
+        _run(given, task, chosen, folder, stop, every, checkpoint, resumed=resume is not None)
+
+
+def _require_precision(given: console.Options, x64: bool, folder: pathlib.Path) -> None:
+    from gdlx.solvers import results as folders
+
+    if x64 != given.x64:
+        raise folders.ResultError(
+            f"{folder} was computed in {'double' if x64 else 'single'} precision; "
+            f"go on {'with' if x64 else 'without'} --x64"
+        )
+
+
+def _problem(given: console.Options, game: "trees.Game", max_nodes: int, within: "limits.Limits") -> "solving.Problem":
+    from gdlx.envs import trees
+    from gdlx.solvers import solve as solving
+
+    net = networks.network_of(given, game.spec, game.gdl, game.fold_case, within)
+    with console.progress(given, f"unrolling {game.spec}") as advance:
+        tree = trees.unrolled(
+            game,
+            net=net,
+            max_nodes=max_nodes,
+            report=lambda step, nodes: advance(f"step {step}, {nodes:,} nodes"),
+        )
+    if tree.unplayable:
+        _remark(given, f"{tree.unplayable:,} ends of {game.spec} are states in which some role has no legal move")
+    return solving.problem(game, tree)
+
+
+def _remark(given: console.Options, text: str) -> None:
+    if not given.quiet:
+        console.stderr().print(f"remark: {text}")
+
+
+def _run(
+    given: console.Options,
+    task: "solving.Problem",
+    algorithm: "presets.Algorithm",
+    folder: pathlib.Path,
+    stop: "driver.Stop",
+    every: int | None,
+    checkpoint: float,
+    *,
+    resumed: bool,
+) -> None:
+    from gdlx.solvers import solve as solving
+
+    if not task.tree.zero_sum:
+        _remark(
+            given,
+            f"{task.game.spec} is not a two-player zero-sum game: no algorithm here is sure to find an equilibrium "
+            "of it; the gains measured say how near the policies are",
+        )
+    run = solving.Run(task, algorithm, folder, resume=resumed, interval=checkpoint)
+    interrupted = False
+    try:
+        with console.progress(given, f"{algorithm.name} on {task.game.spec}") as advance:
+            for point in run.points(stop, every):
+                advance(f"{point.metrics.iterations:,} iterations, {_error(point.metrics)}")
+    except KeyboardInterrupt:
+        if not run.metrics:
+            raise
+        interrupted = True
+    found = run.finish()
+    _show(given, task, found, folder, interrupted)
+    if interrupted:
+        _remark(given, f"interrupted; go on with: gdlx solve --resume {folder}")
+        raise typer.Exit(130)
+
+
+def _error(metrics: "driver.Metrics") -> str:
+    name = "largest gain" if metrics.exploitability is None else "exploitability"
+    return f"{name} {metrics.error:.3g}"
+
+
+def _solve_exactly(
+    given: console.Options, task: "solving.Problem", algorithm: "presets.Algorithm", folder: pathlib.Path
+) -> None:
+    from gdlx.solvers import solve as solving
+
+    with console.progress(given, f"linear programming on {task.game.spec}"):
+        found = solving.solve_exactly(task, algorithm, folder)
+    _show(given, task, found, folder, interrupted=False)
+
+
+def result_of(task: "solving.Problem", found: "solution.Solution", folder: pathlib.Path) -> dict[str, Any]:
+    """What `solve` and `evaluate` print under --json."""
+    names = [player.name for player in task.tree.players]
+    return {
+        "game": task.game.spec,
+        "algorithm": found.algorithm,
+        "iterations": found.iterations,
+        "seconds": found.seconds,
+        "goals": dict(zip(names, found.goals, strict=True)),
+        "value": dict(zip(names, found.value, strict=True)),
+        "exploitability": found.exploitability,
+        "nash_conv": list(found.gain),
+        "payoff_range": list(task.tree.payoff_range),
+        "zero_sum": task.tree.zero_sum,
+        "information_sets": task.tree.information_sets,
+        "result": str(folder),
+    }
+
+
+def _show(
+    given: console.Options, task: "solving.Problem", found: "solution.Solution", folder: pathlib.Path, interrupted: bool
+) -> None:
+    result = result_of(task, found, folder) | {"interrupted": interrupted}
+    if given.json:
+        console.emit(result)
+        return
+    import rich.table
+
+    table = rich.table.Table(title=None, box=None, pad_edge=False)
+    for column in ("player", "information sets", "payoff", "goal", "could gain"):
+        table.add_column(column, justify="left" if column == "player" else "right")
+    for player, value, goal, gain in zip(task.tree.players, found.value, found.goals, found.gain, strict=True):
+        table.add_row(player.name, f"{player.sets:,}", f"{value:.6f}", f"{goal:.4f}", f"{gain:.3g}")
+    console.show(table)
+    low, high = task.tree.payoff_range
+    if found.exploitability is not None:
+        part = f" ({100 * found.exploitability / (high - low):.3g}% of the payoffs' range)" if high > low else ""
+        console.say(f"exploitability {found.exploitability:.6g}{part}")
+    console.say(
+        f"{found.algorithm}: {found.iterations:,} iterations in {found.seconds:.3g} s"
+        if found.iterations
+        else f"{found.algorithm}: {found.seconds:.3g} s"
+    )
+    console.say(f"result in {folder}; look at its policies with: gdlx evaluate {folder}")
+
+
+def evaluate(
+    context: typer.Context,
+    result: Annotated[pathlib.Path, typer.Argument(metavar="RESULT", help="The folder of a result.")],
+    player: Annotated[str | None, typer.Option(help="Only this player's policy.")] = None,
+    history: Annotated[str | None, typer.Option(help="Only after this history, e.g. '(dealt king); check'.")] = None,
+    all_sets: Annotated[bool, typer.Option("--all", help="All information sets, not only the first 40.")] = False,
+    output: Annotated[
+        pathlib.Path | None, typer.Option("-o", "--output", help="Write the policy table as .csv or .json.")
+    ] = None,
+    max_nodes: arguments.MaxNodes = arguments.DEFAULT_NODES,
+) -> None:
+    """Value and exploitability of a result, measured anew, and its policies in words."""
+    given = console.options(context)
+    if output is not None:
+        arguments.require_writable(output, (".csv", ".json"))
+
+    from gdlx.envs import programs
+    from gdlx.propnet import limits, untrusted
+    from gdlx.solvers import exports, solution
+    from gdlx.solvers import results as folders
+
+    programs.keep()
+    config = folders.read_config(result)
+    task = _problem(given, config.game, max_nodes, limits.Limits())
+    if folders.digest(task.tree) != config.digest:
+        raise folders.ResultError(f"{result} was solved with other rules of {config.game.spec} than there are now")
+    policies = folders.read_policy(result, task.tree)
+    earlier = folders.read_metrics(result, len(task.tree.players))
+    last = earlier[-1] if earlier else None
+    metrics = task.metrics(policies, last.iterations if last else 0, last.seconds if last else 0.0)
+    found = solution.Solution(task.tree, config.algorithm.name, policies, (metrics,))
+    if history is not None and player is None:
+        raise typer.BadParameter("say whose history it is with --player")
+    rows = _rows(found, player, history)
+    if output is not None:
+        text = (
+            exports.csv_text(task.tree, policies)
+            if output.suffix.lower() == ".csv"
+            else exports.json_text(task.tree, policies)
+        )
+        untrusted.write_whole(output, text.encode())
+    if given.json:
+        console.emit(result_of(task, found, result) | {"policy": rows})
+        return
+    if history is None:
+        _show(given, task, found, result, interrupted=False)
+    _show_rows(rows, all_sets or history is not None)
+
+
+def _rows(found: "solution.Solution", player: str | None, history: str | None) -> list[dict[str, Any]]:
+    numbers = range(len(found.tree.players)) if player is None else [found.player(player)]
+    rows = []
+    for number in numbers:
+        own = found.tree.players[number]
+        decisions = range(own.sets) if history is None else [found.decision(number, history)]
+        for decision in decisions:
+            chosen = found.policies[number][own.first[decision] : own.first[decision + 1]].tolist()
+            options = dict(zip(own.options(decision), chosen, strict=True))
+            rows.append({"player": own.name, "history": own.labels[decision], "policy": options})
+    return rows
+
+
+def _show_rows(rows: list[dict[str, Any]], show_all: bool) -> None:
+    import rich.table
+
+    table = rich.table.Table(box=None, pad_edge=False)
+    table.add_column("player")
+    table.add_column("has done and seen")
+    table.add_column("then plays")
+    shown = rows if show_all else rows[:_SHOWN_SETS]
+    for row in shown:
+        chosen = sorted(row["policy"].items(), key=lambda pair: -pair[1])
+        table.add_row(row["player"], row["history"], ", ".join(f"{name} {p:.1%}" for name, p in chosen if p >= 5e-4))
+    console.say("")
+    console.show(table)
+    if len(shown) < len(rows):
+        console.say(f".. and {len(rows) - len(shown):,} more information sets: --all, --player, or -o policy.csv")

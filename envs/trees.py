@@ -1,0 +1,45 @@
+"""From a game's name to its GameTree."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from gdlx.envs import game_tree, payoffs, unroll
+from gdlx.propnet import cache, limits, load, network
+
+
+class Game(NamedTuple):
+    """What a user names, and how it is to be read: all that is needed to unroll the same game again."""
+
+    spec: str
+    payoff: payoffs.Mode = "auto"
+    goal_conflict: unroll.GoalConflicts = "refuse"
+    gdl: int | None = None
+    fold_case: bool = False
+
+
+def unrolled(
+    game: Game,
+    *,
+    depth: int | None = None,
+    max_nodes: int = unroll.MAX_NODES,
+    keep_edges: bool = False,
+    within: limits.Limits = limits.Limits(),
+    net: network.PropNet | None = None,
+    report: Callable[[int, int], None] | None = None,
+) -> game_tree.GameTree:
+    """The unrolled game; `report(step, nodes)` hears of every level.
+
+    >>> unrolled(Game("kuhn_poker")).information_sets
+    {'player1': 6, 'player2': 6}
+    """
+    if net is None:
+        net = cache.compiled(load.load(game.spec, gdl=game.gdl, fold_case=game.fold_case), within)
+    return unroll.unroll(
+        net,
+        game.payoff,
+        depth=depth,
+        max_nodes=max_nodes,
+        keep_edges=keep_edges,
+        goal_conflict=game.goal_conflict,
+        report=report,
+    )

@@ -1,0 +1,177 @@
+"""The one loop around every algorithm: chunks of iterations on the device, metrics between them, and when to stop."""
+
+import dataclasses
+import functools
+import math
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from gdlx.envs import sequence_form
+from gdlx.propnet import errors
+from gdlx.solvers import cfr, evaluation, presets, regret
+
+_GROWTH = 1.1  # metrics after so many times the iterations: even on a logarithmic axis
+_CHUNK_SECONDS = 0.5  # and at least this often, so that progress is seen and Ctrl-C is heard
+
+
+class NotFinite(errors.UserError, ArithmeticError):
+    """Numbers that overflowed."""
+
+
+class WrongStop(errors.UserError, ValueError):
+    """A number of iterations, a time or a target that makes no sense."""
+
+
+class Metrics(NamedTuple):
+    """Of the average policies after some iterations. Axes: P players."""
+
+    iterations: int
+    seconds: float  # of solving, compilation and evaluation left out
+    value: tuple[float, ...]  # [P]
+    gain: tuple[float, ...]  # [P] what each player could gain alone
+
+    @property
+    def exploitability(self) -> float | None:
+        """NashConv / 2, the mean of what the two players could gain; None unless there are two."""
+        return sum(self.gain) / 2 if len(self.gain) == 2 else None
+
+    @property
+    def error(self) -> float:
+        """What a target is compared with: exploitability, or the largest gain of any player."""
+        found = self.exploitability
+        return max(self.gain, default=0.0) if found is None else found
+
+
+@dataclasses.dataclass(frozen=True)
+class Stop:
+    """Whichever comes first; without any, after 1 000 iterations."""
+
+    iterations: int | None = None
+    seconds: float | None = None
+    target: float | None = None  # in payoff units
+
+    def __post_init__(self) -> None:
+        if self.iterations is not None and self.iterations < 0:
+            raise WrongStop(f"iterations cannot be negative: {self.iterations}")
+        if self.seconds is not None and not self.seconds > 0:
+            raise WrongStop(f"the time must be more than 0 seconds, not {self.seconds}")
+        if self.target is not None and not self.target > 0:
+            raise WrongStop(f"the target must be above 0, not {self.target}")
+
+    @property
+    def last(self) -> float:
+        """The last iteration."""
+        if self.iterations is not None:
+            return self.iterations
+        return 1_000 if self.seconds is None and self.target is None else math.inf
+
+    def is_reached(self, now: Metrics) -> bool:
+        return (
+            now.iterations >= self.last
+            or (self.seconds is not None and now.seconds >= self.seconds)
+            or (self.target is not None and now.iterations > 0 and now.error <= self.target)
+        )
+
+
+def parse_target(target: float | str | None, payoff_range: float) -> float | None:
+    """A target in payoff units; `0.01%` is a part of the payoff range.
+
+    >>> parse_target("0.5%", 10.0)
+    0.05
+    """
+    if target is None or not isinstance(target, str):
+        return target
+    text = target.strip()
+    try:
+        number = float(text.removesuffix("%"))
+    except ValueError:
+        raise WrongStop(f"the target {target!r} is no number; write 0.001, or 0.01% of the payoff range") from None
+    return number * payoff_range / 100 if text.endswith("%") else number
+
+
+@functools.partial(jax.jit, static_argnames=("step", "alternating"))
+def advance(
+    step: presets.Step,
+    game: sequence_form.SequenceForm,
+    state: cfr.CfrState,
+    settings: regret.Settings,
+    count: jax.Array | int,
+    *,
+    alternating: bool = True,
+) -> cfr.CfrState:
+    """`count` iterations; another count is no other program."""
+    done: cfr.CfrState = jax.lax.fori_loop(
+        0, count, lambda _, s: step(game, s, settings, alternating=alternating), state
+    )
+    return done
+
+
+# In programs of their own: operation by operation, each would be compiled for every shape.
+evaluate = jax.jit(evaluation.evaluate)
+_evaluate_average = jax.jit(evaluation.average_evaluation)
+
+
+def measure(game: sequence_form.SequenceForm, state: cfr.CfrState, seconds: float) -> Metrics:
+    found = jax.device_get(_evaluate_average(game, state))
+    value, gain = (tuple(np.asarray(x, float).tolist()) for x in (found.value, found.gain))
+    if not all(map(math.isfinite, (*value, *gain))):
+        raise NotFinite(
+            f"numbers overflowed before iteration {int(state.t)}; what was saved before is good. "
+            "Try --x64, or exponents that are less extreme"
+        )
+    return Metrics(int(state.t), seconds, value, gain)
+
+
+class Point(NamedTuple):
+    state: cfr.CfrState
+    metrics: Metrics
+
+
+def iterate(
+    algorithm: presets.Algorithm,
+    game: sequence_form.SequenceForm,
+    state: cfr.CfrState,
+    stop: Stop,
+    *,
+    every: int | None = None,
+    seconds: float = 0.0,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Iterator[Point]:
+    """Yield the state and its metrics now and then, at last where it stopped. `seconds` were spent before.
+
+    `every` fixes the iterations after which metrics are taken; else they grow by a tenth, or come twice a second.
+    What happens between two points does not depend on where they are.
+    """
+    if every is not None and every < 1:
+        raise WrongStop(f"metrics can be taken every 1 or more iterations, not every {every}")
+    run = functools.partial(advance, algorithm.step, alternating=algorithm.alternating)
+    settings = jax.tree.map(lambda x: np.asarray(x, jax.numpy.result_type(float)), algorithm.settings)
+    int(run(game, state, settings, 0).t)  # compiled outside of the time that is measured
+    now = measure(game, state, seconds)
+    rate = 0.0  # iterations per second
+    yield Point(state, now)
+    while not stop.is_reached(now):
+        count = _chunk(now, stop, every, rate)
+        begun = clock()
+        state = run(game, state, settings, count)
+        int(state.t)  # waits for it
+        spent = clock() - begun
+        rate = count / max(spent, 1e-9)
+        now = measure(game, state, now.seconds + spent)
+        yield Point(state, now)
+
+
+def _chunk(now: Metrics, stop: Stop, every: int | None, rate: float) -> int:
+    """Iterations until the next metrics."""
+    done = now.iterations
+    ahead = every - done % every if every else max(1, math.ceil(done * _GROWTH) - done)
+    limits = [ahead, stop.last - done]
+    if rate:
+        limits.append(rate * _CHUNK_SECONDS)
+        if stop.seconds is not None:
+            limits.append(rate * (stop.seconds - now.seconds))
+    return max(1, math.ceil(min(limits)))

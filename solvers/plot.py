@@ -1,0 +1,32 @@
+"""The picture of a run: exploitability over iterations and over time."""
+
+import io
+import pathlib
+from collections.abc import Mapping, Sequence
+
+from gdlx.propnet import untrusted
+from gdlx.solvers import driver
+
+
+def convergence(path: pathlib.Path, runs: Mapping[str, Sequence[driver.Metrics]], title: str) -> None:
+    """One line for each run, on logarithmic axes."""
+    import matplotlib.figure
+
+    figure = matplotlib.figure.Figure(figsize=(9, 3.8), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    for name, metrics in runs.items():
+        rows = [row for row in metrics if row.iterations > 0 and row.error > 0]
+        left.plot([row.iterations for row in rows], [row.error for row in rows], label=name)
+        right.plot([max(row.seconds, 1e-6) for row in rows], [row.error for row in rows], label=name)
+    is_pair = all(row.exploitability is not None for rows in runs.values() for row in rows)
+    left.set_ylabel("exploitability (payoff units)" if is_pair else "largest gain of a player (payoff units)")
+    for axes, label in ((left, "iterations"), (right, "seconds of solving")):
+        axes.set_xlabel(label)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.grid(True, which="major", alpha=0.3)
+    right.legend(frameon=False)
+    figure.suptitle(title)
+    data = io.BytesIO()
+    figure.savefig(data, format="png", dpi=120)
+    untrusted.write_whole(path, data.getvalue())

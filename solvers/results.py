@@ -1,0 +1,196 @@
+"""Result folders: config.json, metrics.csv, policy.npz, convergence.png, and checkpoint.npz to go on from.
+
+Every file is written whole or not at all: a run that is killed loses at most what came after its last checkpoint.
+"""
+
+import csv
+import dataclasses
+import hashlib
+import io
+import json
+import math
+import pathlib
+import platform
+import re
+import zipfile
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import jax
+import numpy as np
+
+import gdlx
+from gdlx.envs import game_tree, trees
+from gdlx.propnet import errors, untrusted
+from gdlx.solvers import driver, presets, profiles, regret
+
+CONFIG, METRICS, POLICY, CHECKPOINT, PLOT = (
+    "config.json",
+    "metrics.csv",
+    "policy.npz",
+    "checkpoint.npz",
+    "convergence.png",
+)
+_FORMAT = 1
+_State = TypeVar("_State")
+
+
+class ResultError(errors.UserError, ValueError):
+    """A folder that holds no result, or another one than is needed."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """What produced a result: enough to produce it again, and to go on with it."""
+
+    game: trees.Game
+    digest: str  # of the unrolled game
+    algorithm: presets.Algorithm
+    x64: bool
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "format": _FORMAT,
+            "game": self.game._asdict(),
+            "digest": self.digest,
+            "algorithm": self.algorithm.name,
+            "alternating": self.algorithm.alternating,
+            # JSON has no infinities.
+            "settings": {
+                name: str(value) if isinstance(value, float) and math.isinf(value) else value
+                for name, value in self.algorithm.settings._asdict().items()
+            },
+            "x64": self.x64,
+            "versions": {
+                "gdlx": gdlx.__version__,
+                "jax": jax.__version__,
+                "numpy": np.__version__,
+                "python": platform.python_version(),
+            },
+        }
+
+
+def digest(tree: game_tree.GameTree) -> str:
+    """Tells unrolled games apart."""
+    found = hashlib.sha256()
+    for player in tree.players:
+        found.update(player.name.encode(errors="replace"))
+        for array in (player.parent, player.first, player.action):
+            found.update(array.tobytes())
+    for part in tree.ends:
+        found.update(np.ascontiguousarray(part).tobytes())
+    return found.hexdigest()[:16]
+
+
+def new_folder(root: pathlib.Path, game: str, algorithm: str) -> pathlib.Path:
+    """A folder that is not there yet: results/leduc_poker/dcfr, then dcfr-2, dcfr-3, .."""
+    name = re.sub(r"[^\w.+=,-]+", "_", pathlib.PurePath(game).stem if "/" in game else game).strip("_") or "game"
+    parent = root / name
+    number = 1
+    while True:
+        folder = parent / (algorithm if number == 1 else f"{algorithm}-{number}")
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            number += 1
+        else:
+            return folder
+
+
+def write_config(folder: pathlib.Path, config: Config) -> None:
+    untrusted.write_whole(folder / CONFIG, json.dumps(config.to_json(), indent=2, allow_nan=False).encode())
+
+
+def read_config(folder: pathlib.Path) -> Config:
+    try:
+        with open(folder / CONFIG, encoding="utf-8") as file:
+            found = json.load(file)
+        if found["format"] != _FORMAT:
+            raise ResultError(
+                f"{folder} was written by another version of gdlx ({found['versions']['gdlx']}); solve anew"
+            )
+        known = presets.find(found["algorithm"])
+        settings = {
+            name: float(value) if isinstance(value, str) else value for name, value in found["settings"].items()
+        }
+        algorithm = dataclasses.replace(
+            known, settings=regret.Settings(**settings), alternating=bool(found["alternating"])
+        )
+        return Config(trees.Game(**found["game"]), str(found["digest"]), algorithm, bool(found["x64"]))
+    except FileNotFoundError:
+        raise ResultError(f"{folder} holds no result: it has no {CONFIG}") from None
+    except (KeyError, TypeError, ValueError, UnicodeDecodeError) as error:
+        if isinstance(error, errors.UserError):
+            raise
+        raise ResultError(f"{folder / CONFIG} cannot be read: {error}") from None
+
+
+def write_metrics(folder: pathlib.Path, names: Sequence[str], metrics: Sequence[driver.Metrics]) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    values, gains = [f"value_{name}" for name in names], [f"gain_{name}" for name in names]
+    writer.writerow(["iterations", "seconds", "exploitability", *values, *gains])
+    for row in metrics:
+        shown = "" if row.exploitability is None else repr(row.exploitability)
+        writer.writerow([row.iterations, f"{row.seconds:.6f}", shown, *map(repr, row.value), *map(repr, row.gain)])
+    untrusted.write_whole(folder / METRICS, text.getvalue().encode())
+
+
+def read_metrics(folder: pathlib.Path, players: int) -> list[driver.Metrics]:
+    try:
+        with open(folder / METRICS, encoding="utf-8", newline="") as file:
+            rows = list(csv.reader(file))[1:]
+        return [
+            driver.Metrics(
+                int(row[0]),
+                float(row[1]),
+                tuple(map(float, row[3 : 3 + players])),
+                tuple(map(float, row[3 + players : 3 + 2 * players])),
+            )
+            for row in rows
+        ]
+    except FileNotFoundError:
+        return []
+    except (IndexError, ValueError) as error:
+        raise ResultError(f"{folder / METRICS} cannot be read: {error}") from None
+
+
+def write_policy(folder: pathlib.Path, policies: profiles.Policies) -> None:
+    _write_arrays(folder / POLICY, list(policies))
+
+
+def read_policy(folder: pathlib.Path, tree: game_tree.GameTree) -> profiles.Policies:
+    arrays = _read_arrays(folder / POLICY)
+    if len(arrays) != len(tree.players):
+        raise ResultError(f"{folder / POLICY} has policies of {len(arrays)} players, the game {len(tree.players)}")
+    return tuple(profiles.checked(player, own) for player, own in zip(tree.players, arrays, strict=True))
+
+
+def write_checkpoint(folder: pathlib.Path, state: Any, seconds: float) -> None:
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(jax.device_get(state))]
+    _write_arrays(folder / CHECKPOINT, [np.float64(seconds), *leaves])
+
+
+def read_checkpoint(folder: pathlib.Path, like: _State) -> tuple[_State, float]:
+    """A state of the same shapes and types as `like`, and the seconds spent so far."""
+    seconds, *leaves = _read_arrays(folder / CHECKPOINT)
+    wanted, tree = jax.tree.flatten(like)
+    if [(x.shape, x.dtype) for x in leaves] != [(x.shape, x.dtype) for x in wanted]:
+        raise ResultError(f"{folder / CHECKPOINT} is of another game or precision than {CONFIG} says")
+    return jax.tree.unflatten(tree, [jax.numpy.asarray(leaf) for leaf in leaves]), float(seconds)
+
+
+def _write_arrays(path: pathlib.Path, arrays: Sequence[Any]) -> None:
+    data = io.BytesIO()
+    np.savez(data, *arrays)
+    untrusted.write_whole(path, data.getvalue())
+
+
+def _read_arrays(path: pathlib.Path) -> list[Any]:
+    try:
+        with np.load(path, allow_pickle=False) as found:
+            return [found[f"arr_{n}"] for n in range(len(found.files))]
+    except FileNotFoundError:
+        raise ResultError(f"{path.parent} has no {path.name}: the run was stopped before it wrote one") from None
+    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ResultError(f"{path} cannot be read: {error}") from None
