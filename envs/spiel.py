@@ -252,4 +252,5 @@ class Observer:
 
     def string_from(self, state: SpielState, player: int) -> str:
         view = state.node.views[player]
-        return view if self._perfect_recall else view.rpartition("\n")[2]
+        # OpenSpiel's policies are tables by this string alone, so that it says whose it is.
+        return f"{state.host.net.players[player].name}\n{view}" if self._perfect_recall else view.rpartition("\n")[2]

@@ -20,7 +20,9 @@ from gdlx.envs import game_tree
 from gdlx.propnet import errors
 from gdlx.solvers import profiles
 
-MAX_ENTRIES = 200_000  # payoffs in the program
+# Payoffs in the program. On one core leduc_poker (5 520) takes 0.2 s, liars_dice (147 390) 13 s, goofspiel of six
+# cards (518 400) a minute; beyond that CFR is there first.
+MAX_ENTRIES = 1_000_000
 _TOLERANCE = 1e-9  # of HiGHS, on payoffs scaled to 1
 _NEVER = 1e-8  # probabilities below are rounding errors
 

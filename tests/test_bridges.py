@@ -199,6 +199,7 @@ def test_a_match_of_kuhn_poker() -> None:
     state.apply_action(state.legal_actions()[0])
     assert state.current_player() == 1
     assert state.information_state_string(1).splitlines() == [
+        "player2",
         "may noop",
         "did noop;; saw ;; may noop",
         "did noop;; saw (dealt jack);; may noop",
