@@ -38,8 +38,6 @@ def build(sheet: rulesheet.Rulesheet, rules: ground.GroundRules) -> network.Prop
         recursion = recursions.get(group[0])
         if recursion is None:
             (atom,) = group
-            if any(-atom in body for body in bodies[atom]):
-                raise _negative_cycle(rules, atom, atom)
             literal[atom] = _atom_literal(builder, bodies[atom], literal)
         elif recursion.unrolled:
             recursion.build_unrolled(builder, bodies, literal)
@@ -50,7 +48,12 @@ def build(sheet: rulesheet.Rulesheet, rules: ground.GroundRules) -> network.Prop
 
 def _atom_literal(builder: circuit.Builder, bodies: list[tuple[int, ...]], literal: Mapping[int, int]) -> int:
     """The OR of an atom's rules; an atom without a literal has no rule, so it is false."""
-    rules = [builder.conjunction([literal.get(abs(lit), circuit.FALSE) ^ (lit < 0) for lit in body]) for body in bodies]
+    rules = []
+    for body in bodies:
+        literals = [
+            literal.get(lit, circuit.FALSE) if lit > 0 else literal.get(-lit, circuit.FALSE) ^ 1 for lit in body
+        ]
+        rules.append(literals[0] if len(literals) == 1 else builder.conjunction(literals))
     return rules[0] if len(rules) == 1 else builder.disjunction(rules)
 
 
@@ -58,24 +61,25 @@ def _bodies(rules: ground.GroundRules) -> dict[int, list[tuple[int, ...]]]:
     """Rules by head. Domain literals hold wherever they stand; a rule that needs its own head adds nothing."""
     domain = np.array([name.startswith(split.DOMAIN) for name, _ in rules.relations] + [False], bool)
     is_domain = domain[rules.relation]  # relation -1 (none) picks the False at the end
-    keep = ~is_domain[np.abs(rules.body)]
     owner = np.repeat(np.arange(len(rules.heads)), np.diff(rules.starts))
-    sizes = np.bincount(owner[keep], minlength=len(rules.heads))
-    bounds = np.concatenate([[0], np.cumsum(sizes)]).tolist()
-    literals = rules.body[keep].tolist()
-    found: dict[int, list[tuple[int, ...]]] = {}
-    for number, head in enumerate(rules.heads.tolist()):
-        if is_domain[head]:
-            continue
-        body = tuple(literals[bounds[number] : bounds[number + 1]])
-        own = found.setdefault(head, [])
-        if head not in body:
-            own.append(body)
+    refuted = np.flatnonzero(rules.body == -rules.heads[owner])
+    if len(refuted):
+        atom = int(rules.heads[owner[refuted[0]]])
+        raise _negative_cycle(rules, atom, atom)
+    adds_nothing = is_domain[rules.heads]
+    adds_nothing[owner[rules.body == rules.heads[owner]]] = True
+    is_kept = ~is_domain[np.abs(rules.body)]
+    bounds = np.concatenate([[0], np.cumsum(np.bincount(owner[is_kept], minlength=len(rules.heads)))]).tolist()
+    literals = rules.body[is_kept].tolist()
+    found: dict[int, list[tuple[int, ...]]] = {atom: [] for atom in rules.heads[~is_domain[rules.heads]].tolist()}
+    heads = rules.heads.tolist()
+    for number in np.flatnonzero(~adds_nothing).tolist():
+        found[heads[number]].append(tuple(literals[bounds[number] : bounds[number + 1]]))
     return found
 
 
 def _components(bodies: RuleBodies) -> list[list[int]]:
-    edges = {head: list({abs(lit) for body in own for lit in body}) for head, own in bodies.items()}
+    edges = {head: [abs(lit) for body in own for lit in body] for head, own in bodies.items()}
     return [group for group in graphs.components(edges) if group[0] in bodies]
 
 

@@ -6,6 +6,7 @@ Everything that could ever hold is grounded: `true` ranges over what `init` and 
 
 import contextlib
 import dataclasses
+import itertools
 import json
 import subprocess
 import sys
@@ -17,7 +18,18 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.propnet import diagnostics, interpreter, limits, rulesheet, split, terms, unfold, values
+from gdlx.propnet import (
+    alternatives,
+    demand,
+    diagnostics,
+    interpreter,
+    limits,
+    rulesheet,
+    split,
+    terms,
+    unfold,
+    values,
+)
 
 Ints = npt.NDArray[np.int32]
 _GRACE_SECONDS = 8.0  # the child stops at its limits itself and then tells why, unless one join alone takes longer
@@ -95,6 +107,14 @@ def translate(rules: Iterable[terms.Rule], names: _Names) -> str:
     return "\n".join(lines)
 
 
+def prepared(rules: Iterable[terms.Rule], static: frozenset[terms.Relation]) -> tuple[terms.Rule, ...]:
+    """Rules that mean the same and have fewer instances."""
+    fresh = itertools.count()
+    merged = alternatives.merge(rules, fresh)
+    parts = split.split(unfold.unfold(merged, static))
+    return demand.guard(alternatives.merge(parts, fresh), static)
+
+
 def ground(
     sheet: rulesheet.Rulesheet, within: limits.Limits = limits.Limits(), *, splitting: bool = True
 ) -> GroundRules:
@@ -102,7 +122,7 @@ def ground(
     stages = interpreter.stages(interpreter.needed_rules(sheet))
     rules = tuple(dict.fromkeys((*stages.static, *stages.state, *stages.move)))
     if splitting:
-        rules = split.split(unfold.unfold(rules, frozenset(rule.head.relation for rule in stages.static)))
+        rules = prepared(rules, frozenset(rule.head.relation for rule in stages.static))
     names = _Names()
     program = translate(rules, names)
     request = {
@@ -113,14 +133,14 @@ def ground(
         "max_rules": within.rules,
     }
     started = time.monotonic()
-    header, rule_data, relation_data = _run_child(request, within)
+    header, arrays = _run_child(request, within)
     if header["stopped"]:
         raise diagnostics.GdlError([_explosion(header, rules, names, within)], sheet.name)
-    return _decode(header, rule_data, relation_data, names, time.monotonic() - started)
+    return _decode(header, arrays, names, time.monotonic() - started)
 
 
-def _run_child(request: dict[str, Any], within: limits.Limits) -> tuple[dict[str, Any], Ints, Ints]:
-    empty = np.zeros(0, np.int32)
+def _run_child(request: dict[str, Any], within: limits.Limits) -> tuple[dict[str, Any], list[Ints]]:
+    """What the child says, and its arrays: heads, lengths of bodies, literals of bodies, relations of atoms."""
     # -P: nothing in the current folder may stand in for a module of ours.
     command = [sys.executable, "-P", "-m", "gdlx.propnet.ground_worker"]
     # A group of its own: Ctrl-C is for this process, which ends the child.
@@ -134,16 +154,15 @@ def _run_child(request: dict[str, Any], within: limits.Limits) -> tuple[dict[str
             if line.endswith(b"\n"):
                 header = json.loads(line)
                 if header["stopped"]:
-                    return header, empty, empty
-                sizes = [4 * header["rules"], 4 * header["relations"]]
+                    return header, []
+                sizes = [4 * header[key] for key in ("count", "count", "literals", "relations")]
                 parts = [stdout.read(size) for size in sizes]
                 if [len(part) for part in parts] == sizes:  # or else it was killed while it wrote
-                    rule_data, relation_data = (np.frombuffer(part, np.int32) for part in parts)
-                    return header, rule_data, relation_data
+                    return header, [np.frombuffer(part, np.int32) for part in parts]
     if child.returncode > 0:  # not killed by a limit: its own words are on stderr
         raise RuntimeError("the grounder's process failed")
     what = "seconds" if killer.fired else "memory"
-    return {"stopped": what, "counts": {}, "count": 0}, empty, empty
+    return {"stopped": what, "counts": {}, "count": 0}, []
 
 
 class _kill_after(contextlib.AbstractContextManager["_kill_after"]):
@@ -189,12 +208,8 @@ def _explosion(
     return diagnostics.Diagnostic("grounding-limit", message, rule.span, hint)
 
 
-def _decode(header: dict[str, Any], rule_data: Ints, relation_data: Ints, names: _Names, seconds: float) -> GroundRules:
-    starts, heads = _rule_offsets(rule_data, header["count"])
-    sizes = rule_data[starts + 1] if len(starts) else np.zeros(0, np.int32)
-    is_body = np.ones(len(rule_data), bool)
-    is_body[starts] = False
-    is_body[starts + 1] = False
+def _decode(header: dict[str, Any], arrays: list[Ints], names: _Names, seconds: float) -> GroundRules:
+    heads, sizes, body, relation_data = arrays
     pairs = relation_data.reshape(-1, 2)
     highest = max((int(part.max()) for part in (pairs[:, 0], heads) if len(part)), default=0)
     relation = np.full(highest + 1, -1, np.int32)
@@ -208,23 +223,13 @@ def _decode(header: dict[str, Any], rule_data: Ints, relation_data: Ints, names:
     return GroundRules(
         heads=heads,
         starts=np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]),
-        body=rule_data[is_body],
+        body=body,
         relation=relation,
         relations=tuple(names.relations),
         atoms=atoms,
         peak_mb=header["peak_bytes"] / 2**20,
         seconds=seconds,
     )
-
-
-def _rule_offsets(data: Ints, count: int) -> tuple[npt.NDArray[np.int64], Ints]:
-    starts = np.empty(count, np.int64)
-    position = 0
-    sizes = data.tolist()  # indexing a list is several times faster than indexing an array
-    for number in range(count):
-        starts[number] = position
-        position += 2 + sizes[position + 1]
-    return starts, data[starts]
 
 
 def _fact(text: str, symbols: list[str]) -> values.Fact:

@@ -1,13 +1,14 @@
 """The child process that grounds: clingo ignores interrupts and may need more memory than there is, so it works alone.
 
 Reads one JSON request on stdin: the program, the signatures whose atoms are wanted by name, and the limits.
-Writes one JSON line on stdout, then raw int32 arrays: ground rules one after the other as (head, number of body
-literals, body literals), and pairs (atom, number of its relation).
+Writes one JSON line on stdout, then raw int32 arrays: heads of the ground rules, lengths of their bodies, the literals
+of all bodies, and pairs (atom, number of its relation).
 
 The program consists of integers, `f(..)` and `r0(..)`, `r1(..)`: nothing of a rulesheet's text is in it.
 """
 
 import array
+import collections
 import contextlib
 import json
 import os
@@ -31,7 +32,7 @@ class _Observer(clingo.Observer):
     """Collects ground rules. Choice rules only declare atoms, so they are passed over."""
 
     def __init__(self, max_rules: int, max_bytes: int, deadline: float) -> None:
-        self.rules = array.array("i")
+        self.heads, self.sizes, self.body = array.array("i"), array.array("i"), array.array("i")
         self.count = 0
         self._max_rules, self._max_bytes, self._deadline = max_rules, max_bytes, deadline
         self.stopped = ""
@@ -40,9 +41,9 @@ class _Observer(clingo.Observer):
     def rule(self, choice: bool, head: Sequence[int], body: Sequence[int]) -> None:
         if choice:
             return
-        self.rules.append(head[0])
-        self.rules.append(len(body))
-        self.rules.extend(body)
+        self.heads.append(head[0])
+        self.sizes.append(len(body))
+        self.body.extend(body)
         self.count += 1
         if self.count % _CHECK_EVERY == 0:
             self.check()
@@ -121,7 +122,7 @@ def main() -> None:
     wanted = set(request["wanted"])
     if observer.stopped:
         _limit_memory(None)
-        counts = _heads_per_relation(control, observer.rules)
+        counts = _heads_per_relation(control, observer.heads)
     else:
         for name, arity, positive in control.symbolic_atoms.signatures:
             number = int(name[1:])
@@ -133,7 +134,7 @@ def main() -> None:
     header = {
         "stopped": observer.stopped,
         "count": observer.count,
-        "rules": len(observer.rules),
+        "literals": len(observer.body),
         "relations": len(relations),
         "names": names,
         "counts": counts,
@@ -141,21 +142,17 @@ def main() -> None:
     }
     _tell(header)
     if not observer.stopped:
-        observer.rules.tofile(sys.stdout.buffer)
-        relations.tofile(sys.stdout.buffer)
+        for part in (observer.heads, observer.sizes, observer.body, relations):
+            part.tofile(sys.stdout.buffer)
 
 
 def _heads_per_relation(control: clingo.Control, rules: "array.array[int]") -> dict[str, int]:
     """How many ground rules each relation has so far, to name the one that explodes."""
-    heads: dict[int, int] = {}
-    position = 0
-    while position < len(rules):
-        heads[rules[position]] = heads.get(rules[position], 0) + 1
-        position += 2 + rules[position + 1]
+    heads = collections.Counter(rules)
     counts: dict[str, int] = {}
     for name, arity, positive in control.symbolic_atoms.signatures:
         for atom in control.symbolic_atoms.by_signature(name, arity, positive):
-            counts[name[1:]] = counts.get(name[1:], 0) + heads.get(atom.literal, 0)
+            counts[name[1:]] = counts.get(name[1:], 0) + heads[atom.literal]
     return counts
 
 

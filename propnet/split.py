@@ -113,13 +113,19 @@ def _wrap(literal: terms.Literal) -> _Literal:
 def _domains(
     bucket: Sequence[_Literal], join: _Join, rule: terms.Rule, fresh: Iterator[int]
 ) -> list[tuple[terms.Rule, terms.Atom]]:
-    """A domain for every variable that only negative literals of a bucket speak of, taken from the whole body."""
-    bound = frozenset().union(*(part.names for part in bucket if part.binds))
+    """Domains for the variables that only negative literals of a bucket speak of, taken from the whole body.
+
+    A literal that speaks of several of them says more than one for each.
+    """
+    inside = frozenset().union(*(part.names for part in bucket))
+    missing = inside - frozenset().union(*(part.names for part in bucket if part.binds))
     found = []
-    for name in sorted(frozenset().union(*(part.names for part in bucket)) - bound):
-        source = min((part for part in join.literals_of(name) if part.binds), key=lambda part: len(part.names))
-        head = _atom(f"{DOMAIN}{next(fresh)}", [name], rule)
+    while missing:
+        sources = {part: None for name in sorted(missing) for part in join.literals_of(name) if part.binds}
+        source = min(sources, key=lambda part: (-len(part.names & missing), len(part.names)))
+        head = _atom(f"{DOMAIN}{next(fresh)}", source.names & inside, rule)
         found.append((terms.Rule(head, (source.literal,), False, rule.span), head))
+        missing -= source.names
     return found
 
 

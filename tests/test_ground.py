@@ -258,7 +258,7 @@ class _Cut:
 
 
 @pytest.mark.parametrize(
-    "stdout", [b"", b'{"stopped": "", "count": 5', b'{"stopped": "", "rules": 9, "relations": 4}\n12345']
+    "stdout", [b"", b'{"stopped": "", "count": 5', b'{"stopped": "", "count": 1, "literals": 9, "relations": 4}\n12345']
 )
 def test_half_an_answer_is_none(stdout: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     popen = subprocess.Popen
