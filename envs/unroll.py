@@ -138,7 +138,7 @@ class _Unrolling:
         self._count(1, 1.0, [0 if is_end[0] else 1 for _ in self.players])
         alive = 0 if is_end[0] else 1
         for player, own in zip(self.players, self._of_players(legal, self.sizes), strict=True):
-            player.arrive(np.zeros(alive, np.int32), own.T[:alive], 0)
+            player.arrive(np.zeros(alive, np.int32), own.T[:alive], np.ones(alive), 0)
         zeros = np.zeros(alive, np.int32)
         return _Nodes(states, legal, zeros, [zeros] * len(self.players), np.ones(alive), np.ones(alive))
 
@@ -195,7 +195,7 @@ class _Unrolling:
         """All joint moves of all states; the network sees every one of them once."""
         total = joint.count_joint_moves(nodes.legal, self.sizes)
         self._limit(total)
-        columns, chosen = joint.joint_moves(nodes.legal, self.sizes)
+        columns, chosen = self._joint_moves(nodes.legal)
         percept_bits = [np.zeros((len(role.percepts), len(columns)), np.bool_) for role in self.net.players]
         following = np.zeros((len(self.net.initial), len(columns)), np.bool_)
         percept_sizes = [len(role.percepts) for role in self.net.roles]
@@ -226,6 +226,13 @@ class _Unrolling:
             goals=goals,
         )
 
+    def _joint_moves(self, legal: Bools) -> tuple[Longs, list[Longs]]:
+        """In the order that `Level` promises: chance's moves change fastest, wherever it stands among the roles."""
+        rows = machine.split_rows(legal, self.sizes)
+        order = sorted(range(len(rows)), key=lambda n: self.net.roles[n].is_random)
+        columns, chosen = joint.joint_moves(np.concatenate([rows[n] for n in order]), [self.sizes[n] for n in order])
+        return columns, [chosen[order.index(n)] for n in range(len(rows))]
+
     def _limit(self, edges: float) -> None:
         if edges > self.max_nodes:
             raise game_tree.TooLarge(
@@ -250,10 +257,11 @@ class _Unrolling:
         if self.keep_edges:
             child[where] = -1 - merged_ends
         where = np.flatnonzero(~ends)
+        # Before merging, which takes the players to the next level.
+        decision = [p.decision[own] for p, own in zip(self.players, nodes.information, strict=True)]
         following, number = self._merge(nodes, table, source[where], row[where], weight[where], histories[where], step)
         if self.keep_edges:
             child[where] = number
-            decision = [p.decision[own] for p, own in zip(self.players, nodes.information, strict=True)]
             decisions = np.stack(decision, axis=1) if decision else np.zeros((len(nodes.state), 0), np.int32)
             self.levels.append(game_tree.Level(decisions, starts, chance[source], child))
         return following
@@ -329,16 +337,27 @@ class _Unrolling:
             parent, example = before[sets.example], row[sets.example]
             information.append(sets.number)
             counts.append(sets.size)
-            arrivals.append((player, parent, moves[example], percepts.number[example], percept_rows, legal, example))
+            arrivals.append(
+                (
+                    player,
+                    parent,
+                    moves[example],
+                    percepts.number[example],
+                    percept_rows,
+                    legal,
+                    example,
+                    sets.sums(weight),
+                )
+            )
         state = table.following[row]
         if self.merge:
             merged = numbering.number([*information, state], [*(max(1, n) for n in counts), table.states.shape[1]])
         else:
             merged = numbering.Numbering(np.arange(len(row), dtype=np.int32), np.arange(len(row)))
-        for player, parent, move, percept, rows, legal, example in arrivals:
+        for player, parent, move, percept, rows, legal, example, chance in arrivals:
             sequence = player.sequence_after(parent, move)
             player.remember(parent, move, percept, rows)
-            player.arrive(sequence, legal[:, table.following[example]].T, step + 1)
+            player.arrive(sequence, legal[:, table.following[example]].T, chance, step + 1)
         following = _Nodes(
             states=table.states,
             legal=table.legal,
