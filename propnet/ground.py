@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from gdlx.propnet import (
     alternatives,
+    arguments,
     demand,
     diagnostics,
     interpreter,
@@ -110,7 +111,7 @@ def translate(rules: Iterable[terms.Rule], names: _Names) -> str:
 def prepared(rules: Iterable[terms.Rule], static: frozenset[terms.Relation]) -> tuple[terms.Rule, ...]:
     """Rules that mean the same and have fewer instances."""
     fresh = itertools.count()
-    merged = alternatives.merge(rules, fresh)
+    merged = alternatives.merge(arguments.drop_idle(rules), fresh)
     parts = split.split(unfold.unfold(merged, static))
     return demand.guard(alternatives.merge(parts, fresh), static)
 
