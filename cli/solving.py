@@ -1,6 +1,7 @@
 """The commands `solve` and `evaluate`."""
 
 import dataclasses
+import json
 import pathlib
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -260,10 +261,11 @@ def evaluate(
         raise typer.BadParameter("say whose history it is with --player")
     rows = _rows(found, player, history)
     if output is not None:
+        is_csv = output.suffix.lower() == ".csv"
         text = (
-            exports.csv_text(task.tree, policies)
-            if output.suffix.lower() == ".csv"
-            else exports.json_text(task.tree, policies)
+            exports.to_csv(task.tree, policies)
+            if is_csv
+            else json.dumps(exports.to_json(task.tree, policies), indent=1)
         )
         untrusted.write_whole(output, text.encode())
     if given.json:

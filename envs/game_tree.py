@@ -49,6 +49,7 @@ class Player:
     parent: Ints  # [I] the sequence that leads to the set
     first: Ints  # [I + 1] its options are the sequences first[i] .. first[i + 1] - 1
     step: Ints  # [I] joint moves made before
+    chance: Floats  # [I] weight of chance of all histories in the set: how much of it there can be at most
     action: Ints  # [S] number of the option in the game; -1 for the empty sequence
     text: Ints  # [S] its name in `texts`; -1 for the empty sequence
     texts: tuple[str, ...]

@@ -8,6 +8,7 @@ from gdlx.propnet import network
 Ints = game_tree.Ints
 Longs = game_tree.Longs
 Bools = game_tree.Bools
+Floats = game_tree.Floats
 
 
 class Collector:
@@ -22,15 +23,17 @@ class Collector:
         self.trail: list[tuple[Ints, Ints, Bools, Ints]] = [(none, none, np.zeros(1, np.bool_), none)]
         self.percepts: list[Bools] = []
         self.percept_count = 0
-        self.decisions: list[tuple[Ints, Ints, Ints, Ints, Ints]] = []  # parent, width, step, action, view
+        self.decisions: list[
+            tuple[Ints, Ints, Ints, Floats, Ints, Ints]
+        ] = []  # parent, width, step, chance, action, view
         # Of the information sets of the present level:
         self.sequence = np.zeros(1, np.int32)  # before the move
         self.first = np.zeros(1, np.int32)  # first sequence of its options, 0 where there is no choice
         self.decision = np.zeros(1, np.int32)
         self.rank = np.zeros((1, len(role.moves)), np.int32)  # place of a move among the options
 
-    def arrive(self, sequence: Ints, legal: Bools, step: int) -> None:
-        """Take the information sets of a level: their sequences, and their legal moves [sets, moves]."""
+    def arrive(self, sequence: Ints, legal: Bools, chance: Floats, step: int) -> None:
+        """Take the sets of a level: their sequences, legal moves [sets, moves], and weights of chance."""
         widths = legal.sum(axis=1)
         has_choice = widths > 1
         width = np.where(has_choice, widths, 0)
@@ -42,7 +45,14 @@ class Collector:
         action = np.nonzero(legal[views])[1].astype(np.int32)
         steps = np.full(len(views), step, np.int32)
         self.decisions.append(
-            (sequence[views], width[views].astype(np.int32), steps, action, (self.views + views).astype(np.int32))
+            (
+                sequence[views],
+                width[views].astype(np.int32),
+                steps,
+                chance[views],
+                action,
+                (self.views + views).astype(np.int32),
+            )
         )
         self.sequences += int(width.sum())
         self.sets += len(views)
@@ -72,9 +82,20 @@ class Collector:
         parent, move, was_choice, percept = (np.concatenate(parts) for parts in zip(*self.trail, strict=True))
         rows = np.concatenate([np.zeros((0, len(self.role.percepts)), np.bool_), *self.percepts])
         trail = game_tree.Trail(parent, move, was_choice, percept, rows, self.role.percepts)
-        parents, widths, steps, actions, views = (np.concatenate(parts) for parts in zip(*self.decisions, strict=True))
+        parents, widths, steps, chance, actions, views = (
+            np.concatenate(parts) for parts in zip(*self.decisions, strict=True)
+        )
         first = np.concatenate([[1], 1 + np.cumsum(widths)]).astype(np.int32)
         action = np.concatenate([np.full(1, -1, np.int32), actions])
         return game_tree.Player(
-            self.role.name, parents, first, steps, action, action, self.role.moves, trail, views.astype(np.int32)
+            self.role.name,
+            parents,
+            first,
+            steps,
+            chance,
+            action,
+            action,
+            self.role.moves,
+            trail,
+            views.astype(np.int32),
         )

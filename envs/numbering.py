@@ -21,8 +21,12 @@ class Numbering(NamedTuple):
         return len(self.example)
 
     def sums(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """[K] of the values [N] of all rows with the same number."""
-        return np.bincount(self.number, weights=values, minlength=self.size).astype(np.float64, copy=False)
+        """[K, ...] of the values [N, ...] of all rows with the same number."""
+        if values.ndim == 1:
+            return np.bincount(self.number, weights=values, minlength=self.size).astype(np.float64, copy=False)
+        found = np.zeros((self.size, *values.shape[1:]))
+        np.add.at(found, self.number, values)
+        return found
 
 
 def number(columns: Sequence[Ints], ranges: Sequence[int]) -> Numbering:

@@ -45,6 +45,7 @@ class Thin(NamedTuple):
 
 
 Block = Wide | Tall | Thin
+_ROUNDING = 4  # times the relative precision: what sums of payoffs may be wrong by
 _THIN, _TINY = 4, 256  # cells of a table, and of all tables together
 
 
@@ -66,6 +67,7 @@ class PlayerForm(NamedTuple):
 
     parent: tuple[jax.Array, ...]  # L x [n] int32, place in the level above (0 in the first level)
     uniform: tuple[jax.Array, ...]  # L x [w, n] float, 1 / options of the set; 0 where there is no option
+    noise: tuple[jax.Array, ...]  # L x [w, n] float, regrets up to this are rounding errors; inf where no option is
     blocks: tuple[Block, ...]
     entries: Entries
     source: tuple[jax.Array, ...]  # L x [w, n] int32
@@ -113,10 +115,17 @@ def layout(player: game_tree.Player) -> Layout:
     return Layout(place, level, row, tuple(shapes))
 
 
-def sequence_form(tree: game_tree.GameTree) -> tuple[SequenceForm, tuple[Layout, ...]]:
-    """The arrays in the precision that jax is set to, and where every sequence is in them."""
+def sequence_form(
+    tree: game_tree.GameTree, payoff: game_tree.Floats | None = None
+) -> tuple[SequenceForm, tuple[Layout, ...]]:
+    """The arrays in the precision that jax is set to, and where every sequence is in them.
+
+    `payoff` [T, P, B] gives the ends of the tree other payoffs: B variants of one game, to be solved as a batch.
+    """
     layouts = tuple(layout(player) for player in tree.players)
-    ends = _merged_ends(tree, layouts)
+    payoff = tree.ends.payoff if payoff is None else payoff
+    ends = _merged_ends(tree, layouts, payoff)
+    rounding = _ROUNDING * float(jnp.finfo(jnp.result_type(float)).eps) * float(np.abs(payoff).max(initial=0.0))
     tables = dense_blocks.find(*ends.places) if len(tree.players) == 2 else dense_blocks.none(len(ends.payoff))
     players = []
     for number, (player, own) in enumerate(zip(tree.players, layouts, strict=True)):
@@ -125,27 +134,26 @@ def sequence_form(tree: game_tree.GameTree) -> tuple[SequenceForm, tuple[Layout,
         source = np.full(size, len(places), np.int64)
         used = places >= 0  # tables may be padded with rows that are nobody's
         source[places[used]] = np.flatnonzero(used)
-        parents, uniform = _levels(player, own)
-        players.append(PlayerForm(parents, uniform, blocks, entries, _by_level(source, own), _ints(source[0])))
+        parents, uniform, noise = _levels(player, own, rounding)
+        players.append(PlayerForm(parents, uniform, noise, blocks, entries, _by_level(source, own), _ints(source[0])))
     return SequenceForm(tuple(players)), layouts
 
 
 class _MergedEnds(NamedTuple):
     places: list[Longs]  # P x [T]
-    payoff: game_tree.Floats  # [T, P]
+    payoff: game_tree.Floats  # [T, P, ...]
 
 
-def _merged_ends(tree: game_tree.GameTree, layouts: Sequence[Layout]) -> _MergedEnds:
+def _merged_ends(tree: game_tree.GameTree, layouts: Sequence[Layout], payoff: game_tree.Floats) -> _MergedEnds:
     """Ends with the same sequence of every player are one, with the sum of what they pay."""
     merged = numbering.number(
         [np.zeros(len(tree.ends.weight), np.int64), *tree.ends.sequence.T],
         [1, *(player.sequences for player in tree.players)],
     )
     sequences = tree.ends.sequence[merged.example]
-    weighted = tree.ends.payoff * tree.ends.weight[:, None]
-    payoff = [merged.sums(own) for own in weighted.T]
     places = [own.place[sequence] for own, sequence in zip(layouts, sequences.T, strict=True)]
-    return _MergedEnds(places, np.stack(payoff, axis=1) if payoff else np.zeros((merged.size, 0)))
+    weight = tree.ends.weight.reshape(-1, *[1] * (payoff.ndim - 1))
+    return _MergedEnds(places, merged.sums(payoff * weight))
 
 
 def _sums(ends: _MergedEnds, tables: dense_blocks.Tables, number: int) -> tuple[tuple[Block, ...], Entries, Longs]:
@@ -156,7 +164,7 @@ def _sums(ends: _MergedEnds, tables: dense_blocks.Tables, number: int) -> tuple[
     for table in tables.groups:
         side = table if number == 0 else table.turned()
         height, width, count = side.shape
-        values = np.zeros((count, height, width))
+        values = np.zeros((count, height, width, *payoff.shape[1:]))
         values[side.table, side.row, side.column] = payoff[side.ends]
         other = np.zeros((count, width), np.int64)
         other[side.table, side.column] = others[0][side.ends]
@@ -177,12 +185,12 @@ def _sums(ends: _MergedEnds, tables: dense_blocks.Tables, number: int) -> tuple[
 
 
 def _block(other: Longs, values: game_tree.Floats, row: Longs) -> tuple[Block, Longs]:
-    """Tables [b, m, k] in the form that suits their shape, and the places of its sums."""
-    _, height, width = values.shape
-    if height * width <= _THIN or values.size <= _TINY:
-        return Thin(_ints(other.T), _floats(values.transpose(2, 1, 0))), row.T
+    """Tables [b, m, k, ...] in the form that suits their shape, and the places of its sums."""
+    count, height, width = values.shape[:3]
+    if height * width <= _THIN or count * height * width <= _TINY:
+        return Thin(_ints(other.T), _floats(values.swapaxes(0, 2))), row.T
     if height > width:
-        return Tall(_ints(other), _floats(values.transpose(0, 2, 1))), row
+        return Tall(_ints(other), _floats(values.swapaxes(1, 2))), row
     return Wide(_ints(other), _floats(values)), row
 
 
@@ -205,14 +213,18 @@ def put(values: npt.NDArray[Any]) -> jax.Array:
     return there
 
 
-def _levels(player: game_tree.Player, own: Layout) -> tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]]:
-    parents, uniform = [], []
+def _levels(
+    player: game_tree.Player, own: Layout, rounding: float
+) -> tuple[tuple[jax.Array, ...], tuple[jax.Array, ...], tuple[jax.Array, ...]]:
+    parents, uniform, noise = [], [], []
     above = 0  # where the level above starts in the flat vector
     for number, (width, _) in enumerate(own.shapes):
         members = np.flatnonzero(own.level == number)
         members = members[np.argsort(own.row[members])]
         parents.append(_ints(own.place[player.parent[members]] - above))
         options = np.diff(player.first)[members]
-        uniform.append(_floats(np.where(np.arange(width)[:, None] < options, 1 / options, 0)))
+        is_option = np.arange(width)[:, None] < options
+        uniform.append(_floats(np.where(is_option, 1 / options, 0)))
+        noise.append(_floats(np.where(is_option, rounding * player.chance[members], np.inf)))
         above += 1 if number == 0 else own.shapes[number - 1][0] * own.shapes[number - 1][1]
-    return tuple(parents), tuple(uniform)
+    return tuple(parents), tuple(uniform), tuple(noise)

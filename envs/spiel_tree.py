@@ -61,6 +61,12 @@ def _loaded(game: Any) -> Any:
     return game
 
 
+class _Node(NamedTuple):
+    state: Any
+    sequences: Numbers
+    weight: float
+
+
 class _Decision(NamedTuple):
     number: int
     parent: int  # sequence that leads there
@@ -77,12 +83,14 @@ class _Decisions:
         self.forced: set[str] = set()
         self.sequences = 1
         self.steps: list[int] = []
+        self.chance: list[float] = []
         self.text = [-1]
         self.texts: dict[str, int] = {}
         self.tells = bool(game.get_type().provides_information_state_string)
 
-    def find(self, state: Any, actions: list[int], sequence: int, step: int) -> _Decision | None:
+    def find(self, node: _Node, actions: list[int], step: int) -> _Decision | None:
         """The decision that the player has in a state; None if there is nothing to decide."""
+        state, sequence = node.state, node.sequences[self.number]
         # With perfect information everybody knows the history.
         view = state.information_state_string(self.number) if self.tells else state.history_str()
         found = self.known.get(view)
@@ -94,6 +102,7 @@ class _Decisions:
             self.known[view] = found
             self.sequences += len(actions)
             self.steps.append(step)
+            self.chance.append(0.0)
             self._name(state, actions)
         elif found.parent != sequence:
             raise UnfitGame(
@@ -106,6 +115,7 @@ class _Decisions:
                 f"{self.game}: {self.name} has different legal actions within the information set "
                 f"'{game_tree.one_line(view)}', which its information_state_string therefore does not describe"
             )
+        self.chance[found.number] += node.weight
         return found
 
     def _name(self, state: Any, actions: list[int]) -> None:
@@ -123,18 +133,13 @@ class _Decisions:
             parent=np.array([found.parent for found in sets], np.int32),
             first=np.cumsum([1, *widths]).astype(np.int32),
             step=np.array(self.steps, np.int32),
+            chance=np.array(self.chance, np.float64),
             action=np.array(actions, np.int32),
             text=np.array(self.text, np.int32),
             texts=tuple(self.texts),
             views=tuple(self.known),
             view=np.arange(len(sets), dtype=np.int32),
         )
-
-
-class _Node(NamedTuple):
-    state: Any
-    sequences: Numbers
-    weight: float
 
 
 class _Walk:
@@ -242,7 +247,7 @@ class _Walk:
             return decision, [(p, _Node(state.child(action), sequences, weight * p)) for action, p in outcomes]
         if mover >= 0:
             actions = state.legal_actions()
-            found = self.players[mover].find(state, actions, sequences[mover], step)
+            found = self.players[mover].find(node, actions, step)
             after = [sequences] * len(actions)
             if found is not None:
                 decision[mover] = found.number
@@ -259,7 +264,7 @@ class _Walk:
         options = [state.legal_actions(player.number) or [-1] for player in self.players]  # -1: it does nothing
         after = [[sequence] for sequence in sequences]
         for player, actions in zip(self.players, options, strict=True):
-            found = player.find(state, actions, sequences[player.number], step)
+            found = player.find(node, actions, step)
             if found is not None:
                 decision[player.number] = found.number
                 after[player.number] = [found.first + n for n in range(len(actions))]

@@ -63,28 +63,33 @@ def step(
     Alternating: a player answers what the players before it have just become; else all answer the old policies.
     """
     t = state.t + 1
+    batch = state.plan[0].shape[1:]
     by = regret.discounts(settings, t)
     regrets, weights, policies = list(state.regret), list(state.weight), list(state.policy)
     reach = list(state.plan)
     for number, player in enumerate(game.players):
         seen = reach if alternating else state.plan
         others = [plan for n, plan in enumerate(seen) if n != number]
-        new = regrets_of(player, others, policies[number])
-        updated = [regret.update(*row, by) for row in zip(regrets[number], new, player.uniform, strict=True)]
+        new = regrets_of(player, others, policies[number], batch)
+        updated = [
+            regret.update(*row, by) for row in zip(regrets[number], new, player.uniform, player.noise, strict=True)
+        ]
         weights[number] = (weights[number] + state.plan[number]) * by.average
         regrets[number] = tuple(level for level, _ in updated)
         policies[number] = tuple(level for _, level in updated)
-        reach[number] = plans.flat(plans.realise(player, policies[number]), state.plan[number].shape[1:])
+        reach[number] = plans.flat(plans.realise(player, policies[number]), batch)
     return CfrState(tuple(regrets), tuple(weights), tuple(policies), tuple(reach), t)
 
 
-def regrets_of(player: sequence_form.PlayerForm, others: Sequence[jax.Array], policy: Levels) -> Levels:
+def regrets_of(
+    player: sequence_form.PlayerForm, others: Sequence[jax.Array], policy: Levels, batch: tuple[int, ...] = ()
+) -> Levels:
     """Instantaneous counterfactual regret of every option, given the other players' flat plans."""
 
     def mean(level: int, values: jax.Array) -> jax.Array:
         return plans.total(values * policy[level])
 
-    options, _ = plans.back_up(player, plans.utilities(player, others), mean)
+    options, _ = plans.back_up(player, plans.utilities(player, others, batch), mean)
     return tuple(values - plans.total(values * own) for values, own in zip(options, policy, strict=True))
 
 

@@ -33,7 +33,7 @@ def evaluate(game: sequence_form.SequenceForm, profile: Profile) -> Evaluation:
     reach = flat_plans(game, profile)
     value, best = [], []
     for number, player in enumerate(game.players):
-        utility = plans.utilities(player, _others(reach, number))
+        utility = plans.utilities(player, _others(reach, number), reach[number].shape[1:])
         value.append(_expected(player, utility, reach[number]))
         best.append(plans.back_up(player, utility, best_option(player))[1])
     return Evaluation(jnp.stack(value), jnp.stack(best))
@@ -78,7 +78,8 @@ def best_response(game: sequence_form.SequenceForm, profile: Profile, number: in
     choices avoid: a counterfactual best response. Sets that the others never let happen get their first option.
     """
     player = game.players[number]
-    utility = plans.utilities(player, _others(flat_plans(game, profile), number))
+    reach = flat_plans(game, profile)
+    utility = plans.utilities(player, _others(reach, number), reach[number].shape[1:])
     values, worth = plans.back_up(player, utility, best_option(player))
     return choose_best(player, values), worth
 
@@ -97,7 +98,8 @@ def counterfactual_values(game: sequence_form.SequenceForm, profile: Profile, nu
     """What every option of a player is worth, counting only the others' and chance's way there [w, n, ...]."""
     player = game.players[number]
     policy = profile[number]
-    utility = plans.utilities(player, _others(flat_plans(game, profile), number))
+    reach = flat_plans(game, profile)
+    utility = plans.utilities(player, _others(reach, number), reach[number].shape[1:])
     return plans.back_up(player, utility, lambda level, values: plans.total(values * policy[level]))[0]
 
 

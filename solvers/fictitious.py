@@ -22,7 +22,9 @@ def step(
         # Discounts keep the scale of sums unknown; the empty sequence, always played, tells it.
         others = [w / jnp.maximum(w[0], 1e-30) for n, w in enumerate(seen) if n != number]
         others = [jnp.where(w[0] > 0, w, plan) for w, plan in zip(others, _except(state.plan, number), strict=True)]
-        values, _ = plans.back_up(player, plans.utilities(player, others), evaluation.best_option(player))
+        values, _ = plans.back_up(
+            player, plans.utilities(player, others, state.plan[number].shape[1:]), evaluation.best_option(player)
+        )
         chosen = evaluation.choose_best(player, values)
         policy = tuple(jnp.where(t > 1, best, old) for best, old in zip(chosen, policies[number], strict=True))
         policies[number] = policy

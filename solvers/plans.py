@@ -62,15 +62,21 @@ def by_level(player: sequence_form.PlayerForm, vector: jax.Array) -> Levels:
     return tuple(levels)
 
 
-def utilities(player: sequence_form.PlayerForm, others: Sequence[jax.Array]) -> tuple[jax.Array, Levels]:
-    """Expected payoff at the ends of the empty sequence and of every other one, given the others' flat plans."""
-    batch = others[0].shape[1:] if others else ()
+def utilities(
+    player: sequence_form.PlayerForm, others: Sequence[jax.Array], batch: tuple[int, ...] = ()
+) -> tuple[jax.Array, Levels]:
+    """Expected payoff at the ends of the empty sequence and of every other one, given the others' flat plans.
+
+    `batch` are the further axes of plans, which someone who plays alone cannot see from the others'.
+    """
     sums = []
     for block in player.blocks:
         (plan,) = others
         sums.append(_product(block, plan.at[block.other].get(mode="promise_in_bounds")).reshape(-1, *batch))
     if len(player.entries.own):
-        sums.append(_sum_entries(player.entries, others))
+        found = _sum_entries(player.entries, others)
+        missing = len(batch) + 1 - found.ndim  # where nobody else plays
+        sums.append(jnp.broadcast_to(found.reshape(*found.shape, *[1] * missing), (len(found), *batch)))
     every = jnp.concatenate([*sums, jnp.zeros((1, *batch), player.entries.payoff.dtype)])
     levels = tuple(every.at[source].get(mode="promise_in_bounds") for source in player.source)
     return every[player.root], levels
@@ -80,9 +86,9 @@ def _product(block: sequence_form.Block, reach: jax.Array) -> jax.Array:
     """Sums over the other player's sequences of every table."""
     match block:
         case sequence_form.Wide():
-            return jnp.einsum("bmk,bk...->bm...", block.payoff, reach)
+            return jnp.einsum("bmk...,bk...->bm...", block.payoff, reach)
         case sequence_form.Tall():
-            return jnp.einsum("bkm,bk...->bm...", block.payoff, reach)
+            return jnp.einsum("bkm...,bk...->bm...", block.payoff, reach)
         case sequence_form.Thin():
             cells = [over(p, r[None]) * r for p, r in zip(block.payoff, reach, strict=True)]
             return _add(cells)

@@ -50,11 +50,14 @@ def discounts(settings: Settings, t: jax.Array) -> Discounts:
     As one array, because in small games every operation counts.
     """
     t = jnp.asarray(t, jnp.result_type(float))
-    start = jnp.stack([jnp.asarray(x, t.dtype) for x in (settings.alpha, settings.beta, settings.gamma)])
-    change = jnp.stack(
-        [jnp.asarray(x, t.dtype) for x in (settings.alpha_change, settings.beta_change, settings.gamma_change)]
+    done = jnp.minimum(t / settings.horizon, 1)
+    exponent = jnp.stack(
+        jnp.broadcast_arrays(
+            settings.alpha + settings.alpha_change * done,
+            settings.beta + settings.beta_change * done,
+            settings.gamma + settings.gamma_change * done,
+        )
     )
-    exponent = start + change * jnp.minimum(t / settings.horizon, 1)
     is_average = plans.over(jnp.arange(3) == 2, exponent)
     is_finite = jnp.isfinite(exponent)
     power = jnp.where(is_average, t / (t + 1), t) ** jnp.where(is_finite, exponent, 0)
@@ -69,9 +72,15 @@ def matching(regret: jax.Array, uniform: jax.Array) -> jax.Array:
     return jnp.where(scale > 0, positive / jnp.where(scale > 0, scale, 1), plans.over(uniform, regret))
 
 
-def update(regret: jax.Array, new: jax.Array, uniform: jax.Array, by: Discounts) -> tuple[jax.Array, jax.Array]:
-    """Cumulative regret and policy after an iteration; all [w, n, ...]. Options that are none never gain regret."""
-    new = jnp.where(plans.over(uniform, new) > 0, new, 0)
+def update(
+    regret: jax.Array, new: jax.Array, uniform: jax.Array, noise: jax.Array, by: Discounts
+) -> tuple[jax.Array, jax.Array]:
+    """Cumulative regret and policy after an iteration; all [w, n, ...].
+
+    Where all regrets are zero, as between equal options, rounding errors would decide, and regret matching makes them
+    a policy as firm as any: regrets up to `noise` are none. What is no option has infinite noise.
+    """
+    new = jnp.where(jnp.abs(new) > plans.over(noise, new), new, 0)
     total = regret + new
     total = total * jnp.where(total > 0, by.positive, by.negative)
     policy = matching(total if by.optimism is None else total + by.optimism * new, uniform)
