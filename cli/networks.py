@@ -2,7 +2,7 @@
 
 import pathlib
 import time
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -29,20 +29,23 @@ def network_of(
 def info(
     context: typer.Context,
     game: arguments.Game,
+    tree: Annotated[bool, typer.Option("--tree", help="Unroll the game: its nodes and information sets.")] = False,
+    depth: Annotated[int | None, typer.Option(min=1, help="With --tree: only so many joint moves.")] = None,
+    max_nodes: arguments.MaxNodes = arguments.DEFAULT_NODES,
     gdl: arguments.Gdl = None,
     fold_case: arguments.FoldCase = False,
     max_seconds: arguments.MaxSeconds = arguments.DEFAULT_LIMITS.seconds,
     max_memory: arguments.MaxMemory = arguments.DEFAULT_LIMITS.memory_mb,
     max_rules: arguments.MaxRules = arguments.DEFAULT_LIMITS.rules,
 ) -> None:
-    """Roles, moves and percepts of a game, and the size of its network."""
+    """Roles, moves and percepts of a game, and the size of its network; with --tree of the whole game."""
     from gdlx.propnet import measure
 
     given = console.options(context)
     net = network_of(given, game, gdl, fold_case, arguments.limits(max_seconds, max_memory, max_rules))
     result = measure.sizes(net) | {"game": game}
     if given.json:
-        console.emit(result)
+        console.emit(result | (_tree(given, game, net, depth, max_nodes) if tree else {}))
         return
     console.say(f"game        {game}")
     for role in net.roles:
@@ -50,6 +53,57 @@ def info(
         console.say(f"role        {role.name}: {len(role.moves)} moves{seen}")
     for name in ("registers", "gates", "operations", "depth", "feedbacks"):
         console.say(f"{name:<11} {result[name]}")
+    if tree:
+        _show_tree(_tree(given, game, net, depth, max_nodes))
+
+
+def _tree(
+    given: console.Options, game: str, net: "network.PropNet", depth: int | None, max_nodes: int
+) -> dict[str, Any]:
+    """Sizes of the unrolled game; what it may need is told before."""
+    from gdlx.envs import estimate, unroll
+
+    guess = estimate.estimate(net, given.seed)
+    if not (given.quiet or given.json):
+        more = "more than " if guess.is_cut else ""
+        console.stderr().print(
+            f"before unrolling: about {guess.total:.3g} histories in {more}{len(guess.histories) - 1} steps, "
+            f"{guess.bytes / 2**20:,.0f} MB if none can be merged"
+        )
+    started = time.perf_counter()
+    with console.progress(given, f"unrolling {game}") as advance:
+        found = unroll.unroll(
+            net,
+            depth=depth,
+            max_nodes=max_nodes,
+            goal_conflict="max",
+            report=lambda step, nodes: advance(f"step {step}, {nodes:,} nodes"),
+        )
+    names = [player.name for player in found.players]
+    steps = [
+        {"nodes": nodes, "histories": histories, "information_sets": dict(zip(names, sets, strict=True))}
+        for nodes, histories, sets in zip(
+            found.counts.nodes, found.counts.histories, found.counts.information_sets, strict=True
+        )
+    ]
+    guessed = {"estimated_histories": guess.total, "estimated_mb": guess.bytes / 2**20}
+    return found.summary() | guessed | {"steps": steps, "unroll_seconds": time.perf_counter() - started}
+
+
+def _show_tree(sizes: dict[str, Any]) -> None:
+    import rich.table
+
+    console.say(f"unrolled    {sizes['nodes']:,} nodes for {sizes['histories']:,.0f} histories")
+    console.say(f"terminals   {sizes['terminals']:,.0f}, {sizes['terminals_merged']:,} merged")
+    for role, count in sizes["information_sets"].items():
+        console.say(f"decisions   {role}: {count:,} information sets with a choice")
+    table = rich.table.Table(box=None, pad_edge=False)
+    for name in ("step", "nodes", "histories", *(f"sets of {role}" for role in sizes["information_sets"])):
+        table.add_column(name, justify="right")
+    for number, step in enumerate(sizes["steps"]):
+        sets = (f"{count:,}" for count in step["information_sets"].values())
+        table.add_row(str(number), f"{step['nodes']:,}", f"{step['histories']:,.0f}", *sets)
+    console.show(table)
 
 
 def _range(values: tuple[int, ...]) -> str:
@@ -74,8 +128,8 @@ def compile(  # noqa: A001 - the name of the command
     max_memory: arguments.MaxMemory = arguments.DEFAULT_LIMITS.memory_mb,
     max_rules: arguments.MaxRules = arguments.DEFAULT_LIMITS.rules,
 ) -> None:
-    """Compile a game to its boolean network, without looking into the cache."""
-    from gdlx.propnet import compiler, files, foreign, measure
+    """Compile a game to its boolean network, or take it from the cache; --passes compiles in any case."""
+    from gdlx.propnet import cache, compiler, files, foreign, measure
 
     given = console.options(context)
     write = foreign.save_foreign if layout == "ggp" else files.save
@@ -90,12 +144,14 @@ def compile(  # noqa: A001 - the name of the command
             statistics.append(done)
             advance(done.name)
 
-        net = compiler.compile_sheet(sheet, arguments.limits(max_seconds, max_memory, max_rules), note)
+        within = arguments.limits(max_seconds, max_memory, max_rules)
+        net = cache.compiled(sheet, within, note, anew=passes)
     seconds = time.perf_counter() - started
     if output is not None:
         write(net, output)
     result = measure.sizes(net) | {"game": game, "seconds": seconds, "peak_mb": measure.peak_mb()}
     result["passes"] = [vars(done) for done in statistics]
+    result["cached"] = not statistics
     if output is not None:
         result["output"] = str(output)
     if given.json:
@@ -108,6 +164,9 @@ def compile(  # noqa: A001 - the name of the command
                 f" {done.seconds:8.3f} s"
             )
     sizes = ", ".join(f"{result[name]} {name}" for name in ("registers", "gates", "operations"))
-    console.say(f"{game}: {sizes}, depth {result['depth']}; {seconds:.2f} s, {result['peak_mb']:.0f} MB")
+    console.say(
+        f"{game}: {sizes}, depth {result['depth']}; {seconds:.2f} s{' from the cache' * result['cached']}, "
+        f"{result['peak_mb']:.0f} MB"
+    )
     if output is not None:
         console.say(f"written to {output}")

@@ -26,7 +26,8 @@ def folder() -> pathlib.Path:
         return pathlib.Path(os.environ.get("LOCALAPPDATA", pathlib.Path.home())) / "gdlx" / "cache"
     if sys.platform == "darwin":
         return pathlib.Path.home() / "Library" / "Caches" / "gdlx"
-    return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "gdlx"
+    chosen = os.environ.get("XDG_CACHE_HOME", "")  # which is to be ignored where it is relative, says its specification
+    return pathlib.Path(chosen if os.path.isabs(chosen) else pathlib.Path.home() / ".cache") / "gdlx"
 
 
 def limit_bytes() -> int:
@@ -38,14 +39,19 @@ def limit_bytes() -> int:
 
 
 def compiled(
-    sheet: rulesheet.Rulesheet, within: limits.Limits = limits.Limits(), report: compiler.Report | None = None
+    sheet: rulesheet.Rulesheet,
+    within: limits.Limits = limits.Limits(),
+    report: compiler.Report | None = None,
+    *,
+    anew: bool = False,
 ) -> network.PropNet:
-    """The network of a sheet, from the cache or compiled and put there."""
+    """The network of a sheet, from the cache or compiled and put there; with `anew`, compiled in any case."""
     path = folder() / _NETWORKS / f"{_key(sheet)}.npz"
-    with contextlib.suppress(OSError, files.NetworkFileError):
-        net = files.load(path)
-        os.utime(path)  # what was used last is removed last
-        return net
+    if not anew:
+        with contextlib.suppress(OSError, files.NetworkFileError):
+            net = files.load(path)
+            os.utime(path)  # what was used last is removed last
+            return net
     net = compiler.compile_sheet(sheet, within, *([report] if report else []))
     with contextlib.suppress(OSError, files.NetworkFileError):  # a path may be no name that a file can hold
         if limit_bytes():

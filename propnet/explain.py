@@ -17,18 +17,20 @@ def why(game: interpreter.Interpreter, typed: str, moves: list[str]) -> list[str
     steps = list(transcript.replay(game, moves))
     state = game.next(*steps[-1]) if steps else game.initial
     joint = None
-    if game.depends_on_move(relation):
+    if relation == interpreter.DOES or game.depends_on_move(relation):
         if not steps:
-            message = f"`{diagnostics.shorten(relation[0])}` holds of a move, and none was given"
-            raise diagnostics.GdlError(
-                [diagnostics.Diagnostic("illegal-move", message, None, "give --after MOVES")], "--why"
-            )
+            raise _no_move(relation)
         state, joint = steps[-1]
     tables, trace = game.traced(state, joint)
     table = tables.get(relation)
     if table is not None and args in table.known:
         return list(_cut(_derivation(atom, trace, set(), 0)))
     return list(_cut(_failures(game, atom, tables)))
+
+
+def _no_move(relation: terms.Relation) -> diagnostics.GdlError:
+    message = f"`{diagnostics.shorten(relation[0])}` holds of a move, and none was given"
+    return diagnostics.GdlError([diagnostics.Diagnostic("illegal-move", message, None, "give --after MOVES")], "--why")
 
 
 def _typed_atom(typed: str) -> "GroundAtom":
@@ -104,6 +106,8 @@ def _failures(game: interpreter.Interpreter, atom: GroundAtom, tables: joins.Tab
     fitting = [(rule, fit) for rule, fit in fits if fit is not None and _satisfiable((), fit, rule, tables)]
     if atom[0] == interpreter.TRUE:
         yield "  it is not in the state; ask for the (next ..) of the move before, or for the (init ..)"
+    elif atom[0] == interpreter.DOES:
+        yield "  it is not the move that was made; ask for the (legal ..) to see whether it could be"
     elif not fitting:
         yield (
             f"  no rule concludes it ({len(rules)} rules conclude other `{name}`)"

@@ -2,20 +2,20 @@
 
 Variables are `?x` or start with a capital letter or an underscore. A sentence ends with a full stop, or where
 the next one begins. Conjunction is `&` or `,`; disjunction `|`; negation `~` or `not`; comments start with
-`%` or `;`.
+`%`, `;` or `//`. Keywords may be written with capital letters where they cannot be variables: `Legal(..)`, `NOT`.
 """
 
 import dataclasses
 import re
 
-from gdlx.propnet import nodes, source
+from gdlx.propnet import nodes, source, terms
 
 _TOKEN = re.compile(
-    r"(?P<comment>[%;][^\r\n]*)|(?P<arrow>:-|<=)|(?P<differs>!=|\\=)|(?P<mark>[(),&|~.])"
+    r"(?P<comment>(?:[%;]|//)[^\r\n]*)|(?P<arrow>:-|<=)|(?P<differs>!=|\\=)|(?P<mark>[(),&|~.])"
     r"|(?P<name>\?[\w+\-']+|[\w+\-']+)|(?P<space>\s+)|(?P<other>.)",
     re.DOTALL,
 )
-_BLANK = re.compile(r"(?:\s+|[%;][^\r\n]*)*+")
+_BLANK = re.compile(r"(?:\s+|(?:[%;]|//)[^\r\n]*)*+")
 _NAME = re.compile(r"[^\W\d][\w+\-']*+")
 
 
@@ -86,8 +86,14 @@ class _Reader:
     def symbol(self, text: str, start: int) -> nodes.Node:
         span = source.Span(self.text, start, start + len(text))
         text = nodes.check_symbol(text, span, self.log)
-        variable = text[0].isupper() or text[0] == "_"
+        variable = (text[0].isupper() or text[0] == "_") and not self._is_keyword(text, span.end)
         return nodes.Node(span, f"?{text}" if variable else text)
+
+    def _is_keyword(self, text: str, end: int) -> bool:
+        """`Role` may well be a variable, but `Role(` is not."""
+        name = text.lower()
+        functor = name in terms.CONNECTIVES or name in terms.KEYWORD_ARITY
+        return name == "terminal" or (functor and self.text.text.startswith("(", end))
 
     def connective(self, name: str, items: list[nodes.Node], start: int) -> nodes.Node:
         span = self.span(start)
@@ -111,7 +117,7 @@ class _Reader:
         self.take()
         self.nested()
         items = [name]
-        read = self.disjunction if name.text in ("not", "or", "and") else self.term
+        read = self.disjunction if name.text.lower() in ("not", "or", "and") else self.term
         if not self.at(")"):
             items.append(read())
             while self.at(","):
@@ -123,7 +129,7 @@ class _Reader:
 
     def literal(self) -> nodes.Node:
         kind, text, start = self.peek()
-        if self.at("~") or (kind == "name" and text == "not" and not self.glued()):
+        if self.at("~") or (kind == "name" and text.lower() == "not" and not self.glued()):
             self.take()
             self.nested()
             inner = self.literal()

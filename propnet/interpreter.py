@@ -19,7 +19,8 @@ SEES, GOAL, TERMINAL = ("sees", 2), ("goal", 2), ("terminal", 0)
 ROOTS = (ROLE, INIT, LEGAL, NEXT, SEES, GOAL, TERMINAL)
 _JUDGED_BEFORE_THE_MOVE = (LEGAL, GOAL, TERMINAL)
 _KEPT_MODELS = 64
-_INTEGER = re.compile("-?[0-9]{1,9}")
+_INTEGER = re.compile("-?[0-9]+")
+_MOST_DIGITS = 9  # networks hold goals in 32 bits
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,9 +93,11 @@ def _role_names(tables: joins.Tables, sheet_name: str) -> tuple[str, ...]:
 def goal_value(value: values.Value, sheet_name: str) -> int:
     """The integer that a goal value stands for."""
     # int() alone would also take underscores, blanks and the digits of other scripts.
-    if isinstance(value, str) and _INTEGER.fullmatch(value):
+    is_integer = isinstance(value, str) and _INTEGER.fullmatch(value) is not None
+    if isinstance(value, str) and is_integer and len(value.lstrip("-").lstrip("0")) <= _MOST_DIGITS:
         return int(value)
-    message = f"goal value {diagnostics.shorten(values.text(value))} is not an integer"
+    shown = diagnostics.shorten(values.text(value))
+    message = f"goal value {shown} {f'has more than {_MOST_DIGITS} digits' if is_integer else 'is not an integer'}"
     problem = diagnostics.Diagnostic("goal-not-integer", message, None, "goals are integers from 0 to 100")
     raise diagnostics.GdlError([problem], sheet_name)
 

@@ -63,7 +63,8 @@ def write_whole(path: Path, data: bytes) -> None:
             error.filename, error.filename2 = os.fspath(path), None  # nobody knows the one beside it
         raise
     finally:
-        beside.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # where nothing can be written, nothing can be removed either
+            beside.unlink()
 
 
 def parse_json(data: bytes) -> object:

@@ -58,7 +58,12 @@ def from_text(typed: str, what: str = "term") -> tuple[Value, ...]:
     errors = [d for d in log.found if d.severity is diagnostics.Severity.ERROR]
     for value in values:
         errors += [
-            diagnostics.Diagnostic("variable-in-fact", f"variable {v} in a {what}", v.span, "name a value")
+            diagnostics.Diagnostic(
+                "variable-in-fact",
+                f"variable {v} in {'an' if what[0] in 'aeiou' else 'a'} {what}",
+                v.span,
+                "name a value",
+            )
             for v in terms.variables_in([value])
         ]
     if errors:

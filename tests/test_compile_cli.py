@@ -59,7 +59,7 @@ def test_info_for_people(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_network_is_written_and_read_again(
     suffix: str, folder: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = answer(capsys, "compile", "rps", "-o", f"net.{suffix}")
+    found = answer(capsys, "compile", "rps", "--passes", "-o", f"net.{suffix}")
     assert set(found) >= {"game", "gates", "operations", "depth", "registers", "seconds", "peak_mb", "output"}
     assert found["output"] == f"net.{suffix}"
     assert 0 < found["seconds"] < 60
@@ -115,7 +115,7 @@ def test_compile_options_reach_the_reader(folder: pathlib.Path, capsys: pytest.C
         (["compile", "rps", "--max-seconds", "nan"], 2, "--max-seconds"),
         (["compile", "rps", "--max-rules", "0"], 2, "--max-rules"),
         (["compile", "bomb.gdl", "--max-rules", "9999"], 1, "bomb.gdl:3:1: error: grounding needs more than 9,999"),
-        (["compile", "rps", "--max-rules", "3"], 1, "--max-rules"),
+        (["compile", "rps", "--passes", "--max-rules", "3"], 1, "--max-rules"),
         (["info", "bomb.gdl", "--max-rules", "9999"], 1, "[grounding-limit]"),
         (["show", "bomb.gdl", "--dot", "--max-rules", "9999"], 1, "[grounding-limit]"),
         (["info", "missing.npz"], 1, "missing.npz: No such file"),

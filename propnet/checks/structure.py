@@ -96,14 +96,15 @@ def _check_negation(facts: overview.Overview, log: nodes.Log) -> None:
             continue
         done.add(group)
         names = _chain(sorted(group))
+        depend = "depend on their own negation" if len(group) > 1 else "depends on its own negation"
         if relation not in facts.needed:
-            message = f"{names}, which nothing uses, depend on their own negation"
+            message = f"{names}, which nothing uses, {depend}"
             log.add("undecided", message, atom.span, "remove the rules; no ground rules are looked at")
             continue
         negative: set[tuple[GroundAtom, GroundAtom]] = set()
         edges = _ground_edges(facts, group, negative)
         if edges is None:
-            message = f"{names} depend on their own negation"
+            message = f"{names} {depend}"
             log.add(
                 "undecided",
                 message,
@@ -113,7 +114,7 @@ def _check_negation(facts: overview.Overview, log: nodes.Log) -> None:
             continue
         circle = _negative_circle(edges, negative)
         if circle is None:
-            message = f"{names} depend on their own negation, though no ground atom does"
+            message = f"{names} {depend}, though no ground atom does"
             log.add(
                 "ground-stratified",
                 message,
@@ -122,7 +123,9 @@ def _check_negation(facts: overview.Overview, log: nodes.Log) -> None:
             )
         else:
             atoms = ", ".join(diagnostics.shorten(values.atom_text(r[0], f)) for r, f in circle[:_SHOWN])
-            message = f"ground atoms depend on their own negation: {atoms}"
+            one = len(circle) == 1
+            who = "a ground atom depends on its" if one else "ground atoms depend on their"
+            message = f"{who} own negation: {atoms}"
             log.add("negative-cycle", message, atom.span, "break the circle of rules through `not`")
 
 

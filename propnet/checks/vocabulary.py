@@ -169,6 +169,9 @@ def _check_roles(facts: overview.Overview, log: nodes.Log) -> None:
             )
         complete &= isinstance(role, terms.Symbol) and rule.is_fact
         declared.setdefault(str(role), rule.head.span)
+    if complete and list(declared) == [terms.RANDOM]:
+        message = f"the only role is `{terms.RANDOM}`, which is chance and no player"
+        log.add("missing-role", message, declared[terms.RANDOM], _REQUIRED["role"])
     if not declared or not complete:
         return  # roles by rule: nothing can be said on the text alone
     told = {*declared, *facts.sheet.lost}
