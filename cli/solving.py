@@ -23,7 +23,7 @@ def solve(
     game: Annotated[
         str | None, typer.Argument(metavar="[GAME]", help="A library name, e.g. goofspiel:cards=4, or a path.")
     ] = None,
-    algorithm: Annotated[str, typer.Option(help="One of those below.")] = "dcfr",
+    algorithm: Annotated[str, typer.Option(help="One of those above.")] = "dcfr",
     iterations: Annotated[
         int | None, typer.Option(min=0, help="Stop after so many; 1 000 if nothing else is said.")
     ] = None,
@@ -160,6 +160,7 @@ def _run(
         interrupted = True
     found = run.finish()
     _show(given, task, found, folder, interrupted)
+    _tell(given, folder)
     if interrupted:
         _remark(given, f"interrupted; go on with: gdlx solve --resume {folder}")
         raise typer.Exit(130)
@@ -178,6 +179,12 @@ def _solve_exactly(
     with console.progress(given, f"linear programming on {task.game.spec}"):
         found = solving.solve_exactly(task, algorithm, folder)
     _show(given, task, found, folder, interrupted=False)
+    _tell(given, folder)
+
+
+def _tell(given: console.Options, folder: pathlib.Path) -> None:
+    if not given.json:
+        console.say(f"result in {folder}; look at its policies with: gdlx evaluate {folder}")
 
 
 def result_of(task: "solving.Problem", found: "solution.Solution", folder: pathlib.Path) -> dict[str, Any]:
@@ -223,7 +230,6 @@ def _show(
         if found.iterations
         else f"{found.algorithm}: {found.seconds:.3g} s"
     )
-    console.say(f"result in {folder}; look at its policies with: gdlx evaluate {folder}")
 
 
 def evaluate(

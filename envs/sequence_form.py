@@ -125,7 +125,7 @@ def sequence_form(
     layouts = tuple(layout(player) for player in tree.players)
     payoff = tree.ends.payoff if payoff is None else payoff
     ends = _merged_ends(tree, layouts, payoff)
-    rounding = _ROUNDING * float(jnp.finfo(jnp.result_type(float)).eps) * float(np.abs(payoff).max(initial=0.0))
+    rounding = _ROUNDING * float(np.finfo(jnp.result_type(float)).eps * np.abs(payoff).max(initial=0.0))
     tables = dense_blocks.find(*ends.places) if len(tree.players) == 2 else dense_blocks.none(len(ends.payoff))
     players = []
     for number, (player, own) in enumerate(zip(tree.players, layouts, strict=True)):

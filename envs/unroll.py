@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.envs import game_tree, information, numbering, payoffs
+from gdlx.envs import estimate, game_tree, information, numbering, payoffs
 from gdlx.propnet import joint, machine, network
 
 Ints = game_tree.Ints
@@ -235,9 +235,12 @@ class _Unrolling:
 
     def _limit(self, edges: float) -> None:
         if edges > self.max_nodes:
+            guess = estimate.estimate(self.net)
             raise game_tree.TooLarge(
                 f"{self.net.name} is too large to unroll: {edges:,.0f} joint moves lead to step {len(self.nodes)}, "
-                f"more than the limit of {self.max_nodes:,}. Solve it by sampling, or raise the limit with --max-nodes"
+                f"more than the limit of {self.max_nodes:,}; random play tells of about {guess.total:.1e} histories in "
+                f"{'more than ' if guess.is_cut else ''}{len(guess.histories) - 1} steps. Solve it by sampling, or "
+                "raise the limit with --max-nodes"
             )
 
     def _expand(self, nodes: _Nodes, table: _Table, step: int) -> _Nodes:
