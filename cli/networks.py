@@ -151,7 +151,8 @@ def compile(  # noqa: A001 - the name of the command
         write(net, output)
     result = measure.sizes(net) | {"game": game, "seconds": seconds, "peak_mb": measure.peak_mb()}
     result["passes"] = [vars(done) for done in statistics]
-    result["cached"] = not statistics
+    cached = not statistics
+    result["cached"] = cached
     if output is not None:
         result["output"] = str(output)
     if given.json:
@@ -165,7 +166,7 @@ def compile(  # noqa: A001 - the name of the command
             )
     sizes = ", ".join(f"{result[name]} {name}" for name in ("registers", "gates", "operations"))
     console.say(
-        f"{game}: {sizes}, depth {result['depth']}; {seconds:.2f} s{' from the cache' * result['cached']}, "
+        f"{game}: {sizes}, depth {result['depth']}; {seconds:.2f} s{' from the cache' * cached}, "
         f"{result['peak_mb']:.0f} MB"
     )
     if output is not None:
