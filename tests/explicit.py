@@ -14,6 +14,7 @@ from gdlx.solvers import exports, profiles, regret
 
 Key = tuple[int, str]  # player, information state
 Policy = dict[Key, dict[int, float]]
+_NOISE = 1e-13
 Node = Union["End", "Chance", "Choice"]
 
 
@@ -201,6 +202,11 @@ class Cfr:
         self.total = {key: dict.fromkeys(own, 0.0) for key, own in self.policy.items()}
         self.t = 0
 
+    def start(self, regrets: Policy) -> None:
+        """With initial regrets."""
+        self.regret = {key: dict(own) for key, own in regrets.items()}
+        self.policy = {key: self._matching(own, 0.0) for key, own in regrets.items()}
+
     def iterate(self, settings: regret.Settings, alternating: bool) -> None:
         self.t += 1
         before = self.policy
@@ -217,7 +223,9 @@ class Cfr:
             new: Policy = collections.defaultdict(lambda: collections.defaultdict(float))
             self._value(self.root, player, 1.0, self.policy if alternating else before, new)
             self.policy = dict(self.policy)
-            for key, own in new.items():
+            for key, found in new.items():
+                # Options of equal worth: whether rounding errors are positive must not decide.
+                own = {action: change if abs(change) > _NOISE else 0.0 for action, change in found.items()}
                 for action, change in own.items():
                     after = self.regret[key][action] + change
                     self.regret[key][action] = after * self._discount(alpha if after > 0 else beta)
