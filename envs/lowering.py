@@ -1,65 +1,87 @@
-"""How a tape becomes JAX operations: one interface, three forms; docs/lowering.md says what `auto` rests on."""
+"""How a tape becomes JAX operations: one interface, three forms, each fit for anybody's jit; docs/lowering.md says what
+`auto` rests on.
+"""
 
 import functools
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 
-from gdlx.envs import levelled, rolled
+from gdlx.envs import levelled, piece, rolled
 from gdlx.envs import tape as tapes
 
-Form = Literal["auto", "rolled", "levelled"]  # those that run inside any jit
-GROUP = 2048  # words that go through the loop together: their rows fit the second-level cache of common CPUs
+Form = Literal["auto", "rolled", "levelled", "straight"]
+_barrier: Any = jax.lax.optimization_barrier
+_Run = Callable[[tapes.Tape, jax.Array], jax.Array]
+GROUP = 2048  # words that go through the loop together where it is too large for one piece: a turn costs a microsecond
+_FEW_WORDS = 8  # so few are faster as they are than as a wider row of vectors
 
 
 def run(tape: tapes.Tape, inputs: jax.Array, form: Form = "auto") -> jax.Array:
     """uint32[N, W] input rows -> uint32[U, W] output rows, in any jit."""
-    if form == "rolled":
-        return _grouped(tape, inputs)
     if form == "levelled":
         return levelled.run(tape, inputs)
-    by_level = functools.partial(levelled.run, tape)
-    found: jax.Array = jax.lax.platform_dependent(inputs, cpu=functools.partial(_grouped, tape), default=by_level)
+    elsewhere: _Run = {"rolled": rolled.run, "straight": _written_out}.get(form, levelled.run)
+    on_cpu = _written_out if form == "straight" else rolled.run
+    found: jax.Array = jax.lax.platform_dependent(
+        inputs, cpu=functools.partial(_grouped, on_cpu, tape), default=functools.partial(elsewhere, tape)
+    )
     return found
 
 
-def _grouped(tape: tapes.Tape, inputs: jax.Array) -> jax.Array:
+def _grouped(run_group: _Run, tape: tapes.Tape, inputs: jax.Array) -> jax.Array:
+    """As many words at a time as suit a CPU."""
     words = inputs.shape[1]
-    if words <= GROUP:
-        return rolled.run(tape, inputs)
-    groups = -(-words // GROUP)
-    padded = jnp.pad(inputs, ((0, 0), (0, groups * GROUP - words)))
-    parts = jnp.moveaxis(padded.reshape(inputs.shape[0], groups, GROUP), 1, 0)
-    found = jax.lax.map(functools.partial(rolled.run, tape), parts)
+    in_one_piece = piece.width(tape.rows) if tape.operations else None
+    turn = functools.partial(run_group, tape)
+    most = in_one_piece or GROUP
+    groups = -(-words // most)
+    size = -(-words // groups) if groups else 0
+    if in_one_piece:
+        turn = functools.partial(piece.run, turn)
+        if size > _FEW_WORDS:
+            size = max(-(-size // 8) * 8, piece.LEAST_WIDTH)
+    if groups <= 1 and size == words:
+        return turn(inputs)
+    padded = jnp.pad(inputs, ((0, 0), (0, groups * size - words)))
+    if groups == 1:
+        return turn(padded)[:, :words]
+    parts = jnp.moveaxis(padded.reshape(inputs.shape[0], groups, size), 1, 0)
+    found = jax.lax.map(turn, parts)
     return jnp.moveaxis(found, 0, 1).reshape(found.shape[1], -1)[:, :words]
 
 
-@functools.cache
-def straight(tape: tapes.Tape) -> Callable[[jax.Array], jax.Array]:
-    """A function in a jit of its own, every operation written out.
-
-    On a CPU fusion is off: it would write shared subexpressions out again and again. Such a jit cannot be called from
-    inside another one there, so this form is for loops driven from Python.
-    """
-    options = {"xla_disable_hlo_passes": "fusion"} if jax.default_backend() == "cpu" else {}
-    compiled: Callable[[jax.Array], jax.Array] = jax.jit(
-        functools.partial(_written_out, tape), compiler_options=options
-    )
-    return compiled
-
-
 def _written_out(tape: tapes.Tape, inputs: jax.Array) -> jax.Array:
+    """Every operation by itself."""
     if any(segment.feedback for segment in tape.segments):
         return rolled.run(tape, inputs)
-    rows: dict[int, jax.Array] = {0: jnp.zeros(inputs.shape[1], jnp.uint32)}
-    rows.update({number + 1: inputs[number] for number in range(tape.inputs)})
+    uses = _uses(tape)
+    rows = [jnp.zeros(inputs.shape[1], jnp.uint32), *inputs, *[inputs[:0]] * (tape.rows - tape.inputs - 1)]
     table = (tape.left, tape.right, tape.target, tape.left_mask, tape.right_mask, tape.xor_mask)
-    for left, right, target, left_mask, right_mask, xor in zip(*(column.tolist() for column in table), strict=True):
+    columns = (column.tolist() for column in table)
+    for used, (left, right, target, left_mask, right_mask, xor) in zip(uses, zip(*columns, strict=True), strict=True):
         a = ~rows[left] if left_mask else rows[left]
         b = ~rows[right] if right_mask else rows[right]
-        rows[target] = a ^ b if xor else a & b
+        value = a ^ b if xor else a & b
+        # Fusion would write a value that is used twice out twice, and so on without end.
+        rows[target] = _barrier(value) if used > 1 else value
     pairs = zip(tape.outputs.tolist(), tape.output_mask.tolist(), strict=True)
     found = [~rows[row] if mask else rows[row] for row, mask in pairs]
     return jnp.stack(found) if found else jnp.zeros((0, inputs.shape[1]), jnp.uint32)
+
+
+def _uses(tape: tapes.Tape) -> list[int]:
+    """How often the value of each operation is read; a row holds many values, one after the other."""
+    found = [0] * tape.operations
+    writer: dict[int, int] = {}
+    for number, (left, right, target) in enumerate(zip(tape.left, tape.right, tape.target, strict=True)):
+        for row in (left, right):
+            if row in writer:
+                found[writer[row]] += 1
+        writer[target] = number
+    for row in tape.outputs:
+        if row in writer:
+            found[writer[row]] += 1
+    return found

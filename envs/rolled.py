@@ -4,6 +4,7 @@ safe inside anybody's jit (nothing for the compiler to fuse and duplicate), and 
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from gdlx.envs import tape as tapes
 
@@ -34,25 +35,27 @@ def _once(tape: tapes.Tape, segment: tapes.Segment, rows: jax.Array) -> jax.Arra
     if segment.start == segment.end:
         return rows
     part = slice(segment.start, segment.end)
-    left, right, target = (jnp.asarray(x[part]) for x in (tape.left, tape.right, tape.target))
+    # Unsigned, so that jax makes no room for negative indices.
+    left, right, target = (jnp.asarray(x[part].astype(np.uint32)) for x in (tape.left, tape.right, tape.target))
     left_mask, right_mask, xor_mask = (jnp.asarray(x[part]) for x in (tape.left_mask, tape.right_mask, tape.xor_mask))
     has_xor = bool(tape.xor_mask[part].any())
+    zero, words = jnp.uint32(0), rows.shape[1]
 
     def step(k: jax.Array, rows: jax.Array) -> jax.Array:
-        a = rows[left[k]] ^ left_mask[k]
-        b = rows[right[k]] ^ right_mask[k]
+        a = jax.lax.dynamic_slice(rows, (left[k], zero), (1, words)) ^ left_mask[k]
+        b = jax.lax.dynamic_slice(rows, (right[k], zero), (1, words)) ^ right_mask[k]
         value = a & b
         if has_xor:
-            value = (value & ~xor_mask[k]) | ((a ^ b) & xor_mask[k])
-        return jax.lax.dynamic_update_slice(rows, value[None], (target[k], 0))
+            value ^= (a | b) & xor_mask[k]
+        return jax.lax.dynamic_update_slice(rows, value, (target[k], zero))
 
-    after: jax.Array = jax.lax.fori_loop(0, segment.end - segment.start, step, rows)
+    after: jax.Array = jax.lax.fori_loop(jnp.uint32(0), jnp.uint32(segment.end - segment.start), step, rows)
     return after
 
 
 def _settle(tape: tapes.Tape, segment: tapes.Segment, rows: jax.Array) -> jax.Array:
     """From false, feed the next values back until none changes: a least fixpoint."""
-    to = jnp.asarray([row for row, _, _ in segment.feedback])
+    to = jnp.asarray([row for row, _, _ in segment.feedback], jnp.uint32)
     source = jnp.asarray([row for _, row, _ in segment.feedback])
     mask = jnp.asarray([0xFFFFFFFF if inverted else 0 for _, _, inverted in segment.feedback], jnp.uint32)[:, None]
 
@@ -60,7 +63,11 @@ def _settle(tape: tapes.Tape, segment: tapes.Segment, rows: jax.Array) -> jax.Ar
         rows, _ = carry
         after = _once(tape, segment, rows)
         following = after[source] ^ mask
-        return after.at[to].set(following), jnp.any(following != rows[to])
+
+        def put(k: jax.Array, rows: jax.Array) -> jax.Array:  # a scatter cannot be in one piece of machine code
+            return jax.lax.dynamic_update_slice(rows, following[k][None], (to[k], jnp.uint32(0)))
+
+        return jax.lax.fori_loop(0, len(to), put, after), jnp.any(following != rows[to])
 
     settled, _ = jax.lax.while_loop(lambda carry: carry[1], again, (rows, jnp.asarray(True)))
     return settled

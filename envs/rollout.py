@@ -1,7 +1,7 @@
 """Random playouts of thousands of games, 32 in every word, from a network alone.
 
-Games go through the tape of a step in groups of words that fit the cache, each group for many steps at a time. A game
-that ends starts again.
+Games go through the tape of a step in groups of words, each group for many steps at a time, as one piece of machine
+code where that is possible. A game that ends starts again.
 """
 
 import dataclasses
@@ -13,11 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs import chooser, rng, rolled, step_tape, tape
+from gdlx.envs import chooser, piece, rng, rolled, step_tape, tape
 from gdlx.propnet import errors, machine, network
 
 WORD = 32
-GROUP = 2048  # words that go through the tape together: their rows fit the second-level cache of common CPUs
+GROUP = 2048  # words that go through the tape together where it is too large for one piece of machine code
 
 
 class PlayoutError(errors.UserError, ValueError):
@@ -90,10 +90,11 @@ class Playout:
     def run(self, games: Rollouts, steps: int | jax.Array) -> tuple[Rollouts, Totals]:
         """Every game makes so many steps (at most 2^32 divided by the games, or counts overflow)."""
         words = games.state.shape[1]
-        whole = words // GROUP * GROUP
-        if words <= GROUP:
+        size = self._width or GROUP
+        whole = words // size * size
+        if words <= size:
             return self._run_group(games, steps)
-        grouped = jax.tree.map(lambda x: jnp.moveaxis(x[..., :whole].reshape(*x.shape[:-1], -1, GROUP), -2, 0), games)
+        grouped = jax.tree.map(lambda x: jnp.moveaxis(x[..., :whole].reshape(*x.shape[:-1], -1, size), -2, 0), games)
         after, per_group = jax.lax.map(lambda group: self._run_group(group, steps), grouped)
         after = jax.tree.map(lambda x: jnp.moveaxis(x, 0, -2).reshape(*x.shape[1:-1], whole), after)
         totals: Totals = jax.tree.map(lambda x: x.sum(axis=0, dtype=jnp.uint32), per_group)
@@ -103,7 +104,19 @@ class Playout:
         joined: Rollouts = jax.tree.map(lambda *parts: jnp.concatenate(parts, axis=-1), after, rest)
         return joined, jax.tree.map(jnp.add, totals, happened)
 
+    @functools.cached_property
+    def _width(self) -> int | None:
+        programs = tuple(self._parts) if len(self.net.feedback) else (self.step_tape,)
+        return piece.width(max(program.rows for program in programs))
+
     def _run_group(self, games: Rollouts, steps: int | jax.Array) -> tuple[Rollouts, Totals]:
+        in_one_piece = functools.partial(piece.run, self._run_plain) if self._width else self._run_plain
+        found: tuple[Rollouts, Totals] = jax.lax.platform_dependent(
+            games, jnp.asarray(steps, jnp.int32), cpu=in_one_piece, default=self._run_plain
+        )
+        return found
+
+    def _run_plain(self, games: Rollouts, steps: jax.Array) -> tuple[Rollouts, Totals]:
         registers = len(self.net.initial) + self.counter_bits
         goal_rows = sum(len(role.goal_values) for role in self.net.roles)
 

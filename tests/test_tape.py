@@ -1,16 +1,25 @@
 """Tapes and their three forms against plain evaluation: random circuits, games, and recursion through state."""
 
+import functools
+
 import hypothesis
 import jax
 import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from gdlx.envs import levelled, lowering, rolled, step_tape, tape
+import gdlx
+from gdlx.envs import levelled, lowering, piece, rolled, step_tape, tape
 from gdlx.propnet import cache, circuit, emit, load, network
 from gdlx.tests import sheets, support, tapes
 
-SLOW = [pytest.param(game, marks=pytest.mark.slow) for game in ("meier", "connect_four", "krieg_tictactoe")]
+FORMS: tuple[lowering.Form, ...] = ("rolled", "levelled", "straight")
+SMALL = ("kuhn_poker", "tictactoe", "maze")
+DOZEN = (
+    *("blind_tictactoe", "goofspiel", "latent_tictactoe", "leduc_poker", "liars_dice", "monty_hall", "repeated_rps"),
+    *("rps", "smallest"),
+)
+SLOW = [pytest.param(game, marks=pytest.mark.slow) for game in ("meier", "connect_four", "krieg_tictactoe", "gops")]
 
 
 def net_of(game: str) -> network.PropNet:
@@ -100,7 +109,7 @@ def test_inputs_that_come_after_the_first_segment(early: circuit.Circuit, late: 
     assert tapes.unpacked(found, len(columns)) == support.outputs_of(late, given)
 
 
-@pytest.mark.parametrize("game", ["kuhn_poker", "tictactoe", "maze", *SLOW])
+@pytest.mark.parametrize("game", [*SMALL, *DOZEN, *SLOW])
 def test_every_form_of_a_game(game: str, monkeypatch: pytest.MonkeyPatch) -> None:
     net = net_of(game)
     assert bool(len(net.feedback)) == (game == "maze")
@@ -111,11 +120,46 @@ def test_every_form_of_a_game(game: str, monkeypatch: pytest.MonkeyPatch) -> Non
     made = tape.of_network(net, outputs)
     assert np.array_equal(tapes.run_plain(made, inputs), expected)
     monkeypatch.setattr(lowering, "GROUP", 2)  # so that five words are three groups, the last one not full
-    forms: list[lowering.Form] = ["rolled", "levelled"]
-    for form in forms:
-        found = lowering.run(made, jax.numpy.asarray(inputs), form)
-        assert np.array_equal(np.asarray(found), expected), form
-    assert np.array_equal(np.asarray(lowering.straight(made)(jax.numpy.asarray(inputs))), expected)
+    for form in FORMS:
+        for width in (256, 2, None) if game in SMALL else (256,):  # in one piece, in several, without
+            monkeypatch.setattr(piece, "width", lambda rows, width=width: width)
+            found = jax.jit(functools.partial(lowering.run, made, form=form))(inputs)
+            assert np.array_equal(np.asarray(found), expected), (form, width)
+
+
+@pytest.mark.parametrize("games", [0, 1, 8, 9, 79, 81, 600])
+def test_any_number_of_words(games: int) -> None:
+    """Rows are made wider where that is faster, and cut again."""
+    net = net_of("tictactoe")
+    made = tape.of_network(net, all_outputs(net))
+    inputs = words(net.inputs, games)
+    found = jax.jit(lambda rows: lowering.run(made, rows))(inputs)
+    assert np.array_equal(np.asarray(found), tapes.run_plain(made, inputs))
+
+
+def test_a_result_that_is_divided_among_threads() -> None:
+    """As large as XLA divides, though pieces should not be: it must still compile, and be right."""
+
+    def doubled(rows: jax.Array) -> jax.Array:
+        return rows * 2 + 1
+
+    given = np.arange(2**20, dtype=np.uint32).reshape(1024, 1024)
+    found = jax.jit(lambda rows: piece.run(doubled, rows))(given)
+    assert np.array_equal(np.asarray(found), given * 2 + 1)
+
+
+def test_a_game_whose_moves_are_always_legal() -> None:
+    """Its cone of legal moves has no operation and looks at no input, in a program that has other cones."""
+    env = gdlx.make("smallest", form="straight")
+    assert not tape.of_network(env.net, np.concatenate([role.legal for role in env.net.roles])).operations
+    state = jax.jit(lambda: env.step(env.init(), jax.numpy.array([0, 1, 2]), None))()
+    assert int(state.step) == 1
+
+
+def test_the_width_of_a_piece() -> None:
+    assert [piece.width(rows) for rows in (1, 256, 257, 512, 513, 682, 683, 819, 820)] == [
+        *[256, 256, 128, 128, 96, 96, 80, 80, None]
+    ]
 
 
 def test_auto_is_chosen_by_platform() -> None:
@@ -123,7 +167,9 @@ def test_auto_is_chosen_by_platform() -> None:
     inputs = jax.numpy.zeros((2, 1), np.uint32)
     lowered = jax.jit(lambda rows: lowering.run(program, rows)).trace(inputs)
     assert "while" in lowered.lower(lowering_platforms=("cpu",)).as_text()
+    assert "small_call" in lowered.lower(lowering_platforms=("cpu",)).as_text()
     assert "while" not in lowered.lower(lowering_platforms=("tpu",)).as_text()
+    assert "small_call" not in lowered.lower(lowering_platforms=("tpu",)).as_text()
 
 
 def test_rows_are_used_again() -> None:
