@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple, get_args
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 
@@ -34,6 +35,9 @@ class State(NamedTuple):
     info_key: jax.Array  # [N, 2] uint32
     step: jax.Array  # [] int32, joint moves made
 
+
+# So that a step exported by jax.export can be saved.
+jax.export.register_namedtuple_serialization(State, serialized_name="gdlx.envs.env.State")
 
 _LOWEST_GOAL = -(2**31)
 

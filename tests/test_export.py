@@ -70,6 +70,22 @@ def test_an_exported_step_still_plays() -> None:
     assert jax.tree.all(jax.tree.map(np.array_equal, after, jax.jit(env.step)(start, actions, None)))
 
 
+def test_a_step_is_saved_and_loaded() -> None:
+    """With its state as a named tuple: for accelerators as bytes that lower again, for this machine as a program."""
+    pytest.importorskip("flatbuffers")  # jax needs it to write bytes
+    env = gdlx.make("kuhn_poker")
+    arguments = (env.init(), jnp.array([4, 4]), jax.random.key(0))
+    for platforms in (PLATFORMS, ("cpu",)):
+        saved = jax.export.export(jax.jit(env.step), platforms=platforms)(*arguments).serialize()
+        loaded = jax.export.deserialize(saved)
+        assert loaded.platforms == platforms
+        assert loaded.out_avals[0].shape == (len(env.net.initial),)
+    call: Any = loaded.call
+    after = call(*arguments)
+    assert isinstance(after, envs.State)
+    assert jax.tree.all(jax.tree.map(np.array_equal, after, jax.jit(env.step)(*arguments)))
+
+
 SHARDED = """
 import hashlib, json
 import jax, jax.numpy as jnp, numpy as np
