@@ -90,6 +90,18 @@ def test_a_variable_of_negative_literals_gets_a_domain() -> None:
     assert _conclusions(parts, ("p", 3)) == _conclusions(whole, ("p", 3)) != set()
 
 
+def test_one_literal_over_several_variables_is_one_domain() -> None:
+    """?a is eliminated with (not (w ?a ?b ?c ?d)); (v ?b ?c ?d) says where the three others range together."""
+    text = (
+        "(v 1 2 3) (v 2 3 1) (w 1 1 2 3) (n 1) (n 2)"
+        "(<= (p ?b ?c ?d ?f) (n ?a) (not (w ?a ?b ?c ?d)) (v ?b ?c ?d) (v ?c ?d ?f))"
+    )
+    parts = split.split(_rules(text))
+    domains = [rule for rule in parts if rule.head.name.startswith(split.DOMAIN)]
+    assert [len(rule.head.args) for rule in domains] == [3]
+    assert _conclusions(parts, ("p", 4)) == _conclusions(_rules(text), ("p", 4)) != set()
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -161,6 +173,34 @@ def test_calls_of_a_wide_relation_are_replaced_by_its_definition() -> None:
     ],
 )
 def test_other_relations_stay(text: str) -> None:
+    assert _unfolded(FACTS + text) == _rules(FACTS + text)
+
+
+DIFFERENT = "".join(
+    f"(<= (other ?a ?b ?c ?d) (has ?a 9) (has ?b 9) (has ?c 9) (has ?d 9) (distinct {pair}))"
+    for pair in ("?a ?c", "?b ?d")
+)
+
+
+def test_squares_that_differ_are_told_by_their_coordinates() -> None:
+    text = FACTS + DIFFERENT + "(<= (p ?a ?b) (has ?a ?x) (has ?b ?x) (other ?a ?b ?x ?y) (has ?y 9))"
+    found = _unfolded(text)
+    assert not [rule for rule in found if rule.head.name == "other"]
+    assert len([rule for rule in found if rule.head.name == "p"]) == 2
+    assert _conclusions(found, ("p", 2)) == _conclusions(_rules(text), ("p", 2)) != set()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        DIFFERENT + "(<= (p ?a) (has ?a 9) (not (other ?a ?a ?a 1)))",
+        DIFFERENT + "(other 7 7 7 7) (<= (p ?a) (other ?a ?a ?a 1))",  # a fact among the rules
+        DIFFERENT + f"(<= (p ?a) {4 * '(other ?a ?b ?c ?d)'} (has ?a 9))".replace(") (o", ")(o"),  # sixteen rules
+        DIFFERENT.replace("(has ?a 9)", "(has ?a ?b)")
+        + "(<= (p ?a) (other ?a ?a ?a 1))",  # ties its arguments together
+    ],
+)
+def test_other_relations_of_several_rules_stay(text: str) -> None:
     assert _unfolded(FACTS + text) == _rules(FACTS + text)
 
 
