@@ -28,7 +28,10 @@ def playout(
     max_memory: arguments.MaxMemory = arguments.DEFAULT_LIMITS.memory_mb,
     max_rules: arguments.MaxRules = arguments.DEFAULT_LIMITS.rules,
 ) -> None:
-    """Play random games at full speed: states per second, mean length, mean rewards."""
+    """Play random games at full speed: states per second, mean length, mean rewards.
+
+    Means are over the matches that ended in the time: if that is hardly longer than a match, short ones weigh more.
+    """
     given = console.options(context)
     # One device for each core, before jax starts: a loop over operations runs on one core only.
     os.environ.setdefault("XLA_FLAGS", f"--xla_force_host_platform_device_count={_cores()}")

@@ -18,6 +18,8 @@ BENCHMARKS = {
     "read": "reading and checking rulesheets, and the start of the command line",
     "compile": "from rulesheets to simplified networks: time, memory, sizes and growth",
     "playout": "random play in words, beside pgx and beside C",
+    "cfr": "exact solving, beside OpenSpiel's C++ and one run after another",
+    "start": "first results and compile times of every library game",
 }
 
 

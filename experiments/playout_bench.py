@@ -29,17 +29,17 @@ _SECONDS = 2.0
 
 
 def figures() -> Iterator[bench.Figure]:
-    _one_device_per_core()
+    one_device_per_core()
     ours = {}
     for game in (*_PGX, *_OTHERS):
-        rate, ready, memory = _our_rate(game)
-        ours[game] = rate
+        found, ready, memory = _our_rate(game)
+        ours[game] = found
         yield bench.Figure(f"{game}: ready to play", ready, "s", target=bench.Target(10))
         yield bench.Figure(f"{game}: memory of a game", memory, "bytes", target=bench.Target(300))
         peer_value = _pgx_rate(_PGX[game][0]) if game in _PGX else None
         yield bench.Figure(
             f"{game}: playout",
-            rate / 1e6,
+            found / 1e6,
             "M states/s",
             better="higher",
             peer="pgx, best of its batch sizes" if peer_value else ("pgx is missing" if game in _PGX else None),
@@ -59,7 +59,7 @@ def figures() -> Iterator[bench.Figure]:
         )
 
 
-def _one_device_per_core() -> None:
+def one_device_per_core() -> None:
     """A loop runs on one core, so each core is made a device; too late if jax has started, then figures are lower."""
     if "jax" not in sys.modules:
         os.environ.setdefault("XLA_FLAGS", f"--xla_force_host_platform_device_count={os.cpu_count() or 1}")
@@ -80,15 +80,15 @@ def _our_rate(game: str) -> tuple[float, float, float]:
         nonlocal tally
         tally = play.advance(tally, steps)
 
-    return _rate(advance, play.words * rollout.WORD), ready, rollout.Playout(net).bytes_per_game
+    return rate(advance, play.words * rollout.WORD), ready, rollout.Playout(net).bytes_per_game
 
 
-def _rate(advance: Callable[[int], None], games: int) -> float:
+def rate(advance: Callable[[int], None], games: int, seconds: float = _SECONDS) -> float:
     """States a second of the fastest of five runs: a shared machine only ever makes a run slower."""
     steps = 8
     started = time.perf_counter()
     advance(steps)
-    steps = max(8, int(steps * _SECONDS / 5 / max(time.perf_counter() - started, 1e-6)))
+    steps = max(8, int(steps * seconds / 5 / max(time.perf_counter() - started, 1e-6)))
     best = 0.0
     for _ in range(5):
         started = time.perf_counter()
@@ -139,7 +139,7 @@ def pgx_rate(name: str) -> float:
             held[0] = jax.block_until_ready(run(*held[0], steps))  # type: ignore[no-untyped-call]
 
         advance(8)
-        best = max(best, _rate(advance, batch))
+        best = max(best, rate(advance, batch))
     return best
 
 
@@ -163,7 +163,7 @@ def _c_rate(game: str) -> float | None:
         library.play.argtypes = [ctypes.c_long, ctypes.c_int]
         cores = os.cpu_count() or 1
         advance = functools.partial(_run_c, library, cores)
-        return _rate(advance, cores * c_playout.GAMES)
+        return rate(advance, cores * c_playout.GAMES)
 
 
 def _run_c(library: ctypes.CDLL, threads: int, steps: int) -> None:

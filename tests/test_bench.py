@@ -9,7 +9,8 @@ from typing import Literal
 
 import pytest
 
-from gdlx.experiments import bench, machine, read_bench
+from gdlx import cli
+from gdlx.experiments import bench, machine, playout_plot, read_bench, start_bench
 from gdlx.propnet import check, source
 
 
@@ -83,3 +84,26 @@ def test_the_generated_sheet_is_sound_and_as_large_as_asked(size: int) -> None:
     text = read_bench.sheet(size)
     assert size <= len(text) < size + 3_000
     assert check.check(source.Source("generated", text)).errors == ()
+
+
+def test_the_plot_of_playouts(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(playout_plot, "_rate", lambda game, batch, advance: (batch**0.5, len(game) * 10))
+    found = playout_plot.draw(tmp_path / "speed.svg")
+    assert (tmp_path / "speed.svg").read_text().count("<path") > 24
+    assert found["picture"] == str(tmp_path / "speed.svg")
+
+
+def test_wrong_calls_of_the_plot(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, words in (
+        (["read", "--plot", "a.png"], "only the benchmark playout"),
+        (["playout", "--plot", str(tmp_path / "a.txt")], "end in .png"),
+        (["playout", "--plot", str(tmp_path / "missing" / "a.png")], "a folder that is there"),
+    ):
+        assert cli.main(["bench", *arguments]) == 2
+        assert words in " ".join(capsys.readouterr().err.split())
+
+
+def test_the_first_and_the_second_call(tmp_path: pathlib.Path) -> None:
+    for _ in range(2):
+        assert start_bench.call_seconds("rps", str(tmp_path)) > 0
+    assert list((tmp_path / "programs").rglob("jit_part*"))

@@ -69,6 +69,10 @@ def test_text() -> None:
     assert len(lines) == 3
 
 
+def test_help_tells_of_the_bias_to_short_matches() -> None:
+    assert "short ones weigh more" in " ".join(run("--help").stdout.split())
+
+
 def test_the_seed_and_the_devices() -> None:
     """The same seed plays the same games, on one device and on four; the time only says how many of them."""
     first, again, other, four = (
