@@ -58,7 +58,7 @@ def _others(reach: list[jax.Array], number: int) -> list[jax.Array]:
 def _expected(player: sequence_form.PlayerForm, utility: tuple[jax.Array, Levels], plan: jax.Array) -> jax.Array:
     root, levels = utility
     rows = zip(levels, plans.by_level(player, plan), strict=True)
-    return root + sum((own * reached).sum(axis=(0, 1)) for own, reached in rows)
+    return root + sum(plans.total(own * reached).sum(axis=0) for own, reached in rows)
 
 
 def best_option(player: sequence_form.PlayerForm) -> plans.ValueOf:
@@ -66,7 +66,7 @@ def best_option(player: sequence_form.PlayerForm) -> plans.ValueOf:
 
     def best(level: int, values: jax.Array) -> jax.Array:
         is_option = plans.over(player.uniform[level], values) > 0
-        return jnp.where(is_option, values, -jnp.inf).max(axis=0)
+        return plans.highest(jnp.where(is_option, values, -jnp.inf))
 
     return best
 

@@ -32,6 +32,11 @@ def total(options: jax.Array) -> jax.Array:
     return _add(list(options)) if len(options) <= _FEW else options.sum(axis=0)
 
 
+def highest(options: jax.Array) -> jax.Array:
+    """The highest of the options of every set [w, n, ...] -> [n, ...]."""
+    return functools.reduce(jnp.maximum, list(options)) if len(options) <= _FEW else options.max(axis=0)
+
+
 def realise(player: sequence_form.PlayerForm, policy: Levels) -> Levels:
     """Probabilities of choices -> probability that a player makes all its choices up to each sequence."""
     plan: list[jax.Array] = []

@@ -4,6 +4,7 @@ A policy here is float64[S, ...]: the probability of every option at its informa
 Further axes are a batch. Such a policy does not depend on how `sequence_form` lays out its tables.
 """
 
+import itertools
 from collections.abc import Sequence
 
 import jax
@@ -95,8 +96,8 @@ def plan(player: game_tree.Player, policy: Policy) -> Policy:
 
 def steps(player: game_tree.Player) -> list[tuple[int, int]]:
     """The bounds of sets at the same time step, in order."""
-    starts = np.flatnonzero(np.diff(player.step, prepend=-1)).tolist()
-    return list(zip(starts, [*starts[1:], player.sets], strict=True))
+    bounds = [*np.flatnonzero(np.diff(player.step, prepend=-1)).tolist(), player.sets]
+    return list(itertools.pairwise(bounds))
 
 
 def from_plan(player: game_tree.Player, reach: npt.ArrayLike) -> Policy:

@@ -10,18 +10,18 @@ is (inf, -inf), and the discounted ones (Brown & Sandholm 2019) lie between. opt
 the last regret as the prediction (Farina, Kroer & Sandholm 2021). `exploration` mixes the policy with a uniform one.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from gdlx.solvers import plans
 
-Scalar = jax.Array | float
+Scalar = Any  # a number, or an array of one for each run of a batch
 
 
 class Settings(NamedTuple):
-    """Numbers, or arrays of one number for each run of a batch. Exponents may change over a horizon."""
+    """All traced. Exponents may change over a horizon."""
 
     alpha: Scalar = jnp.inf  # exponent of the discount of positive regret
     beta: Scalar = jnp.inf  # and of the others

@@ -1,0 +1,294 @@
+"""Benchmark `cfr`: exact solving beside OpenSpiel's C++, scipy's sparse products, and gdlx itself one run at a time.
+
+Iterations are timed on the same game, imported from OpenSpiel; compile times are left out. Peers take turns with
+gdlx in short rounds, and the best round of each counts, because other work on the machine comes and goes.
+"""
+
+import importlib.util
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from gdlx.experiments import bench
+
+_GOOFSPIEL = "goofspiel(imp_info=True,num_cards={},points_order=descending,returns_type=win_loss)"
+# Name, the game in OpenSpiel, how many times its C++ solver is to be beaten.
+_GAMES = (
+    ("kuhn", "kuhn_poker", 30.0),
+    ("goofspiel-4", f"turn_based_simultaneous_game(game={_GOOFSPIEL.format(4)})", 150.0),
+    ("leduc", "leduc_poker", 300.0),
+    ("goofspiel-5", f"turn_based_simultaneous_game(game={_GOOFSPIEL.format(5)})", 250.0),
+    ("liar's dice", "liars_dice", 100.0),
+)
+_TRIAL = pathlib.Path(__file__).parents[2] / "shared" / "trials" / "sequence_form_cfr.py"
+_TRIAL_NAMES = {
+    "kuhn": "kuhn",
+    "goofspiel-4": "goof4",
+    "leduc": "leduc",
+    "goofspiel-5": "goof5",
+    "liar's dice": "liars",
+}
+_ROUNDS, _ROUND_SECONDS = 5, 0.3
+
+
+def figures() -> Iterator[bench.Figure]:
+    if importlib.util.find_spec("pyspiel") is None:
+        yield bench.Figure("CFR+ beside OpenSpiel", 0.0, "", peer="open_spiel is missing: pip install 'gdlx[peers]'")
+    else:
+        for name, game, times in _GAMES:
+            yield from _iterations(name, game, times)
+    yield from _unrolling()
+    yield from _from_rules()
+    yield from _batches()
+    yield from _double_precision()
+
+
+def _iterations(name: str, game: str, times: float) -> Iterator[bench.Figure]:
+    import jax
+    import pyspiel
+
+    from gdlx.envs import sequence_form, spiel_tree
+    from gdlx.solvers import cfr, driver, evaluation, presets
+
+    loaded = pyspiel.load_game(game)
+    tree = spiel_tree.tree_of(loaded)
+    form, _ = sequence_form.sequence_form(tree)
+    plus = presets.find("cfr+")
+    state = cfr.init(form)
+    begun = time.perf_counter()
+    one = driver.advance(plus.step, form, state, plus.settings, 1)
+    int(one.t)
+    compiled = time.perf_counter() - begun
+    solver = pyspiel.CFRPlusSolver(loaded)
+    measure = jax.jit(evaluation.average_evaluation)
+
+    def ours(count: int) -> None:
+        int(driver.advance(plus.step, form, state, plus.settings, count).t)
+
+    def peers(count: int) -> None:
+        for _ in range(count):
+            solver.evaluate_and_update_policy()
+
+    def worth(count: int) -> None:
+        for _ in range(count):
+            float(measure(form, one).nash_conv)
+
+    sides = [ours, peers, worth]
+    trial = _trial(name)
+    if trial:
+        sides.append(trial)
+    products = _csr_products(tree) if name == "liar's dice" else None
+    if products:
+        sides.append(products)
+    seconds = dict(zip(("ours", "peers", "worth", *(["trial"] if trial else []), *(["csr"] if products else [])),
+                       _in_turn(sides), strict=True))  # fmt: skip
+    unit = 1e6
+    yield bench.Figure(
+        f"{name}: CFR+ iteration",
+        seconds["ours"] * unit,
+        "us",
+        peer="OpenSpiel's C++ CFRPlusSolver",
+        peer_value=seconds["peers"] * unit,
+        target=bench.Target(times, of="ratio"),
+    )
+    if trial:
+        yield bench.Figure(
+            f"{name}: CFR+ iteration, beside the trial",
+            seconds["ours"] * unit,
+            "us",
+            peer="the 100-line trial",
+            peer_value=seconds["trial"] * unit,
+            target=bench.Target(1.0, of="ratio"),
+        )
+    if products:
+        yield bench.Figure(
+            f"{name}: CFR+ iteration, beside the limit",
+            seconds["ours"] * unit,
+            "us",
+            peer="two scipy CSR products",
+            peer_value=seconds["csr"] * unit,
+            target=bench.Target(1 / 4, of="ratio"),
+        )
+    yield bench.Figure(
+        f"{name}: exploitability",
+        seconds["worth"] * unit,
+        "us",
+        peer="an iteration of ours",
+        peer_value=seconds["ours"] * unit,
+        target=bench.Target(1 / 2, of="ratio") if name == "liar's dice" else None,
+    )
+    yield bench.Figure(f"{name}: compiling the iteration", compiled, "s")
+
+
+def _in_turn(sides: list[Callable[[int], None]]) -> list[float]:
+    """Seconds of one call's unit of work for each side: the best of rounds that alternate."""
+    counts = []
+    for side in sides:
+        side(1)
+        count, spent = 1, 0.0
+        while spent < _ROUND_SECONDS / 4:
+            count *= 2 if spent else 1
+            begun = time.perf_counter()
+            side(count)
+            spent = time.perf_counter() - begun
+        counts.append(max(1, round(count * _ROUND_SECONDS / spent)))
+    best = [float("inf")] * len(sides)
+    for _ in range(_ROUNDS):
+        for number, (side, count) in enumerate(zip(sides, counts, strict=True)):
+            begun = time.perf_counter()
+            side(count)
+            best[number] = min(best[number], (time.perf_counter() - begun) / count)
+    return best
+
+
+def _trial(name: str) -> Callable[[int], None] | None:
+    """The design's own yardstick, where it lies beside the project."""
+    if not _TRIAL.is_file():
+        return None
+    import jax
+    import pyspiel
+
+    spec = importlib.util.spec_from_file_location("sequence_form_trial", _TRIAL)
+    if spec is None or spec.loader is None:
+        return None
+    trial: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(trial)
+    run, _, state = trial.make(trial.layout(pyspiel.load_game(trial.GAMES[_TRIAL_NAMES[name]])))
+    return lambda count: jax.block_until_ready(run(state, 0, count)) and None
+
+
+def _csr_products(tree: Any) -> Callable[[int], None]:
+    """Two products with the game's payoffs as one sparse matrix: what an iteration cannot do without."""
+    from gdlx.solvers import lp
+
+    payoff = lp.matrix(tree).astype(np.float32)
+    turned = payoff.T.tocsr()
+    first, second = (np.ones(n, np.float32) for n in payoff.shape)
+
+    def products(count: int) -> None:
+        for _ in range(count):
+            payoff @ second
+            turned @ first
+
+    return products
+
+
+def _unrolling() -> Iterator[bench.Figure]:
+    if not pathlib.Path("/proc/self/status").exists():
+        return
+    for name, depth, seconds, gigabytes in (("liars_dice", 0, 30.0, 4.0), ("blind_tictactoe", 4, 60.0, 8.0)):
+        spent, memory = _elsewhere(_UNROLL, name, str(depth))
+        label = f"unrolling {name}" + (f" to depth {depth}" if depth else "")
+        yield bench.Figure(label, spent, "s", target=bench.Target(seconds))
+        yield bench.Figure(f"{label}: memory", memory / 1024, "GiB", target=bench.Target(gigabytes))
+
+
+_UNROLL = """
+import sys, time
+from gdlx.envs import trees
+trees.unrolled(trees.Game("kuhn_poker"))
+from gdlx.propnet import cache, load
+net = cache.compiled(load.load(sys.argv[1]))
+begun = time.perf_counter()
+trees.unrolled(trees.Game(sys.argv[1]), net=net, depth=int(sys.argv[2]) or None)
+spent = time.perf_counter() - begun
+# Not what getrusage says, which on Linux counts the memory of the process that started this one.
+peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(spent, float(peak) / 1024)
+"""
+
+
+def _elsewhere(code: str, *arguments: str) -> tuple[float, ...]:
+    """The numbers that a fresh process prints."""
+    ran = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    return tuple(map(float, ran.stdout.split()))
+
+
+def _from_rules() -> Iterator[bench.Figure]:
+    """The command line from its start to its end, with an empty cache and then with a full one."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = os.environ | {"GDLX_CACHE": os.path.join(folder, "cache")}
+        command = [sys.executable, "-m", "gdlx.cli", "solve", "leduc_poker", "--target", "0.001", "--quiet"]
+        for which, bound in (("first", 15.0), ("second", 5.0)):
+            begun = time.perf_counter()
+            subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=True)
+            spent = time.perf_counter() - begun
+            name = f"leduc from its rules to exploitability 1e-3, {which} time"
+            yield bench.Figure(name, spent, "s", target=bench.Target(bound))
+
+
+def _batches() -> Iterator[bench.Figure]:
+    for name, spec, iterations, times in (
+        ("kuhn", "kuhn_poker", 1_000, 5.0),
+        ("goofspiel-4", "goofspiel:cards=4", 200, 3.0),
+    ):
+        batched, single = _batch_seconds(spec, iterations)
+        yield bench.Figure(
+            f"{name}: 1 024 settings of DCFR in one program, {iterations} iterations",
+            batched,
+            "s",
+            peer="one after the other",
+            peer_value=single,
+            target=bench.Target(times, of="ratio"),
+        )
+
+
+def _batch_seconds(spec: str, iterations: int, runs: int = 1_024) -> tuple[float, float]:
+    from gdlx.envs import sequence_form, trees
+    from gdlx.solvers import batch, cfr, driver, presets, regret
+
+    form, _ = sequence_form.sequence_form(trees.unrolled(trees.Game(spec)))
+    dcfr = presets.find("dcfr")
+    state = cfr.init(form)
+    draw = np.random.default_rng(0).uniform
+    settings = regret.Settings(draw(1, 3, runs), draw(-1, 1, runs), draw(1, 4, runs))
+
+    def together(_: int) -> None:
+        batch.solve(form, dcfr, settings, iterations)
+
+    singles = [
+        settings._replace(alpha=np.float32(a), beta=np.float32(b), gamma=np.float32(c))
+        for a, b, c in zip(*settings[:3], strict=True)
+    ]
+
+    def one_by_one(_: int) -> None:
+        for own in singles:
+            int(driver.advance(dcfr.step, form, state, own, iterations).t)
+
+    together(1)
+    int(driver.advance(dcfr.step, form, state, singles[0], 1).t)
+    best = [float("inf"), float("inf")]
+    for _ in range(3):
+        for number, side in enumerate((together, one_by_one)):
+            begun = time.perf_counter()
+            side(1)
+            best[number] = min(best[number], time.perf_counter() - begun)
+    return best[0], best[1]
+
+
+def _double_precision() -> Iterator[bench.Figure]:
+    for spec in ("kuhn_poker", "leduc_poker"):
+        reached, iterations = _elsewhere(_DOUBLE, spec)
+        yield bench.Figure(
+            f"{spec} --x64, hs-pcfr+, {iterations:,.0f} iterations: exploitability",
+            reached,
+            "of the range",
+            target=bench.Target(1e-9),
+        )
+
+
+_DOUBLE = """
+import os, sys
+os.environ["JAX_ENABLE_X64"] = "1"
+import gdlx
+found = gdlx.solve(sys.argv[1], "hs-pcfr+", iterations=50_000)
+low, high = found.tree.payoff_range
+print(max(found.exploitability, 0.0) / (high - low), found.iterations)
+"""
