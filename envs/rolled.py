@@ -1,5 +1,5 @@
-"""Tapes run by a loop over their operations: compiles in about the same time whatever the size of the network, is
-safe inside anybody's jit (nothing for the compiler to fuse and duplicate), and on a CPU as fast as straight-line code.
+"""Tapes run by a loop over their operations: compiles in about the same time whatever the size of the network, and is
+safe inside anybody's jit, since there is nothing for the compiler to fuse and duplicate.
 """
 
 import jax

@@ -352,13 +352,7 @@ def test_a_game_that_is_over_at_once() -> None:
     assert not state.legal_mask.any()
 
 
-def test_games_without_players_or_without_moves_of_chance() -> None:
-    alone = sheets.make(
-        "(role random) (legal random a) (legal random b) (<= (next y) (does random a)) "
-        "(<= terminal (true y)) (goal random 0)"
-    )
-    state = jax.jit(alone.step)(alone.init(), jnp.zeros(0, jnp.int32), None, jnp.asarray(0))
-    assert (bool(state.terminated), state.rewards.shape) == (True, (0,))
+def test_a_game_without_moves_of_chance() -> None:
     idle = sheets.make(
         "(role a) (role random) (legal a x) (legal a y) (<= (legal random z) (true never)) "
         "(<= (next done) (does a x)) (<= terminal (true done)) (goal a 50)"
