@@ -35,6 +35,8 @@ _TRIAL_NAMES = {
     "goofspiel-5": "goof5",
     "liar's dice": "liars",
 }
+Work = Callable[[int], None]  # so many times
+
 _ROUNDS, _ROUND_SECONDS = 5, 0.3
 
 
@@ -80,15 +82,12 @@ def _iterations(name: str, game: str, times: float) -> Iterator[bench.Figure]:
         for _ in range(count):
             float(measure(form, one).nash_conv)
 
-    sides = [ours, peers, worth]
-    trial = _trial(name)
-    if trial:
-        sides.append(trial)
-    products = _csr_products(tree) if name == "liar's dice" else None
-    if products:
-        sides.append(products)
-    seconds = dict(zip(("ours", "peers", "worth", *(["trial"] if trial else []), *(["csr"] if products else [])),
-                       _in_turn(sides), strict=True))  # fmt: skip
+    sides: dict[str, Work] = {"ours": ours, "peers": peers, "worth": worth}
+    if trial := _trial(name):
+        sides["trial"] = trial
+    if name == "liar's dice":
+        sides["csr"] = _csr_products(tree)
+    seconds = dict(zip(sides, _in_turn(list(sides.values())), strict=True))
     unit = 1e6
     yield bench.Figure(
         f"{name}: CFR+ iteration",
@@ -98,7 +97,7 @@ def _iterations(name: str, game: str, times: float) -> Iterator[bench.Figure]:
         peer_value=seconds["peers"] * unit,
         target=bench.Target(times, of="ratio"),
     )
-    if trial:
+    if "trial" in seconds:
         yield bench.Figure(
             f"{name}: CFR+ iteration, beside the trial",
             seconds["ours"] * unit,
@@ -107,7 +106,7 @@ def _iterations(name: str, game: str, times: float) -> Iterator[bench.Figure]:
             peer_value=seconds["trial"] * unit,
             target=bench.Target(1.0, of="ratio"),
         )
-    if products:
+    if "csr" in seconds:
         yield bench.Figure(
             f"{name}: CFR+ iteration, beside the limit",
             seconds["ours"] * unit,
@@ -127,7 +126,7 @@ def _iterations(name: str, game: str, times: float) -> Iterator[bench.Figure]:
     yield bench.Figure(f"{name}: compiling the iteration", compiled, "s")
 
 
-def _in_turn(sides: list[Callable[[int], None]]) -> list[float]:
+def _in_turn(sides: list[Work]) -> list[float]:
     """Seconds of one call's unit of work for each side: the best of rounds that alternate."""
     counts = []
     for side in sides:
@@ -148,7 +147,7 @@ def _in_turn(sides: list[Callable[[int], None]]) -> list[float]:
     return best
 
 
-def _trial(name: str) -> Callable[[int], None] | None:
+def _trial(name: str) -> Work | None:
     """The design's own yardstick, where it lies beside the project."""
     if not _TRIAL.is_file():
         return None
@@ -161,10 +160,14 @@ def _trial(name: str) -> Callable[[int], None] | None:
     trial: Any = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(trial)
     run, _, state = trial.make(trial.layout(pyspiel.load_game(trial.GAMES[_TRIAL_NAMES[name]])))
-    return lambda count: jax.block_until_ready(run(state, 0, count)) and None
+
+    def work(count: int) -> None:
+        jax.tree.leaves(run(state, 0, count))[0].block_until_ready()
+
+    return work
 
 
-def _csr_products(tree: Any) -> Callable[[int], None]:
+def _csr_products(tree: Any) -> Work:
     """Two products with the game's payoffs as one sparse matrix: what an iteration cannot do without."""
     from gdlx.solvers import lp
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from gdlx.envs import sequence_form
@@ -112,13 +113,19 @@ def advance(
 
 # In programs of their own: operation by operation, each would be compiled for every shape.
 evaluate = jax.jit(evaluation.evaluate)
-_evaluate_average = jax.jit(evaluation.average_evaluation)
+
+
+@jax.jit
+def _evaluate_average(game: sequence_form.SequenceForm, state: cfr.CfrState) -> tuple[evaluation.Evaluation, jax.Array]:
+    """And whether all numbers of the state are finite: regret matching would hide those that are not."""
+    finite = [jnp.isfinite(leaf).all() for leaf in jax.tree.leaves((state.regret, state.weight, state.plan))]
+    return evaluation.average_evaluation(game, state), jnp.stack(finite).all()
 
 
 def measure(game: sequence_form.SequenceForm, state: cfr.CfrState, seconds: float) -> Metrics:
-    found = jax.device_get(_evaluate_average(game, state))
+    found, is_finite = jax.device_get(_evaluate_average(game, state))
     value, gain = (tuple(np.asarray(x, float).tolist()) for x in (found.value, found.gain))
-    if not all(map(math.isfinite, (*value, *gain))):
+    if not (is_finite and all(map(math.isfinite, (*value, *gain)))):
         raise NotFinite(
             f"numbers overflowed before iteration {int(state.t)}; what was saved before is good. "
             "Try --x64, or exponents that are less extreme"
@@ -149,7 +156,7 @@ def iterate(
     if every is not None and every < 1:
         raise WrongStop(f"metrics can be taken every 1 or more iterations, not every {every}")
     run = functools.partial(advance, algorithm.step, alternating=algorithm.alternating)
-    settings = jax.tree.map(lambda x: np.asarray(x, jax.numpy.result_type(float)), algorithm.settings)
+    settings = jax.tree.map(lambda x: np.asarray(x, jnp.result_type(float)), algorithm.settings)
     int(run(game, state, settings, 0).t)  # compiled outside of the time that is measured
     now = measure(game, state, seconds)
     rate = 0.0  # iterations per second

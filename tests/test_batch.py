@@ -1,0 +1,68 @@
+"""Batches: every member as if it ran alone."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from gdlx.envs import sequence_form, trees
+from gdlx.solvers import batch, cfr, driver, evaluation, presets, regret
+
+GAMES = ("kuhn_poker", "monty_hall", "smallest:numbers=3,steps=1", "goofspiel:cards=3")
+
+
+def alone(form: sequence_form.SequenceForm, settings: regret.Settings, iterations: int) -> evaluation.Evaluation:
+    state = driver.advance(cfr.step, form, cfr.init(form), settings, iterations)
+    return evaluation.average_evaluation(form, state)
+
+
+@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("chunk", [None, 3])
+def test_settings(game: str, chunk: int | None) -> None:
+    form, _ = sequence_form.sequence_form(trees.unrolled(trees.Game(game)))
+    draw = np.random.default_rng(1).uniform
+    alpha, beta, gamma = draw(1, 3, 8), draw(-1, 1, 8), draw(1, 3, 8)
+    many = regret.Settings(alpha, beta, gamma, horizon=50.0)
+    found = batch.solve(form, presets.find("dcfr"), many, 20, chunk=chunk)
+    for run in (0, 3, 7):
+        expected = alone(form, regret.Settings(alpha[run], beta[run], gamma[run], horizon=50.0), 20)
+        np.testing.assert_allclose(found.value[:, run], expected.value, atol=2e-4)
+        np.testing.assert_allclose(found.gain[:, run], expected.gain, atol=2e-4)
+
+
+def test_payoffs() -> None:
+    tree = trees.unrolled(trees.Game("kuhn_poker"))
+    factors = np.array([1.0, 2.0, -1.0])
+    form, _ = sequence_form.sequence_form(tree, tree.ends.payoff[:, :, None] * factors)
+    plus = presets.find("cfr+")
+    found = batch.solve(form, plus, plus.settings, 300, chunk=2)
+    assert found.value.shape == (2, 3)
+    assert found.value[0, 0] == pytest.approx(-1 / 18, abs=1e-3)
+    assert found.value[0, 1] == pytest.approx(-2 / 18, abs=2e-3)
+    single, _ = sequence_form.sequence_form(tree, tree.ends.payoff * -1)
+    np.testing.assert_allclose(found.value[:, 2], alone(single, plus.settings, 300).value, atol=1e-5)
+
+
+def test_first_regrets() -> None:
+    form, _ = sequence_form.sequence_form(trees.unrolled(trees.Game("kuhn_poker")))
+    rng = np.random.default_rng(0)
+    first = tuple(
+        tuple(jnp.asarray(rng.uniform(0, 1, (*level.shape, 5)), jnp.float32) for level in player.uniform)
+        for player in form.players
+    )
+    plus = presets.find("cfr+")
+    found = batch.solve(form, plus, plus.settings, 10, regrets=first)
+    state = cfr.restart(form, tuple(tuple(level[..., 4] for level in levels) for levels in first))
+    expected = evaluation.average_evaluation(form, driver.advance(cfr.step, form, state, plus.settings, 10))
+    np.testing.assert_allclose(found.gain[:, 4], expected.gain, atol=1e-5)
+    assert len(set(found.gain[0].tolist())) == 5
+
+
+def test_wrong_sizes() -> None:
+    form, _ = sequence_form.sequence_form(trees.unrolled(trees.Game("kuhn_poker")))
+    dcfr = presets.find("dcfr")
+    with pytest.raises(batch.BatchError, match="nothing here is a batch"):
+        batch.solve(form, dcfr, dcfr.settings, 1)
+    with pytest.raises(batch.BatchError, match="2, 3"):
+        batch.solve(form, dcfr, dcfr.settings._replace(alpha=np.ones(2), beta=np.ones(3)), 1)
+    with pytest.raises(batch.BatchError, match="GiB"):
+        batch.solve(form, dcfr, dcfr.settings._replace(alpha=np.ones(2)), 1, max_bytes=10)

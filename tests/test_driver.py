@@ -1,0 +1,235 @@
+"""The driver: when it stops, what it measures, that chunks do not matter, and that runs go on where they were."""
+
+import json
+import math
+import pathlib
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from gdlx.envs import sequence_form, trees
+from gdlx.solvers import cfr, driver, presets, results, solve
+
+
+@pytest.fixture(scope="module")
+def kuhn() -> solve.Problem:
+    return solve.problem(trees.Game("kuhn_poker"))
+
+
+def points(task: solve.Problem, stop: driver.Stop, every: int | None = None) -> list[driver.Point]:
+    return list(driver.iterate(presets.find("cfr+"), task.form, cfr.init(task.form), stop, every=every))
+
+
+def test_stops_after_the_iterations(kuhn: solve.Problem) -> None:
+    found = points(kuhn, driver.Stop(iterations=37))
+    assert found[0].metrics.iterations == 0
+    assert found[-1].metrics.iterations == 37
+    assert int(found[-1].state.t) == 37
+
+
+def test_zero_iterations_are_the_uniform_policy(kuhn: solve.Problem) -> None:
+    (only,) = points(kuhn, driver.Stop(iterations=0))
+    # OpenSpiel: the uniform policy of Kuhn poker has NashConv 11/12 and value 1/8 for the first player.
+    assert only.metrics.exploitability == pytest.approx(11 / 24)
+    assert only.metrics.value[0] == pytest.approx(1 / 8)
+
+
+def test_stops_at_the_target(kuhn: solve.Problem) -> None:
+    found = points(kuhn, driver.Stop(target=1e-3))
+    last = found[-1].metrics.exploitability
+    assert last is not None
+    assert last <= 1e-3
+    assert all(point.metrics.error > 1e-3 for point in found[1:-1])
+
+
+def test_stops_after_the_time(kuhn: solve.Problem) -> None:
+    found = points(kuhn, driver.Stop(seconds=0.05))
+    assert found[-1].metrics.seconds >= 0.05
+    assert found[-1].metrics.iterations > 100
+
+
+def test_without_a_limit_a_thousand() -> None:
+    assert driver.Stop().last == 1_000
+    assert driver.Stop(target=1.0).last == math.inf
+
+
+def test_metrics_where_they_are_wanted(kuhn: solve.Problem) -> None:
+    found = points(kuhn, driver.Stop(iterations=50), every=20)
+    assert [point.metrics.iterations for point in found] == [0, 20, 40, 50]
+
+
+def test_chunks_do_not_matter(kuhn: solve.Problem) -> None:
+    coarse = points(kuhn, driver.Stop(iterations=60), every=60)[-1].state
+    fine = points(kuhn, driver.Stop(iterations=60), every=7)[-1].state
+    assert jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), coarse, fine))
+
+
+@pytest.mark.parametrize(
+    ("stop", "message"),
+    [
+        ({"iterations": -1}, "negative"),
+        ({"seconds": 0.0}, "more than 0 seconds"),
+        ({"target": -1.0}, "above 0"),
+        ({"target": math.nan}, "above 0"),
+    ],
+)
+def test_wrong_stops(stop: dict[str, float], message: str) -> None:
+    with pytest.raises(driver.WrongStop, match=message):
+        driver.Stop(**stop)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("text", "value"), [("0.5", 0.5), ("1%", 0.04), (" 2 % ", 0.08), (None, None), (0.25, 0.25)])
+def test_targets(text: str | float | None, value: float | None) -> None:
+    assert driver.parse_target(text, 4.0) == (None if value is None else pytest.approx(value))
+
+
+def test_a_target_that_is_no_number() -> None:
+    with pytest.raises(driver.WrongStop, match="no number"):
+        driver.parse_target("small", 4.0)
+
+
+@pytest.mark.parametrize("number", [np.inf, np.nan])
+def test_overflow_is_told(kuhn: solve.Problem, number: float) -> None:
+    state = cfr.init(kuhn.form)
+    broken = state._replace(weight=(state.weight[0].at[3].set(number), state.weight[1]))
+    with pytest.raises(driver.NotFinite, match="--x64"):
+        driver.measure(kuhn.form, broken, 0.0)
+
+
+def test_unknown_names() -> None:
+    with pytest.raises(presets.UnknownAlgorithm, match="hs-pcfr"):
+        presets.find("cfr++")
+    with pytest.raises(presets.UnknownAlgorithm, match="gamma"):
+        presets.configured(presets.find("cfr"), None, {"delta": 1.0})
+
+
+def test_the_horizon_is_the_iterations() -> None:
+    assert presets.configured(presets.find("hs-dcfr"), 250, {}).settings.horizon == 250
+    assert presets.configured(presets.find("hs-dcfr"), None, {}).settings.horizon == 1_000
+    assert presets.configured(presets.find("hs-dcfr"), 250, {"horizon": 10.0}).settings.horizon == 10
+
+
+@pytest.mark.parametrize("name", [name for name, found in presets.ALGORITHMS.items() if not found.is_exact])
+def test_every_algorithm_solves_kuhn(kuhn: solve.Problem, name: str) -> None:
+    run = solve.Run(kuhn, presets.configured(presets.find(name), 1_000, {}))
+    *_, last = run.points(driver.Stop(iterations=1_000))
+    assert last.metrics.error < 5e-3
+    # Kuhn (1950): the first player loses 1/18 of an ante.
+    assert last.metrics.value[0] == pytest.approx(-1 / 18, abs=5e-3)
+
+
+def folder_of(tmp_path: pathlib.Path, name: str = "run") -> pathlib.Path:
+    folder = tmp_path / name
+    folder.mkdir()
+    return folder
+
+
+def test_going_on_is_as_if_never_stopped(kuhn: solve.Problem, tmp_path: pathlib.Path) -> None:
+    algorithm = presets.configured(presets.find("hs-dcfr"), 80, {})
+    whole = solve.Run(kuhn, algorithm)
+    list(whole.points(driver.Stop(iterations=80)))
+    folder = folder_of(tmp_path)
+    first = solve.Run(kuhn, algorithm, folder)
+    list(first.points(driver.Stop(iterations=33)))
+    first.finish()
+    config = results.read_config(folder)
+    assert config == first.config
+    second = solve.Run(kuhn, config.algorithm, folder, resume=True)
+    assert second.seconds == first.seconds
+    list(second.points(driver.Stop(iterations=80)))
+    found = second.finish()
+    assert jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), whole.state, second.state))
+    counts = [row.iterations for row in results.read_metrics(folder, 2)]
+    assert counts == sorted(set(counts))
+    assert (counts[0], counts[-1]) == (0, 80)
+    assert [row.iterations for row in found.metrics] == counts
+
+
+def test_a_killed_run_loses_only_what_came_after_its_checkpoint(kuhn: solve.Problem, tmp_path: pathlib.Path) -> None:
+    folder = folder_of(tmp_path)
+    run = solve.Run(kuhn, presets.find("cfr+"), folder, interval=0.0)
+    for point in run.points(driver.Stop(iterations=500), every=10):
+        if point.metrics.iterations == 120:
+            break  # and never finishes
+    again = solve.Run(kuhn, presets.find("cfr+"), folder, resume=True)
+    assert int(again.state.t) == 120
+    assert again.metrics[-1].iterations == 110
+
+
+def test_files_of_a_result(kuhn: solve.Problem, tmp_path: pathlib.Path) -> None:
+    folder = folder_of(tmp_path)
+    run = solve.Run(kuhn, presets.find("cfr+"), folder)
+    list(run.points(driver.Stop(iterations=20)))
+    found = run.finish()
+    assert {path.name for path in folder.iterdir()} == {
+        "config.json",
+        "metrics.csv",
+        "policy.npz",
+        "checkpoint.npz",
+        "convergence.png",
+    }
+    config = json.loads((folder / "config.json").read_text())
+    assert config["game"]["spec"] == "kuhn_poker"
+    assert config["settings"]["beta"] == "-inf"
+    assert set(config["versions"]) == {"gdlx", "jax", "numpy", "python"}
+    again = results.read_policy(folder, kuhn.tree)
+    for ours, theirs in zip(found.policies, again, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+    measured = kuhn.metrics(again)
+    assert measured.exploitability == pytest.approx(found.exploitability, abs=1e-6)
+
+
+def test_folders_are_never_shared(tmp_path: pathlib.Path) -> None:
+    names = [results.new_folder(tmp_path, "goofspiel:cards=4", "dcfr").name for _ in range(3)]
+    assert names == ["dcfr", "dcfr-2", "dcfr-3"]
+    assert (tmp_path / "goofspiel_cards=4").is_dir()
+    assert results.new_folder(tmp_path, "../../etc/passwd.gdl", "cfr").is_relative_to(tmp_path / "passwd")
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("config.json", None, "holds no result"),
+        ("config.json", "{", "cannot be read"),
+        ("config.json", "[]", "cannot be read"),
+        ("config.json", '{"format": 99, "versions": {"gdlx": "9"}}', "another version"),
+        ("checkpoint.npz", "nonsense", "cannot be read"),
+        ("checkpoint.npz", None, "no checkpoint.npz"),
+        ("metrics.csv", "a,b\nx,y\n", "cannot be read"),
+    ],
+)
+def test_broken_results(kuhn: solve.Problem, tmp_path: pathlib.Path, file: str, text: str | None, message: str) -> None:
+    folder = folder_of(tmp_path)
+    run = solve.Run(kuhn, presets.find("cfr+"), folder)
+    list(run.points(driver.Stop(iterations=3)))
+    run.finish()
+    (folder / file).unlink()
+    if text is not None:
+        (folder / file).write_text(text)
+    with pytest.raises(results.ResultError, match=message):
+        solve.Run(kuhn, results.read_config(folder).algorithm, folder, resume=True)
+
+
+def test_a_checkpoint_of_another_game(kuhn: solve.Problem, tmp_path: pathlib.Path) -> None:
+    folder = folder_of(tmp_path)
+    other = solve.problem(trees.Game("simple_poker"))
+    run = solve.Run(other, presets.find("cfr+"), folder)
+    list(run.points(driver.Stop(iterations=1)))
+    run.finish()
+    with pytest.raises(results.ResultError, match="another game or precision"):
+        solve.Run(kuhn, presets.find("cfr+"), folder, resume=True)
+    assert results.digest(other.tree) != results.digest(kuhn.tree)
+
+
+def test_the_game_is_an_argument_of_the_program(kuhn: solve.Problem) -> None:
+    """Another game of the same shape needs no compilation."""
+    payoff = kuhn.tree.ends.payoff * 3
+    form, _ = sequence_form.sequence_form(kuhn.tree, payoff)
+    plus = presets.find("cfr+")
+    driver.advance(plus.step, kuhn.form, cfr.init(kuhn.form), plus.settings, 1)
+    program: Any = driver.advance
+    before = program._cache_size()
+    driver.advance(plus.step, form, cfr.init(form), plus.settings, 5)
+    assert program._cache_size() == before

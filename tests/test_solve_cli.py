@@ -1,0 +1,158 @@
+"""The commands solve, evaluate and info --tree, as a user runs them."""
+
+import csv
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+GDLX = [sys.executable, "-m", "gdlx.cli"]
+
+
+def run(*arguments: str, cwd: pathlib.Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*GDLX, *arguments], capture_output=True, text=True, cwd=cwd, check=False)
+
+
+@pytest.fixture(scope="module")
+def solved(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    where = tmp_path_factory.mktemp("solved")
+    ran = run("solve", "kuhn_poker", "--algorithm", "cfr+", "--iterations", "200", cwd=where)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "exploitability" in ran.stdout
+    assert "gdlx evaluate results/kuhn_poker/cfr+" in ran.stdout
+    return where
+
+
+def test_solve_json(tmp_path: pathlib.Path) -> None:
+    ran = run("solve", "kuhn_poker", "--target", "0.1%", "--json", cwd=tmp_path)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    found = json.loads(ran.stdout)
+    assert set(found) >= {
+        "game",
+        "algorithm",
+        "iterations",
+        "seconds",
+        "goals",
+        "value",
+        "exploitability",
+        "nash_conv",
+        "payoff_range",
+        "result",
+    }
+    assert found["exploitability"] <= 0.004
+    assert found["value"]["player1"] == pytest.approx(-1 / 18, abs=0.01)
+    assert found["payoff_range"] == [-2.0, 2.0]
+    assert (tmp_path / found["result"] / "policy.npz").exists()
+
+
+def test_evaluate(solved: pathlib.Path) -> None:
+    ran = run("evaluate", "results/kuhn_poker/cfr+", cwd=solved)
+    assert ran.returncode == 0
+    assert "(dealt king); (opponent_did bet)" in ran.stdout
+    assert "call 100.0%" in ran.stdout
+
+
+def test_evaluate_at_a_history(solved: pathlib.Path) -> None:
+    where = "results/kuhn_poker/cfr+"
+    ran = run("evaluate", where, "--player", "player1", "--history", "(dealt queen)", "--json", cwd=solved)
+    (row,) = json.loads(ran.stdout)["policy"]
+    assert row["policy"]["check"] > 0.95
+    ran = run("evaluate", where, "--player", "player1", "--history", "(dealt ace)", cwd=solved)
+    assert ran.returncode == 1
+    assert "the nearest of its 6 information sets" in ran.stderr
+    ran = run("evaluate", where, "--history", "(dealt queen)", cwd=solved)
+    assert ran.returncode == 2
+    assert "--player" in ran.stderr
+
+
+def test_evaluate_to_a_file(solved: pathlib.Path) -> None:
+    ran = run("evaluate", "results/kuhn_poker/cfr+", "-o", "policy.csv", cwd=solved)
+    assert ran.returncode == 0
+    rows = list(csv.DictReader((solved / "policy.csv").open()))
+    assert len(rows) == 24
+
+
+def test_resume(solved: pathlib.Path) -> None:
+    ran = run("solve", "--resume", "results/kuhn_poker/cfr+", "--iterations", "300", "--json", cwd=solved)
+    assert json.loads(ran.stdout)["iterations"] == 300
+    ran = run("solve", "--resume", "results/kuhn_poker/cfr+", "--x64", cwd=solved)
+    assert ran.returncode == 1
+    assert "single precision; go on without --x64" in ran.stderr
+
+
+def test_other_rules_than_then(tmp_path: pathlib.Path) -> None:
+    sheet = tmp_path / "my.gdl"
+    text = run("show", "simple_poker", cwd=tmp_path).stdout
+    sheet.write_text(text)
+    assert run("solve", "my.gdl", "--iterations", "5", cwd=tmp_path).returncode == 0
+    sheet.write_text(run("show", "kuhn_poker", cwd=tmp_path).stdout)
+    ran = run("evaluate", "results/my.gdl/dcfr", cwd=tmp_path)
+    assert ran.returncode == 1
+    assert "other rules" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("solve",), 2, "name a GAME"),
+        (("solve", "kuhn_poker", "--resume", "x"), 2, "not both"),
+        (("solve", "kuhn_poker", "--algorithm", "magic"), 1, "there is no algorithm 'magic'; there are cfr"),
+        (("solve", "kuhn_poker", "--iterations", "-5"), 2, "--iterations"),
+        (("solve", "kuhn_poker", "--time", "-1"), 1, "more than 0 seconds"),
+        (("solve", "kuhn_poker", "--target", "tiny"), 1, "no number"),
+        (("solve", "goofspiel:cards=5", "--max-nodes", "1000"), 1, "too large to unroll"),
+        (("solve", "smallest:numbers=2,steps=1", "--algorithm", "lp"), 1, "zero-sum"),
+        (("solve", "--resume", "nowhere"), 1, "holds no result"),
+        (("evaluate", "nowhere"), 1, "holds no result"),
+    ],
+)
+def test_mistakes(tmp_path: pathlib.Path, arguments: tuple[str, ...], code: int, message: str) -> None:
+    ran = run(*arguments, cwd=tmp_path)
+    assert ran.returncode == code
+    assert message in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert ran.stdout == ""
+
+
+def test_games_that_are_not_zero_sum_are_remarked(tmp_path: pathlib.Path) -> None:
+    ran = run("solve", "smallest:numbers=2,steps=1", "--iterations", "5", cwd=tmp_path)
+    assert ran.returncode == 0
+    assert "not a two-player zero-sum game" in ran.stderr
+
+
+def test_interrupt_keeps_what_there_is(tmp_path: pathlib.Path) -> None:
+    process = subprocess.Popen(
+        [*GDLX, "solve", "leduc_poker", "--iterations", "100000000", "--checkpoint", "0"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    folder = tmp_path / "results" / "leduc_poker" / "dcfr"
+    while not (folder / "checkpoint.npz").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate()
+    assert process.returncode == 130, err
+    assert "exploitability" in out
+    assert "--resume" in err
+    assert (folder / "policy.npz").exists()
+    again = run("solve", "--resume", str(folder), "--iterations", "1", "--json", cwd=tmp_path)
+    assert again.returncode == 0  # it is past that already
+
+
+def test_info_tree(tmp_path: pathlib.Path) -> None:
+    found = json.loads(run("info", "leduc_poker", "--tree", "--json", cwd=tmp_path).stdout)
+    # FACTS: counted with OpenSpiel.
+    assert sum(found["information_sets"].values()) == 936
+    assert found["terminals"] == 5_520
+    assert found["histories"] == 9_457
+    assert 4_000 < found["estimated_histories"] < 20_000
+    shown = run("info", "kuhn_poker", "--tree", cwd=tmp_path)
+    assert "58 nodes for 58 histories" in shown.stdout
+    assert "before unrolling" in shown.stderr
