@@ -9,6 +9,7 @@ negative literals of the caller, so it covers every call that can be made; a gua
 is asked for, and is dropped when the network is built. So guards change no meaning and close no circle through `not`.
 """
 
+import collections
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -37,18 +38,20 @@ def _guards(rules: tuple[terms.Rule, ...], static: frozenset[terms.Relation]) ->
         for relation in dict.fromkeys(rule.head.relation for rule in rules)
         if _may_be_guarded(relation) and (own := tuple(n for n in range(relation[1]) if (relation, n) in parameters))
     }
-    changed = True
-    while changed:
-        changed = False
-        for rule in rules:
-            for call in list(_calls(rule, guards)):
-                own = guards.get(call.atom.relation, ())
-                kept = tuple(n for n in own if _names([call.atom.args[n]]) <= call.known)
-                if kept != own:
-                    changed = True
-                    guards[call.atom.relation] = kept
-                    if not kept:
-                        del guards[call.atom.relation]
+    concluding: dict[terms.Relation, list[terms.Rule]] = {}
+    for rule in rules:
+        concluding.setdefault(rule.head.relation, []).append(rule)
+    work = collections.deque(rules)
+    while work:
+        for call in list(_calls(work.popleft(), guards)):
+            relation = call.atom.relation
+            own = guards.get(relation, ())
+            kept = tuple(n for n in own if _names([call.atom.args[n]]) <= call.known)
+            if kept != own:
+                guards[relation] = kept
+                if not kept:
+                    del guards[relation]
+                work += concluding[relation]  # they know less now
     return guards
 
 
@@ -63,20 +66,31 @@ def _parameters(rules: tuple[terms.Rule, ...], static: frozenset[terms.Relation]
     Rules that call their own relation are not asked: they may bind a parameter in a step of the recursion.
     """
     recursive = _recursion(rules)
-    places: dict[_Place, list[set[_Place] | None]] = {}  # of each rule the places that an argument is passed on to
+    missing: dict[_Place, set[_Place]] = {}  # the places that an argument is passed on to and that are not known yet
+    refuted: set[_Place] = set()
     for rule in rules:
         relation = rule.head.relation
         positive = [literal for literal in rule.body if isinstance(literal, terms.Atom)]
         if not any(atom.relation in recursive.get(relation, ()) for atom in positive):
             for number, arg in enumerate(rule.head.args):
                 passed = _passed_on(arg.name, positive, static) if isinstance(arg, terms.Variable) else None
-                places.setdefault((relation, number), []).append(passed)
+                missing.setdefault((relation, number), set()).update(passed or ())
+                if passed is None:
+                    refuted.add((relation, number))
+    users: dict[_Place, list[_Place]] = {}
+    for place, others in missing.items():
+        for other in others:
+            users.setdefault(other, []).append(place)
     found: set[_Place] = set()
-    while True:
-        more = {place for place, all_passed in places.items() if all(p is not None and p <= found for p in all_passed)}
-        if more <= found:
-            return found
-        found |= more
+    work = [place for place, others in missing.items() if not others and place not in refuted]
+    while work:
+        place = work.pop()
+        found.add(place)
+        for user in users.get(place, ()):
+            missing[user].discard(place)
+            if not missing[user] and user not in refuted:
+                work.append(user)
+    return found
 
 
 def _recursion(rules: Iterable[terms.Rule]) -> dict[terms.Relation, frozenset[terms.Relation]]:

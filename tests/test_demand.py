@@ -6,7 +6,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from gdlx.propnet import build, demand, ground, interpreter, rulesheet, split, terms
+from gdlx.propnet import build, demand, ground, interpreter, rulesheet, source, split, terms
 from gdlx.tests import random_games, support
 
 SIZE = 9
@@ -124,6 +124,21 @@ def test_names_of_demands_cannot_be_those_of_a_sheet() -> None:
     made = {rule.head.name for rule in _guarded(HIDDEN)} - {rule.head.name for rule in _rules(HIDDEN)[0]}
     assert made
     assert all(" " in name and name.startswith(split.DOMAIN) for name in made)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("bound", ["(m ?x)", ""])
+def test_long_chains_of_relations_are_guarded_rule_by_rule(order: int, bound: str) -> None:
+    """Every rule is looked at a few times, however the relations that hand parameters on are ordered."""
+    size = 300
+    steps = [f"(<= (a{k} ?a ?b ?c ?d) (a{k + 1} ?a ?b ?c ?d))" for k in range(size)]
+    last = f"(<= (a{size} ?a ?b ?c ?d) (n ?a) (n ?b) (n ?c) (n ?d)) (n 1) (m 1)"
+    text = f"(<= (goal r 1) {bound} (a0 ?x ?x ?x ?x)) {' '.join(steps[::order])} {last}"
+    rules = rulesheet.read(source.Source("chain.gdl", text))[0].rules
+    with mock.patch.object(demand, "_calls", side_effect=demand._calls) as looked:
+        made = demand.guard(rules, frozenset({("n", 1), ("m", 1)}))
+    assert looked.call_count <= 7 * len(rules)
+    assert len(made) == len(rules) + (size + 1 if bound else 0)
 
 
 @hypothesis.given(seed=st.integers(0, 10**9))
