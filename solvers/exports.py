@@ -112,7 +112,7 @@ def _from_options(tree: game_tree.GameTree, options: Iterable[tuple[str, Any, An
     for where, name, label, option, probability in options:
         if name not in players:
             raise WrongPolicy(f"{where}: {tree.name} has no player {name!r}; it has {', '.join(players)}")
-        player, decision = players[name], decisions[name].get(label)
+        player, decision = players[name], decisions[name].get(label) if isinstance(label, str) else None
         if decision is None:
             raise WrongPolicy(f"{where}: {name} has no information set {label!r} with a choice in {tree.name}")
         names = player.options(decision)

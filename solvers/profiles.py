@@ -41,8 +41,9 @@ def to_levels(
 
 def from_levels(tree: game_tree.GameTree, layouts: Sequence[sequence_form.Layout], profile: Profile) -> Policies:
     """Levels -> [S, ...] of every player, which add up to 1 also after float32."""
+    batch = next((level.shape[2:] for levels in profile for level in levels), ())
     return tuple(
-        normalised(player, from_own_levels(own, levels))
+        normalised(player, from_own_levels(own, levels, batch))
         for player, own, levels in zip(tree.players, layouts, profile, strict=True)
     )
 
@@ -58,10 +59,13 @@ def own_levels(own: sequence_form.Layout, vector: Policy) -> tuple[Policy, ...]:
     )
 
 
-def from_own_levels(own: sequence_form.Layout, levels: Sequence[npt.ArrayLike]) -> Policy:
-    """The inverse: [S, ...], with 1 for the empty sequence."""
+def from_own_levels(
+    own: sequence_form.Layout, levels: Sequence[npt.ArrayLike], batch: tuple[int, ...] | None = None
+) -> Policy:
+    """The inverse: [S, ...], with 1 for the empty sequence. Who never has a choice cannot tell the batch axes."""
     tables = [np.asarray(level, np.float64) for level in levels]
-    batch = tables[0].shape[2:] if tables else ()
+    if batch is None:
+        batch = tables[0].shape[2:] if tables else ()
     flat = np.concatenate([np.ones((1, *batch)), *(table.reshape(-1, *batch) for table in tables)])
     found: Policy = flat[own.place]
     return found
