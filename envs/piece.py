@@ -28,7 +28,7 @@ def run(function: Callable[..., _Result], *arguments: Any) -> _Result:
     """
 
     def marked(*given: Any) -> tuple[_Result, jax.Array]:
-        # XLA aborts on a piece that does not look at one of its arguments.
+        # XLA has aborted on a program in which a piece did not look at its argument: docs/lowering.md.
         looked_at = [x.reshape(-1)[:1].astype(jnp.uint32).sum(dtype=jnp.uint32) for x in jax.tree.leaves(given)]
         return function(*given), sum(looked_at, jnp.zeros((), jnp.uint32))
 
