@@ -80,11 +80,13 @@ def _iterations(name: str, game: str, times: float) -> Iterator[bench.Figure]:
 
     def worth(count: int) -> None:
         for _ in range(count):
-            float(measure(form, one).nash_conv)
+            jax.device_get(measure(form, one))
 
     sides: dict[str, Work] = {"ours": ours, "peers": peers, "worth": worth}
     if trial := _trial(name):
         sides["trial"] = trial
+    if name != "liar's dice" and (jax_cfr := _jax_cfr(loaded)):  # there its set-up takes minutes
+        sides["jax"] = jax_cfr
     if name == "liar's dice":
         sides["csr"] = _csr_products(tree)
     seconds = dict(zip(sides, _in_turn(list(sides.values())), strict=True))
@@ -104,6 +106,15 @@ def _iterations(name: str, game: str, times: float) -> Iterator[bench.Figure]:
             "us",
             peer="the 100-line trial",
             peer_value=seconds["trial"] * unit,
+            target=bench.Target(1.0, of="ratio"),
+        )
+    if "jax" in seconds:
+        yield bench.Figure(
+            f"{name}: CFR+ iteration, beside JAX",
+            seconds["ours"] * unit,
+            "us",
+            peer="OpenSpiel's JAX CFR",
+            peer_value=seconds["jax"] * unit,
             target=bench.Target(1.0, of="ratio"),
         )
     if "csr" in seconds:
@@ -163,6 +174,19 @@ def _trial(name: str) -> Work | None:
 
     def work(count: int) -> None:
         jax.tree.leaves(run(state, 0, count))[0].block_until_ready()
+
+    return work
+
+
+def _jax_cfr(game: Any) -> Work | None:
+    try:
+        from open_spiel.python.jax.cfr import jax_cfr
+    except ImportError:
+        return None
+    solver = jax_cfr.JaxCFR(game)
+
+    def work(count: int) -> None:
+        solver.multiple_steps(count)
 
     return work
 
