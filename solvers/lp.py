@@ -57,7 +57,7 @@ def solve(tree: game_tree.GameTree, *, max_entries: int = MAX_ENTRIES) -> Solved
         _completed(tree.players[0], first, payoffs @ second),
         _completed(tree.players[1], second, -(payoffs.T @ first)),
     )
-    return Solved((value, -value), policies, seconds)
+    return Solved((value, 0.0 - value), policies, seconds)
 
 
 def matrix(tree: game_tree.GameTree) -> Matrix:

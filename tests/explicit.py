@@ -136,6 +136,25 @@ def options_of(root: Node) -> dict[Key, list[int]]:
     return found
 
 
+def chance_of_sets(root: Node) -> dict[Key, float]:
+    """The probabilities of chance, summed over the histories of every information set."""
+    found: dict[Key, float] = collections.defaultdict(float)
+
+    def walk(node: Node, weight: float) -> None:
+        match node:
+            case Chance():
+                for probability, child in node.children:
+                    walk(child, weight * probability)
+            case Choice():
+                for key in node.views.items():
+                    found[key] += weight
+                for child in node.children.values():
+                    walk(child, weight)
+
+    walk(root, 1.0)
+    return found
+
+
 def uniform(root: Node) -> Policy:
     return {key: dict.fromkeys(own, 1 / len(own)) for key, own in options_of(root).items()}
 

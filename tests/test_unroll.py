@@ -74,6 +74,12 @@ def assert_same_ends(tree: game_tree.GameTree, root: explicit.Node) -> None:
     for kind, (weight, histories) in theirs.items():
         assert ours[kind][0] == pytest.approx(weight, abs=1e-12)
         assert ours[kind][1] == histories
+    chance = explicit.chance_of_sets(root)
+    for number, player in enumerate(tree.players):
+        for state, weight in zip(exports.information_states(player), player.chance.tolist(), strict=True):
+            # Sets at the leaves of a limited depth are nobody's choice in a walk that ends there.
+            assert (number, state) in chance or tree.leaves is not None
+            assert chance.get((number, state), weight) == pytest.approx(weight)
 
 
 @pytest.mark.parametrize(
