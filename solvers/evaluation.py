@@ -120,4 +120,4 @@ def average_regret(state: cfr.CfrState) -> jax.Array:
     Holds for undiscounted regrets (cfr, and cfr+ as an upper bound).
     """
     totals = [sum(jnp.maximum(level, 0).max(axis=0).sum(axis=0) for level in levels) for levels in state.regret]
-    return jnp.stack([jnp.asarray(total) for total in totals]) / jnp.maximum(state.t, 1)
+    return jnp.stack(jnp.broadcast_arrays(*totals)) / jnp.maximum(state.t, 1)  # 0 for who never has a choice

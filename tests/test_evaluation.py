@@ -148,6 +148,14 @@ def test_payoff_variants_are_a_batch() -> None:
             np.testing.assert_allclose(found.value[:, number], single.value, atol=1e-12)
 
 
+def test_a_batch_with_a_player_without_a_choice() -> None:
+    tree, _ = game_of(sheets.DEAD_END)
+    game, _ = sequence_form.sequence_form(tree)
+    state = step(game, cfr.init(game, (3,)), regret.Settings())
+    assert evaluation.average_regret(state).shape == (2, 3)
+    assert evaluate(game, state.policy).value.shape == (2, 3)
+
+
 # ---- OpenSpiel
 
 
