@@ -1,7 +1,8 @@
 """What the documents show is what happens.
 
 In a ```console block, `$ gdlx ...` is run and its output compared with the lines below (`...` stands for
-anything), and `$ cat FILE` makes that file from the lines below it. A ```python block is executed.
+anything), and `$ cat FILE` makes that file from the lines below it. A ```python block is executed, and what it
+prints compared with its comments `# -> ...`, if it has any.
 """
 
 import doctest
@@ -52,8 +53,12 @@ def test_a_console_block_shows_what_happens(block: str, tmp_path: pathlib.Path) 
 
 @pytest.mark.parametrize("block", blocks("python"))
 def test_a_python_block_runs(block: str, tmp_path: pathlib.Path) -> None:
+    if "spiel" in block:
+        pytest.importorskip("pyspiel")
     ran = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (0, "")
+    shown = "".join(re.findall(r"^# -> (.*\n)", block, re.MULTILINE))
+    assert not shown or doctest.OutputChecker().check_output(shown, ran.stdout, MATCH), ran.stdout
 
 
 def test_the_table_of_games_is_the_library() -> None:
