@@ -42,8 +42,9 @@ def solve(
     beta: Annotated[float | None, typer.Option(help="Exponent of the discount of negative regret.")] = None,
     gamma: Annotated[float | None, typer.Option(help="Policy t has the weight t^gamma in the average.")] = None,
     exploration: Annotated[
-        float | None, typer.Option(min=0.0, max=1.0, help="Part of every policy that is uniform.")
+        float | None, typer.Option(min=0.0, max=1.0, help="Part of every policy, or of sampling, that is uniform.")
     ] = None,
+    batch: Annotated[int, typer.Option(min=8, help="Trajectories of an iteration, for os-mccfr and vr-mccfr.")] = 4_096,
     simultaneous: Annotated[
         bool, typer.Option("--simultaneous", help="All players update at once, not in turn.")
     ] = False,
@@ -62,7 +63,8 @@ def solve(
     """Find an equilibrium: policies for all players, with their measured exploitability.
 
     Algorithms: cfr, cfr+, lcfr, dcfr, dcfr-half, pcfr+, pdcfr+, hs-dcfr, hs-dcfr-15, hs-pcfr+ (counterfactual regret
-    minimisation), fp (fictitious play), lp (linear programming: exact, two players, zero-sum, small games).
+    minimisation), os-mccfr and vr-mccfr (the same on sampled trajectories), fp (fictitious play), lp (linear
+    programming: exact, two players, zero-sum, small games).
     """
     given = console.options(context)
     within = arguments.limits(max_seconds, max_memory, max_rules)
@@ -84,8 +86,11 @@ def solve(
         given_changes = {name: value for name, value in changes.items() if value is not None}
         chosen = presets.configured(presets.find(algorithm), iterations, given_changes)
         chosen = dataclasses.replace(chosen, alternating=not simultaneous)
+        if chosen.sampling is not None:
+            drawn = dataclasses.replace(chosen.sampling, batch=batch, seed=given.seed)
+            chosen = dataclasses.replace(chosen, sampling=drawn)
     driver.Stop(iterations, time)  # complains before the long work
-    task = _problem(given, named, max_nodes, within)
+    task = _problem(given, named, max_nodes, within, keep_edges=chosen.sampling is not None)
     if resume is not None and folders.digest(task.tree) != config.digest:
         raise folders.ResultError(f"{resume} was solved with other rules of {named.spec} than there are now")
     stop = driver.Stop(iterations, time, driver.parse_target(target, task.payoff_range))
@@ -107,7 +112,9 @@ def _require_precision(given: console.Options, x64: bool, folder: pathlib.Path) 
         )
 
 
-def _problem(given: console.Options, game: "trees.Game", max_nodes: int, within: "limits.Limits") -> "solving.Problem":
+def _problem(
+    given: console.Options, game: "trees.Game", max_nodes: int, within: "limits.Limits", *, keep_edges: bool = False
+) -> "solving.Problem":
     from gdlx.envs import trees
     from gdlx.solvers import solve as solving
 
@@ -117,6 +124,7 @@ def _problem(given: console.Options, game: "trees.Game", max_nodes: int, within:
             game,
             net=net,
             max_nodes=max_nodes,
+            keep_edges=keep_edges,
             report=lambda step, nodes: advance(f"step {step}, {nodes:,} nodes"),
         )
     if tree.unplayable:

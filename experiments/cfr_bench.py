@@ -57,7 +57,7 @@ def _iterations(name: str, game: str, times: float) -> Iterator[bench.Figure]:
     import pyspiel
 
     from gdlx.envs import sequence_form, spiel_tree
-    from gdlx.solvers import cfr, driver, evaluation, presets
+    from gdlx.solvers import cfr, evaluation, presets, processes
 
     loaded = pyspiel.load_game(game)
     tree = spiel_tree.tree_of(loaded)
@@ -65,14 +65,14 @@ def _iterations(name: str, game: str, times: float) -> Iterator[bench.Figure]:
     plus = presets.find("cfr+")
     state = cfr.init(form)
     begun = time.perf_counter()
-    one = driver.advance(plus.step, form, state, plus.settings, 1)
+    one = processes.advance(plus.step, form, state, plus.settings, 1)
     int(one.t)
     compiled = time.perf_counter() - begun
     solver = pyspiel.CFRPlusSolver(loaded)
     measure = jax.jit(evaluation.average_evaluation)
 
     def ours(count: int) -> None:
-        int(driver.advance(plus.step, form, state, plus.settings, count).t)
+        int(processes.advance(plus.step, form, state, plus.settings, count).t)
 
     def peers(count: int) -> None:
         for _ in range(count):
@@ -269,7 +269,7 @@ def _batches() -> Iterator[bench.Figure]:
 
 def _batch_seconds(spec: str, iterations: int, runs: int = 1_024) -> tuple[float, float]:
     from gdlx.envs import sequence_form, trees
-    from gdlx.solvers import batch, cfr, driver, presets, regret
+    from gdlx.solvers import batch, cfr, presets, processes, regret
 
     form, _ = sequence_form.sequence_form(trees.unrolled(trees.Game(spec)))
     dcfr = presets.find("dcfr")
@@ -287,10 +287,10 @@ def _batch_seconds(spec: str, iterations: int, runs: int = 1_024) -> tuple[float
 
     def one_by_one(_: int) -> None:
         for own in singles:
-            int(driver.advance(dcfr.step, form, state, own, iterations).t)
+            int(processes.advance(dcfr.step, form, state, own, iterations).t)
 
     together(1)
-    int(driver.advance(dcfr.step, form, state, singles[0], 1).t)
+    int(processes.advance(dcfr.step, form, state, singles[0], 1).t)
     best = [float("inf"), float("inf")]
     for _ in range(3):
         for number, side in enumerate((together, one_by_one)):

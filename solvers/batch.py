@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from gdlx.envs import sequence_form
 from gdlx.propnet import errors
-from gdlx.solvers import cfr, driver, evaluation, presets, regret
+from gdlx.solvers import cfr, evaluation, presets, processes, regret
 
 _CACHE_BYTES = 2**20  # of one core, about
 _LANES = 16  # a chunk is a multiple: what vector units work on at once
@@ -117,7 +117,7 @@ def _run(
             for player in game.players
         )
     state = cfr.restart(game, regrets)
-    state = driver.advance(step, game, state, settings, iterations, alternating=alternating)
+    state = processes.advance(step, game, state, settings, iterations, alternating=alternating)
     return evaluation.average_evaluation(game, state), state.weight
 
 

@@ -1,19 +1,14 @@
 """The one loop around every algorithm: chunks of iterations on the device, metrics between them, and when to stop."""
 
 import dataclasses
-import functools
 import math
 import time
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-
-from gdlx.envs import sequence_form
 from gdlx.propnet import errors
-from gdlx.solvers import cfr, evaluation, presets, regret
+
+State = TypeVar("State")
 
 _GROWTH = 1.1  # metrics after so many times the iterations: even on a logarithmic axis
 _CHUNK_SECONDS = 0.5  # and at least this often, so that progress is seen and Ctrl-C is heard
@@ -94,60 +89,30 @@ def parse_target(target: float | str | None, payoff_range: float) -> float | Non
     return number * payoff_range / 100 if text.endswith("%") else number
 
 
-@functools.partial(jax.jit, static_argnames=("step", "alternating"))
-def advance(
-    step: presets.Step,
-    game: sequence_form.SequenceForm,
-    state: cfr.CfrState,
-    settings: regret.Settings,
-    count: jax.Array | int,
-    *,
-    alternating: bool = True,
-) -> cfr.CfrState:
-    """`count` iterations; another count is no other program."""
-    done: cfr.CfrState = jax.lax.fori_loop(
-        0, count, lambda _, s: step(game, s, settings, alternating=alternating), state
-    )
-    return done
+class Process(Protocol[State]):
+    """An algorithm on a game: what the driver runs."""
+
+    def advance(self, state: State, count: int) -> State:
+        """So many iterations; has happened when it returns."""
+
+    def measure(self, state: State, seconds: float) -> Metrics:
+        """What the average policies are worth."""
 
 
-# In programs of their own: operation by operation, each would be compiled for every shape.
-evaluate = jax.jit(evaluation.evaluate)
-
-
-@jax.jit
-def _evaluate_average(game: sequence_form.SequenceForm, state: cfr.CfrState) -> tuple[evaluation.Evaluation, jax.Array]:
-    """And whether all numbers of the state are finite: regret matching would hide those that are not."""
-    finite = [jnp.isfinite(leaf).all() for leaf in jax.tree.leaves((state.regret, state.weight, state.plan))]
-    return evaluation.average_evaluation(game, state), jnp.stack(finite).all()
-
-
-def measure(game: sequence_form.SequenceForm, state: cfr.CfrState, seconds: float) -> Metrics:
-    found, is_finite = jax.device_get(_evaluate_average(game, state))
-    value, gain = (tuple(np.asarray(x, float).tolist()) for x in (found.value, found.gain))
-    if not (is_finite and all(map(math.isfinite, (*value, *gain)))):
-        raise NotFinite(
-            f"numbers overflowed before iteration {int(state.t)}; what was saved before is good. "
-            "Try --x64, or exponents that are less extreme"
-        )
-    return Metrics(int(state.t), seconds, value, gain)
-
-
-class Point(NamedTuple):
-    state: cfr.CfrState
+class Point(NamedTuple, Generic[State]):
+    state: State
     metrics: Metrics
 
 
 def iterate(
-    algorithm: presets.Algorithm,
-    game: sequence_form.SequenceForm,
-    state: cfr.CfrState,
+    process: Process[State],
+    state: State,
     stop: Stop,
     *,
     every: int | None = None,
     seconds: float = 0.0,
     clock: Callable[[], float] = time.perf_counter,
-) -> Iterator[Point]:
+) -> Iterator[Point[State]]:
     """Yield the state and its metrics now and then, at last where it stopped. `seconds` were spent before.
 
     `every` fixes the iterations after which metrics are taken; else they grow by a tenth, or come twice a second.
@@ -155,20 +120,17 @@ def iterate(
     """
     if every is not None and every < 1:
         raise WrongStop(f"metrics can be taken every 1 or more iterations, not every {every}")
-    run = functools.partial(advance, algorithm.step, alternating=algorithm.alternating)
-    settings = jax.tree.map(lambda x: np.asarray(x, jnp.result_type(float)), algorithm.settings)
-    int(run(game, state, settings, 0).t)  # compiled outside of the time that is measured
-    now = measure(game, state, seconds)
+    process.advance(state, 0)  # compiled outside of the time that is measured
+    now = process.measure(state, seconds)
     rate = 0.0  # iterations per second
     yield Point(state, now)
     while not stop.is_reached(now):
         count = _chunk(now, stop, every, rate)
         begun = clock()
-        state = run(game, state, settings, count)
-        int(state.t)  # waits for it
+        state = process.advance(state, count)
         spent = clock() - begun
         rate = count / max(spent, 1e-9)
-        now = measure(game, state, now.seconds + spent)
+        now = process.measure(state, now.seconds + spent)
         yield Point(state, now)
 
 

@@ -17,6 +17,16 @@ class UnknownAlgorithm(errors.UserError, ValueError):
 
 
 @dataclasses.dataclass(frozen=True)
+class Sampling:
+    """How trajectories are drawn."""
+
+    exploration: float = 0.6  # of the player who is updated
+    decay: float | None = None  # of baselines; None for none
+    batch: int = 4_096
+    seed: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
 class Algorithm:
     """`step` is static, `settings` are traced: algorithms with the same step and the same settings share a program."""
 
@@ -26,6 +36,7 @@ class Algorithm:
     about: str
     alternating: bool = True
     is_exact: bool = False  # no iterations: solved at once
+    sampling: Sampling | None = None  # None where every information set is looked at in every iteration
 
 
 _S = regret.Settings
@@ -58,6 +69,20 @@ _LISTED = (
         "PCFR+ with a scheduled averaging exponent (Zhang, McAleer & Sandholm)",
     ),
     Algorithm("fp", fictitious.step, _S(), "fictitious play (Heinrich et al. 2015)"),
+    Algorithm(
+        "os-mccfr",
+        cfr.step,
+        _S(1.0, 1.0, 1.0),
+        "outcome sampling (Lanctot et al. 2009), linear weights",
+        sampling=Sampling(),
+    ),
+    Algorithm(
+        "vr-mccfr",
+        cfr.step,
+        _S(1.0, 1.0, 1.0),
+        "outcome sampling with baselines (Schmid et al. 2018)",
+        sampling=Sampling(decay=0.1),
+    ),
     Algorithm("lp", cfr.step, _S(), "linear programming: exact; two players, zero-sum, small games", is_exact=True),
 )
 ALGORITHMS = {algorithm.name: algorithm for algorithm in _LISTED}
@@ -81,5 +106,10 @@ def configured(algorithm: Algorithm, iterations: int | None, changes: Mapping[st
         raise UnknownAlgorithm(
             f"{algorithm.name} has no setting {unknown[0]!r}; there are {', '.join(regret.Settings._fields)}"
         )
+    changes = dict(changes)
+    sampling = algorithm.sampling
+    if sampling is not None and "exploration" in changes:  # of the trajectories, not of the policies
+        sampling = dataclasses.replace(sampling, exploration=changes.pop("exploration"))
     horizon = {"horizon": float(max(1, iterations))} if iterations is not None else {}
-    return dataclasses.replace(algorithm, settings=algorithm.settings._replace(**{**horizon, **changes}))
+    settings = algorithm.settings._replace(**{**horizon, **changes})
+    return dataclasses.replace(algorithm, settings=settings, sampling=sampling)

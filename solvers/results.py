@@ -31,7 +31,7 @@ CONFIG, METRICS, POLICY, CHECKPOINT, PLOT = (
     "checkpoint.npz",
     "convergence.png",
 )
-_FORMAT = 1
+_FORMAT = 2
 _State = TypeVar("_State")
 
 
@@ -60,6 +60,7 @@ class Config:
                 name: str(value) if isinstance(value, float) and math.isinf(value) else value
                 for name, value in self.algorithm.settings._asdict().items()
             },
+            "sampling": None if self.algorithm.sampling is None else dataclasses.asdict(self.algorithm.sampling),
             "x64": self.x64,
             "versions": {
                 "gdlx": gdlx.__version__,
@@ -113,8 +114,12 @@ def read_config(folder: pathlib.Path) -> Config:
         settings = {
             name: float(value) if isinstance(value, str) else value for name, value in found["settings"].items()
         }
+        drawn = found["sampling"]
         algorithm = dataclasses.replace(
-            known, settings=regret.Settings(**settings), alternating=bool(found["alternating"])
+            known,
+            settings=regret.Settings(**settings),
+            alternating=bool(found["alternating"]),
+            sampling=None if drawn is None else presets.Sampling(**drawn),
         )
         return Config(trees.Game(**found["game"]), str(found["digest"]), algorithm, bool(found["x64"]))
     except FileNotFoundError:

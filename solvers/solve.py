@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from gdlx.envs import game_tree, sequence_form, trees
-from gdlx.solvers import cfr, driver, lp, plot, presets, profiles, results, solution
+from gdlx.solvers import driver, lp, plot, presets, processes, profiles, results, solution
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,19 +29,19 @@ class Problem:
 
     def metrics(self, policies: profiles.Policies, iterations: int = 0, seconds: float = 0.0) -> driver.Metrics:
         """What policies are worth."""
-        found = jax.device_get(driver.evaluate(self.form, profiles.to_levels(self.tree, self.layouts, policies)))
-        return driver.Metrics(iterations, seconds, tuple(map(float, found.value)), tuple(map(float, found.gain)))
+        found = processes.evaluate(self.form, profiles.to_levels(self.tree, self.layouts, policies))
+        return processes.metrics(jax.device_get(found), iterations, seconds)
 
-    def policies(self, state: cfr.CfrState) -> profiles.Policies:
-        """The average policies of a state."""
-        return tuple(
-            profiles.from_plan(player, np.asarray(weight)[own.place])
-            for player, own, weight in zip(self.tree.players, self.layouts, state.weight, strict=True)
-        )
+    def process(self, algorithm: presets.Algorithm) -> processes.FullProcess | processes.SampledProcess:
+        """What the driver runs."""
+        if algorithm.sampling is None:
+            return processes.FullProcess(self.tree, self.form, self.layouts, algorithm)
+        return processes.SampledProcess(self.tree, self.form, self.layouts, algorithm, algorithm.sampling)
 
 
-def problem(game: trees.Game, tree: game_tree.GameTree | None = None) -> Problem:
-    tree = trees.unrolled(game) if tree is None else tree
+def problem(game: trees.Game, tree: game_tree.GameTree | None = None, *, keep_edges: bool = False) -> Problem:
+    """Sampling needs a tree with its edges."""
+    tree = trees.unrolled(game, keep_edges=keep_edges) if tree is None else tree
     return Problem(game, tree, *sequence_form.sequence_form(tree))
 
 
@@ -65,7 +65,9 @@ class Run:
         self.config = results.Config(
             task.game, results.digest(task.tree), algorithm, jax.numpy.result_type(float) == np.float64
         )
-        self.state, self.seconds = cfr.init(task.form), 0.0
+        self.process: Any = task.process(algorithm)
+        self.state: Any = self.process.init()
+        self.seconds = 0.0
         self.metrics: list[driver.Metrics] = []
         self._saved = time.monotonic()
         if resume and folder is not None:
@@ -76,10 +78,8 @@ class Run:
         elif folder is not None:
             results.write_config(folder, self.config)
 
-    def points(self, stop: driver.Stop, every: int | None = None) -> Iterator[driver.Point]:
-        for point in driver.iterate(
-            self.algorithm, self.task.form, self.state, stop, every=every, seconds=self.seconds
-        ):
+    def points(self, stop: driver.Stop, every: int | None = None) -> Iterator[driver.Point[Any]]:
+        for point in driver.iterate(self.process, self.state, stop, every=every, seconds=self.seconds):
             self.state, self.seconds = point.state, point.metrics.seconds
             self.metrics.append(point.metrics)
             if time.monotonic() - self._saved >= self.interval:
@@ -96,7 +96,7 @@ class Run:
     def finish(self) -> solution.Solution:
         """The solution so far, saved."""
         self.save()
-        policies = self.task.policies(self.state)
+        policies = self.process.policies(self.state)
         if self.folder is not None:
             results.write_policy(self.folder, policies)
             title = f"{self.task.game.spec}, {self.algorithm.name}"
@@ -127,13 +127,14 @@ def solve(
     (-0.056, True)
     """
     chosen = algorithm if isinstance(algorithm, presets.Algorithm) else presets.find(algorithm)
+    samples = chosen.sampling is not None
     match game:
         case trees.Game():
-            task = problem(game)
+            task = problem(game, keep_edges=samples)
         case game_tree.GameTree():
             task = problem(trees.Game(game.name), game)
         case _:
-            task = problem(trees.Game(game))
+            task = problem(trees.Game(game), keep_edges=samples)
     if chosen.is_exact:
         return solve_exactly(task, chosen)
     stop = driver.Stop(iterations, seconds, driver.parse_target(target, task.payoff_range))

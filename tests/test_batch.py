@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 
 from gdlx.envs import sequence_form, trees
-from gdlx.solvers import batch, cfr, driver, evaluation, presets, regret
+from gdlx.solvers import batch, cfr, evaluation, presets, processes, regret
 
 GAMES = ("kuhn_poker", "monty_hall", "smallest:numbers=3,steps=1", "goofspiel:cards=3")
 
 
 def alone(form: sequence_form.SequenceForm, settings: regret.Settings, iterations: int) -> evaluation.Evaluation:
-    state = driver.advance(cfr.step, form, cfr.init(form), settings, iterations)
+    state = processes.advance(cfr.step, form, cfr.init(form), settings, iterations)
     return evaluation.average_evaluation(form, state)
 
 
@@ -52,7 +52,7 @@ def test_first_regrets() -> None:
     plus = presets.find("cfr+")
     found = batch.solve(form, plus, plus.settings, 10, regrets=first)
     state = cfr.restart(form, tuple(tuple(level[..., 4] for level in levels) for levels in first))
-    expected = evaluation.average_evaluation(form, driver.advance(cfr.step, form, state, plus.settings, 10))
+    expected = evaluation.average_evaluation(form, processes.advance(cfr.step, form, state, plus.settings, 10))
     np.testing.assert_allclose(found.gain[:, 4], expected.gain, atol=1e-5)
     assert len(set(found.gain[0].tolist())) == 5
 

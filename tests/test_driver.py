@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gdlx.envs import sequence_form, trees
-from gdlx.solvers import cfr, driver, presets, results, solve
+from gdlx.solvers import cfr, driver, presets, processes, results, solve
 
 
 @pytest.fixture(scope="module")
@@ -18,8 +18,9 @@ def kuhn() -> solve.Problem:
     return solve.problem(trees.Game("kuhn_poker"))
 
 
-def points(task: solve.Problem, stop: driver.Stop, every: int | None = None) -> list[driver.Point]:
-    return list(driver.iterate(presets.find("cfr+"), task.form, cfr.init(task.form), stop, every=every))
+def points(task: solve.Problem, stop: driver.Stop, every: int | None = None) -> list[driver.Point[Any]]:
+    process: Any = task.process(presets.find("cfr+"))
+    return list(driver.iterate(process, process.init(), stop, every=every))
 
 
 def test_stops_after_the_iterations(kuhn: solve.Problem) -> None:
@@ -94,8 +95,9 @@ def test_a_target_that_is_no_number() -> None:
 def test_overflow_is_told(kuhn: solve.Problem, number: float) -> None:
     state = cfr.init(kuhn.form)
     broken = state._replace(weight=(state.weight[0].at[3].set(number), state.weight[1]))
-    with pytest.raises(driver.NotFinite, match="--x64"):
-        driver.measure(kuhn.form, broken, 0.0)
+    process: Any = kuhn.process(presets.find("cfr+"))
+    with pytest.raises(processes.NotFinite, match="--x64"):
+        process.measure(broken, 0.0)
 
 
 def test_unknown_names() -> None:
@@ -111,7 +113,9 @@ def test_the_horizon_is_the_iterations() -> None:
     assert presets.configured(presets.find("hs-dcfr"), 250, {"horizon": 10.0}).settings.horizon == 10
 
 
-@pytest.mark.parametrize("name", [name for name, found in presets.ALGORITHMS.items() if not found.is_exact])
+@pytest.mark.parametrize(
+    "name", [name for name, found in presets.ALGORITHMS.items() if not (found.is_exact or found.sampling)]
+)
 def test_every_algorithm_solves_kuhn(kuhn: solve.Problem, name: str) -> None:
     run = solve.Run(kuhn, presets.configured(presets.find(name), 1_000, {}))
     *_, last = run.points(driver.Stop(iterations=1_000))
@@ -228,8 +232,8 @@ def test_the_game_is_an_argument_of_the_program(kuhn: solve.Problem) -> None:
     payoff = kuhn.tree.ends.payoff * 3
     form, _ = sequence_form.sequence_form(kuhn.tree, payoff)
     plus = presets.find("cfr+")
-    driver.advance(plus.step, kuhn.form, cfr.init(kuhn.form), plus.settings, 1)
-    program: Any = driver.advance
+    processes.advance(plus.step, kuhn.form, cfr.init(kuhn.form), plus.settings, 1)
+    program: Any = processes.advance
     before = program._cache_size()
-    driver.advance(plus.step, form, cfr.init(form), plus.settings, 5)
+    processes.advance(plus.step, form, cfr.init(form), plus.settings, 5)
     assert program._cache_size() == before

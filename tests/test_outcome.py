@@ -1,0 +1,227 @@
+"""Outcome sampling: unbiased against full CFR, convergent, the same on any number of devices."""
+
+import functools
+import os
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import gdlx
+from gdlx.envs import game_tree, sampling_form, sequence_form, trees
+from gdlx.solvers import evaluation, outcome, presets, processes, profiles, regret, solve
+
+# A turn-taking game, a simultaneous one, one with both at once, three players, and one alone with chance.
+GAMES = ("kuhn_poker", "goofspiel:cards=3", "simple_poker", "smallest:numbers=3,steps=1", "monty_hall")
+
+
+@functools.cache
+def tree_of(game: str) -> game_tree.GameTree:
+    return trees.unrolled(trees.Game(game), keep_edges=True)
+
+
+def random_table(form: sampling_form.SamplingForm, rng: np.random.Generator) -> jax.Array:
+    """A policy with every option likely enough."""
+    raw = np.where(np.asarray(form.uniform) > 0, rng.uniform(0.2, 1, form.uniform.shape), 0)
+    return jnp.asarray(raw / raw.sum(axis=0), form.uniform.dtype)
+
+
+def as_policies(tree: game_tree.GameTree, table: Any) -> profiles.Policies:
+    found, start = [], 0
+    for player in tree.players:
+        own = np.ones(player.sequences)
+        for number in range(player.sets):
+            first, end = player.first[number], player.first[number + 1]
+            own[first:end] = np.asarray(table)[: end - first, start + number]
+        found.append(own)
+        start += player.sets
+    return tuple(found)
+
+
+@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("with_baselines", [False, True])
+def test_sampled_values_are_unbiased(game: str, with_baselines: bool) -> None:
+    """The mean of Q over many batches is the exact counterfactual value, for every option of every set."""
+    tree = tree_of(game)
+    form = sampling_form.sampling_form(tree)
+    exact, layouts = sequence_form.sequence_form(tree)
+    rng = np.random.default_rng(3)
+    policy = random_table(form, rng)
+    state = outcome.init(form, baselines=with_baselines)._replace(policy=policy)
+    if with_baselines:
+        wild = rng.normal(0, 20, (form.players, *form.uniform.shape))
+        state = state._replace(baseline=jnp.asarray(wild, form.uniform.dtype))
+    profile = profiles.to_levels(tree, layouts, as_policies(tree, policy))
+    batches, size = 200, 256
+    start = 0
+    for number, player in enumerate(tree.players):
+
+        def one(key: jax.Array, number: int = number) -> jax.Array:
+            sums = outcome.sample(form, state, 0.5, key, number, batch=size)
+            values = sums.values
+            return values if state.baseline is None else values + state.baseline[number] * sums.visits
+
+        drawn = np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(number), batches)), float)
+        levels = evaluation.counterfactual_values(exact, profile, number)
+        expected = profiles.from_own_levels(layouts[number], levels)
+        for decision in range(player.sets):
+            first, end = player.first[decision], player.first[decision + 1]
+            found = drawn[:, : end - first, start + decision]
+            error = found.std(axis=0) / np.sqrt(batches)
+            # 4 standard errors, for some hundred numbers with fixed seeds.
+            assert (np.abs(found.mean(axis=0) - expected[first:end]) <= 4 * error + 1e-4).all(), (number, decision)
+        start += player.sets
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_average_weights_are_unbiased(game: str) -> None:
+    """In proportion to a player's own reach, by a factor that does not depend on the policies."""
+    tree = tree_of(game)
+    form = sampling_form.sampling_form(tree)
+    rng = np.random.default_rng(5)
+    factors = []
+    for _ in range(2):
+        policy = random_table(form, rng)
+        state = outcome.init(form)._replace(policy=policy)
+        own = as_policies(tree, policy)
+        found = []
+        for number in range(form.players):
+            updated = 1 - number if form.players == 2 else number
+            keys = jax.random.split(jax.random.key(7), 100)
+            one = functools.partial(outcome.sample, form, state, 0.3, player=updated, batch=512)
+            weights = np.asarray(jax.vmap(lambda key, one=one: one(key).weight)(keys), float)
+            reach = profiles.plan(tree.players[number], own[number])[tree.players[number].parent]
+            start = sum(player.sets for player in tree.players[:number])
+            part = weights[:, start : start + len(reach)] / reach
+            found.append((part.mean(axis=0), part.std(axis=0) / 10))
+        factors.append(found)
+    for (first, first_error), (second, second_error) in zip(*factors, strict=True):
+        assert (np.abs(first - second) <= 4 * np.hypot(first_error, second_error) + 1e-6).all()
+
+
+@pytest.mark.parametrize("algorithm", ["os-mccfr", "vr-mccfr"])
+def test_kuhn_is_solved(algorithm: str) -> None:
+    found = gdlx.solve("kuhn_poker", algorithm, iterations=300)
+    assert found.exploitability is not None
+    assert found.exploitability < 0.02
+    assert found.value[0] == pytest.approx(-1 / 18, abs=0.02)
+
+
+@pytest.mark.parametrize("minimiser", ["cfr", "cfr+", "dcfr", "pcfr+"])
+def test_all_minimisers_converge(minimiser: str) -> None:
+    base = presets.find("os-mccfr")
+    chosen = presets.Algorithm("os", base.step, presets.find(minimiser).settings, "", sampling=base.sampling)
+    found = gdlx.solve("goofspiel:cards=3", chosen, iterations=150)
+    assert found.exploitability is not None
+    assert found.exploitability < 2.0  # of payoffs between -50 and 50
+
+
+def test_three_players_and_one() -> None:
+    assert max(gdlx.solve("smallest:numbers=3,steps=1", "os-mccfr", iterations=100).gain) < 2.0
+    assert gdlx.solve("monty_hall", "os-mccfr", iterations=200).value[0] == pytest.approx(200 / 3, abs=1.0)
+
+
+def test_the_same_key_gives_the_same_run() -> None:
+    task = solve.problem(trees.Game("kuhn_poker"), keep_edges=True)
+    runs = []
+    for seed in (1, 1, 2):
+        sampling = presets.Sampling(batch=64, seed=seed)
+        process = processes.SampledProcess(task.tree, task.form, task.layouts, presets.find("os-mccfr"), sampling)
+        whole = process.advance(process.init(), 10)
+        parts = process.advance(process.advance(process.init(), 3), 7)
+        np.testing.assert_array_equal(whole.regret, parts.regret)
+        runs.append(np.asarray(whole.regret))
+    np.testing.assert_array_equal(runs[0], runs[1])
+    assert (runs[0] != runs[2]).any()
+
+
+def test_going_on_is_as_if_never_stopped(tmp_path: pathlib.Path) -> None:
+    from gdlx.solvers import driver, results
+
+    task = solve.problem(trees.Game("kuhn_poker"), keep_edges=True)
+    algorithm = presets.find("vr-mccfr")
+    whole = solve.Run(task, algorithm)
+    list(whole.points(driver.Stop(iterations=12)))
+    first = solve.Run(task, algorithm, tmp_path)
+    list(first.points(driver.Stop(iterations=5)))
+    first.finish()
+    second = solve.Run(task, results.read_config(tmp_path).algorithm, tmp_path, resume=True)
+    list(second.points(driver.Stop(iterations=12)))
+    for ours, theirs in zip(jax.tree.leaves(whole.state), jax.tree.leaves(second.state), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("batch", [4, 12, -8])
+def test_batches_are_multiples_of_lanes(batch: int) -> None:
+    task = solve.problem(trees.Game("kuhn_poker"), keep_edges=True)
+    with pytest.raises(processes.WrongBatch, match="multiple of 8"):
+        processes.SampledProcess(
+            task.tree, task.form, task.layouts, presets.find("os-mccfr"), presets.Sampling(batch=batch)
+        )
+
+
+def test_a_batch_larger_than_memory() -> None:
+    task = solve.problem(trees.Game("kuhn_poker"), keep_edges=True)
+    with pytest.raises(processes.WrongBatch, match="GiB"):
+        processes.SampledProcess(
+            task.tree, task.form, task.layouts, presets.find("os-mccfr"), presets.Sampling(batch=2**30)
+        )
+
+
+def test_sampling_needs_edges() -> None:
+    with pytest.raises(ValueError, match="keep_edges"):
+        sampling_form.sampling_form(trees.unrolled(trees.Game("kuhn_poker")))
+
+
+@pytest.mark.parametrize("probability", [[0.5, 0.5], [0.1, 0.2, 0.7], [1.0], [0.97, 0.01, 0.01, 0.01]])
+def test_alias_tables(probability: list[float]) -> None:
+    keep, other = sampling_form._alias(np.array(probability))
+    got = np.zeros(len(probability))
+    for number, (kept, further) in enumerate(zip(keep, other, strict=True)):
+        got[number] += kept / len(probability)
+        got[number + further] += (1 - kept) / len(probability)
+    np.testing.assert_allclose(got, probability)
+
+
+_EIGHT = """
+import jax, numpy as np
+from gdlx.envs import trees
+from gdlx.solvers import presets, processes, solve
+task = solve.problem(trees.Game("kuhn_poker"), keep_edges=True)
+process = processes.SampledProcess(
+    task.tree, task.form, task.layouts, presets.find("vr-mccfr"), presets.Sampling(decay=0.1, batch=64)
+)
+print(len(jax.devices()), *np.asarray(process.advance(process.init(), 3).regret).ravel().tolist())
+"""
+
+
+def test_one_device_and_eight() -> None:
+    found = []
+    for count in (1, 8):
+        flags = {"XLA_FLAGS": f"--xla_force_host_platform_device_count={count}"}
+        ran = subprocess.run(
+            [sys.executable, "-c", _EIGHT], capture_output=True, text=True, env=os.environ | flags, check=True
+        )
+        devices, *numbers = map(float, ran.stdout.split())
+        assert devices == count
+        found.append(numbers)
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("platform", ["cuda", "tpu"])
+def test_lowers_for_accelerators(platform: str) -> None:
+    form = sampling_form.sampling_form(tree_of("kuhn_poker"))
+    settings = outcome.SampleSettings(regret.Settings(1.0, 1.0, 1.0), 0.6, 0.1)
+
+    def run(form: sampling_form.SamplingForm, state: outcome.SampleState, key: jax.Array) -> outcome.SampleState:
+        return outcome.step(form, state, settings, jax.random.wrap_key_data(key), batch=64)
+
+    lowered = jax.export.export(jax.jit(run), platforms=[platform])(
+        form, outcome.init(form, baselines=True), jax.random.key_data(jax.random.key(0))
+    )
+    assert lowered.platforms == (platform,)
