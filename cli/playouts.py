@@ -1,12 +1,12 @@
 """The command `playout`."""
 
-import os
 import time
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from gdlx.cli import arguments, console, networks
+from gdlx.envs import devices
 
 if TYPE_CHECKING:
     from gdlx.envs import sharded
@@ -33,8 +33,7 @@ def playout(
     Means are over the matches that ended in the time: if that is hardly longer than a match, short ones weigh more.
     """
     given = console.options(context)
-    # One device for each core, before jax starts: a loop over operations runs on one core only.
-    os.environ.setdefault("XLA_FLAGS", f"--xla_force_host_platform_device_count={_cores()}")
+    devices.one_per_core()
     started = time.perf_counter()
     net = networks.network_of(given, game, gdl, fold_case, arguments.limits(max_seconds, max_memory, max_rules))
 
@@ -79,11 +78,6 @@ def playout(
         _show(result, tally, max_steps)
     if interrupted:
         raise typer.Exit(130)
-
-
-def _cores() -> int:
-    """Those that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _show(result: dict[str, Any], tally: "sharded.Tally", max_steps: int) -> None:

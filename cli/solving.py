@@ -71,7 +71,7 @@ def solve(
     if (game is None) == (resume is None):
         raise typer.BadParameter("name a GAME to solve, or a folder to --resume, and not both")
 
-    from gdlx.envs import programs, trees
+    from gdlx.envs import devices, programs, trees
     from gdlx.solvers import driver, presets
     from gdlx.solvers import results as folders
 
@@ -89,6 +89,8 @@ def solve(
         if chosen.sampling is not None:
             drawn = dataclasses.replace(chosen.sampling, batch=batch, seed=given.seed)
             chosen = dataclasses.replace(chosen, sampling=drawn)
+    if chosen.sampling is not None:
+        devices.one_per_core()
     driver.Stop(iterations, time)  # complains before the long work
     task = _problem(given, named, max_nodes, within, keep_edges=chosen.sampling is not None)
     if resume is not None and folders.digest(task.tree) != config.digest:

@@ -19,6 +19,7 @@ BENCHMARKS = {
     "compile": "from rulesheets to simplified networks: time, memory, sizes and growth",
     "playout": "random play in words, beside pgx and beside C",
     "cfr": "exact solving, beside OpenSpiel's C++ and one run after another",
+    "mccfr": "sampled solving, beside OpenSpiel's C++",
     "start": "first results and compile times of every library game",
 }
 

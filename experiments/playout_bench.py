@@ -13,12 +13,12 @@ import os
 import pathlib
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from gdlx.envs import devices
 from gdlx.experiments import bench, c_playout
 
 _BATCH = 262_144
@@ -29,7 +29,7 @@ _SECONDS = 2.0
 
 
 def figures() -> Iterator[bench.Figure]:
-    one_device_per_core()
+    devices.one_per_core()
     ours = {}
     for game in (*_PGX, *_OTHERS):
         found, ready, memory = _our_rate(game)
@@ -57,12 +57,6 @@ def figures() -> Iterator[bench.Figure]:
             peer_value=as_c / 1e6 if as_c else None,
             target=bench.Target(1 / times, of="ratio") if times else None,
         )
-
-
-def one_device_per_core() -> None:
-    """A loop runs on one core, so each core is made a device; too late if jax has started, then figures are lower."""
-    if "jax" not in sys.modules:
-        os.environ.setdefault("XLA_FLAGS", f"--xla_force_host_platform_device_count={os.cpu_count() or 1}")
 
 
 def _our_rate(game: str) -> tuple[float, float, float]:

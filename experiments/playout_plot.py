@@ -3,6 +3,7 @@
 import pathlib
 from collections.abc import Callable
 
+from gdlx.envs import devices
 from gdlx.experiments import playout_bench
 from gdlx.propnet import library
 
@@ -15,7 +16,7 @@ _PASSES = 2  # some minutes apart, the faster counts: a shared machine only ever
 
 def draw(path: pathlib.Path, advance: Callable[[str], None] = lambda note: None) -> dict[str, object]:
     """Measure and draw; returns what was measured, in millions of states a second."""
-    playout_bench.one_device_per_core()
+    devices.one_per_core()
     over_batch = {game: [0.0] * len(_BATCHES) for game in _OVER_BATCH}
     over_operations = dict.fromkeys(library.names(), (0.0, 0))
     for _ in range(_PASSES):

@@ -7,14 +7,13 @@ fit into the cache of a core, which run side by side on all cores or devices.
 
 import concurrent.futures
 import functools
-import os
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.envs import sequence_form
+from gdlx.envs import devices, sequence_form
 from gdlx.propnet import errors
 from gdlx.solvers import cfr, evaluation, presets, processes, regret
 
@@ -73,8 +72,8 @@ def solve(
     """
     runs = _runs(game, settings, regrets)
     size = chunk_size(game, runs) if chunk is None else chunk
-    devices = jax.local_devices()
-    workers = max(len(devices), _cores() if devices[0].platform == "cpu" else 1)
+    there = jax.local_devices()
+    workers = max(len(there), devices.cores() if there[0].platform == "cpu" else 1)
     needed = bytes_per_run(game) * size * workers + sum(8 * runs * _size(player) for player in game.players)
     if needed > max_bytes:
         raise BatchError(
@@ -85,9 +84,9 @@ def solve(
     def work(number: int) -> tuple[evaluation.Evaluation, tuple[jax.Array, ...]]:
         part = slice(number * size, min(runs, (number + 1) * size))
         inputs = (_cut_game(game, part), _cut_settings(settings, part), _cut_regrets(regrets, part))
-        there = jax.device_put(inputs, devices[number % len(devices)])
+        placed = jax.device_put(inputs, there[number % len(there)])
         done: tuple[evaluation.Evaluation, tuple[jax.Array, ...]] = jax.device_get(
-            _run(algorithm.step, *there, iterations, runs=part.stop - part.start, alternating=algorithm.alternating)
+            _run(algorithm.step, *placed, iterations, runs=part.stop - part.start, alternating=algorithm.alternating)
         )
         return done
 
@@ -163,7 +162,3 @@ def _cut_game(game: sequence_form.SequenceForm, part: slice) -> sequence_form.Se
             entries = entries._replace(payoff=entries.payoff[:, part])
         players.append(player._replace(blocks=blocks, entries=entries))
     return sequence_form.SequenceForm(tuple(players))
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

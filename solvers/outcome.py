@@ -134,10 +134,7 @@ def _forward(
     """Play all trajectories to their ends; the visits in order, and the payoffs."""
     size = draws.shape[1]
     columns = policy.shape[1]
-    # Above the last option nothing can be drawn, whatever rounding does to the sums before it.
-    is_option = form.uniform > 0
-    is_last = jnp.cumsum(is_option, axis=0) == is_option.sum(axis=0)
-    bounds = jnp.where(is_last, 2, jnp.cumsum(drawn_from, axis=0))
+    bounds = _bounds(form, drawn_from)
     before = reach = jnp.ones(size, policy.dtype)
     last = jnp.zeros(size, jnp.int32)  # node of the level, or -1 - end
     visits: list[Visit] = []
@@ -148,7 +145,7 @@ def _forward(
         for choice in level.choices:
             column = _take(choice.column, node)
             action = jnp.zeros(size, jnp.int32)
-            for bound in bounds[:-1]:
+            for bound in bounds:
                 action += draws[slot] >= _take(bound, column)
             place = action * columns + column
             chosen, drawn = _take(policy.reshape(-1), place), _take(drawn_from.reshape(-1), place)
@@ -163,6 +160,19 @@ def _forward(
             slot += 1
         last = jnp.where(last >= 0, _take(level.child, edge), last)
     return visits, _take(form.payoff[player], -1 - last)
+
+
+def _bounds(form: sampling_form.SamplingForm, drawn_from: jax.Array) -> list[jax.Array]:
+    """[C] for every option but the last: draws from there on are of a later one.
+
+    Above the last option of a set nothing can be drawn, whatever rounding does to the sums. Written out, because
+    XLA's sums over windows take longer than all the rest.
+    """
+    bounds, total = [], jnp.zeros_like(drawn_from[0])
+    for option in range(len(drawn_from) - 1):
+        total = total + drawn_from[option]
+        bounds.append(jnp.where(form.uniform[option + 1] > 0, total, 2))
+    return bounds
 
 
 def _next_reach(players: int, is_own: jax.Array, reach: jax.Array, chosen: jax.Array, drawn: jax.Array) -> jax.Array:
@@ -189,6 +199,7 @@ def _backward(
     zero, line = jnp.zeros_like(form.uniform).reshape(-1), jnp.zeros_like(form.uniform[0])
     values, counted, weight, below, counts = zero, line, line, zero, zero
     baseline = None if state.baseline is None else state.baseline[player]
+    expected = line if baseline is None else plans.total(state.policy * baseline)
     value = payoff
     for visit in reversed(visits):
         weight = _add(weight, visit.column, visit.reach)
@@ -199,7 +210,7 @@ def _backward(
             below, counts = _add(below, visit.place, value), _add(counts, visit.place, jnp.ones_like(value))
             counted = _add(counted, visit.column, 1 / visit.before)
             corrected = (value - _take(baseline.reshape(-1), visit.place)) / visit.drawn
-            following = _take((state.policy * baseline).sum(axis=0), visit.column) + visit.chosen * corrected
+            following = _take(expected, visit.column) + visit.chosen * corrected
         values = _add(values, visit.place, corrected / visit.before)
         value = following
     shape = form.uniform.shape
