@@ -81,7 +81,7 @@ def _tree(
         )
     names = [player.name for player in found.players]
     steps = [
-        {"nodes": nodes, "histories": histories, "information_sets": dict(zip(names, sets, strict=True))}
+        {"nodes": nodes, "histories": int(histories), "information_sets": dict(zip(names, sets, strict=True))}
         for nodes, histories, sets in zip(
             found.counts.nodes, found.counts.histories, found.counts.information_sets, strict=True
         )

@@ -27,7 +27,10 @@ def solve(
     iterations: Annotated[
         int | None, typer.Option(min=0, help="Stop after so many; 1 000 if nothing else is said.")
     ] = None,
-    time: Annotated[float | None, typer.Option(help="Stop after so many seconds of solving.")] = None,
+    time: Annotated[
+        float | None,
+        typer.Option(help="Stop after so many seconds of solving, earlier ones of a resumed run included."),
+    ] = None,
     target: Annotated[
         str | None, typer.Option(help="Stop at this exploitability, e.g. 0.001, or 0.01% of the payoffs' range.")
     ] = None,
@@ -77,6 +80,7 @@ def solve(
 
     programs.keep()
     if resume is not None:
+        _refuse_changes(context)
         config = folders.read_config(resume)
         _require_precision(given, config.x64, resume)
         named, chosen, folder = config.game, config.algorithm, resume
@@ -102,6 +106,20 @@ def solve(
         _solve_exactly(given, task, chosen, folder)
     else:
         _run(given, task, chosen, folder, stop, every, checkpoint, resumed=resume is not None)
+
+
+_FIXED = (
+    *("algorithm", "alpha", "beta", "gamma", "exploration", "batch", "simultaneous"),
+    *("payoff", "goal_conflict", "gdl", "fold_case", "results"),
+)
+
+
+def _refuse_changes(context: typer.Context) -> None:
+    """A resumed run goes on as it began."""
+    for name in _FIXED:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise typer.BadParameter(f"a run goes on as it began: leave out --{name.replace('_', '-')} with --resume")
 
 
 def _require_precision(given: console.Options, x64: bool, folder: pathlib.Path) -> None:
@@ -152,7 +170,7 @@ def _run(
 ) -> None:
     from gdlx.solvers import solve as solving
 
-    if not task.tree.zero_sum:
+    if not task.tree.zero_sum and len(task.tree.players) > 1:
         _remark(
             given,
             f"{task.game.spec} is not a two-player zero-sum game: no algorithm here is sure to find an equilibrium "

@@ -28,12 +28,13 @@ class Estimate(NamedTuple):
         return _BYTES_PER_EDGE * max(self.histories)
 
 
-def estimate(net: network.PropNet, seed: int = 0) -> Estimate:
+def estimate(net: network.PropNet, seed: int = 0, *, matches: int = _MATCHES, enough: float = np.inf) -> Estimate:
+    """Stops early where there are more than `enough` histories."""
     game = machine.Machine(net)
     rng = np.random.default_rng(seed)
     sizes = [len(role.moves) for role in net.roles]
-    state = game.initial(_MATCHES)
-    weight = np.ones(_MATCHES)
+    state = game.initial(matches)
+    weight = np.ones(matches)
     histories = [1.0]
     with np.errstate(over="ignore"):
         for _ in range(_MAX_STEPS):
@@ -45,5 +46,7 @@ def estimate(net: network.PropNet, seed: int = 0) -> Estimate:
             if not alive.any():
                 return Estimate(tuple(histories), is_cut=False)
             histories.append(float(weight.mean()))
+            if histories[-1] > enough:
+                return Estimate(tuple(histories), is_cut=True)
             state, _ = game.move(state, np.concatenate([play.choose(rows, rng) for rows in per_role]))
     return Estimate(tuple(histories), is_cut=True)

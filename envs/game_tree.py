@@ -145,12 +145,17 @@ class GameTree:
         """Sizes, as `gdlx info --tree` shows them."""
         return {
             "nodes": sum(self.counts.nodes),
-            "histories": sum(self.counts.histories),
-            "terminals": float(self.ends.histories.sum()),
+            "histories": _whole(sum(self.counts.histories)),
+            "terminals": _whole(float(self.ends.histories.sum())),
             "terminals_merged": len(np.unique(self.ends.sequence, axis=0)),
             "information_sets": self.information_sets,
             "sequences": {player.name: player.sequences for player in self.players},
         }
+
+
+def _whole(number: float) -> int | float:
+    """As an integer where a float is one exactly."""
+    return int(number) if number < 2**53 else number
 
 
 def labels_of(player: Player) -> tuple[str, ...]:

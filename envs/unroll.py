@@ -22,6 +22,8 @@ Floats = game_tree.Floats
 GoalConflicts = Literal["refuse", "max"]
 
 MAX_NODES = 60_000_000  # edges of one level, the most that is in memory at once: about 100 bytes each
+_BYTES_PER_EDGE, _MAX_BYTES = 100, 10 * 2**30
+_HOPELESS = 100_000  # histories for every node that is allowed
 _COLUMNS = 2**18  # states that the network is evaluated on at once
 _GIVEN_UP = 1_000  # joint moves after which a game is taken to be endless
 
@@ -100,6 +102,7 @@ class _Unrolling:
 
     def run(self, depth: int | None, report: Callable[[int, int], None] | None) -> game_tree.GameTree:
         nodes = self._start()
+        self._refuse_hopeless(depth)
         step = 0
         while len(nodes.state) and step != depth:
             if step == _GIVEN_UP:
@@ -194,7 +197,7 @@ class _Unrolling:
     def _evaluate(self, nodes: _Nodes) -> _Table:
         """All joint moves of all states; the network sees every one of them once."""
         total = joint.count_joint_moves(nodes.legal, self.sizes)
-        self._limit(total)
+        self._limit(total, total * (2 * len(self.net.initial) + sum(len(role.percepts) for role in self.net.players)))
         columns, chosen = self._joint_moves(nodes.legal)
         percept_bits = [np.zeros((len(role.percepts), len(columns)), np.bool_) for role in self.net.players]
         following = np.zeros((len(self.net.initial), len(columns)), np.bool_)
@@ -233,14 +236,27 @@ class _Unrolling:
         columns, chosen = joint.joint_moves(np.concatenate([rows[n] for n in order]), [self.sizes[n] for n in order])
         return columns, [chosen[order.index(n)] for n in range(len(rows))]
 
-    def _limit(self, edges: float) -> None:
-        if edges > self.max_nodes:
-            guess = estimate.estimate(self.net)
+    def _refuse_hopeless(self, depth: int | None) -> None:
+        """At once, where merging would have to find a hundred thousand histories for every node."""
+        bound = _HOPELESS * self.max_nodes
+        guess = estimate.estimate(self.net, matches=256, enough=bound)
+        steps = guess.histories if depth is None else guess.histories[: depth + 1]
+        if max(steps) > bound:
+            raise game_tree.TooLarge(
+                f"{self.net.name} is too large to unroll: random play tells of more than {max(steps):.0e} histories "
+                f"after {len(steps) - 1} joint moves. Unroll fewer steps, or make the game smaller"
+            )
+
+    def _limit(self, edges: float, size: float = 0.0) -> None:
+        """`size` is bytes besides those of the edges."""
+        needed = size + _BYTES_PER_EDGE * edges
+        if edges > self.max_nodes or needed > _MAX_BYTES:
+            guess = estimate.estimate(self.net, matches=256, enough=1e30)
             raise game_tree.TooLarge(
                 f"{self.net.name} is too large to unroll: {edges:,.0f} joint moves lead to step {len(self.nodes)}, "
-                f"more than the limit of {self.max_nodes:,}; random play tells of about {guess.total:.1e} histories in "
-                f"{'more than ' if guess.is_cut else ''}{len(guess.histories) - 1} steps. Solve it by sampling, or "
-                "raise the limit with --max-nodes"
+                f"which need about {needed / 2**30:,.1f} GiB; allowed are {self.max_nodes:,} joint moves and "
+                f"{_MAX_BYTES / 2**30:.0f} GiB. Random play tells of about {guess.total:.1e} histories in all. Unroll "
+                "fewer steps, or make the game smaller"
             )
 
     def _expand(self, nodes: _Nodes, table: _Table, step: int) -> _Nodes:

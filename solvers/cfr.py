@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gdlx.envs import sequence_form
-from gdlx.solvers import plans, regret
+from gdlx.solvers import averages, plans, regret
 
 Levels = plans.Levels
 
@@ -18,6 +18,8 @@ class CfrState(NamedTuple):
 
     regret: tuple[Levels, ...]  # P x L x [w, n], cumulative counterfactual regret
     weight: tuple[jax.Array, ...]  # P x [size], weighted sum of flat plans: the average policy up to scale
+    slack: tuple[jax.Array, ...]  # P x [size], rounding errors in it
+    scale: jax.Array  # [] float, weight of the newest plan
     policy: tuple[Levels, ...]  # P x L x [w, n], of the next iteration
     plan: tuple[jax.Array, ...]  # P x [size], the same as a flat plan
     t: jax.Array  # [] int32, iterations done
@@ -34,13 +36,15 @@ def init(game: sequence_form.SequenceForm, batch: tuple[int, ...] = ()) -> CfrSt
         regrets.append(tuple(_spread(np.zeros_like(level), batch) for level in uniform))
         policies.append(tuple(_spread(level, batch) for level in uniform))
         reach.append(_spread(np.concatenate(plan), batch))
-    weights = jax.tree.map(lambda x: sequence_form.put(np.zeros(x.shape, x.dtype)), tuple(reach))
-    return CfrState(tuple(regrets), weights, tuple(policies), tuple(reach), sequence_form.put(np.zeros((), np.int32)))
+    zero = jax.tree.map(lambda x: sequence_form.put(np.zeros(x.shape, x.dtype)), tuple(reach))
+    one = _spread(np.ones((), jnp.result_type(float)), batch)
+    t = sequence_form.put(np.zeros((), np.int32))
+    return CfrState(tuple(regrets), zero, zero, one, tuple(policies), tuple(reach), t)
 
 
 def _spread(array: Any, batch: tuple[int, ...]) -> jax.Array:
     """The same for every member of a batch."""
-    return sequence_form.put(np.broadcast_to(array.reshape(*array.shape, *[1] * len(batch)), (*array.shape, *batch)))
+    return sequence_form.put(np.broadcast_to(array.reshape((*array.shape, *[1] * len(batch))), (*array.shape, *batch)))
 
 
 def restart(game: sequence_form.SequenceForm, start: tuple[Levels, ...]) -> CfrState:
@@ -52,7 +56,8 @@ def restart(game: sequence_form.SequenceForm, start: tuple[Levels, ...]) -> CfrS
     plan = tuple(
         plans.flat(plans.realise(player, own), batch) for player, own in zip(game.players, policy, strict=True)
     )
-    return CfrState(start, jax.tree.map(jnp.zeros_like, plan), policy, plan, jnp.zeros((), jnp.int32))
+    zero = jax.tree.map(jnp.zeros_like, plan)
+    return CfrState(start, zero, zero, jnp.ones(batch, plan[0].dtype), policy, plan, jnp.zeros((), jnp.int32))
 
 
 def step(
@@ -65,8 +70,9 @@ def step(
     t = state.t + 1
     batch = state.plan[0].shape[1:]
     by = regret.discounts(settings, t)
-    regrets, weights, policies = list(state.regret), list(state.weight), list(state.policy)
-    reach = list(state.plan)
+    scale = averages.grown(state.scale, by.growth)
+    regrets, policies, reach = list(state.regret), list(state.policy), list(state.plan)
+    weights, slacks = list(state.weight), list(state.slack)
     for number, player in enumerate(game.players):
         seen = reach if alternating else state.plan
         others = [plan for n, plan in enumerate(seen) if n != number]
@@ -74,11 +80,11 @@ def step(
         updated = [
             regret.update(*row, by) for row in zip(regrets[number], new, player.uniform, player.noise, strict=True)
         ]
-        weights[number] = (weights[number] + state.plan[number]) * by.average
+        weights[number], slacks[number] = averages.add(weights[number], slacks[number], state.plan[number], scale)
         regrets[number] = tuple(level for level, _ in updated)
         policies[number] = tuple(level for _, level in updated)
         reach[number] = plans.flat(plans.realise(player, policies[number]), batch)
-    return CfrState(tuple(regrets), tuple(weights), tuple(policies), tuple(reach), t)
+    return CfrState(tuple(regrets), tuple(weights), tuple(slacks), scale.weight, tuple(policies), tuple(reach), t)
 
 
 def regrets_of(

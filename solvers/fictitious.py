@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 from gdlx.envs import sequence_form
-from gdlx.solvers import cfr, evaluation, plans, regret
+from gdlx.solvers import averages, cfr, evaluation, plans, regret
 
 
 def step(
@@ -16,7 +16,9 @@ def step(
     """
     t = state.t + 1
     by = regret.discounts(settings, t)
-    weights, policies, reach = list(state.weight), list(state.policy), list(state.plan)
+    scale = averages.grown(state.scale, by.growth)
+    weights, slacks = list(state.weight), list(state.slack)
+    policies, reach = list(state.policy), list(state.plan)
     for number, player in enumerate(game.players):
         seen = weights if alternating else state.weight
         # Discounts keep the scale of sums unknown; the empty sequence, always played, tells it.
@@ -29,8 +31,8 @@ def step(
         policy = tuple(jnp.where(t > 1, best, old) for best, old in zip(chosen, policies[number], strict=True))
         policies[number] = policy
         reach[number] = plans.flat(plans.realise(player, policy), state.plan[number].shape[1:])
-        weights[number] = (weights[number] + reach[number]) * by.average
-    return cfr.CfrState(state.regret, tuple(weights), tuple(policies), tuple(reach), t)
+        weights[number], slacks[number] = averages.add(weights[number], slacks[number], reach[number], scale)
+    return cfr.CfrState(state.regret, tuple(weights), tuple(slacks), scale.weight, tuple(policies), tuple(reach), t)
 
 
 def _except(items: tuple[jnp.ndarray, ...], number: int) -> list[jnp.ndarray]:

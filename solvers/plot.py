@@ -14,16 +14,19 @@ def convergence(path: pathlib.Path, runs: Mapping[str, Sequence[driver.Metrics]]
 
     figure = matplotlib.figure.Figure(figsize=(9, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
+    drawn = 0
     for name, metrics in runs.items():
         rows = [row for row in metrics if row.iterations > 0 and row.error > 0]
+        drawn += len(rows)
         left.plot([row.iterations for row in rows], [row.error for row in rows], label=name)
         right.plot([max(row.seconds, 1e-6) for row in rows], [row.error for row in rows], label=name)
-    is_pair = all(row.exploitability is not None for rows in runs.values() for row in rows)
+    is_pair = all(row.exploitability is not None for metrics in runs.values() for row in metrics)
     left.set_ylabel("exploitability (payoff units)" if is_pair else "largest gain of a player (payoff units)")
     for axes, label in ((left, "iterations"), (right, "seconds of solving")):
         axes.set_xlabel(label)
-        axes.set_xscale("log")
-        axes.set_yscale("log")
+        if drawn:  # where nobody ever has a choice, nothing can be gained: no logarithm of that
+            axes.set_xscale("log")
+            axes.set_yscale("log")
         axes.grid(True, which="major", alpha=0.3)
     right.legend(frameon=False)
     figure.suptitle(title)

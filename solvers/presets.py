@@ -107,6 +107,12 @@ def configured(algorithm: Algorithm, iterations: int | None, changes: Mapping[st
             f"{algorithm.name} has no setting {unknown[0]!r}; there are {', '.join(regret.Settings._fields)}"
         )
     changes = dict(changes)
+    if changes and algorithm.is_exact:
+        raise UnknownAlgorithm(f"{algorithm.name} has no settings; leave out {', '.join(changes)}")
+    for name, value in changes.items():
+        allows_infinity = name in ("alpha", "beta")
+        if math.isnan(value) or (math.isinf(value) and not allows_infinity):
+            raise UnknownAlgorithm(f"{name} must be a {'' if allows_infinity else 'finite '}number, not {value}")
     sampling = algorithm.sampling
     if sampling is not None and "exploration" in changes:  # of the trajectories, not of the policies
         sampling = dataclasses.replace(sampling, exploration=changes.pop("exploration"))

@@ -14,7 +14,7 @@ import platform
 import re
 import zipfile
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import jax
 import numpy as np
@@ -24,14 +24,15 @@ from gdlx.envs import game_tree, trees
 from gdlx.propnet import errors, untrusted
 from gdlx.solvers import driver, presets, profiles, regret
 
-CONFIG, METRICS, POLICY, CHECKPOINT, PLOT = (
+CONFIG, METRICS, POLICY, CHECKPOINT, PLOT, LOCK = (
     "config.json",
     "metrics.csv",
     "policy.npz",
     "checkpoint.npz",
     "convergence.png",
+    ".lock",
 )
-_FORMAT = 2
+_FORMAT = 3
 _State = TypeVar("_State")
 
 
@@ -98,6 +99,21 @@ def new_folder(root: pathlib.Path, game: str, algorithm: str) -> pathlib.Path:
             return folder
 
 
+def lock(folder: pathlib.Path) -> IO[bytes] | None:
+    """Held until it is closed or the process ends: nobody else may write here. None where the system has no locks."""
+    try:
+        import fcntl
+    except ImportError:
+        return None
+    file = open(folder / LOCK, "wb")  # noqa: SIM115
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise ResultError(f"another run is writing to {folder}; wait for it, or stop it") from None
+    return file
+
+
 def write_config(folder: pathlib.Path, config: Config) -> None:
     untrusted.write_whole(folder / CONFIG, json.dumps(config.to_json(), indent=2, allow_nan=False).encode())
 
@@ -107,9 +123,7 @@ def read_config(folder: pathlib.Path) -> Config:
         with open(folder / CONFIG, encoding="utf-8") as file:
             found = json.load(file)
         if found["format"] != _FORMAT:
-            raise ResultError(
-                f"{folder} was written by another version of gdlx ({found['versions']['gdlx']}); solve anew"
-            )
+            raise ResultError(f"{folder} has the format of another version of gdlx; solve anew")
         known = presets.find(found["algorithm"])
         settings = {
             name: float(value) if isinstance(value, str) else value for name, value in found["settings"].items()

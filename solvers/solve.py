@@ -70,6 +70,7 @@ class Run:
         self.seconds = 0.0
         self.metrics: list[driver.Metrics] = []
         self._saved = time.monotonic()
+        self._lock = results.lock(folder) if folder is not None and folder.is_dir() else None
         if resume and folder is not None:
             self.state, self.seconds = results.read_checkpoint(folder, self.state)
             earlier = results.read_metrics(folder, len(task.tree.players))
@@ -101,6 +102,8 @@ class Run:
             results.write_policy(self.folder, policies)
             title = f"{self.task.game.spec}, {self.algorithm.name}"
             plot.convergence(self.folder / results.PLOT, {self.algorithm.name: self.metrics}, title)
+        if self._lock is not None:
+            self._lock.close()
         return solution.Solution(
             self.task.tree, self.algorithm.name, policies, tuple(self.metrics), self.config.to_json()
         )

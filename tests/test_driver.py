@@ -157,9 +157,55 @@ def test_a_killed_run_loses_only_what_came_after_its_checkpoint(kuhn: solve.Prob
     for point in run.points(driver.Stop(iterations=500), every=10):
         if point.metrics.iterations == 120:
             break  # and never finishes
+    del run, point  # as the end of its process would, this gives the folder free
     again = solve.Run(kuhn, presets.find("cfr+"), folder, resume=True)
     assert int(again.state.t) == 120
     assert again.metrics[-1].iterations == 110
+
+
+def test_one_run_at_a_time_in_a_folder(kuhn: solve.Problem, tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("fcntl")
+    folder = folder_of(tmp_path)
+    first = solve.Run(kuhn, presets.find("cfr+"), folder)
+    with pytest.raises(results.ResultError, match="another run is writing"):
+        solve.Run(kuhn, presets.find("cfr+"), folder)
+    list(first.points(driver.Stop(iterations=1)))
+    first.finish()
+    solve.Run(kuhn, presets.find("cfr+"), folder, resume=True)
+
+
+@pytest.mark.parametrize("name", ["dcfr", "cfr+", "pcfr+"])
+def test_single_precision_stays_good(kuhn: solve.Problem, name: str) -> None:
+    """Plain sums of plans drift away after some hundred thousand iterations."""
+    process: Any = kuhn.process(presets.find(name))
+    state = process.advance(process.init(), 1_000_000)
+    assert process.measure(state, 0.0).exploitability < 5e-6
+
+
+def test_nothing_to_choose(tmp_path: pathlib.Path) -> None:
+    sheet = tmp_path / "dull.gdl"
+    sheet.write_text("(role a) (role b) (init x) (<= (legal ?r go) (role ?r)) (<= (next y) (true x)) "
+                     "(<= terminal (true y)) (goal a 70) (goal b 30)")  # fmt: skip
+    task = solve.problem(trees.Game(str(sheet)))
+    run = solve.Run(task, presets.find("dcfr"), folder_of(tmp_path))
+    list(run.points(driver.Stop(iterations=3)))
+    found = run.finish()
+    assert found.goals == (70.0, 30.0)
+    assert found.exploitability == 0.0
+
+
+@pytest.mark.parametrize(("name", "value"), [("alpha", math.nan), ("gamma", math.inf), ("exploration", math.nan)])
+def test_settings_must_be_numbers(name: str, value: float) -> None:
+    with pytest.raises(presets.UnknownAlgorithm, match=f"{name} must be"):
+        presets.configured(presets.find("dcfr"), None, {name: value})
+
+
+def test_enormous_exponents_are_the_last_policy(kuhn: solve.Problem) -> None:
+    found = []
+    for gamma in (1e4, 1e9):
+        process: Any = kuhn.process(presets.configured(presets.find("dcfr"), None, {"gamma": gamma}))
+        found.append(process.measure(process.advance(process.init(), 50), 0.0).value)
+    assert found[0] == pytest.approx(found[1])
 
 
 def test_files_of_a_result(kuhn: solve.Problem, tmp_path: pathlib.Path) -> None:
@@ -173,6 +219,7 @@ def test_files_of_a_result(kuhn: solve.Problem, tmp_path: pathlib.Path) -> None:
         "policy.npz",
         "checkpoint.npz",
         "convergence.png",
+        ".lock",
     }
     config = json.loads((folder / "config.json").read_text())
     assert config["game"]["spec"] == "kuhn_poker"
@@ -198,7 +245,7 @@ def test_folders_are_never_shared(tmp_path: pathlib.Path) -> None:
         ("config.json", None, "holds no result"),
         ("config.json", "{", "cannot be read"),
         ("config.json", "[]", "cannot be read"),
-        ("config.json", '{"format": 99, "versions": {"gdlx": "9"}}', "another version"),
+        ("config.json", '{"format": 99, "versions": {"gdlx": "9"}}', "format of another version"),
         ("checkpoint.npz", "nonsense", "cannot be read"),
         ("checkpoint.npz", None, "no checkpoint.npz"),
         ("metrics.csv", "a,b\nx,y\n", "cannot be read"),

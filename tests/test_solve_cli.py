@@ -107,6 +107,10 @@ def test_other_rules_than_then(tmp_path: pathlib.Path) -> None:
         (("solve", "goofspiel:cards=5", "--max-nodes", "1000"), 1, "too large to unroll"),
         (("solve", "smallest:numbers=2,steps=1", "--algorithm", "lp"), 1, "zero-sum"),
         (("solve", "--resume", "nowhere"), 1, "holds no result"),
+        (("solve", "--resume", "nowhere", "--alpha", "3"), 2, "leave out --alpha"),
+        (("solve", "kuhn_poker", "--alpha", "nan"), 1, "alpha must be"),
+        (("solve", "kuhn_poker", "--algorithm", "lp", "--gamma", "3"), 1, "no settings"),
+        (("solve", "connect_four"), 1, "too large to unroll"),
         (("evaluate", "nowhere"), 1, "holds no result"),
     ],
 )
