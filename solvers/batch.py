@@ -117,7 +117,7 @@ def _run(
         )
     state = cfr.restart(game, regrets)
     state = processes.advance(step, game, state, settings, iterations, alternating=alternating)
-    return evaluation.average_evaluation(game, state), state.weight
+    return evaluation.average_evaluation(game, state), cfr.sums(state)
 
 
 def _runs(game: sequence_form.SequenceForm, settings: regret.Settings, regrets: tuple[cfr.Levels, ...] | None) -> int:

@@ -8,18 +8,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from gdlx.envs import sequence_form
-from gdlx.solvers import averages, plans, regret
+from gdlx.solvers import plans, regret
 
 Levels = plans.Levels
+FOLD = 4_096  # iterations
 
 
 class CfrState(NamedTuple):
     """Axes: P players, each with levels of n sets and w options; further axes are a batch."""
 
     regret: tuple[Levels, ...]  # P x L x [w, n], cumulative counterfactual regret
-    weight: tuple[jax.Array, ...]  # P x [size], weighted sum of flat plans: the average policy up to scale
-    slack: tuple[jax.Array, ...]  # P x [size], rounding errors in it
-    scale: jax.Array  # [] float, weight of the newest plan
+    weight: tuple[jax.Array, ...]  # P x [size], weighted sum of flat plans up to the last fold
+    recent: tuple[jax.Array, ...]  # P x [size], and since then
+    fade: jax.Array  # [] float, what `weight` has been discounted by since then
     policy: tuple[Levels, ...]  # P x L x [w, n], of the next iteration
     plan: tuple[jax.Array, ...]  # P x [size], the same as a flat plan
     t: jax.Array  # [] int32, iterations done
@@ -70,9 +71,8 @@ def step(
     t = state.t + 1
     batch = state.plan[0].shape[1:]
     by = regret.discounts(settings, t)
-    scale = averages.grown(state.scale, by.growth)
     regrets, policies, reach = list(state.regret), list(state.policy), list(state.plan)
-    weights, slacks = list(state.weight), list(state.slack)
+    recent = list(state.recent)
     for number, player in enumerate(game.players):
         seen = reach if alternating else state.plan
         others = [plan for n, plan in enumerate(seen) if n != number]
@@ -80,11 +80,12 @@ def step(
         updated = [
             regret.update(*row, by) for row in zip(regrets[number], new, player.uniform, player.noise, strict=True)
         ]
-        weights[number], slacks[number] = averages.add(weights[number], slacks[number], state.plan[number], scale)
+        recent[number] = recent[number] * by.average + state.plan[number]
         regrets[number] = tuple(level for level, _ in updated)
         policies[number] = tuple(level for _, level in updated)
         reach[number] = plans.flat(plans.realise(player, policies[number]), batch)
-    return CfrState(tuple(regrets), tuple(weights), tuple(slacks), scale.weight, tuple(policies), tuple(reach), t)
+    fade = state.fade * by.average
+    return CfrState(tuple(regrets), state.weight, tuple(recent), fade, tuple(policies), tuple(reach), t)
 
 
 def regrets_of(
@@ -99,9 +100,23 @@ def regrets_of(
     return tuple(values - plans.total(values * own) for values, own in zip(options, policy, strict=True))
 
 
+def sums(state: CfrState) -> tuple[jax.Array, ...]:
+    """P x [size], weighted sums of all plans so far: the average policies up to scale."""
+    return tuple(old * state.fade + new for old, new in zip(state.weight, state.recent, strict=True))
+
+
+def fold(state: CfrState) -> CfrState:
+    """Put recent plans to the older ones.
+
+    Every FOLD iterations: a sum of millions of plans would lose the digits of each new one, in single precision.
+    """
+    nothing = jax.tree.map(jnp.zeros_like, state.recent)
+    return state._replace(weight=sums(state), recent=nothing, fade=jnp.ones_like(state.fade))
+
+
 def average(game: sequence_form.SequenceForm, state: CfrState) -> tuple[Levels, ...]:
     """The average policies; uniform where a player never comes."""
     return tuple(
         tuple(map(regret.matching, plans.by_level(player, weight), player.uniform))
-        for player, weight in zip(game.players, state.weight, strict=True)
+        for player, weight in zip(game.players, sums(state), strict=True)
     )

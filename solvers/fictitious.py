@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 from gdlx.envs import sequence_form
-from gdlx.solvers import averages, cfr, evaluation, plans, regret
+from gdlx.solvers import cfr, evaluation, plans, regret
 
 
 def step(
@@ -16,11 +16,10 @@ def step(
     """
     t = state.t + 1
     by = regret.discounts(settings, t)
-    scale = averages.grown(state.scale, by.growth)
-    weights, slacks = list(state.weight), list(state.slack)
+    recent, before = list(state.recent), list(cfr.sums(state))
     policies, reach = list(state.policy), list(state.plan)
     for number, player in enumerate(game.players):
-        seen = weights if alternating else state.weight
+        seen = before if alternating else cfr.sums(state)
         # Discounts keep the scale of sums unknown; the empty sequence, always played, tells it.
         others = [w / jnp.maximum(w[0], 1e-30) for n, w in enumerate(seen) if n != number]
         others = [jnp.where(w[0] > 0, w, plan) for w, plan in zip(others, _except(state.plan, number), strict=True)]
@@ -31,8 +30,10 @@ def step(
         policy = tuple(jnp.where(t > 1, best, old) for best, old in zip(chosen, policies[number], strict=True))
         policies[number] = policy
         reach[number] = plans.flat(plans.realise(player, policy), state.plan[number].shape[1:])
-        weights[number], slacks[number] = averages.add(weights[number], slacks[number], reach[number], scale)
-    return cfr.CfrState(state.regret, tuple(weights), tuple(slacks), scale.weight, tuple(policies), tuple(reach), t)
+        recent[number] = recent[number] * by.average + reach[number]
+        before[number] = before[number] * by.average + reach[number]
+    fade = state.fade * by.average
+    return cfr.CfrState(state.regret, state.weight, tuple(recent), fade, tuple(policies), tuple(reach), t)
 
 
 def _except(items: tuple[jnp.ndarray, ...], number: int) -> list[jnp.ndarray]:

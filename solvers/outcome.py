@@ -238,7 +238,7 @@ def _updated(
         baseline = baseline.at[player].set(jnp.where(was_there, old + settings.decay * (mean - old), old))
     # Whose average is added to: the other one's of two, else the updated player's own.
     weighed = (form.player == 1 - player) if form.players == 2 else is_own
-    weight = jnp.where(weighed, state.weight / by.growth + state.policy * sums.weight, state.weight)
+    weight = jnp.where(weighed, state.weight * by.average + state.policy * sums.weight, state.weight)
     new = values - plans.total(state.policy * values)
     noise = jnp.where((form.uniform > 0) & is_own, 0.0, jnp.inf)
     total, policy = regret.update(state.regret, new, form.uniform, noise, by)

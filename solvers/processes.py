@@ -32,9 +32,18 @@ def advance(
     alternating: bool = True,
 ) -> cfr.CfrState:
     """`count` iterations; another count is no other program."""
-    done: cfr.CfrState = jax.lax.fori_loop(
-        0, count, lambda _, s: step(game, s, settings, alternating=alternating), state
-    )
+    end = state.t + count
+
+    def block(before: cfr.CfrState) -> cfr.CfrState:
+        # Folds come at multiples of FOLD, so that it does not matter where a run was stopped in between.
+        stop = jnp.minimum(end, (before.t // cfr.FOLD + 1) * cfr.FOLD)
+        after: cfr.CfrState = jax.lax.fori_loop(
+            before.t, stop, lambda _, s: step(game, s, settings, alternating=alternating), before
+        )
+        folded: cfr.CfrState = jax.lax.cond(stop % cfr.FOLD == 0, cfr.fold, lambda s: s, after)
+        return folded
+
+    done: cfr.CfrState = jax.lax.while_loop(lambda s: s.t < end, block, state)
     return done
 
 
@@ -45,7 +54,9 @@ evaluate = jax.jit(evaluation.evaluate)
 @jax.jit
 def _evaluate_average(game: sequence_form.SequenceForm, state: cfr.CfrState) -> tuple[evaluation.Evaluation, jax.Array]:
     """And whether all numbers of the state are finite: regret matching would hide those that are not."""
-    return evaluation.average_evaluation(game, state), _is_finite((state.regret, state.weight, state.plan))
+    return evaluation.average_evaluation(game, state), _is_finite(
+        (state.regret, state.weight, state.recent, state.plan)
+    )
 
 
 def _is_finite(arrays: Any) -> jax.Array:
@@ -93,8 +104,10 @@ class FullProcess:
 
     def policies(self, state: cfr.CfrState) -> profiles.Policies:
         return tuple(
-            profiles.from_plan(player, np.asarray(weight)[own.place])
-            for player, own, weight in zip(self.tree.players, self.layouts, state.weight, strict=True)
+            profiles.from_plan(player, weight[own.place])
+            for player, own, weight in zip(
+                self.tree.players, self.layouts, cfr.sums(jax.device_get(state)), strict=True
+            )
         )
 
 

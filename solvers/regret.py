@@ -35,19 +35,23 @@ class Settings(NamedTuple):
 
 
 class Discounts(NamedTuple):
-    """What one iteration multiplies positive and other regret by, how much more its policy weighs; other settings."""
+    """What one iteration multiplies positive regret, other regret and the average by; and the other settings.
+
+    Regrets are discounted after the iteration's are added, the average before: the newest policy always has weight 1.
+    """
 
     positive: jax.Array
     negative: jax.Array
-    growth: jax.Array  # weight of this policy in the average, over that of the one before
+    average: jax.Array
     optimism: Scalar | None
     exploration: Scalar | None
 
 
 def discounts(settings: Settings, t: jax.Array) -> Discounts:
-    """Of iteration t = 1, 2, ..: t^alpha / (t^alpha + 1), t^beta / (t^beta + 1) and (t / (t - 1))^gamma.
+    """Of iteration t = 1, 2, ..: t^alpha / (t^alpha + 1), t^beta / (t^beta + 1) and ((t - 1) / t)^gamma.
 
-    The last with gamma as it was at t - 1, and 1 for t = 1. As one array: in small games every operation counts.
+    The last is the weight that policy t - 1 has beside policy t, with gamma as it was then. As one array, because in
+    small games every operation counts.
     """
     t = jnp.asarray(t, jnp.result_type(float))
     done = jnp.minimum(t / settings.horizon, 1)
@@ -59,11 +63,10 @@ def discounts(settings: Settings, t: jax.Array) -> Discounts:
             settings.gamma + settings.gamma_change * before,
         )
     )
-    is_growth = plans.over(jnp.arange(3) == 2, exponent)
+    is_average = plans.over(jnp.arange(3) == 2, exponent)
     is_finite = jnp.isfinite(exponent)
-    power = jnp.where(is_growth, t / jnp.maximum(t - 1, 1), t) ** jnp.where(is_finite, exponent, 0)
-    power = jnp.where(is_growth & (t == 1), 1, power)
-    by = jnp.where(is_growth, power, jnp.where(is_finite, power / (power + 1), exponent > 0))
+    power = jnp.where(is_average, (t - 1) / t, t) ** jnp.where(is_finite, exponent, 0)
+    by = jnp.where(is_finite, jnp.where(is_average, power, power / (power + 1)), exponent > 0)
     return Discounts(by[0], by[1], by[2], settings.optimism, settings.exploration)
 
 

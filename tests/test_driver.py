@@ -94,7 +94,7 @@ def test_a_target_that_is_no_number() -> None:
 @pytest.mark.parametrize("number", [np.inf, np.nan])
 def test_overflow_is_told(kuhn: solve.Problem, number: float) -> None:
     state = cfr.init(kuhn.form)
-    broken = state._replace(weight=(state.weight[0].at[3].set(number), state.weight[1]))
+    broken = state._replace(recent=(state.recent[0].at[3].set(number), state.recent[1]))
     process: Any = kuhn.process(presets.find("cfr+"))
     with pytest.raises(processes.NotFinite, match="--x64"):
         process.measure(broken, 0.0)
