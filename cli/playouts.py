@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 _WORD = 32
 _FIRST_STEPS = 8
+_MOST_GAMES, _BYTES_PER_GAME = 2**28, 32
+_ENOUGH = 20  # mean lengths that should be played, so that matches still running at the end do not matter
 
 
 def playout(
@@ -33,6 +35,11 @@ def playout(
     Means are over the matches that ended in the time: if that is hardly longer than a match, short ones weigh more.
     """
     given = console.options(context)
+    if batch > _MOST_GAMES:
+        raise typer.BadParameter(
+            f"--batch {batch:,} games would need about {batch * _BYTES_PER_GAME / 2**30:,.0f} GiB at once; "
+            f"at most {_MOST_GAMES:,} are played"
+        )
     devices.one_per_core()
     started = time.perf_counter()
     net = networks.network_of(given, game, gdl, fold_case, arguments.limits(max_seconds, max_memory, max_rules))
@@ -72,10 +79,20 @@ def playout(
         "ready_seconds": ready,
         "interrupted": interrupted,
     }
+    played = tally.states / result["batch"]
+    is_biased = result["mean_length"] is None or played < _ENOUGH * result["mean_length"]
+    result["biased_to_short_matches"] = is_biased
     if given.json:
         console.emit(result)
     else:
         _show(result, tally, max_steps)
+        if batch != result["batch"]:
+            console.say(f"  {result['batch']:,} games were played at once, not {batch:,}: words of 32, on every core")
+        if is_biased:
+            console.say(
+                f"  means are biased to short matches: only {played:,.0f} joint moves were played in every game; "
+                "give more --seconds or a smaller --batch"
+            )
     if interrupted:
         raise typer.Exit(130)
 

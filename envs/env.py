@@ -61,7 +61,7 @@ class Env:
     def __post_init__(self) -> None:
         if self.form not in (forms := get_args(lowering.Form)):
             raise EnvError(f"there is no form {self.form!r} of an environment; it is one of {', '.join(forms)}")
-        if self.max_steps < 0:
+        if not isinstance(self.max_steps, int) or self.max_steps < 0:
             raise EnvError(f"max_steps is a number of joint moves, or 0 for no limit; not {self.max_steps}")
 
     @property

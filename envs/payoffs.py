@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,8 @@ class PayoffError(errors.UserError, ValueError):
 
 def of(net: network.PropNet, mode: Mode = "auto", seed: int = 0) -> Payoffs:
     """How goals are turned into payoffs; fixed before a run."""
+    if mode not in (modes := get_args(Mode)):
+        raise PayoffError(f"there is no payoff mode {mode!r}; it is one of {', '.join(modes)}")
     if mode == "goal" or len(net.players) != 2:
         if mode == "zero-sum":
             raise PayoffError(f"payoff mode zero-sum needs two players; {net.name} has {len(net.players)}")

@@ -2,6 +2,8 @@
 
 import functools
 import itertools
+import pathlib
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +14,7 @@ import scipy.stats
 import gdlx
 from gdlx.envs import env as envs
 from gdlx.envs import lowering, payoffs
-from gdlx.propnet import diagnostics, library, load
+from gdlx.propnet import diagnostics, errors, library, load
 from gdlx.tests import matches, sheets, support
 
 STEPS = {"connect_four": 44, "smallest": 26, "simultaneous_breakthrough": 30, "krieg_tictactoe": 26}
@@ -381,3 +383,19 @@ def test_an_environment_says_what_it_is() -> None:
     assert (env.name, env.players, env.num_players) == ("monty_hall", ("candidate",), 1)
     assert (env.num_actions, env.num_percepts, env.num_chance_actions) == (6, 3, 7)
     assert env.payoffs == payoffs.Payoffs(0.0, False, True)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [({"payoff": "x"}, "zero-sum"), ({"gdl": 3}, "GDL-II"), ({"max_steps": 2.5}, "max_steps"), ({"form": "x"}, "form")],
+)
+def test_wrong_options_of_make(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(errors.UserError, match=message):
+        gdlx.make("kuhn_poker", **wrong)
+
+
+def test_games_that_are_none(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(errors.UserError, match="named by a string"):
+        gdlx.make(3)  # type: ignore[arg-type]
+    with pytest.raises(errors.UserError, match="is a folder"):
+        gdlx.make(str(tmp_path))

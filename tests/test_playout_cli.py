@@ -157,3 +157,14 @@ def test_progress_and_ctrl_c() -> None:
     assert process.returncode == 130
     assert out.splitlines()[0].endswith(", interrupted")
     assert b"playing rps" in shown
+
+
+def test_a_batch_larger_than_memory() -> None:
+    ran = run("tictactoe", "--batch", "99999999999")
+    assert ran.returncode == 2
+    assert "GiB" in ran.stderr
+
+
+def test_means_of_short_runs_are_remarked() -> None:
+    ran = run("tictactoe", "--batch", "64", "--seconds", "0")
+    assert "biased to short matches" in ran.stdout
