@@ -70,7 +70,7 @@ def playout(
             f"the goals of {game} had the sum {2 * units.offset:g} in the matches played first, but not in all; "
             "use --payoff goal"
         )
-    result = tally.summary(net, units) | {
+    result: dict[str, Any] = tally.summary(net, units) | {
         "game": game,
         "batch": play.words * _WORD,
         "states": tally.states,
