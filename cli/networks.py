@@ -63,7 +63,7 @@ def _tree(
     """Sizes of the unrolled game; what it may need is told before."""
     from gdlx.envs import estimate, unroll
 
-    guess = estimate.estimate(net, given.seed)
+    guess = estimate.estimate(net, given.seed).upto(depth)
     if not (given.quiet or given.json):
         more = "more than " if guess.is_cut else ""
         console.stderr().print(

@@ -18,6 +18,12 @@ class Estimate(NamedTuple):
     histories: tuple[float, ...]  # after each number of joint moves, ends included; unmerged
     is_cut: bool  # whether matches went on after the last one
 
+    def upto(self, depth: int | None) -> "Estimate":
+        """Of the first joint moves only."""
+        if depth is None or depth + 1 >= len(self.histories):
+            return self
+        return Estimate(self.histories[: depth + 1], is_cut=False)
+
     @property
     def total(self) -> float:
         return sum(self.histories)

@@ -239,8 +239,7 @@ class _Unrolling:
     def _refuse_hopeless(self, depth: int | None) -> None:
         """At once, where merging would have to find a hundred thousand histories for every node."""
         bound = _HOPELESS * self.max_nodes
-        guess = estimate.estimate(self.net, matches=256, enough=bound)
-        steps = guess.histories if depth is None else guess.histories[: depth + 1]
+        steps = estimate.estimate(self.net, matches=256, enough=bound).upto(depth).histories
         if max(steps) > bound:
             raise game_tree.TooLarge(
                 f"{self.net.name} is too large to unroll: random play tells of more than {max(steps):.0e} histories "

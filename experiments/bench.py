@@ -84,7 +84,10 @@ class Figure:
 def run(names: Iterable[str]) -> Iterator[Figure]:
     """The figures of some benchmarks, each as soon as it is known."""
     for name in names:
-        yield from importlib.import_module(f"gdlx.experiments.{name}_bench").figures()
+        try:
+            yield from importlib.import_module(f"gdlx.experiments.{name}_bench").figures()
+        except Exception as error:  # what was measured before must not be lost, nor what others measure after it
+            yield Figure(f"{name} stopped early", 0.0, "", peer=f"{type(error).__name__}: {error}")
 
 
 def as_json(figures: Sequence[Figure]) -> dict[str, object]:

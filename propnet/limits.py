@@ -7,4 +7,4 @@ import dataclasses
 class Limits:
     seconds: float = 600.0
     memory_mb: int = 12_000
-    rules: int = 30_000_000
+    rules: int = 12_000_000  # the network of so many takes about 8 GB to make

@@ -4,7 +4,10 @@ import dataclasses
 import json
 import operator
 import pathlib
+import sys
 import time
+import types
+from collections.abc import Iterator
 from typing import Literal
 
 import pytest
@@ -107,3 +110,15 @@ def test_the_first_and_the_second_call(tmp_path: pathlib.Path) -> None:
     for _ in range(2):
         assert start_bench.call_seconds("rps", str(tmp_path)) > 0
     assert list((tmp_path / "programs").rglob("jit_part*"))
+
+
+def test_a_benchmark_that_fails_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def figures() -> Iterator[bench.Figure]:
+        yield bench.Figure("before", 1.0, "s")
+        raise RuntimeError("no peer")
+
+    monkeypatch.setitem(sys.modules, "gdlx.experiments.broken_bench", types.SimpleNamespace(figures=figures))
+    first, second = bench.run(["broken"])
+    assert first.name == "before"
+    assert second.name == "broken stopped early"
+    assert second.peer == "RuntimeError: no peer"
