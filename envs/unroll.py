@@ -10,9 +10,8 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from gdlx.envs import estimate, game_tree, information, numbering, payoffs
+from gdlx.envs import estimate, game_tree, information, numbering, payoffs, words
 from gdlx.propnet import joint, machine, network
 
 Ints = game_tree.Ints
@@ -205,7 +204,7 @@ class _Unrolling:
         for begin in range(0, len(columns), _COLUMNS):
             part = slice(begin, begin + _COLUMNS)
             does = joint.does_rows([moves[part] for moves in chosen], self.sizes)
-            after, sees = _packed_move(self.machine, nodes.states[:, columns[part]], does)
+            after, sees = words.move(self.machine, nodes.states[:, columns[part]], does)
             following[:, part] = after
             for bits, own in zip(percept_bits, self._of_players(sees, percept_sizes), strict=True):
                 bits[:, part] = own
@@ -398,25 +397,6 @@ class _Unrolling:
             nodes.states.T,
             np.stack(nodes.information, axis=1),
         )
-
-
-def _packed_move(game: machine.Machine, state: Bools, does: Bools) -> tuple[Bools, Bools]:
-    """`move` on 64 copies a word."""
-    count = state.shape[1]
-    after, sees = game.move(_pack(state), _pack(does))
-    return _unpack(after, count), _unpack(sees, count)
-
-
-def _pack(rows: Bools) -> npt.NDArray[np.uint64]:
-    packed = np.packbits(rows, axis=1, bitorder="little")
-    padded = np.zeros((len(rows), -(-packed.shape[1] // 8) * 8), np.uint8)
-    padded[:, : packed.shape[1]] = packed
-    return padded.view(np.uint64)
-
-
-def _unpack(words: npt.NDArray[np.uint64], count: int) -> Bools:
-    bits = np.unpackbits(np.ascontiguousarray(words).view(np.uint8), axis=1, count=count, bitorder="little")
-    return bits.view(np.bool_)
 
 
 def _rank_goals(table: _Table) -> numbering.Numbering:

@@ -90,51 +90,23 @@ def _iterations(name: str, game: str, times: float) -> Iterator[bench.Figure]:
     if name == "liar's dice":
         sides["csr"] = _csr_products(tree)
     seconds = dict(zip(sides, _in_turn(list(sides.values())), strict=True))
-    unit = 1e6
-    yield bench.Figure(
-        f"{name}: CFR+ iteration",
-        seconds["ours"] * unit,
-        "us",
-        peer="OpenSpiel's C++ CFRPlusSolver",
-        peer_value=seconds["peers"] * unit,
-        target=bench.Target(times, of="ratio"),
-    )
-    if "trial" in seconds:
-        yield bench.Figure(
-            f"{name}: CFR+ iteration, beside the trial",
-            seconds["ours"] * unit,
-            "us",
-            peer="the 100-line trial",
-            peer_value=seconds["trial"] * unit,
-            target=bench.Target(1.0, of="ratio"),
-        )
-    if "jax" in seconds:
-        yield bench.Figure(
-            f"{name}: CFR+ iteration, beside JAX",
-            seconds["ours"] * unit,
-            "us",
-            peer="OpenSpiel's JAX CFR",
-            peer_value=seconds["jax"] * unit,
-            target=bench.Target(1.0, of="ratio"),
-        )
-    if "csr" in seconds:
-        yield bench.Figure(
-            f"{name}: CFR+ iteration, beside the limit",
-            seconds["ours"] * unit,
-            "us",
-            peer="two scipy CSR products",
-            peer_value=seconds["csr"] * unit,
-            target=bench.Target(1 / 4, of="ratio"),
-        )
-    yield bench.Figure(
-        f"{name}: exploitability",
-        seconds["worth"] * unit,
-        "us",
-        peer="an iteration of ours",
-        peer_value=seconds["ours"] * unit,
-        target=bench.Target(1 / 2, of="ratio") if name == "liar's dice" else None,
-    )
+    peers_of = {
+        "peers": ("", "OpenSpiel's C++ CFRPlusSolver", times),
+        "trial": (", beside the trial", "the 100-line trial", 1.0),
+        "jax": (", beside JAX", "OpenSpiel's JAX CFR", 1.0),
+        "csr": (", beside the limit", "two scipy CSR products", 1 / 4),
+    }
+    for side, (label, peer, bound) in peers_of.items():
+        if side in seconds:
+            yield _figure(f"{name}: CFR+ iteration{label}", seconds["ours"], peer, seconds[side], bound)
+    bound_of_worth = 1 / 2 if name == "liar's dice" else None
+    yield _figure(f"{name}: exploitability", seconds["worth"], "an iteration of ours", seconds["ours"], bound_of_worth)
     yield bench.Figure(f"{name}: compiling the iteration", compiled, "s")
+
+
+def _figure(name: str, ours: float, peer: str, theirs: float, bound: float | None) -> bench.Figure:
+    target = None if bound is None else bench.Target(bound, of="ratio")
+    return bench.Figure(name, ours * 1e6, "us", peer=peer, peer_value=theirs * 1e6, target=target)
 
 
 def _in_turn(sides: list[Work]) -> list[float]:
