@@ -135,6 +135,7 @@ def _forward(
     size = draws.shape[1]
     columns = policy.shape[1]
     bounds = _bounds(form, drawn_from)
+    steps = (len(drawn_from) - 1).bit_length()
     before = reach = jnp.ones(size, policy.dtype)
     last = jnp.zeros(size, jnp.int32)  # node of the level, or -1 - end
     visits: list[Visit] = []
@@ -144,9 +145,7 @@ def _forward(
         edge = _take(level.first_edge, node)
         for choice in level.choices:
             column = _take(choice.column, node)
-            action = jnp.zeros(size, jnp.int32)
-            for bound in bounds:
-                action += draws[slot] >= _take(bound, column)
+            action = _drawn(bounds, column, draws[slot], steps)
             place = action * columns + column
             chosen, drawn = _take(policy.reshape(-1), place), _take(drawn_from.reshape(-1), place)
             visits.append(Visit(column, place, chosen, drawn, before, reach))
@@ -162,17 +161,30 @@ def _forward(
     return visits, _take(form.payoff[player], -1 - last)
 
 
-def _bounds(form: sampling_form.SamplingForm, drawn_from: jax.Array) -> list[jax.Array]:
-    """[C] for every option but the last: draws from there on are of a later one.
+def _bounds(form: sampling_form.SamplingForm, drawn_from: jax.Array) -> jax.Array:
+    """[C, W] where draws of the next option begin, W the power of two from A on: rows to search by halves.
 
-    Above the last option of a set nothing can be drawn, whatever rounding does to the sums. Written out, because
-    XLA's sums over windows take longer than all the rest.
+    Above the last option of a set nothing can be drawn, whatever rounding does to the sums. They are written out,
+    because XLA's sums over windows take longer than all the rest.
     """
+    options = len(drawn_from)
     bounds, total = [], jnp.zeros_like(drawn_from[0])
-    for option in range(len(drawn_from) - 1):
+    for option in range(options - 1):
         total = total + drawn_from[option]
         bounds.append(jnp.where(form.uniform[option + 1] > 0, total, 2))
-    return bounds
+    never = jnp.full_like(total, 2)
+    bounds += [never] * (2 ** (options - 1).bit_length() - len(bounds))
+    return jnp.stack(bounds, axis=1)
+
+
+def _drawn(bounds: jax.Array, column: jax.Array, draw: jax.Array, steps: int) -> jax.Array:
+    """How many bounds of its row each draw has reached: the option."""
+    flat, start = bounds.reshape(-1), column * bounds.shape[1]
+    reached = jnp.zeros_like(column)
+    for step in reversed(range(steps)):
+        half = 1 << step
+        reached = jnp.where(draw >= _take(flat, start + reached + half - 1), reached + half, reached)
+    return reached
 
 
 def _next_reach(players: int, is_own: jax.Array, reach: jax.Array, chosen: jax.Array, drawn: jax.Array) -> jax.Array:
@@ -234,12 +246,16 @@ def _updated(
         old = baseline[player]
         values = values + old * sums.visits
         was_there = sums.counts > 0
-        mean = sums.below / jnp.where(was_there, sums.counts, 1)
-        baseline = baseline.at[player].set(jnp.where(was_there, old + settings.decay * (mean - old), old))
+        seen = sums.below / jnp.where(was_there, sums.counts, 1)
+        baseline = baseline.at[player].set(jnp.where(was_there, old + settings.decay * (seen - old), old))
     # Whose average is added to: the other one's of two, else the updated player's own.
     weighed = (form.player == 1 - player) if form.players == 2 else is_own
     weight = jnp.where(weighed, state.weight * by.average + state.policy * sums.weight, state.weight)
-    new = values - plans.total(state.policy * values)
+    # Without the barrier every option's update would compute the mean of all options anew.
+    mean: jax.Array = jax.lax.optimization_barrier(  # type: ignore[no-untyped-call]
+        plans.total(state.policy * values)
+    )
+    new = values - mean
     noise = jnp.where((form.uniform > 0) & is_own, 0.0, jnp.inf)
     total, policy = regret.update(state.regret, new, form.uniform, noise, by)
     return state._replace(
