@@ -9,14 +9,13 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 
-from gdlx.envs import levelled, piece, rolled
+from gdlx.envs import levelled, rolled
 from gdlx.envs import tape as tapes
 
 Form = Literal["auto", "rolled", "levelled", "straight"]
 _barrier: Any = jax.lax.optimization_barrier
 _Run = Callable[[tapes.Tape, jax.Array], jax.Array]
-GROUP = 2048  # words that go through the loop together where it is too large for one piece: a turn costs a microsecond
-_FEW_WORDS = 8  # so few are faster as they are than as a wider row of vectors
+GROUP = 2048  # words that go through the loop together: a turn costs a microsecond
 
 
 def run(tape: tapes.Tape, inputs: jax.Array, form: Form = "auto") -> jax.Array:
@@ -32,24 +31,18 @@ def run(tape: tapes.Tape, inputs: jax.Array, form: Form = "auto") -> jax.Array:
 
 
 def _grouped(run_group: _Run, tape: tapes.Tape, inputs: jax.Array) -> jax.Array:
-    """As many words at a time as suit a CPU."""
+    """As many words at a time as suit a CPU.
+
+    Not as pieces of machine code, as playouts are: XLA fails on a piece in a program that it divides among devices.
+    """
     words = inputs.shape[1]
-    in_one_piece = piece.width(tape.rows) if tape.operations else None
-    turn = functools.partial(run_group, tape)
-    most = in_one_piece or GROUP
-    groups = -(-words // most)
-    size = -(-words // groups) if groups else 0
-    if in_one_piece:
-        turn = functools.partial(piece.run, turn)
-        if size > _FEW_WORDS:
-            size = max(-(-size // 8) * 8, piece.LEAST_WIDTH)
-    if groups <= 1 and size == words:
-        return turn(inputs)
+    if words <= GROUP:
+        return run_group(tape, inputs)
+    groups = -(-words // GROUP)
+    size = -(-words // groups)
     padded = jnp.pad(inputs, ((0, 0), (0, groups * size - words)))
-    if groups == 1:
-        return turn(padded)[:, :words]
     parts = jnp.moveaxis(padded.reshape(inputs.shape[0], groups, size), 1, 0)
-    found = jax.lax.map(turn, parts)
+    found = jax.lax.map(functools.partial(run_group, tape), parts)
     return jnp.moveaxis(found, 0, 1).reshape(found.shape[1], -1)[:, :words]
 
 

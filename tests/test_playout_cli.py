@@ -66,7 +66,7 @@ def test_text() -> None:
     assert "million states/s" in lines[0]
     assert "joint moves on average" in lines[1]
     assert lines[2].split()[:3] == ["candidate", "mean", "goal"]
-    assert len(lines) == 3
+    assert all("biased to short matches" in line for line in lines[3:])  # as so short a run may be
 
 
 def test_help_tells_of_the_bias_to_short_matches() -> None:

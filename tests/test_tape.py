@@ -167,9 +167,9 @@ def test_auto_is_chosen_by_platform() -> None:
     inputs = jax.numpy.zeros((2, 1), np.uint32)
     lowered = jax.jit(lambda rows: lowering.run(program, rows)).trace(inputs)
     assert "while" in lowered.lower(lowering_platforms=("cpu",)).as_text()
-    assert "small_call" in lowered.lower(lowering_platforms=("cpu",)).as_text()
     assert "while" not in lowered.lower(lowering_platforms=("tpu",)).as_text()
-    assert "small_call" not in lowered.lower(lowering_platforms=("tpu",)).as_text()
+    for platform in ("cpu", "tpu"):  # XLA fails on pieces in programs that it divides among devices
+        assert "small_call" not in lowered.lower(lowering_platforms=(platform,)).as_text()
 
 
 def test_rows_are_used_again() -> None:
