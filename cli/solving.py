@@ -84,6 +84,8 @@ def solve(
         config = folders.read_config(resume)
         _require_precision(given, config.x64, resume)
         named, chosen, folder = config.game, config.algorithm, resume
+        if chosen.is_exact:
+            raise folders.ResultError(f"{resume} holds an exact solution: there is nothing to go on with")
     else:
         named = trees.Game(game or "", payoff, goal_conflict, gdl, fold_case)
         changes = {"alpha": alpha, "beta": beta, "gamma": gamma, "exploration": exploration}

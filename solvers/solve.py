@@ -139,7 +139,7 @@ def solve(
         case _:
             task = problem(trees.Game(game), keep_edges=samples)
     if chosen.is_exact:
-        return solve_exactly(task, chosen)
+        return solve_exactly(task, presets.configured(chosen, None, settings))
     stop = driver.Stop(iterations, seconds, driver.parse_target(target, task.payoff_range))
     run = Run(task, presets.configured(chosen, iterations, settings))
     for point in run.points(stop, every):

@@ -84,6 +84,13 @@ def test_resume(solved: pathlib.Path) -> None:
     assert "single precision; go on without --x64" in ran.stderr
 
 
+def test_nothing_to_go_on_with(tmp_path: pathlib.Path) -> None:
+    assert run("solve", "simple_poker", "--algorithm", "lp", cwd=tmp_path).returncode == 0
+    ran = run("solve", "--resume", "results/simple_poker/lp", cwd=tmp_path)
+    assert ran.returncode == 1
+    assert "exact solution" in ran.stderr
+
+
 def test_other_rules_than_then(tmp_path: pathlib.Path) -> None:
     sheet = tmp_path / "my.gdl"
     text = run("show", "simple_poker", cwd=tmp_path).stdout
