@@ -19,7 +19,7 @@ MaxSeconds = Annotated[float, typer.Option(min=0.1, help="Stop grounding after t
 MaxMemory = Annotated[int, typer.Option(min=64, help="Stop grounding at this many MB.")]
 MaxRules = Annotated[int, typer.Option(min=1, help="Stop grounding at this many ground rules.")]
 MaxNodes = Annotated[int, typer.Option(min=1, help="Refuse games with more joint moves than this in one step.")]
-DEFAULT_NODES = 60_000_000
+DEFAULT_NODES = limiting.NODES
 
 
 def limits(max_seconds: float, max_memory: int, max_rules: int) -> limiting.Limits:

@@ -2,7 +2,7 @@
 
 Two sequences are linked if some end has both. What is linked, directly or through others, is a table of the first
 player's sequences and the second's. In most games, what is public leaves many small tables that are nearly full, and
-a product with a full table costs a tenth of the same product entry by entry.
+a product with a full table is faster than the same product entry by entry: docs/solving.md has figures.
 """
 
 import dataclasses

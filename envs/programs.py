@@ -34,7 +34,7 @@ def keep() -> pathlib.Path | None:
         return None
     if not os.access(folder, os.W_OK):
         return None
-    _shrink()
+    cache.remove_oldest(entries())
     # jax tells of every file that it cannot read or write, and then compiles: nothing a user has to know.
     warnings.filterwarnings("ignore", message=".*persistent compilation cache")
     settings = {
@@ -68,22 +68,6 @@ def entries() -> list[tuple[pathlib.Path, int]]:
     return [(path, size) for _, path, size in sorted(found)]
 
 
-def _shrink() -> None:
-    kept = entries()
-    total = sum(size for _, size in kept)
-    for path, size in kept:
-        if total <= cache.limit_bytes():
-            break
-        with contextlib.suppress(OSError):
-            path.unlink()
-        total -= size
-
-
 def clear() -> int:
     """Remove all programs; returns the bytes that were freed."""
-    freed = 0
-    for path, size in entries():
-        with contextlib.suppress(OSError):
-            path.unlink()
-            freed += size
-    return freed
+    return cache.remove(entries())

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from gdlx.envs import estimate, game_tree, information, numbering, payoffs, words
-from gdlx.propnet import joint, machine, network
+from gdlx.propnet import joint, limits, machine, network
 
 Ints = game_tree.Ints
 Longs = game_tree.Longs
@@ -20,7 +20,7 @@ Bools = game_tree.Bools
 Floats = game_tree.Floats
 GoalConflicts = Literal["refuse", "max"]
 
-MAX_NODES = 60_000_000  # edges of one level, the most that is in memory at once: about 100 bytes each
+MAX_NODES = limits.NODES
 _BYTES_PER_EDGE, _MAX_BYTES = 100, 10 * 2**30
 _HOPELESS = 100_000  # histories for every node that is allowed
 _COLUMNS = 2**18  # states that the network is evaluated on at once

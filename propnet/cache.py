@@ -95,19 +95,28 @@ def entries() -> list[tuple[pathlib.Path, int]]:
 
 
 def _shrink() -> None:
-    kept = entries()
-    total = sum(size for _, size in kept)
-    for path, size in kept:
-        if total <= limit_bytes():
-            break
-        path.unlink(missing_ok=True)
-        total -= size
+    remove_oldest(entries())
 
 
 def clear() -> int:
     """Remove everything; returns the bytes that were freed."""
+    return remove(entries())
+
+
+def remove_oldest(kept: list[tuple[pathlib.Path, int]]) -> None:
+    """Of files with their sizes, the first ones, until the rest is within the limit."""
+    excess = sum(size for _, size in kept) - limit_bytes()
+    for entry in kept:
+        if excess <= 0:
+            break
+        remove([entry])
+        excess -= entry[1]
+
+
+def remove(files_and_sizes: list[tuple[pathlib.Path, int]]) -> int:
+    """Returns the bytes that were freed; files that cannot be removed stay."""
     freed = 0
-    for path, size in entries():
+    for path, size in files_and_sizes:
         with contextlib.suppress(OSError):
             path.unlink()
             freed += size

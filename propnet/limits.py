@@ -1,6 +1,8 @@
-"""What compiling a game may use."""
+"""What compiling and unrolling a game may use."""
 
 import dataclasses
+
+NODES = 60_000_000  # joint moves of one step that may be unrolled: about 100 bytes each are in memory at once
 
 
 @dataclasses.dataclass(frozen=True)

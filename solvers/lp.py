@@ -20,8 +20,8 @@ from gdlx.envs import game_tree
 from gdlx.propnet import errors
 from gdlx.solvers import profiles
 
-# Payoffs in the program. On one core leduc_poker (5 520) takes 0.2 s, liars_dice (147 390) 5 s, goofspiel of six
-# cards (518 400) 40 s; beyond that CFR is there first.
+# Payoffs in the program. On a busy core leduc_poker (5 520) took 0.1 s, liars_dice (147 390) 6 to 13 s, goofspiel of
+# six cards (518 400) 77 s; beyond that CFR is there first.
 MAX_ENTRIES = 1_000_000
 _TOLERANCE = 1e-9  # of HiGHS, on payoffs scaled to 1
 _NEVER = 1e-8  # probabilities below are rounding errors

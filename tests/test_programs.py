@@ -10,6 +10,7 @@ import pytest
 
 from gdlx import cli
 from gdlx.envs import programs
+from gdlx.propnet import cache
 
 COMMAND = [sys.executable, "-m", "gdlx.cli", "playout", "rps", "--batch", "32", "--seconds", "0", "--json"]
 
@@ -82,7 +83,7 @@ def filled(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> list[path
 def test_the_longest_unused_goes_first(filled: list[pathlib.Path], monkeypatch: pytest.MonkeyPatch) -> None:
     assert programs.entries() == [(path, 2**20) for path in reversed(filled)]
     monkeypatch.setenv("GDLX_CACHE_MB", "2")
-    programs._shrink()
+    cache.remove_oldest(programs.entries())
     assert [path.exists() for path in filled] == [True, True, False]
 
 
