@@ -1,6 +1,7 @@
 """Games as nested nodes, and solving by plain recursion over them: slow, and nothing like the solvers' arrays."""
 
 import collections
+import functools
 import itertools
 import math
 from collections.abc import Iterator
@@ -8,9 +9,10 @@ from typing import Any, NamedTuple, Union
 
 import numpy as np
 
-from gdlx.envs import game_tree, host, payoffs
-from gdlx.propnet import network
+from gdlx.envs import game_tree, host, payoffs, unroll
+from gdlx.propnet import cache, load, network
 from gdlx.solvers import exports, profiles, regret
+from gdlx.tests import sheets
 
 Key = tuple[int, str]  # player, information state
 Policy = dict[Key, dict[int, float]]
@@ -307,3 +309,11 @@ class Cfr:
 
     def average(self) -> Policy:
         return {key: self._matching(own, 0.0) for key, own in self.total.items()}
+
+
+@functools.cache
+def game_of(spec: str) -> tuple[game_tree.GameTree, Node]:
+    """A library game, or the text of a sheet, unrolled and as nodes."""
+    net = sheets.net(spec) if "(" in spec else cache.compiled(load.load(spec))
+    tree = unroll.unroll(net)
+    return tree, of_net(net, payoffs.Payoffs(tree.offset, tree.zero_sum, True))

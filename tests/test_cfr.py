@@ -1,6 +1,5 @@
 """The CFR family on the sequence form against recursion with dictionaries, iteration by iteration in float64."""
 
-import functools
 import math
 from collections.abc import Iterator
 
@@ -9,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from gdlx.envs import game_tree, payoffs, sequence_form, spiel_tree, unroll
+from gdlx.envs import game_tree, sequence_form, spiel_tree, unroll
 from gdlx.propnet import cache, load
 from gdlx.solvers import cfr, evaluation, fictitious, profiles, regret
 from gdlx.tests import explicit, sheets
@@ -48,13 +47,6 @@ def _x64() -> Iterator[None]:
         yield
 
 
-@functools.cache
-def game_of(spec: str) -> tuple[game_tree.GameTree, explicit.Node]:
-    net = sheets.net(spec) if "(" in spec else cache.compiled(load.load(spec))
-    tree = unroll.unroll(net)
-    return tree, explicit.of_net(net, payoffs.Payoffs(tree.offset, tree.zero_sum, True))
-
-
 def assert_same_run(
     tree: game_tree.GameTree,
     root: explicit.Node,
@@ -86,28 +78,28 @@ def assert_same_run(
 @pytest.mark.parametrize("alternating", [True, False], ids=["alternating", "simultaneous"])
 @pytest.mark.parametrize("name", SETTINGS)
 def test_every_setting_on_kuhn_poker(name: str, alternating: bool) -> None:
-    assert_same_run(*game_of("kuhn_poker"), SETTINGS[name], 12, alternating=alternating)
+    assert_same_run(*explicit.game_of("kuhn_poker"), SETTINGS[name], 12, alternating=alternating)
 
 
 @pytest.mark.parametrize("name", ["dcfr", "pdcfr+"])
 @pytest.mark.parametrize("spec", [*TWO[1:], *MORE], ids=["goofspiel", "coins", "smallest", "monty_hall"])
 def test_other_games(spec: str, name: str) -> None:
     """Simultaneous moves, general-sum payoffs with chance between two players, three players, and a single one."""
-    assert_same_run(*game_of(spec), SETTINGS[name], 10)
+    assert_same_run(*explicit.game_of(spec), SETTINGS[name], 10)
 
 
 def test_three_players_at_once() -> None:
-    assert_same_run(*game_of("smallest:numbers=2,steps=2"), SETTINGS["dcfr-half"], 10, alternating=False)
+    assert_same_run(*explicit.game_of("smallest:numbers=2,steps=2"), SETTINGS["dcfr-half"], 10, alternating=False)
 
 
 @pytest.mark.parametrize("spec", ["liars_dice:sides=3", pytest.param("leduc_poker", marks=pytest.mark.slow)])
 def test_larger_games(spec: str) -> None:
-    assert_same_run(*game_of(spec), SETTINGS["cfr+"], 4)
+    assert_same_run(*explicit.game_of(spec), SETTINGS["cfr+"], 4)
 
 
 @pytest.mark.parametrize("name", ["cfr+", "explorative"])
 def test_initial_regrets(name: str) -> None:
-    assert_same_run(*game_of("kuhn_poker"), SETTINGS[name], 6, seed=1)
+    assert_same_run(*explicit.game_of("kuhn_poker"), SETTINGS[name], 6, seed=1)
 
 
 def test_open_spiels_states() -> None:
@@ -146,7 +138,9 @@ def test_open_spiels_own_solvers() -> None:
     ],
 )
 def test_convergence(spec: str, name: str, iterations: int, bound: float, value: float) -> None:
-    tree, _ = game_of(spec) if spec != "leduc_poker" else (unroll.unroll(cache.compiled(load.load(spec))), None)
+    tree, _ = (
+        explicit.game_of(spec) if spec != "leduc_poker" else (unroll.unroll(cache.compiled(load.load(spec))), None)
+    )
     game, _ = sequence_form.sequence_form(tree)
     state = run(game, cfr.init(game), SETTINGS[name], iterations)
     found = evaluate(game, state)
@@ -158,7 +152,7 @@ def test_convergence(spec: str, name: str, iterations: int, bound: float, value:
 def test_the_bound_on_regret() -> None:
     """In zero-sum games NashConv of the averages is at most the sum of the players' average regrets."""
     for spec in TWO[:2]:
-        game, _ = sequence_form.sequence_form(game_of(spec)[0])
+        game, _ = sequence_form.sequence_form(explicit.game_of(spec)[0])
         state = cfr.init(game)
         for _ in range(20):
             state = step(game, state, SETTINGS["cfr"], alternating=False)
@@ -170,7 +164,7 @@ def test_the_bound_on_regret() -> None:
 
 
 def test_fictitious_play_answers_averages() -> None:
-    tree, root = game_of("kuhn_poker")
+    tree, root = explicit.game_of("kuhn_poker")
     game, layouts = sequence_form.sequence_form(tree)
     advance = jax.jit(fictitious.step, static_argnames="alternating")
     state = advance(game, cfr.init(game), regret.Settings())
@@ -188,7 +182,7 @@ def test_fictitious_play_answers_averages() -> None:
 
 
 def test_fictitious_play_converges() -> None:
-    game, _ = sequence_form.sequence_form(game_of("kuhn_poker")[0])
+    game, _ = sequence_form.sequence_form(explicit.game_of("kuhn_poker")[0])
     state = jax.lax.fori_loop(0, 1_000, lambda _, s: fictitious.step(game, s, regret.Settings()), cfr.init(game))
     assert float(evaluate(game, state).nash_conv) / 2 < 0.02
 
@@ -199,7 +193,7 @@ def test_fictitious_play_converges() -> None:
 @pytest.mark.parametrize("spec", ["kuhn_poker", *MORE])
 def test_a_batch_is_a_loop(spec: str) -> None:
     """Settings with an axis, states with it as their last one: the same as one run after the other."""
-    game, _ = sequence_form.sequence_form(game_of(spec)[0])
+    game, _ = sequence_form.sequence_form(explicit.game_of(spec)[0])
     alpha, beta, gamma = np.array([1.5, np.inf, 2.3]), np.array([0.0, FLOOR, FLOOR]), np.array([2.0, 1.0, 5.0])
     optimism = np.array([0.0, 0.0, 1.0])
     together = regret.Settings(*map(jnp.asarray, (alpha, beta, gamma, optimism)))
@@ -221,7 +215,7 @@ def test_a_batch_is_a_loop(spec: str) -> None:
 
 
 def test_vmap_is_a_loop() -> None:
-    game, _ = sequence_form.sequence_form(game_of("kuhn_poker")[0])
+    game, _ = sequence_form.sequence_form(explicit.game_of("kuhn_poker")[0])
     gammas = jnp.array([0.0, 1.0, 3.0])
 
     @jax.jit

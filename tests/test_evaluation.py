@@ -1,6 +1,5 @@
 """Values, best responses and exploitability against brute force and against OpenSpiel, in float64."""
 
-import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,8 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from gdlx.envs import game_tree, payoffs, sequence_form, spiel, spiel_tree, unroll
-from gdlx.propnet import cache, load
+from gdlx.envs import game_tree, sequence_form, spiel, spiel_tree
 from gdlx.solvers import cfr, evaluation, exports, profiles, regret
 from gdlx.tests import explicit, sheets
 
@@ -35,13 +33,6 @@ def _x64() -> Iterator[None]:
         yield
 
 
-@functools.cache
-def game_of(spec: str) -> tuple[game_tree.GameTree, explicit.Node]:
-    net = sheets.net(spec) if "(" in spec else cache.compiled(load.load(spec))
-    tree = unroll.unroll(net)
-    return tree, explicit.of_net(net, payoffs.Payoffs(tree.offset, tree.zero_sum, True))
-
-
 def random_policies(tree: game_tree.GameTree, seed: int) -> profiles.Policies:
     """Some options are never chosen, so that there is what nobody reaches."""
     rng = np.random.default_rng(seed)
@@ -58,7 +49,7 @@ def own_part(policy: explicit.Policy, player: int) -> explicit.Policy:
 
 @pytest.mark.parametrize("name", GAMES)
 def test_values(name: str) -> None:
-    tree, root = game_of(GAMES[name])
+    tree, root = explicit.game_of(GAMES[name])
     game, layouts = sequence_form.sequence_form(tree)
     for seed in range(3):
         policies = random_policies(tree, seed)
@@ -72,7 +63,7 @@ def test_values(name: str) -> None:
 @pytest.mark.parametrize("name", ["kuhn_poker", "goofspiel", "monty_hall", "dead_end", "smallest"])
 def test_best_responses(name: str) -> None:
     """No pure policy is better than the best response, and it is one itself."""
-    tree, root = game_of(GAMES[name])
+    tree, root = explicit.game_of(GAMES[name])
     game, layouts = sequence_form.sequence_form(tree)
     policies = random_policies(tree, 0)
     profile = profiles.to_levels(tree, layouts, policies)
@@ -92,7 +83,7 @@ def test_best_responses(name: str) -> None:
 @pytest.mark.parametrize("name", ["kuhn_poker", "goofspiel", "smallest", "monty_hall", "coins"])
 def test_counterfactual_values(name: str) -> None:
     """Less what their set is worth they are the regrets that recursion collects."""
-    tree, root = game_of(GAMES[name])
+    tree, root = explicit.game_of(GAMES[name])
     game, layouts = sequence_form.sequence_form(tree)
     policies = random_policies(tree, 1)
     profile = profiles.to_levels(tree, layouts, policies)
@@ -109,7 +100,7 @@ def test_counterfactual_values(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["kuhn_poker", "smallest"])
 def test_head_to_head(name: str) -> None:
-    tree, root = game_of(GAMES[name])
+    tree, root = explicit.game_of(GAMES[name])
     game, layouts = sequence_form.sequence_form(tree)
     first, second = random_policies(tree, 0), random_policies(tree, 1)
     levels = [profiles.to_levels(tree, layouts, own) for own in (first, second)]
@@ -120,7 +111,7 @@ def test_head_to_head(name: str) -> None:
 
 
 def test_a_batch_of_profiles() -> None:
-    tree, _ = game_of("kuhn_poker")
+    tree, _ = explicit.game_of("kuhn_poker")
     game, layouts = sequence_form.sequence_form(tree)
     several = [random_policies(tree, seed) for seed in range(3)]
     stacked = [np.stack(own, axis=-1) for own in zip(*several, strict=True)]
@@ -134,7 +125,7 @@ def test_a_batch_of_profiles() -> None:
 def test_payoff_variants_are_a_batch() -> None:
     """Variants of the payoffs in one form are the same as one form after the other."""
     for name in ("kuhn_poker", "smallest"):
-        tree, _ = game_of(GAMES[name])
+        tree, _ = explicit.game_of(GAMES[name])
         rng = np.random.default_rng(0)
         variants = rng.normal(size=(*tree.ends.payoff.shape, 2))
         game, layouts = sequence_form.sequence_form(tree, variants)
@@ -149,7 +140,7 @@ def test_payoff_variants_are_a_batch() -> None:
 
 
 def test_a_batch_with_a_player_without_a_choice() -> None:
-    tree, _ = game_of(sheets.DEAD_END)
+    tree, _ = explicit.game_of(sheets.DEAD_END)
     game, _ = sequence_form.sequence_form(tree)
     state = step(game, cfr.init(game, (3,)), regret.Settings())
     assert evaluation.average_regret(state).shape == (2, 3)
@@ -190,7 +181,7 @@ def test_exploitability_of_open_spiels_games(name: str) -> None:
 def test_exploitability_through_the_bridge(spec: str) -> None:
     pytest.importorskip("pyspiel")
     exploitability: Any = pytest.importorskip("open_spiel.python.algorithms.exploitability")
-    tree, _ = game_of(spec)
+    tree, _ = explicit.game_of(spec)
     theirs = spiel.game(spec)
     policies = random_policies(tree, 3)
     tabular = exports.to_open_spiel(tree, policies, theirs)
@@ -203,7 +194,7 @@ def test_serialised_goofspiel_is_worth_the_same() -> None:
     name = "goofspiel(num_cards=4,imp_info=True,points_order=ascending)"
     together = spiel_tree.tree_of(name)
     turns = spiel_tree.tree_of(f"turn_based_simultaneous_game(game={name})")
-    ours, _ = game_of("goofspiel:cards=4")
+    ours, _ = explicit.game_of("goofspiel:cards=4")
     assert together.information_sets == turns.information_sets
     assert list(together.information_sets.values()) == list(ours.information_sets.values())
     for iterations in (1, 10):
