@@ -12,7 +12,7 @@ from gdlx.cli import arguments, console, networks
 if TYPE_CHECKING:
     from gdlx.envs import trees
     from gdlx.propnet import limits
-    from gdlx.solvers import driver, presets, solution
+    from gdlx.solvers import driver, presets, problems, solution
     from gdlx.solvers import solve as solving
 
 _SHOWN_SETS = 40
@@ -47,7 +47,21 @@ def solve(
     exploration: Annotated[
         float | None, typer.Option(min=0.0, max=1.0, help="Part of every policy, or of sampling, that is uniform.")
     ] = None,
-    batch: Annotated[int, typer.Option(min=8, help="Trajectories of an iteration, for os-mccfr and vr-mccfr.")] = 4_096,
+    batch: Annotated[int | None, typer.Option(min=1, help="Trajectories of an iteration of sampling.")] = None,
+    decay: Annotated[float | None, typer.Option(help="How far a visit moves a baseline of vr-mccfr, 0 to 1.")] = None,
+    width: Annotated[float | None, typer.Option(help="Lanes for each traversal of es-mccfr and as-mccfr.")] = None,
+    table: Annotated[
+        int | None,
+        typer.Option(
+            help="Do not unroll: sample the game into a hash table of 2^TABLE information sets.", min=4, max=28
+        ),
+    ] = None,
+    grow: Annotated[
+        Literal["all", "first"], typer.Option(help="Which unknown sets of a trajectory are added to the table.")
+    ] = "all",
+    max_steps: Annotated[
+        int, typer.Option(min=0, help="Room for joint moves of a trajectory, with --table; 0: as random play suggests.")
+    ] = 0,
     simultaneous: Annotated[
         bool, typer.Option("--simultaneous", help="All players update at once, not in turn.")
     ] = False,
@@ -66,8 +80,9 @@ def solve(
     """Find an equilibrium: policies for all players, with their measured exploitability.
 
     Algorithms: cfr, cfr+, lcfr, dcfr, dcfr-half, pcfr+, pdcfr+, hs-dcfr, hs-dcfr-15, hs-pcfr+ (counterfactual regret
-    minimisation), os-mccfr and vr-mccfr (the same on sampled trajectories), fp (fictitious play), lp (linear
-    programming: exact, two players, zero-sum, small games).
+    minimisation), os-mccfr, vr-mccfr, es-mccfr and as-mccfr (the same on sampled play: by outcomes, by outcomes with
+    baselines, external, by average strategies), fp (fictitious play), lp (linear programming: exact, two players,
+    zero-sum, small games). Games that cannot be unrolled are sampled with --table, by os-mccfr and vr-mccfr.
     """
     given = console.options(context)
     within = arguments.limits(max_seconds, max_memory, max_rules)
@@ -75,8 +90,9 @@ def solve(
         raise typer.BadParameter("name a GAME to solve, or a folder to --resume, and not both")
 
     from gdlx.envs import devices, programs, trees
-    from gdlx.solvers import driver, presets
+    from gdlx.solvers import driver, presets, problems
     from gdlx.solvers import results as folders
+    from gdlx.solvers import solve as solving
 
     programs.keep()
     if resume is not None:
@@ -88,30 +104,33 @@ def solve(
             raise folders.ResultError(f"{resume} holds an exact solution: there is nothing to go on with")
     else:
         named = trees.Game(game or "", payoff, goal_conflict, gdl, fold_case)
-        changes = {"alpha": alpha, "beta": beta, "gamma": gamma, "exploration": exploration}
+        changes: dict[str, Any] = {"alpha": alpha, "beta": beta, "gamma": gamma, "exploration": exploration}
+        changes |= {"batch": batch, "decay": decay, "width": width, "table": table}
+        changes |= {"grow": grow, "max_steps": max_steps} if table is not None else {}
         given_changes = {name: value for name, value in changes.items() if value is not None}
-        chosen = presets.configured(presets.find(algorithm), iterations, given_changes)
+        found = presets.find(algorithm)
+        if found.sampling is not None:
+            given_changes["seed"] = given.seed
+        chosen = presets.configured(found, iterations, given_changes)
         chosen = dataclasses.replace(chosen, alternating=not simultaneous)
-        if chosen.sampling is not None:
-            drawn = dataclasses.replace(chosen.sampling, batch=batch, seed=given.seed)
-            chosen = dataclasses.replace(chosen, sampling=drawn)
-    if chosen.sampling is not None:
+    if chosen.sampling is not None and chosen.sampling.table is None:
         devices.one_per_core()
     driver.Stop(iterations, time)  # complains before the long work
-    task = _problem(given, named, max_nodes, within, keep_edges=chosen.sampling is not None)
-    if resume is not None and folders.digest(task.tree) != config.digest:
+    task = _task(given, named, chosen, max_nodes, within)
+    if resume is not None and task.digest != config.digest:
         raise folders.ResultError(f"{resume} was solved with other rules of {named.spec} than there are now")
-    stop = driver.Stop(iterations, time, driver.parse_target(target, task.payoff_range))
+    stop = solving.stop_of(task, iterations, time, target)
     if resume is None:
         folder = folders.new_folder(results, named.spec, chosen.name)
-    if chosen.is_exact:
+    if chosen.is_exact and isinstance(task, problems.Problem):
         _solve_exactly(given, task, chosen, folder)
     else:
         _run(given, task, chosen, folder, stop, every, checkpoint, resumed=resume is not None)
 
 
 _FIXED = (
-    *("algorithm", "alpha", "beta", "gamma", "exploration", "batch", "simultaneous"),
+    *("algorithm", "alpha", "beta", "gamma", "exploration", "simultaneous"),
+    *("batch", "decay", "width", "table", "grow", "max_steps"),
     *("payoff", "goal_conflict", "gdl", "fold_case", "results"),
 )
 
@@ -134,24 +153,34 @@ def _require_precision(given: console.Options, x64: bool, folder: pathlib.Path) 
         )
 
 
-def _problem(
-    given: console.Options, game: "trees.Game", max_nodes: int, within: "limits.Limits", *, keep_edges: bool = False
-) -> "solving.Problem":
+def _task(
+    given: console.Options,
+    game: "trees.Game",
+    algorithm: "presets.Algorithm",
+    max_nodes: int,
+    within: "limits.Limits",
+    *,
+    keep_edges: bool = True,
+) -> "solving.Task":
+    """The game as the algorithm needs it: unrolled, or not."""
     from gdlx.envs import trees
+    from gdlx.solvers import problems
     from gdlx.solvers import solve as solving
 
     net = networks.network_of(given, game.spec, game.gdl, game.fold_case, within)
+    if solving.uses_table(algorithm):
+        return problems.table_problem(game, net=net)
     with console.progress(given, f"unrolling {game.spec}") as advance:
         tree = trees.unrolled(
             game,
             net=net,
             max_nodes=max_nodes,
-            keep_edges=keep_edges,
+            keep_edges=keep_edges and algorithm.sampling is not None,
             report=lambda step, nodes: advance(f"step {step}, {nodes:,} nodes"),
         )
     if tree.unplayable:
         _remark(given, f"{tree.unplayable:,} ends of {game.spec} are states in which some role has no legal move")
-    return solving.problem(game, tree)
+    return problems.problem(game, tree)
 
 
 def _remark(given: console.Options, text: str) -> None:
@@ -161,7 +190,7 @@ def _remark(given: console.Options, text: str) -> None:
 
 def _run(
     given: console.Options,
-    task: "solving.Problem",
+    task: "solving.Task",
     algorithm: "presets.Algorithm",
     folder: pathlib.Path,
     stop: "driver.Stop",
@@ -172,7 +201,7 @@ def _run(
 ) -> None:
     from gdlx.solvers import solve as solving
 
-    if not task.tree.zero_sum and len(task.tree.players) > 1:
+    if not task.is_zero_sum and len(task.players) > 1:
         _remark(
             given,
             f"{task.game.spec} is not a two-player zero-sum game: no algorithm here is sure to find an equilibrium "
@@ -183,7 +212,7 @@ def _run(
     try:
         with console.progress(given, f"{algorithm.name} on {task.game.spec}") as advance:
             for point in run.points(stop, every):
-                advance(f"{point.metrics.iterations:,} iterations, {_error(point.metrics)}")
+                advance(_progress(point.metrics))
     except KeyboardInterrupt:
         if not run.metrics:
             raise
@@ -191,18 +220,31 @@ def _run(
     found = run.finish()
     _show(given, task, found, folder, interrupted)
     _tell(given, folder)
+    if solving.uses_table(algorithm) and (lost := run.process.lost(run.state)):
+        _remark(
+            given,
+            f"the table is too small: {lost:,} visits of the last iteration were to sets that found no place in it and "
+            f"are played uniformly; solve anew with --table {run.process.bits + 1} or more",
+        )
     if interrupted:
         _remark(given, f"interrupted; go on with: gdlx solve --resume {folder}")
         raise typer.Exit(130)
 
 
-def _error(metrics: "driver.Metrics") -> str:
-    name = "largest gain" if metrics.exploitability is None else "exploitability"
-    return f"{name} {metrics.error:.3g}"
+def _progress(metrics: "driver.Metrics") -> str:
+    parts = [f"{metrics.iterations:,} iterations"]
+    if metrics.gain:
+        name = "largest gain" if metrics.exploitability is None else "exploitability"
+        parts.append(f"{name} {metrics.error:.3g}")
+    if metrics.samples and metrics.seconds:
+        parts.append(f"{metrics.samples / metrics.seconds:,.0f} trajectories/s")
+    if metrics.load is not None:
+        parts.append(f"table {metrics.load:.1%} full")
+    return ", ".join(parts)
 
 
 def _solve_exactly(
-    given: console.Options, task: "solving.Problem", algorithm: "presets.Algorithm", folder: pathlib.Path
+    given: console.Options, task: "problems.Problem", algorithm: "presets.Algorithm", folder: pathlib.Path
 ) -> None:
     from gdlx.solvers import solve as solving
 
@@ -217,27 +259,33 @@ def _tell(given: console.Options, folder: pathlib.Path) -> None:
         console.say(f"result in {folder}; look at its policies with: gdlx evaluate {folder}")
 
 
-def result_of(task: "solving.Problem", found: "solution.Solution", folder: pathlib.Path) -> dict[str, Any]:
+def result_of(task: "solving.Task", found: "solution.Solution", folder: pathlib.Path) -> dict[str, Any]:
     """What `solve` and `evaluate` print under --json."""
-    names = [player.name for player in task.tree.players]
-    return {
+    last = found.metrics[-1]
+    result = {
         "game": task.game.spec,
         "algorithm": found.algorithm,
         "iterations": found.iterations,
         "seconds": found.seconds,
-        "goals": dict(zip(names, found.goals, strict=True)),
-        "value": dict(zip(names, found.value, strict=True)),
+        "goals": dict(zip(task.players, found.goals, strict=True)),
+        "value": dict(zip(task.players, found.value, strict=True)),
         "exploitability": found.exploitability,
-        "nash_conv": list(found.gain),
-        "payoff_range": list(task.tree.payoff_range),
-        "zero_sum": task.tree.zero_sum,
-        "information_sets": task.tree.information_sets,
+        "nash_conv": list(found.gain) if found.gain else None,
+        "payoff_range": list(task.payoff_range),
+        "zero_sum": task.is_zero_sum,
         "result": str(folder),
     }
+    if last.samples:
+        result |= {"trajectories": last.samples, "trajectories_per_second": last.samples / max(last.seconds, 1e-9)}
+    if last.load is not None:
+        result |= {"table_load": last.load, "value_error": dict(zip(task.players, last.value_error, strict=False))}
+    else:
+        result["information_sets"] = task.tree.information_sets
+    return result
 
 
 def _show(
-    given: console.Options, task: "solving.Problem", found: "solution.Solution", folder: pathlib.Path, interrupted: bool
+    given: console.Options, task: "solving.Task", found: "solution.Solution", folder: pathlib.Path, interrupted: bool
 ) -> None:
     result = result_of(task, found, folder) | {"interrupted": interrupted}
     if given.json:
@@ -245,18 +293,31 @@ def _show(
         return
     import rich.table
 
+    last = found.metrics[-1]
+    has_table = last.load is not None
     table = rich.table.Table(title=None, box=None, pad_edge=False)
-    for column in ("player", "information sets", "payoff", "goal", "could gain"):
+    for column in ("player", *([] if has_table else ["information sets"]), "payoff", "goal", "could gain"):
         table.add_column(column, justify="left" if column == "player" else "right")
-    for player, value, goal, gain in zip(task.tree.players, found.value, found.goals, found.gain, strict=True):
-        table.add_row(player.name, f"{player.sets:,}", f"{value:.6f}", f"{goal:.4f}", f"{gain:.3g}")
+    for number, player in enumerate(task.tree.players):
+        error = f" ± {last.value_error[number]:.2g}" if last.value_error else ""
+        table.add_row(
+            player.name,
+            *([] if has_table else [f"{player.sets:,}"]),
+            f"{found.value[number]:.6f}{error}",
+            f"{found.goals[number]:.4f}",
+            f"{found.gain[number]:.3g}" if found.gain else "not known",
+        )
     console.show(table)
-    low, high = task.tree.payoff_range
+    low, high = task.payoff_range
     if found.exploitability is not None:
         part = f" ({100 * found.exploitability / (high - low):.3g}% of the payoffs' range)" if high > low else ""
         console.say(f"exploitability {found.exploitability:.6g}{part}")
+    if last.value_error:
+        console.say("payoffs are means of matches of these policies, with standard errors; the game is not unrolled")
+    rate = f", {last.samples / last.seconds:,.0f} trajectories/s" if last.samples and last.seconds else ""
+    full = f", table {last.load:.1%} full" if last.load is not None else ""
     console.say(
-        f"{found.algorithm}: {found.iterations:,} iterations in {found.seconds:.3g} s"
+        f"{found.algorithm}: {found.iterations:,} iterations in {found.seconds:.3g} s{rate}{full}"
         if found.iterations
         else f"{found.algorithm}: {found.seconds:.3g} s"
     )
@@ -280,18 +341,27 @@ def evaluate(
 
     from gdlx.envs import programs
     from gdlx.propnet import limits, untrusted
-    from gdlx.solvers import exports, solution
+    from gdlx.solvers import driver, exports, problems, solution, table_policy
     from gdlx.solvers import results as folders
+    from gdlx.solvers import solve as solving
 
     programs.keep()
     config = folders.read_config(result)
-    task = _problem(given, config.game, max_nodes, limits.Limits())
-    if folders.digest(task.tree) != config.digest:
+    task = _task(given, config.game, config.algorithm, max_nodes, limits.Limits(), keep_edges=False)
+    if task.digest != config.digest:
         raise folders.ResultError(f"{result} was solved with other rules of {config.game.spec} than there are now")
-    policies = folders.read_policy(result, task.tree)
-    earlier = folders.read_metrics(result, len(task.tree.players))
-    last = earlier[-1] if earlier else None
-    metrics = task.metrics(policies, last.iterations if last else 0, last.seconds if last else 0.0)
+    earlier = folders.read_metrics(result, len(task.players))
+    last = earlier[-1] if earlier else driver.Metrics(0, 0.0, (), ())
+    if isinstance(task, problems.TableProblem):
+        kept = folders.read_table_policy(result, task.env.num_actions)
+        policies, _ = table_policy.at_sets(kept, task.env, task.tree)
+        metrics = solving.played_metrics(task, config.algorithm, kept, last)
+        if task.whole is not None:
+            metrics = task.whole.metrics(policies)
+    else:
+        policies = folders.read_policy(result, task.tree)
+        metrics = task.metrics(policies)
+    metrics = metrics._replace(iterations=last.iterations, seconds=last.seconds, samples=last.samples, load=last.load)
     found = solution.Solution(task.tree, config.algorithm.name, policies, (metrics,))
     if history is not None and player is None:
         raise typer.BadParameter("say whose history it is with --player")

@@ -5,6 +5,8 @@ key is mixed with it by rounds of an invertible cipher (Speck 64, Beaulieu et al
 the same key with probability about 2^-64.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -30,8 +32,14 @@ def of_bits(bits: jax.Array, table: Table) -> Key:
 
 def extend(key: Key, event: Key) -> Key:
     """The key of a history made longer by an event."""
+    return jnp.stack(extended((key[0], key[1]), (event[0], event[1])))
+
+
+def extended(key: tuple[Any, Any], event: tuple[Any, Any]) -> tuple[Any, Any]:
+    """The same, word by word, of arrays of any shape, in jax or numpy."""
     x, y = key[0] ^ event[0], key[1] ^ event[1]
     for number in range(_ROUNDS):
-        x = (((x >> 8) | (x << 24)) + y) ^ (jnp.uint32(0x9E3779B9 * (number + 1) & 0xFFFFFFFF) + event[number % 2])
+        constant = np.uint32(0x9E3779B9 * (number + 1) & 0xFFFFFFFF)
+        x = (((x >> 8) | (x << 24)) + y) ^ (constant + event[number % 2])
         y = ((y << 3) | (y >> 29)) ^ x
-    return jnp.stack([x, y])
+    return x, y

@@ -6,9 +6,12 @@ trajectory's joint move is the sum of what its slots add to the number of an edg
 columns of common tables, one player's after the other's.
 """
 
+import itertools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from gdlx.envs import game_tree, sequence_form
@@ -42,13 +45,33 @@ class SamplingForm(NamedTuple):
     """Axes: P players, C columns: their information sets, and one for no choice; A the widest choice, T ends."""
 
     levels: tuple[SamplingLevel, ...]
-    uniform: jax.Array  # [A, C] float, 1 / options
-    player: jax.Array  # [C] int32, whose column it is; P for the last one
+    own_uniform: tuple[jax.Array, ...]  # P x [A, sets] float, 1 / options
+    share: jax.Array  # [C] float, 1 / options of every column
     payoff: jax.Array  # [P, T] float
 
     @property
     def players(self) -> int:
         return len(self.payoff)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of tables of options and columns: A, C."""
+        return self.own_uniform[0].shape[0] if self.own_uniform else 1, len(self.share)
+
+    def own(self, player: int) -> slice:
+        """The columns of a player."""
+        start = sum(table.shape[1] for table in self.own_uniform[:player])
+        return slice(start, start + self.own_uniform[player].shape[1])
+
+    def joined(self, tables: Sequence[jax.Array]) -> jax.Array:
+        """[A, C] of what each player has for its own columns; the one option of no choice has 1."""
+        none = (jnp.arange(self.shape[0]) == 0).astype(self.share.dtype)[:, None]
+        return jnp.concatenate([*tables, none], axis=1)
+
+    @property
+    def uniform(self) -> jax.Array:
+        """[A, C] float, 1 / options."""
+        return self.joined(self.own_uniform)
 
     @property
     def slots(self) -> int:
@@ -62,11 +85,11 @@ def sampling_form(tree: game_tree.GameTree) -> SamplingForm:
         raise ValueError("sampling needs the edges of the tree: unroll it with keep_edges=True")
     widths = np.concatenate([*(np.diff(player.first) for player in tree.players), [1]])
     first = np.cumsum([0, *(player.sets for player in tree.players)])
-    owner = np.repeat(np.arange(len(tree.players) + 1), [*(player.sets for player in tree.players), 1])
+    uniform = np.where(np.arange(widths.max())[:, None] < widths, 1 / widths, 0)
     return SamplingForm(
         tuple(_level(level, widths, first) for level in tree.levels),
-        _floats(np.where(np.arange(widths.max())[:, None] < widths, 1 / widths, 0)),
-        _ints(owner),
+        tuple(_floats(uniform[:, begin:end]) for begin, end in itertools.pairwise(first.tolist())),
+        _floats(1 / widths),
         _floats(tree.ends.payoff.T),
     )
 

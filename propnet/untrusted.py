@@ -6,7 +6,7 @@ import os
 import pathlib
 import secrets
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from typing import IO, TypeVar
 
 import numpy as np
 
@@ -49,12 +49,19 @@ def too_large(max_bytes: int) -> NetworkFileError:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Readers see the old file or the new one, never a part: it is written beside and then renamed."""
+    """Readers see the old file or the new one, never a part."""
+    with whole_file(path) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to, which appears whole or not at all: it is written beside and then renamed."""
     target = pathlib.Path(path)
     beside = target.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
         with open(beside, "xb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, target)

@@ -22,13 +22,24 @@ class WrongStop(errors.UserError, ValueError):
     """A number of iterations, a time or a target that makes no sense."""
 
 
+def require_finite(iterations: int, is_finite: bool) -> None:
+    if not is_finite:
+        raise NotFinite(
+            f"numbers overflowed before iteration {iterations}; what was saved before is good. "
+            "Try --x64, or exponents that are less extreme"
+        )
+
+
 class Metrics(NamedTuple):
     """Of the average policies after some iterations. Axes: P players."""
 
     iterations: int
     seconds: float  # of solving, compilation and evaluation left out
-    value: tuple[float, ...]  # [P]
-    gain: tuple[float, ...]  # [P] what each player could gain alone
+    value: tuple[float, ...]  # [P]; () where it is not known
+    gain: tuple[float, ...]  # [P] what each player could gain alone; () where that is not known
+    samples: int = 0  # trajectories or traversals so far
+    load: float | None = None  # part of a hash table that is used
+    value_error: tuple[float, ...] = ()  # [P] standard errors of values that were told by matches
 
     @property
     def exploitability(self) -> float | None:
@@ -93,7 +104,7 @@ class Process(Protocol[State]):
     """An algorithm on a game: what the driver runs."""
 
     def advance(self, state: State, count: int) -> State:
-        """So many iterations; has happened when it returns."""
+        """So many iterations; has happened when it returns. May use the state up."""
 
     def measure(self, state: State, seconds: float) -> Metrics:
         """What the average policies are worth."""
@@ -120,7 +131,7 @@ def iterate(
     """
     if every is not None and every < 1:
         raise WrongStop(f"metrics can be taken every 1 or more iterations, not every {every}")
-    process.advance(state, 0)  # compiled outside of the time that is measured
+    state = process.advance(state, 0)  # compiled outside of the time that is measured
     now = process.measure(state, seconds)
     rate = 0.0  # iterations per second
     yield Point(state, now)

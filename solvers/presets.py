@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from gdlx.propnet import errors
 from gdlx.solvers import cfr, fictitious, regret
@@ -16,14 +16,25 @@ class UnknownAlgorithm(errors.UserError, ValueError):
     """A name that no algorithm has."""
 
 
+SchemeName = Literal["outcome", "external", "average-strategy"]
+
+
 @dataclasses.dataclass(frozen=True)
 class Sampling:
-    """How trajectories are drawn."""
+    """How play is sampled. Each scheme has its own use for some of these; docs/sampling.md tells which."""
 
+    scheme: SchemeName = "outcome"
+    batch: int = 4_096  # trajectories of an iteration, for each player
+    seed: int = 0
     exploration: float = 0.6  # of the player who is updated
     decay: float | None = None  # of baselines; None for none
-    batch: int = 4_096
-    seed: int = 0
+    width: float = 16.0  # lanes for a traversal
+    epsilon: float = 0.05  # of average-strategy sampling, as are the next two
+    tau: float = 1_000.0
+    beta: float = 1_000.0
+    table: int | None = None  # the logarithm of a hash table's size; None: tables of an unrolled game
+    grow: Literal["all", "first"] = "all"  # which unknown information sets are added to it
+    max_steps: int = 0  # joint moves of the longest trajectory there is room for; 0: as random play suggests
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,6 +94,20 @@ _LISTED = (
         "outcome sampling with baselines (Schmid et al. 2018)",
         sampling=Sampling(decay=0.1),
     ),
+    Algorithm(
+        "es-mccfr",
+        cfr.step,
+        _S(1.0, 1.0, 1.0),
+        "external sampling (Lanctot et al. 2009), linear weights",
+        sampling=Sampling("external", batch=512),
+    ),
+    Algorithm(
+        "as-mccfr",
+        cfr.step,
+        _S(1.0, 1.0, 1.0),
+        "average-strategy sampling (Gibson et al. 2012)",
+        sampling=Sampling("average-strategy", batch=512),
+    ),
     Algorithm("lp", cfr.step, _S(), "linear programming: exact; two players, zero-sum, small games", is_exact=True),
 )
 ALGORITHMS = {algorithm.name: algorithm for algorithm in _LISTED}
@@ -99,23 +124,46 @@ def find(name: str) -> Algorithm:
     return ALGORITHMS[name]
 
 
+_OF_BOTH = {"beta", "exploration"}  # of the discounts too, or of every policy
+_SAMPLED = {field.name for field in dataclasses.fields(Sampling)} - _OF_BOTH
+
+
 def configured(algorithm: Algorithm, iterations: int | None, changes: Mapping[str, Any]) -> Algorithm:
     """An algorithm with other settings; schedules go over the given iterations, else 1 000."""
-    unknown = sorted(changes.keys() - set(regret.Settings._fields))
+    known = set(regret.Settings._fields) | (_SAMPLED if algorithm.sampling is not None else set())
+    unknown = sorted(changes.keys() - known)
     if unknown:
-        raise UnknownAlgorithm(
-            f"{algorithm.name} has no setting {unknown[0]!r}; there are {', '.join(regret.Settings._fields)}"
-        )
-    changes = dict(changes)
+        raise UnknownAlgorithm(f"{algorithm.name} has no setting {unknown[0]!r}; there are {', '.join(sorted(known))}")
     if changes and algorithm.is_exact:
         raise UnknownAlgorithm(f"{algorithm.name} has no settings; leave out {', '.join(changes)}")
     for name, value in changes.items():
         allows_infinity = name in ("alpha", "beta")
-        if math.isnan(value) or (math.isinf(value) and not allows_infinity):
+        if isinstance(value, float) and (math.isnan(value) or (math.isinf(value) and not allows_infinity)):
             raise UnknownAlgorithm(f"{name} must be a {'' if allows_infinity else 'finite '}number, not {value}")
+    of_sampling: dict[str, Any] = {}
+    of_regret: dict[str, Any] = {}
+    for name, value in changes.items():
+        is_drawn = name in _SAMPLED or (name == "exploration" and algorithm.sampling is not None)
+        (of_sampling if is_drawn else of_regret)[name] = value
     sampling = algorithm.sampling
-    if sampling is not None and "exploration" in changes:  # of the trajectories, not of the policies
-        sampling = dataclasses.replace(sampling, exploration=changes.pop("exploration"))
+    if sampling is not None:
+        sampling = dataclasses.replace(sampling, **of_sampling)
+        _check_sampling(algorithm.name, sampling)
     horizon = {"horizon": float(max(1, iterations))} if iterations is not None else {}
-    settings = algorithm.settings._replace(**{**horizon, **changes})
+    settings = algorithm.settings._replace(**{**horizon, **of_regret})
     return dataclasses.replace(algorithm, settings=settings, sampling=sampling)
+
+
+def _check_sampling(name: str, sampling: Sampling) -> None:
+    if sampling.batch < 1:
+        raise UnknownAlgorithm(f"a batch has at least 1 trajectory, not {sampling.batch}")
+    if sampling.decay is not None and not (sampling.scheme == "outcome" and 0 < sampling.decay <= 1):
+        raise UnknownAlgorithm(
+            f"decay is of the baselines of vr-mccfr, above 0 and at most 1; {name} cannot have {sampling.decay}"
+        )
+    if sampling.table is not None and sampling.scheme != "outcome":
+        raise UnknownAlgorithm(f"{name} has no hash table: it samples unrolled games. os-mccfr and vr-mccfr have one")
+    if not sampling.width > 0:
+        raise UnknownAlgorithm(f"the width must be above 0 lanes, not {sampling.width}")
+    if sampling.grow not in ("all", "first"):
+        raise UnknownAlgorithm(f"a table grows by 'all' unknown sets or by the 'first', not {sampling.grow!r}")

@@ -1,20 +1,15 @@
 """Algorithms on games, as the driver runs them: full iterations on the sequence form, or sampled trajectories."""
 
 import functools
-import math
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs import game_tree, sampling_form, sequence_form
+from gdlx.envs import sampling_form, sequence_form
 from gdlx.propnet import errors
-from gdlx.solvers import cfr, driver, evaluation, outcome, presets, profiles, regret
-
-
-class NotFinite(errors.UserError, ArithmeticError):
-    """Numbers that overflowed."""
+from gdlx.solvers import cfr, driver, evaluation, external, outcome, presets, problems, profiles, regret, sampled
 
 
 class WrongBatch(errors.UserError, ValueError):
@@ -47,10 +42,6 @@ def advance(
     return done
 
 
-# In programs of their own: operation by operation, each would be compiled for every shape.
-evaluate = jax.jit(evaluation.evaluate)
-
-
 @jax.jit
 def _evaluate_average(game: sequence_form.SequenceForm, state: cfr.CfrState) -> tuple[evaluation.Evaluation, jax.Array]:
     """And whether all numbers of the state are finite: regret matching would hide those that are not."""
@@ -63,108 +54,108 @@ def _is_finite(arrays: Any) -> jax.Array:
     return jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(arrays)]).all()
 
 
-def metrics(found: evaluation.Evaluation, iterations: int, seconds: float, is_finite: bool = True) -> driver.Metrics:
-    value, gain = (tuple(np.asarray(x, float).tolist()) for x in (found.value, found.gain))
-    if not (is_finite and all(map(math.isfinite, (*value, *gain)))):
-        raise NotFinite(
-            f"numbers overflowed before iteration {iterations}; what was saved before is good. "
-            "Try --x64, or exponents that are less extreme"
-        )
-    return driver.Metrics(iterations, seconds, value, gain)
-
-
 class FullProcess:
     """Every information set in every iteration."""
 
-    def __init__(
-        self,
-        tree: game_tree.GameTree,
-        form: sequence_form.SequenceForm,
-        layouts: tuple[sequence_form.Layout, ...],
-        algorithm: presets.Algorithm,
-    ) -> None:
-        self.tree, self.form, self.layouts, self.algorithm = tree, form, layouts, algorithm
-        dtype = jnp.result_type(float)
-        self._settings = jax.tree.map(lambda x: np.asarray(x, dtype), algorithm.settings)
+    def __init__(self, task: problems.Problem, algorithm: presets.Algorithm) -> None:
+        self.task, self.algorithm = task, algorithm
+        self._settings = in_precision(algorithm.settings)
 
     def init(self) -> cfr.CfrState:
-        return cfr.init(self.form)
+        return cfr.init(self.task.form)
 
     def advance(self, state: cfr.CfrState, count: int) -> cfr.CfrState:
         chosen = self.algorithm
         after: cfr.CfrState = advance(
-            chosen.step, self.form, state, self._settings, count, alternating=chosen.alternating
+            chosen.step, self.task.form, state, self._settings, count, alternating=chosen.alternating
         )
         int(after.t)  # waits for it
         return after
 
     def measure(self, state: cfr.CfrState, seconds: float) -> driver.Metrics:
-        found, is_finite = jax.device_get(_evaluate_average(self.form, state))
-        return metrics(found, int(state.t), seconds, bool(is_finite))
+        found, is_finite = jax.device_get(_evaluate_average(self.task.form, state))
+        return problems.metrics(found, int(state.t), seconds, bool(is_finite))
 
     def policies(self, state: cfr.CfrState) -> profiles.Policies:
         return tuple(
             profiles.from_plan(player, weight[own.place])
             for player, own, weight in zip(
-                self.tree.players, self.layouts, cfr.sums(jax.device_get(state)), strict=True
+                self.task.tree.players, self.task.layouts, cfr.sums(jax.device_get(state)), strict=True
             )
         )
 
 
-class SampledProcess:
-    """Batches of trajectories, divided among the devices there are."""
+def in_precision(settings: Any) -> Any:
+    """Numbers in the precision that jax is set to."""
+    dtype = jnp.result_type(float)
+    return jax.tree.map(lambda x: np.asarray(x, dtype), settings)
 
-    def __init__(
-        self,
-        tree: game_tree.GameTree,
-        form: sequence_form.SequenceForm,
-        layouts: tuple[sequence_form.Layout, ...],
-        algorithm: presets.Algorithm,
-        sampling: presets.Sampling,
-    ) -> None:
-        self.tree, self.form, self.layouts = tree, form, layouts
-        self.batch = sampling.batch
-        if self.batch < outcome.LANES or self.batch % outcome.LANES:
-            raise WrongBatch(f"a batch is a multiple of {outcome.LANES} trajectories, not {self.batch}")
-        self.sampling = sampling_form.sampling_form(tree)
-        needed = 40 * self.batch * self.sampling.slots
+
+def sample_settings(algorithm: presets.Algorithm) -> sampled.SampleSettings:
+    drawn = algorithm.sampling
+    assert drawn is not None
+    walking = external.AverageStrategy(drawn.epsilon, drawn.tau, drawn.beta)
+    settings: sampled.SampleSettings = in_precision(
+        sampled.SampleSettings(
+            algorithm.settings, drawn.exploration, drawn.decay, walking if drawn.scheme == "average-strategy" else None
+        )
+    )
+    return settings
+
+
+class SampledProcess:
+    """Batches of trajectories or traversals of an unrolled game, divided among the devices there are."""
+
+    def __init__(self, task: problems.Problem, algorithm: presets.Algorithm) -> None:
+        drawn = algorithm.sampling
+        assert drawn is not None
+        self.task, self.batch = task, drawn.batch
+        self.sampling = sampling_form.sampling_form(task.tree)
+        self._has_baselines = drawn.decay is not None
+        scheme = self._scheme(drawn)
+        self._runner = sampled.on_devices(tuple(jax.local_devices()), scheme, self.batch)
+        arguments = (self.sampling, sample_settings(algorithm), jax.random.key(drawn.seed))
+        self._form, *self._arguments = self._runner.place(arguments)
+
+    def _scheme(self, drawn: presets.Sampling) -> sampled.Scheme:
+        if drawn.scheme == "outcome":
+            self._require_room(40 * self.sampling.slots)
+            return outcome.sample
+        scheme = external.Scheme(external.rooms(self.sampling, width=drawn.width))
+        self._require_room(max(external.bytes_per_traversal(own) for own in scheme.rooms))
+        return scheme
+
+    def _require_room(self, each: float) -> None:
+        needed = each * self.batch
         if needed > _MAX_BYTES:
             raise WrongBatch(
-                f"{self.batch:,} trajectories of {tree.name} need about {needed / 2**30:.1f} GiB at once, more than "
-                f"{_MAX_BYTES / 2**30:.0f} GiB; take a smaller --batch"
+                f"{self.batch:,} trajectories of {self.task.tree.name} need about {needed / 2**30:.1f} GiB at once, "
+                f"more than {_MAX_BYTES / 2**30:.0f} GiB; take a smaller --batch"
             )
-        dtype = jnp.result_type(float)
-        minimiser = jax.tree.map(lambda x: np.asarray(x, dtype), algorithm.settings)
-        decay = None if sampling.decay is None else np.asarray(sampling.decay, dtype)
-        self._runner = outcome.on_devices(tuple(jax.local_devices()), self.batch)
-        settings = outcome.SampleSettings(minimiser, np.asarray(sampling.exploration, dtype), decay)
-        self._has_baselines = decay is not None
-        self._arguments = self._runner.place((settings, jax.random.key(sampling.seed)))
-        self._form = self._runner.place(self.sampling)
 
-    def init(self) -> outcome.SampleState:
-        return outcome.init(self.sampling, baselines=self._has_baselines)
+    def init(self) -> sampled.SampleState:
+        return sampled.init(self.sampling, baselines=self._has_baselines)
 
-    def advance(self, state: outcome.SampleState, count: int) -> outcome.SampleState:
+    def advance(self, state: sampled.SampleState, count: int) -> sampled.SampleState:
         after = self._runner.advance(self._form, self._runner.place(state), *self._arguments, count)
         int(after.t)  # waits for it
         return after
 
-    def measure(self, state: outcome.SampleState, seconds: float) -> driver.Metrics:
-        found = evaluate(self.form, profiles.to_levels(self.tree, self.layouts, self.policies(state)))
-        is_finite = all(np.isfinite(x).all() for x in (np.asarray(state.regret), np.asarray(state.weight)))
-        return metrics(jax.device_get(found), int(state.t), seconds, is_finite)
+    def measure(self, state: sampled.SampleState, seconds: float) -> driver.Metrics:
+        is_finite = all(np.isfinite(x).all() for x in (*state.regret, *state.weight))
+        iterations = int(state.t)
+        driver.require_finite(iterations, is_finite)
+        found = self.task.metrics(self.policies(state), iterations, seconds)
+        return found._replace(samples=iterations * self.batch * len(self.task.tree.players))
 
-    def policies(self, state: outcome.SampleState) -> profiles.Policies:
-        weight = np.asarray(state.weight, np.float64)
+    def policies(self, state: sampled.SampleState) -> profiles.Policies:
         found = []
-        start = 0
-        for player in self.tree.players:
+        for player, table in zip(self.task.tree.players, state.weight, strict=True):
+            weight = np.asarray(table, np.float64)
             widths = np.diff(player.first)
-            column = start + np.repeat(np.arange(player.sets), widths)
+            column = np.repeat(np.arange(player.sets), widths)
             option = np.arange(player.sequences - 1) - np.repeat(player.first[:-1] - 1, widths)
             found.append(profiles.normalised(player, np.concatenate([[1.0], weight[option, column]])))
-            start += player.sets
         return tuple(found)
 
 

@@ -5,7 +5,6 @@ Every file is written whole or not at all: a run that is killed loses at most wh
 
 import csv
 import dataclasses
-import hashlib
 import io
 import json
 import math
@@ -22,7 +21,7 @@ import numpy as np
 import gdlx
 from gdlx.envs import game_tree, trees
 from gdlx.propnet import errors, untrusted
-from gdlx.solvers import driver, presets, profiles, regret
+from gdlx.solvers import driver, presets, profiles, regret, table_policy
 
 CONFIG, METRICS, POLICY, CHECKPOINT, PLOT, LOCK = (
     "config.json",
@@ -32,7 +31,7 @@ CONFIG, METRICS, POLICY, CHECKPOINT, PLOT, LOCK = (
     "convergence.png",
     ".lock",
 )
-_FORMAT = 3
+_FORMAT = 4
 _State = TypeVar("_State")
 
 
@@ -45,7 +44,7 @@ class Config:
     """What produced a result: enough to produce it again, and to go on with it."""
 
     game: trees.Game
-    digest: str  # of the unrolled game
+    digest: str  # of the unrolled game, or of its rules
     algorithm: presets.Algorithm
     x64: bool
 
@@ -70,18 +69,6 @@ class Config:
                 "python": platform.python_version(),
             },
         }
-
-
-def digest(tree: game_tree.GameTree) -> str:
-    """Tells unrolled games apart."""
-    found = hashlib.sha256()
-    for player in tree.players:
-        found.update(player.name.encode(errors="replace"))
-        for array in (player.parent, player.first, player.action):
-            found.update(array.tobytes())
-    for part in tree.ends:
-        found.update(np.ascontiguousarray(part).tobytes())
-    return found.hexdigest()[:16]
 
 
 def new_folder(root: pathlib.Path, game: str, algorithm: str) -> pathlib.Path:
@@ -147,11 +134,17 @@ def read_config(folder: pathlib.Path) -> Config:
 def write_metrics(folder: pathlib.Path, names: Sequence[str], metrics: Sequence[driver.Metrics]) -> None:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    values, gains = [f"value_{name}" for name in names], [f"gain_{name}" for name in names]
-    writer.writerow(["iterations", "seconds", "exploitability", *values, *gains])
+    columns = [f"{what}_{name}" for what in ("value", "gain", "value_error") for name in names]
+    writer.writerow(["iterations", "seconds", "exploitability", "samples", "load", *columns])
     for row in metrics:
-        shown = "" if row.exploitability is None else repr(row.exploitability)
-        writer.writerow([row.iterations, f"{row.seconds:.6f}", shown, *map(repr, row.value), *map(repr, row.gain)])
+        told = [row.exploitability, row.samples, row.load]
+        numbers = [
+            part
+            for numbers in (row.value, row.gain, row.value_error)
+            for part in (numbers or (None,) * len(names))  # what is not known is blank
+        ]
+        shown = ["" if number is None else repr(number) for number in (*told, *numbers)]
+        writer.writerow([row.iterations, f"{row.seconds:.6f}", *shown])
     untrusted.write_whole(folder / METRICS, text.getvalue().encode())
 
 
@@ -159,19 +152,20 @@ def read_metrics(folder: pathlib.Path, players: int) -> list[driver.Metrics]:
     try:
         with open(folder / METRICS, encoding="utf-8", newline="") as file:
             rows = list(csv.reader(file))[1:]
-        return [
-            driver.Metrics(
-                int(row[0]),
-                float(row[1]),
-                tuple(map(float, row[3 : 3 + players])),
-                tuple(map(float, row[3 + players : 3 + 2 * players])),
-            )
-            for row in rows
-        ]
+        return [_read_row(row, players) for row in rows]
     except FileNotFoundError:
         return []
     except (IndexError, ValueError) as error:
         raise ResultError(f"{folder / METRICS} cannot be read: {error}") from None
+
+
+def _read_row(row: list[str], players: int) -> driver.Metrics:
+    value, gain, error = (
+        tuple(float(text) for text in row[start : start + players] if text)
+        for start in range(5, 5 + 3 * players, players)
+    )
+    load = float(row[4]) if row[4] else None
+    return driver.Metrics(int(row[0]), float(row[1]), value, gain, int(row[3]), load, error)
 
 
 def write_policy(folder: pathlib.Path, policies: profiles.Policies) -> None:
@@ -183,6 +177,21 @@ def read_policy(folder: pathlib.Path, tree: game_tree.GameTree) -> profiles.Poli
     if len(arrays) != len(tree.players):
         raise ResultError(f"{folder / POLICY} has policies of {len(arrays)} players, the game {len(tree.players)}")
     return tuple(profiles.checked(player, own) for player, own in zip(tree.players, arrays, strict=True))
+
+
+def write_table_policy(folder: pathlib.Path, policy: table_policy.TablePolicy) -> None:
+    _write_arrays(folder / POLICY, table_policy.to_arrays(policy))
+
+
+def read_table_policy(folder: pathlib.Path, moves: int) -> table_policy.TablePolicy:
+    arrays = _read_arrays(folder / POLICY)
+    try:
+        keys, probability = arrays
+        if keys.shape != (2, len(probability)) or probability.shape[1:] != (moves,):
+            raise ValueError(f"shapes {keys.shape} and {probability.shape}")
+        return table_policy.from_arrays(keys.astype(np.uint32), probability.astype(np.float32))
+    except ValueError as error:
+        raise ResultError(f"{folder / POLICY} holds no policies of this game: {error}") from None
 
 
 def write_checkpoint(folder: pathlib.Path, state: Any, seconds: float) -> None:
@@ -200,9 +209,8 @@ def read_checkpoint(folder: pathlib.Path, like: _State) -> tuple[_State, float]:
 
 
 def _write_arrays(path: pathlib.Path, arrays: Sequence[Any]) -> None:
-    data = io.BytesIO()
-    np.savez(data, *arrays)
-    untrusted.write_whole(path, data.getvalue())
+    with untrusted.whole_file(path) as file:
+        np.savez(file, *arrays)
 
 
 def _read_arrays(path: pathlib.Path) -> list[Any]:

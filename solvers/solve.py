@@ -1,6 +1,5 @@
 """`gdlx.solve`: from a game's name to a Solution."""
 
-import dataclasses
 import pathlib
 import time
 from collections.abc import Callable, Iterator
@@ -9,40 +8,38 @@ from typing import Any
 import jax
 import numpy as np
 
-from gdlx.envs import game_tree, sequence_form, trees
-from gdlx.solvers import driver, lp, plot, presets, processes, profiles, results, solution
+from gdlx.envs import game_tree, trees
+from gdlx.solvers import (
+    driver,
+    lp,
+    plot,
+    presets,
+    problems,
+    processes,
+    results,
+    solution,
+    table_policy,
+    table_process,
+)
+
+_LONG_WRITING, _RESTS = 0.5, 20  # seconds to write a checkpoint, and how many times that until the next one
 
 
-@dataclasses.dataclass(frozen=True)
-class Problem:
-    """A game made ready for solvers."""
-
-    game: trees.Game
-    tree: game_tree.GameTree
-    form: sequence_form.SequenceForm
-    layouts: tuple[sequence_form.Layout, ...]
-
-    @property
-    def payoff_range(self) -> float:
-        low, high = self.tree.payoff_range
-        return high - low
-
-    def metrics(self, policies: profiles.Policies, iterations: int = 0, seconds: float = 0.0) -> driver.Metrics:
-        """What policies are worth."""
-        found = processes.evaluate(self.form, profiles.to_levels(self.tree, self.layouts, policies))
-        return processes.metrics(jax.device_get(found), iterations, seconds)
-
-    def process(self, algorithm: presets.Algorithm) -> processes.FullProcess | processes.SampledProcess:
-        """What the driver runs."""
-        if algorithm.sampling is None:
-            return processes.FullProcess(self.tree, self.form, self.layouts, algorithm)
-        return processes.SampledProcess(self.tree, self.form, self.layouts, algorithm, algorithm.sampling)
+Task = problems.Problem | problems.TableProblem
+problem, Problem = problems.problem, problems.Problem
 
 
-def problem(game: trees.Game, tree: game_tree.GameTree | None = None, *, keep_edges: bool = False) -> Problem:
-    """Sampling needs a tree with its edges."""
-    tree = trees.unrolled(game, keep_edges=keep_edges) if tree is None else tree
-    return Problem(game, tree, *sequence_form.sequence_form(tree))
+def process_of(task: Task, algorithm: presets.Algorithm) -> Any:
+    """An algorithm on a game, as the driver runs it."""
+    if isinstance(task, problems.TableProblem):
+        return table_process.TableProcess(task, algorithm)
+    if algorithm.sampling is None:
+        return processes.FullProcess(task, algorithm)
+    return processes.SampledProcess(task, algorithm)
+
+
+def uses_table(algorithm: presets.Algorithm) -> bool:
+    return algorithm.sampling is not None and algorithm.sampling.table is not None
 
 
 class Run:
@@ -54,7 +51,7 @@ class Run:
 
     def __init__(
         self,
-        task: Problem,
+        task: Task,
         algorithm: presets.Algorithm,
         folder: pathlib.Path | None = None,
         *,
@@ -62,18 +59,18 @@ class Run:
         interval: float = 10.0,
     ) -> None:
         self.task, self.algorithm, self.folder, self.interval = task, algorithm, folder, interval
-        self.config = results.Config(
-            task.game, results.digest(task.tree), algorithm, jax.numpy.result_type(float) == np.float64
-        )
-        self.process: Any = task.process(algorithm)
+        self.config = _config(task, algorithm)
+        self.process = process_of(task, algorithm)
         self.state: Any = self.process.init()
         self.seconds = 0.0
         self.metrics: list[driver.Metrics] = []
-        self._saved = time.monotonic()
+        self._saved, self._rest = time.monotonic(), 0.0
         self._lock = results.lock(folder) if folder is not None and folder.is_dir() else None
         if resume and folder is not None:
-            self.state, self.seconds = results.read_checkpoint(folder, self.state)
-            earlier = results.read_metrics(folder, len(task.tree.players))
+            self.state, self.seconds = results.read_checkpoint(folder, self._saved_state())
+            if self._has_table:
+                self.state = self.process.restored(self.state)
+            earlier = results.read_metrics(folder, len(task.players))
             # The point of the checkpoint comes first again; what was noted after it is lost.
             self.metrics = [row for row in earlier if row.iterations < int(self.state.t)]
         elif folder is not None:
@@ -83,23 +80,40 @@ class Run:
         for point in driver.iterate(self.process, self.state, stop, every=every, seconds=self.seconds):
             self.state, self.seconds = point.state, point.metrics.seconds
             self.metrics.append(point.metrics)
-            if time.monotonic() - self._saved >= self.interval:
+            if time.monotonic() - self._saved >= max(self.interval, self._rest):
                 self.save()
             yield point
 
     def save(self) -> None:
         """Write what is needed to go on."""
+        begun = time.monotonic()
         if self.folder is not None:
-            results.write_checkpoint(self.folder, self.state, self.seconds)
-            results.write_metrics(self.folder, [player.name for player in self.task.tree.players], self.metrics)
+            results.write_checkpoint(self.folder, self._saved_state(), self.seconds)
+            results.write_metrics(self.folder, self.task.players, self.metrics)
         self._saved = time.monotonic()
+        if (spent := self._saved - begun) > _LONG_WRITING:  # is then done less often
+            self._rest = _RESTS * spent
+
+    @property
+    def _has_table(self) -> bool:
+        return isinstance(self.task, problems.TableProblem)
+
+    def _saved_state(self) -> Any:
+        return self.process.saved(self.state) if self._has_table else self.state
 
     def finish(self) -> solution.Solution:
         """The solution so far, saved."""
-        self.save()
         policies = self.process.policies(self.state)
+        if self._has_table and self.metrics and not self.metrics[-1].value:
+            self.metrics[-1] = played_metrics(
+                self.task, self.algorithm, self.process.policy(self.state), self.metrics[-1]
+            )
+        self.save()
         if self.folder is not None:
-            results.write_policy(self.folder, policies)
+            if self._has_table:
+                results.write_table_policy(self.folder, self.process.policy(self.state))
+            else:
+                results.write_policy(self.folder, policies)
             title = f"{self.task.game.spec}, {self.algorithm.name}"
             plot.convergence(self.folder / results.PLOT, {self.algorithm.name: self.metrics}, title)
         if self._lock is not None:
@@ -107,6 +121,16 @@ class Run:
         return solution.Solution(
             self.task.tree, self.algorithm.name, policies, tuple(self.metrics), self.config.to_json()
         )
+
+
+def played_metrics(
+    task: Task, algorithm: presets.Algorithm, policy: table_policy.TablePolicy, last: driver.Metrics
+) -> driver.Metrics:
+    """Metrics with values told by matches, where nothing tells them exactly."""
+    assert isinstance(task, problems.TableProblem)
+    assert algorithm.sampling is not None
+    found = table_process.score(task.env, policy, algorithm.sampling.seed, algorithm.sampling.max_steps)
+    return last._replace(value=found.mean, value_error=found.error)
 
 
 def solve(
@@ -130,36 +154,51 @@ def solve(
     (-0.056, True)
     """
     chosen = algorithm if isinstance(algorithm, presets.Algorithm) else presets.find(algorithm)
-    samples = chosen.sampling is not None
-    match game:
-        case trees.Game():
-            task = problem(game, keep_edges=samples)
-        case game_tree.GameTree():
-            task = problem(trees.Game(game.name), game)
-        case _:
-            task = problem(trees.Game(game), keep_edges=samples)
-    if chosen.is_exact:
-        return solve_exactly(task, presets.configured(chosen, None, settings))
-    stop = driver.Stop(iterations, seconds, driver.parse_target(target, task.payoff_range))
-    run = Run(task, presets.configured(chosen, iterations, settings))
+    configured = presets.configured(chosen, None if chosen.is_exact else iterations, settings)
+    if isinstance(game, game_tree.GameTree):
+        if uses_table(configured):
+            raise presets.UnknownAlgorithm("a hash table needs the rules of a game, not its tree")
+        task: Task = problems.problem(trees.Game(game.name), game)
+    else:
+        named = game if isinstance(game, trees.Game) else trees.Game(game)
+        if uses_table(configured):
+            task = problems.table_problem(named)
+        else:
+            task = problems.problem(named, keep_edges=chosen.sampling is not None)
+    if configured.is_exact and isinstance(task, problems.Problem):
+        return solve_exactly(task, configured)
+    stop = stop_of(task, iterations, seconds, target)
+    run = Run(task, configured)
     for point in run.points(stop, every):
         if report:
             report(point.metrics)
     return run.finish()
 
 
-def solve_exactly(task: Problem, algorithm: presets.Algorithm, folder: pathlib.Path | None = None) -> solution.Solution:
+def stop_of(task: Task, iterations: int | None, seconds: float | None, target: float | str | None) -> driver.Stop:
+    low, high = task.payoff_range
+    if target is not None and isinstance(task, problems.TableProblem) and task.whole is None:
+        raise driver.WrongStop(
+            f"{task.game.spec} is too large to measure exploitability, so there can be no target; "
+            "say when to stop by iterations or time"
+        )
+    return driver.Stop(iterations, seconds, driver.parse_target(target, high - low))
+
+
+def solve_exactly(
+    task: problems.Problem, algorithm: presets.Algorithm, folder: pathlib.Path | None = None
+) -> solution.Solution:
     """By linear programming."""
     found = lp.solve(task.tree)
     metrics = task.metrics(found.policies)._replace(seconds=found.seconds)
     config = _config(task, algorithm)
     if folder is not None:
         results.write_config(folder, config)
-        results.write_metrics(folder, [player.name for player in task.tree.players], [metrics])
+        results.write_metrics(folder, task.players, [metrics])
         results.write_policy(folder, found.policies)
     return solution.Solution(task.tree, algorithm.name, found.policies, (metrics,), config.to_json())
 
 
-def _config(task: Problem, algorithm: presets.Algorithm) -> results.Config:
+def _config(task: Task, algorithm: presets.Algorithm) -> results.Config:
     is_double = jax.numpy.result_type(float) == np.float64
-    return results.Config(task.game, results.digest(task.tree), algorithm, is_double)
+    return results.Config(task.game, task.digest, algorithm, is_double)

@@ -10,34 +10,34 @@ import numpy as np
 import pytest
 
 from gdlx.envs import sequence_form, trees
-from gdlx.solvers import cfr, driver, presets, processes, results, solve
+from gdlx.solvers import cfr, driver, presets, problems, processes, results, solve
 
 
 @pytest.fixture(scope="module")
-def kuhn() -> solve.Problem:
-    return solve.problem(trees.Game("kuhn_poker"))
+def kuhn() -> problems.Problem:
+    return problems.problem(trees.Game("kuhn_poker"))
 
 
-def points(task: solve.Problem, stop: driver.Stop, every: int | None = None) -> list[driver.Point[Any]]:
-    process: Any = task.process(presets.find("cfr+"))
+def points(task: problems.Problem, stop: driver.Stop, every: int | None = None) -> list[driver.Point[Any]]:
+    process: Any = solve.process_of(task, presets.find("cfr+"))
     return list(driver.iterate(process, process.init(), stop, every=every))
 
 
-def test_stops_after_the_iterations(kuhn: solve.Problem) -> None:
+def test_stops_after_the_iterations(kuhn: problems.Problem) -> None:
     found = points(kuhn, driver.Stop(iterations=37))
     assert found[0].metrics.iterations == 0
     assert found[-1].metrics.iterations == 37
     assert int(found[-1].state.t) == 37
 
 
-def test_zero_iterations_are_the_uniform_policy(kuhn: solve.Problem) -> None:
+def test_zero_iterations_are_the_uniform_policy(kuhn: problems.Problem) -> None:
     (only,) = points(kuhn, driver.Stop(iterations=0))
     # OpenSpiel: the uniform policy of Kuhn poker has NashConv 11/12 and value 1/8 for the first player.
     assert only.metrics.exploitability == pytest.approx(11 / 24)
     assert only.metrics.value[0] == pytest.approx(1 / 8)
 
 
-def test_stops_at_the_target(kuhn: solve.Problem) -> None:
+def test_stops_at_the_target(kuhn: problems.Problem) -> None:
     found = points(kuhn, driver.Stop(target=1e-3))
     last = found[-1].metrics.exploitability
     assert last is not None
@@ -45,7 +45,7 @@ def test_stops_at_the_target(kuhn: solve.Problem) -> None:
     assert all(point.metrics.error > 1e-3 for point in found[1:-1])
 
 
-def test_stops_after_the_time(kuhn: solve.Problem) -> None:
+def test_stops_after_the_time(kuhn: problems.Problem) -> None:
     found = points(kuhn, driver.Stop(seconds=0.05))
     assert found[-1].metrics.seconds >= 0.05
     assert found[-1].metrics.iterations > 100
@@ -56,12 +56,12 @@ def test_without_a_limit_a_thousand() -> None:
     assert driver.Stop(target=1.0).last == math.inf
 
 
-def test_metrics_where_they_are_wanted(kuhn: solve.Problem) -> None:
+def test_metrics_where_they_are_wanted(kuhn: problems.Problem) -> None:
     found = points(kuhn, driver.Stop(iterations=50), every=20)
     assert [point.metrics.iterations for point in found] == [0, 20, 40, 50]
 
 
-def test_chunks_do_not_matter(kuhn: solve.Problem) -> None:
+def test_chunks_do_not_matter(kuhn: problems.Problem) -> None:
     coarse = points(kuhn, driver.Stop(iterations=60), every=60)[-1].state
     fine = points(kuhn, driver.Stop(iterations=60), every=7)[-1].state
     assert jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), coarse, fine))
@@ -92,11 +92,11 @@ def test_a_target_that_is_no_number() -> None:
 
 
 @pytest.mark.parametrize("number", [np.inf, np.nan])
-def test_overflow_is_told(kuhn: solve.Problem, number: float) -> None:
+def test_overflow_is_told(kuhn: problems.Problem, number: float) -> None:
     state = cfr.init(kuhn.form)
     broken = state._replace(recent=(state.recent[0].at[3].set(number), state.recent[1]))
-    process: Any = kuhn.process(presets.find("cfr+"))
-    with pytest.raises(processes.NotFinite, match="--x64"):
+    process: Any = solve.process_of(kuhn, presets.find("cfr+"))
+    with pytest.raises(driver.NotFinite, match="--x64"):
         process.measure(broken, 0.0)
 
 
@@ -116,7 +116,7 @@ def test_the_horizon_is_the_iterations() -> None:
 @pytest.mark.parametrize(
     "name", [name for name, found in presets.ALGORITHMS.items() if not (found.is_exact or found.sampling)]
 )
-def test_every_algorithm_solves_kuhn(kuhn: solve.Problem, name: str) -> None:
+def test_every_algorithm_solves_kuhn(kuhn: problems.Problem, name: str) -> None:
     run = solve.Run(kuhn, presets.configured(presets.find(name), 1_000, {}))
     *_, last = run.points(driver.Stop(iterations=1_000))
     assert last.metrics.error < 5e-3
@@ -130,7 +130,7 @@ def folder_of(tmp_path: pathlib.Path, name: str = "run") -> pathlib.Path:
     return folder
 
 
-def test_going_on_is_as_if_never_stopped(kuhn: solve.Problem, tmp_path: pathlib.Path) -> None:
+def test_going_on_is_as_if_never_stopped(kuhn: problems.Problem, tmp_path: pathlib.Path) -> None:
     algorithm = presets.configured(presets.find("hs-dcfr"), 80, {})
     whole = solve.Run(kuhn, algorithm)
     list(whole.points(driver.Stop(iterations=80)))
@@ -151,7 +151,7 @@ def test_going_on_is_as_if_never_stopped(kuhn: solve.Problem, tmp_path: pathlib.
     assert [row.iterations for row in found.metrics] == counts
 
 
-def test_a_killed_run_loses_only_what_came_after_its_checkpoint(kuhn: solve.Problem, tmp_path: pathlib.Path) -> None:
+def test_a_killed_run_loses_only_what_came_after_its_checkpoint(kuhn: problems.Problem, tmp_path: pathlib.Path) -> None:
     folder = folder_of(tmp_path)
     run = solve.Run(kuhn, presets.find("cfr+"), folder, interval=0.0)
     for point in run.points(driver.Stop(iterations=500), every=10):
@@ -163,7 +163,7 @@ def test_a_killed_run_loses_only_what_came_after_its_checkpoint(kuhn: solve.Prob
     assert again.metrics[-1].iterations == 110
 
 
-def test_one_run_at_a_time_in_a_folder(kuhn: solve.Problem, tmp_path: pathlib.Path) -> None:
+def test_one_run_at_a_time_in_a_folder(kuhn: problems.Problem, tmp_path: pathlib.Path) -> None:
     pytest.importorskip("fcntl")
     folder = folder_of(tmp_path)
     first = solve.Run(kuhn, presets.find("cfr+"), folder)
@@ -175,9 +175,9 @@ def test_one_run_at_a_time_in_a_folder(kuhn: solve.Problem, tmp_path: pathlib.Pa
 
 
 @pytest.mark.parametrize("name", ["dcfr", "cfr+", "pcfr+"])
-def test_single_precision_stays_good(kuhn: solve.Problem, name: str) -> None:
+def test_single_precision_stays_good(kuhn: problems.Problem, name: str) -> None:
     """Plain sums of plans drift away after some hundred thousand iterations."""
-    process: Any = kuhn.process(presets.find(name))
+    process: Any = solve.process_of(kuhn, presets.find(name))
     state = process.advance(process.init(), 1_000_000)
     assert process.measure(state, 0.0).exploitability < 5e-6
 
@@ -186,7 +186,7 @@ def test_nothing_to_choose(tmp_path: pathlib.Path) -> None:
     sheet = tmp_path / "dull.gdl"
     sheet.write_text("(role a) (role b) (init x) (<= (legal ?r go) (role ?r)) (<= (next y) (true x)) "
                      "(<= terminal (true y)) (goal a 70) (goal b 30)")  # fmt: skip
-    task = solve.problem(trees.Game(str(sheet)))
+    task = problems.problem(trees.Game(str(sheet)))
     run = solve.Run(task, presets.find("dcfr"), folder_of(tmp_path))
     list(run.points(driver.Stop(iterations=3)))
     found = run.finish()
@@ -200,15 +200,15 @@ def test_settings_must_be_numbers(name: str, value: float) -> None:
         presets.configured(presets.find("dcfr"), None, {name: value})
 
 
-def test_enormous_exponents_are_the_last_policy(kuhn: solve.Problem) -> None:
+def test_enormous_exponents_are_the_last_policy(kuhn: problems.Problem) -> None:
     found = []
     for gamma in (1e4, 1e9):
-        process: Any = kuhn.process(presets.configured(presets.find("dcfr"), None, {"gamma": gamma}))
+        process: Any = solve.process_of(kuhn, presets.configured(presets.find("dcfr"), None, {"gamma": gamma}))
         found.append(process.measure(process.advance(process.init(), 50), 0.0).value)
     assert found[0] == pytest.approx(found[1])
 
 
-def test_files_of_a_result(kuhn: solve.Problem, tmp_path: pathlib.Path) -> None:
+def test_files_of_a_result(kuhn: problems.Problem, tmp_path: pathlib.Path) -> None:
     folder = folder_of(tmp_path)
     run = solve.Run(kuhn, presets.find("cfr+"), folder)
     list(run.points(driver.Stop(iterations=20)))
@@ -251,7 +251,9 @@ def test_folders_are_never_shared(tmp_path: pathlib.Path) -> None:
         ("metrics.csv", "a,b\nx,y\n", "cannot be read"),
     ],
 )
-def test_broken_results(kuhn: solve.Problem, tmp_path: pathlib.Path, file: str, text: str | None, message: str) -> None:
+def test_broken_results(
+    kuhn: problems.Problem, tmp_path: pathlib.Path, file: str, text: str | None, message: str
+) -> None:
     folder = folder_of(tmp_path)
     run = solve.Run(kuhn, presets.find("cfr+"), folder)
     list(run.points(driver.Stop(iterations=3)))
@@ -263,18 +265,18 @@ def test_broken_results(kuhn: solve.Problem, tmp_path: pathlib.Path, file: str, 
         solve.Run(kuhn, results.read_config(folder).algorithm, folder, resume=True)
 
 
-def test_a_checkpoint_of_another_game(kuhn: solve.Problem, tmp_path: pathlib.Path) -> None:
+def test_a_checkpoint_of_another_game(kuhn: problems.Problem, tmp_path: pathlib.Path) -> None:
     folder = folder_of(tmp_path)
-    other = solve.problem(trees.Game("simple_poker"))
+    other = problems.problem(trees.Game("simple_poker"))
     run = solve.Run(other, presets.find("cfr+"), folder)
     list(run.points(driver.Stop(iterations=1)))
     run.finish()
     with pytest.raises(results.ResultError, match="another game or precision"):
         solve.Run(kuhn, presets.find("cfr+"), folder, resume=True)
-    assert results.digest(other.tree) != results.digest(kuhn.tree)
+    assert other.digest != kuhn.digest
 
 
-def test_the_game_is_an_argument_of_the_program(kuhn: solve.Problem) -> None:
+def test_the_game_is_an_argument_of_the_program(kuhn: problems.Problem) -> None:
     """Another game of the same shape needs no compilation."""
     payoff = kuhn.tree.ends.payoff * 3
     form, _ = sequence_form.sequence_form(kuhn.tree, payoff)

@@ -14,7 +14,7 @@ import pytest
 
 import gdlx
 from gdlx.envs import game_tree, sampling_form, sequence_form, trees
-from gdlx.solvers import evaluation, outcome, presets, processes, profiles, regret, solve
+from gdlx.solvers import evaluation, outcome, presets, problems, processes, profiles, regret, sampled, solve
 
 # A turn-taking game, a simultaneous one, one with both at once, three players, and one alone with chance.
 GAMES = ("kuhn_poker", "goofspiel:cards=3", "simple_poker", "smallest:numbers=3,steps=1", "monty_hall")
@@ -25,22 +25,28 @@ def tree_of(game: str) -> game_tree.GameTree:
     return trees.unrolled(trees.Game(game), keep_edges=True)
 
 
-def random_table(form: sampling_form.SamplingForm, rng: np.random.Generator) -> jax.Array:
-    """A policy with every option likely enough."""
-    raw = np.where(np.asarray(form.uniform) > 0, rng.uniform(0.2, 1, form.uniform.shape), 0)
-    return jnp.asarray(raw / raw.sum(axis=0), form.uniform.dtype)
+def random_tables(form: sampling_form.SamplingForm, rng: np.random.Generator) -> sampled.Tables:
+    """Policies with every option likely enough."""
+    tables = []
+    for uniform in form.own_uniform:
+        raw = np.where(np.asarray(uniform) > 0, rng.uniform(0.2, 1, uniform.shape), 0)
+        tables.append(jnp.asarray(raw / raw.sum(axis=0), uniform.dtype))
+    return tuple(tables)
 
 
-def as_policies(tree: game_tree.GameTree, table: Any) -> profiles.Policies:
-    found, start = [], 0
-    for player in tree.players:
+def as_policies(tree: game_tree.GameTree, tables: Any) -> profiles.Policies:
+    found = []
+    for player, table in zip(tree.players, tables, strict=True):
         own = np.ones(player.sequences)
         for number in range(player.sets):
             first, end = player.first[number], player.first[number + 1]
-            own[first:end] = np.asarray(table)[: end - first, start + number]
+            own[first:end] = np.asarray(table)[: end - first, number]
         found.append(own)
-        start += player.sets
     return tuple(found)
+
+
+def settings(exploration: float, decay: float | None = None) -> sampled.SampleSettings:
+    return sampled.SampleSettings(regret.Settings(1.0, 1.0, 1.0), exploration, decay)
 
 
 @pytest.mark.parametrize("game", GAMES)
@@ -51,31 +57,27 @@ def test_sampled_values_are_unbiased(game: str, with_baselines: bool) -> None:
     form = sampling_form.sampling_form(tree)
     exact, layouts = sequence_form.sequence_form(tree)
     rng = np.random.default_rng(3)
-    policy = random_table(form, rng)
-    state = outcome.init(form, baselines=with_baselines)._replace(policy=policy)
+    policy = random_tables(form, rng)
+    state = sampled.init(form, baselines=with_baselines)._replace(policy=policy)
     if with_baselines:
-        wild = rng.normal(0, 20, (form.players, *form.uniform.shape))
-        state = state._replace(baseline=jnp.asarray(wild, form.uniform.dtype))
+        wild = rng.normal(0, 20, (form.players, *form.shape))
+        state = state._replace(baseline=tuple(jnp.asarray(own, form.share.dtype) for own in wild))
     profile = profiles.to_levels(tree, layouts, as_policies(tree, policy))
     batches, size = 200, 256
-    start = 0
     for number, player in enumerate(tree.players):
 
         def one(key: jax.Array, number: int = number) -> jax.Array:
-            sums = outcome.sample(form, state, 0.5, key, number, batch=size)
-            values = sums.values
-            return values if state.baseline is None else values + state.baseline[number] * sums.visits
+            return outcome.sample(form, state, settings(0.5), key, number, batch=size).values
 
         drawn = np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(number), batches)), float)
         levels = evaluation.counterfactual_values(exact, profile, number)
         expected = profiles.from_own_levels(layouts[number], levels)
         for decision in range(player.sets):
             first, end = player.first[decision], player.first[decision + 1]
-            found = drawn[:, : end - first, start + decision]
+            found = drawn[:, : end - first, decision]
             error = found.std(axis=0) / np.sqrt(batches)
             # 4 standard errors, for some hundred numbers with fixed seeds.
             assert (np.abs(found.mean(axis=0) - expected[first:end]) <= 4 * error + 1e-4).all(), (number, decision)
-        start += player.sets
 
 
 @pytest.mark.parametrize("game", GAMES)
@@ -86,18 +88,17 @@ def test_average_weights_are_unbiased(game: str) -> None:
     rng = np.random.default_rng(5)
     factors = []
     for _ in range(2):
-        policy = random_table(form, rng)
-        state = outcome.init(form)._replace(policy=policy)
+        policy = random_tables(form, rng)
+        state = sampled.init(form)._replace(policy=policy)
         own = as_policies(tree, policy)
         found = []
         for number in range(form.players):
-            updated = 1 - number if form.players == 2 else number
+            updated = sampled.weighed(form.players, number)
             keys = jax.random.split(jax.random.key(7), 100)
-            one = functools.partial(outcome.sample, form, state, 0.3, player=updated, batch=512)
+            one = functools.partial(outcome.sample, form, state, settings(0.3), player=updated, batch=512)
             weights = np.asarray(jax.vmap(lambda key, one=one: one(key).weight)(keys), float)
             reach = profiles.plan(tree.players[number], own[number])[tree.players[number].parent]
-            start = sum(player.sets for player in tree.players[:number])
-            part = weights[:, start : start + len(reach)] / reach
+            part = weights / reach
             found.append((part.mean(axis=0), part.std(axis=0) / 10))
         factors.append(found)
     for (first, first_error), (second, second_error) in zip(*factors, strict=True):
@@ -127,15 +128,15 @@ def test_three_players_and_one() -> None:
 
 
 def test_the_same_key_gives_the_same_run() -> None:
-    task = solve.problem(trees.Game("kuhn_poker"), keep_edges=True)
+    task = problems.problem(trees.Game("kuhn_poker"), keep_edges=True)
     runs = []
     for seed in (1, 1, 2):
-        sampling = presets.Sampling(batch=64, seed=seed)
-        process = processes.SampledProcess(task.tree, task.form, task.layouts, presets.find("os-mccfr"), sampling)
+        chosen = presets.configured(presets.find("os-mccfr"), None, {"batch": 64, "seed": seed})
+        process = processes.SampledProcess(task, chosen)
         whole = process.advance(process.init(), 10)
         parts = process.advance(process.advance(process.init(), 3), 7)
-        np.testing.assert_array_equal(whole.regret, parts.regret)
-        runs.append(np.asarray(whole.regret))
+        np.testing.assert_array_equal(whole.regret[0], parts.regret[0])
+        runs.append(np.asarray(whole.regret[0]))
     np.testing.assert_array_equal(runs[0], runs[1])
     assert (runs[0] != runs[2]).any()
 
@@ -143,7 +144,7 @@ def test_the_same_key_gives_the_same_run() -> None:
 def test_going_on_is_as_if_never_stopped(tmp_path: pathlib.Path) -> None:
     from gdlx.solvers import driver, results
 
-    task = solve.problem(trees.Game("kuhn_poker"), keep_edges=True)
+    task = problems.problem(trees.Game("kuhn_poker"), keep_edges=True)
     algorithm = presets.find("vr-mccfr")
     whole = solve.Run(task, algorithm)
     list(whole.points(driver.Stop(iterations=12)))
@@ -156,21 +157,16 @@ def test_going_on_is_as_if_never_stopped(tmp_path: pathlib.Path) -> None:
         np.testing.assert_array_equal(ours, theirs)
 
 
-@pytest.mark.parametrize("batch", [4, 12, -8])
-def test_batches_are_multiples_of_lanes(batch: int) -> None:
-    task = solve.problem(trees.Game("kuhn_poker"), keep_edges=True)
-    with pytest.raises(processes.WrongBatch, match="multiple of 8"):
-        processes.SampledProcess(
-            task.tree, task.form, task.layouts, presets.find("os-mccfr"), presets.Sampling(batch=batch)
-        )
+@pytest.mark.parametrize("batch", [0, -8])
+def test_empty_batches(batch: int) -> None:
+    with pytest.raises(presets.UnknownAlgorithm, match="at least 1"):
+        presets.configured(presets.find("os-mccfr"), None, {"batch": batch})
 
 
 def test_a_batch_larger_than_memory() -> None:
-    task = solve.problem(trees.Game("kuhn_poker"), keep_edges=True)
+    task = problems.problem(trees.Game("kuhn_poker"), keep_edges=True)
     with pytest.raises(processes.WrongBatch, match="GiB"):
-        processes.SampledProcess(
-            task.tree, task.form, task.layouts, presets.find("os-mccfr"), presets.Sampling(batch=2**30)
-        )
+        processes.SampledProcess(task, presets.configured(presets.find("os-mccfr"), None, {"batch": 2**30}))
 
 
 def test_sampling_needs_edges() -> None:
@@ -191,12 +187,11 @@ def test_alias_tables(probability: list[float]) -> None:
 _EIGHT = """
 import jax, numpy as np
 from gdlx.envs import trees
-from gdlx.solvers import presets, processes, solve
-task = solve.problem(trees.Game("kuhn_poker"), keep_edges=True)
-process = processes.SampledProcess(
-    task.tree, task.form, task.layouts, presets.find("vr-mccfr"), presets.Sampling(decay=0.1, batch=64)
-)
-print(len(jax.devices()), *np.asarray(process.advance(process.init(), 3).regret).ravel().tolist())
+from gdlx.solvers import presets, problems, processes
+task = problems.problem(trees.Game("kuhn_poker"), keep_edges=True)
+process = processes.SampledProcess(task, presets.configured(presets.find("vr-mccfr"), None, {"batch": 64}))
+state = process.advance(process.init(), 3)
+print(len(jax.devices()), *np.concatenate([np.ravel(own) for own in state.regret]).tolist())
 """
 
 
@@ -216,12 +211,12 @@ def test_one_device_and_eight() -> None:
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
 def test_lowers_for_accelerators(platform: str) -> None:
     form = sampling_form.sampling_form(tree_of("kuhn_poker"))
-    settings = outcome.SampleSettings(regret.Settings(1.0, 1.0, 1.0), 0.6, 0.1)
 
-    def run(form: sampling_form.SamplingForm, state: outcome.SampleState, key: jax.Array) -> outcome.SampleState:
-        return outcome.step(form, state, settings, jax.random.wrap_key_data(key), batch=64)
+    def run(form: sampling_form.SamplingForm, state: sampled.SampleState, key: jax.Array) -> sampled.SampleState:
+        unwrapped = jax.random.wrap_key_data(key)
+        return sampled.step(form, state, settings(0.6, 0.1), unwrapped, scheme=outcome.sample, batch=64)
 
     lowered = jax.export.export(jax.jit(run), platforms=[platform])(
-        form, outcome.init(form, baselines=True), jax.random.key_data(jax.random.key(0))
+        form, sampled.init(form, baselines=True), jax.random.key_data(jax.random.key(0))
     )
     assert lowered.platforms == (platform,)

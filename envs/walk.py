@@ -1,0 +1,380 @@
+"""Batches of games that run in lockstep, for samplers: what `Env` does one game at a time, without leaving words.
+
+Everything about a game is a bit in `rows`, 32 games in a word, and goes through the tapes of a step as it is; only what
+a sampler looks at is unpacked, with games along the last axis. Game g is bit g // W of word g % W, so that unpacking a
+row needs no transposition. Moves go in as binary numbers and are decoded by a tape, and so is chance's choice, as the
+rank of a legal move: packing costs most where there are most rows.
+"""
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+
+from gdlx.envs import chooser, info_key, lowering, tape
+from gdlx.envs import env as envs
+from gdlx.propnet import network
+
+WORD = 32
+_ALL = np.uint32(0xFFFFFFFF)
+Literals = list[tape.Literal]
+
+
+class WalkState(NamedTuple):
+    """Axes: S rows, W words, P players, A moves of the player with the most; B games, of which 32 W - B are missing.
+
+    All but the rows and keys follows from the rows. A game that has ended stays as it is. What a sampler looks at are
+    the properties. The fields keep 32 and W apart: a loop that computes them is vector code only if nothing in it
+    changes shapes. So look at a state at the start of a loop's body, not at the one that its end returns.
+    """
+
+    rows: jax.Array  # [S, W] uint32, every bit of the games; their order is nobody else's business
+    high_words: jax.Array  # [P, 32, W] uint32, first words of the keys
+    low_words: jax.Array  # [P, 32, W] uint32, second words
+    legal_words: jax.Array  # [P, A, 32, W] bool
+    payoff_words: jax.Array  # [P, 32, W] float32
+    flag_words: jax.Array  # [3, 32, W] bool: ended, unplayable, goal_conflict
+    outcomes: jax.Array  # [B] int32, legal moves of chance; 0 once ended or without a random role
+
+    @property
+    def batch(self) -> int:
+        return self.outcomes.shape[0]
+
+    @property
+    def keys(self) -> tuple[jax.Array, jax.Array]:
+        """uint32[P, B] first and second words of Env.info_key."""
+        return _by_game(self.high_words, self.batch), _by_game(self.low_words, self.batch)
+
+    @property
+    def legal(self) -> jax.Array:
+        """bool[P, A, B]; all false once ended."""
+        return _by_game(self.legal_words, self.batch)
+
+    @property
+    def payoff(self) -> jax.Array:
+        """float32[P, B]; 0 until ended, and where unplayable."""
+        return _by_game(self.payoff_words, self.batch)
+
+    @property
+    def ended(self) -> jax.Array:
+        """bool[B]"""
+        return _by_game(self.flag_words[0], self.batch)
+
+    @property
+    def unplayable(self) -> jax.Array:
+        """bool[B], ended because some role had no legal move, or by the limit of steps."""
+        return _by_game(self.flag_words[1], self.batch)
+
+    @property
+    def goal_conflict(self) -> jax.Array:
+        """bool[B], ended with several goal values (the highest counts) or none for a player."""
+        return _by_game(self.flag_words[2], self.batch)
+
+
+class _Layout(NamedTuple):
+    """Which rows of a state are what. Before `legal`: all that a move changes; from it on: what follows from that."""
+
+    registers: slice
+    counter: slice  # steps made, as a binary number; no rows without a limit
+    legal: tuple[slice, ...]  # of each player
+    chance: slice  # legal moves
+    outcomes: slice  # how many those are, as a binary number
+    goals: tuple[slice, ...]  # of each player: which goal value is the highest, and last whether there is none
+    flags: slice  # ended, unplayable, goal_conflict
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Walk:
+    """Batches of one game. All functions are pure, and fit for anybody's jit, loop and shard_map."""
+
+    env: envs.Env
+
+    def start(self, batch: int) -> WalkState:
+        """So many games before the first move."""
+        rows, keys = self._first
+        words = -(-batch // WORD)
+        every = jnp.broadcast_to(jnp.asarray(rows)[:, None], (len(rows), words))
+        high, low = (jnp.broadcast_to(jnp.asarray(key)[:, None, None], (len(key), WORD, words)) for key in keys.T)
+        return self._seen(every, high, low, batch)
+
+    def step(self, state: WalkState, actions: jax.Array, chance: jax.Array) -> WalkState:
+        """One joint move: int32[P, B] moves of the players, and float32[B] in [0, 1) to draw chance's with.
+
+        Moves must be legal in games that have not ended. Chance's is the floor(chance * outcomes)th of its legal ones.
+        """
+        words = state.rows.shape[1]
+        rank = jnp.minimum((chance * state.outcomes).astype(jnp.int32), state.outcomes - 1)
+        numbers = [*actions, rank]
+        codes = [_pack_number(n, bits, words) for n, bits in zip(numbers, self._code_bits, strict=True)]
+        rows, events = self._advance(state.rows, jnp.concatenate(codes))
+        return self._seen(rows, *self._next_keys(state, events), state.batch)
+
+    def take(self, state: WalkState, lanes: jax.Array) -> WalkState:
+        """The games of int32[M] lanes: as many, in that order, each as often as it is named."""
+        words, words_after = state.rows.shape[1], -(-lanes.shape[0] // WORD)
+        bits = (state.rows[:, lanes % words] >> (lanes // words).astype(jnp.uint32)) & jnp.uint32(1)
+        in_words = _in_words(bits, words_after)
+        rows = _joined([in_words[:, n] for n in range(WORD)])
+        high, low = (_in_words(key[:, lanes], words_after) for key in state.keys)
+        return self._seen(rows, high, low, lanes.shape[0])
+
+    def _seen(self, rows: jax.Array, high: jax.Array, low: jax.Array, batch: int) -> WalkState:
+        """A state with all that is read off its rows."""
+        at = self._layout
+        return WalkState(
+            rows=rows,
+            high_words=high,
+            low_words=low,
+            legal_words=_bits(_stacked([rows[own] for own in at.legal], self.env.num_actions, rows)) != 0,
+            payoff_words=self._payoff(rows),
+            flag_words=_bits(rows[at.flags]) != 0,
+            outcomes=_unpack_number(rows[at.outcomes], batch),
+        )
+
+    def _payoff(self, rows: jax.Array) -> jax.Array:
+        """From the goal rows of all players, of which at most one is true for a player."""
+        goals = [rows[own] for own in self._layout.goals]
+        most = max((len(own) for own in goals), default=0)
+        bits = _bits(_stacked(goals, most, rows)) != 0
+        offset = np.float32(self.env.payoffs.offset)
+        values = np.zeros((len(goals), most, 1, 1), np.float32)
+        for player, role in enumerate(self.env.net.players):
+            values[player, : len(role.goal_values) + 1, 0, 0] = np.array([*role.goal_values, 0], np.float32) - offset
+        total = jnp.zeros((len(goals), WORD, rows.shape[1]), jnp.float32)
+        for number in range(most):
+            total = jnp.where(bits[:, number], values[:, number], total)
+        return total
+
+    def _next_keys(self, state: WalkState, events: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """events uint32[P, E, W]: own move, percepts and own legal moves."""
+        over = state.flag_words[0]
+        before: Any = (state.high_words, state.low_words)  # a pair does as well as an array, and need not be made one
+        event: Any = _hash_rows(events, self._event_constants)
+        high, low = info_key.extend(before, event)
+        return jnp.where(over, before[0], high), jnp.where(over, before[1], low)
+
+    @functools.cached_property
+    def _event_constants(self) -> info_key.Table:
+        options, moves = (info_key.constants(self.env.num_actions, salt) for salt in (1, 2))
+        return np.concatenate([moves, info_key.constants(self.env.num_percepts, 3), options])
+
+    @functools.cached_property
+    def _code_bits(self) -> tuple[int, ...]:
+        """Of each player's move, and of the rank of chance's."""
+        return (
+            *((len(role.moves) - 1).bit_length() for role in self.env.net.players),
+            self.env.num_chance_actions.bit_length(),
+        )
+
+    @functools.cached_property
+    def _layout(self) -> _Layout:
+        players, chance_moves = self.env.net.players, self.env.num_chance_actions
+        sizes = [len(self.env.net.initial), self.env.max_steps.bit_length(), *(len(role.moves) for role in players)]
+        sizes += [chance_moves, chance_moves.bit_length(), *(len(role.goal_values) + 1 for role in players), 3]
+        registers, counter, *rest = _slices(sizes)
+        legal, (chance, outcomes), goals = rest[: len(players)], rest[len(players) :][:2], rest[len(players) + 2 : -1]
+        return _Layout(registers, counter, tuple(legal), chance, outcomes, tuple(goals), rest[-1])
+
+    @functools.cached_property
+    def _tapes(self) -> "_Tapes":
+        net = self.env.net
+        random = [role for role in net.roles if role.is_random]
+        judged = [role.legal for role in (*net.players, *random)]
+        return _Tapes(
+            decode=_decoding(net, self._code_bits, self.env.max_steps.bit_length()),
+            move=tape.of_network(net, np.concatenate([net.next, *(role.sees for role in net.players)])),
+            judge=tape.of_network(net, np.concatenate([*judged, [net.terminal], *(role.goal for role in net.players)])),
+            conclude=_concluding(net, self.env.max_steps),
+        )
+
+    @functools.cached_property
+    def _first(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+        """Rows and keys of a game at its start; concrete, even if a jit is being traced."""
+        at = self._layout
+        changing = np.zeros((at.counter.stop, 1), np.uint32)
+        changing[at.registers, 0] = np.where(self.env.net.initial, _ALL, 0)
+        with jax.ensure_compile_time_eval():
+            rows = np.asarray(jax.jit(self._judged)(changing))[:, 0]
+        options = info_key.constants(self.env.num_actions, 1)
+        keys = [np.zeros((0, 2), np.uint32)]
+        for own in at.legal:
+            event = options[: own.stop - own.start][rows[own] != 0].sum(axis=0, dtype=np.uint32)
+            with jax.ensure_compile_time_eval():
+                keys.append(np.asarray(info_key.extend(jnp.zeros(2, jnp.uint32), jnp.asarray(event)))[None])
+        return rows, np.concatenate(keys)
+
+    def _run(self, program: tape.Tape, *inputs: jax.Array) -> jax.Array:
+        return lowering.run(program, jnp.concatenate(inputs), self.env.form)
+
+    def _judged(self, changing: jax.Array) -> jax.Array:
+        """Rows of a state from those of its registers and counter."""
+        registers, counter = changing[self._layout.registers], changing[self._layout.counter]
+        still = jnp.zeros((self._tapes.judge.inputs - registers.shape[0], registers.shape[1]), jnp.uint32)
+        judged = self._run(self._tapes.judge, registers, still)
+        return jnp.concatenate([changing, self._run(self._tapes.conclude, counter, judged)])
+
+    def _advance(self, rows: jax.Array, codes: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """uint32[S, W], uint32[N, W] -> new rows, and the events of the players' keys."""
+        at, net = self._layout, self.env.net
+        decoded = self._run(self._tapes.decode, codes, rows[at.chance], rows[at.counter])
+        moves = sum(len(role.moves) for role in net.roles)
+        does, counter = decoded[:moves], decoded[moves:]
+        moved = self._run(self._tapes.move, rows[at.registers], does)
+        registers, seen = moved[at.registers], moved[at.registers.stop :]
+        after = self._judged(jnp.concatenate([registers, counter]))
+        roles = zip(net.roles, _slices([len(role.moves) for role in net.roles]), strict=True)
+        made = [does[own] for role, own in roles if not role.is_random]
+        sensed = [seen[own] for own in _slices([len(role.percepts) for role in net.players])]
+        options = [after[own] for own in at.legal]
+        widths = (self.env.num_actions, self.env.num_percepts, self.env.num_actions)
+        parts = [_stacked(rows_, width, rows) for rows_, width in zip((made, sensed, options), widths, strict=True)]
+        over = rows[at.flags.start]
+        return (rows & over) | (after & ~over), jnp.concatenate(parts, axis=1)
+
+
+class _Tapes(NamedTuple):
+    decode: tape.Tape
+    move: tape.Tape
+    judge: tape.Tape
+    conclude: tape.Tape
+
+
+def _slices(sizes: Sequence[int]) -> tuple[slice, ...]:
+    bounds = [0, *itertools.accumulate(sizes)]
+    return tuple(slice(a, b) for a, b in itertools.pairwise(bounds))
+
+
+def _inputs(builder: tape.Builder, sizes: Sequence[int]) -> list[Literals]:
+    return [[builder.input(n) for n in range(own.start, own.stop)] for own in _slices(sizes)]
+
+
+def _decoding(net: network.PropNet, code_bits: Sequence[int], counter_bits: int) -> tape.Tape:
+    """Inputs: the players' moves as numbers, the rank of chance's, its legal moves, steps made.
+    Outputs: moves of all roles, in file order, one true for each; steps made.
+    """
+    chance_moves = sum(len(role.moves) for role in net.roles if role.is_random)
+    sizes = [*code_bits, chance_moves, counter_bits]
+    builder = tape.Builder(sum(sizes))
+    *codes, rank, legal, counter = _inputs(builder, sizes)
+    player_codes = iter(codes)
+    does: Literals = []
+    for role in net.roles:
+        if not role.is_random:
+            code = next(player_codes)
+            for move in range(len(role.moves)):
+                does.append(builder.all_of(bit ^ (not move >> n & 1) for n, bit in enumerate(code)))
+        elif legal:
+            does += chooser.take(builder, chooser.count_legal(builder, legal), rank, legal)
+    return builder.tape([*does, *_increment(builder, counter)])
+
+
+def _increment(builder: tape.Builder, number: Literals) -> Literals:
+    carry = tape.TRUE
+    found = []
+    for bit in number:
+        found.append(builder.exclusive(bit, carry))
+        carry = builder.conjunction(bit, carry)
+    return found
+
+
+def _concluding(net: network.PropNet, max_steps: int) -> tape.Tape:
+    """Inputs: steps made, legal moves of the players and of chance, whether the state is terminal, the players' goals.
+    Outputs: the rows of a state behind its counter.
+    """
+    players = net.players
+    random = [role for role in net.roles if role.is_random]
+    moves = [len(role.moves) for role in (*players, *random)]
+    sizes = [max_steps.bit_length(), *moves, 1, *(len(role.goal) for role in players)]
+    builder = tape.Builder(sum(sizes))
+    counter, *rest = _inputs(builder, sizes)
+    legal, [terminal], goals = rest[: len(moves)], rest[len(moves)], rest[len(moves) + 1 :]
+    playable = builder.all_of(builder.any_of(own) for own in legal)
+    too_long = (
+        builder.all_of(bit ^ (not max_steps >> n & 1) for n, bit in enumerate(counter)) if counter else tape.FALSE
+    )
+    unplayable = builder.conjunction(terminal ^ 1, builder.disjunction(playable ^ 1, too_long))
+    ended = builder.disjunction(terminal, unplayable)
+    open_moves = [[builder.conjunction(bit, ended ^ 1) for bit in own] for own in legal]
+    chance = open_moves[len(players) :]
+    outcomes = [chooser.count_legal(builder, own).count for own in chance if own]
+    judged: Literals = []
+    conflict = tape.FALSE
+    for own in goals:
+        top, several = _highest(builder, own)
+        none = builder.any_of(own) ^ 1
+        judged += [builder.conjunction(bit, terminal) for bit in (*top, none)]
+        conflict = builder.any_of([conflict, several, none])
+    options = [bit for own in open_moves for bit in own]
+    counts = [bit for count in outcomes for bit in count]
+    return builder.tape([*options, *counts, *judged, ended, unplayable, builder.conjunction(conflict, terminal)])
+
+
+def _highest(builder: tape.Builder, goals: Literals) -> tuple[Literals, tape.Literal]:
+    """Only the last of those that are true, and whether there are several."""
+    above = several = tape.FALSE
+    top: Literals = []
+    for goal in reversed(goals):
+        several = builder.disjunction(several, builder.conjunction(above, goal))
+        top.append(builder.conjunction(goal, above ^ 1))
+        above = builder.disjunction(above, goal)
+    return top[::-1], several
+
+
+def _in_words(values: jax.Array, words: int) -> jax.Array:
+    """[.., B] -> [.., 32, W]"""
+    missing = words * WORD - values.shape[-1]
+    padded = jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, missing)])
+    return padded.reshape(*values.shape[:-1], WORD, words)
+
+
+def _by_game(values: jax.Array, batch: int) -> jax.Array:
+    """[.., 32, W] -> [.., B]"""
+    return values.reshape(*values.shape[:-2], values.shape[-2] * values.shape[-1])[..., :batch]
+
+
+def _stacked(parts: Sequence[jax.Array], width: int, like: jax.Array) -> jax.Array:
+    """uint32[n, W] of each player -> uint32[P, width, W], filled up with zeros."""
+    padded = [jnp.pad(part, ((0, width - part.shape[0]), (0, 0))) for part in parts]
+    return jnp.stack(padded) if padded else jnp.zeros((0, width, like.shape[1]), like.dtype)
+
+
+def _bits(rows: jax.Array) -> jax.Array:
+    """uint32[.., W] -> uint32[.., 32, W], 0 or 1"""
+    bits: jax.Array = (rows[..., None, :] >> np.arange(WORD, dtype=np.uint32)[:, None]) & jnp.uint32(1)
+    return bits
+
+
+def _pack_number(numbers: jax.Array, bits: int, words: int) -> jax.Array:
+    """int32[B] -> uint32[bits, W], the lowest bit first."""
+    lanes = _in_words(numbers.astype(jnp.uint32), words)
+    places = np.arange(bits, dtype=np.uint32)[:, None]
+    return _joined([(lanes[n] >> places) & jnp.uint32(1) for n in range(WORD)])
+
+
+def _joined(bits: Sequence[jax.Array]) -> jax.Array:
+    """32 arrays of 0 or 1 -> one, with a bit of each."""
+    joined: jax.Array = functools.reduce(jnp.bitwise_or, (bit << jnp.uint32(n) for n, bit in enumerate(bits)))
+    return joined
+
+
+def _unpack_number(rows: jax.Array, batch: int) -> jax.Array:
+    """uint32[bits, W] -> int32[B]"""
+    total = jnp.zeros((WORD, rows.shape[1]), jnp.uint32)
+    for place, row in enumerate(rows):
+        total |= _bits(row) << jnp.uint32(place)
+    return _by_game(total.astype(jnp.int32), batch)
+
+
+def _hash_rows(events: jax.Array, table: info_key.Table) -> tuple[jax.Array, jax.Array]:
+    """uint32[P, E, W], uint32[E, 2] -> uint32[P, 32, W] twice: info_key.of_bits, written out so that it is one loop."""
+    first = second = jnp.zeros((events.shape[0], WORD, events.shape[2]), jnp.uint32)
+    for number, (left, right) in enumerate(table):
+        mask = jnp.uint32(0) - _bits(events[:, number])
+        first, second = first + (mask & left), second + (mask & right)
+    return first, second

@@ -1,0 +1,476 @@
+"""Outcome sampling on games that cannot be unrolled: trajectories on the network, information sets in a hash table.
+
+The same estimates as `outcome` makes (its docstring has the equations), with the same updates as `sampled`, but only of
+the sets that a batch visited. What an iteration does to all other sets is made up for when they are visited again:
+
+    policies change by visits alone, since discounts scale all positive regrets of a set alike;
+    regrets and averages have the iteration of their last visit, and get all discounts since then at the next one.
+
+Every FOLD iterations all discounts are made up for, so that products of discounts stay precise.
+
+A set is added when it is first visited (`grow="all"`), or only the first unknown one of each trajectory, which goes on
+below it with uniform policies (`grow="first"`, Lisy et al. 2015). Where a table has no place left, new sets are played
+uniformly and learn nothing; `lost` counts these visits.
+
+With several devices each plays its part of a batch. All have the same keys and regrets, made of everybody's visits;
+average policies are sums of what each device saw, and are added up when they are read.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from gdlx.envs import rng, walk
+from gdlx.solvers import hash_table, regret, rows, sampled
+
+FOLD = 1_024  # iterations between two times that all discounts are made up for
+Grow = Literal["all", "first"]
+_LEAST = 1e-30  # of a discount: its logarithm is finite
+
+
+class Scheme(NamedTuple):
+    """What is static. `steps` is the room for joint moves of a trajectory."""
+
+    batch: int
+    steps: int
+    grow: Grow = "all"
+    baselines: bool = False
+    optimism: bool = False
+
+
+class Entries(NamedTuple):
+    """Axes: R rows of information sets, the last one for those that have no place; A moves, L words of A bits."""
+
+    regret: jax.Array  # [R, A] float32
+    score: jax.Array | None  # [R, A] float32, what policies are made of where it is not the regret
+    baseline: tuple[jax.Array, ...] | None  # P x [R, A] float32
+    legal: jax.Array  # [R, L] uint32, bits of the legal moves
+    stamp: jax.Array  # [R] int32, iterations of the fold after which the regret was updated
+    speaker: jax.Array  # [R] int32, scratch: which of the lanes that are at a set speaks for it
+
+
+class Averages(NamedTuple):
+    """Of one device. Axes as above."""
+
+    weight: jax.Array  # [R, A] float32
+    stamp: jax.Array  # [R] int32
+
+
+class HashState(NamedTuple):
+    """Axes: D devices."""
+
+    table: hash_table.Table
+    entries: Entries
+    averages: Averages  # with a first axis D
+    t: jax.Array  # [] int32
+    lost: jax.Array  # [] int32, visits of the last iteration for which there was no place
+    unfinished: jax.Array  # [] int32, trajectories that had no room for their end
+
+
+def init(game: walk.Walk, scheme: Scheme, bits: int, devices: int) -> HashState:
+    size, moves = 2**bits + 1, max(1, game.env.num_actions)
+    zeros = functools.partial(jnp.zeros, (size, moves), jnp.float32)
+    return HashState(
+        hash_table.init(bits),
+        Entries(
+            regret=zeros(),
+            score=zeros() if scheme.optimism else None,
+            baseline=tuple(zeros() for _ in range(game.env.num_players)) if scheme.baselines else None,
+            legal=jnp.zeros((size, -(-moves // 32)), jnp.uint32),
+            stamp=jnp.zeros(size, jnp.int32),
+            speaker=jnp.zeros(size, jnp.int32),
+        ),
+        Averages(jnp.zeros((devices, size, moves), jnp.float32), jnp.zeros((devices, size), jnp.int32)),
+        *(jnp.zeros((), jnp.int32) for _ in range(3)),
+    )
+
+
+def row_bytes(game: walk.Walk, scheme: Scheme) -> int:
+    """Of one information set, on one device."""
+    moves = max(1, game.env.num_actions)
+    tables = 2 + scheme.optimism + (game.env.num_players if scheme.baselines else 0)
+    return 4 * (moves * tables + -(-moves // 32) + 3) + 12
+
+
+def visit_bytes(game: walk.Walk, scheme: Scheme) -> int:
+    """Of a batch of trajectories."""
+    return 4 * (6 + scheme.baselines) * scheme.steps * game.env.num_players * scheme.batch
+
+
+class Products(NamedTuple):
+    """Logarithms of the discounts of the first n = 0 .. FOLD iterations of a fold, multiplied up; each [FOLD + 1]."""
+
+    positive: jax.Array
+    negative: jax.Array
+    average: jax.Array
+
+
+class _Discounts(NamedTuple):
+    made: Products
+    now: regret.Discounts  # of this iteration
+    n: jax.Array  # [] int32, the number of this iteration in the fold
+
+
+def products(settings: regret.Settings, start: jax.Array) -> Products:
+    """Of the fold that begins after `start` iterations."""
+    by = jax.vmap(lambda n: regret.discounts(settings, start + n)[:3])(jnp.arange(1, FOLD + 1))
+    none = jnp.zeros(1, jnp.float32)
+    return Products(
+        *(jnp.concatenate([none, jnp.log(jnp.maximum(part, _LEAST)).cumsum().astype(jnp.float32)]) for part in by)
+    )
+
+
+def fold(state: HashState, made: Products) -> HashState:
+    """The state with all discounts made up for."""
+    entries, averages, last = state.entries, state.averages, FOLD
+    positive, negative = ((part[last] - part[entries.stamp])[:, None] for part in (made.positive, made.negative))
+    regrets = entries.regret * jnp.exp(jnp.where(entries.regret > 0, positive, negative))
+    weight = averages.weight * jnp.exp(made.average[last] - made.average[averages.stamp])[..., None]
+    return state._replace(
+        entries=entries._replace(regret=regrets, stamp=jnp.zeros_like(entries.stamp)),
+        averages=Averages(weight, jnp.zeros_like(averages.stamp)),
+    )
+
+
+class _Visits(NamedTuple):
+    """Of every player in every step. Axes: T steps, P players, B trajectories of this device."""
+
+    row: jax.Array  # [T, P, B] int32; -1 where there was no choice, or no place for the set
+    action: jax.Array  # [T, P, B] int32
+    chosen: jax.Array  # [T, P, B] float32, probability under the policy
+    drawn: jax.Array  # [T, P, B] float32, probability with which it was drawn
+    before: jax.Array  # [T, P, B] float32, q
+    expected: jax.Array | None  # [T, P, B] float32, what baselines say of the policy
+
+
+class _Walked(NamedTuple):
+    """Trajectories under way. Axes as above."""
+
+    step: jax.Array  # [] int32
+    games: walk.WalkState
+    streams: rng.Streams
+    before: jax.Array  # [B] float32, q
+    reach: jax.Array  # [B] float32, weight of average policies
+    grown: jax.Array  # [B] bool, has come to a set that was unknown
+    lost: jax.Array  # [] int32, visits without a place
+    table: hash_table.Table
+    entries: Entries
+    averages: Averages
+    visits: _Visits
+
+
+def step(
+    game: walk.Walk,
+    state: HashState,
+    settings: sampled.SampleSettings,
+    products: Products,
+    key: jax.Array,
+    *,
+    scheme: Scheme,
+    axis: str | None = None,
+) -> HashState:
+    """One iteration: a batch for every player in turn. Averages are this device's, without the axis of devices."""
+    t = state.t + 1
+    by = _Discounts(products, regret.discounts(settings.minimiser, t), (t - 1) % FOLD + 1)
+    now = jax.random.fold_in(key, t)
+    state = state._replace(t=t, lost=jnp.zeros((), jnp.int32))
+    for player in range(game.env.num_players):
+        batch = _Batch(game, settings, by, scheme, axis, player)
+        state = batch.update(state, jax.random.fold_in(now, player))
+    return state
+
+
+@dataclasses.dataclass(frozen=True)
+class _Batch:
+    """A batch of trajectories that updates one player."""
+
+    game: walk.Walk
+    settings: sampled.SampleSettings
+    by: _Discounts
+    scheme: Scheme
+    axis: str | None
+    player: int
+
+    def update(self, state: HashState, key: jax.Array) -> HashState:
+        walked = self.forward(state, key)
+        ended = walked.games.ended
+        value = jnp.where(ended, walked.games.payoff[self.player], 0)
+
+        def back(count: jax.Array, carry: tuple[Entries, jax.Array]) -> tuple[Entries, jax.Array]:
+            entries, value = carry
+            at = walked.step - 1 - count
+            for number in reversed(range(self.game.env.num_players)):
+                visit: _Visits = jax.tree.map(lambda x, number=number: x[at, number], walked.visits)
+                entries, value = self.carry_back(entries, visit, value, number)
+            return entries, value
+
+        entries, _ = jax.lax.fori_loop(0, walked.step, back, (walked.entries, value))
+        return HashState(
+            table=walked.table,
+            entries=entries,
+            averages=walked.averages,
+            t=state.t,
+            lost=state.lost + walked.lost,
+            unfinished=state.unfinished + rows.count(~ended, self.axis),
+        )
+
+    def forward(self, state: HashState, key: jax.Array) -> _Walked:
+        """Play all trajectories to their ends; sets are added and average policies grow on the way."""
+        size = self.scheme.batch if self.axis is None else self.scheme.batch // jax.lax.axis_size(self.axis)
+        first = 0 if self.axis is None else jax.lax.axis_index(self.axis) * size
+        one = jnp.ones(size, jnp.float32)
+        blank = functools.partial(jnp.zeros, (self.scheme.steps, self.game.env.num_players, size))
+        start = _Walked(
+            step=jnp.zeros((), jnp.int32),
+            games=self.game.start(size),
+            streams=rng.streams(key, first, size),
+            before=one,
+            reach=one,
+            grown=jnp.zeros(size, jnp.bool_),
+            lost=jnp.zeros((), jnp.int32),
+            table=state.table,
+            entries=state.entries,
+            averages=state.averages,
+            visits=_Visits(
+                row=blank(jnp.int32),
+                action=blank(jnp.int32),
+                chosen=blank(jnp.float32),
+                drawn=blank(jnp.float32),
+                before=blank(jnp.float32),
+                expected=blank(jnp.float32) if self.scheme.baselines else None,
+            ),
+        )
+
+        def goes_on(walked: _Walked) -> jax.Array:
+            return (walked.step < self.scheme.steps) & (rows.count(~walked.games.ended, self.axis) > 0)
+
+        found: _Walked = jax.lax.while_loop(goes_on, self.play, start)
+        return found
+
+    def play(self, walked: _Walked) -> _Walked:
+        """One joint move of every trajectory."""
+        players = self.game.env.num_players
+        streams, words = rng.rows(walked.streams, players + 1)
+        draws = rows.uniform(words)
+        made = []
+        for number in range(players):
+            walked, visit = self.choose(walked, number, draws[number])
+            made.append(visit)
+        joint: _Visits = jax.tree.map(lambda *parts: jnp.stack(parts), *made)
+        visits = jax.tree.map(
+            lambda all_, new: jax.lax.dynamic_update_slice(all_, new[None], (walked.step, 0, 0)), walked.visits, joint
+        )
+        games = self.game.step(walked.games, joint.action, draws[players])
+        return walked._replace(step=walked.step + 1, games=games, streams=streams, visits=visits)
+
+    def choose(self, walked: _Walked, number: int, draw: jax.Array) -> tuple[_Walked, _Visits]:
+        """What one player does in this step."""
+        legal = walked.games.legal[number]
+        has_choice = jnp.sum(legal, axis=0) > 1
+        walked, row = self.find(walked, number, has_choice)
+        even = rows.even(legal)
+        policy = self.policy(walked.entries, row, legal)
+        is_own = number == self.player
+        drawn_from = policy + self.settings.exploration * (even - policy) if is_own else policy
+        action = rows.drawn(drawn_from, draw)
+        chosen, drawn = rows.at(policy, action), rows.at(drawn_from, action)
+        expected = None
+        if walked.entries.baseline is not None:
+            told = rows.gather(walked.entries.baseline[self.player], row)
+            expected = jnp.where(row >= 0, jnp.sum(policy * told, axis=0), 0)
+        visit = _Visits(row, action, chosen, drawn, walked.before, expected)
+        if number == sampled.weighed(self.game.env.num_players, self.player):
+            walked = self.average(walked, row, policy)
+        if self.game.env.num_players == 2:
+            reach = walked.reach / drawn if is_own else walked.reach
+        else:
+            reach = walked.reach * (chosen / drawn if is_own else 1 / chosen)
+        # Where a game has ended there is no option, and nothing was drawn.
+        reach = jnp.where(has_choice, reach, walked.reach)
+        before = jnp.where(has_choice, walked.before * drawn, walked.before) if is_own else walked.before
+        return walked._replace(reach=reach, before=before), visit
+
+    def policy(self, entries: Entries, row: jax.Array, legal: jax.Array) -> jax.Array:
+        """[A, B]"""
+        found = rows.matching(entries.regret if entries.score is None else entries.score, row, legal)
+        part = self.by.now.exploration
+        return found if part is None else found + part * (rows.even(legal) - found)
+
+    def find(self, walked: _Walked, number: int, has_choice: jax.Array) -> tuple[_Walked, jax.Array]:
+        """Rows of this device's lanes, once the sets of all devices' lanes have been added; -1 where there is none."""
+        wanted = has_choice & ~walked.grown if self.scheme.grow == "first" else has_choice
+        high, low = walked.games.keys
+        high, low = (jnp.where(has_choice, word, 0) for word in rows.own_keys(high[number], low[number], number))
+        high, low, wanted, bits = (
+            rows.everyone(part, self.axis) for part in (high, low, wanted, rows.packed(walked.games.legal[number]))
+        )
+        table, found, fresh = hash_table.insert(walked.table, (high, low), wanted)
+        entries = walked.entries
+        none = entries.stamp.shape[0] - 1
+        told = entries.legal.at[jnp.where(fresh, found, none)].set(bits.T, mode="promise_in_bounds")
+        row = jnp.where(has_choice, rows.own_part(found, has_choice.shape[0], self.axis), -1)
+        is_unknown = has_choice & (rows.own_part(fresh, has_choice.shape[0], self.axis) | (row < 0))
+        # What only rolls out below a new set is not lost.
+        without = has_choice & (row < 0) & ~walked.grown if self.scheme.grow == "first" else has_choice & (row < 0)
+        return walked._replace(
+            table=table,
+            entries=entries._replace(legal=told),
+            grown=walked.grown | is_unknown,
+            lost=walked.lost + rows.count(without, self.axis),
+        ), row
+
+    def average(self, walked: _Walked, row: jax.Array, policy: jax.Array) -> _Walked:
+        """Average policies of the sets in these rows: all discounts since the last visit, and this batch's part."""
+        averages, by = walked.averages, self.by
+        speaker, lane = rows.speakers(walked.entries.speaker, row)
+        told = rows.summed(lane, walked.reach) / self.scheme.batch
+        last = rows.gather_one(averages.stamp, row)
+        since = by.made.average[by.n] - by.made.average[last]
+        after = rows.gather(averages.weight, row) * jnp.exp(since) + policy * told
+        return walked._replace(
+            entries=walked.entries._replace(speaker=speaker),
+            averages=Averages(
+                rows.scatter(averages.weight, row, lane, after), rows.stamped(averages.stamp, row, last, by.n)
+            ),
+        )
+
+    def carry_back(self, entries: Entries, visit: _Visits, value: jax.Array, number: int) -> tuple[Entries, jax.Array]:
+        """The value before a choice, and the entries with what was learnt there."""
+        was_choice = visit.drawn > 0
+        drawn = jnp.where(was_choice, visit.drawn, 1)
+        if number != self.player and entries.baseline is None:
+            return entries, jnp.where(was_choice, visit.chosen * value / drawn, value)
+        row, action = (rows.everyone(part, self.axis) for part in (visit.row, visit.action))
+        speaker, lane = rows.speakers(entries.speaker, row)
+        entries = entries._replace(speaker=speaker)
+        baseline = None
+        corrected, expected = value / drawn, jnp.zeros_like(value)
+        if entries.baseline is not None and visit.expected is not None:
+            baseline = jnp.where(row >= 0, rows.gather(entries.baseline[self.player], row), 0)
+            told = rows.own_part(rows.at(baseline, action), value.shape[0], self.axis)
+            corrected, expected = (value - told) / drawn, visit.expected
+        if number == self.player:
+            entries = self.learn(entries, baseline, row, action, lane, visit, corrected)
+        if baseline is not None:
+            entries = self.follow(entries, baseline, row, action, lane, value)
+        return entries, jnp.where(was_choice, expected + visit.chosen * corrected, value)
+
+    def learn(
+        self,
+        entries: Entries,
+        baseline: jax.Array | None,
+        row: jax.Array,
+        action: jax.Array,
+        lane: jax.Array,
+        visit: _Visits,
+        corrected: jax.Array,
+    ) -> Entries:
+        """Regrets of the updated player's sets in these rows."""
+        scale = 1 / (self.scheme.batch * visit.before)
+        gained, mean = (
+            rows.everyone(part, self.axis) for part in (corrected * scale, visit.chosen * corrected * scale)
+        )
+        legal = rows.unpacked(entries.legal, row, entries.regret.shape[1])
+        values = rows.summed_at(lane, action, gained, legal.shape[0])
+        total = rows.summed(lane, mean)
+        if baseline is not None and visit.expected is not None:
+            often = rows.summed(lane, rows.everyone(scale, self.axis))
+            values = values + baseline * often
+            total = total + rows.summed(lane, rows.everyone(visit.expected * scale, self.axis))
+        new = jnp.where(legal, values - total, 0)
+        old, made, n = rows.gather(entries.regret, row), self.by.made, self.by.n
+        last = rows.gather_one(entries.stamp, row)
+        # Iterations up to the last one are made up for; this one's discount comes after its regret.
+        positive, negative = (part[n - 1] - part[last] for part in (made.positive, made.negative))
+        old = old * jnp.exp(jnp.where(old > 0, positive, negative))
+        after = old + new
+        after = after * jnp.where(after > 0, self.by.now.positive, self.by.now.negative)
+        score = entries.score
+        if score is not None and self.by.now.optimism is not None:
+            told = jnp.where((new != 0).any(axis=0), after + self.by.now.optimism * new, rows.gather(score, row))
+            score = rows.scatter(score, row, lane, told)
+        return entries._replace(
+            regret=rows.scatter(entries.regret, row, lane, after),
+            score=score,
+            stamp=rows.stamped(entries.stamp, row, last, n),
+        )
+
+    def follow(
+        self, entries: Entries, old: jax.Array, row: jax.Array, action: jax.Array, lane: jax.Array, value: jax.Array
+    ) -> Entries:
+        """Baselines of the sets in these rows: each visit moves them a part of the way, all of a batch at once."""
+        tables = entries.baseline
+        assert tables is not None
+        table = tables[self.player]
+        everyones = rows.everyone(value, self.axis)
+        counts = rows.summed_at(lane, action, jnp.ones_like(everyones), table.shape[1])
+        sums = rows.summed_at(lane, action, everyones, table.shape[1])
+        part = 1 - (1 - self.settings.decay) ** counts
+        after = rows.scatter(table, row, lane, old + part * (sums / jnp.maximum(counts, 1) - old))
+        return entries._replace(baseline=(*tables[: self.player], after, *tables[self.player + 1 :]))
+
+
+def advance(
+    game: walk.Walk,
+    state: HashState,
+    settings: sampled.SampleSettings,
+    key: jax.Array,
+    count: Any,
+    *,
+    scheme: Scheme,
+    axis: str | None = None,
+) -> HashState:
+    """So many iterations. Folds come at multiples of FOLD, so that it does not matter where a run was stopped."""
+    end = state.t + count
+
+    def block(before: HashState) -> HashState:
+        start = before.t // FOLD * FOLD
+        made = products(settings.minimiser, start)
+        stop = jnp.minimum(end, start + FOLD)
+        after: HashState = jax.lax.fori_loop(
+            before.t, stop, lambda _, s: step(game, s, settings, made, key, scheme=scheme, axis=axis), before
+        )
+        folded: HashState = jax.lax.cond(stop == start + FOLD, lambda s: fold(s, made), lambda s: s, after)
+        return folded
+
+    own = state._replace(averages=jax.tree.map(lambda x: x[0], state.averages))
+    done: HashState = jax.lax.while_loop(lambda s: s.t < end, block, own)
+    return done._replace(averages=jax.tree.map(lambda x: x[None], done.averages))
+
+
+class Runner(NamedTuple):
+    """`advance(state, settings, key, count)` uses its state up; `place` puts a state where it is to be."""
+
+    advance: Callable[..., HashState]
+    place: Callable[[HashState], HashState]
+    devices: int
+
+
+def on_devices(devices: tuple[jax.Device, ...], game: walk.Walk, scheme: Scheme) -> Runner:
+    """Iterations with the batch divided among as many of the devices as divide it."""
+    used = next(n for n in range(len(devices), 0, -1) if scheme.batch % n == 0)
+    if used == 1:
+        run = functools.partial(advance, game, scheme=scheme)
+        return Runner(jax.jit(run, donate_argnums=0), functools.partial(jax.device_put, device=devices[0]), 1)
+    mesh = jax.sharding.Mesh(np.array(devices[:used]), ("batch",))
+    spec: Any = jax.sharding.PartitionSpec
+    specs: Any = HashState(spec(), spec(), spec("batch"), spec(), spec(), spec())
+    divided = jax.shard_map(
+        functools.partial(advance, game, scheme=scheme, axis="batch"),
+        mesh=mesh,
+        in_specs=(specs, spec(), spec(), spec()),
+        out_specs=specs,
+        check_vma=False,
+    )
+    shardings = [jax.NamedSharding(mesh, own) for own in specs]
+
+    def place(state: HashState) -> HashState:
+        placed: Any = [jax.device_put(part, own) for part, own in zip(state, shardings, strict=True)]
+        return HashState(*placed)
+
+    return Runner(jax.jit(divided, donate_argnums=0), place, used)

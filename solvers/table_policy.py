@@ -1,0 +1,106 @@
+"""Average policies kept in a hash table: read off a state, at the sets of a tree, in files, and played."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+
+from gdlx.envs import env, game_tree, rng, view_keys, walk
+from gdlx.solvers import hash_table, hashed, profiles, regret, rows
+
+
+class TablePolicy(NamedTuple):
+    """Axes: C rows, A moves. Rows of sets that were never weighed are 0: there policies are uniform."""
+
+    table: hash_table.Table
+    weight: jax.Array  # [C + 1, A] float32
+
+
+def of_state(state: hashed.HashState, settings: regret.Settings) -> TablePolicy:
+    return TablePolicy(state.table, _weights(state.averages, settings, state.t))
+
+
+@jax.jit
+def _weights(averages: hashed.Averages, settings: regret.Settings, t: jax.Array) -> jax.Array:
+    """What all devices have summed up, as if they had been at all sets just now."""
+    made = hashed.products(settings, t // hashed.FOLD * hashed.FOLD)
+    since = made.average[t % hashed.FOLD] - made.average[averages.stamp]
+    return jnp.sum(averages.weight * jnp.exp(since)[..., None], axis=0)
+
+
+_lookup = jax.jit(hash_table.lookup)
+
+
+def at_sets(policy: TablePolicy, game: env.Env, tree: game_tree.GameTree) -> tuple[profiles.Policies, int]:
+    """The policies at the information sets of a tree, and how many of those are in the table."""
+    found, known = [], 0
+    for number, player in enumerate(tree.players):
+        high, low = view_keys.of_player(tree, number, game.num_actions)
+        row = np.asarray(_lookup(policy.table, rows.own_keys(jnp.asarray(high), jnp.asarray(low), number)))
+        known += int((row >= 0).sum())
+        weight = np.asarray(policy.weight[np.where(row >= 0, row, len(policy.weight) - 1)], np.float64)
+        weight[row < 0] = 0  # the last row is everybody's scratch
+        own = np.repeat(np.arange(player.sets), np.diff(player.first))
+        found.append(profiles.normalised(player, np.concatenate([[1.0], weight[own, player.action[1:]]])))
+    return tuple(found), known
+
+
+def to_arrays(policy: TablePolicy) -> list[npt.NDArray[Any]]:
+    """Keys [2, N] and probabilities [N, A] of the sets that were weighed."""
+    high, low, weight = (np.asarray(part) for part in (*policy.table, policy.weight[:-1]))
+    total = weight.sum(axis=1)
+    used = np.flatnonzero(((high | low) != 0) & (total > 0))
+    return [np.stack([high[used], low[used]]), weight[used] / total[used, None]]
+
+
+def from_arrays(keys: npt.NDArray[np.uint32], probability: npt.NDArray[np.float32]) -> TablePolicy:
+    bits = max(4, (2 * keys.shape[1]).bit_length())
+    table, row, _ = hash_table.insert(hash_table.init(bits), jnp.asarray(keys), jnp.ones(keys.shape[1], jnp.bool_))
+    weight = jnp.zeros((2**bits + 1, probability.shape[1]), jnp.float32)
+    return TablePolicy(table, weight.at[row].set(probability))
+
+
+class Score(NamedTuple):
+    """Of matches. Axes: P players."""
+
+    mean: tuple[float, ...]  # payoffs
+    error: tuple[float, ...]  # standard errors of the means
+    unfinished: int
+
+
+def play(game: walk.Walk, policy: TablePolicy, key: jax.Array, *, matches: int, steps: int) -> Score:
+    """Let everybody play its policy."""
+    payoff, ended = _played(game, policy, key, matches=matches, steps=steps)
+    found = np.asarray(payoff, np.float64)
+    error = found.std(axis=1) / np.sqrt(matches)
+    return Score(tuple(found.mean(axis=1).tolist()), tuple(error.tolist()), int((~np.asarray(ended)).sum()))
+
+
+@functools.partial(jax.jit, static_argnames=("game", "matches", "steps"))
+def _played(
+    game: walk.Walk, policy: TablePolicy, key: jax.Array, *, matches: int, steps: int
+) -> tuple[jax.Array, jax.Array]:
+    players = game.env.num_players
+
+    def move(carry: tuple[jax.Array, walk.WalkState, rng.Streams]) -> tuple[jax.Array, walk.WalkState, rng.Streams]:
+        step, games, streams = carry
+        streams, words = rng.rows(streams, players + 1)
+        draws = rows.uniform(words)
+        high, low = games.keys
+        actions = []
+        for number in range(players):
+            legal = games.legal[number]
+            row = hash_table.lookup(policy.table, rows.own_keys(high[number], low[number], number))
+            chosen = rows.matching(policy.weight, row, legal)
+            actions.append(rows.drawn(chosen, draws[number]))
+        return step + 1, game.step(games, jnp.stack(actions), draws[players]), streams
+
+    def goes_on(carry: tuple[jax.Array, walk.WalkState, rng.Streams]) -> jax.Array:
+        return (carry[0] < steps) & ~carry[1].ended.all()
+
+    start = (jnp.zeros((), jnp.int32), game.start(matches), rng.streams(key, 0, matches))
+    _, games, _ = jax.lax.while_loop(goes_on, move, start)
+    return games.payoff, games.ended

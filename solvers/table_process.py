@@ -1,0 +1,177 @@
+"""Sampling into a hash table, as the driver runs it."""
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from gdlx.envs import env, walk
+from gdlx.propnet import errors, network
+from gdlx.propnet import play as random_play
+from gdlx.solvers import driver, hash_table, hashed, presets, problems, processes, profiles, table_policy
+
+_MAX_BYTES = 16 * 2**30
+_SPARE = 4  # times the steps of the longest random match
+_SEEN_STEPS = 1_000
+_MATCHES = 2**16  # played to tell the value of policies
+
+
+class WrongTable(errors.UserError, ValueError):
+    """A table that does not fit, or trajectories that do not."""
+
+
+class TableProcess:
+    """Outcome sampling on an environment. Each state is used up by the next one.
+
+    On CPUs it uses one device: XLA divides the work of a batch among all cores, and several devices would do parts of
+    it several times.
+    """
+
+    def __init__(
+        self,
+        task: problems.TableProblem,
+        algorithm: presets.Algorithm,
+        devices: tuple[jax.Device, ...] | None = None,
+    ) -> None:
+        drawn = algorithm.sampling
+        assert drawn is not None
+        assert drawn.table is not None
+        self.task, self.bits = task, drawn.table
+        if devices is None:
+            there = jax.local_devices()
+            devices = tuple(there[:1] if there[0].platform == "cpu" else there)
+        settings = processes.sample_settings(algorithm)
+        self._game = walk.Walk(task.env)
+        self.scheme = hashed.Scheme(
+            drawn.batch,
+            drawn.max_steps or room_for_steps(task.env.net, drawn.seed),
+            drawn.grow,
+            drawn.decay is not None,
+            settings.minimiser.optimism is not None,
+        )
+        self._require_room(len(devices))
+        self._runner = hashed.on_devices(devices, self._game, self.scheme)
+        self._settings: Any = jax.tree.map(lambda x: np.asarray(x, np.float32), settings)
+        self._key = jax.random.key(drawn.seed)
+        self._is_interrupted = False
+
+    def _require_room(self, devices: int) -> None:
+        name = self.task.env.name
+        if not 4 <= self.bits <= 28:
+            raise WrongTable(f"--table is the logarithm of a number of information sets, 4 to 28; not {self.bits}")
+        if 2**self.bits * max(1, self.task.env.num_actions) >= 2**31:
+            raise WrongTable(
+                f"a table of 2^{self.bits} sets with {self.task.env.num_actions} moves has more entries than can be "
+                "numbered; take a smaller --table"
+            )
+        table = hashed.row_bytes(self._game, self.scheme) * 2**self.bits * devices
+        visits = hashed.visit_bytes(self._game, self.scheme)
+        if table + visits > _MAX_BYTES:
+            what, least = (
+                ("a table of 2^" + str(self.bits) + " sets", "--table")
+                if table > visits
+                else (f"{self.scheme.batch:,} trajectories of up to {self.scheme.steps} steps", "--batch")
+            )
+            raise WrongTable(
+                f"{what} of {name} needs about {max(table, visits) / 2**30:.1f} GiB, and {_MAX_BYTES / 2**30:.0f} GiB "
+                f"are allowed in all; take a smaller {least}"
+            )
+
+    def init(self) -> hashed.HashState:
+        return self._runner.place(hashed.init(self._game, self.scheme, self.bits, self._runner.devices))
+
+    def advance(self, state: hashed.HashState, count: int) -> hashed.HashState:
+        if self._is_interrupted:
+            self._is_interrupted = False
+            raise KeyboardInterrupt
+        with _interrupts_noted() as noted:  # in the midst there is neither the old state nor the new one
+            after = self._runner.advance(state, self._settings, self._key, count)
+            int(after.t)  # waits for it
+        self._is_interrupted = bool(noted)
+        return after
+
+    def measure(self, state: hashed.HashState, seconds: float) -> driver.Metrics:
+        iterations = int(state.t)
+        if int(state.unfinished):
+            raise WrongTable(
+                f"a trajectory of {self.task.env.name} went on after {self.scheme.steps} joint moves, for which there "
+                f"is no room; solve anew with --max-steps {2 * self.scheme.steps}"
+            )
+        driver.require_finite(iterations, bool(_is_finite(state)))
+        found = driver.Metrics(iterations, seconds, (), ())
+        if self.task.whole is not None:
+            policies, _ = table_policy.at_sets(self.policy(state), self.task.env, self.task.tree)
+            found = self.task.whole.metrics(policies, iterations, seconds)
+        load = int(hash_table.used(state.table)) / 2**self.bits
+        return found._replace(samples=iterations * self.scheme.batch * len(self.task.players), load=load)
+
+    def lost(self, state: hashed.HashState) -> int:
+        """Visits of the last iteration for which the table had no place."""
+        return int(state.lost)
+
+    def policy(self, state: hashed.HashState) -> table_policy.TablePolicy:
+        return table_policy.of_state(state, self._settings.minimiser)
+
+    def policies(self, state: hashed.HashState) -> profiles.Policies:
+        """At the sets of the task's tree."""
+        return table_policy.at_sets(self.policy(state), self.task.env, self.task.tree)[0]
+
+    def saved(self, state: hashed.HashState) -> hashed.HashState:
+        """The state as one device would have it."""
+        averages = state.averages
+        if self._runner.devices > 1:
+            weight = self.policy(state).weight[None]
+            stamp = jnp.full((1, weight.shape[1]), state.t % hashed.FOLD, jnp.int32)
+            averages = hashed.Averages(weight, stamp)
+        return state._replace(averages=averages)
+
+    def restored(self, saved: hashed.HashState) -> hashed.HashState:
+        more = self._runner.devices - 1
+        wider: Any = jax.tree.map(
+            lambda x: jnp.concatenate([x, jnp.zeros((more, *x.shape[1:]), x.dtype)]), saved.averages
+        )
+        return self._runner.place(saved._replace(averages=wider if more else saved.averages))
+
+
+def score(task_env: env.Env, policy: table_policy.TablePolicy, seed: int, max_steps: int) -> table_policy.Score:
+    """What everybody gets in matches of the average policies."""
+    steps = max_steps or room_for_steps(task_env.net, seed)
+    key = jax.random.fold_in(jax.random.key(seed), 1)
+    return table_policy.play(walk.Walk(task_env), policy, key, matches=_MATCHES, steps=steps)
+
+
+def room_for_steps(net: network.PropNet, seed: int) -> int:
+    """Several times the longest of a thousand random matches."""
+    longest, length = 1, np.zeros(1_024, np.int64)
+    for number, step in enumerate(random_play.random_steps(net, len(length), seed)):
+        ended = step.terminal | step.unplayable
+        length = np.where(ended, 0, length + 1)
+        longest = max(longest, int(length.max()))
+        # Enough once everybody must have come to an end, or when matches seem never to end.
+        if number >= 2 * longest or number >= _SEEN_STEPS:
+            break
+    return _SPARE * longest
+
+
+@jax.jit
+def _is_finite(state: hashed.HashState) -> jax.Array:
+    return jnp.isfinite(state.entries.regret[:-1]).all() & jnp.isfinite(state.averages.weight[:, :-1]).all()
+
+
+@contextlib.contextmanager
+def _interrupts_noted() -> Iterator[list[int]]:
+    """Ctrl-C is put on the list instead of breaking off."""
+    noted: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield noted
+        return
+    before = signal.signal(signal.SIGINT, lambda number, _: noted.append(number))
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,231 @@
+"""The hash table against a dictionary, with collisions made on purpose, full, and on other platforms."""
+
+import functools
+from typing import Any
+
+import hypothesis
+import hypothesis.strategies as st
+import jax
+import jax.export
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from gdlx.solvers import hash_table
+
+Key = tuple[int, int]
+PLATFORMS = ("cuda", "tpu")
+WIDTH = 24  # keys in a call of the tests below, so that they compile once
+
+
+def in_one_place(high: jax.Array, low: jax.Array) -> jax.Array:
+    del low
+    return jnp.full_like(high, 13)
+
+
+def in_few_places(high: jax.Array, low: jax.Array) -> jax.Array:
+    return (high + low) % 5 * 7
+
+
+HOMES = {"spread": hash_table.spread, "one place": in_one_place, "few places": in_few_places}
+lookup = jax.jit(hash_table.lookup, static_argnames="home")
+insert = jax.jit(hash_table.insert, static_argnames="home")
+
+
+def words(keys: list[Key] | np.ndarray) -> jax.Array:
+    """uint32[2, V]"""
+    return jnp.asarray(np.asarray(keys, np.uint32).reshape(-1, 2).T)
+
+
+def random_keys(count: int, seed: int = 0) -> jax.Array:
+    return jnp.asarray(np.random.default_rng(seed).integers(0, 2**32, (2, count), np.uint32))
+
+
+def all_of(keys: jax.Array) -> jax.Array:
+    return jnp.ones(keys.shape[1], jnp.bool_)
+
+
+class Model:
+    """What a table should hold: a dictionary of rows, checked call by call."""
+
+    def __init__(self, bits: int, home: hash_table.Home) -> None:
+        self.table = hash_table.init(bits)
+        self.home = home
+        self.rows: dict[Key, int] = {}
+
+    def insert(self, keys: list[Key], wanted: list[bool]) -> None:
+        asked = keys + [(7, 7)] * (WIDTH - len(keys))
+        flags = wanted + [False] * (WIDTH - len(keys))
+        self.table, found, fresh = insert(self.table, words(asked), jnp.asarray(flags), home=self.home)
+        rows, new = np.asarray(found).tolist(), np.asarray(fresh).tolist()
+        before = dict(self.rows)
+        for key, wanted_here, row in zip(asked, flags, rows, strict=True):
+            if wanted_here and row >= 0:
+                assert self.rows.setdefault(key, row) == row
+            elif wanted_here:
+                assert key not in self.rows
+        for key, wanted_here, row in zip(asked, flags, rows, strict=True):
+            if key in before:
+                assert row == before[key]
+            elif not wanted_here:  # another copy may have added it, before or after this one was looked for
+                assert row in (-1, self.rows.get(key))
+        told = {key for key, is_new in zip(asked, new, strict=True) if is_new}
+        assert told == self.rows.keys() - before.keys()
+        assert all(wanted_here for wanted_here, is_new in zip(flags, new, strict=True) if is_new)
+        self.check()
+
+    def check(self) -> None:
+        assert len(set(self.rows.values())) == len(self.rows) == int(hash_table.used(self.table))
+        known = list(self.rows)
+        for start in range(0, len(known) + 1, WIDTH):
+            part = known[start : start + WIDTH]
+            found = lookup(self.table, words(part + [(8, 8)] * (WIDTH - len(part))), home=self.home)
+            expected = [self.rows[key] for key in part] + [self.rows.get((8, 8), -1)] * (WIDTH - len(part))
+            assert found.tolist() == expected
+
+
+small = st.integers(0, 3)
+word = st.one_of(small, st.integers(0, 2**32 - 1))
+offers = st.lists(st.tuples(st.tuples(word, word), st.booleans()), max_size=WIDTH)
+
+
+@pytest.mark.parametrize("home", HOMES)
+@hypothesis.given(calls=st.lists(offers, min_size=1, max_size=5))
+def test_it_is_a_dictionary(home: str, calls: list[list[tuple[Key, bool]]]) -> None:
+    """In a table of 64 entries, which some of the examples fill, and in which few homes collide much."""
+    model = Model(6, HOMES[home])
+    for offered in calls:
+        model.insert([key for key, _ in offered], [wanted for _, wanted in offered])
+
+
+@pytest.mark.parametrize("home", HOMES)
+def test_a_full_table_keeps_what_it_has(home: str) -> None:
+    """With one home, the search goes over the end of the table and on from its start."""
+    model = Model(6, HOMES[home])
+    first = [(n, n + 1) for n in range(20)]
+    model.insert(first, [True] * 20)
+    kept = dict(model.rows)
+    assert len(kept) == 20
+    for call in range(3):
+        model.insert([(100 + call, n) for n in range(20)], [True] * 20)
+    assert len(model.rows) == int(hash_table.used(model.table)) == 64
+    assert kept.items() <= model.rows.items()
+    filled = model.table
+    model.insert([(500, n) for n in range(20)] + first[:4], [True] * 24)
+    assert len(model.rows) == 64
+    assert np.array_equal(model.table.high, filled.high)
+    assert np.array_equal(model.table.low, filled.low)
+
+
+def test_the_search_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hash_table, "MOST_WINDOWS", 2)
+    keys = words([(9, n) for n in range(40)])
+    limited = jax.jit(lambda table: hash_table.insert(table, keys, all_of(keys), home=in_one_place))
+    table, rows, _ = limited(hash_table.init(6))
+    assert int(hash_table.used(table)) == 2 * hash_table.WINDOW
+    assert sorted(rows[rows >= 0].tolist()) == list(range(8, 24))  # the window of 13 and the next
+
+
+@pytest.mark.parametrize("key", [(0, 0), (0, 1), (1, 0), (2**32 - 1, 2**32 - 1)])
+def test_no_key_is_taken_for_an_empty_entry(key: Key) -> None:
+    model = Model(6, hash_table.spread)
+    model.insert([key], [False])
+    assert model.rows == {}
+    model.insert([key, key], [True, True])
+    assert list(model.rows) == [key]
+
+
+def test_keys_that_share_a_word_are_different() -> None:
+    model = Model(6, in_one_place)
+    model.insert([(4, n) for n in range(9)] + [(n, 4) for n in range(9)], [True] * 18)
+    assert len(model.rows) == 17  # (4, 4) is in both
+
+
+@pytest.mark.parametrize(("bits", "load"), [(12, 0.8), (14, 0.97)])
+def test_many_keys_at_once(bits: int, load: float) -> None:
+    """All of them new and each twice, so that after the first round more are left than are taken at a time."""
+    count = int(load * 2**bits)
+    keys = random_keys(count)
+    twice = jnp.concatenate([keys, keys[:, ::-1]], axis=1)
+    table, rows, _ = insert(hash_table.init(bits), twice, all_of(twice))
+    assert np.array_equal(rows[:count], rows[count:][::-1])
+    assert int(hash_table.used(table)) == len(set(rows.tolist())) == count
+    assert rows.min() >= 0
+    after, same_rows, new = insert(table, twice, all_of(twice))
+    assert np.array_equal(same_rows, rows)
+    assert all(np.array_equal(a, b) for a, b in zip(after, table, strict=True))
+    assert not new.any()
+    again, same_rows, _ = insert(hash_table.init(bits), twice, all_of(twice))
+    assert np.array_equal(same_rows, rows)
+    assert all(np.array_equal(a, b) for a, b in zip(again, table, strict=True))
+    assert np.array_equal(lookup(table, keys), rows[:count])
+    assert (lookup(table, random_keys(count, seed=1)) == -1).all()
+
+
+def test_rows_are_stable() -> None:
+    """In a loop, as samplers have it. Keys may be a pair of arrays."""
+    batches = jnp.stack([random_keys(500, seed) for seed in range(6)])
+
+    def add(table: hash_table.Table, keys: jax.Array) -> tuple[hash_table.Table, jax.Array]:
+        after, rows, _ = hash_table.insert(table, keys, all_of(keys))
+        return after, rows
+
+    table, rows = jax.jit(functools.partial(jax.lax.scan, add))(hash_table.init(12), batches)
+    assert int(hash_table.used(table)) == len(set(rows.ravel().tolist())) == 3_000
+    for keys, expected in zip(batches, rows, strict=True):
+        assert np.array_equal(lookup(table, (keys[0], keys[1])), expected)
+
+
+def test_no_keys_at_all() -> None:
+    table, rows, _ = insert(hash_table.init(3), words([]), jnp.zeros(0, bool))
+    assert (rows.shape, int(hash_table.used(table))) == ((0,), 0)
+
+
+@pytest.mark.parametrize("bits", [0, 2])
+def test_tables_smaller_than_a_window(bits: int) -> None:
+    keys = random_keys(12)
+    table, rows, _ = insert(hash_table.init(bits), keys, all_of(keys))
+    assert int(hash_table.used(table)) == int((rows >= 0).sum()) == 2**bits
+    assert np.array_equal(lookup(table, keys), rows)
+
+
+@pytest.mark.parametrize("bits", [-1, 31])
+def test_tables_of_no_size(bits: int) -> None:
+    with pytest.raises(ValueError, match="0 to 30"):
+        hash_table.init(bits)
+
+
+def test_under_vmap() -> None:
+    """Several tables, each with its own keys: as one by one."""
+    keys = jnp.stack([random_keys(300, seed) for seed in range(3)])
+    tables: Any = jax.tree.map(lambda x: jnp.stack([x] * 3), hash_table.init(9))
+    wanted = jnp.asarray(np.random.default_rng(0).random((3, 300)) < 0.9)
+    many, rows, new = jax.jit(jax.vmap(hash_table.insert))(tables, keys, wanted)
+    found = jax.jit(jax.vmap(hash_table.lookup))(many, keys)
+    for n in range(3):
+        one, expected, fresh = insert(hash_table.init(9), keys[n], wanted[n])
+        assert np.array_equal(rows[n], expected)
+        assert np.array_equal(new[n], fresh)
+        assert np.array_equal(found[n], lookup(one, keys[n]))
+        assert all(np.array_equal(a[n], b) for a, b in zip(many, one, strict=True))
+
+
+def test_homes_are_spread() -> None:
+    """Keys that differ in single bits, as counters do, fill windows as evenly as random ones."""
+    for place in range(2):
+        counted = jnp.zeros((2, 2**15), jnp.uint32).at[place].set(jnp.arange(1, 2**15 + 1, dtype=jnp.uint32))
+        for shift in (0, 8, 17):
+            keys = counted << shift
+            windows = np.asarray(hash_table.spread(keys[0], keys[1])) % 2**16 // 8
+            fill = np.bincount(windows, minlength=2**13)
+            assert fill.max() <= 20  # 4 on average
+            assert 0.7 * 4 < fill.var() < 1.4 * 4
+
+
+def test_it_lowers_for_accelerators() -> None:
+    table, keys = hash_table.init(16), random_keys(4096)
+    for function, arguments in ((hash_table.lookup, (keys,)), (hash_table.insert, (keys, all_of(keys)))):
+        exported = jax.export.export(jax.jit(function), platforms=PLATFORMS)(table, *arguments)
+        assert exported.platforms == PLATFORMS
+        assert "custom_call" not in exported.mlir_module()
+        assert not any(name in exported.mlir_module() for name in ("f64", "i64>>"))

@@ -1,0 +1,335 @@
+"""Sampling into a hash table: the same as dense tables, set by set; what is full, too long, stopped or divided."""
+
+import functools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import gdlx
+from gdlx.envs import rng, sampling_form, trees, view_keys, walk
+from gdlx.solvers import (
+    driver,
+    hash_table,
+    hashed,
+    outcome,
+    presets,
+    problems,
+    regret,
+    results,
+    rows,
+    sampled,
+    solve,
+    table_policy,
+    table_process,
+)
+
+PLUS = regret.Settings(beta=-np.inf, gamma=1.0)
+MINIMISERS = {
+    "linear": regret.Settings(1.0, 1.0, 1.0),
+    "cfr+": PLUS,
+    "dcfr": regret.Settings(1.5, 0.0, 2.0),
+    "pcfr+": PLUS._replace(optimism=1.0, gamma=2.0),
+    "schedule": regret.Settings(1.0, -1.0, 5.0, alpha_change=1.0, beta_change=-1.0, gamma_change=-2.0, horizon=10.0),
+}
+
+
+class SameDraws:
+    """Random numbers for trajectories on tables: those that trajectories on the environment draw."""
+
+    streams = staticmethod(rng.streams)
+
+    def __init__(self, form: sampling_form.SamplingForm) -> None:
+        self.players = form.players
+        self.levels = [
+            ([_chooser(form, slot) for slot in level.choices], level.chance is not None) for level in form.levels
+        ]
+
+    def rows(self, streams: rng.Streams, count: int) -> tuple[rng.Streams, jax.Array]:
+        words = []
+        for choosers, has_chance in self.levels:
+            streams, now = rng.rows(streams, self.players + 1)
+            words += [now[player] for player in choosers]
+            words += [now[self.players]] if has_chance else []
+        assert len(words) == count
+        return streams, jnp.stack(words)
+
+
+def _chooser(form: sampling_form.SamplingForm, slot: sampling_form.ChoiceSlot) -> int:
+    """The player whose choice a slot is; in these games everybody's who comes there."""
+    columns = np.unique(np.asarray(slot.column))[:-1]
+    (found,) = [
+        n for n in range(form.players) if (columns >= form.own(n).start).all() and (columns < form.own(n).stop).all()
+    ]
+    return found
+
+
+def found_rows(state: hashed.HashState, task: problems.Problem, moves: int, player: int) -> Any:
+    high, low = view_keys.of_player(task.tree, player, moves)
+    keys = rows.own_keys(jnp.asarray(high), jnp.asarray(low), player)
+    return np.asarray(jax.jit(hash_table.lookup)(state.table, keys))
+
+
+@pytest.mark.parametrize(
+    ("game", "minimiser", "decay"),
+    [
+        ("kuhn_poker", "linear", None),
+        ("kuhn_poker", "dcfr", 0.3),
+        ("goofspiel:cards=3", "cfr+", None),
+        ("goofspiel:cards=3", "pcfr+", 0.1),
+        ("goofspiel:cards=3", "schedule", None),
+        ("smallest:numbers=3,steps=1", "linear", None),
+        ("monty_hall", "linear", 0.1),
+    ],
+)
+def test_equals_dense_tables(game: str, minimiser: str, decay: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regrets and averages of every set after some iterations, with discounts made up for at every fourth.
+
+    Not after many: without exploration rare options magnify what rounding does to their probabilities.
+    """
+    monkeypatch.setattr(hashed, "FOLD", 4)
+    task = problems.problem(trees.Game(game), keep_edges=True)
+    form = sampling_form.sampling_form(task.tree)
+    monkeypatch.setattr(outcome, "rng", SameDraws(form))
+    # Without exploration both draw the same option with the same random number.
+    settings: Any = jax.tree.map(np.float32, sampled.SampleSettings(MINIMISERS[minimiser], 0.0, decay))
+    batch, iterations, key = 64, 10, jax.random.key(3)
+    env = gdlx.make(game)
+    moving = walk.Walk(env)
+    scheme = hashed.Scheme(batch, 16, "all", decay is not None, settings.minimiser.optimism is not None)
+    runner = hashed.on_devices(tuple(jax.devices()[:1]), moving, scheme)
+    table = runner.advance(hashed.init(moving, scheme, 8, 1), settings, key, iterations)
+    dense = sampled.init(form, baselines=decay is not None)
+    step = jax.jit(functools.partial(sampled.step, scheme=outcome.sample, batch=batch))
+    for _ in range(iterations):
+        dense = step(form, dense, settings, key)
+    weight = np.asarray(table_policy.of_state(table, settings.minimiser).weight)
+    made = hashed.products(settings.minimiser, jnp.asarray(8))
+    stamp = np.asarray(table.entries.stamp)
+    for number, player in enumerate(task.tree.players):
+        row = found_rows(table, task, env.num_actions, number)
+        known = row >= 0
+        assert known.sum() > 0
+        # What no trajectory came to is in no table, and has no regret.
+        assert not np.asarray(dense.regret[number])[:, ~known].any()
+        for decision in np.flatnonzero(known):
+            actions = player.action[player.first[decision] : player.first[decision + 1]]
+            kept = np.asarray(table.entries.regret)[row[decision], actions]
+            last = stamp[row[decision]]
+            missing = np.where(kept > 0, made.positive[2] - made.positive[last], made.negative[2] - made.negative[last])
+            expected = np.asarray(dense.regret[number])[: len(actions), decision]
+            np.testing.assert_allclose(kept * np.exp(missing), expected, rtol=2e-3, atol=2e-3)
+            average = np.asarray(dense.weight[number])[: len(actions), decision]
+            np.testing.assert_allclose(weight[row[decision], actions], average, rtol=2e-3, atol=1e-4)
+
+
+def configured(name: str = "os-mccfr", **changes: Any) -> presets.Algorithm:
+    return presets.configured(presets.find(name), None, {"table": 8, "batch": 64, **changes})
+
+
+@functools.cache
+def task_of(game: str) -> problems.TableProblem:
+    return problems.table_problem(trees.Game(game))
+
+
+def process_of(game: str, **changes: Any) -> table_process.TableProcess:
+    return table_process.TableProcess(task_of(game), configured(**changes))
+
+
+@pytest.mark.parametrize(("name", "grow"), [("os-mccfr", "all"), ("os-mccfr", "first"), ("vr-mccfr", "all")])
+def test_kuhn_is_solved(name: str, grow: str) -> None:
+    found = gdlx.solve("kuhn_poker", name, iterations=400, table=6, batch=256, grow=grow)
+    assert found.exploitability is not None
+    assert found.exploitability < 0.03
+    assert found.value[0] == pytest.approx(-1 / 18, abs=0.02)
+
+
+def test_first_adds_one_set_for_each_trajectory() -> None:
+    """After one iteration of one trajectory for each of two players at most two sets are known, and at least one."""
+    process = process_of("leduc_poker", batch=1, grow="first")
+    state = process.advance(process.init(), 1)
+    assert 1 <= int(hash_table.used(state.table)) <= 2
+    whole = process_of("leduc_poker", batch=1)
+    assert int(hash_table.used(whole.advance(whole.init(), 1).table)) > 2
+
+
+def test_a_full_table_keeps_what_it_has() -> None:
+    process = process_of("leduc_poker", table=4)
+    state = process.advance(process.init(), 20)
+    assert process.measure(state, 0.0).load == 1.0
+    assert process.lost(state) > 0
+    keys = np.asarray(state.table.high)
+    before = process.policy(state).weight[:-1].sum()
+    after = process.advance(state, 20)
+    np.testing.assert_array_equal(after.table.high, keys)
+    assert float(process.policy(after).weight[:-1].sum()) > float(before) * 0.5  # still learning
+    assert process.measure(after, 0.0).exploitability is not None
+
+
+def test_no_room_for_the_end_of_a_trajectory() -> None:
+    process = process_of("kuhn_poker", max_steps=2)
+    with pytest.raises(table_process.WrongTable, match="--max-steps 4"):
+        process.measure(process.advance(process.init(), 1), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"table": 3}, "4 to 28"),
+        ({"table": 40}, "4 to 28"),
+        ({"table": 28}, "smaller --table"),
+        ({"batch": 2**26}, "smaller --batch"),
+    ],
+)
+def test_what_does_not_fit(changes: dict[str, int], message: str) -> None:
+    with pytest.raises(table_process.WrongTable, match=message):
+        process_of("leduc_poker", **changes)
+
+
+@pytest.mark.parametrize("name", ["es-mccfr", "as-mccfr"])
+def test_schemes_without_tables(name: str) -> None:
+    with pytest.raises(presets.UnknownAlgorithm, match="no hash table"):
+        configured(name)
+
+
+def test_the_same_key_gives_the_same_run() -> None:
+    runs = []
+    for seed in (1, 1, 2):
+        process = process_of("kuhn_poker", seed=seed)
+        whole = process.advance(process.init(), 10)
+        parts = process.advance(process.advance(process.init(), 3), 7)
+        np.testing.assert_array_equal(whole.entries.regret, parts.entries.regret)
+        runs.append(np.asarray(whole.entries.regret))
+    np.testing.assert_array_equal(runs[0], runs[1])
+    assert (runs[0] != runs[2]).any()
+
+
+def test_going_on_is_as_if_never_stopped(tmp_path: pathlib.Path) -> None:
+    task, algorithm = task_of("kuhn_poker"), configured("vr-mccfr")
+    whole = solve.Run(task, algorithm)
+    list(whole.points(driver.Stop(iterations=12)))
+    first = solve.Run(task, algorithm, tmp_path)
+    list(first.points(driver.Stop(iterations=5)))
+    first.finish()
+    second = solve.Run(task, results.read_config(tmp_path).algorithm, tmp_path, resume=True)
+    list(second.points(driver.Stop(iterations=12)))
+    for ours, theirs in zip(jax.tree.leaves(whole.state), jax.tree.leaves(second.state), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_policies_in_files() -> None:
+    process = process_of("kuhn_poker")
+    policy = process.policy(process.advance(process.init(), 20))
+    keys, probability = table_policy.to_arrays(policy)
+    back = table_policy.from_arrays(keys, probability)
+    task = task_of("kuhn_poker")
+    ours, known = table_policy.at_sets(policy, task.env, task.tree)
+    theirs, _ = table_policy.at_sets(back, task.env, task.tree)
+    assert known == 12
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+def test_matches_tell_the_value() -> None:
+    """Against the exact value of the same policies."""
+    process = process_of("kuhn_poker")
+    state = process.advance(process.init(), 20)
+    exact = process.measure(state, 0.0).value
+    task = task_of("kuhn_poker")
+    found = table_process.score(task.env, process.policy(state), 0, 0)
+    assert found.unfinished == 0
+    for mean, error, value in zip(found.mean, found.error, exact, strict=True):
+        assert 0 < error < 0.02
+        assert abs(mean - value) < 4 * error
+
+
+_DEVICES = """
+import sys
+import jax, numpy as np
+from gdlx.envs import trees
+from gdlx.solvers import hash_table, presets, problems, table_process
+task = problems.table_problem(trees.Game("goofspiel:cards=3"))
+chosen = presets.configured(presets.find("vr-mccfr"), None, {"batch": 64, "table": 8})
+process = table_process.TableProcess(task, chosen, tuple(jax.devices()))
+state = process.advance(process.init(), 3)
+# Through a checkpoint and back, whatever the number of devices.
+state = process.advance(process.restored(process.saved(state)), 2)
+regret, policy = state.entries.regret, process.policies(state)
+numbers = [np.ravel(regret[:-1]), *policy]
+print(len(jax.devices()), *np.concatenate(numbers).tolist())
+"""
+
+
+def test_one_device_and_eight() -> None:
+    found = []
+    for count in (1, 8):
+        flags = {"XLA_FLAGS": f"--xla_force_host_platform_device_count={count}"}
+        ran = subprocess.run(
+            [sys.executable, "-c", _DEVICES], capture_output=True, text=True, env=os.environ | flags, check=True
+        )
+        devices, *numbers = map(float, ran.stdout.split())
+        assert devices == count
+        found.append(numbers)
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("platform", ["cuda", "tpu"])
+def test_lowers_for_accelerators(platform: str) -> None:
+    moving = walk.Walk(task_of("kuhn_poker").env)
+    scheme = hashed.Scheme(64, 8, "all", True)
+    settings = sampled.SampleSettings(regret.Settings(1.0, 1.0, 1.0), 0.6, 0.1)
+
+    def run(state: hashed.HashState, key: jax.Array) -> hashed.HashState:
+        return hashed.advance(moving, state, settings, jax.random.wrap_key_data(key), 3, scheme=scheme)
+
+    lowered = jax.export.export(jax.jit(run), platforms=[platform])(
+        hashed.init(moving, scheme, 8, 1), jax.random.key_data(jax.random.key(0))
+    )
+    assert lowered.platforms == (platform,)
+
+
+def cli(*arguments: str, cwd: pathlib.Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "gdlx.cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+
+
+def test_a_game_that_cannot_be_unrolled(tmp_path: pathlib.Path) -> None:
+    options = ("--algorithm", "os-mccfr", "--table", "12", "--batch", "64", "--iterations", "3", "--json")
+    ran = cli("solve", "blind_tictactoe", *options, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    assert found["exploitability"] is None
+    assert found["trajectories"] == 3 * 2 * 64
+    assert 0 < found["table_load"] < 1
+    assert abs(found["value"]["x"] + found["value"]["o"]) < 1e-3
+    assert found["value_error"]["x"] < 1.0
+    again = cli("solve", "--resume", found["result"], "--iterations", "5", "--json", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["iterations"] == 5
+    shown = cli("evaluate", found["result"], "--player", "x", "--history", "start", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert "(mark 2 2)" in shown.stdout
+    table = cli("evaluate", found["result"], "-o", "policy.csv", cwd=tmp_path)
+    assert table.returncode == 0, table.stderr
+    assert (tmp_path / "policy.csv").read_text().count("\n") > 50
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--target", "0.1"), "no target"),
+        (("--table", "40"), "less than or equal to 28"),
+    ],
+)
+def test_bad_input(arguments: tuple[str, ...], message: str, tmp_path: pathlib.Path) -> None:
+    ran = cli("solve", "blind_tictactoe", "--algorithm", "os-mccfr", "--table", "12", *arguments, cwd=tmp_path)
+    assert ran.returncode != 0
+    assert message in " ".join(ran.stderr.split())
+    assert not list(tmp_path.rglob("config.json"))
