@@ -57,11 +57,13 @@ def solve(
         ),
     ] = None,
     grow: Annotated[
-        Literal["all", "first"], typer.Option(help="Which unknown sets of a trajectory are added to the table.")
-    ] = "all",
+        Literal["all", "first"] | None,
+        typer.Option(help="Which unknown sets of a trajectory are added to the table: all, if nothing is said."),
+    ] = None,
     max_steps: Annotated[
-        int, typer.Option(min=0, help="Room for joint moves of a trajectory, with --table; 0: as random play suggests.")
-    ] = 0,
+        int | None,
+        typer.Option(min=1, help="Room for joint moves of a trajectory, with --table; as random play suggests."),
+    ] = None,
     simultaneous: Annotated[
         bool, typer.Option("--simultaneous", help="All players update at once, not in turn.")
     ] = False,
@@ -106,7 +108,7 @@ def solve(
         named = trees.Game(game or "", payoff, goal_conflict, gdl, fold_case)
         changes: dict[str, Any] = {"alpha": alpha, "beta": beta, "gamma": gamma, "exploration": exploration}
         changes |= {"batch": batch, "decay": decay, "width": width, "table": table}
-        changes |= {"grow": grow, "max_steps": max_steps} if table is not None else {}
+        changes |= {"grow": grow, "max_steps": max_steps}
         given_changes = {name: value for name, value in changes.items() if value is not None}
         found = presets.find(algorithm)
         if found.sampling is not None:
@@ -163,21 +165,24 @@ def _task(
     keep_edges: bool = True,
 ) -> "solving.Task":
     """The game as the algorithm needs it: unrolled, or not."""
-    from gdlx.envs import trees
+    from gdlx.envs import game_tree, trees
     from gdlx.solvers import problems
     from gdlx.solvers import solve as solving
 
     net = networks.network_of(given, game.spec, game.gdl, game.fold_case, within)
     if solving.uses_table(algorithm):
         return problems.table_problem(game, net=net)
-    with console.progress(given, f"unrolling {game.spec}") as advance:
-        tree = trees.unrolled(
-            game,
-            net=net,
-            max_nodes=max_nodes,
-            keep_edges=keep_edges and algorithm.sampling is not None,
-            report=lambda step, nodes: advance(f"step {step}, {nodes:,} nodes"),
-        )
+    try:
+        with console.progress(given, f"unrolling {game.spec}") as advance:
+            tree = trees.unrolled(
+                game,
+                net=net,
+                max_nodes=max_nodes,
+                keep_edges=keep_edges and algorithm.sampling is not None,
+                report=lambda step, nodes: advance(f"step {step}, {nodes:,} nodes"),
+            )
+    except game_tree.TooLarge as error:
+        raise game_tree.TooLarge(f"{error}, or sample it as it is: --algorithm os-mccfr --table 22") from None
     if tree.unplayable:
         _remark(given, f"{tree.unplayable:,} ends of {game.spec} are states in which some role has no legal move")
     return problems.problem(game, tree)

@@ -4,12 +4,13 @@ import concurrent.futures
 import dataclasses
 import gc
 import multiprocessing
-import os
 import pathlib
 import platform
 import subprocess
 import time
 from collections.abc import Callable
+
+from gdlx.envs import devices
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Machine:
 def describe() -> Machine:
     return Machine(
         cpu=_cpu_model(),
-        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        cores=devices.cores(),
         memory_gb=_memory_gb(),
         python=platform.python_version(),
         platform=f"{platform.system()} {platform.machine()}",
@@ -44,10 +45,8 @@ def _cpu_model() -> str:
 
 
 def _memory_gb() -> float | None:
-    try:
-        return round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9, 1)
-    except (AttributeError, ValueError, OSError):
-        return None
+    found = devices.memory_bytes()
+    return None if found is None else round(found / 1e9, 1)
 
 
 def best_seconds(function: Callable[[], object], repeats: int = 3) -> float:

@@ -13,9 +13,9 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.envs import devices, sequence_form
+from gdlx.envs import devices, sampling_form, sequence_form
 from gdlx.propnet import errors
-from gdlx.solvers import cfr, evaluation, presets, processes, regret
+from gdlx.solvers import cfr, evaluation, presets, problems, processes, profiles, regret, sampled
 
 _CACHE_BYTES = 2**20  # of one core, about
 _LANES = 16  # a chunk is a multiple: what vector units work on at once
@@ -30,7 +30,7 @@ class BatchResult(NamedTuple):
 
     value: npt.NDArray[np.float64]  # [P, B] of the average policies
     gain: npt.NDArray[np.float64]  # [P, B]
-    weight: tuple[npt.NDArray[np.float64], ...]  # P x [size, B] sums of plans: average policies up to scale
+    weight: tuple[npt.NDArray[np.float64], ...]  # P x [size, B] sums of plans (sampled: policies), up to scale
 
     @property
     def exploitability(self) -> npt.NDArray[np.float64]:
@@ -97,6 +97,68 @@ def solve(
         np.concatenate([found.gain for found, _ in parts], axis=1, dtype=np.float64),
         tuple(np.concatenate(own, axis=1, dtype=np.float64) for own in zip(*(w for _, w in parts), strict=True)),
     )
+
+
+def sample(
+    task: problems.Problem,
+    scheme: sampled.Scheme,
+    settings: sampled.SampleSettings,
+    seeds: npt.ArrayLike,
+    iterations: int,
+    *,
+    batch: int = 64,
+    max_bytes: int = 8 * 2**30,
+) -> BatchResult:
+    """Run sampled iterations for every seed [B], in one program; any of the settings may be arrays [B] too.
+
+    The tree must have its edges (`keep_edges`). Divide a large batch yourself: all runs are in memory at once.
+    """
+    form = sampling_form.sampling_form(task.tree)
+    drawn = processes.in_precision(settings)
+    numbers = np.asarray(seeds)
+    sizes = {len(numbers), *(len(x) for x in jax.tree.leaves(drawn) if x.ndim)}
+    if len(sizes) != 1:
+        raise BatchError(f"the arrays of a batch must have one size; these have {', '.join(map(str, sorted(sizes)))}")
+    needed = (
+        len(numbers) * drawn.minimiser.gamma.itemsize * (5 * form.shape[0] * form.shape[1] + 10 * batch * form.slots)
+    )
+    if needed > max_bytes:
+        raise BatchError(
+            f"{len(numbers):,} runs need about {needed / 2**30:.1f} GiB, more than the {max_bytes / 2**30:.1f} GiB "
+            "allowed; run fewer at once, take a smaller batch, or allow more with max_bytes"
+        )
+    keys = jax.vmap(jax.random.key)(numbers)
+    weights = _sample(form, drawn, keys, iterations, scheme=scheme, batch=batch)
+    policies = tuple(
+        profiles.of_table(player, np.moveaxis(np.asarray(table, np.float64), 0, -1))
+        for player, table in zip(task.tree.players, weights, strict=True)
+    )
+    found = jax.device_get(problems.evaluate(task.form, profiles.to_levels(task.tree, task.layouts, policies)))
+    return BatchResult(found.value, found.gain, policies)
+
+
+@functools.partial(jax.jit, static_argnames=("scheme", "batch"))
+def _sample(
+    form: sampling_form.SamplingForm,
+    settings: sampled.SampleSettings,
+    keys: jax.Array,
+    iterations: int,
+    *,
+    scheme: sampled.Scheme,
+    batch: int,
+) -> sampled.Tables:
+    """P x [B, A, I] sums for the average policies."""
+    axes = jax.tree.map(lambda x: 0 if x.ndim else None, settings)
+
+    def run(own: sampled.SampleSettings, key: jax.Array) -> sampled.Tables:
+        state = sampled.init(form, baselines=own.decay is not None)
+        done: sampled.SampleState = jax.lax.fori_loop(
+            0, iterations, lambda _, s: sampled.step(form, s, own, key, scheme=scheme, batch=batch), state
+        )
+        return done.weight
+
+    weights: sampled.Tables = jax.vmap(run, in_axes=(axes, 0))(settings, keys)
+    return weights
 
 
 @functools.partial(jax.jit, static_argnames=("step", "runs", "alternating"))

@@ -14,14 +14,18 @@ def add(table: jax.Array, index: jax.Array, numbers: jax.Array) -> jax.Array:
     return table.at[index].add(numbers, mode="promise_in_bounds")
 
 
-def bounds(table: jax.Array, share: jax.Array) -> jax.Array:
+def bounds(table: jax.Array) -> jax.Array:
     """[A, columns] -> [columns, W] where the next option begins; W is the power of two from A on, to search by halves.
 
-    `share` is 1 / options of every column. Beyond the last option there is nothing, whatever rounding does to the sums.
+    Beyond the last option with any probability there is nothing, whatever rounding does to the sums: an option that
+    has none must never be drawn, for its value would be 0 / 0.
     """
     never = jnp.full_like(table[0], jnp.inf)
-    sums = added(table)[:-1]
-    found = [jnp.where((option + 1.5) * share < 1, total, never) for option, total in enumerate(sums)]
+    found: list[jax.Array] = []
+    goes_on = jnp.zeros_like(table[0], jnp.bool_)
+    for row, total in zip(table[:0:-1], added(table)[-2::-1], strict=True):
+        goes_on |= row > 0
+        found.insert(0, jnp.where(goes_on, total, never))
     return jnp.stack(found + [never] * (2 ** (len(table) - 1).bit_length() - len(found)), axis=1)
 
 

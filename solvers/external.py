@@ -177,8 +177,7 @@ def _tables(
     own, dtype = form.own(player), form.share.dtype
     policy = _with_none(state.policy[player].reshape(-1), 1)
     others = form.joined([table for n, table in enumerate(state.policy) if n != player])
-    is_other = np.r_[0 : own.start, own.stop : len(form.share)]
-    bounds = drawing.bounds(others, form.share[is_other])
+    bounds = drawing.bounds(others)
     payoff = _with_none(form.payoff[player], 0)
     if settings is None:
         walked = _with_none(jnp.round(1 / form.share[own]).astype(jnp.int32), 1)
@@ -189,7 +188,7 @@ def _tables(
     rho = jnp.clip(jnp.where(scale > 0, likely, 1), settings.epsilon, 1).astype(dtype)
     rho = jnp.where(form.own_uniform[player] > 0, rho, 0)
     none = (jnp.arange(len(rho)) == 0).astype(dtype)[:, None]
-    lines = drawing.bounds(jnp.concatenate([rho, none], axis=1), _with_none(form.share[own], 1))
+    lines = drawing.bounds(jnp.concatenate([rho, none], axis=1))
     share = _with_none(rho.reshape(-1), 1)
     return _Tables(policy, share, lines, _with_none(drawing.added(rho)[-1], 1), others.reshape(-1), bounds, payoff)
 

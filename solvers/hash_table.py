@@ -63,6 +63,12 @@ def used(table: Table) -> jax.Array:
     return jnp.sum((table.high | table.low) != 0, dtype=jnp.int32)
 
 
+def load(table: Table, most: int) -> jax.Array:
+    """[] float32, the part that is used of the first entries: keys are spread evenly."""
+    first = Table(table.high[:most], table.low[:most])
+    return jnp.asarray(used(first) / len(first.high), jnp.float32)
+
+
 def spread(high: jax.Array, low: jax.Array) -> jax.Array:
     """Where the search for a key starts, in as many of the lowest bits as the table needs.
 

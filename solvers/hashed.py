@@ -9,8 +9,8 @@ the sets that a batch visited. What an iteration does to all other sets is made 
 Every FOLD iterations all discounts are made up for, so that products of discounts stay precise.
 
 A set is added when it is first visited (`grow="all"`), or only the first unknown one of each trajectory, which goes on
-below it with uniform policies (`grow="first"`, Lisy et al. 2015). Where a table has no place left, new sets are played
-uniformly and learn nothing; `lost` counts these visits.
+below it with uniform policies (`grow="first"`, Lisy et al. 2015). Once a table is FULL, all that it has goes on
+learning, while sets that are not in it are played uniformly and learn nothing; `lost` counts visits of these.
 
 With several devices each plays its part of a batch. All have the same keys and regrets, made of everybody's visits;
 average policies are sums of what each device saw, and are added up when they are read.
@@ -28,6 +28,8 @@ import numpy as np
 from gdlx.envs import rng, walk
 from gdlx.solvers import hash_table, regret, rows, sampled
 
+FULL = 0.85  # part of a table that is used before it takes no more: a search ends soon where there are empty entries
+_LOOKED_AT = 2**16  # entries that tell how much is used
 FOLD = 1_024  # iterations between two times that all discounts are made up for
 Grow = Literal["all", "first"]
 _LEAST = 1e-30  # of a discount: its logarithm is finite
@@ -158,6 +160,7 @@ class _Walked(NamedTuple):
     reach: jax.Array  # [B] float32, weight of average policies
     grown: jax.Array  # [B] bool, has come to a set that was unknown
     lost: jax.Array  # [] int32, visits without a place
+    is_open: jax.Array  # [] bool, whether the table takes more sets
     table: hash_table.Table
     entries: Entries
     averages: Averages
@@ -233,6 +236,7 @@ class _Batch:
             reach=one,
             grown=jnp.zeros(size, jnp.bool_),
             lost=jnp.zeros((), jnp.int32),
+            is_open=hash_table.load(state.table, _LOOKED_AT) < FULL,
             table=state.table,
             entries=state.entries,
             averages=state.averages,
@@ -303,7 +307,9 @@ class _Batch:
 
     def find(self, walked: _Walked, number: int, has_choice: jax.Array) -> tuple[_Walked, jax.Array]:
         """Rows of this device's lanes, once the sets of all devices' lanes have been added; -1 where there is none."""
-        wanted = has_choice & ~walked.grown if self.scheme.grow == "first" else has_choice
+        wanted = has_choice & walked.is_open
+        if self.scheme.grow == "first":
+            wanted &= ~walked.grown
         high, low = walked.games.keys
         high, low = (jnp.where(has_choice, word, 0) for word in rows.own_keys(high[number], low[number], number))
         high, low, wanted, bits = (

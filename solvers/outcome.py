@@ -73,7 +73,7 @@ def _forward(
     """Play all trajectories to their ends; the visits in order, and the payoffs."""
     size = draws.shape[1]
     columns = policy.shape[1]
-    bounds = drawing.bounds(policy, form.share)
+    bounds = drawing.bounds(policy)
     own = form.own(player)
     before = reach = jnp.ones(size, policy.dtype)
     last = jnp.zeros(size, jnp.int32)  # node of the level, or -1 - end

@@ -131,9 +131,11 @@ _SAMPLED = {field.name for field in dataclasses.fields(Sampling)} - _OF_BOTH
 def configured(algorithm: Algorithm, iterations: int | None, changes: Mapping[str, Any]) -> Algorithm:
     """An algorithm with other settings; schedules go over the given iterations, else 1 000."""
     known = set(regret.Settings._fields) | (_SAMPLED if algorithm.sampling is not None else set())
-    unknown = sorted(changes.keys() - known)
-    if unknown:
-        raise UnknownAlgorithm(f"{algorithm.name} has no setting {unknown[0]!r}; there are {', '.join(sorted(known))}")
+    for name in changes.keys() & _SAMPLED - known:
+        who = ", ".join(other.name for other in _LISTED if other.sampling is not None)
+        raise UnknownAlgorithm(f"{algorithm.name} does not sample, so it has no {name}; {who} do")
+    for name in changes.keys() - known:
+        raise UnknownAlgorithm(f"{algorithm.name} has no setting {name!r}; there are {', '.join(sorted(known))}")
     if changes and algorithm.is_exact:
         raise UnknownAlgorithm(f"{algorithm.name} has no settings; leave out {', '.join(changes)}")
     for name, value in changes.items():
@@ -165,5 +167,7 @@ def _check_sampling(name: str, sampling: Sampling) -> None:
         raise UnknownAlgorithm(f"{name} has no hash table: it samples unrolled games. os-mccfr and vr-mccfr have one")
     if not sampling.width > 0:
         raise UnknownAlgorithm(f"the width must be above 0 lanes, not {sampling.width}")
+    if sampling.table is None and (sampling.grow != "all" or sampling.max_steps):
+        raise UnknownAlgorithm("grow and max-steps are of hash tables: say how large with table, e.g. --table 20")
     if sampling.grow not in ("all", "first"):
         raise UnknownAlgorithm(f"a table grows by 'all' unknown sets or by the 'first', not {sampling.grow!r}")

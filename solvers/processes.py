@@ -149,14 +149,10 @@ class SampledProcess:
         return found._replace(samples=iterations * self.batch * len(self.task.tree.players))
 
     def policies(self, state: sampled.SampleState) -> profiles.Policies:
-        found = []
-        for player, table in zip(self.task.tree.players, state.weight, strict=True):
-            weight = np.asarray(table, np.float64)
-            widths = np.diff(player.first)
-            column = np.repeat(np.arange(player.sets), widths)
-            option = np.arange(player.sequences - 1) - np.repeat(player.first[:-1] - 1, widths)
-            found.append(profiles.normalised(player, np.concatenate([[1.0], weight[option, column]])))
-        return tuple(found)
+        return tuple(
+            profiles.of_table(player, np.asarray(table, np.float64))
+            for player, table in zip(self.task.tree.players, state.weight, strict=True)
+        )
 
 
 _MAX_BYTES = 8 * 2**30

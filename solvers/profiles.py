@@ -75,6 +75,14 @@ def uniform(player: game_tree.Player) -> Policy:
     return normalised(player, np.zeros(player.sequences))
 
 
+def of_table(player: game_tree.Player, table: Policy) -> Policy:
+    """Of weights in a table [options, sets, ...], as samplers of unrolled games keep them."""
+    widths = np.diff(player.first)
+    column = np.repeat(np.arange(player.sets), widths)
+    option = np.arange(player.sequences - 1) - np.repeat(player.first[:-1] - 1, widths)
+    return normalised(player, np.concatenate([np.ones((1, *table.shape[2:])), table[option, column]]))
+
+
 def normalised(player: game_tree.Player, weights: npt.ArrayLike) -> Policy:
     """Choices in proportion to weights [S, ...] that are 0 or more; uniform at sets where all are 0."""
     given = np.asarray(weights, np.float64)

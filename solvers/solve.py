@@ -114,8 +114,9 @@ class Run:
                 results.write_table_policy(self.folder, self.process.policy(self.state))
             else:
                 results.write_policy(self.folder, policies)
-            title = f"{self.task.game.spec}, {self.algorithm.name}"
-            plot.convergence(self.folder / results.PLOT, {self.algorithm.name: self.metrics}, title)
+            if any(row.gain for row in self.metrics):
+                title = f"{self.task.game.spec}, {self.algorithm.name}"
+                plot.convergence(self.folder / results.PLOT, {self.algorithm.name: self.metrics}, title)
         if self._lock is not None:
             self._lock.close()
         return solution.Solution(

@@ -10,12 +10,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from gdlx.envs import devices as machine
 from gdlx.envs import env, walk
 from gdlx.propnet import errors, network
 from gdlx.propnet import play as random_play
 from gdlx.solvers import driver, hash_table, hashed, presets, problems, processes, profiles, table_policy
 
-_MAX_BYTES = 16 * 2**30
+_PART = 0.8  # of the machine's memory that a table and its batch may take
+_UNKNOWN = 16 * 2**30  # bytes, where it cannot be told
 _SPARE = 4  # times the steps of the longest random match
 _SEEN_STEPS = 1_000
 _MATCHES = 2**16  # played to tell the value of policies
@@ -61,7 +63,6 @@ class TableProcess:
         self._is_interrupted = False
 
     def _require_room(self, devices: int) -> None:
-        name = self.task.env.name
         if not 4 <= self.bits <= 28:
             raise WrongTable(f"--table is the logarithm of a number of information sets, 4 to 28; not {self.bits}")
         if 2**self.bits * max(1, self.task.env.num_actions) >= 2**31:
@@ -71,15 +72,13 @@ class TableProcess:
             )
         table = hashed.row_bytes(self._game, self.scheme) * 2**self.bits * devices
         visits = hashed.visit_bytes(self._game, self.scheme)
-        if table + visits > _MAX_BYTES:
-            what, least = (
-                ("a table of 2^" + str(self.bits) + " sets", "--table")
-                if table > visits
-                else (f"{self.scheme.batch:,} trajectories of up to {self.scheme.steps} steps", "--batch")
-            )
+        allowed = _PART * (machine.memory_bytes() or _UNKNOWN)
+        if table + visits > allowed:
+            trajectories = f"{self.scheme.batch:,} trajectories of up to {self.scheme.steps} steps"
+            what, option = (f"2^{self.bits} sets", "--table") if table > visits else (trajectories, "--batch")
             raise WrongTable(
-                f"{what} of {name} needs about {max(table, visits) / 2**30:.1f} GiB, and {_MAX_BYTES / 2**30:.0f} GiB "
-                f"are allowed in all; take a smaller {least}"
+                f"{what} of {self.task.env.name} need about {max(table, visits) / 2**30:.1f} GiB, and table and "
+                f"trajectories may take {allowed / 2**30:.1f} GiB; take a smaller {option}"
             )
 
     def init(self) -> hashed.HashState:

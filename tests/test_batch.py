@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from gdlx.envs import sequence_form, trees
-from gdlx.solvers import batch, cfr, evaluation, presets, processes, regret
+from gdlx.solvers import batch, cfr, evaluation, outcome, presets, problems, processes, regret, sampled
 
 GAMES = ("kuhn_poker", "monty_hall", "smallest:numbers=3,steps=1", "goofspiel:cards=3")
 
@@ -66,3 +66,29 @@ def test_wrong_sizes() -> None:
         batch.solve(form, dcfr, dcfr.settings._replace(alpha=np.ones(2), beta=np.ones(3)), 1)
     with pytest.raises(batch.BatchError, match="GiB"):
         batch.solve(form, dcfr, dcfr.settings._replace(alpha=np.ones(2)), 1, max_bytes=10)
+
+
+def test_seeds_and_settings_of_sampling() -> None:
+    """A thousand runs in one program: each as if it were alone, and better where they explore."""
+    task = problems.problem(trees.Game("kuhn_poker"), keep_edges=True)
+    seeds = np.arange(1_024)
+    minimiser = regret.Settings(1.0, 1.0, np.linspace(0.5, 2.0, 1_024))
+    settings = sampled.SampleSettings(minimiser, np.where(seeds % 2, 0.0, 0.5))
+    found = batch.sample(task, outcome.sample, settings, seeds, 100, batch=32)
+    assert found.exploitability.shape == (1_024,)
+    assert found.exploitability[::2].mean() < 0.1
+    assert found.exploitability[1::2].mean() > 2 * found.exploitability[::2].mean()
+    for number in (0, 7):
+        own = settings._replace(
+            minimiser=minimiser._replace(gamma=minimiser.gamma[number]), exploration=settings.exploration[number]
+        )
+        alone = batch.sample(task, outcome.sample, own, seeds[number : number + 1], 100, batch=32)
+        np.testing.assert_allclose(alone.exploitability[0], found.exploitability[number], rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(("seeds", "message"), [(3, "one size"), (2, "GiB")])
+def test_batches_of_sampling_that_do_not_fit(seeds: int, message: str) -> None:
+    task = problems.problem(trees.Game("kuhn_poker"), keep_edges=True)
+    settings = sampled.SampleSettings(regret.Settings(1.0, 1.0, 1.0), np.array([0.1, 0.2]))
+    with pytest.raises(batch.BatchError, match=message):
+        batch.sample(task, outcome.sample, settings, np.arange(seeds), 10, max_bytes=100)
