@@ -1,6 +1,5 @@
 """The commands `solve` and `evaluate`."""
 
-import dataclasses
 import json
 import pathlib
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -114,7 +113,7 @@ def solve(
         if found.sampling is not None:
             given_changes["seed"] = given.seed
         chosen = presets.configured(found, iterations, given_changes)
-        chosen = dataclasses.replace(chosen, alternating=not simultaneous)
+        chosen = presets.simultaneous(chosen) if simultaneous else chosen
     if chosen.sampling is not None and chosen.sampling.table is None:
         devices.one_per_core()
     driver.Stop(iterations, time)  # complains before the long work
@@ -230,6 +229,10 @@ def _run(
             given,
             f"the table is too small: {lost:,} visits of the last iteration were to sets that found no place in it and "
             f"are played uniformly; solve anew with --table {run.process.bits + 1} or more",
+        )
+    if solving.uses_table(algorithm) and (stuck := int(run.state.odd.unplayable)):
+        _remark(
+            given, f"{stuck:,} trajectories ended in states in which some role has no legal move; their payoff is 0"
         )
     if interrupted:
         _remark(given, f"interrupted; go on with: gdlx solve --resume {folder}")

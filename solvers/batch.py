@@ -70,6 +70,8 @@ def solve(
     Its size B is that of the arrays [B] in `settings`, of `regrets` (as in CfrState, with a last axis B), or of the
     variants of payoffs that `game` was made with; all that have this axis must agree.
     """
+    if algorithm.step is None:
+        raise BatchError(f"{algorithm.name} has no full iterations; batches of sampled ones are `sample`'s")
     runs = _runs(game, settings, regrets)
     size = chunk_size(game, runs) if chunk is None else chunk
     there = jax.local_devices()

@@ -30,6 +30,7 @@ from gdlx.solvers import hash_table, regret, rows, sampled
 
 FULL = 0.85  # part of a table that is used before it takes no more: a search ends soon where there are empty entries
 _LOOKED_AT = 2**16  # entries that tell how much is used
+MANY = 2**30  # where counting stops
 FOLD = 1_024  # iterations between two times that all discounts are made up for
 Grow = Literal["all", "first"]
 _LEAST = 1e-30  # of a discount: its logarithm is finite
@@ -71,7 +72,16 @@ class HashState(NamedTuple):
     averages: Averages  # with a first axis D
     t: jax.Array  # [] int32
     lost: jax.Array  # [] int32, visits of the last iteration for which there was no place
-    unfinished: jax.Array  # [] int32, trajectories that had no room for their end
+    odd: "OddEnds"
+
+
+class OddEnds(NamedTuple):
+    """How many trajectories so far ended other than they should; each [] int32, and at most MANY."""
+
+    unfinished: jax.Array  # had no room for their end
+    conflicts: jax.Array  # some player had several goal values, or none
+    unbalanced: jax.Array  # payoffs that are not opposite, in a game that was taken for zero-sum
+    unplayable: jax.Array  # some role had no legal move
 
 
 def init(game: walk.Walk, scheme: Scheme, bits: int, devices: int) -> HashState:
@@ -88,7 +98,9 @@ def init(game: walk.Walk, scheme: Scheme, bits: int, devices: int) -> HashState:
             speaker=jnp.zeros(size, jnp.int32),
         ),
         Averages(jnp.zeros((devices, size, moves), jnp.float32), jnp.zeros((devices, size), jnp.int32)),
-        *(jnp.zeros((), jnp.int32) for _ in range(3)),
+        jnp.zeros((), jnp.int32),
+        jnp.zeros((), jnp.int32),
+        OddEnds(*(jnp.zeros((), jnp.int32) for _ in OddEnds._fields)),
     )
 
 
@@ -219,8 +231,16 @@ class _Batch:
             averages=walked.averages,
             t=state.t,
             lost=state.lost + walked.lost,
-            unfinished=state.unfinished + rows.count(~ended, self.axis),
+            odd=self.odd_ends(state.odd, walked.games),
         )
+
+    def odd_ends(self, before: OddEnds, games: walk.WalkState) -> OddEnds:
+        payoff, is_zero_sum = games.payoff, self.game.env.payoffs.zero_sum
+        ends = games.ended & ~games.unplayable
+        unbalanced = ends & (payoff.sum(axis=0) != 0) if is_zero_sum else jnp.zeros_like(ends)
+        now = (~games.ended, games.goal_conflict, unbalanced, games.unplayable)
+        counts = [rows.count(flags, self.axis) for flags in now]
+        return OddEnds(*(jnp.minimum(old + new, MANY) for old, new in zip(before, counts, strict=True)))
 
     def forward(self, state: HashState, key: jax.Array) -> _Walked:
         """Play all trajectories to their ends; sets are added and average policies grow on the way."""
@@ -457,6 +477,7 @@ class Runner(NamedTuple):
     devices: int
 
 
+@functools.lru_cache(maxsize=8)
 def on_devices(devices: tuple[jax.Device, ...], game: walk.Walk, scheme: Scheme) -> Runner:
     """Iterations with the batch divided among as many of the devices as divide it."""
     used = next(n for n in range(len(devices), 0, -1) if scheme.batch % n == 0)

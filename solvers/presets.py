@@ -42,7 +42,7 @@ class Algorithm:
     """`step` is static, `settings` are traced: algorithms with the same step and the same settings share a program."""
 
     name: str
-    step: Step
+    step: Step | None  # None where there are no full iterations
     settings: regret.Settings
     about: str
     alternating: bool = True
@@ -82,33 +82,33 @@ _LISTED = (
     Algorithm("fp", fictitious.step, _S(), "fictitious play (Heinrich et al. 2015)"),
     Algorithm(
         "os-mccfr",
-        cfr.step,
+        None,
         _S(1.0, 1.0, 1.0),
         "outcome sampling (Lanctot et al. 2009), linear weights",
         sampling=Sampling(),
     ),
     Algorithm(
         "vr-mccfr",
-        cfr.step,
+        None,
         _S(1.0, 1.0, 1.0),
         "outcome sampling with baselines (Schmid et al. 2018)",
         sampling=Sampling(decay=0.1),
     ),
     Algorithm(
         "es-mccfr",
-        cfr.step,
+        None,
         _S(1.0, 1.0, 1.0),
         "external sampling (Lanctot et al. 2009), linear weights",
         sampling=Sampling("external", batch=512),
     ),
     Algorithm(
         "as-mccfr",
-        cfr.step,
+        None,
         _S(1.0, 1.0, 1.0),
         "average-strategy sampling (Gibson et al. 2012)",
         sampling=Sampling("average-strategy", batch=512),
     ),
-    Algorithm("lp", cfr.step, _S(), "linear programming: exact; two players, zero-sum, small games", is_exact=True),
+    Algorithm("lp", None, _S(), "linear programming: exact; two players, zero-sum, small games", is_exact=True),
 )
 ALGORITHMS = {algorithm.name: algorithm for algorithm in _LISTED}
 DEFAULT = "dcfr"
@@ -154,6 +154,13 @@ def configured(algorithm: Algorithm, iterations: int | None, changes: Mapping[st
     horizon = {"horizon": float(max(1, iterations))} if iterations is not None else {}
     settings = algorithm.settings._replace(**{**horizon, **of_regret})
     return dataclasses.replace(algorithm, settings=settings, sampling=sampling)
+
+
+def simultaneous(algorithm: Algorithm) -> Algorithm:
+    """The same with all players updated at once."""
+    if algorithm.step is None:
+        raise UnknownAlgorithm(f"{algorithm.name} cannot update all players at once; leave out --simultaneous")
+    return dataclasses.replace(algorithm, alternating=False)
 
 
 def _check_sampling(name: str, sampling: Sampling) -> None:

@@ -9,7 +9,7 @@ import math
 import jax
 import numpy as np
 
-from gdlx.envs import env, estimate, game_tree, payoffs, sequence_form, trees, unroll
+from gdlx.envs import env, estimate, game_tree, payoffs, sequence_form, trees, unroll, walk
 from gdlx.propnet import cache, limits, load, network, play
 from gdlx.solvers import driver, evaluation, profiles
 
@@ -88,6 +88,11 @@ class TableProblem:
     @property
     def players(self) -> list[str]:
         return list(self.env.players)
+
+    @functools.cached_property
+    def walk(self) -> walk.Walk:
+        """One for all runs: they share programs."""
+        return walk.Walk(self.env)
 
     @functools.cached_property
     def digest(self) -> str:

@@ -58,16 +58,16 @@ class FullProcess:
     """Every information set in every iteration."""
 
     def __init__(self, task: problems.Problem, algorithm: presets.Algorithm) -> None:
-        self.task, self.algorithm = task, algorithm
+        assert algorithm.step is not None
+        self.task, self._step, self._alternating = task, algorithm.step, algorithm.alternating
         self._settings = in_precision(algorithm.settings)
 
     def init(self) -> cfr.CfrState:
         return cfr.init(self.task.form)
 
     def advance(self, state: cfr.CfrState, count: int) -> cfr.CfrState:
-        chosen = self.algorithm
         after: cfr.CfrState = advance(
-            chosen.step, self.task.form, state, self._settings, count, alternating=chosen.alternating
+            self._step, self.task.form, state, self._settings, count, alternating=self._alternating
         )
         int(after.t)  # waits for it
         return after

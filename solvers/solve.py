@@ -130,7 +130,7 @@ def played_metrics(
     """Metrics with values told by matches, where nothing tells them exactly."""
     assert isinstance(task, problems.TableProblem)
     assert algorithm.sampling is not None
-    found = table_process.score(task.env, policy, algorithm.sampling.seed, algorithm.sampling.max_steps)
+    found = table_process.score(task, policy, algorithm.sampling.seed, algorithm.sampling.max_steps)
     return last._replace(value=found.mean, value_error=found.error)
 
 

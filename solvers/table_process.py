@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gdlx.envs import devices as machine
-from gdlx.envs import env, walk
+from gdlx.envs import game_tree, payoffs
 from gdlx.propnet import errors, network
 from gdlx.propnet import play as random_play
 from gdlx.solvers import driver, hash_table, hashed, presets, problems, processes, profiles, table_policy
@@ -48,7 +48,7 @@ class TableProcess:
             there = jax.local_devices()
             devices = tuple(there[:1] if there[0].platform == "cpu" else there)
         settings = processes.sample_settings(algorithm)
-        self._game = walk.Walk(task.env)
+        self._game = task.walk
         self.scheme = hashed.Scheme(
             drawn.batch,
             drawn.max_steps or room_for_steps(task.env.net, drawn.seed),
@@ -96,11 +96,7 @@ class TableProcess:
 
     def measure(self, state: hashed.HashState, seconds: float) -> driver.Metrics:
         iterations = int(state.t)
-        if int(state.unfinished):
-            raise WrongTable(
-                f"a trajectory of {self.task.env.name} went on after {self.scheme.steps} joint moves, for which there "
-                f"is no room; solve anew with --max-steps {2 * self.scheme.steps}"
-            )
+        self._refuse_odd_ends(state.odd)
         driver.require_finite(iterations, bool(_is_finite(state)))
         found = driver.Metrics(iterations, seconds, (), ())
         if self.task.whole is not None:
@@ -108,6 +104,24 @@ class TableProcess:
             found = self.task.whole.metrics(policies, iterations, seconds)
         load = int(hash_table.used(state.table)) / 2**self.bits
         return found._replace(samples=iterations * self.scheme.batch * len(self.task.players), load=load)
+
+    def _refuse_odd_ends(self, odd: hashed.OddEnds) -> None:
+        name = self.task.env.name
+        if int(odd.unfinished):
+            raise WrongTable(
+                f"a trajectory of {name} went on after {self.scheme.steps} joint moves, for which there is no room; "
+                f"solve anew with --max-steps {2 * self.scheme.steps}"
+            )
+        if int(odd.conflicts) and self.task.game.goal_conflict == "refuse":
+            raise game_tree.GoalConflict(
+                f"{int(odd.conflicts):,} trajectories of {name} ended with several goal values of a player, or none "
+                "(`gdlx check --play` names a state); mend the rules, or take the highest, or 0: --goal-conflict max"
+            )
+        if int(odd.unbalanced):
+            raise payoffs.PayoffError(
+                f"the goals of {name} had a constant sum in random play, but not in {int(odd.unbalanced):,} "
+                "trajectories; solve anew with --payoff goal"
+            )
 
     def lost(self, state: hashed.HashState) -> int:
         """Visits of the last iteration for which the table had no place."""
@@ -137,11 +151,13 @@ class TableProcess:
         return self._runner.place(saved._replace(averages=wider if more else saved.averages))
 
 
-def score(task_env: env.Env, policy: table_policy.TablePolicy, seed: int, max_steps: int) -> table_policy.Score:
+def score(
+    task: problems.TableProblem, policy: table_policy.TablePolicy, seed: int, max_steps: int
+) -> table_policy.Score:
     """What everybody gets in matches of the average policies."""
-    steps = max_steps or room_for_steps(task_env.net, seed)
+    steps = max_steps or room_for_steps(task.env.net, seed)
     key = jax.random.fold_in(jax.random.key(seed), 1)
-    return table_policy.play(walk.Walk(task_env), policy, key, matches=_MATCHES, steps=steps)
+    return table_policy.play(task.walk, policy, key, matches=_MATCHES, steps=steps)
 
 
 def room_for_steps(net: network.PropNet, seed: int) -> int:

@@ -1,6 +1,9 @@
 """External and average-strategy sampling: unbiased against full CFR, with room for all lanes and without."""
 
 import functools
+import os
+import subprocess
+import sys
 from typing import Any
 from unittest import mock
 
@@ -265,3 +268,22 @@ def test_spread_against_a_list(counts: list[int]) -> None:
 def test_too_many_slots_are_refused() -> None:
     with pytest.raises(ValueError, match="smaller batch"):
         frontier.packed(jnp.ones(2**20, jnp.int32), 4, 2**21, jnp.float32(0))
+
+
+_EIGHT = """
+import jax
+import gdlx
+found = [gdlx.solve("kuhn_poker", name, iterations=300, batch=64) for name in ("es-mccfr", "as-mccfr")]
+print(len(jax.devices()), *(solution.exploitability for solution in found))
+"""
+
+
+def test_eight_devices_solve_kuhn() -> None:
+    """Each with a frontier of its own."""
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+    ran = subprocess.run(
+        [sys.executable, "-c", _EIGHT], capture_output=True, text=True, env=os.environ | flags, check=True
+    )
+    devices, *errors = map(float, ran.stdout.split())
+    assert devices == 8
+    assert max(errors) < 0.03

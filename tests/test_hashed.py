@@ -1,11 +1,13 @@
 """Sampling into a hash table: the same as dense tables, set by set; what is full, too long, stopped or divided."""
 
+import dataclasses
 import functools
 import json
 import os
 import pathlib
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -14,7 +16,7 @@ import numpy as np
 import pytest
 
 import gdlx
-from gdlx.envs import devices, rng, sampling_form, trees, view_keys, walk
+from gdlx.envs import devices, game_tree, payoffs, rng, sampling_form, trees, view_keys, walk
 from gdlx.solvers import (
     driver,
     hash_table,
@@ -39,6 +41,15 @@ MINIMISERS = {
     "pcfr+": PLUS._replace(optimism=1.0, gamma=2.0),
     "schedule": regret.Settings(1.0, -1.0, 5.0, alpha_change=1.0, beta_change=-1.0, gamma_change=-2.0, horizon=10.0),
 }
+
+
+@pytest.fixture(autouse=True)
+def _quickly_compiled() -> Iterator[None]:
+    """Programs that run for moments: compiled in a third of the time."""
+    config: Any = jax.config
+    config.update("jax_disable_most_optimizations", True)
+    yield
+    config.update("jax_disable_most_optimizations", False)
 
 
 class SameDraws:
@@ -179,6 +190,53 @@ def test_no_room_for_the_end_of_a_trajectory() -> None:
         process.measure(process.advance(process.init(), 1), 0.0)
 
 
+def sheet_of(tmp_path: pathlib.Path, goals: str) -> str:
+    """One choice, then the end, whose goals are given."""
+    sheet = tmp_path / "choice.gdl"
+    sheet.write_text(
+        "(role left) (role right) (init open) (move yes) (move no)\n"
+        "(<= (legal ?p ?m) (role ?p) (move ?m) (true open))\n"
+        "(<= (next (did ?p ?m)) (does ?p ?m))\n"
+        "(<= terminal (not (true open)))\n" + goals
+    )
+    return str(sheet)
+
+
+_EVEN = "(<= (goal left 50) (true (did left yes))) (<= (goal left 100) (true (did left no)))\n"
+
+
+@pytest.mark.parametrize(
+    ("goals", "allowed", "message"),
+    [
+        (_EVEN + "(goal right 50) (<= (goal right 0) (true (did left no)))", "refuse", "--goal-conflict max"),
+        (_EVEN + "(goal right 50) (<= (goal right 0) (true (did left no)))", "max", None),
+    ],
+)
+def test_several_goal_values(goals: str, allowed: Any, message: str | None, tmp_path: pathlib.Path) -> None:
+    tree = trees.unrolled(trees.Game(sheet_of(tmp_path, goals), goal_conflict="max"))
+    env = gdlx.make(sheet_of(tmp_path, goals), payoff="goal")
+    task = problems.TableProblem(trees.Game("choice", "goal", allowed), env, tree, None)
+    process = table_process.TableProcess(task, configured())
+    state = process.advance(process.init(), 1)
+    if message is None:
+        assert process.measure(state, 0.0).samples == 128
+        assert int(state.odd.conflicts) > 0
+    else:
+        with pytest.raises(game_tree.GoalConflict, match=message):
+            process.measure(state, 0.0)
+
+
+def test_goals_that_do_not_add_up(tmp_path: pathlib.Path) -> None:
+    """As if random play had not shown it."""
+    goals = _EVEN + "(<= (goal right 50) (true (did right yes))) (<= (goal right 0) (true (did right no)))"
+    env = gdlx.make(sheet_of(tmp_path, goals), payoff="goal")
+    env = dataclasses.replace(env, payoffs=payoffs.Payoffs(50.0, True, False))
+    tree = trees.unrolled(trees.Game(sheet_of(tmp_path, goals), "goal"))
+    process = table_process.TableProcess(problems.TableProblem(trees.Game("choice"), env, tree, None), configured())
+    with pytest.raises(payoffs.PayoffError, match="--payoff goal"):
+        process.measure(process.advance(process.init(), 1), 0.0)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -244,7 +302,7 @@ def test_matches_tell_the_value() -> None:
     state = process.advance(process.init(), 20)
     exact = process.measure(state, 0.0).value
     task = task_of("kuhn_poker")
-    found = table_process.score(task.env, process.policy(state), 0, 0)
+    found = table_process.score(task, process.policy(state), 0, 0)
     assert found.unfinished == 0
     for mean, error, value in zip(found.mean, found.error, exact, strict=True):
         assert 0 < error < 0.02
