@@ -21,7 +21,7 @@ by one at most.
 
 In two-player games the average policy of the one who is not updated gets w at every set it visits: the probability to
 come there is its own reach, times chance's, which never changes. Otherwise i's own average gets w times its reach over
-the reach of all the others.
+the reach of all the others, times what that would be if they played uniformly, which never changes either.
 
 Draws are a lattice with a random shift (Cranley & Patterson 1976): in each slot of the game one random number for the
 whole batch, and lane n is n steps further on the circle. Whatever was drawn before, a lane's draw is uniform, which is
@@ -288,7 +288,8 @@ def _others_move(
         if reach is None:
             weight = drawing.add(weight, row, jnp.broadcast_to(lanes.factor, (size,)))
         else:
-            reach = reach / drawing.take(tables.others, option * len(tables.bounds) + row)
+            share = jnp.where(is_own, 1, drawing.take(form.share, column))
+            reach = reach * share / drawing.take(tables.others, option * len(tables.bounds) + row)
     if lanes.reach is not None:
         weight = drawing.add(weight, own, lanes.factor * lanes.reach)
     chance = None if level.chance is None else draws(size)

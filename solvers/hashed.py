@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gdlx.envs import rng, walk
-from gdlx.solvers import hash_table, regret, rows, sampled
+from gdlx.solvers import hash_table, outcome, regret, rows, sampled
 
 FULL = 0.85  # part of a table that is used before it takes no more: a search ends soon where there are empty entries
 _LOOKED_AT = 2**16  # entries that tell how much is used
@@ -310,10 +310,8 @@ class _Batch:
         visit = _Visits(row, action, chosen, drawn, walked.before, expected)
         if number == sampled.weighed(self.game.env.num_players, self.player):
             walked = self.average(walked, row, policy)
-        if self.game.env.num_players == 2:
-            reach = walked.reach / drawn if is_own else walked.reach
-        else:
-            reach = walked.reach * (chosen / drawn if is_own else 1 / chosen)
+        share = 1 / jnp.maximum(jnp.sum(legal, axis=0), 1)
+        reach = outcome.next_reach(self.game.env.num_players, is_own, walked.reach, chosen, drawn, share)
         # Where a game has ended there is no option, and nothing was drawn.
         reach = jnp.where(has_choice, reach, walked.reach)
         before = jnp.where(has_choice, walked.before * drawn, walked.before) if is_own else walked.before

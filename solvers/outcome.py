@@ -16,7 +16,8 @@ in turn where they choose at the same time. Chance has no baselines.
 
 In two-player games the average policy of the one who is not updated gets 1 / q at every set it visits: the probability
 to come there is its own reach, times chance's, which never changes, times q. Otherwise i's own average gets its reach
-over q and over the reach of all the others.
+over q and over the reach of all the others, times what that would be if they played uniformly: this never changes
+either, and keeps the numbers from overflowing in long games.
 """
 
 from typing import Any, NamedTuple
@@ -93,7 +94,7 @@ def _forward(
             visits.append(Visit(column, place, is_own, chosen, drawn, before, reach))
             edge = edge + action * drawing.take(choice.stride, node)
             before = jnp.where(is_own, before * drawn, before)
-            reach = _next_reach(form.players, is_own, reach, chosen, drawn)
+            reach = next_reach(form.players, is_own, reach, chosen, drawn, share)
             slot += 1
         if level.chance is not None:
             edge = drawing.after_chance(level.chance, node, edge, draws[slot])
@@ -113,11 +114,13 @@ def _drawn(
     return jnp.where(explores, jnp.minimum(even, most).astype(jnp.int32), drawing.option(bounds, column, rest))
 
 
-def _next_reach(players: int, is_own: jax.Array, reach: jax.Array, chosen: jax.Array, drawn: jax.Array) -> jax.Array:
-    """The weight of average policies after one more choice."""
+def next_reach(
+    players: int, is_own: Any, reach: jax.Array, chosen: jax.Array, drawn: jax.Array, share: jax.Array
+) -> jax.Array:
+    """The weight of average policies after one more choice; `share` is 1 / options there."""
     if players == 2:
         return jnp.where(is_own, reach / drawn, reach)
-    return reach * jnp.where(is_own, chosen / drawn, 1 / chosen)
+    return reach * jnp.where(is_own, chosen / drawn, share / chosen)
 
 
 class _Sums(NamedTuple):

@@ -20,7 +20,8 @@ class TablePolicy(NamedTuple):
 
 
 def of_state(state: hashed.HashState, settings: regret.Settings) -> TablePolicy:
-    return TablePolicy(state.table, _weights(state.averages, settings, state.t))
+    with jax.enable_x64(False):
+        return TablePolicy(state.table, _weights(state.averages, settings, state.t))
 
 
 @jax.jit
@@ -39,7 +40,8 @@ def at_sets(policy: TablePolicy, game: env.Env, tree: game_tree.GameTree) -> tup
     found, known = [], 0
     for number, player in enumerate(tree.players):
         high, low = view_keys.of_player(tree, number, game.num_actions)
-        row = np.asarray(_lookup(policy.table, rows.own_keys(jnp.asarray(high), jnp.asarray(low), number)))
+        with jax.enable_x64(False):
+            row = np.asarray(_lookup(policy.table, rows.own_keys(jnp.asarray(high), jnp.asarray(low), number)))
         known += int((row >= 0).sum())
         weight = np.asarray(policy.weight[np.where(row >= 0, row, len(policy.weight) - 1)], np.float64)
         weight[row < 0] = 0  # the last row is everybody's scratch
@@ -57,6 +59,11 @@ def to_arrays(policy: TablePolicy) -> list[npt.NDArray[Any]]:
 
 
 def from_arrays(keys: npt.NDArray[np.uint32], probability: npt.NDArray[np.float32]) -> TablePolicy:
+    with jax.enable_x64(False):
+        return _inserted(keys, probability)
+
+
+def _inserted(keys: npt.NDArray[np.uint32], probability: npt.NDArray[np.float32]) -> TablePolicy:
     bits = max(4, (2 * keys.shape[1]).bit_length())
     table, row, _ = hash_table.insert(hash_table.init(bits), jnp.asarray(keys), jnp.ones(keys.shape[1], jnp.bool_))
     weight = jnp.zeros((2**bits + 1, probability.shape[1]), jnp.float32)
@@ -73,7 +80,8 @@ class Score(NamedTuple):
 
 def play(game: walk.Walk, policy: TablePolicy, key: jax.Array, *, matches: int, steps: int) -> Score:
     """Let everybody play its policy."""
-    payoff, ended = _played(game, policy, key, matches=matches, steps=steps)
+    with jax.enable_x64(False):
+        payoff, ended = _played(game, policy, key, matches=matches, steps=steps)
     found = np.asarray(payoff, np.float64)
     error = found.std(axis=1) / np.sqrt(matches)
     return Score(tuple(found.mean(axis=1).tolist()), tuple(error.tolist()), int((~np.asarray(ended)).sum()))

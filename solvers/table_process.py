@@ -82,13 +82,15 @@ class TableProcess:
             )
 
     def init(self) -> hashed.HashState:
-        return self._runner.place(hashed.init(self._game, self.scheme, self.bits, self._runner.devices))
+        with jax.enable_x64(False):
+            return self._runner.place(hashed.init(self._game, self.scheme, self.bits, self._runner.devices))
 
     def advance(self, state: hashed.HashState, count: int) -> hashed.HashState:
         if self._is_interrupted:
             self._is_interrupted = False
             raise KeyboardInterrupt
-        with _interrupts_noted() as noted:  # in the midst there is neither the old state nor the new one
+        # In the midst there is neither the old state nor the new one.
+        with _interrupts_noted() as noted, jax.enable_x64(False):
             after = self._runner.advance(state, self._settings, self._key, count)
             int(after.t)  # waits for it
         self._is_interrupted = bool(noted)
