@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -32,6 +31,7 @@ from gdlx.solvers import (
     table_policy,
     table_process,
 )
+from gdlx.tests import samples
 
 PLUS = regret.Settings(beta=-np.inf, gamma=1.0)
 MINIMISERS = {
@@ -327,16 +327,8 @@ print(len(jax.devices()), *np.concatenate(numbers).tolist())
 
 
 def test_one_device_and_eight() -> None:
-    found = []
-    for count in (1, 8):
-        flags = {"XLA_FLAGS": f"--xla_force_host_platform_device_count={count}"}
-        ran = subprocess.run(
-            [sys.executable, "-c", _DEVICES], capture_output=True, text=True, env=os.environ | flags, check=True
-        )
-        devices, *numbers = map(float, ran.stdout.split())
-        assert devices == count
-        found.append(numbers)
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-3, atol=1e-3)
+    one, eight = (samples.printed_with_devices(_DEVICES, count) for count in (1, 8))
+    np.testing.assert_allclose(one, eight, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])

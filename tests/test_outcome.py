@@ -1,11 +1,7 @@
 """Outcome sampling: unbiased against full CFR, convergent, the same on any number of devices."""
 
 import functools
-import os
 import pathlib
-import subprocess
-import sys
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,56 +9,29 @@ import numpy as np
 import pytest
 
 import gdlx
-from gdlx.envs import game_tree, sampling_form, sequence_form, trees
+from gdlx.envs import sampling_form, sequence_form, trees
 from gdlx.solvers import evaluation, outcome, presets, problems, processes, profiles, regret, sampled, solve
-
-# A turn-taking game, a simultaneous one, one with both at once, three players, and one alone with chance.
-GAMES = ("kuhn_poker", "goofspiel:cards=3", "simple_poker", "smallest:numbers=3,steps=1", "monty_hall")
-
-
-@functools.cache
-def tree_of(game: str) -> game_tree.GameTree:
-    return trees.unrolled(trees.Game(game), keep_edges=True)
-
-
-def random_tables(form: sampling_form.SamplingForm, rng: np.random.Generator) -> sampled.Tables:
-    """Policies with every option likely enough."""
-    tables = []
-    for uniform in form.own_uniform:
-        raw = np.where(np.asarray(uniform) > 0, rng.uniform(0.2, 1, uniform.shape), 0)
-        tables.append(jnp.asarray(raw / raw.sum(axis=0), uniform.dtype))
-    return tuple(tables)
-
-
-def as_policies(tree: game_tree.GameTree, tables: Any) -> profiles.Policies:
-    found = []
-    for player, table in zip(tree.players, tables, strict=True):
-        own = np.ones(player.sequences)
-        for number in range(player.sets):
-            first, end = player.first[number], player.first[number + 1]
-            own[first:end] = np.asarray(table)[: end - first, number]
-        found.append(own)
-    return tuple(found)
+from gdlx.tests import samples
 
 
 def settings(exploration: float, decay: float | None = None) -> sampled.SampleSettings:
     return sampled.SampleSettings(regret.Settings(1.0, 1.0, 1.0), exploration, decay)
 
 
-@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("game", samples.GAMES)
 @pytest.mark.parametrize("with_baselines", [False, True])
 def test_sampled_values_are_unbiased(game: str, with_baselines: bool) -> None:
     """The mean of Q over many batches is the exact counterfactual value, for every option of every set."""
-    tree = tree_of(game)
+    tree = samples.tree_of(game)
     form = sampling_form.sampling_form(tree)
     exact, layouts = sequence_form.sequence_form(tree)
     rng = np.random.default_rng(3)
-    policy = random_tables(form, rng)
+    policy = samples.random_tables(form, rng)
     state = sampled.init(form, baselines=with_baselines)._replace(policy=policy)
     if with_baselines:
         wild = rng.normal(0, 20, (form.players, *form.shape))
         state = state._replace(baseline=tuple(jnp.asarray(own, form.share.dtype) for own in wild))
-    profile = profiles.to_levels(tree, layouts, as_policies(tree, policy))
+    profile = profiles.to_levels(tree, layouts, samples.as_policies(tree, policy))
     batches, size = 200, 256
     for number, player in enumerate(tree.players):
 
@@ -80,17 +49,17 @@ def test_sampled_values_are_unbiased(game: str, with_baselines: bool) -> None:
             assert (np.abs(found.mean(axis=0) - expected[first:end]) <= 4 * error + 1e-4).all(), (number, decision)
 
 
-@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("game", samples.GAMES)
 def test_average_weights_are_unbiased(game: str) -> None:
     """In proportion to a player's own reach, by a factor that does not depend on the policies."""
-    tree = tree_of(game)
+    tree = samples.tree_of(game)
     form = sampling_form.sampling_form(tree)
     rng = np.random.default_rng(5)
     factors = []
     for _ in range(2):
-        policy = random_tables(form, rng)
+        policy = samples.random_tables(form, rng)
         state = sampled.init(form)._replace(policy=policy)
-        own = as_policies(tree, policy)
+        own = samples.as_policies(tree, policy)
         found = []
         for number in range(form.players):
             updated = sampled.weighed(form.players, number)
@@ -196,21 +165,13 @@ print(len(jax.devices()), *np.concatenate([np.ravel(own) for own in state.regret
 
 
 def test_one_device_and_eight() -> None:
-    found = []
-    for count in (1, 8):
-        flags = {"XLA_FLAGS": f"--xla_force_host_platform_device_count={count}"}
-        ran = subprocess.run(
-            [sys.executable, "-c", _EIGHT], capture_output=True, text=True, env=os.environ | flags, check=True
-        )
-        devices, *numbers = map(float, ran.stdout.split())
-        assert devices == count
-        found.append(numbers)
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-4, atol=1e-4)
+    one, eight = (samples.printed_with_devices(_EIGHT, count) for count in (1, 8))
+    np.testing.assert_allclose(one, eight, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
 def test_lowers_for_accelerators(platform: str) -> None:
-    form = sampling_form.sampling_form(tree_of("kuhn_poker"))
+    form = sampling_form.sampling_form(samples.tree_of("kuhn_poker"))
 
     def run(form: sampling_form.SamplingForm, state: sampled.SampleState, key: jax.Array) -> sampled.SampleState:
         unwrapped = jax.random.wrap_key_data(key)

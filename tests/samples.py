@@ -1,0 +1,52 @@
+"""What tests of samplers share: games, random policies, and processes with several devices."""
+
+import functools
+import os
+import subprocess
+import sys
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from gdlx.envs import game_tree, sampling_form, trees
+from gdlx.solvers import profiles, sampled
+
+# A turn-taking game, a simultaneous one, one with both at once, three players, and one alone with chance.
+GAMES = ("kuhn_poker", "goofspiel:cards=3", "simple_poker", "smallest:numbers=3,steps=1", "monty_hall")
+
+
+@functools.cache
+def tree_of(game: str) -> game_tree.GameTree:
+    return trees.unrolled(trees.Game(game), keep_edges=True)
+
+
+def random_tables(form: sampling_form.SamplingForm, rng: np.random.Generator) -> sampled.Tables:
+    """Policies with every option likely enough."""
+    tables = []
+    for uniform in form.own_uniform:
+        raw = np.where(np.asarray(uniform) > 0, rng.uniform(0.2, 1, uniform.shape), 0)
+        tables.append(jnp.asarray(raw / raw.sum(axis=0), uniform.dtype))
+    return tuple(tables)
+
+
+def as_policies(tree: game_tree.GameTree, tables: Any) -> profiles.Policies:
+    found = []
+    for player, table in zip(tree.players, tables, strict=True):
+        own = np.ones(player.sequences)
+        for number in range(player.sets):
+            first, end = player.first[number], player.first[number + 1]
+            own[first:end] = np.asarray(table)[: end - first, number]
+        found.append(own)
+    return tuple(found)
+
+
+def printed_with_devices(script: str, count: int) -> list[float]:
+    """The numbers that a script prints where there are so many devices; the first one tells how many it saw."""
+    flags = {"XLA_FLAGS": f"--xla_force_host_platform_device_count={count}"}
+    ran = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=os.environ | flags, check=True
+    )
+    devices, *numbers = map(float, ran.stdout.split())
+    assert devices == count
+    return numbers
