@@ -30,6 +30,7 @@ class ChanceSlot(NamedTuple):
     """Where chance may choose. Axes: N nodes, E edges. Unequal outcomes have Walker's alias tables."""
 
     outcomes: jax.Array  # [N + 1] int32, how many
+    numbers: jax.Array  # [M] int32, 0 .. M - 1, M being the most outcomes of a node
     keep: jax.Array | None  # [E] float, probability to keep the drawn outcome; None where all are equally likely
     other: jax.Array | None  # [E] int32, else what to take instead, relative to the drawn one
 
@@ -39,6 +40,10 @@ class SamplingLevel(NamedTuple):
     chance: ChanceSlot | None
     first_edge: jax.Array  # [N + 1] int32
     child: jax.Array  # [E + 1] int32, node of the next level; ends are -1 - their number, and stay
+
+    @property
+    def slots(self) -> int:
+        return len(self.choices) + (self.chance is not None)
 
 
 class SamplingForm(NamedTuple):
@@ -76,7 +81,12 @@ class SamplingForm(NamedTuple):
     @property
     def slots(self) -> int:
         """Random numbers that a trajectory needs."""
-        return sum(len(level.choices) + (level.chance is not None) for level in self.levels)
+        return sum(level.slots for level in self.levels)
+
+    @property
+    def histories(self) -> int:
+        """Places in a table with a number for every choice, of players and of chance, at every node."""
+        return sum(level.slots * len(level.child) for level in self.levels)
 
 
 def sampling_form(tree: game_tree.GameTree) -> SamplingForm:
@@ -118,16 +128,16 @@ def _level(level: game_tree.Level, widths: Ints, first: Ints) -> SamplingLevel:
 
 def _chance(level: game_tree.Level, count: Ints) -> ChanceSlot:
     share = np.repeat(1 / count, np.diff(level.first_edge))
-    counts = _ints(np.append(count, 1))
+    counts, numbers = _ints(np.append(count, 1)), _ints(np.arange(count.max()))
     if np.allclose(level.chance, share, rtol=1e-9):
-        return ChanceSlot(counts, None, None)
+        return ChanceSlot(counts, numbers, None, None)
     keep, other = np.ones(len(share) + 1), np.zeros(len(share) + 1, np.int64)
     bounds = level.first_edge.tolist()
     for begin, end, size in zip(bounds, bounds[1:], count.tolist(), strict=False):
         for start in range(begin, end, size):  # outcomes of chance are side by side in the order of edges
             part = slice(start, start + size)
             keep[part], other[part] = _alias(level.chance[part])
-    return ChanceSlot(counts, _floats(keep), _ints(other))
+    return ChanceSlot(counts, numbers, _floats(keep), _ints(other))
 
 
 def _alias(probability: game_tree.Floats) -> tuple[game_tree.Floats, Ints]:

@@ -10,9 +10,10 @@ is an unbiased estimate of the counterfactual values Q that CFR computes exactly
 with all its regret minimisers. The policies stay as they are for the whole batch, so that sums over a batch need only
 scalars: Q is one number for each visit, and regrets are made of the sums afterwards.
 
-b are baselines (Schmid et al. 2018): any numbers leave the estimate unbiased, good ones make it precise. Here b follows
-the mean of what came back from below. The same correction, with xi the policy itself, is made where others choose, each
-in turn where they choose at the same time. Chance has no baselines.
+b are baselines (Schmid et al. 2018): any numbers leave the estimate unbiased, good ones make it precise. Here there is
+one for every node and option, not only for every information set (Davis, Schmid & Bowling 2020), and it follows the
+mean of what came back from below. The same correction, with xi the policy itself, is made where others choose, each in
+turn where they choose at the same time, and with xi = 1 / outcomes where chance does.
 
 In two-player games the average policy of the one who is not updated gets 1 / q at every set it visits: the probability
 to come there is its own reach, times chance's, which never changes, times q. Otherwise i's own average gets its reach
@@ -26,7 +27,7 @@ import jax
 import jax.numpy as jnp
 
 from gdlx.envs import rng, sampling_form
-from gdlx.solvers import drawing, plans, sampled
+from gdlx.solvers import drawing, sampled
 
 
 class Visit(NamedTuple):
@@ -39,6 +40,18 @@ class Visit(NamedTuple):
     drawn: jax.Array  # [B] float, probability with which it was drawn
     before: jax.Array  # [B] float, q before
     reach: jax.Array  # [B] float, weight of the average policy
+    first: jax.Array  # [B] int32, baseline of the first option
+    stride: jax.Array  # [B] int32, from there to the next one's
+    baseline: jax.Array  # [B] int32, that of the option
+
+
+class Luck(NamedTuple):
+    """What chance did. Axes: B trajectories, M outcomes of the node with the most."""
+
+    first: jax.Array  # [B] int32, baseline of the first outcome
+    baseline: jax.Array  # [B] int32, that of the one that was drawn
+    outcomes: jax.Array  # [B] int32
+    numbers: jax.Array  # [M] int32
 
 
 def sample(
@@ -65,12 +78,12 @@ def sample(
     sums = _backward(form, policy, baseline, visits, payoff)
     if axis is not None:
         sums = jax.lax.psum(sums, axis)  # type: ignore[no-untyped-call]
-    return _means(form, baseline, sums, player, batch)
+    return _means(form, sums, player, batch)
 
 
 def _forward(
     form: sampling_form.SamplingForm, policy: jax.Array, exploration: Any, draws: jax.Array, player: int
-) -> tuple[list[Visit], jax.Array]:
+) -> tuple[list[Visit | Luck], jax.Array]:
     """Play all trajectories to their ends; the visits in order, and the payoffs."""
     size = draws.shape[1]
     columns = policy.shape[1]
@@ -78,8 +91,8 @@ def _forward(
     own = form.own(player)
     before = reach = jnp.ones(size, policy.dtype)
     last = jnp.zeros(size, jnp.int32)  # node of the level, or -1 - end
-    visits: list[Visit] = []
-    slot = 0
+    visits: list[Visit | Luck] = []
+    slot = start = 0
     for level in form.levels:
         node = jnp.where(last >= 0, last, len(level.first_edge) - 1)
         edge = drawing.take(level.first_edge, node)
@@ -91,13 +104,20 @@ def _forward(
             place = action * columns + column
             chosen = drawing.take(policy.reshape(-1), place)
             drawn = jnp.where(is_own, chosen + exploration * (share - chosen), chosen)
-            visits.append(Visit(column, place, is_own, chosen, drawn, before, reach))
-            edge = edge + action * drawing.take(choice.stride, node)
+            stride = drawing.take(choice.stride, node)
+            first = start + edge
+            edge = edge + action * stride
+            visits.append(Visit(column, place, is_own, chosen, drawn, before, reach, first, stride, start + edge))
+            start += len(level.child)
             before = jnp.where(is_own, before * drawn, before)
             reach = next_reach(form.players, is_own, reach, chosen, drawn, share)
             slot += 1
         if level.chance is not None:
-            edge = drawing.after_chance(level.chance, node, edge, draws[slot])
+            first, edge = start + edge, drawing.after_chance(level.chance, node, edge, draws[slot])
+            if level.chance.keep is None:
+                count = drawing.take(level.chance.outcomes, node)
+                visits.append(Luck(first, start + edge, count, level.chance.numbers))
+            start += len(level.child)
             slot += 1
         last = jnp.where(last >= 0, drawing.take(level.child, edge), last)
     return visits, drawing.take(form.payoff[player], -1 - last)
@@ -124,39 +144,59 @@ def next_reach(
 
 
 class _Sums(NamedTuple):
-    """Of a batch. `tally` has a row for every option's values, then one for weights, then one for 1 / q."""
+    """Of a batch. `tally` has a row for every option's values, then one for weights; then a place for nothing."""
 
-    tally: jax.Array  # [(A + 2) C]
-    below: jax.Array | None  # [A C] sums of what came back from below
-    counts: jax.Array | None  # [A C] and how often
+    tally: jax.Array  # [(A + 1) C + 1]
+    below: jax.Array | None  # [H] sums of what came back from below
+    counts: jax.Array | None  # [H] and how often
 
 
 def _backward(
     form: sampling_form.SamplingForm,
     policy: jax.Array,
     baseline: jax.Array | None,
-    visits: list[Visit],
+    visits: list[Visit | Luck],
     payoff: jax.Array,
 ) -> _Sums:
     """Carry payoffs back through the visits and add them up."""
     options, columns = form.shape
-    tally = jnp.zeros((options + 2) * columns, payoff.dtype)
+    tally = jnp.zeros((options + 1) * columns + 1, payoff.dtype)
     value = payoff
     if baseline is None:
         for visit in reversed(visits):
-            corrected = value / visit.drawn
-            tally = _tallied(tally, form, visit, corrected / visit.before)
-            value = visit.chosen * corrected
+            if isinstance(visit, Visit):
+                corrected = value / visit.drawn
+                tally = _tallied(tally, form, visit, corrected / visit.before)
+                value = visit.chosen * corrected
         return _Sums(tally, None, None)
-    expected = plans.total(policy * baseline)
-    below = counts = jnp.zeros(options * columns, payoff.dtype)
+    below = counts = jnp.zeros_like(baseline)
     for visit in reversed(visits):
-        below, counts = drawing.add(below, visit.place, value), drawing.add(counts, visit.place, jnp.ones_like(value))
-        corrected = (value - drawing.take(baseline.reshape(-1), visit.place)) / visit.drawn
+        below = drawing.add(below, visit.baseline, value)
+        counts = drawing.add(counts, visit.baseline, jnp.ones_like(value))
+        told = value - drawing.take(baseline, visit.baseline)
+        if isinstance(visit, Luck):
+            value = told + _mean_outcome(baseline, visit)
+            continue
+        corrected = told / visit.drawn
         tally = _tallied(tally, form, visit, corrected / visit.before)
-        tally = drawing.add(tally, (options + 1) * columns + visit.column, 1 / visit.before)
-        value = drawing.take(expected, visit.column) + visit.chosen * corrected
+        expected = jnp.zeros_like(value)
+        for option in range(options):
+            is_option = (option + 0.5) * drawing.take(form.share, visit.column) < 1
+            at = jnp.where(is_option, visit.first + option * visit.stride, visit.first)
+            place = option * columns + visit.column
+            known = jnp.where(is_option, drawing.take(baseline, at), 0)
+            expected = expected + known * drawing.take(policy.reshape(-1), place)
+            nowhere = len(tally) - 1
+            tally = drawing.add(tally, jnp.where(visit.is_own & is_option, place, nowhere), known / visit.before)
+        value = expected + visit.chosen * corrected
     return _Sums(tally, below, counts)
+
+
+def _mean_outcome(baseline: jax.Array, luck: Luck) -> jax.Array:
+    """What is expected before chance chooses; its outcomes are equally likely, and side by side."""
+    is_outcome = luck.numbers[:, None] < luck.outcomes
+    known = drawing.take(baseline, jnp.where(is_outcome, luck.first + luck.numbers[:, None], luck.first))
+    return jnp.sum(jnp.where(is_outcome, known, 0), axis=0) / luck.outcomes
 
 
 def _tallied(tally: jax.Array, form: sampling_form.SamplingForm, visit: Visit, value: jax.Array) -> jax.Array:
@@ -170,15 +210,8 @@ def _tallied(tally: jax.Array, form: sampling_form.SamplingForm, visit: Visit, v
     return drawing.add(drawing.add(tally, visit.place, value), aside, visit.reach)
 
 
-def _means(
-    form: sampling_form.SamplingForm, baseline: jax.Array | None, sums: _Sums, player: int, batch: int
-) -> sampled.Means:
+def _means(form: sampling_form.SamplingForm, sums: _Sums, player: int, batch: int) -> sampled.Means:
     options, columns = form.shape
-    tally = sums.tally.reshape(options + 2, columns) / batch
+    tally = sums.tally[:-1].reshape(options + 1, columns) / batch
     own, other = form.own(player), form.own(sampled.weighed(form.players, player))
-    values = tally[:options, own]
-    if baseline is None or sums.below is None or sums.counts is None:
-        return sampled.Means(values, tally[options, other])
-    values = values + jnp.where(form.own_uniform[player] > 0, baseline[:, own], 0) * tally[-1, own]
-    shape = (options, columns)
-    return sampled.Means(values, tally[options, other], sums.below.reshape(shape), sums.counts.reshape(shape))
+    return sampled.Means(tally[:options, own], tally[options, other], sums.below, sums.counts)

@@ -92,7 +92,7 @@ _LISTED = (
         None,
         _S(1.0, 1.0, 1.0),
         "outcome sampling with baselines (Schmid et al. 2018)",
-        sampling=Sampling(decay=0.1),
+        sampling=Sampling(decay=0.3),
     ),
     Algorithm(
         "es-mccfr",

@@ -30,7 +30,7 @@ Tables = tuple[jax.Array, ...]  # P x [A, I], A options and I information sets o
 
 
 class SampleState(NamedTuple):
-    """Axes: P players, A options, I information sets of a player, C columns: all sets, and one for no choice.
+    """Axes: P players, A options, I information sets of a player, H choices of players and of chance at all nodes.
 
     Each player has tables of its own: XLA is many times slower where a part of a larger table is replaced.
     """
@@ -38,7 +38,7 @@ class SampleState(NamedTuple):
     regret: Tables  # P x [A, I]
     weight: Tables  # P x [A, I], sums for the average policies
     policy: Tables  # P x [A, I]
-    baseline: Tables | None  # P x [A, C], what each player may expect after each option
+    baseline: Tables | None  # P x [H], what each player may expect after each choice at every node
     t: jax.Array  # [] int32, iterations: each is one batch for every player
 
 
@@ -47,8 +47,8 @@ class Means(NamedTuple):
 
     values: jax.Array  # [A, I] estimates of counterfactual values
     weight: jax.Array  # [V] estimates of reach, up to a factor that never changes
-    below: jax.Array | None = None  # [A, C] sums of what came back from below
-    counts: jax.Array | None = None  # [A, C] and how often
+    below: jax.Array | None = None  # [H] sums of what came back from below
+    counts: jax.Array | None = None  # [H] and how often
 
 
 class Scheme(Hashable, Protocol):
@@ -70,7 +70,7 @@ class Scheme(Hashable, Protocol):
 
 def init(form: sampling_form.SamplingForm, *, baselines: bool = False) -> SampleState:
     zero = tuple(sequence_form.put(np.zeros(own.shape, own.dtype)) for own in form.own_uniform)
-    none = sequence_form.put(np.zeros(form.shape, form.share.dtype))
+    none = sequence_form.put(np.zeros(form.histories, form.share.dtype))
     expected = (none,) * form.players if baselines else None
     return SampleState(zero, zero, form.own_uniform, expected, sequence_form.put(np.zeros((), np.int32)))
 

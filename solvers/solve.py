@@ -26,7 +26,6 @@ _LONG_WRITING, _RESTS = 0.5, 20  # seconds to write a checkpoint, and how many t
 
 
 Task = problems.Problem | problems.TableProblem
-problem, Problem = problems.problem, problems.Problem
 
 
 def process_of(task: Task, algorithm: presets.Algorithm) -> Any:

@@ -18,11 +18,13 @@ import gdlx
 from gdlx.envs import devices, game_tree, payoffs, rng, sampling_form, trees, view_keys, walk
 from gdlx.solvers import (
     driver,
+    evaluation,
     hash_table,
     hashed,
     outcome,
     presets,
     problems,
+    profiles,
     regret,
     results,
     rows,
@@ -89,18 +91,18 @@ def found_rows(state: hashed.HashState, task: problems.Problem, moves: int, play
 
 
 @pytest.mark.parametrize(
-    ("game", "minimiser", "decay"),
+    ("game", "minimiser"),
     [
-        ("kuhn_poker", "linear", None),
-        ("kuhn_poker", "dcfr", 0.3),
-        ("goofspiel:cards=3", "cfr+", None),
-        ("goofspiel:cards=3", "pcfr+", 0.1),
-        ("goofspiel:cards=3", "schedule", None),
-        ("smallest:numbers=3,steps=1", "linear", None),
-        ("monty_hall", "linear", 0.1),
+        ("kuhn_poker", "linear"),
+        ("kuhn_poker", "dcfr"),
+        ("goofspiel:cards=3", "cfr+"),
+        ("goofspiel:cards=3", "pcfr+"),
+        ("goofspiel:cards=3", "schedule"),
+        ("smallest:numbers=3,steps=1", "linear"),
+        ("monty_hall", "linear"),
     ],
 )
-def test_equals_dense_tables(game: str, minimiser: str, decay: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equals_dense_tables(game: str, minimiser: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Regrets and averages of every set after some iterations, with discounts made up for at every fourth.
 
     Not after many: without exploration rare options magnify what rounding does to their probabilities.
@@ -110,14 +112,14 @@ def test_equals_dense_tables(game: str, minimiser: str, decay: float | None, mon
     form = sampling_form.sampling_form(task.tree)
     monkeypatch.setattr(outcome, "rng", SameDraws(form))
     # Without exploration both draw the same option with the same random number.
-    settings: Any = jax.tree.map(np.float32, sampled.SampleSettings(MINIMISERS[minimiser], 0.0, decay))
+    settings: Any = jax.tree.map(np.float32, sampled.SampleSettings(MINIMISERS[minimiser], 0.0))
     batch, iterations, key = 64, 10, jax.random.key(3)
     env = gdlx.make(game)
     moving = walk.Walk(env)
-    scheme = hashed.Scheme(batch, 16, "all", decay is not None, settings.minimiser.optimism is not None)
+    scheme = hashed.Scheme(batch, 16, optimism=settings.minimiser.optimism is not None)
     runner = hashed.on_devices(tuple(jax.devices()[:1]), moving, scheme)
     table = runner.advance(hashed.init(moving, scheme, 8, 1), settings, key, iterations)
-    dense = sampled.init(form, baselines=decay is not None)
+    dense = sampled.init(form)
     step = jax.jit(functools.partial(sampled.step, scheme=outcome.sample, batch=batch))
     for _ in range(iterations):
         dense = step(form, dense, settings, key)
@@ -139,6 +141,49 @@ def test_equals_dense_tables(game: str, minimiser: str, decay: float | None, mon
             np.testing.assert_allclose(kept * np.exp(missing), expected, rtol=2e-3, atol=2e-3)
             average = np.asarray(dense.weight[number])[: len(actions), decision]
             np.testing.assert_allclose(weight[row[decision], actions], average, rtol=2e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("game", ["kuhn_poker", "goofspiel:cards=3", "smallest:numbers=3,steps=1"])
+def test_baselines_leave_regrets_unbiased(game: str) -> None:
+    """Means of sampled regrets, with wild baselines, against the exact ones of every set."""
+    task = problems.problem(trees.Game(game))
+    env = gdlx.make(game)
+    moving = walk.Walk(env)
+    scheme = hashed.Scheme(256, 16, baselines=True)
+    plain = regret.Settings()
+    runner = hashed.on_devices(tuple(jax.devices()[:1]), moving, scheme)
+    first = sampled.SampleSettings(*jax.tree.map(np.float32, (plain, 1.0, 0.1)))
+    state = runner.advance(hashed.init(moving, scheme, 8, 1), first, jax.random.key(0), 3)
+    rng = np.random.default_rng(1)
+    wild = tuple(jnp.asarray(rng.normal(0, 20, own.shape), jnp.float32) for own in state.entries.baseline or ())
+    start = jnp.asarray(rng.uniform(0.2, 1, state.entries.regret.shape), jnp.float32)  # policies in proportion
+    state = state._replace(
+        entries=state.entries._replace(regret=start, baseline=wild, stamp=jnp.zeros_like(state.entries.stamp)),
+        averages=jax.tree.map(lambda x: x[0], state.averages),
+    )
+    found = [found_rows(state, task, env.num_actions, n) for n in range(len(task.tree.players))]
+    policies = []
+    for player, row in zip(task.tree.players, found, strict=True):
+        assert (row >= 0).all()
+        own = np.repeat(row, np.diff(player.first))
+        raw = np.concatenate([[1.0], np.asarray(start, float)[own, player.action[1:]]])
+        policies.append(profiles.normalised(player, raw))
+    profile = profiles.to_levels(task.tree, task.layouts, policies)
+    by = hashed._Discounts(
+        hashed.products(plain, jnp.asarray(0)), regret.discounts(plain, jnp.asarray(1)), jnp.asarray(1)
+    )
+    for number, player in enumerate(task.tree.players):
+        batch = hashed._Batch(moving, first._replace(exploration=0.5), by, scheme, None, number)
+        after = jax.jit(lambda key, batch=batch: batch.update(state, key).entries.regret - start)
+        drawn = np.stack([after(key) for key in jax.random.split(jax.random.key(number), 150)]).astype(float)
+        levels = evaluation.counterfactual_values(task.form, profile, number)
+        exact = profiles.from_own_levels(task.layouts[number], levels)
+        for decision, row in enumerate(found[number]):
+            part = slice(player.first[decision], player.first[decision + 1])
+            expected = exact[part] - exact[part] @ policies[number][part]
+            got = drawn[:, row, player.action[part]]
+            error = got.std(axis=0) / np.sqrt(len(got))
+            assert (np.abs(got.mean(axis=0) - expected) <= 4 * error + 1e-3).all(), (number, decision)
 
 
 def configured(name: str = "os-mccfr", **changes: Any) -> presets.Algorithm:

@@ -29,7 +29,7 @@ def test_sampled_values_are_unbiased(game: str, with_baselines: bool) -> None:
     policy = samples.random_tables(form, rng)
     state = sampled.init(form, baselines=with_baselines)._replace(policy=policy)
     if with_baselines:
-        wild = rng.normal(0, 20, (form.players, *form.shape))
+        wild = rng.normal(0, 20, (form.players, form.histories))
         state = state._replace(baseline=tuple(jnp.asarray(own, form.share.dtype) for own in wild))
     profile = profiles.to_levels(tree, layouts, samples.as_policies(tree, policy))
     batches, size = 200, 256

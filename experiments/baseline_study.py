@@ -1,0 +1,207 @@
+"""Outcome sampling with and without baselines: `python -m gdlx.experiments.baseline_study PICTURE.png`.
+
+At equal trajectories, with the same settings but for the baselines. Unrolled games have their exact exploitability.
+phantom_tictactoe cannot be unrolled: there it is a lower bound, what exploiters with a fixed budget get.
+"""
+
+import argparse
+import functools
+import pathlib
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gdlx.envs import devices
+
+GAMES = ("goofspiel:cards=4", "leduc_poker", "princess_and_monster:turns=5", "phantom_tictactoe")
+BOUNDED = ("phantom_tictactoe",)
+POINTS = (100_000, 300_000, 1_000_000, 3_000_000)
+BOUNDED_POINTS = (262_144, 1_048_576)
+DECAY = 0.3
+EXPLORATION = 0.6
+BATCH = 256
+BOUNDED_BATCH = 4_096
+_BITS = 20  # of the table of a game that cannot be unrolled
+_STEPS = 20  # joint moves of its longest match
+_LEARNING = 64  # batches that an exploiter learns from
+
+Errors = npt.NDArray[np.float64]
+
+
+class Curve(NamedTuple):
+    """Axes: S seeds, N points."""
+
+    trajectories: tuple[int, ...]  # N
+    error: Errors  # [S, N] exploitability, or a bound on it
+
+    @property
+    def mean(self) -> Errors:
+        return np.asarray(self.error.mean(axis=0))
+
+    @property
+    def standard_error(self) -> Errors:
+        spread = self.error.std(axis=0, ddof=1) if len(self.error) > 1 else np.zeros(self.error.shape[1])
+        return np.asarray(spread / np.sqrt(len(self.error)))
+
+
+class Unrolled:
+    """An unrolled game to sample on: programs are compiled once, whatever the seed."""
+
+    def __init__(self, game: str) -> None:
+        from gdlx.envs import sampling_form, trees
+        from gdlx.solvers import problems
+
+        self.task = problems.problem(trees.Game(game), keep_edges=True)
+        self.form = sampling_form.sampling_form(self.task.tree)
+
+    def run(self, batch: int, decay: float | None, seed: int) -> "Run":
+        return Run(self, batch, decay, seed)
+
+    def exploitability(self, weights: Sequence[Any]) -> float:
+        """Of the average policies with these sums, P x [A, I]."""
+        from gdlx.solvers import profiles
+
+        pairs = zip(self.task.tree.players, weights, strict=True)
+        policies = tuple(profiles.of_table(player, np.asarray(weight, np.float64)) for player, weight in pairs)
+        return sum(self.task.metrics(policies).gain) / 2
+
+
+class Run:
+    """A run on all devices."""
+
+    def __init__(self, game: Unrolled, batch: int, decay: float | None, seed: int) -> None:
+        import jax
+
+        from gdlx.solvers import outcome, sampled
+
+        self.game, self.batch, self.done = game, batch, 0
+        self._runner = sampled.on_devices(tuple(jax.local_devices()), outcome.sample, batch)
+        self._fixed = self._runner.place((game.form, settings(decay), jax.random.key(seed)))
+        self._state = self._runner.place(sampled.init(game.form, baselines=decay is not None))
+
+    def until(self, trajectories: int) -> None:
+        """Go on, if that is not yet reached."""
+        self.advance(round(trajectories / (2 * self.batch)) - self.done)
+
+    def advance(self, iterations: int) -> None:
+        form, fixed, key = self._fixed
+        self._state = self._runner.advance(form, self._state, fixed, key, max(0, iterations))
+        self.done = int(self._state.t)  # waits for it
+
+    def exploitability(self) -> float:
+        return self.game.exploitability(self._state.weight)
+
+
+def settings(decay: float | None) -> Any:
+    """Those of both algorithms: linear CFR."""
+    from gdlx.solvers import regret, sampled
+
+    minimiser = regret.Settings(*(None if x is None else np.float32(x) for x in regret.Settings(1.0, 1.0, 1.0)))
+    return sampled.SampleSettings(minimiser, np.float32(EXPLORATION), None if decay is None else np.float32(decay))
+
+
+def exact_curve(game: str, decay: float | None, seeds: int, points: Sequence[int] = POINTS) -> Curve:
+    """Exploitability of an unrolled game."""
+    made = unrolled(game)
+    error = np.zeros((seeds, len(points)))
+    for seed in range(seeds):
+        run = made.run(BATCH, decay, seed)
+        for number, point in enumerate(points):
+            run.until(point)
+            error[seed, number] = run.exploitability()
+    return Curve(tuple(points), error)
+
+
+unrolled = functools.cache(Unrolled)
+
+
+def bounded_curve(game: str, decay: float | None, seeds: int, points: Sequence[int] = BOUNDED_POINTS) -> Curve:
+    """Bounds on exploitability of a game that cannot be unrolled. On one device: the tables are everybody's."""
+    import jax
+
+    import gdlx
+    from gdlx.envs import walk
+    from gdlx.solvers import exploiter, hashed
+
+    lanes = walk.Walk(gdlx.make(game))
+    fixed = settings(decay)
+    scheme = hashed.Scheme(BOUNDED_BATCH, _STEPS, baselines=decay is not None)
+    runner = hashed.on_devices(tuple(jax.local_devices()[:1]), lanes, scheme)
+    budget = exploiter.Budget(_STEPS, BOUNDED_BATCH, _LEARNING)
+    error = np.zeros((seeds, len(points)))
+    for seed in range(seeds):
+        state = runner.place(hashed.init(lanes, scheme, _BITS, runner.devices))
+        for number, point in enumerate(points):
+            left = point // (2 * scheme.batch) - int(state.t)
+            state = runner.advance(state, fixed, jax.random.key(seed), left)
+            found = exploiter.bound(lanes, state, fixed.minimiser, jax.random.key(1_000 + seed), budget)
+            error[seed, number] = found.exploitability
+    return Curve(tuple(points), error)
+
+
+def report(game: str, plain: Curve, reduced: Curve) -> None:
+    """Lines of the table."""
+    wins = (reduced.error < plain.error).sum(axis=0)
+    for number, point in enumerate(plain.trajectories):
+        means = [f"{c.mean[number]:8.4f} +- {c.standard_error[number]:.4f}" for c in (plain, reduced)]
+        print(
+            f"{game:30}{point:>10,}  {means[0]:>20}  {means[1]:>20}  {wins[number]:>4} of {len(plain.error)}",
+            flush=True,
+        )
+
+
+def draw_band(axes: Any, places: Sequence[float], error: Errors, label: str) -> None:
+    """The mean over seeds [S, N] and its standard error, on logarithmic axes."""
+    curve = Curve((), error)
+    (line,) = axes.plot(places, curve.mean, marker="o", markersize=3, label=label)
+    low, high = curve.mean - curve.standard_error, curve.mean + curve.standard_error
+    axes.fill_between(places, low, high, alpha=0.25, color=line.get_color(), linewidth=0)
+    axes.set(xscale="log", yscale="log")
+    axes.grid(True, which="major", alpha=0.3)
+
+
+def save(figure: Any, path: pathlib.Path) -> None:
+    figure.savefig(path, dpi=120)
+
+
+def picture(path: pathlib.Path, curves: Iterable[tuple[str, Curve, Curve]]) -> None:
+    import matplotlib.figure
+
+    shown = list(curves)
+    figure = matplotlib.figure.Figure(figsize=(3.6 * len(shown), 3.6), layout="constrained")
+    for axes, (game, plain, reduced) in zip(figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
+        draw_band(axes, plain.trajectories, plain.error, "outcome sampling")
+        draw_band(axes, reduced.trajectories, reduced.error, f"with baselines, decay {DECAY:g}")
+        what = "bound on exploitability" if game in BOUNDED else "exploitability"
+        axes.set(title=f"{game} ({len(plain.error)} seeds)", xlabel="trajectories", ylabel=f"{what} (payoff units)")
+        axes.title.set_fontsize(9)
+    figure.axes[0].legend(frameon=False, fontsize=8)
+    save(figure, path)
+
+
+def study(games: Sequence[str], seeds: int, bounded_seeds: int) -> Iterable[tuple[str, Curve, Curve]]:
+    for game in games:
+        if game in BOUNDED:
+            plain, reduced = (bounded_curve(game, decay, bounded_seeds) for decay in (None, DECAY))
+        else:
+            plain, reduced = (exact_curve(game, decay, seeds) for decay in (None, DECAY))
+        report(game, plain, reduced)
+        yield game, plain, reduced
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Outcome sampling with and without baselines.")
+    parser.add_argument("picture", type=pathlib.Path)
+    parser.add_argument("--games", nargs="+", default=GAMES)
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--bounded-seeds", type=int, default=20, help="of games whose exploitability is only bounded")
+    chosen = parser.parse_args()
+    devices.one_per_core()
+    print(f"{'game':30}{'trajectories':>10}  {'plain':>18}  {'baselines':>20}  baselines win", flush=True)
+    picture(chosen.picture, study(chosen.games, chosen.seeds, chosen.bounded_seeds))
+
+
+if __name__ == "__main__":
+    main()
