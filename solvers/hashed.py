@@ -8,6 +8,10 @@ the sets that a batch visited. What an iteration does to all other sets is made 
 
 Every FOLD iterations all discounts are made up for, so that products of discounts stay precise.
 
+Baselines are of information sets and options, the updated player's and the others', as in Schmid et al. 2018; the
+states of the game are too many to have one each. Where nothing is known of an option yet, the baseline of the choice
+before serves.
+
 A set is added when it is first visited (`grow="all"`), or only the first unknown one of each trajectory, which goes on
 below it with uniform policies (`grow="first"`, Lisy et al. 2015). Once a table is FULL, all that it has goes on
 learning, while sets that are not in it are played uniformly and learn nothing; `lost` counts visits of these.
@@ -51,7 +55,7 @@ class Entries(NamedTuple):
 
     regret: jax.Array  # [R, A] float32
     score: jax.Array | None  # [R, A] float32, what policies are made of where it is not the regret
-    baseline: tuple[jax.Array, ...] | None  # P x [R, A] float32
+    baseline: tuple[jax.Array, ...] | None  # P x [R, A] float32; not a number where nothing is known yet
     legal: jax.Array  # [R, L] uint32, bits of the legal moves
     stamp: jax.Array  # [R] int32, iterations of the fold after which the regret was updated
     speaker: jax.Array  # [R] int32, scratch: which of the lanes that are at a set speaks for it
@@ -92,7 +96,7 @@ def init(game: walk.Walk, scheme: Scheme, bits: int, devices: int) -> HashState:
         Entries(
             regret=zeros(),
             score=zeros() if scheme.optimism else None,
-            baseline=tuple(zeros() for _ in range(game.env.num_players)) if scheme.baselines else None,
+            baseline=tuple(zeros() + jnp.nan for _ in range(game.env.num_players)) if scheme.baselines else None,
             legal=jnp.zeros((size, -(-moves // 32)), jnp.uint32),
             stamp=jnp.zeros(size, jnp.int32),
             speaker=jnp.zeros(size, jnp.int32),
@@ -113,7 +117,7 @@ def row_bytes(game: walk.Walk, scheme: Scheme) -> int:
 
 def visit_bytes(game: walk.Walk, scheme: Scheme) -> int:
     """Of a batch of trajectories."""
-    return 4 * (6 + scheme.baselines) * scheme.steps * game.env.num_players * scheme.batch
+    return 4 * (6 + 2 * scheme.baselines) * scheme.steps * game.env.num_players * scheme.batch
 
 
 class Products(NamedTuple):
@@ -160,6 +164,7 @@ class _Visits(NamedTuple):
     drawn: jax.Array  # [T, P, B] float32, probability with which it was drawn
     before: jax.Array  # [T, P, B] float32, q
     expected: jax.Array | None  # [T, P, B] float32, what baselines say of the policy
+    guess: jax.Array | None  # [T, P, B] float32, the baseline of options of which nothing is known
 
 
 class _Walked(NamedTuple):
@@ -170,6 +175,7 @@ class _Walked(NamedTuple):
     streams: rng.Streams
     before: jax.Array  # [B] float32, q
     reach: jax.Array  # [B] float32, weight of average policies
+    guess: jax.Array  # [B] float32, what baselines say of the last choice
     grown: jax.Array  # [B] bool, has come to a set that was unknown
     lost: jax.Array  # [] int32, visits without a place
     is_open: jax.Array  # [] bool, whether the table takes more sets
@@ -254,6 +260,7 @@ class _Batch:
             streams=rng.streams(key, first, size),
             before=one,
             reach=one,
+            guess=jnp.zeros(size, jnp.float32),
             grown=jnp.zeros(size, jnp.bool_),
             lost=jnp.zeros((), jnp.int32),
             is_open=hash_table.load(state.table, _LOOKED_AT) < FULL,
@@ -267,6 +274,7 @@ class _Batch:
                 drawn=blank(jnp.float32),
                 before=blank(jnp.float32),
                 expected=blank(jnp.float32) if self.scheme.baselines else None,
+                guess=blank(jnp.float32) if self.scheme.baselines else None,
             ),
         )
 
@@ -303,11 +311,13 @@ class _Batch:
         drawn_from = policy + self.settings.exploration * (even - policy) if is_own else policy
         action = rows.drawn(drawn_from, draw)
         chosen, drawn = rows.at(policy, action), rows.at(drawn_from, action)
-        expected = None
+        expected = guess = None
         if walked.entries.baseline is not None:
-            told = rows.gather(walked.entries.baseline[self.player], row)
-            expected = jnp.where(row >= 0, jnp.sum(policy * told, axis=0), 0)
-        visit = _Visits(row, action, chosen, drawn, walked.before, expected)
+            guess = walked.guess
+            told = _told(rows.gather(walked.entries.baseline[self.player], row), row, guess)
+            expected = jnp.sum(policy * told, axis=0)
+            walked = walked._replace(guess=jnp.where(has_choice, rows.at(told, action), guess))
+        visit = _Visits(row, action, chosen, drawn, walked.before, expected, guess)
         if number == sampled.weighed(self.game.env.num_players, self.player):
             walked = self.average(walked, row, policy)
         share = 1 / jnp.maximum(jnp.sum(legal, axis=0), 1)
@@ -374,10 +384,11 @@ class _Batch:
         entries = entries._replace(speaker=speaker)
         baseline = None
         corrected, expected = value / drawn, jnp.zeros_like(value)
-        if entries.baseline is not None and visit.expected is not None:
-            baseline = jnp.where(row >= 0, rows.gather(entries.baseline[self.player], row), 0)
-            told = rows.own_part(rows.at(baseline, action), value.shape[0], self.axis)
-            corrected, expected = (value - told) / drawn, visit.expected
+        if entries.baseline is not None and visit.expected is not None and visit.guess is not None:
+            baseline = rows.gather(entries.baseline[self.player], row)
+            told = _told(baseline, row, rows.everyone(visit.guess, self.axis))
+            corrected = (value - rows.own_part(rows.at(told, action), value.shape[0], self.axis)) / drawn
+            expected = visit.expected
         if number == self.player:
             entries = self.learn(entries, baseline, row, action, lane, visit, corrected)
         if baseline is not None:
@@ -402,9 +413,10 @@ class _Batch:
         legal = rows.unpacked(entries.legal, row, entries.regret.shape[1])
         values = rows.summed_at(lane, action, gained, legal.shape[0])
         total = rows.summed(lane, mean)
-        if baseline is not None and visit.expected is not None:
+        if baseline is not None and visit.expected is not None and visit.guess is not None:
             often = rows.summed(lane, rows.everyone(scale, self.axis))
-            values = values + baseline * often
+            guesses = rows.summed(lane, rows.everyone(visit.guess * scale, self.axis))
+            values = values + jnp.where(jnp.isnan(baseline), guesses, baseline * often)
             total = total + rows.summed(lane, rows.everyone(visit.expected * scale, self.axis))
         new = jnp.where(legal, values - total, 0)
         old, made, n = rows.gather(entries.regret, row), self.by.made, self.by.n
@@ -434,9 +446,16 @@ class _Batch:
         everyones = rows.everyone(value, self.axis)
         counts = rows.summed_at(lane, action, jnp.ones_like(everyones), table.shape[1])
         sums = rows.summed_at(lane, action, everyones, table.shape[1])
+        seen = sums / jnp.maximum(counts, 1)
         part = 1 - (1 - self.settings.decay) ** counts
-        after = rows.scatter(table, row, lane, old + part * (sums / jnp.maximum(counts, 1) - old))
+        learnt = jnp.where(jnp.isnan(old), jnp.where(counts > 0, seen, old), old + part * (seen - old))
+        after = rows.scatter(table, row, lane, learnt)
         return entries._replace(baseline=(*tables[: self.player], after, *tables[self.player + 1 :]))
+
+
+def _told(baseline: jax.Array, row: jax.Array, guess: jax.Array) -> jax.Array:
+    """[A, B] baselines; the guess [B] where there is none."""
+    return jnp.where((row < 0) | jnp.isnan(baseline), guess, baseline)
 
 
 def advance(

@@ -155,7 +155,9 @@ def test_baselines_leave_regrets_unbiased(game: str) -> None:
     first = sampled.SampleSettings(*jax.tree.map(np.float32, (plain, 1.0, 0.1)))
     state = runner.advance(hashed.init(moving, scheme, 8, 1), first, jax.random.key(0), 3)
     rng = np.random.default_rng(1)
-    wild = tuple(jnp.asarray(rng.normal(0, 20, own.shape), jnp.float32) for own in state.entries.baseline or ())
+    shape = state.entries.regret.shape
+    unknown = rng.uniform(size=shape) < 0.3  # what nothing is known of has the baseline of the choice before
+    wild = tuple(jnp.asarray(np.where(unknown, np.nan, rng.normal(0, 20, shape)), jnp.float32) for _ in env.players)
     start = jnp.asarray(rng.uniform(0.2, 1, state.entries.regret.shape), jnp.float32)  # policies in proportion
     state = state._replace(
         entries=state.entries._replace(regret=start, baseline=wild, stamp=jnp.zeros_like(state.entries.stamp)),
