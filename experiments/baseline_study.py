@@ -123,16 +123,16 @@ def bounded_curve(game: str, decay: float | None, seeds: int, points: Sequence[i
 
     import gdlx
     from gdlx.envs import walk
-    from gdlx.solvers import exploiter, hashed
+    from gdlx.solvers import exploiter, hashed, table_state
 
     lanes = walk.Walk(gdlx.make(game))
     fixed = settings(decay)
-    scheme = hashed.Scheme(BOUNDED_BATCH, _STEPS, baselines=decay is not None)
+    scheme = table_state.Scheme(BOUNDED_BATCH, _STEPS, baselines=decay is not None)
     runner = hashed.on_devices(tuple(jax.local_devices()[:1]), lanes, scheme)
     budget = exploiter.Budget(_STEPS, BOUNDED_BATCH, _LEARNING)
     error = np.zeros((seeds, len(points)))
     for seed in range(seeds):
-        state = runner.place(hashed.init(lanes, scheme, _BITS, runner.devices))
+        state = runner.place(table_state.init(lanes, scheme, _BITS, runner.devices))
         for number, point in enumerate(points):
             left = point // (2 * scheme.batch) - int(state.t)
             state = runner.advance(state, fixed, jax.random.key(seed), left)

@@ -1,12 +1,8 @@
 """Outcome sampling on games that cannot be unrolled: trajectories on the network, information sets in a hash table.
 
 The same estimates as `outcome` makes (its docstring has the equations), with the same updates as `sampled`, but only of
-the sets that a batch visited. What an iteration does to all other sets is made up for when they are visited again:
-
-    policies change by visits alone, since discounts scale all positive regrets of a set alike;
-    regrets and averages have the iteration of their last visit, and get all discounts since then at the next one.
-
-Every FOLD iterations all discounts are made up for, so that products of discounts stay precise.
+the sets that a batch visited. What an iteration does to all other sets is made up for when they are visited again
+(`table_state`).
 
 Baselines are of information sets and options, the updated player's and the others', as in Schmid et al. 2018; the
 states of the game are too many to have one each. Where nothing is known of an option yet, the baseline of the choice
@@ -23,136 +19,18 @@ average policies are sums of what each device saw, and are added up when they ar
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from gdlx.envs import rng, walk
-from gdlx.solvers import hash_table, outcome, regret, rows, sampled
+from gdlx.solvers import hash_table, outcome, regret, rows, sampled, table_state
 
 FULL = 0.85  # part of a table that is used before it takes no more: a search ends soon where there are empty entries
 _LOOKED_AT = 2**16  # entries that tell how much is used
 MANY = 2**30  # where counting stops
-FOLD = 1_024  # iterations between two times that all discounts are made up for
-Grow = Literal["all", "first"]
-_LEAST = 1e-30  # of a discount: its logarithm is finite
-
-
-class Scheme(NamedTuple):
-    """What is static. `steps` is the room for joint moves of a trajectory."""
-
-    batch: int
-    steps: int
-    grow: Grow = "all"
-    baselines: bool = False
-    optimism: bool = False
-
-
-class Entries(NamedTuple):
-    """Axes: R rows of information sets, the last one for those that have no place; A moves, L words of A bits."""
-
-    regret: jax.Array  # [R, A] float32
-    score: jax.Array | None  # [R, A] float32, what policies are made of where it is not the regret
-    baseline: tuple[jax.Array, ...] | None  # P x [R, A] float32; not a number where nothing is known yet
-    legal: jax.Array  # [R, L] uint32, bits of the legal moves
-    stamp: jax.Array  # [R] int32, iterations of the fold after which the regret was updated
-    speaker: jax.Array  # [R] int32, scratch: which of the lanes that are at a set speaks for it
-
-
-class Averages(NamedTuple):
-    """Of one device. Axes as above."""
-
-    weight: jax.Array  # [R, A] float32
-    stamp: jax.Array  # [R] int32
-
-
-class HashState(NamedTuple):
-    """Axes: D devices."""
-
-    table: hash_table.Table
-    entries: Entries
-    averages: Averages  # with a first axis D
-    t: jax.Array  # [] int32
-    lost: jax.Array  # [] int32, visits of the last iteration for which there was no place
-    odd: "OddEnds"
-
-
-class OddEnds(NamedTuple):
-    """How many trajectories so far ended other than they should; each [] int32, and at most MANY."""
-
-    unfinished: jax.Array  # had no room for their end
-    conflicts: jax.Array  # some player had several goal values, or none
-    unbalanced: jax.Array  # payoffs that are not opposite, in a game that was taken for zero-sum
-    unplayable: jax.Array  # some role had no legal move
-
-
-def init(game: walk.Walk, scheme: Scheme, bits: int, devices: int) -> HashState:
-    size, moves = 2**bits + 1, max(1, game.env.num_actions)
-    zeros = functools.partial(jnp.zeros, (size, moves), jnp.float32)
-    return HashState(
-        hash_table.init(bits),
-        Entries(
-            regret=zeros(),
-            score=zeros() if scheme.optimism else None,
-            baseline=tuple(zeros() + jnp.nan for _ in range(game.env.num_players)) if scheme.baselines else None,
-            legal=jnp.zeros((size, -(-moves // 32)), jnp.uint32),
-            stamp=jnp.zeros(size, jnp.int32),
-            speaker=jnp.zeros(size, jnp.int32),
-        ),
-        Averages(jnp.zeros((devices, size, moves), jnp.float32), jnp.zeros((devices, size), jnp.int32)),
-        jnp.zeros((), jnp.int32),
-        jnp.zeros((), jnp.int32),
-        OddEnds(*(jnp.zeros((), jnp.int32) for _ in OddEnds._fields)),
-    )
-
-
-def row_bytes(game: walk.Walk, scheme: Scheme) -> int:
-    """Of one information set, on one device."""
-    moves = max(1, game.env.num_actions)
-    tables = 2 + scheme.optimism + (game.env.num_players if scheme.baselines else 0)
-    return 4 * (moves * tables + -(-moves // 32) + 3) + 12
-
-
-def visit_bytes(game: walk.Walk, scheme: Scheme) -> int:
-    """Of a batch of trajectories."""
-    return 4 * (6 + 2 * scheme.baselines) * scheme.steps * game.env.num_players * scheme.batch
-
-
-class Products(NamedTuple):
-    """Logarithms of the discounts of the first n = 0 .. FOLD iterations of a fold, multiplied up; each [FOLD + 1]."""
-
-    positive: jax.Array
-    negative: jax.Array
-    average: jax.Array
-
-
-class _Discounts(NamedTuple):
-    made: Products
-    now: regret.Discounts  # of this iteration
-    n: jax.Array  # [] int32, the number of this iteration in the fold
-
-
-def products(settings: regret.Settings, start: jax.Array) -> Products:
-    """Of the fold that begins after `start` iterations."""
-    by = jax.vmap(lambda n: regret.discounts(settings, start + n)[:3])(jnp.arange(1, FOLD + 1))
-    none = jnp.zeros(1, jnp.float32)
-    return Products(
-        *(jnp.concatenate([none, jnp.log(jnp.maximum(part, _LEAST)).cumsum().astype(jnp.float32)]) for part in by)
-    )
-
-
-def fold(state: HashState, made: Products) -> HashState:
-    """The state with all discounts made up for."""
-    entries, averages, last = state.entries, state.averages, FOLD
-    positive, negative = ((part[last] - part[entries.stamp])[:, None] for part in (made.positive, made.negative))
-    regrets = entries.regret * jnp.exp(jnp.where(entries.regret > 0, positive, negative))
-    weight = averages.weight * jnp.exp(made.average[last] - made.average[averages.stamp])[..., None]
-    return state._replace(
-        entries=entries._replace(regret=regrets, stamp=jnp.zeros_like(entries.stamp)),
-        averages=Averages(weight, jnp.zeros_like(averages.stamp)),
-    )
 
 
 class _Visits(NamedTuple):
@@ -180,49 +58,51 @@ class _Walked(NamedTuple):
     lost: jax.Array  # [] int32, visits without a place
     is_open: jax.Array  # [] bool, whether the table takes more sets
     table: hash_table.Table
-    entries: Entries
-    averages: Averages
+    entries: table_state.Entries
+    averages: table_state.Averages
     visits: _Visits
 
 
 def step(
     game: walk.Walk,
-    state: HashState,
+    state: table_state.HashState,
     settings: sampled.SampleSettings,
-    products: Products,
+    products: table_state.Products,
     key: jax.Array,
     *,
-    scheme: Scheme,
+    scheme: table_state.Scheme,
     axis: str | None = None,
-) -> HashState:
+) -> table_state.HashState:
     """One iteration: a batch for every player in turn. Averages are this device's, without the axis of devices."""
     t = state.t + 1
-    by = _Discounts(products, regret.discounts(settings.minimiser, t), (t - 1) % FOLD + 1)
+    by = table_state.Discounts(products, regret.discounts(settings.minimiser, t), (t - 1) % table_state.FOLD + 1)
     now = jax.random.fold_in(key, t)
     state = state._replace(t=t, lost=jnp.zeros((), jnp.int32))
     for player in range(game.env.num_players):
-        batch = _Batch(game, settings, by, scheme, axis, player)
+        batch = Batch(game, settings, by, scheme, axis, player)
         state = batch.update(state, jax.random.fold_in(now, player))
     return state
 
 
 @dataclasses.dataclass(frozen=True)
-class _Batch:
+class Batch:
     """A batch of trajectories that updates one player."""
 
     game: walk.Walk
     settings: sampled.SampleSettings
-    by: _Discounts
-    scheme: Scheme
+    by: table_state.Discounts
+    scheme: table_state.Scheme
     axis: str | None
     player: int
 
-    def update(self, state: HashState, key: jax.Array) -> HashState:
+    def update(self, state: table_state.HashState, key: jax.Array) -> table_state.HashState:
         walked = self.forward(state, key)
         ended = walked.games.ended
         value = jnp.where(ended, walked.games.payoff[self.player], 0)
 
-        def back(count: jax.Array, carry: tuple[Entries, jax.Array]) -> tuple[Entries, jax.Array]:
+        def back(
+            count: jax.Array, carry: tuple[table_state.Entries, jax.Array]
+        ) -> tuple[table_state.Entries, jax.Array]:
             entries, value = carry
             at = walked.step - 1 - count
             for number in reversed(range(self.game.env.num_players)):
@@ -231,7 +111,7 @@ class _Batch:
             return entries, value
 
         entries, _ = jax.lax.fori_loop(0, walked.step, back, (walked.entries, value))
-        return HashState(
+        return table_state.HashState(
             table=walked.table,
             entries=entries,
             averages=walked.averages,
@@ -240,15 +120,15 @@ class _Batch:
             odd=self.odd_ends(state.odd, walked.games),
         )
 
-    def odd_ends(self, before: OddEnds, games: walk.WalkState) -> OddEnds:
+    def odd_ends(self, before: table_state.OddEnds, games: walk.WalkState) -> table_state.OddEnds:
         payoff, is_zero_sum = games.payoff, self.game.env.payoffs.zero_sum
         ends = games.ended & ~games.unplayable
         unbalanced = ends & (payoff.sum(axis=0) != 0) if is_zero_sum else jnp.zeros_like(ends)
         now = (~games.ended, games.goal_conflict, unbalanced, games.unplayable)
         counts = [rows.count(flags, self.axis) for flags in now]
-        return OddEnds(*(jnp.minimum(old + new, MANY) for old, new in zip(before, counts, strict=True)))
+        return table_state.OddEnds(*(jnp.minimum(old + new, MANY) for old, new in zip(before, counts, strict=True)))
 
-    def forward(self, state: HashState, key: jax.Array) -> _Walked:
+    def forward(self, state: table_state.HashState, key: jax.Array) -> _Walked:
         """Play all trajectories to their ends; sets are added and average policies grow on the way."""
         size = self.scheme.batch if self.axis is None else self.scheme.batch // jax.lax.axis_size(self.axis)
         first = 0 if self.axis is None else jax.lax.axis_index(self.axis) * size
@@ -327,7 +207,7 @@ class _Batch:
         before = jnp.where(has_choice, walked.before * drawn, walked.before) if is_own else walked.before
         return walked._replace(reach=reach, before=before), visit
 
-    def policy(self, entries: Entries, row: jax.Array, legal: jax.Array) -> jax.Array:
+    def policy(self, entries: table_state.Entries, row: jax.Array, legal: jax.Array) -> jax.Array:
         """[A, B]"""
         found = rows.matching(entries.regret if entries.score is None else entries.score, row, legal)
         part = self.by.now.exploration
@@ -368,12 +248,14 @@ class _Batch:
         after = rows.gather(averages.weight, row) * jnp.exp(since) + policy * told
         return walked._replace(
             entries=walked.entries._replace(speaker=speaker),
-            averages=Averages(
+            averages=table_state.Averages(
                 rows.scatter(averages.weight, row, lane, after), rows.stamped(averages.stamp, row, last, by.n)
             ),
         )
 
-    def carry_back(self, entries: Entries, visit: _Visits, value: jax.Array, number: int) -> tuple[Entries, jax.Array]:
+    def carry_back(
+        self, entries: table_state.Entries, visit: _Visits, value: jax.Array, number: int
+    ) -> tuple[table_state.Entries, jax.Array]:
         """The value before a choice, and the entries with what was learnt there."""
         was_choice = visit.drawn > 0
         drawn = jnp.where(was_choice, visit.drawn, 1)
@@ -397,14 +279,14 @@ class _Batch:
 
     def learn(
         self,
-        entries: Entries,
+        entries: table_state.Entries,
         baseline: jax.Array | None,
         row: jax.Array,
         action: jax.Array,
         lane: jax.Array,
         visit: _Visits,
         corrected: jax.Array,
-    ) -> Entries:
+    ) -> table_state.Entries:
         """Regrets of the updated player's sets in these rows."""
         scale = 1 / (self.scheme.batch * visit.before)
         gained, mean = (
@@ -437,8 +319,14 @@ class _Batch:
         )
 
     def follow(
-        self, entries: Entries, old: jax.Array, row: jax.Array, action: jax.Array, lane: jax.Array, value: jax.Array
-    ) -> Entries:
+        self,
+        entries: table_state.Entries,
+        old: jax.Array,
+        row: jax.Array,
+        action: jax.Array,
+        lane: jax.Array,
+        value: jax.Array,
+    ) -> table_state.Entries:
         """Baselines of the sets in these rows: each visit moves them a part of the way, all of a batch at once."""
         tables = entries.baseline
         assert tables is not None
@@ -460,42 +348,44 @@ def _told(baseline: jax.Array, row: jax.Array, guess: jax.Array) -> jax.Array:
 
 def advance(
     game: walk.Walk,
-    state: HashState,
+    state: table_state.HashState,
     settings: sampled.SampleSettings,
     key: jax.Array,
     count: Any,
     *,
-    scheme: Scheme,
+    scheme: table_state.Scheme,
     axis: str | None = None,
-) -> HashState:
+) -> table_state.HashState:
     """So many iterations. Folds come at multiples of FOLD, so that it does not matter where a run was stopped."""
     end = state.t + count
 
-    def block(before: HashState) -> HashState:
-        start = before.t // FOLD * FOLD
-        made = products(settings.minimiser, start)
-        stop = jnp.minimum(end, start + FOLD)
-        after: HashState = jax.lax.fori_loop(
+    def block(before: table_state.HashState) -> table_state.HashState:
+        start = before.t // table_state.FOLD * table_state.FOLD
+        made = table_state.products(settings.minimiser, start)
+        stop = jnp.minimum(end, start + table_state.FOLD)
+        after: table_state.HashState = jax.lax.fori_loop(
             before.t, stop, lambda _, s: step(game, s, settings, made, key, scheme=scheme, axis=axis), before
         )
-        folded: HashState = jax.lax.cond(stop == start + FOLD, lambda s: fold(s, made), lambda s: s, after)
+        folded: table_state.HashState = jax.lax.cond(
+            stop == start + table_state.FOLD, lambda s: table_state.fold(s, made), lambda s: s, after
+        )
         return folded
 
     own = state._replace(averages=jax.tree.map(lambda x: x[0], state.averages))
-    done: HashState = jax.lax.while_loop(lambda s: s.t < end, block, own)
+    done: table_state.HashState = jax.lax.while_loop(lambda s: s.t < end, block, own)
     return done._replace(averages=jax.tree.map(lambda x: x[None], done.averages))
 
 
 class Runner(NamedTuple):
     """`advance(state, settings, key, count)` uses its state up; `place` puts a state where it is to be."""
 
-    advance: Callable[..., HashState]
-    place: Callable[[HashState], HashState]
+    advance: Callable[..., table_state.HashState]
+    place: Callable[[table_state.HashState], table_state.HashState]
     devices: int
 
 
 @functools.lru_cache(maxsize=8)
-def on_devices(devices: tuple[jax.Device, ...], game: walk.Walk, scheme: Scheme) -> Runner:
+def on_devices(devices: tuple[jax.Device, ...], game: walk.Walk, scheme: table_state.Scheme) -> Runner:
     """Iterations with the batch divided among as many of the devices as divide it."""
     used = next(n for n in range(len(devices), 0, -1) if scheme.batch % n == 0)
     if used == 1:
@@ -503,7 +393,7 @@ def on_devices(devices: tuple[jax.Device, ...], game: walk.Walk, scheme: Scheme)
         return Runner(jax.jit(run, donate_argnums=0), functools.partial(jax.device_put, device=devices[0]), 1)
     mesh = jax.sharding.Mesh(np.array(devices[:used]), ("batch",))
     spec: Any = jax.sharding.PartitionSpec
-    specs: Any = HashState(spec(), spec(), spec("batch"), spec(), spec(), spec())
+    specs: Any = table_state.HashState(spec(), spec(), spec("batch"), spec(), spec(), spec())
     divided = jax.shard_map(
         functools.partial(advance, game, scheme=scheme, axis="batch"),
         mesh=mesh,
@@ -513,8 +403,8 @@ def on_devices(devices: tuple[jax.Device, ...], game: walk.Walk, scheme: Scheme)
     )
     shardings = [jax.NamedSharding(mesh, own) for own in specs]
 
-    def place(state: HashState) -> HashState:
+    def place(state: table_state.HashState) -> table_state.HashState:
         placed: Any = [jax.device_put(part, own) for part, own in zip(state, shardings, strict=True)]
-        return HashState(*placed)
+        return table_state.HashState(*placed)
 
     return Runner(jax.jit(divided, donate_argnums=0), place, used)

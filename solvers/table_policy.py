@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.envs import env, game_tree, rng, view_keys, walk
-from gdlx.solvers import hash_table, hashed, profiles, regret, rows
+from gdlx.solvers import hash_table, profiles, regret, rows, table_state
 
 
 class TablePolicy(NamedTuple):
@@ -19,16 +19,16 @@ class TablePolicy(NamedTuple):
     weight: jax.Array  # [C + 1, A] float32
 
 
-def of_state(state: hashed.HashState, settings: regret.Settings) -> TablePolicy:
+def of_state(state: table_state.HashState, settings: regret.Settings) -> TablePolicy:
     with jax.enable_x64(False):
         return TablePolicy(state.table, _weights(state.averages, settings, state.t))
 
 
 @jax.jit
-def _weights(averages: hashed.Averages, settings: regret.Settings, t: jax.Array) -> jax.Array:
+def _weights(averages: table_state.Averages, settings: regret.Settings, t: jax.Array) -> jax.Array:
     """What all devices have summed up, as if they had been at all sets just now."""
-    made = hashed.products(settings, t // hashed.FOLD * hashed.FOLD)
-    since = made.average[t % hashed.FOLD] - made.average[averages.stamp]
+    made = table_state.products(settings, t // table_state.FOLD * table_state.FOLD)
+    since = made.average[t % table_state.FOLD] - made.average[averages.stamp]
     return jnp.sum(averages.weight * jnp.exp(since)[..., None], axis=0)
 
 

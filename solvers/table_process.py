@@ -14,7 +14,7 @@ from gdlx.envs import devices as machine
 from gdlx.envs import game_tree, payoffs
 from gdlx.propnet import errors, network
 from gdlx.propnet import play as random_play
-from gdlx.solvers import driver, hash_table, hashed, presets, problems, processes, profiles, table_policy
+from gdlx.solvers import driver, hash_table, hashed, presets, problems, processes, profiles, table_policy, table_state
 
 _PART = 0.8  # of the machine's memory that a table and its batch may take
 _UNKNOWN = 16 * 2**30  # bytes, where it cannot be told
@@ -49,7 +49,7 @@ class TableProcess:
             devices = tuple(there[:1] if there[0].platform == "cpu" else there)
         settings = processes.sample_settings(algorithm)
         self._game = task.walk
-        self.scheme = hashed.Scheme(
+        self.scheme = table_state.Scheme(
             drawn.batch,
             drawn.max_steps or room_for_steps(task.env.net, drawn.seed),
             drawn.grow,
@@ -70,8 +70,8 @@ class TableProcess:
                 f"a table of 2^{self.bits} sets with {self.task.env.num_actions} moves has more entries than can be "
                 "numbered; take a smaller --table"
             )
-        table = hashed.row_bytes(self._game, self.scheme) * 2**self.bits * devices
-        visits = hashed.visit_bytes(self._game, self.scheme)
+        table = table_state.row_bytes(self._game, self.scheme) * 2**self.bits * devices
+        visits = table_state.visit_bytes(self._game, self.scheme)
         allowed = _PART * (machine.memory_bytes() or _UNKNOWN)
         if table + visits > allowed:
             trajectories = f"{self.scheme.batch:,} trajectories of up to {self.scheme.steps} steps"
@@ -81,11 +81,11 @@ class TableProcess:
                 f"trajectories may take {allowed / 2**30:.1f} GiB; take a smaller {option}"
             )
 
-    def init(self) -> hashed.HashState:
+    def init(self) -> table_state.HashState:
         with jax.enable_x64(False):
-            return self._runner.place(hashed.init(self._game, self.scheme, self.bits, self._runner.devices))
+            return self._runner.place(table_state.init(self._game, self.scheme, self.bits, self._runner.devices))
 
-    def advance(self, state: hashed.HashState, count: int) -> hashed.HashState:
+    def advance(self, state: table_state.HashState, count: int) -> table_state.HashState:
         if self._is_interrupted:
             self._is_interrupted = False
             raise KeyboardInterrupt
@@ -96,7 +96,7 @@ class TableProcess:
         self._is_interrupted = bool(noted)
         return after
 
-    def measure(self, state: hashed.HashState, seconds: float) -> driver.Metrics:
+    def measure(self, state: table_state.HashState, seconds: float) -> driver.Metrics:
         iterations = int(state.t)
         self._refuse_odd_ends(state.odd)
         driver.require_finite(iterations, bool(_is_finite(state)))
@@ -107,7 +107,7 @@ class TableProcess:
         load = int(hash_table.used(state.table)) / 2**self.bits
         return found._replace(samples=iterations * self.scheme.batch * len(self.task.players), load=load)
 
-    def _refuse_odd_ends(self, odd: hashed.OddEnds) -> None:
+    def _refuse_odd_ends(self, odd: table_state.OddEnds) -> None:
         name = self.task.env.name
         if int(odd.unfinished):
             raise WrongTable(
@@ -125,27 +125,27 @@ class TableProcess:
                 "trajectories; solve anew with --payoff goal"
             )
 
-    def lost(self, state: hashed.HashState) -> int:
+    def lost(self, state: table_state.HashState) -> int:
         """Visits of the last iteration for which the table had no place."""
         return int(state.lost)
 
-    def policy(self, state: hashed.HashState) -> table_policy.TablePolicy:
+    def policy(self, state: table_state.HashState) -> table_policy.TablePolicy:
         return table_policy.of_state(state, self._settings.minimiser)
 
-    def policies(self, state: hashed.HashState) -> profiles.Policies:
+    def policies(self, state: table_state.HashState) -> profiles.Policies:
         """At the sets of the task's tree."""
         return table_policy.at_sets(self.policy(state), self.task.env, self.task.tree)[0]
 
-    def saved(self, state: hashed.HashState) -> hashed.HashState:
+    def saved(self, state: table_state.HashState) -> table_state.HashState:
         """The state as one device would have it."""
         averages = state.averages
         if self._runner.devices > 1:
             weight = self.policy(state).weight[None]
-            stamp = jnp.full((1, weight.shape[1]), state.t % hashed.FOLD, jnp.int32)
-            averages = hashed.Averages(weight, stamp)
+            stamp = jnp.full((1, weight.shape[1]), state.t % table_state.FOLD, jnp.int32)
+            averages = table_state.Averages(weight, stamp)
         return state._replace(averages=averages)
 
-    def restored(self, saved: hashed.HashState) -> hashed.HashState:
+    def restored(self, saved: table_state.HashState) -> table_state.HashState:
         more = self._runner.devices - 1
         wider: Any = jax.tree.map(
             lambda x: jnp.concatenate([x, jnp.zeros((more, *x.shape[1:]), x.dtype)]), saved.averages
@@ -176,7 +176,7 @@ def room_for_steps(net: network.PropNet, seed: int) -> int:
 
 
 @jax.jit
-def _is_finite(state: hashed.HashState) -> jax.Array:
+def _is_finite(state: table_state.HashState) -> jax.Array:
     return jnp.isfinite(state.entries.regret[:-1]).all() & jnp.isfinite(state.averages.weight[:, :-1]).all()
 
 

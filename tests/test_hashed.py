@@ -32,6 +32,7 @@ from gdlx.solvers import (
     solve,
     table_policy,
     table_process,
+    table_state,
 )
 from gdlx.tests import samples
 
@@ -84,7 +85,7 @@ def _chooser(form: sampling_form.SamplingForm, slot: sampling_form.ChoiceSlot) -
     return found
 
 
-def found_rows(state: hashed.HashState, task: problems.Problem, moves: int, player: int) -> Any:
+def found_rows(state: table_state.HashState, task: problems.Problem, moves: int, player: int) -> Any:
     high, low = view_keys.of_player(task.tree, player, moves)
     keys = rows.own_keys(jnp.asarray(high), jnp.asarray(low), player)
     return np.asarray(jax.jit(hash_table.lookup)(state.table, keys))
@@ -107,7 +108,7 @@ def test_equals_dense_tables(game: str, minimiser: str, monkeypatch: pytest.Monk
 
     Not after many: without exploration rare options magnify what rounding does to their probabilities.
     """
-    monkeypatch.setattr(hashed, "FOLD", 4)
+    monkeypatch.setattr(table_state, "FOLD", 4)
     task = problems.problem(trees.Game(game), keep_edges=True)
     form = sampling_form.sampling_form(task.tree)
     monkeypatch.setattr(outcome, "rng", SameDraws(form))
@@ -116,15 +117,15 @@ def test_equals_dense_tables(game: str, minimiser: str, monkeypatch: pytest.Monk
     batch, iterations, key = 64, 10, jax.random.key(3)
     env = gdlx.make(game)
     moving = walk.Walk(env)
-    scheme = hashed.Scheme(batch, 16, optimism=settings.minimiser.optimism is not None)
+    scheme = table_state.Scheme(batch, 16, optimism=settings.minimiser.optimism is not None)
     runner = hashed.on_devices(tuple(jax.devices()[:1]), moving, scheme)
-    table = runner.advance(hashed.init(moving, scheme, 8, 1), settings, key, iterations)
+    table = runner.advance(table_state.init(moving, scheme, 8, 1), settings, key, iterations)
     dense = sampled.init(form)
     step = jax.jit(functools.partial(sampled.step, scheme=outcome.sample, batch=batch))
     for _ in range(iterations):
         dense = step(form, dense, settings, key)
     weight = np.asarray(table_policy.of_state(table, settings.minimiser).weight)
-    made = hashed.products(settings.minimiser, jnp.asarray(8))
+    made = table_state.products(settings.minimiser, jnp.asarray(8))
     stamp = np.asarray(table.entries.stamp)
     for number, player in enumerate(task.tree.players):
         row = found_rows(table, task, env.num_actions, number)
@@ -149,11 +150,11 @@ def test_baselines_leave_regrets_unbiased(game: str) -> None:
     task = problems.problem(trees.Game(game))
     env = gdlx.make(game)
     moving = walk.Walk(env)
-    scheme = hashed.Scheme(256, 16, baselines=True)
+    scheme = table_state.Scheme(256, 16, baselines=True)
     plain = regret.Settings()
     runner = hashed.on_devices(tuple(jax.devices()[:1]), moving, scheme)
     first = sampled.SampleSettings(*jax.tree.map(np.float32, (plain, 1.0, 0.1)))
-    state = runner.advance(hashed.init(moving, scheme, 8, 1), first, jax.random.key(0), 3)
+    state = runner.advance(table_state.init(moving, scheme, 8, 1), first, jax.random.key(0), 3)
     rng = np.random.default_rng(1)
     shape = state.entries.regret.shape
     unknown = rng.uniform(size=shape) < 0.3  # what nothing is known of has the baseline of the choice before
@@ -171,11 +172,11 @@ def test_baselines_leave_regrets_unbiased(game: str) -> None:
         raw = np.concatenate([[1.0], np.asarray(start, float)[own, player.action[1:]]])
         policies.append(profiles.normalised(player, raw))
     profile = profiles.to_levels(task.tree, task.layouts, policies)
-    by = hashed._Discounts(
-        hashed.products(plain, jnp.asarray(0)), regret.discounts(plain, jnp.asarray(1)), jnp.asarray(1)
+    by = table_state.Discounts(
+        table_state.products(plain, jnp.asarray(0)), regret.discounts(plain, jnp.asarray(1)), jnp.asarray(1)
     )
     for number, player in enumerate(task.tree.players):
-        batch = hashed._Batch(moving, first._replace(exploration=0.5), by, scheme, None, number)
+        batch = hashed.Batch(moving, first._replace(exploration=0.5), by, scheme, None, number)
         after = jax.jit(lambda key, batch=batch: batch.update(state, key).entries.regret - start)
         drawn = np.stack([after(key) for key in jax.random.split(jax.random.key(number), 150)]).astype(float)
         levels = evaluation.counterfactual_values(task.form, profile, number)
@@ -381,14 +382,14 @@ def test_one_device_and_eight() -> None:
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
 def test_lowers_for_accelerators(platform: str) -> None:
     moving = walk.Walk(task_of("kuhn_poker").env)
-    scheme = hashed.Scheme(64, 8, "all", True)
+    scheme = table_state.Scheme(64, 8, "all", True)
     settings = sampled.SampleSettings(regret.Settings(1.0, 1.0, 1.0), 0.6, 0.1)
 
-    def run(state: hashed.HashState, key: jax.Array) -> hashed.HashState:
+    def run(state: table_state.HashState, key: jax.Array) -> table_state.HashState:
         return hashed.advance(moving, state, settings, jax.random.wrap_key_data(key), 3, scheme=scheme)
 
     lowered = jax.export.export(jax.jit(run), platforms=[platform])(
-        hashed.init(moving, scheme, 8, 1), jax.random.key_data(jax.random.key(0))
+        table_state.init(moving, scheme, 8, 1), jax.random.key_data(jax.random.key(0))
     )
     assert lowered.platforms == (platform,)
 
