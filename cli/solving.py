@@ -1,5 +1,6 @@
 """The commands `solve` and `evaluate`."""
 
+import dataclasses
 import json
 import pathlib
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -101,6 +102,9 @@ def solve(
         config = folders.read_config(resume)
         _require_precision(given, config.x64, resume)
         named, chosen, folder = config.game, config.algorithm, resume
+        if max_steps is not None and chosen.sampling is not None:  # the one thing that may turn out too small
+            chosen = dataclasses.replace(chosen, sampling=dataclasses.replace(chosen.sampling, max_steps=max_steps))
+            folders.write_config(resume, dataclasses.replace(config, algorithm=chosen))
         if chosen.is_exact:
             raise folders.ResultError(f"{resume} holds an exact solution: there is nothing to go on with")
     else:
@@ -131,7 +135,7 @@ def solve(
 
 _FIXED = (
     *("algorithm", "alpha", "beta", "gamma", "exploration", "simultaneous"),
-    *("batch", "decay", "width", "table", "grow", "max_steps"),
+    *("batch", "decay", "width", "table", "grow"),
     *("payoff", "goal_conflict", "gdl", "fold_case", "results"),
 )
 
@@ -286,7 +290,9 @@ def result_of(task: "solving.Task", found: "solution.Solution", folder: pathlib.
     if last.samples:
         result |= {"trajectories": last.samples, "trajectories_per_second": last.samples / max(last.seconds, 1e-9)}
     if last.load is not None:
-        result |= {"table_load": last.load, "value_error": dict(zip(task.players, last.value_error, strict=False))}
+        result["table_load"] = last.load
+        if last.value_error:
+            result["value_error"] = dict(zip(task.players, last.value_error, strict=True))
     else:
         result["information_sets"] = task.tree.information_sets
     return result

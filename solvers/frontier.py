@@ -17,6 +17,8 @@ import jax.numpy as jnp
 
 from gdlx.solvers import drawing
 
+MOST_SLOTS = 1 << 20
+
 
 class Children(NamedTuple):
     """Axes: L lanes, S slots for their children."""
@@ -42,7 +44,7 @@ def packed(counts: jax.Array, most: int, slots: int, draw: jax.Array) -> Childre
     power of two, small enough for d to be hardly more than N / S, and large enough for exact integers.
     """
     digits = 30 - max(len(counts) * most, slots).bit_length()  # so many after the point leave room for all children
-    if digits < 4 or slots > 1 << 20:
+    if digits < 4 or slots > MOST_SLOTS:
         raise ValueError(f"{slots} slots for up to {most} children of {len(counts)} lanes: take a smaller batch")
     unit = 1 << digits
     end = jnp.cumsum(counts, dtype=jnp.int32)
@@ -57,7 +59,10 @@ def packed(counts: jax.Array, most: int, slots: int, draw: jax.Array) -> Childre
     child = (jnp.arange(slots, dtype=jnp.int32) * stride + shift) >> digits
     is_active = child < total
     rank = jnp.where(is_active, child - drawing.take(start, parent), 0)
-    factor = stride.astype(draw.dtype) / unit
+    # The barrier keeps XLA from multiplying up all strides of many levels before it divides, which overflows.
+    factor: jax.Array = jax.lax.optimization_barrier(  # type: ignore[no-untyped-call]
+        stride.astype(draw.dtype) / unit
+    )
     return Children(parent, rank, is_active, factor, total)
 
 

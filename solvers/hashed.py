@@ -4,6 +4,10 @@ The same estimates as `outcome` makes (its docstring has the equations), with th
 the sets that a batch visited. What an iteration does to all other sets is made up for when they are visited again
 (`table_state`).
 
+q counts relative to uniform play: it is multiplied by the number of options at each choice of the updated player, and
+so are its regrets divided by a number that is the same for all visits of a set. Policies do not depend on it, and
+numbers do not overflow in long games.
+
 Baselines are of information sets and options, the updated player's and the others', as in Schmid et al. 2018; the
 states of the game are too many to have one each. Where nothing is known of an option yet, the baseline of the choice
 before serves.
@@ -201,10 +205,14 @@ class Batch:
         if number == sampled.weighed(self.game.env.num_players, self.player):
             walked = self.average(walked, row, policy)
         share = 1 / jnp.maximum(jnp.sum(legal, axis=0), 1)
-        reach = outcome.next_reach(self.game.env.num_players, is_own, walked.reach, chosen, drawn, share)
+        relative = drawn / share
+        if self.game.env.num_players == 2:
+            reach = walked.reach / relative if is_own else walked.reach
+        else:
+            reach = outcome.next_reach(self.game.env.num_players, is_own, walked.reach, chosen, drawn, share)
         # Where a game has ended there is no option, and nothing was drawn.
         reach = jnp.where(has_choice, reach, walked.reach)
-        before = jnp.where(has_choice, walked.before * drawn, walked.before) if is_own else walked.before
+        before = jnp.where(has_choice, walked.before * relative, walked.before) if is_own else walked.before
         return walked._replace(reach=reach, before=before), visit
 
     def policy(self, entries: table_state.Entries, row: jax.Array, legal: jax.Array) -> jax.Array:

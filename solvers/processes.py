@@ -9,7 +9,19 @@ import numpy as np
 
 from gdlx.envs import sampling_form, sequence_form
 from gdlx.propnet import errors
-from gdlx.solvers import cfr, driver, evaluation, external, outcome, presets, problems, profiles, regret, sampled
+from gdlx.solvers import (
+    cfr,
+    driver,
+    evaluation,
+    external,
+    frontier,
+    outcome,
+    presets,
+    problems,
+    profiles,
+    regret,
+    sampled,
+)
 
 
 class WrongBatch(errors.UserError, ValueError):
@@ -123,6 +135,12 @@ class SampledProcess:
             return outcome.sample
         scheme = external.Scheme(external.rooms(self.sampling, width=drawn.width))
         self._require_room(max(external.bytes_per_traversal(own) for own in scheme.rooms))
+        lanes = self.batch * max(room.lanes * room.options for own in scheme.rooms for room in own)
+        if lanes > frontier.MOST_SLOTS:
+            raise WrongBatch(
+                f"{self.batch:,} traversals of {self.task.tree.name} may be at {lanes:,.0f} places at once, more than "
+                f"{frontier.MOST_SLOTS:,}; take a smaller --batch or --width"
+            )
         return scheme
 
     def _require_room(self, each: float) -> None:

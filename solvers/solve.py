@@ -102,6 +102,8 @@ class Run:
 
     def finish(self) -> solution.Solution:
         """The solution so far, saved."""
+        if self._has_table:
+            self.state = self.process.latest(self.state)
         policies = self.process.policies(self.state)
         if self._has_table and self.metrics and not self.metrics[-1].value:
             self.metrics[-1] = played_metrics(

@@ -61,6 +61,7 @@ class TableProcess:
         self._settings: Any = jax.tree.map(lambda x: np.asarray(x, np.float32), settings)
         self._key = jax.random.key(drawn.seed)
         self._is_interrupted = False
+        self._latest: table_state.HashState | None = None
 
     def _require_room(self, devices: int) -> None:
         if not 4 <= self.bits <= 28:
@@ -70,7 +71,8 @@ class TableProcess:
                 f"a table of 2^{self.bits} sets with {self.task.env.num_actions} moves has more entries than can be "
                 "numbered; take a smaller --table"
             )
-        table = table_state.row_bytes(self._game, self.scheme) * 2**self.bits * devices
+        # Twice, because a state and the next one may be there at the same time.
+        table = 2 * table_state.row_bytes(self._game, self.scheme) * 2**self.bits * devices
         visits = table_state.visit_bytes(self._game, self.scheme)
         allowed = _PART * (machine.memory_bytes() or _UNKNOWN)
         if table + visits > allowed:
@@ -93,8 +95,13 @@ class TableProcess:
         with _interrupts_noted() as noted, jax.enable_x64(False):
             after = self._runner.advance(state, self._settings, self._key, count)
             int(after.t)  # waits for it
+            self._latest = after
         self._is_interrupted = bool(noted)
         return after
+
+    def latest(self, state: table_state.HashState) -> table_state.HashState:
+        """The last state there is: `state` has been used up if something broke off before the next one was taken."""
+        return state if self._latest is None else self._latest
 
     def measure(self, state: table_state.HashState, seconds: float) -> driver.Metrics:
         iterations = int(state.t)
@@ -112,7 +119,7 @@ class TableProcess:
         if int(odd.unfinished):
             raise WrongTable(
                 f"a trajectory of {name} went on after {self.scheme.steps} joint moves, for which there is no room; "
-                f"solve anew with --max-steps {2 * self.scheme.steps}"
+                f"go on from the last checkpoint with --resume DIR --max-steps {2 * self.scheme.steps}, or solve anew"
             )
         if int(odd.conflicts) and self.task.game.goal_conflict == "refuse":
             raise game_tree.GoalConflict(
@@ -159,7 +166,10 @@ def score(
     """What everybody gets in matches of the average policies."""
     steps = max_steps or room_for_steps(task.env.net, seed)
     key = jax.random.fold_in(jax.random.key(seed), 1)
-    return table_policy.play(task.walk, policy, key, matches=_MATCHES, steps=steps)
+    found = table_policy.play(task.walk, policy, key, matches=_MATCHES, steps=steps)
+    if found.unfinished:
+        raise WrongTable(f"{found.unfinished:,} matches of {task.env.name} went on after {steps} joint moves")
+    return found
 
 
 def room_for_steps(net: network.PropNet, seed: int) -> int:

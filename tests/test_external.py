@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import strategies
 
+import gdlx
 from gdlx.envs import sampling_form, sequence_form
-from gdlx.solvers import evaluation, external, frontier, profiles, sampled
+from gdlx.solvers import evaluation, external, frontier, processes, profiles, sampled
 from gdlx.tests import samples
 
 AMPLE, NARROW = 1_000.0, 0.7  # lanes for a traversal
@@ -252,3 +253,16 @@ print(len(jax.devices()), *(solution.exploitability for solution in found))
 def test_eight_devices_solve_kuhn() -> None:
     """Each with a frontier of its own."""
     assert max(samples.printed_with_devices(_EIGHT, 8)) < 0.03
+
+
+@pytest.mark.parametrize(("batch", "width"), [(7, 8.0), (8, 1.0), (64, 0.3)])
+def test_little_room_costs_precision_alone(batch: int, width: float) -> None:
+    """In a game of many levels, where factors are multiplied up."""
+    found = gdlx.solve("leduc_poker", "es-mccfr", iterations=30, batch=batch, width=width)
+    assert found.exploitability is not None
+    assert found.exploitability < 3.0  # the uniform policy has 2.37
+
+
+def test_more_places_than_can_be_numbered() -> None:
+    with pytest.raises(processes.WrongBatch, match="smaller --batch"):
+        gdlx.solve("leduc_poker", "es-mccfr", iterations=1, batch=400_000)
