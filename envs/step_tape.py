@@ -105,7 +105,7 @@ def _conclude(
     """
     going = stuck ^ 1
     terminal = builder.conjunction(judged[0], going)
-    counted = _increment(builder, counter)
+    counted = builder.increment(counter)
     full = builder.all_of(bit ^ (not max_steps >> n & 1) for n, bit in enumerate(counted))
     overlong = builder.all_of([full, terminal ^ 1, going])
     ended = builder.any_of([terminal, stuck, overlong])
@@ -117,15 +117,6 @@ def _conclude(
     goals = [builder.conjunction(goal, terminal) for goal in judged[1:]]
     goals, several, none = _highest(builder, net, goals, terminal)
     return [*fresh, *counter, terminal, stuck, overlong, several, none, *goals]
-
-
-def _increment(builder: tape.Builder, number: Literals) -> Literals:
-    carry = tape.TRUE
-    found = []
-    for bit in number:
-        found.append(builder.exclusive(bit, carry))
-        carry = builder.conjunction(bit, carry)
-    return found
 
 
 def _highest(

@@ -113,6 +113,15 @@ class Builder:
     def any_of(self, literals: Iterable[Literal]) -> Literal:
         return self.all_of(literal ^ 1 for literal in literals) ^ 1
 
+    def increment(self, number: Sequence[Literal]) -> list[Literal]:
+        """A binary number plus one, the lowest bit first, in as many bits."""
+        carry = TRUE
+        found = []
+        for bit in number:
+            found.append(self.exclusive(bit, carry))
+            carry = self.conjunction(bit, carry)
+        return found
+
     def add_circuit(self, gates: circuit.Circuit, given: Mapping[int, Literal]) -> list[Literal]:
         """The outputs of a circuit whose input nodes have the given literals."""
         literal_of = [FALSE, *(given.get(node, FALSE) for node in range(1, gates.inputs + 1))]

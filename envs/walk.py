@@ -271,16 +271,7 @@ def _decoding(net: network.PropNet, code_bits: Sequence[int], counter_bits: int)
                 does.append(builder.all_of(bit ^ (not move >> n & 1) for n, bit in enumerate(code)))
         elif legal:
             does += chooser.take(builder, chooser.count_legal(builder, legal), rank, legal)
-    return builder.tape([*does, *_increment(builder, counter)])
-
-
-def _increment(builder: tape.Builder, number: Literals) -> Literals:
-    carry = tape.TRUE
-    found = []
-    for bit in number:
-        found.append(builder.exclusive(bit, carry))
-        carry = builder.conjunction(bit, carry)
-    return found
+    return builder.tape([*does, *builder.increment(counter)])
 
 
 def _concluding(net: network.PropNet, max_steps: int) -> tape.Tape:

@@ -34,7 +34,6 @@ from gdlx.solvers import hash_table, outcome, regret, rows, sampled, table_state
 
 FULL = 0.85  # part of a table that is used before it takes no more: a search ends soon where there are empty entries
 _LOOKED_AT = 2**16  # entries that tell how much is used
-MANY = 2**30  # where counting stops
 
 
 class _Visits(NamedTuple):
@@ -130,7 +129,9 @@ class Batch:
         unbalanced = ends & (payoff.sum(axis=0) != 0) if is_zero_sum else jnp.zeros_like(ends)
         now = (~games.ended, games.goal_conflict, unbalanced, games.unplayable)
         counts = [rows.count(flags, self.axis) for flags in now]
-        return table_state.OddEnds(*(jnp.minimum(old + new, MANY) for old, new in zip(before, counts, strict=True)))
+        return table_state.OddEnds(
+            *(jnp.minimum(old + new, table_state.MANY) for old, new in zip(before, counts, strict=True))
+        )
 
     def forward(self, state: table_state.HashState, key: jax.Array) -> _Walked:
         """Play all trajectories to their ends; sets are added and average policies grow on the way."""

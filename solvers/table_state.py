@@ -17,6 +17,7 @@ from gdlx.solvers import hash_table, regret
 
 FOLD = 1_024  # iterations between two times that all discounts are made up for
 Grow = Literal["all", "first"]
+MANY = 2**30  # where counting stops
 _LEAST = 1e-30  # of a discount: its logarithm is finite
 
 
