@@ -1,0 +1,78 @@
+"""What one player has done and seen so far: all that an agent may know of a match."""
+
+import dataclasses
+import functools
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gdlx.envs import env, info_key
+
+Keys = npt.NDArray[np.uint32]
+
+
+class Event(NamedTuple):
+    """One joint move as a player sees it: numbers of its own move, of its percepts, and of the moves it has next."""
+
+    move: int
+    percepts: tuple[int, ...]
+    legal: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Sight:
+    """`first` are the numbers of the moves that are legal before the first joint move."""
+
+    game: env.Env
+    player: int
+    first: tuple[int, ...]
+    events: tuple[Event, ...] = ()
+
+    @property
+    def legal(self) -> tuple[int, ...]:
+        """Moves it has now; none once the game has ended."""
+        return self.events[-1].legal if self.events else self.first
+
+    @property
+    def step(self) -> int:
+        """Joint moves made."""
+        return len(self.events)
+
+    def after(self, event: Event) -> "Sight":
+        return dataclasses.replace(self, events=(*self.events, event))
+
+    @functools.cached_property
+    def keys(self) -> Keys:
+        """[T + 1, 2] keys of what the player knew after 0, 1, .., T joint moves, as `Env.info_key` has them."""
+        options, moves, senses = _constants(self.game)
+        heard = [_sum(options, self.first)]
+        for event in self.events:
+            heard.append(_sum(moves, (event.move,)) + _sum(senses, event.percepts) + _sum(options, event.legal))
+        found = [np.zeros(2, np.uint32)]
+        with np.errstate(over="ignore"):
+            for word in heard:
+                found.append(np.array(info_key.extended(tuple(found[-1]), tuple(word)), np.uint32))
+        return np.stack(found[1:])
+
+    def words(self) -> list[str]:
+        """What happened, for people: own moves, and percepts in brackets."""
+        role = self.game.net.players[self.player]
+        told = []
+        for event in self.events:
+            seen = ", ".join(f"({role.percepts[n]})" for n in event.percepts)
+            told.append("; ".join(part for part in (role.moves[event.move], seen) if part))
+        return told
+
+
+def _constants(game: env.Env) -> tuple[info_key.Table, info_key.Table, info_key.Table]:
+    """Of legal moves, of own moves, and of percepts."""
+    return (
+        info_key.constants(game.num_actions, 1),
+        info_key.constants(game.num_actions, 2),
+        info_key.constants(game.num_percepts, 3),
+    )
+
+
+def _sum(table: info_key.Table, numbers: tuple[int, ...]) -> Keys:
+    return np.asarray(table[list(numbers)].sum(axis=0, dtype=np.uint32), np.uint32)

@@ -1,0 +1,77 @@
+"""What an agent is: it sits down at a game, thinks during a start clock, and chooses moves within a clock.
+
+    Agent.sit(seat, clock) -> Mind           a new match; the clock is for thinking before the first move
+    Mind.choose(sight, clock) -> move        `sight` is all that the player has done and seen (`envs.sight`)
+
+An agent is a description and has no state of a match; a mind is one player in one match. Agents whose choice depends
+on nothing but what a player knows also have `policy(arena)`: then thousands of their matches are played in lockstep.
+"""
+
+import dataclasses
+import time
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from gdlx.envs import env, sight, trees, walk
+from gdlx.propnet import errors
+from gdlx.solvers import table_policy
+
+
+class WrongAgent(errors.UserError, ValueError):
+    """An agent that there is not, or that cannot play this game."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Arena:
+    """A game to be played. One for all matches: agents share its programs. `steps` is the room for joint moves."""
+
+    game: trees.Game
+    env: env.Env
+    walk: walk.Walk
+    steps: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Seat:
+    """Where an agent sits; `random` is its own source of random numbers in this match."""
+
+    arena: Arena
+    player: int
+    random: np.random.Generator
+
+
+@dataclasses.dataclass(frozen=True)
+class Clock:
+    """So many seconds, from when it was made."""
+
+    seconds: float
+    begun: float = dataclasses.field(default_factory=time.monotonic)
+
+    @property
+    def left(self) -> float:
+        return max(0.0, self.begun + self.seconds - time.monotonic())
+
+
+class Mind(Protocol):
+    """One player in one match."""
+
+    def choose(self, view: sight.Sight, clock: Clock) -> int:
+        """The number of one of `view.legal`."""
+
+
+class Agent(Protocol):
+    """`name` is what it is called in results, e.g. `mccfr:seconds=1`."""
+
+    name: str
+
+    def sit(self, seat: Seat, clock: Clock) -> Mind:
+        """A mind for a new match. Thinking ends when the clock does."""
+
+
+@runtime_checkable
+class Lockstep(Protocol):
+    """An agent whose moves depend on what the player knows alone."""
+
+    def policy(self, arena: Arena) -> table_policy.TablePolicy:
+        """Its policy at every information set that it knows; uniform elsewhere."""
