@@ -52,7 +52,7 @@ class Sight:
         found = [np.zeros(2, np.uint32)]
         with np.errstate(over="ignore"):
             for word in heard:
-                found.append(np.array(info_key.extended(tuple(found[-1]), tuple(word)), np.uint32))
+                found.append(np.array(info_key.extended((found[-1][0], found[-1][1]), (word[0], word[1])), np.uint32))
         return np.stack(found[1:])
 
     def words(self) -> list[str]:
