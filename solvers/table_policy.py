@@ -39,15 +39,36 @@ def at_sets(policy: TablePolicy, game: env.Env, tree: game_tree.GameTree) -> tup
     """The policies at the information sets of a tree, and how many of those are in the table."""
     found, known = [], 0
     for number, player in enumerate(tree.players):
-        high, low = view_keys.of_player(tree, number, game.num_actions)
         with jax.enable_x64(False):
-            row = np.asarray(_lookup(policy.table, rows.own_keys(jnp.asarray(high), jnp.asarray(low), number)))
+            row = np.asarray(_lookup(policy.table, _keys(game, tree, number)))
         known += int((row >= 0).sum())
         weight = np.asarray(policy.weight[np.where(row >= 0, row, len(policy.weight) - 1)], np.float64)
         weight[row < 0] = 0  # the last row is everybody's scratch
-        own = np.repeat(np.arange(player.sets), np.diff(player.first))
-        found.append(profiles.normalised(player, np.concatenate([[1.0], weight[own, player.action[1:]]])))
+        found.append(profiles.normalised(player, np.concatenate([[1.0], weight[_places(player)]])))
     return tuple(found), known
+
+
+def of_policies(policies: profiles.Policies, game: env.Env, tree: game_tree.GameTree) -> TablePolicy:
+    """The inverse: policies at the information sets of a tree as a table, for what plays without the tree."""
+    keys, probability = [], []
+    for number, (player, policy) in enumerate(zip(tree.players, policies, strict=True)):
+        with jax.enable_x64(False):
+            keys.append(np.stack([np.asarray(word) for word in _keys(game, tree, number)]))
+        own = np.zeros((player.sets, max(1, game.num_actions)), np.float32)
+        own[_places(player)] = policy[1:]
+        probability.append(own)
+    return from_arrays(np.concatenate(keys, axis=1), np.concatenate(probability))
+
+
+def _keys(game: env.Env, tree: game_tree.GameTree, number: int) -> tuple[jax.Array, jax.Array]:
+    """Under which the sets of a player of a tree are in tables."""
+    high, low = view_keys.of_player(tree, number, game.num_actions)
+    return rows.own_keys(jnp.asarray(high), jnp.asarray(low), number)
+
+
+def _places(player: game_tree.Player) -> tuple[npt.NDArray[np.int64], game_tree.Ints]:
+    """Sets and moves of all options but the empty sequence."""
+    return np.repeat(np.arange(player.sets), np.diff(player.first)), player.action[1:]
 
 
 def to_arrays(policy: TablePolicy) -> list[npt.NDArray[Any]]:
