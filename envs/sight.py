@@ -2,12 +2,13 @@
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.envs import env, info_key
+from gdlx.envs import env, info_key, public
 
 Keys = npt.NDArray[np.uint32]
 
@@ -46,14 +47,18 @@ class Sight:
     def keys(self) -> Keys:
         """[T + 1, 2] keys of what the player knew after 0, 1, .., T joint moves, as `Env.info_key` has them."""
         options, moves, senses = _constants(self.game)
-        heard = [_sum(options, self.first)]
+        heard = []
         for event in self.events:
             heard.append(_sum(moves, (event.move,)) + _sum(senses, event.percepts) + _sum(options, event.legal))
-        found = [np.zeros(2, np.uint32)]
-        with np.errstate(over="ignore"):
-            for word in heard:
-                found.append(np.array(info_key.extended((found[-1][0], found[-1][1]), (word[0], word[1])), np.uint32))
-        return np.stack(found[1:])
+        return _chained(_extended(np.zeros(2, np.uint32), _sum(options, self.first)), heard)
+
+    def public_keys(self, shared: public.Public) -> Keys:
+        """[T + 1, 2] keys of what everybody knew, as `walk.Walk` has them."""
+        heard = []
+        for event in self.events:
+            told = shared.percepts[self.player][list(event.percepts)].sum(axis=0, dtype=np.uint32)
+            heard.append(told + shared.moves[self.player][event.move])
+        return _chained(np.zeros(2, np.uint32), heard)
 
     def words(self) -> list[str]:
         """What happened, for people: own moves, and percepts in brackets."""
@@ -76,3 +81,16 @@ def _constants(game: env.Env) -> tuple[info_key.Table, info_key.Table, info_key.
 
 def _sum(table: info_key.Table, numbers: tuple[int, ...]) -> Keys:
     return np.asarray(table[list(numbers)].sum(axis=0, dtype=np.uint32), np.uint32)
+
+
+def _chained(start: Keys, heard: Sequence[Keys]) -> Keys:
+    """The key at the start, and after each of the events."""
+    found = [start]
+    for event in heard:
+        found.append(_extended(found[-1], event))
+    return np.stack(found)
+
+
+def _extended(key: Keys, event: Keys) -> Keys:
+    with np.errstate(over="ignore"):
+        return np.array(info_key.extended((key[0], key[1]), (event[0], event[1])), np.uint32)

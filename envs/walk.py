@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from gdlx.envs import chooser, info_key, lowering, tape
 from gdlx.envs import env as envs
+from gdlx.envs import public as public_knowledge
 from gdlx.propnet import network
 
 WORD = 32
@@ -48,7 +49,7 @@ class WalkState(NamedTuple):
 
     @property
     def keys(self) -> tuple[jax.Array, jax.Array]:
-        """uint32[P, B] first and second words of Env.info_key."""
+        """uint32[P, B] first and second words of Env.info_key; one row more with public knowledge."""
         return _by_game(self.high_words, self.batch), _by_game(self.low_words, self.batch)
 
     @property
@@ -91,9 +92,13 @@ class _Layout(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Walk:
-    """Batches of one game. All functions are pure, and fit for anybody's jit, loop and shard_map."""
+    """Batches of one game. All functions are pure, and fit for anybody's jit, loop and shard_map.
+
+    Where `public` is told, states have one more key, the last, of what everybody knows.
+    """
 
     env: envs.Env
+    public: public_knowledge.Public | None = None
 
     def start(self, batch: int) -> WalkState:
         """So many games before the first move."""
@@ -123,6 +128,28 @@ class Walk:
         rows = _joined([in_words[:, n] for n in range(WORD)])
         high, low = (_in_words(key[:, lanes], words_after) for key in state.keys)
         return self._seen(rows, high, low, lanes.shape[0])
+
+    @staticmethod
+    def join(first: WalkState, second: WalkState) -> WalkState:
+        """The games of both, whole words of them each: in every row of 32 those of `first` come before the others."""
+        together: WalkState = jax.tree.map(
+            lambda a, b: jnp.concatenate([a, b], axis=-1),
+            first._replace(outcomes=first.outcomes.reshape(WORD, -1)),
+            second._replace(outcomes=second.outcomes.reshape(WORD, -1)),
+        )
+        return together._replace(outcomes=together.outcomes.reshape(-1))
+
+    @staticmethod
+    def join_lanes(first: jax.Array, second: jax.Array) -> jax.Array:
+        """What goes with joined games: [.., B] and [.., C] -> [.., B + C]"""
+        parts = [part.reshape(*part.shape[:-1], WORD, -1) for part in (first, second)]
+        return jnp.concatenate(parts, axis=-1).reshape(*first.shape[:-1], -1)
+
+    def state_keys(self, state: WalkState) -> tuple[jax.Array, jax.Array]:
+        """uint32[B] twice: 64 bits that tell the states of the game apart, whatever anybody knows of them."""
+        changing = state.rows[: self._layout.counter.stop]
+        high, low = _hash_rows(changing[None], info_key.constants(changing.shape[0], 4))
+        return _by_game(high[0], state.batch), _by_game(low[0], state.batch)
 
     def _seen(self, rows: jax.Array, high: jax.Array, low: jax.Array, batch: int) -> WalkState:
         """A state with all that is read off its rows."""
@@ -207,6 +234,8 @@ class Walk:
             event = options[: own.stop - own.start][rows[own] != 0].sum(axis=0, dtype=np.uint32)
             with jax.ensure_compile_time_eval():
                 keys.append(np.asarray(info_key.extend(jnp.zeros(2, jnp.uint32), jnp.asarray(event)))[None])
+        if self.public is not None:
+            keys.append(np.zeros((1, 2), np.uint32))
         return rows, np.concatenate(keys)
 
     def _run(self, program: tape.Tape, *inputs: jax.Array) -> jax.Array:
@@ -234,8 +263,21 @@ class Walk:
         options = [after[own] for own in at.legal]
         widths = (self.env.num_actions, self.env.num_percepts, self.env.num_actions)
         parts = [_stacked(rows_, width, rows) for rows_, width in zip((made, sensed, options), widths, strict=True)]
+        events = jnp.concatenate(parts, axis=1)
+        if self.public is not None:
+            events = jnp.concatenate([events, events[:1] & self._public_rows])
         over = rows[at.flags.start]
-        return (rows & over) | (after & ~over), jnp.concatenate(parts, axis=1)
+        return (rows & over) | (after & ~over), events
+
+    @functools.cached_property
+    def _public_rows(self) -> npt.NDArray[np.uint32]:
+        """[1, E, 1] all bits where an event of the first player is public."""
+        assert self.public is not None
+        moves, percepts = (part[0].any(axis=1) for part in self.public)
+        widths = (self.env.num_actions, self.env.num_percepts)
+        shown = [np.pad(part, (0, width - len(part))) for part, width in zip((moves, percepts), widths, strict=True)]
+        rows = np.concatenate([*shown, np.zeros(self.env.num_actions, np.bool_)])
+        return np.where(rows, _ALL, np.uint32(0))[None, :, None]
 
 
 class _Tapes(NamedTuple):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gdlx
-from gdlx.envs import env, sight
+from gdlx.envs import env, public, sight, walk
 
 
 def true(row: jax.Array) -> tuple[int, ...]:
@@ -46,3 +46,38 @@ def test_events_are_told_in_words() -> None:
     game = gdlx.make("kuhn_poker")
     view, _ = seen(game, 0)[0]
     assert "dealt" in view.words()[0]
+
+
+@pytest.mark.parametrize("game", ["kuhn_poker", "goofspiel:cards=3", "tictactoe", "smallest:numbers=3,steps=1"])
+def test_public_keys_are_everybodys_and_those_of_a_walk(game: str) -> None:
+    made = gdlx.make(game)
+    shared = public.of_network(made.net)
+    met = public_keys_met(walk.Walk(made, shared), 2**14, 3)
+    told = set()
+    for seed in range(8):
+        keys = [view.public_keys(shared)[:4] for view, _ in seen(made, seed)]
+        assert all((own == keys[0]).all() for own in keys)
+        told |= {key.tobytes() for key in keys[0]}
+    assert len(told) > 3
+    assert told <= met
+
+
+def public_keys_met(lanes: walk.Walk, batch: int, steps: int) -> set[bytes]:
+    """In the first steps of many random games."""
+    rng = np.random.default_rng(0)
+    games, found, step = lanes.start(batch), set(), jax.jit(lanes.step)
+    for count in range(steps + 1):
+        found |= {key.tobytes() for key in np.stack([np.asarray(word)[-1] for word in games.keys], axis=1)}
+        if count < steps:
+            scores = np.where(np.asarray(games.legal), rng.random(games.legal.shape), -1)
+            draws = jnp.asarray(rng.random(batch), jnp.float32)
+            games = step(games, jnp.asarray(scores.argmax(axis=1), jnp.int32), draws)
+    return found
+
+
+def test_what_only_one_player_knows_is_not_public() -> None:
+    kuhn = gdlx.make("kuhn_poker").net
+    shown = public.of_network(kuhn).percepts[0].any(axis=1)
+    names = {name for name, is_public in zip(kuhn.players[0].percepts, shown, strict=True) if is_public}
+    assert names == {f"(opponent_did {move})" for move in ("bet", "call", "check", "fold")}
+    assert public.of_network(gdlx.make("blind_tictactoe").net).is_nothing
