@@ -5,6 +5,7 @@
 
 An agent is a description and has no state of a match; a mind is one player in one match. Agents whose choice depends
 on nothing but what a player knows also have `policy(arena)`: then thousands of their matches are played in lockstep.
+Agents that have something to compile or to read do it in `prepare(arena)`, before any clock runs.
 """
 
 import dataclasses
@@ -17,19 +18,29 @@ from gdlx.envs import env, sight, trees, walk
 from gdlx.propnet import errors
 from gdlx.solvers import table_policy
 
+START_SECONDS, PLAY_SECONDS = 5.0, 1.0  # of clocks, if nothing else is said
+
 
 class WrongAgent(errors.UserError, ValueError):
     """An agent that there is not, or that cannot play this game."""
 
 
+class LeftMatch(Exception):
+    """Somebody at the terminal does not want to go on."""
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Arena:
-    """A game to be played. One for all matches: agents share its programs. `steps` is the room for joint moves."""
+    """A game to be played. One for all matches: agents share its programs. `steps` is the room for joint moves.
+
+    `start_seconds` is the start clock of the matches, for agents that think once and then play all of them.
+    """
 
     game: trees.Game
     env: env.Env
     walk: walk.Walk
     steps: int
+    start_seconds: float = START_SECONDS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,6 +78,19 @@ class Agent(Protocol):
 
     def sit(self, seat: Seat, clock: Clock) -> Mind:
         """A mind for a new match. Thinking ends when the clock does."""
+
+
+@runtime_checkable
+class Prepares(Protocol):
+    """An agent that is told of a game before any clock runs."""
+
+    def prepare(self, arena: Arena) -> None:
+        """Compile and read here. May be called again for the same game."""
+
+
+def is_unhurried(player: Agent) -> bool:
+    """Whether no clock runs for it: a person, who is asked in the main thread."""
+    return bool(getattr(player, "unhurried", False))
 
 
 @runtime_checkable

@@ -56,15 +56,19 @@ def to_csv(tree: game_tree.GameTree, policies: Sequence[profiles.Policy]) -> str
     return file.getvalue()
 
 
-def from_csv(tree: game_tree.GameTree, text: str) -> profiles.Policies:
-    """Policies from a table with at least the columns player, information_set, option and probability."""
+def from_csv(tree: game_tree.GameTree, text: str, *, partial: bool = False) -> profiles.Policies:
+    """Policies from a table with at least the columns player, information_set, option and probability.
+
+    Where the table may be `partial`, information sets that are not in it have uniform policies, and options that are
+    not named at one that is have the probability 0.
+    """
     table = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     needed = ("player", "information_set", "option", "probability")
     try:
         missing = [name for name in needed if name not in (table.fieldnames or ())]
         if missing:
             raise WrongPolicy(f"the policy table lacks the column {missing[0]}; it needs {', '.join(needed)}")
-        return _from_options(tree, ((f"line {table.line_num}", *_columns(row)) for row in table))
+        return _from_options(tree, ((f"line {table.line_num}", *_columns(row)) for row in table), partial)
     except csv.Error as error:
         raise WrongPolicy(f"line {table.line_num} of the policy table is no CSV: {error}") from None
 
@@ -82,9 +86,9 @@ def to_json(tree: game_tree.GameTree, policies: Sequence[profiles.Policy]) -> di
     return {"game": tree.name, "policy": table}
 
 
-def from_json(tree: game_tree.GameTree, table: Any) -> profiles.Policies:
+def from_json(tree: game_tree.GameTree, table: Any, *, partial: bool = False) -> profiles.Policies:
     """Policies from what `json.loads` made of such an object. Whether the game has the same name does not matter."""
-    return _from_options(tree, _json_options(table))
+    return _from_options(tree, _json_options(table), partial)
 
 
 def _json_options(table: Any) -> Iterator[tuple[str, Any, Any, Any, Any]]:
@@ -104,7 +108,9 @@ def _mapping(value: Any, where: str) -> Mapping[str, Any]:
     return value
 
 
-def _from_options(tree: game_tree.GameTree, options: Iterable[tuple[str, Any, Any, Any, Any]]) -> profiles.Policies:
+def _from_options(
+    tree: game_tree.GameTree, options: Iterable[tuple[str, Any, Any, Any, Any]], partial: bool
+) -> profiles.Policies:
     """Policies from (place in the file, player, information set, option, probability) in any order."""
     players = {player.name: player for player in tree.players}
     decisions = {name: {label: n for n, label in enumerate(player.labels)} for name, player in players.items()}
@@ -127,7 +133,17 @@ def _from_options(tree: game_tree.GameTree, options: Iterable[tuple[str, Any, An
             raise WrongPolicy(f"{where}: the probability of {option!r} at {label!r} is {probability!r}") from None
         if not 0 <= found[name][sequence] <= 1:
             raise WrongPolicy(f"{where}: the probability of {option!r} at {label!r} is {probability}, not in 0 .. 1")
+    if partial:
+        return tuple(_filled(player, found[player.name]) for player in tree.players)
     return tuple(_complete(player, found[player.name]) for player in tree.players)
+
+
+def _filled(player: game_tree.Player, found: profiles.Policy) -> profiles.Policy:
+    """Uniform at sets of which nothing is said."""
+    own = np.repeat(np.arange(player.sets), np.diff(player.first))
+    is_told = np.bincount(own[~np.isnan(found[1:])], minlength=player.sets) > 0
+    told = np.concatenate([[False], is_told[own]])
+    return profiles.checked(player, np.where(told, np.nan_to_num(found), profiles.uniform(player)))
 
 
 def _complete(player: game_tree.Player, found: profiles.Policy) -> profiles.Policy:

@@ -50,15 +50,7 @@ class Problem:
 
     @functools.cached_property
     def digest(self) -> str:
-        """Tells unrolled games apart."""
-        found = hashlib.sha256()
-        for player in self.tree.players:
-            found.update(player.name.encode(errors="replace"))
-            for array in (player.parent, player.first, player.action):
-                found.update(array.tobytes())
-        for part in self.tree.ends:
-            found.update(np.ascontiguousarray(part).tobytes())
-        return found.hexdigest()[:16]
+        return tree_digest(self.tree)
 
     def metrics(self, policies: profiles.Policies, iterations: int = 0, seconds: float = 0.0) -> driver.Metrics:
         """What policies are worth."""
@@ -96,14 +88,30 @@ class TableProblem:
 
     @functools.cached_property
     def digest(self) -> str:
-        """Tells games apart, by their names and by what happens in random play, however they are simplified."""
-        found = hashlib.sha256()
-        for role in self.env.net.roles:
-            found.update(repr((role.name, role.moves, role.percepts, role.goal_values)).encode(errors="replace"))
-        for step in itertools.islice(play.random_steps(self.env.net, 64, 0), 64):
-            for part in (step.legal, step.percepts, step.terminal, step.goals):
-                found.update(np.packbits(part).tobytes())
-        return found.hexdigest()[:16]
+        return rules_digest(self.env.net)
+
+
+def tree_digest(tree: game_tree.GameTree) -> str:
+    """Tells unrolled games apart."""
+    found = hashlib.sha256()
+    for player in tree.players:
+        found.update(player.name.encode(errors="replace"))
+        for array in (player.parent, player.first, player.action):
+            found.update(array.tobytes())
+    for part in tree.ends:
+        found.update(np.ascontiguousarray(part).tobytes())
+    return found.hexdigest()[:16]
+
+
+def rules_digest(net: network.PropNet) -> str:
+    """Tells games apart, by their names and by what happens in random play, however they are simplified."""
+    found = hashlib.sha256()
+    for role in net.roles:
+        found.update(repr((role.name, role.moves, role.percepts, role.goal_values)).encode(errors="replace"))
+    for step in itertools.islice(play.random_steps(net, 64, 0), 64):
+        for part in (step.legal, step.percepts, step.terminal, step.goals):
+            found.update(np.packbits(part).tobytes())
+    return found.hexdigest()[:16]
 
 
 def problem(game: trees.Game, tree: game_tree.GameTree | None = None, *, keep_edges: bool = False) -> Problem:

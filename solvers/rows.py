@@ -10,9 +10,14 @@ import numpy as np
 _SALT = 0x9E3779B9
 
 
+def salt(player: int) -> np.uint32:
+    """What the high words of a player's keys are mixed with: players may have the same history."""
+    return np.uint32(_SALT * (player + 1) & 0xFFFFFFFF)
+
+
 def own_keys(high: jax.Array, low: jax.Array, player: int) -> tuple[jax.Array, jax.Array]:
-    """Keys under which a player's sets are in the table: players may have the same history."""
-    return high ^ jnp.uint32(_SALT * (player + 1) & 0xFFFFFFFF), low
+    """Keys under which a player's sets are in the table."""
+    return high ^ salt(player), low
 
 
 def uniform(words: jax.Array) -> jax.Array:

@@ -1,0 +1,83 @@
+"""Somebody at the terminal: what has happened is told in words, and moves are typed."""
+
+import dataclasses
+import difflib
+from typing import TYPE_CHECKING
+
+from gdlx.envs import sight
+from gdlx.players import agent
+
+if TYPE_CHECKING:
+    import rich.console
+
+_LEAVE = ("quit", "exit", "q")
+
+
+@dataclasses.dataclass(frozen=True)
+class Human:
+    """Is asked in the main thread and has all the time there is."""
+
+    name: str = "human"
+    unhurried: bool = dataclasses.field(default=True, init=False)
+
+    def sit(self, seat: agent.Seat, clock: agent.Clock) -> "Asked":
+        del clock
+        import rich.console
+
+        # Results are on stdout; a talk is none.
+        terminal = rich.console.Console(stderr=True, highlight=False, markup=False)
+        role = seat.arena.env.players[seat.player]
+        others = ", ".join(name for name in seat.arena.env.players if name != role)
+        terminal.print(f"You are {role} in {seat.arena.env.name}{f', with {others}' if others else ''}.")
+        return Asked(terminal)
+
+
+@dataclasses.dataclass
+class Asked:
+    """`told` is the number of joint moves that the person has been told of."""
+
+    terminal: "rich.console.Console"
+    told: int = 0
+
+    def choose(self, view: sight.Sight, clock: agent.Clock) -> int:
+        del clock
+        for number, words in enumerate(view.words()[self.told :], self.told + 1):
+            self.terminal.print(f"{number:>3}. {words}")
+        self.told = view.step
+        moves = view.game.net.players[view.player].moves
+        names = [moves[number] for number in view.legal]
+        for number, name in enumerate(names, 1):
+            self.terminal.print(f"  [{number}] {name}")
+        while True:
+            typed = self._typed()
+            found = read(typed, names)
+            if found is not None:
+                return view.legal[found]
+            near = difflib.get_close_matches(typed, names, n=1)
+            self.terminal.print(
+                f"'{typed}' is no legal move{f' (is it {near[0]}?)' if near else ''}: type its number "
+                f"from 1 to {len(names)}, or the move itself, or quit"
+            )
+
+    def _typed(self) -> str:
+        try:
+            typed = " ".join(self.terminal.input("your move> ").split())
+        except EOFError:
+            raise agent.LeftMatch from None
+        if typed.lower() in _LEAVE:
+            raise agent.LeftMatch
+        return typed
+
+
+def read(typed: str, names: list[str]) -> int | None:
+    """Which of the moves is meant: its text, with or without outer brackets, or its number counted from 1.
+
+    >>> read("2", ["bet", "check"]), read("mark 1 1", ["(mark 1 1)"]), read("fold", ["bet", "check"])
+    (1, 0, None)
+    """
+    for text in (typed, f"({typed})"):
+        if text in names:
+            return names.index(text)
+    if typed.isascii() and typed.isdigit() and 1 <= int(typed) <= len(names):
+        return int(typed) - 1
+    return None

@@ -1,0 +1,50 @@
+"""An agent that solves the game by sampling before its matches, and then plays the average policy."""
+
+import dataclasses
+from typing import Literal
+
+from gdlx.envs import unroll
+from gdlx.players import agent, table_agent
+from gdlx.solvers import driver, presets, problems, table_policy, table_process
+
+
+@dataclasses.dataclass(frozen=True)
+class Mccfr(table_agent.TableAgent):
+    """Thinks once for all matches of a game: for `seconds`, or as long as the start clock, or `iterations`.
+
+    By iterations it is the same agent in every run with the same seed; by seconds it is not.
+    """
+
+    seconds: float | None = None
+    iterations: int | None = None
+    algorithm: Literal["os-mccfr", "vr-mccfr"] = "vr-mccfr"
+    table: int = 20  # the logarithm of the number of information sets that there is room for
+    batch: int = 4_096  # trajectories of an iteration
+    exploration: float = 0.6
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        try:
+            self._algorithm(0)
+            driver.Stop(self.iterations, self.seconds)
+        except ValueError as error:
+            raise agent.WrongAgent(f"{self.name}: {error}") from None
+
+    def learn(self, arena: agent.Arena) -> table_policy.TablePolicy:
+        # Nobody asks for policies at the sets of a tree, so that the start alone will do.
+        start = unroll.unroll(arena.env.net, "goal", depth=0, goal_conflict="max")
+        task = problems.TableProblem(arena.game, arena.env, start, None)
+        timed = self.iterations is None and self.seconds is None
+        stop = driver.Stop(self.iterations, arena.start_seconds if timed else self.seconds)
+        try:
+            process = table_process.TableProcess(task, self._algorithm(arena.steps))
+        except table_process.WrongTable as error:
+            raise agent.WrongAgent(f"{self.name}: {error} (here an option: table=.. or batch=..)") from None
+        state = process.init()
+        for point in driver.iterate(process, state, stop):
+            state = point.state
+        return process.policy(state)
+
+    def _algorithm(self, steps: int) -> presets.Algorithm:
+        changes = {"table": self.table, "batch": self.batch, "exploration": self.exploration, "seed": self.seed}
+        return presets.configured(presets.find(self.algorithm), None, changes | {"max_steps": steps})

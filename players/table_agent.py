@@ -1,0 +1,87 @@
+"""Agents that make up their policy once for a game and then play it: in lockstep on the device, or one match by one."""
+
+import abc
+import dataclasses
+import weakref
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gdlx.envs import sight
+from gdlx.players import agent
+from gdlx.solvers import rows, table_policy
+
+
+class Lookup(NamedTuple):
+    """A policy on the host, without programs to compile. Axes: N information sets, A moves."""
+
+    keys: npt.NDArray[np.uint64]  # [N] sorted
+    probability: npt.NDArray[np.float64]  # [N, A]
+
+    def at(self, view: sight.Sight) -> npt.NDArray[np.float64]:
+        """Probabilities of the legal moves; uniform where nothing is known."""
+        high, low = view.keys[-1]
+        key = _joined(high ^ rows.salt(view.player), low)
+        place = int(np.searchsorted(self.keys, key))
+        legal = list(view.legal)
+        if place < len(self.keys) and self.keys[place] == key:
+            chosen = self.probability[place, legal]
+            if (total := chosen.sum()) > 0:
+                return np.asarray(chosen / total)
+        return np.full(len(legal), 1 / len(legal))
+
+
+def lookup(policy: table_policy.TablePolicy) -> Lookup:
+    (high, low), probability = table_policy.to_arrays(policy)
+    keys = _joined(high, low)
+    order = np.argsort(keys)
+    return Lookup(keys[order], np.asarray(probability[order], np.float64))
+
+
+def _joined(high: Any, low: Any) -> Any:
+    return np.asarray(high, np.uint64) << np.uint64(32) | np.asarray(low, np.uint64)
+
+
+@dataclasses.dataclass(frozen=True)
+class TableMind:
+    """Draws its moves from a policy."""
+
+    policy: Lookup
+    random: np.random.Generator
+
+    def choose(self, view: sight.Sight, clock: agent.Clock) -> int:
+        del clock
+        return int(self.random.choice(view.legal, p=self.policy.at(view)))
+
+
+class _Kept(NamedTuple):
+    policy: table_policy.TablePolicy
+    lookup: Lookup
+
+
+@dataclasses.dataclass(frozen=True)
+class TableAgent(abc.ABC):
+    """`learn` is called once for a game, before any clock runs."""
+
+    name: str
+    _kept: weakref.WeakKeyDictionary[agent.Arena, _Kept] = dataclasses.field(
+        default_factory=weakref.WeakKeyDictionary, init=False, repr=False, compare=False
+    )
+
+    @abc.abstractmethod
+    def learn(self, arena: agent.Arena) -> table_policy.TablePolicy: ...
+
+    def prepare(self, arena: agent.Arena) -> None:
+        if arena not in self._kept:
+            policy = self.learn(arena)
+            self._kept[arena] = _Kept(policy, lookup(policy))
+
+    def policy(self, arena: agent.Arena) -> table_policy.TablePolicy:
+        self.prepare(arena)
+        return self._kept[arena].policy
+
+    def sit(self, seat: agent.Seat, clock: agent.Clock) -> TableMind:
+        del clock
+        self.prepare(seat.arena)
+        return TableMind(self._kept[seat.arena].lookup, seat.random)

@@ -1,0 +1,12 @@
+"""An agent that knows nothing: every legal move is as likely as any other."""
+
+import dataclasses
+
+from gdlx.players import agent, table_agent
+from gdlx.solvers import table_policy
+
+
+@dataclasses.dataclass(frozen=True)
+class Uniform(table_agent.TableAgent):
+    def learn(self, arena: agent.Arena) -> table_policy.TablePolicy:
+        return table_policy.uniform(arena.env.num_actions)
