@@ -1,6 +1,7 @@
 """Average policies kept in a hash table: read off a state, at the sets of a tree, in files, and played."""
 
 import functools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -17,6 +18,23 @@ class TablePolicy(NamedTuple):
 
     table: hash_table.Table
     weight: jax.Array  # [C + 1, A] float32
+
+
+Policies = TablePolicy | Sequence[TablePolicy]  # everybody's, or one for each player
+
+
+def uniform(moves: int) -> TablePolicy:
+    """Knows no set; `moves` is the number of moves of the player with the most."""
+    with jax.enable_x64(False):
+        return TablePolicy(hash_table.init(4), jnp.zeros((2**4 + 1, max(1, moves)), jnp.float32))
+
+
+def at_games(policies: Policies, games: walk.WalkState, number: int) -> jax.Array:
+    """float32[A, B] the policy of a player in every game; 0 where it has no move."""
+    own = policies if isinstance(policies, TablePolicy) else policies[number]
+    high, low = games.keys
+    row = hash_table.lookup(own.table, rows.own_keys(high[number], low[number], number))
+    return rows.matching(own.weight, row, games.legal[number])
 
 
 def of_state(state: table_state.HashState, settings: regret.Settings) -> TablePolicy:
@@ -99,37 +117,55 @@ class Score(NamedTuple):
     unfinished: int
 
 
-def play(game: walk.Walk, policy: TablePolicy, key: jax.Array, *, matches: int, steps: int) -> Score:
+class Played(NamedTuple):
+    """Matches where they stopped. Axes: P players, B matches."""
+
+    payoff: jax.Array  # [P, B] float32; 0 where unplayable or not ended
+    length: jax.Array  # [B] int32, joint moves
+    ended: jax.Array  # [B] bool
+    unplayable: jax.Array  # [B] bool
+    goal_conflict: jax.Array  # [B] bool
+
+
+def play(game: walk.Walk, policies: Policies, key: jax.Array, *, matches: int, steps: int) -> Score:
     """Let everybody play its policy."""
+    found = played(game, policies, key, matches=matches, steps=steps)
+    payoff = np.asarray(found.payoff, np.float64)
+    error = payoff.std(axis=1) / np.sqrt(matches)
+    return Score(tuple(payoff.mean(axis=1).tolist()), tuple(error.tolist()), int((~np.asarray(found.ended)).sum()))
+
+
+def played(game: walk.Walk, policies: Policies, key: jax.Array, *, matches: int, steps: int, first: int = 0) -> Played:
+    """Matches number first, first + 1, ..: what happens in one does not depend on how many are played at once."""
     with jax.enable_x64(False):
-        payoff, ended = _played(game, policy, key, matches=matches, steps=steps)
-    found = np.asarray(payoff, np.float64)
-    error = found.std(axis=1) / np.sqrt(matches)
-    return Score(tuple(found.mean(axis=1).tolist()), tuple(error.tolist()), int((~np.asarray(ended)).sum()))
+        return _played(game, policies, key, first, matches=matches, steps=steps)
+
+
+class _Playing(NamedTuple):
+    step: jax.Array  # [] int32
+    length: jax.Array  # [B] int32
+    games: walk.WalkState
+    streams: rng.Streams
 
 
 @functools.partial(jax.jit, static_argnames=("game", "matches", "steps"))
 def _played(
-    game: walk.Walk, policy: TablePolicy, key: jax.Array, *, matches: int, steps: int
-) -> tuple[jax.Array, jax.Array]:
+    game: walk.Walk, policies: Policies, key: jax.Array, first: jax.Array | int, *, matches: int, steps: int
+) -> Played:
     players = game.env.num_players
 
-    def move(carry: tuple[jax.Array, walk.WalkState, rng.Streams]) -> tuple[jax.Array, walk.WalkState, rng.Streams]:
-        step, games, streams = carry
-        streams, words = rng.rows(streams, players + 1)
+    def move(now: _Playing) -> _Playing:
+        streams, words = rng.rows(now.streams, players + 1)
         draws = rows.uniform(words)
-        high, low = games.keys
-        actions = []
-        for number in range(players):
-            legal = games.legal[number]
-            row = hash_table.lookup(policy.table, rows.own_keys(high[number], low[number], number))
-            chosen = rows.matching(policy.weight, row, legal)
-            actions.append(rows.drawn(chosen, draws[number]))
-        return step + 1, game.step(games, jnp.stack(actions), draws[players]), streams
+        actions = [rows.drawn(at_games(policies, now.games, number), draws[number]) for number in range(players)]
+        after = game.step(now.games, jnp.stack(actions), draws[players])
+        return _Playing(now.step + 1, now.length + ~now.games.ended, after, streams)
 
-    def goes_on(carry: tuple[jax.Array, walk.WalkState, rng.Streams]) -> jax.Array:
-        return (carry[0] < steps) & ~carry[1].ended.all()
+    def goes_on(now: _Playing) -> jax.Array:
+        return (now.step < steps) & ~now.games.ended.all()
 
-    start = (jnp.zeros((), jnp.int32), game.start(matches), rng.streams(key, 0, matches))
-    _, games, _ = jax.lax.while_loop(goes_on, move, start)
-    return games.payoff, games.ended
+    nothing = jnp.zeros(matches, jnp.int32)
+    start = _Playing(jnp.zeros((), jnp.int32), nothing, game.start(matches), rng.streams(key, first, matches))
+    done = jax.lax.while_loop(goes_on, move, start)
+    games = done.games
+    return Played(games.payoff, done.length, games.ended, games.unplayable, games.goal_conflict)
