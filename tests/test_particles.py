@@ -134,8 +134,8 @@ def test_groups_have_their_own_path() -> None:
     found = known("kuhn_poker", 1)
     lanes, step = stepping(found.game, 1)
     longest = max(map(len, found.beliefs))
-    first, *_, last = sorted(path for path in found.beliefs if len(path) == longest)
-    assert {move for move, _ in first} != {move for move, _ in last}
+    by_moves = {tuple(move for move, _ in path): path for path in found.beliefs if len(path) == longest}
+    first, last, *_ = by_moves.values()
     now = particles.start(lanes, GROUPS, SIZE)
     half = np.arange(GROUPS) < GROUPS // 2
     for (move, key), (other_move, other_key) in zip(first, last, strict=True):
