@@ -133,15 +133,15 @@ def test_groups_have_their_own_path() -> None:
     """Two halves of the groups make different moves and see different things."""
     found = known("kuhn_poker", 1)
     lanes, step = stepping(found.game, 1)
-    longest = max(map(len, found.beliefs))
-    by_moves = {tuple(move for move, _ in path): path for path in found.beliefs if len(path) == longest}
-    first, last, *_ = by_moves.values()
+    by_moves = {tuple(move for move, _ in path): path for path in telling(found)}
+    length = max(len(moves) for moves in by_moves if sum(len(own) == len(moves) for own in by_moves) > 1)
+    first, last, *_ = (path for path in by_moves.values() if len(path) == length)
     now = particles.start(lanes, GROUPS, SIZE)
     half = np.arange(GROUPS) < GROUPS // 2
-    for (move, key), (other_move, other_key) in zip(first, last, strict=True):
+    for number, ((move, key), (other_move, other_key)) in enumerate(zip(first, last, strict=True)):
         words = tuple(jnp.asarray(np.where(half, *pair), jnp.uint32) for pair in zip(key, other_key, strict=True))
         actions = jnp.asarray(np.where(half, move, other_move), jnp.int32)
-        now, _ = step(now, found.policies, jax.random.key(3), actions=actions, keys=words)
+        now, _ = step(now, found.policies, jax.random.key(number), actions=actions, keys=words)
     evidence = np.exp(np.asarray(now.evidence, np.float64))
     for part, path in ((half, first), (~half, last)):
         exact = sum(found.beliefs[path].values())
