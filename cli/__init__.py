@@ -16,7 +16,7 @@ import typer
 import typer.core
 
 import gdlx
-from gdlx.cli import bench, console, doctor, library, networks, playouts, rules, solving
+from gdlx.cli import bench, console, doctor, library, matches, networks, playing, playouts, rules, solving
 from gdlx.propnet import diagnostics, errors
 
 # What jax calls the devices. Not its alias "gpu", which fails unless CUDA, ROCm and oneAPI are all there.
@@ -30,6 +30,9 @@ _COMMANDS = (
     playouts.playout,
     solving.solve,
     solving.evaluate,
+    matches.match,
+    matches.tournament,
+    playing.play,
     bench.bench,
     doctor.doctor,
 )

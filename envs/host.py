@@ -26,6 +26,7 @@ class Position(NamedTuple):
     legal: tuple[Numbers, ...]  # numbers of the moves of every player; empty at the end
     chance: Numbers  # of the random role, if there is one
     goals: Numbers  # of every player, the highest if there are several; 0 if there is none
+    goal_conflict: bool  # whether that is so of some player, at the end
 
 
 class Node(NamedTuple):
@@ -64,7 +65,7 @@ class Host:
         self._machine = machine.Machine(net)
         self._sizes = [[len(r.moves) for r in net.roles], [len(r.percepts) for r in net.roles]]
         self.position = functools.lru_cache(_KEPT)(self._position)
-        self._moved = functools.lru_cache(_KEPT)(self._move)
+        self.moved = functools.lru_cache(_KEPT)(self._move)
 
     @functools.cached_property
     def start(self) -> Node:
@@ -116,7 +117,7 @@ class Host:
 
     def _stepped(self, node: Node, chance: int) -> Node:
         assert node.chosen is not None
-        registers, percepts = self._moved(node.position.registers, node.chosen, chance)
+        registers, percepts = self.moved(node.position.registers, node.chosen, chance)
         position = self.position(registers)
         views = tuple(
             f"{view}\n{self._event(player, node.chosen[player], percepts[player], position)}"
@@ -143,7 +144,8 @@ class Host:
         legal_rows = machine.split_rows(self._machine.legal(state), self._sizes[0])
         unplayable = not terminal and not all(rows.any() for rows in legal_rows)
         options = [() if terminal or unplayable else _true(rows) for rows in legal_rows]
-        goals = machine.split_rows(goal_rows, [len(role.goal_values) for role in self.net.roles])
+        by_role = machine.split_rows(goal_rows, [len(role.goal_values) for role in self.net.roles])
+        goals = [(role, _true(own)) for role, own in zip(self.net.roles, by_role, strict=True) if not role.is_random]
         chance = [own for role, own in zip(self.net.roles, options, strict=True) if role.is_random]
         return Position(
             registers=registers,
@@ -151,14 +153,12 @@ class Host:
             unplayable=unplayable,
             legal=tuple(own for role, own in zip(self.net.roles, options, strict=True) if not role.is_random),
             chance=chance[0] if chance else (),
-            goals=tuple(
-                max((role.goal_values[n] for n in _true(rows)), default=0)
-                for role, rows in zip(self.net.roles, goals, strict=True)
-                if not role.is_random
-            ),
+            goals=tuple(max((role.goal_values[n] for n in held), default=0) for role, held in goals),
+            goal_conflict=bool(terminal) and any(len(held) != 1 for _, held in goals),
         )
 
     def _move(self, registers: bytes, chosen: Numbers, chance: int) -> tuple[bytes, tuple[Numbers, ...]]:
+        """The state after a joint move, and what each player perceives of it."""
         state = np.frombuffer(registers, np.bool_)
         moves = iter(chosen)
         does = np.concatenate(

@@ -72,9 +72,11 @@ class Mind(Protocol):
 
 
 class Agent(Protocol):
-    """`name` is what it is called in results, e.g. `mccfr:seconds=1`."""
+    """One for all matches."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What it is called in results, e.g. `mccfr:seconds=1`."""
 
     def sit(self, seat: Seat, clock: Clock) -> Mind:
         """A mind for a new match. Thinking ends when the clock does."""

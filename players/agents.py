@@ -1,7 +1,6 @@
 """Agents by name: `NAME`, `NAME:option=value,option=value`, or the path of a saved solution or of a policy file.
 
-An agent's class is a frozen dataclass whose fields are `name` and its options, with their defaults. It is imported
-when it is first asked for. To add one, write its file and a line in ENTRIES.
+`entries` lists the names; options are the fields of an agent's class.
 """
 
 import dataclasses
@@ -14,25 +13,9 @@ import typing
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
-from gdlx.players import agent
+from gdlx.players import agent, entries
 from gdlx.solvers import results
 
-
-class Entry(NamedTuple):
-    module: str  # of gdlx.players
-    kind: str  # the class in it
-    about: str
-
-
-ENTRIES: Mapping[str, Entry] = {
-    "random": Entry("uniform", "Uniform", "every legal move with the same probability"),
-    "solution": Entry(
-        "saved", "SavedSolution", "the average policies of a result folder, e.g. results/leduc_poker/dcfr"
-    ),
-    "fixed": Entry("saved", "PolicyFile", "a policy table, .csv or .json, as `gdlx evaluate RESULT -o FILE` writes it"),
-    "mccfr": Entry("mccfr", "Mccfr", "samples the game into a hash table before the matches, then plays the average"),
-    "human": Entry("human", "Human", "somebody at the terminal"),
-}
 _FILES = (".csv", ".json")
 _Values = str | int | float | bool | None
 
@@ -43,7 +26,7 @@ def find(text: str) -> agent.Agent:
     'random'
     """
     name, _, options = text.partition(":")
-    if name in ENTRIES:
+    if name in entries.ENTRIES:
         return _made(text, name, _split(name, options))
     path = pathlib.Path(text)
     if path.suffix.lower() in _FILES:
@@ -53,9 +36,9 @@ def find(text: str) -> agent.Agent:
     if path.is_dir() or "/" in text or "\\" in text:
         what = f"has no {results.CONFIG}" if path.is_dir() else "is not there"
         raise agent.WrongAgent(f"{text} is no saved solution: the folder {what}; make one with `gdlx solve`")
-    near = " or ".join(difflib.get_close_matches(name, ENTRIES, n=2, cutoff=0.5))
+    near = " or ".join(difflib.get_close_matches(name, entries.ENTRIES, n=2, cutoff=0.5))
     raise agent.WrongAgent(
-        f"there is no agent {name!r}{f' (is it {near}?)' if near else ''}; there are {', '.join(ENTRIES)}, "
+        f"there is no agent {name!r}{f' (is it {near}?)' if near else ''}; there are {', '.join(entries.ENTRIES)}, "
         "and the folders that `gdlx solve` makes"
     )
 
@@ -77,7 +60,7 @@ class _Kind(NamedTuple):
 
 
 def _kind(name: str) -> _Kind:
-    entry = ENTRIES[name]
+    entry = entries.ENTRIES[name]
     module = importlib.import_module(f"gdlx.players.{entry.module}")
     found = getattr(module, entry.kind)
     fields = {field.name: field for field in dataclasses.fields(found) if field.init and field.name != "name"}

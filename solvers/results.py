@@ -62,13 +62,18 @@ class Config:
             },
             "sampling": None if self.algorithm.sampling is None else dataclasses.asdict(self.algorithm.sampling),
             "x64": self.x64,
-            "versions": {
-                "gdlx": gdlx.__version__,
-                "jax": jax.__version__,
-                "numpy": np.__version__,
-                "python": platform.python_version(),
-            },
+            "versions": versions(),
         }
+
+
+def versions() -> dict[str, str]:
+    """Of what a result may depend on."""
+    return {
+        "gdlx": gdlx.__version__,
+        "jax": jax.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+    }
 
 
 def new_folder(root: pathlib.Path, game: str, algorithm: str) -> pathlib.Path:
@@ -109,6 +114,8 @@ def read_config(folder: pathlib.Path) -> Config:
     try:
         with open(folder / CONFIG, encoding="utf-8") as file:
             found = json.load(file)
+        if "agents" in found:
+            raise ResultError(f"{folder} holds games between agents, not a solution")
         if found["format"] != _FORMAT:
             raise ResultError(f"{folder} has the format of another version of gdlx; solve anew")
         known = presets.find(found["algorithm"])

@@ -1,0 +1,333 @@
+"""The commands `match` and `tournament`."""
+
+import dataclasses
+import pathlib
+import time
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from gdlx.cli import arguments, console, networks
+from gdlx.players import entries
+
+if TYPE_CHECKING:
+    import rich.table
+
+    from gdlx.envs import payoffs
+    from gdlx.players import agent, contest, records, scores
+    from gdlx.players import tournament as tournaments
+    from gdlx.propnet import limits
+
+_SHOWN_INCIDENTS = 5
+START, PLAY, _RESULTS, _GAMES = 5.0, 1.0, pathlib.Path("results"), 1_000
+
+NAMES = ", ".join(entries.ENTRIES)
+_GameOrNone = Annotated[
+    str | None, typer.Argument(metavar="[GAME]", help="A library name, e.g. goofspiel:cards=4, or a path.")
+]
+_Agents = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[AGENT]...",
+        help=f"{NAMES}; with options as mccfr:seconds=2,table=18; or the folder of a solution, or a policy table.",
+    ),
+]
+_Games = Annotated[int | None, typer.Option(min=1, help="Games of a match; 1 000 if nothing is said.")]
+StartClock = Annotated[float, typer.Option(help="Seconds that an agent has before its first move.")]
+PlayClock = Annotated[float, typer.Option(help="Seconds that an agent has for a move.")]
+_NoSwap = Annotated[bool, typer.Option("--no-swap", help="Agents do not take turns at the roles.")]
+_Results = Annotated[pathlib.Path, typer.Option(help="Where to make the folder of the result.", metavar="DIR")]
+_Resume = Annotated[
+    pathlib.Path | None, typer.Option(help="Go on with the games that were not played yet.", metavar="DIR")
+]
+Payoff = Annotated[Literal["auto", "zero-sum", "goal"], typer.Option(help="What payoffs are made of.")]
+MaxSteps = Annotated[
+    int, typer.Option(min=0, help="End games after so many joint moves; 0: four times the longest random one.")
+]
+
+
+def match(
+    context: typer.Context,
+    game: _GameOrNone = None,
+    agents: _Agents = None,
+    games: _Games = None,
+    start_clock: StartClock = START,
+    play_clock: PlayClock = PLAY,
+    no_swap: _NoSwap = False,
+    results: _Results = _RESULTS,
+    resume: _Resume = None,
+    payoff: Payoff = "auto",
+    max_steps: MaxSteps = 0,
+    gdl: arguments.Gdl = None,
+    fold_case: arguments.FoldCase = False,
+    max_seconds: arguments.MaxSeconds = arguments.DEFAULT_LIMITS.seconds,
+    max_memory: arguments.MaxMemory = arguments.DEFAULT_LIMITS.memory_mb,
+    max_rules: arguments.MaxRules = arguments.DEFAULT_LIMITS.rules,
+) -> None:
+    """Games between agents, one for every player: mean payoffs and goals, with intervals of 95 %."""
+    given = console.options(context)
+    within = arguments.limits(max_seconds, max_memory, max_rules)
+    rules = Rules(game, payoff, gdl, fold_case, max_steps, within)
+    asked = _Asked("match", rules, agents or [], games, not no_swap, start_clock, play_clock)
+    begun = _begin(context, given, asked, results, resume)
+
+    from gdlx.players import contest
+    from gdlx.players import match as matches
+
+    one = matches.Match(begun.arena, begun.agents, begun.config.terms)
+    folder = begun.folder()
+    run = contest.Run(one, folder, resume=resume is not None)
+    seconds, interrupted = _play_all(given, begun, run, one.terms.games)
+    found = run.finish()
+    if given.json:
+        console.emit(begun.told(folder) | found.to_json() | {"seconds": seconds, "interrupted": bool(interrupted)})
+    else:
+        _show_match(found)
+        console.say(f"{found.games:,} games in {seconds:.3g} s; result in {folder}")
+    _end(given, "match", folder, interrupted)
+
+
+def tournament(
+    context: typer.Context,
+    game: _GameOrNone = None,
+    agents: _Agents = None,
+    games: _Games = None,
+    start_clock: StartClock = START,
+    play_clock: PlayClock = PLAY,
+    no_swap: _NoSwap = False,
+    results: _Results = _RESULTS,
+    resume: _Resume = None,
+    payoff: Payoff = "auto",
+    max_steps: MaxSteps = 0,
+    gdl: arguments.Gdl = None,
+    fold_case: arguments.FoldCase = False,
+    max_seconds: arguments.MaxSeconds = arguments.DEFAULT_LIMITS.seconds,
+    max_memory: arguments.MaxMemory = arguments.DEFAULT_LIMITS.memory_mb,
+    max_rules: arguments.MaxRules = arguments.DEFAULT_LIMITS.rules,
+) -> None:
+    """A match between every two agents, or as many as the game has players: who gets how much against whom."""
+    given = console.options(context)
+    within = arguments.limits(max_seconds, max_memory, max_rules)
+    rules = Rules(game, payoff, gdl, fold_case, max_steps, within)
+    asked = _Asked("tournament", rules, agents or [], games, not no_swap, start_clock, play_clock)
+    begun = _begin(context, given, asked, results, resume)
+
+    from gdlx.players import tournament as tournaments
+
+    whole = tournaments.Tournament(begun.arena, begun.agents, begun.config.terms)
+    folder = begun.folder()
+    run = tournaments.Run(whole, folder)
+    seconds, interrupted = _play_all(given, begun, run, whole.terms.games * len(whole.groups))
+    found = run.finish()
+    if given.json:
+        console.emit(begun.told(folder) | found.to_json() | {"seconds": seconds, "interrupted": bool(interrupted)})
+    else:
+        _show_tournament(found)
+        console.say(f"{run.done:,} games in {seconds:.3g} s; result in {folder}")
+    _end(given, "tournament", folder, interrupted)
+
+
+_LEFT, _STOPPED = 1, 2  # how play was broken off: by somebody at the terminal, by Ctrl-C
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules:
+    """Which game, and how it is read."""
+
+    game: str | None
+    payoff: "payoffs.Mode"
+    gdl: int | None
+    fold_case: bool
+    max_steps: int
+    within: "limits.Limits"
+
+    def arena(self, given: console.Options, start_seconds: float) -> "agent.Arena":
+        from gdlx.envs import trees
+        from gdlx.players import arenas
+
+        named = trees.Game(self.game or "", self.payoff, "max", self.gdl, self.fold_case)
+        net = networks.network_of(given, named.spec, named.gdl, named.fold_case, self.within)
+        return arenas.of_game(named, net=net, max_steps=self.max_steps, start_seconds=start_seconds)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Asked:
+    """What was asked for on the command line."""
+
+    kind: Literal["match", "tournament"]
+    rules: Rules
+    agents: list[str]
+    games: int | None
+    swap: bool
+    start_seconds: float
+    play_seconds: float
+
+
+@dataclasses.dataclass(frozen=True)
+class _Begun:
+    config: "records.Config"
+    agents: "tuple[agent.Agent, ...]"
+    arena: "agent.Arena"
+    root: pathlib.Path
+    resumed: pathlib.Path | None
+
+    def folder(self) -> pathlib.Path:
+        """Made when nothing can be wrong with the arguments any more."""
+        if self.resumed is not None:
+            return self.resumed
+        from gdlx.players import records
+        from gdlx.solvers import results
+
+        name = records.folder_name(self.config.kind, self.config.agents)
+        return results.new_folder(self.root, self.config.game.spec, name)
+
+    def told(self, folder: pathlib.Path) -> dict[str, Any]:
+        kept = ("seed", "swap", "start_clock", "play_clock")
+        config = self.config.to_json()
+        return {"result": str(folder), "games_wanted": self.config.terms.games} | {name: config[name] for name in kept}
+
+
+def _begin(
+    context: typer.Context, given: console.Options, asked: _Asked, root: pathlib.Path, resume: pathlib.Path | None
+) -> _Begun:
+    """The agents and the game; of the folder to go on with, if there is one."""
+    if (asked.rules.game is None) == (resume is None):
+        raise typer.BadParameter(f"name a GAME and its AGENTs, or a folder to --resume the {asked.kind}, and not both")
+
+    from gdlx.envs import programs, trees
+    from gdlx.players import agents, records
+    from gdlx.players import match as matches
+    from gdlx.solvers import results
+
+    programs.keep()
+    if resume is None:
+        terms = matches.Terms(asked.games or _GAMES, asked.swap, given.seed, asked.start_seconds, asked.play_seconds)
+        players = tuple(agents.find(text) for text in asked.agents)
+        arena = asked.rules.arena(given, asked.start_seconds)
+        config = records.config_of(asked.kind, arena, players, terms)
+        return _Begun(config, players, arena, root, None)
+    _refuse_changes(context, asked.kind)
+    config = records.read_config(resume)
+    if config.kind != asked.kind:
+        raise results.ResultError(f"{resume} holds a {config.kind}: go on with `gdlx {config.kind} --resume {resume}`")
+    terms = dataclasses.replace(config.terms, games=asked.games or config.terms.games)
+    config = dataclasses.replace(config, terms=terms)
+    players = tuple(agents.find(text) for text in config.agents)
+    game: trees.Game = config.game
+    rules = Rules(game.spec, game.payoff, game.gdl, game.fold_case, config.max_steps, asked.rules.within)
+    arena = rules.arena(given, config.terms.start_seconds)
+    config.require_rules(arena, resume)
+    return _Begun(config, players, arena, root, resume)
+
+
+_FIXED = ("start_clock", "play_clock", "no_swap", "results", "payoff", "max_steps", "gdl", "fold_case")
+
+
+def _refuse_changes(context: typer.Context, kind: str) -> None:
+    """What is gone on with goes on as it began; but there may be more games."""
+    for name in _FIXED:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            option = f"--{name.replace('_', '-')}"
+            raise typer.BadParameter(f"a {kind} goes on as it began: leave out {option} with --resume")
+
+
+def _play_all(
+    given: console.Options, begun: _Begun, run: "contest.Run | tournaments.Run", games: int
+) -> tuple[float, int]:
+    """The seconds it took, and how it was broken off, if it was."""
+    from gdlx.players import agent
+
+    started = time.perf_counter()
+    talks = any(agent.is_unhurried(player) for player in begun.agents)  # and would have a bar drawn over
+    shown = dataclasses.replace(given, quiet=given.quiet or talks)
+    interrupted = 0
+    try:
+        with console.progress(shown, f"playing {begun.config.game.spec}") as advance:
+            advance("agents prepare")
+            for _ in run.batches():
+                advance(f"{run.done:,} of {games:,} games")
+    except agent.LeftMatch:
+        interrupted = _LEFT
+    except KeyboardInterrupt:
+        interrupted = _STOPPED
+    return time.perf_counter() - started, interrupted
+
+
+def _end(given: console.Options, kind: str, folder: pathlib.Path, interrupted: int) -> None:
+    if interrupted and not given.quiet:
+        console.stderr().print(f"remark: interrupted; go on with: gdlx {kind} --resume {folder}")
+    if interrupted == _STOPPED:
+        raise typer.Exit(130)
+
+
+def _show_match(found: "scores.Result") -> None:
+    if not found.games:
+        console.say("no game has ended")
+        return
+    is_of_two = found.scores[0].wins is not None
+    rows = table("agent", "role", "games", "payoff", "goal", *(["won", "drawn", "lost"] if is_of_two else []), texts=2)
+    for score in found.scores:
+        counts = [f"{count:,}" for count in (score.wins, score.draws, score.losses) if count is not None]
+        lines = list(score.roles.items())
+        if len(lines) > 1:
+            lines.insert(0, ("all", score.whole))
+        for number, (role, part) in enumerate(lines):
+            add_row(rows, "" if number else score.agent, role, *_cells(part), *([] if number else counts))
+    console.show(rows)
+    _show_oddities(found)
+
+
+def _show_tournament(found: "tournaments.Result") -> None:
+    if not found.standings:
+        console.say("no game has ended")
+        return
+    rows = table("agent", "games", "payoff", "goal", texts=1)
+    for standing in found.standings:
+        add_row(rows, standing.agent, *_cells(standing.whole))
+    console.show(rows)
+    if found.table:
+        cross = table("payoff of", *(f"against {label}" for label in found.labels), texts=1)
+        for row in found.labels:
+            cells = (found.table.get((row, column)) for column in found.labels)
+            add_row(cross, row, *("" if cell is None else str(cell) for cell in cells))
+        console.say("")
+        console.show(cross)
+    for one in found.matches:
+        _show_oddities(one)
+
+
+def _show_oddities(found: "scores.Result") -> None:
+    if found.unplayable:
+        console.say(f"{found.unplayable:,} games ended without goals: no legal move, or too many joint moves")
+    if found.goal_conflicts:
+        console.say(f"{found.goal_conflicts:,} games ended with several goal values of a player, or none")
+    if found.incidents:
+        console.say(f"{len(found.incidents):,} times a random legal move was made instead of an agent's:")
+        for each in found.incidents[:_SHOWN_INCIDENTS]:
+            where = f"game {each.game}, step {each.step}, {each.role}"
+            console.say(f"  {where}: {each.agent}: {each.kind}: {each.message}")
+        if len(found.incidents) > _SHOWN_INCIDENTS:
+            console.say("  .. and more, in incidents.csv")
+
+
+def _cells(part: "scores.Part") -> tuple[str, str, str]:
+    return f"{part.games:,}", str(part.payoff), str(part.goal)
+
+
+def table(*columns: str, texts: int) -> "rich.table.Table":
+    """Of which the first columns are texts, and the others numbers."""
+    import rich.markup
+    import rich.table
+
+    found = rich.table.Table(box=None, pad_edge=False)
+    for number, column in enumerate(columns):
+        found.add_column(rich.markup.escape(column), justify="left" if number < texts else "right")
+    return found
+
+
+def add_row(to: "rich.table.Table", *cells: str) -> None:
+    """Agents and moves may have names with brackets, which are no markup."""
+    import rich.markup
+
+    to.add_row(*map(rich.markup.escape, cells))

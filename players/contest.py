@@ -1,0 +1,94 @@
+"""`compete`: from a game's name and those of agents to the result of their match; and the run behind it."""
+
+import pathlib
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+
+from gdlx.envs import trees
+from gdlx.players import agent, agents, arenas, ledger, match, records, scores
+from gdlx.solvers import results
+
+_INTERVAL = 10.0  # seconds between two times that the games so far are written
+
+
+class Run:
+    """A match under way, written to a folder as it goes if it has one.
+
+    Iterate over `batches()`; stop whenever you like; then `finish()` gives the result of the games that have ended.
+    """
+
+    def __init__(self, one: match.Match, folder: pathlib.Path | None = None, *, resume: bool = False) -> None:
+        self.match, self.folder = one, folder
+        self.games = ledger.none(one.players)
+        self.incidents: list[ledger.Incident] = []
+        self._lock = results.lock(folder) if folder is not None else None
+        self._saved = time.monotonic()
+        if folder is not None and resume:
+            self.games = records.read_games(folder, one)
+            self.incidents = records.read_incidents(folder, self.games)
+        if folder is not None:
+            records.write_config(folder, records.config_of("match", one.arena, one.agents, one.terms))
+        self.done = len(self.games.number)  # games that have ended
+        self._waiting: list[match.Batch] = []
+        self._running: Generator[match.Batch, None, None] | None = None
+
+    def batches(self) -> Iterator[match.Batch]:
+        self._running = match.run(self.match, self.games.number.tolist())
+        for batch in self._running:
+            self._waiting.append(batch)
+            self.done += len(batch.games.number)
+            yield batch
+            if time.monotonic() - self._saved >= _INTERVAL:
+                self.save()
+
+    def _take(self) -> None:
+        """What has been played since the last time: to join games one by one would take longer the more there are."""
+        waiting, self._waiting = self._waiting, []
+        self.games = ledger.joined([self.games, *(batch.games for batch in waiting)])
+        self.incidents += [incident for batch in waiting for incident in batch.incidents]
+
+    def save(self) -> None:
+        self._take()
+        if self.folder is not None:
+            records.write_incidents(self.folder, self.incidents)
+            records.write_games(self.folder, self.match, self.games)
+        self._saved = time.monotonic()
+
+    def finish(self) -> scores.Result:
+        """The result so far, saved."""
+        if self._running is not None:
+            self._running.close()  # lets go of the agents where it was broken off
+        self.save()
+        found = scores.result(self.match.arena, self.match.labels, self.games, self.incidents)
+        if self.folder is not None:
+            records.write_json(self.folder / records.RESULT, found.to_json())
+        if self._lock is not None:
+            self._lock.close()
+        return found
+
+
+def compete(
+    game: str | trees.Game | agent.Arena,
+    players: Sequence[str | agent.Agent],
+    *,
+    games: int = 1_000,
+    swap: bool = True,
+    seed: int = 0,
+    start_seconds: float = agent.START_SECONDS,
+    play_seconds: float = agent.PLAY_SECONDS,
+    folder: pathlib.Path | None = None,
+    report: Callable[[match.Batch], None] | None = None,
+) -> scores.Result:
+    """Let agents play, one for every player of the game: texts as in `gdlx match`, or agents of your own.
+
+    >>> result = compete("kuhn_poker", ["random", "random"], games=64)
+    >>> result.games, [score.agent for score in result.scores]
+    (64, ['random', 'random (2)'])
+    """
+    arena = game if isinstance(game, agent.Arena) else arenas.of_game(game, start_seconds=start_seconds)
+    found = tuple(agents.find(player) if isinstance(player, str) else player for player in players)
+    run = Run(match.Match(arena, found, match.Terms(games, swap, seed, start_seconds, play_seconds)), folder)
+    for batch in run.batches():
+        if report:
+            report(batch)
+    return run.finish()

@@ -1,0 +1,21 @@
+"""Which agents there are. To add one, write its file and a line here; nothing heavy is imported before it is used."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Entry(NamedTuple):
+    """The class is a frozen dataclass whose fields are `name` and the agent's options, with their defaults."""
+
+    module: str  # of gdlx.players
+    kind: str  # the class in it
+    about: str
+
+
+ENTRIES: Mapping[str, Entry] = {
+    "random": Entry("uniform", "Uniform", "every legal move with the same probability"),
+    "solution": Entry("saved", "SavedSolution", "the average policies of a result folder of `gdlx solve`"),
+    "fixed": Entry("saved", "PolicyFile", "a policy table, .csv or .json, as `gdlx evaluate RESULT -o FILE` writes it"),
+    "mccfr": Entry("mccfr", "Mccfr", "samples the game into a hash table before the matches, then plays the average"),
+    "human": Entry("human", "Human", "somebody at the terminal"),
+}

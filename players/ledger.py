@@ -1,0 +1,65 @@
+"""Games of a match that have been played, as columns, and what went wrong in them."""
+
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple, cast, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+Kind = Literal["too late", "illegal move", "crash"]
+
+
+class Incident(NamedTuple):
+    """A random legal move was made instead of the agent's; in the whole game, if it is of the start."""
+
+    game: int
+    step: int  # joint moves made before
+    role: str
+    agent: str
+    kind: Kind
+    message: str
+
+
+class Games(NamedTuple):
+    """In the order of their numbers. Axes: G games, P players."""
+
+    number: Ints  # [G]
+    agent: Ints  # [G, P] which agent each player was
+    payoff: Floats  # [G, P]; 0 where unplayable
+    goal: Floats  # [G, P]; 0 where unplayable
+    length: Ints  # [G] joint moves
+    unplayable: Bools  # [G] some role had no legal move, or there were too many joint moves
+    goal_conflict: Bools  # [G] ended with several goal values of a player, of which the highest counts, or none
+    incidents: Ints  # [G] how many there were
+
+
+def kind(text: str) -> Kind:
+    """
+    >>> kind("crash")
+    'crash'
+    """
+    for known in get_args(Kind):
+        if text == known:
+            return cast(Kind, text)
+    raise ValueError(f"{text!r} is no kind of incident")
+
+
+def none(players: int) -> Games:
+    wide = np.zeros((0, players))
+    whole, false = np.zeros(0, np.int64), np.zeros(0, np.bool_)
+    return Games(whole, wide.astype(np.int64), wide, wide, whole, false, false, whole)
+
+
+def joined(parts: Iterable[Games]) -> Games:
+    """In the order of their numbers, each once."""
+    together = Games(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    return taken(together, np.unique(together.number, return_index=True)[1])
+
+
+def taken(games: Games, which: Any) -> Games:
+    """Some of the games: their places, or a mask."""
+    columns: tuple[Any, ...] = games
+    return Games(*(column[which] for column in columns))

@@ -1,0 +1,202 @@
+"""Folders of matches: config.json, games.csv (one line a game), incidents.csv and result.json.
+
+Every file is written whole or not at all. Incidents are written before games: those of games that are not there yet
+are played again, and so left out when they are read.
+"""
+
+import csv
+import dataclasses
+import io
+import json
+import pathlib
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from gdlx.envs import trees
+from gdlx.players import agent, ledger, match
+from gdlx.propnet import errors, untrusted
+from gdlx.solvers import problems, results
+
+GAMES, INCIDENTS, RESULT = "games.csv", "incidents.csv", "result.json"
+_FORMAT = 1
+_LONGEST_NAME = 40
+_ENDS = ("goal", "conflict", "unplayable")
+Kind = Literal["match", "tournament"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """What was played: enough to play it again, and to go on with it. `agents` are texts."""
+
+    kind: Kind
+    game: trees.Game
+    digest: str  # of the rules
+    agents: tuple[str, ...]
+    terms: match.Terms  # of the match, or of every match of a tournament but for the seed
+    max_steps: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "format": _FORMAT,
+            "kind": self.kind,
+            "game": self.game._asdict(),
+            "digest": self.digest,
+            "agents": list(self.agents),
+            "games": self.terms.games,
+            "swap": self.terms.swap,
+            "seed": self.terms.seed,
+            "start_clock": self.terms.start_seconds,
+            "play_clock": self.terms.play_seconds,
+            "max_steps": self.max_steps,
+            "versions": results.versions(),
+        }
+
+    def require_rules(self, arena: agent.Arena, folder: pathlib.Path) -> None:
+        if self.digest != problems.rules_digest(arena.env.net):
+            raise results.ResultError(f"{folder} was played with other rules of {self.game.spec} than there are now")
+
+
+def config_of(kind: Kind, arena: agent.Arena, agents: Sequence[agent.Agent], terms: match.Terms) -> Config:
+    names, digest = tuple(player.name for player in agents), problems.rules_digest(arena.env.net)
+    return Config(kind, arena.game, digest, names, terms, arena.steps)
+
+
+def write_config(folder: pathlib.Path, config: Config) -> None:
+    write_json(folder / results.CONFIG, config.to_json())
+
+
+def write_json(path: pathlib.Path, value: object) -> None:
+    untrusted.write_whole(path, json.dumps(value, indent=2, allow_nan=False).encode())
+
+
+def read_config(folder: pathlib.Path) -> Config:
+    path = folder / results.CONFIG
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+        if "agents" not in found:
+            raise results.ResultError(f"{folder} holds no games between agents; is it a solution?")
+        if found["format"] != _FORMAT or found["kind"] not in ("match", "tournament"):
+            raise results.ResultError(f"{folder} has the format of another version of gdlx; play anew")
+        return Config(
+            kind=found["kind"],
+            game=trees.Game(**found["game"]),
+            digest=str(found["digest"]),
+            agents=tuple(str(text) for text in found["agents"]),
+            terms=match.Terms(
+                games=int(found["games"]),
+                swap=bool(found["swap"]),
+                seed=int(found["seed"]),
+                start_seconds=float(found["start_clock"]),
+                play_seconds=float(found["play_clock"]),
+            ),
+            max_steps=int(found["max_steps"]),
+        )
+    except FileNotFoundError:
+        raise results.ResultError(f"{folder} holds no match: it has no {results.CONFIG}") from None
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        if isinstance(error, errors.UserError):
+            raise
+        raise results.ResultError(f"{path} cannot be read: {error}") from None
+
+
+def folder_name(kind: str, agents: Iterable[str]) -> str:
+    """
+    >>> folder_name("match", ["mccfr:seconds=1", "results/leduc_poker/dcfr"])
+    'match-mccfr_seconds=1-vs-leduc_poker_dcfr'
+    """
+    return f"{kind}-{'-vs-'.join(map(_safe, agents))}"
+
+
+def _safe(text: str) -> str:
+    is_path = "/" in text and ":" not in text.partition("/")[0]
+    short = "_".join(pathlib.PurePath(text).parts[-2:]) if is_path else text
+    return re.sub(r"[^\w.+=,-]+", "_", short)[:_LONGEST_NAME].strip("_.") or "agent"
+
+
+def write_games(folder: pathlib.Path, one: match.Match, played: ledger.Games) -> None:
+    roles = one.arena.env.players
+    lines: list[Sequence[object]] = [_header(roles)]
+    ends = np.where(played.unplayable, 2, np.where(played.goal_conflict, 1, 0)).tolist()
+    columns = (played.number, played.agent, played.goal, played.payoff, played.length, played.incidents)
+    for number, who, goal, payoff, length, incidents, end in zip(
+        *(column.tolist() for column in columns), ends, strict=True
+    ):
+        names = [one.labels[each] for each in who]
+        lines.append([number, *names, *map(_short, goal), *map(_short, payoff), length, _ENDS[end], incidents])
+    _write_table(folder / GAMES, lines)
+
+
+def _header(roles: Sequence[str]) -> list[str]:
+    columns = [f"{what}_{role}" for what in ("agent", "goal", "payoff") for role in roles]
+    return ["game", *columns, "steps", "end", "incidents"]
+
+
+def _short(number: float) -> str:
+    return repr(number).removesuffix(".0")
+
+
+def write_incidents(folder: pathlib.Path, incidents: Sequence[ledger.Incident]) -> None:
+    _write_table(folder / INCIDENTS, [ledger.Incident._fields, *incidents])
+
+
+def _write_table(path: pathlib.Path, lines: Iterable[Sequence[object]]) -> None:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    untrusted.write_whole(path, text.getvalue().encode(errors="replace"))
+
+
+def read_games(folder: pathlib.Path, one: match.Match) -> ledger.Games:
+    """Those that were played before, by the same agents."""
+    header, *rows = _read_table(folder / GAMES) or [_header(one.arena.env.players)]
+    players = one.players
+    try:
+        if header != _header(one.arena.env.players):
+            raise ValueError("it has other columns")
+        numbers = [int(row[0]) for row in rows]
+        seats = [one.seats(number) for number in numbers]
+        if [row[1 : 1 + players] for row in rows] != [[one.labels[seat] for seat in own] for own in seats]:
+            raise ValueError("its games were played by others than those of the match")
+        goal, payoff = (
+            np.array([row[at : at + players] for row in rows], np.float64).reshape(-1, players)
+            for at in (1 + players, 1 + 2 * players)
+        )
+        length, end, incidents = (np.array([row[at] for row in rows]) for at in (-3, -2, -1))
+        return ledger.Games(
+            number=np.array(numbers, np.int64),
+            agent=np.array(seats, np.int64).reshape(-1, players),
+            payoff=payoff,
+            goal=goal,
+            length=length.astype(np.int64),
+            unplayable=end == _ENDS[2],
+            goal_conflict=end == _ENDS[1],
+            incidents=incidents.astype(np.int64),
+        )
+    except (IndexError, ValueError) as error:
+        raise results.ResultError(f"{folder / GAMES} cannot be read: {error}") from None
+
+
+def read_incidents(folder: pathlib.Path, played: ledger.Games) -> list[ledger.Incident]:
+    there = set(played.number.tolist())
+    found = []
+    try:
+        for row in _read_table(folder / INCIDENTS)[1:]:
+            game, step, role, name, kind, message = row
+            if int(game) in there:
+                found.append(ledger.Incident(int(game), int(step), role, name, ledger.kind(kind), message))
+    except ValueError as error:
+        raise results.ResultError(f"{folder / INCIDENTS} cannot be read: {error}") from None
+    return found
+
+
+def _read_table(path: pathlib.Path) -> list[list[str]]:
+    try:
+        text = untrusted.read_bounded(path, untrusted.MAX_BYTES).decode("utf-8")
+        return list(csv.reader(io.StringIO(text, newline=""), strict=True))
+    except FileNotFoundError:
+        return []
+    except (ValueError, csv.Error) as error:
+        raise results.ResultError(f"{path} cannot be read: {error}") from None
