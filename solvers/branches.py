@@ -1,0 +1,156 @@
+"""All joint moves of games in lockstep, a lane for each: exact enumeration and small trees grow by them.
+
+Games stay on the device. The host sees what holds in them, decides which go on, and by which moves. Lanes are filled up
+to one of few numbers of them, so that few programs are compiled.
+"""
+
+import functools
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+
+from gdlx.envs import numbering, walk
+
+Ints = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float64]
+MOST = 2**16  # lanes
+_SIZES = (2**12, MOST)
+
+
+class Front(NamedTuple):
+    """Games of which some lanes count. Axes: N lanes that count, M that there are."""
+
+    games: walk.WalkState  # M lanes
+    lanes: Ints  # [N]
+
+
+class Seen(NamedTuple):
+    """What holds in the lanes that count, on the host. Axes: N lanes, P players, A moves."""
+
+    legal: npt.NDArray[np.bool_]  # [P, A, N]
+    outcomes: Ints  # [N], of chance; at least 1
+    ended: npt.NDArray[np.bool_]  # [N]
+    payoff: npt.NDArray[np.float32]  # [P, N]
+    keys: npt.NDArray[np.uint32]  # [2, P, N]
+    rows: npt.NDArray[np.bool_]  # [S, N], every bit of the games
+
+
+class Moves(NamedTuple):
+    """Joint moves. Axes: N of them, P players."""
+
+    parent: Ints  # [N], by position among the lanes that count
+    actions: Ints  # [P, N]
+    chance: npt.NDArray[np.float32]  # [N], what `Walk.step` draws the outcome with
+    share: Floats  # [N], probability of the outcome
+
+
+def start(game: walk.Walk) -> Front:
+    with jax.enable_x64(False):
+        return Front(_started(game, _SIZES[0]), np.zeros(1, np.int32))
+
+
+def look(game: walk.Walk, front: Front) -> Seen:
+    games, lanes = jax.device_get(front.games), front.lanes
+    words = games.rows.shape[1]
+    rows = (games.rows[:, lanes % words] >> (lanes // words).astype(np.uint32)) & np.uint32(1)
+    players = game.env.num_players
+    return Seen(
+        legal=games.legal[..., lanes],
+        outcomes=np.maximum(games.outcomes[lanes], 1),
+        ended=games.ended[lanes],
+        payoff=games.payoff[:, lanes],
+        keys=np.stack([word[:players, lanes] for word in games.keys]),
+        rows=rows != 0,
+    )
+
+
+def only(seen: Seen, chosen: npt.NDArray[np.int64]) -> Seen:
+    """Of these positions among the lanes that count."""
+    found: Seen = jax.tree.map(lambda part: part[..., chosen], seen)
+    return found
+
+
+def options(seen: Seen, forced: Mapping[int, int]) -> npt.NDArray[np.bool_]:
+    """[P, A, N] legal moves, of players whose move is forced that one alone."""
+    found = seen.legal.copy()
+    for player, action in forced.items():
+        others = np.arange(found.shape[1]) != action
+        found[player, others] = False
+    return found
+
+
+def count(seen: Seen, forced: Mapping[int, int]) -> npt.NDArray[np.int64]:
+    """[N] joint moves of every lane."""
+    every = options(seen, forced).sum(axis=1, dtype=np.int64).prod(axis=0) * seen.outcomes
+    return np.where(seen.ended, 0, every)
+
+
+def joint_moves(seen: Seen, forced: Mapping[int, int]) -> Moves:
+    """All of all lanes that have not ended, in the order of lanes."""
+    lanes = np.flatnonzero(~seen.ended)
+    actions: list[npt.NDArray[np.int64]] = []
+    for own in options(seen, forced):
+        at, action = np.nonzero(own[:, lanes].T)
+        lanes, actions = lanes[at], [*(before[at] for before in actions), action]
+    outcomes = seen.outcomes[lanes]
+    rank = np.arange(outcomes.sum()) - np.repeat(np.cumsum(outcomes) - outcomes, outcomes)
+    at = np.repeat(np.arange(len(lanes)), outcomes)
+    joint = np.array([action[at] for action in actions], np.int32).reshape(len(actions), len(at))
+    return Moves(
+        parent=lanes[at].astype(np.int32),
+        actions=joint,
+        chance=((rank + 0.5) / outcomes[at]).astype(np.float32),
+        share=1 / outcomes[at],
+    )
+
+
+def move(game: walk.Walk, front: Front, moves: Moves) -> Front:
+    """The games after each of the joint moves."""
+    number = len(moves.parent)
+    missing = size(number) - number
+    lanes = np.pad(front.lanes[moves.parent], (0, missing), mode="edge")
+    actions = np.pad(moves.actions, ((0, 0), (0, missing)), mode="edge")
+    chance = np.pad(moves.chance, (0, missing), mode="edge")
+    with jax.enable_x64(False):
+        games = _moved(game, front.games, lanes, actions, chance)
+    return Front(games, np.arange(number, dtype=np.int32))
+
+
+def take(game: walk.Walk, front: Front, chosen: Ints) -> walk.WalkState:
+    """The games at these positions among the lanes that count."""
+    with jax.enable_x64(False):
+        games: walk.WalkState = _taken(game, front.games, front.lanes[chosen])
+    return games
+
+
+def size(number: int) -> int:
+    """Lanes for so many games."""
+    return next(lanes for lanes in _SIZES if lanes >= number)
+
+
+def merged(seen: Seen) -> numbering.Numbering:
+    """Lanes in the same state in which everybody knows the same have the same number."""
+    words = seen.keys.reshape(-1, seen.keys.shape[2]).astype(np.int64)
+    state = numbering.number_bits(seen.rows)
+    return numbering.number([state.number.astype(np.int64), *words], [max(1, state.size), *[2**32] * len(words)])
+
+
+@functools.partial(jax.jit, static_argnames=("game", "lanes"))
+def _started(game: walk.Walk, lanes: int) -> walk.WalkState:
+    return game.start(lanes)
+
+
+@functools.partial(jax.jit, static_argnames="game")
+def _moved(
+    game: walk.Walk, games: walk.WalkState, lanes: jax.Array, actions: jax.Array, chance: jax.Array
+) -> walk.WalkState:
+    return game.step(game.take(games, lanes), actions, chance)
+
+
+@functools.partial(jax.jit, static_argnames="game")
+def _taken(game: walk.Walk, games: walk.WalkState, lanes: jax.Array) -> walk.WalkState:
+    return game.take(games, jnp.asarray(lanes))

@@ -1,0 +1,329 @@
+"""States that a match may be in, for all that one player has done and seen of it.
+
+The others are taken to play given policies, uniform ones if nothing is said; the player's own moves are as they were.
+Then the states that agree with its sight have probabilities, and there are three ways to them:
+
+- enumeration: all joint moves of the others and of chance, step by step, with exact weights. Equal states in which
+  everybody knows the same are merged;
+- particles: sampled games of which those that agree are copied in every step (`particles`);
+- rejection: whole games from the start, of which those that agree are kept.
+
+A `Tracker` follows one match: it enumerates as long as the joint moves of a step are few enough, then goes on from what
+it has with particles. `rate` of a report is the same thing whichever way it was found: how probable what was seen is,
+given the player's own moves. Rejection keeps that part of its games.
+"""
+
+import itertools
+import math
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+
+from gdlx.envs import sight, walk
+from gdlx.propnet import errors
+from gdlx.solvers import branches, particles, rejection, table_policy
+
+Way = Literal["auto", "enumeration", "particles", "rejection"]
+_TREMBLE = 1e-6  # of policies: what they never do must not make a match impossible
+_MORE = 8  # times the particles after all have died out
+
+
+class ImpossiblePercepts(errors.UserError, ValueError):
+    """What no play by the rules can give."""
+
+
+class TooManyStates(errors.UserError, ValueError):
+    """More states than enumeration may look at."""
+
+
+class NothingFound(errors.UserError, RuntimeError):
+    """Sampling that found no state that agrees. There may be some."""
+
+
+class Effort(NamedTuple):
+    size: int = 1_024  # games to sample
+    states: int = 2**12  # joint moves of a step that are enumerated at most
+    tries: int = 2**20  # games that are begun at most by sampling
+
+
+_USUAL = Effort()
+
+
+class Report(NamedTuple):
+    """`tried` are the joint moves of the last step for enumeration, else the games that were begun."""
+
+    way: Way
+    asked: int
+    tried: int
+    accepted: int
+    rate: float
+
+    def __str__(self) -> str:
+        return f"{self.way}: {self.accepted:,} of {self.tried:,}, probability {self.rate:.3g}"
+
+
+class Consistent(NamedTuple):
+    """Games that agree. Axes: N lanes that count."""
+
+    games: walk.WalkState
+    lanes: branches.Ints  # [N]
+    weights: branches.Floats  # [N], their probabilities
+    report: Report
+
+    def drawn(self, game: walk.Walk, count: int, random: np.random.Generator) -> walk.WalkState:
+        """So many games, each as often as it is probable: within 1 of the mean."""
+        return branches.take(game, branches.Front(self.games, self.lanes), spread(self.weights, count, random))
+
+
+class _Exact(NamedTuple):
+    """Axes: N states."""
+
+    front: branches.Front
+    weights: branches.Floats  # [N], whose sum is the probability of what was seen
+    tried: int
+
+
+def find(
+    game: walk.Walk,
+    view: sight.Sight,
+    policies: table_policy.Policies | None = None,
+    *,
+    way: Way = "auto",
+    effort: Effort = _USUAL,
+    seed: int = 0,
+) -> Consistent:
+    """States that agree with a player's sight."""
+    if way == "rejection":
+        return _rejected(game, view, policies, effort, seed)
+    tracker = Tracker(game, view, policies, way=way, effort=effort, seed=seed)
+    return tracker.follow(view)
+
+
+class Tracker:
+    """One player's match, event by event: nothing is found out twice."""
+
+    def __init__(
+        self,
+        game: walk.Walk,
+        view: sight.Sight,
+        policies: table_policy.Policies | None = None,
+        *,
+        way: Literal["auto", "enumeration", "particles"] = "auto",
+        effort: Effort = _USUAL,
+        seed: int = 0,
+    ) -> None:
+        """Before the first event of the view, whichever it has."""
+        self._game, self._policies = game, policies
+        self._way, self._effort = way, effort
+        self._key = jax.random.key(seed)
+        self.view = sight.Sight(view.game, view.player, view.first)
+        start = branches.start(game)
+        if not _agrees(branches.look(game, start), self.view).all():
+            raise ImpossiblePercepts(_wrong_start(game, self.view))
+        self._exact = _Exact(start, np.ones(1), 1)  # the last step that was enumerated
+        self._enumerated = 0  # events until then
+        self._sampled: particles.Particles | None = None
+        self._accepted = 0
+        self._begun = 0
+
+    def follow(self, view: sight.Sight) -> Consistent:
+        """What agrees after all that is new in the view of the same match."""
+        for event in view.events[self.view.step :]:
+            self.observe(event)
+        return self.found()
+
+    def observe(self, event: sight.Event) -> None:
+        if event.move not in self.view.legal:
+            raise ImpossiblePercepts(_wrong_move(self.view, event))
+        before, self.view = self.view, self.view.after(event)
+        if self._sampled is None and self._way != "particles":
+            after = _enumerated(self._game, self._exact, self._policies, self.view, self._effort.states)
+            if after is not None:
+                if not len(after.weights):
+                    raise ImpossiblePercepts(_impossible(before, event))
+                self._exact, self._enumerated = after, self.view.step
+                return
+            if self._way == "enumeration":
+                raise TooManyStates(
+                    f"joint move {self.view.step} of {view_name(self.view)} has more than {self._effort.states:,} "
+                    "possibilities to enumerate; sample them (way particles), or allow for more states"
+                )
+        self._resample()
+
+    def found(self) -> Consistent:
+        if self._sampled is None:
+            front, weights, tried = self._exact
+            total = float(weights.sum())
+            report = Report("enumeration", len(weights), tried, len(weights), total)
+            return Consistent(front.games, front.lanes, weights / total, report)
+        games = self._sampled.games
+        rate = math.exp(float(self._sampled.evidence[0]))
+        report = Report("particles", self._effort.size, self._begun, self._accepted, rate)
+        lanes = np.arange(games.batch, dtype=np.int32)
+        return Consistent(games, lanes, np.full(len(lanes), 1 / len(lanes)), report)
+
+    def _resample(self) -> None:
+        """The last event, and if nothing is left then all since the last exact step, with more games."""
+        size = self._effort.size
+        if self._sampled is None:
+            self._begin(size)
+        elif self._advance(self.view.step):
+            return
+        else:
+            size = self._sampled.games.batch
+        while not all(map(self._advance, range(self._enumerated + 1, self.view.step + 1))):
+            size = min(_MORE * size, particles.MOST)
+            if self._begun + size > self._effort.tries:
+                raise NothingFound(_nothing(self.view, self._begun))
+            self._begin(size)
+
+    def _begin(self, size: int) -> None:
+        random = np.random.default_rng((self._enumerated, self._begun))
+        chosen = spread(self._exact.weights, size, random)
+        games = branches.take(self._game, self._exact.front, random.permutation(chosen))
+        evidence = jnp.full(1, math.log(self._exact.weights.sum()), jnp.float32)
+        self._sampled = particles.Particles(games, evidence)
+        self._begun += size
+
+    def _advance(self, step: int) -> bool:
+        """Whether games are left after the event of a step."""
+        assert self._sampled is not None
+        high, low = self.view.keys[step]
+        with jax.enable_x64(False):
+            self._sampled, part = _filtered(
+                self._game,
+                self._sampled,
+                table_policy.uniform(self._game.env.num_actions) if self._policies is None else self._policies,
+                jax.random.fold_in(jax.random.fold_in(self._key, step), self._begun),
+                player=self.view.player,
+                actions=np.array([self.view.events[step - 1].move], np.int32),
+                keys=(high[None], low[None]),
+            )
+        self._accepted = round(float(part[0]) * self._sampled.games.batch)
+        return self._accepted > 0
+
+
+_filtered = jax.jit(particles.step, static_argnames=("game", "player"))
+
+
+def spread(weights: branches.Floats, count: int, random: np.random.Generator) -> branches.Ints:
+    """int32[count] positions, each as often as its weight says: within 1 of the mean (systematic resampling)."""
+    total = np.cumsum(weights)
+    marks = (np.arange(count) + random.random()) * (total[-1] / count)
+    found: branches.Ints = np.searchsorted(total, marks, side="right").astype(np.int32)
+    return np.minimum(found, np.int32(len(weights) - 1))
+
+
+def _agrees(seen: branches.Seen, view: sight.Sight) -> npt.NDArray[np.bool_]:
+    """Lanes in which the player knows what it does after all events of the view."""
+    return np.asarray((seen.keys[:, view.player] == view.keys[-1][:, None]).all(axis=0))
+
+
+def _enumerated(
+    game: walk.Walk, before: _Exact, policies: table_policy.Policies | None, view: sight.Sight, most: int
+) -> _Exact | None:
+    """After the last event of the view; None if that has too many possibilities."""
+    forced = {view.player: view.events[-1].move}
+    seen = branches.look(game, before.front)
+    number = int(branches.count(seen, forced).sum())
+    if number > most:
+        return None
+    if not number:
+        return _Exact(before.front, np.zeros(0), 0)
+    moves = branches.joint_moves(seen, forced)
+    weights = before.weights[moves.parent] * moves.share
+    for player in range(game.env.num_players):
+        if player != view.player:
+            chosen = _policy(policies, before.front, seen.legal[player], player)
+            weights *= chosen[moves.actions[player], moves.parent]
+    after = branches.move(game, before.front, moves)
+    told = branches.look(game, after)
+    agree = np.flatnonzero(_agrees(told, view))
+    if not len(agree):
+        return _Exact(after, np.zeros(0), number)
+    same = branches.merged(branches.only(told, agree))
+    front = branches.Front(after.games, after.lanes[agree[same.example]])
+    return _Exact(front, same.sums(weights[agree]), number)
+
+
+def _policy(
+    policies: table_policy.Policies | None, front: branches.Front, legal: npt.NDArray[np.bool_], player: int
+) -> branches.Floats:
+    """[A, N] of the lanes that count."""
+    even: branches.Floats = legal / np.maximum(legal.sum(axis=0), 1)
+    if policies is None:
+        return even
+    with jax.enable_x64(False):
+        found = np.asarray(_at_games(policies, front.games, player), np.float64)[:, front.lanes]
+    return found + _TREMBLE * (even - found)
+
+
+_at_games = jax.jit(table_policy.at_games, static_argnames="number")
+
+
+def _rejected(
+    game: walk.Walk, view: sight.Sight, policies: table_policy.Policies | None, effort: Effort, seed: int
+) -> Consistent:
+    batches = rejection.batches(game, view, policies, effort.size, seed)
+    begun = accepted = 0
+    for batch in itertools.islice(batches, -(-effort.tries // rejection.BATCH)):
+        begun, accepted, games = begun + rejection.BATCH, accepted + batch.agreed, batch.games
+        if accepted >= effort.size:
+            break
+    if not accepted:
+        raise NothingFound(_nothing(view, begun))
+    kept = np.arange(min(accepted, effort.size), dtype=np.int32)
+    report = Report("rejection", effort.size, begun, accepted, accepted / begun)
+    return Consistent(games, kept, np.full(len(kept), 1 / len(kept)), report)
+
+
+def view_name(view: sight.Sight) -> str:
+    return f"{view.game.name} as {view.game.players[view.player]} sees it"
+
+
+def _told(view: sight.Sight, event: sight.Event) -> str:
+    role = view.game.net.players[view.player]
+    seen = ", ".join(role.percepts[n] for n in event.percepts) or "nothing"
+    may = ", ".join(role.moves[n] for n in event.legal)
+    return f"it did {role.moves[event.move]}, perceived {seen}, and then {f'may {may}' if may else 'has no move'}"
+
+
+def _impossible(view: sight.Sight, event: sight.Event) -> str:
+    return (
+        f"no play of {view.game.name} gives {view.game.players[view.player]} what it was told of joint move "
+        f"{view.step + 1}: {_told(view, event)}. All before agrees with the rules; look whether the match is played "
+        "by the same rules, and whether percepts went missing"
+    )
+
+
+def _wrong_move(view: sight.Sight, event: sight.Event) -> str:
+    role = view.game.net.players[view.player]
+    legal = ", ".join(role.moves[n] for n in view.legal) or "none"
+    return (
+        f"{role.name} cannot have done {role.moves[event.move]} in joint move {view.step + 1} of {view.game.name}: "
+        f"the moves that it had were {legal}"
+    )
+
+
+def _wrong_start(game: walk.Walk, view: sight.Sight) -> str:
+    role = view.game.net.players[view.player]
+    told = ", ".join(role.moves[n] for n in view.first) or "none"
+    return (
+        f"{role.name} was told that its moves before joint move 1 of {game.env.name} are {told}, which is not what the "
+        "rules say; look whether the match is played by the same rules"
+    )
+
+
+def _nothing(view: sight.Sight, begun: int) -> str:
+    return (
+        f"none of {begun:,} sampled games of {view.game.name} gave {view.game.players[view.player]} what it knows "
+        f"after joint move {view.step} ({_last(view)}); that is improbable, but it was not found to be impossible. "
+        "Sample more games, or allow enumeration more states"
+    )
+
+
+def _last(view: sight.Sight) -> str:
+    return _told(view, view.events[-1]) if view.events else "before the first move"
