@@ -48,7 +48,15 @@ class _Visits(NamedTuple):
     guess: jax.Array | None  # [T, P, B] float32, the baseline of options of which nothing is known
 
 
-class _Walked(NamedTuple):
+class Begun(NamedTuple):
+    """Starts of trajectories. Axes as above."""
+
+    games: walk.WalkState
+    before: jax.Array  # [B] float32, q
+    reach: jax.Array  # [B] float32, weight of average policies
+
+
+class Walked(NamedTuple):
     """Trajectories under way. Axes as above."""
 
     step: jax.Array  # [] int32
@@ -77,14 +85,20 @@ def step(
     axis: str | None = None,
 ) -> table_state.HashState:
     """One iteration: a batch for every player in turn. Averages are this device's, without the axis of devices."""
-    t = state.t + 1
-    by = table_state.Discounts(products, regret.discounts(settings.minimiser, t), (t - 1) % table_state.FOLD + 1)
-    now = jax.random.fold_in(key, t)
-    state = state._replace(t=t, lost=jnp.zeros((), jnp.int32))
+    state, by = next_iteration(state, settings.minimiser, products)
+    now = jax.random.fold_in(key, state.t)
     for player in range(game.env.num_players):
         batch = Batch(game, settings, by, scheme, axis, player)
         state = batch.update(state, jax.random.fold_in(now, player))
     return state
+
+
+def next_iteration(
+    state: table_state.HashState, minimiser: regret.Settings, products: table_state.Products
+) -> tuple[table_state.HashState, table_state.Discounts]:
+    t = state.t + 1
+    by = table_state.Discounts(products, regret.discounts(minimiser, t), (t - 1) % table_state.FOLD + 1)
+    return state._replace(t=t, lost=jnp.zeros((), jnp.int32)), by
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,18 +147,23 @@ class Batch:
             *(jnp.minimum(old + new, table_state.MANY) for old, new in zip(before, counts, strict=True))
         )
 
-    def forward(self, state: table_state.HashState, key: jax.Array) -> _Walked:
+    def begin(self, state: table_state.HashState, key: jax.Array, size: int) -> Begun:
+        """Where trajectories start, and with which weights: at the beginning of the game."""
+        one = jnp.ones(size, jnp.float32)
+        return Begun(self.game.start(size), one, one)
+
+    def forward(self, state: table_state.HashState, key: jax.Array) -> Walked:
         """Play all trajectories to their ends; sets are added and average policies grow on the way."""
         size = self.scheme.batch if self.axis is None else self.scheme.batch // jax.lax.axis_size(self.axis)
         first = 0 if self.axis is None else jax.lax.axis_index(self.axis) * size
-        one = jnp.ones(size, jnp.float32)
+        begun = self.begin(state, jax.random.fold_in(key, 1), size)
         blank = functools.partial(jnp.zeros, (self.scheme.steps, self.game.env.num_players, size))
-        start = _Walked(
+        start = Walked(
             step=jnp.zeros((), jnp.int32),
-            games=self.game.start(size),
+            games=begun.games,
             streams=rng.streams(key, first, size),
-            before=one,
-            reach=one,
+            before=begun.before,
+            reach=begun.reach,
             guess=jnp.zeros(size, jnp.float32),
             grown=jnp.zeros(size, jnp.bool_),
             lost=jnp.zeros((), jnp.int32),
@@ -163,13 +182,13 @@ class Batch:
             ),
         )
 
-        def goes_on(walked: _Walked) -> jax.Array:
+        def goes_on(walked: Walked) -> jax.Array:
             return (walked.step < self.scheme.steps) & (rows.count(~walked.games.ended, self.axis) > 0)
 
-        found: _Walked = jax.lax.while_loop(goes_on, self.play, start)
+        found: Walked = jax.lax.while_loop(goes_on, self.play, start)
         return found
 
-    def play(self, walked: _Walked) -> _Walked:
+    def play(self, walked: Walked) -> Walked:
         """One joint move of every trajectory."""
         players = self.game.env.num_players
         streams, words = rng.rows(walked.streams, players + 1)
@@ -185,7 +204,7 @@ class Batch:
         games = self.game.step(walked.games, joint.action, draws[players])
         return walked._replace(step=walked.step + 1, games=games, streams=streams, visits=visits)
 
-    def choose(self, walked: _Walked, number: int, draw: jax.Array) -> tuple[_Walked, _Visits]:
+    def choose(self, walked: Walked, number: int, draw: jax.Array) -> tuple[Walked, _Visits]:
         """What one player does in this step."""
         legal = walked.games.legal[number]
         has_choice = jnp.sum(legal, axis=0) > 1
@@ -222,7 +241,7 @@ class Batch:
         part = self.by.now.exploration
         return found if part is None else found + part * (rows.even(legal) - found)
 
-    def find(self, walked: _Walked, number: int, has_choice: jax.Array) -> tuple[_Walked, jax.Array]:
+    def find(self, walked: Walked, number: int, has_choice: jax.Array) -> tuple[Walked, jax.Array]:
         """Rows of this device's lanes, once the sets of all devices' lanes have been added; -1 where there is none."""
         wanted = has_choice & walked.is_open
         if self.scheme.grow == "first":
@@ -247,7 +266,7 @@ class Batch:
             lost=walked.lost + rows.count(without, self.axis),
         ), row
 
-    def average(self, walked: _Walked, row: jax.Array, policy: jax.Array) -> _Walked:
+    def average(self, walked: Walked, row: jax.Array, policy: jax.Array) -> Walked:
         """Average policies of the sets in these rows: all discounts since the last visit, and this batch's part."""
         averages, by = walked.averages, self.by
         speaker, lane = rows.speakers(walked.entries.speaker, row)
@@ -365,16 +384,28 @@ def advance(
     scheme: table_state.Scheme,
     axis: str | None = None,
 ) -> table_state.HashState:
+    """So many iterations."""
+
+    def one(now: table_state.HashState, made: table_state.Products) -> table_state.HashState:
+        return step(game, now, settings, made, key, scheme=scheme, axis=axis)
+
+    return iterate(state, settings.minimiser, count, one)
+
+
+def iterate(
+    state: table_state.HashState,
+    minimiser: regret.Settings,
+    count: Any,
+    one: Callable[[table_state.HashState, table_state.Products], table_state.HashState],
+) -> table_state.HashState:
     """So many iterations. Folds come at multiples of FOLD, so that it does not matter where a run was stopped."""
     end = state.t + count
 
     def block(before: table_state.HashState) -> table_state.HashState:
         start = before.t // table_state.FOLD * table_state.FOLD
-        made = table_state.products(settings.minimiser, start)
+        made = table_state.products(minimiser, start)
         stop = jnp.minimum(end, start + table_state.FOLD)
-        after: table_state.HashState = jax.lax.fori_loop(
-            before.t, stop, lambda _, s: step(game, s, settings, made, key, scheme=scheme, axis=axis), before
-        )
+        after: table_state.HashState = jax.lax.fori_loop(before.t, stop, lambda _, s: one(s, made), before)
         folded: table_state.HashState = jax.lax.cond(
             stop == start + table_state.FOLD, lambda s: table_state.fold(s, made), lambda s: s, after
         )

@@ -15,26 +15,23 @@ import numpy as np
 import pytest
 
 import gdlx
-from gdlx.envs import devices, game_tree, payoffs, rng, sampling_form, trees, view_keys, walk
+from gdlx.envs import devices, game_tree, payoffs, rng, sampling_form, trees, walk
 from gdlx.solvers import (
     driver,
-    evaluation,
     hash_table,
     hashed,
     outcome,
     presets,
     problems,
-    profiles,
     regret,
     results,
-    rows,
     sampled,
     solve,
     table_policy,
     table_process,
     table_state,
 )
-from gdlx.tests import samples
+from gdlx.tests import samples, tables
 
 PLUS = regret.Settings(beta=-np.inf, gamma=1.0)
 MINIMISERS = {
@@ -48,11 +45,7 @@ MINIMISERS = {
 
 @pytest.fixture(autouse=True)
 def _quickly_compiled() -> Iterator[None]:
-    """Programs that run for moments: compiled in a third of the time."""
-    config: Any = jax.config
-    config.update("jax_disable_most_optimizations", True)
-    yield
-    config.update("jax_disable_most_optimizations", False)
+    yield from tables.quickly_compiled()
 
 
 class SameDraws:
@@ -83,12 +76,6 @@ def _chooser(form: sampling_form.SamplingForm, slot: sampling_form.ChoiceSlot) -
         n for n in range(form.players) if (columns >= form.own(n).start).all() and (columns < form.own(n).stop).all()
     ]
     return found
-
-
-def found_rows(state: table_state.HashState, task: problems.Problem, moves: int, player: int) -> Any:
-    high, low = view_keys.of_player(task.tree, player, moves)
-    keys = rows.own_keys(jnp.asarray(high), jnp.asarray(low), player)
-    return np.asarray(jax.jit(hash_table.lookup)(state.table, keys))
 
 
 @pytest.mark.parametrize(
@@ -128,10 +115,10 @@ def test_equals_dense_tables(game: str, minimiser: str, monkeypatch: pytest.Monk
     made = table_state.products(settings.minimiser, jnp.asarray(8))
     stamp = np.asarray(table.entries.stamp)
     for number, player in enumerate(task.tree.players):
-        row = found_rows(table, task, env.num_actions, number)
+        row = tables.found_rows(table, task, env.num_actions, number)
         known = row >= 0
         assert known.sum() > 0
-        uniform = uniform_reach(player)
+        uniform = tables.uniform_reach(player)
         # What no trajectory came to is in no table, and has no regret.
         assert not np.asarray(dense.regret[number])[:, ~known].any()
         for decision in np.flatnonzero(known):
@@ -149,58 +136,20 @@ def test_equals_dense_tables(game: str, minimiser: str, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("game", ["kuhn_poker", "goofspiel:cards=3", "smallest:numbers=3,steps=1"])
 def test_baselines_leave_regrets_unbiased(game: str) -> None:
     """Means of sampled regrets, with wild baselines, against the exact ones of every set."""
-    task = problems.problem(trees.Game(game))
-    env = gdlx.make(game)
-    moving = walk.Walk(env)
+    known = tables.known(game)
     scheme = table_state.Scheme(256, 16, baselines=True)
-    plain = regret.Settings()
-    runner = hashed.on_devices(tuple(jax.devices()[:1]), moving, scheme)
-    first = sampled.SampleSettings(*jax.tree.map(np.float32, (plain, 1.0, 0.1)))
-    state = runner.advance(table_state.init(moving, scheme, 8, 1), first, jax.random.key(0), 3)
-    rng = np.random.default_rng(1)
-    shape = state.entries.regret.shape
-    unknown = rng.uniform(size=shape) < 0.3  # what nothing is known of has the baseline of the choice before
-    wild = tuple(jnp.asarray(np.where(unknown, np.nan, rng.normal(0, 20, shape)), jnp.float32) for _ in env.players)
-    start = jnp.asarray(rng.uniform(0.2, 1, state.entries.regret.shape), jnp.float32)  # policies in proportion
-    state = state._replace(
-        entries=state.entries._replace(regret=start, baseline=wild, stamp=jnp.zeros_like(state.entries.stamp)),
-        averages=jax.tree.map(lambda x: x[0], state.averages),
+    random = np.random.default_rng(1)
+    shape = known.state.entries.regret.shape
+    unknown = random.uniform(size=shape) < 0.3  # what nothing is known of has the baseline of the choice before
+    wild = tuple(
+        jnp.asarray(np.where(unknown, np.nan, random.normal(0, 20, shape)), jnp.float32)
+        for _ in known.task.tree.players
     )
-    found = [found_rows(state, task, env.num_actions, n) for n in range(len(task.tree.players))]
-    policies = []
-    for player, row in zip(task.tree.players, found, strict=True):
-        assert (row >= 0).all()
-        own = np.repeat(row, np.diff(player.first))
-        raw = np.concatenate([[1.0], np.asarray(start, float)[own, player.action[1:]]])
-        policies.append(profiles.normalised(player, raw))
-    profile = profiles.to_levels(task.tree, task.layouts, policies)
-    by = table_state.Discounts(
-        table_state.products(plain, jnp.asarray(0)), regret.discounts(plain, jnp.asarray(1)), jnp.asarray(1)
-    )
-    for number, player in enumerate(task.tree.players):
-        batch = hashed.Batch(moving, first._replace(exploration=0.5), by, scheme, None, number)
-        after = jax.jit(lambda key, batch=batch: batch.update(state, key).entries.regret - start)
-        drawn = np.stack([after(key) for key in jax.random.split(jax.random.key(number), 150)]).astype(float)
-        levels = evaluation.counterfactual_values(task.form, profile, number)
-        exact = profiles.from_own_levels(task.layouts[number], levels)
-        for decision, row in enumerate(found[number]):
-            part = slice(player.first[decision], player.first[decision + 1])
-            expected = (exact[part] - exact[part] @ policies[number][part]) * uniform_reach(player)[decision]
-            got = drawn[:, row, player.action[part]]
-            error = got.std(axis=0) / np.sqrt(len(got))
-            assert (np.abs(got.mean(axis=0) - expected) <= 4 * error + 1e-3).all(), (number, decision)
-
-
-def uniform_reach(player: game_tree.Player) -> Any:
-    """[I] of each set if its player played uniformly: what regrets in a hash table are multiplied by."""
-    found = np.ones(player.sets)
-    widths = np.diff(player.first)
-    for decision in range(player.sets):
-        parent = int(player.parent[decision])
-        if parent:
-            before = int(np.searchsorted(player.first, parent, side="right")) - 1
-            found[decision] = found[before] / widths[before]
-    return found
+    state = known.state._replace(entries=known.state.entries._replace(baseline=wild))
+    settings = sampled.SampleSettings(*jax.tree.map(np.float32, (tables.PLAIN, 0.5, 0.1)))
+    for number in range(len(known.task.tree.players)):
+        batch = hashed.Batch(known.walk, settings, tables.first_iteration(), scheme, None, number)
+        tables.require_unbiased(known, state, batch, number, 150)
 
 
 def configured(name: str = "os-mccfr", **changes: Any) -> presets.Algorithm:

@@ -1,0 +1,135 @@
+"""What tests of sampling into hash tables share: a state that knows a whole game, and the exact regrets of it."""
+
+import functools
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import gdlx
+from gdlx.envs import game_tree, public, sight, trees, view_keys, walk
+from gdlx.solvers import (
+    evaluation,
+    hash_table,
+    hashed,
+    problems,
+    profiles,
+    regret,
+    rows,
+    sampled,
+    table_state,
+)
+
+PLAIN = regret.Settings()
+_BITS, _STEPS = 8, 16
+
+
+def quickly_compiled() -> Iterator[None]:
+    """For programs that run for moments: compiled in a third of the time."""
+    config: Any = jax.config
+    config.update("jax_disable_most_optimizations", True)
+    yield
+    config.update("jax_disable_most_optimizations", False)
+
+
+class Known(NamedTuple):
+    """A game with random policies at all its sets, kept as regrets. The state has no axis of devices."""
+
+    task: problems.Problem
+    walk: walk.Walk
+    state: table_state.HashState
+    rows: list[Any]  # of each player's sets
+    policies: list[Any]
+
+
+@functools.cache
+def known(game: str, *, with_public: bool = False) -> Known:
+    task = problems.problem(trees.Game(game))
+    env = gdlx.make(game)
+    moving = walk.Walk(env, public.of_network(env.net) if with_public else None)
+    scheme = table_state.Scheme(256, _STEPS)
+    runner = hashed.on_devices(tuple(jax.devices()[:1]), moving, scheme)
+    settings = sampled.SampleSettings(*jax.tree.map(np.float32, (PLAIN, 1.0)))
+    state = runner.advance(table_state.init(moving, scheme, _BITS, 1), settings, jax.random.key(0), 3)
+    start = np.random.default_rng(1).uniform(0.2, 1, state.entries.regret.shape)
+    state = state._replace(
+        entries=state.entries._replace(
+            regret=jnp.asarray(start, jnp.float32), stamp=jnp.zeros_like(state.entries.stamp)
+        ),
+        averages=jax.tree.map(lambda x: jnp.zeros_like(x[0]), state.averages),
+    )
+    found = [found_rows(state, task, env.num_actions, n) for n in range(len(task.tree.players))]
+    policies = []
+    for player, row in zip(task.tree.players, found, strict=True):
+        assert (row >= 0).all()
+        own = np.repeat(row, np.diff(player.first))
+        policies.append(profiles.normalised(player, np.concatenate([[1.0], start[own, player.action[1:]]])))
+    return Known(task, moving, state, found, policies)
+
+
+def found_rows(state: table_state.HashState, task: problems.Problem, moves: int, player: int) -> Any:
+    high, low = view_keys.of_player(task.tree, player, moves)
+    keys = rows.own_keys(jnp.asarray(high), jnp.asarray(low), player)
+    return np.asarray(jax.jit(hash_table.lookup)(state.table, keys))
+
+
+def first_iteration() -> table_state.Discounts:
+    return table_state.Discounts(
+        table_state.products(PLAIN, jnp.asarray(0)), regret.discounts(PLAIN, jnp.asarray(1)), jnp.asarray(1)
+    )
+
+
+def exact_regrets(game: Known, number: int) -> list[Any]:
+    """Of each set of a player, as a hash table has them."""
+    player, policy = game.task.tree.players[number], game.policies[number]
+    profile = profiles.to_levels(game.task.tree, game.task.layouts, game.policies)
+    levels = evaluation.counterfactual_values(game.task.form, profile, number)
+    values = profiles.from_own_levels(game.task.layouts[number], levels)
+    found = []
+    for decision, reach in enumerate(uniform_reach(player)):
+        part = slice(player.first[decision], player.first[decision + 1])
+        found.append((values[part] - values[part] @ policy[part]) * reach)
+    return found
+
+
+def uniform_reach(player: game_tree.Player) -> Any:
+    """[I] of each set if its player played uniformly: what regrets in a hash table are multiplied by."""
+    found = np.ones(player.sets)
+    widths = np.diff(player.first)
+    for decision in range(player.sets):
+        parent = int(player.parent[decision])
+        if parent:
+            before = int(np.searchsorted(player.first, parent, side="right")) - 1
+            found[decision] = found[before] / widths[before]
+    return found
+
+
+def require_unbiased(
+    game: Known, state: table_state.HashState, batch: hashed.Batch, number: int, repeats: int
+) -> dict[int, float]:
+    """Means of sampled regrets of a player are the exact ones; standard errors of the first option of every set."""
+    player = game.task.tree.players[number]
+    after = jax.jit(lambda key: batch.update(state, key).entries.regret - state.entries.regret)
+    drawn = np.stack([after(key) for key in jax.random.split(jax.random.key(number), repeats)]).astype(float)
+    errors = {}
+    for decision, expected in enumerate(exact_regrets(game, number)):
+        part = slice(player.first[decision], player.first[decision + 1])
+        got = drawn[:, game.rows[number][decision], player.action[part]]
+        error = got.std(axis=0) / np.sqrt(len(got))
+        assert (np.abs(got.mean(axis=0) - expected) <= 4 * error + 1e-3).all(), (number, decision)
+        errors[decision] = float(error[0])
+    return errors
+
+
+def found_at(state: table_state.HashState, view: sight.Sight) -> int:
+    """The row of the set that a view is at."""
+    high, low = own_key(view)
+    return int(jax.jit(hash_table.lookup)(state.table, (high[None], low[None]))[0])
+
+
+def own_key(view: sight.Sight) -> tuple[Any, Any]:
+    """The key of a view's set in a table."""
+    high, low = view.keys[-1]
+    return rows.own_keys(jnp.asarray(high), jnp.asarray(low), view.player)
