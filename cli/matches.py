@@ -3,7 +3,7 @@
 import dataclasses
 import pathlib
 import time
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -75,16 +75,17 @@ def match(
     from gdlx.players import match as matches
 
     one = matches.Match(begun.arena, begun.agents, begun.config.terms)
+    prepared = _prepare(given, begun)
     folder = begun.folder()
     run = contest.Run(one, folder, resume=resume is not None)
-    seconds, interrupted = _play_all(given, begun, run, one.terms.games)
+    played = _play(given, begun, run, one.terms.games)._replace(preparing=prepared)
     found = run.finish()
     if given.json:
-        console.emit(begun.told(folder) | found.to_json() | {"seconds": seconds, "interrupted": bool(interrupted)})
+        console.emit(begun.told(folder) | found.to_json() | played.to_json())
     else:
         _show_match(found)
-        console.say(f"{found.games:,} games in {seconds:.3g} s; result in {folder}")
-    _end(given, "match", folder, interrupted)
+        console.say(f"{played.in_words(run.done)}; result in {folder}")
+    _end(given, "match", folder, played)
 
 
 def tournament(
@@ -115,19 +116,17 @@ def tournament(
     from gdlx.players import tournament as tournaments
 
     whole = tournaments.Tournament(begun.arena, begun.agents, begun.config.terms)
+    prepared = _prepare(given, begun)
     folder = begun.folder()
     run = tournaments.Run(whole, folder)
-    seconds, interrupted = _play_all(given, begun, run, whole.terms.games * len(whole.groups))
+    played = _play(given, begun, run, whole.terms.games * len(whole.groups))._replace(preparing=prepared)
     found = run.finish()
     if given.json:
-        console.emit(begun.told(folder) | found.to_json() | {"seconds": seconds, "interrupted": bool(interrupted)})
+        console.emit(begun.told(folder) | found.to_json() | played.to_json())
     else:
         _show_tournament(found)
-        console.say(f"{run.done:,} games in {seconds:.3g} s; result in {folder}")
-    _end(given, "tournament", folder, interrupted)
-
-
-_LEFT, _STOPPED = 1, 2  # how play was broken off: by somebody at the terminal, by Ctrl-C
+        console.say(f"{played.in_words(run.done)}; result in {folder}")
+    _end(given, "tournament", folder, played)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -232,32 +231,58 @@ def _refuse_changes(context: typer.Context, kind: str) -> None:
             raise typer.BadParameter(f"a {kind} goes on as it began: leave out {option} with --resume")
 
 
-def _play_all(
-    given: console.Options, begun: _Begun, run: "contest.Run | tournaments.Run", games: int
-) -> tuple[float, int]:
-    """The seconds it took, and how it was broken off, if it was."""
-    from gdlx.players import agent
+class _Played(NamedTuple):
+    """How it went this time."""
+
+    games: int
+    seconds: float
+    left: bool = False  # by somebody at the terminal
+    stopped: bool = False  # by Ctrl-C
+    preparing: float = 0.0  # seconds before any clock ran
+
+    def to_json(self) -> dict[str, Any]:
+        times = {"games_now": self.games, "seconds": self.seconds, "preparing_seconds": self.preparing}
+        return times | {"interrupted": self.left or self.stopped}
+
+    def in_words(self, done: int) -> str:
+        now = f"{done:,} games" if done == self.games else f"{done:,} games, {self.games:,} of them now"
+        return f"{now}, in {self.seconds:.3g} s after {self.preparing:.3g} s to prepare"
+
+
+def _prepare(given: console.Options, begun: _Begun) -> float:
+    """Agents read and think before a folder is made: something may be wrong with them. The seconds it took."""
+    from gdlx.players import match as matches
 
     started = time.perf_counter()
+    with console.progress(given, "preparing", len(begun.agents)) as advance:
+        for player in begun.agents:
+            matches.prepare(player, begun.arena)
+            advance(player.name)
+    return time.perf_counter() - started
+
+
+def _play(given: console.Options, begun: _Begun, run: "contest.Run | tournaments.Run", games: int) -> _Played:
+    from gdlx.players import agent
+
+    now, started, left, stopped = 0, time.perf_counter(), False, False
     talks = any(agent.is_unhurried(player) for player in begun.agents)  # and would have a bar drawn over
     shown = dataclasses.replace(given, quiet=given.quiet or talks)
-    interrupted = 0
     try:
         with console.progress(shown, f"playing {begun.config.game.spec}") as advance:
-            advance("agents prepare")
-            for _ in run.batches():
+            for batch in run.batches():
+                now += len(batch.games.number)
                 advance(f"{run.done:,} of {games:,} games")
     except agent.LeftMatch:
-        interrupted = _LEFT
+        left = True
     except KeyboardInterrupt:
-        interrupted = _STOPPED
-    return time.perf_counter() - started, interrupted
+        stopped = True
+    return _Played(now, time.perf_counter() - started, left, stopped)
 
 
-def _end(given: console.Options, kind: str, folder: pathlib.Path, interrupted: int) -> None:
-    if interrupted and not given.quiet:
+def _end(given: console.Options, kind: str, folder: pathlib.Path, played: _Played) -> None:
+    if (played.left or played.stopped) and not given.quiet:
         console.stderr().print(f"remark: interrupted; go on with: gdlx {kind} --resume {folder}")
-    if interrupted == _STOPPED:
+    if played.stopped:
         raise typer.Exit(130)
 
 

@@ -31,9 +31,9 @@ def find(text: str) -> agent.Agent:
     path = pathlib.Path(text)
     if path.suffix.lower() in _FILES:
         return _made(text, "fixed", {"file": text})
-    if (path / results.CONFIG).exists():
+    if text and (path / results.CONFIG).exists():
         return _made(text, "solution", {"folder": text})
-    if path.is_dir() or "/" in text or "\\" in text:
+    if (text and path.is_dir()) or "/" in text or "\\" in text:
         what = f"has no {results.CONFIG}" if path.is_dir() else "is not there"
         raise agent.WrongAgent(f"{text} is no saved solution: the folder {what}; make one with `gdlx solve`")
     near = " or ".join(difflib.get_close_matches(name, entries.ENTRIES, n=2, cutoff=0.5))

@@ -41,8 +41,8 @@ class Asked:
 
     def choose(self, view: sight.Sight, clock: agent.Clock) -> int:
         del clock
-        for number, words in enumerate(view.words()[self.told :], self.told + 1):
-            self.terminal.print(f"{number:>3}. {words}")
+        for number, event in enumerate(view.events[self.told :], self.told + 1):
+            self.terminal.print(f"{number:>3}. {in_words(view, event)}")
         self.told = view.step
         moves = view.game.net.players[view.player].moves
         names = [moves[number] for number in view.legal]
@@ -67,6 +67,13 @@ class Asked:
         if typed.lower() in _LEAVE:
             raise agent.LeftMatch
         return typed
+
+
+def in_words(view: sight.Sight, event: sight.Event) -> str:
+    """What the player did, and what it saw of the joint move."""
+    role = view.game.net.players[view.player]
+    seen = " ".join(role.percepts[number] for number in event.percepts)
+    return f"you: {role.moves[event.move]}" + (f", and you see {seen}" if seen else "")
 
 
 def read(typed: str, names: list[str]) -> int | None:

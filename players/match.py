@@ -20,7 +20,7 @@ from gdlx.players import agent, ledger, referee
 from gdlx.propnet import errors
 from gdlx.solvers import table_policy
 
-_MOST_LANES = 2**14  # games at once: Ctrl-C is heard between two batches
+_LANES = (2**8, 2**11, 2**14)  # games at once: few sizes, so few programs; Ctrl-C is heard between two batches
 
 
 class WrongMatch(errors.UserError, ValueError):
@@ -137,7 +137,7 @@ def _in_lockstep(match: Match, done: Collection[int]) -> Generator[Batch, None, 
     arena, rotations = match.arena, match.rotations
     policies = [player.policy(arena) for player in match.agents if isinstance(player, agent.Lockstep)]
     most = -(-match.terms.games // rotations)  # games of one rotation
-    lanes = min(_MOST_LANES, -(-most // 32) * 32)
+    lanes = next((size for size in _LANES if size >= most), _LANES[-1])
     finished = np.fromiter(done, np.int64, len(done))
     for first in range(0, most, lanes):
         for rotation in range(rotations):

@@ -33,13 +33,14 @@ class Mccfr(table_agent.TableAgent):
     def learn(self, arena: agent.Arena) -> table_policy.TablePolicy:
         # Nobody asks for policies at the sets of a tree, so that the start alone will do.
         start = unroll.unroll(arena.env.net, "goal", depth=0, goal_conflict="max")
-        task = problems.TableProblem(arena.game, arena.env, start, None)
+        task = problems.TableProblem(arena.game, arena.env, start, None, arena.walk)
         timed = self.iterations is None and self.seconds is None
         stop = driver.Stop(self.iterations, arena.start_seconds if timed else self.seconds)
         try:
             process = table_process.TableProcess(task, self._algorithm(arena.steps))
         except table_process.WrongTable as error:
-            raise agent.WrongAgent(f"{self.name}: {error} (here an option: table=.. or batch=..)") from None
+            told = str(error).replace("--table", "table").replace("--batch", "batch")  # which are options here
+            raise agent.WrongAgent(f"{self.name}: {told}") from None
         state = process.init()
         for point in driver.iterate(process, state, stop):
             state = point.state

@@ -22,7 +22,7 @@ from gdlx.solvers import problems, results
 
 GAMES, INCIDENTS, RESULT = "games.csv", "incidents.csv", "result.json"
 _FORMAT = 1
-_LONGEST_NAME = 40
+_LONGEST_NAME, _LONGEST_FOLDER = 40, 136
 _ENDS = ("goal", "conflict", "unplayable")
 Kind = Literal["match", "tournament"]
 
@@ -108,7 +108,7 @@ def folder_name(kind: str, agents: Iterable[str]) -> str:
     >>> folder_name("match", ["mccfr:seconds=1", "results/leduc_poker/dcfr"])
     'match-mccfr_seconds=1-vs-leduc_poker_dcfr'
     """
-    return f"{kind}-{'-vs-'.join(map(_safe, agents))}"
+    return f"{kind}-{'-vs-'.join(map(_safe, agents))}"[:_LONGEST_FOLDER].rstrip("-_.")
 
 
 def _safe(text: str) -> str:

@@ -57,6 +57,8 @@ class PolicyFile(table_agent.TableAgent):
                 policies = exports.from_csv(tree, text, partial=True)
             else:
                 policies = exports.from_json(tree, table, partial=True)
+        except OSError as error:
+            raise agent.WrongAgent(f"the policy table {self.file} cannot be read: {error.strerror}") from None
         except (ValueError, RecursionError, csv.Error) as error:
             what = "it is not text in UTF-8" if isinstance(error, UnicodeDecodeError) else _told(error)
             raise agent.WrongAgent(f"{self.file} is no policy of {arena.game.spec}: {what}") from None

@@ -67,6 +67,7 @@ class TableProblem:
     env: env.Env
     tree: game_tree.GameTree
     whole: Problem | None
+    shared: walk.Walk | None = None  # of the same environment, whose programs are used
 
     @property
     def payoff_range(self) -> tuple[float, float]:
@@ -84,7 +85,7 @@ class TableProblem:
     @functools.cached_property
     def walk(self) -> walk.Walk:
         """One for all runs: they share programs."""
-        return walk.Walk(self.env)
+        return walk.Walk(self.env) if self.shared is None else self.shared
 
     @functools.cached_property
     def digest(self) -> str:
