@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import functools
 import math
+import weakref
 from collections.abc import Collection, Generator
 from typing import NamedTuple
 
@@ -119,9 +120,13 @@ def run(match: Match, done: Collection[int] = ()) -> Generator[Batch, None, None
             yield batch
 
 
+_prepared: weakref.WeakKeyDictionary[agent.Arena, list[agent.Agent]] = weakref.WeakKeyDictionary()
+
+
 def prepare(player: agent.Agent, arena: agent.Arena) -> None:
-    """Before any clock runs."""
-    if not isinstance(player, agent.Prepares):
+    """Before any clock runs, and once for an arena."""
+    known = _prepared.setdefault(arena, [])
+    if not isinstance(player, agent.Prepares) or any(other is player for other in known):
         return
     try:
         player.prepare(arena)
@@ -131,6 +136,7 @@ def prepare(player: agent.Agent, arena: agent.Arena) -> None:
         raise agent.WrongAgent(
             f"{player.name} cannot prepare for {arena.game.spec} ({type(error).__name__}: {error})"
         ) from error
+    known.append(player)
 
 
 def _in_lockstep(match: Match, done: Collection[int]) -> Generator[Batch, None, None]:

@@ -178,6 +178,8 @@ def test_no_clock_runs_while_agents_prepare() -> None:
     who = Prepared()
     assert against_first(who, games=2).incidents == ()
     assert who.calls == [("prepare", True), ("sit", False), ("sit", False)]
+    against_first(who, games=1)
+    assert who.calls[3:] == [("sit", False)]  # once for an arena
 
 
 def test_who_cannot_prepare_does_not_play() -> None:

@@ -1,0 +1,198 @@
+"""The commands match, tournament and play, as a newcomer runs them."""
+
+import csv
+import io
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import pytest
+
+from gdlx import cli
+from gdlx.cli import matches
+from gdlx.envs import programs
+from gdlx.players import entries
+
+GDLX = [sys.executable, "-m", "gdlx.cli"]
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """In a folder of its own; jax's settings stay those of the other tests, and programs are quickly compiled."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(programs, "keep", lambda: None)
+    config: Any = jax.config
+    config.update("jax_disable_most_optimizations", True)
+    yield
+    config.update("jax_disable_most_optimizations", False)
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = cli.main(arguments)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def type_in(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+
+
+def test_a_match_from_the_first_command_to_its_files(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "match", "kuhn_poker", "random", "random", "--games", "100")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0].split() == ["agent", "role", "games", "payoff", "goal", "won", "drawn", "lost"]
+    assert [line.split()[0] for line in lines[1:7]] == ["random", "player1", "player2"] * 2
+    assert "result in results/kuhn_poker/match-random-vs-random" in lines[-1]
+    folder = pathlib.Path("results/kuhn_poker/match-random-vs-random")
+    rows = list(csv.DictReader((folder / "games.csv").open()))
+    assert [int(row["game"]) for row in rows] == list(range(100))
+    assert all(int(row["goal_player1"]) + int(row["goal_player2"]) == 100 for row in rows)
+    assert {row["agent_player1"] for row in rows[::2]} == {"random"}
+    assert {row["agent_player1"] for row in rows[1::2]} == {"random (2)"}
+    config = json.loads((folder / "config.json").read_text())
+    assert config["agents"] == ["random", "random"]
+    assert set(config["versions"]) == {"gdlx", "jax", "numpy", "python"}
+
+    # More games, of which the first hundred stay.
+    before = (folder / "games.csv").read_text()
+    code, out, err = run(capsys, "match", "--resume", str(folder), "--games", "130", "--json")
+    assert (code, err) == (0, "")
+    told = json.loads(out)
+    assert (told["games"], told["games_now"], told["result"], told["interrupted"]) == (130, 30, str(folder), False)
+    first = told["agents"][0]
+    assert set(first) >= {"agent", "games", "payoff", "goal", "wins", "draws", "losses", "incidents", "roles"}
+    assert first["payoff"]["interval"][0] < first["payoff"]["mean"] < first["payoff"]["interval"][1]
+    assert first["wins"] + first["losses"] == 130
+    assert (folder / "games.csv").read_text().startswith(before)
+    assert json.loads((folder / "result.json").read_text())["games"] == 130
+
+    # A saved match is neither an agent nor a solution.
+    code, _, err = run(capsys, "match", "kuhn_poker", "random", str(folder))
+    assert (code, err) == (1, f"error: {folder} holds games between agents, not a solution\n")
+    assert run(capsys, "evaluate", str(folder))[0] == 1
+    code, _, err = run(capsys, "tournament", "--resume", str(folder))
+    assert code == 1
+    assert f"gdlx match --resume {folder}" in err
+
+
+def test_a_tournament(capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
+    arguments = ("tournament", "simple_poker", "random", "random", "random", "--games", "8", "--seed", "2")
+    code, out, _ = run(capsys, *arguments)
+    assert code == 0
+    assert "against random (2)" in out
+    assert "24 games" in out
+    folder = tmp_path / "results" / "simple_poker" / "tournament-random-vs-random-vs-random"
+    assert {path.name for path in folder.iterdir()} >= {"config.json", "result.json", "crosstable.csv"}
+    code, out, _ = run(capsys, "tournament", "--resume", str(folder), "--json")
+    told = json.loads(out)
+    assert (code, told["games_now"]) == (0, 0)
+    assert told["standings"] == json.loads((folder / "result.json").read_text())["standings"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("match",), 2, "name a GAME and its AGENTs, or a folder to --resume"),
+        (("match", "kuhn_poker", "random", "--resume", "x"), 2, "not both"),
+        (("match", "kuhn_poker"), 1, "kuhn_poker has 2 players (player1, player2), and 0 agents were named"),
+        (("match", "kuhn_poker", "random"), 1, "1 agent was named; name one for each"),
+        (("match", "kuhn_poker", "random", "randum"), 1, "there is no agent 'randum' (is it random?)"),
+        (("match", "kuhn_poker", "random", "mccfr:speed=1"), 1, "mccfr has no option 'speed'"),
+        (("match", "kuhn_poker", "random", "results/x"), 1, "results/x is no saved solution"),
+        (("match", "kuhn_poker", "random", "x.csv"), 1, "the policy table x.csv cannot be read"),
+        (("match", "kuhn", "random", "random"), 1, "kuhn"),
+        (("match", "kuhn_poker", "random", "random", "--games", "0"), 2, "--games"),
+        (("match", "kuhn_poker", "random", "random", "--play-clock", "0"), 1, "the play clock must be"),
+        (("match", "--resume", "nowhere"), 1, "nowhere holds no match"),
+        (("match", "--resume", "nowhere", "--no-swap"), 2, "leave out --no-swap"),
+        (("tournament", "kuhn_poker", "random"), 1, "needs 2 agents or more, and 1 was named"),
+        (("play", "kuhn_poker", "--as", "player3"), 2, "kuhn_poker has no role 'player3'; it has player1, player2"),
+        (("play", "kuhn_poker", "--as", "third"), 2, "no role 'third'"),
+        (("play", "kuhn_poker", "--as", "1", "--against", "human"), 2, "there is one terminal"),
+        (("play", "kuhn_poker"), 2, "--as"),
+    ],
+)
+def test_mistakes(
+    capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path, arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    found, out, err = run(capsys, *arguments)
+    assert (found, out) == (code, "")
+    assert message in err
+    assert err.count("\n") == 1  # a paragraph
+    assert list(tmp_path.iterdir()) == []  # no folder of a match that never was
+
+
+def test_a_game_at_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    type_in(monkeypatch, "jump\n1\n1\n")
+    code, out, err = run(capsys, "play", "kuhn_poker", "--as", "first", "--against", "random")
+    assert code == 0
+    assert "You are player1 in kuhn_poker, with player2." in err
+    assert "and you see (dealt " in err
+    assert "'jump' is no legal move" in err
+    # What was hidden: the other card, dealt by chance.
+    assert out.count("(deal ") == 2
+    assert "player1 (you)" in out
+    assert "player2: goal " in out
+
+
+@pytest.mark.parametrize("typed", ["quit\n", ""])
+def test_leaving_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
+    type_in(monkeypatch, typed)
+    code, out, _ = run(capsys, "play", "monty_hall", "--as", "candidate", "--json")
+    told = json.loads(out)
+    assert (code, told["interrupted"], told["goals"], told["moves"]) == (0, True, None, [])
+    type_in(monkeypatch, f"1\n1\n{typed}")
+    code, out, err = run(capsys, "match", "monty_hall", "human", "--games", "9")
+    assert code == 0
+    assert "no game has ended" in out or "candidate" in out
+    assert "go on with: gdlx match --resume results/monty_hall/match-human" in err
+
+
+def test_ctrl_c_at_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rich.console.Console.input", interrupted)
+    code, out, _ = run(capsys, "play", "kuhn_poker", "--as", "player1")
+    assert code == 130
+    assert "The game has not ended." in out
+
+
+def test_ctrl_c_keeps_the_games_that_have_ended(tmp_path: pathlib.Path) -> None:
+    """Interrupted for good: a process that plays more games than it ever could, one by one."""
+    script = (
+        "from gdlx.players import match; match._LANES = (32,); match.Match.is_lockstep = False; "
+        "from gdlx.players import contest; contest._INTERVAL = 0.1; from gdlx import cli; import sys; "
+        "sys.exit(cli.main(['match', 'kuhn_poker', 'random', 'random', '--games', '1000000']))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    folder = tmp_path / "results" / "kuhn_poker" / "match-random-vs-random"
+    while not (folder / "games.csv").exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate()
+    assert process.returncode == 130, err
+    assert "remark: interrupted; go on with: gdlx match --resume results/kuhn_poker/match-random-vs-random" in err
+    assert "Traceback" not in err
+    told = json.loads((folder / "result.json").read_text())
+    assert told["games"] > 0
+    assert len((folder / "games.csv").read_text().splitlines()) == told["games"] + 1
+    assert f"{told['games']:,} games" in out
+
+
+def test_help_names_the_agents_and_starts_without_jax() -> None:
+    assert all(name in matches.NAMES for name in entries.ENTRIES)
+    script = "import sys, gdlx.cli; sys.exit(any(name in sys.modules for name in ('jax', 'numpy', 'rich.table')))"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+    ran = subprocess.run([*GDLX, "match", "--help"], capture_output=True, text=True, check=True)
+    assert "mccfr" in ran.stdout
