@@ -273,7 +273,7 @@ class Walk:
     def _public_rows(self) -> npt.NDArray[np.uint32]:
         """[1, E, 1] all bits where an event of the first player is public."""
         assert self.public is not None
-        moves, percepts = (part[0].any(axis=1) for part in self.public)
+        moves, percepts = (np.any(part[0], axis=1).reshape(-1) for part in self.public)
         widths = (self.env.num_actions, self.env.num_percepts)
         shown = [np.pad(part, (0, width - len(part))) for part, width in zip((moves, percepts), widths, strict=True)]
         rows = np.concatenate([*shown, np.zeros(self.env.num_actions, np.bool_)])

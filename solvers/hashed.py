@@ -8,9 +8,9 @@ q counts relative to uniform play: it is multiplied by the number of options at 
 so are its regrets divided by a number that is the same for all visits of a set. Policies do not depend on it, and
 numbers do not overflow in long games.
 
-Baselines are of information sets and options, the updated player's and the others', as in Schmid et al. 2018; the
-states of the game are too many to have one each. Where nothing is known of an option yet, the baseline of the choice
-before serves.
+Baselines are of states of the game and options, everybody's choices alike, in a hash table of their own
+(`state_values`). While a batch is carried back they stay as they are: a state may be visited twice in a trajectory, and
+its baseline must not know yet what comes.
 
 A set is added when it is first visited (`grow="all"`), or only the first unknown one of each trajectory, which goes on
 below it with uniform policies (`grow="first"`, Lisy et al. 2015). Once a table is FULL, all that it has goes on
@@ -30,7 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gdlx.envs import rng, walk
-from gdlx.solvers import hash_table, outcome, regret, rows, sampled, table_state
+from gdlx.solvers import hash_table, outcome, regret, rows, sampled, state_values, table_state
 
 FULL = 0.85  # part of a table that is used before it takes no more: a search ends soon where there are empty entries
 _LOOKED_AT = 2**16  # entries that tell how much is used
@@ -44,8 +44,16 @@ class _Visits(NamedTuple):
     chosen: jax.Array  # [T, P, B] float32, probability under the policy
     drawn: jax.Array  # [T, P, B] float32, probability with which it was drawn
     before: jax.Array  # [T, P, B] float32, q
-    expected: jax.Array | None  # [T, P, B] float32, what baselines say of the policy
-    guess: jax.Array | None  # [T, P, B] float32, the baseline of options of which nothing is known
+    values: "_Baselines | None"
+
+
+class _Baselines(NamedTuple):
+    """What baselines said at visits, and are told. Axes as above."""
+
+    row: jax.Array  # [T, P, B] int32, of the state; -1 where there was no choice, or no place for it
+    guess: jax.Array  # [T, P, B] float32, the baseline of options of which nothing is known
+    expected: jax.Array  # [T, P, B] float32, that of the policy
+    came: jax.Array  # [T, P, B] float32, what came back from below
 
 
 class Begun(NamedTuple):
@@ -71,6 +79,8 @@ class Walked(NamedTuple):
     table: hash_table.Table
     entries: table_state.Entries
     averages: table_state.Averages
+    values: state_values.StateValues | None
+    states: state_values.Keys | None  # of the choice that comes next
     visits: _Visits
 
 
@@ -117,24 +127,22 @@ class Batch:
         ended = walked.games.ended
         value = jnp.where(ended, walked.games.payoff[self.player], 0)
 
-        def back(
-            count: jax.Array, carry: tuple[table_state.Entries, jax.Array]
-        ) -> tuple[table_state.Entries, jax.Array]:
-            entries, value = carry
+        def back(count: jax.Array, carry: _Returned) -> _Returned:
             at = walked.step - 1 - count
             for number in reversed(range(self.game.env.num_players)):
-                visit: _Visits = jax.tree.map(lambda x, number=number: x[at, number], walked.visits)
-                entries, value = self.carry_back(entries, visit, value, number)
-            return entries, value
+                carry = self.carry_back(walked.values, carry, at, number)
+            return carry
 
-        entries, _ = jax.lax.fori_loop(0, walked.step, back, (walked.entries, value))
+        start = _Returned(walked.entries, walked.visits, value, value)
+        returned = jax.lax.fori_loop(0, walked.step, back, start)
         return table_state.HashState(
             table=walked.table,
-            entries=entries,
+            entries=returned.entries,
             averages=walked.averages,
             t=state.t,
             lost=state.lost + walked.lost,
             odd=self.odd_ends(state.odd, walked.games),
+            values=self.followed(walked.values, returned.visits, walked.step),
         )
 
     def odd_ends(self, before: table_state.OddEnds, games: walk.WalkState) -> table_state.OddEnds:
@@ -171,14 +179,17 @@ class Batch:
             table=state.table,
             entries=state.entries,
             averages=state.averages,
+            values=state.values,
+            states=None if state.values is None else self.game.state_keys(begun.games),
             visits=_Visits(
                 row=blank(jnp.int32),
                 action=blank(jnp.int32),
                 chosen=blank(jnp.float32),
                 drawn=blank(jnp.float32),
                 before=blank(jnp.float32),
-                expected=blank(jnp.float32) if self.scheme.baselines else None,
-                guess=blank(jnp.float32) if self.scheme.baselines else None,
+                values=None
+                if state.values is None
+                else _Baselines(blank(jnp.int32), *(blank(jnp.float32) for _ in range(3))),
             ),
         )
 
@@ -191,6 +202,8 @@ class Batch:
     def play(self, walked: Walked) -> Walked:
         """One joint move of every trajectory."""
         players = self.game.env.num_players
+        if walked.values is not None:
+            walked = walked._replace(states=self.game.state_keys(walked.games))
         streams, words = rng.rows(walked.streams, players + 1)
         draws = rows.uniform(words)
         made = []
@@ -215,13 +228,8 @@ class Batch:
         drawn_from = policy + self.settings.exploration * (even - policy) if is_own else policy
         action = rows.drawn(drawn_from, draw)
         chosen, drawn = rows.at(policy, action), rows.at(drawn_from, action)
-        expected = guess = None
-        if walked.entries.baseline is not None:
-            guess = walked.guess
-            told = _told(rows.gather(walked.entries.baseline[self.player], row), row, guess)
-            expected = jnp.sum(policy * told, axis=0)
-            walked = walked._replace(guess=jnp.where(has_choice, rows.at(told, action), guess))
-        visit = _Visits(row, action, chosen, drawn, walked.before, expected, guess)
+        walked, said = self.say(walked, number, has_choice, policy, action)
+        visit = _Visits(row, action, chosen, drawn, walked.before, said)
         if number == sampled.weighed(self.game.env.num_players, self.player):
             walked = self.average(walked, row, policy)
         share = 1 / jnp.maximum(jnp.sum(legal, axis=0), 1)
@@ -234,6 +242,24 @@ class Batch:
         reach = jnp.where(has_choice, reach, walked.reach)
         before = jnp.where(has_choice, walked.before * relative, walked.before) if is_own else walked.before
         return walked._replace(reach=reach, before=before), visit
+
+    def say(
+        self, walked: Walked, number: int, has_choice: jax.Array, policy: jax.Array, action: jax.Array
+    ) -> tuple[Walked, _Baselines | None]:
+        """What baselines say of a choice."""
+        if walked.values is None or walked.states is None:
+            return walked, None
+        values, row = state_values.find(
+            walked.values, state_values.of_chooser(walked.states, number), has_choice, self.axis
+        )
+        told = state_values.told(values, self.player, row, walked.guess)
+        expected = jnp.sum(policy * told, axis=0)
+        said = _Baselines(row, walked.guess, expected, jnp.zeros_like(expected))
+        return walked._replace(
+            guess=jnp.where(has_choice, rows.at(told, action), walked.guess),
+            values=values,
+            states=state_values.after_move(walked.states, action),
+        ), said
 
     def policy(self, entries: table_state.Entries, row: jax.Array, legal: jax.Array) -> jax.Array:
         """[A, B]"""
@@ -282,40 +308,34 @@ class Batch:
         )
 
     def carry_back(
-        self, entries: table_state.Entries, visit: _Visits, value: jax.Array, number: int
-    ) -> tuple[table_state.Entries, jax.Array]:
-        """The value before a choice, and the entries with what was learnt there."""
+        self, values: state_values.StateValues | None, carry: "_Returned", at: jax.Array, number: int
+    ) -> "_Returned":
+        """Values before a choice, and the entries with what was learnt there."""
+        entries, visits, value, hint = carry
+        visit: _Visits = jax.tree.map(lambda x: x[at, number], visits)
         was_choice = visit.drawn > 0
         drawn = jnp.where(was_choice, visit.drawn, 1)
-        if number != self.player and entries.baseline is None:
-            return entries, jnp.where(was_choice, visit.chosen * value / drawn, value)
+        ratio = visit.chosen / drawn
+        told, corrected, expected = None, value / drawn, jnp.zeros_like(value)
+        if values is not None and visits.values is not None and visit.values is not None:
+            told = state_values.told(values, self.player, visit.values.row, visit.values.guess)
+            baseline, expected = rows.at(told, visit.action), visit.values.expected
+            corrected = (value - baseline) / drawn
+            came = visits.values.came.at[at, number].set(hint)
+            visits = visits._replace(values=visits.values._replace(came=came))
+            hint = jnp.where(was_choice, expected + jnp.minimum(ratio, 1) * (hint - baseline), hint)
+        if number == self.player:
+            entries = self.learn(entries, told, visit, corrected)
+        value = jnp.where(was_choice, expected + visit.chosen * corrected, value)
+        return _Returned(entries, visits, value, hint)
+
+    def learn(
+        self, entries: table_state.Entries, told: jax.Array | None, visit: _Visits, corrected: jax.Array
+    ) -> table_state.Entries:
+        """Regrets of the updated player's sets that were visited; `told` [A, B] are baselines."""
         row, action = (rows.everyone(part, self.axis) for part in (visit.row, visit.action))
         speaker, lane = rows.speakers(entries.speaker, row)
         entries = entries._replace(speaker=speaker)
-        baseline = None
-        corrected, expected = value / drawn, jnp.zeros_like(value)
-        if entries.baseline is not None and visit.expected is not None and visit.guess is not None:
-            baseline = rows.gather(entries.baseline[self.player], row)
-            told = _told(baseline, row, rows.everyone(visit.guess, self.axis))
-            corrected = (value - rows.own_part(rows.at(told, action), value.shape[0], self.axis)) / drawn
-            expected = visit.expected
-        if number == self.player:
-            entries = self.learn(entries, baseline, row, action, lane, visit, corrected)
-        if baseline is not None:
-            entries = self.follow(entries, baseline, row, action, lane, value)
-        return entries, jnp.where(was_choice, expected + visit.chosen * corrected, value)
-
-    def learn(
-        self,
-        entries: table_state.Entries,
-        baseline: jax.Array | None,
-        row: jax.Array,
-        action: jax.Array,
-        lane: jax.Array,
-        visit: _Visits,
-        corrected: jax.Array,
-    ) -> table_state.Entries:
-        """Regrets of the updated player's sets in these rows."""
         scale = 1 / (self.scheme.batch * visit.before)
         gained, mean = (
             rows.everyone(part, self.axis) for part in (corrected * scale, visit.chosen * corrected * scale)
@@ -323,11 +343,9 @@ class Batch:
         legal = rows.unpacked(entries.legal, row, entries.regret.shape[1])
         values = rows.summed_at(lane, action, gained, legal.shape[0])
         total = rows.summed(lane, mean)
-        if baseline is not None and visit.expected is not None and visit.guess is not None:
-            often = rows.summed(lane, rows.everyone(scale, self.axis))
-            guesses = rows.summed(lane, rows.everyone(visit.guess * scale, self.axis))
-            values = values + jnp.where(jnp.isnan(baseline), guesses, baseline * often)
-            total = total + rows.summed(lane, rows.everyone(visit.expected * scale, self.axis))
+        if told is not None and visit.values is not None:
+            values = values + rows.summed_all(lane, rows.everyone(told * scale, self.axis))
+            total = total + rows.summed(lane, rows.everyone(visit.values.expected * scale, self.axis))
         new = jnp.where(legal, values - total, 0)
         old, made, n = rows.gather(entries.regret, row), self.by.made, self.by.n
         last = rows.gather_one(entries.stamp, row)
@@ -346,32 +364,33 @@ class Batch:
             stamp=rows.stamped(entries.stamp, row, last, n),
         )
 
-    def follow(
-        self,
-        entries: table_state.Entries,
-        old: jax.Array,
-        row: jax.Array,
-        action: jax.Array,
-        lane: jax.Array,
-        value: jax.Array,
-    ) -> table_state.Entries:
-        """Baselines of the sets in these rows: each visit moves them a part of the way, all of a batch at once."""
-        tables = entries.baseline
-        assert tables is not None
-        table = tables[self.player]
-        everyones = rows.everyone(value, self.axis)
-        counts = rows.summed_at(lane, action, jnp.ones_like(everyones), table.shape[1])
-        sums = rows.summed_at(lane, action, everyones, table.shape[1])
-        seen = sums / jnp.maximum(counts, 1)
-        part = 1 - (1 - self.settings.decay) ** counts
-        learnt = jnp.where(jnp.isnan(old), jnp.where(counts > 0, seen, old), old + part * (seen - old))
-        after = rows.scatter(table, row, lane, learnt)
-        return entries._replace(baseline=(*tables[: self.player], after, *tables[self.player + 1 :]))
+    def followed(
+        self, values: state_values.StateValues | None, visits: _Visits, steps: jax.Array
+    ) -> state_values.StateValues | None:
+        """Baselines, once all of a batch came back."""
+        if values is None or visits.values is None:
+            return None
+
+        def one(at: jax.Array, values: state_values.StateValues) -> state_values.StateValues:
+            for number in range(self.game.env.num_players):
+                visit = [part[at, number] for part in (told.row, visits.action, told.came)]
+                values = state_values.follow(
+                    values, self.player, (visit[0], visit[1], visit[2]), self.settings.decay, self.axis
+                )
+            return values
+
+        told = visits.values
+        found: state_values.StateValues = jax.lax.fori_loop(0, steps, one, values)
+        return found
 
 
-def _told(baseline: jax.Array, row: jax.Array, guess: jax.Array) -> jax.Array:
-    """[A, B] baselines; the guess [B] where there is none."""
-    return jnp.where((row < 0) | jnp.isnan(baseline), guess, baseline)
+class _Returned(NamedTuple):
+    """Trajectories on the way back. Axes: B trajectories."""
+
+    entries: table_state.Entries
+    visits: _Visits
+    value: jax.Array  # [B] float32, unbiased
+    hint: jax.Array  # [B] float32, what baselines follow
 
 
 def advance(
@@ -433,7 +452,7 @@ def on_devices(devices: tuple[jax.Device, ...], game: walk.Walk, scheme: table_s
         return Runner(jax.jit(run, donate_argnums=0), functools.partial(jax.device_put, device=devices[0]), 1)
     mesh = jax.sharding.Mesh(np.array(devices[:used]), ("batch",))
     spec: Any = jax.sharding.PartitionSpec
-    specs: Any = table_state.HashState(spec(), spec(), spec("batch"), spec(), spec(), spec())
+    specs: Any = table_state.HashState(spec(), spec(), spec("batch"), spec(), spec(), spec(), spec())
     divided = jax.shard_map(
         functools.partial(advance, game, scheme=scheme, axis="batch"),
         mesh=mesh,

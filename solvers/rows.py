@@ -93,6 +93,13 @@ def summed(lane: jax.Array, numbers: jax.Array) -> jax.Array:
     return jnp.zeros_like(numbers).at[lane].add(numbers, mode="promise_in_bounds")
 
 
+def summed_all(lane: jax.Array, numbers: jax.Array) -> jax.Array:
+    """[A, B] of all options."""
+    moves, size = numbers.shape
+    place = np.arange(moves, dtype=np.int32)[:, None] * size + lane
+    return jnp.zeros(moves * size, numbers.dtype).at[place].add(numbers, mode="promise_in_bounds").reshape(moves, size)
+
+
 def summed_at(lane: jax.Array, action: jax.Array, numbers: jax.Array, moves: int) -> jax.Array:
     """[A, B]"""
     place = action * lane.shape[0] + lane

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from gdlx.envs import walk
-from gdlx.solvers import hash_table, regret
+from gdlx.solvers import hash_table, regret, state_values
 
 FOLD = 1_024  # iterations between two times that all discounts are made up for
 Grow = Literal["all", "first"]
@@ -36,7 +36,6 @@ class Entries(NamedTuple):
 
     regret: jax.Array  # [R, A] float32
     score: jax.Array | None  # [R, A] float32, what policies are made of where it is not the regret
-    baseline: tuple[jax.Array, ...] | None  # P x [R, A] float32; not a number where nothing is known yet
     legal: jax.Array  # [R, L] uint32, bits of the legal moves
     stamp: jax.Array  # [R] int32, iterations of the fold after which the regret was updated
     speaker: jax.Array  # [R] int32, scratch: which of the lanes that are at a set speaks for it
@@ -58,6 +57,7 @@ class HashState(NamedTuple):
     t: jax.Array  # [] int32
     lost: jax.Array  # [] int32, visits of the last iteration for which there was no place
     odd: "OddEnds"
+    values: state_values.StateValues | None  # baselines
 
 
 class OddEnds(NamedTuple):
@@ -77,7 +77,6 @@ def init(game: walk.Walk, scheme: Scheme, bits: int, devices: int) -> HashState:
         Entries(
             regret=zeros(),
             score=zeros() if scheme.optimism else None,
-            baseline=tuple(zeros() + jnp.nan for _ in range(game.env.num_players)) if scheme.baselines else None,
             legal=jnp.zeros((size, -(-moves // 32)), jnp.uint32),
             stamp=jnp.zeros(size, jnp.int32),
             speaker=jnp.zeros(size, jnp.int32),
@@ -86,19 +85,21 @@ def init(game: walk.Walk, scheme: Scheme, bits: int, devices: int) -> HashState:
         jnp.zeros((), jnp.int32),
         jnp.zeros((), jnp.int32),
         OddEnds(*(jnp.zeros((), jnp.int32) for _ in OddEnds._fields)),
+        state_values.init(game.env.num_players, moves, bits) if scheme.baselines else None,
     )
 
 
 def row_bytes(game: walk.Walk, scheme: Scheme) -> int:
     """Of one information set, on one device."""
     moves = max(1, game.env.num_actions)
-    tables = 2 + scheme.optimism + (game.env.num_players if scheme.baselines else 0)
-    return 4 * (moves * tables + -(-moves // 32) + 3) + 12
+    tables = 2 + scheme.optimism
+    values = state_values.row_bytes(game.env.num_players, moves) if scheme.baselines else 0
+    return 4 * (moves * tables + -(-moves // 32) + 3) + 12 + values
 
 
 def visit_bytes(game: walk.Walk, scheme: Scheme) -> int:
     """Of a batch of trajectories."""
-    return 4 * (6 + 2 * scheme.baselines) * scheme.steps * game.env.num_players * scheme.batch
+    return 4 * (6 + 4 * scheme.baselines) * scheme.steps * game.env.num_players * scheme.batch
 
 
 class Products(NamedTuple):

@@ -27,6 +27,7 @@ from gdlx.solvers import (
     results,
     sampled,
     solve,
+    state_values,
     table_policy,
     table_process,
     table_state,
@@ -138,18 +139,29 @@ def test_baselines_leave_regrets_unbiased(game: str) -> None:
     """Means of sampled regrets, with wild baselines, against the exact ones of every set."""
     known = tables.known(game)
     scheme = table_state.Scheme(256, 16, baselines=True)
-    random = np.random.default_rng(1)
-    shape = known.state.entries.regret.shape
-    unknown = random.uniform(size=shape) < 0.3  # what nothing is known of has the baseline of the choice before
-    wild = tuple(
-        jnp.asarray(np.where(unknown, np.nan, random.normal(0, 20, shape)), jnp.float32)
-        for _ in known.task.tree.players
-    )
-    state = known.state._replace(entries=known.state.entries._replace(baseline=wild))
+    state = known.state._replace(values=wild_values(known, scheme))
     settings = sampled.SampleSettings(*jax.tree.map(np.float32, (tables.PLAIN, 0.5, 0.1)))
     for number in range(len(known.task.tree.players)):
         batch = hashed.Batch(known.walk, settings, tables.first_iteration(), scheme, None, number)
         tables.require_unbiased(known, state, batch, number, 150)
+
+
+def wild_values(known: tables.Known, scheme: table_state.Scheme) -> state_values.StateValues:
+    """Baselines of all states that mean nothing, and of some nothing is known."""
+    state = known.state._replace(values=state_values.init(known.walk.env.num_players, known.walk.env.num_actions, 9))
+    settings = sampled.SampleSettings(*jax.tree.map(np.float32, (tables.PLAIN, 1.0, 0.1)))
+    for number in range(known.walk.env.num_players):
+        batch = hashed.Batch(known.walk, settings, tables.first_iteration(), scheme, None, number)
+        state = jax.jit(batch.update)(state, jax.random.key(number))
+    values = state.values
+    assert values is not None
+    random, shape = np.random.default_rng(1), values.value[0].shape
+    unknown = random.uniform(size=shape) < 0.3  # has the baseline of the choice before
+    return values._replace(
+        value=tuple(
+            jnp.asarray(np.where(unknown, np.nan, random.normal(0, 20, shape)), jnp.float32) for _ in values.value
+        )
+    )
 
 
 def configured(name: str = "os-mccfr", **changes: Any) -> presets.Algorithm:
