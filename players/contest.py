@@ -8,7 +8,10 @@ from gdlx.envs import trees
 from gdlx.players import agent, agents, arenas, ledger, match, records, scores
 from gdlx.solvers import results
 
-_INTERVAL = 10.0  # seconds between two times that the games so far are written
+_INTERVAL, _RESTS = (
+    10.0,
+    20,
+)  # seconds between two times that games are written, and how many times as long as that took
 
 
 class Run:
@@ -22,7 +25,7 @@ class Run:
         self.games = ledger.none(one.players)
         self.incidents: list[ledger.Incident] = []
         self._lock = results.lock(folder) if folder is not None else None
-        self._saved = time.monotonic()
+        self._saved, self._rest = time.monotonic(), 0.0
         if folder is not None and resume:
             self.games = records.read_games(folder, one)
             self.incidents = records.read_incidents(folder, self.games)
@@ -38,7 +41,7 @@ class Run:
             self._waiting.append(batch)
             self.done += len(batch.games.number)
             yield batch
-            if time.monotonic() - self._saved >= _INTERVAL:
+            if time.monotonic() - self._saved >= max(_INTERVAL, self._rest):
                 self.save()
 
     def _take(self) -> None:
@@ -48,11 +51,13 @@ class Run:
         self.incidents += [incident for batch in waiting for incident in batch.incidents]
 
     def save(self) -> None:
+        begun = time.monotonic()
         self._take()
         if self.folder is not None:
             records.write_incidents(self.folder, self.incidents)
             records.write_games(self.folder, self.match, self.games)
         self._saved = time.monotonic()
+        self._rest = _RESTS * (self._saved - begun)
 
     def finish(self) -> scores.Result:
         """The result so far, saved."""
@@ -81,6 +86,8 @@ def compete(
 ) -> scores.Result:
     """Let agents play, one for every player of the game: texts as in `gdlx match`, or agents of your own.
 
+    With a folder, what has been played is kept whatever happens.
+
     >>> result = compete("kuhn_poker", ["random", "random"], games=64)
     >>> result.games, [score.agent for score in result.scores]
     (64, ['random', 'random (2)'])
@@ -88,7 +95,10 @@ def compete(
     arena = game if isinstance(game, agent.Arena) else arenas.of_game(game, start_seconds=start_seconds)
     found = tuple(agents.find(player) if isinstance(player, str) else player for player in players)
     run = Run(match.Match(arena, found, match.Terms(games, swap, seed, start_seconds, play_seconds)), folder)
-    for batch in run.batches():
-        if report:
-            report(batch)
-    return run.finish()
+    try:
+        for batch in run.batches():
+            if report:
+                report(batch)
+    finally:
+        result = run.finish()
+    return result

@@ -6,6 +6,7 @@ asking. Chance, every mind and those random moves have generators of their own, 
 """
 
 import dataclasses
+import itertools
 import operator
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
@@ -65,41 +66,31 @@ class Referee:
     def play(self, number: int, seats: Sequence[int], told: list[Event] | None = None) -> Told:
         """Game `number`, in which player p is agent seats[p]. Joint moves are added to `told` as they are made."""
         events = [] if told is None else told
-        players = len(seats)
         source = np.random.SeedSequence([self.seed & (2**64 - 1), number])
-        chance, instead, *own = (np.random.default_rng(each) for each in source.spawn(2 + players))
-        position, incidents = self._host.position(self.arena.env.net.initial.tobytes()), _Incidents(self, number)
-        seated = [
-            _Player(self.agents[seat], self._workers[seat], agent.Seat(self.arena, player, own[player]))
-            for player, seat in enumerate(seats)
-        ]
+        chance, instead, *own = (np.random.default_rng(each) for each in source.spawn(2 + len(seats)))
+        table = _Table(self, number, instead)
+        for player, (seat, random) in enumerate(zip(seats, own, strict=True)):
+            table.seat(
+                self.agents[seat], self._workers[seat], self.labels[seat], agent.Seat(self.arena, player, random)
+            )
+        position = self._host.position(self.arena.env.net.initial.tobytes())
         views = [sight.Sight(self.arena.env, player, legal) for player, legal in enumerate(position.legal)]
-        for player, seat in zip(seated, seats, strict=True):
-            incidents.watch(player.sit, self.start_seconds, player, seat, 0)
         while not self._is_over(position, len(events)):
-            moves = []
-            for player, seat, view in zip(seated, seats, views, strict=True):
-                move = view.legal[0] if len(view.legal) == 1 else None
-                if move is None:
-                    move = incidents.watch(player.chooser(view), self.play_seconds, player, seat, view.step)
-                moves.append(int(instead.choice(view.legal)) if move is None else move)
+            moves = table.moves(views)
             drawn = int(chance.choice(position.chance)) if position.chance else None
-            registers, percepts = self._host.moved(position.registers, tuple(moves), drawn or 0)
+            registers, percepts = self._host.moved(position.registers, moves, drawn or 0)
             position = self._host.position(registers)
-            events.append(Event(tuple(moves), drawn, percepts))
-            is_over = self._is_over(position, len(events))
-            views = [
-                view.after(sight.Event(move, seen, () if is_over else legal))
-                for view, move, seen, legal in zip(views, moves, percepts, position.legal, strict=True)
-            ]
-        is_end = position.terminal
+            events.append(Event(moves, drawn, percepts))
+            legal = ((),) * len(seats) if self._is_over(position, len(events)) else position.legal
+            seen = itertools.starmap(sight.Event, zip(moves, percepts, legal, strict=True))
+            views = [view.after(event) for view, event in zip(views, seen, strict=True)]
         return Told(
             events=tuple(events),
-            payoff=tuple(goal - self.arena.env.payoffs.offset if is_end else 0.0 for goal in position.goals),
-            goal=tuple(goal if is_end else 0 for goal in position.goals),
-            unplayable=not is_end,
+            payoff=tuple(goal - self.arena.env.payoffs.offset if position.terminal else 0.0 for goal in position.goals),
+            goal=tuple(goal if position.terminal else 0 for goal in position.goals),
+            unplayable=not position.terminal,
             goal_conflict=position.goal_conflict,
-            incidents=tuple(incidents.found),
+            incidents=tuple(table.incidents),
         )
 
     def _is_over(self, position: host.Position, step: int) -> bool:
@@ -112,6 +103,7 @@ class _Player:
 
     who: agent.Agent
     thread: worker.Worker
+    label: str
     seat: agent.Seat
     mind: agent.Mind | None = None
     is_out: bool = False  # will not sit down any more in this game
@@ -126,16 +118,14 @@ class _Player:
             self.is_out = True
             raise
 
-    def chooser(self, view: sight.Sight) -> Callable[[float], int | None]:
-        def choose(seconds: float) -> int | None:
-            if self.is_out:
-                return None
-            move = self._ask(lambda: self._chosen(view, agent.Clock(seconds)), seconds)
-            if type(move) is not int or move not in view.legal:
-                raise Illegal(f"{diagnostics.shorten(repr(move))} is not one of {', '.join(map(str, view.legal))}")
-            return move
-
-        return choose
+    def choose(self, view: sight.Sight, seconds: float) -> int | None:
+        """A legal move; None if it is not at the table."""
+        if self.is_out:
+            return None
+        move = self._ask(lambda: self._chosen(view, agent.Clock(seconds)), seconds)
+        if type(move) is not int or move not in view.legal:
+            raise Illegal(f"{diagnostics.shorten(repr(move))} is not one of {', '.join(map(str, view.legal))}")
+        return move
 
     def _chosen(self, view: sight.Sight, clock: agent.Clock) -> object:
         if self.mind is None:
@@ -162,18 +152,35 @@ class Illegal(Exception):
 
 
 @dataclasses.dataclass
-class _Incidents:
-    """Of one game."""
+class _Table:
+    """Those who play one game, and what goes wrong in it."""
 
     referee: Referee
     game: int
-    found: list[ledger.Incident] = dataclasses.field(default_factory=list)
+    instead: np.random.Generator  # of moves that are made for agents
+    players: list[_Player] = dataclasses.field(default_factory=list)
+    incidents: list[ledger.Incident] = dataclasses.field(default_factory=list)
 
-    def watch(self, ask: Callable[[float], T], seconds: float, player: _Player, seat: int, step: int) -> T | None:
+    def seat(self, who: agent.Agent, thread: worker.Worker, label: str, seat: agent.Seat) -> None:
+        player = _Player(who, thread, label, seat)
+        self.players.append(player)
+        self._watch(lambda: player.sit(self.referee.start_seconds), player, 0)
+
+    def moves(self, views: Sequence[sight.Sight]) -> tuple[int, ...]:
+        """Everybody's next, which are legal."""
+        return tuple(self._move(player, view) for player, view in zip(self.players, views, strict=True))
+
+    def _move(self, player: _Player, view: sight.Sight) -> int:
+        if len(view.legal) == 1:
+            return view.legal[0]
+        move = self._watch(lambda: player.choose(view, self.referee.play_seconds), player, view.step)
+        return int(self.instead.choice(view.legal)) if move is None else move
+
+    def _watch(self, ask: Callable[[], T], player: _Player, step: int) -> T | None:
         """The answer; None where there is none, and that is put down."""
         kind: ledger.Kind
         try:
-            return ask(seconds)
+            return ask()
         except worker.TooLate as error:
             kind, message = "too late", str(error)
         except Illegal as error:
@@ -183,5 +190,5 @@ class _Incidents:
             kind, message = "crash", f"{type(cause).__name__}: {cause}".rstrip(": ")
         role = self.referee.arena.env.players[player.seat.player]
         short = diagnostics.shorten(message, _LONGEST_MESSAGE)
-        self.found.append(ledger.Incident(self.game, step, role, self.referee.labels[seat], kind, short))
+        self.incidents.append(ledger.Incident(self.game, step, role, player.label, kind, short))
         return None
