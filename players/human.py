@@ -63,6 +63,7 @@ class Asked:
         try:
             typed = " ".join(self.terminal.input("your move> ").split())
         except EOFError:
+            self.terminal.print()  # the prompt is still open
             raise agent.LeftMatch from None
         if typed.lower() in _LEAVE:
             raise agent.LeftMatch
