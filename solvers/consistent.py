@@ -82,7 +82,8 @@ class _Exact(NamedTuple):
     """Axes: N states."""
 
     front: branches.Front
-    weights: branches.Floats  # [N], whose sum is the probability of what was seen
+    weights: branches.Floats  # [N], their probabilities
+    evidence: float  # log probability of what was seen
     tried: int
 
 
@@ -118,12 +119,12 @@ class Tracker:
         """Before the first event of the view, whichever it has."""
         self._game, self._policies = game, policies
         self._way, self._effort = way, effort
-        self._key = jax.random.key(seed)
+        self._seed, self._key = seed, jax.random.key(seed)
         self.view = sight.Sight(view.game, view.player, view.first)
         start = branches.start(game)
         if not _agrees(branches.look(game, start), self.view).all():
             raise ImpossiblePercepts(_wrong_start(game, self.view))
-        self._exact = _Exact(start, np.ones(1), 1)  # the last step that was enumerated
+        self._exact = _Exact(start, np.ones(1), 0.0, 1)  # the last step that was enumerated
         self._enumerated = 0  # events until then
         self._sampled: particles.Particles | None = None
         self._accepted = 0
@@ -136,77 +137,78 @@ class Tracker:
         return self.found()
 
     def observe(self, event: sight.Event) -> None:
+        """One joint move more. After an error everything is as it was before."""
         if event.move not in self.view.legal:
             raise ImpossiblePercepts(_wrong_move(self.view, event))
-        before, self.view = self.view, self.view.after(event)
-        if self._sampled is None and self._way != "particles":
-            after = _enumerated(self._game, self._exact, self._policies, self.view, self._effort.states)
-            if after is not None:
-                if not len(after.weights):
-                    raise ImpossiblePercepts(_impossible(before, event))
-                self._exact, self._enumerated = after, self.view.step
+        after = self.view.after(event)
+        if self._way != "particles" and self._enumerated == self.view.step:
+            exact = _enumerated(self._game, self._exact, self._policies, after, self._effort.states)
+            if exact is not None:
+                if not len(exact.weights):
+                    raise ImpossiblePercepts(_impossible(self.view, event))
+                self._exact, self._enumerated, self.view = exact, after.step, after
                 return
             if self._way == "enumeration":
                 raise TooManyStates(
-                    f"joint move {self.view.step} of {view_name(self.view)} has more than {self._effort.states:,} "
-                    "possibilities to enumerate; sample them (way particles), or allow for more states"
+                    f"joint move {after.step} of {after.game.name} has more than {self._effort.states:,} possibilities "
+                    f"for {after.game.players[after.player]}; sample them (way particles), or allow for more states"
                 )
-        self._resample()
+        self._sampled, self.view = self._resampled(after), after
 
     def found(self) -> Consistent:
         if self._sampled is None:
-            front, weights, tried = self._exact
-            total = float(weights.sum())
-            report = Report("enumeration", len(weights), tried, len(weights), total)
-            return Consistent(front.games, front.lanes, weights / total, report)
+            front, weights, evidence, tried = self._exact
+            report = Report("enumeration", len(weights), tried, len(weights), math.exp(evidence))
+            return Consistent(front.games, front.lanes, weights, report)
         games = self._sampled.games
         rate = math.exp(float(self._sampled.evidence[0]))
         report = Report("particles", self._effort.size, self._begun, self._accepted, rate)
         lanes = np.arange(games.batch, dtype=np.int32)
         return Consistent(games, lanes, np.full(len(lanes), 1 / len(lanes)), report)
 
-    def _resample(self) -> None:
-        """The last event, and if nothing is left then all since the last exact step, with more games."""
-        size = self._effort.size
-        if self._sampled is None:
-            self._begin(size)
-        elif self._advance(self.view.step):
-            return
-        else:
-            size = self._sampled.games.batch
-        while not all(map(self._advance, range(self._enumerated + 1, self.view.step + 1))):
+    def _resampled(self, view: sight.Sight) -> particles.Particles:
+        """After the last event; if nothing is left, all since the last exact step once more, with more games."""
+        start, last = self._begun, self._sampled
+        found = self._filtered(last, view, view.step) if last is not None else self._begin(view, self._effort.size)
+        size = self._effort.size if last is None else last.games.batch
+        while found is None:
             size = min(_MORE * size, particles.MOST)
-            if self._begun + size > self._effort.tries:
-                raise NothingFound(_nothing(self.view, self._begun))
-            self._begin(size)
+            if self._begun + size > start + self._effort.tries:
+                raise NothingFound(_nothing(view, self._begun))
+            found = self._begin(view, size)
+        return found
 
-    def _begin(self, size: int) -> None:
-        random = np.random.default_rng((self._enumerated, self._begun))
-        chosen = spread(self._exact.weights, size, random)
-        games = branches.take(self._game, self._exact.front, random.permutation(chosen))
-        evidence = jnp.full(1, math.log(self._exact.weights.sum()), jnp.float32)
-        self._sampled = particles.Particles(games, evidence)
+    def _begin(self, view: sight.Sight, size: int) -> particles.Particles | None:
+        """From the last exact step on, if any are left at the end."""
+        random = np.random.default_rng((self._seed, self._enumerated, self._begun))
+        chosen = random.permutation(spread(self._exact.weights, size, random))
+        evidence = jnp.full(1, self._exact.evidence, jnp.float32)
+        found: particles.Particles | None = particles.Particles(
+            branches.take(self._game, self._exact.front, chosen), evidence
+        )
         self._begun += size
+        for step in range(self._enumerated + 1, view.step + 1):
+            found = None if found is None else self._filtered(found, view, step)
+        return found
 
-    def _advance(self, step: int) -> bool:
-        """Whether games are left after the event of a step."""
-        assert self._sampled is not None
-        high, low = self.view.keys[step]
+    def _filtered(self, before: particles.Particles, view: sight.Sight, step: int) -> particles.Particles | None:
+        """After the event of a step, if any are left."""
+        high, low = view.keys[step]
         with jax.enable_x64(False):
-            self._sampled, part = _filtered(
+            found, part = _filter(
                 self._game,
-                self._sampled,
+                before,
                 table_policy.uniform(self._game.env.num_actions) if self._policies is None else self._policies,
                 jax.random.fold_in(jax.random.fold_in(self._key, step), self._begun),
-                player=self.view.player,
-                actions=np.array([self.view.events[step - 1].move], np.int32),
+                player=view.player,
+                actions=np.array([view.events[step - 1].move], np.int32),
                 keys=(high[None], low[None]),
             )
-        self._accepted = round(float(part[0]) * self._sampled.games.batch)
-        return self._accepted > 0
+        self._accepted = round(float(part[0]) * before.games.batch)
+        return found if self._accepted else None
 
 
-_filtered = jax.jit(particles.step, static_argnames=("game", "player"))
+_filter = jax.jit(particles.step, static_argnames=("game", "player"))
 
 
 def spread(weights: branches.Floats, count: int, random: np.random.Generator) -> branches.Ints:
@@ -229,10 +231,10 @@ def _enumerated(
     forced = {view.player: view.events[-1].move}
     seen = branches.look(game, before.front)
     number = int(branches.count(seen, forced).sum())
-    if number > most:
+    if number > min(most, branches.MOST):
         return None
     if not number:
-        return _Exact(before.front, np.zeros(0), 0)
+        return _Exact(before.front, np.zeros(0), -math.inf, 0)
     moves = branches.joint_moves(seen, forced)
     weights = before.weights[moves.parent] * moves.share
     for player in range(game.env.num_players):
@@ -243,10 +245,12 @@ def _enumerated(
     told = branches.look(game, after)
     agree = np.flatnonzero(_agrees(told, view))
     if not len(agree):
-        return _Exact(after, np.zeros(0), number)
+        return _Exact(after, np.zeros(0), -math.inf, number)
     same = branches.merged(branches.only(told, agree))
     front = branches.Front(after.games, after.lanes[agree[same.example]])
-    return _Exact(front, same.sums(weights[agree]), number)
+    summed = same.sums(weights[agree])
+    total = float(summed.sum())
+    return _Exact(front, summed / total, before.evidence + math.log(total), number)
 
 
 def _policy(
@@ -278,10 +282,6 @@ def _rejected(
     kept = np.arange(min(accepted, effort.size), dtype=np.int32)
     report = Report("rejection", effort.size, begun, accepted, accepted / begun)
     return Consistent(games, kept, np.full(len(kept), 1 / len(kept)), report)
-
-
-def view_name(view: sight.Sight) -> str:
-    return f"{view.game.name} as {view.game.players[view.player]} sees it"
 
 
 def _told(view: sight.Sight, event: sight.Event) -> str:

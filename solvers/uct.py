@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gdlx.envs import info_key, rng, walk
-from gdlx.solvers import hash_table, rows, uct_order
+from gdlx.solvers import hash_table, playouts, rows, uct_order
 
 FULL = 0.85  # part of a table: a search ends soon where there are empty entries
 _SALT = np.uint32(0x85EBCA6B)
@@ -98,7 +98,7 @@ def search(
     def iterate(_: jax.Array, carry: tuple[Trees, rng.Streams]) -> tuple[Trees, rng.Streams]:
         trees, streams = carry
         down = _descend(game, trees, roots, streams, exploration, steps)
-        games, streams = _roll_out(game, down, steps)
+        games, streams = playouts.to_end(game, (down.step, down.games, down.streams), steps)
         counts, totals = _updated(trees, down, jnp.where(games.ended, games.payoff, 0))
         return Trees(down.table, down.used, counts, totals), streams
 
@@ -185,25 +185,6 @@ def _chosen(
         bound = jnp.where(count > 0, bound, jnp.inf)
         best.append(jnp.argmax(jnp.where(legal[player], bound, -jnp.inf), axis=0).astype(jnp.int32))
     return jnp.where(visits < joint, in_turn, jnp.stack(best))
-
-
-def _roll_out(game: walk.Walk, down: _Descent, steps: int) -> tuple[walk.WalkState, rng.Streams]:
-    """Random play to the end."""
-    players = game.env.num_players
-    Carry = tuple[jax.Array, walk.WalkState, rng.Streams]
-
-    def move(carry: Carry) -> Carry:
-        step, games, streams = carry
-        streams, words = rng.rows(streams, players + 1)
-        draws = rows.uniform(words)
-        joint = [rows.drawn(rows.even(own), draw) for own, draw in zip(games.legal, draws, strict=False)]
-        return step + 1, game.step(games, jnp.stack(joint), draws[players]), streams
-
-    def goes_on(carry: Carry) -> jax.Array:
-        return (carry[0] < steps) & ~carry[1].ended.all()
-
-    _, games, streams = jax.lax.while_loop(goes_on, move, (down.step, down.games, down.streams))
-    return games, streams
 
 
 def _updated(trees: Trees, down: _Descent, payoff: jax.Array) -> tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]]:

@@ -19,7 +19,7 @@ from gdlx.tests import samples
 
 Identity = tuple[bytes, ...]  # registers, and the key of every player
 FEW = consistent.Effort(size=256, states=2**12, tries=2**18)
-FILTERS = 150
+FILTERS = 100
 
 
 class Match(NamedTuple):
@@ -51,7 +51,7 @@ def start(name: str) -> Match:
 
 def after(name: str, match: Match, joint: tuple[int, ...], chance: int) -> Match:
     nodes = nodes_of(name)
-    registers, percepts = nodes._move(match.registers, joint, chance)
+    registers, percepts = nodes.moved(match.registers, joint, chance)
     legal = nodes.position(registers).legal
     events = (sight.Event(*parts) for parts in zip(joint, percepts, legal, strict=True))
     return Match(registers, tuple(view.after(event) for view, event in zip(match.views, events, strict=True)))
@@ -293,12 +293,14 @@ def test_a_wrong_start_is_impossible() -> None:
 @pytest.mark.parametrize("way", ["particles", "rejection"])
 def test_sampling_does_not_call_anything_impossible(way: consistent.Way) -> None:
     game = lanes_of("kuhn_poker")
-    view = random_match("kuhn_poker", 1, 0).views[0]
-    wrong = sight.Sight(view.game, 0, view.first, (view.events[0]._replace(percepts=()),))
+    view = random_match("kuhn_poker", 2, 0).views[1]
+    last = view.events[1]._replace(percepts=())
+    assert last != view.events[1]
+    wrong = sight.Sight(view.game, 1, view.first, (view.events[0], last))
     few, policies = consistent.Effort(size=256, tries=2**9), skewed("kuhn_poker")[0]
     with pytest.raises(consistent.NothingFound, match="not found to be impossible"):
         consistent.find(game, wrong, policies, way=way, effort=few)
-    with pytest.raises(consistent.ImpossiblePercepts, match="joint move 1"):
+    with pytest.raises(consistent.ImpossiblePercepts, match="joint move 2"):
         consistent.find(game, wrong)
 
 

@@ -74,7 +74,7 @@ class Plain:
                     path.append((registers, joint))
             outcomes = position.chance or (0,)
             chance = outcomes[int(draws[step][-1] * len(outcomes))]
-            registers, _ = self.nodes._move(registers, joint, chance)
+            registers, _ = self.nodes.moved(registers, joint, chance)
         goals = self.nodes.position(registers).goals
         for state, joint in path:
             for own, action, goal in zip(self.seen[state], joint, goals, strict=True):

@@ -1,0 +1,68 @@
+"""The states that a match may be in, for agents that search from them."""
+
+import numpy as np
+
+from gdlx.envs import host, public, sight, walk
+from gdlx.players import agent
+from gdlx.solvers import consistent
+
+EFFORT = consistent.Effort(
+    size=2**12, states=2**12
+)  # as many lanes whether enumerated or sampled: one program for both
+_REHEARSED = 2  # matches
+
+
+class Beliefs:
+    """Of one player in one match. Others are taken to play at random."""
+
+    def __init__(self, seat: agent.Seat) -> None:
+        self._seat = seat
+        self._tracker: consistent.Tracker | None = None
+
+    def at(self, view: sight.Sight) -> consistent.Consistent:
+        if self._tracker is None:
+            seed = int(self._seat.random.integers(2**31))
+            self._tracker = consistent.Tracker(self._seat.arena.walk, view, effort=EFFORT, seed=seed)
+        return self._tracker.follow(view)
+
+    def drawn(self, view: sight.Sight, count: int) -> walk.WalkState:
+        """So many of the games, each as often as it is probable."""
+        return self.at(view).drawn(self._seat.arena.walk, count, self._seat.random)
+
+
+def rehearse(arena: agent.Arena, count: int) -> None:
+    """Follow a few random matches, so that all programs that following needs are compiled; `count` is for `drawn`."""
+    for seed in range(_REHEARSED):
+        random = np.random.default_rng(seed)
+        for view in random_match(arena, random):
+            beliefs = Beliefs(agent.Seat(arena, view.player, random))
+            try:
+                beliefs.drawn(view, count)
+            except consistent.NothingFound:  # a match that is hard to follow, whoever plays it
+                continue
+
+
+def random_match(arena: agent.Arena, random: np.random.Generator) -> list[sight.Sight]:
+    """What every player has seen of it at the end."""
+    nodes = host.Host(arena.env.net, arena.env.payoffs, arena.steps)
+    position = nodes.position(arena.env.net.initial.tobytes())
+    views = [sight.Sight(arena.env, player, legal) for player, legal in enumerate(position.legal)]
+    for step in range(arena.steps):
+        if position.terminal or position.unplayable:
+            break
+        joint = tuple(int(random.choice(own)) for own in position.legal)
+        chance = int(random.choice(position.chance)) if position.chance else 0
+        registers, percepts = nodes.moved(position.registers, joint, chance)
+        position = nodes.position(registers)
+        is_over = step + 1 == arena.steps
+        views = [
+            view.after(sight.Event(move, seen, () if is_over else legal))
+            for view, move, seen, legal in zip(views, joint, percepts, position.legal, strict=True)
+        ]
+    return views
+
+
+def is_open(arena: agent.Arena) -> bool:
+    """Whether everybody sees every move and nothing is left to chance: then everybody knows the state."""
+    shown = public.of_network(arena.env.net).moves
+    return not arena.env.num_chance_actions and all(own.any(axis=1).all() for own in shown)

@@ -1,0 +1,125 @@
+"""An agent that solves a small tree with CFR+ at each move, values its open ends by random play, and draws from the
+average policy (`cfr`).
+
+The tree begins at the start of the game as long as it fits in from there to the horizon: then nobody knows in it what
+nobody could know, and once it reaches all ends it is the whole game. Else it begins at the states that agree with what
+the player has seen: the others act in it as if they knew that too.
+"""
+
+import dataclasses
+
+import jax
+import numpy as np
+
+from gdlx.envs import sight
+from gdlx.players import agent, beliefs, pace
+from gdlx.solvers import branches, consistent, lookahead
+
+
+@dataclasses.dataclass(frozen=True)
+class DepthLimited:
+    name: str = "cfr"
+    seconds: float | None = None  # for a move; None: as long as the clock
+    iterations: int | None = None  # of CFR+
+    depth: int = 3  # joint moves
+    nodes: int = 4_096  # of a tree at most
+    states: int = 64  # that it begins at, if not at the start
+    rollouts: int = 16  # random matches that value an open end
+
+    def __post_init__(self) -> None:
+        pace.require_pace(self.name, self.seconds, self.iterations)
+        pace.require_positive(self.name, depth=self.depth, nodes=self.nodes, states=self.states, rollouts=self.rollouts)
+        if self.nodes > branches.MOST:
+            raise agent.WrongAgent(f"{self.name}: a tree has at most {branches.MOST:,} nodes, not {self.nodes:,}")
+
+    def prepare(self, arena: agent.Arena) -> None:
+        mind = Mind(self, agent.Seat(arena, 0, np.random.default_rng(0)))
+        if mind.from_start(self.depth) is None:
+            beliefs.rehearse(arena, self.states)
+            mind.grow(branches.start(arena.walk), np.ones(1))
+
+    def sit(self, seat: agent.Seat, clock: agent.Clock) -> "Mind":
+        del clock
+        return Mind(self, seat)
+
+
+class Mind:
+    def __init__(self, options: DepthLimited, seat: agent.Seat) -> None:
+        self._options, self._seat = options, seat
+        self._beliefs = beliefs.Beliefs(seat)
+        self._room = lookahead.Room(options.nodes, options.rollouts, seat.arena.steps)
+        self._whole: lookahead.Solver | None = None  # of the whole game
+        self._fits = not beliefs.is_open(seat.arena)  # where everybody knows the state, a tree may begin at it
+
+    def choose(self, view: sight.Sight, clock: agent.Clock) -> int:
+        return int(self._seat.random.choice(view.legal, p=self.policy(view, clock)))
+
+    def policy(self, view: sight.Sight, clock: agent.Clock) -> branches.Floats:
+        """Probabilities of the legal moves."""
+        solver = self._solver(view)
+        end = pace.deadline(clock, self._options.seconds)
+        for portion in pace.portions(end, self._options.iterations):
+            for _ in range(portion):
+                solver.iterate()
+        high, low = view.keys[-1].tolist()
+        average = solver.average(view.player, high << 32 | low)
+        if average is None:
+            self._beliefs.at(view)  # which tells what is impossible
+            raise RuntimeError(f"a tree of {view.game.name} lacks what {view.game.players[view.player]} knows")
+        own = np.asarray(average[list(view.legal)])
+        return np.asarray(own / own.sum())
+
+    def _solver(self, view: sight.Sight) -> lookahead.Solver:
+        if self._whole is not None:
+            return self._whole
+        tree = self.from_start(view.step + self._options.depth)
+        if tree is None:
+            return lookahead.Solver(self._below(view))
+        solver = lookahead.Solver(tree)
+        if tree.is_whole:
+            self._whole = solver
+        return solver
+
+    def from_start(self, depth: int) -> lookahead.Tree | None:
+        """The tree from the start of the game to this depth, or to the ends; None if it does not fit in."""
+        if self._fits:
+            tree = self.grow(branches.start(self._seat.arena.walk), np.ones(1), depth)
+            if tree is not None and (tree.is_whole or len(tree.levels) > depth):
+                return tree
+            self._fits = False
+        return None
+
+    def _below(self, view: sight.Sight) -> lookahead.Tree:
+        """From states that agree, fewer where moves are many."""
+        front, weights = self._distinct(self._beliefs.at(view))
+        states = self._options.states
+        while True:
+            chosen, often = self._some(weights, states)
+            tree = self.grow(branches.Front(front.games, front.lanes[chosen]), often)
+            if tree is not None:
+                return tree
+            if states == 1:
+                raise agent.WrongAgent(
+                    f"{self._options.name}: joint move {view.step + 1} of {view.game.name} alone has more than "
+                    f"{self._options.nodes:,} possibilities; allow for more with nodes="
+                )
+            states //= 2
+
+    def _distinct(self, found: consistent.Consistent) -> tuple[branches.Front, branches.Floats]:
+        """Sampled games may be there many times."""
+        front = branches.Front(found.games, found.lanes)
+        same = branches.merged(branches.look(self._seat.arena.walk, front))
+        return branches.Front(found.games, found.lanes[same.example]), same.sums(found.weights)
+
+    def _some(self, weights: branches.Floats, states: int) -> tuple[branches.Ints, branches.Floats]:
+        """Positions and weights: of all states if they are few enough, else of some, as often as they are probable."""
+        if len(weights) <= states:
+            return np.arange(len(weights), dtype=np.int32), weights
+        drawn = consistent.spread(weights, states, self._seat.random)
+        chosen, often = np.unique(drawn, return_counts=True)
+        return chosen, often / states
+
+    def grow(self, front: branches.Front, weights: branches.Floats, depth: int | None = None) -> lookahead.Tree | None:
+        deep = self._options.depth if depth is None else depth
+        key = jax.random.key(self._seat.random.integers(2**31))
+        return lookahead.grow(self._seat.arena.walk, front, weights, deep, self._room, key)

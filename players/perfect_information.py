@@ -1,0 +1,98 @@
+"""An agent that samples states which the match may be in, and searches each as if it were known (`pimc`).
+
+The values of its own moves are added up over the states. Every search may play differently in states that the player
+cannot tell apart ("strategy fusion"), so that moves which hide or find out something are worth too little.
+"""
+
+import dataclasses
+import time
+from typing import Literal
+
+import jax
+import numpy as np
+import numpy.typing as npt
+
+from gdlx.envs import sight, walk
+from gdlx.players import agent, beliefs, pace
+from gdlx.players import uct as uct_player
+from gdlx.solvers import playouts
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclasses.dataclass(frozen=True)
+class PerfectInformation:
+    name: str = "pimc"
+    seconds: float | None = None  # for a move; None: as long as the clock
+    iterations: int | None = None  # rounds, each of new states
+    states: int = 64  # of a round
+    visits: int = 128  # of every state, by UCT or by random matches
+    search: Literal["uct", "flat"] = "uct"
+    c: float | None = None  # exploration of UCT, in goals; None: 0.4 of their range
+
+    def __post_init__(self) -> None:
+        pace.require_pace(self.name, self.seconds, self.iterations)
+        pace.require_positive(self.name, states=self.states, visits=self.visits)
+        uct_player.require_search(self.name, self.c, 4)
+
+    def prepare(self, arena: agent.Arena) -> None:
+        beliefs.rehearse(arena, self.states)
+        with jax.enable_x64(False):
+            games = arena.walk.start(self.states)
+        for player in range(arena.env.num_players):
+            Mind(self, agent.Seat(arena, player, np.random.default_rng(0))).values(games, end=0.0)
+
+    def sit(self, seat: agent.Seat, clock: agent.Clock) -> "Mind":
+        del clock
+        return Mind(self, seat)
+
+
+class Mind:
+    def __init__(self, options: PerfectInformation, seat: agent.Seat) -> None:
+        self._options, self._seat = options, seat
+        self._beliefs = beliefs.Beliefs(seat)
+        table = (2 * options.states * options.visits).bit_length()  # nobody adds more than a node in an iteration
+        self._trees = uct_player.Search(seat.arena, seat.player, options.states, options.c, min(max(table, 12), 28))
+
+    def choose(self, view: sight.Sight, clock: agent.Clock) -> int:
+        end = pace.deadline(clock, self._options.seconds)
+        total = known = np.zeros(self._seat.arena.env.num_actions)
+        rounds, longest = 0, 0.0
+        while rounds != self._options.iterations:
+            begun = time.monotonic()
+            values = self.values(self._beliefs.drawn(view, self._options.states), end)
+            total, known = total + np.nansum(values, axis=1), known + (~np.isnan(values)).sum(axis=1)
+            rounds, longest = rounds + 1, max(longest, time.monotonic() - begun)
+            if time.monotonic() + longest > end:
+                break
+        mean = np.where(known > 0, total / np.maximum(known, 1), -np.inf)[list(view.legal)]
+        return view.legal[int(np.argmax(mean))]
+
+    def values(self, games: walk.WalkState, end: float) -> Floats:
+        """[A, K] the mean payoff of each of its moves in every state; not a number where none was made."""
+        arena, options = self._seat.arena, self._options
+        counts: npt.NDArray[np.int64] | npt.NDArray[np.float64]
+        if options.search == "uct":
+            self._trees.begin(games)
+            for portion in pace.portions(end, options.visits):
+                self._trees.advance(self._seat.random, portion)
+            counts, totals = self._trees.counts()
+        else:
+            counts, totals = np.zeros((2, arena.env.num_actions, games.batch))
+            for portion in pace.portions(end, options.visits):
+                more = self._flat(games, portion)
+                counts, totals = counts + more[0], totals + more[1]
+        return np.where(counts > 0, totals / np.maximum(counts, 1), np.nan)
+
+    def _flat(self, games: walk.WalkState, rounds: int) -> tuple[Floats, Floats]:
+        with jax.enable_x64(False):
+            found = playouts.by_first_move(
+                self._seat.arena.walk,
+                games,
+                jax.random.key(self._seat.random.integers(2**31)),
+                np.int32(rounds),
+                player=self._seat.player,
+                steps=self._seat.arena.steps,
+            )
+        counts, totals = (np.asarray(part, np.float64) for part in found)
+        return counts, totals

@@ -1,0 +1,120 @@
+"""An agent that searches with UCT: many trees from the states that the match may be in, one vote for every visit."""
+
+import dataclasses
+import math
+from typing import Literal
+
+import jax
+import numpy as np
+import numpy.typing as npt
+
+from gdlx.envs import sight, walk
+from gdlx.players import agent, beliefs, pace
+from gdlx.solvers import uct
+
+_PART = 0.4  # of the range of goals: C = 40 where they are 0 to 100
+_MOST_BYTES = 2**27  # of a table
+
+
+@dataclasses.dataclass(frozen=True)
+class Uct:
+    """Where everything is known all trees have the same root; else each starts from a state that may be the true one,
+    and searches as if it were known to be.
+    """
+
+    name: str = "uct"
+    seconds: float | None = None  # for a move; None: as long as the clock
+    iterations: int | None = None  # of every tree
+    trees: int = 32
+    c: float | None = None  # exploration, in goals; None: 0.4 of their range
+    table: int = 17  # the logarithm of the number of nodes of all trees; less where moves are many
+    by: Literal["visits", "value"] = "visits"
+
+    def __post_init__(self) -> None:
+        pace.require_pace(self.name, self.seconds, self.iterations)
+        pace.require_positive(self.name, trees=self.trees)
+        require_search(self.name, self.c, self.table)
+
+    def prepare(self, arena: agent.Arena) -> None:
+        beliefs.rehearse(arena, self.trees)
+        for player in range(arena.env.num_players):
+            search = self._search(arena, player)
+            search.begin(search.start())
+            search.advance(np.random.default_rng(0), 1)
+            search.counts()
+
+    def sit(self, seat: agent.Seat, clock: agent.Clock) -> "Mind":
+        del clock
+        return Mind(self, seat, self._search(seat.arena, seat.player))
+
+    def _search(self, arena: agent.Arena, player: int) -> "Search":
+        return Search(arena, player, self.trees, self.c, self.table)
+
+
+def require_search(name: str, c: float | None, table: int) -> None:
+    if c is not None and not 0 <= c < math.inf:
+        raise agent.WrongAgent(f"{name}: c is the weight of exploration, 0 or more, not {c:g}")
+    if not 4 <= table <= 28:
+        raise agent.WrongAgent(f"{name}: table is the logarithm of a number of nodes, 4 to 28; not {table}")
+
+
+class Search:
+    """Trees for one player; each search begins with new ones."""
+
+    def __init__(self, arena: agent.Arena, player: int, trees: int, c: float | None, table: int) -> None:
+        self._arena, self._player, self._trees = arena, player, trees
+        goals = [value for role in arena.env.net.players for value in role.goal_values] or [0]
+        constant = _PART * (max(goals) - min(goals)) if c is None else c
+        self._exploration = np.full(arena.env.num_players, constant, np.float32)
+        room = (_MOST_BYTES // uct.node_bytes(arena.walk)).bit_length() - 1
+        self._bits = max(4, min(table, room))
+
+    def start(self) -> walk.WalkState:
+        """As many games as trees, before the first move."""
+        with jax.enable_x64(False):
+            return self._arena.walk.start(self._trees)
+
+    def begin(self, roots: walk.WalkState) -> None:
+        self._roots = roots
+        with jax.enable_x64(False):
+            self._found = uct.init(self._arena.walk, self._bits)
+
+    def advance(self, random: np.random.Generator, iterations: int) -> None:
+        """So many iterations of every tree."""
+        with jax.enable_x64(False):
+            self._found = uct.search(
+                self._arena.walk,
+                self._found,
+                self._roots,
+                jax.random.key(random.integers(2**31)),
+                np.int32(iterations),
+                self._exploration,
+                steps=self._arena.steps,
+            )
+            int(self._found.used)  # waits for it: the clock must not run ahead of the device
+
+    def counts(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """[A, K] visits of the player's moves at every root, and its payoffs then."""
+        with jax.enable_x64(False):
+            found = uct.at_roots(self._arena.walk, self._found, self._roots, player=self._player)
+        return np.asarray(found.counts, np.int64), np.asarray(found.totals, np.float64)
+
+
+@dataclasses.dataclass
+class Mind:
+    options: Uct
+    seat: agent.Seat
+    search: Search
+
+    def __post_init__(self) -> None:
+        self._beliefs = beliefs.Beliefs(self.seat)
+
+    def choose(self, view: sight.Sight, clock: agent.Clock) -> int:
+        self.search.begin(self._beliefs.drawn(view, self.options.trees))
+        end = pace.deadline(clock, self.options.seconds)
+        for portion in pace.portions(end, self.options.iterations):
+            self.search.advance(self.seat.random, portion)
+        visits, payoffs = (part.sum(axis=1)[list(view.legal)] for part in self.search.counts())
+        value = np.where(visits > 0, payoffs / np.maximum(visits, 1), -np.inf)
+        order = (value, visits) if self.options.by == "visits" else (visits, value)
+        return view.legal[int(np.lexsort(order)[-1])]

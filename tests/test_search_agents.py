@@ -1,0 +1,296 @@
+"""Agents that search: what they play, that they keep to their clocks, and the parts they are made of."""
+
+import dataclasses
+import functools
+import itertools
+import time
+from collections.abc import Iterator
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from gdlx.envs import host, sight, trees, view_keys
+from gdlx.players import agent, arenas, beliefs, depth_limited, match, pace, perfect_information, uct, uniform
+from gdlx.solvers import branches, consistent, lookahead, playouts, problems
+
+RANDOM = uniform.Uniform("random")
+PLENTY = agent.Clock(1e6)
+
+
+@functools.cache
+def arena_of(game: str) -> agent.Arena:
+    return arenas.of_game(game)
+
+
+def played(game: str, first: agent.Agent, second: agent.Agent, games: int) -> npt.NDArray[np.float64]:
+    """Payoffs of the first agent, which takes turns at the roles."""
+    found = []
+    terms = match.Terms(games=games, start_seconds=600, play_seconds=600)
+    for batch in match.run(match.Match(arena_of(game), (first, second), terms)):
+        assert not batch.incidents
+        found.append(batch.games.payoff[batch.games.agent == 0])
+    return np.concatenate(found)
+
+
+def mind_of(player: agent.Agent, view: sight.Sight, seed: int = 0) -> agent.Mind:
+    return player.sit(agent.Seat(arena_of(view.game.name), view.player, np.random.default_rng(seed)), PLENTY)
+
+
+# ---- matches
+
+
+def test_uct_does_not_lose_tictactoe() -> None:
+    searches = uct.Uct(iterations=60, trees=16)
+    against_random = played("tictactoe", searches, RANDOM, 12)
+    assert against_random.min() >= 0
+    assert against_random.mean() > 30
+    against_itself = played("tictactoe", searches, dataclasses.replace(searches, name="itself"), 6)
+    assert (against_itself == 0).sum() >= 4
+
+
+def test_games_are_the_same_for_the_same_seed() -> None:
+    searches = uct.Uct(iterations=60, trees=16)
+    view = beliefs.random_match(arena_of("tictactoe"), np.random.default_rng(1))[0]
+    view = dataclasses.replace(view, events=view.events[:2])
+    chosen = [[mind_of(searches, view, seed).choose(view, PLENTY) for _ in range(2)] for seed in range(8)]
+    assert all(one == other for one, other in chosen)
+    assert played("tictactoe", searches, RANDOM, 3).tolist() == played("tictactoe", searches, RANDOM, 3).tolist()
+
+
+def test_sampled_states_beat_random_play_where_most_is_hidden() -> None:
+    """A random player gets 0 against another on average."""
+    flat = perfect_information.PerfectInformation(iterations=1, states=32, visits=64, search="flat")
+    assert played("blind_tictactoe", flat, RANDOM, 40).mean() > 15
+
+
+def test_a_small_tree_beats_random_play() -> None:
+    solves = depth_limited.DepthLimited(iterations=100)
+    assert played("goofspiel:cards=3", solves, RANDOM, 60).mean() > 5
+
+
+# ---- decisions
+
+KUHN = "kuhn_poker"
+
+
+def kuhn_views() -> Iterator[sight.Sight]:
+    """Of all decisions."""
+    arena = arena_of(KUHN)
+    nodes = host.Host(arena.env.net, arena.env.payoffs, arena.steps)
+
+    def visit(registers: bytes, views: list[sight.Sight]) -> Iterator[sight.Sight]:
+        position = nodes.position(registers)
+        yield from (view for view in views if len(view.legal) > 1)
+        for *joint, chance in itertools.product(*position.legal, position.chance or (0,)):
+            if not position.terminal:
+                after, percepts = nodes.moved(registers, tuple(joint), chance)
+                legal = nodes.position(after).legal
+                events = map(sight.Event, joint, percepts, legal)
+                yield from visit(after, [view.after(event) for view, event in zip(views, events, strict=True)])
+
+    start = arena.env.net.initial.tobytes()
+    first = [sight.Sight(arena.env, n, own) for n, own in enumerate(nodes.position(start).legal)]
+    return visit(start, first)
+
+
+def kuhn_view(*told: str) -> sight.Sight:
+    """A decision of which all these are told."""
+    return next(view for view in kuhn_views() if all(any(part in word for word in view.words()) for part in told))
+
+
+@pytest.mark.parametrize(
+    "player",
+    [
+        uct.Uct(iterations=100, trees=16, table=12, by="value"),
+        perfect_information.PerfectInformation(iterations=1, states=16, visits=100),
+        depth_limited.DepthLimited(iterations=100),
+    ],
+    ids=lambda player: player.name,
+)
+def test_the_best_card_calls_and_the_worst_folds(player: agent.Agent) -> None:
+    """Whatever the other one has."""
+    moves = arena_of(KUHN).env.net.players[0].moves
+    for card, move in (("jack", "fold"), ("king", "call")):
+        view = kuhn_view(f"dealt {card}", "opponent_did bet")
+        assert {moves[n] for n in view.legal} == {"call", "fold"}
+        assert moves[mind_of(player, view).choose(view, PLENTY)] == move
+
+
+def test_the_whole_tree_of_kuhn_poker_is_near_the_equilibrium() -> None:
+    """The policies of a match's mind at all decisions, measured on the unrolled game."""
+    task = problems.problem(trees.Game(KUHN))
+    solves = depth_limited.DepthLimited(iterations=300, depth=9)
+    policies = [np.ones(player.sequences) for player in task.tree.players]
+    keys = [view_keys.of_player(task.tree, n, arena_of(KUHN).env.num_actions).T.tolist() for n in range(2)]
+    minds: dict[int, depth_limited.Mind] = {}
+    for view in kuhn_views():
+        mind = minds.setdefault(view.player, solves.sit(_seat(view), PLENTY))
+        number = keys[view.player].index(view.keys[-1].tolist())
+        own = task.tree.players[view.player]
+        span = slice(own.first[number], own.first[number + 1])
+        assert own.action[span].tolist() == list(view.legal)
+        policies[view.player][span] = mind.policy(view, PLENTY)
+    found = task.metrics(tuple(policies))
+    assert found.exploitability is not None
+    assert found.exploitability < 0.005
+    assert found.value[0] == pytest.approx(-1 / 18, abs=0.005)
+
+
+def _seat(view: sight.Sight) -> agent.Seat:
+    return agent.Seat(arena_of(view.game.name), view.player, np.random.default_rng(0))
+
+
+def test_a_short_tree_begins_at_states_that_agree() -> None:
+    """With too few nodes for the game from its start."""
+    view = kuhn_view("dealt king", "opponent_did bet")
+    mind = depth_limited.DepthLimited(iterations=100, depth=2, nodes=20).sit(_seat(view), PLENTY)
+    assert mind.from_start(view.step + 2) is None
+    moves = [view.game.net.players[view.player].moves[n] for n in view.legal]
+    assert dict(zip(moves, mind.policy(view, PLENTY), strict=True))["call"] > 0.95
+
+
+def test_a_tree_without_room_for_a_move_is_refused() -> None:
+    view = beliefs.random_match(arena_of("tictactoe"), np.random.default_rng(0))[0]
+    view = sight.Sight(view.game, 0, view.first)
+    mind = depth_limited.DepthLimited(iterations=1, nodes=5).sit(_seat(view), PLENTY)
+    with pytest.raises(agent.WrongAgent, match="joint move 1 of tictactoe alone has more than 5"):
+        mind.choose(view, PLENTY)
+
+
+@pytest.mark.parametrize("kind", [uct.Uct, perfect_information.PerfectInformation, depth_limited.DepthLimited])
+def test_impossible_percepts_are_told(kind: type) -> None:
+    view = kuhn_view("dealt king")
+    wrong = view.events[-1]._replace(percepts=())
+    told = sight.Sight(view.game, view.player, view.first, (*view.events[:-1], wrong))
+    with pytest.raises(consistent.ImpossiblePercepts, match=f"joint move {view.step}"):
+        mind_of(kind(iterations=1), told).choose(told, PLENTY)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "told"),
+    [
+        (uct.Uct, {"seconds": 0}, "more than 0 seconds"),
+        (uct.Uct, {"iterations": 0}, "iterations is at least 1"),
+        (uct.Uct, {"trees": 0}, "trees is at least 1"),
+        (uct.Uct, {"c": -1}, "0 or more"),
+        (uct.Uct, {"table": 40}, "4 to 28"),
+        (perfect_information.PerfectInformation, {"states": 0}, "states is at least 1"),
+        (perfect_information.PerfectInformation, {"visits": 0}, "visits is at least 1"),
+        (depth_limited.DepthLimited, {"depth": 0}, "depth is at least 1"),
+        (depth_limited.DepthLimited, {"nodes": 10**6}, "at most 65,536 nodes"),
+    ],
+)
+def test_wrong_options(kind: type, options: dict[str, float], told: str) -> None:
+    with pytest.raises(agent.WrongAgent, match=told):
+        kind(**options)
+
+
+# ---- time
+
+
+class Watch:
+    """Time that passes only where a test says so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 100.0
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+
+    def clock(self) -> agent.Clock:
+        return agent.Clock(1.0, self.now)
+
+
+@pytest.mark.parametrize("each", [1e-5, 0.003, 0.2])
+def test_thinking_ends_before_the_clock(monkeypatch: pytest.MonkeyPatch, each: float) -> None:
+    watch = Watch(monkeypatch)
+    clock = watch.clock()
+    for portion in pace.portions(pace.deadline(clock, None), None):
+        watch.now += each * portion
+    assert 0 < clock.left < 0.4
+    watch.now = 100.0
+    for portion in pace.portions(pace.deadline(clock, 0.5), None):
+        watch.now += each * portion
+    assert 0.5 <= clock.left < 0.8
+
+
+def test_portions_of_given_iterations_do_not_depend_on_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    watch = Watch(monkeypatch)
+    made: list[list[int]] = [[], []]
+    for each in (1e-5, 1e-3):
+        for portion in pace.portions(pace.deadline(watch.clock(), None), 100):
+            watch.now += each * portion
+            made[each > 1e-4].append(portion)
+    assert made[0] == made[1]
+    assert sum(made[0]) == 100
+
+
+def test_given_iterations_end_with_the_clock_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    watch = Watch(monkeypatch)
+    clock = watch.clock()
+    for portion in pace.portions(pace.deadline(clock, None), 10**6):
+        watch.now += 0.01 * portion
+    assert clock.left > 0
+
+
+# ---- parts
+
+
+def test_random_play_is_worth_what_recursion_tells() -> None:
+    """From every node two joint moves deep; payoffs of Kuhn poker are at most 2."""
+    arena, rounds = arena_of(KUHN), 2_000
+    front = branches.start(arena.walk)
+    for _ in range(2):
+        front = branches.move(arena.walk, front, branches.joint_moves(branches.look(arena.walk, front), {}))
+    nodes = host.Host(arena.env.net, arena.env.payoffs, arena.steps)
+
+    def value(registers: bytes) -> float:
+        position = nodes.position(registers)
+        if position.terminal:
+            return position.goals[0] - arena.env.payoffs.offset
+        joint = list(itertools.product(*position.legal, position.chance or (0,)))
+        return float(np.mean([value(nodes.moved(registers, tuple(move[:-1]), move[-1])[0]) for move in joint]))
+
+    exact = [value(row.tobytes()) for row in branches.look(arena.walk, front).rows[: len(arena.env.net.initial)].T]
+    found = playouts.values(arena.walk, front.games, jax.random.key(0), np.int32(rounds), steps=arena.steps)
+    got = np.asarray(found)[:, front.lanes]
+    assert len(exact) == 6
+    assert np.ptp(exact) > 0.5
+    np.testing.assert_allclose(got[0], exact, atol=4 * 2 / np.sqrt(rounds))
+    np.testing.assert_allclose(got[1], -got[0], atol=1e-5)
+
+
+def test_first_moves_of_random_play_come_equally_often() -> None:
+    """Biased rock-paper-scissors: a sign is worth its mean against the three."""
+    arena = arena_of("biased_rps")
+    games = jax.jit(lambda: arena.walk.start(32))()
+    counts, totals = playouts.by_first_move(arena.walk, games, jax.random.key(1), jnp.int32(300), player=1, steps=4)
+    assert (np.asarray(counts) == 100).all()
+    means = dict(zip(arena.env.net.players[1].moves, np.asarray(totals).sum(axis=1) / 3_200, strict=True))
+    expected = {"rock": 25 / 3, "paper": 20 / 3, "scissors": -15.0}
+    assert means == pytest.approx(expected, abs=4 * 32 / np.sqrt(3_200))
+
+
+def test_lookahead_solves_simultaneous_moves() -> None:
+    """The only equilibrium of biased rock-paper-scissors, and the value 0."""
+    arena = arena_of("biased_rps")
+    room = lookahead.Room(nodes=64, rounds=1, steps=4)
+    tree = lookahead.grow(arena.walk, branches.start(arena.walk), np.ones(1), 1, room, jax.random.key(0))
+    assert tree is not None
+    assert (tree.nodes, tree.is_whole) == (10, True)
+    solver = lookahead.Solver(tree)
+    for _ in range(2_000):
+        solver.iterate()
+    for player in range(2):
+        policy = solver.average(player, int(tree.sets[player].key[0]))
+        assert policy is not None
+        found = dict(zip(arena.env.net.players[player].moves, policy, strict=True))
+        assert found == pytest.approx({"rock": 1 / 16, "paper": 10 / 16, "scissors": 5 / 16}, abs=0.01)
+
+
+def test_what_is_open() -> None:
+    assert beliefs.is_open(arena_of("tictactoe"))
+    assert beliefs.is_open(arena_of("biased_rps"))
+    assert not beliefs.is_open(arena_of(KUHN))
+    assert not beliefs.is_open(arena_of("blind_tictactoe"))
