@@ -17,5 +17,6 @@ ENTRIES: Mapping[str, Entry] = {
     "solution": Entry("saved", "SavedSolution", "the average policies of a result folder of `gdlx solve`"),
     "fixed": Entry("saved", "PolicyFile", "a policy table, .csv or .json, as `gdlx evaluate RESULT -o FILE` writes it"),
     "mccfr": Entry("mccfr", "Mccfr", "samples the game into a hash table before the matches, then plays the average"),
+    "oos": Entry("online", "Oos", "goes on sampling for every move, aimed at where the match is"),
     "human": Entry("human", "Human", "somebody at the terminal"),
 }

@@ -38,8 +38,9 @@ _MOST = 1e25  # of q: beyond it numbers that are divided by it would be no numbe
 
 
 class Target(NamedTuple):
-    """Where a match is. Axes: T room for steps."""
+    """Where a match is. All traced: one program serves every player and every step. Axes: T room for steps."""
 
+    player: jax.Array  # [] int32, who searches
     moves: jax.Array  # [T] int32, what the searching player did
     high: jax.Array  # [T + 1] uint32, first words of its keys after 0, 1, .. steps, or of the public ones
     low: jax.Array  # [T + 1] uint32, second words
@@ -50,7 +51,6 @@ class Search(NamedTuple):
     """What is static. `aimed` of the scheme's batch are aimed, both in whole words of 32."""
 
     scheme: table_state.Scheme
-    player: int  # who searches
     aimed: int
     aim: Aim = "information set"
 
@@ -65,7 +65,13 @@ def target(game: walk.Walk, view: sight.Sight, steps: int, aim: Aim) -> Target:
     room[: len(keys)] = keys
     moves = np.zeros(steps, np.int32)
     moves[: view.step] = [event.move for event in view.events]
-    return Target(jnp.asarray(moves), jnp.asarray(room[:, 0]), jnp.asarray(room[:, 1]), jnp.int32(view.step))
+    return Target(
+        jnp.int32(view.player),
+        jnp.asarray(moves),
+        jnp.asarray(room[:, 0]),
+        jnp.asarray(room[:, 1]),
+        jnp.int32(view.step),
+    )
 
 
 @functools.partial(jax.jit, static_argnames=("game", "search"), donate_argnames="state")
@@ -158,12 +164,13 @@ class AimedBatch(hashed.Batch):
             row = hash_table.lookup(state.table, rows.own_keys(high[number], low[number], number))
             policy = self.policy(state.entries, row, legal)
             drawn_from = policy
-            if number == self.search.player and self.search.aim == "information set":
+            if number == self.player:
+                drawn_from = policy + self.settings.exploration * (rows.even(legal) - policy)
+            if self.search.aim == "information set":
                 made = legal & (np.arange(legal.shape[0])[:, None] == self.where.moves[led.step])
                 # It is legal, unless no game has been where the match was.
-                drawn_from = jnp.where(made.any(axis=0), made.astype(jnp.float32), policy)
-            elif number == self.player:
-                drawn_from = policy + self.settings.exploration * (rows.even(legal) - policy)
+                is_led = (number == self.where.player) & made.any(axis=0)
+                drawn_from = jnp.where(is_led, made.astype(jnp.float32), drawn_from)
             action = rows.drawn(drawn_from, draws[number])
             options = jnp.sum(legal, axis=0)
             counted = _counted(
@@ -181,7 +188,7 @@ class AimedBatch(hashed.Batch):
 
     def is_at(self, games: walk.WalkState, step: jax.Array) -> jax.Array:
         """[B] bool, whether games are, after so many steps, where the match was then."""
-        number = -1 if self.search.aim == "public subgame" else self.search.player
+        number = self.game.env.num_players if self.search.aim == "public subgame" else self.where.player
         high, low = (word[number] for word in games.keys)
         return (high == self.where.high[step]) & (low == self.where.low[step]) & ~games.ended
 
@@ -233,16 +240,15 @@ def _counted(
 
 @jax.jit
 def policy_at(
-    state: table_state.HashState, settings: sampled.SampleSettings, key: tuple[jax.Array, jax.Array], legal: jax.Array
+    state: table_state.HashState, key: tuple[jax.Array, jax.Array], legal: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """float32[A] the average policy at one set with moves bool[A], and whether the set has been weighed.
 
-    Keys as in the table, `rows.own_keys`.
+    Keys as in the table, `rows.own_keys`. Discounts since the last visit are the same for all moves.
     """
     high, low = key
-    row = hash_table.lookup(state.table, (high[None], low[None]))
-    weight = jnp.sum(state.averages.weight[:, jnp.maximum(row[0], 0)], axis=0)
-    weight = jnp.where(legal & (row[0] >= 0), weight, 0)
+    row = hash_table.lookup(state.table, (high[None], low[None]))[0]
+    weight = jnp.where(legal & (row >= 0), state.averages.weight[0, jnp.maximum(row, 0)], 0)
     total = jnp.sum(weight)
     even = legal / jnp.maximum(jnp.sum(legal), 1)
     return jnp.where(total > 0, weight / jnp.where(total > 0, total, 1), even), total > 0

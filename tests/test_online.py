@@ -63,7 +63,7 @@ def test_aiming_leaves_regrets_unbiased(game: str, searcher: int, steps: int, ai
     known = tables.known(game, with_public=True)
     view = view_of(known.walk.env, searcher, steps)
     scheme = table_state.Scheme(256, 16)
-    search = online.Search(scheme, searcher, 128, aim)
+    search = online.Search(scheme, 128, aim)
     where = online.target(known.walk, view, 16, aim)
     here = int(tables.found_at(known.state, view)) if aim == "information set" else -1
     for number in range(len(known.task.tree.players)):
@@ -80,7 +80,7 @@ def test_search_finds_the_equilibrium_at_a_set_of_a_match() -> None:
     # Kuhn (1950): the second player calls with a queen a third of the time, and never with a jack.
     game = tables.known("kuhn_poker").walk
     scheme = table_state.Scheme(256, 16)
-    search = online.Search(scheme, 1, 128)
+    search = online.Search(scheme, 128)
     settings = sampled.SampleSettings(
         *jax.tree.map(np.float32, (regret.Settings(1.0, 1.0, 1.0, exploration=0.01), 0.4))
     )
@@ -90,7 +90,7 @@ def test_search_finds_the_equilibrium_at_a_set_of_a_match() -> None:
         state = table_state.init(game, scheme, 8, 1)
         state = online.advance(game, state, settings, where, jax.random.key(0), 3_000, search=search)
         legal = jnp.zeros(game.env.num_actions, jnp.bool_).at[jnp.array(view.legal)].set(True)
-        policy, is_known = online.policy_at(state, settings, tables.own_key(view), legal)
+        policy, is_known = online.policy_at(state, tables.own_key(view), legal)
         assert bool(is_known)
         assert abs(float(policy[game.env.net.players[1].moves.index("call")]) - share) < 0.06
 

@@ -1,0 +1,147 @@
+"""An agent that goes on solving while it plays: outcome sampling aimed at where the match is (`solvers.online`)."""
+
+import dataclasses
+import time
+import weakref
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from gdlx.envs import public, sight, walk
+from gdlx.players import agent, pace
+from gdlx.solvers import hashed, online, regret, rows, sampled, table_state
+
+_AIMS: dict[str, online.Aim] = {"set": "information set", "public": "public subgame"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Oos:
+    """Before the first match it samples the whole game, for `start` seconds, or as long as the start clock, or
+    `start_iterations`; every match goes on from there. For every move it samples for `seconds`, or as long as the
+    clock, or `iterations`, with the part `aimed` of its trajectories led to its information set, or to all that has
+    the same public knowledge.
+    """
+
+    name: str = "oos"
+    seconds: float | None = None
+    iterations: int | None = None
+    start: float | None = None
+    start_iterations: int | None = None
+    aim: Literal["set", "public"] = "set"
+    aimed: float = 0.75
+    batch: int = 512  # trajectories of an iteration, for every player
+    table: int = 18  # the logarithm of the number of information sets that there is room for
+    exploration: float = 0.4  # of the updated player, when trajectories are drawn
+    uniform: float = 0.01  # the part of every policy that is uniform
+    decay: float | None = None  # how far a visit moves a baseline; None: without baselines
+    _kept: weakref.WeakKeyDictionary[agent.Arena, "_Prepared"] = dataclasses.field(
+        default_factory=weakref.WeakKeyDictionary, init=False, repr=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        pace.require_pace(self.name, self.seconds, self.iterations)
+        pace.require_pace(self.name, self.start, self.start_iterations)
+        if not 0 < self.aimed < 1:
+            raise agent.WrongAgent(f"{self.name}: aimed is a part of the trajectories, more than 0 and less than 1")
+        if self.batch < 2 * walk.WORD or self.batch % walk.WORD:
+            raise agent.WrongAgent(f"{self.name}: batch is a multiple of {walk.WORD}, {2 * walk.WORD} at least")
+        if not 4 <= self.table <= 26:
+            raise agent.WrongAgent(f"{self.name}: table is the logarithm of a number of sets, 4 to 26")
+        for option in ("exploration", "uniform", "decay"):
+            value = getattr(self, option)
+            if value is not None and not 0 < value <= 1:
+                raise agent.WrongAgent(f"{self.name}: {option} is more than 0 and at most 1, not {value:g}")
+
+    def prepare(self, arena: agent.Arena) -> None:
+        if arena not in self._kept:
+            self._kept[arena] = _Prepared(self, arena)
+
+    def sit(self, seat: agent.Seat, clock: agent.Clock) -> "Mind":
+        del clock  # what it is for has been done for all matches
+        self.prepare(seat.arena)
+        return Mind(self, seat, self._kept[seat.arena])
+
+
+class _Prepared:
+    """What all matches of a game share: programs, and the table that they start from."""
+
+    def __init__(self, options: Oos, arena: agent.Arena) -> None:
+        is_public = options.aim == "public"
+        self.game = walk.Walk(arena.env, public.of_network(arena.env.net)) if is_public else arena.walk
+        if self.game.public is not None and self.game.public.is_nothing:
+            raise agent.WrongAgent(f"{options.name}: no move and no percept of {arena.env.name} is public; use aim=set")
+        self.scheme = table_state.Scheme(options.batch, arena.steps, baselines=options.decay is not None)
+        minimiser = regret.Settings(1.0, 1.0, 1.0, exploration=options.uniform)
+        found = sampled.SampleSettings(minimiser, options.exploration, options.decay)
+        self.settings: Any = jax.tree.map(np.float32, found)
+        words = options.batch // walk.WORD
+        self.aimed = walk.WORD * min(words - 1, max(1, round(options.aimed * words)))
+        self.aim = _AIMS[options.aim]
+        self._compile(options, arena)
+        self._start = self._solved(options, arena)
+
+    def _compile(self, options: Oos, arena: agent.Arena) -> None:
+        """Before any clock runs."""
+        with jax.enable_x64(False):
+            legal = tuple(np.flatnonzero(np.asarray(self.game.start(1).legal[0, :, 0])).tolist())
+        view = sight.Sight(arena.env, 0, legal)
+        self.policy(self.advance(self._blank(options), view, jax.random.key(0), 1), view)
+
+    def _blank(self, options: Oos) -> table_state.HashState:
+        with jax.enable_x64(False):
+            return table_state.init(self.game, self.scheme, options.table, 1)
+
+    def _solved(self, options: Oos, arena: agent.Arena) -> table_state.HashState:
+        state, key = self._blank(options), jax.random.key(0)
+        runner = hashed.on_devices(tuple(jax.local_devices()[:1]), self.game, self.scheme)
+        with jax.enable_x64(False):
+            state = runner.advance(state, self.settings, key, 0)  # compiles
+        timed = options.start_iterations is None and options.start is None
+        end = time.monotonic() + ((arena.start_seconds if timed else options.start) or np.inf)
+        for count in pace.portions(end, options.start_iterations):
+            with jax.enable_x64(False):
+                state = runner.advance(state, self.settings, key, count)
+                int(state.t)  # waits for it
+        return state
+
+    def start(self) -> table_state.HashState:
+        """For a new match. Search uses states up."""
+        copied: table_state.HashState = jax.tree.map(jnp.copy, self._start)
+        return copied
+
+    def advance(
+        self, state: table_state.HashState, view: sight.Sight, key: jax.Array, count: int
+    ) -> table_state.HashState:
+        search = online.Search(self.scheme, self.aimed, self.aim)
+        with jax.enable_x64(False):
+            where = online.target(self.game, view, self.scheme.steps, self.aim)
+            after: table_state.HashState = online.advance(
+                self.game, state, self.settings, where, key, count, search=search
+            )
+            int(after.t)  # waits for it
+        return after
+
+    def policy(self, state: table_state.HashState, view: sight.Sight) -> Any:
+        """[A] where the player is."""
+        legal = np.zeros(self.game.env.num_actions, np.bool_)
+        legal[list(view.legal)] = True
+        with jax.enable_x64(False):
+            key = rows.own_keys(jnp.asarray(view.keys[-1, 0]), jnp.asarray(view.keys[-1, 1]), view.player)
+            found, _ = online.policy_at(state, key, jnp.asarray(legal))
+        return np.asarray(found, np.float64)
+
+
+class Mind:
+    def __init__(self, options: Oos, seat: agent.Seat, prepared: _Prepared) -> None:
+        self._options, self._seat, self._prepared = options, seat, prepared
+        self._state = prepared.start()
+        self._key = jax.random.key(int(seat.random.integers(2**31)))
+
+    def choose(self, view: sight.Sight, clock: agent.Clock) -> int:
+        end = pace.deadline(clock, self._options.seconds)
+        for count in pace.portions(end, self._options.iterations):
+            self._state = self._prepared.advance(self._state, view, self._key, count)
+        chosen = self._prepared.policy(self._state, view)[list(view.legal)]
+        return int(self._seat.random.choice(view.legal, p=chosen / chosen.sum()))
