@@ -138,7 +138,8 @@ def play(game: walk.Walk, policies: Policies, key: jax.Array, *, matches: int, s
 def played(game: walk.Walk, policies: Policies, key: jax.Array, *, matches: int, steps: int, first: int = 0) -> Played:
     """Matches number first, first + 1, ..: what happens in one does not depend on how many are played at once."""
     with jax.enable_x64(False):
-        return _played(game, policies, key, first, matches=matches, steps=steps)
+        found: Played = _played(game, policies, key, first, matches=matches, steps=steps)
+    return found
 
 
 class _Playing(NamedTuple):
