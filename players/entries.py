@@ -18,5 +18,8 @@ ENTRIES: Mapping[str, Entry] = {
     "fixed": Entry("saved", "PolicyFile", "a policy table, .csv or .json, as `gdlx evaluate RESULT -o FILE` writes it"),
     "mccfr": Entry("mccfr", "Mccfr", "samples the game into a hash table before the matches, then plays the average"),
     "oos": Entry("online", "Oos", "goes on sampling for every move, aimed at where the match is"),
+    "uct": Entry("uct", "Uct", "UCT for simultaneous moves, from states that the match may be in"),
+    "pimc": Entry("perfect_information", "PerfectInformation", "searches sampled states as if everything were known"),
+    "cfr": Entry("depth_limited", "DepthLimited", "CFR+ on a small tree, with random play below it"),
     "human": Entry("human", "Human", "somebody at the terminal"),
 }
