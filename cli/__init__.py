@@ -16,7 +16,7 @@ import typer
 import typer.core
 
 import gdlx
-from gdlx.cli import bench, console, doctor, library, matches, networks, playing, playouts, rules, solving
+from gdlx.cli import bench, console, doctor, library, matches, networks, playing, playouts, rules, solving, studying
 from gdlx.propnet import diagnostics, errors
 
 # What jax calls the devices. Not its alias "gpu", which fails unless CUDA, ROCm and oneAPI are all there.
@@ -33,6 +33,7 @@ _COMMANDS = (
     matches.match,
     matches.tournament,
     playing.play,
+    studying.experiment,
     bench.bench,
     doctor.doctor,
 )

@@ -76,10 +76,18 @@ def versions() -> dict[str, str]:
     }
 
 
+def folder_of(game: str) -> str:
+    """
+    >>> folder_of("goofspiel:cards=4")
+    'goofspiel_cards=4'
+    """
+    name = pathlib.PurePath(game).stem if "/" in game else game
+    return re.sub(r"[^\w.+=,-]+", "_", name).strip("_") or "game"
+
+
 def new_folder(root: pathlib.Path, game: str, algorithm: str) -> pathlib.Path:
     """A folder that is not there yet: results/leduc_poker/dcfr, then dcfr-2, dcfr-3, .."""
-    name = re.sub(r"[^\w.+=,-]+", "_", pathlib.PurePath(game).stem if "/" in game else game).strip("_") or "game"
-    parent = root / name
+    parent = root / folder_of(game)
     number = 1
     while True:
         folder = parent / (algorithm if number == 1 else f"{algorithm}-{number}")

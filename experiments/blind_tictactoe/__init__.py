@@ -1,0 +1,1 @@
+"""Openings, value and bound of three blind tic-tac-toes."""

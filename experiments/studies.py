@@ -1,0 +1,63 @@
+"""Published studies done again, ours beside theirs: `gdlx experiment NAME`.
+
+A study NAME is the folder `experiments/NAME` with a README.md and a module `study` that has
+
+    MINUTES                             how long it takes by default, on two cores
+    run(setting) -> Iterator[Table]     each table as soon as it is known
+
+Everything that takes long is kept in the setting's folder: started again, a study goes on where it was stopped.
+"""
+
+import dataclasses
+import difflib
+import importlib
+import pathlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from gdlx.propnet import errors
+
+STUDIES = {
+    "blind_tictactoe": "openings, value and bound of three blind tic-tac-toes, beside a search of 40 hours each",
+    "head_to_head": "random, sampled and online players against each other, beside two theses",
+}
+
+
+class UnknownStudy(errors.UserError, ValueError):
+    pass
+
+
+class Table(NamedTuple):
+    """What a study found: texts for people, and the same as data."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    data: object
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """`minutes` is for all of a study; `report` hears how it goes."""
+
+    folder: pathlib.Path
+    minutes: float
+    seed: int = 0
+    games: int = 1_000  # of every pairing
+    report: Callable[[str], None] = lambda note: None
+
+
+class Study(Protocol):
+    MINUTES: float
+
+    def run(self, setting: Setting) -> Iterator[Table]: ...
+
+
+def find(name: str) -> Study:
+    if name not in STUDIES:
+        near = difflib.get_close_matches(name, STUDIES, n=1)
+        raise UnknownStudy(
+            f"there is no study {name!r}{f' (is it {near[0]}?)' if near else ''}; there are {', '.join(STUDIES)}"
+        )
+    found: Study = importlib.import_module(f"gdlx.experiments.{name}.study")
+    return found
