@@ -60,7 +60,8 @@ def experiment(
 def _show(table: studies.Table) -> None:
     import rich.table
 
-    shown = rich.table.Table(*table.header, title=table.title, title_justify="left", box=None, pad_edge=False)
+    console.say(table.title)
+    shown = rich.table.Table(*table.header, box=None, pad_edge=False)
     for row in table.rows:
         shown.add_row(*row)
     console.show(shown)
