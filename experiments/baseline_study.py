@@ -1,11 +1,13 @@
 """Outcome sampling with and without baselines: `python -m gdlx.experiments.baseline_study PICTURE.png`.
 
 At equal trajectories, with the same settings but for the baselines. Unrolled games have their exact exploitability.
-phantom_tictactoe cannot be unrolled: there it is a lower bound, what exploiters with a fixed budget get.
+phantom_tictactoe cannot be unrolled: there it is a lower bound, what learnt responses with a fixed budget get, and the
+seeds that are done are kept beside the picture, in a file .json that a second call goes on from.
 """
 
 import argparse
 import functools
+import json
 import pathlib
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -14,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.envs import devices
+from gdlx.propnet import untrusted
 
 GAMES = ("goofspiel:cards=4", "leduc_poker", "princess_and_monster:turns=5", "phantom_tictactoe")
 BOUNDED = ("phantom_tictactoe",)
@@ -23,10 +26,10 @@ DECAY = 0.3
 EXPLORATION = 0.6
 FIRST_SEED = 100  # others than those that settings were chosen with
 BATCH = 256
-BOUNDED_BATCH = 4_096
-_BITS = 20  # of the table of a game that cannot be unrolled
+BOUNDED_BATCH = 1_024
+_BITS = 21  # of the table of a game that cannot be unrolled
 _STEPS = 20  # joint moves of its longest match
-_LEARNING = 64  # batches that an exploiter learns from
+_RESPONSE = 128  # batches of 4 096 trajectories that a response is learnt from
 
 Errors = npt.NDArray[np.float64]
 
@@ -118,28 +121,46 @@ def exact_curve(game: str, decay: float | None, seeds: int, points: Sequence[int
 unrolled = functools.cache(Unrolled)
 
 
-def bounded_curve(game: str, decay: float | None, seeds: int, points: Sequence[int] = BOUNDED_POINTS) -> Curve:
-    """Bounds on exploitability of a game that cannot be unrolled. On one device: the tables are everybody's."""
-    import jax
+class Sampled:
+    """A game that cannot be unrolled: information sets in a hash table, on one device, and bounds on exploitability."""
 
-    import gdlx
-    from gdlx.envs import walk
-    from gdlx.solvers import exploiter, hashed, table_state
+    def __init__(self, game: str) -> None:
+        import gdlx
+        from gdlx.envs import walk
 
-    lanes = walk.Walk(gdlx.make(game))
-    fixed = settings(decay)
-    scheme = table_state.Scheme(BOUNDED_BATCH, _STEPS, baselines=decay is not None)
-    runner = hashed.on_devices(tuple(jax.local_devices()[:1]), lanes, scheme)
-    budget = exploiter.Budget(_STEPS, BOUNDED_BATCH, _LEARNING)
-    error = np.zeros((seeds, len(points)))
-    for seed in range(seeds):
-        state = runner.place(table_state.init(lanes, scheme, _BITS, runner.devices))
-        for number, point in enumerate(points):
+        self.walk = walk.Walk(gdlx.make(game))
+
+    def errors(self, decay: float | None, seed: int, points: Sequence[int]) -> list[float]:
+        import jax
+
+        from gdlx.solvers import exploiter, hashed, table_policy, table_state
+
+        fixed = settings(decay)
+        scheme = table_state.Scheme(BOUNDED_BATCH, _STEPS, baselines=decay is not None)
+        runner = hashed.on_devices(tuple(jax.local_devices()[:1]), self.walk, scheme)
+        state = runner.place(table_state.init(self.walk, scheme, _BITS, runner.devices))
+        budget = exploiter.Budget(exploiter.Scheme(_STEPS), batches=_RESPONSE, bits=19)
+        found = []
+        for point in points:
             left = point // (2 * scheme.batch) - int(state.t)
             state = runner.advance(state, fixed, jax.random.key(FIRST_SEED + seed), left)
-            found = exploiter.bound(lanes, state, fixed.minimiser, jax.random.key(1_000 + seed), budget)
-            error[seed, number] = found.exploitability
-    return Curve(tuple(points), error)
+            policy = table_policy.of_state(state, fixed.minimiser)
+            bound = exploiter.bound(self.walk, policy, jax.random.key(1_000 + seed), budget)
+            found.append(bound.exploitability)
+        return found
+
+
+def bounded_curves(
+    game: str, seeds: int, kept: Errors | None = None, points: Sequence[int] = BOUNDED_POINTS
+) -> Iterable[Errors]:
+    """[S, 2, N] without and with baselines, seed by seed; those that were kept are not measured again."""
+    made = Sampled(game)
+    found = np.zeros((0, 2, len(points))) if kept is None else kept[:seeds]
+    yield found
+    for seed in range(len(found), seeds):
+        new = np.array([made.errors(decay, seed, points) for decay in (None, DECAY)])
+        found = np.concatenate([found, new[None]])
+        yield found
 
 
 def report(game: str, plain: Curve, reduced: Curve) -> None:
@@ -182,14 +203,36 @@ def picture(path: pathlib.Path, curves: Iterable[tuple[str, Curve, Curve]]) -> N
     save(figure, path)
 
 
-def study(games: Sequence[str], seeds: int, bounded_seeds: int) -> Iterable[tuple[str, Curve, Curve]]:
+def study(
+    games: Sequence[str], seeds: int, bounded_seeds: int, kept: pathlib.Path | None = None
+) -> Iterable[tuple[str, Curve, Curve]]:
+    """Bounds take long: their seeds are kept in a file as they come."""
     for game in games:
         if game in BOUNDED:
-            plain, reduced = (bounded_curve(game, decay, bounded_seeds) for decay in (None, DECAY))
+            for errors in bounded_curves(game, bounded_seeds, _read(kept, game)):
+                _write(kept, game, errors)
+            plain, reduced = (Curve(BOUNDED_POINTS, errors[:, number]) for number in range(2))
         else:
             plain, reduced = (exact_curve(game, decay, seeds) for decay in (None, DECAY))
         report(game, plain, reduced)
         yield game, plain, reduced
+
+
+def _read(kept: pathlib.Path | None, game: str) -> Errors | None:
+    if kept is None or not kept.exists():
+        return None
+    found = json.loads(kept.read_text())
+    same = found["settings"] == _settings_kept()
+    return np.array(found[game]) if same and found.get(game) else None
+
+
+def _write(kept: pathlib.Path | None, game: str, errors: Errors) -> None:
+    if kept is not None and len(errors):
+        untrusted.write_whole(kept, json.dumps({"settings": _settings_kept(), game: errors.tolist()}).encode())
+
+
+def _settings_kept() -> list[float]:
+    return [DECAY, EXPLORATION, FIRST_SEED, BOUNDED_BATCH, _BITS, _RESPONSE, *BOUNDED_POINTS]
 
 
 def main() -> None:
@@ -201,7 +244,8 @@ def main() -> None:
     chosen = parser.parse_args()
     devices.one_per_core()
     print(f"{'game':30}{'trajectories':>10}  {'plain':>18}  {'baselines':>20}  baselines win", flush=True)
-    picture(chosen.picture, study(chosen.games, chosen.seeds, chosen.bounded_seeds))
+    kept = chosen.picture.with_suffix(".json")
+    picture(chosen.picture, study(chosen.games, chosen.seeds, chosen.bounded_seeds, kept))
 
 
 if __name__ == "__main__":
