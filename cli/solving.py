@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pathlib
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -146,6 +147,13 @@ def _refuse_changes(context: typer.Context) -> None:
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
             raise typer.BadParameter(f"a run goes on as it began: leave out --{name.replace('_', '-')} with --resume")
+    above = context.parent
+    if (
+        above is not None
+        and (source := above.get_parameter_source("seed")) is not None
+        and source.name == "COMMANDLINE"
+    ):
+        raise typer.BadParameter("a run goes on as it began: leave out --seed with --resume")
 
 
 def _require_precision(given: console.Options, x64: bool, folder: pathlib.Path) -> None:
@@ -207,6 +215,8 @@ def _run(
     *,
     resumed: bool,
 ) -> None:
+    from gdlx.propnet import errors
+    from gdlx.solvers import results as folders
     from gdlx.solvers import solve as solving
 
     if not task.is_zero_sum and len(task.players) > 1:
@@ -215,20 +225,26 @@ def _run(
             f"{task.game.spec} is not a two-player zero-sum game: no algorithm here is sure to find an equilibrium "
             "of it; the gains measured say how near the policies are",
         )
-    run = solving.Run(task, algorithm, folder, resume=resumed, interval=checkpoint)
+    run: solving.Run | None = None
     interrupted = False
     try:
+        run = solving.Run(task, algorithm, folder, resume=resumed, interval=checkpoint)
         with console.progress(given, f"{algorithm.name} on {task.game.spec}") as advance:
             for point in run.points(stop, every):
                 advance(_progress(point.metrics))
     except KeyboardInterrupt:
-        if not run.metrics:
+        if run is None or not run.metrics:
             raise
         interrupted = True
+    except errors.UserError:
+        if not resumed and (run is None or not run.metrics):
+            folders.discard(folder)
+        raise
     found = run.finish()
-    _show(given, task, found, folder, interrupted)
+    lost = run.process.lost(run.state) if solving.uses_table(algorithm) else 0
+    _show(given, task, found, folder, {"interrupted": interrupted} | ({"lost_visits": lost} if lost else {}))
     _tell(given, folder)
-    if solving.uses_table(algorithm) and (lost := run.process.lost(run.state)):
+    if lost:
         _remark(
             given,
             f"the table is too small: {lost:,} visits of the last iteration were to sets that found no place in it and "
@@ -262,7 +278,7 @@ def _solve_exactly(
 
     with console.progress(given, f"linear programming on {task.game.spec}"):
         found = solving.solve_exactly(task, algorithm, folder)
-    _show(given, task, found, folder, interrupted=False)
+    _show(given, task, found, folder, {"interrupted": False})
     _tell(given, folder)
 
 
@@ -299,9 +315,13 @@ def result_of(task: "solving.Task", found: "solution.Solution", folder: pathlib.
 
 
 def _show(
-    given: console.Options, task: "solving.Task", found: "solution.Solution", folder: pathlib.Path, interrupted: bool
+    given: console.Options,
+    task: "solving.Task",
+    found: "solution.Solution",
+    folder: pathlib.Path,
+    more: Mapping[str, Any],
 ) -> None:
-    result = result_of(task, found, folder) | {"interrupted": interrupted}
+    result = result_of(task, found, folder) | dict(more)
     if given.json:
         console.emit(result)
         return
@@ -392,7 +412,7 @@ def evaluate(
         console.emit(result_of(task, found, result) | {"policy": rows})
         return
     if history is None:
-        _show(given, task, found, result, interrupted=False)
+        _show(given, task, found, result, {})
     _show_rows(rows, all_sets or history is not None)
 
 

@@ -22,11 +22,10 @@ class WrongStop(errors.UserError, ValueError):
     """A number of iterations, a time or a target that makes no sense."""
 
 
-def require_finite(iterations: int, is_finite: bool) -> None:
+def require_finite(iterations: int, is_finite: bool, advice: str = "--x64, or exponents that are less extreme") -> None:
     if not is_finite:
         raise NotFinite(
-            f"numbers overflowed before iteration {iterations}; what was saved before is good. "
-            "Try --x64, or exponents that are less extreme"
+            f"numbers overflowed before iteration {iterations}; what was saved before is good. Try {advice}"
         )
 
 

@@ -3,6 +3,7 @@
 Every file is written whole or not at all: a run that is killed loses at most what came after its last checkpoint.
 """
 
+import contextlib
 import csv
 import dataclasses
 import io
@@ -97,6 +98,14 @@ def new_folder(root: pathlib.Path, game: str, algorithm: str) -> pathlib.Path:
             number += 1
         else:
             return folder
+
+
+def discard(folder: pathlib.Path) -> None:
+    """Remove a new folder in which nothing was solved."""
+    for name in (CONFIG, LOCK):
+        (folder / name).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # there is more in it
+        folder.rmdir()
 
 
 def lock(folder: pathlib.Path) -> IO[bytes] | None:

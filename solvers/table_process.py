@@ -106,7 +106,7 @@ class TableProcess:
     def measure(self, state: table_state.HashState, seconds: float) -> driver.Metrics:
         iterations = int(state.t)
         self._refuse_odd_ends(state.odd)
-        driver.require_finite(iterations, bool(_is_finite(state)))
+        driver.require_finite(iterations, bool(_is_finite(state)), "more --exploration, or less extreme exponents")
         found = driver.Metrics(iterations, seconds, (), ())
         if self.task.whole is not None:
             policies, _ = table_policy.at_sets(self.policy(state), self.task.env, self.task.tree)
@@ -119,7 +119,8 @@ class TableProcess:
         if int(odd.unfinished):
             raise WrongTable(
                 f"a trajectory of {name} went on after {self.scheme.steps} joint moves, for which there is no room; "
-                f"go on from the last checkpoint with --resume DIR --max-steps {2 * self.scheme.steps}, or solve anew"
+                f"go on from the last checkpoint with --resume DIR --max-steps {2 * self.scheme.steps}, or solve anew; "
+                "if its matches may go on for ever, add a step counter to its rules"
             )
         if int(odd.conflicts) and self.task.game.goal_conflict == "refuse":
             raise game_tree.GoalConflict(

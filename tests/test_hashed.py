@@ -435,3 +435,14 @@ def test_bad_input(arguments: tuple[str, ...], message: str, tmp_path: pathlib.P
     assert ran.returncode != 0
     assert message in " ".join(ran.stderr.split())
     assert not list(tmp_path.rglob("config.json"))
+
+
+def test_what_is_refused_leaves_no_folder_and_what_goes_on_keeps_its_seed(tmp_path: pathlib.Path) -> None:
+    solving = ("solve", "kuhn_poker", "--algorithm", "os-mccfr", "--table")
+    assert cli(*solving, "27", "--batch", "99999999", cwd=tmp_path).returncode == 1
+    assert not any((tmp_path / "results").rglob("os-mccfr*"))
+    done = cli(*solving, "4", "--batch", "64", "--iterations", "4", "--json", cwd=tmp_path)
+    assert done.returncode == 0
+    folder = json.loads(done.stdout)["result"]
+    refused = cli("solve", "--resume", folder, "--seed", "3", cwd=tmp_path)
+    assert (refused.returncode, "leave out --seed" in refused.stderr) == (2, True)
