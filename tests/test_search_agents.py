@@ -60,6 +60,7 @@ def test_games_are_the_same_for_the_same_seed() -> None:
     assert played("tictactoe", searches, RANDOM, 3).tolist() == played("tictactoe", searches, RANDOM, 3).tolist()
 
 
+@pytest.mark.slow
 def test_sampled_states_beat_random_play_where_most_is_hidden() -> None:
     """A random player gets 0 against another on average."""
     flat = perfect_information.PerfectInformation(iterations=1, states=32, visits=64, search="flat")
