@@ -72,7 +72,7 @@ def texts(setting: studies.Setting) -> dict[str, str]:
     start = max(0.1, 60 * setting.minutes * _START)
     online = sum(_ONLINE in pairing[:2] for game in GAMES for pairing in game.pairings)
     left = 60 * setting.minutes - start * 2 * len(GAMES)
-    each = max(0.01, left / (online * setting.games * _MOVES))
+    each = max(0.01, left / max(1.0, online * setting.games * _MOVES))
     return {
         "random": "random",
         _OFFLINE: f"{_OFFLINE}:seconds={start:.3g}",
