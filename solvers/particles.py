@@ -43,14 +43,14 @@ def step(
     policies: table_policy.Policies,
     key: jax.Array,
     *,
-    player: int,
+    player: jax.Array | int,
     actions: jax.Array,
     keys: tuple[jax.Array, jax.Array],
 ) -> tuple[Particles, jax.Array]:
     """One joint move: `player` makes int32[G] actions, and then knows what has the info keys uint32[G] twice.
 
     Also tells the part float32[G] of the games that agreed. Where none does, a group goes on as it is, with nothing to
-    believe.
+    believe. Give every step a key of its own.
     """
     groups = particles.evidence.shape[0]
     size = particles.games.batch // groups
@@ -70,20 +70,17 @@ def _joint(
     particles: Particles,
     policies: table_policy.Policies,
     draws: list[jax.Array],
-    player: int,
+    player: jax.Array | int,
     actions: jax.Array,
 ) -> jax.Array:
     """int32[P, G N] moves of all players."""
-    made = []
-    for number in range(game.env.num_players):
-        if number == player:
-            own = jnp.repeat(actions, particles.games.batch // actions.shape[0])
-            # In games that agree with nothing the move may be illegal; any other does as well.
-            legal = particles.games.legal[number]
-            made.append(jnp.where(rows.at(legal, own) > 0, own, jnp.argmax(legal, axis=0).astype(jnp.int32)))
-        else:
-            made.append(rows.drawn(table_policy.at_games(policies, particles.games, number), draws[number]))
-    return jnp.stack(made)
+    games = particles.games
+    own = jnp.repeat(actions, games.batch // actions.shape[0])
+    # In games that agree with nothing the move may be illegal; any other does as well.
+    legal = games.legal[player]
+    own = jnp.where(rows.at(legal, own) > 0, own, jnp.argmax(legal, axis=0).astype(jnp.int32))
+    drawn = (rows.drawn(table_policy.at_games(policies, games, n), draws[n]) for n in range(game.env.num_players))
+    return jnp.stack([jnp.where(player == number, own, action) for number, action in enumerate(drawn)])
 
 
 def resampled(agrees: jax.Array, offset: jax.Array, turn: jax.Array) -> jax.Array:

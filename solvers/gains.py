@@ -1,0 +1,168 @@
+"""What every player could gain at least, made of matches of responders.
+
+Any responder's mean payoff is at most that of a best response, while everybody else's policies stay as they are:
+
+    gain  =  payoff of a best response - payoff of the policies
+          >= payoff of a responder     - payoff of the policies,
+
+and in a game of two the mean of the two gains, NashConv / 2, is at least the mean of these bounds. All payoffs are
+means of matches, and have standard errors. Which responder counts is decided by one half of the matches, and the other
+half tells what it gets: the larger of two noisy means would be too large on average. A player whom no responder makes
+gain plays on as it does and gains nothing.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+LEARNT, LOCAL = "learnt", "local"
+ENOUGH = 256  # matches of each half without which a responder does not count: fewer tell little of their own error
+_Z95 = 1.96  # standard errors on each side of a mean that leave out one case in twenty
+
+Floats = npt.NDArray[np.float64]
+
+
+class Tally(NamedTuple):
+    """Of matches. Axes: K numbers that each match has."""
+
+    matches: int
+    total: Floats  # [K]
+    products: Floats  # [K, K] sums of products of two
+
+    def plus(self, numbers: npt.ArrayLike) -> "Tally":
+        """With further matches [K, M]."""
+        more = np.asarray(numbers, np.float64)
+        return Tally(self.matches + more.shape[1], self.total + more.sum(axis=1), self.products + more @ more.T)
+
+    @property
+    def mean(self) -> Floats:
+        return self.total / max(self.matches, 1)
+
+    @property
+    def covariance(self) -> Floats:
+        """[K, K] of the means."""
+        found: Floats = self.products / max(self.matches, 1) - np.outer(self.mean, self.mean)
+        return found / max(self.matches - 1, 1)
+
+    @property
+    def standard_error(self) -> float:
+        """Of the mean of the first number."""
+        return math.sqrt(max(float(self.covariance[0, 0]), 0.0))
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        return _interval(float(self.mean[0]), self.standard_error)
+
+
+def no_matches(width: int = 1) -> Tally:
+    return Tally(0, np.zeros(width), np.zeros((width, width)))
+
+
+class Halves(NamedTuple):
+    """Matches of one responder."""
+
+    choosing: Tally
+    telling: Tally
+
+    def plus(self, payoff: npt.ArrayLike) -> "Halves":
+        """Further matches go to the half that has fewer."""
+        more = np.asarray(payoff)[None]
+        if self.choosing.matches <= self.telling.matches:
+            return self._replace(choosing=self.choosing.plus(more))
+        return self._replace(telling=self.telling.plus(more))
+
+
+NO_HALVES = Halves(no_matches(), no_matches())
+
+
+class Response(NamedTuple):
+    """What a responder got in the matches that tell it."""
+
+    method: str
+    payoff: float
+    standard_error: float
+    matches: int
+
+
+class Gain(NamedTuple):
+    """Of one player."""
+
+    player: str
+    value: float  # payoff of the policies
+    responses: tuple[Response, ...]
+    chosen: Response | None  # None: no responder gains
+    gain: float  # at least
+    standard_error: float  # of that
+    batches: int  # that were learnt from
+    sets: int  # that were learnt
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        return _interval(self.gain, self.standard_error)
+
+
+class Bound(NamedTuple):
+    """Axes: P players."""
+
+    gains: tuple[Gain, ...]  # [P]
+    exploitability: float | None  # at least; None unless there are two players
+    standard_error: float  # of that, 0 if it is None
+    seconds: float
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        return None if self.exploitability is None else _interval(self.exploitability, self.standard_error)
+
+
+def _interval(mean: float, error: float) -> tuple[float, float]:
+    return mean - _Z95 * error, mean + _Z95 * error
+
+
+class Found(NamedTuple):
+    """All that is known of one player's gain."""
+
+    learnt: Halves
+    local: Halves
+    batches: int = 0
+    sets: int = 0
+
+
+def assembled(players: Sequence[str], usual: Tally, found: Sequence[Found], seconds: float) -> Bound:
+    """`usual` are matches in which everybody plays its policy, with all payoffs."""
+    gains, is_gained = [], np.zeros(len(players))
+    for number, (name, own) in enumerate(zip(players, found, strict=True)):
+        value = float(usual.mean[number])
+        halves = {LEARNT: own.learnt, LOCAL: own.local}
+        told = tuple(_response(method, half.telling) for method, half in halves.items() if half.telling.matches)
+        method = chosen(value, halves)
+        best = next((response for response in told if response.method == method), None)
+        gain = error = 0.0
+        if best is not None:
+            is_gained[number] = 1
+            gain = best.payoff - value
+            error = math.sqrt(best.standard_error**2 + max(float(usual.covariance[number, number]), 0.0))
+        gains.append(Gain(name, value, told, best, gain, error, own.batches, own.sets))
+    if len(players) != 2:
+        return Bound(tuple(gains), None, 0.0, seconds)
+    # In a zero-sum game the payoffs of the policies cancel, and so do their errors.
+    variance = max(float(is_gained @ usual.covariance @ is_gained), 0.0)
+    variance += sum(own.chosen.standard_error**2 for own in gains if own.chosen)
+    return Bound(tuple(gains), sum(own.gain for own in gains) / 2, math.sqrt(variance) / 2, seconds)
+
+
+def _response(method: str, tally: Tally) -> Response:
+    return Response(method, float(tally.mean[0]), tally.standard_error, tally.matches)
+
+
+def chosen(value: float, halves: dict[str, Halves]) -> str | None:
+    """The responder that most surely gains, by the half that chooses; None if that one does not gain."""
+    able = {name: own.choosing for name, own in halves.items() if min(tally.matches for tally in own) >= ENOUGH}
+    if not able:
+        return None
+    # Not by means alone: a few lucky matches must not replace many.
+    sure = {name: tally.interval[0] for name, tally in able.items()}
+    name = max(sure, key=lambda name: sure[name])
+    return name if able[name].mean[0] > value else None
