@@ -208,7 +208,7 @@ class Tracker:
         return found if self._accepted else None
 
 
-_filter = jax.jit(particles.step, static_argnames=("game", "player"))
+_filter = jax.jit(particles.step, static_argnames="game")
 
 
 def spread(weights: branches.Floats, count: int, random: np.random.Generator) -> branches.Ints:
