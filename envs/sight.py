@@ -61,11 +61,11 @@ class Sight:
         return _chained(np.zeros(2, np.uint32), heard)
 
     def words(self) -> list[str]:
-        """What happened, for people: own moves, and percepts in brackets."""
+        """What happened, for people: in every step the own move, then percepts."""
         role = self.game.net.players[self.player]
         told = []
         for event in self.events:
-            seen = ", ".join(f"({role.percepts[n]})" for n in event.percepts)
+            seen = ", ".join(role.percepts[n] for n in event.percepts)
             told.append("; ".join(part for part in (role.moves[event.move], seen) if part))
         return told
 
