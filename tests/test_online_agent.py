@@ -1,0 +1,55 @@
+"""The agent that goes on sampling while it plays."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from gdlx.players import agent, agents, arenas, contest
+from gdlx.tests import tables
+
+QUICK = "start_iterations=20,iterations=3,batch=64,table=8"
+
+
+@pytest.fixture(autouse=True)
+def _quickly_compiled() -> Iterator[None]:
+    yield from tables.quickly_compiled()
+
+
+@pytest.mark.parametrize("aim", ["set", "public"])
+def test_matches_are_reproducible_and_won(aim: str) -> None:
+    arena = arenas.of_game("kuhn_poker")
+    player = agents.find(f"oos:{QUICK},aim={aim}")
+    first, second = (contest.compete(arena, [player, "random"], games=40, seed=3, play_seconds=60) for _ in range(2))
+    assert first == second
+    assert first.incidents == ()
+    assert first.scores[0].whole.games == 40
+
+
+def test_it_plays_by_what_it_has_found() -> None:
+    arena = arenas.of_game("kuhn_poker")
+    player = agents.find("oos:start_iterations=600,iterations=2,batch=128,table=8")
+    found = contest.compete(arena, [player, "random"], games=300, play_seconds=60)
+    # An equilibrium gets 0.2 from a uniform player in the mean of both roles; a uniform one 0.
+    assert found.scores[0].whole.payoff.mean > 0.02
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("aimed=1", "more than 0 and less than 1"),
+        ("batch=100", "multiple of 32"),
+        ("table=40", "4 to 26"),
+        ("exploration=0", "more than 0"),
+        ("seconds=-1", "more than 0 seconds"),
+        ("start=0", "more than 0 seconds"),
+        ("aim=everything", "set or public"),
+    ],
+)
+def test_wrong_options(options: str, message: str) -> None:
+    with pytest.raises(agent.WrongAgent, match=message):
+        agents.find(f"oos:{options}")
+
+
+def test_nothing_is_public_where_all_is_blind() -> None:
+    with pytest.raises(agent.WrongAgent, match="use aim=set"):
+        contest.compete("blind_tictactoe", ["oos:aim=public", "random"], games=1)
