@@ -1,6 +1,7 @@
 """Algorithms on games, as the driver runs them: full iterations on the sequence form, or sampled trajectories."""
 
 import functools
+import pathlib
 from typing import Any
 
 import jax
@@ -20,6 +21,7 @@ from gdlx.solvers import (
     problems,
     profiles,
     regret,
+    results,
     sampled,
 )
 
@@ -66,7 +68,41 @@ def _is_finite(arrays: Any) -> jax.Array:
     return jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(arrays)]).all()
 
 
-class FullProcess:
+class Process:
+    """What a run asks of an algorithm on a game beside `init`, `advance`, `measure` and `policies`.
+
+    Here as it is where states are kept whole and values are exact.
+    """
+
+    def latest(self, state: Any) -> Any:
+        """The last state there is."""
+        return state
+
+    def saved(self, state: Any) -> Any:
+        """What is written of a state."""
+        return state
+
+    def restored(self, saved: Any) -> Any:
+        return saved
+
+    def lost(self, state: Any) -> int:
+        """Visits of the last iteration that nothing was learnt from."""
+        del state
+        return 0
+
+    def valued(self, state: Any, metrics: driver.Metrics) -> driver.Metrics:
+        """Metrics with the value of the policies."""
+        del state
+        return metrics
+
+    def write_policy(self, folder: pathlib.Path, state: Any) -> None:
+        results.write_policy(folder, self.policies(state))
+
+    def policies(self, state: Any) -> profiles.Policies:
+        raise NotImplementedError
+
+
+class FullProcess(Process):
     """Every information set in every iteration."""
 
     def __init__(self, task: problems.Problem, algorithm: presets.Algorithm) -> None:
@@ -115,7 +151,7 @@ def sample_settings(algorithm: presets.Algorithm) -> sampled.SampleSettings:
     return settings
 
 
-class SampledProcess:
+class SampledProcess(Process):
     """Batches of trajectories or traversals of an unrolled game, divided among the devices there are."""
 
     def __init__(self, task: problems.Problem, algorithm: presets.Algorithm) -> None:

@@ -18,7 +18,6 @@ from gdlx.solvers import (
     processes,
     results,
     solution,
-    table_policy,
     table_process,
 )
 
@@ -28,7 +27,7 @@ _LONG_WRITING, _RESTS = 0.5, 20  # seconds to write a checkpoint, and how many t
 Task = problems.Problem | problems.TableProblem
 
 
-def process_of(task: Task, algorithm: presets.Algorithm) -> Any:
+def process_of(task: Task, algorithm: presets.Algorithm) -> Any:  # a processes.Process with its own kind of state
     """An algorithm on a game, as the driver runs it."""
     if isinstance(task, problems.TableProblem):
         return table_process.TableProcess(task, algorithm)
@@ -66,9 +65,8 @@ class Run:
         self._saved, self._rest = time.monotonic(), 0.0
         self._lock = results.lock(folder) if folder is not None and folder.is_dir() else None
         if resume and folder is not None:
-            self.state, self.seconds = results.read_checkpoint(folder, self._saved_state())
-            if self._has_table:
-                self.state = self.process.restored(self.state)
+            kept, self.seconds = results.read_checkpoint(folder, self.process.saved(self.state))
+            self.state = self.process.restored(kept)
             earlier = results.read_metrics(folder, len(task.players))
             # The point of the checkpoint comes first again; what was noted after it is lost.
             self.metrics = [row for row in earlier if row.iterations < int(self.state.t)]
@@ -87,34 +85,21 @@ class Run:
         """Write what is needed to go on."""
         begun = time.monotonic()
         if self.folder is not None:
-            results.write_checkpoint(self.folder, self._saved_state(), self.seconds)
+            results.write_checkpoint(self.folder, self.process.saved(self.state), self.seconds)
             results.write_metrics(self.folder, self.task.players, self.metrics)
         self._saved = time.monotonic()
         if (spent := self._saved - begun) > _LONG_WRITING:  # is then done less often
             self._rest = _RESTS * spent
 
-    @property
-    def _has_table(self) -> bool:
-        return isinstance(self.task, problems.TableProblem)
-
-    def _saved_state(self) -> Any:
-        return self.process.saved(self.state) if self._has_table else self.state
-
     def finish(self) -> solution.Solution:
         """The solution so far, saved."""
-        if self._has_table:
-            self.state = self.process.latest(self.state)
+        self.state = self.process.latest(self.state)
         policies = self.process.policies(self.state)
-        if self._has_table and self.metrics and not self.metrics[-1].value:
-            self.metrics[-1] = played_metrics(
-                self.task, self.algorithm, self.process.policy(self.state), self.metrics[-1]
-            )
+        if self.metrics:
+            self.metrics[-1] = self.process.valued(self.state, self.metrics[-1])
         self.save()
         if self.folder is not None:
-            if self._has_table:
-                results.write_table_policy(self.folder, self.process.policy(self.state))
-            else:
-                results.write_policy(self.folder, policies)
+            self.process.write_policy(self.folder, self.state)
             if any(row.gain for row in self.metrics):
                 title = f"{self.task.game.spec}, {self.algorithm.name}"
                 plot.convergence(self.folder / results.PLOT, {self.algorithm.name: self.metrics}, title)
@@ -123,16 +108,6 @@ class Run:
         return solution.Solution(
             self.task.tree, self.algorithm.name, policies, tuple(self.metrics), self.config.to_json()
         )
-
-
-def played_metrics(
-    task: Task, algorithm: presets.Algorithm, policy: table_policy.TablePolicy, last: driver.Metrics
-) -> driver.Metrics:
-    """Metrics with values told by matches, where nothing tells them exactly."""
-    assert isinstance(task, problems.TableProblem)
-    assert algorithm.sampling is not None
-    found = table_process.score(task, policy, algorithm.sampling.seed, algorithm.sampling.max_steps)
-    return last._replace(value=found.mean, value_error=found.error)
 
 
 def solve(

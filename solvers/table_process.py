@@ -1,6 +1,7 @@
 """Sampling into a hash table, as the driver runs it."""
 
 import contextlib
+import pathlib
 import signal
 import threading
 from collections.abc import Iterator
@@ -14,7 +15,18 @@ from gdlx.envs import devices as machine
 from gdlx.envs import game_tree, payoffs
 from gdlx.propnet import errors, network
 from gdlx.propnet import play as random_play
-from gdlx.solvers import driver, hash_table, hashed, presets, problems, processes, profiles, table_policy, table_state
+from gdlx.solvers import (
+    driver,
+    hash_table,
+    hashed,
+    presets,
+    problems,
+    processes,
+    profiles,
+    results,
+    table_policy,
+    table_state,
+)
 
 _PART = 0.8  # of the machine's memory that a table and its batch may take
 _UNKNOWN = 16 * 2**30  # bytes, where it cannot be told
@@ -27,7 +39,7 @@ class WrongTable(errors.UserError, ValueError):
     """A table that does not fit, or trajectories that do not."""
 
 
-class TableProcess:
+class TableProcess(processes.Process):
     """Outcome sampling on an environment. Each state is used up by the next one.
 
     On CPUs it uses one device: XLA divides the work of a batch among all cores, and several devices would do parts of
@@ -43,7 +55,7 @@ class TableProcess:
         drawn = algorithm.sampling
         assert drawn is not None
         assert drawn.table is not None
-        self.task, self.bits = task, drawn.table
+        self.task, self.algorithm, self.bits = task, algorithm, drawn.table
         if devices is None:
             there = jax.local_devices()
             devices = tuple(there[:1] if there[0].platform == "cpu" else there)
@@ -137,6 +149,13 @@ class TableProcess:
         """Visits of the last iteration for which the table had no place."""
         return int(state.lost)
 
+    def valued(self, state: table_state.HashState, metrics: driver.Metrics) -> driver.Metrics:
+        """By matches, where nothing tells it exactly."""
+        return metrics if metrics.value else played_metrics(self.task, self.algorithm, self.policy(state), metrics)
+
+    def write_policy(self, folder: pathlib.Path, state: table_state.HashState) -> None:
+        results.write_table_policy(folder, self.policy(state))
+
     def policy(self, state: table_state.HashState) -> table_policy.TablePolicy:
         return table_policy.of_state(state, self._settings.minimiser)
 
@@ -171,6 +190,18 @@ def score(
     if found.unfinished:
         raise WrongTable(f"{found.unfinished:,} matches of {task.env.name} went on after {steps} joint moves")
     return found
+
+
+def played_metrics(
+    task: problems.TableProblem,
+    algorithm: presets.Algorithm,
+    policy: table_policy.TablePolicy,
+    last: driver.Metrics,
+) -> driver.Metrics:
+    """Metrics with values told by matches."""
+    assert algorithm.sampling is not None
+    found = score(task, policy, algorithm.sampling.seed, algorithm.sampling.max_steps)
+    return last._replace(value=found.mean, value_error=found.error)
 
 
 def room_for_steps(net: network.PropNet, seed: int) -> int:
