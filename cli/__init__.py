@@ -16,7 +16,20 @@ import typer
 import typer.core
 
 import gdlx
-from gdlx.cli import bench, console, doctor, library, matches, networks, playing, playouts, rules, solving, studying
+from gdlx.cli import (
+    bench,
+    console,
+    doctor,
+    evaluating,
+    library,
+    matches,
+    networks,
+    playing,
+    playouts,
+    rules,
+    solving,
+    studying,
+)
 from gdlx.propnet import diagnostics, errors
 
 # What jax calls the devices. Not its alias "gpu", which fails unless CUDA, ROCm and oneAPI are all there.
@@ -29,7 +42,7 @@ _COMMANDS = (
     networks.compile,
     playouts.playout,
     solving.solve,
-    solving.evaluate,
+    evaluating.evaluate,
     matches.match,
     matches.tournament,
     playing.play,

@@ -1,7 +1,6 @@
-"""The commands `solve` and `evaluate`."""
+"""The command `solve`, and how results are shown."""
 
 import dataclasses
-import json
 import pathlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
     from gdlx.propnet import limits
     from gdlx.solvers import driver, presets, problems, solution
     from gdlx.solvers import solve as solving
-
-_SHOWN_SETS = 40
 
 
 def solve(
@@ -122,7 +119,7 @@ def solve(
     if chosen.sampling is not None and chosen.sampling.table is None:
         devices.one_per_core()
     driver.Stop(iterations, time)  # complains before the long work
-    task = _task(given, named, chosen, max_nodes, within)
+    task = task_of(given, named, chosen, max_nodes, within)
     if resume is not None and task.digest != config.digest:
         raise folders.ResultError(f"{resume} was solved with other rules of {named.spec} than there are now")
     stop = solving.stop_of(task, iterations, time, target)
@@ -166,7 +163,7 @@ def _require_precision(given: console.Options, x64: bool, folder: pathlib.Path) 
         )
 
 
-def _task(
+def task_of(
     given: console.Options,
     game: "trees.Game",
     algorithm: "presets.Algorithm",
@@ -242,7 +239,7 @@ def _run(
         raise
     found = run.finish()
     lost = run.process.lost(run.state) if solving.uses_table(algorithm) else 0
-    _show(given, task, found, folder, {"interrupted": interrupted} | ({"lost_visits": lost} if lost else {}))
+    show(given, task, found, folder, {"interrupted": interrupted} | ({"lost_visits": lost} if lost else {}))
     _tell(given, folder)
     if lost:
         _remark(
@@ -278,7 +275,7 @@ def _solve_exactly(
 
     with console.progress(given, f"linear programming on {task.game.spec}"):
         found = solving.solve_exactly(task, algorithm, folder)
-    _show(given, task, found, folder, {"interrupted": False})
+    show(given, task, found, folder, {"interrupted": False})
     _tell(given, folder)
 
 
@@ -314,7 +311,7 @@ def result_of(task: "solving.Task", found: "solution.Solution", folder: pathlib.
     return result
 
 
-def _show(
+def show(
     given: console.Options,
     task: "solving.Task",
     found: "solution.Solution",
@@ -355,92 +352,3 @@ def _show(
         if found.iterations
         else f"{found.algorithm}: {found.seconds:.3g} s"
     )
-
-
-def evaluate(
-    context: typer.Context,
-    result: Annotated[pathlib.Path, typer.Argument(metavar="RESULT", help="The folder of a result.")],
-    player: Annotated[str | None, typer.Option(help="Only this player's policy.")] = None,
-    history: Annotated[str | None, typer.Option(help="Only after this history, e.g. '(dealt king); check'.")] = None,
-    all_sets: Annotated[bool, typer.Option("--all", help="All information sets, not only the first 40.")] = False,
-    output: Annotated[
-        pathlib.Path | None, typer.Option("-o", "--output", help="Write the policy table as .csv or .json.")
-    ] = None,
-    max_nodes: arguments.MaxNodes = arguments.DEFAULT_NODES,
-) -> None:
-    """Value and exploitability of a result, measured anew, and its policies in words."""
-    given = console.options(context)
-    if output is not None:
-        arguments.require_writable(output, (".csv", ".json"))
-
-    from gdlx.envs import programs
-    from gdlx.propnet import limits, untrusted
-    from gdlx.solvers import driver, exports, problems, solution, table_policy
-    from gdlx.solvers import results as folders
-    from gdlx.solvers import solve as solving
-
-    programs.keep()
-    config = folders.read_config(result)
-    task = _task(given, config.game, config.algorithm, max_nodes, limits.Limits(), keep_edges=False)
-    if task.digest != config.digest:
-        raise folders.ResultError(f"{result} was solved with other rules of {config.game.spec} than there are now")
-    earlier = folders.read_metrics(result, len(task.players))
-    last = earlier[-1] if earlier else driver.Metrics(0, 0.0, (), ())
-    if isinstance(task, problems.TableProblem):
-        kept = folders.read_table_policy(result, task.env.num_actions)
-        policies, _ = table_policy.at_sets(kept, task.env, task.tree)
-        metrics = solving.played_metrics(task, config.algorithm, kept, last)
-        if task.whole is not None:
-            metrics = task.whole.metrics(policies)
-    else:
-        policies = folders.read_policy(result, task.tree)
-        metrics = task.metrics(policies)
-    metrics = metrics._replace(iterations=last.iterations, seconds=last.seconds, samples=last.samples, load=last.load)
-    found = solution.Solution(task.tree, config.algorithm.name, policies, (metrics,))
-    if history is not None and player is None:
-        raise typer.BadParameter("say whose history it is with --player")
-    rows = _rows(found, player, history)
-    if output is not None:
-        is_csv = output.suffix.lower() == ".csv"
-        text = (
-            exports.to_csv(task.tree, policies)
-            if is_csv
-            else json.dumps(exports.to_json(task.tree, policies), indent=1)
-        )
-        untrusted.write_whole(output, text.encode())
-    if given.json:
-        console.emit(result_of(task, found, result) | {"policy": rows})
-        return
-    if history is None:
-        _show(given, task, found, result, {})
-    _show_rows(rows, all_sets or history is not None)
-
-
-def _rows(found: "solution.Solution", player: str | None, history: str | None) -> list[dict[str, Any]]:
-    numbers = range(len(found.tree.players)) if player is None else [found.player(player)]
-    rows = []
-    for number in numbers:
-        own = found.tree.players[number]
-        decisions = range(own.sets) if history is None else [found.decision(number, history)]
-        for decision in decisions:
-            chosen = found.policies[number][own.first[decision] : own.first[decision + 1]].tolist()
-            options = dict(zip(own.options(decision), chosen, strict=True))
-            rows.append({"player": own.name, "history": own.labels[decision], "policy": options})
-    return rows
-
-
-def _show_rows(rows: list[dict[str, Any]], show_all: bool) -> None:
-    import rich.table
-
-    table = rich.table.Table(box=None, pad_edge=False)
-    table.add_column("player")
-    table.add_column("has done and seen")
-    table.add_column("then plays")
-    shown = rows if show_all else rows[:_SHOWN_SETS]
-    for row in shown:
-        chosen = sorted(row["policy"].items(), key=lambda pair: -pair[1])
-        table.add_row(row["player"], row["history"], ", ".join(f"{name} {p:.1%}" for name, p in chosen if p >= 5e-4))
-    console.say("")
-    console.show(table)
-    if len(shown) < len(rows):
-        console.say(f".. and {len(rows) - len(shown):,} more information sets: --all, --player, or -o policy.csv")

@@ -23,7 +23,7 @@ DEFAULT_SECONDS = 30.0
 _ROUNDS = 4  # each but the first as long as all before it
 # Parts of the time of a round: matches of the policies, learning, matches of what was learnt, local responses.
 _USUAL_SHARE, _LEARNING_SHARE, _LEARNT_SHARE, _LOCAL_SHARE = 0.05, 0.55, 0.2, 0.2
-_FIRST_MATCHES = 4  # times that policies are played before the first round
+_FIRST_MATCHES = 16  # times that policies are played before the first round
 _BATCHES = 4  # learnt from at a time
 _TABLE_BYTES = 2**27  # of a learner
 _MOST_BITS = 20
@@ -39,7 +39,7 @@ class Plan(NamedTuple):
     learning: exploiter.Scheme
     local: local_response.Scheme
     bits: int
-    matches: int = 2**14  # played at once
+    matches: int = 2**12  # played at once
 
     @property
     def steps(self) -> int:
@@ -140,7 +140,8 @@ class _Usual:
         if unfinished := int((~np.asarray(found.ended)).sum()):
             raise Unfinished(
                 f"{unfinished:,} of {self._plan.matches:,} matches of {self._game.env.name} went on after "
-                f"{self._plan.steps} joint moves, for which there is no room; allow more with --max-steps"
+                f"{self._plan.steps} joint moves, for which there is no room; if they were sampled into a table, go on "
+                f"with: gdlx solve --resume RESULT --max-steps {2 * self._plan.steps}"
             )
         self.tally = self.tally.plus(found.payoff)
 

@@ -91,7 +91,7 @@ def _chosen(
     """float32[A, M], 1 for the move that is to be made; 0 for all where the responder plays as frozen."""
     legal = now.games.legal[player]
     is_able = (jnp.sum(legal, axis=0) > 1) & jnp.isfinite(now.beliefs.evidence)
-    frozen = jnp.stack([table_policy.at_games(policies, now.games, n) for n in range(game.env.num_players)])[player]
+    frozen = table_policy.everyones(policies, now.games)[player]
 
     def better() -> jax.Array:
         tried = even_moves(legal, scheme.size)

@@ -56,7 +56,7 @@ def step(
     size = particles.games.batch // groups
     _, words = rng.rows(rng.streams(key, 0, groups * size), game.env.num_players + 3)
     *draws, offset, turn = rows.uniform(words)
-    moved = game.step(particles.games, _joint(game, particles, policies, draws, player, actions), draws[-1])
+    moved = game.step(particles.games, _joint(particles, policies, draws, player, actions), draws[-1])
     high, low = (word[player].reshape(groups, size) for word in moved.keys)
     agrees = (high == keys[0][:, None]) & (low == keys[1][:, None])
     lanes = resampled(agrees, offset[::size], turn[::size])
@@ -66,7 +66,6 @@ def step(
 
 
 def _joint(
-    game: walk.Walk,
     particles: Particles,
     policies: table_policy.Policies,
     draws: list[jax.Array],
@@ -79,8 +78,9 @@ def _joint(
     # In games that agree with nothing the move may be illegal; any other does as well.
     legal = games.legal[player]
     own = jnp.where(rows.at(legal, own) > 0, own, jnp.argmax(legal, axis=0).astype(jnp.int32))
-    drawn = (rows.drawn(table_policy.at_games(policies, games, n), draws[n]) for n in range(game.env.num_players))
-    return jnp.stack([jnp.where(player == number, own, action) for number, action in enumerate(drawn)])
+    frozen = table_policy.everyones(policies, games)
+    drawn = jnp.stack([rows.drawn(policy, draw) for policy, draw in zip(frozen, draws, strict=False)])
+    return jnp.where(np.arange(len(frozen))[:, None] == player, own, drawn)
 
 
 def resampled(agrees: jax.Array, offset: jax.Array, turn: jax.Array) -> jax.Array:

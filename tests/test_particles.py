@@ -15,11 +15,11 @@ import scipy.stats
 import gdlx
 from gdlx.envs import env, view_keys, walk
 from gdlx.solvers import particles, profiles, table_policy
-from gdlx.tests import samples
+from gdlx.tests import samples, tables
 
 GROUPS, SIZE = 1_024, 64
-# A turn-taking game, a simultaneous one where what the others did is partly seen, and three players.
-GAMES = ("kuhn_poker", "simple_poker", "smallest:numbers=3,steps=1")
+# A turn-taking game, and one with simultaneous choices of which not all is seen.
+GAMES = ("kuhn_poker", "simple_poker")
 
 Key = tuple[int, int]
 Path = tuple[tuple[int, Key], ...]  # the player's move of every step, and its info key after it
@@ -69,10 +69,7 @@ def known(name: str, player: int) -> Known:
 
 @pytest.fixture(autouse=True)
 def _quickly_compiled() -> Iterator[None]:
-    config: Any = jax.config
-    config.update("jax_disable_most_optimizations", True)
-    yield
-    config.update("jax_disable_most_optimizations", False)
+    yield from tables.quickly_compiled()
 
 
 @functools.lru_cache

@@ -1,0 +1,102 @@
+"""Bounds made of matches: against numpy, and without the bias of taking the larger of two means."""
+
+import numpy as np
+import pytest
+
+from gdlx.solvers import gains
+
+PLAYERS = ("first", "second")
+
+
+def halves(choosing: np.ndarray, telling: np.ndarray) -> gains.Halves:
+    return gains.NO_HALVES.plus(choosing).plus(telling)
+
+
+def test_tallies_are_means_and_covariances() -> None:
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(3, 2, (2, 1_000))
+    numbers[1] += numbers[0]
+    tally = gains.no_matches(2)
+    for part in np.split(numbers, 10, axis=1):
+        tally = tally.plus(part)
+    assert tally.matches == 1_000
+    np.testing.assert_allclose(tally.mean, numbers.mean(axis=1))
+    np.testing.assert_allclose(tally.covariance, np.cov(numbers) / 1_000, rtol=1e-9)
+    assert tally.standard_error == pytest.approx(numbers[0].std(ddof=1) / np.sqrt(1_000))
+
+
+def test_halves_grow_in_turn() -> None:
+    found = gains.NO_HALVES
+    for number in range(4):
+        found = found.plus(np.full(5, float(number)))
+    assert (found.choosing.matches, found.telling.matches) == (10, 10)
+    assert (found.choosing.mean[0], found.telling.mean[0]) == (1.0, 2.0)
+
+
+def found(rng: np.random.Generator, learnt: float, local: float, matches: int = 400) -> gains.Found:
+    drawn = [rng.normal(mean, 1, matches) for mean in (learnt, learnt, local, local)]
+    return gains.Found(halves(*drawn[:2]), halves(*drawn[2:]))
+
+
+def test_taking_the_better_of_two_is_not_biased() -> None:
+    """Both responders get 1 on average; the larger of their two means is more than that, what is told is not."""
+    rng = np.random.default_rng(1)
+    usual = gains.no_matches(2).plus(np.zeros((2, 1_000)))
+    told, larger = [], []
+    for _ in range(300):
+        own = found(rng, 1.0, 1.0)
+        bound = gains.assembled(PLAYERS, usual, [own, own], 0.0)
+        told.append(bound.gains[0].gain)
+        larger.append(max(own.learnt.choosing.mean[0], own.local.choosing.mean[0]))
+    error = np.std(told) / np.sqrt(len(told))
+    assert abs(np.mean(told) - 1) < 4 * error
+    assert np.mean(larger) - 1 > 4 * error
+    assert bound.gains[0].standard_error == pytest.approx(1 / 20, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("learnt", "local", "chosen"), [(2.0, 1.0, gains.LEARNT), (1.0, 2.0, gains.LOCAL), (-1.0, -2.0, None)]
+)
+def test_the_better_responder_counts(learnt: float, local: float, chosen: str | None) -> None:
+    rng = np.random.default_rng(2)
+    usual = gains.no_matches(2).plus(np.zeros((2, 1_000)))
+    own = found(rng, learnt, local)
+    gain = gains.assembled(PLAYERS, usual, [own, own], 0.0).gains[0]
+    assert (None if gain.chosen is None else gain.chosen.method) == chosen
+    assert gain.gain == (0.0 if chosen is None else pytest.approx(max(learnt, local), abs=0.3))
+    assert [response.method for response in gain.responses] == [gains.LEARNT, gains.LOCAL]
+
+
+def test_few_matches_do_not_count() -> None:
+    rng = np.random.default_rng(3)
+    usual = gains.no_matches(2).plus(np.zeros((2, 1_000)))
+    own = found(rng, 1.0, 5.0)._replace(local=halves(np.full(9, 5.0), np.full(9, 5.0)))
+    gain = gains.assembled(PLAYERS, usual, [own, own], 0.0).gains[0]
+    assert gain.chosen is not None
+    assert gain.chosen.method == gains.LEARNT
+
+
+def test_payoffs_of_zero_sum_policies_cancel() -> None:
+    """However few matches tell what the policies get."""
+    rng = np.random.default_rng(4)
+    first = rng.normal(0, 50, 10)
+    own = [found(rng, 60.0, 0.0), found(rng, 70.0, 0.0)]
+    bound = gains.assembled(PLAYERS, gains.no_matches(2).plus([first, -first]), own, 1.5)
+    assert bound.exploitability == pytest.approx(65, abs=0.3)
+    assert bound.standard_error == pytest.approx(np.hypot(1, 1) / 20 / 2, rel=0.2)
+    assert bound.gains[0].standard_error > 5
+    low, high = bound.interval or (0.0, 0.0)
+    assert high - low == pytest.approx(2 * 1.96 * bound.standard_error)
+    assert bound.seconds == 1.5
+
+
+def test_others_than_two_players_have_gains_only() -> None:
+    rng = np.random.default_rng(5)
+    players = (*PLAYERS, "third")
+    usual = gains.no_matches(3).plus(rng.normal(1, 1, (3, 1_000)))
+    bound = gains.assembled(players, usual, [found(rng, 3.0, 0.0)] * 3, 0.0)
+    assert bound.exploitability is None
+    assert bound.interval is None
+    for own in bound.gains:
+        assert own.gain == pytest.approx(2, abs=0.3)
+        assert own.standard_error == pytest.approx(np.sqrt(1 / 400 + 1 / 1_000), rel=0.2)
