@@ -137,4 +137,7 @@ def show(bounded: Bounded) -> None:
         low, high = found.interval
         console.say(f"exploitability is at least {found.exploitability:.4g} ({low:.4g} to {high:.4g})")
     end = ", then interrupted" if bounded.interrupted else ""
-    console.say(f"bounds from matches of responders, with 95 % intervals; {found.seconds:.3g} s of playing{end}")
+    console.say(
+        "payoffs are means of matches with standard errors, gains have 95 % intervals; "
+        f"{found.seconds:.3g} s of playing{end}"
+    )

@@ -20,6 +20,7 @@ BENCHMARKS = {
     "playout": "random play in words, beside pgx and beside C",
     "cfr": "exact solving, beside OpenSpiel's C++ and one run after another",
     "mccfr": "sampled solving, beside OpenSpiel's C++",
+    "search": "bounds found by playing, beside exact exploitability",
     "start": "first results and compile times of every library game",
 }
 
