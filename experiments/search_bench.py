@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
 _BOUNDED_GAMES = ("leduc_poker", "goofspiel:cards=5", "liars_dice")
 _ITERATIONS = (0, 10, 100)  # of cfr, whose average policies are bounded; after none they are uniform
-_BOUND_SECONDS = 20.0
 
 
 def figures() -> Iterator[bench.Figure]:
@@ -41,7 +40,7 @@ def _bounds_of(game: str) -> Iterator[bench.Figure]:
         assert exact is not None
         frozen = table_policy.of_policies(policies, playing.env, task.tree)
         begun = time.perf_counter()
-        *_, found = bounds.search(playing, frozen, jax.random.key(0), seconds=_BOUND_SECONDS, plan=plan)
+        *_, found = bounds.search(playing, frozen, jax.random.key(0), seconds=bounds.DEFAULT_SECONDS, plan=plan)
         spent = time.perf_counter() - begun
         assert found.exploitability is not None
         compiling = compiling or spent - found.seconds

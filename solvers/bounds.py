@@ -22,7 +22,7 @@ from gdlx.solvers import exploiter, gains, hash_table, local_response, problems,
 DEFAULT_SECONDS = 30.0
 _ROUNDS = 4  # each but the first as long as all before it
 # Parts of the time of a round: matches of the policies, learning, matches of what was learnt, local responses.
-_USUAL_SHARE, _LEARNING_SHARE, _LEARNT_SHARE, _LOCAL_SHARE = 0.05, 0.55, 0.2, 0.2
+_USUAL_SHARE, _LEARNING_SHARE, _LEARNT_SHARE, _LOCAL_SHARE = 0.05, 0.5, 0.3, 0.15
 _FIRST_MATCHES = 16  # times that policies are played before the first round
 _BATCHES = 4  # learnt from at a time
 _TABLE_BYTES = 2**27  # of a learner

@@ -38,16 +38,17 @@ def at_games(policies: Policies, games: walk.WalkState, number: int) -> jax.Arra
 
 
 def everyones(policies: Policies, games: walk.WalkState) -> jax.Array:
-    """float32[P, A, B] of all players; what one table has is looked up at once."""
-    players, moves, batch = games.legal.shape
-    if not isinstance(policies, TablePolicy):
-        return jnp.stack([at_games(policies, games, number) for number in range(players)])
-    high, low = games.keys
-    keys = [rows.own_keys(high[number], low[number], number) for number in range(players)]
-    high, low = (jnp.concatenate(words) for words in zip(*keys, strict=True))
-    row = hash_table.lookup(policies.table, (high, low))
-    legal = jnp.moveaxis(games.legal, 0, 1).reshape(moves, players * batch)
-    return jnp.moveaxis(rows.matching(policies.weight, row, legal).reshape(moves, players, batch), 1, 0)
+    """float32[P, A, B] of all players; only those are looked up who have a choice in some game."""
+    found = []
+    for number, legal in enumerate(games.legal):
+        found.append(
+            jax.lax.cond(
+                (jnp.sum(legal, axis=0) > 1).any(),
+                functools.partial(at_games, policies, games, number),
+                functools.partial(rows.even, legal),
+            )
+        )
+    return jnp.stack(found)
 
 
 def of_state(state: table_state.HashState, settings: regret.Settings) -> TablePolicy:
