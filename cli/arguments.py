@@ -1,6 +1,7 @@
 """Arguments and options that several commands take, said once."""
 
 import pathlib
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
@@ -32,3 +33,13 @@ def require_writable(output: pathlib.Path, suffixes: tuple[str, ...]) -> None:
         raise typer.BadParameter(f"{output} must end in {' or '.join(suffixes)}")
     if not output.resolve().parent.is_dir():
         raise typer.BadParameter(f"there is no folder {output.parent} to write {output.name} into")
+
+
+def refuse_changes(context: typer.Context, kind: str, fixed: Iterable[str]) -> None:
+    """What is gone on with goes on as it began."""
+    for name in ("seed", *fixed):
+        owner = context if name != "seed" else context.parent
+        source = owner.get_parameter_source(name) if owner is not None else None
+        if source is not None and source.name == "COMMANDLINE":
+            option = f"--{name.replace('_', '-')}"
+            raise typer.BadParameter(f"a {kind} goes on as it began: leave out {option} with --resume")

@@ -205,10 +205,14 @@ def _begin(
         arena = asked.rules.arena(given, asked.start_seconds)
         config = records.config_of(asked.kind, arena, players, terms)
         return _Begun(config, players, arena, root, None)
-    _refuse_changes(context, asked.kind)
+    arguments.refuse_changes(context, asked.kind, _FIXED)
     config = records.read_config(resume)
     if config.kind != asked.kind:
         raise results.ResultError(f"{resume} holds a {config.kind}: go on with `gdlx {config.kind} --resume {resume}`")
+    if asked.games is not None and asked.games < config.terms.games:
+        raise typer.BadParameter(
+            f"{resume} is a {config.kind} of {config.terms.games:,} games: --games with --resume can only be more"
+        )
     terms = dataclasses.replace(config.terms, games=asked.games or config.terms.games)
     config = dataclasses.replace(config, terms=terms)
     players = tuple(agents.find(text) for text in config.agents)
@@ -220,15 +224,6 @@ def _begin(
 
 
 _FIXED = ("start_clock", "play_clock", "no_swap", "results", "payoff", "max_steps", "gdl", "fold_case")
-
-
-def _refuse_changes(context: typer.Context, kind: str) -> None:
-    """What is gone on with goes on as it began; but there may be more games."""
-    for name in _FIXED:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            option = f"--{name.replace('_', '-')}"
-            raise typer.BadParameter(f"a {kind} goes on as it began: leave out {option} with --resume")
 
 
 class _Played(NamedTuple):

@@ -96,7 +96,7 @@ def solve(
 
     programs.keep()
     if resume is not None:
-        _refuse_changes(context)
+        arguments.refuse_changes(context, "run", _FIXED)
         config = folders.read_config(resume)
         _require_precision(given, config.x64, resume)
         named, chosen, folder = config.game, config.algorithm, resume
@@ -136,21 +136,6 @@ _FIXED = (
     *("batch", "decay", "width", "table", "grow"),
     *("payoff", "goal_conflict", "gdl", "fold_case", "results"),
 )
-
-
-def _refuse_changes(context: typer.Context) -> None:
-    """A resumed run goes on as it began."""
-    for name in _FIXED:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            raise typer.BadParameter(f"a run goes on as it began: leave out --{name.replace('_', '-')} with --resume")
-    above = context.parent
-    if (
-        above is not None
-        and (source := above.get_parameter_source("seed")) is not None
-        and source.name == "COMMANDLINE"
-    ):
-        raise typer.BadParameter("a run goes on as it began: leave out --seed with --resume")
 
 
 def _require_precision(given: console.Options, x64: bool, folder: pathlib.Path) -> None:

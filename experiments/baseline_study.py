@@ -209,8 +209,8 @@ def study(
     """Bounds take long: their seeds are kept in a file as they come."""
     for game in games:
         if game in BOUNDED:
-            for errors in bounded_curves(game, bounded_seeds, _read(kept, game)):
-                _write(kept, game, errors)
+            for errors in bounded_curves(game, bounded_seeds, kept_errors(kept, game)):
+                keep(kept, game, errors)
             plain, reduced = (Curve(BOUNDED_POINTS, errors[:, number]) for number in range(2))
         else:
             plain, reduced = (exact_curve(game, decay, seeds) for decay in (None, DECAY))
@@ -218,7 +218,7 @@ def study(
         yield game, plain, reduced
 
 
-def _read(kept: pathlib.Path | None, game: str) -> Errors | None:
+def kept_errors(kept: pathlib.Path | None, game: str) -> Errors | None:
     if kept is None or not kept.exists():
         return None
     found = json.loads(kept.read_text())
@@ -226,7 +226,7 @@ def _read(kept: pathlib.Path | None, game: str) -> Errors | None:
     return np.array(found[game]) if same and found.get(game) else None
 
 
-def _write(kept: pathlib.Path | None, game: str, errors: Errors) -> None:
+def keep(kept: pathlib.Path | None, game: str, errors: Errors) -> None:
     if kept is not None and len(errors):
         untrusted.write_whole(kept, json.dumps({"settings": _settings_kept(), game: errors.tolist()}).encode())
 

@@ -27,6 +27,7 @@ class Run:
         self._lock = results.lock(folder) if folder is not None else None
         self._saved, self._rest = time.monotonic(), 0.0
         if folder is not None and resume:
+            records.require_same(folder, records.config_of("match", one.arena, one.agents, one.terms))
             self.games = records.read_games(folder, one)
             self.incidents = records.read_incidents(folder, self.games)
         if folder is not None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from gdlx.envs import public, sight, walk
 from gdlx.players import agent, pace
-from gdlx.solvers import hashed, online, regret, rows, sampled, table_state
+from gdlx.solvers import hashed, online, regret, rows, sampled, table_process, table_state
 
 _AIMS: dict[str, online.Aim] = {"set": "information set", "public": "public subgame"}
 
@@ -36,6 +36,7 @@ class Oos:
     exploration: float = 0.4  # of the updated player, when trajectories are drawn
     uniform: float = 0.01  # the part of every policy that is uniform
     decay: float | None = None  # how far a visit moves a baseline; None: without baselines
+    seed: int = 0  # of what it samples before the first match
     _kept: weakref.WeakKeyDictionary[agent.Arena, "_Prepared"] = dataclasses.field(
         default_factory=weakref.WeakKeyDictionary, init=False, repr=False, compare=False
     )
@@ -73,6 +74,7 @@ class _Prepared:
         if self.game.public is not None and self.game.public.is_nothing:
             raise agent.WrongAgent(f"{options.name}: no move and no percept of {arena.env.name} is public; use aim=set")
         self.scheme = table_state.Scheme(options.batch, arena.steps, baselines=options.decay is not None)
+        self._require_room(options)
         minimiser = regret.Settings(1.0, 1.0, 1.0, exploration=options.uniform)
         found = sampled.SampleSettings(minimiser, options.exploration, options.decay)
         self.settings: Any = jax.tree.map(np.float32, found)
@@ -81,6 +83,17 @@ class _Prepared:
         self.aim = _AIMS[options.aim]
         self._compile(options, arena)
         self._start = self._solved(options, arena)
+
+    def _require_room(self, options: Oos) -> None:
+        # One to start from, and for every player one and the next.
+        tables = (1 + 2 * self.game.env.num_players) * 2**options.table
+        needed = tables * table_state.row_bytes(self.game, self.scheme)
+        allowed = table_process.allowed_bytes()
+        if needed > allowed:
+            raise agent.WrongAgent(
+                f"{options.name}: tables of 2^{options.table} sets of {self.game.env.name} need about "
+                f"{needed / 2**30:.1f} GiB, and may take {allowed / 2**30:.1f} GiB; take a smaller table"
+            )
 
     def _compile(self, options: Oos, arena: agent.Arena) -> None:
         """Before any clock runs."""
@@ -94,7 +107,7 @@ class _Prepared:
             return table_state.init(self.game, self.scheme, options.table, 1)
 
     def _solved(self, options: Oos, arena: agent.Arena) -> table_state.HashState:
-        state, key = self._blank(options), jax.random.key(0)
+        state, key = self._blank(options), jax.random.key(options.seed)
         runner = hashed.on_devices(tuple(jax.local_devices()[:1]), self.game, self.scheme)
         with jax.enable_x64(False):
             state = runner.advance(state, self.settings, key, 0)  # compiles

@@ -64,6 +64,28 @@ def config_of(kind: Kind, arena: agent.Arena, agents: Sequence[agent.Agent], ter
     return Config(kind, arena.game, digest, names, terms, arena.steps)
 
 
+def require_same(folder: pathlib.Path, now: Config) -> None:
+    """What was played in a folder, if anything was, was the same but for the number of games."""
+    if not (folder / results.CONFIG).exists():
+        return
+    before = read_config(folder)
+    terms = dataclasses.replace(now.terms, games=before.terms.games)
+    for field in dataclasses.fields(Config):
+        old, new = getattr(before, field.name), getattr(dataclasses.replace(now, terms=terms), field.name)
+        if old != new:
+            raise results.ResultError(
+                f"{folder} was played with other {_CALLED.get(field.name, field.name)}; go on as it began, "
+                "or let the results be written elsewhere"
+            )
+    if now.terms.games < before.terms.games:
+        raise results.ResultError(
+            f"{folder} is a match of {before.terms.games:,} games; going on with it there can only be more"
+        )
+
+
+_CALLED = {"digest": "rules", "terms": "terms (seed, clocks or roles)", "max_steps": "room for steps"}
+
+
 def write_config(folder: pathlib.Path, config: Config) -> None:
     write_json(folder / results.CONFIG, config.to_json())
 
@@ -157,6 +179,10 @@ def read_games(folder: pathlib.Path, one: match.Match) -> ledger.Games:
         if header != _header(one.arena.env.players):
             raise ValueError("it has other columns")
         numbers = [int(row[0]) for row in rows]
+        if wrong := [row[0] for row in rows if len(row) != len(header)]:
+            raise ValueError(f"the line of game {wrong[0]} has not {len(header)} columns")
+        if len(set(numbers)) < len(numbers):
+            raise ValueError("a game is there twice")
         seats = [one.seats(number) for number in numbers]
         if [row[1 : 1 + players] for row in rows] != [[one.labels[seat] for seat in own] for own in seats]:
             raise ValueError("its games were played by others than those of the match")
@@ -164,6 +190,8 @@ def read_games(folder: pathlib.Path, one: match.Match) -> ledger.Games:
             np.array([row[at : at + players] for row in rows], np.float64).reshape(-1, players)
             for at in (1 + players, 1 + 2 * players)
         )
+        if not (np.isfinite(goal).all() and np.isfinite(payoff).all()):
+            raise ValueError("a goal or a payoff is no number")
         length, end, incidents = (np.array([row[at] for row in rows]) for at in (-3, -2, -1))
         return ledger.Games(
             number=np.array(numbers, np.int64),

@@ -120,8 +120,10 @@ class AimedBatch(hashed.Batch):
         aimed = self.search.aimed
         share = aimed / size
         led = self.lead(state, key)
-        # Each kind is an estimate of its own: its lanes count by how few they are.
-        before = jnp.full(size - aimed, 1 - share, jnp.float32)
+        # Each kind is an estimate of its own: its lanes count by how few they are. But at the beginning all are alike.
+        is_start = self.where.length == 0
+        share = jnp.where(is_start, 1, share)
+        before = jnp.full(size - aimed, jnp.where(is_start, 1, 1 - share), jnp.float32)
         possible = led.part > 0
         weight = jnp.where(possible, led.part / share, 0)
         own = jnp.where(possible, jnp.minimum(led.before * (share / jnp.where(possible, led.part, 1)), _MOST), jnp.inf)
@@ -212,7 +214,8 @@ class AimedBatch(hashed.Batch):
         """One joint move; what lies below the target is left to the games that were led there."""
         words, aimed = walked.games.rows.shape[1], self.search.aimed // walk.WORD
         is_led = jnp.arange(walked.games.batch) % words >= words - aimed
-        comes_by = (walked.step == self.where.length) & self.is_at(walked.games, walked.step) & ~is_led
+        is_there = (walked.step == self.where.length) & (walked.step > 0)
+        comes_by = is_there & self.is_at(walked.games, walked.step) & ~is_led
         return super().play(
             walked._replace(
                 before=jnp.where(comes_by, jnp.inf, walked.before), reach=jnp.where(comes_by, 0, walked.reach)

@@ -86,7 +86,7 @@ class TableProcess(processes.Process):
         # Twice, because a state and the next one may be there at the same time.
         table = 2 * table_state.row_bytes(self._game, self.scheme) * 2**self.bits * devices
         visits = table_state.visit_bytes(self._game, self.scheme)
-        allowed = _PART * (machine.memory_bytes() or _UNKNOWN)
+        allowed = allowed_bytes()
         if table + visits > allowed:
             trajectories = f"{self.scheme.batch:,} trajectories of up to {self.scheme.steps} steps"
             what, option = (f"2^{self.bits} sets", "--table") if table > visits else (trajectories, "--batch")
@@ -178,6 +178,11 @@ class TableProcess(processes.Process):
             lambda x: jnp.concatenate([x, jnp.zeros((more, *x.shape[1:]), x.dtype)]), saved.averages
         )
         return self._runner.place(saved._replace(averages=wider if more else saved.averages))
+
+
+def allowed_bytes() -> float:
+    """That tables and trajectories may take."""
+    return _PART * (machine.memory_bytes() or _UNKNOWN)
 
 
 def score(

@@ -2,6 +2,7 @@
 
 import pathlib
 
+import numpy as np
 import pytest
 
 from gdlx.experiments import baseline_study, batch_study
@@ -24,3 +25,20 @@ def test_batch_sizes() -> None:
     assert found.rate > 0
     assert 0 < found.at_trajectories < 0.5
     assert 0 < found.at_seconds < 0.5
+
+
+def test_bounds_are_kept_and_gone_on_from(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(baseline_study, "BOUNDED_BATCH", 64)
+    monkeypatch.setattr(baseline_study, "_RESPONSE", 2)
+    monkeypatch.setattr(baseline_study, "_BITS", 8)
+    monkeypatch.setattr(baseline_study, "BOUNDED", ("kuhn_poker",))
+    monkeypatch.setattr(baseline_study, "BOUNDED_POINTS", (1_024,))
+    kept = tmp_path / "kept.json"
+    errors = list(baseline_study.bounded_curves("kuhn_poker", 1, None, (1_024,)))[-1]
+    assert errors.shape == (1, 2, 1)
+    assert (np.abs(errors) < 2).all()
+    baseline_study.keep(kept, "kuhn_poker", errors)
+    ((_, plain, reduced),) = baseline_study.study(["kuhn_poker"], 1, 1, kept)  # nothing is measured again
+    assert (plain.error[0, 0], reduced.error[0, 0]) == (errors[0, 0, 0], errors[0, 1, 0])
+    monkeypatch.setattr(baseline_study, "DECAY", 0.5)
+    assert baseline_study.kept_errors(kept, "kuhn_poker") is None
