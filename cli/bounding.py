@@ -77,8 +77,8 @@ def _searched(
 
 def _progress(found: "gains.Bound") -> str:
     if found.exploitability is not None:
-        return f"exploitability at least {found.exploitability:.3g} ± {found.standard_error:.2g}"
-    return ", ".join(f"{own.player} gains at least {own.gain:.3g}" for own in found.gains)
+        return f"bound on exploitability {found.exploitability:.3g} ± {found.standard_error:.2g}"
+    return ", ".join(f"bound on the gain of {own.player} {own.gain:.3g}" for own in found.gains)
 
 
 def as_json(bounded: Bounded) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def show(bounded: Bounded) -> None:
     found = bounded.bound
     table = rich.table.Table(box=None, pad_edge=False)
     table.add_column("player")
-    for column in ("payoff", *(f"if it {does}" for does in _RESPONDERS.values()), "could gain at least"):
+    for column in ("payoff", *(f"if it {does}" for does in _RESPONDERS.values()), "bound on its gain"):
         table.add_column(column, justify="right")
     for own in found.gains:
         told = {response.method: f"{response.payoff:.4g} ± {response.standard_error:.2g}" for response in own.responses}
@@ -135,7 +135,10 @@ def show(bounded: Bounded) -> None:
     console.show(table)
     if found.exploitability is not None and found.interval is not None:
         low, high = found.interval
-        console.say(f"exploitability is at least {found.exploitability:.4g} ({low:.4g} to {high:.4g})")
+        console.say(
+            f"lower bound on exploitability {found.exploitability:.4g} (95 %: {low:.4g} to {high:.4g}); "
+            f"so it is {max(low, 0.0):.4g} or more, but for bad luck"
+        )
     end = ", then interrupted" if bounded.interrupted else ""
     console.say(
         "payoffs are means of matches with standard errors, gains have 95 % intervals; "

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 
 from gdlx.envs import trees
 from gdlx.players import agent, agents, arenas, ledger, match, records, scores
+from gdlx.propnet import errors
 from gdlx.solvers import results
 
 _INTERVAL, _RESTS = (
@@ -26,15 +27,27 @@ class Run:
         self.incidents: list[ledger.Incident] = []
         self._lock = results.lock(folder) if folder is not None else None
         self._saved, self._rest = time.monotonic(), 0.0
-        if folder is not None and resume:
-            records.require_same(folder, records.config_of("match", one.arena, one.agents, one.terms))
-            self.games = records.read_games(folder, one)
-            self.incidents = records.read_incidents(folder, self.games)
         if folder is not None:
-            records.write_config(folder, records.config_of("match", one.arena, one.agents, one.terms))
+            try:
+                self._begin(folder, resume)
+            except errors.UserError:
+                self._let_go()
+                raise
         self.done = len(self.games.number)  # games that have ended
         self._waiting: list[match.Batch] = []
         self._running: Generator[match.Batch, None, None] | None = None
+
+    def _begin(self, folder: pathlib.Path, resume: bool) -> None:
+        config = records.config_of("match", self.match.arena, self.match.agents, self.match.terms)
+        if resume:
+            records.require_same(folder, config)
+            self.games = records.read_games(folder, self.match)
+            self.incidents = records.read_incidents(folder, self.games)
+        records.write_config(folder, config)
+
+    def _let_go(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
 
     def batches(self) -> Iterator[match.Batch]:
         self._running = match.run(self.match, self.games.number.tolist())
@@ -68,8 +81,7 @@ class Run:
         found = scores.result(self.match.arena, self.match.labels, self.games, self.incidents)
         if self.folder is not None:
             records.write_json(self.folder / records.RESULT, found.to_json())
-        if self._lock is not None:
-            self._lock.close()
+        self._let_go()
         return found
 
 
@@ -83,11 +95,12 @@ def compete(
     start_seconds: float = agent.START_SECONDS,
     play_seconds: float = agent.PLAY_SECONDS,
     folder: pathlib.Path | None = None,
+    resume: bool = False,
     report: Callable[[match.Batch], None] | None = None,
 ) -> scores.Result:
     """Let agents play, one for every player of the game: texts as in `gdlx match`, or agents of your own.
 
-    With a folder, what has been played is kept whatever happens.
+    With a folder, what has been played is kept whatever happens; with `resume` a match in it goes on.
 
     >>> result = compete("kuhn_poker", ["random", "random"], games=64)
     >>> result.games, [score.agent for score in result.scores]
@@ -95,7 +108,9 @@ def compete(
     """
     arena = game if isinstance(game, agent.Arena) else arenas.of_game(game, start_seconds=start_seconds)
     found = tuple(agents.find(player) if isinstance(player, str) else player for player in players)
-    run = Run(match.Match(arena, found, match.Terms(games, swap, seed, start_seconds, play_seconds)), folder)
+    run = Run(
+        match.Match(arena, found, match.Terms(games, swap, seed, start_seconds, play_seconds)), folder, resume=resume
+    )
     try:
         for batch in run.batches():
             if report:

@@ -70,20 +70,22 @@ def require_same(folder: pathlib.Path, now: Config) -> None:
         return
     before = read_config(folder)
     terms = dataclasses.replace(now.terms, games=before.terms.games)
-    for field in dataclasses.fields(Config):
-        old, new = getattr(before, field.name), getattr(dataclasses.replace(now, terms=terms), field.name)
-        if old != new:
+    same = {
+        "rules": before.digest == now.digest,
+        "payoffs": before.game.payoff == now.game.payoff,
+        "agents": before.agents == now.agents,
+        "terms (seed, clocks or roles)": before.terms == terms,
+        "room for steps": before.max_steps == now.max_steps,
+    }
+    for what, is_same in same.items():
+        if not is_same:
             raise results.ResultError(
-                f"{folder} was played with other {_CALLED.get(field.name, field.name)}; go on as it began, "
-                "or let the results be written elsewhere"
+                f"{folder} was played with other {what}; go on as it began, or let the results be written elsewhere"
             )
     if now.terms.games < before.terms.games:
         raise results.ResultError(
             f"{folder} is a match of {before.terms.games:,} games; going on with it there can only be more"
         )
-
-
-_CALLED = {"digest": "rules", "terms": "terms (seed, clocks or roles)", "max_steps": "room for steps"}
 
 
 def write_config(folder: pathlib.Path, config: Config) -> None:

@@ -92,7 +92,7 @@ def search(
             own.do_for(until - before)
         before = until
         found = [seat.found() for seat in seats]
-        yield gains.assembled(game.env.players, usual.tally, found, time.perf_counter() - begun)
+        yield gains.assembled(game.env.players, usual.halves, found, time.perf_counter() - begun)
 
 
 def of_policy(
@@ -126,14 +126,15 @@ class _Usual:
 
     def __init__(self, game: walk.Walk, policies: table_policy.Policies, key: jax.Array, plan: Plan) -> None:
         self._game, self._policies, self._key, self._plan = game, policies, key, plan
-        self.tally = gains.no_matches(game.env.num_players)
+        none = gains.no_matches(game.env.num_players)
+        self.halves = gains.Halves(none, none)
 
     def play(self) -> None:
         found = table_policy.played(
             self._game,
             self._policies,
             self._key,
-            first=self.tally.matches,
+            first=sum(half.matches for half in self.halves),
             matches=self._plan.matches,
             steps=self._plan.steps,
         )
@@ -143,10 +144,11 @@ class _Usual:
                 f"{self._plan.steps} joint moves, for which there is no room; if they were sampled into a table, go on "
                 f"with: gdlx solve --resume RESULT --max-steps {2 * self._plan.steps}"
             )
-        self.tally = self.tally.plus(found.payoff)
+        self.halves = self.halves.plus(found.payoff)
 
     def spread(self, player: int) -> float:
-        variance = self.tally.covariance[player, player] * self.tally.matches
+        known = self.halves.choosing
+        variance = known.covariance[player, player] * known.matches
         return exploiter.spread(self._game, math.sqrt(max(variance, 0.0)))
 
 

@@ -62,14 +62,14 @@ def no_matches(width: int = 1) -> Tally:
 
 
 class Halves(NamedTuple):
-    """Matches of one responder."""
+    """Matches of one responder, or of the policies."""
 
     choosing: Tally
     telling: Tally
 
     def plus(self, payoff: npt.ArrayLike) -> "Halves":
-        """Further matches go to the half that has fewer."""
-        more = np.asarray(payoff)[None]
+        """Further matches go to the half that has fewer: payoffs [M] of a responder, or [P, M] of all players."""
+        more = np.atleast_2d(np.asarray(payoff))
         if self.choosing.matches <= self.telling.matches:
             return self._replace(choosing=self.choosing.plus(more))
         return self._replace(telling=self.telling.plus(more))
@@ -130,14 +130,18 @@ class Found(NamedTuple):
     sets: int = 0
 
 
-def assembled(players: Sequence[str], usual: Tally, found: Sequence[Found], seconds: float) -> Bound:
-    """`usual` are matches in which everybody plays its policy, with all payoffs."""
+def assembled(players: Sequence[str], played: Halves, found: Sequence[Found], seconds: float) -> Bound:
+    """`played` are matches in which everybody plays its policy, with all payoffs.
+
+    They are halved too: to choose a responder because policies had bad luck must not count that luck as a gain.
+    """
+    usual = played.telling
     gains, is_gained = [], np.zeros(len(players))
     for number, (name, own) in enumerate(zip(players, found, strict=True)):
         value = float(usual.mean[number])
         halves = {LEARNT: own.learnt, LOCAL: own.local}
         told = tuple(_response(method, half.telling) for method, half in halves.items() if half.telling.matches)
-        method = chosen(value, halves)
+        method = chosen(float(played.choosing.mean[number]), halves)
         best = next((response for response in told if response.method == method), None)
         gain = error = 0.0
         if best is not None:

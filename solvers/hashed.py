@@ -6,8 +6,8 @@ the sets that a batch visited. What an iteration does to all other sets is made 
 
 q counts relative to uniform play: it is multiplied by the number of options at each choice of the updated player, and
 so are its regrets divided by a number that is the same for all visits of a set. Policies do not depend on it, and
-numbers stay in range in long games. Only where a player is nearly sure of many of its moves q may still overflow, as 9^40
-does; regrets so far on are then 0, and nothing is learnt there.
+numbers stay in range in long games. Only where a player is nearly sure of many of its moves q may still overflow, as
+9^40 does; regrets so far on are then 0, and nothing is learnt there.
 
 Baselines are of states of the game and options, everybody's choices alike, in a hash table of their own
 (`state_values`). While a batch is carried back they stay as they are: a state may be visited twice in a trajectory, and

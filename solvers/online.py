@@ -118,12 +118,11 @@ class AimedBatch(hashed.Batch):
 
     def begin(self, state: table_state.HashState, key: jax.Array, size: int) -> hashed.Begun:
         aimed = self.search.aimed
-        share = aimed / size
         led = self.lead(state, key)
         # Each kind is an estimate of its own: its lanes count by how few they are. But at the beginning all are alike.
         is_start = self.where.length == 0
-        share = jnp.where(is_start, 1, share)
-        before = jnp.full(size - aimed, jnp.where(is_start, 1, 1 - share), jnp.float32)
+        share, others = jnp.where(is_start, 1.0, aimed / size), jnp.where(is_start, 1.0, 1 - aimed / size)
+        before = jnp.full(size - aimed, others, jnp.float32)
         possible = led.part > 0
         weight = jnp.where(possible, led.part / share, 0)
         own = jnp.where(possible, jnp.minimum(led.before * (share / jnp.where(possible, led.part, 1)), _MOST), jnp.inf)

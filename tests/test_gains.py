@@ -45,7 +45,7 @@ def test_taking_the_better_of_two_is_not_biased() -> None:
     told, larger = [], []
     for _ in range(300):
         own = found(rng, 1.0, 1.0)
-        bound = gains.assembled(PLAYERS, usual, [own, own], 0.0)
+        bound = gains.assembled(PLAYERS, gains.Halves(usual, usual), [own, own], 0.0)
         told.append(bound.gains[0].gain)
         larger.append(max(own.learnt.choosing.mean[0], own.local.choosing.mean[0]))
     error = np.std(told) / np.sqrt(len(told))
@@ -61,7 +61,7 @@ def test_the_better_responder_counts(learnt: float, local: float, chosen: str | 
     rng = np.random.default_rng(2)
     usual = gains.no_matches(2).plus(np.zeros((2, 1_000)))
     own = found(rng, learnt, local)
-    gain = gains.assembled(PLAYERS, usual, [own, own], 0.0).gains[0]
+    gain = gains.assembled(PLAYERS, gains.Halves(usual, usual), [own, own], 0.0).gains[0]
     assert (None if gain.chosen is None else gain.chosen.method) == chosen
     assert gain.gain == (0.0 if chosen is None else pytest.approx(max(learnt, local), abs=0.3))
     assert [response.method for response in gain.responses] == [gains.LEARNT, gains.LOCAL]
@@ -71,7 +71,7 @@ def test_few_matches_do_not_count() -> None:
     rng = np.random.default_rng(3)
     usual = gains.no_matches(2).plus(np.zeros((2, 1_000)))
     own = found(rng, 1.0, 5.0)._replace(local=halves(np.full(9, 5.0), np.full(9, 5.0)))
-    gain = gains.assembled(PLAYERS, usual, [own, own], 0.0).gains[0]
+    gain = gains.assembled(PLAYERS, gains.Halves(usual, usual), [own, own], 0.0).gains[0]
     assert gain.chosen is not None
     assert gain.chosen.method == gains.LEARNT
 
@@ -81,7 +81,8 @@ def test_payoffs_of_zero_sum_policies_cancel() -> None:
     rng = np.random.default_rng(4)
     first = rng.normal(0, 50, 10)
     own = [found(rng, 60.0, 0.0), found(rng, 70.0, 0.0)]
-    bound = gains.assembled(PLAYERS, gains.no_matches(2).plus([first, -first]), own, 1.5)
+    usual = gains.no_matches(2).plus([first, -first])
+    bound = gains.assembled(PLAYERS, gains.Halves(usual, usual), own, 1.5)
     assert bound.exploitability == pytest.approx(65, abs=0.3)
     assert bound.standard_error == pytest.approx(np.hypot(1, 1) / 20 / 2, rel=0.2)
     assert bound.gains[0].standard_error > 5
@@ -94,9 +95,20 @@ def test_others_than_two_players_have_gains_only() -> None:
     rng = np.random.default_rng(5)
     players = (*PLAYERS, "third")
     usual = gains.no_matches(3).plus(rng.normal(1, 1, (3, 1_000)))
-    bound = gains.assembled(players, usual, [found(rng, 3.0, 0.0)] * 3, 0.0)
+    bound = gains.assembled(players, gains.Halves(usual, usual), [found(rng, 3.0, 0.0)] * 3, 0.0)
     assert bound.exploitability is None
     assert bound.interval is None
     for own in bound.gains:
         assert own.gain == pytest.approx(2, abs=0.3)
         assert own.standard_error == pytest.approx(np.sqrt(1 / 400 + 1 / 1_000), rel=0.2)
+
+
+def test_bad_luck_of_the_policies_is_no_gain() -> None:
+    """Where nobody can gain anything, gains are 0 in the mean, whatever is chosen."""
+    rng = np.random.default_rng(5)
+    told = []
+    for _ in range(1_000):
+        halves = [gains.no_matches(2).plus(rng.normal(0, 1, (2, 300))) for _ in range(2)]
+        own = [found(rng, 0.0, 0.0) for _ in range(2)]
+        told.append(gains.assembled(PLAYERS, gains.Halves(*halves), own, 0.0).gains[0].gain)
+    assert abs(np.mean(told)) < 4 * np.std(told) / np.sqrt(len(told))

@@ -131,7 +131,9 @@ def some_bound() -> gains.Bound:
     rng = np.random.default_rng(0)
     halves = gains.NO_HALVES.plus(rng.normal(1, 1, 500)).plus(rng.normal(1, 1, 500))
     usual = gains.no_matches(2).plus(np.zeros((2, 500)))
-    return gains.assembled(("player1", "player2"), usual, [gains.Found(halves, gains.NO_HALVES, 3, 6)] * 2, 1.5)
+    return gains.assembled(
+        ("player1", "player2"), gains.Halves(usual, usual), [gains.Found(halves, gains.NO_HALVES, 3, 6)] * 2, 1.5
+    )
 
 
 def asking(monkeypatch: pytest.MonkeyPatch, *, is_interrupted: bool = False) -> list[Asked]:
@@ -187,7 +189,7 @@ def test_evaluate_in_words(
     asking(monkeypatch)
     text = printed(capsys, "evaluate", solved(capsys, tmp_path), "--bound")
     found = some_bound()
-    assert f"exploitability is at least {found.exploitability:.4g} (" in text
+    assert f"lower bound on exploitability {found.exploitability:.4g} (95 %" in text
     assert "not known" in text  # of the local response, which was not played
 
 

@@ -17,7 +17,8 @@ import pytest
 from gdlx import cli
 from gdlx.cli import matches
 from gdlx.envs import programs
-from gdlx.players import entries
+from gdlx.players import contest, entries
+from gdlx.solvers import results
 
 GDLX = [sys.executable, "-m", "gdlx.cli"]
 
@@ -72,6 +73,20 @@ def test_a_match_from_the_first_command_to_its_files(capsys: pytest.CaptureFixtu
     assert first["wins"] + first["losses"] == 130
     assert (folder / "games.csv").read_text().startswith(before)
     assert json.loads((folder / "result.json").read_text())["games"] == 130
+
+    # Fewer games, another seed, and lines that are no games are refused, and nothing is lost.
+    kept = (folder / "games.csv").read_text()
+    code, _, err = run(capsys, "match", "--resume", str(folder), "--games", "50")
+    assert (code, "can only be more" in err) == (2, True)
+    code, _, err = run(capsys, "match", "--resume", str(folder), "--seed", "5")
+    assert (code, "leave out --seed" in err) == (2, True)
+    for broken in (kept.replace("\n2,random", "\n2", 1), kept + kept.splitlines()[-1] + "\n"):
+        (folder / "games.csv").write_text(broken)
+        code, _, err = run(capsys, "match", "--resume", str(folder))
+        assert (code, "games.csv cannot be read" in err) == (1, True)
+    (folder / "games.csv").write_text(kept)
+    with pytest.raises(results.ResultError, match="other terms"):
+        contest.compete("kuhn_poker", ["random", "random"], games=130, seed=9, folder=folder, resume=True)
 
     # A saved match is neither an agent nor a solution.
     code, _, err = run(capsys, "match", "kuhn_poker", "random", str(folder))
