@@ -1,7 +1,10 @@
 """What the tests share: the corpus of sheets by other authors, and how hypothesis runs."""
 
+import gc
 import os
 import pathlib
+import sys
+from collections.abc import Iterator
 
 import hypothesis
 import pytest
@@ -29,3 +32,16 @@ def corpus() -> pathlib.Path:
     if not CORPUS.is_dir():
         pytest.skip(f"the corpus of sheets by other authors is not at {CORPUS}")
     return CORPUS
+
+
+_MANY = 20_000  # parts of a process's memory
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _few_programs() -> Iterator[None]:
+    """Every compiled program takes some parts of memory, of which Linux allows 65 530: then XLA crashes."""
+    yield
+    parts = pathlib.Path("/proc/self/maps")
+    if "jax" in sys.modules and parts.exists() and len(parts.read_bytes().splitlines()) > _MANY:
+        sys.modules["jax"].clear_caches()
+        gc.collect()
