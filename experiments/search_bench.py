@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING
 from gdlx.experiments import bench
 
 if TYPE_CHECKING:
+    from gdlx.envs import sight
+    from gdlx.players import agent
+    from gdlx.solvers import consistent as consistent_states
     from gdlx.solvers import problems, profiles
 
 _BOUNDED_GAMES = ("leduc_poker", "goofspiel:cards=5", "liars_dice")
 _ITERATIONS = (0, 10, 100)  # of cfr, whose average policies are bounded; after none they are uniform
+
+_SEEN_GAMES = ("leduc_poker", "blind_tictactoe", "phantom_tictactoe")
+_WAYS: "tuple[consistent_states.Way, ...]" = ("enumeration", "particles", "rejection")
 
 
 def figures() -> Iterator[bench.Figure]:
@@ -56,6 +62,58 @@ def _bounds_of(game: str) -> Iterator[bench.Figure]:
     yield bench.Figure(f"{game}: compiling, once for all bounds", compiling, "s")
 
 
+def acceptance() -> Iterator[bench.Figure]:
+    """How many games agree with what a player has seen, and how long it takes to find 1 024 of them."""
+    from gdlx.players import arenas
+    from gdlx.solvers import consistent
+
+    for game in _SEEN_GAMES:
+        arena = arenas.of_game(game)
+        view = _last_view(arena)
+        for way in _WAYS:
+            consistent.find(arena.walk, view, way=way)  # compiles
+            begun = time.perf_counter()
+            report = consistent.find(arena.walk, view, way=way, seed=1).report
+            spent = time.perf_counter() - begun
+            what = f"{game}, after {view.step} joint moves, {way}"
+            yield bench.Figure(
+                f"{what}: {report.accepted:,} of {report.tried:,} agree; their probability", report.rate, "", "higher"
+            )
+            yield bench.Figure(f"{what}: time", spent, "s")
+
+
+def _last_view(arena: "agent.Arena") -> "sight.Sight":
+    """What somebody saw before the last choice of a random match."""
+    from gdlx.players import referee
+
+    listener = _Listener()
+    judge = referee.Referee(arena, [listener] * arena.env.num_players, seed=0)
+    try:
+        judge.play(0, range(arena.env.num_players))
+    finally:
+        judge.close()
+    return listener.views[-1]
+
+
+class _Listener:
+    """Plays at random, and remembers what it saw."""
+
+    name = "listener"
+
+    def __init__(self) -> None:
+        self.views: list[sight.Sight] = []
+
+    def sit(self, seat: "agent.Seat", clock: "agent.Clock") -> "_Listener":
+        del clock
+        self._random = seat.random
+        return self
+
+    def choose(self, view: "sight.Sight", clock: "agent.Clock") -> int:
+        del clock
+        self.views.append(view)
+        return int(self._random.choice(view.legal))
+
+
 def _policies(task: "problems.Problem") -> Iterator[tuple[int, "profiles.Policies"]]:
     """Average policies after each number of iterations."""
     from gdlx.solvers import presets, processes
@@ -67,4 +125,4 @@ def _policies(task: "problems.Problem") -> Iterator[tuple[int, "profiles.Policie
         yield iterations, process.policies(state)
 
 
-_PARTS: tuple[Callable[[], Iterator[bench.Figure]], ...] = (bounds_beside_exact,)
+_PARTS: tuple[Callable[[], Iterator[bench.Figure]], ...] = (bounds_beside_exact, acceptance)
