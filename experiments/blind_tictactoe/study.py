@@ -118,7 +118,7 @@ def _worth(
     value, error = last.value[0] + task.env.payoffs.offset, 1.96 * last.value_error[0]
     rows = [
         ("value for x, of 100", f"{value:.2f} ± {error:.2f}"),
-        ("exploitability, at least", f"{bound.exploitability:.2f} ± {1.96 * bound.standard_error:.2f}"),
+        ("lower bound on exploitability", f"{bound.exploitability:.2f} ± {1.96 * bound.standard_error:.2f}"),
         ("information sets", f"{round((last.load or 0) * 2 ** _SETTINGS['table']):,}"),
         ("trajectories", f"{last.samples:,}"),
     ]
