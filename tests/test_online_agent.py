@@ -15,7 +15,7 @@ def _quickly_compiled() -> Iterator[None]:
     yield from tables.quickly_compiled()
 
 
-@pytest.mark.parametrize("aim", ["set", "public"])
+@pytest.mark.parametrize("aim", ["set", pytest.param("public", marks=pytest.mark.slow)])
 def test_matches_are_reproducible_and_won(aim: str) -> None:
     arena = arenas.of_game("kuhn_poker")
     player = agents.find(f"oos:{QUICK},aim={aim}")
@@ -25,6 +25,7 @@ def test_matches_are_reproducible_and_won(aim: str) -> None:
     assert first.scores[0].whole.games == 40
 
 
+@pytest.mark.slow
 def test_it_plays_by_what_it_has_found() -> None:
     arena = arenas.of_game("kuhn_poker")
     player = agents.find("oos:start_iterations=600,iterations=2,batch=128,table=8")

@@ -42,6 +42,7 @@ def mind_of(player: agent.Agent, view: sight.Sight, seed: int = 0) -> agent.Mind
 # ---- matches
 
 
+@pytest.mark.slow
 def test_uct_does_not_lose_tictactoe() -> None:
     searches = uct.Uct(iterations=60, trees=16)
     against_random = played("tictactoe", searches, RANDOM, 12)

@@ -27,6 +27,7 @@ def test_batch_sizes() -> None:
     assert 0 < found.at_seconds < 0.5
 
 
+@pytest.mark.slow
 def test_bounds_are_kept_and_gone_on_from(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(baseline_study, "BOUNDED_BATCH", 64)
     monkeypatch.setattr(baseline_study, "_RESPONSE", 2)
