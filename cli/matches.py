@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import typer
 
 from gdlx.cli import arguments, console, networks
-from gdlx.players import entries
+from gdlx.players import defaults, entries
 
 if TYPE_CHECKING:
     import rich.table
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gdlx.propnet import limits
 
 _SHOWN_INCIDENTS = 5
-START, PLAY, _RESULTS, _GAMES = 5.0, 1.0, pathlib.Path("results"), 1_000
+_RESULTS = pathlib.Path("results")
 
 NAMES = ", ".join(entries.ENTRIES)
 _GameOrNone = Annotated[
@@ -51,8 +51,8 @@ def match(
     game: _GameOrNone = None,
     agents: _Agents = None,
     games: _Games = None,
-    start_clock: StartClock = START,
-    play_clock: PlayClock = PLAY,
+    start_clock: StartClock = defaults.START_SECONDS,
+    play_clock: PlayClock = defaults.PLAY_SECONDS,
     no_swap: _NoSwap = False,
     results: _Results = _RESULTS,
     resume: _Resume = None,
@@ -93,8 +93,8 @@ def tournament(
     game: _GameOrNone = None,
     agents: _Agents = None,
     games: _Games = None,
-    start_clock: StartClock = START,
-    play_clock: PlayClock = PLAY,
+    start_clock: StartClock = defaults.START_SECONDS,
+    play_clock: PlayClock = defaults.PLAY_SECONDS,
     no_swap: _NoSwap = False,
     results: _Results = _RESULTS,
     resume: _Resume = None,
@@ -200,7 +200,9 @@ def _begin(
 
     programs.keep()
     if resume is None:
-        terms = matches.Terms(asked.games or _GAMES, asked.swap, given.seed, asked.start_seconds, asked.play_seconds)
+        terms = matches.Terms(
+            asked.games or defaults.GAMES, asked.swap, given.seed, asked.start_seconds, asked.play_seconds
+        )
         players = tuple(agents.find(text) for text in asked.agents)
         arena = asked.rules.arena(given, asked.start_seconds)
         config = records.config_of(asked.kind, arena, players, terms)
@@ -240,7 +242,8 @@ class _Played(NamedTuple):
         return times | {"interrupted": self.left or self.stopped}
 
     def in_words(self, done: int) -> str:
-        now = f"{done:,} games" if done == self.games else f"{done:,} games, {self.games:,} of them now"
+        games = f"{done:,} game{'' if done == 1 else 's'}"
+        now = games if done == self.games else f"{games}, {self.games:,} of them now"
         return f"{now}, in {self.seconds:.3g} s after {self.preparing:.3g} s to prepare"
 
 

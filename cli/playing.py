@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gdlx.cli import arguments, console, matches
+from gdlx.players import defaults
 
 if TYPE_CHECKING:
     from gdlx.players import agent, referee
@@ -19,8 +20,8 @@ def play(
     against: Annotated[
         str, typer.Option(metavar="AGENT", help=f"Who plays all other roles: {matches.NAMES}, ..")
     ] = "random",
-    start_clock: matches.StartClock = matches.START,
-    play_clock: matches.PlayClock = matches.PLAY,
+    start_clock: matches.StartClock = defaults.START_SECONDS,
+    play_clock: matches.PlayClock = defaults.PLAY_SECONDS,
     payoff: matches.Payoff = "auto",
     max_steps: matches.MaxSteps = 0,
     gdl: arguments.Gdl = None,

@@ -88,6 +88,12 @@ class Env:
     def num_chance_actions(self) -> int:
         return sum(len(role.moves) for role in self.net.roles if role.is_random)
 
+    @property
+    def payoff_range(self) -> tuple[float, float]:
+        """The least and the greatest payoff that the rules name."""
+        payoffs = [value - self.payoffs.offset for role in self.net.players for value in role.goal_values]
+        return min(payoffs, default=0.0), max(payoffs, default=0.0)
+
     def init(self, key: jax.Array | None = None) -> State:
         """The initial state. The key is not used: every game starts the same, chance moves within `step`."""
         del key

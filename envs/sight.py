@@ -62,12 +62,12 @@ class Sight:
 
     def words(self) -> list[str]:
         """What happened, for people: in every step the own move, then percepts."""
+        return ["; ".join(filter(None, (move, ", ".join(seen)))) for move, seen in map(self.names, self.events)]
+
+    def names(self, event: Event) -> tuple[str, list[str]]:
+        """Of the own move and of the percepts."""
         role = self.game.net.players[self.player]
-        told = []
-        for event in self.events:
-            seen = ", ".join(role.percepts[n] for n in event.percepts)
-            told.append("; ".join(part for part in (role.moves[event.move], seen) if part))
-        return told
+        return role.moves[event.move], [role.percepts[number] for number in event.percepts]
 
 
 def _constants(game: env.Env) -> tuple[info_key.Table, info_key.Table, info_key.Table]:

@@ -133,11 +133,11 @@ class Sampled:
     def errors(self, decay: float | None, seed: int, points: Sequence[int]) -> list[float]:
         import jax
 
-        from gdlx.solvers import exploiter, hashed, table_policy, table_state
+        from gdlx.solvers import exploiter, table_policy, table_runner, table_state
 
         fixed = settings(decay)
         scheme = table_state.Scheme(BOUNDED_BATCH, _STEPS, baselines=decay is not None)
-        runner = hashed.on_devices(tuple(jax.local_devices()[:1]), self.walk, scheme)
+        runner = table_runner.on_devices(tuple(jax.local_devices()[:1]), self.walk, scheme)
         state = runner.place(table_state.init(self.walk, scheme, _BITS, runner.devices))
         budget = exploiter.Budget(exploiter.Scheme(_STEPS), batches=_RESPONSE, bits=19)
         found = []

@@ -1,14 +1,15 @@
 """Benchmark `search`: what is found by playing, beside what the whole tree tells."""
 
+import dataclasses
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gdlx.experiments import bench
 
 if TYPE_CHECKING:
-    from gdlx.envs import sight
-    from gdlx.players import agent
     from gdlx.solvers import consistent as consistent_states
     from gdlx.solvers import problems, profiles
 
@@ -64,12 +65,13 @@ def _bounds_of(game: str) -> Iterator[bench.Figure]:
 
 def acceptance() -> Iterator[bench.Figure]:
     """How many games agree with what a player has seen, and how long it takes to find 1 024 of them."""
-    from gdlx.players import arenas
+    from gdlx.players import arenas, beliefs
     from gdlx.solvers import consistent
 
     for game in _SEEN_GAMES:
         arena = arenas.of_game(game)
-        view = _last_view(arena)
+        seen = beliefs.random_match(arena, np.random.default_rng(0))[0]
+        view = dataclasses.replace(seen, events=seen.events[:-1])  # before the last joint move
         for way in _WAYS:
             consistent.find(arena.walk, view, way=way)  # compiles
             begun = time.perf_counter()
@@ -80,38 +82,6 @@ def acceptance() -> Iterator[bench.Figure]:
                 f"{what}: {report.accepted:,} of {report.tried:,} agree; their probability", report.rate, "", "higher"
             )
             yield bench.Figure(f"{what}: time", spent, "s")
-
-
-def _last_view(arena: "agent.Arena") -> "sight.Sight":
-    """What somebody saw before the last choice of a random match."""
-    from gdlx.players import referee
-
-    listener = _Listener()
-    judge = referee.Referee(arena, [listener] * arena.env.num_players, seed=0)
-    try:
-        judge.play(0, range(arena.env.num_players))
-    finally:
-        judge.close()
-    return listener.views[-1]
-
-
-class _Listener:
-    """Plays at random, and remembers what it saw."""
-
-    name = "listener"
-
-    def __init__(self) -> None:
-        self.views: list[sight.Sight] = []
-
-    def sit(self, seat: "agent.Seat", clock: "agent.Clock") -> "_Listener":
-        del clock
-        self._random = seat.random
-        return self
-
-    def choose(self, view: "sight.Sight", clock: "agent.Clock") -> int:
-        del clock
-        self.views.append(view)
-        return int(self._random.choice(view.legal))
 
 
 def _policies(task: "problems.Problem") -> Iterator[tuple[int, "profiles.Policies"]]:

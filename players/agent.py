@@ -15,10 +15,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from gdlx.envs import env, sight, trees, walk
+from gdlx.players import defaults
 from gdlx.propnet import errors
 from gdlx.solvers import table_policy
-
-START_SECONDS, PLAY_SECONDS = 5.0, 1.0  # of clocks, if nothing else is said
 
 
 class WrongAgent(errors.UserError, ValueError):
@@ -40,7 +39,7 @@ class Arena:
     env: env.Env
     walk: walk.Walk
     steps: int
-    start_seconds: float = START_SECONDS
+    start_seconds: float = defaults.START_SECONDS
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """From a game to the Arena that its matches are played in."""
 
 from gdlx.envs import env, payoffs, trees, walk
-from gdlx.players import agent
+from gdlx.players import agent, defaults
 from gdlx.propnet import cache, limits, load, network
 from gdlx.solvers import table_process
 
@@ -10,7 +10,7 @@ def of_game(
     game: trees.Game | str,
     *,
     max_steps: int = 0,
-    start_seconds: float = agent.START_SECONDS,
+    start_seconds: float = defaults.START_SECONDS,
     net: network.PropNet | None = None,
     within: limits.Limits = limits.Limits(),
 ) -> agent.Arena:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 
 from gdlx.envs import trees
-from gdlx.players import agent, agents, arenas, ledger, match, records, scores
+from gdlx.players import agent, agents, arenas, defaults, ledger, match, records, scores
 from gdlx.propnet import errors
 from gdlx.solvers import results
 
@@ -89,11 +89,11 @@ def compete(
     game: str | trees.Game | agent.Arena,
     players: Sequence[str | agent.Agent],
     *,
-    games: int = 1_000,
+    games: int = defaults.GAMES,
     swap: bool = True,
     seed: int = 0,
-    start_seconds: float = agent.START_SECONDS,
-    play_seconds: float = agent.PLAY_SECONDS,
+    start_seconds: float = defaults.START_SECONDS,
+    play_seconds: float = defaults.PLAY_SECONDS,
     folder: pathlib.Path | None = None,
     resume: bool = False,
     report: Callable[[match.Batch], None] | None = None,

@@ -72,9 +72,8 @@ class Asked:
 
 def in_words(view: sight.Sight, event: sight.Event) -> str:
     """What the player did, and what it saw of the joint move."""
-    role = view.game.net.players[view.player]
-    seen = " ".join(role.percepts[number] for number in event.percepts)
-    return f"you: {role.moves[event.move]}" + (f", and you see {seen}" if seen else "")
+    move, seen = view.names(event)
+    return f"you: {move}" + (f", and you see {' '.join(seen)}" if seen else "")
 
 
 def read(typed: str, names: list[str]) -> int | None:

@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from gdlx.envs import payoffs
-from gdlx.players import agent, ledger, referee
+from gdlx.players import agent, defaults, ledger, referee
 from gdlx.propnet import errors
 from gdlx.solvers import table_policy
 
@@ -32,11 +32,11 @@ class WrongMatch(errors.UserError, ValueError):
 class Terms:
     """How a match is played, whatever the game and whoever the agents are."""
 
-    games: int = 1_000
+    games: int = defaults.GAMES
     swap: bool = True  # agents take turns at the roles
     seed: int = 0
-    start_seconds: float = agent.START_SECONDS
-    play_seconds: float = agent.PLAY_SECONDS
+    start_seconds: float = defaults.START_SECONDS
+    play_seconds: float = defaults.PLAY_SECONDS
 
     def __post_init__(self) -> None:
         if self.games < 1:

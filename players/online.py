@@ -11,7 +11,7 @@ import numpy as np
 
 from gdlx.envs import public, sight, walk
 from gdlx.players import agent, pace
-from gdlx.solvers import hashed, online, regret, rows, sampled, table_process, table_state
+from gdlx.solvers import online, regret, rows, sampled, table_process, table_runner, table_state
 
 _AIMS: dict[str, online.Aim] = {"set": "information set", "public": "public subgame"}
 
@@ -108,7 +108,7 @@ class _Prepared:
 
     def _solved(self, options: Oos, arena: agent.Arena) -> table_state.HashState:
         state, key = self._blank(options), jax.random.key(options.seed)
-        runner = hashed.on_devices(tuple(jax.local_devices()[:1]), self.game, self.scheme)
+        runner = table_runner.on_devices(tuple(jax.local_devices()[:1]), self.game, self.scheme)
         with jax.enable_x64(False):
             state = runner.advance(state, self.settings, key, 0)  # compiles
         timed = options.start_iterations is None and options.start is None

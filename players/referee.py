@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from gdlx.envs import host, sight
-from gdlx.players import agent, ledger, worker
+from gdlx.players import agent, defaults, ledger, worker
 from gdlx.propnet import diagnostics
 
 _LONGEST_MESSAGE = 300
@@ -51,8 +51,8 @@ class Referee:
         *,
         labels: Sequence[str] = (),
         seed: int = 0,
-        start_seconds: float = agent.START_SECONDS,
-        play_seconds: float = agent.PLAY_SECONDS,
+        start_seconds: float = defaults.START_SECONDS,
+        play_seconds: float = defaults.PLAY_SECONDS,
     ) -> None:
         self.arena, self.agents, self.labels = arena, agents, labels or [player.name for player in agents]
         self.seed, self.start_seconds, self.play_seconds = seed, start_seconds, play_seconds

@@ -63,8 +63,8 @@ class Search:
 
     def __init__(self, arena: agent.Arena, player: int, trees: int, c: float | None, table: int) -> None:
         self._arena, self._player, self._trees = arena, player, trees
-        goals = [value for role in arena.env.net.players for value in role.goal_values] or [0]
-        constant = _PART * (max(goals) - min(goals)) if c is None else c
+        low, high = arena.env.payoff_range
+        constant = _PART * (high - low) if c is None else c
         self._exploration = np.full(arena.env.num_players, constant, np.float32)
         room = (_MOST_BYTES // uct.node_bytes(arena.walk)).bit_length() - 1
         self._bits = max(4, min(table, room))

@@ -285,10 +285,10 @@ def _rejected(
 
 
 def _told(view: sight.Sight, event: sight.Event) -> str:
-    role = view.game.net.players[view.player]
-    seen = ", ".join(role.percepts[n] for n in event.percepts) or "nothing"
-    may = ", ".join(role.moves[n] for n in event.legal)
-    return f"it did {role.moves[event.move]}, perceived {seen}, and then {f'may {may}' if may else 'has no move'}"
+    move, percepts = view.names(event)
+    seen = ", ".join(percepts) or "nothing"
+    may = ", ".join(view.game.net.players[view.player].moves[n] for n in event.legal)
+    return f"it did {move}, perceived {seen}, and then {f'may {may}' if may else 'has no move'}"
 
 
 def _impossible(view: sight.Sight, event: sight.Event) -> str:

@@ -19,6 +19,10 @@ import numpy as np
 
 WINDOW = 8  # entries
 MOST_WINDOWS = 64  # that are searched for a key
+FULL = (
+    0.85  # part of a table that is used before it should take no more: searches end soon where there are empty entries
+)
+_LOOKED_AT = 2**16  # entries that tell how much is used
 _FEW = 8  # so many times fewer keys than in the call are in a round after the first
 _LEAST = 256  # but so many at least
 
@@ -67,6 +71,11 @@ def load(table: Table, most: int) -> jax.Array:
     """[] float32, the part that is used of the first entries: keys are spread evenly."""
     first = Table(table.high[:most], table.low[:most])
     return jnp.asarray(used(first) / len(first.high), jnp.float32)
+
+
+def is_open(table: Table) -> jax.Array:
+    """[] bool, whether it should take more keys."""
+    return load(table, _LOOKED_AT) < FULL
 
 
 def spread(high: jax.Array, low: jax.Array) -> jax.Array:

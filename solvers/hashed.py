@@ -14,7 +14,7 @@ Baselines are of states of the game and options, everybody's choices alike, in a
 its baseline must not know yet what comes.
 
 A set is added when it is first visited (`grow="all"`), or only the first unknown one of each trajectory, which goes on
-below it with uniform policies (`grow="first"`, Lisy et al. 2015). Once a table is FULL, all that it has goes on
+below it with uniform policies (`grow="first"`, Lisy et al. 2015). Once a table is full, all that it has goes on
 learning, while sets that are not in it are played uniformly and learn nothing; `lost` counts visits of these.
 
 With several devices each plays its part of a batch. All have the same keys and regrets, made of everybody's visits;
@@ -23,18 +23,13 @@ average policies are sums of what each device saw, and are added up when they ar
 
 import dataclasses
 import functools
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from gdlx.envs import rng, walk
-from gdlx.solvers import hash_table, outcome, regret, rows, sampled, state_values, table_state
-
-FULL = 0.85  # part of a table that is used before it takes no more: a search ends soon where there are empty entries
-_LOOKED_AT = 2**16  # entries that tell how much is used
+from gdlx.solvers import hash_table, outcome, rows, sampled, state_values, table_state
 
 
 class _Visits(NamedTuple):
@@ -81,35 +76,7 @@ class Walked(NamedTuple):
     entries: table_state.Entries
     averages: table_state.Averages
     values: state_values.StateValues | None
-    states: state_values.Keys | None  # of the choice that comes next
     visits: _Visits
-
-
-def step(
-    game: walk.Walk,
-    state: table_state.HashState,
-    settings: sampled.SampleSettings,
-    products: table_state.Products,
-    key: jax.Array,
-    *,
-    scheme: table_state.Scheme,
-    axis: str | None = None,
-) -> table_state.HashState:
-    """One iteration: a batch for every player in turn. Averages are this device's, without the axis of devices."""
-    state, by = next_iteration(state, settings.minimiser, products)
-    now = jax.random.fold_in(key, state.t)
-    for player in range(game.env.num_players):
-        batch = Batch(game, settings, by, scheme, axis, player)
-        state = batch.update(state, jax.random.fold_in(now, player))
-    return state
-
-
-def next_iteration(
-    state: table_state.HashState, minimiser: regret.Settings, products: table_state.Products
-) -> tuple[table_state.HashState, table_state.Discounts]:
-    t = state.t + 1
-    by = table_state.Discounts(products, regret.discounts(minimiser, t), (t - 1) % table_state.FOLD + 1)
-    return state._replace(t=t, lost=jnp.zeros((), jnp.int32)), by
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,12 +143,11 @@ class Batch:
             guess=jnp.zeros(size, jnp.float32),
             grown=jnp.zeros(size, jnp.bool_),
             lost=jnp.zeros((), jnp.int32),
-            is_open=hash_table.load(state.table, _LOOKED_AT) < FULL,
+            is_open=hash_table.is_open(state.table),
             table=state.table,
             entries=state.entries,
             averages=state.averages,
             values=state.values,
-            states=None if state.values is None else self.game.state_keys(begun.games),
             visits=_Visits(
                 row=blank(jnp.int32),
                 action=blank(jnp.int32),
@@ -203,14 +169,14 @@ class Batch:
     def play(self, walked: Walked) -> Walked:
         """One joint move of every trajectory."""
         players = self.game.env.num_players
-        if walked.values is not None:
-            walked = walked._replace(states=self.game.state_keys(walked.games))
+        states = None if walked.values is None else self.game.state_keys(walked.games)
         streams, words = rng.rows(walked.streams, players + 1)
         draws = rows.uniform(words)
         made = []
         for number in range(players):
-            walked, visit = self.choose(walked, number, draws[number])
+            walked, visit = self.choose(walked, states, number, draws[number])
             made.append(visit)
+            states = None if states is None else state_values.after_move(states, visit.action)
         joint: _Visits = jax.tree.map(lambda *parts: jnp.stack(parts), *made)
         visits = jax.tree.map(
             lambda all_, new: jax.lax.dynamic_update_slice(all_, new[None], (walked.step, 0, 0)), walked.visits, joint
@@ -218,8 +184,10 @@ class Batch:
         games = self.game.step(walked.games, joint.action, draws[players])
         return walked._replace(step=walked.step + 1, games=games, streams=streams, visits=visits)
 
-    def choose(self, walked: Walked, number: int, draw: jax.Array) -> tuple[Walked, _Visits]:
-        """What one player does in this step."""
+    def choose(
+        self, walked: Walked, states: state_values.Keys | None, number: int, draw: jax.Array
+    ) -> tuple[Walked, _Visits]:
+        """What one player does in this step; the states are after the moves of those before it."""
         legal = walked.games.legal[number]
         has_choice = jnp.sum(legal, axis=0) > 1
         walked, row = self.find(walked, number, has_choice)
@@ -229,7 +197,7 @@ class Batch:
         drawn_from = policy + self.settings.exploration * (even - policy) if is_own else policy
         action = rows.drawn(drawn_from, draw)
         chosen, drawn = rows.at(policy, action), rows.at(drawn_from, action)
-        walked, said = self.say(walked, number, has_choice, policy, action)
+        walked, said = self.say(walked, states, number, has_choice, policy, action)
         visit = _Visits(row, action, chosen, drawn, walked.before, said)
         if number == sampled.weighed(self.game.env.num_players, self.player):
             walked = self.average(walked, row, policy)
@@ -245,21 +213,24 @@ class Batch:
         return walked._replace(reach=reach, before=before), visit
 
     def say(
-        self, walked: Walked, number: int, has_choice: jax.Array, policy: jax.Array, action: jax.Array
+        self,
+        walked: Walked,
+        states: state_values.Keys | None,
+        number: int,
+        has_choice: jax.Array,
+        policy: jax.Array,
+        action: jax.Array,
     ) -> tuple[Walked, _Baselines | None]:
         """What baselines say of a choice."""
-        if walked.values is None or walked.states is None:
+        if walked.values is None or states is None:
             return walked, None
-        values, row = state_values.find(
-            walked.values, state_values.of_chooser(walked.states, number), has_choice, self.axis
-        )
+        values, row = state_values.find(walked.values, state_values.of_chooser(states, number), has_choice, self.axis)
         told = state_values.told(values, self.player, row, walked.guess)
         expected = jnp.sum(policy * told, axis=0)
         said = _Baselines(row, walked.guess, expected, jnp.zeros_like(expected))
         return walked._replace(
             guess=jnp.where(has_choice, rows.at(told, action), walked.guess),
             values=values,
-            states=state_values.after_move(walked.states, action),
         ), said
 
     def policy(self, entries: table_state.Entries, row: jax.Array, legal: jax.Array) -> jax.Array:
@@ -392,79 +363,3 @@ class _Returned(NamedTuple):
     visits: _Visits
     value: jax.Array  # [B] float32, unbiased
     hint: jax.Array  # [B] float32, what baselines follow
-
-
-def advance(
-    game: walk.Walk,
-    state: table_state.HashState,
-    settings: sampled.SampleSettings,
-    key: jax.Array,
-    count: Any,
-    *,
-    scheme: table_state.Scheme,
-    axis: str | None = None,
-) -> table_state.HashState:
-    """So many iterations."""
-
-    def one(now: table_state.HashState, made: table_state.Products) -> table_state.HashState:
-        return step(game, now, settings, made, key, scheme=scheme, axis=axis)
-
-    return iterate(state, settings.minimiser, count, one)
-
-
-def iterate(
-    state: table_state.HashState,
-    minimiser: regret.Settings,
-    count: Any,
-    one: Callable[[table_state.HashState, table_state.Products], table_state.HashState],
-) -> table_state.HashState:
-    """So many iterations. Folds come at multiples of FOLD, so that it does not matter where a run was stopped."""
-    end = state.t + count
-
-    def block(before: table_state.HashState) -> table_state.HashState:
-        start = before.t // table_state.FOLD * table_state.FOLD
-        made = table_state.products(minimiser, start)
-        stop = jnp.minimum(end, start + table_state.FOLD)
-        after: table_state.HashState = jax.lax.fori_loop(before.t, stop, lambda _, s: one(s, made), before)
-        folded: table_state.HashState = jax.lax.cond(
-            stop == start + table_state.FOLD, lambda s: table_state.fold(s, made), lambda s: s, after
-        )
-        return folded
-
-    own = state._replace(averages=jax.tree.map(lambda x: x[0], state.averages))
-    done: table_state.HashState = jax.lax.while_loop(lambda s: s.t < end, block, own)
-    return done._replace(averages=jax.tree.map(lambda x: x[None], done.averages))
-
-
-class Runner(NamedTuple):
-    """`advance(state, settings, key, count)` uses its state up; `place` puts a state where it is to be."""
-
-    advance: Callable[..., table_state.HashState]
-    place: Callable[[table_state.HashState], table_state.HashState]
-    devices: int
-
-
-@functools.lru_cache(maxsize=8)
-def on_devices(devices: tuple[jax.Device, ...], game: walk.Walk, scheme: table_state.Scheme) -> Runner:
-    """Iterations with the batch divided among as many of the devices as divide it."""
-    used = next(n for n in range(len(devices), 0, -1) if scheme.batch % n == 0)
-    if used == 1:
-        run = functools.partial(advance, game, scheme=scheme)
-        return Runner(jax.jit(run, donate_argnums=0), functools.partial(jax.device_put, device=devices[0]), 1)
-    mesh = jax.sharding.Mesh(np.array(devices[:used]), ("batch",))
-    spec: Any = jax.sharding.PartitionSpec
-    specs: Any = table_state.HashState(spec(), spec(), spec("batch"), spec(), spec(), spec(), spec())
-    divided = jax.shard_map(
-        functools.partial(advance, game, scheme=scheme, axis="batch"),
-        mesh=mesh,
-        in_specs=(specs, spec(), spec(), spec()),
-        out_specs=specs,
-        check_vma=False,
-    )
-    shardings = [jax.NamedSharding(mesh, own) for own in specs]
-
-    def place(state: table_state.HashState) -> table_state.HashState:
-        placed: Any = [jax.device_put(part, own) for part, own in zip(state, shardings, strict=True)]
-        return table_state.HashState(*placed)
-
-    return Runner(jax.jit(divided, donate_argnums=0), place, used)

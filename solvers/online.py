@@ -31,7 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gdlx.envs import rng, sight, walk
-from gdlx.solvers import hash_table, hashed, rows, sampled, table_state
+from gdlx.solvers import hash_table, hashed, particles, rows, sampled, table_runner, table_state
 
 Aim = Literal["information set", "public subgame"]
 _MOST = 1e25  # of q: beyond it numbers that are divided by it would be no numbers any more
@@ -88,14 +88,14 @@ def advance(
     """So many iterations, each with a batch for every player in turn. The state is used up."""
 
     def one(now: table_state.HashState, made: table_state.Products) -> table_state.HashState:
-        now, by = hashed.next_iteration(now, settings.minimiser, made)
+        now, by = table_runner.next_iteration(now, settings.minimiser, made)
         own = jax.random.fold_in(key, now.t)
         for player in range(game.env.num_players):
             batch = AimedBatch(game, settings, by, search.scheme, None, player, search, where)
             now = batch.update(now, jax.random.fold_in(own, player))
         return now
 
-    return hashed.iterate(state, settings.minimiser, count, one)
+    return table_runner.iterate(state, settings.minimiser, count, one)
 
 
 class _Led(NamedTuple):
@@ -147,8 +147,8 @@ class AimedBatch(hashed.Batch):
 
         def step(led: _Led) -> _Led:
             moved = self.led_step(state, led)
-            shift = jax.random.uniform(jax.random.fold_in(resampling, led.step), dtype=jnp.float32)
-            return self.resampled(moved, self.is_at(moved.games, moved.step), shift)
+            draws = jax.random.uniform(jax.random.fold_in(resampling, led.step), (2,), jnp.float32)
+            return self.resampled(moved, self.is_at(moved.games, moved.step), draws)
 
         found: _Led = jax.lax.while_loop(lambda led: led.step < self.where.length, step, start)
         return found
@@ -193,15 +193,13 @@ class AimedBatch(hashed.Batch):
         high, low = (word[number] for word in games.keys)
         return (high == self.where.high[step]) & (low == self.where.low[step]) & ~games.ended
 
-    def resampled(self, led: _Led, fits: jax.Array, shift: jax.Array) -> _Led:
+    def resampled(self, led: _Led, fits: jax.Array, draws: jax.Array) -> _Led:
         """Only games that fit, each about as often, if there are any."""
         size = fits.shape[0]
         count = jnp.sum(fits, dtype=jnp.int32)
 
         def replaced(led: _Led) -> _Led:
-            place = jnp.floor((jnp.arange(size) + shift) * (count / size)).astype(jnp.int32)
-            (fitting,) = jnp.nonzero(fits, size=size, fill_value=0)
-            lanes = fitting[jnp.minimum(place, jnp.maximum(count - 1, 0))]
+            (lanes,) = particles.resampled(fits[None], *draws[:, None])
             return led._replace(
                 games=self.game.take(led.games, lanes), before=led.before[lanes], reach=led.reach[lanes]
             )

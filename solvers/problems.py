@@ -71,8 +71,7 @@ class TableProblem:
 
     @property
     def payoff_range(self) -> tuple[float, float]:
-        goals = [value for role in self.env.net.players for value in role.goal_values]
-        return (min(goals) - self.env.payoffs.offset, max(goals) - self.env.payoffs.offset) if goals else (0.0, 0.0)
+        return self.env.payoff_range
 
     @property
     def is_zero_sum(self) -> bool:

@@ -1,5 +1,6 @@
 """Algorithms on games, as the driver runs them: full iterations on the sequence form, or sampled trajectories."""
 
+import abc
 import functools
 import pathlib
 from typing import Any
@@ -68,7 +69,7 @@ def _is_finite(arrays: Any) -> jax.Array:
     return jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(arrays)]).all()
 
 
-class Process:
+class Process(abc.ABC):
     """What a run asks of an algorithm on a game beside `init`, `advance`, `measure` and `policies`.
 
     Here as it is where states are kept whole and values are exact.
@@ -98,8 +99,9 @@ class Process:
     def write_policy(self, folder: pathlib.Path, state: Any) -> None:
         results.write_policy(folder, self.policies(state))
 
+    @abc.abstractmethod
     def policies(self, state: Any) -> profiles.Policies:
-        raise NotImplementedError
+        """Average policies, at the sets of a tree."""
 
 
 class FullProcess(Process):

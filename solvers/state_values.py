@@ -19,8 +19,6 @@ from gdlx.envs import info_key
 from gdlx.solvers import hash_table, rows
 
 Keys = tuple[jax.Array, jax.Array]  # uint32[B] twice
-_FULL = 0.85  # part of the table that is used before it takes no more
-_LOOKED_AT = 2**16  # entries that tell how much is used
 
 
 class StateValues(NamedTuple):
@@ -55,7 +53,7 @@ def after_move(keys: Keys, action: jax.Array) -> Keys:
 
 def find(values: StateValues, keys: Keys, wanted: jax.Array, axis: str | None) -> tuple[StateValues, jax.Array]:
     """Rows [B] of this device's lanes, once the states of all devices' lanes were added; -1 where there is none."""
-    is_open = hash_table.load(values.table, _LOOKED_AT) < _FULL
+    is_open = hash_table.is_open(values.table)
     high, low, adding = (
         rows.everyone(part, axis) for part in (*(jnp.where(wanted, word, 0) for word in keys), wanted & is_open)
     )

@@ -18,13 +18,13 @@ from gdlx.propnet import play as random_play
 from gdlx.solvers import (
     driver,
     hash_table,
-    hashed,
     presets,
     problems,
     processes,
     profiles,
     results,
     table_policy,
+    table_runner,
     table_state,
 )
 
@@ -69,7 +69,7 @@ class TableProcess(processes.Process):
             settings.minimiser.optimism is not None,
         )
         self._require_room(len(devices))
-        self._runner = hashed.on_devices(devices, self._game, self.scheme)
+        self._runner = table_runner.on_devices(devices, self._game, self.scheme)
         self._settings: Any = jax.tree.map(lambda x: np.asarray(x, np.float32), settings)
         self._key = jax.random.key(drawn.seed)
         self._is_interrupted = False

@@ -11,7 +11,7 @@ state that is not in the tree is added to it; from there on everybody plays at r
 States in which nobody has a choice are no nodes.
 
 A node is a state of the game, however it was reached, so that trees are graphs: it is found in a hash table by a hash
-of the tree's number and the state's bits. A table that is FULL takes no more nodes; the rest goes on.
+of the tree's number and the state's bits. A table that is full takes no more nodes; the rest goes on.
 
 Trees find equilibria in games of perfect information with alternating moves. Where moves are simultaneous, visits may
 settle far from any (docs/search.md).
@@ -27,7 +27,6 @@ import numpy as np
 from gdlx.envs import info_key, rng, walk
 from gdlx.solvers import hash_table, playouts, rows, uct_order
 
-FULL = 0.85  # part of a table: a search ends soon where there are empty entries
 _SALT = np.uint32(0x85EBCA6B)
 
 
@@ -132,7 +131,7 @@ def _descend(
         draws = rows.uniform(words)
         keys = node_keys(game, now.games)
         is_node = now.inside & (jnp.sum(legal, axis=1) > 1).any(axis=0)
-        has_room = now.used + size < FULL * trees.table.high.shape[0]
+        has_room = now.used + size < hash_table.FULL * trees.table.high.shape[0]
         table, row, new = hash_table.insert(now.table, keys, is_node & has_room)
         known = is_node & (row >= 0) & (~new | (now.step == 0))  # the root is in its tree from the beginning
         row = jnp.where(known, row, -1)

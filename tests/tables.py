@@ -19,6 +19,7 @@ from gdlx.solvers import (
     regret,
     rows,
     sampled,
+    table_runner,
     table_state,
 )
 
@@ -50,7 +51,7 @@ def known(game: str, *, with_public: bool = False) -> Known:
     env = gdlx.make(game)
     moving = walk.Walk(env, public.of_network(env.net) if with_public else None)
     scheme = table_state.Scheme(256, _STEPS)
-    runner = hashed.on_devices(tuple(jax.devices()[:1]), moving, scheme)
+    runner = table_runner.on_devices(tuple(jax.devices()[:1]), moving, scheme)
     settings = sampled.SampleSettings(*jax.tree.map(np.float32, (PLAIN, 1.0)))
     state = runner.advance(table_state.init(moving, scheme, _BITS, 1), settings, jax.random.key(0), 3)
     start = np.random.default_rng(1).uniform(0.2, 1, state.entries.regret.shape)

@@ -30,6 +30,7 @@ from gdlx.solvers import (
     state_values,
     table_policy,
     table_process,
+    table_runner,
     table_state,
 )
 from gdlx.tests import samples, tables
@@ -106,7 +107,7 @@ def test_equals_dense_tables(game: str, minimiser: str, monkeypatch: pytest.Monk
     env = gdlx.make(game)
     moving = walk.Walk(env)
     scheme = table_state.Scheme(batch, 16, optimism=settings.minimiser.optimism is not None)
-    runner = hashed.on_devices(tuple(jax.devices()[:1]), moving, scheme)
+    runner = table_runner.on_devices(tuple(jax.devices()[:1]), moving, scheme)
     table = runner.advance(table_state.init(moving, scheme, 8, 1), settings, key, iterations)
     dense = sampled.init(form)
     step = jax.jit(functools.partial(sampled.step, scheme=outcome.sample, batch=batch))
@@ -197,7 +198,7 @@ def test_first_adds_one_set_for_each_trajectory() -> None:
 def test_a_full_table_keeps_what_it_has() -> None:
     process = process_of("leduc_poker", table=4)
     state = process.advance(process.init(), 20)
-    assert process.measure(state, 0.0).load == pytest.approx(hashed.FULL, abs=0.2)
+    assert process.measure(state, 0.0).load == pytest.approx(hash_table.FULL, abs=0.2)
     assert process.lost(state) > 0
     keys = np.asarray(state.table.high)
     before = process.policy(state).weight[:-1].sum()
@@ -389,7 +390,7 @@ def test_lowers_for_accelerators(platform: str) -> None:
     settings = sampled.SampleSettings(regret.Settings(1.0, 1.0, 1.0), 0.6, 0.1)
 
     def run(state: table_state.HashState, key: jax.Array) -> table_state.HashState:
-        return hashed.advance(moving, state, settings, jax.random.wrap_key_data(key), 3, scheme=scheme)
+        return table_runner.advance(moving, state, settings, jax.random.wrap_key_data(key), 3, scheme=scheme)
 
     lowered = jax.export.export(jax.jit(run), platforms=[platform])(
         table_state.init(moving, scheme, 8, 1), jax.random.key_data(jax.random.key(0))

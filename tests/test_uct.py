@@ -12,7 +12,7 @@ import pytest
 
 import gdlx
 from gdlx.envs import host, info_key, rng, walk
-from gdlx.solvers import uct, uct_order
+from gdlx.solvers import hash_table, uct, uct_order
 
 C = 30.0
 Counts = dict[bytes, list[dict[int, list[float]]]]  # by state and player: visits and payoffs of every move
@@ -159,7 +159,7 @@ def test_trees_are_those_of_dictionaries(name: str, steps: int) -> None:
 
 def test_a_full_table_takes_no_more_nodes() -> None:
     found, _ = searched("kuhn_poker", 3, 200, 8, (C, C), bits=5)
-    assert 20 <= int(found.used) <= uct.FULL * 32
+    assert 20 <= int(found.used) <= hash_table.FULL * 32
     assert int(found.counts[0][:-1].sum()) > 600
 
 

@@ -4,14 +4,13 @@ The games are those of two theses where the library has them, in miniature: less
 not the same variant, and liar's dice has other rules; what can be compared is who beats whom, and roughly by how much.
 """
 
-import pathlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from gdlx.envs import programs
 from gdlx.experiments import studies
 from gdlx.players import agent, agents, arenas, contest, match, records, scores
-from gdlx.solvers import exploiter, results
+from gdlx.solvers import results
 
 MINUTES = 30.0
 _START = 1 / 90  # of the time, what an agent thinks before the matches of a game
@@ -83,7 +82,7 @@ def texts(setting: studies.Setting) -> dict[str, str]:
 def _table(game: Game, setting: studies.Setting) -> studies.Table:
     players = {name: agents.find(text) for name, text in texts(setting).items()}
     arena = arenas.of_game(game.spec)
-    low, high = exploiter.payoff_range(arena.walk)
+    low, high = arena.env.payoff_range
     rows, data = [], []
     for pairing in game.pairings:
         setting.report(f"{game.spec}: {pairing.first} against {pairing.second}")
@@ -111,7 +110,7 @@ def _played(
     folder = setting.folder / results.folder_of(game.spec) / records.folder_name("match", [a.name for a in both])
     begun = (folder / results.CONFIG).exists()
     folder.mkdir(parents=True, exist_ok=True)
-    run = contest.Run(match.Match(arena, both, terms), pathlib.Path(folder), resume=begun)
+    run = contest.Run(match.Match(arena, both, terms), folder, resume=begun)
     try:
         for _ in run.batches():
             setting.report(f"{game.spec}: {both[0].name} against {both[1].name}, {run.done:,} games")
