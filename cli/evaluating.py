@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gdlx.cli import arguments, bounding, console, solving
+from gdlx.cli import arguments, bounding, console, restricting, solving
 
 if TYPE_CHECKING:
     from gdlx.solvers import solution
@@ -46,6 +46,7 @@ def evaluate(
     task = solving.task_of(given, config.game, config.algorithm, max_nodes, limits.Limits(), keep_edges=False)
     if task.digest != config.digest:
         raise folders.ResultError(f"{result} was solved with other rules of {config.game.spec} than there are now")
+    original, task = task, restricting.of_folder(task, config, result)
     earlier = folders.read_metrics(result, len(task.players))
     last = earlier[-1] if earlier else driver.Metrics(0, 0.0, (), ())
     kept = None
@@ -71,7 +72,7 @@ def evaluate(
             else json.dumps(exports.to_json(task.tree, policies), indent=1)
         )
         untrusted.write_whole(output, text.encode())
-    bounded = bounding.of_result(given, task, config, policies, kept, bound_seconds) if bound else None
+    bounded = bounding.of_result(given, original, config, policies, kept, bound_seconds) if bound else None
     if given.json:
         more = {} if bounded is None else bounding.as_json(bounded)
         console.emit(solving.result_of(task, found, result) | more | {"policy": rows})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from gdlx.cli import arguments, console, networks
+from gdlx.cli import arguments, console, networks, restricting
 
 if TYPE_CHECKING:
     from gdlx.envs import trees
@@ -65,6 +65,18 @@ def solve(
     simultaneous: Annotated[
         bool, typer.Option("--simultaneous", help="All players update at once, not in turn.")
     ] = False,
+    restrict: Annotated[
+        pathlib.Path | None,
+        typer.Option(
+            help="A policy that an opponent plays with probability P, else it is free: a result folder, or its policy "
+            "as .npz, .csv or .json.",
+            metavar="OPPONENT",
+        ),
+    ] = None,
+    p: Annotated[float | None, typer.Option(help="How far --restrict is trusted, 0 to 1.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="The player that --restrict is a policy of; the last one.", metavar="PLAYER")
+    ] = None,
     payoff: Annotated[Literal["auto", "zero-sum", "goal"], typer.Option(help="What payoffs are made of.")] = "auto",
     goal_conflict: Annotated[
         Literal["refuse", "max"], typer.Option(help="Ends with several goal values: the highest?")
@@ -83,11 +95,15 @@ def solve(
     minimisation), os-mccfr, vr-mccfr, es-mccfr and as-mccfr (the same on sampled play: by outcomes, by outcomes with
     baselines, external, by average strategies), fp (fictitious play), lp (linear programming: exact, two players,
     zero-sum, small games). Games that cannot be unrolled are sampled with --table, by os-mccfr and vr-mccfr.
+
+    With --restrict and --p the other player's policy is a restricted Nash response: nearly as good against that
+    opponent as it can be, and not much worse than an equilibrium if the opponent plays otherwise.
     """
     given = console.options(context)
     within = arguments.limits(max_seconds, max_memory, max_rules)
     if (game is None) == (resume is None):
         raise typer.BadParameter("name a GAME to solve, or a folder to --resume, and not both")
+    restricting.require_whole(restrict, p, model)
 
     from gdlx.envs import devices, programs, trees
     from gdlx.solvers import driver, presets, problems
@@ -119,12 +135,18 @@ def solve(
     if chosen.sampling is not None and chosen.sampling.table is None:
         devices.one_per_core()
     driver.Stop(iterations, time)  # complains before the long work
+    if p is not None:
+        restricting.require_fit(chosen, p)
     task = task_of(given, named, chosen, max_nodes, within)
     if resume is not None and task.digest != config.digest:
         raise folders.ResultError(f"{resume} was solved with other rules of {named.spec} than there are now")
+    if restrict is not None and p is not None:
+        task = restricting.of_options(task, restrict, p, model)
+    elif resume is not None:
+        task = restricting.of_folder(task, config, resume)
     stop = solving.stop_of(task, iterations, time, target)
     if resume is None:
-        folder = folders.new_folder(results, named.spec, chosen.name)
+        folder = folders.new_folder(results, named.spec, chosen.name + ("" if restrict is None else f"-p={p:g}"))
     if chosen.is_exact and isinstance(task, problems.Problem):
         _solve_exactly(given, task, chosen, folder)
     else:
@@ -135,6 +157,7 @@ _FIXED = (
     *("algorithm", "alpha", "beta", "gamma", "exploration", "simultaneous"),
     *("batch", "decay", "width", "table", "grow"),
     *("payoff", "goal_conflict", "gdl", "fold_case", "results"),
+    *("restrict", "p", "model"),
 )
 
 
@@ -293,7 +316,7 @@ def result_of(task: "solving.Task", found: "solution.Solution", folder: pathlib.
             result["value_error"] = dict(zip(task.players, last.value_error, strict=True))
     else:
         result["information_sets"] = task.tree.information_sets
-    return result
+    return result | restricting.result_of(task, found.policies)
 
 
 def show(
@@ -327,7 +350,8 @@ def show(
     low, high = task.payoff_range
     if found.exploitability is not None:
         part = f" ({100 * found.exploitability / (high - low):.3g}% of the payoffs' range)" if high > low else ""
-        console.say(f"exploitability {found.exploitability:.6g}{part}")
+        where = restricting.name_of_game(task)
+        console.say(f"exploitability{where} {found.exploitability:.6g}{part}")
     if last.value_error:
         console.say("payoffs are means of matches of these policies, with standard errors; the game is not unrolled")
     rate = f", {last.samples / last.seconds:,.0f} trajectories/s" if last.samples and last.seconds else ""
@@ -337,3 +361,4 @@ def show(
         if found.iterations
         else f"{found.algorithm}: {found.seconds:.3g} s"
     )
+    restricting.show(result)

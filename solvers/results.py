@@ -1,4 +1,5 @@
-"""Result folders: config.json, metrics.csv, policy.npz, convergence.png, and checkpoint.npz to go on from.
+"""Result folders: config.json, metrics.csv, policy.npz, convergence.png, and checkpoint.npz to go on from; model.npz
+where an opponent is modelled.
 
 Every file is written whole or not at all: a run that is killed loses at most what came after its last checkpoint.
 """
@@ -14,7 +15,7 @@ import platform
 import re
 import zipfile
 from collections.abc import Sequence
-from typing import IO, Any, TypeVar
+from typing import IO, Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
@@ -24,13 +25,14 @@ from gdlx.envs import game_tree, trees
 from gdlx.propnet import errors, untrusted
 from gdlx.solvers import driver, presets, profiles, regret, table_policy
 
-CONFIG, METRICS, POLICY, CHECKPOINT, PLOT, LOCK = (
+CONFIG, METRICS, POLICY, CHECKPOINT, PLOT, LOCK, MODEL = (
     "config.json",
     "metrics.csv",
     "policy.npz",
     "checkpoint.npz",
     "convergence.png",
     ".lock",
+    "model.npz",
 )
 _FORMAT = 4
 _State = TypeVar("_State")
@@ -38,6 +40,14 @@ _State = TypeVar("_State")
 
 class ResultError(errors.UserError, ValueError):
     """A folder that holds no result, or another one than is needed."""
+
+
+class Modelled(NamedTuple):
+    """The player that is bound to the policy in `model.npz` with probability p."""
+
+    player: str
+    p: float
+    model: str  # digest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +58,7 @@ class Config:
     digest: str  # of the unrolled game, or of its rules
     algorithm: presets.Algorithm
     x64: bool
+    modelled: Modelled | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -63,6 +74,7 @@ class Config:
             },
             "sampling": None if self.algorithm.sampling is None else dataclasses.asdict(self.algorithm.sampling),
             "x64": self.x64,
+            "modelled": None if self.modelled is None else self.modelled._asdict(),
             "versions": versions(),
         }
 
@@ -102,7 +114,7 @@ def new_folder(root: pathlib.Path, game: str, algorithm: str) -> pathlib.Path:
 
 def discard(folder: pathlib.Path) -> None:
     """Remove a new folder in which nothing was solved."""
-    for name in (CONFIG, LOCK):
+    for name in (CONFIG, MODEL, LOCK):
         (folder / name).unlink(missing_ok=True)
     with contextlib.suppress(OSError):  # there is more in it
         folder.rmdir()
@@ -146,10 +158,12 @@ def read_config(folder: pathlib.Path) -> Config:
             alternating=bool(found["alternating"]),
             sampling=None if drawn is None else presets.Sampling(**drawn),
         )
-        return Config(trees.Game(**found["game"]), str(found["digest"]), algorithm, bool(found["x64"]))
+        bound = found.get("modelled")
+        modelled = None if bound is None else Modelled(str(bound["player"]), float(bound["p"]), str(bound["model"]))
+        return Config(trees.Game(**found["game"]), str(found["digest"]), algorithm, bool(found["x64"]), modelled)
     except FileNotFoundError:
         raise ResultError(f"{folder} holds no result: it has no {CONFIG}") from None
-    except (KeyError, TypeError, ValueError, UnicodeDecodeError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, UnicodeDecodeError) as error:
         if isinstance(error, errors.UserError):
             raise
         raise ResultError(f"{folder / CONFIG} cannot be read: {error}") from None
@@ -197,10 +211,25 @@ def write_policy(folder: pathlib.Path, policies: profiles.Policies) -> None:
 
 
 def read_policy(folder: pathlib.Path, tree: game_tree.GameTree) -> profiles.Policies:
-    arrays = _read_arrays(folder / POLICY)
+    return read_policies(folder / POLICY, tree)
+
+
+def read_policies(path: pathlib.Path, tree: game_tree.GameTree) -> profiles.Policies:
+    arrays = _read_arrays(path)
     if len(arrays) != len(tree.players):
-        raise ResultError(f"{folder / POLICY} has policies of {len(arrays)} players, the game {len(tree.players)}")
+        raise ResultError(f"{path} has policies of {len(arrays)} players, the game {len(tree.players)}")
     return tuple(profiles.checked(player, own) for player, own in zip(tree.players, arrays, strict=True))
+
+
+def write_model(folder: pathlib.Path, model: profiles.Policy) -> None:
+    _write_arrays(folder / MODEL, [model])
+
+
+def read_model(folder: pathlib.Path, player: game_tree.Player) -> profiles.Policy:
+    arrays = _read_arrays(folder / MODEL)
+    if len(arrays) != 1:
+        raise ResultError(f"{folder / MODEL} has {len(arrays)} arrays, not the policy of one player")
+    return profiles.checked_shape(player, arrays[0])
 
 
 def write_table_policy(folder: pathlib.Path, policy: table_policy.TablePolicy) -> None:

@@ -16,6 +16,7 @@ from gdlx.solvers import (
     presets,
     problems,
     processes,
+    restricted,
     results,
     solution,
     table_process,
@@ -71,7 +72,7 @@ class Run:
             # The point of the checkpoint comes first again; what was noted after it is lost.
             self.metrics = [row for row in earlier if row.iterations < int(self.state.t)]
         elif folder is not None:
-            results.write_config(folder, self.config)
+            _begin(folder, task, self.config)
 
     def points(self, stop: driver.Stop, every: int | None = None) -> Iterator[driver.Point[Any]]:
         for point in driver.iterate(self.process, self.state, stop, every=every, seconds=self.seconds):
@@ -170,7 +171,7 @@ def solve_exactly(
     metrics = task.metrics(found.policies)._replace(seconds=found.seconds)
     config = _config(task, algorithm)
     if folder is not None:
-        results.write_config(folder, config)
+        _begin(folder, task, config)
         results.write_metrics(folder, task.players, [metrics])
         results.write_policy(folder, found.policies)
     return solution.Solution(task.tree, algorithm.name, found.policies, (metrics,), config.to_json())
@@ -178,4 +179,14 @@ def solve_exactly(
 
 def _config(task: Task, algorithm: presets.Algorithm) -> results.Config:
     is_double = jax.numpy.result_type(float) == np.float64
-    return results.Config(task.game, task.digest, algorithm, is_double)
+    modelled = None
+    if isinstance(task, restricted.RestrictedProblem):
+        bound = task.restriction
+        modelled = results.Modelled(task.players[bound.player], bound.p, bound.digest)
+    return results.Config(task.game, task.digest, algorithm, is_double, modelled)
+
+
+def _begin(folder: pathlib.Path, task: Task, config: results.Config) -> None:
+    if isinstance(task, restricted.RestrictedProblem):
+        results.write_model(folder, task.restriction.model)
+    results.write_config(folder, config)
