@@ -1,0 +1,109 @@
+"""Runs that differ only in their seed, as one configuration; named by what it changes of the algorithm it is."""
+
+import json
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from gdlx.envs import trees
+from gdlx.experiments.reporting import gather
+from gdlx.solvers import presets, regret, results
+
+_ELSEWHERE = {"format", "game", "digest", "versions", "algorithm"}  # shown elsewhere, or of no effect
+_SCHEDULES = ("alpha_change", "beta_change", "gamma_change")
+_IN_WORDS = {("alternating", False): "simultaneous", ("x64", True): "double precision"}
+
+
+class Configuration(NamedTuple):
+    algorithm: str
+    changes: tuple[str, ...]  # settings that are not the algorithm's own
+    runs: tuple[gather.Run, ...]  # the best first
+
+    @property
+    def name(self) -> str:
+        return f"{self.algorithm} ({', '.join(self.changes)})" if self.changes else self.algorithm
+
+    @property
+    def error(self) -> float | None:
+        """The median of the runs."""
+        errors = [run.error for run in self.runs if run.error is not None]
+        return statistics.median(errors) if errors else None
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        return tuple(sorted(run.seed for run in self.runs if run.seed is not None))
+
+
+def by_game(runs: Iterable[gather.Run]) -> dict[trees.Game, list[gather.Run]]:
+    found: dict[trees.Game, list[gather.Run]] = {}
+    for run in runs:
+        found.setdefault(run.config.game, []).append(run)
+    return found
+
+
+def grouped(runs: Iterable[gather.Run]) -> list[Configuration]:
+    """The configurations of the runs of a game: least exploitable first, those not measured last."""
+    found: dict[str, list[gather.Run]] = {}
+    for run in runs:
+        found.setdefault(_key(run), []).append(run)
+    made = [
+        Configuration(same[0].config.algorithm.name, changes(same[0].config), tuple(sorted(same, key=_rank)))
+        for same in found.values()
+    ]
+    return sorted(made, key=_rank)
+
+
+def best_of_algorithms(configurations: Sequence[Configuration]) -> list[gather.Run]:
+    """The best run of each algorithm that has policies."""
+    runs = [run for configuration in configurations for run in configuration.runs if run.has_policy]
+    found: dict[str, gather.Run] = {}
+    for run in sorted(runs, key=_rank):
+        found.setdefault(run.config.algorithm.name, run)
+    return list(found.values())
+
+
+def _rank(of: Configuration | gather.Run) -> float:
+    return float("inf") if of.error is None else of.error
+
+
+def _key(run: gather.Run) -> str:
+    return json.dumps([run.config.algorithm.name, _told(run.config)], sort_keys=True)
+
+
+def changes(config: results.Config) -> tuple[str, ...]:
+    """
+    >>> from gdlx.solvers import presets
+    >>> config = results.Config(trees.Game("g"), "", presets.find("dcfr"), x64=True)
+    >>> changes(config)
+    ('double precision',)
+    """
+    usual = _told(results.Config(config.game, config.digest, presets.find(config.algorithm.name), x64=False))
+    now = _told(config)
+    return tuple(_shown(name, value) for name, value in now.items() if value != usual.get(name))
+
+
+def _shown(name: str, value: Any) -> str:
+    if isinstance(value, bool) and (name, value) in _IN_WORDS:
+        return _IN_WORDS[name, value]
+    return f"{name.replace('_', ' ')} {f'{value:g}' if isinstance(value, float) else value}"
+
+
+def _told(config: results.Config) -> dict[str, Any]:
+    """Every setting that has an effect, but for the seed, by its name."""
+    found = _flat({name: value for name, value in config.to_json().items() if name not in _ELSEWHERE})
+    if not any(found.get(name) for name in _SCHEDULES):
+        found.pop("horizon", None)
+    found.pop("seed", None)
+    return found
+
+
+def _flat(given: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        if isinstance(value, Mapping):
+            # Both kinds of settings have a beta and an exploration.
+            doubled = regret.Settings._fields if name == "sampling" else ()
+            found |= {f"{name} {key}" if key in doubled else key: part for key, part in _flat(value).items()}
+        else:
+            found[name] = value
+    return found

@@ -1,0 +1,75 @@
+"""What there is to know of a game, as far as it can still be loaded and is not too large to unroll."""
+
+from typing import NamedTuple
+
+from gdlx.envs import estimate, game_tree, payoffs, trees
+from gdlx.propnet import cache, errors, files, limits, load, network
+from gdlx.solvers import problems
+
+_UNROLLED = 3e6  # histories of the largest game that is unrolled for a report: a few seconds
+
+
+class Subject(NamedTuple):
+    """A game that could be loaded."""
+
+    game: trees.Game
+    net: network.PropNet
+    tree: game_tree.GameTree | None  # None where it is too large
+    digest: str  # of the tree
+    histories: float  # about
+    units: payoffs.Payoffs
+    payoff_range: tuple[float, float]
+
+
+def load_game(game: trees.Game) -> Subject | str:
+    """The game, or why it cannot be loaded."""
+    try:
+        return _loaded(game)
+    except (errors.UserError, OSError) as error:
+        return str(error)
+
+
+def _loaded(game: trees.Game) -> Subject:
+    net = _network(game)
+    guess = estimate.estimate(net, enough=_UNROLLED)
+    if guess.is_cut or guess.total > _UNROLLED:
+        units = payoffs.of(net, game.payoff)
+        named = [value - units.offset for role in net.players for value in role.goal_values]
+        bounds = (min(named, default=0.0), max(named, default=0.0))
+        return Subject(game, net, None, "", guess.total, units, bounds)
+    tree = trees.unrolled(game, net=net)
+    units = payoffs.Payoffs(tree.offset, tree.zero_sum, True)
+    return Subject(game, net, tree, problems.tree_digest(tree), sum(tree.counts.histories), units, tree.payoff_range)
+
+
+def _network(game: trees.Game) -> network.PropNet:
+    if game.spec.lower().endswith(load.NETWORK_SUFFIXES):
+        return files.load(game.spec)
+    return cache.compiled(load.load(game.spec, gdl=game.gdl, fold_case=game.fold_case), limits.Limits())
+
+
+def facts(subject: Subject) -> list[tuple[str, str]]:
+    """Names and what to say of them."""
+    net, tree = subject.net, subject.tree
+    low, high = subject.payoff_range
+    found = []
+    for role in net.roles:
+        seen = "" if role.is_random else f", {_many(len(role.percepts), 'percept')}"
+        found.append((f"role {role.name}", f"{_many(len(role.moves), 'move')}{seen}"))
+    found.append(("network", f"{_many(net.gates, 'gate')}, {_many(len(net.initial), 'register')}"))
+    found.append(("payoffs", f"from {low:g} to {high:g}, {'zero-sum' if subject.units.zero_sum else 'not zero-sum'}"))
+    if tree is None:
+        found.append(("size", f"more than {_UNROLLED:,.0f} histories: not unrolled for this report"))
+        return found
+    for player in tree.players:
+        found.append((f"decisions of {player.name}", f"{_many(player.sets, 'information set')} with a choice"))
+    found.append(("unrolled", f"{sum(tree.counts.nodes):,} nodes for {subject.histories:,.0f} histories"))
+    return found
+
+
+def _many(count: int, what: str) -> str:
+    """
+    >>> _many(1, "move"), _many(2000, "gate")
+    ('1 move', '2,000 gates')
+    """
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

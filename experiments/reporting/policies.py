@@ -1,0 +1,115 @@
+"""The policies of a run in words, as far as they are read on a page."""
+
+import pathlib
+import zipfile
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gdlx.envs import game_tree, view_keys
+from gdlx.experiments.reporting import facts, gather
+from gdlx.solvers import problems, results, rows
+
+SHOWN = 40  # information sets of a player
+
+Floats = npt.NDArray[np.floating]
+Longs = npt.NDArray[np.uint64]
+
+
+class Choice(NamedTuple):
+    history: str
+    options: tuple[tuple[str, float], ...]  # the likeliest first
+
+
+class Table(NamedTuple):
+    """The first choices of a player, in order of time."""
+
+    player: str
+    choices: tuple[Choice, ...]
+    sets: int  # of which these are the first
+    remark: str  # on what is left out besides
+
+
+def tables(run: gather.Run, subject: facts.Subject) -> list[Table]:
+    """One for each player; an error says why there are none."""
+    sampling = run.config.algorithm.sampling
+    if sampling is not None and sampling.table is not None:
+        return _of_table(run, subject)
+    if subject.tree is None:
+        raise results.ResultError(
+            f"{run.config.game.spec} is too large to be unrolled for a report; see gdlx evaluate {run.folder}"
+        )
+    _require_same_rules(run, subject.digest)
+    policies = results.read_policy(run.folder, subject.tree)
+    found = []
+    for player, policy in zip(subject.tree.players, policies, strict=True):
+        options = np.split(policy, player.first[:-1])[1:]
+        found.append(_table(player, range(player.sets), options.__getitem__))
+    return found
+
+
+def _require_same_rules(run: gather.Run, digest: str) -> None:
+    if run.config.digest != digest:
+        raise results.ResultError(
+            f"{run.folder} was solved with other rules of {run.config.game.spec} than there are now"
+        )
+
+
+def _table(
+    player: game_tree.Player, known: Iterable[int], policy_at: Callable[[int], Floats], remark: str = ""
+) -> Table:
+    decisions = list(known)
+    choices = []
+    for decision in decisions[:SHOWN]:
+        chosen = zip(player.options(decision), policy_at(decision).tolist(), strict=True)
+        choices.append(Choice(player.labels[decision], tuple(sorted(chosen, key=lambda option: -option[1]))))
+    return Table(player.name, tuple(choices), len(decisions), remark)
+
+
+def _of_table(run: gather.Run, subject: facts.Subject) -> list[Table]:
+    """Of a policy in a hash table: where that has a row, in the steps of the game that are unrolled."""
+    task = problems.table_problem(subject.game, net=subject.net)
+    _require_same_rules(run, task.digest)
+    keys, probability = _read_rows(run.folder / results.POLICY, task.env.num_actions)
+    found = []
+    for number, player in enumerate(task.tree.players):
+        high, low = view_keys.of_player(task.tree, number, task.env.num_actions)
+        wanted = _joined(high ^ rows.salt(number), low)
+        row = np.searchsorted(keys, wanted) % max(1, len(keys))
+        known = keys[row] == wanted if len(keys) else np.zeros(player.sets, bool)
+
+        def policy_at(decision: int, player: game_tree.Player = player, row: npt.NDArray[np.intp] = row) -> Floats:
+            moves = player.action[player.first[decision] : player.first[decision + 1]]
+            weight = probability[row[decision]][moves].astype(np.float64)
+            return weight / weight.sum() if weight.sum() > 0 else np.full(len(moves), 1 / len(moves))
+
+        remark = _remark(int((~known).sum()), is_whole=task.whole is not None)
+        found.append(_table(player, np.flatnonzero(known).tolist(), policy_at, remark))
+    return found
+
+
+def _read_rows(path: pathlib.Path, moves: int) -> tuple[Longs, Floats]:
+    """Keys, rising, and their probabilities: read as they are, because to make a hash table again takes seconds."""
+    try:
+        with np.load(path, allow_pickle=False) as found:
+            keys, probability = found["arr_0"], found["arr_1"]
+        if keys.shape != (2, len(probability)) or probability.shape[1:] != (moves,):
+            raise ValueError(f"shapes {keys.shape} and {probability.shape}")
+        whole = _joined(*keys)
+    except (OSError, KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise results.ResultError(f"{path} holds no policies of this game: {error}") from None
+    order = np.argsort(whole)
+    return whole[order], probability[order]
+
+
+def _joined(high: npt.ArrayLike, low: npt.ArrayLike) -> Longs:
+    return np.asarray(high).astype(np.uint64) << np.uint64(32) | np.asarray(low).astype(np.uint64)
+
+
+def _remark(unknown: int, *, is_whole: bool) -> str:
+    first = "" if is_whole else "Only the first steps of the game are unrolled. "
+    if not unknown:
+        return first.strip()
+    return f"{first}Left out: {unknown:,} information sets that are not in the hash table, where play is uniform."
