@@ -344,12 +344,9 @@ class Batch:
             return None
 
         def one(at: jax.Array, values: state_values.StateValues) -> state_values.StateValues:
-            for number in range(self.game.env.num_players):
-                visit = [part[at, number] for part in (told.row, visits.action, told.came)]
-                values = state_values.follow(
-                    values, self.player, (visit[0], visit[1], visit[2]), self.settings.decay, self.axis
-                )
-            return values
+            # All choosers of a step at once: their rows differ, and each alone would copy scratch of a table's size.
+            row, action, came = (part[at].reshape(-1) for part in (told.row, visits.action, told.came))
+            return state_values.follow(values, self.player, (row, action, came), self.settings.decay, self.axis)
 
         told = visits.values
         found: state_values.StateValues = jax.lax.fori_loop(0, steps, one, values)

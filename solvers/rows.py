@@ -107,6 +107,30 @@ def summed_at(lane: jax.Array, action: jax.Array, numbers: jax.Array, moves: int
     return flat.reshape(moves, -1)
 
 
+def summed_among(lane: jax.Array, action: jax.Array, numbers: jax.Array, moves: int) -> jax.Array:
+    """[B] for each lane, over all that are at its set and made its move."""
+    place = action * lane.shape[0] + lane
+    flat = jnp.zeros(moves * lane.shape[0], numbers.dtype).at[place].add(numbers, mode="promise_in_bounds")
+    return flat.at[place].get(mode="promise_in_bounds")
+
+
+def _place_of(table: jax.Array, row: jax.Array, action: jax.Array) -> jax.Array:
+    """Of one option [B] in the flat table; in the last row where there is none."""
+    rows, moves = table.shape
+    return jnp.where(row >= 0, row, rows - 1) * moves + action
+
+
+def gather_option(table: jax.Array, row: jax.Array, action: jax.Array) -> jax.Array:
+    """[R, A], [B], [B] -> [B]"""
+    return table.reshape(-1).at[_place_of(table, row, action)].get(mode="promise_in_bounds")
+
+
+def scatter_option(table: jax.Array, row: jax.Array, action: jax.Array, numbers: jax.Array) -> jax.Array:
+    """The table with [B] written to these options; those at the same one must write the same."""
+    places = _place_of(table, row, action)
+    return table.reshape(-1).at[places].set(numbers, mode="promise_in_bounds").reshape(table.shape)
+
+
 def scatter(table: jax.Array, row: jax.Array, lane: jax.Array, numbers: jax.Array) -> jax.Array:
     """The table with [A, B] written to the rows, by those who speak for them."""
     speaks = lane == jnp.arange(row.shape[0])

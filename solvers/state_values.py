@@ -77,11 +77,11 @@ def follow(
     """The baselines after visits: rows, actions and what came back from below, [B] each."""
     row, action, value = (rows.everyone(part, axis) for part in visit)
     table = values.value[player]
-    old = rows.gather(table, row)
+    moves = table.shape[1]
     speaker, lane = rows.speakers(values.speaker, row)
-    counts = rows.summed_at(lane, action, jnp.ones_like(value), table.shape[1])
-    seen = rows.summed_at(lane, action, value, table.shape[1]) / jnp.maximum(counts, 1)
-    part = 1 - (1 - decay) ** counts
-    learnt = jnp.where(jnp.isnan(old), jnp.where(counts > 0, seen, old), old + part * (seen - old))
-    after = rows.scatter(table, row, lane, learnt)
+    counts, total = (rows.summed_among(lane, action, part, moves) for part in (jnp.ones_like(value), value))
+    seen = total / counts
+    old = rows.gather_option(table, row, action)
+    learnt = jnp.where(jnp.isnan(old), seen, old + (1 - (1 - decay) ** counts) * (seen - old))
+    after = rows.scatter_option(table, row, action, learnt)
     return values._replace(value=(*values.value[:player], after, *values.value[player + 1 :]), speaker=speaker)
