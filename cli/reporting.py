@@ -11,7 +11,7 @@ from gdlx.cli import arguments, console
 def report(
     context: typer.Context,
     results: Annotated[
-        list[pathlib.Path], typer.Argument(metavar="RESULT...", help="Folders of results, or folders above them.")
+        list[pathlib.Path], typer.Argument(metavar="RESULT", help="Folders of results, or folders above them.")
     ],
     output: Annotated[pathlib.Path, typer.Option("-o", "--output", help="The file to write, .html.")] = pathlib.Path(
         "report.html"
@@ -30,7 +30,7 @@ def report(
         written = reporting.write(results, output)
     if not given.quiet:
         for one in written.left_out:
-            console.stderr().print(f"remark: left out {one.folder}: {one.why}", markup=False)
+            console.stderr().print(f"remark: left out: {one.why}", markup=False)
     if given.json:
         console.emit(
             {

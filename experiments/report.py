@@ -26,7 +26,7 @@ def write(folders: Iterable[pathlib.Path], output: pathlib.Path) -> Report:
     given = list(folders)
     found = gather.gather(given)
     if not found.runs:
-        whys = "; ".join(f"{one.folder}: {one.why}" for one in found.left_out[:3])
+        whys = "; ".join(one.why for one in found.left_out[:3])
         more = f"; and {len(found.left_out) - 3} more" if len(found.left_out) > 3 else ""
         raise NothingToReport(
             f"there is no run to report on ({whys}{more}); name folders that `gdlx solve` wrote, or one above them"
@@ -34,5 +34,5 @@ def write(folders: Iterable[pathlib.Path], output: pathlib.Path) -> Report:
     # Names of folders may hold bytes that are no text.
     data = page.page(found, datetime.datetime.now(datetime.UTC)).encode("utf-8", "replace")
     untrusted.write_whole(output, data)
-    games = tuple(game.spec for game in configurations.by_game(found.runs))
+    games = tuple(game.spec for game, _ in configurations.by_game(found.runs))
     return Report(output, len(found.runs), games, found.left_out, len(data))

@@ -17,7 +17,8 @@ _IN_WORDS = {("alternating", False): "simultaneous", ("x64", True): "double prec
 class Configuration(NamedTuple):
     algorithm: str
     changes: tuple[str, ...]  # settings that are not the algorithm's own
-    runs: tuple[gather.Run, ...]  # the best first
+    runs: tuple[gather.Run, ...]  # of each seed the longest; the best first
+    repeats: tuple[gather.Run, ...]  # others of the same seeds, which tell nothing more
 
     @property
     def name(self) -> str:
@@ -34,10 +35,11 @@ class Configuration(NamedTuple):
         return tuple(sorted(run.seed for run in self.runs if run.seed is not None))
 
 
-def by_game(runs: Iterable[gather.Run]) -> dict[trees.Game, list[gather.Run]]:
-    found: dict[trees.Game, list[gather.Run]] = {}
+def by_game(runs: Iterable[gather.Run]) -> dict[tuple[trees.Game, tuple[str, ...]], list[gather.Run]]:
+    """Also by players: a sheet of the same name may have been another one."""
+    found: dict[tuple[trees.Game, tuple[str, ...]], list[gather.Run]] = {}
     for run in runs:
-        found.setdefault(run.config.game, []).append(run)
+        found.setdefault((run.config.game, run.players), []).append(run)
     return found
 
 
@@ -46,11 +48,16 @@ def grouped(runs: Iterable[gather.Run]) -> list[Configuration]:
     found: dict[str, list[gather.Run]] = {}
     for run in runs:
         found.setdefault(_key(run), []).append(run)
-    made = [
-        Configuration(same[0].config.algorithm.name, changes(same[0].config), tuple(sorted(same, key=_rank)))
-        for same in found.values()
-    ]
-    return sorted(made, key=_rank)
+    return sorted(map(_configuration, found.values()), key=_rank)
+
+
+def _configuration(same: Sequence[gather.Run]) -> Configuration:
+    longest: dict[int | None, gather.Run] = {}
+    for run in sorted(same, key=lambda run: -run.last.iterations):
+        longest.setdefault(run.seed, run)
+    repeats = tuple(run for run in same if run is not longest[run.seed])
+    config = same[0].config
+    return Configuration(config.algorithm.name, changes(config), tuple(sorted(longest.values(), key=_rank)), repeats)
 
 
 def best_of_algorithms(configurations: Sequence[Configuration]) -> list[gather.Run]:

@@ -7,6 +7,7 @@ from gdlx.propnet import cache, errors, files, limits, load, network
 from gdlx.solvers import problems
 
 _UNROLLED = 3e6  # histories of the largest game that is unrolled for a report: a few seconds
+_SECONDS = 60.0  # to ground a game that is no longer in the cache
 
 
 class Subject(NamedTuple):
@@ -26,7 +27,7 @@ def load_game(game: trees.Game) -> Subject | str:
     try:
         return _loaded(game)
     except (errors.UserError, OSError) as error:
-        return str(error)
+        return str(error).partition("\n")[0]  # what follows may quote the sheet, and the page may be passed on
 
 
 def _loaded(game: trees.Game) -> Subject:
@@ -45,7 +46,7 @@ def _loaded(game: trees.Game) -> Subject:
 def _network(game: trees.Game) -> network.PropNet:
     if game.spec.lower().endswith(load.NETWORK_SUFFIXES):
         return files.load(game.spec)
-    return cache.compiled(load.load(game.spec, gdl=game.gdl, fold_case=game.fold_case), limits.Limits())
+    return cache.compiled(load.load(game.spec, gdl=game.gdl, fold_case=game.fold_case), limits.Limits(seconds=_SECONDS))
 
 
 def facts(subject: Subject) -> list[tuple[str, str]]:

@@ -1,13 +1,17 @@
 """Runs found beneath folders. What cannot be read is left out, with the reason."""
 
 import csv
+import io
+import itertools
 import json
 import math
 import pathlib
+import typing
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from gdlx.envs import payoffs, unroll
 from gdlx.propnet import errors
 from gdlx.solvers import driver, results
 
@@ -40,7 +44,7 @@ class Run(NamedTuple):
 
 class LeftOut(NamedTuple):
     folder: pathlib.Path
-    why: str
+    why: str  # a sentence that names it
 
 
 class Found(NamedTuple):
@@ -60,16 +64,18 @@ def gather(folders: Iterable[pathlib.Path]) -> Found:
     for given in folders:
         beneath = list(_result_folders(given))
         if not beneath:
-            what = "there is no result in it or beneath it" if given.is_dir() else "there is no such folder"
-            left_out.append(LeftOut(given, what))
+            what = "holds no result, nor does a folder beneath it" if given.is_dir() else "is no folder"
+            left_out.append(LeftOut(given, f"{given} {what}"))
         for folder in beneath:
             if (place := folder.resolve()) in seen:
                 continue
             seen.add(place)
             try:
                 runs.append(_read(folder))
-            except (errors.UserError, OSError, OverflowError, RecursionError) as error:
+            except errors.UserError as error:
                 left_out.append(LeftOut(folder, str(error)))
+            except (OSError, OverflowError, RecursionError) as error:
+                left_out.append(LeftOut(folder, f"{folder} cannot be read: {error}"))
     return Found(tuple(runs), tuple(left_out))
 
 
@@ -86,41 +92,46 @@ def _read(folder: pathlib.Path) -> Run:
     if not metrics:
         raise results.ResultError(f"{folder} has no metrics yet: the run was stopped before it wrote any")
     for row in metrics:
-        _require_finite(folder, row)
+        _require_possible(folder, row, len(players))
     return Run(folder, config, given, players, metrics, _has_policy(folder))
 
 
 def _require_kinds(folder: pathlib.Path, config: results.Config) -> None:
     """What is compared and looked up must be of its kind; what is only shown may be anything."""
-    spec, payoff, goal_conflict, gdl, fold_case = config.game
-    right = all(isinstance(text, str) for text in (spec, payoff, goal_conflict)) and isinstance(fold_case, bool)
-    sampling = config.algorithm.sampling
-    if not (right and (gdl is None or isinstance(gdl, int)) and (sampling is None or isinstance(sampling.seed, int))):
+    game, sampling = config.game, config.algorithm.sampling
+    right = (
+        isinstance(game.spec, str) and "\0" not in game.spec and game.payoff in typing.get_args(payoffs.Mode),
+        game.goal_conflict in typing.get_args(unroll.GoalConflicts) and game.gdl in (None, 1, 2),
+        isinstance(game.fold_case, bool) and (sampling is None or isinstance(sampling.seed, int)),
+    )
+    if not all(right):
         raise results.ResultError(f"{folder / results.CONFIG} cannot be read: its game or its seed is of no known kind")
 
 
 def _players(folder: pathlib.Path) -> tuple[str, ...]:
     """Their names, from the head of the metrics: the game itself may be gone."""
+    path = folder / results.METRICS
     try:
-        with open(folder / results.METRICS, encoding="utf-8", newline="") as file:
-            head: Sequence[str] = next(csv.reader(file), [])
+        text = path.read_text(encoding="utf-8")
+        head, *rows = csv.reader(io.StringIO(text, newline="")) if text else [[]]
     except FileNotFoundError:
-        raise results.ResultError(
-            f"{folder} has no {results.METRICS}: the run was stopped before it wrote one"
-        ) from None
+        raise results.ResultError(f"{folder} has no {path.name}: the run was stopped before it wrote one") from None
     except (UnicodeDecodeError, csv.Error) as error:
-        raise results.ResultError(f"{folder / results.METRICS} cannot be read: {error}") from None
+        raise results.ResultError(f"{path} cannot be read: {error}") from None
     count, rest = divmod(len(head) - _BEFORE, _KINDS)
     if rest or count < 1:
-        raise results.ResultError(f"{folder / results.METRICS} cannot be read: its columns are {', '.join(head)[:200]}")
+        raise results.ResultError(f"{path} cannot be read: its columns are {', '.join(head)[:200]}")
+    if not text.endswith("\n") or any(len(row) != len(head) for row in rows):
+        raise results.ResultError(f"{path} cannot be read: a row is only a part of one")
     return tuple(name.removeprefix("value_") for name in head[_BEFORE : _BEFORE + count])
 
 
-def _require_finite(folder: pathlib.Path, row: driver.Metrics) -> None:
-    numbers = (row.iterations, row.seconds, *row.value, *row.gain, *row.value_error)
-    known = {len(part) for part in (row.value, row.gain, row.value_error)} - {0}
-    if not all(map(math.isfinite, numbers)) or row.iterations < 0 or row.seconds < 0 or len(known) > 1:
-        raise results.ResultError(f"{folder / results.METRICS} cannot be read: row {tuple(numbers)} is impossible")
+def _require_possible(folder: pathlib.Path, row: driver.Metrics, players: int) -> None:
+    parts = (row.value, row.gain, row.value_error)
+    numbers = (float(row.iterations), row.seconds, *itertools.chain(*parts))
+    is_whole = all(len(part) in (0, players) for part in parts)
+    if not (is_whole and all(map(math.isfinite, numbers)) and row.iterations >= 0 and row.seconds >= 0):
+        raise results.ResultError(f"{folder / results.METRICS} cannot be read: it holds {numbers}")
 
 
 def _has_policy(folder: pathlib.Path) -> bool:

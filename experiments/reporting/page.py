@@ -22,14 +22,14 @@ element = markup.element
 
 def page(found: gather.Found, now: datetime.datetime) -> str:
     games = configurations.by_game(found.runs)
-    names = [_name(game) for game in games]
+    names = [_name(game) for game, _ in games]
     title = f"gdlx report: {', '.join(names[:4])}{' ..' * (len(names) > 4)}"
     contents = [element("li", element("a", name, href=f"#game{n}")) for n, name in enumerate(names)]
     body = [
         element("h1", title),
         element("p", *_about(found, len(games), now), class_="soft"),
         element("nav", element("ul", *contents), aria_label="games") if len(games) > 1 else "",
-        *(_game(f"game{n}", game, runs) for n, (game, runs) in enumerate(games.items())),
+        *(_game(f"game{n}", game, runs) for n, ((game, _), runs) in enumerate(games.items())),
         _left_out(found.left_out),
     ]
     head = [
@@ -148,10 +148,10 @@ def _values(runs: Sequence[gather.Run]) -> str:
 
 
 def _seeds(one: configurations.Configuration) -> str:
-    if one.seeds:
-        shown = ", ".join(map(str, one.seeds[:_OPTIONS]))
-        return shown if len(one.seeds) <= _OPTIONS else f"{shown} .. {one.seeds[-1]} ({len(one.seeds)} runs)"
-    return "none" if len(one.runs) == 1 else f"none ({len(one.runs)} runs)"
+    shown = ", ".join(map(str, one.seeds[:_OPTIONS])) or "none"
+    if len(one.seeds) > _OPTIONS:
+        shown = f"{shown} .. {one.seeds[-1]} ({len(one.seeds)} runs)"
+    return f"{shown}; {_many(len(one.repeats), 'shorter run')} not counted" if one.repeats else shown
 
 
 def _policies(found: Sequence[configurations.Configuration], subject: facts.Subject) -> markup.Markup:
@@ -211,7 +211,7 @@ def _options(options: Sequence[tuple[str, float]]) -> Iterable[markup.Markup]:
 
 
 def _configs(found: Sequence[configurations.Configuration]) -> markup.Markup:
-    runs = [(one.name, run) for one in found for run in one.runs]
+    runs = [(one.name, run) for one in found for run in (*one.runs, *one.repeats)]
     each = (
         element(
             "details",
@@ -226,5 +226,5 @@ def _configs(found: Sequence[configurations.Configuration]) -> markup.Markup:
 def _left_out(left_out: Sequence[gather.LeftOut]) -> markup.Markup:
     if not left_out:
         return markup.Markup()
-    each = (element("li", element("code", str(one.folder)), f": {one.why}") for one in left_out)
+    each = (element("li", one.why) for one in left_out)
     return element("section", element("h2", "Left out"), element("ul", *each), id="left_out")

@@ -97,7 +97,7 @@ table { border-collapse: collapse; width: 100%; font-size: 0.93rem; }
 th, td { text-align: left; vertical-align: top; padding: 0.35rem 0.9rem 0.35rem 0;
   border-bottom: 1px solid var(--edge); }
 th { color: var(--soft); font-weight: 600; font-size: 0.85rem; }
-.runs td, .runs th { white-space: nowrap; }
+.runs td, .runs th { white-space: nowrap; overflow-wrap: normal; }
 .runs td.free { white-space: normal; min-width: 7rem; }
 .runs .number { padding-right: 1.6rem; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
@@ -121,9 +121,10 @@ details details { margin-left: 1rem; }
 @media print {
   body { max-width: none; padding: 0; font-size: 10pt; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   h2, h3 { break-after: avoid; }
-  figure, tr { break-inside: avoid; }
+  figure, tr, dl { break-inside: avoid; }
   .charts { grid-template-columns: 1fr 1fr; }
   .wide { overflow: visible; }
-  .runs td, .runs th { white-space: normal; }
+  .runs td, .runs th { white-space: normal; font-size: 8pt; padding-right: 0.6rem; }
+  .chart text { font-size: 16px; }
 }
 """

@@ -1,0 +1,63 @@
+"""A real browser for pages that gdlx writes: what it complains of, and what it shows."""
+
+import pathlib
+import shutil
+import subprocess
+from typing import Any, NamedTuple
+
+import matplotlib.image
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+_ALONE = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    *("--hide-scrollbars", "--enable-logging=stderr", "--v=0"),
+)
+
+
+class Seen(NamedTuple):
+    """Axes: H height, W width."""
+
+    complaints: list[str]  # lines of the console
+    picture: npt.NDArray[np.uint8]  # [H, W, 3] red, green, blue
+
+
+def find() -> str:
+    """Chromium's path; the test is skipped where there is none."""
+    for name in _NAMES:
+        if found := shutil.which(name):
+            return found
+    pytest.skip("there is no Chromium to open the page with; install it, e.g. with apt-get install chromium")
+
+
+def opened(page: pathlib.Path, scratch: pathlib.Path, *, dark: bool, width: int, height: int) -> Seen:
+    """A page as a new user sees it. `scratch` is a folder that may be filled."""
+    program, shot = find(), scratch / "picture.png"
+    shot.unlink(missing_ok=True)
+    ran = subprocess.run(
+        [
+            program,
+            *_ALONE,
+            f"--user-data-dir={scratch / 'profile'}",
+            f"--blink-settings=preferredColorScheme={0 if dark else 1}",
+            f"--window-size={width},{height}",
+            f"--screenshot={shot}",
+            page.resolve().as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    complaints = [line for line in ran.stderr.splitlines() if "CONSOLE" in line]
+    pixels: Any = matplotlib.image.imread(shot)
+    return Seen(complaints, np.rint(pixels[..., :3] * 255).astype(np.uint8))
+
+
+def count(picture: npt.NDArray[np.uint8], colour: str) -> int:
+    """Pixels of a colour such as #0072b2."""
+    wanted = [int(colour[n : n + 2], 16) for n in (1, 3, 5)]
+    return int((picture == wanted).all(axis=-1).sum())
