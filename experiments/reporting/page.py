@@ -14,7 +14,7 @@ from gdlx.propnet import errors
 _ROWS = 50  # of a table before the rest is folded away
 _ALGORITHMS = 4  # whose policies are shown
 _OPTIONS, _LEAST = 10, 5e-4  # options of a choice that are shown, and how likely they must be
-_NUMBERS = dict.fromkeys((2, 3, 4, 5), "number")  # columns of the table of runs
+_COLUMNS = ("", "free", "number", "number", "number", "number", "free")  # classes of the table of runs
 _FEW = 12  # information sets that are not folded away
 
 element = markup.element
@@ -99,7 +99,7 @@ def _runs(found: Sequence[configurations.Configuration], players: Sequence[str])
     values = f"value of {', '.join(players)}"
     names = ("algorithm", "changed settings", error, "iterations", "seconds", values, "seeds")
     head = element(
-        "tr", *(element("th", name, scope="col", class_=_NUMBERS.get(n, "")) for n, name in enumerate(names))
+        "tr", *(element("th", name, scope="col", class_=class_) for name, class_ in zip(names, _COLUMNS, strict=True))
     )
     rows = [_row(one, style) for one, style in zip(found, figures.styles(found), strict=True)]
 
@@ -125,7 +125,7 @@ def _row(one: configurations.Configuration, style_name: str) -> markup.Markup:
         _values(runs),
         _seeds(one),
     )
-    return element("tr", *(element("td", cell, class_=_NUMBERS.get(n, "free")) for n, cell in enumerate(cells)))
+    return element("tr", *(element("td", cell, class_=class_) for cell, class_ in zip(cells, _COLUMNS, strict=True)))
 
 
 def _range(numbers: Sequence[float], form: str) -> str:
@@ -133,7 +133,7 @@ def _range(numbers: Sequence[float], form: str) -> str:
     if not numbers:
         return "not measured"
     middle, low, high = (form.format(n) for n in (statistics.median(numbers), min(numbers), max(numbers)))
-    return middle if low == high else f"{middle} ({low} to {high})"
+    return middle if low == high else markup.joined([middle, " ", element("small", f"({low} to {high})")])
 
 
 def _values(runs: Sequence[gather.Run]) -> str:

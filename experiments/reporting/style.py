@@ -70,7 +70,7 @@ pre { background: var(--panel); padding: 0.7rem; overflow-x: auto; border-radius
 .soft, .remark, figcaption { color: var(--soft); font-size: 0.92rem; }
 .remark { border-left: 4px solid var(--edge); padding-left: 0.7rem; }
 nav ul { columns: 20rem; padding-left: 1.2rem; }
-dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(10.5rem, 1fr)); gap: 0.6rem 1.5rem; margin: 0; }
+dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(13.5rem, 1fr)); gap: 0.6rem 1.5rem; margin: 0; }
 dt { color: var(--soft); font-size: 0.85rem; }
 dd { margin: 0; }
 figure { margin: 1rem 0; }
@@ -99,6 +99,7 @@ th, td { text-align: left; vertical-align: top; padding: 0.35rem 0.9rem 0.35rem 
 th { color: var(--soft); font-weight: 600; font-size: 0.85rem; }
 .runs td, .runs th { white-space: nowrap; overflow-wrap: normal; }
 .runs td.free { white-space: normal; min-width: 7rem; }
+small { color: var(--soft); font-size: 0.85em; }
 .runs .number { padding-right: 1.6rem; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
 summary { cursor: pointer; padding: 0.25rem 0; }
@@ -111,6 +112,8 @@ details details { margin-left: 1rem; }
 .meter { height: 0.6rem; background: var(--panel); border-radius: 3px; overflow: hidden; }
 .meter span { display: block; height: 100%; background: var(--accent); }
 @media (max-width: 640px) {
+  dl { grid-template-columns: 1fr 1fr; gap: 0.6rem 1rem; }
+  .runs small { display: block; }
   .chart text { font-size: 18px; }
   .curve { stroke-width: 3; }
   .policy tr, .policy td { display: block; width: auto; }
