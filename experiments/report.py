@@ -34,5 +34,5 @@ def write(folders: Iterable[pathlib.Path], output: pathlib.Path) -> Report:
     # Names of folders may hold bytes that are no text.
     data = page.page(found, datetime.datetime.now(datetime.UTC)).encode("utf-8", "replace")
     untrusted.write_whole(output, data)
-    games = tuple(game.spec for game, _ in configurations.by_game(found.runs))
-    return Report(output, len(found.runs), games, found.left_out, len(data))
+    games = dict.fromkeys(topic.game.spec for topic in configurations.by_topic(found.runs))
+    return Report(output, len(found.runs), tuple(games), found.left_out, len(data))

@@ -281,6 +281,16 @@ def test_configurations_differ_in_what_has_an_effect(tmp_path: pathlib.Path) -> 
     }
 
 
+def test_runs_against_a_model_are_of_another_game(tmp_path: pathlib.Path) -> None:
+    write_run(tmp_path / "a", falling([0, 1, 10]))
+    bound = {"player": "player2", "p": 0.25, "model": "abc"}
+    patch(modelled=bound)(write_run(tmp_path / "b", falling([0, 1, 10], 0.1)))
+    page = reported(tmp_path)
+    assert [head.text for head in page.find("h2")] == ["kuhn_poker", "kuhn_poker, opponents modelled"]
+    tables = [[cell.text for cell in table.find("td")] for table in page.find("table", "runs")]
+    assert [table[1] for table in tables] == ["", "modelled player player2, p 0.25, model abc"]
+
+
 def test_an_exact_solution_is_drawn_over_time_only(tmp_path: pathlib.Path) -> None:
     write_run(tmp_path / "a", [driver.Metrics(0, 0.02, (-0.05, 0.05), (0.0, 0.0))], "lp")
     write_run(tmp_path / "b", falling([0, 1, 10, 100]))

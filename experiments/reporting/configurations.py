@@ -35,11 +35,19 @@ class Configuration(NamedTuple):
         return tuple(sorted(run.seed for run in self.runs if run.seed is not None))
 
 
-def by_game(runs: Iterable[gather.Run]) -> dict[tuple[trees.Game, tuple[str, ...]], list[gather.Run]]:
-    """Also by players: a sheet of the same name may have been another one."""
-    found: dict[tuple[trees.Game, tuple[str, ...]], list[gather.Run]] = {}
+class Topic(NamedTuple):
+    """What runs must have in common to be compared."""
+
+    game: trees.Game
+    players: tuple[str, ...]  # a sheet of the same name may have been another one
+    is_restricted: bool  # whether an opponent is bound to a model: that is another game
+
+
+def by_topic(runs: Iterable[gather.Run]) -> dict[Topic, list[gather.Run]]:
+    found: dict[Topic, list[gather.Run]] = {}
     for run in runs:
-        found.setdefault((run.config.game, run.players), []).append(run)
+        topic = Topic(run.config.game, run.players, run.config.modelled is not None)
+        found.setdefault(topic, []).append(run)
     return found
 
 
@@ -108,8 +116,8 @@ def _flat(given: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in given.items():
         if isinstance(value, Mapping):
-            # Both kinds of settings have a beta and an exploration.
-            doubled = regret.Settings._fields if name == "sampling" else ()
+            # Both kinds of settings have a beta and an exploration; and whose player is it?
+            doubled = {"sampling": regret.Settings._fields, "modelled": ("player",)}.get(name, ())
             found |= {f"{name} {key}" if key in doubled else key: part for key, part in _flat(value).items()}
         else:
             found[name] = value

@@ -16,20 +16,24 @@ _ALGORITHMS = 4  # whose policies are shown
 _OPTIONS, _LEAST = 10, 5e-4  # options of a choice that are shown, and how likely they must be
 _COLUMNS = ("", "free", "number", "number", "number", "number", "free")  # classes of the table of runs
 _FEW = 12  # information sets that are not folded away
+_RESTRICTED = (
+    "In each of these runs one player is bound to a model with probability p. Values and exploitability are of that "
+    "game; gdlx evaluate RESULT tells what the policies are worth in the game itself."
+)
 
 element = markup.element
 
 
 def page(found: gather.Found, now: datetime.datetime) -> str:
-    games = configurations.by_game(found.runs)
-    names = [_name(game) for game, _ in games]
+    topics = configurations.by_topic(found.runs)
+    names = [_name(topic) for topic in topics]
     title = f"gdlx report: {', '.join(names[:4])}{' ..' * (len(names) > 4)}"
     contents = [element("li", element("a", name, href=f"#game{n}")) for n, name in enumerate(names)]
     body = [
         element("h1", title),
-        element("p", *_about(found, len(games), now), class_="soft"),
-        element("nav", element("ul", *contents), aria_label="games") if len(games) > 1 else "",
-        *(_game(f"game{n}", game, runs) for n, ((game, _), runs) in enumerate(games.items())),
+        element("p", *_about(found, len({topic.game for topic in topics}), now), class_="soft"),
+        element("nav", element("ul", *contents), aria_label="games") if len(topics) > 1 else "",
+        *(_topic(f"game{n}", topic, runs) for n, (topic, runs) in enumerate(topics.items())),
         _left_out(found.left_out),
     ]
     head = [
@@ -61,15 +65,16 @@ def _many(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def _name(game: trees.Game) -> str:
-    usual = trees.Game(game.spec)
+def _name(topic: configurations.Topic) -> str:
+    game, usual = topic.game, trees.Game(topic.game.spec)
     other = [f"{name} {value}" for name, value in game._asdict().items() if value != getattr(usual, name)]
-    return f"{game.spec} ({', '.join(other)})" if other else game.spec
+    options = f" ({', '.join(other)})" if other else ""
+    return f"{game.spec}{options}{', opponents modelled' if topic.is_restricted else ''}"
 
 
-def _game(anchor: str, game: trees.Game, runs: Sequence[gather.Run]) -> markup.Markup:
+def _topic(anchor: str, topic: configurations.Topic, runs: Sequence[gather.Run]) -> markup.Markup:
     found = configurations.grouped(runs)
-    subject = facts.load_game(game)
+    subject = facts.load_game(topic.game)
     if isinstance(subject, str):
         known = element(
             "p", f"The game cannot be loaded, so its facts and policies are missing: {subject}", class_="remark"
@@ -81,12 +86,13 @@ def _game(anchor: str, game: trees.Game, runs: Sequence[gather.Run]) -> markup.M
         played = _policies(found, subject)
     return element(
         "section",
-        element("h2", _name(game)),
+        element("h2", _name(topic)),
+        element("p", _RESTRICTED, class_="remark") if topic.is_restricted else "",
         known,
         element("h3", "Convergence"),
-        figures.convergence(found, len(runs[0].players)),
+        figures.convergence(found, len(topic.players)),
         element("h3", "Runs"),
-        _runs(found, runs[0].players),
+        _runs(found, topic.players),
         played,
         _configs(found),
         id=anchor,
