@@ -1,15 +1,21 @@
-"""Thousands of runs on one game at once: other settings, other first regrets, or other payoffs in each.
+"""Thousands of runs on one game at once: other settings, other seeds, other first regrets, or other payoffs in each.
 
-The batch is the last axis of every array, so that each operation of one run becomes the same operation on a contiguous
-row: many times the throughput of one run after the other, where a plain vmap gives little. It is cut into chunks that
-fit into the cache of a core, which run side by side on all cores or devices.
+The batch is the last axis of every array of full iterations, so that each operation of one run becomes the same
+operation on a contiguous row: many times the throughput of one run after the other, where a plain vmap gives little.
+It is cut into chunks that fit into the cache of a core, which run side by side on all cores or devices. Sampled runs
+are vmapped, in chunks as well.
 """
 
 import concurrent.futures
 import functools
-from typing import Any, NamedTuple
+import itertools
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
@@ -19,6 +25,8 @@ from gdlx.solvers import cfr, evaluation, presets, problems, processes, profiles
 
 _CACHE_BYTES = 2**20  # of one core, about
 _LANES = 16  # a chunk is a multiple: what vector units work on at once
+_SAMPLED_LANES = 2**15  # trajectories in lockstep, over all runs of a chunk: more are no faster
+MAX_BYTES = 8 * 2**30
 
 
 class BatchError(errors.UserError, ValueError):
@@ -39,9 +47,48 @@ class BatchResult(NamedTuple):
         return total / 2
 
 
+class Chunk(NamedTuple):
+    """Some runs of a batch, done. Axes: N measurements, P players, B runs of the chunk."""
+
+    part: slice  # of the batch
+    iterations: tuple[int, ...]  # [N]
+    seconds: tuple[float, ...]  # [N] that all of the chunk took until then, without compilation and measurements
+    value: npt.NDArray[np.float64]  # [N, P, B] of the average policies
+    gain: npt.NDArray[np.float64]  # [N, P, B]
+    is_finite: npt.NDArray[np.bool_]  # [N, B]
+    weight: tuple[npt.NDArray[np.float64], ...]  # P x [size, B], as in BatchResult
+
+
+class _Measured(NamedTuple):
+    """Axes: P players, B runs."""
+
+    value: Any  # [P, B]
+    gain: Any  # [P, B]
+    is_finite: Any  # [B]
+
+
+class Runs(Protocol):
+    """Many runs of an algorithm on a game; a part of them at a time is started, and goes on."""
+
+    count: int
+    chunk: int  # runs that go best together
+    bytes_each: int  # of one run, while it goes on
+    bytes_kept: int  # and of what is left of it
+
+    def start(self, part: slice, device: jax.Device) -> Any:
+        """What `advance` and the others take: inputs and a state."""
+
+    def advance(self, started: Any, iterations: int) -> Any:
+        """So many iterations; has happened when it returns."""
+
+    def measure(self, started: Any) -> _Measured: ...
+
+    def weight(self, started: Any) -> tuple[npt.NDArray[np.float64], ...]: ...
+
+
 def bytes_per_run(game: sequence_form.SequenceForm) -> int:
     """Of the state of one run and of what an iteration computes from it."""
-    width = np.dtype(jax.numpy.result_type(float)).itemsize
+    width = np.dtype(jnp.result_type(float)).itemsize
     return 6 * width * sum(_size(player) for player in game.players)
 
 
@@ -49,10 +96,168 @@ def _size(player: sequence_form.PlayerForm) -> int:
     return 1 + sum(level.size for level in player.uniform)
 
 
+def workers() -> int:
+    """Chunks that run side by side."""
+    there = jax.local_devices()
+    return max(len(there), devices.cores() if there[0].platform == "cpu" else 1)
+
+
 def chunk_size(game: sequence_form.SequenceForm, runs: int) -> int:
-    """Runs that share a core's cache; at least one lane for every core."""
+    """Runs that share a core's cache, in chunks for every core if there are lanes enough."""
     fitting = _CACHE_BYTES // bytes_per_run(game) // _LANES * _LANES
-    return int(max(1, min(runs, max(_LANES, fitting))))
+    shared = -(-runs // workers() // _LANES) * _LANES
+    return int(max(1, min(runs, max(_LANES, min(fitting, shared)))))
+
+
+class FullRuns:
+    """Full iterations. The batch's size B is that of the arrays [B] in `settings`, of `regrets` (as in CfrState, with a
+    last axis B), or of the variants of payoffs that `game` was made with; all that have this axis must agree."""
+
+    def __init__(
+        self,
+        game: sequence_form.SequenceForm,
+        algorithm: presets.Algorithm,
+        settings: regret.Settings,
+        regrets: tuple[cfr.Levels, ...] | None = None,
+        chunk: int | None = None,
+    ) -> None:
+        if algorithm.step is None:
+            raise BatchError(f"{algorithm.name} has no full iterations; batches of sampled ones are `sample`'s")
+        self._game, self._algorithm, self._settings, self._regrets = game, algorithm, settings, regrets
+        self.count = _runs(game, settings, regrets)
+        self.chunk = chunk_size(game, self.count) if chunk is None else chunk
+        self.bytes_each = bytes_per_run(game)
+        self.bytes_kept = 8 * sum(_size(player) for player in game.players)
+
+    def start(self, part: slice, device: jax.Device) -> Any:
+        inputs = (_cut_game(self._game, part), _cut_settings(self._settings, part), _cut_regrets(self._regrets, part))
+        game, settings, regrets = jax.device_put(inputs, device)
+        return game, settings, _start(game, regrets, runs=part.stop - part.start)
+
+    def advance(self, started: Any, iterations: int) -> Any:
+        game, settings, state = started
+        after = processes.advance(
+            self._algorithm.step, game, state, settings, iterations, alternating=self._algorithm.alternating
+        )
+        int(after.t)  # waits for it
+        return game, settings, after
+
+    def measure(self, started: Any) -> _Measured:
+        game, _, state = started
+        found, is_finite = jax.device_get(_measure(game, state))
+        return _Measured(found.value, found.gain, is_finite)
+
+    def weight(self, started: Any) -> tuple[npt.NDArray[np.float64], ...]:
+        return tuple(np.asarray(own, np.float64) for own in jax.device_get(_sums(started[2])))
+
+
+class SampledRuns:
+    """Sampled iterations for every seed [B]; any of the settings may be arrays [B] too.
+
+    The tree must have its edges (`keep_edges`).
+    """
+
+    def __init__(
+        self,
+        task: problems.Problem,
+        scheme: sampled.Scheme,
+        settings: sampled.SampleSettings,
+        seeds: npt.ArrayLike,
+        batch: int,
+        chunk: int | None = None,
+    ) -> None:
+        self._task, self._scheme, self._batch = task, scheme, batch
+        self._form = sampling_form.sampling_form(task.tree)
+        self._settings = processes.in_precision(settings)
+        self._seeds = np.asarray(seeds)
+        self.count = len(self._seeds)
+        sizes = {self.count, *(len(x) for x in jax.tree.leaves(self._settings) if x.ndim)}
+        if len(sizes) != 1:
+            shown = ", ".join(map(str, sorted(sizes)))
+            raise BatchError(f"the arrays of a batch must have one size; these have {shown}")
+        shared = -(-self.count // workers())
+        self.chunk = max(1, min(shared, _SAMPLED_LANES // batch)) if chunk is None else chunk
+        width = self._settings.minimiser.gamma.itemsize
+        table = self._form.shape[0] * self._form.shape[1]
+        self.bytes_each = width * (5 * table + 10 * batch * self._form.slots)
+        self.bytes_kept = 8 * table
+
+    def start(self, part: slice, device: jax.Device) -> Any:
+        settings = jax.tree.map(lambda x: x[part] if x.ndim else x, self._settings)
+        inputs = (self._form, settings, jax.vmap(jax.random.key)(self._seeds[part]))
+        form, settings, keys = jax.device_put(inputs, device)
+        one = sampled.init(form, baselines=settings.decay is not None)
+        size = part.stop - part.start
+        many = jax.tree.map(lambda x: jnp.broadcast_to(x, (size, *x.shape)), one)
+        return form, settings, keys, jax.device_put(many, device)
+
+    def advance(self, started: Any, iterations: int) -> Any:
+        form, settings, keys, state = started
+        after = _sample(form, settings, keys, state, iterations, scheme=self._scheme, batch=self._batch)
+        np.asarray(after.t)  # waits for it
+        return form, settings, keys, after
+
+    def measure(self, started: Any) -> _Measured:
+        state = jax.device_get(started[3])
+        levels = profiles.to_levels(self._task.tree, self._task.layouts, self.weight(started))
+        found = jax.device_get(problems.evaluate(self._task.form, levels))
+        is_finite = np.array([np.isfinite(x).all(axis=(1, 2)) for x in (*state.regret, *state.weight)]).all(axis=0)
+        return _Measured(found.value, found.gain, is_finite)
+
+    def weight(self, started: Any) -> tuple[npt.NDArray[np.float64], ...]:
+        return tuple(
+            profiles.of_table(player, np.moveaxis(np.asarray(table, np.float64), 0, -1))
+            for player, table in zip(self._task.tree.players, started[3].weight, strict=True)
+        )
+
+
+def needed_bytes(runs: Runs) -> int:
+    """At once: of the chunks that run side by side, and of what is left of all."""
+    return runs.bytes_each * min(runs.count, runs.chunk * workers()) + runs.bytes_kept * runs.count
+
+
+def chunks(runs: Runs, points: Sequence[int], *, max_bytes: int = MAX_BYTES) -> Iterator[Chunk]:
+    """All runs, measured after so many iterations as `points` say; chunk by chunk, as each is done."""
+    needed = needed_bytes(runs)
+    if needed > max_bytes:
+        raise BatchError(
+            f"{runs.count:,} runs need about {needed / 2**30:.1f} GiB, more than the {max_bytes / 2**30:.1f} GiB "
+            "allowed; run fewer at once, take a smaller batch, or allow more with max_bytes"
+        )
+    there = jax.local_devices()
+    parts = [slice(n, min(runs.count, n + runs.chunk)) for n in range(0, runs.count, runs.chunk)]
+    stopped = threading.Event()
+
+    def work(part: slice, device: jax.Device) -> Chunk:
+        started = runs.advance(runs.start(part, device), 0)  # compiled outside of the time that is measured
+        seconds, times, found = 0.0, [], []
+        for before, now in itertools.pairwise((0, *points)):
+            if stopped.is_set():
+                raise concurrent.futures.CancelledError
+            begun = time.perf_counter()
+            started = runs.advance(started, now - before)
+            seconds += time.perf_counter() - begun
+            times.append(seconds)
+            found.append(runs.measure(started))
+        value, gain, is_finite = (np.stack(column) for column in zip(*found, strict=True))
+        return Chunk(
+            part,
+            tuple(points),
+            tuple(times),
+            np.asarray(value, np.float64),
+            np.asarray(gain, np.float64),
+            is_finite,
+            runs.weight(started),
+        )
+
+    with concurrent.futures.ThreadPoolExecutor(workers()) as pool:
+        waiting = [pool.submit(work, part, there[n % len(there)]) for n, part in enumerate(parts)]
+        try:
+            for done in concurrent.futures.as_completed(waiting):
+                yield done.result()
+        finally:  # interrupted, or nobody wants the rest
+            stopped.set()
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def solve(
@@ -63,42 +268,10 @@ def solve(
     *,
     regrets: tuple[cfr.Levels, ...] | None = None,
     chunk: int | None = None,
-    max_bytes: int = 8 * 2**30,
+    max_bytes: int = MAX_BYTES,
 ) -> BatchResult:
-    """Run `iterations` of an algorithm for every member of a batch.
-
-    Its size B is that of the arrays [B] in `settings`, of `regrets` (as in CfrState, with a last axis B), or of the
-    variants of payoffs that `game` was made with; all that have this axis must agree.
-    """
-    if algorithm.step is None:
-        raise BatchError(f"{algorithm.name} has no full iterations; batches of sampled ones are `sample`'s")
-    runs = _runs(game, settings, regrets)
-    size = chunk_size(game, runs) if chunk is None else chunk
-    there = jax.local_devices()
-    workers = max(len(there), devices.cores() if there[0].platform == "cpu" else 1)
-    needed = bytes_per_run(game) * size * workers + sum(8 * runs * _size(player) for player in game.players)
-    if needed > max_bytes:
-        raise BatchError(
-            f"{runs:,} runs need about {needed / 2**30:.1f} GiB, more than the {max_bytes / 2**30:.1f} GiB allowed; "
-            "run fewer at once, or allow more with max_bytes"
-        )
-
-    def work(number: int) -> tuple[evaluation.Evaluation, tuple[jax.Array, ...]]:
-        part = slice(number * size, min(runs, (number + 1) * size))
-        inputs = (_cut_game(game, part), _cut_settings(settings, part), _cut_regrets(regrets, part))
-        placed = jax.device_put(inputs, there[number % len(there)])
-        done: tuple[evaluation.Evaluation, tuple[jax.Array, ...]] = jax.device_get(
-            _run(algorithm.step, *placed, iterations, runs=part.stop - part.start, alternating=algorithm.alternating)
-        )
-        return done
-
-    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-        parts = list(pool.map(work, range(-(-runs // size))))
-    return BatchResult(
-        np.concatenate([found.value for found, _ in parts], axis=1, dtype=np.float64),
-        np.concatenate([found.gain for found, _ in parts], axis=1, dtype=np.float64),
-        tuple(np.concatenate(own, axis=1, dtype=np.float64) for own in zip(*(w for _, w in parts), strict=True)),
-    )
+    """Run `iterations` of an algorithm for every member of a batch; its size is as FullRuns says."""
+    return _joined(FullRuns(game, algorithm, settings, regrets, chunk), iterations, max_bytes)
 
 
 def sample(
@@ -109,34 +282,19 @@ def sample(
     iterations: int,
     *,
     batch: int = 64,
-    max_bytes: int = 8 * 2**30,
+    max_bytes: int = MAX_BYTES,
 ) -> BatchResult:
-    """Run sampled iterations for every seed [B], in one program; any of the settings may be arrays [B] too.
+    """Run sampled iterations for every seed [B]; any of the settings may be arrays [B] too."""
+    return _joined(SampledRuns(task, scheme, settings, seeds, batch), iterations, max_bytes)
 
-    The tree must have its edges (`keep_edges`). Divide a large batch yourself: all runs are in memory at once.
-    """
-    form = sampling_form.sampling_form(task.tree)
-    drawn = processes.in_precision(settings)
-    numbers = np.asarray(seeds)
-    sizes = {len(numbers), *(len(x) for x in jax.tree.leaves(drawn) if x.ndim)}
-    if len(sizes) != 1:
-        raise BatchError(f"the arrays of a batch must have one size; these have {', '.join(map(str, sorted(sizes)))}")
-    needed = (
-        len(numbers) * drawn.minimiser.gamma.itemsize * (5 * form.shape[0] * form.shape[1] + 10 * batch * form.slots)
+
+def _joined(runs: Runs, iterations: int, max_bytes: int) -> BatchResult:
+    parts = sorted(chunks(runs, (iterations,), max_bytes=max_bytes), key=lambda chunk: chunk.part.start)
+    return BatchResult(
+        np.concatenate([part.value[-1] for part in parts], axis=1),
+        np.concatenate([part.gain[-1] for part in parts], axis=1),
+        tuple(np.concatenate(own, axis=1) for own in zip(*(part.weight for part in parts), strict=True)),
     )
-    if needed > max_bytes:
-        raise BatchError(
-            f"{len(numbers):,} runs need about {needed / 2**30:.1f} GiB, more than the {max_bytes / 2**30:.1f} GiB "
-            "allowed; run fewer at once, take a smaller batch, or allow more with max_bytes"
-        )
-    keys = jax.vmap(jax.random.key)(numbers)
-    weights = _sample(form, drawn, keys, iterations, scheme=scheme, batch=batch)
-    policies = tuple(
-        profiles.of_table(player, np.moveaxis(np.asarray(table, np.float64), 0, -1))
-        for player, table in zip(task.tree.players, weights, strict=True)
-    )
-    found = jax.device_get(problems.evaluate(task.form, profiles.to_levels(task.tree, task.layouts, policies)))
-    return BatchResult(found.value, found.gain, policies)
 
 
 @functools.partial(jax.jit, static_argnames=("scheme", "batch"))
@@ -144,44 +302,43 @@ def _sample(
     form: sampling_form.SamplingForm,
     settings: sampled.SampleSettings,
     keys: jax.Array,
+    state: sampled.SampleState,
     iterations: int,
     *,
     scheme: sampled.Scheme,
     batch: int,
-) -> sampled.Tables:
-    """P x [B, A, I] sums for the average policies."""
+) -> sampled.SampleState:
+    """States [B, ..] after so many more iterations."""
     axes = jax.tree.map(lambda x: 0 if x.ndim else None, settings)
 
-    def run(own: sampled.SampleSettings, key: jax.Array) -> sampled.Tables:
-        state = sampled.init(form, baselines=own.decay is not None)
+    def run(own: sampled.SampleSettings, key: jax.Array, begun: sampled.SampleState) -> sampled.SampleState:
         done: sampled.SampleState = jax.lax.fori_loop(
-            0, iterations, lambda _, s: sampled.step(form, s, own, key, scheme=scheme, batch=batch), state
+            0, iterations, lambda _, s: sampled.step(form, s, own, key, scheme=scheme, batch=batch), begun
         )
-        return done.weight
+        return done
 
-    weights: sampled.Tables = jax.vmap(run, in_axes=(axes, 0))(settings, keys)
-    return weights
+    after: sampled.SampleState = jax.vmap(run, in_axes=(axes, 0, 0))(settings, keys, state)
+    return after
 
 
-@functools.partial(jax.jit, static_argnames=("step", "runs", "alternating"))
-def _run(
-    step: presets.Step,
-    game: sequence_form.SequenceForm,
-    settings: regret.Settings,
-    regrets: tuple[cfr.Levels, ...] | None,
-    iterations: int,
-    *,
-    runs: int,
-    alternating: bool,
-) -> tuple[evaluation.Evaluation, tuple[jax.Array, ...]]:
+@functools.partial(jax.jit, static_argnames="runs")
+def _start(game: sequence_form.SequenceForm, regrets: tuple[cfr.Levels, ...] | None, *, runs: int) -> cfr.CfrState:
     if regrets is None:
         regrets = tuple(
-            tuple(jax.numpy.zeros((*level.shape, runs), level.dtype) for level in player.uniform)
-            for player in game.players
+            tuple(jnp.zeros((*level.shape, runs), level.dtype) for level in player.uniform) for player in game.players
         )
-    state = cfr.restart(game, regrets)
-    state = processes.advance(step, game, state, settings, iterations, alternating=alternating)
-    return evaluation.average_evaluation(game, state), cfr.sums(state)
+    return cfr.restart(game, regrets)
+
+
+@jax.jit
+def _measure(game: sequence_form.SequenceForm, state: cfr.CfrState) -> tuple[evaluation.Evaluation, jax.Array]:
+    """And whether all numbers of each run are finite."""
+    numbers = jax.tree.leaves((state.regret, state.weight, state.recent, state.plan))
+    is_finite = [jnp.isfinite(x).all(axis=tuple(range(x.ndim - 1))) for x in numbers]
+    return evaluation.average_evaluation(game, state), jnp.stack(is_finite).all(axis=0)
+
+
+_sums = jax.jit(cfr.sums)
 
 
 def _runs(game: sequence_form.SequenceForm, settings: regret.Settings, regrets: tuple[cfr.Levels, ...] | None) -> int:
@@ -200,7 +357,7 @@ def _runs(game: sequence_form.SequenceForm, settings: regret.Settings, regrets: 
 
 
 def _arrays(settings: regret.Settings) -> list[Any]:
-    dtype = jax.numpy.result_type(float)
+    dtype = jnp.result_type(float)
     return [None if value is None else np.asarray(value, dtype) for value in settings]
 
 
