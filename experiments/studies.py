@@ -19,6 +19,7 @@ from gdlx.propnet import errors
 
 STUDIES = {
     "blind_tictactoe": "openings, value and bound of three blind tic-tac-toes, beside a search of 40 hours each",
+    "exploitation": "what trusting a model of the opponent wins and risks, beside a thesis",
     "head_to_head": "random, sampled and online players against each other, beside two theses",
 }
 
