@@ -30,7 +30,7 @@ def read(path: pathlib.Path, task: problems.Problem, player: int) -> profiles.Po
     except (profiles.WrongPolicy, results.ResultError) as error:
         raise WrongOpponent(f"{path} is no policy of {name} in {task.game.spec}: {error}") from None
     raise WrongOpponent(
-        f"{path} is no policy: name the result folder of a run, its policy.npz, or a table that "
+        f"{path} {'is no policy' if path.exists() else 'is not there'}: name the result folder of a run, its policy.npz, or a table that "
         "`gdlx evaluate RESULT -o FILE` wrote, .csv or .json"
     )
 

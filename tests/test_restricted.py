@@ -283,7 +283,8 @@ def test_the_other_player_and_its_words(folder: pathlib.Path, capsys: pytest.Cap
         (("--restrict", "rock.csv", "--p", "0.5", "--model", "player1"), 1, "nothing about player1, but about player2"),
         (("--restrict", "rock.csv", "--p", "0.5", "--algorithm", "es-mccfr"), 1, "es-mccfr samples play"),
         (("--restrict", "nowhere.csv", "--p", "0.5"), 1, "nowhere.csv cannot be read: No such file"),
-        (("--restrict", "rock.txt", "--p", "0.5"), 1, "rock.txt is no policy: name the result folder"),
+        (("--restrict", "rock.txt", "--p", "0.5"), 1, "rock.txt is not there: name the result folder"),
+        (("--restrict", "rock.png", "--p", "0.5"), 1, "rock.png is no policy: name the result folder"),
         (("--restrict", "lizard.csv", "--p", "0.5"), 1, "no option 'lizard'"),
         (("--restrict", "broken.json", "--p", "0.5"), 1, "broken.json is no policy of player2 in biased_rps"),
         (("--restrict", "kuhn", "--p", "0.5"), 1, "other rules, those of kuhn_poker then"),
@@ -293,6 +294,7 @@ def test_mistakes(
     folder: pathlib.Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], code: int, message: str
 ) -> None:
     (folder / "lizard.csv").write_text(ROCK.replace("rock", "lizard"))
+    (folder / "rock.png").write_text("a picture")
     (folder / "broken.json").write_text('{"policy"')
     (folder / "kuhn").mkdir()
     config = results.Config(trees.Game("kuhn_poker"), task_of("kuhn_poker").digest, presets.find("cfr"), False)
