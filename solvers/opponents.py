@@ -29,8 +29,9 @@ def read(path: pathlib.Path, task: problems.Problem, player: int) -> profiles.Po
         raise WrongOpponent(f"the policy {path} cannot be read: {error.strerror}") from None
     except (profiles.WrongPolicy, results.ResultError) as error:
         raise WrongOpponent(f"{path} is no policy of {name} in {task.game.spec}: {error}") from None
+    problem = "is no policy" if path.exists() else "is not there"
     raise WrongOpponent(
-        f"{path} {'is no policy' if path.exists() else 'is not there'}: name the result folder of a run, its policy.npz, or a table that "
+        f"{path} {problem}: name the result folder of a run, its policy.npz, or a table that "
         "`gdlx evaluate RESULT -o FILE` wrote, .csv or .json"
     )
 
