@@ -30,6 +30,7 @@ from gdlx.cli import (
     rules,
     solving,
     studying,
+    sweeping,
 )
 from gdlx.propnet import diagnostics, errors
 
@@ -47,6 +48,8 @@ _COMMANDS = (
     matches.match,
     matches.tournament,
     playing.play,
+    sweeping.sweep,
+    sweeping.results,
     reporting.report,
     studying.experiment,
     bench.bench,

@@ -14,6 +14,7 @@ import typer
 
 if TYPE_CHECKING:
     import rich.console
+    import rich.progress
 
 _UNWRAPPED = 10_000
 
@@ -83,9 +84,34 @@ def progress(given: Options, label: str, total: int | None = None) -> Iterator[C
 
     Shows nothing under `--quiet` or `--json`, or where stderr is not a terminal.
     """
-    if given.quiet or given.json or not sys.stderr.isatty():
+    if is_silent(given):
         yield lambda note: None
         return
+    with _bar() as bar:
+        task = bar.add_task(label, total=total)
+        yield lambda note: bar.update(task, advance=1, description=f"{label}: {note}" if note else label)
+
+
+@contextlib.contextmanager
+def cells(given: Options, label: str, total: int) -> Iterator[Callable[[int, str], None]]:
+    """The same for many things that finish several at a time: call it with how many, and a word on what comes."""
+    if is_silent(given):
+        yield lambda count, note: None
+        return
+    with _bar() as bar:
+        task = bar.add_task(label, total=total)
+
+        def report(count: int, note: str) -> None:
+            bar.update(task, advance=count, description=f"{label}: {note}" if note else None)
+
+        yield report
+
+
+def is_silent(given: Options) -> bool:
+    return given.quiet or given.json or not sys.stderr.isatty()
+
+
+def _bar() -> "rich.progress.Progress":
     import rich.progress
 
     columns = (
@@ -97,6 +123,4 @@ def progress(given: Options, label: str, total: int | None = None) -> Iterator[C
     )
     # What a command prints meanwhile goes above the bar, but never from a pipe or a file to the terminal.
     above = sys.stdout.isatty()
-    with rich.progress.Progress(*columns, console=stderr(), transient=True, redirect_stdout=above) as bar:
-        task = bar.add_task(label, total=total)
-        yield lambda note: bar.update(task, advance=1, description=f"{label}: {note}" if note else label)
+    return rich.progress.Progress(*columns, console=stderr(), transient=True, redirect_stdout=above)

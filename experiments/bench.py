@@ -21,6 +21,7 @@ BENCHMARKS = {
     "cfr": "exact solving, beside OpenSpiel's C++ and one run after another",
     "mccfr": "sampled solving, beside OpenSpiel's C++",
     "search": "bounds found by playing, beside exact exploitability",
+    "sweep": "a thousand runs at once, beside one after the other; and a report on a hundred",
     "start": "first results and compile times of every library game",
 }
 

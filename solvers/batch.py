@@ -11,7 +11,7 @@ import functools
 import itertools
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -216,7 +216,7 @@ def needed_bytes(runs: Runs) -> int:
     return runs.bytes_each * min(runs.count, runs.chunk * workers()) + runs.bytes_kept * runs.count
 
 
-def chunks(runs: Runs, points: Sequence[int], *, max_bytes: int = MAX_BYTES) -> Iterator[Chunk]:
+def chunks(runs: Runs, points: Sequence[int], *, max_bytes: int = MAX_BYTES) -> Generator[Chunk, None, None]:
     """All runs, measured after so many iterations as `points` say; chunk by chunk, as each is done."""
     needed = needed_bytes(runs)
     if needed > max_bytes:

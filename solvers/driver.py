@@ -14,6 +14,9 @@ _GROWTH = 1.1  # metrics after so many times the iterations: even on a logarithm
 _CHUNK_SECONDS = 0.5  # and at least this often, so that progress is seen and Ctrl-C is heard
 
 
+_ADVICE = "--x64, or exponents that are less extreme"
+
+
 class NotFinite(errors.UserError, ArithmeticError):
     """Numbers that overflowed."""
 
@@ -22,11 +25,13 @@ class WrongStop(errors.UserError, ValueError):
     """A number of iterations, a time or a target that makes no sense."""
 
 
-def require_finite(iterations: int, is_finite: bool, advice: str = "--x64, or exponents that are less extreme") -> None:
+def require_finite(iterations: int, is_finite: bool, advice: str = _ADVICE) -> None:
     if not is_finite:
-        raise NotFinite(
-            f"numbers overflowed before iteration {iterations}; what was saved before is good. Try {advice}"
-        )
+        raise overflowed(iterations, advice)
+
+
+def overflowed(iterations: int, advice: str = _ADVICE) -> NotFinite:
+    return NotFinite(f"numbers overflowed before iteration {iterations}; what was saved before is good. Try {advice}")
 
 
 class Metrics(NamedTuple):

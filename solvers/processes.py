@@ -162,8 +162,8 @@ class SampledProcess(Process):
         self.task, self.batch = task, drawn.batch
         self.sampling = sampling_form.sampling_form(task.tree)
         self._has_baselines = drawn.decay is not None
-        scheme = self._scheme(drawn)
-        self._runner = sampled.on_devices(tuple(jax.local_devices()), scheme, self.batch)
+        self.scheme = self._scheme(drawn)
+        self._runner = sampled.on_devices(tuple(jax.local_devices()), self.scheme, self.batch)
         arguments = (self.sampling, sample_settings(algorithm), jax.random.key(drawn.seed))
         self._form, *self._arguments = self._runner.place(arguments)
 

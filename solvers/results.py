@@ -136,7 +136,11 @@ def lock(folder: pathlib.Path) -> IO[bytes] | None:
 
 
 def write_config(folder: pathlib.Path, config: Config) -> None:
-    untrusted.write_whole(folder / CONFIG, json.dumps(config.to_json(), indent=2, allow_nan=False).encode())
+    untrusted.write_whole(folder / CONFIG, config_data(config))
+
+
+def config_data(config: Config) -> bytes:
+    return json.dumps(config.to_json(), indent=2, allow_nan=False).encode()
 
 
 def read_config(folder: pathlib.Path) -> Config:
@@ -170,6 +174,10 @@ def read_config(folder: pathlib.Path) -> Config:
 
 
 def write_metrics(folder: pathlib.Path, names: Sequence[str], metrics: Sequence[driver.Metrics]) -> None:
+    untrusted.write_whole(folder / METRICS, metrics_data(names, metrics))
+
+
+def metrics_data(names: Sequence[str], metrics: Sequence[driver.Metrics]) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     columns = [f"{what}_{name}" for what in ("value", "gain", "value_error") for name in names]
@@ -182,8 +190,8 @@ def write_metrics(folder: pathlib.Path, names: Sequence[str], metrics: Sequence[
             for part in (numbers or (None,) * len(names))  # what is not known is blank
         ]
         shown = ["" if number is None else repr(number) for number in (*told, *numbers)]
-        writer.writerow([row.iterations, f"{row.seconds:.6f}", *shown])
-    untrusted.write_whole(folder / METRICS, text.getvalue().encode())
+        writer.writerow([row.iterations, f"{row.seconds:.9g}", *shown])
+    return text.getvalue().encode()
 
 
 def read_metrics(folder: pathlib.Path, players: int) -> list[driver.Metrics]:
@@ -264,6 +272,13 @@ def read_checkpoint(folder: pathlib.Path, like: _State) -> tuple[_State, float]:
 def _write_arrays(path: pathlib.Path, arrays: Sequence[Any]) -> None:
     with untrusted.whole_file(path) as file:
         np.savez(file, *arrays)
+
+
+def arrays_data(arrays: Sequence[Any]) -> bytes:
+    """What `write_policy` writes."""
+    file = io.BytesIO()
+    np.savez(file, *arrays)
+    return file.getvalue()
 
 
 def _read_arrays(path: pathlib.Path) -> list[Any]:

@@ -58,7 +58,7 @@ class Run:
         interval: float = 10.0,
     ) -> None:
         self.task, self.algorithm, self.folder, self.interval = task, algorithm, folder, interval
-        self.config = _config(task, algorithm)
+        self.config = config_of(task, algorithm)
         self.process = process_of(task, algorithm)
         self.state: Any = self.process.init()
         self.seconds = 0.0
@@ -92,7 +92,7 @@ class Run:
         if (spent := self._saved - begun) > _LONG_WRITING:  # is then done less often
             self._rest = _RESTS * spent
 
-    def finish(self) -> solution.Solution:
+    def finish(self, *, picture: bool = True) -> solution.Solution:
         """The solution so far, saved."""
         self.state = self.process.latest(self.state)
         policies = self.process.policies(self.state)
@@ -101,7 +101,7 @@ class Run:
         self.save()
         if self.folder is not None:
             self.process.write_policy(self.folder, self.state)
-            if any(row.gain for row in self.metrics):
+            if picture and any(row.gain for row in self.metrics):
                 title = f"{self.task.game.spec}, {self.algorithm.name}"
                 plot.convergence(self.folder / results.PLOT, {self.algorithm.name: self.metrics}, title)
         if self._lock is not None:
@@ -169,7 +169,7 @@ def solve_exactly(
     """By linear programming."""
     found = lp.solve(task.tree)
     metrics = task.metrics(found.policies)._replace(seconds=found.seconds)
-    config = _config(task, algorithm)
+    config = config_of(task, algorithm)
     if folder is not None:
         _begin(folder, task, config)
         results.write_metrics(folder, task.players, [metrics])
@@ -177,7 +177,7 @@ def solve_exactly(
     return solution.Solution(task.tree, algorithm.name, found.policies, (metrics,), config.to_json())
 
 
-def _config(task: Task, algorithm: presets.Algorithm) -> results.Config:
+def config_of(task: Task, algorithm: presets.Algorithm) -> results.Config:
     is_double = jax.numpy.result_type(float) == np.float64
     modelled = None
     if isinstance(task, restricted.RestrictedProblem):

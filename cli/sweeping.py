@@ -1,0 +1,174 @@
+"""The commands `sweep` and `results`."""
+
+import csv
+import io
+import pathlib
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gdlx.cli import arguments, console
+
+if TYPE_CHECKING:
+    from gdlx.experiments import query
+    from gdlx.experiments.sweeps import config as configs
+    from gdlx.experiments.sweeps import run as running
+
+_SHOWN_FAILURES = 5
+
+
+def sweep(
+    context: typer.Context,
+    config: Annotated[pathlib.Path, typer.Argument(metavar="CONFIG", help="The .toml file of a sweep.")],
+    results: Annotated[
+        pathlib.Path, typer.Option(help="Where its folder is, named as the file; it goes on with what is there.")
+    ] = pathlib.Path("results/sweeps"),
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would run together.")] = False,
+) -> None:
+    """Run games x algorithms x settings x seeds; what differs in numbers alone runs in one program.
+
+    Stopped and started again it goes on, and never repeats a finished cell.
+    """
+    given = console.options(context)
+
+    from gdlx.experiments.sweeps import config as configs
+
+    wanted = configs.read(config)
+
+    from gdlx.envs import programs
+    from gdlx.experiments.sweeps import run as running
+
+    programs.keep()
+    if dry_run:
+        _show_plan(given, wanted)
+        return
+    folder = results / wanted.name
+    try:
+        with console.cells(given, f"sweep {wanted.name}", len(wanted.cells)) as report:
+            done = running.sweep(wanted, folder, config.read_text(encoding="utf-8"), report=report)
+    except KeyboardInterrupt:
+        if not given.quiet:
+            console.stderr().print(f"remark: interrupted; the same command goes on from {folder}")
+        raise
+    _show(given, done)
+    if done.failed:
+        raise typer.Exit(1)
+
+
+def _show(given: console.Options, done: "running.Outcome") -> None:
+    if given.json:
+        failed = [{"cell": cell, "failure": why} for cell, why in done.failed]
+        shown: dict[str, Any] = {"cells": done.cells, "earlier": done.earlier, "failed": failed}
+        console.emit(shown | {"table": str(done.table), "result": str(done.folder)})
+        return
+    before = f", {done.earlier:,} of them before" if done.earlier else ""
+    console.say(f"{done.cells - len(done.failed):,} of {done.cells:,} cells finished{before}; all in {done.table}")
+    for cell, why in done.failed[:_SHOWN_FAILURES]:
+        console.stderr().print(f"remark: {cell} failed: {why}", markup=False)
+    if len(done.failed) > _SHOWN_FAILURES:
+        console.stderr().print(f"remark: and {len(done.failed) - _SHOWN_FAILURES:,} more, see its column failure")
+    console.say(f"the best: gdlx results {done.folder} --limit 10; a page with curves: gdlx report {done.folder}")
+
+
+def _show_plan(given: console.Options, wanted: "configs.Sweep") -> None:
+    from gdlx.experiments.sweeps import plan
+
+    rows = [plan.described(group) for group in plan.groups_of(wanted.cells)]
+    if given.json:
+        console.emit({"cells": len(wanted.cells), "groups": rows})
+        return
+    import rich.table
+
+    table = rich.table.Table("game", "algorithm", "cells", "at once", "memory", "alone because it", box=None)
+    for row in rows:
+        memory = "" if row["bytes"] is None else f"{row['bytes'] / 2**20:,.0f} MiB"
+        texts = (row["game"], row["algorithm"], row["cells"], row["at_once"] or "", memory, row["alone"] or "")
+        table.add_row(*map(str, texts))
+    console.show(table)
+    console.say(
+        f"{len(wanted.cells):,} cells, {sum(row['alone'] is None for row in rows):,} groups in one program each"
+    )
+
+
+def results(
+    context: typer.Context,
+    folders: Annotated[
+        list[pathlib.Path] | None, typer.Argument(metavar="FOLDER", help="Where to look, also beneath: results.")
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(help="Only those for which this is so: 'game=leduc_poker', 'exploitability<0.001'; repeat it."),
+    ] = None,
+    sort: Annotated[str, typer.Option(help="By this column.")] = "exploitability",
+    descending: Annotated[bool, typer.Option("--descending", help="The largest first.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many.")] = None,
+    columns: Annotated[str | None, typer.Option(help="These columns, with commas between.")] = None,
+    output: Annotated[
+        pathlib.Path | None, typer.Option("-o", "--output", help="Write all columns as .csv instead.")
+    ] = None,
+) -> None:
+    """Look results up: all runs of `solve` and `sweep` beneath a folder, with their last measurements."""
+    given = console.options(context)
+    if output is not None:
+        arguments.require_writable(output, (".csv",))
+
+    from gdlx.experiments import query
+    from gdlx.experiments.reporting import gather
+    from gdlx.propnet import untrusted
+    from gdlx.solvers import results as stored
+
+    questions = [query.parse(text) for text in where or ()]
+    found = gather.gather(folders or [pathlib.Path("results")])
+    if not found.runs:
+        raise stored.ResultError(f"nothing to look up: {'; '.join(left.why for left in found.left_out[:3])}")
+    rows = query.asked(query.rows(found.runs), questions)
+    chosen = columns.split(",") if columns else query.columns(rows)
+    query.require_names(rows, chosen)
+    rows = query.ordered(rows, sort, descending=descending)[:limit]
+    if not given.quiet:
+        for left in found.left_out:
+            console.stderr().print(f"remark: left out: {left.why}", markup=False)
+    if output is not None:
+        untrusted.write_whole(output, _csv(rows).encode())
+        if not given.json:
+            console.say(f"{len(rows):,} rows in {output}")
+    if given.json:
+        console.emit({"results": [{name: row.get(name) for name in chosen} for row in map(_finite, rows)]})
+    elif output is None:
+        _show_rows(rows, chosen, len(found.runs))
+
+
+def _finite(row: "query.Row") -> dict[str, Any]:
+    """JSON has no infinities."""
+    return {
+        name: str(value) if isinstance(value, float) and value in (float("inf"), -float("inf")) else value
+        for name, value in row.items()
+    }
+
+
+def _csv(rows: "list[query.Row]") -> str:
+    text = io.StringIO()
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _show_rows(rows: "list[query.Row]", chosen: list[str], total: int) -> None:
+    import rich.table
+
+    table = rich.table.Table(*chosen, box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*(_text(row.get(name)) for name in chosen))
+    if rows:
+        console.show(table)
+    console.say(f"{len(rows):,} of {total:,} results")
+
+
+def _text(value: object) -> str:
+    import rich.markup
+
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else rich.markup.escape(str(value))

@@ -1,0 +1,272 @@
+"""What a sweep consists of, read from TOML:
+
+    games = ["kuhn_poker", "goofspiel:cards=4"]
+    iterations = 1000
+    seeds = 20                                       # or a list; for algorithms that sample
+
+    [[algorithms]]
+    name = "dcfr"
+    alpha = [1.0, 1.5, 2.0]                          # a list: one cell for each
+    gamma = { from = 0.0, to = 4.0, count = 9 }      # numbers at equal distances; scale = "log": at equal ratios
+    beta = 0.0                                       # one value for all
+
+Each combination of a game, an algorithm, its settings and a seed is a cell.
+"""
+
+import difflib
+import hashlib
+import itertools
+import json
+import math
+import pathlib
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from gdlx.propnet import errors
+from gdlx.solvers import driver, presets, regret, results
+
+MOST_CELLS = 1_000_000
+_LONGEST_NAME = 100
+_SWEEP_KEYS = ("games", "algorithms", "iterations", "seconds", "target", "seeds", "every")
+_STOPS = ("iterations", "seconds", "target")
+_RANGE_KEYS = ("from", "to", "count", "scale")
+# `seeds` gives these; the horizon is that of `iterations`.
+_SETTINGS = tuple(
+    sorted({*regret.Settings._fields, *presets.Sampling.__dataclass_fields__} - {"seed", "scheme", "horizon"})
+)
+_KINDS: Mapping[str, type] = {"batch": int, "table": int, "max_steps": int, "grow": str, "simultaneous": bool}
+
+Value = float | int | str | bool
+
+
+class SweepError(errors.UserError, ValueError):
+    """A file that describes no sweep; the message names the file, the place in it and the fix."""
+
+
+class Cell(NamedTuple):
+    """One run. `given` is what the file says about it, in the file's order."""
+
+    game: str
+    algorithm: presets.Algorithm
+    stop: driver.Stop
+    target: str | float | None  # as it is written: a part of the payoff range is known later
+    every: int | None
+    given: Mapping[str, Value]
+
+    @property
+    def name(self) -> str:
+        """Of its folder: readable, and another one for every other cell."""
+        words = ",".join([self.algorithm.name, *(f"{key}={value}" for key, value in self.given.items())])
+        plain = re.sub(r"[^\w.+=,-]", "_", words)
+        if plain != words or len(plain) > _LONGEST_NAME:
+            plain = f"{plain[:_LONGEST_NAME]}-{self.digest}"
+        return f"{results.folder_of(self.game)}/{plain}-{self._stop_name()}"
+
+    def _stop_name(self) -> str:
+        parts = (self.stop.iterations, self.stop.seconds and f"{self.stop.seconds:g}s", self.target)
+        return "-".join(re.sub(r"[^\w.]", "_", str(part)) for part in parts if part is not None)
+
+    @property
+    def digest(self) -> str:
+        said = json.dumps([self.game, self.algorithm.name, list(self.given.items()), self._stop_name()])
+        return hashlib.sha256(said.encode()).hexdigest()[:10]
+
+
+class Sweep(NamedTuple):
+    name: str
+    cells: tuple[Cell, ...]
+
+
+def read(path: pathlib.Path) -> Sweep:
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        raise SweepError(f"there is no file {path}") from None
+    except IsADirectoryError:
+        raise SweepError(f"{path} is a folder; name the .toml file of a sweep") from None
+    except UnicodeDecodeError as error:
+        raise SweepError(f"{path} is no text in UTF-8: {error.reason} at byte {error.start}") from None
+    try:
+        found = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise SweepError(f"{path} is no TOML: {error}") from None
+    try:
+        return Sweep(path.stem, cells(found))
+    except errors.UserError as error:
+        raise SweepError(f"{path}: {error}") from None
+
+
+def cells(found: Mapping[str, Any]) -> tuple[Cell, ...]:
+    """All cells of a sweep, in the order of the file.
+
+    >>> algorithms = [{"name": "dcfr", "alpha": [1.0, 1.5]}, {"name": "cfr+"}]
+    >>> [cell.name for cell in cells({"games": ["kuhn_poker"], "iterations": 10, "algorithms": algorithms})]
+    ['kuhn_poker/dcfr,alpha=1.0-10', 'kuhn_poker/dcfr,alpha=1.5-10', 'kuhn_poker/cfr+-10']
+    """
+    _require_known("the sweep", found, _SWEEP_KEYS)
+    games = _texts("games", _needed(found, "games"))
+    entries = _needed(found, "algorithms")
+    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
+        raise SweepError("algorithms must be one or more tables: write each under a line [[algorithms]]")
+    seeds = _seeds(found.get("seeds", 1))
+    every = _whole("every", found["every"], 1) if "every" in found else None
+    axes = [_axes(number, entry) for number, entry in enumerate(entries, 1)]
+    count = len(games) * sum(
+        math.prod(map(len, grid.values())) * (len(seeds) if _of(entry).sampling else 1)
+        for entry, grid in zip(entries, axes, strict=True)
+    )
+    if count > MOST_CELLS:
+        raise SweepError(f"these are {count:,} cells, more than {MOST_CELLS:,}; make the lists shorter")
+    made: dict[str, Cell] = {}
+    for game in games:
+        for number, (entry, grid) in enumerate(zip(entries, axes, strict=True), 1):
+            for cell in _combined(game, entry, grid, seeds, every, {**found, **entry}, f"algorithms[{number}]"):
+                if cell.name in made:
+                    raise SweepError(
+                        f"algorithms[{number}] has the cell {cell.name} a second time; take it out of one of the lists"
+                    )
+                made[cell.name] = cell
+    return tuple(made.values())
+
+
+def _combined(
+    game: str,
+    entry: Mapping[str, Any],
+    grid: Mapping[str, Sequence[Value]],
+    seeds: Sequence[int],
+    every: int | None,
+    stops: Mapping[str, Any],
+    place: str,
+) -> Iterator[Cell]:
+    algorithm = _of(entry)
+    stop, target = _stop(place, stops)
+    for values in itertools.product(*grid.values()):
+        given: dict[str, Value] = dict(zip(grid, values, strict=True))
+        for seed in seeds if algorithm.sampling is not None else (None,):
+            said = given if seed is None else {**given, "seed": seed}
+            changes = {name: value for name, value in said.items() if name != "simultaneous"}
+            try:
+                chosen = presets.configured(algorithm, stop.iterations, changes)
+                if given.get("simultaneous"):
+                    chosen = presets.simultaneous(chosen)
+            except presets.UnknownAlgorithm as error:
+                raise SweepError(f"{place}: {error}") from None
+            yield Cell(game, chosen, stop, target, every, said)
+
+
+def _of(entry: Mapping[str, Any]) -> presets.Algorithm:
+    return presets.find(entry["name"])
+
+
+def _axes(number: int, entry: Mapping[str, Any]) -> dict[str, list[Value]]:
+    place = f"algorithms[{number}]"
+    if not isinstance(entry.get("name"), str):
+        raise SweepError(f'{place} needs the name of an algorithm, as in name = "dcfr"')
+    try:
+        _of(entry)
+    except presets.UnknownAlgorithm as error:
+        raise SweepError(f"{place}: {error}") from None
+    _require_known(place, entry, ("name", "simultaneous", *_STOPS, *_SETTINGS))
+    return {key: _axis(f"{place}.{key}", value) for key, value in entry.items() if key != "name" and key not in _STOPS}
+
+
+def _axis(place: str, value: Any) -> list[Value]:
+    if isinstance(value, dict):
+        return list(_range(place, value))
+    values = value if isinstance(value, list) else [value]
+    if not values:
+        raise SweepError(f"{place} is an empty list: there would be no cell")
+    return [_plain(place, one) for one in values]
+
+
+def _plain(place: str, value: Any) -> Value:
+    """Numbers may be written 1 or 1.0, and are the same cell."""
+    key = place.rpartition(".")[2]
+    wanted = _KINDS.get(key, float)
+    kinds = (float, int) if wanted is float else (wanted,)
+    is_of_kind = isinstance(value, kinds) and isinstance(value, bool) == (wanted is bool)
+    if is_of_kind and not (isinstance(value, float) and math.isnan(value)):
+        plain: Value = wanted(value)
+        return plain
+    what = {bool: "true or false", int: "a whole number", str: "a word in quotes", float: "a number"}[wanted]
+    raise SweepError(f"{place} must be {what}, a list of them, or {{ from = .., to = .., count = .. }}; not {value!r}")
+
+
+def _range(place: str, value: Mapping[str, Any]) -> Iterator[float]:
+    _require_known(place, value, _RANGE_KEYS)
+    missing = [key for key in ("from", "to", "count") if key not in value]
+    if missing:
+        raise SweepError(f"{place} lacks {' and '.join(missing)}: write {{ from = 0.0, to = 3.0, count = 10 }}")
+    low, high = (_number(f"{place}.{key}", value[key]) for key in ("from", "to"))
+    count = _whole(f"{place}.count", value["count"], 2)
+    if count > MOST_CELLS:
+        raise SweepError(f"{place}.count is more than {MOST_CELLS:,}")
+    scale = value.get("scale", "linear")
+    if scale not in ("linear", "log"):
+        raise SweepError(f'{place}.scale is "linear" or "log", not {scale!r}')
+    if low == high:
+        raise SweepError(f"{place} goes from {low:g} to {high:g}: all its cells would be the same")
+    if scale == "log" and not (low > 0 and high > 0):
+        raise SweepError(f"{place} has a logarithmic scale: from and to must be above 0")
+    for number in range(count):
+        part = number / (count - 1)
+        between = low * (high / low) ** part if scale == "log" else low + (high - low) * part
+        yield float(f"{between:.12g}")
+
+
+def _stop(place: str, given: Mapping[str, Any]) -> tuple[driver.Stop, str | float | None]:
+    if not any(key in given for key in _STOPS):
+        raise SweepError("nothing says when a run ends; write iterations = 1000, or seconds, or target")
+    iterations = _whole(f"{place}.iterations", given["iterations"], 1) if "iterations" in given else None
+    seconds = _number(f"{place}.seconds", given["seconds"]) if "seconds" in given else None
+    target = given.get("target")
+    if target is not None and not isinstance(target, str):
+        target = _number(f"{place}.target", target)
+    driver.parse_target(target, 1.0)
+    return driver.Stop(iterations, seconds), target
+
+
+def _seeds(value: Any) -> list[int]:
+    if isinstance(value, list):
+        found = [_whole("seeds", one, 0) for one in value]
+        if not found or len(set(found)) < len(found):
+            raise SweepError("seeds must be different whole numbers, one or more")
+        return found
+    return list(range(_whole("seeds", value, 1)))
+
+
+def _texts(place: str, value: Any) -> list[str]:
+    if not isinstance(value, list) or not value or not all(isinstance(one, str) and one for one in value):
+        raise SweepError(f'{place} must be a list of names, as in {place} = ["kuhn_poker"]')
+    if len(set(value)) < len(value):
+        twice = next(one for n, one in enumerate(value) if one in value[:n])
+        raise SweepError(f"{place} has {twice!r} twice; take one out")
+    return value
+
+
+def _needed(found: Mapping[str, Any], key: str) -> Any:
+    if key not in found:
+        raise SweepError(f"{key} is missing; a sweep needs games, algorithms, and iterations, seconds or target")
+    return found[key]
+
+
+def _whole(place: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise SweepError(f"{place} must be a whole number of at least {least}, not {value!r}")
+    return value
+
+
+def _number(place: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise SweepError(f"{place} must be a number, not {value!r}")
+    return float(value)
+
+
+def _require_known(place: str, found: Mapping[str, Any], known: Sequence[str]) -> None:
+    for key in found:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f"is it {near[0]}?" if near else f"there are {', '.join(known)}"
+            raise SweepError(f"{place} has no key {key!r}; {hint}")

@@ -1,0 +1,114 @@
+"""Which cells of a sweep run in one program, and which one by one."""
+
+import collections
+import functools
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from gdlx.envs import trees
+from gdlx.experiments.sweeps import config
+from gdlx.solvers import batch, problems, processes, solve
+
+GROWTH = 1.25  # iterations between measurements, unless the file says `every`
+_PORTION = 0.5  # of what a batch may take, for the cells of one group
+
+
+class Group(NamedTuple):
+    """Cells that differ in numbers alone, together in one program; or a single one, with the reason."""
+
+    cells: tuple[config.Cell, ...]
+    alone: str | None = None  # why
+
+
+def measured_at(iterations: int, every: int | None) -> tuple[int, ...]:
+    """
+    >>> measured_at(12, None)
+    (1, 2, 3, 4, 5, 7, 9, 12)
+    >>> measured_at(12, 5)
+    (5, 10, 12)
+    """
+    if every is not None:
+        return (*range(every, iterations, every), iterations)
+    points = [1]
+    while points[-1] < iterations:
+        points.append(min(iterations, max(points[-1] + 1, int(points[-1] * GROWTH + 0.5))))
+    return tuple(points)
+
+
+def task_of(cell: config.Cell) -> solve.Task:
+    return _task(cell.game, solve.uses_table(cell.algorithm), cell.algorithm.sampling is not None)
+
+
+@functools.lru_cache(maxsize=1)  # cells come game by game
+def _task(game: str, is_table: bool, keep_edges: bool) -> solve.Task:
+    named = trees.Game(game)
+    return problems.table_problem(named) if is_table else problems.problem(named, keep_edges=keep_edges)
+
+
+def groups_of(cells: Iterable[config.Cell]) -> list[Group]:
+    """What could go together, whatever the memory."""
+    together: dict[Any, list[config.Cell]] = collections.defaultdict(list)
+    for cell in cells:
+        together[cell.name if why_alone(cell) else _shape(cell)].append(cell)
+    return [Group(tuple(found), why_alone(found[0])) for found in together.values()]
+
+
+def why_alone(cell: config.Cell) -> str | None:
+    if cell.algorithm.is_exact:
+        return "has no iterations"
+    if solve.uses_table(cell.algorithm):
+        return "fills the memory with its hash table"
+    if cell.stop.seconds is not None or cell.target is not None:
+        return "ends by its own time or target"
+    return None
+
+
+def _shape(cell: config.Cell) -> tuple[Any, ...]:
+    """What is fixed when a program is compiled."""
+    algorithm, settings = cell.algorithm, cell.algorithm.settings
+    missing = tuple(value is None for value in settings)
+    drawn = algorithm.sampling
+    static = None if drawn is None else (drawn.scheme, drawn.batch, drawn.width, drawn.decay is None)
+    return cell.game, algorithm.step, algorithm.alternating, missing, static, cell.stop.iterations, cell.every
+
+
+def runs_of(task: problems.Problem, cells: Sequence[config.Cell]) -> batch.Runs:
+    """The cells of a group, as a batch."""
+    first = cells[0].algorithm
+    settings = _stacked([cell.algorithm.settings for cell in cells])
+    if first.sampling is None:
+        return batch.FullRuns(task.form, first, settings)
+    drawn = [cell.algorithm.sampling for cell in cells if cell.algorithm.sampling is not None]
+    own = _stacked([processes.sample_settings(cell.algorithm) for cell in cells])
+    scheme = processes.SampledProcess(task, first).scheme
+    return batch.SampledRuns(task, scheme, own, [one.seed for one in drawn], first.sampling.batch)
+
+
+def _stacked(settings: Sequence[Any]) -> Any:
+    """One array [B] for each setting."""
+    return jax.tree.map(lambda *values: np.asarray(values, float), *settings)
+
+
+def portions(task: problems.Problem, group: Group, max_bytes: int = batch.MAX_BYTES) -> list[Group]:
+    """A group in parts that fit into memory."""
+    runs = runs_of(task, group.cells)
+    fixed = runs.bytes_each * runs.chunk * batch.workers()
+    room = max(_PORTION * max_bytes - fixed, 0)
+    size = max(runs.chunk * batch.workers(), int(room // max(1, runs.bytes_kept)))
+    return [Group(group.cells[n : n + size]) for n in range(0, len(group.cells), size)]
+
+
+def described(group: Group) -> dict[str, Any]:
+    """What a group would do, for people and programs."""
+    first = group.cells[0]
+    told: dict[str, Any] = {"game": first.game, "algorithm": first.algorithm.name, "cells": len(group.cells)}
+    if group.alone is not None:
+        return told | {"at_once": None, "bytes": None, "alone": group.alone}
+    task = task_of(first)
+    assert isinstance(task, problems.Problem)
+    runs = runs_of(task, portions(task, group)[0].cells)
+    at_once = min(runs.count, runs.chunk * batch.workers())
+    return told | {"at_once": at_once, "bytes": batch.needed_bytes(runs), "alone": None}

@@ -1,0 +1,132 @@
+"""Runs a sweep: group by group, each finished cell kept at once."""
+
+import contextlib
+import pathlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from gdlx.experiments.sweeps import config, plan, store
+from gdlx.propnet import errors
+from gdlx.solvers import batch, driver, presets, problems, profiles, results, solve
+
+Report = Callable[[int, str], None]  # cells that have just finished, and a word on what comes
+
+
+class Outcome(NamedTuple):
+    folder: pathlib.Path
+    cells: int
+    earlier: int  # had finished before
+    failed: tuple[tuple[str, str], ...]  # cells and why
+    table: pathlib.Path
+
+
+def sweep(
+    wanted: config.Sweep, folder: pathlib.Path, source: str = "", *, report: Report = lambda count, note: None
+) -> Outcome:
+    """All cells that have not finished yet. Stopped at any time, it goes on from there when it is called again."""
+    kept = store.Store(folder)
+    with kept.opened(source, jnp.result_type(float) == np.float64):
+        left = [cell for cell in wanted.cells if not kept.is_finished(cell)]
+        earlier = len(wanted.cells) - len(left)
+        report(earlier, "finished before" if earlier else "")
+        try:
+            for group in plan.groups_of(left):
+                _run(kept, group, report)
+        finally:
+            table = kept.write_table(wanted.cells)
+        whys = ((cell.name, kept.failure(cell)) for cell in wanted.cells)
+        failed = tuple((name, why) for name, why in whys if why is not None)
+    return Outcome(folder, len(wanted.cells), earlier, failed, table)
+
+
+def _run(kept: store.Store, group: plan.Group, report: Report) -> None:
+    first = group.cells[0]
+    report(0, f"{first.algorithm.name} on {first.game}")
+    try:
+        task = plan.task_of(first)
+        if group.alone is not None:
+            _run_alone(kept, task, first)
+            report(1, "")
+            return
+        assert isinstance(task, problems.Problem)
+        for portion in plan.portions(task, group):
+            for done in _run_together(task, portion.cells):
+                kept.keep(done)
+                report(len(done), "")
+    except errors.UserError as error:  # of the game, or of settings that do not fit it: other cells may well run
+        left = [cell for cell in group.cells if not kept.is_finished(cell)]
+        kept.keep([store.Done(cell, None, (), (), None, str(error)) for cell in left])
+        report(len(left), "")
+
+
+def _run_together(task: problems.Problem, cells: Sequence[config.Cell]) -> Iterator[list[store.Done]]:
+    runs = plan.runs_of(task, cells)
+    stop, every = cells[0].stop, cells[0].every
+    assert stop.iterations is not None
+    found = batch.chunks(runs, plan.measured_at(stop.iterations, every))
+    with contextlib.closing(found):
+        for chunk in found:
+            policies = _policies(task, cells[0].algorithm, chunk)
+            yield [
+                _done(task, cell, chunk, number, tuple(own[..., number] for own in policies))
+                for number, cell in enumerate(cells[chunk.part])
+            ]
+
+
+def _policies(task: problems.Problem, algorithm: presets.Algorithm, chunk: batch.Chunk) -> profiles.Policies:
+    """P x [S, B]"""
+    if algorithm.sampling is not None:
+        return chunk.weight
+    return tuple(
+        profiles.from_plan(player, weight[own.place])
+        for player, own, weight in zip(task.tree.players, task.layouts, chunk.weight, strict=True)
+    )
+
+
+def _done(
+    task: problems.Problem, cell: config.Cell, chunk: batch.Chunk, number: int, policies: profiles.Policies
+) -> store.Done:
+    """A run's time is its part of what its chunk took."""
+    size = chunk.value.shape[2]
+    drawn = cell.algorithm.sampling
+    each = 0 if drawn is None else drawn.batch * len(task.players)
+    is_good = chunk.is_finite[:, number] & np.isfinite(chunk.gain[:, :, number]).all(axis=1)
+    good = len(is_good) if is_good.all() else int(np.argmin(is_good))
+    metrics = [
+        driver.Metrics(
+            iterations,
+            seconds / size,
+            tuple(value[:, number].tolist()),
+            tuple(gain[:, number].tolist()),
+            iterations * each,
+        )
+        for iterations, seconds, value, gain in zip(
+            chunk.iterations[:good], chunk.seconds, chunk.value, chunk.gain, strict=False
+        )
+    ]
+    made = solve.config_of(task, cell.algorithm)
+    if good == len(chunk.iterations):
+        return store.Done(cell, made, task.players, metrics, policies)
+    why = str(driver.overflowed(chunk.iterations[good]))
+    return store.Done(cell, made, task.players, metrics, None, why)
+
+
+def _run_alone(kept: store.Store, task: solve.Task, cell: config.Cell) -> None:
+    folder = kept.unfinished(cell)
+    folder.mkdir(parents=True, exist_ok=True)
+    if cell.algorithm.is_exact and isinstance(task, problems.Problem):
+        solve.solve_exactly(task, cell.algorithm, folder)
+    else:
+        stop = solve.stop_of(task, cell.stop.iterations, cell.stop.seconds, cell.target)
+        begun = (folder / results.CHECKPOINT).exists()
+        run = solve.Run(task, cell.algorithm, folder, resume=begun)
+        try:
+            for _ in run.points(stop, cell.every):
+                pass
+        finally:
+            if run.metrics:
+                run.finish(picture=False)
+    kept.move(cell)

@@ -1,0 +1,178 @@
+"""The folder of a sweep:
+
+    sweep.json       the manifest: format, versions, precision, the file it was made from, digests of the games
+    sweep.csv        every measurement of every finished cell, a row each
+    cells/           one result folder for each finished cell; it is there whole, or not at all
+    unfinished/      cells that run alone and were stopped; they go on from there
+
+A finished cell is never run again. One that failed is finished too: `failed.txt` in its folder says why.
+"""
+
+import contextlib
+import csv
+import io
+import json
+import os
+import pathlib
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from gdlx.experiments.sweeps import config
+from gdlx.propnet import untrusted
+from gdlx.solvers import driver, profiles, results
+
+MANIFEST, TABLE, CELLS, UNFINISHED, FAILED = "sweep.json", "sweep.csv", "cells", "unfinished", "failed.txt"
+_FORMAT = 1
+
+
+class Done(NamedTuple):
+    """A cell that has run. Without policies it failed."""
+
+    cell: config.Cell
+    config: results.Config | None
+    players: Sequence[str]
+    metrics: Sequence[driver.Metrics]
+    policies: profiles.Policies | None
+    failure: str | None = None
+
+
+class Store:
+    """Only one process writes to it at a time."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.folder = folder
+
+    @contextlib.contextmanager
+    def opened(self, source: str, x64: bool) -> Iterator[None]:
+        """The folder, made or gone on with."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        held = results.lock(self.folder)
+        try:
+            self._require_own(x64)
+            for part in self.folder.glob(f"{CELLS}/*/.*.part"):  # of a process that was killed
+                shutil.rmtree(part, ignore_errors=True)
+            manifest = {"format": _FORMAT, "versions": results.versions(), "x64": x64, "source": source}
+            _write_json(self.folder / MANIFEST, manifest)
+            yield
+        finally:
+            if held is not None:
+                held.close()
+
+    def _require_own(self, x64: bool) -> None:
+        path = self.folder / MANIFEST
+        if not path.exists():
+            if any(child.name != results.LOCK for child in self.folder.iterdir()):
+                raise config.SweepError(f"{self.folder} holds something else than a sweep; name another --results")
+            return
+        try:
+            found = json.loads(path.read_bytes())
+            form, was_double = found["format"], bool(found["x64"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise config.SweepError(f"{path} cannot be read ({error}); remove {self.folder}, or name another") from None
+        if form != _FORMAT:
+            raise config.SweepError(f"{self.folder} was written by another version of gdlx; name another --results")
+        if was_double != x64:
+            raise config.SweepError(
+                f"{self.folder} was computed in {'double' if was_double else 'single'} precision; "
+                f"go on {'with' if was_double else 'without'} --x64, or name another --results"
+            )
+
+    def is_finished(self, cell: config.Cell) -> bool:
+        return self.place(cell).is_dir()
+
+    def place(self, cell: config.Cell) -> pathlib.Path:
+        return self.folder / CELLS / cell.name
+
+    def unfinished(self, cell: config.Cell) -> pathlib.Path:
+        return self.folder / UNFINISHED / cell.name
+
+    def keep(self, done: Iterable[Done]) -> None:
+        """Cells that have run, each in its folder: written beside it first, so that it appears whole.
+
+        What is written reaches the disk by one call for all: one for each file would take longer than the runs.
+        """
+        written = []
+        for one in done:
+            place = self.place(one.cell)
+            beside = place.with_name(f".{place.name}.part")
+            shutil.rmtree(beside, ignore_errors=True)
+            beside.mkdir(parents=True)
+            _write(beside, one)
+            written.append((beside, place))
+        os.sync()
+        for beside, place in written:
+            os.rename(beside, place)
+
+    def move(self, cell: config.Cell) -> None:
+        """A cell that ran alone has finished."""
+        place = self.place(cell)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        begun = self.unfinished(cell)
+        (begun / results.CHECKPOINT).unlink(missing_ok=True)
+        (begun / results.LOCK).unlink(missing_ok=True)
+        os.rename(begun, place)
+
+    def failure(self, cell: config.Cell) -> str | None:
+        path = self.place(cell) / FAILED
+        return path.read_text(encoding="utf-8").strip() if path.exists() else None
+
+    def write_table(self, cells: Iterable[config.Cell]) -> pathlib.Path:
+        """Of the cells that have finished."""
+        finished = [cell for cell in cells if self.is_finished(cell)]
+        named = list(dict.fromkeys(key for cell in finished for key in cell.given))
+        found = [(cell, self._measurements(cell)) for cell in finished]
+        columns = list(dict.fromkeys(key for _, rows in found for row in rows for key in row))
+        text = io.StringIO()
+        writer = csv.DictWriter(
+            text, ["cell", "game", "algorithm", *named, *columns, "failure"], restval="", lineterminator="\n"
+        )
+        writer.writeheader()
+        for cell, rows in found:
+            own: dict[str, Any] = {"cell": cell.name, "game": cell.game, "algorithm": cell.algorithm.name, **cell.given}
+            failure = self.failure(cell)
+            if failure is not None:
+                own["failure"] = failure
+            writer.writerows([own | row for row in rows] or [own])
+        path = self.folder / TABLE
+        untrusted.write_whole(path, text.getvalue().encode())
+        return path
+
+    def _measurements(self, cell: config.Cell) -> list[dict[str, str]]:
+        """Players by number: those of other games have other names."""
+        path = self.place(cell) / results.METRICS
+        if not path.exists():
+            return []
+        with open(path, encoding="utf-8", newline="") as file:
+            head, *rows = csv.reader(file)
+        return [dict(zip(_numbered(head), row, strict=True)) for row in rows]
+
+
+def _numbered(head: Sequence[str]) -> list[str]:
+    """
+    >>> _numbered(["iterations", "value_white", "value_black", "gain_white", "gain_black"])
+    ['iterations', 'value_1', 'value_2', 'gain_1', 'gain_2']
+    """
+    counts: dict[str, int] = {}
+    named = []
+    for name in head:
+        kind = next((kind for kind in ("value_error", "value", "gain") if name.startswith(f"{kind}_")), None)
+        if kind is not None:
+            counts[kind] = counts.get(kind, 0) + 1
+        named.append(name if kind is None else f"{kind}_{counts[kind]}")
+    return named
+
+
+def _write(folder: pathlib.Path, done: Done) -> None:
+    if done.config is not None:
+        (folder / results.CONFIG).write_bytes(results.config_data(done.config))
+    if done.metrics:
+        (folder / results.METRICS).write_bytes(results.metrics_data(done.players, done.metrics))
+    if done.policies is not None:
+        (folder / results.POLICY).write_bytes(results.arrays_data(done.policies))
+    if done.failure is not None:
+        (folder / FAILED).write_text(f"{done.failure}\n", encoding="utf-8")
+
+
+def _write_json(path: pathlib.Path, found: Any) -> None:
+    untrusted.write_whole(path, json.dumps(found, indent=1).encode())

@@ -1,0 +1,310 @@
+"""Sweeps: every cell as if it ran alone, kept whole or not at all, never run twice."""
+
+import csv
+import itertools
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gdlx
+from gdlx import cli
+from gdlx.envs import trees
+from gdlx.experiments.sweeps import config, plan, run, store
+from gdlx.solvers import batch, problems, results
+from gdlx.solvers import solve as solving
+
+GRID: dict[str, Any] = {
+    "games": ["kuhn_poker", "smallest:numbers=3,steps=1"],
+    "iterations": 30,
+    "seeds": 2,
+    "algorithms": [
+        {"name": "dcfr", "alpha": [1.0, 1.5], "gamma": [1.0, 2.0]},
+        {"name": "cfr+", "simultaneous": [False, True]},
+        {"name": "os-mccfr", "batch": 16, "exploration": [0.3, 0.6]},
+        {"name": "es-mccfr", "batch": 8},
+    ],
+}
+
+
+def sweep_of(found: dict[str, Any]) -> config.Sweep:
+    return config.Sweep("test", config.cells(found))
+
+
+def rows(path: pathlib.Path) -> list[dict[str, str]]:
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_cells_are_all_combinations() -> None:
+    cells = config.cells(GRID)
+    assert len(cells) == 2 * (4 + 2 + 2 * 2 + 2)
+    assert len({cell.name for cell in cells}) == len(cells)
+    pairs = {(cell.given["alpha"], cell.given["gamma"]) for cell in cells if cell.algorithm.name == "dcfr"}
+    assert pairs == set(itertools.product((1.0, 1.5), (1.0, 2.0)))
+    assert {cell.given.get("seed") for cell in cells} == {None, 0, 1}
+
+
+def test_ranges() -> None:
+    entry = {"name": "dcfr", "alpha": {"from": 1, "to": 100, "count": 3, "scale": "log"}}
+    linear = {"name": "dcfr", "beta": {"from": -1, "to": 1, "count": 5}}
+    cells = config.cells({"games": ["kuhn_poker"], "iterations": 1, "algorithms": [entry, linear]})
+    assert [cell.given.get("alpha") for cell in cells][:3] == [1.0, 10.0, 100.0]
+    assert [cell.given.get("beta") for cell in cells][3:] == [-1.0, -0.5, 0.0, 0.5, 1.0]
+
+
+BASE = 'games = ["kuhn_poker"]\niterations = 10\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("games = [", "is no TOML: .*at end of document"),
+        ("iterations = 10", "games is missing"),
+        (BASE, "algorithms is missing"),
+        ('games = ["kuhn_poker"]\n[[algorithms]]\nname = "cfr"', "when a run ends"),
+        (BASE + "iteratons = 3", "no key 'iteratons'; is it iterations"),
+        (BASE + '[[algorithms]]\nname = "dcfr"\nalhpa = 1.0', r"algorithms\[1\] has no key 'alhpa'; is it alpha"),
+        (BASE + '[[algorithms]]\nname = "dfcr"', r"algorithms\[1\]: there is no algorithm 'dfcr'"),
+        (BASE + '[[algorithms]]\nname = "dcfr"\nalpha = []', r"algorithms\[1\].alpha is an empty list"),
+        (BASE + '[[algorithms]]\nname = "dcfr"\nalpha = "x"', r"algorithms\[1\].alpha must be a number"),
+        (BASE + '[[algorithms]]\nname = "dcfr"\nalpha = nan', r"algorithms\[1\].alpha must be a number"),
+        (BASE + '[[algorithms]]\nname = "dcfr"\nalpha = true', r"algorithms\[1\].alpha must be a number"),
+        (BASE + '[[algorithms]]\nname = "dcfr"\nsimultaneous = 1', "simultaneous must be true or false"),
+        (BASE + '[[algorithms]]\nname = "cfr"\nbatch = 3', r"algorithms\[1\]: cfr does not sample"),
+        (BASE + '[[algorithms]]\nname = "os-mccfr"\nbatch = 0', "at least 1 trajectory"),
+        (BASE + '[[algorithms]]\nname = "os-mccfr"\nbatch = 1.5', "batch must be a whole number"),
+        (BASE + '[[algorithms]]\nname = "dcfr"\nalpha = [1, 1.0]', "kuhn_poker/dcfr,alpha=1.0-10 a second time"),
+        (BASE + '[[algorithms]]\nname = "cfr"\n[[algorithms]]\nname = "cfr"', r"algorithms\[2\] has the cell"),
+        (BASE + '[[algorithms]]\nname = "dcfr"\nalpha = { from = 1.0, to = 2.0 }', "lacks count"),
+        (BASE + '[[algorithms]]\nname = "dcfr"\nalpha = { from = 1.0, to = 1.0, count = 3 }', "would be the same"),
+        (BASE + '[[algorithms]]\nname = "dcfr"\nalpha = { from = 0.0, to = 1.0, count = 3, scale = "log" }', "above 0"),
+        (BASE + '[[algorithms]]\nname = "dcfr"\nalpha = { from = 0.0, to = 1.0, count = 1 }', "at least 2"),
+        (BASE + "seeds = [1, 1]\n[[algorithms]]\nname = 'cfr'", "seeds must be different"),
+        ('games = ["kuhn_poker", "kuhn_poker"]\niterations = 1\n[[algorithms]]\nname = "cfr"', "twice"),
+        ('games = ["kuhn_poker"]\niterations = 0\n[[algorithms]]\nname = "cfr"', "at least 1, not 0"),
+        ('games = ["kuhn_poker"]\ntarget = "x"\n[[algorithms]]\nname = "cfr"', "the target 'x' is no number"),
+        (
+            BASE
+            + '[[algorithms]]\nname = "dcfr"\n'
+            + "".join(f"{name} = {{ from = 0.0, to = 1.0, count = 200 }}\n" for name in ("alpha", "beta", "gamma")),
+            "8,000,000 cells",
+        ),
+    ],
+)
+def test_files_that_are_no_sweep(text: str, says: str, tmp_path: pathlib.Path, capsys: Any) -> None:
+    path = tmp_path / "wrong.toml"
+    path.write_text(text)
+    with pytest.raises(config.SweepError, match=says) as raised:
+        config.read(path)
+    assert "wrong.toml" in str(raised.value)
+    assert cli.main(["sweep", str(path), "--results", str(tmp_path / "r")]) == 1
+    assert "wrong.toml" in capsys.readouterr().err
+    assert not (tmp_path / "r").exists()
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> run.Outcome:
+    return run.sweep(sweep_of(GRID), tmp_path_factory.mktemp("sweep") / "test")
+
+
+def test_every_cell_is_as_if_alone(finished: run.Outcome) -> None:
+    """Those with full iterations, and those that sample, with their policies."""
+    cells = config.cells(GRID)
+    assert finished.cells == len(cells)
+    assert finished.failed == ()
+    table = rows(finished.table)
+    for cell in cells[::3]:
+        # `solve` itself has no way to say simultaneous, so the algorithm is given as the cell has it.
+        keeps = cell.algorithm.sampling is not None
+        task = problems.problem(trees.Game(cell.game), keep_edges=keeps)
+        alone = solving.Run(task, cell.algorithm)
+        for _ in alone.points(cell.stop):
+            pass
+        found = alone.finish()
+        last = [row for row in table if row["cell"] == cell.name][-1]
+        assert int(last["iterations"]) == 30
+        gains = [float(last[f"gain_{number}"]) for number in range(1, len(found.gain) + 1)]
+        np.testing.assert_allclose(gains, found.gain, rtol=2e-3, atol=2e-4)
+        kept = results.read_policy(store.Store(finished.folder).place(cell), task.tree)
+        for one, other in zip(kept, found.policies, strict=True):
+            np.testing.assert_allclose(one, other, atol=5e-3)
+
+
+def test_measurements(finished: run.Outcome) -> None:
+    table = rows(finished.table)
+    for _, group in itertools.groupby(table, key=lambda row: row["cell"]):
+        own = list(group)
+        assert tuple(int(row["iterations"]) for row in own) == plan.measured_at(30, None)
+        seconds = [float(row["seconds"]) for row in own]
+        assert seconds == sorted(seconds)
+    sampled = [row for row in table if row["algorithm"] == "os-mccfr" and row["game"] == "kuhn_poker"]
+    assert {int(row["samples"]) / int(row["iterations"]) for row in sampled} == {2 * 16}
+
+
+def test_results_of_cells_can_be_evaluated(finished: run.Outcome, capsys: Any) -> None:
+    folder = store.Store(finished.folder).place(config.cells(GRID)[0])
+    assert cli.main(["evaluate", str(folder), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    last = [row for row in rows(finished.table) if row["cell"] == config.cells(GRID)[0].name][-1]
+    assert told["exploitability"] == pytest.approx(float(last["exploitability"]), rel=1e-3)
+
+
+def without_times(path: pathlib.Path) -> list[dict[str, str]]:
+    return [{name: text for name, text in row.items() if name != "seconds"} for row in rows(path)]
+
+
+def test_interrupted_and_resumed_equals_uninterrupted(finished: run.Outcome, tmp_path: pathlib.Path) -> None:
+    seen = 0
+
+    def interrupt(count: int, note: str) -> None:
+        nonlocal seen
+        seen += count
+        if seen >= 5:
+            raise KeyboardInterrupt
+
+    folder = tmp_path / "test"
+    with pytest.raises(KeyboardInterrupt):
+        run.sweep(sweep_of(GRID), folder, report=interrupt)
+    early = {row["cell"] for row in rows(folder / store.TABLE)}
+    assert 5 <= len(early) < len(config.cells(GRID))
+    times = {path: path.stat().st_mtime_ns for path in folder.glob(f"{store.CELLS}/*/*/{results.METRICS}")}
+    assert len(times) == len(early)
+    again = run.sweep(sweep_of(GRID), folder)
+    assert again.earlier == len(early)
+    assert all(path.stat().st_mtime_ns == before for path, before in times.items())
+    assert without_times(again.table) == without_times(finished.table)
+
+
+def test_killed_and_resumed(tmp_path: pathlib.Path) -> None:
+    """A real process, killed without notice while it works."""
+    path = tmp_path / "long.toml"
+    grid = "alpha = { from = 1.0, to = 2.0, count = 40 }"
+    path.write_text(f'games = ["kuhn_poker"]\nevery = 200\n[[algorithms]]\nname = "dcfr"\niterations = 400\n{grid}\n'
+                    f'[[algorithms]]\nname = "lcfr"\niterations = 2000000\n')  # fmt: skip
+    command = [sys.executable, "-m", "gdlx.cli", "sweep", str(path), "--results", str(tmp_path), "--quiet"]
+    working = subprocess.Popen(command)
+    kept = tmp_path / "long" / store.CELLS
+    deadline = time.monotonic() + 120
+    while not any(kept.glob("*/dcfr*")) and working.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    working.send_signal(signal.SIGKILL)
+    assert working.wait() == -signal.SIGKILL
+    (tmp_path / "long" / store.CELLS / "kuhn_poker" / ".half.part").mkdir()
+    path.write_text(path.read_text().replace("2000000", "300"))
+    before = len(list(kept.glob("*/dcfr*")))
+    done = run.sweep(config.read(path), tmp_path / "long")
+    assert (done.cells, done.failed) == (41, ())
+    assert done.earlier == before > 0
+    assert not list(kept.glob("*/.*"))
+    last = {row["cell"]: row for row in rows(done.table)}
+    expected = gdlx.solve("kuhn_poker", "dcfr", iterations=400, alpha=1.0).exploitability
+    assert float(last["kuhn_poker/dcfr,alpha=1.0-400"]["exploitability"]) == pytest.approx(expected, rel=1e-2)
+
+
+def test_cells_that_run_alone(tmp_path: pathlib.Path) -> None:
+    found = {
+        "games": ["kuhn_poker"],
+        "algorithms": [
+            {"name": "lp", "iterations": 1},
+            {"name": "cfr+", "target": 0.01},
+            {"name": "os-mccfr", "iterations": 3, "table": 8, "batch": 16},
+        ],
+    }
+    wanted = sweep_of(found)
+    assert [group.alone is not None for group in plan.groups_of(wanted.cells)] == [True] * 3
+    done = run.sweep(wanted, tmp_path / "alone")
+    last = {row["algorithm"]: row for row in rows(done.table)}
+    assert float(last["lp"]["exploitability"]) < 1e-6
+    assert 0 < float(last["cfr+"]["exploitability"]) <= 0.01
+    assert last["os-mccfr"]["iterations"] == "3"
+    assert not any((tmp_path / "alone" / store.UNFINISHED).glob("*/*"))
+    assert run.sweep(wanted, tmp_path / "alone").earlier == 3
+
+
+def test_cells_that_fail_do_not_stop_the_others(tmp_path: pathlib.Path, capsys: Any) -> None:
+    path = tmp_path / "some.toml"
+    path.write_text(
+        'games = ["no_such_game", "kuhn_poker"]\niterations = 20\n[[algorithms]]\nname = "dcfr"\nalpha = [1.5, 900.0]\n'
+    )
+    assert cli.main(["sweep", str(path), "--results", str(tmp_path), "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    whys = {failed["cell"]: failed["failure"] for failed in told["failed"]}
+    assert set(whys) == {
+        "no_such_game/dcfr,alpha=1.5-20",
+        "no_such_game/dcfr,alpha=900.0-20",
+        "kuhn_poker/dcfr,alpha=900.0-20",
+    }
+    assert "overflowed before iteration" in whys["kuhn_poker/dcfr,alpha=900.0-20"]
+    assert "no_such_game" in whys["no_such_game/dcfr,alpha=1.5-20"]
+    table = rows(tmp_path / "some" / store.TABLE)
+    assert {row["cell"] for row in table if not row["failure"]} == {"kuhn_poker/dcfr,alpha=1.5-20"}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "says"),
+    [
+        ('{"format": 99, "x64": false}', "another version of gdlx"),
+        ('{"format": 1, "x64": true}', "computed in double precision; go on with --x64"),
+        ('{"form', "cannot be read"),
+        (None, "something else than a sweep"),
+    ],
+)
+def test_folders_of_something_else(manifest: str | None, says: str, tmp_path: pathlib.Path) -> None:
+    if manifest is None:
+        (tmp_path / "mine.txt").write_text("precious")
+    else:
+        (tmp_path / store.MANIFEST).write_text(manifest)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(config.SweepError, match=says):
+        run.sweep(sweep_of(GRID), tmp_path)
+    after = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.name != results.LOCK}
+    assert after == before
+
+
+def test_only_one_process_at_a_time(tmp_path: pathlib.Path) -> None:
+    with store.Store(tmp_path).opened("", False), pytest.raises(results.ResultError, match="another run"):
+        run.sweep(sweep_of(GRID), tmp_path)
+
+
+def test_portions_fit_into_memory() -> None:
+    cells = config.cells(
+        {
+            "games": ["goofspiel:cards=4"],
+            "iterations": 1,
+            "algorithms": [{"name": "dcfr", "alpha": {"from": 1.0, "to": 2.0, "count": 500}}],
+        }
+    )
+    (group,) = plan.groups_of(cells)
+    task = plan.task_of(cells[0])
+    assert isinstance(task, problems.Problem)
+    allowed = 12 * 2**20
+    parts = plan.portions(task, group, allowed)
+    assert len(parts) > 1
+    assert tuple(cell for part in parts for cell in part.cells) == cells
+    for part in parts:
+        assert batch.needed_bytes(plan.runs_of(task, part.cells)) <= allowed
+
+
+def test_dry_run(tmp_path: pathlib.Path, capsys: Any) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text(
+        'games = ["kuhn_poker"]\niterations = 5\nseeds = 3\n[[algorithms]]\nname = "dcfr"\nalpha = [1.0, 2.0]\n'
+        '[[algorithms]]\nname = "os-mccfr"\nbatch = [8, 16]\n[[algorithms]]\nname = "lp"\n'
+    )
+    assert cli.main(["sweep", str(path), "--dry-run", "--json", "--results", str(tmp_path / "r")]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["cells"] == 2 + 6 + 1
+    assert [(row["algorithm"], row["cells"], row["alone"]) for row in told["groups"]] == [
+        ("dcfr", 2, None),
+        ("os-mccfr", 3, None),
+        ("os-mccfr", 3, None),
+        ("lp", 1, "has no iterations"),
+    ]
+    assert not (tmp_path / "r").exists()
