@@ -16,6 +16,9 @@ def experiment(
     minutes: Annotated[
         float | None, typer.Option(help="How long all of it may take, about; each study has its own default.")
     ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="As large as the original: hours, where the default is half an hour or less.")
+    ] = False,
     games: Annotated[int, typer.Option(min=2, help="Games of every pairing.")] = 1_000,
     results: Annotated[
         pathlib.Path, typer.Option(help="Where its results are kept; go on with them by the same command.")
@@ -40,7 +43,9 @@ def experiment(
     tables = []
     try:
         with console.progress(given, name) as advance:
-            setting = studies.Setting(folder, study.MINUTES if minutes is None else minutes, given.seed, games, advance)
+            usual = study.FULL_MINUTES if full else study.MINUTES
+            time = usual if minutes is None else minutes
+            setting = studies.Setting(folder, time, given.seed, games, advance, full)
             for table in study.run(setting):
                 tables.append(table)
                 if not given.json:

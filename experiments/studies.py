@@ -2,7 +2,7 @@
 
 A study NAME is the folder `experiments/NAME` with a README.md and a module `study` that has
 
-    MINUTES                             how long it takes by default, on two cores
+    MINUTES, FULL_MINUTES               how long it takes on two cores, by default and at its original size
     run(setting) -> Iterator[Table]     each table as soon as it is known
 
 Everything that takes long is kept in the setting's folder: started again, a study goes on where it was stopped.
@@ -46,10 +46,12 @@ class Setting:
     seed: int = 0
     games: int = 1_000  # of every pairing
     report: Callable[[str], None] = lambda note: None
+    is_full: bool = False  # as large as it was published, not as large as the default time allows
 
 
 class Study(Protocol):
     MINUTES: float
+    FULL_MINUTES: float
 
     def run(self, setting: Setting) -> Iterator[Table]: ...
 

@@ -284,7 +284,7 @@ def test_portions_fit_into_memory() -> None:
     (group,) = plan.groups_of(cells)
     task = plan.task_of(cells[0])
     assert isinstance(task, problems.Problem)
-    allowed = 12 * 2**20
+    allowed = 4 * 2**20
     parts = plan.portions(task, group, allowed)
     assert len(parts) > 1
     assert tuple(cell for part in parts for cell in part.cells) == cells

@@ -12,7 +12,7 @@ from gdlx.experiments import studies
 from gdlx.solvers import bounds, driver, presets, problems, results, solution
 from gdlx.solvers import solve as solving
 
-MINUTES = 180.0
+MINUTES, FULL_MINUTES = 30.0, 180.0
 _SETTINGS = {"table": 24, "batch": 4_096}
 _ALGORITHM = "vr-mccfr"  # after two minutes on bias=x its bound was 1.5, that of os-mccfr 2.3
 _BOUND = 1 / 30  # of the time for a game, what goes into its bound

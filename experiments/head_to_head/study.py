@@ -12,7 +12,7 @@ from gdlx.experiments import studies
 from gdlx.players import agent, agents, arenas, contest, match, records, scores
 from gdlx.solvers import results
 
-MINUTES = 30.0
+MINUTES, FULL_MINUTES = 30.0, 120.0
 _START = 1 / 90  # of the time, what an agent thinks before the matches of a game
 _MOVES = 4.0  # decisions of a match, about
 _OFFLINE, _ONLINE = "mccfr", "oos"
