@@ -1,4 +1,4 @@
-"""Benchmarks: `bench` is the harness, `*_bench` are the benchmarks. Sweeps, studies and reports are to come.
+"""Benchmarks (`bench`), sweeps, reports, and published studies done again (`studies`).
 
 May import every room except `gdlx.cli`.
 """

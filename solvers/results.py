@@ -93,8 +93,11 @@ def folder_of(game: str) -> str:
     """
     >>> folder_of("goofspiel:cards=4")
     'goofspiel_cards=4'
+    >>> folder_of("smuggler.gdl")
+    'smuggler'
     """
-    name = pathlib.PurePath(game).stem if "/" in game else game
+    is_path = "/" in game or game.endswith((".gdl", ".kif"))
+    name = pathlib.PurePath(game).stem if is_path else game
     return re.sub(r"[^\w.+=,-]+", "_", name).strip("_") or "game"
 
 

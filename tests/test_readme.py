@@ -2,7 +2,7 @@
 
 In a ```console block, `$ gdlx ...` is run and its output compared with the lines below (`...` stands for
 anything), and `$ cat FILE` makes that file from the lines below it. A ```python block is executed, and what it
-prints compared with its comments `# -> ...`, if it has any.
+prints compared with its comments `# -> ...`, if it has any. Blocks of the tutorial follow each other in one folder.
 """
 
 import doctest
@@ -18,6 +18,7 @@ import pytest
 from gdlx.propnet import library
 
 ROOT = pathlib.Path(__file__).parent.parent
+TUTORIAL = ROOT / "docs" / "tutorial.md"
 DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
 MATCH = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -26,6 +27,8 @@ def blocks(language: str) -> list[object]:
     """Every fenced block of a language, as a test parameter named after its place."""
     found: list[object] = []
     for path in DOCUMENTS:
+        if path == TUTORIAL:
+            continue
         text = path.read_text()
         for block in re.finditer(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
             line = text.count("\n", 0, block.start()) + 1
@@ -35,15 +38,31 @@ def blocks(language: str) -> list[object]:
 
 @pytest.mark.parametrize("block", blocks("console"))
 def test_a_console_block_shows_what_happens(block: str, tmp_path: pathlib.Path) -> None:
+    run_commands(block, tmp_path)
+
+
+@pytest.mark.parametrize("block", blocks("python"))
+def test_a_python_block_runs(block: str, tmp_path: pathlib.Path) -> None:
+    run_python(block, tmp_path)
+
+
+def test_the_tutorial_shows_what_happens(tmp_path: pathlib.Path) -> None:
+    found = re.findall(r"^```(console|python)\n(.*?)^```$", TUTORIAL.read_text(), re.MULTILINE | re.DOTALL)
+    assert {language for language, _ in found} == {"console", "python"}
+    for language, block in found:
+        (run_commands if language == "console" else run_python)(block, tmp_path)
+
+
+def run_commands(block: str, folder: pathlib.Path) -> None:
     for command, shown in re.findall(r"^\$ (.+)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
         program, *arguments = shlex.split(command)
         if program == "cat":
-            (tmp_path / arguments[0]).write_text(shown)
+            (folder / arguments[0]).write_text(shown)
             continue
         assert program == "gdlx", f"{command!r} is not a command this test can run"
         ran = subprocess.run(
             [sys.executable, "-m", "gdlx.cli", *arguments],
-            cwd=tmp_path,
+            cwd=folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -51,11 +70,10 @@ def test_a_console_block_shows_what_happens(block: str, tmp_path: pathlib.Path) 
         assert doctest.OutputChecker().check_output(shown, ran.stdout, MATCH), ran.stdout
 
 
-@pytest.mark.parametrize("block", blocks("python"))
-def test_a_python_block_runs(block: str, tmp_path: pathlib.Path) -> None:
+def run_python(block: str, folder: pathlib.Path) -> None:
     if "spiel" in block:
         pytest.importorskip("pyspiel")
-    ran = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True)
+    ran = subprocess.run([sys.executable, "-c", block], cwd=folder, capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (0, "")
     shown = "".join(re.findall(r"^# -> (.*\n)", block, re.MULTILINE))
     assert not shown or doctest.OutputChecker().check_output(shown, ran.stdout, MATCH), ran.stdout

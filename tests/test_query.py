@@ -1,0 +1,109 @@
+"""Questions to results, against plain Python on rows read by hand."""
+
+import csv
+import json
+import pathlib
+from typing import Any
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+from gdlx import cli
+from gdlx.experiments import query
+from gdlx.experiments.sweeps import config, run
+
+GRID: dict[str, Any] = {
+    "games": ["kuhn_poker"],
+    "iterations": 20,
+    "seeds": 2,
+    "algorithms": [{"name": "dcfr", "alpha": [1.0, 1.5, 2.0]}, {"name": "os-mccfr", "batch": 16}],
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    made = tmp_path_factory.mktemp("query") / "sweep"
+    run.sweep(config.Sweep("query", config.cells(GRID)), made)
+    return made
+
+
+def last_rows(folder: pathlib.Path) -> list[dict[str, str]]:
+    with open(folder / "sweep.csv", newline="") as file:
+        return list({row["cell"]: row for row in csv.DictReader(file)}.values())
+
+
+def ask(capsys: Any, folder: pathlib.Path, *arguments: str) -> list[dict[str, Any]]:
+    assert cli.main(["results", str(folder), "--json", *arguments]) == 0
+    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["results"]
+    return found
+
+
+def test_all(folder: pathlib.Path, capsys: Any) -> None:
+    expected = sorted(float(row["exploitability"]) for row in last_rows(folder))
+    assert [row["exploitability"] for row in ask(capsys, folder)] == pytest.approx(expected)
+
+
+def test_where(folder: pathlib.Path, capsys: Any) -> None:
+    limit = sorted(float(row["exploitability"]) for row in last_rows(folder))[2]
+    found = ask(capsys, folder, "--where", f"exploitability<={limit!r}", "--where", "algorithm = dcfr")
+    expected = [
+        row for row in last_rows(folder) if float(row["exploitability"]) <= limit and row["algorithm"] == "dcfr"
+    ]
+    assert len(found) == len(expected) > 0
+    assert {row["seed"] for row in ask(capsys, folder, "--where", "seed>=1", "--columns", "seed")} == {1}
+    assert len(ask(capsys, folder, "--where", "algorithm~MCCFR")) == 2
+    assert len(ask(capsys, folder, "--where", "algorithm!=dcfr")) == 2
+    assert ask(capsys, folder, "--where", "game=leduc_poker") == []
+
+
+def test_order_and_columns(folder: pathlib.Path, capsys: Any) -> None:
+    options = ("--sort", "alpha", "--descending", "--limit", "2", "--columns", "alpha,algorithm")
+    found = ask(capsys, folder, *options, "--where", "algorithm=dcfr")
+    assert found == [{"alpha": 2.0, "algorithm": "dcfr"}, {"alpha": 1.5, "algorithm": "dcfr"}]
+
+
+def test_table_and_file(folder: pathlib.Path, tmp_path: pathlib.Path, capsys: Any) -> None:
+    assert cli.main(["results", str(folder), "--limit", "1"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.splitlines()[0].split()[:3] == ["game", "algorithm", "alpha"]
+    assert shown.splitlines()[-1] == "1 of 5 results"
+    path = tmp_path / "all.csv"
+    assert cli.main(["results", str(folder), "-o", str(path)]) == 0
+    with open(path, newline="") as file:
+        assert len(list(csv.DictReader(file))) == 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--where", "exploitability"], "asks nothing"),
+        (["--where", "exploitability<small"], "'small' is no number"),
+        (["--where", "exploitabilty<1"], "is it exploitability?"),
+        (["--sort", "nothing_like_it"], "no result has a 'nothing_like_it'"),
+        (["--columns", "alhpa"], "is it alpha?"),
+    ],
+)
+def test_wrong_questions(arguments: list[str], says: str, folder: pathlib.Path, capsys: Any) -> None:
+    assert cli.main(["results", str(folder), *arguments]) == 1
+    assert says in capsys.readouterr().err
+
+
+def test_nothing_there(tmp_path: pathlib.Path, capsys: Any) -> None:
+    assert cli.main(["results", str(tmp_path / "none")]) == 1
+    assert "is no folder" in capsys.readouterr().err
+
+
+@hypothesis.given(
+    st.lists(st.one_of(st.none(), st.floats(-1e3, 1e3)), min_size=1), st.floats(-1e3, 1e3), st.sampled_from("<>=")
+)
+def test_comparisons(values: list[float | None], bound: float, compares: str) -> None:
+    rows: list[query.Row] = [{"x": value} for value in values]
+    found = query.asked(rows, [query.parse(f"x{compares}{bound!r}")])
+    known = [value for value in values if value is not None]
+    by_hand = {
+        "<": [value for value in known if value < bound],
+        ">": [value for value in known if value > bound],
+        "=": [value for value in known if value == bound],
+    }
+    assert [row["x"] for row in found] == by_hand[compares]
