@@ -17,6 +17,7 @@ import gdlx
 from gdlx import cli
 from gdlx.envs import trees
 from gdlx.experiments.sweeps import config, plan, run, store
+from gdlx.propnet import library
 from gdlx.solvers import batch, problems, results
 from gdlx.solvers import solve as solving
 
@@ -266,6 +267,20 @@ def test_folders_of_something_else(manifest: str | None, says: str, tmp_path: pa
         run.sweep(sweep_of(GRID), tmp_path)
     after = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.name != results.LOCK}
     assert after == before
+
+
+def test_rules_that_change_in_between(tmp_path: pathlib.Path) -> None:
+    """A sweep is of one game, also if that is a file."""
+    sheet = tmp_path / "mine.gdl"
+    sheet.write_text(library.text("kuhn_poker"))
+    found = {"games": [str(sheet)], "iterations": 5, "algorithms": [{"name": "cfr"}]}
+    first = run.sweep(sweep_of(found), tmp_path / "sweep")
+    kept = without_times(first.table)
+    sheet.write_text(library.text("leduc_poker"))
+    more = found | {"algorithms": [{"name": "cfr"}, {"name": "cfr+"}]}
+    with pytest.raises(config.SweepError, match=r"rules of .*mine\.gdl have changed"):
+        run.sweep(sweep_of(more), tmp_path / "sweep")
+    assert without_times(first.table) == kept
 
 
 def test_only_one_process_at_a_time(tmp_path: pathlib.Path) -> None:

@@ -47,6 +47,7 @@ def _run(kept: store.Store, group: plan.Group, report: Report) -> None:
     report(0, f"{first.algorithm.name} on {first.game}")
     try:
         task = plan.task_of(first)
+        kept.require_same_rules(task)
         if group.alone is not None:
             _run_alone(kept, task, first)
             report(1, "")
@@ -56,6 +57,8 @@ def _run(kept: store.Store, group: plan.Group, report: Report) -> None:
             for done in _run_together(task, portion.cells):
                 kept.keep(done)
                 report(len(done), "")
+    except config.SweepError:
+        raise
     except errors.UserError as error:  # of the game, or of settings that do not fit it: other cells may well run
         left = [cell for cell in group.cells if not kept.is_finished(cell)]
         kept.keep([store.Done(cell, None, (), (), None, str(error)) for cell in left])

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from gdlx.experiments.sweeps import config
 from gdlx.propnet import untrusted
-from gdlx.solvers import driver, profiles, results
+from gdlx.solvers import driver, problems, profiles, results, solve
 
 MANIFEST, TABLE, CELLS, UNFINISHED, FAILED = "sweep.json", "sweep.csv", "cells", "unfinished", "failed.txt"
 _FORMAT = 1
@@ -42,6 +42,7 @@ class Store:
 
     def __init__(self, folder: pathlib.Path) -> None:
         self.folder = folder
+        self._manifest: dict[str, Any] = {}
 
     @contextlib.contextmanager
     def opened(self, source: str, x64: bool) -> Iterator[None]:
@@ -52,8 +53,8 @@ class Store:
             self._require_own(x64)
             for part in self.folder.glob(f"{CELLS}/*/.*.part"):  # of a process that was killed
                 shutil.rmtree(part, ignore_errors=True)
-            manifest = {"format": _FORMAT, "versions": results.versions(), "x64": x64, "source": source}
-            _write_json(self.folder / MANIFEST, manifest)
+            self._manifest |= {"format": _FORMAT, "versions": results.versions(), "x64": x64, "source": source}
+            self._write_manifest()
             yield
         finally:
             if held is not None:
@@ -66,8 +67,9 @@ class Store:
                 raise config.SweepError(f"{self.folder} holds something else than a sweep; name another --results")
             return
         try:
-            found = json.loads(path.read_bytes())
-            form, was_double = found["format"], bool(found["x64"])
+            self._manifest = json.loads(path.read_bytes())
+            form, was_double = self._manifest["format"], bool(self._manifest["x64"])
+            dict(self._manifest.get("games", {}))
         except (ValueError, KeyError, TypeError) as error:
             raise config.SweepError(f"{path} cannot be read ({error}); remove {self.folder}, or name another") from None
         if form != _FORMAT:
@@ -77,6 +79,19 @@ class Store:
                 f"{self.folder} was computed in {'double' if was_double else 'single'} precision; "
                 f"go on {'with' if was_double else 'without'} --x64, or name another --results"
             )
+
+    def require_same_rules(self, task: solve.Task) -> None:
+        """Cells of one sweep are of one game, also if it is a file that was changed in between."""
+        kind = "rules" if isinstance(task, problems.TableProblem) else "tree"
+        digests = self._manifest.setdefault("games", {}).setdefault(task.game.spec, {})
+        if digests.setdefault(kind, task.digest) != task.digest:
+            raise config.SweepError(
+                f"the rules of {task.game.spec} have changed since {self.folder} was begun; name another --results"
+            )
+        self._write_manifest()
+
+    def _write_manifest(self) -> None:
+        untrusted.write_whole(self.folder / MANIFEST, json.dumps(self._manifest, indent=1).encode())
 
     def is_finished(self, cell: config.Cell) -> bool:
         return self.place(cell).is_dir()
@@ -172,7 +187,3 @@ def _write(folder: pathlib.Path, done: Done) -> None:
         (folder / results.POLICY).write_bytes(results.arrays_data(done.policies))
     if done.failure is not None:
         (folder / FAILED).write_text(f"{done.failure}\n", encoding="utf-8")
-
-
-def _write_json(path: pathlib.Path, found: Any) -> None:
-    untrusted.write_whole(path, json.dumps(found, indent=1).encode())
