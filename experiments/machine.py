@@ -4,13 +4,17 @@ import concurrent.futures
 import dataclasses
 import gc
 import multiprocessing
+import os
 import pathlib
 import platform
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from gdlx.envs import devices
+
+T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,13 +66,33 @@ def best_seconds(function: Callable[[], object], repeats: int = 3) -> float:
 
 def peak_mb(function: Callable[..., object], *arguments: object) -> float:
     """Peak resident memory of a fresh Python process that calls a function (which must be importable)."""
+    return elsewhere(_peak_mb_of, function, *arguments)
+
+
+def elsewhere(function: Callable[..., T], *arguments: object, environment: Mapping[str, str] | None = None) -> T:
+    """What an importable function returns in a fresh Python process, with other variables of its environment."""
     context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(max_workers=1, mp_context=context) as child:
-        return child.submit(_own_peak_mb, function, *arguments).result()
+    given = environment or {}
+    before = {name: os.environ.get(name) for name in given}
+    os.environ.update(given)  # a process inherits what is there when it is started
+    try:
+        with concurrent.futures.ProcessPoolExecutor(max_workers=1, mp_context=context) as child:
+            return child.submit(function, *arguments).result()
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
-def _own_peak_mb(function: Callable[..., object], *arguments: object) -> float:
+def _peak_mb_of(function: Callable[..., object], *arguments: object) -> float:
     function(*arguments)
+    return own_peak_mb()
+
+
+def own_peak_mb() -> float:
+    """Peak resident memory of this process so far."""
     status = pathlib.Path("/proc/self/status")
     if status.exists():  # Linux counts the parent's memory at the fork in ru_maxrss, but not in VmHWM
         for line in status.read_text().splitlines():

@@ -1,0 +1,1 @@
+"""How many trajectories of outcome sampling to draw at once."""

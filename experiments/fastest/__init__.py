@@ -1,0 +1,1 @@
+"""Which algorithm is the first to solve a game."""

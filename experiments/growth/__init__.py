@@ -1,0 +1,1 @@
+"""What an iteration costs as games grow by six orders of magnitude."""
