@@ -1,9 +1,11 @@
 """Sampling into a hash table, as the driver runs it."""
 
 import contextlib
+import math
 import pathlib
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,6 +30,7 @@ from gdlx.solvers import (
     table_state,
 )
 
+_RESTS = 20  # times what it takes to look through a whole table, until the next time
 _PART = 0.8  # of the machine's memory that a table and its batch may take
 _UNKNOWN = 16 * 2**30  # bytes, where it cannot be told
 _SPARE = 4  # times the steps of the longest random match
@@ -74,6 +77,7 @@ class TableProcess(processes.Process):
         self._key = jax.random.key(drawn.seed)
         self._is_interrupted = False
         self._latest: table_state.HashState | None = None
+        self._looked, self._rest = -math.inf, 0.0
 
     def _require_room(self, devices: int) -> None:
         if not 4 <= self.bits <= 28:
@@ -118,13 +122,22 @@ class TableProcess(processes.Process):
     def measure(self, state: table_state.HashState, seconds: float) -> driver.Metrics:
         iterations = int(state.t)
         self._refuse_odd_ends(state.odd)
-        driver.require_finite(iterations, bool(_is_finite(state)), "more --exploration, or less extreme exponents")
+        if time.monotonic() - self._looked >= self._rest:
+            self._require_finite(state)
         found = driver.Metrics(iterations, seconds, (), ())
         if self.task.whole is not None:
             policies, _ = table_policy.at_sets(self.policy(state), self.task.env, self.task.tree)
             found = self.task.whole.metrics(policies, iterations, seconds)
         load = int(hash_table.used(state.table)) / 2**self.bits
         return found._replace(samples=iterations * self.scheme.batch * len(self.task.players), load=load)
+
+    def _require_finite(self, state: table_state.HashState) -> None:
+        """Takes as long as some iterations, in a large table: done now and then, and before a state is written."""
+        begun = time.monotonic()
+        is_finite = bool(_is_finite(state))
+        self._looked = time.monotonic()
+        self._rest = _RESTS * (self._looked - begun)
+        driver.require_finite(int(state.t), is_finite, "more --exploration, or less extreme exponents")
 
     def _refuse_odd_ends(self, odd: table_state.OddEnds) -> None:
         name = self.task.env.name
@@ -165,6 +178,7 @@ class TableProcess(processes.Process):
 
     def saved(self, state: table_state.HashState) -> table_state.HashState:
         """The state as one device would have it."""
+        self._require_finite(state)
         averages = state.averages
         if self._runner.devices > 1:
             weight = self.policy(state).weight[None]

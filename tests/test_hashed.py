@@ -335,6 +335,20 @@ def test_long_games_do_not_overflow(tmp_path: pathlib.Path) -> None:
     assert np.isfinite(found.value).all()
 
 
+def test_overflow_is_never_saved(tmp_path: pathlib.Path) -> None:
+    """A whole table is looked through only now and then, but always before it is written."""
+    run = solve.Run(task_of("kuhn_poker"), configured(), tmp_path)
+    run.state = run.process.advance(run.state, 3)
+    run.process.measure(run.state, 0.0)
+    run.save()
+    before = (tmp_path / results.CHECKPOINT).read_bytes()
+    entries = run.state.entries
+    run.state = run.state._replace(entries=entries._replace(regret=entries.regret.at[0, 0].set(jnp.nan)))
+    with pytest.raises(driver.NotFinite, match="overflowed before iteration 3"):
+        run.save()
+    assert (tmp_path / results.CHECKPOINT).read_bytes() == before
+
+
 def test_policies_in_files() -> None:
     process = process_of("kuhn_poker")
     policy = process.policy(process.advance(process.init(), 20))

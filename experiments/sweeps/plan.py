@@ -48,6 +48,11 @@ def _task(game: str, is_table: bool, keep_edges: bool) -> solve.Task:
     return problems.table_problem(named) if is_table else problems.problem(named, keep_edges=keep_edges)
 
 
+def forget() -> None:
+    """Files of rules may have changed."""
+    _task.cache_clear()
+
+
 def groups_of(cells: Iterable[config.Cell]) -> list[Group]:
     """What could go together, whatever the memory."""
     together: dict[Any, list[config.Cell]] = collections.defaultdict(list)

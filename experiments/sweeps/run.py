@@ -28,6 +28,7 @@ def sweep(
 ) -> Outcome:
     """All cells that have not finished yet. Stopped at any time, it goes on from there when it is called again."""
     kept = store.Store(folder)
+    plan.forget()
     with kept.opened(source, jnp.result_type(float) == np.float64):
         left = [cell for cell in wanted.cells if not kept.is_finished(cell)]
         earlier = len(wanted.cells) - len(left)
