@@ -1,0 +1,190 @@
+"""Studies of our own, in miniature: growth, fastest, batch_size, and how rows are kept."""
+
+import json
+import math
+import os
+import pathlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import gdlx
+from gdlx.envs import trees
+from gdlx.experiments import baseline_study, kept, machine, studies
+from gdlx.experiments.batch_size import study as batch_size
+from gdlx.experiments.fastest import racing
+from gdlx.experiments.fastest import study as fastest
+from gdlx.experiments.growth import measuring
+from gdlx.experiments.growth import study as growth
+from gdlx.solvers import cfr, problems
+
+
+def test_a_row_is_measured_once(tmp_path: pathlib.Path) -> None:
+    path, calls = tmp_path / "row.json", []
+
+    def measure() -> kept.Row:
+        calls.append(1)
+        return {"found": len(calls)}
+
+    assert [kept.row(path, {"size": 1}, measure)["found"] for _ in range(3)] == [1, 1, 1]
+    assert kept.row(path, {"size": 2}, measure) == {"found": 2}  # measured with other settings
+    for broken in ("", "[]", '{"settings": {"size": 2}}', '{"settings": {"size": 2}, "row": 3}'):
+        path.write_text(broken)
+        assert kept.find(path, {"size": 2}) is None
+    assert kept.row(path, {"size": 2}, measure) == {"found": 3}
+
+
+def test_another_process_has_another_environment() -> None:
+    before = dict(os.environ)
+    assert machine.elsewhere(os.getenv, "GDLX_TEST", environment={"GDLX_TEST": "there"}) == "there"
+    assert dict(os.environ) == before
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
+    """What would run in another process runs in this one, which has its programs; the environments that were asked."""
+    asked = []
+
+    def call(function: Callable[..., Any], *arguments: Any, environment: dict[str, str] | None = None) -> Any:
+        asked.append(environment or {})
+        return function(*arguments)
+
+    monkeypatch.setattr(machine, "elsewhere", call)
+    return asked
+
+
+def _run(study: Any, folder: pathlib.Path, minutes: float, **more: Any) -> list[studies.Table]:
+    found = list(study.run(studies.Setting(folder, minutes, **more)))
+    for table in found:
+        assert {len(row) for row in table.rows} == {len(table.header)}
+    json.dumps([table._asdict() for table in found], allow_nan=False)
+    assert (folder / study.FIGURE).stat().st_size > 10_000
+    return found
+
+
+def test_the_time_of_one_of_many() -> None:
+    assert measuring.seconds_each(lambda count: time.sleep(0.002 * count), 0.03) >= 0.002
+
+
+def test_costs_of_a_game() -> None:
+    found = measuring.of_row(measuring.size_of("kuhn_poker", 0.01))
+    assert (found.sets, found.ends, found.nodes) == (12, 30, 58)  # as in Kuhn (1950): 6 sets a player, 30 ends
+    assert min(found.unrolling, found.peak_mb, found.copying, *found.full, *found.sampled) > 0
+    form = problems.problem(trees.Game("kuhn_poker")).form
+    arrays = [np.asarray(leaf) for leaf in jax.tree.leaves((form, cfr.init(form)))]
+    assert found.full.megabytes * 1e6 == pytest.approx(sum(array.size * array.itemsize for array in arrays))
+
+
+def _size(ends: int, power: float) -> measuring.Size:
+    cost = measuring.Cost(1e-9 * ends**power, 1e-5 * ends)
+    return measuring.Size(f"game of {ends}", ends // 4, ends, 2 * ends, 1e-6 * ends, 100.0, 1e-9 * ends, cost, cost)
+
+
+def test_slopes_are_those_of_powers() -> None:
+    found = growth.slopes([_size(10**power, 1.5) for power in range(1, 8)])
+    assert [round(own.all, 6) for own in found] == [1.5, 1.5, 1.5, pytest.approx(1.5, abs=0.02), 1.0, 1.0]
+    assert found[0].large == pytest.approx(1.5)
+    alone = growth.slopes([_size(10, 1.0)])
+    assert all(math.isnan(own.all) and math.isnan(own.large) for own in alone)
+
+
+@pytest.mark.usefixtures("here")
+def test_growth_goes_on(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growth, "FAMILIES", {"small": ("rps", "kuhn_poker")})
+    first = _run(growth, tmp_path, 0.3)
+    assert [row[:3] for row in first[0].rows] == [("rps", "2", "9"), ("kuhn_poker", "12", "30")]
+    monkeypatch.setattr(measuring, "size_of", None)
+    assert _run(growth, tmp_path, 0.3) == first
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fastest, "GAMES", ("kuhn_poker", "biased_rps"))
+    monkeypatch.setattr(fastest, "_PLAIN", ("cfr", "cfr+"))
+    monkeypatch.setattr(fastest, "_SCHEDULED", ("hs-dcfr",))
+    monkeypatch.setattr(fastest, "_SAMPLED", ("os-mccfr",))
+    monkeypatch.setattr(fastest, "GOALS", (fastest.Goal(1e-2, False, (10, 100)), fastest.Goal(1e-3, True, (100,))))
+
+
+@pytest.mark.usefixtures("few")
+def test_the_fastest_are_found(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, here: list[dict[str, str]]
+) -> None:
+    tables = _run(fastest, tmp_path, 5.0)
+    assert here == [{"JAX_ENABLE_X64": precision} for precision in ("0", "0", "1", "1")]
+    monkeypatch.setattr(racing, "run", None)
+    assert _run(fastest, tmp_path, 5.0) == tables  # nothing is solved again
+    seconds, _, winners, ranks = tables[:4]
+    data: Any = seconds.data
+    told: Any = winners.data
+    for game, winner in zip(data["games"], told, strict=True):
+        rows = data["games"][game]
+        assert all(row["error"] <= 1e-2 for row in rows if row["is_reached"])
+        times = {row["candidate"]: row["seconds"] for row in rows if row["is_reached"]}
+        assert winner["winner"] == min(times, key=times.__getitem__)
+    reached = [{row["candidate"]: row["seconds"] for row in rows} for rows in data["games"].values()]
+    counted = {  # 1 and how many were faster
+        name: np.mean([1 + sum(other < own[name] for other in own.values()) for own in reached]) for name in reached[0]
+    }
+    listed: Any = ranks.data
+    assert {own["candidate"]: own["mean"] for own in listed} == pytest.approx(counted)
+    assert sum(own["wins"] for own in listed) == 2
+
+
+def test_a_race_takes_as_many_iterations_as_solving() -> None:
+    task = problems.problem(trees.Game("kuhn_poker"))
+    race = racing.Race("kuhn_poker", 1e-3, 60.0, 0)
+    for candidate in (racing.Candidate("cfr+"), racing.Candidate("hs-dcfr", 100)):
+        found = racing.result(task, race, candidate)
+        settings = {"horizon": 100.0} if candidate.horizon else {}
+        direct = gdlx.solve(task.tree, candidate.algorithm, target="0.1%", **settings)
+        assert found.is_reached
+        assert found.iterations == direct.iterations
+        assert found.error == pytest.approx(direct.metrics[-1].error / 4)  # payoffs are from -2 to 2
+        assert found.seconds is not None
+        assert found.seconds > 0
+    out_of_time = racing.result(task, race._replace(part=1e-12, limit=0.01), racing.Candidate("cfr"))
+    assert not out_of_time.is_reached
+    assert out_of_time.error > 1e-12
+    exact = racing.result(task, race, racing.Candidate("lp"))
+    assert exact.is_reached
+    assert exact.iterations == 0
+
+
+def test_ranks_of_those_that_are_late() -> None:
+    def result(name: str, seconds: float | None, is_reached: bool = True) -> racing.Result:
+        return racing.Result(name, is_reached, seconds, 1, 0.0)
+
+    found = {
+        "one": [result("a", 1.0), result("b", 2.0), result("c", 9.0, False), result("d", None, False)],
+        "two": [result("a", 6.0), result("b", 3.0), result("c", 4.0), result("d", None, False)],
+        "none": [result(name, 9.0, False) for name in "abcd"],
+    }
+    by_name = {own.candidate: own for own in fastest.ranks(found)}
+    assert by_name["a"] == fastest.Rank("a", 2, 1, pytest.approx((1 + 3 + 2.5) / 3), pytest.approx(2.0))
+    assert by_name["b"] == fastest.Rank("b", 2, 1, pytest.approx((2 + 1 + 2.5) / 3), pytest.approx(2.0))
+    assert by_name["c"].mean == pytest.approx((3.5 + 2 + 2.5) / 3)
+    assert by_name["d"] == fastest.Rank("d", 0, 0, pytest.approx((3.5 + 4 + 2.5) / 3), math.inf)
+
+
+def test_a_run_until_both_marks() -> None:
+    found = batch_size.measure(baseline_study.unrolled("kuhn_poker").run(64, None, 0), 4_096, 0.01)
+    direct = baseline_study.unrolled("kuhn_poker").run(64, None, 0)
+    direct.until(4_096)
+    assert found.at_trajectories == pytest.approx(direct.exploitability())
+    assert found.rate > 0
+    assert 0 < found.at_seconds < 0.5
+
+
+def test_batch_sizes_go_on(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"GAMES": ("kuhn_poker",), "BATCHES": (64, 128), "TRAJECTORIES": 4_096, "SEEDS": 2}.items():
+        monkeypatch.setattr(batch_size, name, value)
+    first = _run(batch_size, tmp_path, 0.01)
+    runs: Any = first[0].data
+    assert [[own["batch"], len(own["runs"])] for own in runs["kuhn_poker"]] == [[64, 2], [128, 2]]
+    monkeypatch.setattr(batch_size, "measure", None)
+    assert _run(batch_size, tmp_path, 0.01) == first
