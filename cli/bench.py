@@ -1,53 +1,110 @@
 """`gdlx bench`: measure, beside the installed peers, and say which targets hold."""
 
+import dataclasses
 import pathlib
 from typing import Annotated
 
 import typer
 
-from gdlx.cli import console
+from gdlx.cli import arguments, console
 from gdlx.experiments import bench as harness
+from gdlx.experiments import bench_file
 
 _PICTURES = (".png", ".svg", ".pdf")
+_TABLES = (".json", ".md")
 
 
 def bench(
     context: typer.Context,
     names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Benchmarks, or all.")] = None,
+    output: Annotated[
+        pathlib.Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write all figures, as they come, to a .json or .md file."),
+    ] = None,
     plot: Annotated[
+        pathlib.Path | None, typer.Option(metavar="FILE", help="Draw all ratios and targets: .png, .svg or .pdf.")
+    ] = None,
+    kept: Annotated[
+        pathlib.Path | None,
+        typer.Option("--from", metavar="FILE", help="Measure nothing: show, write or draw what a .json file holds."),
+    ] = None,
+    speeds: Annotated[
         pathlib.Path | None,
         typer.Option(metavar="FILE", help="With playout alone: draw its speed over batches and networks instead."),
     ] = None,
 ) -> None:
     """Run benchmarks by name, or list the names. A missed target is shown, and is no error."""
     options = console.options(context)
-    if not names:
+    if output is not None:
+        arguments.require_writable(output, _TABLES)
+    for picture in (plot, speeds):
+        if picture is not None:
+            arguments.require_writable(picture, _PICTURES)
+    if kept is not None:
+        if names or speeds:
+            raise typer.BadParameter("--from shows what was measured before: leave out names and --speeds")
+        report = bench_file.read(kept)
+        if output is not None:
+            bench_file.write(output, report)
+        _show(options, report, plot)
+    elif speeds is not None:
+        _draw_speeds(options, names or [], speeds)
+    elif names:
+        _measure(options, context, names, output, plot)
+    elif output or plot:
+        raise typer.BadParameter("say which benchmarks, or all")
+    else:
         _list(options)
-        return
-    if plot is not None:
-        _plot(options, names, plot)
-        return
+
+
+def _measure(
+    options: console.Options,
+    context: typer.Context,
+    names: list[str],
+    output: pathlib.Path | None,
+    plot: pathlib.Path | None,
+) -> None:
+    """What was measured is written, shown and drawn also if Ctrl-C stops the rest."""
     chosen = list(harness.BENCHMARKS) if "all" in names else names
     for name in chosen:
         if name not in harness.BENCHMARKS:
             known = ", ".join([*harness.BENCHMARKS, "all"])
             raise typer.BadParameter(f"no benchmark {name!r}, only {known}", context)
-    figures = []
-    with console.progress(options, "measuring") as advance:
-        for figure in harness.run(chosen):
-            figures.append(figure)
-            advance(f"{figure.name}, {figure.value:.3g} {figure.unit}")
+    report = bench_file.begin()
+    try:
+        with console.progress(options, "measuring") as advance:
+            for figure in harness.run(chosen):
+                report = dataclasses.replace(report, figures=(*report.figures, figure))
+                if output is not None:
+                    bench_file.write(output, report)
+                advance(" ".join(figure.cells()[:2]))
+        report = dataclasses.replace(report, complete=True)
+    except KeyboardInterrupt:
+        if not options.quiet:
+            count = len(report.figures)
+            console.stderr().print(f"interrupted after {count} figure{'' if count == 1 else 's'}")
+    if output is not None:
+        bench_file.write(output, report)
+    _show(options, report, plot)
+    if not report.complete:
+        raise typer.Exit(130)
+
+
+def _show(options: console.Options, report: bench_file.Report, plot: pathlib.Path | None) -> None:
+    if plot is not None:
+        from gdlx.experiments import bench_plot
+
+        bench_plot.draw(plot, report.figures)
     if options.json:
-        console.emit(harness.as_json(figures))
+        console.emit(report.to_json())
     else:
-        console.show(harness.table(figures))
+        console.show(harness.table(report.figures))
+        console.say("", bench_file.about(report))
 
 
-def _plot(options: console.Options, names: list[str], path: pathlib.Path) -> None:
+def _draw_speeds(options: console.Options, names: list[str], path: pathlib.Path) -> None:
     if names != ["playout"]:
-        raise typer.BadParameter("only the benchmark playout has a plot")
-    if path.suffix not in _PICTURES or not path.resolve().parent.is_dir():
-        raise typer.BadParameter(f"{path} must be in a folder that is there, and end in {' or '.join(_PICTURES)}")
+        raise typer.BadParameter("only the benchmark playout has speeds to draw; --plot draws figures of any benchmark")
     from gdlx.experiments import playout_plot
 
     with console.progress(options, "measuring") as advance:

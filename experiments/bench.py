@@ -1,15 +1,13 @@
 """The benchmark harness: figures with targets that are computed, taken beside a peer where there is one.
 
 A benchmark NAME is the module `gdlx.experiments.NAME_bench` with a function `figures()` that yields each
-figure as soon as it is known. A figure that misses its target is reported, never raised.
+figure as soon as it is known. A figure that misses its target is reported, never raised; so is a peer that is missing.
 """
 
 import dataclasses
 import importlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
-
-from gdlx.experiments import machine
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     import rich.table
@@ -39,16 +37,18 @@ class Figure:
     """One measured number. `ratio` says how many times better than the peer it is, 2 being twice as good."""
 
     name: str
-    value: float
+    value: float | None  # None where nothing was measured; the note says why
     unit: str
     better: Literal["lower", "higher"] = "lower"
     peer: str | None = None
     peer_value: float | None = None
     target: Target | None = None
+    note: str | None = None
+    benchmark: str | None = None  # whose figure it is; `run` fills it in
 
     @property
     def ratio(self) -> float | None:
-        if self.peer_value is None:
+        if self.peer_value is None or self.value is None:
             return None
         if self.better == "lower":
             return self.peer_value / self.value if self.value else None
@@ -57,7 +57,7 @@ class Figure:
     @property
     def holds(self) -> bool | None:
         """Whether the target is met; None without a target, or where the peer it needs is missing."""
-        if self.target is None:
+        if self.target is None or self.value is None:
             return None
         if self.target.of == "ratio":
             return None if self.ratio is None else self.ratio >= self.target.bound
@@ -70,51 +70,48 @@ class Figure:
             return f">= {self.target.bound:g}x"
         return f"{'<=' if self.better == 'lower' else '>='} {self.target.bound:g} {self.unit}".rstrip()
 
-    def as_json(self) -> dict[str, object]:
-        return {
-            "name": self.name,
-            "value": self.value,
-            "unit": self.unit,
-            "peer": self.peer,
-            "peer_value": self.peer_value,
-            "ratio": self.ratio,
-            "target": self.target_text(),
-            "holds": self.holds,
-        }
+    def cells(self) -> tuple[str, ...]:
+        """As in a table under HEADER."""
+        return (
+            self.name,
+            "" if self.value is None else f"{self.value:.3g} {self.unit}".rstrip(),
+            "" if self.peer_value is None else f"{self.peer_value:.3g} {self.unit}".rstrip(),
+            "" if self.ratio is None else f"{self.ratio:.3g}x",
+            self.note or self.peer or "",
+            self.target_text() or "",
+            {True: "yes", False: "NO", None: ""}[self.holds],
+        )
+
+
+HEADER = ("figure", "value", "peer's", "ratio", "peer", "target", "holds")
+
+
+def missing(name: str, peer: str, value: float | None = None, unit: str = "", **more: Any) -> Figure:
+    """A figure whose peer is not there to compare with; some have no value of ours either."""
+    return Figure(name, value, unit, peer=peer, note=f"peer {peer} is not installed: skipped", **more)
 
 
 def run(names: Iterable[str]) -> Iterator[Figure]:
     """The figures of some benchmarks, each as soon as it is known."""
     for name in names:
         try:
-            yield from importlib.import_module(f"gdlx.experiments.{name}_bench").figures()
+            for figure in importlib.import_module(f"gdlx.experiments.{name}_bench").figures():
+                yield dataclasses.replace(figure, benchmark=name)
         except Exception as error:  # what was measured before must not be lost, nor what others measure after it
-            yield Figure(f"{name} stopped early", 0.0, "", peer=f"{type(error).__name__}: {error}")
-
-
-def as_json(figures: Sequence[Figure]) -> dict[str, object]:
-    return {
-        "machine": dataclasses.asdict(machine.describe()),
-        "figures": [figure.as_json() for figure in figures],
-    }
+            note = f"{type(error).__name__}: {error}"
+            yield Figure(f"{name} stopped early", None, "", note=note, benchmark=name)
 
 
 def table(figures: Sequence[Figure]) -> "rich.table.Table":
+    import rich.markup
     import rich.table
 
-    shown = rich.table.Table("figure", box=None, pad_edge=False)
-    for column in ("value", "peer's", "ratio"):
+    shown = rich.table.Table(HEADER[0], box=None, pad_edge=False)
+    for column in HEADER[1:4]:
         shown.add_column(column, justify="right")
-    for column in ("peer", "target", "holds"):
+    for column in HEADER[4:]:
         shown.add_column(column)
-    for f in figures:
-        shown.add_row(
-            f.name,
-            f"{f.value:.3g} {f.unit}",
-            "" if f.peer_value is None else f"{f.peer_value:.3g} {f.unit}",
-            "" if f.ratio is None else f"{f.ratio:.3g}x",
-            f.peer or "",
-            f.target_text() or "",
-            {True: "yes", False: "[bold red]NO[/]", None: ""}[f.holds],
-        )
+    for figure in figures:
+        *cells, holds = map(rich.markup.escape, figure.cells())
+        shown.add_row(*cells, f"[bold red]{holds}[/]" if figure.holds is False else holds)
     return shown

@@ -41,11 +41,12 @@ _ROUNDS, _ROUND_SECONDS = 5, 0.3
 
 
 def figures() -> Iterator[bench.Figure]:
-    if importlib.util.find_spec("pyspiel") is None:
-        yield bench.Figure("CFR+ beside OpenSpiel", 0.0, "", peer="open_spiel is missing: pip install 'gdlx[peers]'")
-    else:
-        for name, game, times in _GAMES:
+    has_peer = importlib.util.find_spec("pyspiel") is not None
+    for name, game, times in _GAMES:
+        if has_peer:
             yield from _iterations(name, game, times)
+        else:
+            yield bench.missing(f"{name}: CFR+ iteration", "open_spiel")
     yield from _unrolling()
     yield from _from_rules()
     yield from _batches()
@@ -85,8 +86,11 @@ def _iterations(name: str, game: str, times: float) -> Iterator[bench.Figure]:
     sides: dict[str, Work] = {"ours": ours, "peers": peers, "worth": worth}
     if trial := _trial(name):
         sides["trial"] = trial
-    if name != "liar's dice" and (jax_cfr := _jax_cfr(loaded)):  # there its set-up takes minutes
-        sides["jax"] = jax_cfr
+    if name != "liar's dice":  # there its set-up takes minutes
+        if jax_cfr := _jax_cfr(loaded):
+            sides["jax"] = jax_cfr
+        else:
+            yield bench.missing(f"{name}: CFR+ iteration, beside JAX", "OpenSpiel's JAX CFR")
     if name == "liar's dice":
         sides["csr"] = _csr_products(tree)
     seconds = dict(zip(sides, _in_turn(list(sides.values())), strict=True))
@@ -181,6 +185,7 @@ def _csr_products(tree: Any) -> Work:
 
 def _unrolling() -> Iterator[bench.Figure]:
     if not pathlib.Path("/proc/self/status").exists():
+        yield bench.Figure("unrolling", None, "", note="memory is only told by Linux: skipped")
         return
     for name, depth, seconds, gigabytes in (("liars_dice", 0, 30.0, 4.0), ("blind_tictactoe", 4, 60.0, 8.0)):
         spent, memory = _elsewhere(_UNROLL, name, str(depth))

@@ -35,12 +35,13 @@ _CONTESTS = (
 
 def figures() -> Iterator[bench.Figure]:
     devices.one_per_core()
-    if importlib.util.find_spec("pyspiel") is None:
-        yield bench.Figure("sampling", 0.0, "", peer="open_spiel is missing: pip install 'gdlx[peers]'")
-    else:
-        for name, game in _GAMES:
-            for contest in _CONTESTS:
+    has_peer = importlib.util.find_spec("pyspiel") is not None
+    for name, game in _GAMES:
+        for contest in _CONTESTS:
+            if has_peer:
                 yield from _beside_peer(name, game, contest)
+            else:
+                yield bench.missing(f"{name}: {contest.name}", "open_spiel")
     yield from _hashed()
 
 

@@ -36,27 +36,23 @@ def figures() -> Iterator[bench.Figure]:
         ours[game] = found
         yield bench.Figure(f"{game}: ready to play", ready, "s", target=bench.Target(10))
         yield bench.Figure(f"{game}: memory of a game", memory, "bytes", target=bench.Target(300))
-        peer_value = _pgx_rate(_PGX[game][0]) if game in _PGX else None
-        yield bench.Figure(
-            f"{game}: playout",
-            found / 1e6,
-            "M states/s",
-            better="higher",
-            peer="pgx, best of its batch sizes" if peer_value else ("pgx is missing" if game in _PGX else None),
-            peer_value=peer_value / 1e6 if peer_value else None,
-            target=bench.Target(_PGX[game][1], of="ratio") if game in _PGX else None,
-        )
-    for game, times in _AS_C.items():
-        as_c = _c_rate(game)
-        yield bench.Figure(
-            f"{game}: playout, beside C",
-            ours[game] / 1e6,
-            "M states/s",
-            better="higher",
-            peer="the same step as C, on all cores" if as_c else "no C compiler",
-            peer_value=as_c / 1e6 if as_c else None,
-            target=bench.Target(1 / times, of="ratio") if times else None,
-        )
+        if game in _PGX:
+            name, times = _PGX[game]
+            yield _beside(f"{game}: playout", found, "pgx", "pgx, best of its batch sizes", _pgx_rate(name), times)
+        else:
+            yield bench.Figure(f"{game}: playout", found / 1e6, "M states/s", better="higher")
+    for game, slower in _AS_C.items():
+        name, least = f"{game}: playout, beside C", 1 / slower if slower else None
+        yield _beside(name, ours[game], "cc", "the same step as C, on all cores", _c_rate(game), least)
+
+
+def _beside(name: str, ours: float, peer: str, label: str, theirs: float | None, times: float | None) -> bench.Figure:
+    """Rates in states a second; theirs is None where the peer is missing."""
+    target = bench.Target(times, of="ratio") if times else None
+    value, unit = ours / 1e6, "M states/s"
+    if theirs is None:
+        return bench.missing(name, peer, value, unit, better="higher", target=target)
+    return bench.Figure(name, value, unit, "higher", label, theirs / 1e6, target)
 
 
 def _our_rate(game: str) -> tuple[float, float, float]:
@@ -96,8 +92,11 @@ def _pgx_rate(name: str) -> float | None:
     if importlib.util.find_spec("pgx") is None:
         return None
     context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(1, context) as child:
-        return child.submit(pgx_rate, name).result()
+    try:
+        with concurrent.futures.ProcessPoolExecutor(1, context) as child:
+            return child.submit(pgx_rate, name).result()
+    except ImportError:  # it is there, but something that it needs is not
+        return None
 
 
 def pgx_rate(name: str) -> float:

@@ -4,16 +4,31 @@ import dataclasses
 import json
 import operator
 import pathlib
+import shutil
 import sys
 import time
 import types
 from collections.abc import Iterator
 from typing import Literal
 
+import numpy as np
 import pytest
 
+import gdlx
 from gdlx import cli
-from gdlx.experiments import bench, machine, playout_plot, read_bench, start_bench
+from gdlx.experiments import (
+    bench,
+    bench_file,
+    bench_plot,
+    cfr_bench,
+    compile_bench,
+    machine,
+    mccfr_bench,
+    playout_bench,
+    playout_plot,
+    read_bench,
+    start_bench,
+)
 from gdlx.propnet import check, source
 
 
@@ -49,10 +64,18 @@ def test_nothing_is_claimed_without_a_target_or_without_the_peer() -> None:
     assert missing.holds is None
 
 
+def _report(*figures: bench.Figure, complete: bool = True) -> bench_file.Report:
+    return dataclasses.replace(bench_file.begin(), figures=figures, complete=complete)
+
+
 def test_json_has_the_documented_shape() -> None:
-    result = bench.as_json([bench.Figure("f", 1.0, "s", target=bench.Target(2))])
-    assert json.loads(json.dumps(result)) == {
+    report = _report(bench.Figure("f", 1.0, "s", target=bench.Target(2), benchmark="read"))
+    found = json.loads(json.dumps(report.to_json()))
+    assert found == {
         "machine": dataclasses.asdict(machine.describe()),
+        "versions": found["versions"],
+        "when": report.when,
+        "complete": True,
         "figures": [
             {
                 "name": "f",
@@ -63,9 +86,73 @@ def test_json_has_the_documented_shape() -> None:
                 "ratio": None,
                 "target": "<= 2 s",
                 "holds": True,
+                "better": "lower",
+                "bound": 2,
+                "bound_of": "value",
+                "note": None,
+                "benchmark": "read",
             }
         ],
     }
+    assert found["versions"]["gdlx"] == gdlx.__version__
+    assert found["versions"]["numpy"] == np.__version__
+    assert {"jax", "jaxlib", "clingo", "open_spiel", "pgx"} < found["versions"].keys()
+
+
+FIGURES = (
+    bench.Figure("fast", 2.0, "s", "lower", "a peer", 8.0, bench.Target(3, of="ratio"), benchmark="read"),
+    bench.Figure("slow | slower", 5.0, "s", target=bench.Target(1), benchmark="read"),
+    bench.Figure("bare", 7.0, "M/s", "higher", benchmark="cfr"),
+    dataclasses.replace(bench.missing("lonely", "pgx"), benchmark="cfr"),
+)
+
+
+def test_a_report_survives_its_file(tmp_path: pathlib.Path) -> None:
+    report = _report(*FIGURES, complete=False)
+    bench_file.write(tmp_path / "a.json", report)
+    assert bench_file.read(tmp_path / "a.json") == report
+    wild = bench.Figure("wild", float("nan"), "s", peer="p", peer_value=float("inf"))
+    bench_file.write(tmp_path / "a.json", _report(wild))  # which JSON cannot say
+    assert bench_file.read(tmp_path / "a.json").figures[0].value is None
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"machine": {}}', '{"figures": 3}', "[" * 100_000])
+def test_a_file_without_figures(tmp_path: pathlib.Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.json").write_text(text)
+    assert cli.main(["bench", "--from", str(tmp_path / "a.json")]) == 1
+    told = capsys.readouterr().err
+    assert "a.json" in told
+    assert "gdlx bench NAME -o FILE.json" in told
+
+
+def test_markdown_has_a_row_for_every_figure() -> None:
+    lines = bench_file.markdown(_report(*FIGURES)).splitlines()
+    assert "| fast | 2 s | 8 s | 4x | a peer | >= 3x | yes |" in lines
+    assert "| slow \\| slower | 5 s |  |  |  | <= 1 s | NO |" in lines
+    assert "| lonely |  |  |  | peer pgx is not installed: skipped |  |  |" in lines
+    assert sum(line.startswith("### ") for line in lines) == 2
+    assert "Not complete" in bench_file.markdown(_report(complete=False))
+
+
+def test_dots_of_figures() -> None:
+    dots = [bench_plot.dot(figure) for figure in FIGURES]
+    assert dots[0] == bench_plot.Dot("fast, beside a peer", 4.0, 3.0, True)
+    assert dots[1] == bench_plot.Dot("slow | slower (<= 1 s)", 0.2, 1.0, False)
+    assert dots[2:] == [None, None]
+    # A target in seconds, on the axis of ratios: where the ratio would be if it were just met.
+    figure = bench.Figure("start", 0.5, "s", "lower", "python", 0.1, bench.Target(1))
+    assert bench_plot.dot(figure) == bench_plot.Dot("start, beside python", 0.2, 0.1, True)
+    faster = bench.Figure("rate", 30.0, "/s", "higher", target=bench.Target(10))
+    assert bench_plot.dot(faster) == bench_plot.Dot("rate (>= 10 /s)", 3.0, 1.0, True)
+    nothing = bench.Figure("error", 0.0, "", target=bench.Target(1))
+    assert bench_plot.dot(nothing) == bench_plot.Dot("error (<= 1)", 1e9, 1.0, True)  # at the edge
+
+
+def test_the_plot_has_every_dot(tmp_path: pathlib.Path) -> None:
+    many = [dataclasses.replace(FIGURES[n % 2], name=f"figure {n}") for n in range(70)]
+    assert bench_plot.draw(tmp_path / "a.svg", [*many, *FIGURES[2:]]) == 70
+    assert bench_plot.draw(tmp_path / "b.png", []) == 0
+    assert (tmp_path / "a.svg").read_text().count("figure 69") == 1
 
 
 def test_every_benchmark_has_its_module() -> None:
@@ -96,11 +183,15 @@ def test_the_plot_of_playouts(tmp_path: pathlib.Path, monkeypatch: pytest.Monkey
     assert found["picture"] == str(tmp_path / "speed.svg")
 
 
-def test_wrong_calls_of_the_plot(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_calls(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, words in (
-        (["read", "--plot", "a.png"], "only the benchmark playout"),
-        (["playout", "--plot", str(tmp_path / "a.txt")], "end in .png"),
-        (["playout", "--plot", str(tmp_path / "missing" / "a.png")], "a folder that is there"),
+        (["read", "--speeds", "a.png"], "only the benchmark playout"),
+        (["playout", "--speeds", str(tmp_path / "a.txt")], "end in .png"),
+        (["playout", "--plot", str(tmp_path / "missing" / "a.png")], "there is no folder"),
+        (["read", "-o", str(tmp_path / "a.csv")], "end in .json"),
+        (["-o", str(tmp_path / "a.json")], "say which benchmarks"),
+        (["read", "--from", str(tmp_path / "a.json")], "leave out names"),
+        (["raed"], "no benchmark 'raed'"),
     ):
         assert cli.main(["bench", *arguments]) == 2
         assert words in " ".join(capsys.readouterr().err.split())
@@ -112,13 +203,107 @@ def test_the_first_and_the_second_call(tmp_path: pathlib.Path) -> None:
     assert list((tmp_path / "programs").rglob("jit_part*"))
 
 
-def test_a_benchmark_that_fails_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def figures() -> Iterator[bench.Figure]:
-        yield bench.Figure("before", 1.0, "s")
-        raise RuntimeError("no peer")
+def _benchmarks(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """One that stops with an error, and one after it."""
 
-    monkeypatch.setitem(sys.modules, "gdlx.experiments.broken_bench", types.SimpleNamespace(figures=figures))
-    first, second = bench.run(["broken"])
-    assert first.name == "before"
-    assert second.name == "broken stopped early"
-    assert second.peer == "RuntimeError: no peer"
+    def broken() -> Iterator[bench.Figure]:
+        yield bench.Figure("before [x]", 1.0, "s", peer="p", peer_value=2.0)
+        raise error
+
+    def sound() -> Iterator[bench.Figure]:
+        yield bench.Figure("after", 3.0, "s", target=bench.Target(1))
+
+    for name, figures in {"broken": broken, "sound": sound}.items():
+        monkeypatch.setitem(sys.modules, f"gdlx.experiments.{name}_bench", types.SimpleNamespace(figures=figures))
+    monkeypatch.setattr(bench, "BENCHMARKS", {"broken": "stops", "sound": "goes on"})
+
+
+def test_a_benchmark_that_fails_loses_nothing(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _benchmarks(monkeypatch, RuntimeError("no [peer]"))
+    kept, picture = tmp_path / "a.json", tmp_path / "a.png"
+    assert cli.main(["bench", "all", "-o", str(kept), "--plot", str(picture)]) == 0
+    report = bench_file.read(kept)
+    assert report.complete
+    assert [figure.name for figure in report.figures] == ["before [x]", "broken stopped early", "after"]
+    assert [figure.benchmark for figure in report.figures] == ["broken", "broken", "sound"]
+    assert report.figures[1].note == "RuntimeError: no [peer]"
+    assert picture.stat().st_size > 5_000
+    printed = capsys.readouterr().out
+    assert "RuntimeError: no [peer]" in printed
+    assert "before [x]" in printed
+
+    assert cli.main(["bench", "--from", str(kept), "-o", str(tmp_path / "a.md")]) == 0  # nothing is measured
+    assert capsys.readouterr().out == printed
+    assert (tmp_path / "a.md").read_text() == bench_file.markdown(report)
+    assert cli.main(["bench", "--from", str(kept), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(kept.read_text())
+
+
+def test_an_interrupt_loses_nothing(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _benchmarks(monkeypatch, KeyboardInterrupt())
+    written: list[bench_file.Report] = []
+    write = bench_file.write
+
+    def noted(path: pathlib.Path, report: bench_file.Report) -> None:
+        written.append(report)
+        write(path, report)
+
+    monkeypatch.setattr(bench_file, "write", noted)
+    assert cli.main(["bench", "all", "-o", str(tmp_path / "a.json"), "--json"]) == 130
+    printed = capsys.readouterr()
+    assert "interrupted after 1 figure" in printed.err
+    found = json.loads(printed.out)
+    assert found == json.loads((tmp_path / "a.json").read_text())
+    assert not found["complete"]
+    assert [figure["name"] for figure in found["figures"]] == ["before [x]"]
+    assert len(written[0].figures) == 1  # before anything went wrong
+
+
+def _hide(monkeypatch: pytest.MonkeyPatch, module: types.ModuleType, *unneeded: str) -> None:
+    """Leave out parts of a benchmark that need no peer."""
+    for name in unneeded:
+        monkeypatch.setattr(module, name, lambda: iter(()))
+
+
+def test_without_open_spiel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspiel", None)
+    _hide(monkeypatch, cfr_bench, "_unrolling", "_from_rules", "_batches", "_double_precision")
+    _hide(monkeypatch, mccfr_bench, "_hashed")
+    found = list(bench.run(["cfr", "mccfr"]))
+    assert [figure.note for figure in found] == ["peer open_spiel is not installed: skipped"] * (5 + 4)
+    assert "kuhn: CFR+ iteration" in {figure.name for figure in found}
+    assert all(figure.value is figure.ratio is figure.holds is None for figure in found)
+
+
+def test_without_the_jax_cfr_of_open_spiel(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyspiel")
+    monkeypatch.setitem(sys.modules, "open_spiel.python.jax.cfr", None)
+    monkeypatch.setattr(cfr_bench, "_GAMES", cfr_bench._GAMES[:1])
+    monkeypatch.setattr(cfr_bench, "_ROUND_SECONDS", 0.01)
+    _hide(monkeypatch, cfr_bench, "_unrolling", "_from_rules", "_batches", "_double_precision")
+    found = {figure.name: figure for figure in bench.run(["cfr"])}
+    assert found["kuhn: CFR+ iteration, beside JAX"].note == "peer OpenSpiel's JAX CFR is not installed: skipped"
+    assert found["kuhn: CFR+ iteration"].ratio is not None
+
+
+def test_without_pgx_and_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pgx", None)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr(playout_bench, "_our_rate", lambda game: (5e6, 1.0, 20.0))
+    found = [figure for figure in bench.run(["playout"]) if figure.note]
+    pgx, compiler = (f"peer {name} is not installed: skipped" for name in ("pgx", "cc"))
+    assert [figure.note for figure in found] == [pgx] * 2 + [compiler] * 5
+    assert {figure.value for figure in found} == {5.0}
+    assert all(figure.holds is None for figure in found)
+
+
+def test_without_published_sheets(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile_bench, "CORPUS", tmp_path / "none")
+    _hide(monkeypatch, compile_bench, "_library_figures", "_growth_figures")
+    (figure,) = bench.run(["compile"])
+    assert figure.note is not None
+    assert figure.note.endswith("skipped")
