@@ -10,7 +10,7 @@ from gdlx.experiments import bench
 
 _PER_COLUMN = 60
 _LABEL = 68  # letters
-_LEAST, _MOST = 1e-3, 1e9  # times; what is beyond is drawn there
+_LEAST, _MOST = 1e-3, 1e4  # times; what is beyond is drawn there
 _ROW, _FRAME = 0.2, 1.6  # inches
 _LOOKS = {  # told apart without colour too
     True: {"marker": "o", "color": "tab:blue", "label": "target met"},
@@ -34,15 +34,16 @@ def dot(figure: bench.Figure) -> Dot | None:
     if figure.value is None:
         return None
     if figure.ratio is not None and figure.peer_value is not None:
-        label, times = f"{figure.name}, beside {figure.peer}", figure.ratio
+        other, times = figure.peer, figure.ratio
         if target is not None:
             goal = target.bound if target.of == "ratio" else _times(target.bound, figure.peer_value, figure)
     elif target is not None and target.of == "value":
-        label, times, goal = f"{figure.name} ({figure.target_text()})", _times(figure.value, target.bound, figure), 1.0
+        other, times, goal = figure.target_text(), _times(figure.value, target.bound, figure), 1.0
     else:
         return None
-    shown = textwrap.shorten(label, _LABEL, placeholder=" ..")
-    return Dot(shown, _within(times), None if goal is None else _within(goal), figure.holds)
+    beside = textwrap.shorten(f" ({other})", _LABEL // 2, placeholder=" ..)")
+    name = textwrap.shorten(figure.name, _LABEL - len(beside), placeholder=" ..")
+    return Dot(f"{name} {beside}", _within(times), None if goal is None else _within(goal), figure.holds)
 
 
 def _times(value: float, other: float, figure: bench.Figure) -> float:
@@ -68,7 +69,7 @@ def draw(path: pathlib.Path, figures: Sequence[bench.Figure]) -> int:
         _column(axes, dots[number * longest : (number + 1) * longest])
         axes.set_ylim(max(longest, 4) - 0.4, -0.6)  # rows of all columns are as high
     _legend(drawn, every[0])
-    drawn.suptitle("times better than the peer; without a peer, than the target in brackets", fontsize=10)
+    drawn.suptitle("how many times better than what is in brackets: a peer, or else the target", fontsize=10)
     drawn.savefig(path, dpi=110)
     return len(dots)
 
@@ -85,6 +86,8 @@ def _column(axes: Any, dots: Sequence[tuple[str | None, Dot]]) -> None:
     axes.set_yticks(range(len(dots)), [own.label for _, own in dots], fontsize=7)
     axes.axvline(1, color="0.4", linewidth=0.8, zorder=0)
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(lambda times, _: f"{times:g}x")
+    axes.tick_params(axis="x", top=True, labeltop=True, labelsize=8)
     axes.grid(True, axis="x", which="major", alpha=0.3)
 
 

@@ -136,16 +136,16 @@ def test_markdown_has_a_row_for_every_figure() -> None:
 
 def test_dots_of_figures() -> None:
     dots = [bench_plot.dot(figure) for figure in FIGURES]
-    assert dots[0] == bench_plot.Dot("fast, beside a peer", 4.0, 3.0, True)
+    assert dots[0] == bench_plot.Dot("fast (a peer)", 4.0, 3.0, True)
     assert dots[1] == bench_plot.Dot("slow | slower (<= 1 s)", 0.2, 1.0, False)
     assert dots[2:] == [None, None]
     # A target in seconds, on the axis of ratios: where the ratio would be if it were just met.
     figure = bench.Figure("start", 0.5, "s", "lower", "python", 0.1, bench.Target(1))
-    assert bench_plot.dot(figure) == bench_plot.Dot("start, beside python", 0.2, 0.1, True)
+    assert bench_plot.dot(figure) == bench_plot.Dot("start (python)", 0.2, 0.1, True)
     faster = bench.Figure("rate", 30.0, "/s", "higher", target=bench.Target(10))
     assert bench_plot.dot(faster) == bench_plot.Dot("rate (>= 10 /s)", 3.0, 1.0, True)
     nothing = bench.Figure("error", 0.0, "", target=bench.Target(1))
-    assert bench_plot.dot(nothing) == bench_plot.Dot("error (<= 1)", 1e9, 1.0, True)  # at the edge
+    assert bench_plot.dot(nothing) == bench_plot.Dot("error (<= 1)", 1e4, 1.0, True)  # at the edge
 
 
 def test_the_plot_has_every_dot(tmp_path: pathlib.Path) -> None:
