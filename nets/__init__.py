@@ -1,4 +1,4 @@
-"""Encoders of states and information sets, networks, replay and training loops.
+"""Encoders of states and information sets, networks, and memories for what they learn from. Training is to come.
 
-Empty so far. May import `gdlx.solvers` and what lies below it.
+May import `gdlx.solvers` and what lies below it.
 """

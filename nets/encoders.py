@@ -1,0 +1,85 @@
+"""What networks see of a game, made from any rulesheet: bits of a state, or what a player has done and seen.
+
+A player's information state is its own moves and percepts of the last T steps, its legal moves, which player it is and
+how far the match has come. The same numbers come from an environment along a match (`information`) and from the
+information sets of an unrolled game (`of_sets`).
+"""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+
+from gdlx.envs import env as envs
+from gdlx.envs import game_tree, observe
+from gdlx.propnet import errors
+
+Floats = npt.NDArray[np.float32]
+
+
+class WrongEncoder(errors.UserError, ValueError):
+    pass
+
+
+@dataclasses.dataclass(frozen=True)
+class Encoder:
+    """Of one game. Axes: N players, F numbers of an information state, R registers."""
+
+    env: envs.Env
+    steps: int  # T: of the window; information states that differ only before it look the same
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise WrongEncoder(f"an encoder looks back 1 step or more, not {self.steps}")
+
+    @property
+    def width(self) -> int:
+        """F"""
+        return observe.width(self.env, steps=self.steps) + self.env.num_players + 1
+
+    @property
+    def state_width(self) -> int:
+        """R + 1"""
+        return len(self.env.net.initial) + 1
+
+    def window(self, state: envs.State) -> observe.Window:
+        """At the start of a match; `observe.update` goes on with it."""
+        return observe.init(self.env, state, steps=self.steps)
+
+    def information(self, window: observe.Window) -> jax.Array:
+        """float32[N, F] of all players."""
+        seen = observe.tensor(window)
+        who = jnp.eye(self.env.num_players, dtype=jnp.float32)
+        when = jnp.broadcast_to(self._progress(window.step), (self.env.num_players, 1))
+        return jnp.concatenate([seen, who, when], axis=1)
+
+    def state(self, state: envs.State) -> jax.Array:
+        """float32[R + 1] of the whole state, hidden parts included."""
+        return jnp.append(state.registers.astype(jnp.float32), self._progress(state.step))
+
+    def of_sets(self, tree: game_tree.GameTree, number: int) -> Floats:
+        """float32[I, F] of a player's information sets with a choice."""
+        player = tree.players[number]
+        trail = player.views
+        if not isinstance(trail, game_tree.Trail):
+            raise WrongEncoder(f"{tree.name} was not unrolled from rules: its information sets cannot be encoded")
+        sets, moves = np.arange(player.sets), self.env.num_actions
+        window = np.zeros((player.sets, self.steps, moves + self.env.num_percepts), np.float32)
+        at = player.view.copy()
+        for back in range(self.steps - 1, -1, -1):
+            there = np.flatnonzero(trail.parent[at] >= 0)
+            window[there, back, trail.move[at[there]]] = 1
+            seen = trail.percepts[trail.percept[at[there]]]
+            window[there, back, moves : moves + seen.shape[1]] = seen
+            at = np.where(trail.parent[at] >= 0, trail.parent[at], at)
+        legal = np.zeros((player.sets, moves), np.float32)
+        legal[np.repeat(sets, np.diff(player.first)), player.action[1:]] = 1
+        who = np.zeros((player.sets, self.env.num_players), np.float32)
+        who[:, number] = 1
+        when = player.step[:, None].astype(np.float32) / np.float32(self.steps)
+        return np.concatenate([window.reshape(player.sets, -1), legal, who, when], axis=1)
+
+    def _progress(self, step: jax.Array) -> jax.Array:
+        return step.astype(jnp.float32)[None] / self.steps

@@ -1,0 +1,59 @@
+"""Networks of policies and values: a body that all players share, and heads for each of them."""
+
+from typing import Any, Literal, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+Kind = Literal["mlp", "residual"]
+
+
+class Told(NamedTuple):
+    """Axes: any of a batch, then P players, A moves."""
+
+    logits: jax.Array  # [.., P, A] of policies, or whatever is told of moves (advantages)
+    value: jax.Array  # [.., P] of payoffs
+
+
+class Network(nn.Module):
+    """Of F numbers. With `residual`, layers of one width add to what came before them."""
+
+    players: int
+    moves: int
+    widths: tuple[int, ...] = (128, 128)
+    kind: Kind = "mlp"
+
+    @nn.compact
+    def __call__(self, seen: jax.Array) -> Told:
+        hidden = seen
+        for width in self.widths:
+            layer = nn.relu(nn.Dense(width)(nn.LayerNorm()(hidden) if self.kind == "residual" else hidden))
+            hidden = hidden + layer if self.kind == "residual" and hidden.shape[-1] == width else layer
+        logits = nn.Dense(self.players * self.moves, kernel_init=nn.initializers.zeros_init())(hidden)
+        value = nn.Dense(self.players, kernel_init=nn.initializers.zeros_init())(hidden)
+        return Told(logits.reshape(*seen.shape[:-1], self.players, self.moves), value)
+
+
+def parameters(network: Network, inputs: int, key: jax.Array) -> Any:
+    return network.init(key, jnp.zeros((1, inputs)))
+
+
+def count(tree: Any) -> int:
+    """Of parameters."""
+    return sum(leaf.size for leaf in jax.tree.leaves(tree))
+
+
+def of_player(told: Told, player: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """What is told of one player [B]: logits [B, A] and value [B]."""
+    logits = jnp.take_along_axis(told.logits, player[:, None, None], axis=1)[:, 0]
+    return logits, jnp.take_along_axis(told.value, player[:, None], axis=1)[:, 0]
+
+
+def policy(logits: jax.Array, legal: jax.Array) -> jax.Array:
+    """[.., A] probabilities of legal moves; 0 where nothing is legal."""
+    masked = jnp.where(legal, logits, -jnp.inf)
+    highest = jnp.max(masked, axis=-1, keepdims=True, where=legal, initial=-jnp.inf)
+    weight = jnp.where(legal, jnp.exp(masked - jnp.where(jnp.isfinite(highest), highest, 0)), 0)
+    total = weight.sum(axis=-1, keepdims=True)
+    return weight / jnp.where(total > 0, total, 1)

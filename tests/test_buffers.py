@@ -1,0 +1,103 @@
+"""Memories of networks, against plain Python lists."""
+
+from typing import Any
+
+import hypothesis
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+from gdlx.nets import buffers
+
+BATCH = 6
+
+
+def items_of(numbers: list[int]) -> dict[str, Any]:
+    return {"number": jnp.array(numbers, jnp.int32), "row": jnp.array([[n, -n] for n in numbers], jnp.float32)}
+
+
+def whole(buffer: buffers.Buffer) -> list[int]:
+    filled = int(buffer.filled)
+    rows = np.asarray(buffer.items["row"])[:filled]
+    numbers = np.asarray(buffer.items["number"])[:filled].tolist()
+    np.testing.assert_array_equal(rows[:, 0], numbers)  # what belongs together stays together
+    np.testing.assert_array_equal(rows[:, 1], -rows[:, 0])
+    found: list[int] = numbers
+    return found
+
+
+add_last = jax.jit(buffers.add_last)
+add_fairly = jax.jit(buffers.add_fairly)
+
+
+@hypothesis.settings(max_examples=40)
+@hypothesis.given(st.lists(st.lists(st.booleans(), min_size=BATCH, max_size=BATCH), max_size=6), st.integers(1, 9))
+def test_the_last_ones(wanted: list[list[bool]], capacity: int) -> None:
+    buffer = buffers.init(jax.tree.map(lambda x: x[0], items_of([0])), capacity)
+    kept: list[int] = []
+    for batch, flags in enumerate(wanted):
+        numbers = list(range(batch * BATCH, (batch + 1) * BATCH))
+        buffer = add_last(buffer, items_of(numbers), jnp.array(flags))
+        kept += [number for number, flag in zip(numbers, flags, strict=True) if flag]
+    assert int(buffer.seen) == len(kept)
+    assert sorted(whole(buffer)) == kept[-capacity:]
+
+
+@hypothesis.settings(max_examples=40)
+@hypothesis.given(
+    st.lists(st.lists(st.booleans(), min_size=BATCH, max_size=BATCH), max_size=6), st.integers(1, 9), st.integers(0, 99)
+)
+def test_a_reservoir_with_the_same_draws(wanted: list[list[bool]], capacity: int, seed: int) -> None:
+    """One item after the other, by hand."""
+    buffer = buffers.init(jax.tree.map(lambda x: x[0], items_of([0])), capacity)
+    places: list[int] = []
+    seen = 0
+    for batch, flags in enumerate(wanted):
+        key = jax.random.fold_in(jax.random.key(seed), batch)
+        numbers = list(range(batch * BATCH, (batch + 1) * BATCH))
+        buffer = add_fairly(buffer, items_of(numbers), jnp.array(flags), key)
+        draws = np.asarray(jax.random.uniform(key, (BATCH,)))
+        for number, flag, draw in zip(numbers, flags, draws, strict=True):
+            if not flag:
+                continue
+            seen += 1
+            if len(places) < capacity:
+                places.append(number)
+            elif (place := min(int(draw * np.float32(seen)), seen - 1)) < capacity:
+                places[place] = number
+    assert whole(buffer) == places
+
+
+def test_a_reservoir_is_fair() -> None:
+    """Of 40 items 8 are kept: each in a fifth of 2 000 runs, but for chance."""
+
+    def run(key: jax.Array) -> jax.Array:
+        buffer = buffers.init({"number": jnp.int32(0)}, 8)
+        for batch in range(4):
+            items = {"number": jnp.arange(10, dtype=jnp.int32) + 10 * batch}
+            buffer = buffers.add_fairly(buffer, items, jnp.ones(10, bool), jax.random.fold_in(key, batch))
+        found: jax.Array = buffer.items["number"]
+        return found
+
+    kept = np.asarray(jax.jit(jax.vmap(run))(jax.random.split(jax.random.key(0), 2_000)))
+    counts = np.bincount(kept.ravel(), minlength=40)
+    statistic = float(((counts - 400) ** 2 / 320).sum())  # variance of each: 2 000 x 0.2 x 0.8
+    assert statistic < 80  # 39 degrees of freedom: one in ten thousand
+
+
+def test_samples_are_of_what_is_there() -> None:
+    buffer = buffers.init({"number": jnp.int32(0)}, 50)
+    items = {"number": jnp.arange(10, dtype=jnp.int32) + 7}
+    buffer = buffers.add_last(buffer, items, jnp.arange(10) < 4)
+    drawn = np.asarray(buffers.sample(buffer, jax.random.key(1), 1_000)["number"])
+    assert set(drawn.tolist()) == {7, 8, 9, 10}
+    assert np.bincount(drawn).max() < 400
+
+
+@pytest.mark.parametrize("capacity", [1, 3])
+def test_one_batch_larger_than_all_places(capacity: int) -> None:
+    buffer = buffers.init({"number": jnp.int32(0)}, capacity)
+    buffer = buffers.add_last(buffer, {"number": jnp.arange(10, dtype=jnp.int32)}, jnp.ones(10, bool))
+    assert sorted(np.asarray(buffer.items["number"]).tolist()) == list(range(10 - capacity, 10))

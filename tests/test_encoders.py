@@ -1,0 +1,103 @@
+"""What networks see: the same along a match and at the sets of an unrolled game; other sets look otherwise."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import gdlx
+from gdlx.envs import observe, trees, view_keys
+from gdlx.nets import encoders, networks
+from gdlx.propnet import library
+
+GAMES = ("kuhn_poker", "smallest:numbers=3,steps=1", "goofspiel:cards=3", "monty_hall")
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_matches_and_trees_agree(game: str) -> None:
+    env = gdlx.make(game)
+    tree = trees.unrolled(trees.Game(game))
+    encoder = encoders.Encoder(env, steps=len(tree.counts.nodes))
+    known: dict[tuple[int, int, int], Any] = {}
+    for number in range(env.num_players):
+        rows = encoder.of_sets(tree, number)
+        assert rows.shape == (tree.players[number].sets, encoder.width)
+        keys = view_keys.of_player(tree, number, env.num_actions)
+        known |= {(number, int(high), int(low)): row for high, low, row in zip(*keys, rows, strict=True)}
+        assert len(np.unique(rows, axis=0)) == len(rows)  # nothing is forgotten in so long a window
+
+    lanes = 64
+
+    def match(key: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        state = env.init()
+
+        def step(carry: Any, own: jax.Array) -> Any:
+            state, window = carry
+            seen = (encoder.information(window), state.info_key, state.legal_mask.sum(axis=1) > 1)
+            moves, chance = jax.random.split(own)
+            action = jax.random.categorical(moves, jnp.where(state.legal_mask, 0.0, -jnp.inf))
+            state = env.step(state, action, chance)
+            return (state, observe.update(window, state)), seen
+
+        keys = jax.random.split(key, len(tree.counts.nodes))
+        seen: tuple[jax.Array, jax.Array, jax.Array] = jax.lax.scan(step, (state, encoder.window(state)), keys)[1]
+        return seen
+
+    rows, keys, choices = map(np.asarray, jax.jit(jax.vmap(match))(jax.random.split(jax.random.key(0), lanes)))
+    met = set()
+    for lane, step, number in np.argwhere(choices):
+        high, low = map(int, keys[lane, step, number])
+        name = (int(number), high, low)
+        np.testing.assert_array_equal(rows[lane, step, number], known[name])
+        met.add(name)
+    assert len(met) >= len(known) / 3
+
+
+@pytest.mark.parametrize("game", library.names())
+def test_every_game_of_the_library(game: str) -> None:
+    """Shapes alone: nothing is compiled."""
+    env = gdlx.make(game)
+    encoder = encoders.Encoder(env, steps=4)
+
+    def seen() -> Any:
+        state = env.init()
+        window = encoder.window(state)
+        return encoder.information(window), encoder.state(state)
+
+    information, state = jax.eval_shape(seen)
+    assert information.shape == (env.num_players, encoder.width)
+    assert state.shape == (encoder.state_width,)
+
+
+def test_a_window_forgets() -> None:
+    tree = trees.unrolled(trees.Game("kuhn_poker"))
+    rows = encoders.Encoder(gdlx.make("kuhn_poker"), steps=1).of_sets(tree, 0)
+    assert len(np.unique(rows, axis=0)) < len(rows)
+    with pytest.raises(encoders.WrongEncoder, match="1 step or more"):
+        encoders.Encoder(gdlx.make("kuhn_poker"), steps=0)
+
+
+@pytest.mark.parametrize("kind", ["mlp", "residual"])
+def test_networks(kind: networks.Kind) -> None:
+    network = networks.Network(players=2, moves=3, widths=(16, 16), kind=kind)
+    variables = networks.parameters(network, 5, jax.random.key(0))
+    body = 5 * 16 + 16 + 16 * 16 + 16 + (2 * 5 + 2 * 16 if kind == "residual" else 0)
+    assert networks.count(variables) == body + 16 * 6 + 6 + 16 * 2 + 2
+    seen = jax.random.normal(jax.random.key(1), (7, 5))
+    told: networks.Told = network.apply(variables, seen)  # type: ignore[assignment]
+    assert told.logits.shape == (7, 2, 3)
+    assert told.value.shape == (7, 2)
+    logits, value = networks.of_player(told, jnp.array([0, 1, 0, 1, 0, 1, 0]))
+    np.testing.assert_array_equal(logits[1], told.logits[1, 1])
+    np.testing.assert_array_equal(value[2], told.value[2, 0])
+
+
+def test_policies_of_logits() -> None:
+    logits = jnp.array([[1.0, 2.0, 3.0], [500.0, -500.0, 0.0], [0.0, 0.0, 0.0]])
+    legal = jnp.array([[True, False, True], [True, True, False], [False, False, False]])
+    found = np.asarray(networks.policy(logits, legal))
+    np.testing.assert_allclose(found[0], [1 / (1 + np.e**2), 0, np.e**2 / (1 + np.e**2)], rtol=1e-6)
+    np.testing.assert_allclose(found[1], [1, 0, 0])
+    np.testing.assert_array_equal(found[2], [0, 0, 0])
