@@ -20,11 +20,13 @@ from gdlx.propnet import errors
 STUDIES = {
     "batch_size": "how many trajectories of outcome sampling to draw at once: speed against staleness",
     "blind_tictactoe": "openings, value and bound of three blind tic-tac-toes, beside a search of 40 hours each",
+    "cfr_convergence": "how fast CFR converges in three games of simultaneous moves, beside a thesis",
     "exploitation": "what trusting a model of the opponent wins and risks, beside a thesis",
     "fastest": "which algorithm is first at 1e-3 and 1e-6 of the payoff range, on ten games",
     "growth": "what an iteration and unrolling cost as games grow by six orders of magnitude",
     "head_to_head": "random, sampled and online players against each other, beside two theses",
     "hyperparameters": "settings of CFR and of outcome sampling, one at a time, beside those that a thesis chose",
+    "modified_rps": "how searches find the equilibrium of a biased rock-paper-scissors, beside a thesis",
 }
 
 

@@ -1,0 +1,291 @@
+"""How fast CFR converges in three games of simultaneous moves, as in a thesis on them (Alberta 2010, section 5.2.1).
+
+Its error is the mean square difference between the average policies and those that CFR ends with, over all states and
+moves (equation 5.1). Beside it stands what it cannot tell, exploitability.
+"""
+
+import pathlib
+import time
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+import jax
+import numpy as np
+import numpy.typing as npt
+
+from gdlx.envs import programs, trees
+from gdlx.experiments import plots, studies
+from gdlx.experiments.cfr_convergence import graph
+from gdlx.propnet import cache, limits, load, untrusted
+from gdlx.solvers import presets, problems, processes, results
+
+MINUTES, FULL_MINUTES = 8.0, 80.0
+FIGURE = "cfr_convergence.png"
+BOUNDS = (0.01, 0.001)
+CONVERGED = 1e-6  # the most that a probability changes in the last iteration, in the thesis
+_EVERY = 300  # iterations of which each is measured
+_GROWTH = 1.02  # iterations between measurements from there on
+_LESS = 4  # times fewer iterations from another start
+
+Floats = npt.NDArray[np.float64]
+
+
+class Game(NamedTuple):
+    spec: str
+    is_merged: bool  # states, as in the thesis, or histories
+    first: bool  # whether play begins with everybody's first move, else evenly
+    iterations: int  # in the usual time
+    nodes: int  # of the thesis, as are the rest
+    terminals: int
+    reached: tuple[tuple[int, float], ...]  # iterations and seconds until the error is below each of BOUNDS
+
+
+_GOOFSPIEL = Game("goofspiel:cards=5,info=perfect", True, False, 300_000, 2_936, 138, ((1_114, 1.16), (29_730, 31.09)))
+GAMES = (
+    Game("biased_rps", True, False, 1_000_000, 10, 9, ((17, 0.0), (87, 0.0))),
+    Game("repeated_rps", True, True, 200_000, 220, 55, ((45, 0.0), (236, 0.02))),
+    _GOOFSPIEL,
+    _GOOFSPIEL._replace(is_merged=False, iterations=100_000),
+)
+
+
+class Solver(Protocol):
+    def advance(self, count: int) -> None: ...
+
+    def policy(self) -> Floats:
+        """[E] the average probabilities of all moves of both players at all states."""
+
+    def exploitability(self) -> float: ...
+
+
+class Merged:
+    """On the graph of states."""
+
+    def __init__(self, game: Game, *, first: bool) -> None:
+        net = cache.compiled(load.load(game.spec), limits.Limits())
+        self.graph = graph.graph(net)
+        self._state = graph.init(self.graph, first=first)
+
+    def advance(self, count: int) -> None:
+        self._state = graph.advance(self.graph, self._state, count)
+        self._state.regret[0].block_until_ready()
+
+    def policy(self) -> Floats:
+        average = graph.average(self.graph, self._state)
+        pairs = zip(self.graph.levels, average, strict=True)
+        return np.concatenate([np.asarray(own)[np.asarray(level.legal)] for level, own in pairs])
+
+    def exploitability(self) -> float:
+        return float(graph.exploitability(self.graph, graph.average(self.graph, self._state)))
+
+
+class Unrolled:
+    """On the tree, where every history is a state of its own."""
+
+    def __init__(self, game: Game) -> None:
+        task = problems.problem(trees.Game(game.spec))
+        self._process = processes.FullProcess(task, presets.simultaneous(presets.find("cfr")))
+        self._state = self._process.init()
+
+    def advance(self, count: int) -> None:
+        self._state = self._process.advance(self._state, count)
+
+    def policy(self) -> Floats:
+        return np.concatenate([own[1:] for own in self._process.policies(self._state)])
+
+    def exploitability(self) -> float:
+        found = self._process.measure(self._state, 0.0).exploitability
+        assert found is not None
+        return found
+
+
+class Curve(NamedTuple):
+    """Axes: N measurements."""
+
+    iterations: Floats  # [N]
+    mse: Floats  # [N] from the last policy
+    exploitability: Floats  # [N] in payoffs, of a range of 100
+    each: Floats  # [] seconds of an iteration
+    change: Floats  # [] the most that a probability changed in the last iteration
+    elsewhere: Floats  # [] the error of the policy that another start leads to
+
+
+def run(setting: studies.Setting) -> Iterator[studies.Table]:
+    programs.keep()
+    with jax.enable_x64(True):  # sums of millions of policies
+        yield _sizes()
+        found = [(game, _kept(game, setting)) for game in GAMES]
+    yield _speeds(found)
+    yield _ends(found)
+    picture(setting.folder / FIGURE, found)
+
+
+def name(game: Game) -> str:
+    return game.spec if game.is_merged else f"{game.spec}, unmerged"
+
+
+def _kept(game: Game, setting: studies.Setting) -> Curve:
+    part = setting.minutes / MINUTES
+    iterations = max(_LESS, round(game.iterations * part))
+    kind = "states" if game.is_merged else "histories"
+    path = setting.folder / f"{results.folder_of(game.spec)}-{kind}-{iterations}.npz"
+    if path.exists():
+        with np.load(path, allow_pickle=False) as kept:
+            return Curve(**{field: kept[field] for field in Curve._fields})
+    setting.report(f"{name(game)}: {iterations:,} iterations")
+    found = curve(game, iterations)
+    with untrusted.whole_file(path) as file:
+        np.savez(file, **found._asdict())
+    return found
+
+
+def points(iterations: int) -> list[int]:
+    """Where it is measured.
+
+    >>> points(303)[-5:], points(1_000)[-2:]
+    ([299, 300, 301, 302, 303], [996, 1000])
+    """
+    found = list(range(1, min(iterations, _EVERY) + 1))
+    while found[-1] < iterations:
+        found.append(min(iterations, max(found[-1] + 1, int(found[-1] * _GROWTH))))
+    return found
+
+
+def curve(game: Game, iterations: int) -> Curve:
+    solver: Solver = Merged(game, first=game.first) if game.is_merged else Unrolled(game)
+    solver.advance(0)  # compiled outside of the time that is measured
+    at = points(iterations)
+    policies, errors, spent = [], [], np.zeros(len(at))
+    for number, (before, now) in enumerate(zip([0, *at], at, strict=False)):
+        begun = time.perf_counter()
+        solver.advance(now - before)
+        spent[number] = time.perf_counter() - begun
+        policies.append(solver.policy())
+        errors.append(solver.exploitability())
+    last = policies[-1]
+    solver.advance(1)
+    change = np.abs(solver.policy() - last).max()
+    tail = max(1, len(at) // 2)  # many iterations at once: what it costs to begin with them does not count
+    each = spent[-tail:].sum() / (at[-1] - ([0, *at])[-1 - tail])
+    return Curve(
+        np.array(at, float),
+        np.array([mse(policy, last) for policy in policies]),
+        np.array(errors),
+        np.array(each),
+        np.array(change),
+        np.array(_elsewhere(game, iterations, last)),
+    )
+
+
+def mse(policy: Floats, last: Floats) -> float:
+    """Equation 5.1: the mean over all moves of both players at all states."""
+    return float(((policy - last) ** 2).mean())
+
+
+def _elsewhere(game: Game, iterations: int, last: Floats) -> float:
+    """How far from there CFR ends that began with other policies; an unrolled game has only one beginning."""
+    if not game.is_merged:
+        return np.nan
+    solver = Merged(game, first=not game.first)
+    solver.advance(iterations // _LESS)
+    return mse(solver.policy(), last)
+
+
+def until(found: Curve, bound: float) -> int | None:
+    """The first iteration whose error is below a bound."""
+    below = np.flatnonzero(found.mse < bound)
+    return int(found.iterations[below[0]]) if len(below) else None
+
+
+def stays(found: Curve, bound: float) -> int:
+    """The first iteration from which on all errors are below a bound; the last has none."""
+    above = np.flatnonzero(found.mse >= bound)
+    return int(found.iterations[above[-1] + 1]) if len(above) else int(found.iterations[0])
+
+
+def _sizes() -> studies.Table:
+    rows, data = [], []
+    for game in GAMES:
+        if game.is_merged:
+            merged = Merged(game, first=False).graph
+            nodes, terminals = merged.nodes, merged.terminals
+        else:
+            counts = trees.unrolled(trees.Game(game.spec)).summary()
+            nodes, terminals = counts["nodes"], counts["terminals"]
+        theirs = (f"{game.nodes:,}", f"{game.terminals:,}") if game.is_merged else ("", "")
+        rows.append((name(game), f"{nodes:,}", f"{terminals:,}", *theirs))
+        data.append({"game": name(game), "nodes": nodes, "terminals": terminals})
+    title = "sizes: nodes and ends, theirs from Table 5.1"
+    return studies.Table(title, ("game", "nodes", "ends", "theirs", "ends"), rows, data)
+
+
+def _speeds(every: Sequence[tuple[Game, Curve]]) -> studies.Table:
+    rows, data = [], []
+    for game, found in every:
+        row = [name(game), f"{1e6 * float(found.each):.3g} µs"]
+        told = []
+        for bound, (iterations, seconds) in zip(BOUNDS, game.reached, strict=True):
+            ours = until(found, bound)
+            spent = None if ours is None else ours * float(found.each)
+            for_good = stays(found, bound)
+            row += ["not reached", "", ""] if ours is None else [f"{ours:,}", f"{spent:.2g} s", f"{for_good:,}"]
+            row += [f"{iterations:,}", f"{seconds:g} s"] if game.is_merged else ["", ""]
+            told.append({"bound": bound, "iterations": ours, "seconds": spent, "stays": for_good})
+        rows.append(row)
+        data.append({"game": name(game), "seconds_each": float(found.each), "reached": told})
+    columns = [text for bound in BOUNDS for text in (f"MSE < {bound:g}", "time", "for good", "theirs", "time")]
+    title = "iterations until the error is below a bound, theirs from Table 5.1"
+    return studies.Table(title, ("game", "an iteration", *columns), rows, data)
+
+
+def _ends(every: Sequence[tuple[Game, Curve]]) -> studies.Table:
+    rows, data = [], []
+    for game, found in every:
+        at = [until(found, bound) for bound in BOUNDS]
+        worth = [None if x is None else float(found.exploitability[found.iterations == x][0]) for x in at]
+        end, change, other = float(found.exploitability[-1]), float(found.change), float(found.elsewhere)
+        rows.append(
+            (
+                name(game),
+                *("" if x is None else f"{x:.3g}" for x in worth),
+                f"{found.iterations[-1]:,.0f}",
+                f"{end:.2g}",
+                f"{change:.1g}",
+                "" if np.isnan(other) else f"{other:.2g}",
+            )
+        )
+        data.append(
+            {
+                "game": name(game),
+                "exploitability_at": worth,
+                "iterations": int(found.iterations[-1]),
+                "exploitability": end,
+                "change": change,
+                "elsewhere": None if np.isnan(other) else other,
+            }
+        )
+    header = ("game", *(f"at MSE < {bound:g}" for bound in BOUNDS), "iterations", "at the end", "last change", "other")
+    title = (
+        "exploitability in % of the range; the end that errors are measured from, and the error of another start's end"
+    )
+    return studies.Table(title, header, rows, data)
+
+
+def picture(path: pathlib.Path, every: Sequence[tuple[Game, Curve]]) -> None:
+    """As Figure 5.1, with exploitability beside it."""
+    figure, (left, right) = plots.panels(1, 2, width=5.4, height=4.2)
+    errors, worth = [], []
+    for number, (game, found) in enumerate(every):
+        look = {"color": f"C{number}", "ls": "-" if game.is_merged else "--", "lw": 1.2}
+        is_told = found.iterations < found.iterations[-1] / 3  # nearer to the end the error is that of the end
+        errors.append(plots.Line(name(game), found.iterations[is_told], found.mse[is_told, None], look))
+        worth.append(plots.Line(name(game), found.iterations, found.exploitability[:, None], look))
+        if game.is_merged:
+            theirs = [iterations for iterations, _ in game.reached]
+            left.plot(theirs, BOUNDS, "o", color=f"C{number}", mec="black", zorder=3)
+    left.plot([], [], "o", color="white", mec="black", label="the thesis, Table 5.1")
+    plots.curves(left, errors, title="error: MSE from the last policy", x="iterations", y="MSE")
+    plots.curves(right, worth, title="exploitability", x="iterations", y="% of the payoff range")
+    left.set_ylim(bottom=1e-7)
+    plots.legend_below(figure, left, 2)
+    plots.save(path, figure)

@@ -1,0 +1,1 @@
+"""Settings of CFR and of outcome sampling, one at a time, beside those that a thesis chose."""
