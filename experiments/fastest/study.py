@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import scipy.stats
 
 from gdlx.envs import devices
@@ -33,6 +34,8 @@ GAMES = (
 _PLAIN = ("cfr", "cfr+", "lcfr", "dcfr", "dcfr-half", "pcfr+", "pdcfr+", "fp")
 _SCHEDULED = ("hs-dcfr", "hs-dcfr-15", "hs-pcfr+")
 _SAMPLED = ("os-mccfr", "vr-mccfr", "es-mccfr", "as-mccfr")
+_MARKERS = "osD^v<>P*X"
+_APART = 1.35
 _SECONDS_PER_MINUTE = 4 / 25  # that each algorithm has for a game, for a minute of the whole study
 
 
@@ -48,6 +51,7 @@ class Goal(NamedTuple):
 
 
 GOALS = (Goal(1e-3, False, (100, 1_000)), Goal(1e-6, True, (1_000, 10_000)))
+Floats = npt.NDArray[np.float64]
 Results = Mapping[str, Sequence[racing.Result]]  # by game
 
 
@@ -98,20 +102,25 @@ def ranks(found: Results) -> list[Rank]:
     names = [own.candidate for own in next(iter(found.values()))]
     spent = np.array([times(results) for results in found.values()])  # games, candidates
     place = scipy.stats.rankdata(spent, axis=1)
-    first = spent.min(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore"):
-        slower = np.where(np.isfinite(spent), spent / first, math.inf)
+    slower = slowdowns(spent)
     found_ranks = [
         Rank(
             name,
             int(np.isfinite(spent[:, n]).sum()),
-            int(((spent[:, n] == first[:, 0]) & np.isfinite(spent[:, n])).sum()),
+            int((slower[:, n] == 1).sum()),
             float(place[:, n].mean()),
             float(np.median(slower[:, n])),
         )
         for n, name in enumerate(names)
     ]
     return sorted(found_ranks, key=lambda rank: rank.mean)
+
+
+def slowdowns(spent: Floats) -> Floats:
+    """[games, candidates] how many times the winner's seconds; inf where the goal was not reached."""
+    first = np.where(np.isfinite(spent), spent, np.finfo(np.float64).max).min(axis=1, keepdims=True)
+    found: Floats = spent / first
+    return found
 
 
 def _seconds_table(goal: Goal, limit: float, found: Results) -> studies.Table:
@@ -164,12 +173,17 @@ def _told(own: racing.Result | None) -> tuple[str, str, str]:
 def _ranks_table(goal: Goal, found: Sequence[Rank]) -> studies.Table:
     header = ("algorithm", "games reached", "wins", "mean rank", "times the winner's, median")
     rows = [
-        (own.candidate, str(own.reached), str(own.wins), f"{own.mean:.1f}",
-         f"{own.slowdown:.2g}" if math.isfinite(own.slowdown) else "-")
+        (own.candidate, str(own.reached), str(own.wins), f"{own.mean:.1f}", _times(own.slowdown))
         for own in found
     ]  # fmt: skip
     data = [own._asdict() | {"slowdown": own.slowdown if math.isfinite(own.slowdown) else None} for own in found]
     return studies.Table(f"ranks by time to {goal.part:g}", header, rows, data)
+
+
+def _times(number: float) -> str:
+    if math.isinf(number):
+        return "-"
+    return f"{number:.2g}" if number < 100 else f"{number:,.0f}"
 
 
 def picture(path: pathlib.Path, every: Sequence[tuple[Goal, Results]]) -> None:
@@ -177,23 +191,25 @@ def picture(path: pathlib.Path, every: Sequence[tuple[Goal, Results]]) -> None:
     figure, every_axes = plots.panels(1, len(every), width=6, height=7.4)
     for axes, (goal, found) in zip(every_axes, every, strict=True):
         order = [own.candidate for own in reversed(ranks(found))]
-        spent = {game: np.array(times(results)) for game, results in found.items()}
-        ratios = {game: own / own.min() for game, own in spent.items() if np.isfinite(own.min())}
-        slowest = max((own[np.isfinite(own)].max() for own in ratios.values()), default=1.0)
-        edge = 4 * max(slowest, 10.0)
-        for number, (game, own) in enumerate(ratios.items()):
-            names = [each.candidate for each in found[game]]
-            tried = np.array([each.seconds is not None for each in found[game]])
-            y = np.array([order.index(name) for name in names]) + 0.06 * (number - len(found) / 2)
+        ratio = slowdowns(np.array([times(results) for results in found.values()]))
+        edge = 4 * max(10.0, ratio[np.isfinite(ratio)].max(initial=1.0))
+        for number, (results, own) in enumerate(zip(found.values(), ratio, strict=True)):
+            places = np.array([order.index(each.candidate) for each in results])
             reached = np.isfinite(own)
-            look = {"marker": "osD^v<>P*X"[number % 10], "color": f"C{number % 10}", "linestyle": "none"}
-            axes.plot(own[reached], y[reached], label=game, markersize=6, **look)
-            missed = ~reached & tried
-            axes.plot(np.full(missed.sum(), edge), y[missed], markerfacecolor="white", markersize=5, **look)
+            look = {"marker": _MARKERS[number], "color": f"C{number}", "linestyle": "none"}
+            y = places + 0.06 * (number - len(found) / 2)
+            axes.plot(own[reached], y[reached], label=list(found)[number], markersize=6, **look)
+            late = places[~reached & [each.seconds is not None for each in results]]
+            x = np.full(len(late), edge * _APART**number)  # every game has its own column
+            axes.plot(x, late, markerfacecolor="white", markersize=5, **look)
+        last = edge * _APART ** len(found)
         axes.axvline(edge / 2, color="0.6", linewidth=0.8)
-        axes.text(edge, 1.01, "not in time", ha="center", fontsize=8, transform=axes.get_xaxis_transform())
+        middle = math.sqrt(edge * last / _APART)
+        axes.text(middle, 1.01, "not in time", ha="center", fontsize=8, transform=axes.get_xaxis_transform())
         axes.set_yticks(range(len(order)), order)
-        axes.set(xscale="log", xlabel="times the time of the fastest", xlim=(0.8, edge * 2))
+        axes.set(xscale="log", xlabel="times the time of the fastest", xlim=(0.8, last * 1.2))
+        axes.set_xticks(10.0 ** np.arange(math.log10(edge / 2)))
+        axes.minorticks_off()
         axes.set_title(f"to {goal.part:g} of the payoff range", loc="left", fontsize=11)
         axes.grid(True, axis="both", which="major", alpha=0.3)
     plots.legend_below(figure, every_axes[0], 5)

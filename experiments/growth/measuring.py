@@ -47,18 +47,23 @@ def size_of(game: str, seconds: float) -> dict[str, Any]:
     peak = machine.own_peak_mb()
     task = problems.problem(named, tree)
     full = cost_of(task, "cfr+", seconds)
-    found = Size(
-        game,
-        sum(tree.information_sets.values()),
-        len(tree.ends.weight),
-        sum(tree.counts.nodes),
-        unrolling,
-        peak,
-        copying_seconds(full.megabytes, seconds),
-        full,
-        cost_of(task, "os-mccfr", seconds),
+    return to_row(
+        Size(
+            game,
+            sum(tree.information_sets.values()),
+            len(tree.ends.weight),
+            sum(tree.counts.nodes),
+            unrolling,
+            peak,
+            copying_seconds(full.megabytes, seconds),
+            full,
+            cost_of(task, "os-mccfr", seconds),
+        )
     )
-    return found._asdict() | {"full": found.full._asdict(), "sampled": found.sampled._asdict()}
+
+
+def to_row(size: Size) -> dict[str, Any]:
+    return size._asdict() | {"full": size.full._asdict(), "sampled": size.sampled._asdict()}
 
 
 def of_row(row: dict[str, Any]) -> Size:

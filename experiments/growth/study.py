@@ -29,6 +29,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 LARGER = {"repeated_rps": ("repeated_rps:rounds=8",), "princess_and_monster": ("princess_and_monster:turns=9",)}
 _TIMINGS = 1_500  # parts of the time for each of the timings of a game; compiling and unrolling take the most
 _LARGE = 100_000  # ends of a game whose arrays no cache holds
+_BATCH = 2 * 4_096  # trajectories of an iteration: all these games have two players
 _MARKERS = "osD^vP*"
 
 
@@ -88,14 +89,7 @@ def _cost_table(sizes: Sequence[measuring.Size]) -> studies.Table:
             f"{sampled / 1e3:,.0f}",
             f"{sampled / _BATCH:,.0f}",
         ))  # fmt: skip
-    return studies.Table("time of an iteration", header, rows, [measuring_data(size) for size in sizes])
-
-
-_BATCH = 2 * 4_096  # trajectories of an iteration: all these games have two players
-
-
-def measuring_data(size: measuring.Size) -> dict[str, Any]:
-    return size._asdict() | {"full": size.full._asdict(), "sampled": size.sampled._asdict()}
+    return studies.Table("time of an iteration", header, rows, [measuring.to_row(size) for size in sizes])
 
 
 def _memory_table(sizes: Sequence[measuring.Size]) -> studies.Table:
@@ -159,7 +153,7 @@ def picture(path: pathlib.Path, families: dict[str, list[measuring.Size]]) -> No
         ("CFR+, for each end", "ends", "nanoseconds", lambda s: (s.ends, s.full.seconds / s.ends * 1e9)),
         ("CFR+: bytes of its arrays over its time (grey: copying them)", "megabytes", "gigabytes a second",
          lambda s: (s.full.megabytes, s.full.megabytes / s.full.seconds / 1e3)),
-        ("unrolling (hollow: os-mccfr's look-up tables)", "nodes", "seconds (hollow: gigabytes)",
+        ("unrolling (hollow: gigabytes of os-mccfr's tables)", "nodes", "seconds, or gigabytes",
          lambda s: (s.nodes, s.unrolling, s.sampled.megabytes / 1e3)),
     )  # fmt: skip
     every = [size for own in families.values() for size in own]
