@@ -18,7 +18,7 @@ from gdlx.experiments.sweeps import config, store
 from gdlx.experiments.sweeps import run as sweeping
 from gdlx.solvers import results
 
-MINUTES, FULL_MINUTES = 20.0, 6_000.0
+MINUTES, FULL_MINUTES = 20.0, 1_800.0
 PICTURES = ("hyperparameters_cfr.png", "hyperparameters_mccfr.png", "hyperparameters_candidates.png")
 CLOSE = 1.25  # times the best: still among the best
 _SETTLED = 10  # iterations after which a run counts
@@ -248,7 +248,7 @@ def spent(runs: Runs) -> Floats:
 def between(x: Floats, y: Floats, wanted: float) -> float:
     """y at a place of x, both on logarithmic axes; not a number before the first.
 
-    >>> between(np.array([1.0, 100.0]), np.array([1.0, 0.01]), 10.0)
+    >>> round(between(np.array([1.0, 100.0]), np.array([1.0, 0.01]), 10.0), 6)
     0.1
     """
     return float(np.exp(np.interp(np.log(wanted), np.log(x), np.log(y), left=np.nan)))
