@@ -192,6 +192,38 @@ def test_cfr_convergence(
     assert told(command, capsys)["tables"] == [sizes, speeds, ends]
 
 
+def test_a_stopped_run_goes_on(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(convergence, "_REST", 0.0)
+    biased = convergence.GAMES[0]
+    small = biased._replace(spec=GOOFSPIEL, is_merged=False)
+    for game, kind in ((biased, convergence.Merged), (small, convergence.Unrolled)):
+        path = tmp_path / f"{kind.__name__}.npz"
+        advance = kind.advance
+        counts: list[int] = []
+
+        def stops(self: Any, count: int, advance: Any = advance, counts: list[int] = counts) -> None:
+            counts.append(count)
+            if len(counts) == 21:
+                raise KeyboardInterrupt
+            advance(self, count)
+
+        with jax.enable_x64(True):
+            whole = convergence.curve(game, 40, tmp_path / "no.npz")
+            (tmp_path / "no.npz").unlink()
+            monkeypatch.setattr(kind, "advance", stops)
+            with pytest.raises(KeyboardInterrupt):
+                convergence.curve(game, 40, path)
+            first = sum(counts[:-1])
+            counts.clear()
+            counts.extend([0] * 21)
+            found = convergence.curve(game, 40, path)
+        again = 40 + 1 + (10 if game.is_merged else 0) - first  # one more for the change, a quarter from another start
+        assert (first, sum(counts)) == (19, again)
+        np.testing.assert_allclose(found.mse, whole.mse, rtol=1e-9)
+        np.testing.assert_allclose(found.exploitability, whole.exploitability, rtol=1e-9)
+        assert found.change == pytest.approx(float(whole.change))
+
+
 def test_scores() -> None:
     first = [np.array([2.0, 4.0]), np.array([1.0, 2.0]), np.array([12.0, 12.0])]
     second = [np.array([1.0, 1.0]), np.array([4.0, 4.0]), np.array([1.0, 1.0])]

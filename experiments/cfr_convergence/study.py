@@ -4,10 +4,11 @@ Its error is the mean square difference between the average policies and those t
 moves (equation 5.1). Beside it stands what it cannot tell, exploitability.
 """
 
+import itertools
 import pathlib
 import time
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import numpy as np
@@ -26,6 +27,7 @@ CONVERGED = 1e-6  # the most that a probability changes in the last iteration, i
 _EVERY = 300  # iterations of which each is measured
 _GROWTH = 1.02  # iterations between measurements from there on
 _LESS = 4  # times fewer iterations from another start
+_REST = 30.0  # seconds until what has been measured is written again
 
 Floats = npt.NDArray[np.float64]
 
@@ -50,6 +52,8 @@ GAMES = (
 
 
 class Solver(Protocol):
+    state: Any  # arrays that are all there is to go on from
+
     def advance(self, count: int) -> None: ...
 
     def policy(self) -> Floats:
@@ -64,19 +68,19 @@ class Merged:
     def __init__(self, game: Game, *, first: bool) -> None:
         net = cache.compiled(load.load(game.spec), limits.Limits())
         self.graph = graph.graph(net)
-        self._state = graph.init(self.graph, first=first)
+        self.state: graph.State = graph.init(self.graph, first=first)
 
     def advance(self, count: int) -> None:
-        self._state = graph.advance(self.graph, self._state, count)
-        self._state.regret[0].block_until_ready()
+        self.state = graph.advance(self.graph, self.state, count)
+        self.state.regret[0].block_until_ready()
 
     def policy(self) -> Floats:
-        average = graph.average(self.graph, self._state)
+        average = graph.average(self.graph, self.state)
         pairs = zip(self.graph.levels, average, strict=True)
         return np.concatenate([np.asarray(own)[np.asarray(level.legal)] for level, own in pairs])
 
     def exploitability(self) -> float:
-        return float(graph.exploitability(self.graph, graph.average(self.graph, self._state)))
+        return float(graph.exploitability(self.graph, graph.average(self.graph, self.state)))
 
 
 class Unrolled:
@@ -85,16 +89,16 @@ class Unrolled:
     def __init__(self, game: Game) -> None:
         task = problems.problem(trees.Game(game.spec))
         self._process = processes.FullProcess(task, presets.simultaneous(presets.find("cfr")))
-        self._state = self._process.init()
+        self.state = self._process.init()
 
     def advance(self, count: int) -> None:
-        self._state = self._process.advance(self._state, count)
+        self.state = self._process.advance(self.state, count)
 
     def policy(self) -> Floats:
-        return np.concatenate([own[1:] for own in self._process.policies(self._state)])
+        return np.concatenate([own[1:] for own in self._process.policies(self.state)])
 
     def exploitability(self) -> float:
-        found = self._process.measure(self._state, 0.0).exploitability
+        found = self._process.measure(self.state, 0.0).exploitability
         assert found is not None
         return found
 
@@ -133,9 +137,11 @@ def _kept(game: Game, setting: studies.Setting) -> Curve:
         with np.load(path, allow_pickle=False) as kept:
             return Curve(**{field: kept[field] for field in Curve._fields})
     setting.report(f"{name(game)}: {iterations:,} iterations")
-    found = curve(game, iterations)
+    unfinished = path.with_suffix(".part.npz")
+    found = curve(game, iterations, unfinished)
     with untrusted.whole_file(path) as file:
         np.savez(file, **found._asdict())
+    unfinished.unlink(missing_ok=True)
     return found
 
 
@@ -151,28 +157,56 @@ def points(iterations: int) -> list[int]:
     return found
 
 
-def curve(game: Game, iterations: int) -> Curve:
+class _Measured:
+    """What has been measured of a run, kept in a file from which another process goes on."""
+
+    def __init__(self, path: pathlib.Path, solver: Solver) -> None:
+        self.policies: list[Floats] = []
+        self.errors: list[float] = []
+        self.seconds: list[float] = []
+        self._path, self._solver, self._written = path, solver, time.monotonic()
+        if path.exists():
+            with np.load(path, allow_pickle=False) as kept:
+                self.policies, self.errors, self.seconds = (
+                    list(kept[name]) for name in ("policies", "errors", "seconds")
+                )
+                leaves, shape = jax.tree.flatten(solver.state)
+                found = [jax.numpy.asarray(kept[f"state_{n}"]) for n in range(len(leaves))]
+                solver.state = jax.tree.unflatten(shape, found)
+
+    def add(self, seconds: float) -> None:
+        self.policies.append(self._solver.policy())
+        self.errors.append(self._solver.exploitability())
+        self.seconds.append(seconds)
+        if time.monotonic() - self._written >= _REST:
+            self._write()
+
+    def _write(self) -> None:
+        told: dict[str, Any] = {f"state_{n}": leaf for n, leaf in enumerate(jax.tree.leaves(self._solver.state))}
+        told |= {"policies": self.policies, "errors": self.errors, "seconds": self.seconds}
+        with untrusted.whole_file(self._path) as file:
+            np.savez(file, **told)
+        self._written = time.monotonic()
+
+
+def curve(game: Game, iterations: int, unfinished: pathlib.Path) -> Curve:
     solver: Solver = Merged(game, first=game.first) if game.is_merged else Unrolled(game)
+    measured = _Measured(unfinished, solver)
     solver.advance(0)  # compiled outside of the time that is measured
-    at = points(iterations)
-    policies, errors, spent = [], [], np.zeros(len(at))
-    for number, (before, now) in enumerate(zip([0, *at], at, strict=False)):
+    at = [0, *points(iterations)]
+    for before, now in list(itertools.pairwise(at))[len(measured.seconds) :]:
         begun = time.perf_counter()
         solver.advance(now - before)
-        spent[number] = time.perf_counter() - begun
-        policies.append(solver.policy())
-        errors.append(solver.exploitability())
-    last = policies[-1]
+        measured.add(time.perf_counter() - begun)
+    last = measured.policies[-1]
     solver.advance(1)
-    change = np.abs(solver.policy() - last).max()
     tail = max(1, len(at) // 2)  # many iterations at once: what it costs to begin with them does not count
-    each = spent[-tail:].sum() / (at[-1] - ([0, *at])[-1 - tail])
     return Curve(
-        np.array(at, float),
-        np.array([mse(policy, last) for policy in policies]),
-        np.array(errors),
-        np.array(each),
-        np.array(change),
+        np.array(at[1:], float),
+        np.array([mse(policy, last) for policy in measured.policies]),
+        np.array(measured.errors),
+        np.array(sum(measured.seconds[-tail:]) / (at[-1] - at[-1 - tail])),
+        np.abs(solver.policy() - last).max(),
         np.array(_elsewhere(game, iterations, last)),
     )
 
@@ -187,7 +221,8 @@ def _elsewhere(game: Game, iterations: int, last: Floats) -> float:
     if not game.is_merged:
         return np.nan
     solver = Merged(game, first=not game.first)
-    solver.advance(iterations // _LESS)
+    for before, now in itertools.pairwise([0, *points(iterations // _LESS)]):  # in parts, so that Ctrl-C is heard
+        solver.advance(now - before)
     return mse(solver.policy(), last)
 
 
