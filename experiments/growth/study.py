@@ -160,9 +160,10 @@ def picture(path: pathlib.Path, families: dict[str, list[measuring.Size]]) -> No
     for number, (axes, (title, across, up, values)) in enumerate(zip(every_axes, panels, strict=True)):
         for colour, (family, own) in enumerate(families.items()):
             x, *ys = np.array([values(size) for size in own]).T
+            lines = ("none", "none") if " and " in family else ("-", ":")  # different games are no curve
             for hollow, y in enumerate(ys):
                 axes.plot(
-                    x, y, marker=_MARKERS[colour], color=f"C{colour}", linestyle=":" if hollow else "-", linewidth=0.8,
+                    x, y, marker=_MARKERS[colour], color=f"C{colour}", linestyle=lines[hollow], linewidth=0.8,
                     markersize=5, markerfacecolor="white" if hollow else None, label=None if hollow else family,
                 )  # fmt: skip
         axes.set(title=title, xlabel=across, ylabel=up, xscale="log", yscale="log")
