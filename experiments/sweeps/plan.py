@@ -26,7 +26,7 @@ class Group(NamedTuple):
 def measured_at(iterations: int, every: int | None) -> tuple[int, ...]:
     """
     >>> measured_at(12, None)
-    (1, 2, 3, 4, 5, 7, 9, 12)
+    (1, 2, 3, 4, 5, 6, 8, 10, 12)
     >>> measured_at(12, 5)
     (5, 10, 12)
     """
