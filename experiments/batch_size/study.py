@@ -98,6 +98,8 @@ def _table(game: str, seconds: float, found: Points) -> studies.Table:
 
 def picture(path: pathlib.Path, seconds: float, found: dict[str, Points]) -> None:
     """A row of panels for every game: speed, and exploitability after as many trajectories and as many seconds."""
+    import matplotlib.ticker
+
     figure, axes = plots.panels(len(found), 2)
     batches = np.array(BATCHES, np.float64)
     for number, (game, own) in enumerate(found.items()):
@@ -112,5 +114,8 @@ def picture(path: pathlib.Path, seconds: float, found: dict[str, Points]) -> Non
         right.legend(frameon=False, fontsize=8)
         for each in (left, right):
             each.set_xticks(BATCHES, [f"{batch:,}" for batch in BATCHES], fontsize=8)
-            each.minorticks_off()
+            each.tick_params(axis="x", which="minor", bottom=False)
+            each.yaxis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 2, 5)))  # less than a power of ten
+            each.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+            each.tick_params(axis="y", which="minor", left=False, labelleft=False)
     plots.save(path, figure)
