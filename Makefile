@@ -17,7 +17,7 @@ solve: $(READY) ## solve GAME (default leduc_poker): an equilibrium with its mea
 	$(BIN)/gdlx solve $(GAME)
 
 test: $(READY) ## run the tests on all cores
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadfile  # tests of a file share compiled programs
 
 check: $(READY) .link/gdlx ## lint, formatting, types
 	$(BIN)/ruff check

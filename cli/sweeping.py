@@ -30,6 +30,12 @@ def sweep(
     Stopped and started again it goes on, and never repeats a finished cell.
     """
     given = console.options(context)
+    globals_of = context.parent
+    source_of_seed = globals_of.get_parameter_source("seed") if globals_of is not None else None
+    if source_of_seed is not None and source_of_seed.name == "COMMANDLINE":
+        raise typer.BadParameter(
+            "the seeds of a sweep are in its file, as seeds = 20 or seeds = [3, 4]; leave out --seed"
+        )
 
     from gdlx.experiments.sweeps import config as configs
 
@@ -45,7 +51,8 @@ def sweep(
     folder = results / wanted.name
     try:
         with console.cells(given, f"sweep {wanted.name}", len(wanted.cells)) as report:
-            done = running.sweep(wanted, folder, config.read_text(encoding="utf-8"), report=report)
+            source = config.read_text(encoding="utf-8-sig")
+            done = running.sweep(wanted, folder, source, report=report, remark=lambda text: _remark(given, text))
     except KeyboardInterrupt:
         if not given.quiet:
             console.stderr().print(f"remark: interrupted; the same command goes on from {folder}")
@@ -53,6 +60,11 @@ def sweep(
     _show(given, done)
     if done.failed:
         raise typer.Exit(1)
+
+
+def _remark(given: console.Options, text: str) -> None:
+    if not given.quiet:
+        console.stderr().print(f"remark: {text}", markup=False)
 
 
 def _show(given: console.Options, done: "running.Outcome") -> None:
@@ -67,6 +79,10 @@ def _show(given: console.Options, done: "running.Outcome") -> None:
         console.stderr().print(f"remark: {cell} failed: {why}", markup=False)
     if len(done.failed) > _SHOWN_FAILURES:
         console.stderr().print(f"remark: and {len(done.failed) - _SHOWN_FAILURES:,} more, see its column failure")
+    if done.failed:
+        console.stderr().print(
+            f"remark: to try a cell again, remove its folder in {done.folder / 'cells'}", markup=False
+        )
     console.say(f"the best: gdlx results {done.folder} --limit 10; a page with curves: gdlx report {done.folder}")
 
 
@@ -122,7 +138,7 @@ def results(
     if not found.runs:
         raise stored.ResultError(f"nothing to look up: {'; '.join(left.why for left in found.left_out[:3])}")
     rows = query.asked(query.rows(found.runs), questions)
-    chosen = columns.split(",") if columns else query.columns(rows)
+    chosen = [name.strip() for name in columns.split(",")] if columns else query.columns(rows)
     query.require_names(rows, chosen)
     rows = query.ordered(rows, sort, descending=descending)[:limit]
     if not given.quiet:

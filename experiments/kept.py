@@ -2,8 +2,11 @@
 
 import json
 import pathlib
-from collections.abc import Callable, Mapping
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from gdlx.propnet import untrusted
 
@@ -29,3 +32,17 @@ def find(path: pathlib.Path, settings: Mapping[str, Any]) -> Row | None:
         return None
     found = kept.get("row")
     return found if isinstance(found, dict) else None
+
+
+def arrays(path: pathlib.Path, names: Sequence[str]) -> list[Any] | None:
+    """The arrays of these names in a file, or None if it is not there or cannot be read: then they are made again."""
+    try:
+        with np.load(path, allow_pickle=False) as kept:
+            return [kept[name] for name in names]
+    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile):
+        return None
+
+
+def write_arrays(path: pathlib.Path, named: Mapping[str, Any]) -> None:
+    with untrusted.whole_file(path) as file:
+        np.savez(file, **named)

@@ -133,14 +133,17 @@ def ordered(found: Sequence[Row], name: str, *, descending: bool = False) -> lis
 
 
 def columns(found: Sequence[Row]) -> list[str]:
-    """Those that tell these rows apart, and the most important ones; the folder at last."""
+    """Those that tell rows of one algorithm apart, and the most important ones; the folder at last."""
     names = dict.fromkeys(name for row in found for name in row)
+    alike: dict[Value, list[Row]] = {}
+    for row in found:
+        alike.setdefault(row["algorithm"], []).append(row)
     first = [name for name in FIRST if any(row.get(name) is not None for row in found)]
     told = [
         name
         for name in names
         if name not in (*FIRST, "folder")
         and not name.startswith(("value_", "gain_", "largest_"))
-        and len({row.get(name) for row in found}) > 1
+        and any(len({row.get(name) for row in group}) > 1 for group in alike.values())
     ]
     return [*first[:2], *told, *first[2:], "folder"]

@@ -125,6 +125,11 @@ def find(name: str) -> Algorithm:
 
 
 _OF_BOTH = {"beta", "exploration"}  # of the discounts too, or of every policy
+_ONLY: Mapping[str, tuple[SchemeName, ...]] = {
+    "width": ("external", "average-strategy"),
+    "epsilon": ("average-strategy",),
+    "tau": ("average-strategy",),
+}
 _SAMPLED = {field.name for field in dataclasses.fields(Sampling)} - _OF_BOTH
 
 
@@ -136,6 +141,13 @@ def configured(algorithm: Algorithm, iterations: int | None, changes: Mapping[st
         raise UnknownAlgorithm(f"{algorithm.name} does not sample, so it has no {name}; {who} do")
     for name in changes.keys() - known:
         raise UnknownAlgorithm(f"{algorithm.name} has no setting {name!r}; there are {', '.join(sorted(known))}")
+    for name, schemes in _ONLY.items():
+        if name in changes and algorithm.sampling is not None and algorithm.sampling.scheme not in schemes:
+            who = " and ".join(other.name for other in _LISTED if other.sampling and other.sampling.scheme in schemes)
+            raise UnknownAlgorithm(f"{algorithm.name} has no use for {name}, which is of {who}; leave it out")
+    exploration = changes.get("exploration")
+    if exploration is not None and not 0 <= exploration <= 1:
+        raise UnknownAlgorithm(f"exploration is a part of a policy, or of sampling, from 0 to 1; not {exploration}")
     if changes and algorithm.is_exact:
         raise UnknownAlgorithm(f"{algorithm.name} has no settings; leave out {', '.join(changes)}")
     for name, value in changes.items():

@@ -96,9 +96,13 @@ def folder_of(game: str) -> str:
     >>> folder_of("smuggler.gdl")
     'smuggler'
     """
-    is_path = "/" in game or game.endswith((".gdl", ".kif"))
-    name = pathlib.PurePath(game).stem if is_path else game
+    name = pathlib.PurePath(game).stem if is_path(game) else game
     return re.sub(r"[^\w.+=,-]+", "_", name).strip("_") or "game"
+
+
+def is_path(game: str) -> bool:
+    """Of a rulesheet, and no name of the library."""
+    return "/" in game or game.endswith((".gdl", ".kif"))
 
 
 def new_folder(root: pathlib.Path, game: str, algorithm: str) -> pathlib.Path:

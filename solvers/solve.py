@@ -65,14 +65,26 @@ class Run:
         self.metrics: list[driver.Metrics] = []
         self._saved, self._rest = time.monotonic(), 0.0
         self._lock = results.lock(folder) if folder is not None and folder.is_dir() else None
-        if resume and folder is not None:
-            kept, self.seconds = results.read_checkpoint(folder, self.process.saved(self.state))
-            self.state = self.process.restored(kept)
-            earlier = results.read_metrics(folder, len(task.players))
-            # The point of the checkpoint comes first again; what was noted after it is lost.
-            self.metrics = [row for row in earlier if row.iterations < int(self.state.t)]
-        elif folder is not None:
-            _begin(folder, task, self.config)
+        try:
+            if resume and folder is not None:
+                self._go_on(folder)
+            elif folder is not None:
+                _begin(folder, task, self.config)
+        except BaseException:
+            self._unlock()
+            raise
+
+    def _go_on(self, folder: pathlib.Path) -> None:
+        """From what is in the folder."""
+        kept, self.seconds = results.read_checkpoint(folder, self.process.saved(self.state))
+        self.state = self.process.restored(kept)
+        earlier = results.read_metrics(folder, len(self.task.players))
+        # The point of the checkpoint comes first again; what was noted after it is lost.
+        self.metrics = [row for row in earlier if row.iterations < int(self.state.t)]
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
 
     def points(self, stop: driver.Stop, every: int | None = None) -> Iterator[driver.Point[Any]]:
         for point in driver.iterate(self.process, self.state, stop, every=every, seconds=self.seconds):
@@ -104,8 +116,7 @@ class Run:
             if picture and any(row.gain for row in self.metrics):
                 title = f"{self.task.game.spec}, {self.algorithm.name}"
                 plot.convergence(self.folder / results.PLOT, {self.algorithm.name: self.metrics}, title)
-        if self._lock is not None:
-            self._lock.close()
+        self._unlock()
         return solution.Solution(
             self.task.tree, self.algorithm.name, policies, tuple(self.metrics), self.config.to_json()
         )

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import gdlx
 from gdlx import cli
 from gdlx.envs import trees
 from gdlx.experiments.sweeps import config, plan, run, store
 from gdlx.propnet import library
-from gdlx.solvers import batch, problems, results
+from gdlx.solvers import batch, driver, problems, results
 from gdlx.solvers import solve as solving
 
 GRID: dict[str, Any] = {
@@ -86,11 +85,21 @@ BASE = 'games = ["kuhn_poker"]\niterations = 10\n'
         (BASE + '[[algorithms]]\nname = "dcfr"\nalpha = { from = 1.0, to = 2.0 }', "lacks count"),
         (BASE + '[[algorithms]]\nname = "dcfr"\nalpha = { from = 1.0, to = 1.0, count = 3 }', "would be the same"),
         (BASE + '[[algorithms]]\nname = "dcfr"\nalpha = { from = 0.0, to = 1.0, count = 3, scale = "log" }', "above 0"),
-        (BASE + '[[algorithms]]\nname = "dcfr"\nalpha = { from = 0.0, to = 1.0, count = 1 }', "at least 2"),
+        (BASE + '[[algorithms]]\nname = "dcfr"\nalpha = { from = 0.0, to = 1.0, count = 1 }', "from 2 to"),
         (BASE + "seeds = [1, 1]\n[[algorithms]]\nname = 'cfr'", "seeds must be different"),
         ('games = ["kuhn_poker", "kuhn_poker"]\niterations = 1\n[[algorithms]]\nname = "cfr"', "twice"),
-        ('games = ["kuhn_poker"]\niterations = 0\n[[algorithms]]\nname = "cfr"', "at least 1, not 0"),
+        ('games = ["kuhn_poker"]\niterations = 0\n[[algorithms]]\nname = "cfr"', "from 1 to .*, not 0"),
         ('games = ["kuhn_poker"]\ntarget = "x"\n[[algorithms]]\nname = "cfr"', "the target 'x' is no number"),
+        (BASE + '[[algorithms]]\nname = "os-mccfr"\nexploration = 7.0', "from 0 to 1; not 7.0"),
+        (BASE + '[[algorithms]]\nname = "os-mccfr"\nepsilon = 0.1', "no use for epsilon, which is of as-mccfr"),
+        (BASE + '[[algorithms]]\nname = "os-mccfr"\nseeds = 3', "goes to the top of the file"),
+        (
+            BASE + "seeds = [18446744073709551616]\n[[algorithms]]\nname = 'os-mccfr'",
+            "seeds must be a whole number from",
+        ),
+        (BASE + "seeds = 2000000000000000\n[[algorithms]]\nname = 'os-mccfr'", "seeds must be a whole number from"),
+        ('games = ["kuhn_poker"]\niterations = 9999999999999\n[[algorithms]]\nname = "cfr"', "to 2,147,483,647"),
+        ('games = ["kuhn_poker"]\ntarget = "-1%"\n[[algorithms]]\nname = "cfr"', "must be above 0"),
         (
             BASE
             + '[[algorithms]]\nname = "dcfr"\n'
@@ -204,9 +213,8 @@ def test_killed_and_resumed(tmp_path: pathlib.Path) -> None:
     assert (done.cells, done.failed) == (41, ())
     assert done.earlier == before > 0
     assert not list(kept.glob("*/.*"))
-    last = {row["cell"]: row for row in rows(done.table)}
-    expected = gdlx.solve("kuhn_poker", "dcfr", iterations=400, alpha=1.0).exploitability
-    assert float(last["kuhn_poker/dcfr,alpha=1.0-400"]["exploitability"]) == pytest.approx(expected, rel=1e-2)
+    whole = run.sweep(config.read(path), tmp_path / "whole")
+    assert without_times(done.table) == without_times(whole.table)
 
 
 def test_cells_that_run_alone(tmp_path: pathlib.Path) -> None:
@@ -269,18 +277,119 @@ def test_folders_of_something_else(manifest: str | None, says: str, tmp_path: pa
     assert after == before
 
 
-def test_rules_that_change_in_between(tmp_path: pathlib.Path) -> None:
-    """A sweep is of one game, also if that is a file."""
+@pytest.mark.parametrize("more", [[], [{"name": "cfr+"}]])
+def test_rules_that_change_in_between(more: list[dict[str, Any]], tmp_path: pathlib.Path) -> None:
+    """A sweep is of one game, also if that is a file; also if no cell of it is left to run."""
     sheet = tmp_path / "mine.gdl"
     sheet.write_text(library.text("kuhn_poker"))
     found = {"games": [str(sheet)], "iterations": 5, "algorithms": [{"name": "cfr"}]}
     first = run.sweep(sweep_of(found), tmp_path / "sweep")
     kept = without_times(first.table)
     sheet.write_text(library.text("leduc_poker"))
-    more = found | {"algorithms": [{"name": "cfr"}, {"name": "cfr+"}]}
     with pytest.raises(config.SweepError, match=r"rules of .*mine\.gdl have changed"):
-        run.sweep(sweep_of(more), tmp_path / "sweep")
+        run.sweep(sweep_of(found | {"algorithms": [{"name": "cfr"}, *more]}), tmp_path / "sweep")
     assert without_times(first.table) == kept
+
+
+def test_two_files_of_one_name(tmp_path: pathlib.Path) -> None:
+    for folder, game in (("a", "kuhn_poker"), ("b", "rps")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mine.gdl").write_text(library.text(game))
+    games = [str(tmp_path / folder / "mine.gdl") for folder in ("a", "b")]
+    done = run.sweep(sweep_of({"games": games, "iterations": 50, "algorithms": [{"name": "cfr+"}]}), tmp_path / "sweep")
+    last = {row["game"]: float(row["value_1"]) for row in rows(done.table)}
+    assert last[games[0]] == pytest.approx(-1 / 18, abs=0.01)
+    assert last[games[1]] == pytest.approx(0, abs=0.01)
+
+
+def test_a_file_of_the_same_name_elsewhere(tmp_path: pathlib.Path) -> None:
+    found = {"games": ["kuhn_poker"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
+    first = run.sweep(sweep_of(found), tmp_path / "sweep")
+    with pytest.raises(config.SweepError, match="holds another sweep: none of its 1 cells"):
+        run.sweep(sweep_of(found | {"iterations": 6}), tmp_path / "sweep", "iterations = 6")
+    assert len(rows(first.table)) == len(plan.measured_at(5, None))
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        (results.METRICS, b"iterations,seconds\n1"),
+        (results.METRICS, b""),
+        (results.CONFIG, b""),
+        (results.POLICY, b"PK"),
+        (results.CONFIG, None),
+    ],
+)
+def test_damaged_cells_run_again(file: str, content: bytes | None, tmp_path: pathlib.Path) -> None:
+    found = {"games": ["kuhn_poker"], "iterations": 5, "algorithms": [{"name": "dcfr", "alpha": [1.0, 1.5]}]}
+    first = run.sweep(sweep_of(found), tmp_path / "sweep")
+    expected = without_times(first.table)
+    damaged = store.Store(first.folder).place(config.cells(found)[0])
+    if content is None:
+        (damaged / file).unlink()
+    else:
+        (damaged / file).write_bytes(content)
+    remarks: list[str] = []
+    again = run.sweep(sweep_of(found), tmp_path / "sweep", remark=remarks.append)
+    assert again.earlier == 1
+    assert len(remarks) == 1
+    assert "kuhn_poker/dcfr,alpha=1.0-5 runs again" in remarks[0]
+    assert without_times(again.table) == expected
+    assert (first.folder / store.DAMAGED / damaged.relative_to(first.folder)).is_dir()
+
+
+def test_cells_that_run_alone_go_on(tmp_path: pathlib.Path) -> None:
+    """From their checkpoint, or anew if that cannot be read."""
+    found = {"games": ["kuhn_poker"], "algorithms": [{"name": "os-mccfr", "iterations": 40, "table": 8, "batch": 16}]}
+    (cell,) = config.cells(found)
+    whole = run.sweep(sweep_of(found), tmp_path / "whole")
+    kept = store.Store(tmp_path / "parts")
+    folder = kept.unfinished(cell)
+    folder.mkdir(parents=True)
+    begun = solving.Run(plan.task_of(cell), cell.algorithm, folder)
+    for _ in begun.points(driver.Stop(iterations=20)):
+        pass
+    begun.finish()
+    remarks: list[str] = []
+    done = run.sweep(sweep_of(found), tmp_path / "parts", remark=remarks.append)
+    assert remarks == []
+    assert without_times(done.table)[-1] == without_times(whole.table)[-1]
+    assert float(rows(done.table)[-1]["seconds"]) >= begun.seconds
+
+    folder = store.Store(tmp_path / "broken").unfinished(cell)
+    folder.mkdir(parents=True)
+    (folder / results.CHECKPOINT).write_bytes(b"half of it")
+    done = run.sweep(sweep_of(found), tmp_path / "broken", remark=remarks.append)
+    assert len(remarks) == 1
+    assert "starts anew" in remarks[0]
+    assert without_times(done.table)[-1] == without_times(whole.table)[-1]
+
+
+def test_an_unreadable_manifest_loses_nothing(tmp_path: pathlib.Path) -> None:
+    found = {"games": ["kuhn_poker"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
+    done = run.sweep(sweep_of(found), tmp_path / "sweep")
+    for broken in ('{"form', '{"format": 1, "x64": false, "rules": 3}'):
+        (done.folder / store.MANIFEST).write_text(broken)
+        with pytest.raises(config.SweepError, match="remove that file alone"):
+            run.sweep(sweep_of(found), done.folder)
+    (done.folder / store.MANIFEST).unlink()
+    assert run.sweep(sweep_of(found), done.folder).earlier == 1
+
+
+def test_seeds_are_in_the_file(tmp_path: pathlib.Path, capsys: Any) -> None:
+    path = tmp_path / "seeds.toml"
+    path.write_text('games = ["kuhn_poker"]\niterations = 2\n[[algorithms]]\nname = "os-mccfr"\nbatch = 4\n')
+    assert cli.main(["--seed", "3", "sweep", str(path), "--results", str(tmp_path)]) == 2
+    assert "in its file" in capsys.readouterr().err
+
+
+def test_failed_cells_are_named_by_those_who_look(tmp_path: pathlib.Path, capsys: Any) -> None:
+    found = {"games": ["no_such_game", "kuhn_poker"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
+    done = run.sweep(sweep_of(found), tmp_path / "sweep")
+    assert cli.main(["results", str(done.folder)]) == 0
+    told = capsys.readouterr()
+    assert "1 of 1 results" in told.out
+    assert "no_such_game/cfr-5 failed: " in told.err
 
 
 def test_only_one_process_at_a_time(tmp_path: pathlib.Path) -> None:

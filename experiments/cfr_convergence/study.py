@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.envs import programs, trees
-from gdlx.experiments import plots, studies
+from gdlx.experiments import kept, plots, studies
 from gdlx.experiments.cfr_convergence import graph
-from gdlx.propnet import cache, limits, load, untrusted
+from gdlx.propnet import cache, limits, load
 from gdlx.solvers import presets, problems, processes, results
 
 MINUTES, FULL_MINUTES = 8.0, 80.0
@@ -133,14 +133,12 @@ def _kept(game: Game, setting: studies.Setting) -> Curve:
     iterations = max(_LESS, round(game.iterations * part))
     kind = "states" if game.is_merged else "histories"
     path = setting.folder / f"{results.folder_of(game.spec)}-{kind}-{iterations}.npz"
-    if path.exists():
-        with np.load(path, allow_pickle=False) as kept:
-            return Curve(**{field: kept[field] for field in Curve._fields})
+    if (earlier := kept.arrays(path, Curve._fields)) is not None:
+        return Curve(*earlier)
     setting.report(f"{name(game)}: {iterations:,} iterations")
     unfinished = path.with_suffix(".part.npz")
     found = curve(game, iterations, unfinished)
-    with untrusted.whole_file(path) as file:
-        np.savez(file, **found._asdict())
+    kept.write_arrays(path, found._asdict())
     unfinished.unlink(missing_ok=True)
     return found
 
@@ -165,14 +163,11 @@ class _Measured:
         self.errors: list[float] = []
         self.seconds: list[float] = []
         self._path, self._solver, self._written = path, solver, time.monotonic()
-        if path.exists():
-            with np.load(path, allow_pickle=False) as kept:
-                self.policies, self.errors, self.seconds = (
-                    list(kept[name]) for name in ("policies", "errors", "seconds")
-                )
-                leaves, shape = jax.tree.flatten(solver.state)
-                found = [jax.numpy.asarray(kept[f"state_{n}"]) for n in range(len(leaves))]
-                solver.state = jax.tree.unflatten(shape, found)
+        leaves, shape = jax.tree.flatten(solver.state)
+        names = ("policies", "errors", "seconds", *(f"state_{n}" for n in range(len(leaves))))
+        if (earlier := kept.arrays(path, names)) is not None:
+            self.policies, self.errors, self.seconds = map(list, earlier[:3])
+            solver.state = jax.tree.unflatten(shape, [jax.numpy.asarray(leaf) for leaf in earlier[3:]])
 
     def add(self, seconds: float) -> None:
         self.policies.append(self._solver.policy())
@@ -184,8 +179,7 @@ class _Measured:
     def _write(self) -> None:
         told: dict[str, Any] = {f"state_{n}": leaf for n, leaf in enumerate(jax.tree.leaves(self._solver.state))}
         told |= {"policies": self.policies, "errors": self.errors, "seconds": self.seconds}
-        with untrusted.whole_file(self._path) as file:
-            np.savez(file, **told)
+        kept.write_arrays(self._path, told)
         self._written = time.monotonic()
 
 

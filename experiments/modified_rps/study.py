@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gdlx.envs import programs, trees
-from gdlx.experiments import plots, studies
-from gdlx.propnet import untrusted
+from gdlx.experiments import kept, plots, studies
 from gdlx.solvers import driver, presets, problems, solve
 
 MINUTES, FULL_MINUTES = 2.0, 20.0
@@ -90,16 +89,14 @@ def _equilibrium(task: problems.Problem) -> studies.Table:
 def _kept(task: problems.Problem, search: Search, setting: studies.Setting) -> Curve:
     iterations = max(10, round(ITERATIONS * setting.minutes / MINUTES))
     path = setting.folder / f"{search.name.replace(', ', '-').replace(' ', '_')}-{iterations}-{setting.seed}.npz"
-    if path.exists():
-        with np.load(path, allow_pickle=False) as kept:
-            return Curve(**{field: kept[field] for field in Curve._fields})
+    if (earlier := kept.arrays(path, Curve._fields)) is not None:
+        return Curve(*earlier)
     setting.report(f"{search.name}: {iterations:,} iterations")
     algorithm = presets.configured(presets.find(search.algorithm), iterations, search.settings)
     seeds = [None] if algorithm.sampling is None else range(setting.seed, setting.seed + SEEDS)
     runs = [_run(task, algorithm, seed, iterations) for seed in seeds]
     found = Curve(runs[0].iterations, *(np.stack([getattr(one, f) for one in runs], axis=1) for f in Curve._fields[1:]))
-    with untrusted.whole_file(path) as file:
-        np.savez(file, **found._asdict())
+    kept.write_arrays(path, found._asdict())
     return found
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from gdlx.envs import payoffs, unroll
+from gdlx.experiments.sweeps import store
 from gdlx.propnet import errors
 from gdlx.solvers import driver, results
 
@@ -70,6 +71,9 @@ def gather(folders: Iterable[pathlib.Path]) -> Found:
             if (place := folder.resolve()) in seen:
                 continue
             seen.add(place)
+            if (why := _why_not(folder, given)) is not None:
+                left_out.append(LeftOut(folder, why))
+                continue
             try:
                 runs.append(_read(folder))
             except errors.UserError as error:
@@ -80,7 +84,20 @@ def gather(folders: Iterable[pathlib.Path]) -> Found:
 
 
 def _result_folders(given: pathlib.Path) -> Iterator[pathlib.Path]:
-    return (config.parent for config in sorted(given.rglob(results.CONFIG)))
+    marked = {*given.rglob(results.CONFIG), *given.rglob(store.FAILED)}
+    return iter(sorted({path.parent for path in marked}))
+
+
+def _why_not(folder: pathlib.Path, given: pathlib.Path) -> str | None:
+    """Cells of sweeps that are no results."""
+    failed = folder / store.FAILED
+    if failed.exists():
+        return f"{folder} failed: {failed.read_text(encoding='utf-8', errors='replace').strip()}"
+    within = folder.relative_to(given).parts
+    for part, why in ((store.UNFINISHED, "has not finished"), (store.DAMAGED, "was damaged, and has run again")):
+        if part in within:
+            return f"{folder} {why}"
+    return None
 
 
 def _read(folder: pathlib.Path) -> Run:

@@ -28,6 +28,7 @@ from gdlx.propnet import errors
 from gdlx.solvers import driver, presets, regret, results
 
 MOST_CELLS = 1_000_000
+_MOST_SEED = 2**32 - 1
 _LONGEST_NAME = 100
 _SWEEP_KEYS = ("games", "algorithms", "iterations", "seconds", "target", "seeds", "every")
 _STOPS = ("iterations", "seconds", "target")
@@ -62,16 +63,26 @@ class Cell(NamedTuple):
         plain = re.sub(r"[^\w.+=,-]", "_", words)
         if plain != words or len(plain) > _LONGEST_NAME:
             plain = f"{plain[:_LONGEST_NAME]}-{self.digest}"
-        return f"{results.folder_of(self.game)}/{plain}-{self._stop_name()}"
+        return f"{self._game_name()}/{plain}-{self._stop_name()}"
+
+    def _game_name(self) -> str:
+        """Two files in different folders may have the same name."""
+        plain = results.folder_of(self.game)
+        return f"{plain}-{_digest(self.game)}" if results.is_path(self.game) else plain
 
     def _stop_name(self) -> str:
-        parts = (self.stop.iterations, self.stop.seconds and f"{self.stop.seconds:g}s", self.target)
+        every = None if self.every is None else f"every_{self.every}"
+        parts = (self.stop.iterations, self.stop.seconds and f"{self.stop.seconds:g}s", self.target, every)
         return "-".join(re.sub(r"[^\w.]", "_", str(part)) for part in parts if part is not None)
 
     @property
     def digest(self) -> str:
         said = json.dumps([self.game, self.algorithm.name, list(self.given.items()), self._stop_name()])
-        return hashlib.sha256(said.encode()).hexdigest()[:10]
+        return _digest(said)
+
+
+def _digest(said: str) -> str:
+    return hashlib.sha256(said.encode(errors="replace")).hexdigest()[:10]
 
 
 class Sweep(NamedTuple):
@@ -81,7 +92,7 @@ class Sweep(NamedTuple):
 
 def read(path: pathlib.Path) -> Sweep:
     try:
-        text = path.read_bytes().decode("utf-8")
+        text = path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
         raise SweepError(f"there is no file {path}") from None
     except IsADirectoryError:
@@ -224,17 +235,17 @@ def _stop(place: str, given: Mapping[str, Any]) -> tuple[driver.Stop, str | floa
     target = given.get("target")
     if target is not None and not isinstance(target, str):
         target = _number(f"{place}.target", target)
-    driver.parse_target(target, 1.0)
+    driver.Stop(iterations, seconds, driver.parse_target(target, 1.0))
     return driver.Stop(iterations, seconds), target
 
 
 def _seeds(value: Any) -> list[int]:
     if isinstance(value, list):
-        found = [_whole("seeds", one, 0) for one in value]
+        found = [_whole("seeds", one, 0, _MOST_SEED) for one in value]
         if not found or len(set(found)) < len(found):
             raise SweepError("seeds must be different whole numbers, one or more")
         return found
-    return list(range(_whole("seeds", value, 1)))
+    return list(range(_whole("seeds", value, 1, MOST_CELLS)))
 
 
 def _texts(place: str, value: Any) -> list[str]:
@@ -252,9 +263,9 @@ def _needed(found: Mapping[str, Any], key: str) -> Any:
     return found[key]
 
 
-def _whole(place: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise SweepError(f"{place} must be a whole number of at least {least}, not {value!r}")
+def _whole(place: str, value: Any, least: int, most: int = 2**31 - 1) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise SweepError(f"{place} must be a whole number from {least:,} to {most:,}, not {value!r}")
     return value
 
 
@@ -269,4 +280,6 @@ def _require_known(place: str, found: Mapping[str, Any], known: Sequence[str]) -
         if key not in known:
             near = difflib.get_close_matches(key, known, n=1)
             hint = f"is it {near[0]}?" if near else f"there are {', '.join(known)}"
+            if key in _SWEEP_KEYS:
+                hint = "it goes to the top of the file, before the first [[algorithms]]"
             raise SweepError(f"{place} has no key {key!r}; {hint}")

@@ -1,7 +1,9 @@
 """Which cells of a sweep run in one program, and which one by one."""
 
 import collections
+import contextlib
 import functools
+import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -10,6 +12,7 @@ import numpy as np
 
 from gdlx.envs import trees
 from gdlx.experiments.sweeps import config
+from gdlx.propnet import errors, load
 from gdlx.solvers import batch, problems, processes, solve
 
 GROWTH = 1.25  # iterations between measurements, unless the file says `every`
@@ -51,6 +54,15 @@ def _task(game: str, is_table: bool, keep_edges: bool) -> solve.Task:
 def forget() -> None:
     """Files of rules may have changed."""
     _task.cache_clear()
+
+
+def digests_of_rules(cells: Iterable[config.Cell]) -> dict[str, str]:
+    """Of every game that can be read, by its text: what cannot fails later, as cells."""
+    found = {}
+    for game in dict.fromkeys(cell.game for cell in cells):
+        with contextlib.suppress(errors.UserError, OSError, ValueError):
+            found[game] = hashlib.sha256(load.find(game).text.encode(errors="replace")).hexdigest()[:16]
+    return found
 
 
 def groups_of(cells: Iterable[config.Cell]) -> list[Group]:
@@ -112,8 +124,11 @@ def described(group: Group) -> dict[str, Any]:
     told: dict[str, Any] = {"game": first.game, "algorithm": first.algorithm.name, "cells": len(group.cells)}
     if group.alone is not None:
         return told | {"at_once": None, "bytes": None, "alone": group.alone}
-    task = task_of(first)
-    assert isinstance(task, problems.Problem)
-    runs = runs_of(task, portions(task, group)[0].cells)
+    try:
+        task = task_of(first)
+        assert isinstance(task, problems.Problem)
+        runs = runs_of(task, portions(task, group)[0].cells)
+    except errors.UserError as error:
+        return told | {"at_once": None, "bytes": None, "alone": f"would fail: {error}"}
     at_once = min(runs.count, runs.chunk * batch.workers())
     return told | {"at_once": at_once, "bytes": batch.needed_bytes(runs), "alone": None}

@@ -13,29 +13,43 @@ from gdlx.propnet import errors
 from gdlx.solvers import batch, driver, presets, problems, profiles, results, solve
 
 Report = Callable[[int, str], None]  # cells that have just finished, and a word on what comes
+Remark = Callable[[str], None]
 
 
 class Outcome(NamedTuple):
     folder: pathlib.Path
     cells: int
-    earlier: int  # had finished before
+    earlier: int  # had finished before, and had not failed
     failed: tuple[tuple[str, str], ...]  # cells and why
     table: pathlib.Path
 
 
 def sweep(
-    wanted: config.Sweep, folder: pathlib.Path, source: str = "", *, report: Report = lambda count, note: None
+    wanted: config.Sweep,
+    folder: pathlib.Path,
+    source: str = "",
+    *,
+    report: Report = lambda count, note: None,
+    remark: Remark = lambda text: None,
 ) -> Outcome:
-    """All cells that have not finished yet. Stopped at any time, it goes on from there when it is called again."""
+    """All cells that have not finished yet. Stopped at any time, it goes on from there when it is called again.
+
+    `source` is the text of the file that describes the sweep, if there is one.
+    """
     kept = store.Store(folder)
     plan.forget()
     with kept.opened(source, jnp.result_type(float) == np.float64):
+        if source:  # a study may well put several sweeps into one folder
+            kept.require_own_cells(wanted.cells)
+        kept.require_same_rules(plan.digests_of_rules(wanted.cells))
+        _set_damaged_aside(kept, wanted.cells, remark)
         left = [cell for cell in wanted.cells if not kept.is_finished(cell)]
-        earlier = len(wanted.cells) - len(left)
-        report(earlier, "finished before" if earlier else "")
+        there = [cell for cell in wanted.cells if kept.is_finished(cell)]
+        earlier = sum(kept.failure(cell) is None for cell in there)
+        report(len(there), "finished before" if there else "")
         try:
             for group in plan.groups_of(left):
-                _run(kept, group, report)
+                _run(kept, group, report, remark)
         finally:
             table = kept.write_table(wanted.cells)
         whys = ((cell.name, kept.failure(cell)) for cell in wanted.cells)
@@ -43,14 +57,20 @@ def sweep(
     return Outcome(folder, len(wanted.cells), earlier, failed, table)
 
 
-def _run(kept: store.Store, group: plan.Group, report: Report) -> None:
+def _set_damaged_aside(kept: store.Store, cells: Sequence[config.Cell], remark: Remark) -> None:
+    """They run again."""
+    for cell in cells:
+        if kept.is_finished(cell) and (why := kept.damage(cell)) is not None:
+            remark(f"{cell.name} runs again ({why}); what there was is in {kept.set_aside(kept.place(cell))}")
+
+
+def _run(kept: store.Store, group: plan.Group, report: Report, remark: Remark) -> None:
     first = group.cells[0]
     report(0, f"{first.algorithm.name} on {first.game}")
     try:
         task = plan.task_of(first)
-        kept.require_same_rules(task)
         if group.alone is not None:
-            _run_alone(kept, task, first)
+            _run_alone(kept, task, first, remark)
             report(1, "")
             return
         assert isinstance(task, problems.Problem)
@@ -58,8 +78,6 @@ def _run(kept: store.Store, group: plan.Group, report: Report) -> None:
             for done in _run_together(task, portion.cells):
                 kept.keep(done)
                 report(len(done), "")
-    except config.SweepError:
-        raise
     except errors.UserError as error:  # of the game, or of settings that do not fit it: other cells may well run
         left = [cell for cell in group.cells if not kept.is_finished(cell)]
         kept.keep([store.Done(cell, None, (), (), None, str(error)) for cell in left])
@@ -118,15 +136,14 @@ def _done(
     return store.Done(cell, made, task.players, metrics, None, why)
 
 
-def _run_alone(kept: store.Store, task: solve.Task, cell: config.Cell) -> None:
+def _run_alone(kept: store.Store, task: solve.Task, cell: config.Cell, remark: Remark) -> None:
     folder = kept.unfinished(cell)
     folder.mkdir(parents=True, exist_ok=True)
     if cell.algorithm.is_exact and isinstance(task, problems.Problem):
         solve.solve_exactly(task, cell.algorithm, folder)
     else:
         stop = solve.stop_of(task, cell.stop.iterations, cell.stop.seconds, cell.target)
-        begun = (folder / results.CHECKPOINT).exists()
-        run = solve.Run(task, cell.algorithm, folder, resume=begun)
+        run = _begun(kept, task, cell, remark)
         try:
             for _ in run.points(stop, cell.every):
                 pass
@@ -134,3 +151,15 @@ def _run_alone(kept: store.Store, task: solve.Task, cell: config.Cell) -> None:
             if run.metrics:
                 run.finish(picture=False)
     kept.move(cell)
+
+
+def _begun(kept: store.Store, task: solve.Task, cell: config.Cell, remark: Remark) -> solve.Run:
+    """A run from its last checkpoint, or from the start if there is none that can be read."""
+    folder = kept.unfinished(cell)
+    if (folder / results.CHECKPOINT).exists():
+        try:
+            return solve.Run(task, cell.algorithm, folder, resume=True)
+        except results.ResultError as error:
+            remark(f"{cell.name} starts anew ({error}); what there was is in {kept.set_aside(folder)}")
+            folder.mkdir(parents=True)
+    return solve.Run(task, cell.algorithm, folder)

@@ -4,6 +4,7 @@
     sweep.csv        every measurement of every finished cell, a row each
     cells/           one result folder for each finished cell; it is there whole, or not at all
     unfinished/      cells that run alone and were stopped; they go on from there
+    damaged/         folders of cells that could not be read; they have run again
 
 A finished cell is never run again. One that failed is finished too: `failed.txt` in its folder says why.
 """
@@ -15,14 +16,17 @@ import json
 import os
 import pathlib
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gdlx.experiments.sweeps import config
-from gdlx.propnet import untrusted
-from gdlx.solvers import driver, problems, profiles, results, solve
+from gdlx.propnet import errors, untrusted
+from gdlx.solvers import driver, profiles, results
 
-MANIFEST, TABLE, CELLS, UNFINISHED, FAILED = "sweep.json", "sweep.csv", "cells", "unfinished", "failed.txt"
+MANIFEST, TABLE, FAILED = "sweep.json", "sweep.csv", "failed.txt"
+CELLS, UNFINISHED, DAMAGED = "cells", "unfinished", "damaged"
+_OWN = (MANIFEST, TABLE, CELLS, UNFINISHED, DAMAGED, results.LOCK)
 _FORMAT = 1
 
 
@@ -43,6 +47,7 @@ class Store:
     def __init__(self, folder: pathlib.Path) -> None:
         self.folder = folder
         self._manifest: dict[str, Any] = {}
+        self._rules: dict[str, str] = {}
 
     @contextlib.contextmanager
     def opened(self, source: str, x64: bool) -> Iterator[None]:
@@ -63,15 +68,17 @@ class Store:
     def _require_own(self, x64: bool) -> None:
         path = self.folder / MANIFEST
         if not path.exists():
-            if any(child.name != results.LOCK for child in self.folder.iterdir()):
+            if any(child.name not in _OWN for child in self.folder.iterdir()):
                 raise config.SweepError(f"{self.folder} holds something else than a sweep; name another --results")
             return
         try:
             self._manifest = json.loads(path.read_bytes())
             form, was_double = self._manifest["format"], bool(self._manifest["x64"])
-            dict(self._manifest.get("games", {}))
-        except (ValueError, KeyError, TypeError) as error:
-            raise config.SweepError(f"{path} cannot be read ({error}); remove {self.folder}, or name another") from None
+            self._rules = {str(game): str(digest) for game, digest in self._manifest.get("rules", {}).items()}
+        except (AttributeError, ValueError, KeyError, TypeError) as error:
+            raise config.SweepError(
+                f"{path} cannot be read ({error}); remove that file alone, and finished cells are gone on with"
+            ) from None
         if form != _FORMAT:
             raise config.SweepError(f"{self.folder} was written by another version of gdlx; name another --results")
         if was_double != x64:
@@ -80,21 +87,53 @@ class Store:
                 f"go on {'with' if was_double else 'without'} --x64, or name another --results"
             )
 
-    def require_same_rules(self, task: solve.Task) -> None:
+    def require_same_rules(self, digests: Mapping[str, str]) -> None:
         """Cells of one sweep are of one game, also if it is a file that was changed in between."""
-        kind = "rules" if isinstance(task, problems.TableProblem) else "tree"
-        digests = self._manifest.setdefault("games", {}).setdefault(task.game.spec, {})
-        if digests.setdefault(kind, task.digest) != task.digest:
-            raise config.SweepError(
-                f"the rules of {task.game.spec} have changed since {self.folder} was begun; name another --results"
-            )
+        for game, digest in digests.items():
+            if self._rules.setdefault(game, digest) != digest:
+                raise config.SweepError(
+                    f"the rules of {game} have changed since {self.folder} was begun; name another --results"
+                )
+        self._manifest["rules"] = self._rules
         self._write_manifest()
+
+    def require_own_cells(self, cells: Iterable[config.Cell]) -> None:
+        """Not those of another file of the same name."""
+        there = {str(path.relative_to(self.folder / CELLS)) for path in (self.folder / CELLS).glob("*/*")}
+        if there and there.isdisjoint(cell.name for cell in cells):
+            raise config.SweepError(
+                f"{self.folder} holds another sweep: none of its {len(there):,} cells is in the file; "
+                "name another --results, or the file otherwise"
+            )
 
     def _write_manifest(self) -> None:
         untrusted.write_whole(self.folder / MANIFEST, json.dumps(self._manifest, indent=1).encode())
 
     def is_finished(self, cell: config.Cell) -> bool:
         return self.place(cell).is_dir()
+
+    def set_aside(self, folder: pathlib.Path) -> pathlib.Path:
+        """A folder that cannot be read is kept elsewhere, for whoever wants to look at it."""
+        place = self.folder / DAMAGED / folder.relative_to(self.folder)
+        shutil.rmtree(place, ignore_errors=True)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        os.rename(folder, place)
+        return place
+
+    def damage(self, cell: config.Cell) -> str | None:
+        """Why the folder of a finished cell cannot be used, if so."""
+        place = self.place(cell)
+        if (place / FAILED).exists():
+            return None
+        try:
+            if results.read_config(place).algorithm != cell.algorithm:
+                return f"{place / results.CONFIG} is of other settings"
+            if not self._measurements(cell):
+                return f"{place / results.METRICS} holds no measurement"
+        except (errors.UserError, OSError, ValueError, csv.Error) as error:
+            return str(error)
+        policy = place / results.POLICY
+        return None if zipfile.is_zipfile(policy) else f"{policy} is not there, or only a part of one"
 
     def place(self, cell: config.Cell) -> pathlib.Path:
         return self.folder / CELLS / cell.name
@@ -159,7 +198,9 @@ class Store:
         if not path.exists():
             return []
         with open(path, encoding="utf-8", newline="") as file:
-            head, *rows = csv.reader(file)
+            head, *rows = list(csv.reader(file)) or [[]]
+        if any(len(row) != len(head) for row in rows):
+            raise config.SweepError(f"{path} cannot be read: a row is only a part of one")
         return [dict(zip(_numbered(head), row, strict=True)) for row in rows]
 
 
