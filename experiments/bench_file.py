@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gdlx.experiments import bench, machine
-from gdlx.propnet import errors, untrusted
+from gdlx.propnet import errors
 
 _PACKAGES = ("gdlx", "jax", "jaxlib", "numpy", "clingo", "open_spiel", "pgx")
 
@@ -90,6 +90,8 @@ def _figure_of_json(found: Mapping[str, Any]) -> bench.Figure:
 
 def write(path: pathlib.Path, report: Report) -> None:
     """Whole or not at all, as JSON or as Markdown: what the file's name ends in tells."""
+    from gdlx.propnet import untrusted  # which brings numpy; listing benchmarks must start fast
+
     if path.suffix.lower() == ".md":
         text = markdown(report)
     else:
@@ -99,6 +101,8 @@ def write(path: pathlib.Path, report: Report) -> None:
 
 def read(path: pathlib.Path) -> Report:
     """What `write` wrote as JSON."""
+    from gdlx.propnet import untrusted  # which brings numpy; listing benchmarks must start fast
+
     again = "name a file that `gdlx bench NAME -o FILE.json` wrote"
     try:
         found = json.loads(untrusted.read_bounded(path, untrusted.MAX_BYTES).decode("utf-8"))

@@ -145,15 +145,15 @@ def configured(algorithm: Algorithm, iterations: int | None, changes: Mapping[st
         if name in changes and algorithm.sampling is not None and algorithm.sampling.scheme not in schemes:
             who = " and ".join(other.name for other in _LISTED if other.sampling and other.sampling.scheme in schemes)
             raise UnknownAlgorithm(f"{algorithm.name} has no use for {name}, which is of {who}; leave it out")
-    exploration = changes.get("exploration")
-    if exploration is not None and not 0 <= exploration <= 1:
-        raise UnknownAlgorithm(f"exploration is a part of a policy, or of sampling, from 0 to 1; not {exploration}")
     if changes and algorithm.is_exact:
         raise UnknownAlgorithm(f"{algorithm.name} has no settings; leave out {', '.join(changes)}")
     for name, value in changes.items():
         allows_infinity = name in ("alpha", "beta")
         if isinstance(value, float) and (math.isnan(value) or (math.isinf(value) and not allows_infinity)):
             raise UnknownAlgorithm(f"{name} must be a {'' if allows_infinity else 'finite '}number, not {value}")
+    exploration = changes.get("exploration")
+    if exploration is not None and not 0 <= exploration <= 1:
+        raise UnknownAlgorithm(f"exploration is a part of a policy, or of sampling, from 0 to 1; not {exploration}")
     of_sampling: dict[str, Any] = {}
     of_regret: dict[str, Any] = {}
     for name, value in changes.items():

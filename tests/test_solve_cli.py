@@ -97,7 +97,7 @@ def test_other_rules_than_then(tmp_path: pathlib.Path) -> None:
     sheet.write_text(text)
     assert run("solve", "my.gdl", "--iterations", "5", cwd=tmp_path).returncode == 0
     sheet.write_text(run("show", "kuhn_poker", cwd=tmp_path).stdout)
-    ran = run("evaluate", "results/my.gdl/dcfr", cwd=tmp_path)
+    ran = run("evaluate", "results/my/dcfr", cwd=tmp_path)
     assert ran.returncode == 1
     assert "other rules" in ran.stderr
 
