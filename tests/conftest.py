@@ -34,7 +34,7 @@ def corpus() -> pathlib.Path:
     return CORPUS
 
 
-_MANY = 30_000  # parts of a process's memory
+_MANY = 15_000  # parts of a process's memory
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -36,6 +36,7 @@ def test_kinds_of_openings() -> None:
     assert blind.openings(policy) == blind.Openings((22, 22), (11, 33), (12, 32))
 
 
+@pytest.mark.slow
 def test_a_match_of_a_study_is_kept(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -60,6 +61,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blind, "PUBLISHED", {"even": blind.PUBLISHED["even"]})
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_sampling_goes_on(tmp_path: pathlib.Path) -> None:
     def at(minutes: float, seed: int = 0) -> tuple[Any, Any]:

@@ -255,7 +255,10 @@ def test_eight_devices_solve_kuhn() -> None:
     assert max(samples.printed_with_devices(_EIGHT, 8)) < 0.03
 
 
-@pytest.mark.parametrize(("batch", "width"), [(7, 8.0), (8, 1.0), (64, 0.3)])
+@pytest.mark.parametrize(
+    ("batch", "width"),
+    [pytest.param(7, 8.0, marks=pytest.mark.slow), (8, 1.0), pytest.param(64, 0.3, marks=pytest.mark.slow)],
+)
 def test_little_room_costs_precision_alone(batch: int, width: float) -> None:
     """In a game of many levels, where factors are multiplied up."""
     found = gdlx.solve("leduc_poker", "es-mccfr", iterations=30, batch=batch, width=width)

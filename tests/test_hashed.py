@@ -135,7 +135,13 @@ def test_equals_dense_tables(game: str, minimiser: str, monkeypatch: pytest.Monk
             np.testing.assert_allclose(kept * average.sum(), average * kept.sum(), rtol=2e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("game", ["kuhn_poker", "goofspiel:cards=3", "smallest:numbers=3,steps=1"])
+@pytest.mark.parametrize(
+    "game",
+    [
+        "kuhn_poker",
+        *(pytest.param(game, marks=pytest.mark.slow) for game in ("goofspiel:cards=3", "smallest:numbers=3,steps=1")),
+    ],
+)
 def test_baselines_leave_regrets_unbiased(game: str) -> None:
     """Means of sampled regrets, with wild baselines, against the exact ones of every set."""
     known = tables.known(game)
@@ -317,6 +323,7 @@ def test_what_breaks_off_while_measuring_loses_nothing(tmp_path: pathlib.Path) -
     assert int(solve.Run(task_of("kuhn_poker"), configured(), tmp_path, resume=True).state.t) == 6
 
 
+@pytest.mark.slow
 def test_long_games_do_not_overflow(tmp_path: pathlib.Path) -> None:
     """Sixty choices among eight: 8^60 is more than single precision can hold."""
     numbers = " ".join(f"(after {n} {n + 1})" for n in range(60))

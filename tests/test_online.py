@@ -56,7 +56,7 @@ def view_of(game: env.Env, player: int, steps: int, seed: int = 0) -> sight.Sigh
         pytest.param("kuhn_poker", 1, 3, "public subgame", marks=pytest.mark.slow),
         pytest.param("goofspiel:cards=3", 0, 1, "information set", marks=pytest.mark.slow),
         ("goofspiel:cards=3", 1, 1, "public subgame"),
-        ("smallest:numbers=3,steps=1", 1, 0, "information set"),
+        pytest.param("smallest:numbers=3,steps=1", 1, 0, "information set", marks=pytest.mark.slow),
     ],
 )
 def test_aiming_leaves_regrets_unbiased(game: str, searcher: int, steps: int, aim: online.Aim) -> None:
