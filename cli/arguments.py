@@ -38,8 +38,13 @@ def require_writable(output: pathlib.Path, suffixes: tuple[str, ...]) -> None:
 def refuse_changes(context: typer.Context, kind: str, fixed: Iterable[str]) -> None:
     """What is gone on with goes on as it began."""
     for name in ("seed", *fixed):
-        owner = context if name != "seed" else context.parent
-        source = owner.get_parameter_source(name) if owner is not None else None
-        if source is not None and source.name == "COMMANDLINE":
+        if is_given(context, name):
             option = f"--{name.replace('_', '-')}"
             raise typer.BadParameter(f"a {kind} goes on as it began: leave out {option} with --resume")
+
+
+def is_given(context: typer.Context, name: str) -> bool:
+    """Whether an option stands on the command line; the seed is one of all commands."""
+    owner = context if name != "seed" else context.parent
+    source = owner.get_parameter_source(name) if owner is not None else None
+    return source is not None and source.name == "COMMANDLINE"

@@ -66,6 +66,12 @@ def show(renderable: "rich.console.RenderableType") -> None:
     say(*(line.rstrip() for line in drawn.get().splitlines()))
 
 
+def remark(given: Options, text: str) -> None:
+    """What a user may want to know beside the result."""
+    if not given.quiet:
+        stderr().print(f"remark: {text}", markup=False)
+
+
 def emit(result: object) -> None:
     """The one JSON object that a command prints under `--json`."""
     say(json.dumps(result, indent=2, allow_nan=False))
@@ -93,7 +99,7 @@ def progress(given: Options, label: str, total: int | None = None) -> Iterator[C
 
 
 @contextlib.contextmanager
-def cells(given: Options, label: str, total: int) -> Iterator[Callable[[int, str], None]]:
+def progress_of_many(given: Options, label: str, total: int) -> Iterator[Callable[[int, str], None]]:
     """The same for many things that finish several at a time: call it with how many, and a word on what comes."""
     if is_silent(given):
         yield lambda count, note: None

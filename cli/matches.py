@@ -278,8 +278,8 @@ def _play(given: console.Options, begun: _Begun, run: "contest.Run | tournaments
 
 
 def _end(given: console.Options, kind: str, folder: pathlib.Path, played: _Played) -> None:
-    if (played.left or played.stopped) and not given.quiet:
-        console.stderr().print(f"remark: interrupted; go on with: gdlx {kind} --resume {folder}")
+    if played.left or played.stopped:
+        console.remark(given, f"interrupted; go on with: gdlx {kind} --resume {folder}")
     if played.stopped:
         raise typer.Exit(130)
 

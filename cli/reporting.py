@@ -28,9 +28,8 @@ def report(
 
     with console.progress(given, "reporting"):
         written = reporting.write(results, output)
-    if not given.quiet:
-        for one in written.left_out:
-            console.stderr().print(f"remark: left out: {one.why}", markup=False)
+    for one in written.left_out:
+        console.remark(given, f"left out: {one.why}")
     if given.json:
         console.emit(
             {

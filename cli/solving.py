@@ -200,13 +200,10 @@ def task_of(
     except game_tree.TooLarge as error:
         raise game_tree.TooLarge(f"{error}, or sample it as it is: --algorithm os-mccfr --table 22") from None
     if tree.unplayable:
-        _remark(given, f"{tree.unplayable:,} ends of {game.spec} are states in which some role has no legal move")
+        console.remark(
+            given, f"{tree.unplayable:,} ends of {game.spec} are states in which some role has no legal move"
+        )
     return problems.problem(game, tree)
-
-
-def _remark(given: console.Options, text: str) -> None:
-    if not given.quiet:
-        console.stderr().print(f"remark: {text}")
 
 
 def _run(
@@ -225,7 +222,7 @@ def _run(
     from gdlx.solvers import solve as solving
 
     if not task.is_zero_sum and len(task.players) > 1:
-        _remark(
+        console.remark(
             given,
             f"{task.game.spec} is not a two-player zero-sum game: no algorithm here is sure to find an equilibrium "
             "of it; the gains measured say how near the policies are",
@@ -250,17 +247,17 @@ def _run(
     show(given, task, found, folder, {"interrupted": interrupted} | ({"lost_visits": lost} if lost else {}))
     _tell(given, folder)
     if lost:
-        _remark(
+        console.remark(
             given,
             f"the table is too small: {lost:,} visits of the last iteration were to sets that found no place in it and "
             f"are played uniformly; solve anew with --table {run.process.bits + 1} or more",
         )
     if solving.uses_table(algorithm) and (stuck := int(run.state.odd.unplayable)):
-        _remark(
+        console.remark(
             given, f"{stuck:,} trajectories ended in states in which some role has no legal move; their payoff is 0"
         )
     if interrupted:
-        _remark(given, f"interrupted; go on with: gdlx solve --resume {folder}")
+        console.remark(given, f"interrupted; go on with: gdlx solve --resume {folder}")
         raise typer.Exit(130)
 
 

@@ -51,8 +51,7 @@ def experiment(
                 if not given.json:
                     _show(table)
     except KeyboardInterrupt:
-        if not given.quiet:
-            console.stderr().print(f"remark: interrupted; the same command goes on from {folder}")
+        console.remark(given, f"interrupted; the same command goes on from {folder}")
         raise
     found = {"experiment": name, "minutes": setting.minutes, "tables": [table._asdict() for table in tables]}
     untrusted.write_whole(folder / "tables.json", json.dumps(found, indent=1).encode())

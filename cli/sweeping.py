@@ -1,6 +1,7 @@
 """The commands `sweep` and `results`."""
 
 import csv
+import functools
 import io
 import pathlib
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,9 +31,7 @@ def sweep(
     Stopped and started again it goes on, and never repeats a finished cell.
     """
     given = console.options(context)
-    globals_of = context.parent
-    source_of_seed = globals_of.get_parameter_source("seed") if globals_of is not None else None
-    if source_of_seed is not None and source_of_seed.name == "COMMANDLINE":
+    if arguments.is_given(context, "seed"):
         raise typer.BadParameter(
             "the seeds of a sweep are in its file, as seeds = 20 or seeds = [3, 4]; leave out --seed"
         )
@@ -50,21 +49,15 @@ def sweep(
         return
     folder = results / wanted.name
     try:
-        with console.cells(given, f"sweep {wanted.name}", len(wanted.cells)) as report:
-            source = config.read_text(encoding="utf-8-sig")
-            done = running.sweep(wanted, folder, source, report=report, remark=lambda text: _remark(given, text))
+        with console.progress_of_many(given, f"sweep {wanted.name}", len(wanted.cells)) as report:
+            remark = functools.partial(console.remark, given)
+            done = running.sweep(wanted, folder, config.read_text("utf-8-sig"), report=report, remark=remark)
     except KeyboardInterrupt:
-        if not given.quiet:
-            console.stderr().print(f"remark: interrupted; the same command goes on from {folder}")
+        console.remark(given, f"interrupted; the same command goes on from {folder}")
         raise
     _show(given, done)
     if done.failed:
         raise typer.Exit(1)
-
-
-def _remark(given: console.Options, text: str) -> None:
-    if not given.quiet:
-        console.stderr().print(f"remark: {text}", markup=False)
 
 
 def _show(given: console.Options, done: "running.Outcome") -> None:
@@ -76,13 +69,11 @@ def _show(given: console.Options, done: "running.Outcome") -> None:
     before = f", {done.earlier:,} of them before" if done.earlier else ""
     console.say(f"{done.cells - len(done.failed):,} of {done.cells:,} cells finished{before}; all in {done.table}")
     for cell, why in done.failed[:_SHOWN_FAILURES]:
-        console.stderr().print(f"remark: {cell} failed: {why}", markup=False)
+        console.remark(given, f"{cell} failed: {why}")
     if len(done.failed) > _SHOWN_FAILURES:
-        console.stderr().print(f"remark: and {len(done.failed) - _SHOWN_FAILURES:,} more, see its column failure")
+        console.remark(given, f"and {len(done.failed) - _SHOWN_FAILURES:,} more, see its column failure")
     if done.failed:
-        console.stderr().print(
-            f"remark: to try a cell again, remove its folder in {done.folder / 'cells'}", markup=False
-        )
+        console.remark(given, f"to try a cell again, remove its folder in {done.folder / 'cells'}")
     console.say(f"the best: gdlx results {done.folder} --limit 10; a page with curves: gdlx report {done.folder}")
 
 
@@ -141,9 +132,8 @@ def results(
     chosen = [name.strip() for name in columns.split(",")] if columns else query.columns(rows)
     query.require_names(rows, chosen)
     rows = query.ordered(rows, sort, descending=descending)[:limit]
-    if not given.quiet:
-        for left in found.left_out:
-            console.stderr().print(f"remark: left out: {left.why}", markup=False)
+    for left in found.left_out:
+        console.remark(given, f"left out: {left.why}")
     if output is not None:
         untrusted.write_whole(output, _csv(rows).encode())
         if not given.json:

@@ -153,6 +153,31 @@ def sample_settings(algorithm: presets.Algorithm) -> sampled.SampleSettings:
     return settings
 
 
+def scheme_of(form: sampling_form.SamplingForm, drawn: presets.Sampling, game: str) -> sampled.Scheme:
+    """How an unrolled game is sampled; refused where a batch would be too large."""
+    if drawn.scheme == "outcome":
+        _require_room(40 * form.slots, drawn.batch, game)
+        return outcome.sample
+    scheme = external.Scheme(external.rooms(form, width=drawn.width))
+    _require_room(max(external.bytes_per_traversal(own) for own in scheme.rooms), drawn.batch, game)
+    lanes = drawn.batch * max(room.lanes * room.options for own in scheme.rooms for room in own)
+    if lanes > frontier.MOST_SLOTS:
+        raise WrongBatch(
+            f"{drawn.batch:,} traversals of {game} may be at {lanes:,.0f} places at once, more than "
+            f"{frontier.MOST_SLOTS:,}; take a smaller --batch or --width"
+        )
+    return scheme
+
+
+def _require_room(each: float, batch: int, game: str) -> None:
+    needed = each * batch
+    if needed > _MAX_BYTES:
+        raise WrongBatch(
+            f"{batch:,} trajectories of {game} need about {needed / 2**30:.1f} GiB at once, "
+            f"more than {_MAX_BYTES / 2**30:.0f} GiB; take a smaller --batch"
+        )
+
+
 class SampledProcess(Process):
     """Batches of trajectories or traversals of an unrolled game, divided among the devices there are."""
 
@@ -162,32 +187,10 @@ class SampledProcess(Process):
         self.task, self.batch = task, drawn.batch
         self.sampling = sampling_form.sampling_form(task.tree)
         self._has_baselines = drawn.decay is not None
-        self.scheme = self._scheme(drawn)
-        self._runner = sampled.on_devices(tuple(jax.local_devices()), self.scheme, self.batch)
+        scheme = scheme_of(self.sampling, drawn, task.tree.name)
+        self._runner = sampled.on_devices(tuple(jax.local_devices()), scheme, self.batch)
         arguments = (self.sampling, sample_settings(algorithm), jax.random.key(drawn.seed))
         self._form, *self._arguments = self._runner.place(arguments)
-
-    def _scheme(self, drawn: presets.Sampling) -> sampled.Scheme:
-        if drawn.scheme == "outcome":
-            self._require_room(40 * self.sampling.slots)
-            return outcome.sample
-        scheme = external.Scheme(external.rooms(self.sampling, width=drawn.width))
-        self._require_room(max(external.bytes_per_traversal(own) for own in scheme.rooms))
-        lanes = self.batch * max(room.lanes * room.options for own in scheme.rooms for room in own)
-        if lanes > frontier.MOST_SLOTS:
-            raise WrongBatch(
-                f"{self.batch:,} traversals of {self.task.tree.name} may be at {lanes:,.0f} places at once, more than "
-                f"{frontier.MOST_SLOTS:,}; take a smaller --batch or --width"
-            )
-        return scheme
-
-    def _require_room(self, each: float) -> None:
-        needed = each * self.batch
-        if needed > _MAX_BYTES:
-            raise WrongBatch(
-                f"{self.batch:,} trajectories of {self.task.tree.name} need about {needed / 2**30:.1f} GiB at once, "
-                f"more than {_MAX_BYTES / 2**30:.0f} GiB; take a smaller --batch"
-            )
 
     def init(self) -> sampled.SampleState:
         return sampled.init(self.sampling, baselines=self._has_baselines)

@@ -109,9 +109,8 @@ def summed_at(lane: jax.Array, action: jax.Array, numbers: jax.Array, moves: int
 
 def summed_among(lane: jax.Array, action: jax.Array, numbers: jax.Array, moves: int) -> jax.Array:
     """[B] for each lane, over all that are at its set and made its move."""
-    place = action * lane.shape[0] + lane
-    flat = jnp.zeros(moves * lane.shape[0], numbers.dtype).at[place].add(numbers, mode="promise_in_bounds")
-    return flat.at[place].get(mode="promise_in_bounds")
+    sums = summed_at(lane, action, numbers, moves).reshape(-1)
+    return sums.at[action * lane.shape[0] + lane].get(mode="promise_in_bounds")
 
 
 def _place_of(table: jax.Array, row: jax.Array, action: jax.Array) -> jax.Array:

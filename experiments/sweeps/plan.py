@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from gdlx.envs import trees
+from gdlx.envs import sampling_form, trees
 from gdlx.experiments.sweeps import config
 from gdlx.propnet import errors, load
 from gdlx.solvers import batch, problems, processes, solve
@@ -100,7 +100,7 @@ def runs_of(task: problems.Problem, cells: Sequence[config.Cell]) -> batch.Runs:
         return batch.FullRuns(task.form, first, settings)
     drawn = [cell.algorithm.sampling for cell in cells if cell.algorithm.sampling is not None]
     own = _stacked([processes.sample_settings(cell.algorithm) for cell in cells])
-    scheme = processes.SampledProcess(task, first).scheme
+    scheme = processes.scheme_of(sampling_form.sampling_form(task.tree), first.sampling, task.tree.name)
     return batch.SampledRuns(task, scheme, own, [one.seed for one in drawn], first.sampling.batch)
 
 
