@@ -31,6 +31,7 @@ from gdlx.cli import (
     solving,
     studying,
     sweeping,
+    training,
 )
 from gdlx.propnet import diagnostics, errors
 
@@ -45,6 +46,7 @@ _COMMANDS = (
     playouts.playout,
     solving.solve,
     evaluating.evaluate,
+    training.train,
     matches.match,
     matches.tournament,
     playing.play,

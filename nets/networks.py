@@ -6,7 +6,13 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from gdlx.propnet import errors
+
 Kind = Literal["mlp", "residual"]
+
+
+class WrongNetwork(errors.UserError, ValueError):
+    pass
 
 
 class Told(NamedTuple):
@@ -35,6 +41,11 @@ class Network(nn.Module):
         return Told(logits.reshape(*seen.shape[:-1], self.players, self.moves), value)
 
 
+def require_widths(widths: tuple[int, ...]) -> None:
+    if not widths or min(widths) < 1:
+        raise WrongNetwork(f"widths are one or more sizes of layers, as 128,128; not {','.join(map(str, widths))}")
+
+
 def parameters(network: Network, inputs: int, key: jax.Array) -> Any:
     return network.init(key, jnp.zeros((1, inputs)))
 
@@ -48,6 +59,17 @@ def of_player(told: Told, player: jax.Array) -> tuple[jax.Array, jax.Array]:
     """What is told of one player [B]: logits [B, A] and value [B]."""
     logits = jnp.take_along_axis(told.logits, player[:, None, None], axis=1)[:, 0]
     return logits, jnp.take_along_axis(told.value, player[:, None], axis=1)[:, 0]
+
+
+def applied(network: Network, variables: Any, seen: jax.Array) -> Told:
+    """What a network tells of [.., F]."""
+    found: Told = network.apply(variables, seen)  # type: ignore[assignment]
+    return found
+
+
+def own(told: Told) -> Told:
+    """What each player is told of itself, where the last axis of the batch is players: [.., P, A] and [.., P]."""
+    return Told(jnp.einsum("...ppa->...pa", told.logits), jnp.einsum("...pp->...p", told.value))
 
 
 def policy(logits: jax.Array, legal: jax.Array) -> jax.Array:

@@ -10,7 +10,7 @@ Agents that have something to compile or to read do it in `prepare(arena)`, befo
 
 import dataclasses
 import time
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from gdlx.envs import env, sight, trees, walk
 from gdlx.players import defaults
 from gdlx.propnet import errors
 from gdlx.solvers import table_policy
+
+if TYPE_CHECKING:
+    from gdlx.players import network_agent
 
 
 class WrongAgent(errors.UserError, ValueError):
@@ -98,5 +101,5 @@ def is_unhurried(player: Agent) -> bool:
 class Lockstep(Protocol):
     """An agent whose moves depend on what the player knows alone."""
 
-    def policy(self, arena: Arena) -> table_policy.TablePolicy:
-        """Its policy at every information set that it knows; uniform elsewhere."""
+    def policy(self, arena: Arena) -> "table_policy.TablePolicy | network_agent.NetworkPolicy":
+        """A table has its policy at every information set that it knows; elsewhere it is uniform."""

@@ -26,6 +26,8 @@ def find(text: str) -> agent.Agent:
     'random'
     """
     name, _, options = text.partition(":")
+    if name == "net" and options and "=" not in options.partition(",")[0].partition("/")[0]:
+        return _made(text, name, {"folder": options})
     if name in entries.ENTRIES:
         return _made(text, name, _split(name, options))
     path = pathlib.Path(text)

@@ -10,8 +10,8 @@ import dataclasses
 import functools
 import math
 import weakref
-from collections.abc import Collection, Generator
-from typing import NamedTuple
+from collections.abc import Collection, Generator, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -153,10 +153,19 @@ def _in_lockstep(match: Match, done: Collection[int]) -> Generator[Batch, None, 
                 continue
             seats = match.seats(rotation)
             key = jax.random.fold_in(jax.random.key(match.terms.seed), rotation)
-            found = table_policy.played(
-                arena.walk, tuple(policies[seat] for seat in seats), key, matches=lanes, steps=arena.steps, first=first
-            )
+            found = _played(arena, [policies[seat] for seat in seats], key, lanes, first)
             yield Batch(ledger.taken(_columns(arena, number, seats, found), wanted), ())
+
+
+def _played(
+    arena: agent.Arena, policies: Sequence[Any], key: jax.Array, matches: int, first: int
+) -> table_policy.Played:
+    """By words of 32 games where all policies are tables; networks need what their players see, game by game."""
+    if all(isinstance(policy, table_policy.TablePolicy) for policy in policies):
+        return table_policy.played(arena.walk, tuple(policies), key, matches=matches, steps=arena.steps, first=first)
+    from gdlx.players import network_agent
+
+    return network_agent.played(arena, policies, key, matches=matches, first=first)
 
 
 def _columns(

@@ -33,7 +33,7 @@ from gdlx.solvers import (
 _RESTS = 20  # times what it takes to look through a whole table, until the next time
 _PART = 0.8  # of the machine's memory that a table and its batch may take
 _UNKNOWN = 16 * 2**30  # bytes, where it cannot be told
-_SPARE = 4  # times the steps of the longest random match
+SPARE = 4  # times the steps of the longest random match
 _SEEN_STEPS = 1_000
 _MATCHES = 2**16  # played to tell the value of policies
 
@@ -233,7 +233,7 @@ def room_for_steps(net: network.PropNet, seed: int) -> int:
         # Enough once everybody must have come to an end, or when matches seem never to end.
         if number >= 2 * longest or number >= _SEEN_STEPS:
             break
-    return _SPARE * longest
+    return SPARE * longest
 
 
 @jax.jit

@@ -92,7 +92,9 @@ def samples_game(game: str) -> Any:
 def played_policies(found: agent.Agent, game: str) -> profiles.Policies:
     assert isinstance(found, agent.Lockstep)
     arena = players.arena_of(game)
-    return table_policy.at_sets(found.policy(arena), arena.env, samples.tree_of(game))[0]
+    policy = found.policy(arena)
+    assert isinstance(policy, table_policy.TablePolicy)
+    return table_policy.at_sets(policy, arena.env, samples.tree_of(game))[0]
 
 
 def assert_same(first: profiles.Policies, second: profiles.Policies) -> None:

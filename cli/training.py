@@ -1,0 +1,221 @@
+"""The command `train`, and how networks are shown."""
+
+import pathlib
+import time as clock
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from gdlx.cli import arguments, console, networks
+
+if TYPE_CHECKING:
+    from gdlx.envs import trees
+    from gdlx.nets import learners, recipes, training
+    from gdlx.propnet import network
+    from gdlx.solvers import problems
+
+_LOOKS = 20  # at strength, in a training
+_LEAST = 10.0  # seconds between two of them
+_GAMES = 1_000
+_SMALL = 200_000  # joint moves of one step of a game that is unrolled to measure networks
+
+
+def train(
+    context: typer.Context,
+    game: Annotated[
+        str | None, typer.Argument(metavar="[GAME]", help="A library name, e.g. goofspiel:cards=4, or a path.")
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Train so long, earlier minutes of a resumed training included; 10.")
+    ] = None,
+    iterations: Annotated[int | None, typer.Option(min=1, help="Stop after so many.")] = None,
+    learner: Annotated[str, typer.Option(help="One of those above.")] = "self-play",
+    setting: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting of the learner, e.g. --set games=1024.", metavar="X=Y")
+    ] = None,
+    window: Annotated[
+        int | None, typer.Option(min=1, help="Steps that networks look back; as many as random matches have.")
+    ] = None,
+    resume: Annotated[pathlib.Path | None, typer.Option(help="Go on with this training.", metavar="DIR")] = None,
+    results: Annotated[
+        pathlib.Path, typer.Option(help="Where to make the folder of the networks.", metavar="DIR")
+    ] = pathlib.Path("results"),
+    checkpoint: Annotated[float, typer.Option(min=0.0, help="Seconds between checkpoints.")] = 60.0,
+    payoff: Annotated[Literal["auto", "zero-sum", "goal"], typer.Option(help="What payoffs are made of.")] = "auto",
+    gdl: arguments.Gdl = None,
+    fold_case: arguments.FoldCase = False,
+    max_seconds: arguments.MaxSeconds = arguments.DEFAULT_LIMITS.seconds,
+    max_memory: arguments.MaxMemory = arguments.DEFAULT_LIMITS.memory_mb,
+    max_rules: arguments.MaxRules = arguments.DEFAULT_LIMITS.rules,
+) -> None:
+    """Train networks that play a game, and know what it is worth.
+
+    Learners: self-play (any game: matches in lockstep with a search in each of their states), deep-cfr (two-player
+    zero-sum games that can be unrolled), supervised (the same games solved: values for depth-limited search).
+    """
+    given = console.options(context)
+    within = arguments.limits(max_seconds, max_memory, max_rules)
+    if (game is None) == (resume is None):
+        raise typer.BadParameter("name a GAME to train for, or a folder to --resume, and not both")
+    if given.x64:
+        raise typer.BadParameter("networks are trained in single precision: leave out --x64")
+
+    from gdlx.envs import programs, trees
+    from gdlx.nets import checkpoints, recipes, training
+    from gdlx.solvers import driver, problems
+    from gdlx.solvers import results as folders
+
+    programs.keep()
+    if minutes is None and iterations is None:
+        minutes = 10.0
+    stop = driver.Stop(iterations, None if minutes is None else 60 * minutes)
+    if resume is not None:
+        arguments.refuse_changes(context, "training", _FIXED)
+        recipe, digest, seed = checkpoints.read_recipe(resume)
+        net = networks.network_of(given, recipe.game.spec, recipe.game.gdl, recipe.game.fold_case, within)
+        if digest != problems.rules_digest(net):
+            raise folders.ResultError(f"{resume} was trained with other rules of {recipe.game.spec} than there are now")
+        task = task_of(given, recipe.game, net)
+        folder = resume
+    else:
+        named = trees.Game(game or "", payoff, "max", gdl, fold_case)
+        settings = recipes.configured(learner, _changes(setting or []))
+        net = networks.network_of(given, named.spec, gdl, fold_case, within)
+        digest, seed = problems.rules_digest(net), given.seed
+        task = task_of(given, named, net)
+        recipe = recipes.Recipe(named, learner, window or recipes.usual_window(net, task), settings)
+    made = recipes.made(recipe, net, task)
+    training.require_room(made)
+    if resume is None:
+        folder = folders.new_folder(results, recipe.game.spec, f"net-{learner}")
+    run = training.Run(recipe, made, digest, folder, seed=seed, resume=resume is not None, interval=checkpoint)
+    _train(given, run, stop, task, folder, recipe)
+
+
+_FIXED = ("learner", "setting", "window", "payoff", "gdl", "fold_case", "results")
+
+
+def _changes(given: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in given:
+        name, is_pair, value = text.partition("=")
+        if not is_pair or not name or name in found:
+            raise typer.BadParameter(f"--set takes a setting once, as games=1024; not {text!r}")
+        found[name.strip().replace("-", "_")] = value.strip()
+    return found
+
+
+def task_of(given: console.Options, game: "trees.Game", net: "network.PropNet") -> "problems.Problem | None":
+    """The game unrolled, where it is small enough for its networks to be measured exactly."""
+    from gdlx.envs import game_tree, trees
+    from gdlx.solvers import problems
+
+    try:
+        with console.progress(given, f"unrolling {game.spec}"):
+            tree = trees.unrolled(game, net=net, max_nodes=_SMALL, keep_edges=True)
+    except game_tree.TooLarge:
+        return None
+    return problems.problem(game, tree)
+
+
+def _train(
+    given: console.Options,
+    run: "training.Run",
+    stop: Any,
+    task: "problems.Problem | None",
+    folder: pathlib.Path,
+    recipe: "recipes.Recipe",
+) -> None:
+    from gdlx.nets import networks as bodies
+    from gdlx.nets import training
+
+    if not given.json:
+        count = bodies.count(run.learner.acting(run.state))
+        memory = training.size(run.state) / 2**20
+        console.say(
+            f"{recipe.learner} on {recipe.game.spec}: {count:,} parameters to play with, {memory:,.0f} MiB in all"
+        )
+    interrupted = False
+    every = _LEAST if stop.seconds is None else max(_LEAST, stop.seconds / _LOOKS)
+    looked = clock.monotonic()
+    try:
+        with console.progress(given, f"{recipe.learner} on {recipe.game.spec}") as advance:
+            for point in run.points(stop):
+                advance(f"{point.iteration:,} iterations, loss {point.told['loss']:.4g}")
+                if clock.monotonic() - looked >= every:
+                    told = measured(run.learner, run.learner.acting(run.state), task, games=_GAMES)
+                    run.note(_columns(told))
+                    looked = clock.monotonic()
+                    if not given.json and not given.quiet:
+                        parts = (f"{point.seconds / 60:6.1f} min", f"{point.iteration:7,} iterations", in_words(told))
+                        console.say("  ".join((*parts[:2], f"loss {point.told['loss']:.4f}", parts[2])))
+    except KeyboardInterrupt:
+        if not run.iteration:
+            raise
+        interrupted = True
+    told = measured(run.learner, run.learner.acting(run.state), task, games=_GAMES) if run.iteration else {}
+    if told:
+        run.note(_columns(told))
+    run.finish()
+    if given.json:
+        console.emit(
+            {
+                "game": recipe.game.spec,
+                "learner": recipe.learner,
+                "iterations": run.iteration,
+                "seconds": run.seconds,
+                "result": str(folder),
+                "interrupted": interrupted,
+                **told,
+            }
+        )
+    else:
+        console.say(f"after {run.iteration:,} iterations in {run.seconds / 60:.1f} minutes: {in_words(told)}")
+        console.say(f"networks in {folder}; play them with: gdlx match {recipe.game.spec} net:{folder} random")
+    if stop.seconds is not None and run.iteration == 1 and not interrupted:
+        console.remark(given, "the time was up after the first iteration, most of which compiles; give more --minutes")
+    if interrupted:
+        console.remark(given, f"interrupted; go on with: gdlx train --resume {folder} --minutes ..")
+        raise typer.Exit(130)
+
+
+def measured(
+    learner: "learners.Learner", parameters: Any, task: "problems.Problem | None", *, games: int, seed: int = 0
+) -> dict[str, Any]:
+    """How strong networks are, as `train` and `evaluate` print it under --json."""
+    from gdlx.nets import strength
+
+    found: dict[str, Any] = {}
+    players = learner.encoder.env.players
+    if task is not None:
+        gain = strength.exploitability(learner, parameters, task)
+        low, high = task.payoff_range
+        found["gain"] = dict(zip(players, gain, strict=True))
+        if len(gain) == 2:
+            found["exploitability"] = sum(gain) / 2
+            found["exploitability_part"] = sum(gain) / 2 / max(high - low, 1e-9)
+    against = strength.against_random(learner, parameters, games=games, seed=seed)
+    found["against_random"] = {
+        name: {"goal": goal, "interval": [goal - error, goal + error], "games": against.games}
+        for name, goal, error in zip(players, against.goal, against.error, strict=True)
+    }
+    return found
+
+
+def _columns(told: dict[str, Any]) -> dict[str, float]:
+    """For metrics.csv."""
+    found = {f"goal_{name}": own["goal"] for name, own in told["against_random"].items()}
+    return found | ({"exploitability": told["exploitability"]} if "exploitability" in told else {})
+
+
+def in_words(told: dict[str, Any]) -> str:
+    parts = []
+    if "exploitability" in told:
+        parts.append(f"exploitability {told['exploitability']:.4g} ({told['exploitability_part']:.2%} of the payoffs)")
+    if "against_random" in told:
+        goals = ", ".join(
+            f"{own['goal']:.1f} ± {own['interval'][1] - own['goal']:.1f} as {name}"
+            for name, own in told["against_random"].items()
+        )
+        parts.append(f"against random {goals}")
+    return "; ".join(parts)

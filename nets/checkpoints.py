@@ -1,0 +1,167 @@
+"""Folders of training: config.json, metrics.csv, and under state/ the last states of the learner, by orbax.
+
+Each is written whole or not at all; of the states the last two are kept.
+"""
+
+import csv
+import io
+import json
+import pathlib
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from gdlx.nets import recipes
+from gdlx.propnet import errors, untrusted
+from gdlx.solvers import results
+
+STATES, KIND = "state", "training"
+_FORMAT, _KEPT = 1, 2
+
+
+class WrongCheckpoint(results.ResultError):
+    """A folder that holds no training, or one of something else."""
+
+
+def is_training(folder: pathlib.Path) -> bool:
+    try:
+        return bool(_config(folder).get("kind") == KIND)
+    except WrongCheckpoint:
+        return False
+
+
+def write_config(folder: pathlib.Path, recipe: recipes.Recipe, digest: str, seed: int) -> None:
+    """`digest` is of the rules."""
+    whole = {"format": _FORMAT, "kind": KIND, **recipe.to_json(), "digest": digest, "seed": seed}
+    text = json.dumps(whole | {"versions": results.versions()}, indent=2, allow_nan=False)
+    untrusted.write_whole(folder / results.CONFIG, text.encode())
+
+
+def read_recipe(folder: pathlib.Path) -> tuple[recipes.Recipe, str, int]:
+    """With the digest of the rules, and the seed."""
+    found = _config(folder)
+    try:
+        if found.get("kind") != KIND:
+            raise WrongCheckpoint(f"{folder} holds no networks; train some with `gdlx train`")
+        if found["format"] != _FORMAT:
+            raise WrongCheckpoint(f"{folder} has the format of another version of gdlx; train anew")
+        return recipes.from_json(found), str(found["digest"]), int(found["seed"])
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        if isinstance(error, errors.UserError):
+            raise
+        raise WrongCheckpoint(f"{folder / results.CONFIG} cannot be read: {error}") from None
+
+
+def _config(folder: pathlib.Path) -> dict[str, Any]:
+    path = folder / results.CONFIG
+    try:
+        found = json.loads(untrusted.read_bounded(path, untrusted.MAX_BYTES))
+        if not isinstance(found, dict):
+            raise ValueError("it is no object")
+        return found
+    except (FileNotFoundError, NotADirectoryError):
+        raise WrongCheckpoint(f"{folder} holds no networks: it has no {results.CONFIG}") from None
+    except (ValueError, RecursionError) as error:
+        raise WrongCheckpoint(f"{path} cannot be read: {error}") from None
+
+
+def write_metrics(folder: pathlib.Path, rows: Sequence[Mapping[str, float]]) -> None:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, lineterminator="\n", restval="")
+    writer.writeheader()
+    writer.writerows(rows)
+    untrusted.write_whole(folder / results.METRICS, text.getvalue().encode())
+
+
+def read_metrics(folder: pathlib.Path) -> list[dict[str, float]]:
+    path = folder / results.METRICS
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            return [{name: float(text) for name, text in row.items() if text} for row in csv.DictReader(file)]
+    except FileNotFoundError:
+        return []
+    except (AttributeError, TypeError, ValueError) as error:
+        raise WrongCheckpoint(f"{path} cannot be read: {error}") from None
+
+
+def write_state(folder: pathlib.Path, iteration: int, seconds: float, state: Any) -> None:
+    whole = {"seconds": np.float64(seconds), "leaves": _leaves(state)}
+    with _checkpointer() as orbax:
+        orbax.save((folder / STATES / str(iteration)).resolve(), whole, force=True)
+        orbax.wait_until_finished()
+    for old in _iterations(folder)[:-_KEPT]:
+        shutil.rmtree(folder / STATES / str(old), ignore_errors=True)
+
+
+def read_state(folder: pathlib.Path, like: Any) -> tuple[Any, int, float]:
+    """A state of the shapes of `like`, which may be abstract, with its iteration and the seconds until then."""
+    written = _iterations(folder)
+    if not written:
+        raise WrongCheckpoint(f"{folder} has no networks yet: training was stopped before its first checkpoint")
+    iteration, shapes = written[-1], _leaves(like)
+    path = (folder / STATES / str(iteration)).resolve()
+    wanted = {"seconds": np.float64(0), "leaves": shapes}
+    with _checkpointer() as orbax:
+        try:
+            told = orbax.metadata(path).item_metadata
+            there = [(tuple(x.shape), np.dtype(x.dtype)) for x in _by_number(told["leaves"])]
+            if there == [(tuple(x.shape), np.dtype(x.dtype)) for x in _by_number(shapes)]:
+                found = orbax.restore(path, wanted)
+            else:
+                raise WrongCheckpoint(
+                    f"{path} has networks of other shapes than {results.CONFIG} says: was that file changed?"
+                )
+        except errors.UserError:
+            raise
+        except Exception as error:  # whatever orbax finds wrong in damaged files
+            raise WrongCheckpoint(f"{path} is damaged, remove it to go on from the one before: {error}") from None
+    leaves = [
+        jax.random.wrap_key_data(new) if _is_key(old) else jnp.asarray(new)
+        for old, new in zip(jax.tree.leaves(like), _by_number(found["leaves"]), strict=True)
+    ]
+    return jax.tree.unflatten(jax.tree.structure(like), leaves), int(iteration), float(found["seconds"])
+
+
+def _is_key(leaf: Any) -> bool:
+    return bool(jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key))
+
+
+def _leaves(state: Any) -> dict[str, Any]:
+    """By number: what trees of parameters are called may change, their order does not."""
+    leaves = [
+        jax.eval_shape(jax.random.key_data, x)
+        if _is_key(x) and isinstance(x, jax.ShapeDtypeStruct)
+        else (jax.random.key_data(x) if _is_key(x) else x)
+        for x in jax.tree.leaves(state)
+    ]
+    return {str(number): leaf for number, leaf in enumerate(leaves)}
+
+
+def _by_number(found: Mapping[str, Any]) -> list[Any]:
+    return [found[str(number)] for number in range(len(found))]
+
+
+def _iterations(folder: pathlib.Path) -> list[int]:
+    """Of the states that are there; those that were not written whole have other names."""
+    try:
+        return sorted(int(path.name) for path in (folder / STATES).iterdir() if path.name.isdecimal())
+    except FileNotFoundError:
+        return []
+
+
+@contextmanager
+def _checkpointer() -> Iterator[Any]:
+    """orbax takes a second to import, and says much that is nobody's business here."""
+    import logging
+
+    logging.getLogger("absl").setLevel(logging.ERROR)
+    import orbax.checkpoint
+
+    with orbax.checkpoint.StandardCheckpointer() as found:
+        yield found

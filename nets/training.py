@@ -1,0 +1,133 @@
+"""The loop that trains every learner: iterations on the device, now and then a look at how they go, and checkpoints."""
+
+import math
+import pathlib
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from gdlx.envs import devices
+from gdlx.nets import checkpoints, learners, recipes
+from gdlx.propnet import errors
+from gdlx.solvers import driver, results
+
+_LOOK = 1.0  # seconds between two looks at what the device does
+_PART = 0.8  # of the machine's memory that a state may take
+
+
+class WentWrong(errors.UserError, ValueError):
+    """A training that cannot go on."""
+
+
+class Point(NamedTuple):
+    iteration: int
+    seconds: float
+    told: Mapping[str, float]
+
+
+class Run:
+    """Iterate over `points()`; stop whenever you like; then `finish()`."""
+
+    def __init__(
+        self,
+        recipe: recipes.Recipe,
+        learner: learners.Learner,
+        digest: str,
+        folder: pathlib.Path | None = None,
+        *,
+        seed: int = 0,
+        resume: bool = False,
+        interval: float = 60.0,
+    ) -> None:
+        self.learner, self.folder, self.interval = learner, folder, interval
+        require_room(learner)
+        self._lock = results.lock(folder) if folder is not None and folder.is_dir() else None
+        self.iteration, self.seconds = 0, 0.0
+        self.rows: list[dict[str, float]] = []
+        self._saved, self._saved_at = time.monotonic(), -1
+        if resume and folder is not None:
+            like = jax.eval_shape(learner.init, jax.random.key(seed))
+            self.state, self.iteration, self.seconds = checkpoints.read_state(folder, like)
+            self.rows = [row for row in checkpoints.read_metrics(folder) if row["iteration"] <= self.iteration]
+            self._saved_at = self.iteration
+        else:
+            self.state = jax.jit(learner.init)(jax.random.key(seed))
+            if folder is not None:
+                checkpoints.write_config(folder, recipe, digest, seed)
+
+    def points(self, stop: driver.Stop) -> Iterator[Point]:
+        """About one a second; the state is that of the last one."""
+        portion = 1
+        begun = time.monotonic() - self.seconds
+        while not self._is_over(stop):
+            if stop.iterations is not None:
+                portion = min(portion, stop.iterations - self.iteration)
+            since, state = time.monotonic(), self.state
+            for _ in range(portion):
+                state, told = self.learner.iterate(state)
+            numbers = {name: float(number) for name, number in told.items()}
+            self._require_finite(numbers, self.iteration + portion)
+            took = time.monotonic() - since
+            first = self.iteration == 0  # which compiled
+            self.state, self.iteration, self.seconds = state, self.iteration + portion, time.monotonic() - begun
+            self.note(numbers)
+            yield Point(self.iteration, self.seconds, numbers)
+            if not first:
+                portion = max(1, min(1_000, round(portion * _LOOK / max(took, 1e-3))))
+            if time.monotonic() - self._saved >= self.interval:
+                self.save()
+
+    def note(self, numbers: Mapping[str, float]) -> None:
+        """In the metrics of now."""
+        if not self.rows or self.rows[-1]["iteration"] != self.iteration:
+            self.rows.append({"iteration": self.iteration, "seconds": round(self.seconds, 3)})
+        self.rows[-1] |= numbers
+
+    def save(self) -> None:
+        if self.folder is not None and self._saved_at != self.iteration:
+            checkpoints.write_state(self.folder, self.iteration, self.seconds, self.state)
+            self._saved_at = self.iteration
+        if self.folder is not None:
+            checkpoints.write_metrics(self.folder, self.rows)
+        self._saved = time.monotonic()
+
+    def finish(self) -> None:
+        if self.iteration:
+            self.save()
+        if self._lock is not None:
+            self._lock.close()
+
+    def _is_over(self, stop: driver.Stop) -> bool:
+        enough = stop.iterations is not None and self.iteration >= stop.iterations
+        return enough or (stop.seconds is not None and self.seconds >= stop.seconds)
+
+    def _require_finite(self, numbers: Mapping[str, float], iteration: int) -> None:
+        wrong = [name for name, number in numbers.items() if not math.isfinite(number)]
+        if wrong:
+            kept = f"; the checkpoint of iteration {self._saved_at:,} stays" if self._saved_at >= 0 else ""
+            raise WentWrong(
+                f"after iteration {iteration:,} the {wrong[0].replace('_', ' ')} is no number: networks have run away"
+                f"{kept}. Train with a smaller learning rate"
+            )
+
+
+def require_room(learner: learners.Learner) -> None:
+    """Before anything is allocated."""
+    needed = size(jax.eval_shape(learner.init, jax.random.key(0)))
+    there = devices.memory_bytes()
+    if there and needed > _PART * there:
+        raise WentWrong(
+            f"networks and memories need {needed / 2**30:,.1f} GiB, and this machine has {there / 2**30:,.1f}; "
+            "make the capacity smaller"
+        )
+
+
+def size(state: Any) -> int:
+    """Bytes."""
+    return sum(
+        math.prod(leaf.shape) * (8 if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf.dtype.itemsize)
+        for leaf in jax.tree.leaves(state)
+    )

@@ -1,0 +1,148 @@
+"""Agents that play by networks: of `gdlx train` (`net`), in lockstep on the device or one match by one."""
+
+import dataclasses
+import functools
+import pathlib
+import weakref
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+
+from gdlx.envs import observe, sight
+from gdlx.nets import checkpoints, encoders, learners, lockstep, networks, recipes
+from gdlx.players import agent
+from gdlx.solvers import problems, table_policy
+
+
+class NetworkPolicy(NamedTuple):
+    """What is played in lockstep."""
+
+    encoder: encoders.Encoder
+    network: networks.Network
+    parameters: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class NetworkAgent:
+    """Plays the policies of trained networks, without search."""
+
+    name: str
+    folder: str
+    _kept: weakref.WeakKeyDictionary[agent.Arena, NetworkPolicy] = dataclasses.field(
+        default_factory=weakref.WeakKeyDictionary, init=False, repr=False, compare=False
+    )
+
+    def prepare(self, arena: agent.Arena) -> None:
+        if arena not in self._kept:
+            self._kept[arena] = loaded(pathlib.Path(self.folder), arena)
+            _probabilities(self._kept[arena], 0, *_rows(self._kept[arena].encoder, sight.Sight(arena.env, 0, ())))
+
+    def policy(self, arena: agent.Arena) -> NetworkPolicy:
+        self.prepare(arena)
+        return self._kept[arena]
+
+    def sit(self, seat: agent.Seat, clock: agent.Clock) -> "Mind":
+        del clock
+        return Mind(self.policy(seat.arena), seat.random)
+
+
+@dataclasses.dataclass(frozen=True)
+class Mind:
+    policy: NetworkPolicy
+    random: np.random.Generator
+
+    def choose(self, view: sight.Sight, clock: agent.Clock) -> int:
+        del clock
+        return int(self.random.choice(view.legal, p=probabilities(self.policy, view)))
+
+
+def loaded(folder: pathlib.Path, arena: agent.Arena) -> NetworkPolicy:
+    """Networks of this very game."""
+    learner, state = restored(folder, arena)
+    return NetworkPolicy(learner.encoder, learner.network, learner.acting(state))
+
+
+def restored(folder: pathlib.Path, arena: agent.Arena) -> tuple[learners.Learner, Any]:
+    """What was trained, as it was left."""
+    recipe, digest, seed = checkpoints.read_recipe(folder)
+    if digest != problems.rules_digest(arena.env.net):
+        raise agent.WrongAgent(
+            f"{folder} was trained for {recipe.game.spec}, or for other rules than there are now, not for "
+            f"{arena.game.spec}"
+        )
+    if recipe.game.payoff != arena.game.payoff:
+        raise agent.WrongAgent(f"{folder} was trained with --payoff {recipe.game.payoff}; play with that too")
+    task = None
+    if recipes.ENTRIES[recipe.learner].needs_tree:
+        task = problems.problem(recipe.game, keep_edges=True)
+    learner = recipes.made(recipe, arena.env.net, task)
+    like = jax.eval_shape(learner.init, jax.random.key(seed))
+    state, _, _ = checkpoints.read_state(folder, like)
+    return learner, state
+
+
+def probabilities(policy: NetworkPolicy, view: sight.Sight) -> npt.NDArray[np.float64]:
+    """Of the legal moves."""
+    window, key = _rows(policy.encoder, view)
+    found = np.asarray(_probabilities(policy, view.player, window, key), np.float64)[list(view.legal)]
+    return np.asarray(found / found.sum())
+
+
+def _rows(encoder: encoders.Encoder, view: sight.Sight) -> tuple[observe.Window, npt.NDArray[np.uint32]]:
+    """What a player has seen, as the window of all players: the others have done and seen nothing in it."""
+    env, steps = encoder.env, encoder.steps
+    moves = np.zeros((env.num_players, steps, env.num_actions), np.bool_)
+    percepts = np.zeros((env.num_players, steps, env.num_percepts), np.bool_)
+    recent = view.events[-steps:]
+    for at, event in enumerate(recent, start=steps - len(recent)):
+        moves[view.player, at, event.move] = True
+        percepts[view.player, at, list(event.percepts)] = True
+    legal = np.zeros((env.num_players, env.num_actions), np.bool_)
+    legal[view.player, list(view.legal)] = True
+    return observe.Window(*map(jnp.asarray, (moves, percepts, legal, np.int32(view.step)))), view.keys[-1]
+
+
+def _probabilities(
+    policy: NetworkPolicy, player: int, window: observe.Window, key: npt.NDArray[np.uint32]
+) -> jax.Array:
+    found: jax.Array = _told(policy.encoder, policy.network, policy.parameters, window, jnp.asarray(key), player=player)
+    return found
+
+
+@functools.partial(jax.jit, static_argnames=("encoder", "network", "player"))
+def _told(
+    encoder: encoders.Encoder,
+    network: networks.Network,
+    parameters: Any,
+    window: observe.Window,
+    key: jax.Array,
+    *,
+    player: int,
+) -> jax.Array:
+    one = jax.tree.map(lambda x: x[None], window)
+    seen = lockstep.Seen(one, key[None], window.legal[player][None], player)
+    return lockstep.of_network(encoder, network)(parameters, seen)[0]
+
+
+def played(
+    arena: agent.Arena,
+    policies: Sequence[table_policy.TablePolicy | NetworkPolicy],
+    key: jax.Array,
+    *,
+    matches: int,
+    first: int,
+) -> table_policy.Played:
+    """Matches in lockstep in which some players are networks."""
+    kinds = tuple(
+        lockstep.of_network(own.encoder, own.network) if isinstance(own, NetworkPolicy) else lockstep.of_table
+        for own in policies
+    )
+    parameters = tuple(own.parameters if isinstance(own, NetworkPolicy) else own for own in policies)
+    window = max((own.encoder.steps for own in policies if isinstance(own, NetworkPolicy)), default=1)
+    return lockstep.play(
+        arena.env, kinds, parameters, key, matches=matches, steps=arena.steps, window=window, first=first
+    )
