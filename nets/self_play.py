@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from gdlx.envs import env as envs
@@ -40,7 +41,7 @@ class WrongSettings(errors.UserError, ValueError):
 class Settings:
     """What may be changed from the command line."""
 
-    games: int = 512  # in lockstep
+    games: int = 512  # in lockstep; divided among devices if these divide them
     steps: int = 8  # joint moves of each of them in an iteration
     depth: int = 1  # joint moves of a search
     draws: int = 1  # of the others' moves, for each of a player's
@@ -139,7 +140,7 @@ class SelfPlay:
     @functools.partial(jax.jit, static_argnames="self")
     def iterate(self, state: State) -> tuple[State, Mapping[str, jax.Array]]:
         key, of_play, of_learning = jax.random.split(state.key, 3)
-        games, lessons, told = self._play(state.parameters, state.games, of_play)
+        games, lessons, told = self._play(state.parameters, self._divided(state.games), of_play)
         flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), lessons)
         memory = buffers.add_last(state.memory, flat, jnp.ones(flat.value.shape[0], jnp.bool_))
         temperature = self._temperature(state.iteration)
@@ -151,6 +152,16 @@ class SelfPlay:
 
     def acting(self, state: State) -> Any:
         return state.smooth
+
+    def _divided(self, games: Games) -> Games:
+        """Among all devices; what is computed of them is then computed where they are."""
+        devices = jax.devices()
+        if len(devices) == 1 or self.settings.games % len(devices):
+            return games
+        mesh = jax.sharding.Mesh(np.array(devices), ("games",))
+        by_game = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("games"))
+        found: Games = jax.lax.with_sharding_constraint(games, by_game)
+        return found
 
     @functools.cached_property
     def _optimiser(self) -> optax.GradientTransformation:

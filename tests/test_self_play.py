@@ -1,0 +1,182 @@
+"""Self-play: searches against exact values, returns against a loop, learning, devices, and what goes wrong."""
+
+import functools
+import os
+import subprocess
+import sys
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from gdlx.envs import observe
+from gdlx.nets import encoders, lockstep, networks, self_play, strength
+from gdlx.solvers import problems, table_policy
+from gdlx.tests import players, samples
+
+_SMALL = {"games": 32, "steps": 4, "capacity": 1_024, "batch": 64, "updates": 2, "widths": (16, 16)}
+
+
+@functools.cache
+def learner_of(game: str, **changes: Any) -> self_play.SelfPlay:
+    env = players.arena_of(game).env
+    return self_play.make(encoders.Encoder(env, 6), self_play.Settings(**(_SMALL | changes)))
+
+
+def searched(learner: self_play.SelfPlay, game: self_play.Games, key: int) -> Any:
+    """[P, A] of one game, while all networks are new: policies are uniform and values 0."""
+    state = learner.init(jax.random.key(0))
+    one = jax.tree.map(lambda x: x[None], game)
+    information = jax.vmap(learner.encoder.information)(one.windows)
+    policy = learner._policy(state.parameters, information, one.states.legal_mask)
+    return np.asarray(learner._search(state.parameters, one, policy, jax.random.key(key)))[0] * learner.scale
+
+
+def test_search_to_the_end_tells_the_values_of_uniform_play() -> None:
+    learner = learner_of("kuhn_poker", depth=5, draws=2_000)
+    env = learner.encoder.env
+    start = env.init()
+    after = env.step(start, jnp.argmax(start.legal_mask, axis=1), jax.random.key(1))
+    windows = learner.encoder.window(start)
+    game = self_play.Games(after, observe.update(windows, after))
+    found = searched(learner, game, 0)
+    for player in range(env.num_players):
+        for move in np.flatnonzero(np.asarray(after.legal_mask[player])):
+            exact = _uniform_value(env, after, player, {player: int(move)})
+            assert found[player, move] == pytest.approx(exact, abs=0.12), (player, move)
+
+
+def _uniform_value(env: Any, state: Any, player: int, given: dict[int, int]) -> float:
+    """By walking through everything that can happen."""
+    if bool(state.terminated):
+        return float(state.rewards[player])
+    options = [
+        [given[n]] if n in given else np.flatnonzero(np.asarray(state.legal_mask[n])).tolist()
+        for n in range(env.num_players)
+    ]
+    chances = np.flatnonzero(np.asarray(state.chance_mask)).tolist()
+    found = [
+        _uniform_value(env, _stepper(env)(state, jnp.array((a, b), jnp.int32), jnp.int32(c)), player, {})
+        for a in options[0]
+        for b in options[1]
+        for c in chances
+    ]
+    return float(np.mean(found))
+
+
+@functools.cache
+def _stepper(env: Any) -> Any:
+    return jax.jit(lambda state, actions, chance: env.step(state, actions, None, chance))
+
+
+def test_returns_are_those_of_a_loop() -> None:
+    learner = learner_of("kuhn_poker")
+    rng = np.random.default_rng(0)
+    steps, games, count = 5, 3, 2
+    value, reward, guess = (rng.normal(size=(steps, games, count)) for _ in range(3))
+    ended, trust = rng.random((steps, games)) < 0.4, rng.random((steps, games))
+    seen = self_play._Step(*map(jnp.asarray, (reward, guess, ended, trust)))
+    found = np.asarray(learner._returns(jnp.asarray(value), seen))
+    for game in range(games):
+        later = guess[-1, game]
+        for step in reversed(range(steps)):
+            surprise = 0.0 if ended[step, game] else later - guess[step, game]
+            later = value[step, game] + learner.settings.trace * trust[step, game] * surprise
+            np.testing.assert_allclose(found[step, game], later, rtol=1e-4, atol=1e-5)
+
+
+def test_learns_kuhn_poker() -> None:
+    learner = learner_of("kuhn_poker", games=64, steps=8, capacity=8_192, batch=512, updates=8, widths=(64, 64))
+    task = problems.problem(players.arena_of("kuhn_poker").game, samples.tree_of("kuhn_poker"))
+    state = learner.init(jax.random.key(0))
+    before = sum(strength.exploitability(learner, learner.acting(state), task)) / 2
+    losses = []
+    for _ in range(60):
+        state, told = learner.iterate(state)
+        losses.append(float(told["value_error"]))
+    after = sum(strength.exploitability(learner, learner.acting(state), task)) / 2
+    assert before > 0.4
+    assert after < 0.2
+    assert np.mean(losses[-10:]) < 0.95 * losses[0]  # play becomes more various, so that there is more to tell
+
+
+def test_against_random_counts_goals_of_each_role() -> None:
+    learner = learner_of("kuhn_poker")
+    parameters = learner.acting(learner.init(jax.random.key(0)))
+    found = strength.against_random(learner, parameters, games=500)
+    assert len(found.goal) == 2
+    # A new network plays uniformly: both roles get what uniform play gives, which is 1/8 chip for the first.
+    assert found.goal[0] + found.goal[1] == pytest.approx(100, abs=3 * sum(found.error))
+
+
+def test_lockstep_plays_as_words_do() -> None:
+    """What is played game by game and 32 at a time agrees on the mean."""
+    arena = players.arena_of("goofspiel:cards=3")
+    table = table_policy.uniform(arena.env.num_actions)
+    both = (lockstep.of_table, lockstep.even)
+    found = lockstep.play(arena.env, both, (table, None), jax.random.key(0), matches=4_000, steps=arena.steps, window=1)
+    score = table_policy.play(arena.walk, table, jax.random.key(1), matches=4_000, steps=arena.steps)
+    assert bool(found.ended.all())
+    error = np.hypot(score.error[0], np.asarray(found.payoff[0]).std() / np.sqrt(4_000))
+    assert float(found.payoff[0].mean()) == pytest.approx(score.mean[0], abs=4 * error)
+    few = lockstep.play(
+        arena.env, both, (table, None), jax.random.key(0), matches=8, steps=arena.steps, window=1, first=16
+    )
+    np.testing.assert_array_equal(few.payoff, found.payoff[:, 16:24])
+
+
+def test_eight_devices_train_as_one_does() -> None:
+    program = """
+import jax, numpy as np
+from gdlx.envs import observe
+from gdlx.nets import encoders, self_play
+from gdlx.players import arenas
+learner = self_play.make(
+    encoders.Encoder(arenas.of_game("kuhn_poker").env, 6),
+    self_play.Settings(games=32, steps=4, capacity=1024, batch=64, updates=2, widths=(16, 16)),
+)
+state = learner.init(jax.random.key(0))
+for _ in range(3):
+    state, told = learner.iterate(state)
+print(len(jax.devices()), *np.concatenate([np.ravel(x) for x in jax.tree.leaves(state.parameters)])[:400:7])
+"""
+    flags = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+    done = subprocess.run([sys.executable, "-c", program], env=flags, capture_output=True, text=True, check=True)
+    devices, *numbers = done.stdout.split()
+    assert (len(jax.devices()), devices) == (1, "8")
+    learner = learner_of("kuhn_poker")
+    state = learner.init(jax.random.key(0))
+    for _ in range(3):
+        state, _ = learner.iterate(state)
+    alone = np.concatenate([np.ravel(x) for x in jax.tree.leaves(state.parameters)])[:400:7]
+    assert np.abs(alone).max() > 0
+    np.testing.assert_allclose(np.array(numbers, float), alone, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("platform", ["cuda", "tpu"])
+def test_an_iteration_and_inference_lower_for_accelerators(platform: str) -> None:
+    learner = learner_of("kuhn_poker")
+    state = learner.init(jax.random.key(0))
+    seen = jnp.zeros((8, learner.encoder.width))
+    apply = jax.jit(lambda parameters, seen: networks.applied(learner.network, parameters, seen))
+    inference = jax.export.export(apply, platforms=[platform])(state.smooth, seen)
+    assert inference.platforms == (platform,)
+    lowered = jax.jit(learner.iterate).trace(state).lower(lowering_platforms=(platform,))
+    assert "stablehlo" in lowered.as_text() or "func.func" in lowered.as_text()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"games": 0}, "above 0"),
+        ({"exploration": 1.5}, "from 0 to 1"),
+        ({"temperature": 0.0}, "above 0"),
+        ({"capacity": 16}, "make the capacity 128 or more"),
+        ({"widths": ()}, "sizes of layers"),
+    ],
+)
+def test_wrong_settings_are_named(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        self_play.Settings(**(_SMALL | changes))
