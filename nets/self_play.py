@@ -126,6 +126,7 @@ class SelfPlay:
         low, high = self.encoder.env.payoff_range
         return max(abs(low), abs(high), 1e-9)
 
+    @functools.partial(jax.jit, static_argnames="self")
     def init(self, key: jax.Array) -> State:
         policy_key, value_key, own = jax.random.split(key, 3)
         policy = networks.parameters(self.network, self.encoder.width, policy_key)

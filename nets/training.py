@@ -46,17 +46,29 @@ class Run:
         require_room(learner)
         self._lock = results.lock(folder) if folder is not None and folder.is_dir() else None
         self.iteration, self.seconds = 0, 0.0
+        self.state: Any = None
         self.rows: list[dict[str, float]] = []
         self._saved, self._saved_at = time.monotonic(), -1
-        if resume and folder is not None:
-            like = jax.eval_shape(learner.init, jax.random.key(seed))
-            self.state, self.iteration, self.seconds = checkpoints.read_state(folder, like)
-            self.rows = [row for row in checkpoints.read_metrics(folder) if row["iteration"] <= self.iteration]
+        try:
+            self._begin(recipe, digest, seed, resume=resume)
+        except BaseException:
+            self._unlock()
+            raise
+
+    def _begin(self, recipe: recipes.Recipe, digest: str, seed: int, *, resume: bool) -> None:
+        if resume and self.folder is not None:
+            like = jax.eval_shape(self.learner.init, jax.random.key(seed))
+            self.state, self.iteration, self.seconds = checkpoints.read_state(self.folder, like)
+            self.rows = [row for row in checkpoints.read_metrics(self.folder) if row["iteration"] <= self.iteration]
             self._saved_at = self.iteration
-        else:
-            self.state = jax.jit(learner.init)(jax.random.key(seed))
-            if folder is not None:
-                checkpoints.write_config(folder, recipe, digest, seed)
+            return
+        self.state = self.learner.init(jax.random.key(seed))
+        if self.folder is not None:
+            checkpoints.write_config(self.folder, recipe, digest, seed)
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
 
     def points(self, stop: driver.Stop) -> Iterator[Point]:
         """About one a second; the state is that of the last one."""
@@ -97,8 +109,7 @@ class Run:
     def finish(self) -> None:
         if self.iteration:
             self.save()
-        if self._lock is not None:
-            self._lock.close()
+        self._unlock()
 
     def _is_over(self, stop: driver.Stop) -> bool:
         enough = stop.iterations is not None and self.iteration >= stop.iterations

@@ -16,7 +16,7 @@ from gdlx.nets import encoders, lockstep, networks, self_play, strength
 from gdlx.solvers import problems, table_policy
 from gdlx.tests import players, samples
 
-_SMALL = {"games": 32, "steps": 4, "capacity": 1_024, "batch": 64, "updates": 2, "widths": (16, 16)}
+_SMALL: dict[str, Any] = {"games": 32, "steps": 4, "capacity": 1_024, "batch": 64, "updates": 2, "widths": (16, 16)}
 
 
 @functools.cache

@@ -1,0 +1,202 @@
+"""The loop that trains, its checkpoints, the command `train`, and networks as agents."""
+
+import json
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from gdlx import cli
+from gdlx.nets import checkpoints, learners, lockstep, recipes, training
+from gdlx.players import agent, agents, match, network_agent
+from gdlx.players import match as matches
+from gdlx.solvers import driver, problems
+from gdlx.tests import players
+
+_SET = ("games=16", "steps=4", "capacity=256", "batch=32", "updates=1", "widths=8,8")
+_TRAIN = ("train", "kuhn_poker", *(part for each in _SET for part in ("--set", each)))
+
+
+def recipe() -> recipes.Recipe:
+    settings = recipes.configured("self-play", dict(text.split("=") for text in _SET))
+    return recipes.Recipe(players.arena_of("kuhn_poker").game, "self-play", 5, settings)
+
+
+@pytest.fixture(scope="module")
+def learner() -> learners.Learner:
+    return recipes.made(recipe(), players.arena_of("kuhn_poker").env.net, None)
+
+
+def trained(learner: learners.Learner, folder: pathlib.Path | None, iterations: int, *, resume: bool = False) -> Any:
+    digest = problems.rules_digest(players.arena_of("kuhn_poker").env.net)
+    run = training.Run(recipe(), learner, digest, folder, resume=resume)
+    for _ in run.points(driver.Stop(iterations)):
+        pass
+    run.finish()
+    return run
+
+
+@pytest.fixture(scope="module")
+def folder(learner: learners.Learner, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    made = tmp_path_factory.mktemp("trained")
+    trained(learner, made, 3)
+    return made
+
+
+def assert_same(first: Any, second: Any) -> None:
+    for old, new in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
+        is_key = jnp.issubdtype(old.dtype, jax.dtypes.prng_key)
+        was, now = (np.asarray(jax.random.key_data(x) if is_key else x) for x in (old, new))
+        np.testing.assert_array_equal(was, now)
+
+
+def test_resumed_training_is_the_same_as_one_that_never_stopped(
+    learner: learners.Learner, tmp_path: pathlib.Path
+) -> None:
+    whole = trained(learner, None, 5)
+    trained(learner, tmp_path, 2)
+    assert_same(whole.state, trained(learner, tmp_path, 5, resume=True).state)
+    rows = checkpoints.read_metrics(tmp_path)
+    assert [row["iteration"] for row in rows] == sorted({row["iteration"] for row in rows})
+    assert rows[-1]["iteration"] == 5
+
+
+def test_the_last_two_states_are_kept(learner: learners.Learner, tmp_path: pathlib.Path) -> None:
+    state = learner.init(jax.random.key(0))
+    for iteration in (1, 2, 10):
+        checkpoints.write_state(tmp_path, iteration, 0.5 * iteration, state)
+    assert sorted(path.name for path in (tmp_path / checkpoints.STATES).iterdir()) == ["10", "2"]
+    found, iteration, seconds = checkpoints.read_state(tmp_path, state)
+    assert (iteration, seconds) == (10, 5.0)
+    assert_same(state, found)
+
+
+def test_a_damaged_or_foreign_state_is_refused(learner: learners.Learner, tmp_path: pathlib.Path) -> None:
+    state = learner.init(jax.random.key(0))
+    with pytest.raises(checkpoints.WrongCheckpoint, match="no networks yet"):
+        checkpoints.read_state(tmp_path, state)
+    checkpoints.write_state(tmp_path, 1, 0.0, {"other": jnp.zeros(3)})
+    with pytest.raises(checkpoints.WrongCheckpoint, match="other shapes"):
+        checkpoints.read_state(tmp_path, state)
+    checkpoints.write_state(tmp_path, 2, 0.0, state)
+    for path in (tmp_path / checkpoints.STATES / "2").rglob("*"):
+        if path.is_file():
+            path.write_bytes(b"")
+    with pytest.raises(checkpoints.WrongCheckpoint, match="damaged"):
+        checkpoints.read_state(tmp_path, state)
+
+
+class _RunsAway:
+    """Good for two iterations."""
+
+    def __init__(self, inner: learners.Learner) -> None:
+        self.encoder, self.network, self.init, self.acting = inner.encoder, inner.network, inner.init, inner.acting
+        self._inner, self._count = inner, 0
+
+    def iterate(self, state: Any) -> tuple[Any, Mapping[str, jax.Array]]:
+        self._count += 1
+        state, told = self._inner.iterate(state)
+        return state, told if self._count < 3 else dict(told) | {"loss": jnp.asarray(jnp.nan)}
+
+
+def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_state(
+    learner: learners.Learner, tmp_path: pathlib.Path
+) -> None:
+    run = training.Run(recipe(), _RunsAway(learner), "digest", tmp_path, interval=0.0)
+    with pytest.raises(training.WentWrong, match=r"the loss is no number.*checkpoint of iteration [12] stays"):
+        for _ in run.points(driver.Stop(10)):
+            pass
+    run.finish()
+    _, iteration, _ = checkpoints.read_state(tmp_path, learner.init(jax.random.key(0)))
+    assert iteration <= 2
+
+
+def test_a_memory_that_cannot_fit_is_refused_before_it_is_made() -> None:
+    settings = recipes.configured("self-play", {"capacity": str(2**36)})
+    huge = recipes.Recipe(players.arena_of("kuhn_poker").game, "self-play", 5, settings)
+    with pytest.raises(training.WentWrong, match="make the capacity smaller"):
+        training.require_room(recipes.made(huge, players.arena_of("kuhn_poker").env.net, None))
+
+
+def test_networks_play_the_same_in_lockstep_and_one_by_one(folder: pathlib.Path) -> None:
+    arena = players.arena_of("kuhn_poker")
+    found = agents.find(f"net:{folder}")
+    assert isinstance(found, network_agent.NetworkAgent)
+    policy = found.policy(arena)
+    asked = players.Does(lambda view, clock: view.legal[0])
+    playing_match = matches.Match(arena, (asked, asked), match.Terms(games=4))
+    for _ in matches.run(playing_match):
+        pass
+    assert {view.player for view in asked.views} == {0, 1}
+    for view in asked.views:
+        window, key = network_agent._rows(policy.encoder, view)
+        one = jax.tree.map(lambda x: x[None], window)
+        told = lockstep.of_network(policy.encoder, policy.network)(
+            policy.parameters, lockstep.Seen(one, jnp.asarray(key)[None], window.legal[view.player][None], view.player)
+        )[0]
+        np.testing.assert_allclose(
+            network_agent.probabilities(policy, view), np.asarray(told)[list(view.legal)], atol=1e-5
+        )
+
+
+def test_networks_meet_others_in_lockstep(folder: pathlib.Path) -> None:
+    arena = players.arena_of("kuhn_poker")
+    one = matches.Match(arena, (agents.find(f"net:{folder}"), agents.find("random")), match.Terms(games=40))
+    assert one.is_lockstep
+    games = [batch.games for batch in matches.run(one)]
+    assert sum(len(part.number) for part in games) == 40
+    assert all((part.payoff.sum(axis=1) == 0).all() for part in games)
+
+
+def test_networks_of_another_game_are_refused(folder: pathlib.Path) -> None:
+    with pytest.raises(agent.WrongAgent, match="was trained for kuhn_poker"):
+        network_agent.loaded(folder, players.arena_of("goofspiel:cards=3"))
+
+
+def test_train_from_the_command_line(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([*_TRAIN, "--iterations", "2", "--results", str(tmp_path), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["iterations"] == 2
+    assert 0 < told["exploitability"] < 2
+    assert set(told["against_random"]) == {"player1", "player2"}
+    made = pathlib.Path(told["result"])
+    assert cli.main(["train", "--resume", str(made), "--iterations", "3", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["iterations"] == 3
+    assert cli.main(["train", "--resume", str(made), "--set", "games=8"]) == 2
+    assert "leave out --set" in capsys.readouterr().err
+    config = json.loads((made / "config.json").read_text())
+    config["settings"]["widths"] = [4]
+    (made / "config.json").write_text(json.dumps(config))
+    assert cli.main(["train", "--resume", str(made), "--iterations", "4"]) == 1
+    assert "other shapes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("train", "kuhn_poker", "--learner", "magic"), "there are self-play, deep-cfr, supervised"),
+        (("train", "kuhn_poker", "--set", "magic=1"), "has no setting 'magic'; there are games"),
+        (("train", "kuhn_poker", "--set", "games"), "takes a setting once"),
+        (("train", "kuhn_poker", "--set", "games=many"), "games of self-play is a whole number, not 'many'"),
+        (("train", "kuhn_poker", "--set", "kind=magic"), "is a name, not 'magic'"),
+        (("train", "kuhn_poker", "--minutes", "0"), "0"),
+        (("train",), "name a GAME"),
+        (("train", "--resume", "nowhere"), "holds no networks"),
+        (("match", "kuhn_poker", "net:nowhere", "random"), "holds no networks"),
+    ],
+)
+def test_bad_input(
+    arguments: tuple[str, ...],
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(list(arguments)) != 0
+    assert words in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "results").exists()
