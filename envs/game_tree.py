@@ -39,6 +39,7 @@ class Trail(NamedTuple):
     percept: Ints  # [V] row of `percepts`, -1 at the start
     percepts: Bools  # [K, Q]
     percept_names: tuple[str, ...]  # [Q]
+    forced: Ints  # [V] the only legal move, -1 where there is a choice
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,6 +95,7 @@ class Level(NamedTuple):
     first_edge: Longs  # [N + 1]
     chance: Floats  # [E] probability of the chance move of an edge
     child: Longs  # [E] node in the next level; an end e is -1 - e
+    information: Ints | None = None  # [N, P] rows of the players' trails; None where no trails were kept
 
 
 class Leaves(NamedTuple):

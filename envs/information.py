@@ -23,6 +23,7 @@ class Collector:
         self.trail: list[tuple[Ints, Ints, Bools, Ints]] = [(none, none, np.zeros(1, np.bool_), none)]
         self.percepts: list[Bools] = []
         self.percept_count = 0
+        self.forced: list[Ints] = []
         self.decisions: list[
             tuple[Ints, Ints, Ints, Floats, Ints, Ints]
         ] = []  # parent, width, step, chance, action, view
@@ -41,6 +42,7 @@ class Collector:
         self.first = np.where(has_choice, self.sequences + np.cumsum(width) - width, 0).astype(np.int32)
         self.decision = np.where(has_choice, self.sets + np.cumsum(has_choice) - 1, -1).astype(np.int32)
         self.rank = (np.cumsum(legal, axis=1) - 1).astype(np.int32)
+        self.forced.append(np.where(widths == 1, legal.argmax(axis=1), -1).astype(np.int32))
         views = np.flatnonzero(has_choice)
         action = np.nonzero(legal[views])[1].astype(np.int32)
         steps = np.full(len(views), step, np.int32)
@@ -58,6 +60,11 @@ class Collector:
         self.sets += len(views)
         self.views += len(sequence)
 
+    @property
+    def first_view(self) -> int:
+        """Of the sets of the present level, among all."""
+        return self.views - len(self.sequence)
+
     def sequence_after(self, information: Ints, move: Longs) -> Ints:
         """The sequences after moves made in information sets of the present level."""
         first = self.first[information]
@@ -66,10 +73,9 @@ class Collector:
 
     def remember(self, parent: Ints, move: Longs, percept: Ints, percept_rows: Bools) -> None:
         """Note how the information sets of the next level come about; before `arrive`."""
-        before = self.views - len(self.sequence)
         self.trail.append(
             (
-                (before + parent).astype(np.int32),
+                (self.first_view + parent).astype(np.int32),
                 move.astype(np.int32),
                 self.first[parent] > 0,
                 (self.percept_count + percept).astype(np.int32),
@@ -81,7 +87,8 @@ class Collector:
     def player(self) -> game_tree.Player:
         parent, move, was_choice, percept = (np.concatenate(parts) for parts in zip(*self.trail, strict=True))
         rows = np.concatenate([np.zeros((0, len(self.role.percepts)), np.bool_), *self.percepts])
-        trail = game_tree.Trail(parent, move, was_choice, percept, rows, self.role.percepts)
+        forced = np.concatenate([*self.forced, np.full(len(parent) - self.views, -1, np.int32)])  # over at the start
+        trail = game_tree.Trail(parent, move, was_choice, percept, rows, self.role.percepts, forced)
         parents, widths, steps, chance, actions, views = (
             np.concatenate(parts) for parts in zip(*self.decisions, strict=True)
         )

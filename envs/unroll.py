@@ -276,11 +276,13 @@ class _Unrolling:
         where = np.flatnonzero(~ends)
         # Before merging, which takes the players to the next level.
         decision = [p.decision[own] for p, own in zip(self.players, nodes.information, strict=True)]
+        trail = [p.first_view + own for p, own in zip(self.players, nodes.information, strict=True)]
         following, number = self._merge(nodes, table, source[where], row[where], weight[where], histories[where], step)
         if self.keep_edges:
             child[where] = number
-            decisions = np.stack(decision, axis=1) if decision else np.zeros((len(nodes.state), 0), np.int32)
-            self.levels.append(game_tree.Level(decisions, starts, chance[source], child))
+            none = np.zeros((len(nodes.state), 0), np.int32)
+            decisions, views = (np.stack(own, axis=1) if own else none for own in (decision, trail))
+            self.levels.append(game_tree.Level(decisions, starts, chance[source], child, views.astype(np.int32)))
         return following
 
     def _chance(self, nodes: _Nodes) -> Floats:

@@ -59,27 +59,52 @@ class Encoder:
         """float32[R + 1] of the whole state, hidden parts included."""
         return jnp.append(state.registers.astype(jnp.float32), self._progress(state.step))
 
+    def of_registers(self, registers: npt.NDArray[np.bool_], steps: npt.NDArray[np.int32]) -> Floats:
+        """float32[N, R + 1] of whole states, by their registers [R, N] and the joint moves made [N]."""
+        when = steps.astype(np.float32) / np.float32(self.steps)
+        return np.concatenate([registers.T.astype(np.float32), when[:, None]], axis=1)
+
     def of_sets(self, tree: game_tree.GameTree, number: int) -> Floats:
         """float32[I, F] of a player's information sets with a choice."""
-        player = tree.players[number]
-        trail = player.views
+        return self.of_views(tree, number, tree.players[number].view)
+
+    def of_views(self, tree: game_tree.GameTree, number: int, views: game_tree.Ints) -> Floats:
+        """float32[V, F] of any information sets of a player's trail."""
+        trail = tree.players[number].views
         if not isinstance(trail, game_tree.Trail):
             raise WrongEncoder(f"{tree.name} was not unrolled from rules: its information sets cannot be encoded")
-        sets, moves = np.arange(player.sets), self.env.num_actions
-        window = np.zeros((player.sets, self.steps, moves + self.env.num_percepts), np.float32)
-        at = player.view.copy()
+        moves = self.env.num_actions
+        window = np.zeros((len(views), self.steps, moves + self.env.num_percepts), np.float32)
+        at = views.copy()
         for back in range(self.steps - 1, -1, -1):
             there = np.flatnonzero(trail.parent[at] >= 0)
             window[there, back, trail.move[at[there]]] = 1
             seen = trail.percepts[trail.percept[at[there]]]
             window[there, back, moves : moves + seen.shape[1]] = seen
             at = np.where(trail.parent[at] >= 0, trail.parent[at], at)
-        legal = np.zeros((player.sets, moves), np.float32)
-        legal[np.repeat(sets, np.diff(player.first)), player.action[1:]] = 1
-        who = np.zeros((player.sets, self.env.num_players), np.float32)
+        legal = _legal_moves(tree.players[number], trail, moves)[views]
+        who = np.zeros((len(views), self.env.num_players), np.float32)
         who[:, number] = 1
-        when = player.step[:, None].astype(np.float32) / np.float32(self.steps)
-        return np.concatenate([window.reshape(player.sets, -1), legal, who, when], axis=1)
+        when = _steps_before(trail, views)[:, None].astype(np.float32) / np.float32(self.steps)
+        return np.concatenate([window.reshape(len(views), -1), legal, who, when], axis=1)
 
     def _progress(self, step: jax.Array) -> jax.Array:
         return step.astype(jnp.float32)[None] / self.steps
+
+
+def _legal_moves(player: game_tree.Player, trail: game_tree.Trail, moves: int) -> Floats:
+    """[V, moves] of every set."""
+    legal = np.zeros((len(trail.parent), moves), np.float32)
+    views = np.flatnonzero(trail.forced >= 0)
+    legal[views, trail.forced[views]] = 1
+    legal[np.repeat(player.view, np.diff(player.first)), player.action[1:]] = 1
+    return legal
+
+
+def _steps_before(trail: game_tree.Trail, views: game_tree.Ints) -> game_tree.Ints:
+    steps = np.zeros(len(views), np.int32)
+    at = trail.parent[views]
+    while (at >= 0).any():
+        steps += at >= 0
+        at = np.where(at >= 0, trail.parent[at], -1)
+    return steps

@@ -1,6 +1,6 @@
 """Counterfactual regret minimisation on the sequence form: every variant that differs only in numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -11,6 +11,7 @@ from gdlx.envs import sequence_form
 from gdlx.solvers import plans, regret
 
 Levels = plans.Levels
+Leaves = Callable[[Sequence[jax.Array], int], jax.Array]  # (flat plans of all, player) -> [size] worth of its sequences
 FOLD = 4_096  # iterations
 
 
@@ -62,11 +63,17 @@ def restart(game: sequence_form.SequenceForm, start: tuple[Levels, ...]) -> CfrS
 
 
 def step(
-    game: sequence_form.SequenceForm, state: CfrState, settings: regret.Settings, *, alternating: bool = True
+    game: sequence_form.SequenceForm,
+    state: CfrState,
+    settings: regret.Settings,
+    *,
+    alternating: bool = True,
+    leaves: Leaves | None = None,
 ) -> CfrState:
     """One iteration: every player in turn adds its plan to its average, then updates its regrets and its policy.
 
-    Alternating: a player answers what the players before it have just become; else all answer the old policies.
+    Alternating: a player answers what the players before it have just become; else all answer the old policies. With
+    `leaves` the game goes on below its sequences, and what that is worth may depend on everybody's plans.
     """
     t = state.t + 1
     batch = state.plan[0].shape[1:]
@@ -76,7 +83,8 @@ def step(
     for number, player in enumerate(game.players):
         seen = reach if alternating else state.plan
         others = [plan for n, plan in enumerate(seen) if n != number]
-        new = regrets_of(player, others, policies[number], batch)
+        below = None if leaves is None else plans.by_level(player, leaves(seen, number))
+        new = regrets_of(player, others, policies[number], batch, below)
         updated = [
             regret.update(*row, by) for row in zip(regrets[number], new, player.uniform, player.noise, strict=True)
         ]
@@ -89,14 +97,23 @@ def step(
 
 
 def regrets_of(
-    player: sequence_form.PlayerForm, others: Sequence[jax.Array], policy: Levels, batch: tuple[int, ...] = ()
+    player: sequence_form.PlayerForm,
+    others: Sequence[jax.Array],
+    policy: Levels,
+    batch: tuple[int, ...] = (),
+    below: Levels | None = None,
 ) -> Levels:
-    """Instantaneous counterfactual regret of every option, given the other players' flat plans."""
+    """Instantaneous counterfactual regret of every option, given the other players' flat plans.
+
+    `below` is what sequences are worth beside their ends.
+    """
 
     def mean(level: int, values: jax.Array) -> jax.Array:
         return plans.total(values * policy[level])
 
-    options, _ = plans.back_up(player, plans.utilities(player, others, batch), mean)
+    root, own = plans.utilities(player, others, batch)
+    utility = root, own if below is None else tuple(map(jnp.add, own, below))
+    options, _ = plans.back_up(player, utility, mean)
     return tuple(values - plans.total(values * own) for values, own in zip(options, policy, strict=True))
 
 

@@ -62,8 +62,9 @@ def by_level(player: sequence_form.PlayerForm, vector: jax.Array) -> Levels:
     levels = []
     start = 1
     for uniform in player.uniform:
-        levels.append(vector[start : start + uniform.size].reshape(*uniform.shape, *vector.shape[1:]))
-        start += uniform.size
+        size = uniform.shape[0] * uniform.shape[1]  # it may have batch axes, where some policies are given
+        levels.append(vector[start : start + size].reshape(*uniform.shape[:2], *vector.shape[1:]))
+        start += size
     return tuple(levels)
 
 

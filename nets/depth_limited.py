@@ -1,0 +1,134 @@
+"""Solving a game segment by segment: some joint moves at a time, what lies below them valued by a network.
+
+A segment is solved by CFR+ with alternating updates. The sets before it are held at what was found for them, the sets
+in it learn, and views at its end are worth what `values` tells of them at the ranges of the current policies
+(Moravcik et al. 2017, Brown et al. 2020). The last segment ends where the game does.
+
+A segment given the average policies above it may have many equilibria, most of which allow the other player to do
+better above. So there are many lanes: each goes on from the policies of another moment of the segment before, at whose
+ranges its values were asked for, and the mean over lanes is what is played. A moment is drawn as averages weigh it, so
+that in the mean deeper segments are as good as what the segments above counted on (Brown et al. 2020, theorem 3).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from gdlx.envs import game_tree, sequence_form
+from gdlx.nets import exact_values, frontiers, supervised
+from gdlx.solvers import cfr, held, plans, problems, profiles
+
+# (frontier, plans [S, B] of every player by the sequences before it) -> payoffs [V, B] of the views.
+Values = Callable[[frontiers.Frontier, Sequence[jax.Array]], jax.Array]
+
+
+def solve(
+    task: problems.Problem, depth: int, values: Values, *, iterations: int = 500, lanes: int = 32
+) -> profiles.Policies:
+    """Policies of the whole game, unrolled with its edges, found `depth` joint moves at a time."""
+    players = task.tree.players
+    found = [profiles.uniform(player) for player in players]
+    given = [np.repeat(own[:, None], lanes, axis=1) for own in found]
+    start = 0
+    for end in (*frontiers.cuts(task.tree, depth), None):
+        part = task.tree if end is None else frontiers.trunk(task.tree, end)
+        frontier = None if end is None else frontiers.of_tree(task.tree, end)
+        above = [own[: player.sequences] for own, player in zip(given, part.players, strict=True)]
+        averages, moments = _segment(part, above, start, frontier, values, iterations)
+        for number, player in enumerate(part.players):
+            here = player.first[np.searchsorted(player.step, start)]
+            # A lane counts at a set as much as its player comes there.
+            reach = profiles.plan(player, np.concatenate([above[number][:here], averages[number][here:]]))
+            found[number][here : player.sequences] = profiles.from_plan(player, reach.sum(axis=1))[here:]
+            given[number][here : player.sequences] = moments[number][here:]
+        start = end or 0
+    return tuple(found)
+
+
+def learnt(learner: supervised.Supervised, parameters: Any) -> Values:
+    """What a learner's network tells."""
+    known = {where.frontier.depth: where for where in learner.places}
+    middle, scale = learner.unit
+
+    def values(frontier: frontiers.Frontier, reach: Sequence[jax.Array]) -> jax.Array:
+        where = known[frontier.depth]
+        ranges = frontiers.ranges(where.frontier, reach)
+        told = supervised.told(learner.value_network, parameters, where, ranges, is_zero_sum=learner.task.is_zero_sum)
+        return middle + scale * told
+
+    return values
+
+
+def exact(task: problems.Problem, iterations: int = 500) -> Values:
+    """The yardstick: the rest of the game solved at every question."""
+    rests: dict[int, exact_values.Rest] = {}
+
+    def values(frontier: frontiers.Frontier, reach: Sequence[jax.Array]) -> jax.Array:
+        rest = rests.setdefault(frontier.depth, exact_values.rest(task, frontier.depth))
+        given = tuple(
+            plans.by_level(own, _policy(player, layout, plan))
+            for own, player, layout, plan in zip(task.form.players, task.tree.players, task.layouts, reach, strict=True)
+        )
+        return rest.values(held.solved(task.form, given, rest.is_given, iterations))
+
+    return values
+
+
+def _policy(player: game_tree.Player, layout: sequence_form.Layout, plan: jax.Array) -> jax.Array:
+    """The flat policy [size, B] of a plan [S', B] of the first sequences; anything where that is 0."""
+    known = len(plan)
+    parent = np.concatenate([[0], np.repeat(player.parent, np.diff(player.first))])[:known]
+    policy = plan / jnp.where(plan[parent] > 0, plan[parent], 1)
+    size = 1 + sum(width * sets for width, sets in layout.shapes)
+    return jnp.zeros((size, *plan.shape[1:]), plan.dtype).at[layout.place[:known]].set(policy)
+
+
+def _segment(
+    part: game_tree.GameTree,
+    given: Sequence[profiles.Policy],
+    start: int,
+    frontier: frontiers.Frontier | None,
+    values: Values,
+    iterations: int,
+) -> tuple[profiles.Policies, profiles.Policies]:
+    """Policies [S', B] of the first sequences, given those before `start`: on average, and at a moment of each lane."""
+    form, layouts = sequence_form.sequence_form(part)
+    levels = profiles.to_levels(part, layouts, given)
+    is_given = held.before(part, layouts, start)
+    moment = _moments(iterations, given[0].shape[1])
+
+    def leaves(reach: Sequence[jax.Array], number: int) -> jax.Array:
+        """[size, B] what views at the end of the segment add to the sequences that lead to them."""
+        assert frontier is not None
+        by_sequence = [plan[own.place] for plan, own in zip(reach, layouts, strict=True)]
+        arriving = frontiers.arrivals(frontier, frontiers.ranges(frontier, by_sequence))
+        views = frontier.of_player(number)
+        worth = (arriving * values(frontier, by_sequence))[views]
+        return jnp.zeros_like(reach[number]).at[layouts[number].place[frontier.sequence[views]]].add(worth)
+
+    @jax.jit
+    def run(form: sequence_form.SequenceForm, levels: profiles.Profile) -> tuple[profiles.Profile, profiles.Profile]:
+        fixed = held.form(form, levels, is_given)
+        start = cfr.restart(fixed, jax.tree.map(jnp.zeros_like, levels))
+
+        def step(_: jax.Array, carry: tuple[cfr.CfrState, profiles.Profile]) -> tuple[cfr.CfrState, profiles.Profile]:
+            state, taken = carry
+            now = state.t == moment
+            taken = jax.tree.map(lambda old, new: jnp.where(now, new, old), taken, state.policy)
+            return held.step(fixed, state, leaves if frontier else None), taken
+
+        state, taken = jax.lax.fori_loop(0, iterations, step, (start, start.policy))
+        return cfr.average(fixed, state), taken
+
+    averages, moments = (profiles.from_levels(part, layouts, found) for found in run(form, levels))
+    return averages, moments
+
+
+def _moments(iterations: int, lanes: int) -> frontiers.Ints:
+    """[B] iterations, spread as linear averages weigh them: policy t has weight t + 1."""
+    share = (np.arange(lanes) + 0.5) / lanes
+    found: frontiers.Ints = np.minimum(iterations * np.sqrt(share), iterations - 1).astype(np.int32)
+    return found

@@ -1,0 +1,86 @@
+"""Solving with some policies given: beside a linear program that is not free there, in batches and alone."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.optimize
+import scipy.sparse
+
+from gdlx.envs import trees
+from gdlx.solvers import held, lp, problems, profiles
+
+BATCH = 3
+
+
+def _drawn(task: problems.Problem, seed: int, batch: tuple[int, ...] = ()) -> profiles.Policies:
+    rng = np.random.default_rng(seed)
+    return tuple(
+        profiles.normalised(player, rng.uniform(0.1, 1, (player.sequences, *batch))) for player in task.tree.players
+    )
+
+
+def _best_value(task: problems.Problem, given: profiles.Policies, steps: int) -> float:
+    """What the first player gets at equilibrium where policies before a step are given: the linear program with as many
+    more equations, x(option) = policy(option) x(what leads to the set), for either player."""
+    payoffs = lp.matrix(task.tree)
+    plans, sides = [], []
+    for player, policy in zip(task.tree.players, given, strict=True):
+        rows = [lp.constraints(player)]
+        right = [1.0, *[0.0] * player.sets]
+        early = np.flatnonzero(np.repeat(player.step < steps, np.diff(player.first))) + 1
+        owner = np.repeat(np.arange(player.sets), np.diff(player.first))
+        fixed = np.zeros((len(early), player.sequences))
+        fixed[np.arange(len(early)), early] = 1
+        fixed[np.arange(len(early)), player.parent[owner[early - 1]]] -= policy[early]
+        plans.append(scipy.sparse.vstack([*rows, scipy.sparse.csr_array(fixed)]).tocsr())
+        sides.append(np.array([*right, *[0.0] * len(early)]))
+    own, others = plans
+    found = scipy.optimize.linprog(
+        np.concatenate([np.zeros(own.shape[1]), -sides[1]]),
+        A_ub=scipy.sparse.hstack([-payoffs.T, others.T]).tocsc(),
+        b_ub=np.zeros(others.shape[1]),
+        A_eq=scipy.sparse.hstack([own, scipy.sparse.csr_array((own.shape[0], others.shape[0]))]).tocsc(),
+        b_eq=sides[0],
+        bounds=[(0, None)] * own.shape[1] + [(None, None)] * others.shape[0],
+    )
+    assert found.status == 0
+    return float(-found.fun)
+
+
+@pytest.mark.parametrize(("game", "steps"), [("kuhn_poker", 3), ("goofspiel:cards=3", 1)])
+def test_the_rest_is_solved(game: str, steps: int) -> None:
+    task = problems.problem(trees.Game(game))
+    given = _drawn(task, 0, (BATCH,))
+    is_given = held.before(task.tree, task.layouts, steps)
+    levels = profiles.to_levels(task.tree, task.layouts, given)
+    run = jax.jit(lambda own: held.solved(task.form, own, is_given, 2_000))
+    found = profiles.from_levels(task.tree, task.layouts, run(levels))
+    assert any((player.step < steps).any() for player in task.tree.players)
+    for player, own, before in zip(task.tree.players, found, given, strict=True):
+        early = np.repeat(player.step < steps, np.diff(player.first))
+        assert not early.all()
+        np.testing.assert_allclose(own[1:][early], before[1:][early], atol=1e-5)
+    for lane in range(BATCH):
+        value = task.metrics(tuple(own[:, lane] for own in found)).value[0]
+        best = _best_value(task, tuple(own[:, lane] for own in given), steps)
+        assert abs(value - best) < 2e-3 * np.ptp(task.payoff_range)
+    # Given other policies there is another value: what is compared depends on them.
+    free = lp.solve(task.tree).value[0]
+    assert abs(_best_value(task, _drawn(task, 1), 0) - free) < 1e-6
+
+
+def test_each_lane_has_its_own_sets() -> None:
+    """Flags with a batch axis: one lane with everything given, one with nothing."""
+    task = problems.problem(trees.Game("kuhn_poker"))
+    given = _drawn(task, 2, (2,))
+    levels = profiles.to_levels(task.tree, task.layouts, given)
+    every, none = held.before(task.tree, task.layouts, 100), held.before(task.tree, task.layouts, 0)
+    flags = jax.tree.map(lambda a, b: jnp.stack([a, b], axis=-1), every, none)
+    found = profiles.from_levels(
+        task.tree, task.layouts, jax.jit(lambda own: held.solved(task.form, own, flags, 1_000))(levels)
+    )
+    np.testing.assert_allclose(found[0][:, 0], given[0][:, 0], atol=1e-5)
+    metrics = task.metrics(tuple(own[:, 1] for own in found))
+    assert sum(metrics.gain) / 2 < 1e-3
+    assert abs(metrics.value[0] + 1 / 18) < 1e-3  # Kuhn (1950)

@@ -1,0 +1,242 @@
+"""Frontiers and what they are worth, beside rules written by hand; and a network that learns it."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import gdlx
+from gdlx.envs import game_tree, observe, trees
+from gdlx.nets import encoders, exact_values, frontiers, range_values, supervised, tables
+from gdlx.solvers import evaluation, plans, problems, profiles
+
+CARDS = ("jack", "queen", "king")
+
+
+@functools.cache
+def task_of(game: str) -> problems.Problem:
+    return problems.problem(trees.Game(game), keep_edges=True)
+
+
+def _drawn(task: problems.Problem, seed: int, low: float = 0.1) -> profiles.Policies:
+    rng = np.random.default_rng(seed)
+    return tuple(profiles.normalised(own, rng.uniform(low, 1, own.sequences)) for own in task.tree.players)
+
+
+def _known(player: game_tree.Player, view: int) -> tuple[str, str]:
+    """The card and the first bet or check in a view of kuhn_poker, if there was one."""
+    trail = player.views
+    assert isinstance(trail, game_tree.Trail)
+    card, made = "", ""
+    while trail.parent[view] >= 0:
+        if trail.was_choice[view]:
+            made = player.texts[trail.move[view]]
+        for number in np.flatnonzero(trail.percepts[trail.percept[view]]):
+            _, _, what = trail.percept_names[number].strip("()").rpartition(" ")
+            if what in CARDS:
+                card = what
+            elif not trail.was_choice[view]:
+                made = what
+        view = int(trail.parent[view])
+    return card, made
+
+
+def test_groups_of_kuhn_are_the_betting_histories() -> None:
+    tree = task_of("kuhn_poker").tree
+    assert frontiers.of_tree(tree, 2).groups == 1
+    found = frontiers.of_tree(tree, 3)
+    assert found.groups == 2
+    assert found.weight.sum() == pytest.approx(2.0)
+    words = [_known(tree.players[who], view) for who, view in zip(found.player, found.view, strict=True)]
+    for group in range(2):
+        here = [word for word, own in zip(words, found.group, strict=True) if own == group]
+        assert {card for card, _ in here} == set(CARDS)
+        assert len(here) == 2 * len(CARDS)
+        assert len({made for _, made in here}) == 1
+    assert {made for _, made in words} == {"bet", "check"}
+    # Of the histories that go on after two moves only check, bet is there, and nobody else has chosen before.
+    assert frontiers.of_tree(tree, 4).groups == 1
+    assert frontiers.cuts(tree, 1) == (3, 4)
+    with pytest.raises(frontiers.NoFrontier, match="over after 5"):
+        frontiers.of_tree(tree, 5)
+    with pytest.raises(frontiers.NoFrontier, match="1 joint move or more"):
+        frontiers.cuts(tree, 0)
+    with pytest.raises(frontiers.NoFrontier, match="without its edges"):
+        frontiers.of_tree(trees.unrolled(trees.Game("kuhn_poker")), 3)
+
+
+def test_values_of_kuhn_by_hand() -> None:
+    """The players' best answers after the first bet or check, from the rules as Kuhn (1950) tells them."""
+    task = task_of("kuhn_poker")
+    policies = _drawn(task, 0)
+    chance: list[dict[tuple[str, str], dict[str, float]]] = []
+    for player, policy in zip(task.tree.players, policies, strict=True):
+        table = {}
+        for number in range(player.sets):
+            options = policy[player.first[number] : player.first[number + 1]]
+            table[_known(player, player.view[number])] = dict(zip(player.options(number), options, strict=True))
+        chance.append(table)
+    first, second = chance
+
+    def shows(mine: str, other: str, stake: float) -> float:
+        return stake if CARDS.index(mine) > CARDS.index(other) else -stake
+
+    def worth(who: int, mine: str, made: str) -> float:
+        others = [card for card in CARDS if card != mine]
+        if who == 0 and made == "bet":
+            return sum(
+                second[card, "bet"]["call"] * shows(mine, card, 2) + second[card, "bet"]["fold"] for card in others
+            ) / len(others)
+        if who == 0:
+            checked = sum(second[card, "check"]["check"] * shows(mine, card, 1) for card in others)
+            call = sum(second[card, "check"]["bet"] * shows(mine, card, 2) for card in others)
+            fold = sum(-second[card, "check"]["bet"] for card in others)
+            return (checked + max(call, fold)) / len(others)
+        likely = {card: first[card, ""][made] for card in others}
+        if made == "bet":
+            found = max(sum(likely[card] * shows(mine, card, 2) for card in others), -sum(likely.values()))
+        else:
+            answer = {card: first[card, "check"] for card in others}
+            bet = sum(
+                likely[card] * (answer[card]["call"] * shows(mine, card, 2) + answer[card]["fold"]) for card in others
+            )
+            found = max(bet, sum(likely[card] * shows(mine, card, 1) for card in others))
+        return found / sum(likely.values())
+
+    rest = exact_values.rest(task, 3)
+    found = jax.jit(rest.values)(profiles.to_levels(task.tree, task.layouts, policies))
+    frontier = rest.frontier
+    wanted = [
+        worth(who, *_known(task.tree.players[who], view))
+        for who, view in zip(frontier.player, frontier.view, strict=True)
+    ]
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize(("game", "depth"), [("kuhn_poker", 4), ("goofspiel:cards=3", 1)])
+def test_a_game_is_worth_its_trunk_and_its_frontier(game: str, depth: int) -> None:
+    task = task_of(game)
+    policies = _drawn(task, 1)
+    profile = profiles.to_levels(task.tree, task.layouts, policies)
+    rest = exact_values.rest(task, depth)
+    frontier = rest.frontier
+    trunk = frontiers.trunk(task.tree, depth)
+    reach = [profiles.plan(player, own) for player, own in zip(task.tree.players, policies, strict=True)]
+    ranges = frontiers.ranges(frontier, [jnp.asarray(own) for own in reach])
+    below = ranges * frontiers.arrivals(frontier, ranges) * jax.jit(rest.values)(profile)
+    ended = trunk.ends.weight * np.prod([own[at] for own, at in zip(reach, trunk.ends.sequence.T, strict=True)], axis=0)
+    for number, player in enumerate(task.tree.players):
+        best, _ = evaluation.best_response(task.form, profile, number)
+        answer = profiles.from_own_levels(task.layouts[number], best)
+        is_early = np.concatenate([[True], np.repeat(player.step < depth, np.diff(player.first))])
+        mixed = list(policies)
+        mixed[number] = np.where(is_early, policies[number], answer)
+        wanted = task.metrics(tuple(mixed)).value[number]
+        found = below[frontier.of_player(number)].sum() + ended @ trunk.ends.payoff[:, number]
+        assert found == pytest.approx(wanted, abs=1e-4 * np.ptp(task.payoff_range))
+
+
+def test_views_look_as_they_do_in_matches() -> None:
+    task = task_of("kuhn_poker")
+    env = gdlx.make("kuhn_poker")
+    encoder = encoders.Encoder(env, steps=4)
+
+    def match(key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        state = env.init()
+        window = encoder.window(state)
+        for own in jax.random.split(key, 3):
+            moves, chance = jax.random.split(own)
+            action = jax.random.categorical(moves, jnp.where(state.legal_mask, 0.0, -jnp.inf))
+            state = env.step(state, action, chance)
+            window = observe.update(window, state)
+        return encoder.information(window), state.terminated
+
+    seen, is_over = jax.jit(jax.vmap(match))(jax.random.split(jax.random.key(0), 200))
+    assert not is_over.any()
+    met = np.unique(np.asarray(seen).reshape(-1, encoder.width), axis=0)
+    place = range_values.place(encoder, task.tree, frontiers.of_tree(task.tree, 3))
+    np.testing.assert_array_equal(met, np.unique(place.seen, axis=0))
+
+
+def test_networks_of_ranges_know_no_order_and_no_scale() -> None:
+    task = task_of("goofspiel:cards=3")
+    encoder = encoders.Encoder(gdlx.make("goofspiel:cards=3"), steps=3)
+    frontier = frontiers.of_tree(task.tree, 1)
+    place = range_values.place(encoder, task.tree, frontier)
+    network = range_values.RangeValues(8, (8, 8))
+    variables = range_values.parameters(network, place, jax.random.key(0))
+    ranges = jax.random.uniform(jax.random.key(1), (frontier.views, 2), minval=0.1)
+
+    def told(where: range_values.Place, ranges: jax.Array) -> jax.Array:
+        return jnp.asarray(network.apply(variables, where, ranges))
+
+    found = told(place, ranges)
+    scale = jnp.where(frontier.player == 0, 3.0, 0.5)[:, None]
+    np.testing.assert_allclose(told(place, ranges * scale), found, atol=1e-5)
+    balanced = range_values.balanced(frontier, ranges, found)
+    mass = ranges * frontiers.arrivals(frontier, ranges)
+    sums = jax.ops.segment_sum(mass * balanced, frontier.group, num_segments=frontier.groups)
+    np.testing.assert_allclose(sums, 0, atol=1e-6)
+    assert abs(jax.ops.segment_sum(mass * found, frontier.group, num_segments=frontier.groups)).max() > 1e-3
+    # Views of a player in another order: their values go with them.
+    order = np.arange(frontier.views)
+    order[: len(order) // 2] = order[: len(order) // 2][::-1]
+    turned = frontiers.Frontier(
+        frontier.depth,
+        frontier.players,
+        frontier.groups,
+        frontier.view[order],
+        frontier.player,
+        frontier.sequence[order],
+        frontier.group[order],
+        np.argsort(order)[frontier.node].astype(np.int32),
+        frontier.weight,
+    )
+    other = told(range_values.Place(turned, place.seen[order]), ranges[order])
+    np.testing.assert_allclose(other, np.asarray(found)[order], atol=1e-5)
+
+
+@functools.cache
+def trained() -> tuple[supervised.Supervised, supervised.State, list[dict[str, float]]]:
+    """On kuhn_poker, cut after the first bet or check."""
+    settings = supervised.Settings(depth=3, solving=300, batch=256, steps=400, horizon=1_600)
+    learner = supervised.Supervised(task_of("kuhn_poker"), settings)
+    state = jax.jit(learner.init)(jax.random.key(0))
+    iterate = jax.jit(learner.iterate)
+    reports = []
+    for _ in range(4):
+        state, report = iterate(state)
+        reports.append({name: float(value) for name, value in report.items()})
+    return learner, state, reports
+
+
+def test_values_are_learnt() -> None:
+    learner, state, reports = trained()
+    assert reports[0]["value_error_fresh"] > 0.1  # what an untrained network is wrong by
+    assert reports[-1]["value_error"] < 0.02
+    assert reports[-1]["value_loss"] < reports[0]["value_loss"]
+    other = jax.jit(learner.items)(jax.random.key(99))
+    assert learner.error(learner.values(state), other) < 0.02
+
+
+def test_policies_are_learnt() -> None:
+    learner, state, reports = trained()
+    assert reports[-1]["policy_loss"] < reports[0]["policy_loss"]
+    metrics = learner.task.metrics(tables.policies(learner, learner.acting(state), learner.task.tree))
+    assert sum(metrics.gain) / 2 < 0.02
+
+
+def test_a_game_without_cuts() -> None:
+    with pytest.raises(supervised.NothingToLearn, match="no choices both before and after"):
+        supervised.Supervised(task_of("kuhn_poker"), supervised.Settings(depth=9))
+
+
+def test_plans_of_given_batches() -> None:
+    """`plans.by_level` where what is called uniform has a batch of its own."""
+    player = task_of("kuhn_poker").form.players[0]
+    wide = player._replace(uniform=tuple(jnp.repeat(level[..., None], 2, axis=-1) for level in player.uniform))
+    vector = jnp.arange(26.0).reshape(13, 2)
+    for own, other in zip(plans.by_level(player, vector), plans.by_level(wide, vector), strict=True):
+        np.testing.assert_array_equal(own, other)
