@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gdlx.cli import arguments, bounding, console, restricting, solving
+from gdlx.cli import arguments, bounding, console, restricting, solving, training
 
 if TYPE_CHECKING:
     from gdlx.solvers import solution
@@ -29,7 +29,7 @@ def evaluate(
     bound_seconds: Annotated[float | None, typer.Option(min=0.1, help="How long, with --bound: 30 s.")] = None,
     max_nodes: arguments.MaxNodes = arguments.DEFAULT_NODES,
 ) -> None:
-    """Value and exploitability of a result, measured anew, and its policies in words."""
+    """Value and exploitability of a result, measured anew, and its policies in words; how strong networks are."""
     given = console.options(context)
     if output is not None:
         arguments.require_writable(output, (".csv", ".json"))
@@ -42,6 +42,12 @@ def evaluate(
     from gdlx.solvers import results as folders
 
     programs.keep()
+    if training.is_training(result):
+        for name in ("player", "history", "all_sets", "output", "bound", "max_nodes"):
+            if arguments.is_given(context, name):
+                raise typer.BadParameter(f"{result} holds networks: leave out --{name.replace('_', '-')}")
+        training.evaluate(given, result)
+        return
     config = folders.read_config(result)
     task = solving.task_of(given, config.game, config.algorithm, max_nodes, limits.Limits(), keep_edges=False)
     if task.digest != config.digest:

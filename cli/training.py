@@ -118,6 +118,51 @@ def task_of(given: console.Options, game: "trees.Game", net: "network.PropNet") 
     return problems.problem(game, tree)
 
 
+def is_training(folder: pathlib.Path) -> bool:
+    """Whether networks are in a folder; nothing heavy is imported to tell."""
+    import json
+
+    try:
+        return bool(json.loads((folder / "config.json").read_text(encoding="utf-8")).get("kind") == "training")
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def evaluate(given: console.Options, folder: pathlib.Path) -> None:
+    """`gdlx evaluate` of networks."""
+    import jax
+
+    from gdlx.nets import checkpoints, recipes, self_play, strength
+    from gdlx.propnet import limits
+    from gdlx.solvers import problems
+    from gdlx.solvers import results as folders
+
+    recipe, digest, seed = checkpoints.read_recipe(folder)
+    game = recipe.game
+    net = networks.network_of(given, game.spec, game.gdl, game.fold_case, limits.Limits())
+    if digest != problems.rules_digest(net):
+        raise folders.ResultError(f"{folder} was trained with other rules of {game.spec} than there are now")
+    task = task_of(given, game, net)
+    learner = recipes.made(recipe, net, task)
+    state, iteration, seconds = checkpoints.read_state(folder, jax.eval_shape(learner.init, jax.random.key(seed)))
+    parameters = learner.acting(state)
+    told = measured(learner, parameters, task, games=_GAMES, seed=given.seed)
+    if task is not None and isinstance(learner, self_play.SelfPlay):
+        told["predicted"] = strength.predicted(learner, parameters, task)._asdict()
+    if given.json:
+        run = {"game": game.spec, "learner": recipe.learner, "iterations": iteration, "seconds": seconds}
+        console.emit(run | {"result": str(folder)} | told)
+        return
+    about = f"{recipe.learner} on {game.spec}, {iteration:,} iterations in {seconds / 60:.1f} minutes"
+    console.say(f"{about}: {in_words(told)}")
+    if "predicted" in told:
+        found = told["predicted"]
+        console.say(
+            f"values of information sets as the network tells them, against exact ones of its policies: error "
+            f"{found['error']:.2%} of the payoffs, correlation {found['correlation']:.2f}"
+        )
+
+
 def _train(
     given: console.Options,
     run: "training.Run",

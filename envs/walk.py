@@ -151,6 +151,15 @@ class Walk:
         high, low = _hash_rows(changing[None], info_key.constants(changing.shape[0], 4))
         return _by_game(high[0], state.batch), _by_game(low[0], state.batch)
 
+    def registers(self, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """[R, N] of the rows of games, unpacked [S, N]."""
+        return rows[self._layout.registers]
+
+    def steps(self, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
+        """[N] joint moves made, of the rows of games, unpacked [S, N]; 0 where no limit counts them."""
+        counter = rows[self._layout.counter]
+        return np.asarray((counter << np.arange(len(counter))[:, None]).sum(axis=0), np.int32)
+
     def _seen(self, rows: jax.Array, high: jax.Array, low: jax.Array, batch: int) -> WalkState:
         """A state with all that is read off its rows."""
         at = self._layout

@@ -154,14 +154,18 @@ class SelfPlay:
     def acting(self, state: State) -> Any:
         return state.smooth
 
+    def values(self, state: State, states: jax.Array) -> jax.Array:
+        """[B, P] payoffs that states [B, R] are worth, encoded, as the network of states tells."""
+        return networks.applied(self.network, state.parameters.value, states).value * self.scale
+
     def _divided(self, games: Games) -> Games:
         """Among all devices; what is computed of them is then computed where they are."""
         devices = jax.devices()
         if len(devices) == 1 or self.settings.games % len(devices):
             return games
         mesh = jax.sharding.Mesh(np.array(devices), ("games",))
-        by_game = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("games"))
-        found: Games = jax.lax.with_sharding_constraint(games, by_game)
+        by_game = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("games"))  # type: ignore[no-untyped-call]
+        found: Games = jax.lax.with_sharding_constraint(games, by_game)  # type: ignore[no-untyped-call]
         return found
 
     @functools.cached_property

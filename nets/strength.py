@@ -3,10 +3,15 @@
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
-from gdlx.nets import learners, lockstep, tables
-from gdlx.solvers import problems
+from gdlx.envs import game_tree
+from gdlx.nets import learners, lockstep, networks, tables
+from gdlx.solvers import problems, profiles
+
+_Floats = npt.NDArray[np.float64]
 
 
 class Against(NamedTuple):
@@ -42,3 +47,55 @@ def against_random(learner: learners.Learner, parameters: Any, *, games: int, se
         goal.append(float(own_goal.mean()))
         error.append(float(1.96 * own_goal.std() / np.sqrt(games)))
     return Against(tuple(goal), tuple(error), games)
+
+
+class Predicted(NamedTuple):
+    """What a network tells of the payoff of whoever chooses at an information set, against what its policies give."""
+
+    error: float  # root of the mean square, in parts of the payoff range, sets as often as play comes to them
+    correlation: float
+
+
+def predicted(learner: learners.Learner, parameters: Any, task: problems.Problem) -> Predicted:
+    """Of learners whose network tells values."""
+    policies = tables.policies(learner, parameters, task.tree)
+    env = learner.encoder.env
+    low, high = env.payoff_range
+    scale = max(abs(low), abs(high), 1e-9)
+    told, exact, weight = [], [], []
+    for number in range(len(task.tree.players)):
+        seen = jnp.asarray(learner.encoder.of_sets(task.tree, number))
+        told.append(
+            np.asarray(networks.applied(learner.network, parameters, seen).value[:, number], np.float64) * scale
+        )
+        value, reach = set_values(task.tree, policies, number)
+        exact.append(value)
+        weight.append(reach)
+    x, y, w = (np.concatenate(parts) for parts in (told, exact, weight))
+    w = w / w.sum()
+    error = float(np.sqrt(w @ (x - y) ** 2)) / max(high - low, 1e-9)
+    x, y = x - w @ x, y - w @ y
+    spread = float(np.sqrt((w @ x**2) * (w @ y**2)))
+    return Predicted(error, float(w @ (x * y)) / spread if spread > 0 else 0.0)
+
+
+def set_values(tree: game_tree.GameTree, policies: profiles.Policies, number: int) -> tuple[_Floats, _Floats]:
+    """[I] what a player gets from each of its information sets on, and how often play comes there."""
+    player, policy = tree.players[number], policies[number]
+    reach = [profiles.plan(own, chosen) for own, chosen in zip(tree.players, policies, strict=True)]
+    mass = tree.ends.weight.copy()
+    for other, own in enumerate(reach):
+        if other != number:
+            mass *= own[tree.ends.sequence[:, other]]
+    sequence = tree.ends.sequence[:, number]
+    payoff = tree.ends.payoff[:, number]
+    of_payoff, of_mass = (np.bincount(sequence, part, player.sequences) for part in (mass * payoff, mass))
+    value, there = np.zeros(player.sets), np.zeros(player.sets)
+    for decision in reversed(range(player.sets)):  # later sets come after those that lead to them
+        here = slice(player.first[decision], player.first[decision + 1])
+        total, often = policy[here] @ of_payoff[here], policy[here] @ of_mass[here]
+        of_payoff[player.parent[decision]] += total
+        of_mass[player.parent[decision]] += often
+        value[decision] = total / often if often > 0 else 0.0
+        there[decision] = often * reach[number][player.parent[decision]]
+    return value, there

@@ -1,5 +1,5 @@
-"""An agent that solves a small tree with CFR+ at each move, values its open ends by random play, and draws from the
-average policy (`cfr`).
+"""An agent that solves a small tree with CFR+ at each move, values its open ends by random play or by a network, and
+draws from the average policy (`cfr`).
 
 The tree begins at the start of the game as long as it fits in from there to the horizon: then nobody knows in it what
 nobody could know, and once it reaches all ends it is the whole game. Else it begins at the states that agree with what
@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from gdlx.envs import sight
-from gdlx.players import agent, beliefs, pace
+from gdlx.players import agent, beliefs, network_agent, pace
 from gdlx.solvers import branches, consistent, lookahead
 
 
@@ -25,6 +25,7 @@ class DepthLimited:
     nodes: int = 4_096  # of a tree at most
     states: int = 64  # that it begins at, if not at the start
     rollouts: int = 16  # random matches that value an open end
+    net: str | None = None  # folder of `gdlx train --learner self-play`: its network values open ends instead
 
     def __post_init__(self) -> None:
         pace.require_pace(self.name, self.seconds, self.iterations)
@@ -47,7 +48,8 @@ class Mind:
     def __init__(self, options: DepthLimited, seat: agent.Seat) -> None:
         self._options, self._seat = options, seat
         self._beliefs = beliefs.Beliefs(seat)
-        self._room = lookahead.Room(options.nodes, options.rollouts, seat.arena.steps)
+        values = network_agent.state_values(options.net, seat.arena) if options.net is not None else None
+        self._room = lookahead.Room(options.nodes, options.rollouts, seat.arena.steps, values)
         self._whole: lookahead.Solver | None = None  # of the whole game
         self._fits = not beliefs.is_open(seat.arena)  # where everybody knows the state, a tree may begin at it
 

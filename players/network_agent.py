@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.envs import observe, sight
-from gdlx.nets import checkpoints, encoders, learners, lockstep, networks, recipes
+from gdlx.nets import checkpoints, encoders, learners, lockstep, networks, recipes, self_play
 from gdlx.players import agent
-from gdlx.solvers import problems, table_policy
+from gdlx.solvers import lookahead, problems, table_policy
 
 
 class NetworkPolicy(NamedTuple):
@@ -83,6 +83,23 @@ def restored(folder: pathlib.Path, arena: agent.Arena) -> tuple[learners.Learner
     like = jax.eval_shape(learner.init, jax.random.key(seed))
     state, _, _ = checkpoints.read_state(folder, like)
     return learner, state
+
+
+@functools.cache
+def state_values(folder: str, arena: agent.Arena) -> lookahead.Values:
+    """What the network of whole states says that they are worth."""
+    learner, state = restored(pathlib.Path(folder), arena)
+    if not isinstance(learner, self_play.SelfPlay):
+        raise agent.WrongAgent(f"{folder} has no network of whole states; train one with --learner self-play")
+    told = jax.jit(functools.partial(learner.values, state))
+
+    def values(registers: npt.NDArray[np.bool_], steps: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
+        seen = learner.encoder.of_registers(registers, steps)
+        room = 1 << (len(seen) - 1).bit_length()  # few sizes, so few programs
+        padded = np.concatenate([seen, np.zeros((room - len(seen), seen.shape[1]), np.float32)])
+        return np.asarray(told(padded), np.float64)[: len(seen)].T
+
+    return values
 
 
 def probabilities(policy: NetworkPolicy, view: sight.Sight) -> npt.NDArray[np.float64]:

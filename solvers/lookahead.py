@@ -1,6 +1,7 @@
 """Small trees below given states, as deep as there is room, and regret matching+ on them.
 
-    grow(game, front, weights, depth, room)   a tree of joint moves; its open ends are valued by random play
+    grow(game, front, weights, depth, room)   a tree of joint moves; its open ends are valued by random play,
+                                              or by what the room says
     Solver(tree).iterate()                    one alternating iteration of CFR+ (Tammelin 2014), linear averages
 
 Nodes that a player cannot tell apart share its policy: information sets are exact, by `Env.info_key`. The weights of
@@ -11,6 +12,7 @@ the first states are not all that anybody may think possible, this is no equilib
 import dataclasses
 import functools
 import itertools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -22,6 +24,10 @@ from gdlx.solvers import branches, playouts
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+
+
+# Registers [R, N] and joint moves made [N] of states -> payoffs [P, N] that they are worth.
+Values = Callable[[npt.NDArray[np.bool_], npt.NDArray[np.int32]], Floats]
 
 
 class Level(NamedTuple):
@@ -53,11 +59,12 @@ class Tree(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Room:
-    """`steps` is that of a random match; `rounds` so many value an open end."""
+    """`steps` is that of a random match; `rounds` so many value an open end, unless there are `values`."""
 
     nodes: int
     rounds: int
     steps: int
+    values: Values | None = None
 
 
 def grow(
@@ -93,6 +100,9 @@ def _values(game: walk.Walk, front: branches.Front, seen: branches.Seen, room: R
     """float64[P, N] payoffs of the last level."""
     if seen.ended.all():
         return seen.payoff.astype(np.float64)
+    if room.values is not None:
+        told = room.values(game.registers(seen.rows), game.steps(seen.rows))
+        return np.where(seen.ended, seen.payoff.astype(np.float64), told)
     with jax.enable_x64(False):
         found = playouts.values(game, front.games, key, np.int32(room.rounds), steps=room.steps)
     return np.asarray(found, np.float64)[:, front.lanes]

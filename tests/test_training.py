@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from gdlx import cli
-from gdlx.nets import checkpoints, learners, lockstep, recipes, training
+from gdlx.nets import checkpoints, learners, lockstep, recipes, self_play, strength, training
 from gdlx.players import agent, agents, match, network_agent
 from gdlx.players import match as matches
-from gdlx.solvers import driver, problems
-from gdlx.tests import players
+from gdlx.solvers import driver, problems, profiles
+from gdlx.tests import players, samples
 
 _SET = ("games=16", "steps=4", "capacity=256", "batch=32", "updates=1", "widths=8,8")
 _TRAIN = ("train", "kuhn_poker", *(part for each in _SET for part in ("--set", each)))
@@ -200,3 +200,50 @@ def test_bad_input(
     assert cli.main(list(arguments)) != 0
     assert words in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "results").exists()
+
+
+def test_values_at_sets_are_those_of_every_end_below_them() -> None:
+    tree = samples.tree_of("kuhn_poker")
+    policies = players.random_policies("kuhn_poker", 3)
+    for number, player in enumerate(tree.players):
+        value, often = strength.set_values(tree, policies, number)
+        plans = [profiles.plan(own, chosen) for own, chosen in zip(tree.players, policies, strict=True)]
+        for decision in range(player.sets):
+            below, mass = 0.0, 0.0
+            for sequence, payoff, weight in zip(tree.ends.sequence, tree.ends.payoff, tree.ends.weight, strict=True):
+                at = int(sequence[number])
+                while at >= player.first[decision + 1]:
+                    at = int(player.parent[np.searchsorted(player.first, at, side="right") - 1])
+                if player.first[decision] <= at:
+                    here = weight * plans[0][sequence[0]] * plans[1][sequence[1]]
+                    below, mass = below + here * payoff[number], mass + here
+            assert often[decision] == pytest.approx(mass)
+            assert value[decision] == pytest.approx(below / mass)
+
+
+def test_evaluate_tells_how_strong_networks_are(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["evaluate", str(folder), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert 0 < told["exploitability"] < 2
+    assert 0 <= told["predicted"]["error"] < 1
+    assert cli.main(["evaluate", str(folder), "--bound"]) == 2
+    assert "leave out --bound" in capsys.readouterr().err
+
+
+def test_depth_limited_search_takes_the_values_of_a_network(folder: pathlib.Path) -> None:
+    arena = players.arena_of("kuhn_poker")
+    values = network_agent.state_values(str(folder), arena)
+    learner, state = network_agent.restored(folder, arena)
+    assert isinstance(learner, self_play.SelfPlay)
+    start = arena.env.init()
+    after = arena.env.step(start, jnp.argmax(start.legal_mask, axis=1), jax.random.key(0))
+    told = values(np.stack([start.registers, after.registers], axis=1), np.array([0, 1], np.int32))
+    for number, game in enumerate((start, after)):
+        exact = learner.values(state, learner.encoder.state(game)[None])[0]
+        np.testing.assert_allclose(told[:, number], exact, rtol=1e-4, atol=1e-4)
+    searches = agents.find(f"cfr:net={folder},iterations=5,depth=1")
+    one = matches.Match(arena, (searches, agents.find("random")), match.Terms(games=2))
+    played = list(matches.run(one))
+    assert not any(batch.incidents for batch in played)
+    with pytest.raises(agent.WrongAgent, match="was trained for kuhn_poker"):
+        network_agent.state_values(str(folder), players.arena_of("goofspiel:cards=3"))
