@@ -1,0 +1,264 @@
+"""Deep CFR (Brown, Lerer, Gross & Sandholm 2019) on two-player games that can be unrolled.
+
+In iteration t, for each player in turn: traversals with external sampling add to a reservoir of sampled advantages
+r(I, .); then the player's advantage network A is fitted to all that are in it, with weight t (linear CFR),
+
+    minimise  sum t (r(I, a) - A(I, a))^2,
+
+and plays regret matching from then on: options in proportion to their positive advantage; where none is positive, the
+best one. Whoever does not walk adds its policy at the sets it visits to a third reservoir, which the policy network is
+fitted to. That network stands for the average of all policies, and is what is played in the end.
+
+As in the paper, but for this: policies are fitted by cross-entropy, which has its minimum where squares have theirs, at
+the mean, and comes there sooner; advantages are in units of the payoff range, so that one rate of learning suits all
+games; and several best options share alike, so that a new network, which tells 0 of all of them, plays uniformly.
+
+The theory needs two players and payoffs that sum to zero. With more players visits are no measure of a player's own
+reach, so that the average would not be one; such games are refused.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from gdlx.envs import game_tree, sampling_form
+from gdlx.nets import buffers, encoders, networks, tables, traversals
+from gdlx.propnet import errors
+from gdlx.solvers import problems
+
+
+class WrongSettings(errors.UserError, ValueError):
+    pass
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    traversals: int = 256  # of each player in an iteration
+    width: float = 64.0  # lanes for a traversal: what goes beyond is sampled
+    capacity: int = 1 << 20  # visits that each reservoir keeps
+    steps: int = 400  # of an advantage network in an iteration
+    policy_steps: int = 2_000  # of the policy network whenever it is asked for
+    batch: int = 512  # visits of one step
+    rate: float = 1e-3  # of Adam
+    fresh: bool = True  # advantage networks learn from the start in every iteration, else they go on
+    widths: tuple[int, ...] = (64, 64)  # of the layers of all networks
+    kind: networks.Kind = "mlp"
+
+    def __post_init__(self) -> None:
+        for name in ("traversals", "capacity", "steps", "policy_steps", "batch"):
+            if getattr(self, name) < 1:
+                raise WrongSettings(f"deep-cfr: {name} must be 1 or more, not {getattr(self, name)}")
+        if not self.width > 0:
+            raise WrongSettings(f"deep-cfr: width must be more than 0 lanes for a traversal, not {self.width:g}")
+        if not 0 < self.rate < 1:
+            raise WrongSettings(f"deep-cfr: rate must be between 0 and 1, not {self.rate:g}; 0.001 suits most games")
+        if not self.widths or min(self.widths) < 1:
+            raise WrongSettings(f"deep-cfr: widths must be one or more sizes of layers, not {self.widths}")
+
+
+class Game(NamedTuple):
+    """Arrays that every iteration needs."""
+
+    table: traversals.Table
+    sets: tables.Sets  # the columns of the table, without that of no choice
+    unit: jax.Array  # [] float, of advantages
+
+
+class Visit(NamedTuple):
+    """An item of a reservoir. Axes: W options."""
+
+    column: jax.Array  # [] int32, information set
+    weight: jax.Array  # [] float, iteration times the visits it stands for
+    target: jax.Array  # [W] float, sampled advantages in units, or a policy
+
+
+class Fitted(NamedTuple):
+    variables: Any  # of a network
+    moments: Any  # of the optimiser
+
+
+class State(NamedTuple):
+    """Axes: 2 players."""
+
+    start: Fitted  # what every network begins with
+    fitted: Fitted  # [2, ..] advantage networks
+    advantages: buffers.Buffer  # [2, ..] of Visit
+    policies: buffers.Buffer  # of Visit
+    iteration: jax.Array  # [] int32
+    key: jax.Array
+
+
+Loss = Callable[[jax.Array, jax.Array, jax.Array], jax.Array]  # what is told, targets, options [.., W] -> [..]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class DeepCfr:
+    """A `learners.Learner` of one unrolled game, whose tree has its edges."""
+
+    encoder: encoders.Encoder
+    tree: game_tree.GameTree
+    settings: Settings = Settings()
+
+    def __post_init__(self) -> None:
+        if len(self.tree.players) != 2:
+            raise WrongSettings(
+                f"deep-cfr learns games of two players, and {self.tree.name} has {len(self.tree.players)}; "
+                "es-mccfr solves games of any number of players"
+            )
+        if not any(player.sets for player in self.tree.players):
+            raise WrongSettings(f"deep-cfr: nobody ever has a choice in {self.tree.name}; there is nothing to learn")
+        _ = self.game, self.size  # now, as inside a traced iteration it would be too late
+
+    @property
+    def network(self) -> networks.Network:
+        """Advantage networks have the same layers."""
+        return networks.Network(
+            len(self.tree.players), self.encoder.env.num_actions, self.settings.widths, self.settings.kind
+        )
+
+    @functools.cached_property
+    def form(self) -> sampling_form.SamplingForm:
+        return sampling_form.sampling_form(self.tree)
+
+    @functools.cached_property
+    def game(self) -> Game:
+        low, high = self.tree.payoff_range
+        unit = jnp.asarray(max(high - low, 1e-6) / 2, self.form.share.dtype)
+        return Game(traversals.table(self.form), tables.of_tree(self.encoder, self.tree), unit)
+
+    @functools.cached_property
+    def size(self) -> traversals.Size:
+        return traversals.size(self.form, batch=self.settings.traversals, width=self.settings.width)
+
+    def init(self, key: jax.Array) -> State:
+        found: State = self._init(key)
+        return found
+
+    def iterate(self, state: State) -> tuple[State, Mapping[str, jax.Array]]:
+        after: tuple[State, Mapping[str, jax.Array]] = self._iterate(self.game, state)
+        return after
+
+    def acting(self, state: State) -> Any:
+        """The policy network, fitted anew to all that has been visited so far."""
+        return self._act(self.game, state)
+
+    @functools.cached_property
+    def _init(self) -> Any:
+        return jax.jit(self._beginning)
+
+    @functools.cached_property
+    def _iterate(self) -> Any:
+        return jax.jit(self._iteration)
+
+    @functools.cached_property
+    def _act(self) -> Any:
+        return jax.jit(self._average)
+
+    def _beginning(self, key: jax.Array) -> State:
+        starting, after = jax.random.split(key)
+        variables = networks.parameters(self.network, self.encoder.width, starting)
+        start = Fitted(variables, self._optimiser.init(variables))
+        like = Visit(jnp.int32(0), jnp.float32(0), jnp.zeros(self.form.shape[0], jnp.float32))
+        empty = buffers.init(like, self.settings.capacity)
+        fitted, advantages = jax.tree.map(lambda x: jnp.stack([x, x]), (start, empty))
+        return State(start, fitted, advantages, empty, jnp.int32(0), after)
+
+    def _iteration(self, game: Game, state: State) -> tuple[State, Mapping[str, jax.Array]]:
+        now, after = jax.random.split(state.key)
+        turns = (jnp.arange(2), jax.random.split(now))
+        # A loop, not one after the other: what both players do is compiled once.
+        state, losses = jax.lax.scan(
+            lambda s, turn: self._turn(game, s, *turn), state._replace(iteration=state.iteration + 1), turns
+        )
+        visits = state.advantages.seen.sum() + state.policies.seen
+        mean, some = losses.mean(axis=0) / state.iteration, -(-self.settings.steps // 10)  # one batch tells little
+        told = {"loss": mean[-some:].mean(), "loss_before": mean[:some].mean(), "visits": visits}
+        return state._replace(key=after), told
+
+    def _turn(self, game: Game, state: State, player: jax.Array, key: jax.Array) -> tuple[State, jax.Array]:
+        """A player's traversals, then its network."""
+        walking, keeping, keeping_other, fitting = jax.random.split(key, 4)
+        policy = self._policy(game, state.fitted)
+        met = traversals.sample(game.table, policy, walking, player, size=self.size)
+        none = policy.shape[1] - 1
+        own, reservoir = (_of_player(x, player) for x in (state.fitted, state.advantages))
+        visits = Visit(met.column, met.weight * state.iteration, met.advantage / game.unit)
+        reservoir = buffers.add_fairly(reservoir, visits, met.column < none, keeping)
+        others = Visit(met.others, met.others_weight * state.iteration, policy.T[met.others])
+        policies = buffers.add_fairly(state.policies, others, met.others < none, keeping_other)
+        start = state.start if self.settings.fresh else own
+        own, losses = self._fit(game.sets, start, reservoir, fitting, _squares, self.settings.steps)
+        fitted, advantages = (
+            jax.tree.map(lambda x, y: x.at[player].set(y), old, new)
+            for old, new in ((state.fitted, own), (state.advantages, reservoir))
+        )
+        return state._replace(fitted=fitted, advantages=advantages, policies=policies), losses
+
+    def _average(self, game: Game, state: State) -> Any:
+        # The key of the next iteration does as well: nothing that is learnt depends on what is drawn here.
+        steps = self.settings.policy_steps
+        fitted, _ = self._fit(game.sets, state.start, state.policies, state.key, _crossed, steps)
+        return fitted.variables
+
+    def _policy(self, game: Game, fitted: Fitted) -> jax.Array:
+        """[W, C] the policies of both players."""
+        told = jax.vmap(lambda variables: tables.told(self.network, variables, game.sets))(fitted.variables)
+        own = jnp.where(game.sets.player[:, None] == 0, told[0], told[1])
+        return self.form.joined([matched(own, game.sets.is_option).T])
+
+    @property
+    def _optimiser(self) -> optax.GradientTransformation:
+        return optax.adam(self.settings.rate)
+
+    def _fit(
+        self, sets: tables.Sets, start: Fitted, buffer: buffers.Buffer, key: jax.Array, loss: Loss, steps: int
+    ) -> tuple[Fitted, jax.Array]:
+        """A network after so many steps on batches of a reservoir, and [steps] its losses."""
+
+        def weighted(variables: Any, visits: Visit) -> jax.Array:
+            there = jax.tree.map(lambda x: x[visits.column], sets)
+            told = tables.told(self.network, variables, there)
+            return jnp.mean(visits.weight * loss(told, visits.target, there.is_option))
+
+        def step(fitted: Fitted, place: jax.Array) -> tuple[Fitted, jax.Array]:
+            visits = jax.tree.map(lambda x: x[place], buffer.items)
+            lost, slope = jax.value_and_grad(weighted)(fitted.variables, visits)
+            change, moments = self._optimiser.update(slope, fitted.moments)
+            return Fitted(optax.apply_updates(fitted.variables, change), moments), lost
+
+        # All at once, and by a remainder whose bias is nothing beside 2^32: random numbers take long to compile.
+        drawn = jax.random.bits(key, (steps, self.settings.batch), jnp.uint32)
+        places = (drawn % jnp.maximum(buffer.filled, 1).astype(jnp.uint32)).astype(jnp.int32)
+        found: tuple[Fitted, jax.Array] = jax.lax.scan(step, start, places)
+        return found
+
+
+def _of_player(tree: Any, player: jax.Array) -> Any:
+    return jax.tree.map(lambda x: x[player], tree)
+
+
+def matched(advantage: jax.Array, is_option: jax.Array) -> jax.Array:
+    """[.., W] regret matching on what a network tells of options."""
+    positive = jnp.where(is_option, jnp.maximum(advantage, 0), 0)
+    total = positive.sum(axis=-1, keepdims=True)
+    masked = jnp.where(is_option, advantage, -jnp.inf)
+    best = (is_option & (masked == masked.max(axis=-1, keepdims=True))).astype(advantage.dtype)
+    return jnp.where(total > 0, positive / jnp.where(total > 0, total, 1), best / best.sum(axis=-1, keepdims=True))
+
+
+def _squares(told: jax.Array, target: jax.Array, is_option: jax.Array) -> jax.Array:
+    return jnp.sum(jnp.where(is_option, (told - target) ** 2, 0), axis=-1)
+
+
+def _crossed(told: jax.Array, target: jax.Array, is_option: jax.Array) -> jax.Array:
+    likely = jax.nn.log_softmax(jnp.where(is_option, told, -jnp.inf), axis=-1)
+    return -jnp.sum(jnp.where(is_option, target * jnp.where(is_option, likely, 0), 0), axis=-1)
+
+
+def make(encoder: encoders.Encoder, settings: Settings, task: problems.Problem) -> DeepCfr:
+    return DeepCfr(encoder, task.tree, settings)
