@@ -15,6 +15,9 @@ come to them. What CFR keeps of them, regrets, the network keeps: its logits z a
 
 which is linear in q, so that what many hidden states say of one set adds up to its mean. Where it stands still policies
 are exp(q / temperature): an equilibrium of players who sometimes err, and the less the lower the temperature.
+
+With `strangers`, in a part of the games somebody plays uniformly, and only the network of states knows it: policies
+then exploit weak players more, and can be exploited more, as a restricted Nash response does (docs/exploitation.md).
 """
 
 import dataclasses
@@ -46,6 +49,7 @@ class Settings:
     depth: int = 1  # joint moves of a search
     draws: int = 1  # of the others' moves, for each of a player's
     exploration: float = 0.05  # part of moves that are uniform
+    strangers: float = 0.0  # part of games in which one player does not learn, but plays uniformly
     temperature: float = 0.2  # at first, in units of the payoff range; falls with the root of the iterations
     coldest: float = 0.01
     rate: float = 1.0  # of mirror descent
@@ -62,7 +66,7 @@ class Settings:
         for name in ("games", "steps", "depth", "draws", "capacity", "batch", "updates"):
             if getattr(self, name) < 1:
                 raise WrongSettings(f"{name} is a whole number above 0, not {getattr(self, name)}")
-        for name in ("exploration", "trace", "smoothing"):
+        for name in ("exploration", "strangers", "trace", "smoothing"):
             if not 0 <= getattr(self, name) <= 1:
                 raise WrongSettings(f"{name} is a part, from 0 to 1; not {getattr(self, name)}")
         for name in ("temperature", "coldest", "rate", "learning_rate"):
@@ -86,13 +90,14 @@ class Games(NamedTuple):
 
     states: envs.State
     windows: observe.Window
+    stranger: jax.Array  # [B, P] bool, who plays uniformly in this game; at most one
 
 
 class Lesson(NamedTuple):
     """What a state taught. Axes: P players, A moves, F numbers of an information state, R of a state."""
 
     information: jax.Array  # [P, F]
-    state: jax.Array  # [R]
+    state: jax.Array  # [R + P], and who plays uniformly
     legal: jax.Array  # [P, A] bool
     searched: jax.Array  # [P, A] q, in units of the payoff range
     value: jax.Array  # [P] likewise
@@ -130,7 +135,7 @@ class SelfPlay:
     def init(self, key: jax.Array) -> State:
         policy_key, value_key, own = jax.random.split(key, 3)
         policy = networks.parameters(self.network, self.encoder.width, policy_key)
-        value = networks.parameters(self.network, self.encoder.state_width, value_key)
+        value = networks.parameters(self.network, self._state_width, value_key)
         parameters = Parameters(policy, value)
         start = self._start()
         games = jax.tree.map(lambda x: jnp.broadcast_to(x, (self.settings.games, *x.shape)), start)
@@ -156,7 +161,8 @@ class SelfPlay:
 
     def values(self, state: State, states: jax.Array) -> jax.Array:
         """[B, P] payoffs that states [B, R] are worth, encoded, as the network of states tells."""
-        return networks.applied(self.network, state.parameters.value, states).value * self.scale
+        seen = jnp.pad(states, ((0, 0), (0, self.encoder.env.num_players)))  # nobody plays uniformly
+        return networks.applied(self.network, state.parameters.value, seen).value * self.scale
 
     def _divided(self, games: Games) -> Games:
         """Among all devices; what is computed of them is then computed where they are."""
@@ -179,14 +185,22 @@ class SelfPlay:
     def _start(self) -> Games:
         """One game."""
         state = self.encoder.env.init()
-        return Games(state, self.encoder.window(state))
+        return Games(state, self.encoder.window(state), jnp.zeros(self.encoder.env.num_players, jnp.bool_))
+
+    @property
+    def _state_width(self) -> int:
+        return self.encoder.state_width + self.encoder.env.num_players
+
+    def _told_of(self, games: Games) -> jax.Array:
+        """[B, R + P] what the network of states sees."""
+        return jnp.concatenate([jax.vmap(self.encoder.state)(games.states), games.stranger], axis=1)
 
     def _lesson(self, game: Games) -> Lesson:
         """Of the shapes of one."""
         env = self.encoder.env
         moves = jnp.zeros((env.num_players, env.num_actions))
-        information, state = self.encoder.information(game.windows), self.encoder.state(game.states)
-        return Lesson(information, state, game.states.legal_mask, moves, moves[:, 0])
+        information = self.encoder.information(game.windows)
+        return Lesson(information, jnp.zeros(self._state_width), game.states.legal_mask, moves, moves[:, 0])
 
     def _play(
         self, parameters: Parameters, games: Games, key: jax.Array
@@ -195,19 +209,18 @@ class SelfPlay:
         start = self._start()
 
         def step(now: Games, key: jax.Array) -> tuple[Games, tuple[Lesson, _Step]]:
-            of_move, of_search = jax.random.split(key)
+            of_move, of_search, of_stranger = jax.random.split(key, 3)
             information = jax.vmap(self.encoder.information)(now.windows)
-            policy = self._policy(parameters, information, now.states.legal_mask)
+            policy = self._policy(parameters, now, information)
             searched = self._search(parameters, now, policy, of_search)
             value = jnp.sum(policy * searched, axis=-1)
             after, trust = self._move(now, policy, of_move)
             ended = after.states.terminated
-            guess = self._value(parameters, after.states)
-            lesson = Lesson(
-                information, jax.vmap(self.encoder.state)(now.states), now.states.legal_mask, searched, value
-            )
+            guess = self._value(parameters, after)
+            lesson = Lesson(information, self._told_of(now), now.states.legal_mask, searched, value)
             seen = _Step(after.states.rewards / self.scale, guess, ended, trust)
-            fresh = _where(ended, jax.tree.map(lambda x: jnp.broadcast_to(x, (len(ended), *x.shape)), start), after)
+            new = jax.tree.map(lambda x: jnp.broadcast_to(x, (len(ended), *x.shape)), start)
+            fresh = _where(ended, new._replace(stranger=self._strangers(of_stranger, len(ended))), after)
             return fresh, (lesson, seen)
 
         games, (lessons, seen) = jax.lax.scan(step, games, jax.random.split(key, self.settings.steps))
@@ -228,22 +241,29 @@ class SelfPlay:
         _, found = jax.lax.scan(back, seen.guess[-1], (value, seen), reverse=True)
         return found
 
-    def _policy(self, parameters: Parameters, information: jax.Array, legal: jax.Array) -> jax.Array:
-        """[.., P, A] of [.., P, F]."""
-        return networks.policy(
-            networks.own(networks.applied(self.network, parameters.policy, information)).logits, legal
-        )
-
-    def _value(self, parameters: Parameters, states: envs.State) -> jax.Array:
+    def _strangers(self, key: jax.Array, games: int) -> jax.Array:
         """[B, P]"""
-        seen = jax.vmap(self.encoder.state)(states)
-        return networks.applied(self.network, parameters.value, seen).value
+        players = self.encoder.env.num_players
+        of_game, of_player = jax.random.split(key)
+        who = jax.random.randint(of_player, (games, 1), 0, players) == jnp.arange(players)
+        return who & (jax.random.uniform(of_game, (games, 1)) < self.settings.strangers)
+
+    def _policy(self, parameters: Parameters, games: Games, information: jax.Array | None = None) -> jax.Array:
+        """[B, P, A]"""
+        legal = games.states.legal_mask
+        if information is None:
+            information = jax.vmap(self.encoder.information)(games.windows)
+        told = networks.own(networks.applied(self.network, parameters.policy, information))
+        return jnp.where(games.stranger[..., None], _even(legal), networks.policy(told.logits, legal))
+
+    def _value(self, parameters: Parameters, games: Games) -> jax.Array:
+        """[B, P]"""
+        return networks.applied(self.network, parameters.value, self._told_of(games)).value
 
     def _move(self, games: Games, policy: jax.Array, key: jax.Array) -> tuple[Games, jax.Array]:
         """The games after a joint move, and how much more probable it was to the policies, at most 1."""
         legal = games.states.legal_mask
-        even = legal / jnp.maximum(legal.sum(axis=-1, keepdims=True), 1)
-        drawn_from = (1 - self.settings.exploration) * policy + self.settings.exploration * even
+        drawn_from = (1 - self.settings.exploration) * policy + self.settings.exploration * _even(legal)
         of_draw, of_chance = jax.random.split(key)
         actions = lockstep.drawn(of_draw, drawn_from)
         chosen = actions[..., None] == jnp.arange(legal.shape[-1])
@@ -253,7 +273,7 @@ class SelfPlay:
 
     def _moved(self, games: Games, actions: jax.Array, key: jax.Array) -> Games:
         states = self._stepped(games.states, actions, key)
-        return Games(states, jax.vmap(observe.update)(games.windows, states))
+        return Games(states, jax.vmap(observe.update)(games.windows, states), games.stranger)
 
     def _stepped(self, states: envs.State, actions: jax.Array, key: jax.Array) -> envs.State:
         return jax.vmap(self.encoder.env.step)(states, actions, jax.random.split(key, actions.shape[0]))
@@ -279,13 +299,13 @@ class SelfPlay:
     ) -> jax.Array:
         """[L, P] what branches [L] are worth after their first joint move."""
         if self.settings.depth == 1:
-            states = self._stepped(branches.states, joint, of_chance)
-            return jnp.where(states.terminated[:, None], states.rewards / self.scale, self._value(parameters, states))
+            last = branches._replace(states=self._stepped(branches.states, joint, of_chance))
+            reward = last.states.rewards
+            return jnp.where(last.states.terminated[:, None], reward / self.scale, self._value(parameters, last))
 
         def go_on(carry: tuple[Games, jax.Array], key: jax.Array) -> tuple[tuple[Games, jax.Array], None]:
             now, reward = carry
-            information = jax.vmap(self.encoder.information)(now.windows)
-            policy = self._policy(parameters, information, now.states.legal_mask)
+            policy = self._policy(parameters, now)
             of_draw, of_move = jax.random.split(key)
             after = self._moved(now, lockstep.drawn(of_draw, policy), of_move)
             return (after, reward + after.states.rewards), None  # rewards come in the step that ends a game alone
@@ -293,7 +313,7 @@ class SelfPlay:
         first = self._moved(branches, joint, of_chance)
         keys = jax.random.split(of_rest, self.settings.depth - 1)
         (last, reward), _ = jax.lax.scan(go_on, (first, first.states.rewards), keys)
-        return jnp.where(last.states.terminated[:, None], reward / self.scale, self._value(parameters, last.states))
+        return jnp.where(last.states.terminated[:, None], reward / self.scale, self._value(parameters, last))
 
     def _learn(
         self, state: State, memory: buffers.Buffer, temperature: jax.Array, key: jax.Array
@@ -334,6 +354,10 @@ class _Step(NamedTuple):
     guess: jax.Array  # [B, P] value of where the game went
     ended: jax.Array  # [B] bool
     trust: jax.Array  # [B]
+
+
+def _even(legal: jax.Array) -> jax.Array:
+    return legal / jnp.maximum(legal.sum(axis=-1, keepdims=True), 1)
 
 
 def _centred(moves: jax.Array, legal: jax.Array) -> jax.Array:

@@ -29,8 +29,7 @@ def searched(learner: self_play.SelfPlay, game: self_play.Games, key: int) -> An
     """[P, A] of one game, while all networks are new: policies are uniform and values 0."""
     state = learner.init(jax.random.key(0))
     one = jax.tree.map(lambda x: x[None], game)
-    information = jax.vmap(learner.encoder.information)(one.windows)
-    policy = learner._policy(state.parameters, information, one.states.legal_mask)
+    policy = learner._policy(state.parameters, one)
     return np.asarray(learner._search(state.parameters, one, policy, jax.random.key(key)))[0] * learner.scale
 
 
@@ -40,7 +39,7 @@ def test_search_to_the_end_tells_the_values_of_uniform_play() -> None:
     start = env.init()
     after = env.step(start, jnp.argmax(start.legal_mask, axis=1), jax.random.key(1))
     windows = learner.encoder.window(start)
-    game = self_play.Games(after, observe.update(windows, after))
+    game = self_play.Games(after, observe.update(windows, after), jnp.zeros(2, jnp.bool_))
     found = searched(learner, game, 0)
     for player in range(env.num_players):
         for move in np.flatnonzero(np.asarray(after.legal_mask[player])):
@@ -100,6 +99,22 @@ def test_learns_kuhn_poker() -> None:
     assert before > 0.4
     assert after < 0.2
     assert np.mean(losses[-10:]) < 0.95 * losses[0]  # play becomes more various, so that there is more to tell
+
+
+def test_strangers_play_uniformly_and_are_as_many_as_asked_for() -> None:
+    learner = learner_of("kuhn_poker", strangers=0.5)
+    who = np.asarray(learner._strangers(jax.random.key(0), 4_000))
+    assert who.sum(axis=1).max() == 1
+    assert who.any(axis=1).mean() == pytest.approx(0.5, abs=0.04)
+    assert who[:, 0].sum() == pytest.approx(who[:, 1].sum(), rel=0.15)
+    state, _ = learner.iterate(learner.init(jax.random.key(0)))
+    sharp = jax.tree.map(lambda x: 50.0 * x, state.parameters)
+    legal = np.asarray(state.games.states.legal_mask)
+    policy = np.asarray(learner._policy(sharp, state.games))
+    stranger = np.asarray(state.games.stranger)
+    assert stranger.any()
+    np.testing.assert_allclose(policy[stranger], (legal / legal.sum(-1, keepdims=True))[stranger], rtol=1e-6)
+    assert np.abs(policy - legal / legal.sum(-1, keepdims=True))[~stranger].max() > 0.1
 
 
 def test_against_random_counts_goals_of_each_role() -> None:

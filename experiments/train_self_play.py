@@ -1,0 +1,136 @@
+"""Self-play: how many steps of games with networks a second, and how strong networks of a large game become."""
+
+import pathlib
+import tempfile
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from gdlx.experiments import bench
+
+_GAMES, _WIDTHS = 4_096, (128, 128)
+_PEER_STEPS = 3_000
+_MINUTES = 20.0  # at most 60; more do not make much stronger
+_LARGE = "blind_tictactoe:bias=even"
+# West 2024 (UNSW), table 3: goals of 100 against uniform play after 16 hours of training, by its new framework.
+PUBLISHED = {"x": 74.0, "o": 73.0}
+
+
+def speed() -> Iterator[bench.Figure]:
+    """Networks of the same size choose every move; both sides have compiled before."""
+    name, own, peer = "leduc_poker: steps a second, environment and network", _own_steps(), _peer_steps()
+    if peer is None:
+        yield bench.missing(name, "OpenSpiel", own, "steps/s", better="higher")
+        return
+    yield bench.Figure(
+        name,
+        own,
+        "steps/s",
+        better="higher",
+        peer="OpenSpiel's states in a Python loop, the same network compiled",
+        peer_value=peer,
+        target=bench.Target(20, of="ratio"),
+    )
+
+
+def _own_steps() -> float:
+    import jax
+
+    from gdlx.nets import encoders, lockstep, networks
+    from gdlx.players import arenas
+
+    arena = arenas.of_game("leduc_poker")
+    env = arena.env
+    encoder = encoders.Encoder(env, 8)
+    network = networks.Network(env.num_players, env.num_actions, _WIDTHS)
+    parameters = networks.parameters(network, encoder.width, jax.random.key(0))
+    policy = lockstep.of_network(encoder, network)
+
+    def steps(key: int) -> int:
+        found = lockstep.play(
+            env,
+            (policy, policy),
+            (parameters, parameters),
+            jax.random.key(key),
+            matches=_GAMES,
+            steps=arena.steps,
+            window=encoder.steps,
+        )
+        return int(found.length.sum())
+
+    steps(0)
+    begun = time.perf_counter()
+    made = sum(steps(key) for key in range(1, 6))
+    return made / (time.perf_counter() - begun)
+
+
+def _peer_steps() -> float | None:
+    try:
+        import pyspiel
+    except ImportError:
+        return None
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+
+    from gdlx.nets import networks
+
+    game = pyspiel.load_game("leduc_poker")
+    network = networks.Network(2, game.num_distinct_actions(), _WIDTHS)
+    width = game.information_state_tensor_size()
+    parameters = networks.parameters(network, width, jax.random.key(0))
+    rng = np.random.default_rng(0)
+
+    @jax.jit
+    def policy(seen: Any, legal: Any, player: Any) -> Any:
+        told = networks.applied(network, parameters, seen[None])
+        return networks.policy(told.logits[0, player], legal)
+
+    def play(steps: int) -> None:
+        made = 0
+        while made < steps:
+            state = game.new_initial_state()
+            while not state.is_terminal():
+                if state.is_chance_node():
+                    moves, weights = zip(*state.chance_outcomes(), strict=True)
+                    state.apply_action(rng.choice(moves, p=weights))
+                else:
+                    seen = np.asarray(state.information_state_tensor(), np.float32)
+                    legal = np.asarray(state.legal_actions_mask(), np.bool_)
+                    chosen = np.asarray(policy(jnp.asarray(seen), jnp.asarray(legal), state.current_player()), float)
+                    state.apply_action(int(rng.choice(len(chosen), p=chosen / chosen.sum())))
+                made += 1
+
+    play(10)
+    begun = time.perf_counter()
+    play(_PEER_STEPS)
+    return _PEER_STEPS / (time.perf_counter() - begun)
+
+
+def strong() -> Iterator[bench.Figure]:
+    """Trained for some minutes, then a thousand games for each role against uniform play."""
+    from gdlx.envs import trees
+    from gdlx.nets import recipes, strength, training
+    from gdlx.propnet import cache, load
+    from gdlx.solvers import driver, problems
+
+    net = cache.compiled(load.load(_LARGE))
+    settings = recipes.configured("self-play", {"strangers": "0.25"})
+    recipe = recipes.Recipe(trees.Game(_LARGE), "self-play", recipes.usual_window(net, None), settings)
+    learner = recipes.made(recipe, net, None)
+    with tempfile.TemporaryDirectory() as folder:
+        run = training.Run(recipe, learner, problems.rules_digest(net), pathlib.Path(folder))
+        for _ in run.points(driver.Stop(None, 60 * _MINUTES)):
+            pass
+        run.finish()
+    found = strength.against_random(learner, learner.acting(run.state), games=1_000)
+    for role, goal, error in zip(learner.encoder.env.players, found.goal, found.error, strict=True):
+        yield bench.Figure(
+            f"{_LARGE}: goals as {role} against random, {run.seconds / 60:.0f} minutes of training, ± {error:.1f}",
+            goal,
+            "of 100",
+            better="higher",
+            peer="West 2024, 16 hours",
+            peer_value=PUBLISHED[role],
+            target=bench.Target(PUBLISHED[role], of="value"),
+        )
