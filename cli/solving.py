@@ -73,6 +73,10 @@ def solve(
             metavar="OPPONENT",
         ),
     ] = None,
+    net: Annotated[
+        pathlib.Path | None,
+        typer.Option(help="Networks of `gdlx train --learner supervised`, for depth-limited.", metavar="DIR"),
+    ] = None,
     p: Annotated[float | None, typer.Option(help="How far --restrict is trusted, 0 to 1.")] = None,
     model: Annotated[
         str | None, typer.Option(help="The player that --restrict is a policy of; the last one.", metavar="PLAYER")
@@ -94,7 +98,8 @@ def solve(
     Algorithms: cfr, cfr+, lcfr, dcfr, dcfr-half, pcfr+, pdcfr+, hs-dcfr, hs-dcfr-15, hs-pcfr+ (counterfactual regret
     minimisation), os-mccfr, vr-mccfr, es-mccfr and as-mccfr (the same on sampled play: by outcomes, by outcomes with
     baselines, external, by average strategies), fp (fictitious play), lp (linear programming: exact, two players,
-    zero-sum, small games). Games that cannot be unrolled are sampled with --table, by os-mccfr and vr-mccfr.
+    zero-sum, small games), depth-limited (CFR+ some joint moves at a time, what lies below valued by --net). Games
+    that cannot be unrolled are sampled with --table, by os-mccfr and vr-mccfr.
 
     With --restrict and --p the other player's policy is a restricted Nash response: nearly as good against that
     opponent as it can be, and not much worse than an equilibrium if the opponent plays otherwise.
@@ -119,8 +124,8 @@ def solve(
         if max_steps is not None and chosen.sampling is not None:  # the one thing that may turn out too small
             chosen = dataclasses.replace(chosen, sampling=dataclasses.replace(chosen.sampling, max_steps=max_steps))
             folders.write_config(resume, dataclasses.replace(config, algorithm=chosen))
-        if chosen.is_exact:
-            raise folders.ResultError(f"{resume} holds an exact solution: there is nothing to go on with")
+        if chosen.is_exact or chosen.needs_net:
+            raise folders.ResultError(f"{resume} was solved at once: there is nothing to go on with")
     else:
         named = trees.Game(game or "", payoff, goal_conflict, gdl, fold_case)
         changes: dict[str, Any] = {"alpha": alpha, "beta": beta, "gamma": gamma, "exploration": exploration}
@@ -128,6 +133,10 @@ def solve(
         changes |= {"grow": grow, "max_steps": max_steps}
         given_changes = {name: value for name, value in changes.items() if value is not None}
         found = presets.find(algorithm)
+        if found.needs_net and net is None:
+            presets.require_own(found)
+        if net is not None and not found.needs_net:
+            raise typer.BadParameter(f"--net is of depth-limited, not of {algorithm}; leave it out")
         if found.sampling is not None:
             given_changes["seed"] = given.seed
         chosen = presets.configured(found, iterations, given_changes)
@@ -147,14 +156,17 @@ def solve(
     stop = solving.stop_of(task, iterations, time, target)
     if resume is None:
         folder = folders.new_folder(results, named.spec, chosen.name + ("" if restrict is None else f"-p={p:g}"))
-    if chosen.is_exact and isinstance(task, problems.Problem):
+    if net is not None and isinstance(task, problems.Problem):
+        _solve_with_net(given, task, chosen, folder, net, iterations)
+    elif chosen.is_exact and isinstance(task, problems.Problem):
         _solve_exactly(given, task, chosen, folder)
     else:
         _run(given, task, chosen, folder, stop, every, checkpoint, resumed=resume is not None)
 
 
+_DEPTH_LIMITED = 500  # iterations of each segment
 _FIXED = (
-    *("algorithm", "alpha", "beta", "gamma", "exploration", "simultaneous"),
+    *("algorithm", "net", "alpha", "beta", "gamma", "exploration", "simultaneous"),
     *("batch", "decay", "width", "table", "grow"),
     *("payoff", "goal_conflict", "gdl", "fold_case", "results"),
     *("restrict", "p", "model"),
@@ -194,7 +206,7 @@ def task_of(
                 game,
                 net=net,
                 max_nodes=max_nodes,
-                keep_edges=keep_edges and algorithm.sampling is not None,
+                keep_edges=keep_edges and (algorithm.sampling is not None or algorithm.needs_net),
                 report=lambda step, nodes: advance(f"step {step}, {nodes:,} nodes"),
             )
     except game_tree.TooLarge as error:
@@ -281,6 +293,35 @@ def _solve_exactly(
     with console.progress(given, f"linear programming on {task.game.spec}"):
         found = solving.solve_exactly(task, algorithm, folder)
     show(given, task, found, folder, {"interrupted": False})
+    _tell(given, folder)
+
+
+def _solve_with_net(
+    given: console.Options,
+    task: "problems.Problem",
+    algorithm: "presets.Algorithm",
+    folder: pathlib.Path,
+    net: pathlib.Path,
+    iterations: int | None,
+) -> None:
+    import time
+
+    from gdlx.nets import depth_limited, recipes
+    from gdlx.propnet import errors
+    from gdlx.solvers import results as folders
+    from gdlx.solvers import solve as solving
+
+    begun, count = time.monotonic(), iterations or _DEPTH_LIMITED
+    try:
+        learner, state = recipes.supervised_of(net, task)
+        with console.progress(given, f"{algorithm.name} on {task.game.spec}"):
+            values = depth_limited.learnt(learner, learner.values(state))
+            policies = depth_limited.solve(task, learner.settings.depth, values, iterations=count)
+    except (errors.UserError, KeyboardInterrupt):
+        folders.discard(folder)
+        raise
+    found = solving.kept(task, algorithm, policies, time.monotonic() - begun, folder, count)
+    show(given, task, found, folder, {"interrupted": False, "net": str(net), "depth": learner.settings.depth})
     _tell(given, folder)
 
 

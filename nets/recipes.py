@@ -3,14 +3,20 @@
 import dataclasses
 import importlib
 import math
+import pathlib
 import typing
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
 
 from gdlx.envs import env, payoffs, trees
 from gdlx.nets import encoders, learners
 from gdlx.propnet import errors, network
 from gdlx.solvers import problems, table_process
+
+if TYPE_CHECKING:
+    from gdlx.nets import supervised
 
 
 class WrongRecipe(errors.UserError, ValueError):
@@ -93,6 +99,23 @@ def made(recipe: Recipe, net: network.PropNet, task: problems.Problem | None) ->
         raise WrongRecipe(f"{recipe.learner} needs a game that can be unrolled, which {net.name} cannot; use self-play")
     of_tree: learners.Learner = module.make(encoder, recipe.settings, task)
     return of_tree
+
+
+def supervised_of(folder: pathlib.Path, task: problems.Problem) -> tuple["supervised.Supervised", Any]:
+    """Networks of values for this very game, as they were left."""
+    from gdlx.nets import checkpoints, supervised
+
+    recipe, _, seed = checkpoints.read_recipe(folder)
+    if recipe.learner != "supervised":
+        raise WrongRecipe(
+            f"{folder} was trained by {recipe.learner}, whose networks tell no values of ranges; train one with "
+            "--learner supervised"
+        )
+    if recipe.game != task.game._replace(goal_conflict=recipe.game.goal_conflict):
+        raise WrongRecipe(f"{folder} was trained for {recipe.game.spec}, not for {task.game.spec} as it is read here")
+    learner = supervised.make(None, recipe.settings, task)
+    state, _, _ = checkpoints.read_state(folder, jax.eval_shape(learner.init, jax.random.key(seed)))
+    return learner, state
 
 
 def room(net: network.PropNet) -> int:

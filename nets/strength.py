@@ -11,6 +11,7 @@ from gdlx.envs import game_tree
 from gdlx.nets import learners, lockstep, networks, tables
 from gdlx.solvers import problems, profiles
 
+_MOST_STEPS = 1_000  # of matches that nothing else ends
 _Floats = npt.NDArray[np.float64]
 
 
@@ -39,7 +40,7 @@ def against_random(learner: learners.Learner, parameters: Any, *, games: int, se
             tuple(parameters if own else None for own in is_own),
             jax.random.fold_in(jax.random.key(seed), role),
             matches=games,
-            steps=env.max_steps,
+            steps=env.max_steps or _MOST_STEPS,
             window=learner.encoder.steps,
         )
         lost = np.asarray(played.unplayable) | ~np.asarray(played.ended)

@@ -21,7 +21,7 @@ from gdlx.nets import buffers, encoders, exact_values, frontiers, networks, rang
 from gdlx.propnet import errors
 from gdlx.solvers import cfr, held, lp, plans, presets, problems, processes, profiles
 
-_TREMBLE = 1e-3  # how often a drawn policy is uniform: so that values follow from ranges, which those of nobody do not
+_TREMBLE = 1e-2  # how often a drawn policy is uniform: values that follow from no range cannot be learnt
 
 
 class NothingToLearn(errors.UserError, ValueError):
@@ -38,7 +38,7 @@ class Settings:
     minibatch: int = 64
     rate: float = 1e-3  # of learning, when training begins
     horizon: int = 10_000  # training steps over which it falls to a hundredth
-    spread: tuple[float, float] = (0.2, 8.0)  # temperatures of drawn policies, drawn by their logarithms
+    spread: tuple[float, float] = (0.2, 4.0)  # temperatures of drawn policies, drawn by their logarithms
 
 
 DEFAULT = Settings()
@@ -91,6 +91,7 @@ class Supervised:
         self._equilibrium = _equilibrium(task)
         self._iterates = _iterates(task)
 
+    @functools.partial(jax.jit, static_argnames="self")
     def init(self, key: jax.Array) -> State:
         own, of_values, of_policy, unseen = jax.random.split(key, 4)
         values = range_values.parameters(self.value_network, self.places[0], of_values)
@@ -106,6 +107,7 @@ class Supervised:
             own,
         )
 
+    @functools.partial(jax.jit, static_argnames="self")
     def iterate(self, state: State) -> tuple[State, Mapping[str, jax.Array]]:
         key, drawing, training = jax.random.split(state.key, 3)
         items = self.items(drawing)
@@ -130,6 +132,7 @@ class Supervised:
             "policy_loss": policy_loss,
             "value_error_fresh": fresh,
             "value_error": self.error(after[0], state.unseen),
+            "value_error_played": self.error(after[0], state.unseen, is_played=True),
         }
         return State(*after, buffer, state.unseen, key), report
 
@@ -150,10 +153,13 @@ class Supervised:
             found.append(Item(ranges, self._in_units(rest.values(solved)), frontiers.arrivals(rest.frontier, ranges)))
         return Item(*(jnp.concatenate(parts).T for parts in zip(*found, strict=True)))
 
-    def error(self, values: Any, items: Item) -> jax.Array:
-        """[] root mean square error of values, as a part of the payoff range; views count as often as they happen."""
+    def error(self, values: Any, items: Item, *, is_played: bool = False) -> jax.Array:
+        """[] root mean square error of values, as a part of the payoff range.
+
+        Views count as often as the others and chance come there; where play is asked for, as often as everybody does.
+        """
         told = self._told(values, items.ranges)
-        weight = items.arrivals
+        weight = items.arrivals * (items.ranges if is_played else 1)
         return jnp.sqrt(jnp.sum(weight * (told - items.values) ** 2) / jnp.sum(weight)) / 2
 
     @property
@@ -223,7 +229,7 @@ class Supervised:
             logits = logits + jnp.where(is_near, jnp.log(iterates[..., which] + 1e-4), 0)
             even = plans.over(uniform, logits)
             drawn = jax.nn.softmax(logits, axis=0, where=even > 0)
-            return drawn + _TREMBLE * (even - drawn)
+            return held.trembled(drawn, uniform, _TREMBLE)
 
         return tuple(tuple(map(policy, own.uniform, levels)) for own, levels in zip(forms, self._iterates, strict=True))
 
@@ -279,3 +285,9 @@ def _iterates(task: problems.Problem, times: Sequence[int] = (0, 1, 2, 4, 8, 16,
 def of_game(game: str, settings: Settings = DEFAULT) -> Supervised:
     """A learner of a game by name."""
     return Supervised(problems.problem(trees.Game(game), keep_edges=True), settings)
+
+
+def make(encoder: encoders.Encoder | None, settings: Settings, task: problems.Problem) -> Supervised:
+    """Which makes an encoder of its own."""
+    del encoder
+    return Supervised(task, settings)

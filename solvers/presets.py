@@ -47,6 +47,7 @@ class Algorithm:
     about: str
     alternating: bool = True
     is_exact: bool = False  # no iterations: solved at once
+    needs_net: bool = False  # solved at once with a network, which nothing here knows of
     sampling: Sampling | None = None  # None where every information set is looked at in every iteration
 
 
@@ -109,6 +110,7 @@ _LISTED = (
         sampling=Sampling("average-strategy", batch=512),
     ),
     Algorithm("lp", None, _S(), "linear programming: exact; two players, zero-sum, small games", is_exact=True),
+    Algorithm("depth-limited", None, _S(), "CFR+ some joint moves at a time, with values of a network", needs_net=True),
 )
 ALGORITHMS = {algorithm.name: algorithm for algorithm in _LISTED}
 DEFAULT = "dcfr"
@@ -122,6 +124,16 @@ def find(name: str) -> Algorithm:
     if name not in ALGORITHMS:
         raise UnknownAlgorithm(f"there is no algorithm {name!r}; there are {', '.join(ALGORITHMS)}")
     return ALGORITHMS[name]
+
+
+def require_own(algorithm: Algorithm) -> Algorithm:
+    """One that needs nothing but a game."""
+    if algorithm.needs_net:
+        raise UnknownAlgorithm(
+            f"{algorithm.name} needs a network: train one with `gdlx train GAME --learner supervised`, then "
+            f"`gdlx solve GAME --algorithm {algorithm.name} --net FOLDER`"
+        )
+    return algorithm
 
 
 _OF_BOTH = {"beta", "exploration"}  # of the discounts too, or of every policy
@@ -145,7 +157,7 @@ def configured(algorithm: Algorithm, iterations: int | None, changes: Mapping[st
         if name in changes and algorithm.sampling is not None and algorithm.sampling.scheme not in schemes:
             who = " and ".join(other.name for other in _LISTED if other.sampling and other.sampling.scheme in schemes)
             raise UnknownAlgorithm(f"{algorithm.name} has no use for {name}, which is of {who}; leave it out")
-    if changes and algorithm.is_exact:
+    if changes and (algorithm.is_exact or algorithm.needs_net):
         raise UnknownAlgorithm(f"{algorithm.name} has no settings; leave out {', '.join(changes)}")
     for name, value in changes.items():
         allows_infinity = name in ("alpha", "beta")

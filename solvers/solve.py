@@ -16,6 +16,7 @@ from gdlx.solvers import (
     presets,
     problems,
     processes,
+    profiles,
     restricted,
     results,
     solution,
@@ -142,7 +143,7 @@ def solve(
     >>> round(solution.value[0], 3), solution.exploitability < 1e-3
     (-0.056, True)
     """
-    chosen = algorithm if isinstance(algorithm, presets.Algorithm) else presets.find(algorithm)
+    chosen = presets.require_own(algorithm if isinstance(algorithm, presets.Algorithm) else presets.find(algorithm))
     configured = presets.configured(chosen, None if chosen.is_exact else iterations, settings)
     if isinstance(game, game_tree.GameTree):
         if uses_table(configured):
@@ -179,13 +180,25 @@ def solve_exactly(
 ) -> solution.Solution:
     """By linear programming."""
     found = lp.solve(task.tree)
-    metrics = task.metrics(found.policies)._replace(seconds=found.seconds)
+    return kept(task, algorithm, found.policies, found.seconds, folder)
+
+
+def kept(
+    task: problems.Problem,
+    algorithm: presets.Algorithm,
+    policies: profiles.Policies,
+    seconds: float,
+    folder: pathlib.Path | None,
+    iterations: int = 0,
+) -> solution.Solution:
+    """Policies that were found at once, with what they are worth."""
+    metrics = task.metrics(policies)._replace(seconds=seconds, iterations=iterations)
     config = config_of(task, algorithm)
     if folder is not None:
         _begin(folder, task, config)
         results.write_metrics(folder, task.players, [metrics])
-        results.write_policy(folder, found.policies)
-    return solution.Solution(task.tree, algorithm.name, found.policies, (metrics,), config.to_json())
+        results.write_policy(folder, policies)
+    return solution.Solution(task.tree, algorithm.name, policies, (metrics,), config.to_json())
 
 
 def config_of(task: Task, algorithm: presets.Algorithm) -> results.Config:

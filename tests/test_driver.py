@@ -114,7 +114,7 @@ def test_the_horizon_is_the_iterations() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, found in presets.ALGORITHMS.items() if not (found.is_exact or found.sampling)]
+    "name", [name for name, found in presets.ALGORITHMS.items() if found.step is not None]
 )
 def test_every_algorithm_solves_kuhn(kuhn: problems.Problem, name: str) -> None:
     run = solve.Run(kuhn, presets.configured(presets.find(name), 1_000, {}))

@@ -175,6 +175,31 @@ def test_train_from_the_command_line(tmp_path: pathlib.Path, capsys: pytest.Capt
     assert "other shapes" in capsys.readouterr().err
 
 
+def test_depth_limited_solving_from_the_command_line(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], folder: pathlib.Path
+) -> None:
+    few = [part for each in ("depth=3", "batch=16", "solving=100", "steps=50") for part in ("--set", each)]
+    train = ["train", "kuhn_poker", "--learner", "supervised", *few, "--iterations", "2", "--results", str(tmp_path)]
+    assert cli.main([*train, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["against_random"]["player1"]["goal"] == pytest.approx(50, abs=2)
+    solve = ["solve", "kuhn_poker", "--algorithm", "depth-limited", "--results", str(tmp_path), "--json"]
+    assert cli.main([*solve, "--net", told["result"], "--iterations", "100"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert 0 < found["exploitability"] < 0.4
+    assert cli.main(["evaluate", found["result"], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["exploitability"] == pytest.approx(found["exploitability"], rel=1e-4)
+    for arguments, words in (
+        (["solve", "--resume", found["result"]], "nothing to go on with"),
+        (solve, "needs a network"),
+        ([*solve, "--net", str(folder)], "was trained by self-play"),
+        (["solve", "leduc_poker", *solve[2:], "--net", told["result"]], "was trained for kuhn_poker"),
+        (["solve", "kuhn_poker", "--net", told["result"]], "--net is of depth-limited"),
+    ):
+        assert cli.main(arguments) != 0
+        assert words in " ".join(capsys.readouterr().err.split()), arguments
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

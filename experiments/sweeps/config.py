@@ -168,7 +168,7 @@ def _combined(
 
 
 def _of(entry: Mapping[str, Any]) -> presets.Algorithm:
-    return presets.find(entry["name"])
+    return presets.require_own(presets.find(entry["name"]))
 
 
 def _axes(number: int, entry: Mapping[str, Any]) -> dict[str, list[Value]]:
