@@ -50,15 +50,15 @@ class Settings:
     draws: int = 1  # of the others' moves, for each of a player's
     exploration: float = 0.05  # part of moves that are uniform
     strangers: float = 0.0  # part of games in which one player does not learn, but plays uniformly
-    temperature: float = 0.2  # at first, in units of the payoff range; falls with the root of the iterations
+    temperature: float = 0.1  # at first, in units of the payoff range; falls with the root of the iterations
     coldest: float = 0.01
-    rate: float = 1.0  # of mirror descent
+    rate: float = 0.3  # of mirror descent
     trace: float = 0.8  # how much values learn from what comes later in a game
     capacity: int = 65_536  # states remembered
     batch: int = 1_024
     updates: int = 8  # in an iteration
     learning_rate: float = 1e-3
-    smoothing: float = 0.99  # of the parameters that are played
+    smoothing: float = 0.998  # of the parameters that are played
     widths: tuple[int, ...] = (128, 128)  # of the layers of both networks
     kind: networks.Kind = "mlp"
 
