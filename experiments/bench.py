@@ -20,6 +20,7 @@ BENCHMARKS = {
     "mccfr": "sampled solving, beside OpenSpiel's C++",
     "search": "bounds found by playing, beside exact exploitability",
     "sweep": "a thousand runs at once, beside one after the other; and a report on a hundred",
+    "train": "networks that learn games, beside OpenSpiel's Deep CFR",
     "start": "first results and compile times of every library game",
 }
 

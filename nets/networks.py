@@ -23,7 +23,7 @@ class Told(NamedTuple):
 
 
 class Network(nn.Module):
-    """Of F numbers. With `residual`, layers of one width add to what came before them."""
+    """Of F numbers. With `residual`, layers of one width add to what came before them, and see it normalised."""
 
     players: int
     moves: int
@@ -36,6 +36,8 @@ class Network(nn.Module):
         for width in self.widths:
             layer = nn.relu(nn.Dense(width)(nn.LayerNorm()(hidden) if self.kind == "residual" else hidden))
             hidden = hidden + layer if self.kind == "residual" and hidden.shape[-1] == width else layer
+        if self.kind == "residual":
+            hidden = nn.LayerNorm()(hidden)
         logits = nn.Dense(self.players * self.moves, kernel_init=nn.initializers.zeros_init())(hidden)
         value = nn.Dense(self.players, kernel_init=nn.initializers.zeros_init())(hidden)
         return Told(logits.reshape(*seen.shape[:-1], self.players, self.moves), value)

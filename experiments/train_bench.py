@@ -1,0 +1,12 @@
+"""Benchmark `train`: networks that learn games. Each part measures one way to train them."""
+
+from collections.abc import Callable, Iterator
+
+from gdlx.experiments import bench, train_deep_cfr
+
+_PARTS: tuple[Callable[[], Iterator[bench.Figure]], ...] = (train_deep_cfr.figures,)
+
+
+def figures() -> Iterator[bench.Figure]:
+    for part in _PARTS:
+        yield from part()

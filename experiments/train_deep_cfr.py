@@ -1,0 +1,183 @@
+"""Figures of Deep CFR beside OpenSpiel's own, for the benchmark `train`.
+
+python -m gdlx.experiments.train_deep_cfr
+
+The same settings on both sides: iterations, traversals, widths of layers, steps, batches, the rate of Adam and the
+capacity of reservoirs. Runs of both take turns, each from the name of a game to policies, compilation included. What
+remains after compilation is measured by a second run of the first seed with programs that are there already.
+"""
+
+import dataclasses
+import importlib.util
+import statistics
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gdlx.experiments import bench
+
+if TYPE_CHECKING:
+    from gdlx.nets import deep_cfr
+
+_PEER = "open_spiel.python.jax.deep_cfr"
+_GAMES = (("kuhn", "kuhn_poker"), ("leduc", "leduc_poker"))
+_TIMES = 5.0  # as fast as the peer
+
+
+@dataclasses.dataclass(frozen=True)
+class Contest:
+    """OpenSpiel's example of its Deep CFR, with the steps that are its default. Its policy network gets the steps of
+    its advantage networks, whatever is asked for, so these are one number here."""
+
+    iterations: int = 20
+    traversals: int = 40
+    widths: tuple[int, ...] = (64,)
+    steps: int = 750
+    batch: int = 256
+    rate: float = 1e-3
+    capacity: int = 100_000
+    seeds: tuple[int, ...] = (10, 11, 12)
+
+
+class _Run(NamedTuple):
+    seconds: float
+    again: float | None  # seconds without compilation, where that was measured
+    error: float  # NashConv, as a part of the payoff range
+
+
+CONTEST = Contest()
+
+
+def figures(contest: Contest = CONTEST) -> Iterator[bench.Figure]:
+    for name, game in _GAMES:
+        yield from _of_game(name, game, contest)
+
+
+def _of_game(name: str, game: str, contest: Contest) -> Iterator[bench.Figure]:
+    has_peer = importlib.util.find_spec("pyspiel") is not None and _has(_PEER)
+    ours, theirs = [], []
+    for number, seed in enumerate(contest.seeds):
+        ours.append(_ours(game, contest, seed, twice=number == 0))
+        if has_peer:
+            theirs.append(_theirs(game, contest, seed, twice=number == 0))
+    what = f"{name}: Deep CFR, {contest.iterations} iterations of {contest.traversals} traversals"
+    if not has_peer:
+        yield bench.missing(f"{what}, with compilation", _PEER, _mean(ours, "seconds"), "s")
+        yield bench.missing(f"{what}, NashConv of the payoff range", _PEER, _mean(ours, "error"), "")
+        return
+    peer = "OpenSpiel's JAX Deep CFR"
+    yield bench.Figure(
+        f"{what}, with compilation",
+        _mean(ours, "seconds"),
+        "s",
+        peer=peer,
+        peer_value=_mean(theirs, "seconds"),
+        target=bench.Target(_TIMES, of="ratio"),
+    )
+    yield bench.Figure(f"{what}, without", _mean(ours, "again"), "s", peer=peer, peer_value=_mean(theirs, "again"))
+    yield bench.Figure(
+        f"{what}, NashConv of the payoff range (ours {_spread(ours)}, theirs {_spread(theirs)})",
+        _mean(ours, "error"),
+        "",
+        peer=peer,
+        peer_value=_mean(theirs, "error"),
+        target=bench.Target(1.0, of="ratio"),
+    )
+
+
+def _has(module: str) -> bool:
+    """Whether it can be imported: it may lack what it needs itself."""
+    try:
+        importlib.import_module(module)
+    except ImportError:
+        return False
+    return True
+
+
+def _mean(runs: list[_Run], field: str) -> float:
+    found = [getattr(run, field) for run in runs]
+    return float(statistics.mean(number for number in found if number is not None))
+
+
+def _spread(runs: list[_Run]) -> str:
+    return ", ".join(f"{run.error:.3f}" for run in runs)
+
+
+def _ours(game: str, contest: Contest, seed: int, *, twice: bool) -> _Run:
+    import gdlx
+    from gdlx.envs import trees
+    from gdlx.nets import deep_cfr, encoders, tables
+    from gdlx.solvers import problems
+
+    settings = deep_cfr.Settings(
+        traversals=contest.traversals,
+        capacity=contest.capacity,
+        steps=contest.steps,
+        policy_steps=contest.steps,
+        batch=contest.batch,
+        rate=contest.rate,
+        widths=contest.widths,
+    )
+    begun = time.perf_counter()
+    task = problems.problem(trees.Game(game), keep_edges=True)
+    encoder = encoders.Encoder(gdlx.make(game), len(task.tree.counts.nodes) - 1)
+    learner = deep_cfr.make(encoder, settings, task)
+    variables = _learnt(learner, contest, seed)
+    seconds, again = time.perf_counter() - begun, None
+    if twice:
+        begun = time.perf_counter()
+        _learnt(learner, contest, seed)
+        again = time.perf_counter() - begun
+    found = task.metrics(tables.policies(learner, variables, task.tree))
+    low, high = task.payoff_range
+    return _Run(seconds, again, sum(found.gain) / (high - low))
+
+
+def _learnt(learner: "deep_cfr.DeepCfr", contest: Contest, seed: int) -> Any:
+    """Parameters of the network that plays."""
+    import jax
+
+    state = learner.init(jax.random.key(seed))
+    for _ in range(contest.iterations):
+        state, _ = learner.iterate(state)
+    return jax.block_until_ready(learner.acting(state))  # type: ignore[no-untyped-call]
+
+
+def _theirs(game: str, contest: Contest, seed: int, *, twice: bool) -> _Run:
+    import numpy as np
+    import pyspiel
+    from open_spiel.python import policy
+    from open_spiel.python.algorithms import exploitability
+    from open_spiel.python.jax import deep_cfr
+
+    np.random.seed(seed)  # it draws from there too
+    begun = time.perf_counter()
+    loaded = pyspiel.load_game(game)
+    solver = deep_cfr.DeepCFRSolver(
+        loaded,
+        policy_network_layers=contest.widths,
+        advantage_network_layers=contest.widths,
+        num_iterations=contest.iterations,
+        num_traversals=contest.traversals,
+        learning_rate=contest.rate,
+        batch_size_advantage=contest.batch,
+        batch_size_strategy=contest.batch,
+        memory_capacity=contest.capacity,
+        policy_network_train_steps=contest.steps,
+        advantage_network_train_steps=contest.steps,
+        seed=seed,
+    )
+    solver.solve()
+    seconds, again = time.perf_counter() - begun, None
+    average = policy.tabular_policy_from_callable(loaded, solver.action_probabilities)
+    error = exploitability.nash_conv(loaded, average) / (loaded.max_utility() - loaded.min_utility())
+    if twice:
+        begun = time.perf_counter()
+        solver.solve()  # as many iterations more, with the programs of the first ones
+        again = time.perf_counter() - begun
+    return _Run(seconds, again, float(error))
+
+
+if __name__ == "__main__":
+    for figure in figures():
+        print(*figure.cells(), sep=" | ", flush=True)
