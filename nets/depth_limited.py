@@ -69,7 +69,7 @@ def exact(task: problems.Problem, iterations: int = 500) -> Values:
     def values(frontier: frontiers.Frontier, reach: Sequence[jax.Array]) -> jax.Array:
         rest = rests.setdefault(frontier.depth, exact_values.rest(task, frontier.depth))
         given = tuple(
-            plans.by_level(own, _policy(player, layout, plan))
+            tuple(map(held.trembled, plans.by_level(own, _policy(player, layout, plan)), own.uniform))
             for own, player, layout, plan in zip(task.form.players, task.tree.players, task.layouts, reach, strict=True)
         )
         return rest.values(held.solved(task.form, given, rest.is_given, iterations))
@@ -94,7 +94,8 @@ def _segment(
     values: Values,
     iterations: int,
 ) -> tuple[profiles.Policies, profiles.Policies]:
-    """Policies [S', B] of the first sequences, given those before `start`: on average, and at a moment of each lane."""
+    """Policies [S', B] of the first sequences, given those before `start`: on average, and, trembling, at a moment of
+    each lane."""
     form, layouts = sequence_form.sequence_form(part)
     levels = profiles.to_levels(part, layouts, given)
     is_given = held.before(part, layouts, start)
@@ -121,7 +122,10 @@ def _segment(
             return held.step(fixed, state, leaves if frontier else None), taken
 
         state, taken = jax.lax.fori_loop(0, iterations, step, (start, start.policy))
-        return cfr.average(fixed, state), taken
+        given = [
+            tuple(map(held.trembled, own, player.uniform)) for own, player in zip(taken, form.players, strict=True)
+        ]
+        return cfr.average(fixed, state), tuple(given)
 
     averages, moments = (profiles.from_levels(part, layouts, found) for found in run(form, levels))
     return averages, moments

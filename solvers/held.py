@@ -15,6 +15,7 @@ from gdlx.solvers import cfr, plans, presets, profiles
 
 Flags = tuple[plans.Levels, ...]  # P x L x [w, n] bool
 
+TREMBLE = 1e-3
 _PLUS = presets.find("cfr+").settings
 
 
@@ -25,6 +26,15 @@ def before(tree: game_tree.GameTree, layouts: tuple[sequence_form.Layout, ...], 
         early = np.concatenate([[True], np.repeat(player.step < steps, np.diff(player.first))])
         found.append(tuple(map(sequence_form.put, profiles.own_levels(own, early))))
     return tuple(found)
+
+
+def trembled(policy: jax.Array, uniform: jax.Array, share: float = TREMBLE) -> jax.Array:
+    """Policies [w, n, ..] that are uniform now and then.
+
+    To be given: where others never come by what is given, there is nothing to learn from, and any policy would do; but
+    somebody who comes there all the same should not find it.
+    """
+    return policy + share * (plans.over(uniform, policy) - policy)
 
 
 def form(game: sequence_form.SequenceForm, given: profiles.Profile, is_given: Flags) -> sequence_form.SequenceForm:

@@ -11,9 +11,10 @@ from gdlx.tests import test_supervised
 def test_exact_values_give_an_equilibrium() -> None:
     task = test_supervised.task_of("kuhn_poker")
     values = depth_limited.exact(task, 100)
-    found = depth_limited.solve(task, 3, values, iterations=200, lanes=16)
-    metrics = task.metrics(found)
-    assert sum(metrics.gain) / 2 < 0.02  # payoffs are from -2 to 2
+    metrics = task.metrics(depth_limited.solve(task, 3, values, iterations=200, lanes=32))
+    # 1 % of the payoff range. Which moments are taken matters: with 16 to 128 lanes, 200 or 400 iterations, and 100 or
+    # 400 of the rest, 20 runs gave 0.08 % to 0.72 %. Going on from averages gave 2.1 %.
+    assert sum(metrics.gain) / 2 < 0.04
     # The last segment alone gives uniform policies above: that would be seen.
     uniform = task.metrics(tuple(map(profiles.uniform, task.tree.players)))
     assert sum(uniform.gain) / 2 > 0.2
@@ -43,3 +44,11 @@ def test_wrong_values_are_noticed() -> None:
     exact = depth_limited.exact(task, 50)
     found = depth_limited.solve(task, 3, lambda *own: -exact(*own), iterations=50, lanes=4)
     assert sum(task.metrics(found).gain) / 2 > 0.1
+
+
+def test_whoever_comes_where_nobody_should_gains_nothing() -> None:
+    """Single moments of CFR+ are pure policies, which leave most of goofspiel to nobody: given as they are, these
+    give an exploitability of 0.99 % of the payoff range, and trembling 0.12 %."""
+    task = test_supervised.task_of("goofspiel:cards=4")
+    found = depth_limited.solve(task, 1, depth_limited.exact(task, 60), iterations=60, lanes=16)
+    assert sum(task.metrics(found).gain) / 2 < 0.005 * np.ptp(task.payoff_range)

@@ -1,0 +1,141 @@
+"""Figures of supervised value networks and of depth-limited solving with them, for the benchmark `train`.
+
+python -m gdlx.experiments.train_supervised          the figures
+python -m gdlx.experiments.train_supervised groups   how large the groups of games of the library are
+"""
+
+import dataclasses
+import sys
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from gdlx.experiments import bench
+
+if TYPE_CHECKING:
+    from gdlx.nets import supervised
+
+_ERROR, _NEAR = 0.02, 0.05  # of the payoff range
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    game: str
+    depth: int
+    iterations: int
+    steps: int  # of training in each
+    batch: int = 512
+    minibatch: int = 32
+    solving: int = 300
+    search: int = 300  # iterations of depth-limited solving
+
+
+CASES = (
+    Case("kuhn_poker", 3, 10, 400),
+    Case("leduc_poker", 4, 20, 500, batch=256, minibatch=16),
+    Case("goofspiel:cards=4", 1, 20, 1_000),
+)
+_DEEPEST, _FEW = 4, 100_000  # joint moves, and nodes, of the table of groups
+
+
+def figures(cases: tuple[Case, ...] = CASES) -> Iterator[bench.Figure]:
+    """Errors on ranges that were never trained on, and exploitability of what is found with the network."""
+    for case in cases:
+        yield from _of_case(case)
+
+
+def _of_case(case: Case) -> Iterator[bench.Figure]:
+    import jax
+
+    from gdlx.nets import depth_limited, supervised
+
+    learner = supervised.of_game(case.game, _settings(case))
+    begun = time.perf_counter()
+    state = jax.jit(learner.init)(jax.random.key(0))
+    iterate = jax.jit(learner.iterate)
+    for _ in range(case.iterations):
+        state, report = iterate(state)
+    error, played = float(report["value_error"]), float(report["value_error_played"])
+    spent = time.perf_counter() - begun
+    yield bench.Figure(
+        f"{case.game}, cuts every {case.depth}: value error on held-out ranges, part of the payoff range",
+        error,
+        "",
+        target=bench.Target(_ERROR),
+        note=f"{played:.2%} where views count as often as they are played; {case.iterations * case.steps:,} training "
+        f"steps, {case.iterations * case.batch:,} solved ranges, {spent:.0f} s with compiling",
+    )
+    begun = time.perf_counter()
+    values = depth_limited.learnt(learner, learner.values(state))
+    found = depth_limited.solve(learner.task, case.depth, values, iterations=case.search)
+    exploitability = learner.task.metrics(found).exploitability
+    assert exploitability is not None
+    yield bench.Figure(
+        f"{case.game}, cuts every {case.depth}: exploitability of depth-limited solving, part of the payoff range",
+        exploitability / float(np.ptp(learner.task.payoff_range)),
+        "",
+        target=bench.Target(_NEAR),
+        note=f"{case.search} iterations of a segment, {time.perf_counter() - begun:.0f} s with compiling",
+    )
+
+
+def _settings(case: Case) -> "supervised.Settings":
+    from gdlx.nets import supervised
+
+    return supervised.Settings(
+        depth=case.depth,
+        batch=case.batch,
+        solving=case.solving,
+        capacity=case.iterations * case.batch,
+        steps=case.steps,
+        minibatch=case.minibatch,
+        rate=2e-3,
+        horizon=case.iterations * case.steps,
+    )
+
+
+class Groups(NamedTuple):
+    """Of a frontier."""
+
+    depth: int
+    nodes: int
+    groups: int
+    largest: int  # views of all players in the largest group
+    views: int
+
+
+def groups(game: str, deepest: int = _DEEPEST) -> Groups | None:
+    """At the deepest frontier up to there that has few nodes; None where every match is over by then."""
+    from gdlx.envs import game_tree, trees
+    from gdlx.nets import frontiers
+
+    for depth in range(deepest, 0, -1):
+        try:
+            tree = trees.unrolled(trees.Game(game), depth=depth + 1, max_nodes=_FEW, keep_edges=True)
+            found = frontiers.of_tree(tree, depth)
+        except (game_tree.TooLarge, frontiers.NoFrontier):
+            continue
+        largest = int(np.bincount(found.group).max())
+        return Groups(depth, len(found.weight), found.groups, largest, found.views)
+    return None
+
+
+def _print_groups() -> None:
+    from gdlx.propnet import library
+
+    print("| game | joint moves | nodes | groups | views of the largest | views |")
+    print("|---|---|---|---|---|---|")
+    for game in library.names():
+        found = groups(game)
+        numbers = ["-"] * 5 if found is None else [f"{number:,}" for number in found]
+        print(f"| {game} | {' | '.join(numbers)} |")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["groups"]:
+        _print_groups()
+    else:
+        for figure in figures():
+            print(figure)
