@@ -2,9 +2,14 @@
 
 from collections.abc import Callable, Iterator
 
-from gdlx.experiments import bench, train_deep_cfr
+from gdlx.experiments import bench, train_deep_cfr, train_self_play, train_supervised
 
-_PARTS: tuple[Callable[[], Iterator[bench.Figure]], ...] = (train_deep_cfr.figures,)
+_PARTS: tuple[Callable[[], Iterator[bench.Figure]], ...] = (
+    train_deep_cfr.figures,
+    train_self_play.speed,
+    train_supervised.figures,
+    train_self_play.strong,
+)
 
 
 def figures() -> Iterator[bench.Figure]:

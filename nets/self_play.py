@@ -57,7 +57,7 @@ class Settings:
     capacity: int = 65_536  # states remembered
     batch: int = 1_024
     updates: int = 8  # in an iteration
-    learning_rate: float = 1e-3
+    learning_rate: float = 1e-3  # of Adam, at first; falls as the temperature does
     smoothing: float = 0.998  # of the parameters that are played
     widths: tuple[int, ...] = (128, 128)  # of the layers of both networks
     kind: networks.Kind = "mlp"
@@ -72,6 +72,8 @@ class Settings:
         for name in ("temperature", "coldest", "rate", "learning_rate"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise WrongSettings(f"{name} is a number above 0, not {getattr(self, name)}")
+        if self.coldest > self.temperature:
+            raise WrongSettings(f"the coldest temperature, {self.coldest}, is above the first, {self.temperature}")
         networks.require_widths(self.widths)
         if self.capacity < self.games * self.steps:
             raise WrongSettings(
@@ -319,6 +321,7 @@ class SelfPlay:
         self, state: State, memory: buffers.Buffer, temperature: jax.Array, key: jax.Array
     ) -> tuple[Parameters, Any, Mapping[str, jax.Array]]:
         settings = self.settings
+        slower = temperature / settings.temperature  # the colder, the more a small error of q moves policies
 
         def loss(parameters: Parameters, lessons: Lesson) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
             has_choice = lessons.legal.sum(axis=-1) > 1
@@ -339,6 +342,7 @@ class SelfPlay:
             lessons = buffers.sample(memory, key, settings.batch)
             (total, parts), gradient = jax.value_and_grad(loss, has_aux=True)(parameters, lessons)
             change, optimiser = self._optimiser.update(gradient, optimiser, parameters)
+            change = jax.tree.map(lambda x: x * slower, change)
             return (optax.apply_updates(parameters, change), optimiser), (total, *parts)
 
         keys = jax.random.split(key, settings.updates)

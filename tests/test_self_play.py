@@ -188,6 +188,7 @@ def test_an_iteration_and_inference_lower_for_accelerators(platform: str) -> Non
         ({"games": 0}, "above 0"),
         ({"exploration": 1.5}, "from 0 to 1"),
         ({"temperature": 0.0}, "above 0"),
+        ({"coldest": 0.5}, "above the first"),
         ({"capacity": 16}, "make the capacity 128 or more"),
         ({"widths": ()}, "sizes of layers"),
     ],
