@@ -12,6 +12,7 @@ import pytest
 
 import gdlx
 from gdlx.envs import sampling_form, sequence_form, trees
+from gdlx.experiments import train_deep_cfr
 from gdlx.nets import deep_cfr, encoders, learners, tables, traversals
 from gdlx.solvers import evaluation, problems, profiles
 from gdlx.tests import samples
@@ -216,3 +217,27 @@ def test_wrong_settings(changes: dict[str, Any], words: str) -> None:
 def test_two_players_are_needed(game: str) -> None:
     with pytest.raises(deep_cfr.WrongSettings, match="games of two players"):
         learner(game)
+
+
+def test_figures_without_the_peer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(train_deep_cfr, "_has", lambda module: False)
+    monkeypatch.setattr(
+        train_deep_cfr, "_ours", lambda game, contest, seed, twice: train_deep_cfr._Run(2.0 + seed, None, 0.1)
+    )
+    found = list(train_deep_cfr.figures(train_deep_cfr.Contest(seeds=(0, 2))))
+    assert [figure.value for figure in found] == [3.0, 0.1] * 2
+    assert all(figure.note == "peer open_spiel.python.jax.deep_cfr is not installed: skipped" for figure in found)
+
+
+def test_figures_beside_the_peer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the settings of the benchmark but for their size; numbers of so short runs say nothing."""
+    pytest.importorskip("open_spiel.python.jax.deep_cfr")
+    monkeypatch.setattr(train_deep_cfr, "_GAMES", train_deep_cfr._GAMES[:1])
+    tiny = train_deep_cfr.Contest(iterations=1, traversals=8, widths=(8,), steps=2, batch=4, capacity=64, seeds=(0,))
+    timed, again, error = train_deep_cfr.figures(tiny)
+    assert timed.target_text() == ">= 5x"
+    assert again.ratio is not None
+    assert error.value is not None
+    assert error.peer_value is not None
+    assert 0 < error.value < 0.5  # of the payoff range
+    assert 0 < error.peer_value < 0.5
