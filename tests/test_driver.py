@@ -113,9 +113,7 @@ def test_the_horizon_is_the_iterations() -> None:
     assert presets.configured(presets.find("hs-dcfr"), 250, {"horizon": 10.0}).settings.horizon == 10
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, found in presets.ALGORITHMS.items() if found.step is not None]
-)
+@pytest.mark.parametrize("name", [name for name, found in presets.ALGORITHMS.items() if found.step is not None])
 def test_every_algorithm_solves_kuhn(kuhn: problems.Problem, name: str) -> None:
     run = solve.Run(kuhn, presets.configured(presets.find(name), 1_000, {}))
     *_, last = run.points(driver.Stop(iterations=1_000))
