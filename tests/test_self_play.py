@@ -108,7 +108,7 @@ def test_strangers_play_uniformly_and_are_as_many_as_asked_for() -> None:
     assert who.any(axis=1).mean() == pytest.approx(0.5, abs=0.04)
     assert who[:, 0].sum() == pytest.approx(who[:, 1].sum(), rel=0.15)
     state, _ = learner.iterate(learner.init(jax.random.key(0)))
-    sharp = jax.tree.map(lambda x: 50.0 * x, state.parameters)
+    sharp = jax.tree.map(lambda x: jax.random.normal(jax.random.key(1), x.shape), state.parameters)
     legal = np.asarray(state.games.states.legal_mask)
     policy = np.asarray(learner._policy(sharp, state.games))
     stranger = np.asarray(state.games.stranger)

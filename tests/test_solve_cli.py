@@ -88,7 +88,7 @@ def test_nothing_to_go_on_with(tmp_path: pathlib.Path) -> None:
     assert run("solve", "simple_poker", "--algorithm", "lp", cwd=tmp_path).returncode == 0
     ran = run("solve", "--resume", "results/simple_poker/lp", cwd=tmp_path)
     assert ran.returncode == 1
-    assert "exact solution" in ran.stderr
+    assert "was solved at once: there is nothing to go on with" in ran.stderr
 
 
 def test_other_rules_than_then(tmp_path: pathlib.Path) -> None:
