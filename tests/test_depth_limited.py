@@ -2,6 +2,7 @@
 
 import jax
 import numpy as np
+import pytest
 
 from gdlx.nets import depth_limited
 from gdlx.solvers import lp, profiles
@@ -31,6 +32,7 @@ def test_a_game_without_cuts_is_solved_whole() -> None:
     assert abs(metrics.value[0] - lp.solve(task.tree).value[0]) < 1e-2 * np.ptp(task.payoff_range)
 
 
+@pytest.mark.slow  # tests/test_training.py does the same from the command line, with less training
 def test_learnt_values_come_near() -> None:
     learner, state, _ = test_supervised.trained()
     values = depth_limited.learnt(learner, learner.values(state))

@@ -83,11 +83,11 @@ def _chooser(form: sampling_form.SamplingForm, slot: sampling_form.ChoiceSlot) -
 @pytest.mark.parametrize(
     ("game", "minimiser"),
     [
-        ("kuhn_poker", "linear"),
+        pytest.param("kuhn_poker", "linear", marks=pytest.mark.slow),
         ("kuhn_poker", "dcfr"),
-        ("goofspiel:cards=3", "cfr+"),
+        pytest.param("goofspiel:cards=3", "cfr+", marks=pytest.mark.slow),
         ("goofspiel:cards=3", "pcfr+"),
-        ("goofspiel:cards=3", "schedule"),
+        pytest.param("goofspiel:cards=3", "schedule", marks=pytest.mark.slow),
         ("smallest:numbers=3,steps=1", "linear"),
         ("monty_hall", "linear"),
     ],
@@ -184,7 +184,10 @@ def process_of(game: str, **changes: Any) -> table_process.TableProcess:
     return table_process.TableProcess(task_of(game), configured(**changes))
 
 
-@pytest.mark.parametrize(("name", "grow"), [("os-mccfr", "all"), ("os-mccfr", "first"), ("vr-mccfr", "all")])
+@pytest.mark.parametrize(
+    ("name", "grow"),
+    [("os-mccfr", "all"), pytest.param("os-mccfr", "first", marks=pytest.mark.slow), ("vr-mccfr", "all")],
+)
 def test_kuhn_is_solved(name: str, grow: str) -> None:
     found = gdlx.solve("kuhn_poker", name, iterations=400, table=6, batch=256, grow=grow)
     assert found.exploitability is not None
