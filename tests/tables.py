@@ -14,11 +14,13 @@ from gdlx.solvers import (
     evaluation,
     hash_table,
     hashed,
+    presets,
     problems,
     profiles,
     regret,
     rows,
     sampled,
+    table_process,
     table_runner,
     table_state,
 )
@@ -134,3 +136,16 @@ def own_key(view: sight.Sight) -> tuple[Any, Any]:
     """The key of a view's set in a table."""
     high, low = view.keys[-1]
     return rows.own_keys(jnp.asarray(high), jnp.asarray(low), view.player)
+
+
+def configured(name: str = "os-mccfr", **changes: Any) -> presets.Algorithm:
+    return presets.configured(presets.find(name), None, {"table": 8, "batch": 64, **changes})
+
+
+@functools.cache
+def task_of(game: str) -> problems.TableProblem:
+    return problems.table_problem(trees.Game(game))
+
+
+def process_of(game: str, **changes: Any) -> table_process.TableProcess:
+    return table_process.TableProcess(task_of(game), configured(**changes))

@@ -2,10 +2,7 @@
 
 import dataclasses
 import functools
-import json
 import pathlib
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,16 +14,13 @@ import pytest
 import gdlx
 from gdlx.envs import devices, game_tree, payoffs, rng, sampling_form, trees, walk
 from gdlx.solvers import (
-    driver,
     hash_table,
     hashed,
     outcome,
     presets,
     problems,
     regret,
-    results,
     sampled,
-    solve,
     state_values,
     table_policy,
     table_process,
@@ -171,19 +165,6 @@ def wild_values(known: tables.Known, scheme: table_state.Scheme) -> state_values
     )
 
 
-def configured(name: str = "os-mccfr", **changes: Any) -> presets.Algorithm:
-    return presets.configured(presets.find(name), None, {"table": 8, "batch": 64, **changes})
-
-
-@functools.cache
-def task_of(game: str) -> problems.TableProblem:
-    return problems.table_problem(trees.Game(game))
-
-
-def process_of(game: str, **changes: Any) -> table_process.TableProcess:
-    return table_process.TableProcess(task_of(game), configured(**changes))
-
-
 @pytest.mark.parametrize(
     ("name", "grow"),
     [("os-mccfr", "all"), pytest.param("os-mccfr", "first", marks=pytest.mark.slow), ("vr-mccfr", "all")],
@@ -197,15 +178,15 @@ def test_kuhn_is_solved(name: str, grow: str) -> None:
 
 def test_first_adds_one_set_for_each_trajectory() -> None:
     """After one iteration of one trajectory for each of two players at most two sets are known, and at least one."""
-    process = process_of("leduc_poker", batch=1, grow="first")
+    process = tables.process_of("leduc_poker", batch=1, grow="first")
     state = process.advance(process.init(), 1)
     assert 1 <= int(hash_table.used(state.table)) <= 2
-    whole = process_of("leduc_poker", batch=1)
+    whole = tables.process_of("leduc_poker", batch=1)
     assert int(hash_table.used(whole.advance(whole.init(), 1).table)) > 2
 
 
 def test_a_full_table_keeps_what_it_has() -> None:
-    process = process_of("leduc_poker", table=4)
+    process = tables.process_of("leduc_poker", table=4)
     state = process.advance(process.init(), 20)
     assert process.measure(state, 0.0).load == pytest.approx(hash_table.FULL, abs=0.2)
     assert process.lost(state) > 0
@@ -218,7 +199,7 @@ def test_a_full_table_keeps_what_it_has() -> None:
 
 
 def test_no_room_for_the_end_of_a_trajectory() -> None:
-    process = process_of("kuhn_poker", max_steps=2)
+    process = tables.process_of("kuhn_poker", max_steps=2)
     with pytest.raises(table_process.WrongTable, match="--max-steps 4"):
         process.measure(process.advance(process.init(), 1), 0.0)
 
@@ -249,7 +230,7 @@ def test_several_goal_values(goals: str, allowed: Any, message: str | None, tmp_
     tree = trees.unrolled(trees.Game(sheet_of(tmp_path, goals), goal_conflict="max"))
     env = gdlx.make(sheet_of(tmp_path, goals), payoff="goal")
     task = problems.TableProblem(trees.Game("choice", "goal", allowed), env, tree, None)
-    process = table_process.TableProcess(task, configured())
+    process = table_process.TableProcess(task, tables.configured())
     state = process.advance(process.init(), 1)
     if message is None:
         assert process.measure(state, 0.0).samples == 128
@@ -265,7 +246,9 @@ def test_goals_that_do_not_add_up(tmp_path: pathlib.Path) -> None:
     env = gdlx.make(sheet_of(tmp_path, goals), payoff="goal")
     env = dataclasses.replace(env, payoffs=payoffs.Payoffs(50.0, True, False))
     tree = trees.unrolled(trees.Game(sheet_of(tmp_path, goals), "goal"))
-    process = table_process.TableProcess(problems.TableProblem(trees.Game("choice"), env, tree, None), configured())
+    process = table_process.TableProcess(
+        problems.TableProblem(trees.Game("choice"), env, tree, None), tables.configured()
+    )
     with pytest.raises(payoffs.PayoffError, match="--payoff goal"):
         process.measure(process.advance(process.init(), 1), 0.0)
 
@@ -282,19 +265,19 @@ def test_goals_that_do_not_add_up(tmp_path: pathlib.Path) -> None:
 def test_what_does_not_fit(changes: dict[str, int], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "memory_bytes", lambda: 2**33)
     with pytest.raises(table_process.WrongTable, match=message):
-        process_of("leduc_poker", **changes)
+        tables.process_of("leduc_poker", **changes)
 
 
 @pytest.mark.parametrize("name", ["es-mccfr", "as-mccfr"])
 def test_schemes_without_tables(name: str) -> None:
     with pytest.raises(presets.UnknownAlgorithm, match="no hash table"):
-        configured(name)
+        tables.configured(name)
 
 
 def test_the_same_key_gives_the_same_run() -> None:
     runs = []
     for seed in (1, 1, 2):
-        process = process_of("kuhn_poker", seed=seed)
+        process = tables.process_of("kuhn_poker", seed=seed)
         whole = process.advance(process.init(), 10)
         parts = process.advance(process.advance(process.init(), 3), 7)
         np.testing.assert_array_equal(whole.entries.regret, parts.entries.regret)
@@ -303,81 +286,12 @@ def test_the_same_key_gives_the_same_run() -> None:
     assert (runs[0] != runs[2]).any()
 
 
-def test_going_on_is_as_if_never_stopped(tmp_path: pathlib.Path) -> None:
-    task, algorithm = task_of("kuhn_poker"), configured("vr-mccfr")
-    whole = solve.Run(task, algorithm)
-    list(whole.points(driver.Stop(iterations=12)))
-    first = solve.Run(task, algorithm, tmp_path)
-    list(first.points(driver.Stop(iterations=5)))
-    first.finish()
-    second = solve.Run(task, results.read_config(tmp_path).algorithm, tmp_path, resume=True)
-    list(second.points(driver.Stop(iterations=12)))
-    for ours, theirs in zip(jax.tree.leaves(whole.state), jax.tree.leaves(second.state), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-
-
-def test_what_breaks_off_while_measuring_loses_nothing(tmp_path: pathlib.Path) -> None:
-    run = solve.Run(task_of("kuhn_poker"), configured(), tmp_path)
-    points = run.points(driver.Stop(iterations=50), every=5)
-    next(points), next(points)
-    run.process.advance(run.state, 1)  # uses the state up, and nobody takes the next one
-    assert run.finish().iterations == 5
-    assert results.read_table_policy(tmp_path, task_of("kuhn_poker").env.num_actions).weight.any()
-    assert int(solve.Run(task_of("kuhn_poker"), configured(), tmp_path, resume=True).state.t) == 6
-
-
-@pytest.mark.slow
-def test_long_games_do_not_overflow(tmp_path: pathlib.Path) -> None:
-    """Sixty choices among eight: 8^60 is more than single precision can hold."""
-    numbers = " ".join(f"(after {n} {n + 1})" for n in range(60))
-    sheet = tmp_path / "long.gdl"
-    sheet.write_text(
-        "(role left) (role right) (role random) (init (step 0))\n"
-        f"{numbers} {' '.join(f'(move {n})' for n in range(8))}\n"
-        "(<= (legal ?p ?m) (role ?p) (distinct ?p random) (move ?m)) (legal random wait)\n"
-        "(<= (next (step ?n)) (true (step ?m)) (after ?m ?n))\n"
-        "(<= (next luck) (does left 1) (does right 1)) (<= (next luck) (true luck) (does left ?m) (distinct ?m 2))\n"
-        "(<= terminal (true (step 60)))\n"
-        "(<= (goal left 100) (true luck)) (<= (goal left 0) (not (true luck)))\n"
-        "(<= (goal right 0) (true luck)) (<= (goal right 100) (not (true luck)))\n"
-    )
-    found = gdlx.solve(str(sheet), "os-mccfr", iterations=3, table=16, batch=32, max_steps=60)
-    assert np.isfinite(found.value).all()
-
-
-def test_overflow_is_never_saved(tmp_path: pathlib.Path) -> None:
-    """A whole table is looked through only now and then, but always before it is written."""
-    run = solve.Run(task_of("kuhn_poker"), configured(), tmp_path)
-    run.state = run.process.advance(run.state, 3)
-    run.process.measure(run.state, 0.0)
-    run.save()
-    before = (tmp_path / results.CHECKPOINT).read_bytes()
-    entries = run.state.entries
-    run.state = run.state._replace(entries=entries._replace(regret=entries.regret.at[0, 0].set(jnp.nan)))
-    with pytest.raises(driver.NotFinite, match="overflowed before iteration 3"):
-        run.save()
-    assert (tmp_path / results.CHECKPOINT).read_bytes() == before
-
-
-def test_policies_in_files() -> None:
-    process = process_of("kuhn_poker")
-    policy = process.policy(process.advance(process.init(), 20))
-    keys, probability = table_policy.to_arrays(policy)
-    back = table_policy.from_arrays(keys, probability)
-    task = task_of("kuhn_poker")
-    ours, known = table_policy.at_sets(policy, task.env, task.tree)
-    theirs, _ = table_policy.at_sets(back, task.env, task.tree)
-    assert known == 12
-    for one, other in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-5)
-
-
 def test_matches_tell_the_value() -> None:
     """Against the exact value of the same policies."""
-    process = process_of("kuhn_poker")
+    process = tables.process_of("kuhn_poker")
     state = process.advance(process.init(), 20)
     exact = process.measure(state, 0.0).value
-    task = task_of("kuhn_poker")
+    task = tables.task_of("kuhn_poker")
     found = table_process.score(task, process.policy(state), 0, 0)
     assert found.unfinished == 0
     for mean, error, value in zip(found.mean, found.error, exact, strict=True):
@@ -409,7 +323,7 @@ def test_one_device_and_eight() -> None:
 
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
 def test_lowers_for_accelerators(platform: str) -> None:
-    moving = walk.Walk(task_of("kuhn_poker").env)
+    moving = walk.Walk(tables.task_of("kuhn_poker").env)
     scheme = table_state.Scheme(64, 8, "all", True)
     settings = sampled.SampleSettings(regret.Settings(1.0, 1.0, 1.0), 0.6, 0.1)
 
@@ -420,54 +334,3 @@ def test_lowers_for_accelerators(platform: str) -> None:
         table_state.init(moving, scheme, 8, 1), jax.random.key_data(jax.random.key(0))
     )
     assert lowered.platforms == (platform,)
-
-
-def cli(*arguments: str, cwd: pathlib.Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "gdlx.cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
-
-
-def test_a_game_that_cannot_be_unrolled(tmp_path: pathlib.Path) -> None:
-    options = ("--algorithm", "os-mccfr", "--table", "12", "--batch", "64", "--iterations", "3", "--json")
-    ran = cli("solve", "blind_tictactoe", *options, cwd=tmp_path)
-    assert ran.returncode == 0, ran.stderr
-    found = json.loads(ran.stdout)
-    assert found["exploitability"] is None
-    assert found["trajectories"] == 3 * 2 * 64
-    assert 0 < found["table_load"] < 1
-    assert abs(found["value"]["x"] + found["value"]["o"]) < 1e-3
-    assert found["value_error"]["x"] < 1.0
-    again = cli("solve", "--resume", found["result"], "--iterations", "5", "--json", cwd=tmp_path)
-    assert again.returncode == 0, again.stderr
-    assert json.loads(again.stdout)["iterations"] == 5
-    shown = cli("evaluate", found["result"], "--player", "x", "--history", "start", cwd=tmp_path)
-    assert shown.returncode == 0, shown.stderr
-    assert "(mark 2 2)" in shown.stdout
-    table = cli("evaluate", found["result"], "-o", "policy.csv", cwd=tmp_path)
-    assert table.returncode == 0, table.stderr
-    assert (tmp_path / "policy.csv").read_text().count("\n") > 50
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--target", "0.1"), "no target"),
-        (("--table", "40"), "less than or equal to 28"),
-    ],
-)
-def test_bad_input(arguments: tuple[str, ...], message: str, tmp_path: pathlib.Path) -> None:
-    ran = cli("solve", "blind_tictactoe", "--algorithm", "os-mccfr", "--table", "12", *arguments, cwd=tmp_path)
-    assert ran.returncode != 0
-    assert message in " ".join(ran.stderr.split())
-    assert not list(tmp_path.rglob("config.json"))
-
-
-def test_what_is_refused_leaves_no_folder_and_what_goes_on_keeps_its_seed(tmp_path: pathlib.Path) -> None:
-    solving = ("solve", "kuhn_poker", "--algorithm", "os-mccfr", "--table")
-    assert cli(*solving, "27", "--batch", "99999999", cwd=tmp_path).returncode == 1
-    assert not any((tmp_path / "results").rglob("os-mccfr*"))
-    done = cli(*solving, "4", "--batch", "64", "--iterations", "4", "--json", cwd=tmp_path)
-    assert done.returncode == 0
-    folder = json.loads(done.stdout)["result"]
-    refused = cli("solve", "--resume", folder, "--seed", "3", cwd=tmp_path)
-    assert (refused.returncode, "leave out --seed" in refused.stderr) == (2, True)
