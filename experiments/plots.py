@@ -76,7 +76,7 @@ def curves(
         axes.axhline(known, color="black", ls=":", lw=1)
     axes.set_xscale("log")
     axes.set_yscale("log" if log else "linear")
-    _label(axes, title, x, y)
+    label(axes, title, x, y)
 
 
 def choices(axes: Any, names: Sequence[str], series: Sequence[Series], marked: Sequence[str], *, title: str) -> None:
@@ -95,10 +95,10 @@ def choices(axes: Any, names: Sequence[str], series: Sequence[Series], marked: S
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter("{x:g}" if high < _FEW * low else "")
     axes.set_xticks(places, names, rotation=40 if is_named else 0, ha="right" if is_named else "center")
-    _label(axes, title, "", "")
+    label(axes, title, "", "")
 
 
-def _label(axes: Any, title: str, x: str, y: str) -> None:
+def label(axes: Any, title: str, x: str, y: str) -> None:
     axes.set_title(title, fontsize="medium")
     axes.set_xlabel(x)
     axes.set_ylabel(y)
