@@ -57,8 +57,7 @@ class Settings:
             raise WrongSettings(f"deep-cfr: width must be more than 0 lanes for a traversal, not {self.width:g}")
         if not 0 < self.rate < 1:
             raise WrongSettings(f"deep-cfr: rate must be between 0 and 1, not {self.rate:g}; 0.001 suits most games")
-        if not self.widths or min(self.widths) < 1:
-            raise WrongSettings(f"deep-cfr: widths must be one or more sizes of layers, not {self.widths}")
+        networks.require_widths(self.widths)
 
 
 class Game(NamedTuple):
@@ -261,4 +260,4 @@ def _crossed(told: jax.Array, target: jax.Array, is_option: jax.Array) -> jax.Ar
 
 
 def make(encoder: encoders.Encoder, settings: Settings, task: problems.Problem) -> DeepCfr:
-    return DeepCfr(encoder, task.tree, settings)
+    return DeepCfr(encoders.narrowed(encoder, task.tree), task.tree, settings)

@@ -29,6 +29,7 @@ class Encoder:
 
     env: envs.Env
     steps: int  # T: of the window; information states that differ only before it look the same
+    kept: tuple[int, ...] | None = None  # numbers of information states that networks see; None: all
 
     def __post_init__(self) -> None:
         if self.steps < 1:
@@ -37,7 +38,7 @@ class Encoder:
     @property
     def width(self) -> int:
         """F"""
-        return observe.width(self.env, steps=self.steps) + self.env.num_players + 1
+        return len(self.kept) if self.kept is not None else self._whole_width
 
     @property
     def state_width(self) -> int:
@@ -53,7 +54,8 @@ class Encoder:
         seen = observe.tensor(window)
         who = jnp.eye(self.env.num_players, dtype=jnp.float32)
         when = jnp.broadcast_to(self._progress(window.step), (self.env.num_players, 1))
-        return jnp.concatenate([seen, who, when], axis=1)
+        whole = jnp.concatenate([seen, who, when], axis=1)
+        return whole if self.kept is None else whole[:, jnp.asarray(self.kept)]
 
     def state(self, state: envs.State) -> jax.Array:
         """float32[R + 1] of the whole state, hidden parts included."""
@@ -86,10 +88,25 @@ class Encoder:
         who = np.zeros((len(views), self.env.num_players), np.float32)
         who[:, number] = 1
         when = _steps_before(trail, views)[:, None].astype(np.float32) / np.float32(self.steps)
-        return np.concatenate([window.reshape(len(views), -1), legal, who, when], axis=1)
+        whole = np.concatenate([window.reshape(len(views), -1), legal, who, when], axis=1)
+        return whole if self.kept is None else whole[:, list(self.kept)]
+
+    @property
+    def _whole_width(self) -> int:
+        return observe.width(self.env, steps=self.steps) + self.env.num_players + 1
 
     def _progress(self, step: jax.Array) -> jax.Array:
         return step.astype(jnp.float32)[None] / self.steps
+
+
+def narrowed(encoder: Encoder, tree: game_tree.GameTree) -> Encoder:
+    """Without numbers that are 0 at all information sets of the unrolled game: most of them are, as a window has room
+    for every move and percept of the game at each of its steps."""
+    whole = dataclasses.replace(encoder, kept=None)
+    is_used = np.zeros(whole.width, np.bool_)
+    for number in range(len(tree.players)):
+        is_used |= (whole.of_sets(tree, number) != 0).any(axis=0)
+    return dataclasses.replace(encoder, kept=tuple(np.flatnonzero(is_used).tolist()))
 
 
 def _legal_moves(player: game_tree.Player, trail: game_tree.Trail, moves: int) -> Floats:

@@ -15,11 +15,18 @@ from gdlx.propnet import library
 GAMES = ("kuhn_poker", "smallest:numbers=3,steps=1", "goofspiel:cards=3", "monty_hall")
 
 
+@pytest.mark.parametrize("is_narrow", [False, True])
 @pytest.mark.parametrize("game", GAMES)
-def test_matches_and_trees_agree(game: str) -> None:
+def test_matches_and_trees_agree(game: str, is_narrow: bool) -> None:
     env = gdlx.make(game)
     tree = trees.unrolled(trees.Game(game))
     encoder = encoders.Encoder(env, steps=len(tree.counts.nodes))
+    if is_narrow:
+        whole, encoder = encoder, encoders.narrowed(encoder, tree)
+        assert encoder.width < whole.width
+        for number in range(env.num_players):
+            narrow, wide = (each.of_sets(tree, number).sum(axis=1) for each in (encoder, whole))
+            np.testing.assert_allclose(narrow, wide, rtol=1e-6)  # what is left out is 0
     known: dict[tuple[int, int, int], Any] = {}
     for number in range(env.num_players):
         rows = encoder.of_sets(tree, number)
