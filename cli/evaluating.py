@@ -42,7 +42,7 @@ def evaluate(
     from gdlx.solvers import results as folders
 
     programs.keep()
-    if training.is_training(result):
+    if folders.is_training(result):
         for name in ("player", "history", "all_sets", "output", "bound", "max_nodes"):
             if arguments.is_given(context, name):
                 raise typer.BadParameter(f"{result} holds networks: leave out --{name.replace('_', '-')}")

@@ -306,14 +306,20 @@ def _solve_with_net(
 ) -> None:
     import time
 
-    from gdlx.nets import depth_limited, recipes
-    from gdlx.propnet import errors
+    from gdlx.nets import checkpoints, depth_limited, supervised
+    from gdlx.propnet import errors, limits
     from gdlx.solvers import results as folders
     from gdlx.solvers import solve as solving
 
     begun, count = time.monotonic(), iterations or _DEPTH_LIMITED
     try:
-        learner, state = recipes.supervised_of(net, task)
+        game = task.game
+        rules = networks.network_of(given, game.spec, game.gdl, game.fold_case, limits.Limits())
+        learner, state, *_ = checkpoints.restored(net, rules, task)
+        if not isinstance(learner, supervised.Supervised):
+            raise checkpoints.WrongCheckpoint(
+                f"{net} has no network of values of ranges; train one with --learner supervised"
+            )
         with console.progress(given, f"{algorithm.name} on {task.game.spec}"):
             values = depth_limited.learnt(learner, learner.values(state))
             policies = depth_limited.solve(task, learner.settings.depth, values, iterations=count)

@@ -47,6 +47,7 @@ def train(
     max_seconds: arguments.MaxSeconds = arguments.DEFAULT_LIMITS.seconds,
     max_memory: arguments.MaxMemory = arguments.DEFAULT_LIMITS.memory_mb,
     max_rules: arguments.MaxRules = arguments.DEFAULT_LIMITS.rules,
+    max_nodes: arguments.MaxNodes = arguments.DEFAULT_NODES,
 ) -> None:
     """Train networks that play a game, and know what it is worth.
 
@@ -75,14 +76,14 @@ def train(
         net = networks.network_of(given, recipe.game.spec, recipe.game.gdl, recipe.game.fold_case, within)
         if digest != problems.rules_digest(net):
             raise folders.ResultError(f"{resume} was trained with other rules of {recipe.game.spec} than there are now")
-        task = task_of(given, recipe.game, net)
+        task = task_of(given, recipe.learner, recipe.game, net, max_nodes)
         folder = resume
     else:
         named = trees.Game(game or "", payoff, "max", gdl, fold_case)
         settings = recipes.configured(learner, _changes(setting or []))
         net = networks.network_of(given, named.spec, gdl, fold_case, within)
         digest, seed = problems.rules_digest(net), given.seed
-        task = task_of(given, named, net)
+        task = task_of(given, learner, named, net, max_nodes)
         recipe = recipes.Recipe(named, learner, window or recipes.usual_window(net, task), settings)
     made = recipes.made(recipe, net, task)
     training.require_room(made)
@@ -105,46 +106,40 @@ def _changes(given: list[str]) -> dict[str, str]:
     return found
 
 
-def task_of(given: console.Options, game: "trees.Game", net: "network.PropNet") -> "problems.Problem | None":
-    """The game unrolled, where it is small enough for its networks to be measured exactly."""
+def task_of(
+    given: console.Options,
+    learner: str,
+    game: "trees.Game",
+    net: "network.PropNet",
+    max_nodes: int = arguments.DEFAULT_NODES,
+) -> "problems.Problem | None":
+    """The game unrolled, where the learner needs it, or where it is small enough to measure networks exactly."""
     from gdlx.envs import game_tree, trees
+    from gdlx.nets import recipes
     from gdlx.solvers import problems
 
+    is_needed = recipes.entry(learner).needs_tree
     try:
         with console.progress(given, f"unrolling {game.spec}"):
-            tree = trees.unrolled(game, net=net, max_nodes=_SMALL, keep_edges=True)
-    except game_tree.TooLarge:
+            most = max_nodes if is_needed else min(max_nodes, _SMALL)
+            tree = trees.unrolled(game, net=net, max_nodes=most, keep_edges=True)
+    except game_tree.TooLarge as error:
+        if is_needed:
+            raise game_tree.TooLarge(f"{error}, or train without unrolling: --learner self-play") from None
         return None
     return problems.problem(game, tree)
 
 
-def is_training(folder: pathlib.Path) -> bool:
-    """Whether networks are in a folder; nothing heavy is imported to tell."""
-    import json
-
-    try:
-        return bool(json.loads((folder / "config.json").read_text(encoding="utf-8")).get("kind") == "training")
-    except (OSError, ValueError, AttributeError):
-        return False
-
-
 def evaluate(given: console.Options, folder: pathlib.Path) -> None:
     """`gdlx evaluate` of networks."""
-    import jax
-
-    from gdlx.nets import checkpoints, recipes, self_play, strength
+    from gdlx.nets import checkpoints, self_play, strength
     from gdlx.propnet import limits
-    from gdlx.solvers import problems
-    from gdlx.solvers import results as folders
 
-    recipe, digest, seed = checkpoints.read_recipe(folder)
+    recipe, _, _ = checkpoints.read_recipe(folder)
     game = recipe.game
     net = networks.network_of(given, game.spec, game.gdl, game.fold_case, limits.Limits())
-    if digest != problems.rules_digest(net):
-        raise folders.ResultError(f"{folder} was trained with other rules of {game.spec} than there are now")
-    task = task_of(given, game, net)
-    learner = recipes.made(recipe, net, task)
-    state, iteration, seconds = checkpoints.read_state(folder, jax.eval_shape(learner.init, jax.random.key(seed)))
+    task = task_of(given, recipe.learner, game, net)
+    learner, state, iteration, seconds = checkpoints.restored(folder, net, task)
     parameters = learner.acting(state)
     told = measured(learner, parameters, task, games=_GAMES, seed=given.seed)
     if task is not None and isinstance(learner, self_play.SelfPlay):

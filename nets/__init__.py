@@ -1,4 +1,4 @@
-"""Encoders of states and information sets, networks, and memories for what they learn from. Training is to come.
+"""Networks of policies and values: what they see of a game, what trains them, and how they are kept and measured.
 
 May import `gdlx.solvers` and what lies below it.
 """

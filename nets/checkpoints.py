@@ -10,17 +10,18 @@ import pathlib
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.nets import recipes
-from gdlx.propnet import errors, untrusted
-from gdlx.solvers import results
+from gdlx.envs import trees
+from gdlx.nets import learners, recipes
+from gdlx.propnet import errors, network, untrusted
+from gdlx.solvers import problems, results
 
-STATES, KIND = "state", "training"
+STATES = "state"
 _FORMAT, _KEPT = 1, 2
 
 
@@ -28,16 +29,9 @@ class WrongCheckpoint(results.ResultError):
     """A folder that holds no training, or one of something else."""
 
 
-def is_training(folder: pathlib.Path) -> bool:
-    try:
-        return bool(_config(folder).get("kind") == KIND)
-    except WrongCheckpoint:
-        return False
-
-
 def write_config(folder: pathlib.Path, recipe: recipes.Recipe, digest: str, seed: int) -> None:
     """`digest` is of the rules."""
-    whole = {"format": _FORMAT, "kind": KIND, **recipe.to_json(), "digest": digest, "seed": seed}
+    whole = {"format": _FORMAT, "kind": results.TRAINING, **recipe.to_json(), "digest": digest, "seed": seed}
     text = json.dumps(whole | {"versions": results.versions()}, indent=2, allow_nan=False)
     untrusted.write_whole(folder / results.CONFIG, text.encode())
 
@@ -46,7 +40,7 @@ def read_recipe(folder: pathlib.Path) -> tuple[recipes.Recipe, str, int]:
     """With the digest of the rules, and the seed."""
     found = _config(folder)
     try:
-        if found.get("kind") != KIND:
+        if found.get("kind") != results.TRAINING:
             raise WrongCheckpoint(f"{folder} holds no networks; train some with `gdlx train`")
         if found["format"] != _FORMAT:
             raise WrongCheckpoint(f"{folder} has the format of another version of gdlx; train anew")
@@ -68,6 +62,26 @@ def _config(folder: pathlib.Path) -> dict[str, Any]:
         raise WrongCheckpoint(f"{folder} holds no networks: it has no {results.CONFIG}") from None
     except (ValueError, RecursionError) as error:
         raise WrongCheckpoint(f"{path} cannot be read: {error}") from None
+
+
+class Restored(NamedTuple):
+    learner: learners.Learner
+    state: Any
+    iteration: int
+    seconds: float  # of training
+
+
+def restored(folder: pathlib.Path, net: network.PropNet, task: problems.Problem | None = None) -> Restored:
+    """What was trained, as it was left. `task` is the game unrolled, if that is at hand."""
+    recipe, digest, seed = read_recipe(folder)
+    if digest != problems.rules_digest(net):
+        raise WrongCheckpoint(
+            f"{folder} was trained for {recipe.game.spec}, and not with the rules that {net.name} has here and now"
+        )
+    if task is None and recipes.ENTRIES[recipe.learner].needs_tree:
+        task = problems.problem(recipe.game, trees.unrolled(recipe.game, net=net, keep_edges=True))
+    learner = recipes.made(recipe, net, task)
+    return Restored(learner, *read_state(folder, jax.eval_shape(learner.init, jax.random.key(seed))))
 
 
 def write_metrics(folder: pathlib.Path, rows: Sequence[Mapping[str, float]]) -> None:

@@ -34,7 +34,7 @@ Policy = Callable[[Any, Seen], jax.Array]  # -> [B, A]; 0 where nothing is legal
 
 def even(parameters: None, seen: Seen) -> jax.Array:
     del parameters
-    return seen.legal / jnp.maximum(seen.legal.sum(axis=-1, keepdims=True), 1)
+    return networks.even(seen.legal)
 
 
 def of_network(encoder: encoders.Encoder, network: networks.Network) -> Policy:

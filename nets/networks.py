@@ -74,6 +74,11 @@ def own(told: Told) -> Told:
     return Told(jnp.einsum("...ppa->...pa", told.logits), jnp.einsum("...pp->...p", told.value))
 
 
+def even(legal: jax.Array) -> jax.Array:
+    """[.., A] all legal moves alike; 0 where nothing is legal."""
+    return legal / jnp.maximum(legal.sum(axis=-1, keepdims=True), 1)
+
+
 def policy(logits: jax.Array, legal: jax.Array) -> jax.Array:
     """[.., A] probabilities of legal moves; 0 where nothing is legal."""
     masked = jnp.where(legal, logits, -jnp.inf)

@@ -50,7 +50,7 @@ class Settings:
     draws: int = 1  # of the others' moves, for each of a player's
     exploration: float = 0.05  # part of moves that are uniform
     strangers: float = 0.0  # part of games in which one player does not learn, but plays uniformly
-    temperature: float = 0.1  # at first, in units of the payoff range; falls with the root of the iterations
+    temperature: float = 0.1  # at first, in units of the largest payoff; falls with the root of the iterations
     coldest: float = 0.01
     rate: float = 0.3  # of mirror descent
     trace: float = 0.8  # how much values learn from what comes later in a game
@@ -101,7 +101,7 @@ class Lesson(NamedTuple):
     information: jax.Array  # [P, F]
     state: jax.Array  # [R + P], and who plays uniformly
     legal: jax.Array  # [P, A] bool
-    searched: jax.Array  # [P, A] q, in units of the payoff range
+    searched: jax.Array  # [P, A] q, in units of the largest payoff
     value: jax.Array  # [P] likewise
 
 
@@ -256,7 +256,7 @@ class SelfPlay:
         if information is None:
             information = jax.vmap(self.encoder.information)(games.windows)
         told = networks.own(networks.applied(self.network, parameters.policy, information))
-        return jnp.where(games.stranger[..., None], _even(legal), networks.policy(told.logits, legal))
+        return jnp.where(games.stranger[..., None], networks.even(legal), networks.policy(told.logits, legal))
 
     def _value(self, parameters: Parameters, games: Games) -> jax.Array:
         """[B, P]"""
@@ -265,7 +265,7 @@ class SelfPlay:
     def _move(self, games: Games, policy: jax.Array, key: jax.Array) -> tuple[Games, jax.Array]:
         """The games after a joint move, and how much more probable it was to the policies, at most 1."""
         legal = games.states.legal_mask
-        drawn_from = (1 - self.settings.exploration) * policy + self.settings.exploration * _even(legal)
+        drawn_from = (1 - self.settings.exploration) * policy + self.settings.exploration * networks.even(legal)
         of_draw, of_chance = jax.random.split(key)
         actions = lockstep.drawn(of_draw, drawn_from)
         chosen = actions[..., None] == jnp.arange(legal.shape[-1])
@@ -358,10 +358,6 @@ class _Step(NamedTuple):
     guess: jax.Array  # [B, P] value of where the game went
     ended: jax.Array  # [B] bool
     trust: jax.Array  # [B]
-
-
-def _even(legal: jax.Array) -> jax.Array:
-    return legal / jnp.maximum(legal.sum(axis=-1, keepdims=True), 1)
 
 
 def _centred(moves: jax.Array, legal: jax.Array) -> jax.Array:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.envs import game_tree
-from gdlx.nets import learners, lockstep, networks, tables
+from gdlx.nets import learners, lockstep, networks, self_play, tables
 from gdlx.solvers import problems, profiles
 
 _MOST_STEPS = 1_000  # of matches that nothing else ends
@@ -57,23 +57,19 @@ class Predicted(NamedTuple):
     correlation: float
 
 
-def predicted(learner: learners.Learner, parameters: Any, task: problems.Problem) -> Predicted:
-    """Of learners whose network tells values."""
+def predicted(learner: self_play.SelfPlay, parameters: Any, task: problems.Problem) -> Predicted:
     policies = tables.policies(learner, parameters, task.tree)
-    env = learner.encoder.env
-    low, high = env.payoff_range
-    scale = max(abs(low), abs(high), 1e-9)
     told, exact, weight = [], [], []
     for number in range(len(task.tree.players)):
         seen = jnp.asarray(learner.encoder.of_sets(task.tree, number))
-        told.append(
-            np.asarray(networks.applied(learner.network, parameters, seen).value[:, number], np.float64) * scale
-        )
-        value, reach = set_values(task.tree, policies, number)
-        exact.append(value)
+        value = networks.applied(learner.network, parameters, seen).value[:, number] * learner.scale
+        told.append(np.asarray(value, np.float64))
+        of_sets, reach = set_values(task.tree, policies, number)
+        exact.append(of_sets)
         weight.append(reach)
     x, y, w = (np.concatenate(parts) for parts in (told, exact, weight))
     w = w / w.sum()
+    low, high = task.payoff_range
     error = float(np.sqrt(w @ (x - y) ** 2)) / max(high - low, 1e-9)
     x, y = x - w @ x, y - w @ y
     spread = float(np.sqrt((w @ x**2) * (w @ y**2)))

@@ -28,6 +28,10 @@ class NothingToLearn(errors.UserError, ValueError):
     """A game, or a depth, without a frontier."""
 
 
+class WrongSettings(errors.UserError, ValueError):
+    pass
+
+
 @dataclasses.dataclass(frozen=True)
 class Settings:
     depth: int = 2  # joint moves from cut to cut
@@ -39,6 +43,23 @@ class Settings:
     rate: float = 1e-3  # of learning, when training begins
     horizon: int = 10_000  # training steps over which it falls to a hundredth
     spread: tuple[float, float] = (0.2, 4.0)  # temperatures of drawn policies, drawn by their logarithms
+
+    def __post_init__(self) -> None:
+        for name in ("depth", "batch", "solving", "capacity", "steps", "minibatch", "horizon"):
+            if getattr(self, name) < 1:
+                raise WrongSettings(f"supervised: {name} must be 1 or more, not {getattr(self, name)}")
+        if self.capacity < self.batch:
+            raise WrongSettings(
+                f"supervised: {self.batch} policies of an iteration do not fit in a memory of {self.capacity}; "
+                f"make the capacity {self.batch} or more"
+            )
+        if not 0 < self.rate < 1:
+            raise WrongSettings(f"supervised: rate must be between 0 and 1, not {self.rate:g}")
+        low, high = self.spread
+        if not 0 < low <= high:
+            raise WrongSettings(
+                f"supervised: spread is two temperatures above 0, the lower one first; not {low:g},{high:g}"
+            )
 
 
 DEFAULT = Settings()
@@ -67,6 +88,7 @@ class Supervised:
 
     def __init__(
         self,
+        encoder: encoders.Encoder,
         task: problems.Problem,
         settings: Settings = DEFAULT,
         *,
@@ -81,8 +103,7 @@ class Supervised:
                 "take another depth, or solve the whole game"
             )
         self.task, self.settings, self.value_network = task, settings, values or range_values.RangeValues()
-        env = gdlx.make(task.game.spec, payoff=task.game.payoff)
-        self.encoder = encoders.Encoder(env, steps=len(task.tree.counts.nodes))
+        self.encoder, env = encoder, encoder.env
         self.network = network or networks.Network(env.num_players, env.num_actions)
         self.rests = tuple(exact_values.rest(task, cut) for cut in cuts)
         self.places = tuple(range_values.place(self.encoder, task.tree, rest.frontier) for rest in self.rests)
@@ -283,11 +304,10 @@ def _iterates(task: problems.Problem, times: Sequence[int] = (0, 1, 2, 4, 8, 16,
 
 
 def of_game(game: str, settings: Settings = DEFAULT) -> Supervised:
-    """A learner of a game by name."""
-    return Supervised(problems.problem(trees.Game(game), keep_edges=True), settings)
+    """A learner of a game by name, which sees the whole of every match."""
+    task = problems.problem(trees.Game(game), keep_edges=True)
+    return Supervised(encoders.Encoder(gdlx.make(game), steps=len(task.tree.counts.nodes) - 1), task, settings)
 
 
-def make(encoder: encoders.Encoder | None, settings: Settings, task: problems.Problem) -> Supervised:
-    """Which makes an encoder of its own."""
-    del encoder
-    return Supervised(task, settings)
+def make(encoder: encoders.Encoder, settings: Settings, task: problems.Problem) -> Supervised:
+    return Supervised(encoder, task, settings)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from gdlx.envs import devices
-from gdlx.nets import checkpoints, learners, recipes
+from gdlx.nets import buffers, checkpoints, learners, recipes
 from gdlx.propnet import errors
 from gdlx.solvers import driver, results
 
@@ -81,7 +81,7 @@ class Run:
             for _ in range(portion):
                 state, told = self.learner.iterate(state)
             numbers = {name: float(number) for name, number in told.items()}
-            self._require_finite(numbers, self.iteration + portion)
+            self._require_finite(numbers, state, self.iteration + portion)
             took = time.monotonic() - since
             first = self.iteration == 0  # which compiled
             self.state, self.iteration, self.seconds = state, self.iteration + portion, time.monotonic() - begun
@@ -115,13 +115,14 @@ class Run:
         enough = stop.iterations is not None and self.iteration >= stop.iterations
         return enough or (stop.seconds is not None and self.seconds >= stop.seconds)
 
-    def _require_finite(self, numbers: Mapping[str, float], iteration: int) -> None:
-        wrong = [name for name, number in numbers.items() if not math.isfinite(number)]
-        if wrong:
-            kept = f"; the checkpoint of iteration {self._saved_at:,} stays" if self._saved_at >= 0 else ""
+    def _require_finite(self, numbers: Mapping[str, float], state: Any, iteration: int) -> None:
+        wrong = [name.replace("_", " ") for name, number in numbers.items() if not math.isfinite(number)]
+        if wrong or not _is_finite(state):
+            self.finish()  # with the state before, which is good
+            kept = f"; those of iteration {self.iteration:,} are kept" if self.folder and self.iteration else ""
             raise WentWrong(
-                f"after iteration {iteration:,} the {wrong[0].replace('_', ' ')} is no number: networks have run away"
-                f"{kept}. Train with a smaller learning rate"
+                f"after iteration {iteration:,} the {wrong[0] if wrong else 'network'} is no number: networks have run "
+                f"away{kept}. Train with a smaller learning rate"
             )
 
 
@@ -134,6 +135,14 @@ def require_room(learner: learners.Learner) -> None:
             f"networks and memories need {needed / 2**30:,.1f} GiB, and this machine has {there / 2**30:,.1f}; "
             "make the capacity smaller"
         )
+
+
+@jax.jit
+def _is_finite(state: Any) -> jax.Array:
+    """Whether all that is learnt is numbers; memories are left out, as they are large and only say what was."""
+    parts = jax.tree.leaves(state, is_leaf=lambda part: isinstance(part, buffers.Buffer))
+    learnt = [x for x in parts if not isinstance(x, buffers.Buffer) and jnp.issubdtype(x.dtype, jnp.floating)]
+    return jnp.stack([jnp.isfinite(x).all() for x in learnt]).all()
 
 
 def size(state: Any) -> int:

@@ -6,18 +6,18 @@
 import dataclasses
 import difflib
 import importlib
-import math
 import pathlib
-import types
+import re
 import typing
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from gdlx.players import agent, entries
+from gdlx.propnet import options
 from gdlx.solvers import results
 
 _FILES = (".csv", ".json")
-_Values = str | int | float | bool | None
+_NEXT = re.compile(r",(?=\s*\w+\s*=|\s*$)")  # option, so that paths may have commas
 
 
 def find(text: str) -> agent.Agent:
@@ -25,11 +25,11 @@ def find(text: str) -> agent.Agent:
     >>> find("random").name
     'random'
     """
-    name, _, options = text.partition(":")
-    if name == "net" and options and "=" not in options.partition(",")[0].partition("/")[0]:
-        return _made(text, name, {"folder": options})
+    name, _, given = text.partition(":")
+    if name == "net" and given:
+        return _made(text, name, {"folder": given.removeprefix("folder=")})
     if name in entries.ENTRIES:
-        return _made(text, name, _split(name, options))
+        return _made(text, name, _split(name, given))
     path = pathlib.Path(text)
     if path.suffix.lower() in _FILES:
         return _made(text, "fixed", {"file": text})
@@ -52,7 +52,7 @@ def options_of(name: str) -> dict[str, str]:
     {'file': 'a text'}
     """
     kind = _kind(name)
-    return {option: _takes(kind.hints[option]) for option in kind.options}
+    return {option: options.takes(kind.hints[option]) for option in kind.options}
 
 
 class _Kind(NamedTuple):
@@ -69,9 +69,9 @@ def _kind(name: str) -> _Kind:
     return _Kind(found, fields, typing.get_type_hints(found))
 
 
-def _split(name: str, options: str) -> dict[str, str]:
+def _split(name: str, given: str) -> dict[str, str]:
     found: dict[str, str] = {}
-    for part in filter(None, options.split(",")):
+    for part in filter(None, _NEXT.split(given)):
         key, has_value, value = (piece.strip() for piece in part.partition("="))
         if not has_value:
             raise agent.WrongAgent(f"{part!r} is no option of {name}: write {name}:option=value,option=value")
@@ -84,46 +84,17 @@ def _split(name: str, options: str) -> dict[str, str]:
 def _made(text: str, name: str, given: Mapping[str, str]) -> agent.Agent:
     kind = _kind(name)
     known = f"its options: {', '.join(kind.options)}" if kind.options else "it has no options"
-    values: dict[str, _Values] = {}
+    values: dict[str, Any] = {}
     for key, value in given.items():
         if key not in kind.options:
             raise agent.WrongAgent(f"{name} has no option {key!r}; {known}")
         try:
-            values[key] = _value(value, kind.hints[key])
+            values[key] = options.value(value, kind.hints[key])
         except ValueError:
-            takes = _takes(kind.hints[key])
+            takes = options.takes(kind.hints[key])
             raise agent.WrongAgent(f"{key} of {name} takes {takes}, not {value!r}; {known}") from None
     for field in kind.options.values():
         if field.name not in values and field.default is dataclasses.MISSING:
             raise agent.WrongAgent(f"{name} needs {field.name}: write {name}:{field.name}=..")
     found: agent.Agent = kind.make(name=text, **values)
     return found
-
-
-def _alternatives(hint: Any) -> list[Any]:
-    """Those of `int | None` and the like, without None."""
-    if typing.get_origin(hint) in (types.UnionType, typing.Union):
-        return [part for part in typing.get_args(hint) if part is not type(None)]
-    return [hint]
-
-
-def _value(text: str, hint: Any) -> _Values:
-    (kind,) = _alternatives(hint)
-    is_choice = typing.get_origin(kind) is Literal
-    named = {choice: choice for choice in typing.get_args(kind)} if is_choice else {"true": True, "false": False}
-    if is_choice or kind is bool:
-        if text not in named:
-            raise ValueError(text)
-        return named[text]
-    if kind is float and not math.isfinite(float(text)):
-        raise ValueError(text)
-    value: _Values = kind(text)
-    return value
-
-
-_TAKES = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
-
-
-def _takes(hint: Any) -> str:
-    (kind,) = _alternatives(hint)
-    return " or ".join(typing.get_args(kind)) if typing.get_origin(kind) is Literal else _TAKES[kind]

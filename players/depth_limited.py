@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from gdlx.envs import sight
-from gdlx.players import agent, beliefs, network_agent, pace
+from gdlx.players import agent, beliefs, pace
 from gdlx.solvers import branches, consistent, lookahead
 
 
@@ -48,8 +48,7 @@ class Mind:
     def __init__(self, options: DepthLimited, seat: agent.Seat) -> None:
         self._options, self._seat = options, seat
         self._beliefs = beliefs.Beliefs(seat)
-        values = network_agent.state_values(options.net, seat.arena) if options.net is not None else None
-        self._room = lookahead.Room(options.nodes, options.rollouts, seat.arena.steps, values)
+        self._room = lookahead.Room(options.nodes, options.rollouts, seat.arena.steps, _values(options.net, seat.arena))
         self._whole: lookahead.Solver | None = None  # of the whole game
         self._fits = not beliefs.is_open(seat.arena)  # where everybody knows the state, a tree may begin at it
 
@@ -125,3 +124,11 @@ class Mind:
         deep = self._options.depth if depth is None else depth
         key = jax.random.key(self._seat.random.integers(2**31))
         return lookahead.grow(self._seat.arena.walk, front, weights, deep, self._room, key)
+
+
+def _values(net: str | None, arena: agent.Arena) -> lookahead.Values | None:
+    if net is None:
+        return None
+    from gdlx.players import network_agent  # not before it is asked for: flax takes a while to import
+
+    return network_agent.state_values(net, arena)

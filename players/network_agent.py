@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.envs import observe, sight
-from gdlx.nets import checkpoints, encoders, learners, lockstep, networks, recipes, self_play
+from gdlx.nets import checkpoints, encoders, lockstep, networks, self_play
 from gdlx.players import agent
-from gdlx.solvers import lookahead, problems, table_policy
+from gdlx.solvers import lookahead, table_policy
 
 
 class NetworkPolicy(NamedTuple):
@@ -62,36 +62,34 @@ class Mind:
 
 def loaded(folder: pathlib.Path, arena: agent.Arena) -> NetworkPolicy:
     """Networks of this very game."""
-    learner, state = restored(folder, arena)
-    return NetworkPolicy(learner.encoder, learner.network, learner.acting(state))
+    found = _restored(folder, arena)
+    return NetworkPolicy(found.learner.encoder, found.learner.network, found.learner.acting(found.state))
 
 
-def restored(folder: pathlib.Path, arena: agent.Arena) -> tuple[learners.Learner, Any]:
-    """What was trained, as it was left."""
-    recipe, digest, seed = checkpoints.read_recipe(folder)
-    if digest != problems.rules_digest(arena.env.net):
-        raise agent.WrongAgent(
-            f"{folder} was trained for {recipe.game.spec}, or for other rules than there are now, not for "
-            f"{arena.game.spec}"
-        )
+def _restored(folder: pathlib.Path, arena: agent.Arena) -> checkpoints.Restored:
+    recipe, _, _ = checkpoints.read_recipe(folder)
     if recipe.game.payoff != arena.game.payoff:
         raise agent.WrongAgent(f"{folder} was trained with --payoff {recipe.game.payoff}; play with that too")
-    task = None
-    if recipes.ENTRIES[recipe.learner].needs_tree:
-        task = problems.problem(recipe.game, keep_edges=True)
-    learner = recipes.made(recipe, arena.env.net, task)
-    like = jax.eval_shape(learner.init, jax.random.key(seed))
-    state, _, _ = checkpoints.read_state(folder, like)
-    return learner, state
+    return checkpoints.restored(folder, arena.env.net)
 
 
-@functools.cache
 def state_values(folder: str, arena: agent.Arena) -> lookahead.Values:
     """What the network of whole states says that they are worth."""
-    learner, state = restored(pathlib.Path(folder), arena)
+    of_arena = _VALUES.setdefault(arena, {})
+    if folder not in of_arena:
+        of_arena[folder] = _state_values(pathlib.Path(folder), arena)
+    return of_arena[folder]
+
+
+_VALUES: weakref.WeakKeyDictionary[agent.Arena, dict[str, lookahead.Values]] = weakref.WeakKeyDictionary()
+
+
+def _state_values(folder: pathlib.Path, arena: agent.Arena) -> lookahead.Values:
+    found = _restored(folder, arena)
+    learner = found.learner
     if not isinstance(learner, self_play.SelfPlay):
         raise agent.WrongAgent(f"{folder} has no network of whole states; train one with --learner self-play")
-    told = jax.jit(functools.partial(learner.values, state))
+    told = jax.jit(functools.partial(learner.values, found.state))
 
     def values(registers: npt.NDArray[np.bool_], steps: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
         seen = learner.encoder.of_registers(registers, steps)

@@ -35,6 +35,7 @@ CONFIG, METRICS, POLICY, CHECKPOINT, PLOT, LOCK, MODEL = (
     "model.npz",
 )
 _FORMAT = 4
+TRAINING = "training"  # what config.json of networks says it is of
 _State = TypeVar("_State")
 
 
@@ -140,6 +141,15 @@ def lock(folder: pathlib.Path) -> IO[bytes] | None:
         file.close()
         raise ResultError(f"another run is writing to {folder}; wait for it, or stop it") from None
     return file
+
+
+def is_training(folder: pathlib.Path) -> bool:
+    """Whether networks are in a folder."""
+    try:
+        found = json.loads(untrusted.read_bounded(folder / CONFIG, untrusted.MAX_BYTES))
+        return isinstance(found, dict) and found.get("kind") == TRAINING
+    except (OSError, ValueError, RecursionError):
+        return False
 
 
 def write_config(folder: pathlib.Path, config: Config) -> None:

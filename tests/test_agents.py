@@ -42,6 +42,14 @@ def test_options_have_the_types_of_their_fields() -> None:
 
 
 @pytest.mark.usefixtures("chosen")
+def test_paths_may_have_commas_and_equals_signs() -> None:
+    named: object = agents.find("chosen:needed=a=1,b/c,count=3")
+    assert named == Chosen("chosen:needed=a=1,b/c,count=3", "a=1,b/c", 3)
+    for text in ("net:goofspiel:cards=4,x=2/net", "net:folder=goofspiel:cards=4,x=2/net"):
+        assert getattr(agents.find(text), "folder") == "goofspiel:cards=4,x=2/net"  # noqa: B009
+
+
+@pytest.mark.usefixtures("chosen")
 @pytest.mark.parametrize(
     ("text", "told"),
     [

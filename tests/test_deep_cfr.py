@@ -14,6 +14,7 @@ import gdlx
 from gdlx.envs import sampling_form, sequence_form, trees
 from gdlx.experiments import train_deep_cfr
 from gdlx.nets import deep_cfr, encoders, learners, tables, traversals
+from gdlx.propnet import errors
 from gdlx.solvers import evaluation, problems, profiles
 from gdlx.tests import samples
 
@@ -209,7 +210,7 @@ def test_lowers_for_accelerators() -> None:
     ],
 )
 def test_wrong_settings(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(deep_cfr.WrongSettings, match=words):
+    with pytest.raises(errors.UserError, match=words):
         deep_cfr.Settings(**changes)
 
 

@@ -202,7 +202,7 @@ def test_networks_of_ranges_know_no_order_and_no_scale() -> None:
 def trained() -> tuple[supervised.Supervised, supervised.State, list[dict[str, float]]]:
     """On kuhn_poker, cut after the first bet or check."""
     settings = supervised.Settings(depth=3, solving=300, batch=256, steps=400, horizon=1_600)
-    learner = supervised.Supervised(task_of("kuhn_poker"), settings)
+    learner = supervised.of_game("kuhn_poker", settings)
     state = jax.jit(learner.init)(jax.random.key(0))
     iterate = jax.jit(learner.iterate)
     reports = []
@@ -231,7 +231,7 @@ def test_policies_are_learnt() -> None:
 
 def test_a_game_without_cuts() -> None:
     with pytest.raises(supervised.NothingToLearn, match="no choices both before and after"):
-        supervised.Supervised(task_of("kuhn_poker"), supervised.Settings(depth=9))
+        supervised.of_game("kuhn_poker", supervised.Settings(depth=9))
 
 
 def test_plans_of_given_batches() -> None:

@@ -1,0 +1,46 @@
+"""Texts of options, back from any value, and what they refuse."""
+
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from gdlx.propnet import options
+
+_NUMBERS = some.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(some.integers(), _NUMBERS, some.booleans(), some.lists(some.integers(), min_size=1))
+def test_values_come_back(whole: int, number: float, is_so: bool, many: list[int]) -> None:
+    assert options.value(str(whole), int | None) == whole
+    assert options.value(repr(number), float) == number
+    assert options.value(str(is_so).lower(), bool) is is_so
+    assert options.value(", ".join(map(str, many)), tuple[int, ...]) == tuple(many)
+    assert options.value(f"{number!r},{whole}", tuple[float, float]) == (number, whole)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("1.5", int),
+        ("inf", float),
+        ("nan", float | None),
+        ("yes", bool),
+        ("slow", Literal["fast", "exact"]),
+        ("", tuple[int, ...]),
+        ("1,", tuple[int, ...]),
+        ("1", tuple[float, float]),
+        ("1,2,3", tuple[float, float]),
+        ("1,inf", tuple[float, float]),
+    ],
+)
+def test_other_texts_are_refused(text: str, hint: Any) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 (what python says)
+        options.value(text, hint)
+
+
+def test_what_is_taken_in_words() -> None:
+    assert options.takes(Literal["fast", "exact"]) == "fast or exact"
+    assert options.takes(tuple[float, float]) == "2 numbers with commas between"
+    assert options.takes(float | None) == "a number"
