@@ -32,11 +32,12 @@ class Network(nn.Module):
 
     @nn.compact
     def __call__(self, seen: jax.Array) -> Told:
-        hidden = seen
-        for width in self.widths:
-            layer = nn.relu(nn.Dense(width)(nn.LayerNorm()(hidden) if self.kind == "residual" else hidden))
-            hidden = hidden + layer if self.kind == "residual" and hidden.shape[-1] == width else layer
-        if self.kind == "residual":
+        hidden = nn.relu(nn.Dense(self.widths[0])(seen))
+        is_residual = self.kind == "residual"
+        for width in self.widths[1:]:
+            layer = nn.relu(nn.Dense(width)(nn.LayerNorm()(hidden) if is_residual else hidden))
+            hidden = hidden + layer if is_residual and hidden.shape[-1] == width else layer
+        if is_residual:
             hidden = nn.LayerNorm()(hidden)
         logits = nn.Dense(self.players * self.moves, kernel_init=nn.initializers.zeros_init())(hidden)
         value = nn.Dense(self.players, kernel_init=nn.initializers.zeros_init())(hidden)
