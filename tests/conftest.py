@@ -14,6 +14,9 @@ CORPUS = pathlib.Path(__file__).parents[2] / "shared" / "gdl" / "corpus"
 # Tests never touch the user's cache, and share one that a second run finds again.
 os.environ["GDLX_CACHE"] = str(pathlib.Path(__file__).parents[1] / ".pytest_cache" / "gdlx")
 
+# Most programs of tests run for moments: they are compiled in two thirds of the time. Commands that tests call, too.
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+
 # The same examples in every run; GDLX_FUZZ=20 makes that 20 times as many, and new ones.
 _TIMES = int(os.environ.get("GDLX_FUZZ", "1"))
 hypothesis.settings.register_profile(

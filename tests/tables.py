@@ -1,7 +1,6 @@
 """What tests of sampling into hash tables share: a state that knows a whole game, and the exact regrets of it."""
 
 import functools
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -27,14 +26,6 @@ from gdlx.solvers import (
 
 PLAIN = regret.Settings()
 _BITS, _STEPS = 8, 16
-
-
-def quickly_compiled() -> Iterator[None]:
-    """For programs that run for moments: compiled in a third of the time."""
-    config: Any = jax.config
-    config.update("jax_disable_most_optimizations", True)
-    yield
-    config.update("jax_disable_most_optimizations", False)
 
 
 class Known(NamedTuple):

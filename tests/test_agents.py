@@ -6,7 +6,6 @@ import json
 import pathlib
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
 
@@ -236,15 +235,6 @@ def test_a_table_that_is_not_there() -> None:
 # ---- sampling
 
 
-@pytest.fixture
-def _quickly_compiled() -> Any:
-    config: Any = jax.config
-    config.update("jax_disable_most_optimizations", True)
-    yield
-    config.update("jax_disable_most_optimizations", False)
-
-
-@pytest.mark.usefixtures("_quickly_compiled")
 def test_sampling_by_iterations_learns_and_is_the_same_every_time() -> None:
     text = "mccfr:iterations=60,batch=128,table=8,algorithm=os-mccfr"
     arena, task = players.arena_of(KUHN), problems.problem(samples_game(KUHN))

@@ -18,8 +18,6 @@ from gdlx.propnet import errors
 from gdlx.solvers import evaluation, problems, profiles
 from gdlx.tests import samples
 
-# Programs that run once: a third of the time to compile.
-_jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 SMALL = deep_cfr.Settings(traversals=32, capacity=8_192, steps=200, policy_steps=1_000, batch=64, widths=(16,))
 
 
@@ -60,7 +58,7 @@ def test_visits_are_unbiased(game: str, width: float) -> None:
     if width < 1:
         size = size._replace(lanes=64)
 
-    @_jit
+    @jax.jit
     def sums(key: jax.Array, player: jax.Array) -> tuple[jax.Array, jax.Array]:
         met = traversals.sample(table, form.joined(own), key, player, size=size)
         empty = jnp.zeros(form.shape[::-1])
@@ -89,7 +87,7 @@ def test_others_are_visited_in_proportion_to_their_reach() -> None:
     form = sampling_form.sampling_form(tree)
     table, size = traversals.table(form), traversals.size(form, batch=64, width=8.0)
 
-    @_jit
+    @jax.jit
     def visits(policy: jax.Array, key: jax.Array, player: jax.Array) -> jax.Array:
         met = traversals.sample(table, policy, key, player, size=size)
         return jnp.zeros(form.shape[1]).at[met.others].add(met.others_weight) / size.batch
@@ -116,7 +114,7 @@ def test_a_weight_is_what_was_left_out() -> None:
     for lanes in (256, 64):
         size = traversals.Size(64, lanes, len(form.levels))
 
-        @_jit
+        @jax.jit
         def counts(key: jax.Array, size: traversals.Size = size) -> tuple[jax.Array, jax.Array]:
             met = traversals.sample(table, policy, key, 0, size=size)
             there = jnp.zeros(form.shape[1])

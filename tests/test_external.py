@@ -20,10 +20,8 @@ AMPLE, NARROW = 1_000.0, 0.7  # lanes for a traversal
 SOME = external.AverageStrategy(epsilon=0.3, tau=1.5, beta=0.2)  # walks about half of the options
 
 
-# Programs that run once: a third of the time to compile.
-_jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
-_sample = _jit(external.sample, static_argnames=("player", "rooms", "batch"))
-_packed = _jit(frontier.packed, static_argnames=("most", "slots"))
+_sample = jax.jit(external.sample, static_argnames=("player", "rooms", "batch"))
+_packed = jax.jit(frontier.packed, static_argnames=("most", "slots"))
 
 
 def random_state(form: sampling_form.SamplingForm, rng: np.random.Generator) -> sampled.SampleState:
@@ -72,7 +70,7 @@ def test_sampled_values_are_unbiased(game: str, width: float, settings: external
         def one(key: jax.Array, number: int = number) -> Values:
             return sampled_values(form, state, settings, key, number, rooms=rooms, batch=size)
 
-        values, short = _jit(jax.vmap(one))(jax.random.split(jax.random.key(number), batches))
+        values, short = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(number), batches))
         drawn = np.asarray(values, float)
         levels = evaluation.counterfactual_values(exact, profile, number)
         expected = profiles.from_own_levels(layouts[number], levels)
@@ -100,7 +98,7 @@ def test_average_weights_are_unbiased(game: str, width: float, settings: externa
     for number in range(form.players):
         updated = sampled.weighed(form.players, number)
 
-        @_jit
+        @jax.jit
         def weights(state: sampled.SampleState, updated: int = updated) -> jax.Array:
             one = functools.partial(external.sample, form, state, settings, player=updated, rooms=rooms, batch=64)
             return jax.vmap(lambda key: one(key).weight)(keys)

@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import pathlib
-from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -37,11 +36,6 @@ MINIMISERS = {
     "pcfr+": PLUS._replace(optimism=1.0, gamma=2.0),
     "schedule": regret.Settings(1.0, -1.0, 5.0, alpha_change=1.0, beta_change=-1.0, gamma_change=-2.0, horizon=10.0),
 }
-
-
-@pytest.fixture(autouse=True)
-def _quickly_compiled() -> Iterator[None]:
-    yield from tables.quickly_compiled()
 
 
 class SameDraws:

@@ -13,15 +13,10 @@ import pytest
 from gdlx import cli
 from gdlx.envs import walk
 from gdlx.solvers import bounds, evaluation, exploiter, gains, local_response, profiles, table_policy
-from gdlx.tests import samples, tables, test_exploiter
+from gdlx.tests import samples, test_exploiter
 
 SCHEME = local_response.Scheme(steps=12, matches=256, size=128)
 PLAN = bounds.Plan(test_exploiter.SCHEME, SCHEME, test_exploiter.BITS, matches=2**14)
-
-
-@pytest.fixture(autouse=True)
-def _quickly_compiled() -> Iterator[None]:
-    yield from tables.quickly_compiled()
 
 
 def local_values(found: test_exploiter.Frozen, number: int) -> Any:

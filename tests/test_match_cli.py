@@ -8,10 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from typing import Any
 
-import jax
 import pytest
 
 from gdlx import cli
@@ -24,14 +22,10 @@ GDLX = [sys.executable, "-m", "gdlx.cli"]
 
 
 @pytest.fixture(autouse=True)
-def _alone(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """In a folder of its own; jax's settings stay those of the other tests, and programs are quickly compiled."""
+def _alone(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a folder of its own; jax's settings stay those of the other tests."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(programs, "keep", lambda: None)
-    config: Any = jax.config
-    config.update("jax_disable_most_optimizations", True)
-    yield
-    config.update("jax_disable_most_optimizations", False)
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

@@ -4,10 +4,8 @@ import dataclasses
 import json
 import math
 import pathlib
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-import jax
 import numpy as np
 import pytest
 
@@ -16,16 +14,6 @@ from gdlx.players import agent, agents, arenas, contest, ledger, match, records,
 from gdlx.propnet import interpreter, load, values
 from gdlx.solvers import problems, results
 from gdlx.tests import players, samples
-
-
-@pytest.fixture(autouse=True)
-def _quickly_compiled() -> Iterator[None]:
-    """Programs that run for moments."""
-    config: Any = jax.config
-    config.update("jax_disable_most_optimizations", True)
-    yield
-    config.update("jax_disable_most_optimizations", False)
-
 
 KUHN, THREE = "kuhn_poker", "smallest:numbers=3,steps=1"
 

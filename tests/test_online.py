@@ -1,7 +1,6 @@
 """Search aimed at where a match is: unbiased, more precise there, and right in the end."""
 
 import functools
-from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -14,11 +13,6 @@ from gdlx.solvers import hashed, online, regret, sampled, table_state
 from gdlx.tests import tables
 
 SETTINGS = sampled.SampleSettings(*jax.tree.map(np.float32, (tables.PLAIN, 0.5)))
-
-
-@pytest.fixture(autouse=True)
-def _quickly_compiled() -> Iterator[None]:
-    yield from tables.quickly_compiled()
 
 
 def true(row: Any) -> tuple[int, ...]:

@@ -1,18 +1,10 @@
 """The agent that goes on sampling while it plays."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from gdlx.players import agent, agents, arenas, contest
-from gdlx.tests import tables
 
 QUICK = "start_iterations=20,iterations=3,batch=64,table=8"
-
-
-@pytest.fixture(autouse=True)
-def _quickly_compiled() -> Iterator[None]:
-    yield from tables.quickly_compiled()
 
 
 @pytest.mark.parametrize("aim", ["set", pytest.param("public", marks=pytest.mark.slow)])

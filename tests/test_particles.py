@@ -3,7 +3,6 @@
 import collections
 import functools
 import itertools
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -15,7 +14,7 @@ import scipy.stats
 import gdlx
 from gdlx.envs import env, view_keys, walk
 from gdlx.solvers import particles, profiles, table_policy
-from gdlx.tests import samples, tables
+from gdlx.tests import samples
 
 GROUPS, SIZE = 1_024, 64
 # A turn-taking game, and one with simultaneous choices of which not all is seen.
@@ -65,11 +64,6 @@ def known(name: str, player: int) -> Known:
 
     walk_on(game.init(), (), 1.0)
     return Known(game, table_policy.of_policies(policies, game, tree), dict(beliefs))
-
-
-@pytest.fixture(autouse=True)
-def _quickly_compiled() -> Iterator[None]:
-    yield from tables.quickly_compiled()
 
 
 @functools.lru_cache

@@ -1,9 +1,6 @@
 """Self-play: searches against exact values, returns against a loop, learning, devices, and what goes wrong."""
 
 import functools
-import os
-import subprocess
-import sys
 from typing import Any
 
 import jax
@@ -157,17 +154,15 @@ for _ in range(3):
     state, told = learner.iterate(state)
 print(len(jax.devices()), *np.concatenate([np.ravel(x) for x in jax.tree.leaves(state.parameters)])[:400:7])
 """
-    flags = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
-    done = subprocess.run([sys.executable, "-c", program], env=flags, capture_output=True, text=True, check=True)
-    devices, *numbers = done.stdout.split()
-    assert (len(jax.devices()), devices) == (1, "8")
+    numbers = samples.printed_with_devices(program, 8)
+    assert len(jax.devices()) == 1
     learner = learner_of("kuhn_poker")
     state = learner.init(jax.random.key(0))
     for _ in range(3):
         state, _ = learner.iterate(state)
     alone = np.concatenate([np.ravel(x) for x in jax.tree.leaves(state.parameters)])[:400:7]
     assert np.abs(alone).max() > 0
-    np.testing.assert_allclose(np.array(numbers, float), alone, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(numbers, alone, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])

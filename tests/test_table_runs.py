@@ -4,7 +4,6 @@ import json
 import pathlib
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import jax
 import jax.numpy as jnp
@@ -14,11 +13,6 @@ import pytest
 import gdlx
 from gdlx.solvers import driver, results, solve, table_policy
 from gdlx.tests import tables
-
-
-@pytest.fixture(autouse=True)
-def _quickly_compiled() -> Iterator[None]:
-    yield from tables.quickly_compiled()
 
 
 def test_going_on_is_as_if_never_stopped(tmp_path: pathlib.Path) -> None:
