@@ -4,12 +4,17 @@ python -m gdlx.experiments.train_deep_cfr
 
 The same settings on both sides: iterations, traversals, widths of layers, steps, batches, the rate of Adam and the
 capacity of reservoirs. Runs of both take turns, each from the name of a game to policies, compilation included. What
-remains after compilation is measured by a second run of the first seed with programs that are there already.
+remains of that is measured by a second run of the first seed: once in a new process, with the programs that gdlx keeps
+on disk, as in all calls of `gdlx train` but the first, and once with programs that are in memory already.
 """
 
 import dataclasses
 import importlib.util
+import os
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -43,6 +48,7 @@ class _Run(NamedTuple):
     seconds: float
     again: float | None  # seconds without compilation, where that was measured
     error: float  # NashConv, as a part of the payoff range
+    kept: float | None = None  # seconds with programs of an earlier process, where that was measured
 
 
 CONTEST = Contest()
@@ -71,6 +77,14 @@ def _of_game(name: str, game: str, contest: Contest) -> Iterator[bench.Figure]:
         _mean(ours, "seconds"),
         "s",
         peer=peer,
+        peer_value=_mean(theirs, "seconds"),
+        target=bench.Target(_TIMES, of="ratio"),
+    )
+    yield bench.Figure(
+        f"{what}, with the programs of an earlier call",
+        _mean(ours, "kept"),
+        "s",
+        peer=f"{peer}, which keeps none",
         peer_value=_mean(theirs, "seconds"),
         target=bench.Target(_TIMES, of="ratio"),
     )
@@ -103,6 +117,36 @@ def _spread(runs: list[_Run]) -> str:
     return ", ".join(f"{run.error:.3f}" for run in runs)
 
 
+def seconds_of(game: str, contest: Contest, seed: int) -> float:
+    """Of a run in this process, with programs from where gdlx keeps them."""
+    from gdlx.envs import programs
+
+    programs.keep()
+    return _ours(game, contest, seed, twice=False).seconds
+
+
+def _with_kept_programs(game: str, contest: Contest, seed: int) -> float:
+    """Seconds of the second of two processes that share a folder of programs."""
+    script = (
+        "from gdlx.experiments import train_deep_cfr as this\n"
+        f"print(this.seconds_of({game!r}, this.{contest!r}, {seed}))\n"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        seconds = [
+            float(
+                subprocess.run(
+                    [sys.executable, "-c", script],
+                    env=os.environ | {"GDLX_CACHE": folder},
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                ).stdout
+            )
+            for _ in range(2)
+        ]
+    return seconds[1]
+
+
 def _ours(game: str, contest: Contest, seed: int, *, twice: bool) -> _Run:
     import gdlx
     from gdlx.envs import trees
@@ -123,14 +167,15 @@ def _ours(game: str, contest: Contest, seed: int, *, twice: bool) -> _Run:
     encoder = encoders.Encoder(gdlx.make(game), len(task.tree.counts.nodes) - 1)
     learner = deep_cfr.make(encoder, settings, task)
     variables = _learnt(learner, contest, seed)
-    seconds, again = time.perf_counter() - begun, None
+    seconds, again, kept = time.perf_counter() - begun, None, None
     if twice:
         begun = time.perf_counter()
         _learnt(learner, contest, seed)
         again = time.perf_counter() - begun
+        kept = _with_kept_programs(game, contest, seed)
     found = task.metrics(tables.policies(learner, variables, task.tree))
     low, high = task.payoff_range
-    return _Run(seconds, again, sum(found.gain) / (high - low))
+    return _Run(seconds, again, sum(found.gain) / (high - low), kept)
 
 
 def _learnt(learner: "deep_cfr.DeepCfr", contest: Contest, seed: int) -> Any:

@@ -233,9 +233,12 @@ def test_figures_beside_the_peer(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("open_spiel.python.jax.deep_cfr")
     monkeypatch.setattr(train_deep_cfr, "_GAMES", train_deep_cfr._GAMES[:1])
     tiny = train_deep_cfr.Contest(iterations=1, traversals=8, widths=(8,), steps=2, batch=4, capacity=64, seeds=(0,))
-    timed, again, error = train_deep_cfr.figures(tiny)
+    timed, kept, again, error = train_deep_cfr.figures(tiny)
     assert timed.target_text() == ">= 5x"
     assert again.ratio is not None
+    assert kept.value is not None
+    assert again.value is not None
+    assert kept.value > again.value
     assert error.value is not None
     assert error.peer_value is not None
     assert 0 < error.value < 0.5  # of the payoff range
