@@ -73,7 +73,7 @@ def _globals(
         typer.Option(help="Compute on this device (gpu: CUDA) instead of the best that jax finds."),
     ] = None,
     x64: Annotated[bool, typer.Option("--x64", help="Compute in double precision.")] = False,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.", metavar="N")] = 0,
+    seed: Annotated[int, typer.Option(min=-(2**63), max=2**63 - 1, help="Seed of everything random.", metavar="N")] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress and no remarks on stderr.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
@@ -117,7 +117,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not isinstance(error, BrokenPipeError):  # which is a reader that has gone: `gdlx games | head -1`
             console.fail(f"cannot write the output: {error.strerror}", as_json=False)
         code = 1
+    if arguments is None:
+        _leave_threads(code)
     return code
+
+
+def _leave_threads(code: int) -> None:
+    """Agents that never answer may still compute, and Python breaks down if it ends as usual then."""
+    worker = sys.modules.get("gdlx.players.worker")
+    if worker is not None and worker.is_anybody_left():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def _run(arguments: Sequence[str]) -> int:

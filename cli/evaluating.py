@@ -1,6 +1,7 @@
 """The command `evaluate`."""
 
 import json
+import math
 import pathlib
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,6 +34,8 @@ def evaluate(
     given = console.options(context)
     if output is not None:
         arguments.require_writable(output, (".csv", ".json"))
+    if bound_seconds is not None and not math.isfinite(bound_seconds):
+        raise typer.BadParameter("--bound-seconds is a number of seconds; give a large one, and stop with Ctrl-C")
     if bound_seconds is not None and not bound:
         raise typer.BadParameter("--bound-seconds is of --bound; give that too")
 

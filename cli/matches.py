@@ -194,7 +194,7 @@ def _begin(
         raise typer.BadParameter(f"name a GAME and its AGENTs, or a folder to --resume the {asked.kind}, and not both")
 
     from gdlx.envs import programs, trees
-    from gdlx.players import agents, records
+    from gdlx.players import agent, agents, records
     from gdlx.players import match as matches
     from gdlx.solvers import results
 
@@ -222,6 +222,13 @@ def _begin(
     rules = Rules(game.spec, game.payoff, game.gdl, game.fold_case, config.max_steps, asked.rules.within)
     arena = rules.arena(given, config.terms.start_seconds)
     config.require_rules(arena, resume)
+    for player in players:
+        if agent.learns_by_time(player):
+            console.remark(
+                given,
+                f"{player.name} learns by time before its first game, and so is not quite the same agent as before: "
+                "these games count together; with iterations=.. it would be the same",
+            )
     return _Begun(config, players, arena, root, resume)
 
 

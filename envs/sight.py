@@ -40,6 +40,10 @@ class Sight:
         """Joint moves made."""
         return len(self.events)
 
+    def before(self) -> "Sight":
+        """When nothing had happened yet."""
+        return dataclasses.replace(self, events=())
+
     def after(self, event: Event) -> "Sight":
         return dataclasses.replace(self, events=(*self.events, event))
 

@@ -142,6 +142,12 @@ def read_state(folder: pathlib.Path, like: Any) -> tuple[Any, int, float]:
     return jax.tree.unflatten(jax.tree.structure(like), leaves), int(iteration), float(found["seconds"])
 
 
+def last_files(folder: pathlib.Path) -> list[pathlib.Path]:
+    """Of the last state, in one order."""
+    found = [folder / STATES / str(iteration) for iteration in _iterations(folder)[-1:]]
+    return sorted(path for last in found for path in last.rglob("*") if path.is_file())
+
+
 def _is_key(leaf: Any) -> bool:
     return bool(jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key))
 

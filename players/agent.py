@@ -9,6 +9,7 @@ Agents that have something to compile or to read do it in `prepare(arena)`, befo
 """
 
 import dataclasses
+import pathlib
 import time
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -103,3 +104,14 @@ class Lockstep(Protocol):
 
     def policy(self, arena: Arena) -> "table_policy.TablePolicy | network_agent.NetworkPolicy":
         """A table has its policy at every information set that it knows; elsewhere it is uniform."""
+
+
+def sources(player: Agent) -> list[pathlib.Path]:
+    """Files that an agent plays from, which tells it by a method of this name: with others it is another agent."""
+    told = getattr(player, "sources", None)
+    return list(told()) if told is not None else []
+
+
+def learns_by_time(player: Agent) -> bool:
+    """Whether what it learns before its first game depends on the time that takes: no two of it are the same."""
+    return bool(getattr(player, "learns_by_time", False))

@@ -6,7 +6,9 @@ nobody could know, and once it reaches all ends it is the whole game. Else it be
 the player has seen: the others act in it as if they knew that too.
 """
 
+import contextlib
 import dataclasses
+import pathlib
 
 import jax
 import numpy as np
@@ -35,13 +37,31 @@ class DepthLimited:
 
     def prepare(self, arena: agent.Arena) -> None:
         mind = Mind(self, agent.Seat(arena, 0, np.random.default_rng(0)))
-        if mind.from_start(self.depth) is None:
+        tree = mind.from_start(self.depth)
+        if tree is None or not tree.is_whole:  # then trees will begin at states that agree, sooner or later
             beliefs.rehearse(arena, self.states)
-            mind.grow(branches.start(arena.walk), np.ones(1))
+            for view in beliefs.random_match(arena, np.random.default_rng(0)):
+                self._rehearse(view, arena)
+
+    def _rehearse(self, whole: sight.Sight, arena: agent.Arena) -> None:
+        """Grow a tree wherever a player has to choose in a match."""
+        mind, view = Mind(self, agent.Seat(arena, whole.player, np.random.default_rng(0))), whole.before()
+        for event in whole.events:
+            if len(view.legal) > 1:
+                with contextlib.suppress(consistent.NothingFound, agent.WrongAgent):  # told when it matters
+                    mind.below(view)
+            view = view.after(event)
 
     def sit(self, seat: agent.Seat, clock: agent.Clock) -> "Mind":
         del clock
         return Mind(self, seat)
+
+    def sources(self) -> list[pathlib.Path]:
+        if self.net is None:
+            return []
+        from gdlx.nets import checkpoints
+
+        return checkpoints.last_files(pathlib.Path(self.net))
 
 
 class Mind:
@@ -75,7 +95,7 @@ class Mind:
             return self._whole
         tree = self.from_start(view.step + self._options.depth)
         if tree is None:
-            return lookahead.Solver(self._below(view))
+            return lookahead.Solver(self.below(view))
         solver = lookahead.Solver(tree)
         if tree.is_whole:
             self._whole = solver
@@ -90,7 +110,7 @@ class Mind:
             self._fits = False
         return None
 
-    def _below(self, view: sight.Sight) -> lookahead.Tree:
+    def below(self, view: sight.Sight) -> lookahead.Tree:
         """From states that agree, fewer where moves are many."""
         front, weights = self._distinct(self._beliefs.at(view))
         states = self._options.states

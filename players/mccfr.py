@@ -4,7 +4,7 @@ import dataclasses
 from typing import Literal
 
 from gdlx.envs import unroll
-from gdlx.players import agent, table_agent
+from gdlx.players import agent, pace, table_agent
 from gdlx.solvers import driver, presets, problems, table_policy, table_process
 
 
@@ -24,11 +24,16 @@ class Mccfr(table_agent.TableAgent):
     seed: int = 0
 
     def __post_init__(self) -> None:
+        pace.require_pace(self.name, self.seconds, self.iterations)
+        pace.require_seed(self.name, self.seed)
         try:
             self._algorithm(0)
-            driver.Stop(self.iterations, self.seconds)
         except ValueError as error:
             raise agent.WrongAgent(f"{self.name}: {error}") from None
+
+    @property
+    def learns_by_time(self) -> bool:
+        return self.iterations is None
 
     def learn(self, arena: agent.Arena) -> table_policy.TablePolicy:
         # Nobody asks for policies at the sets of a tree, so that the start alone will do.

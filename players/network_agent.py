@@ -41,6 +41,9 @@ class NetworkAgent:
             self._kept[arena] = loaded(pathlib.Path(self.folder), arena)
             _probabilities(self._kept[arena], 0, *_rows(self._kept[arena].encoder, sight.Sight(arena.env, 0, ())))
 
+    def sources(self) -> list[pathlib.Path]:
+        return checkpoints.last_files(pathlib.Path(self.folder))
+
     def policy(self, arena: agent.Arena) -> NetworkPolicy:
         self.prepare(arena)
         return self._kept[arena]

@@ -44,6 +44,7 @@ class Oos:
     def __post_init__(self) -> None:
         pace.require_pace(self.name, self.seconds, self.iterations)
         pace.require_pace(self.name, self.start, self.start_iterations)
+        pace.require_seed(self.name, self.seed)
         if not 0 < self.aimed < 1:
             raise agent.WrongAgent(f"{self.name}: aimed is a part of the trajectories, more than 0 and less than 1")
         if self.batch < 2 * walk.WORD or self.batch % walk.WORD:
@@ -54,6 +55,10 @@ class Oos:
             value = getattr(self, option)
             if value is not None and not 0 < value <= 1:
                 raise agent.WrongAgent(f"{self.name}: {option} is more than 0 and at most 1, not {value:g}")
+
+    @property
+    def learns_by_time(self) -> bool:
+        return self.start_iterations is None
 
     def prepare(self, arena: agent.Arena) -> None:
         if arena not in self._kept:

@@ -43,6 +43,11 @@ def require_pace(name: str, seconds: float | None, iterations: int | None) -> No
     require_positive(name, iterations=1 if iterations is None else iterations)
 
 
+def require_seed(name: str, seed: int) -> None:
+    if not -(2**63) <= seed < 2**63:
+        raise agent.WrongAgent(f"{name}: seed is a number of 64 bits, from -2^63 to 2^63 - 1; not {seed}")
+
+
 def require_positive(name: str, **options: int) -> None:
     for option, value in options.items():
         if value < 1:

@@ -4,8 +4,10 @@ Every file is written whole or not at all. Incidents are written before games: t
 are played again, and so left out when they are read.
 """
 
+import contextlib
 import csv
 import dataclasses
+import hashlib
 import io
 import json
 import pathlib
@@ -37,6 +39,7 @@ class Config:
     agents: tuple[str, ...]
     terms: match.Terms  # of the match, or of every match of a tournament but for the seed
     max_steps: int
+    sources: tuple[str, ...] | None = None  # digests of the files that agents play from; None: not known
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -51,6 +54,7 @@ class Config:
             "start_clock": self.terms.start_seconds,
             "play_clock": self.terms.play_seconds,
             "max_steps": self.max_steps,
+            "sources": self.sources,
             "versions": results.versions(),
         }
 
@@ -61,7 +65,16 @@ class Config:
 
 def config_of(kind: Kind, arena: agent.Arena, agents: Sequence[agent.Agent], terms: match.Terms) -> Config:
     names, digest = tuple(player.name for player in agents), problems.rules_digest(arena.env.net)
-    return Config(kind, arena.game, digest, names, terms, arena.steps)
+    return Config(kind, arena.game, digest, names, terms, arena.steps, tuple(map(_source, agents)))
+
+
+def _source(player: agent.Agent) -> str:
+    """A digest of all files that an agent plays from; empty without any."""
+    found, paths = hashlib.sha256(), agent.sources(player)
+    for path in paths:
+        with contextlib.suppress(OSError), open(path, "rb") as file:  # whatever is wrong is told when it is read
+            found.update(hashlib.file_digest(file, "sha256").digest())
+    return found.hexdigest()[:16] if paths else ""
 
 
 def require_same(folder: pathlib.Path, now: Config) -> None:
@@ -74,6 +87,7 @@ def require_same(folder: pathlib.Path, now: Config) -> None:
         "rules": before.digest == now.digest,
         "payoffs": before.game.payoff == now.game.payoff,
         "agents": before.agents == now.agents,
+        "files of its agents": before.sources is None or before.sources == now.sources,
         "terms (seed, clocks or roles)": before.terms == terms,
         "room for steps": before.max_steps == now.max_steps,
     }
@@ -118,6 +132,7 @@ def read_config(folder: pathlib.Path) -> Config:
                 play_seconds=float(found["play_clock"]),
             ),
             max_steps=int(found["max_steps"]),
+            sources=tuple(map(str, found["sources"])) if found.get("sources") is not None else None,
         )
     except FileNotFoundError:
         raise results.ResultError(f"{folder} holds no match: it has no {results.CONFIG}") from None
@@ -185,6 +200,10 @@ def read_games(folder: pathlib.Path, one: match.Match) -> ledger.Games:
             raise ValueError(f"the line of game {wrong[0]} has not {len(header)} columns")
         if len(set(numbers)) < len(numbers):
             raise ValueError("a game is there twice")
+        if wrong := [row[0] for row, number in zip(rows, numbers, strict=True) if not 0 <= number < one.terms.games]:
+            raise ValueError(f"there is no game {wrong[0]} in a match of {one.terms.games:,}")
+        if wrong := [row[0] for row in rows if row[-2] not in _ENDS or int(row[-3]) < 0 or int(row[-1]) < 0]:
+            raise ValueError(f"the line of game {wrong[0]} tells of no end, or of less than no step or incident")
         seats = [one.seats(number) for number in numbers]
         if [row[1 : 1 + players] for row in rows] != [[one.labels[seat] for seat in own] for own in seats]:
             raise ValueError("its games were played by others than those of the match")

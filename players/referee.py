@@ -124,7 +124,7 @@ class _Player:
             return None
         move = self._ask(lambda: self._chosen(view, agent.Clock(seconds)), seconds)
         if type(move) is not int or move not in view.legal:
-            raise Illegal(f"{diagnostics.shorten(repr(move))} is not one of {', '.join(map(str, view.legal))}")
+            raise Illegal(f"{_shown(move, repr)} is not one of {', '.join(map(str, view.legal))}")
         return move
 
     def _chosen(self, view: sight.Sight, clock: agent.Clock) -> object:
@@ -145,6 +145,14 @@ class _Player:
             raise
         except Exception as error:
             raise worker.Crashed from error
+
+
+def _shown(found: object, how: Callable[[object], str]) -> str:
+    """Of whatever an agent made, which may break when it is looked at."""
+    try:
+        return diagnostics.shorten(how(found), _LONGEST_MESSAGE)
+    except Exception:
+        return f"something of type {type(found).__name__} that cannot be shown"
 
 
 class Illegal(Exception):
@@ -187,7 +195,7 @@ class _Table:
             kind, message = "illegal move", str(error)
         except worker.Crashed as error:
             cause = error.__cause__
-            kind, message = "crash", f"{type(cause).__name__}: {cause}".rstrip(": ")
+            kind, message = "crash", f"{type(cause).__name__}: {_shown(cause, str)}".rstrip(": ")
         role = self.referee.arena.env.players[player.seat.player]
         short = diagnostics.shorten(message, _LONGEST_MESSAGE)
         self.incidents.append(ledger.Incident(self.game, step, role, player.label, kind, short))

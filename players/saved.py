@@ -19,6 +19,9 @@ class SavedSolution(table_agent.TableAgent):
 
     folder: str
 
+    def sources(self) -> list[pathlib.Path]:
+        return [pathlib.Path(self.folder) / results.POLICY]
+
     def learn(self, arena: agent.Arena) -> table_policy.TablePolicy:
         folder, net = pathlib.Path(self.folder), arena.env.net
         config = results.read_config(folder)
@@ -42,6 +45,9 @@ class PolicyFile(table_agent.TableAgent):
     """Plays a policy table; information sets that are not in it have uniform policies."""
 
     file: str
+
+    def sources(self) -> list[pathlib.Path]:
+        return [pathlib.Path(self.file)]
 
     def learn(self, arena: agent.Arena) -> table_policy.TablePolicy:
         path = pathlib.Path(self.file)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 GRACE = 0.25  # seconds after the end of a clock: the time that switching threads may take on a busy machine
 _FAREWELL = 5.0  # seconds that are waited for an answer which nobody wants any more
+_LEFT: list[threading.Thread] = []  # that were still busy then
 
 T = TypeVar("T")
 
@@ -22,6 +23,11 @@ class Busy(TooLate):
 
 class Crashed(Exception):
     """What was asked raised an error, of whatever kind; it is the cause."""
+
+
+def is_anybody_left() -> bool:
+    """Whether some thread still computes what nobody waits for: then end a process with os._exit alone."""
+    return any(thread.is_alive() for thread in _LEFT)
 
 
 class Worker:
@@ -56,10 +62,12 @@ class Worker:
         return answer.result()
 
     def close(self) -> None:
-        """Python may break down if it ends while threads compute: so they are waited for, but not for ever."""
+        """Python breaks down if it ends while threads compute: so they are waited for, but not for ever."""
         self._questions.put(None)
         if self._thread is not None:
             self._thread.join(_FAREWELL)
+            if self._thread.is_alive():
+                _LEFT.append(self._thread)
 
     def _answer(self) -> None:
         while (item := self._questions.get()) is not None:

@@ -61,6 +61,8 @@ def test_paths_may_have_commas_and_equals_signs() -> None:
         ("mccfr:seconds=nan", "seconds of mccfr takes a number, not 'nan'"),
         ("mccfr:seconds=0", "more than 0 seconds"),
         ("mccfr:iterations=1.5", "iterations of mccfr takes a whole number, not '1.5'"),
+        ("mccfr:iterations=0", "iterations is at least 1, not 0"),
+        ("mccfr:seed=-9223372036854775809", "seed is a number of 64 bits"),
         ("mccfr:batch=0", "at least 1 trajectory"),
         ("mccfr:algorithm=cfr", "algorithm of mccfr takes os-mccfr or vr-mccfr, not 'cfr'"),
         ("mccfr:table=8,table=9", "mccfr is given its option table twice"),

@@ -199,5 +199,7 @@ def test_ctrl_c_tells_what_there_is(
 
 
 def test_seconds_are_of_a_bound(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["evaluate", str(tmp_path), "--bound", "--bound-seconds", "inf"]) == 2
+    assert "stop with Ctrl-C" in " ".join(capsys.readouterr().err.split())
     assert cli.main(["evaluate", str(tmp_path), "--bound-seconds", "3"]) == 2
     assert "--bound-seconds is of --bound" in capsys.readouterr().err

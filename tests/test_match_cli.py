@@ -105,6 +105,30 @@ def test_a_tournament(capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path
     assert told["standings"] == json.loads((folder / "result.json").read_text())["standings"]
 
 
+def test_other_files_are_other_agents(capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
+    def write_policy(iterations: int, name: str) -> None:
+        assert cli.main(["solve", "kuhn_poker", "--iterations", str(iterations), "--quiet"]) == 0
+        assert cli.main(["evaluate", f"results/kuhn_poker/{name}", "-o", "played.csv"]) == 0
+
+    write_policy(10, "dcfr")
+    code, _, err = run(capsys, "match", "kuhn_poker", "played.csv", "random", "--games", "32", "--quiet")
+    assert code == 0, err
+    folder = "results/kuhn_poker/match-played.csv-vs-random"
+    assert run(capsys, "match", "--resume", folder, "--games", "64", "--quiet")[0] == 0
+    write_policy(20, "dcfr-2")
+    code, _, err = run(capsys, "match", "--resume", folder, "--games", "96")
+    assert (code, "was played with other files of its agents" in " ".join(err.split())) == (1, True)
+    assert len((tmp_path / folder / "games.csv").read_text().splitlines()) == 65
+
+
+def test_agents_that_learn_by_time_are_not_the_same_when_games_go_on(capsys: pytest.CaptureFixture[str]) -> None:
+    quick = "mccfr:seconds=0.1,batch=32,table=8"
+    assert run(capsys, "match", "kuhn_poker", quick, "random", "--games", "4", "--quiet")[0] == 0
+    (folder,) = pathlib.Path("results/kuhn_poker").iterdir()
+    code, _, err = run(capsys, "match", "--resume", str(folder), "--games", "8")
+    assert (code, "learns by time before its first game" in " ".join(err.split())) == (0, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -119,6 +143,7 @@ def test_a_tournament(capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path
         (("match", "kuhn", "random", "random"), 1, "kuhn"),
         (("match", "kuhn_poker", "random", "random", "--games", "0"), 2, "--games"),
         (("match", "kuhn_poker", "random", "random", "--play-clock", "0"), 1, "the play clock must be"),
+        (("match", "kuhn_poker", "random", "random", "--seed", str(2**63)), 2, "--seed"),
         (("match", "--resume", "nowhere"), 1, "nowhere holds no match"),
         (("match", "--resume", "nowhere", "--no-swap"), 2, "leave out --no-swap"),
         (("tournament", "kuhn_poker", "random"), 1, "needs 2 agents or more, and 1 was named"),

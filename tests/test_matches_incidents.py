@@ -1,6 +1,7 @@
 """Agents that take too long, move illegally or crash: it is put down, a random legal move is made, and games go on."""
 
 import dataclasses
+import subprocess
 import sys
 import threading
 import time
@@ -30,6 +31,17 @@ def leave(view: sight.Sight, clock: agent.Clock) -> int:
     sys.exit(3)
 
 
+class Unshowable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("nobody may know")
+
+    __repr__ = __str__
+
+
+def hide(view: sight.Sight, clock: agent.Clock) -> int:
+    raise Unshowable
+
+
 @pytest.mark.parametrize(
     ("answer", "kind", "message"),
     [
@@ -39,7 +51,10 @@ def leave(view: sight.Sight, clock: agent.Clock) -> int:
         (lambda view, clock: "bet", "illegal move", "'bet' is not one of "),
         (lambda view, clock: float(view.legal[0]), "illegal move", "is not one of "),
         (lambda view, clock: True, "illegal move", "True is not one of "),
+        (lambda view, clock: 10**5_000, "illegal move", "something of type int that cannot be shown is not one of "),
+        (lambda view, clock: Unshowable(), "illegal move", "something of type Unshowable that cannot be shown"),
         (crash, "crash", "ValueError: step "),
+        (hide, "crash", "Unshowable: something of type Unshowable that cannot be shown"),
         (leave, "crash", "SystemExit: 3"),
     ],
 )
@@ -54,6 +69,26 @@ def test_what_agents_do_wrong_is_put_down(answer: Any, kind: str, message: str) 
         assert incident.role == ("player2" if incident.game % 2 else "player1")  # they take turns
     assert len(found.incidents) == len(bad.views) > 0  # every time it was asked
     assert [score.incidents for score in found.scores] == [len(found.incidents), 0]
+
+
+def test_a_command_ends_with_its_code_though_an_agent_still_computes() -> None:
+    script = """
+import sys, time
+from gdlx import cli
+from gdlx.players import worker
+busy = worker.Worker("busy")
+worker._FAREWELL = 0.1
+try:
+    busy.ask(lambda: time.sleep(600), 0.0)
+except worker.TooLate:
+    busy.close()
+sys.argv = ["gdlx", "games", "--nothing"]
+cli.main()
+print("not reached")
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "--nothing" in ran.stderr
 
 
 def test_who_takes_too_long_is_put_down_and_its_answer_dropped() -> None:

@@ -187,6 +187,10 @@ def test_a_folder_is_written_by_one_run_at_a_time(tmp_path: pathlib.Path) -> Non
         ("games.csv", "seed 0", "somebody", "its games were played by others"),
         ("games.csv", "payoff_player1", "pay", "it has other columns"),
         ("games.csv", "\n0,", "\nzero,", "invalid literal"),
+        ("games.csv", "\n1,", "\n2,", "there is no game 2 in a match of 2"),
+        ("games.csv", "\n0,", "\n-1,", "there is no game -1"),
+        ("games.csv", ",goal,", ",bogus,", "tells of no end"),
+        ("games.csv", ",goal,0", ",goal,-7", "less than no step or incident"),
         ("incidents.csv", "message\n", "message\n0,1\n", "cannot be read"),
     ],
 )

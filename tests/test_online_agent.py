@@ -8,13 +8,17 @@ QUICK = "start_iterations=20,iterations=3,batch=64,table=8"
 
 
 @pytest.mark.parametrize("aim", ["set", pytest.param("public", marks=pytest.mark.slow)])
-def test_matches_are_reproducible_and_won(aim: str) -> None:
-    arena = arenas.of_game("kuhn_poker")
-    player = agents.find(f"oos:{QUICK},aim={aim}")
-    first, second = (contest.compete(arena, [player, "random"], games=40, seed=3, play_seconds=60) for _ in range(2))
+def test_matches_are_reproducible(aim: str) -> None:
+    """Also what is sampled before the first of them: agents and arenas are new."""
+    text = f"oos:{QUICK},aim={aim}"
+    first, second = (
+        contest.compete(arenas.of_game("kuhn_poker"), [text, "random"], games=40, seed=3, play_seconds=60)
+        for _ in range(2)
+    )
     assert first == second
     assert first.incidents == ()
-    assert first.scores[0].whole.games == 40
+    other = contest.compete(arenas.of_game("kuhn_poker"), [text, "random"], games=40, seed=4, play_seconds=60)
+    assert other.scores != first.scores
 
 
 @pytest.mark.slow
@@ -22,8 +26,9 @@ def test_it_plays_by_what_it_has_found() -> None:
     arena = arenas.of_game("kuhn_poker")
     player = agents.find("oos:start_iterations=600,iterations=2,batch=128,table=8")
     found = contest.compete(arena, [player, "random"], games=300, play_seconds=60)
-    # An equilibrium gets 0.2 from a uniform player in the mean of both roles; a uniform one 0.
-    assert found.scores[0].whole.payoff.mean > 0.02
+    # An equilibrium gets 0.2 from a uniform player in the mean of both roles, a uniform one 0; the mean of 300 games
+    # has a standard error of about 0.08.
+    assert found.scores[0].whole.payoff.mean > 0.08
 
 
 @pytest.mark.parametrize(
@@ -34,6 +39,7 @@ def test_it_plays_by_what_it_has_found() -> None:
         ("table=40", "4 to 26"),
         ("exploration=0", "more than 0"),
         ("seconds=-1", "more than 0 seconds"),
+        ("seed=9223372036854775808", "a number of 64 bits"),
         ("start=0", "more than 0 seconds"),
         ("aim=everything", "set or public"),
     ],
