@@ -90,7 +90,7 @@ def test_a_window_forgets() -> None:
 def test_networks(kind: networks.Kind) -> None:
     network = networks.Network(players=2, moves=3, widths=(16, 16), kind=kind)
     variables = networks.parameters(network, 5, jax.random.key(0))
-    body = 5 * 16 + 16 + 16 * 16 + 16 + (2 * 5 + 2 * 2 * 16 if kind == "residual" else 0)
+    body = 5 * 16 + 16 + 16 * 16 + 16 + (2 * 2 * 16 if kind == "residual" else 0)
     assert networks.count(variables) == body + 16 * 6 + 6 + 16 * 2 + 2
     seen = jax.random.normal(jax.random.key(1), (7, 5))
     told: networks.Told = network.apply(variables, seen)  # type: ignore[assignment]

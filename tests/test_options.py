@@ -17,7 +17,7 @@ def test_values_come_back(whole: int, number: float, is_so: bool, many: list[int
     assert options.value(repr(number), float) == number
     assert options.value(str(is_so).lower(), bool) is is_so
     assert options.value(", ".join(map(str, many)), tuple[int, ...]) == tuple(many)
-    assert options.value(f"{number!r},{whole}", tuple[float, float]) == (number, whole)
+    assert options.value(f"{number!r},{whole}", tuple[float, int]) == (number, whole)
 
 
 @pytest.mark.parametrize(
