@@ -219,9 +219,15 @@ class DeepCfr:
     ) -> tuple[Fitted, jax.Array]:
         """A network after so many steps on batches of a reservoir, and [steps] its losses."""
 
+        # The network is asked once for every set or once for every visit, whichever is less.
+        is_small = len(sets.player) < self.settings.batch
+
         def weighted(variables: Any, visits: Visit) -> jax.Array:
             there = jax.tree.map(lambda x: x[visits.column], sets)
-            told = tables.told(self.network, variables, there)
+            if is_small:
+                told = tables.told(self.network, variables, sets)[visits.column]
+            else:
+                told = tables.told(self.network, variables, there)
             return jnp.mean(visits.weight * loss(told, visits.target, there.is_option))
 
         def step(fitted: Fitted, place: jax.Array) -> tuple[Fitted, jax.Array]:
