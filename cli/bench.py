@@ -70,7 +70,7 @@ def _measure(
         if name not in harness.BENCHMARKS:
             known = ", ".join([*harness.BENCHMARKS, "all"])
             raise typer.BadParameter(f"no benchmark {name!r}, only {known}", context)
-    report = bench_file.begin()
+    report, is_interrupted = bench_file.begin(), False
     try:
         with console.progress(options, "measuring") as advance:
             for figure in harness.run(chosen):
@@ -78,8 +78,9 @@ def _measure(
                 if output is not None:
                     bench_file.write(output, report)
                 advance(" ".join(figure.cells()[:2]))
-        report = dataclasses.replace(report, complete=True)
+        report = dataclasses.replace(report, complete=not any(map(harness.is_failure, report.figures)))
     except KeyboardInterrupt:
+        is_interrupted = True
         if not options.quiet:
             count = len(report.figures)
             console.stderr().print(f"interrupted after {count} figure{'' if count == 1 else 's'}")
@@ -87,7 +88,7 @@ def _measure(
         bench_file.write(output, report)
     _show(options, report, plot)
     if not report.complete:
-        raise typer.Exit(130)
+        raise typer.Exit(130 if is_interrupted else 1)
 
 
 def _show(options: console.Options, report: bench_file.Report, plot: pathlib.Path | None) -> None:

@@ -25,6 +25,9 @@ BENCHMARKS = {
 }
 
 
+_STOPPED = "stopped early"
+
+
 @dataclasses.dataclass(frozen=True)
 class Target:
     """A bound on a figure's value, or on its ratio to the peer; which side is good is the figure's to say."""
@@ -100,7 +103,12 @@ def run(names: Iterable[str]) -> Iterator[Figure]:
                 yield dataclasses.replace(figure, benchmark=name)
         except Exception as error:  # what was measured before must not be lost, nor what others measure after it
             note = f"{type(error).__name__}: {error}"
-            yield Figure(f"{name} stopped early", None, "", note=note, benchmark=name)
+            yield Figure(f"{name} {_STOPPED}", None, "", note=note, benchmark=name)
+
+
+def is_failure(figure: Figure) -> bool:
+    """Whether it stands for all that a benchmark has not measured."""
+    return figure.value is None and figure.name == f"{figure.benchmark} {_STOPPED}"
 
 
 def table(figures: Sequence[Figure]) -> "rich.table.Table":

@@ -1,16 +1,35 @@
-"""Rows of a study that are kept as they are measured: started again, a study measures only what is missing."""
+"""What a study has measured, kept as it comes: started again, a study measures only what is missing.
 
+The name of a file has a digest of what was measured with: the version of gdlx and the settings, or the precision. So
+measurements of another kind neither stand in for these nor are lost to them.
+"""
+
+import hashlib
 import json
 import pathlib
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
+import gdlx
 from gdlx.propnet import untrusted
 
 Row = dict[str, Any]
+
+
+def place(path: pathlib.Path, settings: Mapping[str, Any]) -> pathlib.Path:
+    """Where what was measured with such settings is."""
+    made = json.dumps([gdlx.__version__, settings], sort_keys=True)
+    return path.with_name(f"{path.stem}-{hashlib.sha256(made.encode()).hexdigest()[:8]}{path.suffix}")
+
+
+def precision() -> dict[str, str]:
+    """As a setting."""
+    return {"precision": str(jnp.result_type(float))}
 
 
 def row(path: pathlib.Path, settings: Mapping[str, Any], measure: Callable[[], Row]) -> Row:
@@ -18,14 +37,15 @@ def row(path: pathlib.Path, settings: Mapping[str, Any], measure: Callable[[], R
     found = find(path, settings)
     if found is None:
         found = measure()
-        untrusted.write_whole(path, json.dumps({"settings": settings, "row": found}, indent=1).encode())
+        kept = json.dumps({"settings": settings, "row": found}, indent=1)
+        untrusted.write_whole(place(path, settings), kept.encode())
     return found
 
 
 def find(path: pathlib.Path, settings: Mapping[str, Any]) -> Row | None:
     """The row in a file, or None: if there is none, or it cannot be read, or was measured with other settings."""
     try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
+        kept = json.loads(place(path, settings).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     if not isinstance(kept, dict) or kept.get("settings") != json.loads(json.dumps(settings)):
@@ -37,12 +57,16 @@ def find(path: pathlib.Path, settings: Mapping[str, Any]) -> Row | None:
 def arrays(path: pathlib.Path, names: Sequence[str]) -> list[Any] | None:
     """The arrays of these names in a file, or None if it is not there or cannot be read: then they are made again."""
     try:
-        with np.load(path, allow_pickle=False) as kept:
+        with np.load(place(path, precision()), allow_pickle=False) as kept:
             return [kept[name] for name in names]
-    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile):
+    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
         return None
 
 
 def write_arrays(path: pathlib.Path, named: Mapping[str, Any]) -> None:
-    with untrusted.whole_file(path) as file:
+    with untrusted.whole_file(place(path, precision())) as file:
         np.savez(file, **named)
+
+
+def remove_arrays(path: pathlib.Path) -> None:
+    place(path, precision()).unlink(missing_ok=True)

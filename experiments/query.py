@@ -23,7 +23,7 @@ _COMPARED: Mapping[str, Callable[[float, float], bool]] = {
     "=": operator.eq,
 }
 _ONLY_NUMBERS = ("<", "<=", ">", ">=")
-_TERM = re.compile(r"\s*([\w.+-]+?)\s*(<=|>=|!=|~|<|>|=)\s*(.*?)\s*", re.DOTALL)
+_TERM = re.compile(r"\s*([\w.+-]+?)\s*(<=|>=|!=|==|~|<|>|=)\s*(.*?)\s*", re.DOTALL)
 FIRST = ("game", "algorithm", "seed", "iterations", "seconds", "samples", "exploitability")
 
 
@@ -47,8 +47,9 @@ def parse(text: str) -> Where:
         raise WrongQuestion(
             f"{text!r} asks nothing; write NAME=VALUE, or != < <= > >=, or ~ for a part of a word: exploitability<0.001"
         )
-    where = Where(found[1], found[2], found[3])
-    if where.compares in _ONLY_NUMBERS and _number(where.value) is None:
+    where = Where(found[1], found[2].replace("==", "="), found[3])
+    number = _number(where.value)
+    if where.compares in _ONLY_NUMBERS and (number is None or math.isnan(number)):
         raise WrongQuestion(f"{text!r} compares by size, but {where.value!r} is no number")
     return where
 
@@ -88,6 +89,7 @@ def asked(found: Sequence[Row], questions: Iterable[Where]) -> list[Row]:
     kept = list(found)
     for where in questions:
         require_names(found, [where.name])
+        _require_kind(found, where)
         kept = [row for row in kept if _holds(row.get(where.name), where)]
     return kept
 
@@ -98,6 +100,16 @@ def require_names(found: Sequence[Row], names: Iterable[str]) -> None:
         if known and name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             raise WrongQuestion(f"no result has a {name!r}; {f'is it {near[0]}?' if near else ', '.join(known)}")
+
+
+def _require_kind(found: Sequence[Row], where: Where) -> None:
+    """A question that no row could answer with yes is a slip."""
+    known = [row[where.name] for row in found if row.get(where.name) is not None]
+    is_word = [isinstance(value, str | bool) for value in known]
+    if where.compares in _ONLY_NUMBERS and known and all(is_word):
+        raise WrongQuestion(f"{where.name} is no number, to be compared by size; ask {where.name}= or {where.name}~")
+    if where.compares in ("=", "!=") and known and not any(is_word) and _number(where.value) is None:
+        raise WrongQuestion(f"{where.name} is a number in all results, and {where.value!r} is none")
 
 
 def _holds(value: Value, where: Where) -> bool:

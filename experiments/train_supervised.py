@@ -35,7 +35,7 @@ class Case:
 CASES = (
     Case("kuhn_poker", 3, 10, 400),
     Case("leduc_poker", 4, 20, 500, batch=256, minibatch=16),
-    Case("goofspiel:cards=4", 1, 20, 1_000),
+    Case("goofspiel:cards=4", 1, 20, 1_000, batch=2_048),
 )
 _DEEPEST, _FEW = 4, 100_000  # joint moves, and nodes, of the table of groups
 

@@ -9,6 +9,8 @@ from gdlx.propnet import errors, untrusted
 from gdlx.solvers import exports, problems, profiles, results, table_policy
 from gdlx.solvers import solve as solving
 
+_WANTED = "name the result folder of a run, its policy.npz, or a .csv or .json table of `gdlx evaluate RESULT -o FILE`"
+
 
 class WrongOpponent(errors.UserError, ValueError):
     """What is no policy of the player in question."""
@@ -17,6 +19,8 @@ class WrongOpponent(errors.UserError, ValueError):
 def read(path: pathlib.Path, task: problems.Problem, player: int) -> profiles.Policy:
     """[S] the policy of a player. Information sets that a table says nothing about have uniform policies."""
     name = task.players[player]
+    if not path.exists():
+        raise WrongOpponent(f"{path} is not there: {_WANTED}")
     try:
         if path.is_dir():
             return _of_result(path, task)[player]
@@ -29,11 +33,7 @@ def read(path: pathlib.Path, task: problems.Problem, player: int) -> profiles.Po
         raise WrongOpponent(f"the policy {path} cannot be read: {error.strerror}") from None
     except (profiles.WrongPolicy, results.ResultError) as error:
         raise WrongOpponent(f"{path} is no policy of {name} in {task.game.spec}: {error}") from None
-    problem = "is no policy" if path.exists() else "is not there"
-    raise WrongOpponent(
-        f"{path} {problem}: name the result folder of a run, its policy.npz, or a table that "
-        "`gdlx evaluate RESULT -o FILE` wrote, .csv or .json"
-    )
+    raise WrongOpponent(f"{path} is no policy: {_WANTED}")
 
 
 def _of_result(folder: pathlib.Path, task: problems.Problem) -> profiles.Policies:

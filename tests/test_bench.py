@@ -161,8 +161,8 @@ def test_every_benchmark_has_its_module() -> None:
 
 
 def test_the_best_time_is_the_fastest_call() -> None:
-    delays = iter([0.05, 0.0, 0.05])
-    assert machine.best_seconds(lambda: time.sleep(next(delays)), repeats=3) < 0.04
+    delays = iter([0.5, 0.0, 0.5])
+    assert machine.best_seconds(lambda: time.sleep(next(delays)), repeats=3) < 0.4
 
 
 def test_peak_memory_is_that_of_the_child() -> None:
@@ -223,9 +223,9 @@ def test_a_benchmark_that_fails_loses_nothing(
 ) -> None:
     _benchmarks(monkeypatch, RuntimeError("no [peer]"))
     kept, picture = tmp_path / "a.json", tmp_path / "a.png"
-    assert cli.main(["bench", "all", "-o", str(kept), "--plot", str(picture)]) == 0
+    assert cli.main(["bench", "all", "-o", str(kept), "--plot", str(picture)]) == 1
     report = bench_file.read(kept)
-    assert report.complete
+    assert not report.complete
     assert [figure.name for figure in report.figures] == ["before [x]", "broken stopped early", "after"]
     assert [figure.benchmark for figure in report.figures] == ["broken", "broken", "sound"]
     assert report.figures[1].note == "RuntimeError: no [peer]"

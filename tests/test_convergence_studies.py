@@ -12,7 +12,7 @@ import pytest
 import gdlx
 from gdlx import cli
 from gdlx.envs import trees
-from gdlx.experiments import plots, studies
+from gdlx.experiments import kept, plots, studies
 from gdlx.experiments.cfr_convergence import graph
 from gdlx.experiments.cfr_convergence import study as convergence
 from gdlx.experiments.hyperparameters import choices
@@ -209,7 +209,7 @@ def test_a_stopped_run_goes_on(tmp_path: pathlib.Path, monkeypatch: pytest.Monke
 
         with jax.enable_x64(True):
             whole = convergence.curve(game, 40, tmp_path / "no.npz")
-            (tmp_path / "no.npz").unlink()
+            kept.remove_arrays(tmp_path / "no.npz")
             monkeypatch.setattr(kind, "advance", stops)
             with pytest.raises(KeyboardInterrupt):
                 convergence.curve(game, 40, path)

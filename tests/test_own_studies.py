@@ -33,9 +33,23 @@ def test_a_row_is_measured_once(tmp_path: pathlib.Path) -> None:
     assert [kept.row(path, {"size": 1}, measure)["found"] for _ in range(3)] == [1, 1, 1]
     assert kept.row(path, {"size": 2}, measure) == {"found": 2}  # measured with other settings
     for broken in ("", "[]", '{"settings": {"size": 2}}', '{"settings": {"size": 2}, "row": 3}'):
-        path.write_text(broken)
+        kept.place(path, {"size": 2}).write_text(broken)
         assert kept.find(path, {"size": 2}) is None
     assert kept.row(path, {"size": 2}, measure) == {"found": 3}
+    assert kept.row(path, {"size": 1}, measure) == {"found": 1}  # not lost to them
+
+
+def test_arrays_are_of_one_precision_and_one_version(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "curve.npz"
+    kept.write_arrays(path, {"error": np.arange(3.0)})
+    with jax.enable_x64(True):
+        assert kept.arrays(path, ["error"]) is None
+        kept.write_arrays(path, {"error": np.arange(4.0)})
+    (found,) = kept.arrays(path, ["error"]) or [None]
+    np.testing.assert_array_equal(found, np.arange(3.0))
+    assert kept.arrays(path, ["error", "seconds"]) is None
+    monkeypatch.setattr(gdlx, "__version__", "0.0.1")
+    assert kept.arrays(path, ["error"]) is None
 
 
 def test_another_process_has_another_environment() -> None:

@@ -54,6 +54,7 @@ def test_where(folder: pathlib.Path, capsys: Any) -> None:
     assert {row["seed"] for row in ask(capsys, folder, "--where", "seed>=1", "--columns", "seed")} == {1}
     assert len(ask(capsys, folder, "--where", "algorithm~MCCFR")) == 2
     assert len(ask(capsys, folder, "--where", "algorithm!=dcfr")) == 2
+    assert len(ask(capsys, folder, "--where", "seed==1")) == len(ask(capsys, folder, "--where", "seed=1")) > 0
     assert ask(capsys, folder, "--where", "game=leduc_poker") == []
 
 
@@ -80,6 +81,9 @@ def test_table_and_file(folder: pathlib.Path, tmp_path: pathlib.Path, capsys: An
         (["--where", "exploitability"], "asks nothing"),
         (["--where", "exploitability<small"], "'small' is no number"),
         (["--where", "exploitabilty<1"], "is it exploitability?"),
+        (["--where", "exploitability<nan"], "'nan' is no number"),
+        (["--where", "game<3"], "game is no number"),
+        (["--where", "alpha=1,5"], "alpha is a number in all results, and '1,5' is none"),
         (["--sort", "nothing_like_it"], "no result has a 'nothing_like_it'"),
         (["--columns", "alhpa"], "is it alpha?"),
     ],

@@ -4,6 +4,7 @@ import csv
 import itertools
 import json
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 
 from gdlx import cli
 from gdlx.envs import trees
+from gdlx.experiments.reporting import gather
 from gdlx.experiments.sweeps import config, plan, run, store
 from gdlx.propnet import library
 from gdlx.solvers import batch, driver, problems, results
@@ -82,6 +84,15 @@ BASE = 'games = ["kuhn_poker"]\niterations = 10\n'
         (BASE + '[[algorithms]]\nname = "os-mccfr"\nbatch = 1.5', "batch must be a whole number"),
         (BASE + '[[algorithms]]\nname = "dcfr"\nalpha = [1, 1.0]', "kuhn_poker/dcfr,alpha=1.0-10 a second time"),
         (BASE + '[[algorithms]]\nname = "cfr"\n[[algorithms]]\nname = "cfr"', r"algorithms\[2\] has the cell"),
+        (
+            BASE + '[[algorithms]]\nname = "dcfr"\nalpha = 1.5\ngamma = 2.0\n[[algorithms]]\nname = "dcfr"',
+            r"algorithms\[2\] has the cell kuhn_poker/dcfr-10 a second time, which is kuhn_poker/dcfr,alpha=1.5,gamma",
+        ),
+        (BASE + '[[algorithms]]\nname = "cfr"\nsimultaneous = false\n[[algorithms]]\nname = "cfr"', "a second time"),
+        (
+            'games = ["goofspiel", "goofspiel:cards=5"]\niterations = 1\n[[algorithms]]\nname = "cfr"',
+            "games has 'goofspiel:cards=5' and 'goofspiel', which are the same",
+        ),
         (BASE + '[[algorithms]]\nname = "dcfr"\nalpha = { from = 1.0, to = 2.0 }', "lacks count"),
         (BASE + '[[algorithms]]\nname = "dcfr"\nalpha = { from = 1.0, to = 1.0, count = 3 }', "would be the same"),
         (BASE + '[[algorithms]]\nname = "dcfr"\nalpha = { from = 0.0, to = 1.0, count = 3, scale = "log" }', "above 0"),
@@ -240,12 +251,18 @@ def test_cells_that_run_alone(tmp_path: pathlib.Path) -> None:
 def test_cells_that_fail_do_not_stop_the_others(tmp_path: pathlib.Path, capsys: Any) -> None:
     path = tmp_path / "some.toml"
     path.write_text(
-        'games = ["no_such_game", "kuhn_poker"]\niterations = 20\n[[algorithms]]\nname = "dcfr"\nalpha = [1.5, 900.0]\n'
+        'games = ["no_such_game", "gone.gdl", "kuhn_poker"]\niterations = 20\n'
+        '[[algorithms]]\nname = "dcfr"\nalpha = [1.5, 900.0]\n'
     )
+    assert cli.main(["sweep", str(path), "--dry-run"]) == 0
+    assert "the rules gone.gdl cannot be read: No such file" in " ".join(capsys.readouterr().out.split())
     assert cli.main(["sweep", str(path), "--results", str(tmp_path), "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
     whys = {failed["cell"]: failed["failure"] for failed in told["failed"]}
-    assert set(whys) == {
+    gone = {name: why for name, why in whys.items() if name.startswith("gone")}
+    assert len(gone) == 2
+    assert set(gone.values()) == {"the rules gone.gdl cannot be read: No such file or directory"}
+    assert whys.keys() - gone.keys() == {
         "no_such_game/dcfr,alpha=1.5-20",
         "no_such_game/dcfr,alpha=900.0-20",
         "kuhn_poker/dcfr,alpha=900.0-20",
@@ -289,6 +306,40 @@ def test_rules_that_change_in_between(more: list[dict[str, Any]], tmp_path: path
     with pytest.raises(config.SweepError, match=r"rules of .*mine\.gdl have changed"):
         run.sweep(sweep_of(found | {"algorithms": [{"name": "cfr"}, *more]}), tmp_path / "sweep")
     assert without_times(first.table) == kept
+
+
+def test_rules_that_are_mended(tmp_path: pathlib.Path) -> None:
+    """Cells that failed for them run again."""
+    sheet = tmp_path / "mine.gdl"
+    found = {"games": [str(sheet), "kuhn_poker"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
+    whys = []
+    for text in (None, "(role", library.text("rps")):
+        if text is not None:
+            sheet.write_text(text)
+        whys += [why for _, why in run.sweep(sweep_of(found), tmp_path / "sweep").failed]
+    assert len(whys) == 2
+    assert "No such file" in whys[0]
+    assert "parenthes" in whys[1]
+    assert {row["failure"] for row in rows(tmp_path / "sweep" / store.TABLE)} == {""}
+
+
+def test_cells_that_are_being_written_are_no_results(finished: run.Outcome, tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / "sweep"
+    shutil.copytree(finished.folder, folder)
+    whole = gather.gather([folder])
+    one = next((folder / store.CELLS / "kuhn_poker").iterdir())
+    one.rename(one.with_name(f".{one.name}.part"))
+    found = gather.gather([folder])
+    assert len(found.runs) == len(whole.runs) - 1
+    assert found.left_out == whole.left_out
+
+
+def test_reasons_of_failures_that_cannot_be_read(tmp_path: pathlib.Path) -> None:
+    found = {"games": ["no_such_game"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
+    run.sweep(sweep_of(found), tmp_path)
+    (reason,) = tmp_path.rglob(store.FAILED)
+    reason.write_bytes(b"\xff\xfe")
+    assert len(run.sweep(sweep_of(found), tmp_path).failed) == 1
 
 
 def test_two_files_of_one_name(tmp_path: pathlib.Path) -> None:
@@ -336,6 +387,20 @@ def test_damaged_cells_run_again(file: str, content: bytes | None, tmp_path: pat
     assert "kuhn_poker/dcfr,alpha=1.0-5 runs again" in remarks[0]
     assert without_times(again.table) == expected
     assert (first.folder / store.DAMAGED / damaged.relative_to(first.folder)).is_dir()
+
+
+def test_damage_in_the_middle_of_a_file(tmp_path: pathlib.Path) -> None:
+    """Its end, with the list of contents, is whole; and what is damaged twice is kept twice."""
+    found = {"games": ["kuhn_poker"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
+    for _ in range(2):
+        kept = run.sweep(sweep_of(found), tmp_path)
+        (policy,) = (kept.folder / store.CELLS).rglob(results.POLICY)
+        content = bytearray(policy.read_bytes())
+        content[150:160] = bytes(b ^ 255 for b in content[150:160])
+        policy.write_bytes(content)
+        assert [str(policy) in why for _, why in gather.gather([policy.parent]).left_out] == [True]
+    run.sweep(sweep_of(found), tmp_path)
+    assert len(list((tmp_path / store.DAMAGED).rglob(results.POLICY))) == 2
 
 
 def test_cells_that_run_alone_go_on(tmp_path: pathlib.Path) -> None:

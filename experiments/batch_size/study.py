@@ -52,7 +52,8 @@ def _kept(game: str, batch: int, seed: int, seconds: float, setting: studies.Set
         return point(game, batch, seed, seconds)._asdict()
 
     settings = {"game": game, "batch": batch, "seed": seed, "seconds": seconds, "trajectories": TRAJECTORIES}
-    return Point(**kept.row(setting.folder / f"{game}-{batch}-{seed}.json", settings, measured))
+    path = setting.folder / f"{game}-{batch}-{seed}.json"
+    return Point(**kept.row(path, settings | kept.precision(), measured))
 
 
 def point(game: str, batch: int, seed: int, seconds: float) -> Point:

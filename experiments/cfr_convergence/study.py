@@ -139,7 +139,7 @@ def _kept(game: Game, setting: studies.Setting) -> Curve:
     unfinished = path.with_suffix(".part.npz")
     found = curve(game, iterations, unfinished)
     kept.write_arrays(path, found._asdict())
-    unfinished.unlink(missing_ok=True)
+    kept.remove_arrays(unfinished)
     return found
 
 

@@ -62,7 +62,7 @@ def _measured(game: str, seconds: float, setting: studies.Setting) -> measuring.
         return machine.elsewhere(measuring.size_of, game, seconds)
 
     path = setting.folder / f"{results.folder_of(game)}.json"
-    return measuring.of_row(kept.row(path, {"game": game, "seconds": seconds}, measure))
+    return measuring.of_row(kept.row(path, {"game": game, "seconds": seconds} | kept.precision(), measure))
 
 
 def _cost_table(sizes: Sequence[measuring.Size]) -> studies.Table:

@@ -7,7 +7,6 @@ import json
 import math
 import pathlib
 import typing
-import zipfile
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -85,7 +84,7 @@ def gather(folders: Iterable[pathlib.Path]) -> Found:
 
 def _result_folders(given: pathlib.Path) -> Iterator[pathlib.Path]:
     marked = {*given.rglob(results.CONFIG), *given.rglob(store.FAILED)}
-    return iter(sorted({path.parent for path in marked}))
+    return iter(sorted({path.parent for path in marked if not store.is_part(path.parent)}))
 
 
 def _why_not(folder: pathlib.Path, given: pathlib.Path) -> str | None:
@@ -152,8 +151,8 @@ def _require_possible(folder: pathlib.Path, row: driver.Metrics, players: int) -
 
 
 def _has_policy(folder: pathlib.Path) -> bool:
-    """None is there while a run goes on. Half a file has no list of contents, which is at the end."""
+    """None is there while a run goes on."""
     path = folder / results.POLICY
-    if path.exists() and not zipfile.is_zipfile(path):
-        raise results.ResultError(f"{path} cannot be read: it is no .npz file, or only a part of one")
+    if path.exists() and not store.is_whole(path):
+        raise results.ResultError(f"{path} cannot be read: it is no .npz file, or a damaged one")
     return path.exists()

@@ -24,7 +24,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gdlx.propnet import errors
+from gdlx.propnet import errors, library
 from gdlx.solvers import driver, presets, regret, results
 
 MOST_CELLS = 1_000_000
@@ -72,7 +72,8 @@ class Cell(NamedTuple):
 
     def _stop_name(self) -> str:
         every = None if self.every is None else f"every_{self.every}"
-        parts = (self.stop.iterations, self.stop.seconds and f"{self.stop.seconds:g}s", self.target, every)
+        target = None if self.target is None else f"target_{self.target}"
+        parts = (self.stop.iterations, self.stop.seconds and f"{self.stop.seconds:g}s", target, every)
         return "-".join(re.sub(r"[^\w.]", "_", str(part)) for part in parts if part is not None)
 
     @property
@@ -117,7 +118,7 @@ def cells(found: Mapping[str, Any]) -> tuple[Cell, ...]:
     ['kuhn_poker/dcfr,alpha=1.0-10', 'kuhn_poker/dcfr,alpha=1.5-10', 'kuhn_poker/cfr+-10']
     """
     _require_known("the sweep", found, _SWEEP_KEYS)
-    games = _texts("games", _needed(found, "games"))
+    games = _games(_needed(found, "games"))
     entries = _needed(found, "algorithms")
     if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
         raise SweepError("algorithms must be one or more tables: write each under a line [[algorithms]]")
@@ -130,15 +131,18 @@ def cells(found: Mapping[str, Any]) -> tuple[Cell, ...]:
     )
     if count > MOST_CELLS:
         raise SweepError(f"these are {count:,} cells, more than {MOST_CELLS:,}; make the lists shorter")
-    made: dict[str, Cell] = {}
+    made: dict[Any, Cell] = {}
     for game in games:
         for number, (entry, grid) in enumerate(zip(entries, axes, strict=True), 1):
             for cell in _combined(game, entry, grid, seeds, every, {**found, **entry}, f"algorithms[{number}]"):
-                if cell.name in made:
+                run = (cell.game, cell.algorithm, cell.stop, cell.target, cell.every)  # however it was written
+                if run in made:
                     raise SweepError(
-                        f"algorithms[{number}] has the cell {cell.name} a second time; take it out of one of the lists"
+                        f"algorithms[{number}] has the cell {cell.name} a second time"
+                        f"{'' if made[run].name == cell.name else f', which is {made[run].name}'}; "
+                        "take it out of one of the lists"
                     )
-                made[cell.name] = cell
+                made[run] = cell
     return tuple(made.values())
 
 
@@ -251,10 +255,23 @@ def _seeds(value: Any) -> list[int]:
 def _texts(place: str, value: Any) -> list[str]:
     if not isinstance(value, list) or not value or not all(isinstance(one, str) and one for one in value):
         raise SweepError(f'{place} must be a list of names, as in {place} = ["kuhn_poker"]')
-    if len(set(value)) < len(value):
-        twice = next(one for n, one in enumerate(value) if one in value[:n])
-        raise SweepError(f"{place} has {twice!r} twice; take one out")
     return value
+
+
+def _games(value: Any) -> list[str]:
+    """Each once, however its parameters are written."""
+    found: dict[Any, str] = {}
+    for game in _texts("games", value):
+        try:
+            known, settings = library.parse_spec(game.strip())
+            same: Any = (known.name, *settings.items())
+        except library.LibraryError:  # a path, or a game that fails later
+            same = game
+        if same in found:
+            what = "twice" if found[same] == game else f"and {found[same]!r}, which are the same"
+            raise SweepError(f"games has {game!r} {what}; take one out")
+        found[same] = game
+    return list(found.values())
 
 
 def _needed(found: Mapping[str, Any], key: str) -> Any:

@@ -42,7 +42,10 @@ def measured_at(iterations: int, every: int | None) -> tuple[int, ...]:
 
 
 def task_of(cell: config.Cell) -> solve.Task:
-    return _task(cell.game, solve.uses_table(cell.algorithm), cell.algorithm.sampling is not None)
+    try:
+        return _task(cell.game, solve.uses_table(cell.algorithm), cell.algorithm.sampling is not None)
+    except OSError as error:  # of the rules' file
+        raise config.SweepError(f"the rules {cell.game} cannot be read: {error.strerror or error}") from None
 
 
 @functools.lru_cache(maxsize=1)  # cells come game by game

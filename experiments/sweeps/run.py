@@ -41,7 +41,7 @@ def sweep(
     with kept.opened(source, jnp.result_type(float) == np.float64):
         if source:  # a study may well put several sweeps into one folder
             kept.require_own_cells(wanted.cells)
-        kept.require_same_rules(plan.digests_of_rules(wanted.cells))
+        kept.require_same_rules(plan.digests_of_rules(wanted.cells), wanted.cells)
         _set_damaged_aside(kept, wanted.cells, remark)
         left = [cell for cell in wanted.cells if not kept.is_finished(cell)]
         there = [cell for cell in wanted.cells if kept.is_finished(cell)]

@@ -12,11 +12,13 @@ A finished cell is never run again. One that failed is finished too: `failed.txt
 import contextlib
 import csv
 import io
+import itertools
 import json
 import os
 import pathlib
 import shutil
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -28,6 +30,7 @@ MANIFEST, TABLE, FAILED = "sweep.json", "sweep.csv", "failed.txt"
 CELLS, UNFINISHED, DAMAGED = "cells", "unfinished", "damaged"
 _OWN = (MANIFEST, TABLE, CELLS, UNFINISHED, DAMAGED, results.LOCK)
 _FORMAT = 1
+_PART = ".part"  # of the name of a folder that is being written
 
 
 class Done(NamedTuple):
@@ -56,7 +59,7 @@ class Store:
         held = results.lock(self.folder)
         try:
             self._require_own(x64)
-            for part in self.folder.glob(f"{CELLS}/*/.*.part"):  # of a process that was killed
+            for part in self.folder.glob(f"{CELLS}/*/.*{_PART}"):  # of a process that was killed
                 shutil.rmtree(part, ignore_errors=True)
             self._manifest |= {"format": _FORMAT, "versions": results.versions(), "x64": x64, "source": source}
             self._write_manifest()
@@ -87,13 +90,25 @@ class Store:
                 f"go on {'with' if was_double else 'without'} --x64, or name another --results"
             )
 
-    def require_same_rules(self, digests: Mapping[str, str]) -> None:
-        """Cells of one sweep are of one game, also if it is a file that was changed in between."""
-        for game, digest in digests.items():
-            if self._rules.setdefault(game, digest) != digest:
+    def require_same_rules(self, digests: Mapping[str, str], cells: Iterable[config.Cell]) -> None:
+        """Cells of one sweep are of one game, also if it is a file that was changed in between.
+
+        Where all have failed so far, the file was mended: they run again.
+        """
+        mended = []
+        for game, place in {cell.game: self.place(cell).parent for cell in cells}.items():
+            before, now = self._rules.get(game), digests.get(game)
+            if now is None or now == before:
+                continue
+            failed = {path.parent for path in place.glob(f"*/{FAILED}")}
+            if before is not None and set(place.glob("*")) - failed:
                 raise config.SweepError(
                     f"the rules of {game} have changed since {self.folder} was begun; name another --results"
                 )
+            mended += failed
+        for folder in mended:
+            shutil.rmtree(folder)
+        self._rules |= digests
         self._manifest["rules"] = self._rules
         self._write_manifest()
 
@@ -114,8 +129,9 @@ class Store:
 
     def set_aside(self, folder: pathlib.Path) -> pathlib.Path:
         """A folder that cannot be read is kept elsewhere, for whoever wants to look at it."""
-        place = self.folder / DAMAGED / folder.relative_to(self.folder)
-        shutil.rmtree(place, ignore_errors=True)
+        first = self.folder / DAMAGED / folder.relative_to(self.folder)
+        numbered = (first.with_name(f"{first.name}-{number}") for number in itertools.count(2))
+        place = next(place for place in itertools.chain([first], numbered) if not place.exists())
         place.parent.mkdir(parents=True, exist_ok=True)
         os.rename(folder, place)
         return place
@@ -133,7 +149,7 @@ class Store:
         except (errors.UserError, OSError, ValueError, csv.Error) as error:
             return str(error)
         policy = place / results.POLICY
-        return None if zipfile.is_zipfile(policy) else f"{policy} is not there, or only a part of one"
+        return None if is_whole(policy) else f"{policy} is not there, or damaged"
 
     def place(self, cell: config.Cell) -> pathlib.Path:
         return self.folder / CELLS / cell.name
@@ -149,7 +165,7 @@ class Store:
         written = []
         for one in done:
             place = self.place(one.cell)
-            beside = place.with_name(f".{place.name}.part")
+            beside = place.with_name(f".{place.name}{_PART}")
             shutil.rmtree(beside, ignore_errors=True)
             beside.mkdir(parents=True)
             _write(beside, one)
@@ -169,7 +185,7 @@ class Store:
 
     def failure(self, cell: config.Cell) -> str | None:
         path = self.place(cell) / FAILED
-        return path.read_text(encoding="utf-8").strip() if path.exists() else None
+        return path.read_text(encoding="utf-8", errors="replace").strip() if path.exists() else None
 
     def write_table(self, cells: Iterable[config.Cell]) -> pathlib.Path:
         """Of the cells that have finished."""
@@ -202,6 +218,20 @@ class Store:
         if any(len(row) != len(head) for row in rows):
             raise config.SweepError(f"{path} cannot be read: a row is only a part of one")
         return [dict(zip(_numbered(head), row, strict=True)) for row in rows]
+
+
+def is_part(folder: pathlib.Path) -> bool:
+    """Whether it is being written, or was when its process was killed."""
+    return folder.name.startswith(".") and folder.name.endswith(_PART)
+
+
+def is_whole(path: pathlib.Path) -> bool:
+    """Whether an .npz file is there with all its bytes as they were written."""
+    try:
+        with zipfile.ZipFile(path) as found:
+            return found.testzip() is None
+    except (OSError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError):
+        return False
 
 
 def _numbered(head: Sequence[str]) -> list[str]:
