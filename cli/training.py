@@ -52,7 +52,8 @@ def train(
     """Train networks that play a game, and know what it is worth.
 
     Learners: self-play (any game: matches in lockstep with a search in each of their states), deep-cfr (two-player
-    zero-sum games that can be unrolled), supervised (the same games solved: values for depth-limited search).
+    games that can be unrolled, sound if zero-sum), supervised (games that can be unrolled, solved: values for
+    depth-limited search).
     """
     given = console.options(context)
     within = arguments.limits(max_seconds, max_memory, max_rules)
@@ -132,18 +133,20 @@ def task_of(
 
 def evaluate(given: console.Options, folder: pathlib.Path) -> None:
     """`gdlx evaluate` of networks."""
-    from gdlx.nets import checkpoints, self_play, strength
+    from gdlx.nets import checkpoints, self_play, strength, supervised
     from gdlx.propnet import limits
 
     recipe, _, _ = checkpoints.read_recipe(folder)
     game = recipe.game
     net = networks.network_of(given, game.spec, game.gdl, game.fold_case, limits.Limits())
-    task = task_of(given, recipe.learner, game, net)
+    task = task_of(given, recipe.learner, game, net, checkpoints.ANY_NODES)
     learner, state, iteration, seconds = checkpoints.restored(folder, net, task)
     parameters = learner.acting(state)
     told = measured(learner, parameters, task, games=_GAMES, seed=given.seed)
     if task is not None and isinstance(learner, self_play.SelfPlay):
         told["predicted"] = strength.predicted(learner, parameters, task)._asdict()
+    if isinstance(learner, supervised.Supervised):
+        told["value_error"] = float(learner.error(learner.values(state), state.unseen))
     if given.json:
         run = {"game": game.spec, "learner": recipe.learner, "iterations": iteration, "seconds": seconds}
         console.emit(run | {"result": str(folder)} | told)
@@ -156,6 +159,8 @@ def evaluate(given: console.Options, folder: pathlib.Path) -> None:
             f"values of information sets as the network tells them, against exact ones of its policies: error "
             f"{found['error']:.2%} of the payoffs, correlation {found['correlation']:.2f}"
         )
+    if "value_error" in told:
+        console.say(f"values of ranges it was never trained on: error {told['value_error']:.2%} of the payoffs")
 
 
 def _train(
@@ -175,7 +180,7 @@ def _train(
         console.say(
             f"{recipe.learner} on {recipe.game.spec}: {count:,} parameters to play with, {memory:,.0f} MiB in all"
         )
-    interrupted = False
+    before, interrupted = run.iteration, False
     every = _LEAST if stop.seconds is None else max(_LEAST, stop.seconds / _LOOKS)
     looked = clock.monotonic()
     try:
@@ -193,10 +198,15 @@ def _train(
         if not run.iteration:
             raise
         interrupted = True
-    told = measured(run.learner, run.learner.acting(run.state), task, games=_GAMES) if run.iteration else {}
-    if told:
-        run.note(_columns(told))
-    run.finish()
+    finally:  # measuring takes time too, in which one may lose patience
+        if run.iteration:
+            run.save()
+    try:
+        told = measured(run.learner, run.learner.acting(run.state), task, games=_GAMES) if run.iteration else {}
+        if told:
+            run.note(_columns(told))
+    finally:
+        run.finish()
     if given.json:
         console.emit(
             {
@@ -211,12 +221,22 @@ def _train(
         )
     else:
         console.say(f"after {run.iteration:,} iterations in {run.seconds / 60:.1f} minutes: {in_words(told)}")
-        console.say(f"networks in {folder}; play them with: gdlx match {recipe.game.spec} net:{folder} random")
-    if stop.seconds is not None and run.iteration == 1 and not interrupted:
+        options = "".join(f" {option}" for option in _options(recipe.game))
+        console.say(f"networks in {folder}; play them with: gdlx match {recipe.game.spec} net:{folder} random{options}")
+    if run.iteration == before and not interrupted:
+        console.remark(given, "nothing was trained: it had been trained for so long before; give more")
+    elif stop.seconds is not None and run.iteration == 1 and not interrupted:
         console.remark(given, "the time was up after the first iteration, most of which compiles; give more --minutes")
     if interrupted:
         console.remark(given, f"interrupted; go on with: gdlx train --resume {folder} --minutes ..")
         raise typer.Exit(130)
+
+
+def _options(game: "trees.Game") -> list[str]:
+    """What else names the game, for a command."""
+    found = [f"--payoff {game.payoff}"] if game.payoff != "auto" else []
+    found += [f"--gdl {game.gdl}"] if game.gdl is not None else []
+    return found + (["--fold-case"] if game.fold_case else [])
 
 
 def measured(
@@ -252,6 +272,9 @@ def in_words(told: dict[str, Any]) -> str:
     parts = []
     if "exploitability" in told:
         parts.append(f"exploitability {told['exploitability']:.4g} ({told['exploitability_part']:.2%} of the payoffs)")
+    elif "gain" in told:
+        gains = ", ".join(f"{gain:.4g} as {name}" for name, gain in told["gain"].items())
+        parts.append(f"a best response would gain {gains}")
     if "against_random" in told:
         goals = ", ".join(
             f"{own['goal']:.1f} ± {own['interval'][1] - own['goal']:.1f} as {name}"

@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+MANY = 1 << 30  # so that numbers stay within 32 bits
+
 
 class Buffer(NamedTuple):
     """Axes: C places."""
 
     items: Any  # a pytree of arrays [C, ..]
-    seen: jax.Array  # [] int32, items that ever came
+    seen: jax.Array  # [] int32, items that ever came; those beyond MANY are not counted for good
 
     @property
     def capacity(self) -> int:
@@ -34,19 +36,32 @@ def init(like: Any, capacity: int) -> Buffer:
 
 def add_last(buffer: Buffer, items: Any, wanted: jax.Array) -> Buffer:
     """Keep the last C: [B, ..] items, bool[B]."""
-    number = _numbers(buffer, wanted)
-    return _put(buffer, items, number % buffer.capacity, wanted)
+    found = _put(buffer, items, _numbers(buffer, wanted) % buffer.capacity, wanted)
+    # As if fewer had come, but as full, and with the same place for the next one.
+    fewer = buffer.capacity + found.seen % buffer.capacity
+    return found._replace(seen=jnp.where(found.seen < MANY, found.seen, fewer))
 
 
 def add_fairly(buffer: Buffer, items: Any, wanted: jax.Array, key: jax.Array) -> Buffer:
     """Keep C of all, each with the same probability (reservoir sampling, Vitter 1985).
 
-    Item n takes the place of a random one of the n there were with itself, if that is among the C places.
+    Item n takes the place of a random one of the n there were with itself, if that is among the C places. After MANY
+    items n no longer grows: then later ones are more likely to be kept than earlier ones.
     """
     number = _numbers(buffer, wanted)
-    draw = jax.random.uniform(key, number.shape)
-    drawn = jnp.minimum((draw * (number + 1)).astype(jnp.int32), number)
-    return _put(buffer, items, jnp.where(number < buffer.capacity, number, drawn), wanted)
+    drawn = _part(jax.random.bits(key, number.shape, jnp.uint32), number + 1)
+    found = _put(buffer, items, jnp.where(number < buffer.capacity, number, drawn), wanted)
+    return found._replace(seen=jnp.minimum(found.seen, MANY))
+
+
+def _part(bits: jax.Array, count: jax.Array) -> jax.Array:
+    """int32: floor(bits count / 2^32), in words of 32 bits. A float has too few bits to name each of many places."""
+    high, low = bits >> 16, bits & 0xFFFF
+    count = count.astype(jnp.uint32)
+    more, less = count >> 16, count & 0xFFFF
+    middle = ((low * less) >> 16) + (high * less & 0xFFFF) + (low * more & 0xFFFF)
+    whole = high * more + (high * less >> 16) + (low * more >> 16) + (middle >> 16)
+    return whole.astype(jnp.int32)
 
 
 def sample(buffer: Buffer, key: jax.Array, count: int) -> Any:

@@ -8,6 +8,7 @@ import io
 import json
 import pathlib
 import shutil
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ from gdlx.propnet import errors, network, untrusted
 from gdlx.solvers import problems, results
 
 STATES = "state"
+ANY_NODES = sys.maxsize  # joint moves in a step: what was unrolled to be trained can be unrolled again
 _FORMAT, _KEPT = 1, 2
 
 
@@ -45,9 +47,9 @@ def read_recipe(folder: pathlib.Path) -> tuple[recipes.Recipe, str, int]:
         if found["format"] != _FORMAT:
             raise WrongCheckpoint(f"{folder} has the format of another version of gdlx; train anew")
         return recipes.from_json(found), str(found["digest"]), int(found["seed"])
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        if isinstance(error, errors.UserError):
-            raise
+    except WrongCheckpoint:
+        raise
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise WrongCheckpoint(f"{folder / results.CONFIG} cannot be read: {error}") from None
 
 
@@ -79,7 +81,8 @@ def restored(folder: pathlib.Path, net: network.PropNet, task: problems.Problem 
             f"{folder} was trained for {recipe.game.spec}, and not with the rules that {net.name} has here and now"
         )
     if task is None and recipes.ENTRIES[recipe.learner].needs_tree:
-        task = problems.problem(recipe.game, trees.unrolled(recipe.game, net=net, keep_edges=True))
+        tree = trees.unrolled(recipe.game, net=net, max_nodes=ANY_NODES, keep_edges=True)
+        task = problems.problem(recipe.game, tree)
     learner = recipes.made(recipe, net, task)
     return Restored(learner, *read_state(folder, jax.eval_shape(learner.init, jax.random.key(seed))))
 
@@ -97,7 +100,10 @@ def read_metrics(folder: pathlib.Path) -> list[dict[str, float]]:
     path = folder / results.METRICS
     try:
         with open(path, encoding="utf-8", newline="") as file:
-            return [{name: float(text) for name, text in row.items() if text} for row in csv.DictReader(file)]
+            rows = [{name: float(text) for name, text in row.items() if text} for row in csv.DictReader(file)]
+        if not all("iteration" in row for row in rows):
+            raise ValueError("a row has no iteration")
+        return rows
     except FileNotFoundError:
         return []
     except (AttributeError, TypeError, ValueError) as error:
@@ -120,12 +126,17 @@ def read_state(folder: pathlib.Path, like: Any) -> tuple[Any, int, float]:
         raise WrongCheckpoint(f"{folder} has no networks yet: training was stopped before its first checkpoint")
     iteration, shapes = written[-1], _leaves(like)
     path = (folder / STATES / str(iteration)).resolve()
-    wanted = {"seconds": np.float64(0), "leaves": shapes}
+    # However many devices it was written from, it is read to one.
+    here = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    leaves = {
+        name: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=here)  # type: ignore[no-untyped-call]
+        for name, x in shapes.items()
+    }
+    wanted = {"seconds": np.float64(0), "leaves": leaves}
     with _checkpointer() as orbax:
         try:
             told = orbax.metadata(path).item_metadata
-            there = [(tuple(x.shape), np.dtype(x.dtype)) for x in _by_number(told["leaves"])]
-            if there == [(tuple(x.shape), np.dtype(x.dtype)) for x in _by_number(shapes)]:
+            if _kinds(told["leaves"]) == _kinds(shapes):
                 found = orbax.restore(path, wanted)
             else:
                 raise WrongCheckpoint(
@@ -134,12 +145,21 @@ def read_state(folder: pathlib.Path, like: Any) -> tuple[Any, int, float]:
         except errors.UserError:
             raise
         except Exception as error:  # whatever orbax finds wrong in damaged files
-            raise WrongCheckpoint(f"{path} is damaged, remove it to go on from the one before: {error}") from None
-    leaves = [
-        jax.random.wrap_key_data(new) if _is_key(old) else jnp.asarray(new)
-        for old, new in zip(jax.tree.leaves(like), _by_number(found["leaves"]), strict=True)
-    ]
-    return jax.tree.unflatten(jax.tree.structure(like), leaves), int(iteration), float(found["seconds"])
+            advice = "remove it to go on from the one before" if len(written) > 1 else "there is no other; train anew"
+            first = next(iter(str(error).splitlines()), "")
+            raise WrongCheckpoint(f"{path} is damaged ({type(error).__name__}: {first:.200}); {advice}") from None
+    state = [_restored(old, found["leaves"].get(str(number))) for number, old in enumerate(jax.tree.leaves(like))]
+    return jax.tree.unflatten(jax.tree.structure(like), state), int(iteration), float(found["seconds"])
+
+
+def _restored(like: Any, found: Any) -> Any:
+    if found is None:
+        return jnp.zeros(like.shape, like.dtype)
+    return jax.random.wrap_key_data(found) if _is_key(like) else jnp.asarray(found)
+
+
+def _kinds(leaves: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: (tuple(leaf.shape), np.dtype(leaf.dtype)) for name, leaf in leaves.items()}
 
 
 def last_files(folder: pathlib.Path) -> list[pathlib.Path]:
@@ -153,18 +173,15 @@ def _is_key(leaf: Any) -> bool:
 
 
 def _leaves(state: Any) -> dict[str, Any]:
-    """By number: what trees of parameters are called may change, their order does not."""
+    """By number: what trees of parameters are called may change, their order does not. Nothing can be written of arrays
+    without numbers, such as moves of chance in a game that has none; they are left out."""
     leaves = [
         jax.eval_shape(jax.random.key_data, x)
         if _is_key(x) and isinstance(x, jax.ShapeDtypeStruct)
         else (jax.random.key_data(x) if _is_key(x) else x)
         for x in jax.tree.leaves(state)
     ]
-    return {str(number): leaf for number, leaf in enumerate(leaves)}
-
-
-def _by_number(found: Mapping[str, Any]) -> list[Any]:
-    return [found[str(number)] for number in range(len(found))]
+    return {str(number): leaf for number, leaf in enumerate(leaves) if leaf.size}
 
 
 def _iterations(folder: pathlib.Path) -> list[int]:

@@ -174,7 +174,7 @@ class DeepCfr:
         state, losses = jax.lax.scan(
             lambda s, turn: self._turn(game, s, *turn), state._replace(iteration=state.iteration + 1), turns
         )
-        visits = state.advantages.seen.sum() + state.policies.seen
+        visits = jnp.sum(jnp.append(state.advantages.seen, state.policies.seen).astype(jnp.float32))
         mean, some = losses.mean(axis=0) / state.iteration, -(-self.settings.steps // 10)  # one batch tells little
         told = {"loss": mean[-some:].mean(), "loss_before": mean[:some].mean(), "visits": visits}
         return state._replace(key=after), told

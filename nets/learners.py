@@ -15,6 +15,10 @@ class Learner(Protocol):
     def encoder(self) -> encoders.Encoder: ...
 
     @property
+    def settings(self) -> Any:
+        """A dataclass of its own."""
+
+    @property
     def network(self) -> networks.Network:
         """Of information states: the policies that are played, once it has learnt."""
 

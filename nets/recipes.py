@@ -51,9 +51,9 @@ class Recipe:
 
 
 def from_json(found: Mapping[str, Any]) -> Recipe:
-    settings = {name: tuple(v) if isinstance(v, list) else v for name, v in found["settings"].items()}
-    kind = _module(found["learner"]).Settings
-    return Recipe(trees.Game(**found["game"]), str(found["learner"]), int(found["window"]), kind(**settings))
+    learner = str(found["learner"])
+    settings = configured(learner, {name: options.text(value) for name, value in found["settings"].items()})
+    return Recipe(trees.Game(**found["game"]), learner, int(found["window"]), settings)
 
 
 def configured(name: str, changes: Mapping[str, str]) -> Any:

@@ -14,8 +14,9 @@ from gdlx.nets import buffers, checkpoints, learners, recipes
 from gdlx.propnet import errors
 from gdlx.solvers import driver, results
 
+_SIZES = ("games", "draws", "traversals", "capacity", "batch")  # settings of learners that take memory
 _LOOK = 1.0  # seconds between two looks at what the device does
-_PART = 0.8  # of the machine's memory that a state may take
+_PART = 0.4  # of the machine's memory that a state may take: while it learns there are two of them
 
 
 class WentWrong(errors.UserError, ValueError):
@@ -77,10 +78,8 @@ class Run:
         while not self._is_over(stop):
             if stop.iterations is not None:
                 portion = min(portion, stop.iterations - self.iteration)
-            since, state = time.monotonic(), self.state
-            for _ in range(portion):
-                state, told = self.learner.iterate(state)
-            numbers = {name: float(number) for name, number in told.items()}
+            since = time.monotonic()
+            state, numbers = self._iterated(portion)
             self._require_finite(numbers, state, self.iteration + portion)
             took = time.monotonic() - since
             first = self.iteration == 0  # which compiled
@@ -91,6 +90,21 @@ class Run:
                 portion = max(1, min(1_000, round(portion * _LOOK / max(took, 1e-3))))
             if time.monotonic() - self._saved >= self.interval:
                 self.save()
+
+    def _iterated(self, portion: int) -> tuple[Any, dict[str, float]]:
+        """What so many iterations make of the state, and what the last one tells."""
+        state = self.state
+        told: Mapping[str, jax.Array] = {}
+        try:
+            for _ in range(portion):
+                state, told = self.learner.iterate(state)
+            return state, {name: float(number) for name, number in told.items()}
+        except jax.errors.JaxRuntimeError as error:
+            if "RESOURCE_EXHAUSTED" not in str(error):
+                raise
+            self.finish()
+            what = " or ".join(name for name in _SIZES if hasattr(self.learner.settings, name))
+            raise WentWrong(f"there is not enough memory for an iteration; set {what} smaller") from None
 
     def note(self, numbers: Mapping[str, float]) -> None:
         """In the metrics of now."""
@@ -132,8 +146,8 @@ def require_room(learner: learners.Learner) -> None:
     there = devices.memory_bytes()
     if there and needed > _PART * there:
         raise WentWrong(
-            f"networks and memories need {needed / 2**30:,.1f} GiB, and this machine has {there / 2**30:,.1f}; "
-            "make the capacity smaller"
+            f"networks and memories need {needed / 2**30:,.1f} GiB, twice, and this machine has {there / 2**30:,.1f}; "
+            "make the capacity smaller, or the window"
         )
 
 

@@ -29,6 +29,17 @@ def value(text: str, hint: Any) -> Any:
     return kind(text)
 
 
+def text(value: Any) -> str:
+    """What `value` would read as this one.
+
+    >>> text(True), text([128, 64]), text(0.5)
+    ('true', '128,64', '0.5')
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(text, value)) if isinstance(value, list | tuple) else str(value)
+
+
 def takes(hint: Any) -> str:
     """In words.
 

@@ -58,16 +58,36 @@ def test_a_reservoir_with_the_same_draws(wanted: list[list[bool]], capacity: int
         key = jax.random.fold_in(jax.random.key(seed), batch)
         numbers = list(range(batch * BATCH, (batch + 1) * BATCH))
         buffer = add_fairly(buffer, items_of(numbers), jnp.array(flags), key)
-        draws = np.asarray(jax.random.uniform(key, (BATCH,)))
+        draws = np.asarray(jax.random.bits(key, (BATCH,), jnp.uint32)).tolist()
         for number, flag, draw in zip(numbers, flags, draws, strict=True):
             if not flag:
                 continue
             seen += 1
             if len(places) < capacity:
                 places.append(number)
-            elif (place := min(int(draw * np.float32(seen)), seen - 1)) < capacity:
+            elif (place := draw * seen >> 32) < capacity:
                 places[place] = number
     assert whole(buffer) == places
+
+
+@hypothesis.given(st.integers(0, 2**32 - 1), st.integers(1, 2**31 - 1))
+def test_parts_of_many(bits: int, count: int) -> None:
+    assert int(buffers._part(jnp.uint32(bits), jnp.int32(count))) == bits * count >> 32
+
+
+def test_no_count_runs_over() -> None:
+    """After a billion items the last ones are the last ones, and each place of a reservoir can still be taken."""
+    full = buffers.init({"number": jnp.int32(0)}, 10)._replace(seen=jnp.int32(buffers.MANY - 2))
+    numbers, every = {"number": jnp.arange(1, 26)}, jnp.ones(25, jnp.bool_)
+    last = buffers.add_last(full, numbers, every)
+    assert int(last.filled) == 10
+    assert sorted(last.items["number"].tolist()) == list(range(16, 26))
+    after = buffers.add_last(last, {"number": jnp.array([26])}, jnp.ones(1, jnp.bool_))
+    assert sorted(after.items["number"].tolist()) == list(range(17, 27))
+    fair = buffers.add_fairly(full, numbers, every, jax.random.key(0))
+    assert (int(fair.filled), int(fair.seen)) == (10, buffers.MANY)
+    drawn = np.asarray(buffers._part(jax.random.bits(jax.random.key(1), (10_000,)), jnp.int32(buffers.MANY)))
+    assert len(set((drawn % 64).tolist())) == 64
 
 
 def test_a_reservoir_is_fair() -> None:

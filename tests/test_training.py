@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 from gdlx import cli
-from gdlx.nets import checkpoints, learners, lockstep, recipes, self_play, strength, training
+from gdlx.cli import training as cli_training
+from gdlx.nets import checkpoints, encoders, learners, lockstep, recipes, self_play, strength, training
 from gdlx.players import agents, match, network_agent
 from gdlx.players import match as matches
+from gdlx.propnet import library
 from gdlx.solvers import driver, problems, profiles
 from gdlx.tests import players, samples
 
@@ -79,15 +81,64 @@ def test_a_damaged_or_foreign_state_is_refused(learner: learners.Learner, tmp_pa
     state = learner.init(jax.random.key(0))
     with pytest.raises(checkpoints.WrongCheckpoint, match="no networks yet"):
         checkpoints.read_state(tmp_path, state)
+    checkpoints.write_state(tmp_path, 1, 0.0, state)
+    _empty_files(tmp_path, 1)
+    with pytest.raises(checkpoints.WrongCheckpoint, match=r"damaged.*there is no other; train anew") as raised:
+        checkpoints.read_state(tmp_path, state)
+    assert "\n" not in str(raised.value)
     checkpoints.write_state(tmp_path, 1, 0.0, {"other": jnp.zeros(3)})
     with pytest.raises(checkpoints.WrongCheckpoint, match="other shapes"):
         checkpoints.read_state(tmp_path, state)
     checkpoints.write_state(tmp_path, 2, 0.0, state)
-    for path in (tmp_path / checkpoints.STATES / "2").rglob("*"):
+    _empty_files(tmp_path, 2)
+    with pytest.raises(checkpoints.WrongCheckpoint, match=r"damaged.*go on from the one before"):
+        checkpoints.read_state(tmp_path, state)
+
+
+def _empty_files(folder: pathlib.Path, iteration: int) -> None:
+    for path in (folder / checkpoints.STATES / str(iteration)).rglob("*"):
         if path.is_file():
             path.write_bytes(b"")
-    with pytest.raises(checkpoints.WrongCheckpoint, match="damaged"):
-        checkpoints.read_state(tmp_path, state)
+
+
+@pytest.mark.parametrize("game", library.names())
+def test_states_of_every_game_are_kept(game: str, tmp_path: pathlib.Path) -> None:
+    """Some have no moves of chance, or no percepts, and so arrays without numbers."""
+    arena = players.arena_of(game)
+    own = self_play.make(encoders.Encoder(arena.env, 3), recipe().settings)
+    shapes = jax.eval_shape(own.init, jax.random.key(0))
+    state = jax.tree.map(
+        lambda x: jax.random.key(5) if jnp.issubdtype(x.dtype, jax.dtypes.prng_key) else jnp.ones(x.shape, x.dtype),
+        shapes,
+    )
+    checkpoints.write_state(tmp_path, 7, 2.5, state)
+    found, iteration, seconds = checkpoints.read_state(tmp_path, shapes)
+    assert (iteration, seconds) == (7, 2.5)
+    assert str(jax.tree.structure(found)) == str(jax.tree.structure(state))
+    assert_same(found, state)
+
+
+def test_what_eight_devices_have_written_one_can_read(tmp_path: pathlib.Path) -> None:
+    program = f"""
+import jax, pathlib
+import jax.numpy as jnp
+from gdlx.nets import checkpoints
+mesh = jax.sharding.Mesh(jax.devices(), ("games",))
+divided = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("games"))
+checkpoints.write_state(pathlib.Path({str(tmp_path)!r}), 3, 1.0, jax.device_put(jnp.arange(16.0), divided))
+print(len(jax.devices()))
+"""
+    samples.printed_with_devices(program, 8)
+    found, _, _ = checkpoints.read_state(tmp_path, jnp.zeros(16))
+    np.testing.assert_array_equal(found, np.arange(16.0))
+
+
+def test_too_little_memory_for_an_iteration(learner: learners.Learner, tmp_path: pathlib.Path) -> None:
+    run = training.Run(recipe(), _NeedsMuch(learner), "digest", tmp_path)
+    with pytest.raises(training.WentWrong, match="set games or draws or capacity or batch smaller"):
+        for _ in run.points(driver.Stop(10)):
+            pass
+    assert checkpoints.read_state(tmp_path, learner.init(jax.random.key(0)))[1] == 1
 
 
 class _RunsAway:
@@ -95,12 +146,23 @@ class _RunsAway:
 
     def __init__(self, inner: learners.Learner) -> None:
         self.encoder, self.network, self.init, self.acting = inner.encoder, inner.network, inner.init, inner.acting
+        self.settings = inner.settings
         self._inner, self._count = inner, 0
 
     def iterate(self, state: Any) -> tuple[Any, Mapping[str, jax.Array]]:
         self._count += 1
         state, told = self._inner.iterate(state)
         return state, told if self._count < 3 else dict(told) | {"loss": jnp.asarray(jnp.nan)}
+
+
+class _NeedsMuch(_RunsAway):
+    """More than there is, from the second iteration on: a petabyte."""
+
+    def iterate(self, state: Any) -> tuple[Any, Mapping[str, jax.Array]]:
+        self._count += 1
+        if self._count > 1:
+            jax.block_until_ready(jnp.zeros(2**48, jnp.float32))  # type: ignore[no-untyped-call]
+        return self._inner.iterate(state)
 
 
 def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_state(
@@ -166,6 +228,8 @@ def test_train_from_the_command_line(tmp_path: pathlib.Path, capsys: pytest.Capt
     made = pathlib.Path(told["result"])
     assert cli.main(["train", "--resume", str(made), "--iterations", "3", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["iterations"] == 3
+    assert cli.main(["train", "--resume", str(made), "--iterations", "3"]) == 0
+    assert "nothing was trained" in capsys.readouterr().err
     assert cli.main(["train", "--resume", str(made), "--set", "games=8"]) == 2
     assert "leave out --set" in capsys.readouterr().err
     config = json.loads((made / "config.json").read_text())
@@ -173,6 +237,39 @@ def test_train_from_the_command_line(tmp_path: pathlib.Path, capsys: pytest.Capt
     (made / "config.json").write_text(json.dumps(config))
     assert cli.main(["train", "--resume", str(made), "--iterations", "4"]) == 1
     assert "other shapes" in capsys.readouterr().err
+    for name, value, words in (
+        ("games", 16.5, "games of self-play takes a whole number, not '16.5'"),
+        ("kind", "magic", "takes mlp or residual"),
+        ("widths", [0], "widths are one or more sizes"),
+    ):
+        (made / "config.json").write_text(json.dumps(config | {"settings": config["settings"] | {name: value}}))
+        assert cli.main(["evaluate", str(made)]) == 1
+        told = " ".join(capsys.readouterr().err.split())
+        assert words in told
+        assert "config.json" in told.replace(" ", "")
+    (made / "config.json").write_text(json.dumps(config | {"seed": 0}).replace('"seed": 0', '"seed": 1e400'))
+    assert cli.main(["evaluate", str(made)]) == 1
+
+
+def test_a_second_interrupt_loses_nothing(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """While it is measured how strong the networks have become."""
+
+    def impatient(*arguments: Any, **options: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli_training, "measured", impatient)
+    assert cli.main([*_TRAIN, "--iterations", "2", "--results", str(tmp_path), "--json"]) == 130
+    capsys.readouterr()
+    monkeypatch.undo()
+    (made,) = (tmp_path / "kuhn_poker").iterdir()
+    (made / "metrics.csv").write_text("seconds,loss\n1,2\n")
+    assert cli.main(["train", "--resume", str(made), "--iterations", "3"]) == 1
+    assert "metrics.csv cannot be read: a row has no iteration" in " ".join(capsys.readouterr().err.split())
+    (made / "metrics.csv").unlink()
+    assert cli.main(["train", "--resume", str(made), "--iterations", "3", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["iterations"] == 3
 
 
 def test_depth_limited_solving_from_the_command_line(
@@ -183,6 +280,8 @@ def test_depth_limited_solving_from_the_command_line(
     assert cli.main([*train, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["against_random"]["player1"]["goal"] == pytest.approx(50, abs=2)
+    assert cli.main(["evaluate", told["result"], "--json"]) == 0
+    assert 0 < json.loads(capsys.readouterr().out)["value_error"] < 0.5
     solve = ["solve", "kuhn_poker", "--algorithm", "depth-limited", "--results", str(tmp_path), "--json"]
     assert cli.main([*solve, "--net", told["result"], "--iterations", "100"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -216,7 +315,7 @@ def test_depth_limited_solving_from_the_command_line(
         (("train", "kuhn_poker", "--learner", "supervised", "--set", "capacity=8"), "make the capacity 64 or more"),
         (("train", "kuhn_poker", "--learner", "deep-cfr", "--max-nodes", "5"), "--learner self-play"),
         (("train", "kuhn_poker", "--learner", "deep-cfr", "--set", "widths=0"), "widths are one or more sizes"),
-        (("train", "kuhn_poker", "--minutes", "0"), "0"),
+        (("train", "kuhn_poker", "--minutes", "0"), "the time must be more than 0 seconds"),
         (("train",), "name a GAME"),
         (("train", "--resume", "nowhere"), "holds no networks"),
         (("match", "kuhn_poker", "net:nowhere", "random"), "holds no networks"),

@@ -95,7 +95,7 @@ class Store:
 
         Where all have failed so far, the file was mended: they run again.
         """
-        mended = []
+        mended: list[pathlib.Path] = []
         for game, place in {cell.game: self.place(cell).parent for cell in cells}.items():
             before, now = self._rules.get(game), digests.get(game)
             if now is None or now == before:
