@@ -244,6 +244,7 @@ def test_figures_without_the_peer(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(figure.note == "peer open_spiel.python.jax.deep_cfr is not installed: skipped" for figure in found)
 
 
+@pytest.mark.slow
 def test_figures_beside_the_peer(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the settings of the benchmark but for their size; numbers of so short runs say nothing."""
     pytest.importorskip("open_spiel.python.jax.deep_cfr")

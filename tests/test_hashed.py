@@ -74,9 +74,9 @@ def _chooser(form: sampling_form.SamplingForm, slot: sampling_form.ChoiceSlot) -
         pytest.param("kuhn_poker", "linear", marks=pytest.mark.slow),
         ("kuhn_poker", "dcfr"),
         pytest.param("goofspiel:cards=3", "cfr+", marks=pytest.mark.slow),
-        ("goofspiel:cards=3", "pcfr+"),
+        pytest.param("goofspiel:cards=3", "pcfr+", marks=pytest.mark.slow),
         pytest.param("goofspiel:cards=3", "schedule", marks=pytest.mark.slow),
-        ("smallest:numbers=3,steps=1", "linear"),
+        pytest.param("smallest:numbers=3,steps=1", "linear", marks=pytest.mark.slow),
         ("monty_hall", "linear"),
     ],
 )
@@ -161,7 +161,11 @@ def wild_values(known: tables.Known, scheme: table_state.Scheme) -> state_values
 
 @pytest.mark.parametrize(
     ("name", "grow"),
-    [("os-mccfr", "all"), pytest.param("os-mccfr", "first", marks=pytest.mark.slow), ("vr-mccfr", "all")],
+    [
+        pytest.param("os-mccfr", "all", marks=pytest.mark.slow),
+        pytest.param("os-mccfr", "first", marks=pytest.mark.slow),
+        ("vr-mccfr", "all"),
+    ],
 )
 def test_kuhn_is_solved(name: str, grow: str) -> None:
     found = gdlx.solve("kuhn_poker", name, iterations=400, table=6, batch=256, grow=grow)

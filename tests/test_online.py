@@ -70,7 +70,8 @@ def test_aiming_leaves_regrets_unbiased(game: str, searcher: int, steps: int, ai
             assert errors[decision] < wide[decision]
 
 
-def test_search_finds_the_equilibrium_at_a_set_of_a_match() -> None:
+@pytest.mark.parametrize(("card", "share"), [("queen", 1 / 3), pytest.param("jack", 0.0, marks=pytest.mark.slow)])
+def test_search_finds_the_equilibrium_at_a_set_of_a_match(card: str, share: float) -> None:
     # Kuhn (1950): the second player calls with a queen a third of the time, and never with a jack.
     game = tables.known("kuhn_poker").walk
     scheme = table_state.Scheme(256, 16)
@@ -78,15 +79,14 @@ def test_search_finds_the_equilibrium_at_a_set_of_a_match() -> None:
     settings = sampled.SampleSettings(
         *jax.tree.map(np.float32, (regret.Settings(1.0, 1.0, 1.0, exploration=0.01), 0.4))
     )
-    for card, share in (("queen", 1 / 3), ("jack", 0.0)):
-        view = facing_a_bet(game.env, card)
-        where = online.target(game, view, 16, "information set")
-        state = table_state.init(game, scheme, 8, 1)
-        state = online.advance(game, state, settings, where, jax.random.key(0), 2_000, search=search)
-        legal = jnp.zeros(game.env.num_actions, jnp.bool_).at[jnp.array(view.legal)].set(True)
-        policy, is_known = online.policy_at(state, tables.own_key(view), legal)
-        assert bool(is_known)
-        assert abs(float(policy[game.env.net.players[1].moves.index("call")]) - share) < 0.06
+    view = facing_a_bet(game.env, card)
+    where = online.target(game, view, 16, "information set")
+    state = table_state.init(game, scheme, 8, 1)
+    state = online.advance(game, state, settings, where, jax.random.key(0), 2_000, search=search)
+    legal = jnp.zeros(game.env.num_actions, jnp.bool_).at[jnp.array(view.legal)].set(True)
+    policy, is_known = online.policy_at(state, tables.own_key(view), legal)
+    assert bool(is_known)
+    assert abs(float(policy[game.env.net.players[1].moves.index("call")]) - share) < 0.06
 
 
 def facing_a_bet(game: env.Env, card: str) -> sight.Sight:
