@@ -282,7 +282,7 @@ def test_the_other_player_and_its_words(folder: pathlib.Path, capsys: pytest.Cap
         (("--restrict", "rock.csv", "--p", "0.5", "--model", "bob"), 1, "no player 'bob' to model; it has player1 and"),
         (("--restrict", "rock.csv", "--p", "0.5", "--model", "player1"), 1, "nothing about player1, but about player2"),
         (("--restrict", "rock.csv", "--p", "0.5", "--algorithm", "es-mccfr"), 1, "es-mccfr samples play"),
-        (("--restrict", "nowhere.csv", "--p", "0.5"), 1, "nowhere.csv cannot be read: No such file"),
+        (("--restrict", "nowhere.csv", "--p", "0.5"), 1, "nowhere.csv is not there: name the result folder"),
         (("--restrict", "rock.txt", "--p", "0.5"), 1, "rock.txt is not there: name the result folder"),
         (("--restrict", "rock.png", "--p", "0.5"), 1, "rock.png is no policy: name the result folder"),
         (("--restrict", "lizard.csv", "--p", "0.5"), 1, "no option 'lizard'"),
