@@ -248,6 +248,7 @@ print(len(jax.devices()), *(solution.exploitability for solution in found))
 """
 
 
+@pytest.mark.slow
 def test_eight_devices_solve_kuhn() -> None:
     """Each with a frontier of its own."""
     assert max(samples.printed_with_devices(_EIGHT, 8)) < 0.03

@@ -164,6 +164,7 @@ print(len(jax.devices()), *np.concatenate([np.ravel(own) for own in state.regret
 """
 
 
+@pytest.mark.slow
 def test_one_device_and_eight() -> None:
     one, eight = (samples.printed_with_devices(_EIGHT, count) for count in (1, 8))
     np.testing.assert_allclose(one, eight, rtol=1e-4, atol=1e-4)
