@@ -175,13 +175,13 @@ def test_cfr_convergence(
             for n in (20, 100)
         ]
         exact = gdlx.solve("biased_rps", BOTH_AT_ONCE, iterations=100).exploitability
-    kept = convergence._kept(biased, studies.Setting(tmp_path / "cfr_convergence", minutes))
-    assert kept.mse[19] == pytest.approx(sum((by_hand[0] - by_hand[1]) ** 2) / 6, rel=1e-6)
-    assert kept.mse[-1] == 0
+        found = convergence._kept(biased, studies.Setting(tmp_path / "cfr_convergence", minutes))
+    assert found.mse[19] == pytest.approx(sum((by_hand[0] - by_hand[1]) ** 2) / 6, rel=1e-6)
+    assert found.mse[-1] == 0
     assert ends["data"][0]["exploitability"] == pytest.approx(exact, rel=1e-6)
     (reached, _) = speeds["data"][0]["reached"]
-    assert kept.mse[reached["iterations"] - 1] < 0.01 <= kept.mse[: reached["iterations"] - 1].min()
-    assert kept.mse[reached["stays"] - 2] >= 0.01 > kept.mse[reached["stays"] - 1 :].max()
+    assert found.mse[reached["iterations"] - 1] < 0.01 <= found.mse[: reached["iterations"] - 1].min()
+    assert found.mse[reached["stays"] - 2] >= 0.01 > found.mse[reached["stays"] - 1 :].max()
     assert reached["stays"] > reached["iterations"]  # it comes and goes
     assert (tmp_path / "cfr_convergence" / convergence.FIGURE).stat().st_size > 10_000
 

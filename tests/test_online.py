@@ -46,7 +46,7 @@ def view_of(game: env.Env, player: int, steps: int, seed: int = 0) -> sight.Sigh
 @pytest.mark.parametrize(
     ("game", "searcher", "steps", "aim"),
     [
-        ("kuhn_poker", 0, 4, "information set"),
+        pytest.param("kuhn_poker", 0, 4, "information set", marks=pytest.mark.slow),
         pytest.param("kuhn_poker", 1, 3, "public subgame", marks=pytest.mark.slow),
         pytest.param("goofspiel:cards=3", 0, 1, "information set", marks=pytest.mark.slow),
         ("goofspiel:cards=3", 1, 1, "public subgame"),
