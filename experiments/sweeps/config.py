@@ -135,7 +135,7 @@ def cells(found: Mapping[str, Any]) -> tuple[Cell, ...]:
     for game in games:
         for number, (entry, grid) in enumerate(zip(entries, axes, strict=True), 1):
             for cell in _combined(game, entry, grid, seeds, every, {**found, **entry}, f"algorithms[{number}]"):
-                run = (cell.game, cell.algorithm, cell.stop, cell.target, cell.every)  # however it was written
+                run = (cell.game, cell.algorithm, cell.stop, str(cell.target), cell.every)  # however it was written
                 if run in made:
                     raise SweepError(
                         f"algorithms[{number}] has the cell {cell.name} a second time"
