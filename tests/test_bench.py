@@ -9,7 +9,7 @@ import sys
 import time
 import types
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -27,9 +27,11 @@ from gdlx.experiments import (
     playout_bench,
     playout_plot,
     read_bench,
+    search_bench,
     start_bench,
 )
 from gdlx.propnet import check, source
+from gdlx.solvers import consistent
 
 
 @pytest.mark.parametrize(
@@ -201,6 +203,23 @@ def test_the_first_and_the_second_call(tmp_path: pathlib.Path) -> None:
     for _ in range(2):
         assert start_bench.call_seconds("rps", str(tmp_path)) > 0
     assert list((tmp_path / "programs").rglob("jit_part*"))
+
+
+def test_more_states_than_can_be_listed_are_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    find = consistent.find
+
+    def few(*arguments: Any, way: consistent.Way, **options: Any) -> Any:
+        if way == "enumeration":
+            raise consistent.TooManyStates("too many")
+        return find(*arguments, way=way, **options)
+
+    monkeypatch.setattr(search_bench, "_SEEN_GAMES", ("kuhn_poker",))
+    monkeypatch.setattr(consistent, "find", few)
+    listed, *found = search_bench.acceptance()
+    assert (listed.value, listed.note) == (None, "too many")
+    rates = [figure.value for figure in found if "agree" in figure.name]
+    assert len(rates) == 2
+    assert all(rate is not None and 0 < rate <= 1 for rate in rates)
 
 
 def _benchmarks(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:

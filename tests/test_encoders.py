@@ -78,6 +78,39 @@ def test_every_game_of_the_library(game: str) -> None:
     assert state.shape == (encoder.state_width,)
 
 
+@pytest.mark.parametrize("game", library.names())
+def test_numbers_of_every_game(game: str) -> None:
+    """Of states that no match has, made at random: what was done and seen last comes last, and each has its place."""
+    env, rng, steps = gdlx.make(game), np.random.default_rng(len(game)), 3
+    encoder = encoders.Encoder(env, steps)
+    empty = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), jax.eval_shape(env.init))
+    count, moves, percepts = env.num_players, env.num_actions, env.num_percepts
+    history = [np.zeros((count, moves + percepts), np.float32)] * steps
+    states = []
+    for step in range(5):
+        states.append(
+            empty._replace(
+                legal_mask=rng.random((count, moves)) < 0.5,
+                percepts=rng.random((count, percepts)) < 0.5,
+                actions=rng.integers(0, moves, count).astype(np.int32),
+                registers=rng.random(empty.registers.shape) < 0.5,
+                step=np.int32(step),
+            )
+        )
+    window = encoder.window(states[0])
+    for step, state in enumerate(states):
+        if step:
+            window = observe.update(window, state)
+            history.append(np.concatenate([np.eye(moves)[state.actions], state.percepts], axis=1).astype(np.float32))
+        found = np.asarray(encoder.information(window))
+        for player in range(count):
+            last = np.concatenate([row[player] for row in history[-steps:]])
+            who = np.arange(count) == player
+            expected = np.concatenate([last, state.legal_mask[player], who, [step / steps]])
+            np.testing.assert_allclose(found[player], expected, rtol=1e-6)
+        np.testing.assert_allclose(encoder.state(state), [*state.registers, step / steps], rtol=1e-6)
+
+
 def test_a_window_forgets() -> None:
     tree = trees.unrolled(trees.Game("kuhn_poker"))
     rows = encoders.Encoder(gdlx.make("kuhn_poker"), steps=1).of_sets(tree, 0)
