@@ -124,7 +124,7 @@ def markdown(report: Report) -> str:
     """A line about the machine, and a table for every benchmark."""
     parts = [about(report)]
     if not report.complete:
-        parts.append("Not complete: measuring was stopped.")
+        parts.append("Not complete: measuring was stopped, or a benchmark failed.")
     for name, own in itertools.groupby(report.figures, key=lambda figure: figure.benchmark):
         parts.append(f"### {name}: {bench.BENCHMARKS.get(name or '', '')}".rstrip(": "))
         parts.append(_rows([bench.HEADER, ("---",) * len(bench.HEADER), *(figure.cells() for figure in own)]))
