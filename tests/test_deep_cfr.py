@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import pathlib
 from typing import Any
 
 import jax
@@ -13,7 +14,7 @@ import pytest
 import gdlx
 from gdlx.envs import sampling_form, sequence_form, trees
 from gdlx.experiments import train_deep_cfr
-from gdlx.nets import deep_cfr, encoders, learners, tables, traversals
+from gdlx.nets import checkpoints, deep_cfr, encoders, learners, tables, traversals
 from gdlx.propnet import errors
 from gdlx.solvers import evaluation, problems, profiles
 from gdlx.tests import samples
@@ -260,3 +261,13 @@ def test_figures_beside_the_peer(monkeypatch: pytest.MonkeyPatch) -> None:
     assert error.peer_value is not None
     assert 0 < error.value < 0.5  # of the payoff range
     assert 0 < error.peer_value < 0.5
+
+
+def test_going_on_from_a_checkpoint(tmp_path: pathlib.Path) -> None:
+    """As if it had never stopped: reservoirs, networks, optimisers and keys are all there."""
+    one = learner()
+    checkpoints.write_state(tmp_path, 1, 0.0, after(1)[0])
+    found, _, _ = checkpoints.read_state(tmp_path, jax.eval_shape(one.init, jax.random.key(0)))
+    again, never = one.iterate(found)[0], after(2)[0]
+    for resumed, whole in zip(jax.tree.leaves(again), jax.tree.leaves(never), strict=True):
+        assert bool((resumed == whole).all())
