@@ -1,6 +1,7 @@
 """Frontiers and what they are worth, beside rules written by hand; and a network that learns it."""
 
 import functools
+import pathlib
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +10,7 @@ import pytest
 
 import gdlx
 from gdlx.envs import game_tree, observe, trees
-from gdlx.nets import encoders, exact_values, frontiers, range_values, supervised, tables
+from gdlx.nets import checkpoints, encoders, exact_values, frontiers, range_values, supervised, tables
 from gdlx.solvers import evaluation, plans, problems, profiles
 
 CARDS = ("jack", "queen", "king")
@@ -220,6 +221,16 @@ def test_values_are_learnt() -> None:
     assert reports[-1]["value_loss"] < reports[0]["value_loss"]
     drawn = state.buffer.items.ranges[: int(state.buffer.filled)]
     assert len(np.unique(np.concatenate([drawn, state.unseen.ranges]), axis=0)) == len(drawn) + len(state.unseen.ranges)
+
+
+def test_a_checkpoint_has_all_of_a_state(tmp_path: pathlib.Path) -> None:
+    """Iterations are functions of it alone: what is read back goes on as if it had never stopped."""
+    learner, state, _ = trained()
+    checkpoints.write_state(tmp_path, 4, 0.0, state)
+    found, _, _ = checkpoints.read_state(tmp_path, jax.eval_shape(learner.init, jax.random.key(0)))
+    for read, written in zip(jax.tree.leaves(found), jax.tree.leaves(state), strict=True):
+        assert read.dtype == written.dtype
+        assert bool((read == written).all())
 
 
 def test_policies_are_learnt() -> None:
