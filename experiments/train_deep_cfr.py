@@ -72,30 +72,19 @@ def _of_game(name: str, game: str, contest: Contest) -> Iterator[bench.Figure]:
         yield bench.missing(f"{what}, NashConv of the payoff range", _PEER, _mean(ours, "error"), "")
         return
     peer = "OpenSpiel's JAX Deep CFR"
-    yield bench.Figure(
-        f"{what}, with compilation",
-        _mean(ours, "seconds"),
-        "s",
-        peer=peer,
-        peer_value=_mean(theirs, "seconds"),
-        target=bench.Target(_TIMES, of="ratio"),
-    )
-    yield bench.Figure(
-        f"{what}, with the programs of an earlier call",
-        _mean(ours, "kept"),
-        "s",
-        peer=f"{peer}, which keeps none",
-        peer_value=_mean(theirs, "seconds"),
-        target=bench.Target(_TIMES, of="ratio"),
-    )
-    yield bench.Figure(
-        f"{what}, without compilation",
-        _mean(ours, "again"),
-        "s",
-        peer=peer,
-        peer_value=_mean(theirs, "again"),
-        target=bench.Target(_TIMES, of="ratio"),
-    )
+    for how, own, other, beside in (
+        ("with compilation", "seconds", "seconds", peer),
+        ("with the programs of an earlier call", "kept", "seconds", f"{peer}, which keeps none"),
+        ("without compilation", "again", "again", peer),
+    ):
+        yield bench.Figure(
+            f"{what}, {how}",
+            _mean(ours, own),
+            "s",
+            peer=beside,
+            peer_value=_mean(theirs, other),
+            target=bench.Target(_TIMES, of="ratio"),
+        )
     yield bench.Figure(
         f"{what}, NashConv of the payoff range (ours {_spread(ours)}, theirs {_spread(theirs)})",
         _mean(ours, "error"),
