@@ -19,3 +19,12 @@ def memory_bytes() -> int | None:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
         return None
+
+
+def memory_of_each() -> int | None:
+    """What a device has for itself: memory of its own, or its part of the machine's."""
+    import jax
+
+    own = (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")  # CPUs tell nothing
+    whole = memory_bytes()
+    return own or (None if whole is None else whole // jax.local_device_count())

@@ -27,7 +27,7 @@ import jax.numpy as jnp
 import optax
 
 from gdlx.envs import game_tree, sampling_form
-from gdlx.nets import buffers, encoders, networks, tables, traversals
+from gdlx.nets import buffers, encoders, networks, sharding, tables, traversals
 from gdlx.propnet import errors
 from gdlx.solvers import problems
 
@@ -165,7 +165,7 @@ class DeepCfr:
         like = Visit(jnp.int32(0), jnp.float32(0), jnp.zeros(self.form.shape[0], jnp.float32))
         empty = buffers.init(like, self.settings.capacity)
         fitted, advantages = jax.tree.map(lambda x: jnp.stack([x, x]), (start, empty))
-        return State(start, fitted, advantages, empty, jnp.int32(0), after)
+        return sharding.everywhere(State(start, fitted, advantages, empty, jnp.int32(0), after))
 
     def _iteration(self, game: Game, state: State) -> tuple[State, Mapping[str, jax.Array]]:
         now, after = jax.random.split(state.key)
@@ -177,7 +177,7 @@ class DeepCfr:
         visits = jnp.sum(jnp.append(state.advantages.seen, state.policies.seen).astype(jnp.float32))
         mean, some = losses.mean(axis=0) / state.iteration, -(-self.settings.steps // 10)  # one batch tells little
         told = {"loss": mean[-some:].mean(), "loss_before": mean[:some].mean(), "visits": visits}
-        return state._replace(key=after), told
+        return sharding.everywhere(state._replace(key=after)), told
 
     def _turn(self, game: Game, state: State, player: jax.Array, key: jax.Array) -> tuple[State, jax.Array]:
         """A player's traversals, then its network."""
@@ -231,7 +231,7 @@ class DeepCfr:
             return jnp.mean(visits.weight * loss(told, visits.target, there.is_option))
 
         def step(fitted: Fitted, place: jax.Array) -> tuple[Fitted, jax.Array]:
-            visits = jax.tree.map(lambda x: x[place], buffer.items)
+            visits = sharding.divided(jax.tree.map(lambda x: x[place], buffer.items))
             lost, slope = jax.value_and_grad(weighted)(fitted.variables, visits)
             change, moments = self._optimiser.update(slope, fitted.moments)
             return Fitted(optax.apply_updates(fitted.variables, change), moments), lost

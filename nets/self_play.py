@@ -27,12 +27,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 
 from gdlx.envs import env as envs
 from gdlx.envs import observe
-from gdlx.nets import buffers, encoders, lockstep, networks
+from gdlx.nets import buffers, encoders, lockstep, networks, sharding
 from gdlx.propnet import errors
 
 
@@ -143,20 +142,21 @@ class SelfPlay:
         games = jax.tree.map(lambda x: jnp.broadcast_to(x, (self.settings.games, *x.shape)), start)
         memory = buffers.init(self._lesson(start), self.settings.capacity)
         iteration = jnp.zeros((), jnp.int32)
-        return State(parameters, policy, self._optimiser.init(parameters), games, memory, own, iteration)
+        optimiser = self._optimiser.init(parameters)
+        return sharding.everywhere(State(parameters, policy, optimiser, games, memory, own, iteration))
 
     @functools.partial(jax.jit, static_argnames="self")
     def iterate(self, state: State) -> tuple[State, Mapping[str, jax.Array]]:
         key, of_play, of_learning = jax.random.split(state.key, 3)
-        games, lessons, told = self._play(state.parameters, self._divided(state.games), of_play)
-        flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), lessons)
+        games, lessons, told = self._play(state.parameters, sharding.divided(state.games), of_play)
+        flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), sharding.everywhere(lessons))
         memory = buffers.add_last(state.memory, flat, jnp.ones(flat.value.shape[0], jnp.bool_))
         temperature = self._temperature(state.iteration)
         parameters, optimiser, losses = self._learn(state, memory, temperature, of_learning)
         keep = jnp.minimum(self.settings.smoothing, (1 + state.iteration) / (10 + state.iteration))
         smooth = jax.tree.map(lambda old, new: keep * old + (1 - keep) * new, state.smooth, parameters.policy)
         after = State(parameters, smooth, optimiser, games, memory, key, state.iteration + 1)
-        return after, {**losses, **told, "temperature": temperature}
+        return sharding.everywhere(after), {**losses, **told, "temperature": temperature}
 
     def acting(self, state: State) -> Any:
         return state.smooth
@@ -165,16 +165,6 @@ class SelfPlay:
         """[B, P] payoffs that states [B, R] are worth, encoded, as the network of states tells."""
         seen = jnp.pad(states, ((0, 0), (0, self.encoder.env.num_players)))  # nobody plays uniformly
         return networks.applied(self.network, state.parameters.value, seen).value * self.scale
-
-    def _divided(self, games: Games) -> Games:
-        """Among all devices; what is computed of them is then computed where they are."""
-        devices = jax.devices()
-        if len(devices) == 1 or self.settings.games % len(devices):
-            return games
-        mesh = jax.sharding.Mesh(np.array(devices), ("games",))
-        by_game = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("games"))  # type: ignore[no-untyped-call]
-        found: Games = jax.lax.with_sharding_constraint(games, by_game)  # type: ignore[no-untyped-call]
-        return found
 
     @functools.cached_property
     def _optimiser(self) -> optax.GradientTransformation:
@@ -339,7 +329,7 @@ class SelfPlay:
 
         def update(carry: tuple[Parameters, Any], key: jax.Array) -> tuple[tuple[Parameters, Any], Any]:
             parameters, optimiser = carry
-            lessons = buffers.sample(memory, key, settings.batch)
+            lessons = sharding.divided(buffers.sample(memory, key, settings.batch))
             (total, parts), gradient = jax.value_and_grad(loss, has_aux=True)(parameters, lessons)
             change, optimiser = self._optimiser.update(gradient, optimiser, parameters)
             change = jax.tree.map(lambda x: x * slower, change)

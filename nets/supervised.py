@@ -17,7 +17,7 @@ import optax
 
 import gdlx
 from gdlx.envs import trees
-from gdlx.nets import buffers, encoders, exact_values, frontiers, networks, range_values, tables
+from gdlx.nets import buffers, encoders, exact_values, frontiers, networks, range_values, sharding, tables
 from gdlx.propnet import errors
 from gdlx.solvers import cfr, held, lp, plans, presets, problems, processes, profiles
 
@@ -118,7 +118,7 @@ class Supervised:
         values = range_values.parameters(self.value_network, self.places[0], of_values)
         policy = networks.parameters(self.network, self.encoder.width, of_policy)
         none = jnp.zeros(self._bounds[-1])
-        return State(
+        state = State(
             values,
             policy,
             self._optimiser.init(values),
@@ -127,6 +127,7 @@ class Supervised:
             self.items(unseen),
             own,
         )
+        return sharding.everywhere(state)
 
     @functools.partial(jax.jit, static_argnames="self")
     def iterate(self, state: State) -> tuple[State, Mapping[str, jax.Array]]:
@@ -137,7 +138,7 @@ class Supervised:
 
         def train(carry: Any, own: jax.Array) -> Any:
             values, policy, of_values, of_policy = carry
-            batch = buffers.sample(buffer, own, self.settings.minibatch)
+            batch = sharding.divided(buffers.sample(buffer, own, self.settings.minibatch))
             loss, slope = jax.value_and_grad(self._value_loss)(values, batch)
             values, of_values = self._moved(values, slope, of_values)
             policy_loss, slope = jax.value_and_grad(self._policy_loss)(policy)
@@ -155,7 +156,7 @@ class Supervised:
             "value_error": self.error(after[0], state.unseen),
             "value_error_played": self.error(after[0], state.unseen, is_played=True),
         }
-        return State(*after, buffer, state.unseen, key), report
+        return sharding.everywhere(State(*after, buffer, state.unseen, key)), report
 
     def acting(self, state: State) -> Any:
         return state.policy
@@ -166,7 +167,7 @@ class Supervised:
 
     def items(self, key: jax.Array) -> Item:
         """[B, V] of policies drawn anew."""
-        profile = self._draw(key)
+        profile = sharding.divided(self._draw(key), axis=-1)
         found = []
         for rest in self.rests:
             solved = held.solved(self.task.form, profile, rest.is_given, self.settings.solving)

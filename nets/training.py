@@ -16,7 +16,7 @@ from gdlx.solvers import driver, results
 
 _SIZES = ("games", "draws", "traversals", "capacity", "batch")  # settings of learners that take memory
 _LOOK = 1.0  # seconds between two looks at what the device does
-_PART = 0.4  # of the machine's memory that a state may take: while it learns there are two of them
+_PART = 0.4  # of a device's memory that a state may take: while it learns there are two of them
 
 
 class WentWrong(errors.UserError, ValueError):
@@ -143,10 +143,10 @@ class Run:
 def require_room(learner: learners.Learner) -> None:
     """Before anything is allocated."""
     needed = size(jax.eval_shape(learner.init, jax.random.key(0)))
-    there = devices.memory_bytes()
+    there = devices.memory_of_each()
     if there and needed > _PART * there:
         raise WentWrong(
-            f"networks and memories need {needed / 2**30:,.1f} GiB, twice, and this machine has {there / 2**30:,.1f}; "
+            f"networks and memories need {needed / 2**30:,.1f} GiB, twice, and a device has {there / 2**30:,.1f} here; "
             "make the capacity smaller, or the window"
         )
 

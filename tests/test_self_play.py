@@ -139,32 +139,6 @@ def test_lockstep_plays_as_words_do() -> None:
     np.testing.assert_array_equal(few.payoff, found.payoff[:, 16:24])
 
 
-def test_eight_devices_train_as_one_does() -> None:
-    program = """
-import jax, numpy as np
-from gdlx.envs import observe
-from gdlx.nets import encoders, self_play
-from gdlx.players import arenas
-learner = self_play.make(
-    encoders.Encoder(arenas.of_game("kuhn_poker").env, 6),
-    self_play.Settings(games=32, steps=4, capacity=1024, batch=64, updates=2, widths=(16, 16)),
-)
-state = learner.init(jax.random.key(0))
-for _ in range(3):
-    state, told = learner.iterate(state)
-print(len(jax.devices()), *np.concatenate([np.ravel(x) for x in jax.tree.leaves(state.parameters)])[:400:7])
-"""
-    numbers = samples.printed_with_devices(program, 8)
-    assert len(jax.devices()) == 1
-    learner = learner_of("kuhn_poker")
-    state = learner.init(jax.random.key(0))
-    for _ in range(3):
-        state, _ = learner.iterate(state)
-    alone = np.concatenate([np.ravel(x) for x in jax.tree.leaves(state.parameters)])[:400:7]
-    assert np.abs(alone).max() > 0
-    np.testing.assert_allclose(numbers, alone, rtol=1e-3, atol=1e-4)
-
-
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
 def test_an_iteration_and_inference_lower_for_accelerators(platform: str) -> None:
     learner = learner_of("kuhn_poker")

@@ -1,0 +1,56 @@
+"""Training divided among eight devices, beside the same on one."""
+
+import numpy as np
+import pytest
+
+from gdlx.tests import samples
+
+# The state after three iterations, in a process of its own: how many devices there are is settled when jax starts.
+_AFTER = """
+import jax, numpy as np
+state = learner.init(jax.random.key(0))
+before = [x.sharding for x in jax.tree.leaves(state)]
+iterate = jax.jit(learner.iterate).lower(state).compile()
+for _ in range(3):
+    state, told = iterate(state)
+is_divided = "all-reduce" in iterate.as_text()
+stays = before == [x.sharding for x in jax.tree.leaves(state)]
+numbers = np.concatenate([np.ravel(x) for x in jax.tree.leaves(learnt(state))])
+print(len(jax.devices()), int(is_divided), int(stays), *numbers[:4000:7])
+"""
+
+_SELF_PLAY = """
+from gdlx.nets import encoders, self_play
+from gdlx.players import arenas
+settings = self_play.Settings(games=32, steps=4, capacity=1024, batch=64, updates=2, widths=(16, 16))
+learner = self_play.make(encoders.Encoder(arenas.of_game("kuhn_poker").env, 6), settings)
+learnt = lambda state: state.parameters
+"""
+
+_DEEP_CFR = """
+import gdlx
+from gdlx.envs import trees
+from gdlx.nets import deep_cfr, encoders
+from gdlx.solvers import problems
+task = problems.problem(trees.Game("kuhn_poker"), keep_edges=True)
+settings = deep_cfr.Settings(traversals=16, capacity=1024, steps=8, policy_steps=8, batch=32, widths=(16,))
+learner = deep_cfr.make(encoders.Encoder(gdlx.make("kuhn_poker"), 5), settings, task)
+learnt = lambda state: (state.fitted.variables, learner.acting(state))
+"""
+
+_SUPERVISED = """
+from gdlx.nets import supervised
+settings = supervised.Settings(depth=3, batch=16, solving=20, capacity=64, steps=8, minibatch=16)
+learner = supervised.of_game("kuhn_poker", settings)
+learnt = lambda state: (state.values, state.policy)
+"""
+
+
+@pytest.mark.parametrize("learner", [_SELF_PLAY, _DEEP_CFR, _SUPERVISED], ids=["self-play", "deep-cfr", "supervised"])
+def test_eight_devices_train_as_one_does(learner: str) -> None:
+    is_divided, stays, *many = samples.printed_with_devices(learner + _AFTER, 8)
+    alone_divided, _, *alone = samples.printed_with_devices(learner + _AFTER, 1)
+    assert (is_divided, alone_divided) == (1, 0)
+    assert stays  # on the same devices, so that nothing is compiled again
+    assert np.abs(alone).max() > 0
+    np.testing.assert_allclose(many, alone, rtol=1e-3, atol=1e-4)
