@@ -42,14 +42,14 @@ def add_last(buffer: Buffer, items: Any, wanted: jax.Array) -> Buffer:
     return found._replace(seen=jnp.where(found.seen < MANY, found.seen, fewer))
 
 
-def add_fairly(buffer: Buffer, items: Any, wanted: jax.Array, key: jax.Array) -> Buffer:
-    """Keep C of all, each with the same probability (reservoir sampling, Vitter 1985).
+def add_fairly(buffer: Buffer, items: Any, wanted: jax.Array, bits: jax.Array) -> Buffer:
+    """Keep C of all, each with the same probability (reservoir sampling, Vitter 1985). `bits` are random, uint32[B].
 
     Item n takes the place of a random one of the n there were with itself, if that is among the C places. After MANY
     items n no longer grows: then later ones are more likely to be kept than earlier ones.
     """
     number = _numbers(buffer, wanted)
-    drawn = _part(jax.random.bits(key, number.shape, jnp.uint32), number + 1)
+    drawn = _part(bits, number + 1)
     found = _put(buffer, items, jnp.where(number < buffer.capacity, number, drawn), wanted)
     return found._replace(seen=jnp.minimum(found.seen, MANY))
 

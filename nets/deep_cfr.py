@@ -19,11 +19,13 @@ reach, so that the average would not be one; such games are refused.
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from gdlx.envs import game_tree, sampling_form
@@ -169,7 +171,8 @@ class DeepCfr:
 
     def _iteration(self, game: Game, state: State) -> tuple[State, Mapping[str, jax.Array]]:
         now, after = jax.random.split(state.key)
-        turns = (jnp.arange(2), jax.random.split(now))
+        # All that is random at once: every call of a generator is long to compile.
+        turns = (jnp.arange(2), jax.random.bits(now, (2, sum(self._draws)), jnp.uint32))
         # A loop, not one after the other: what both players do is compiled once.
         state, losses = jax.lax.scan(
             lambda s, turn: self._turn(game, s, *turn), state._replace(iteration=state.iteration + 1), turns
@@ -179,11 +182,20 @@ class DeepCfr:
         told = {"loss": mean[-some:].mean(), "loss_before": mean[:some].mean(), "visits": visits}
         return sharding.everywhere(state._replace(key=after)), told
 
-    def _turn(self, game: Game, state: State, player: jax.Array, key: jax.Array) -> tuple[State, jax.Array]:
+    @property
+    def _draws(self) -> tuple[int, int, int, int]:
+        """Of a turn: for its walks, for what both reservoirs keep of them, for the fit."""
+        visits, choices = self.size.levels * self.size.lanes, len(self.game.table.nodes.column)
+        walks = math.prod(traversals.draws(self.game.table, self.size))
+        return walks, visits, choices * visits, self.settings.steps * self.settings.batch
+
+    def _turn(self, game: Game, state: State, player: jax.Array, bits: jax.Array) -> tuple[State, jax.Array]:
         """A player's traversals, then its network."""
-        walking, keeping, keeping_other, fitting = jax.random.split(key, 4)
+        walking, keeping, keeping_other, fitting = jnp.split(bits, np.cumsum(self._draws)[:-1])
         policy = self._policy(game, state.fitted)
-        met = traversals.sample(game.table, policy, walking, player, size=self.size)
+        drawn = (walking >> 8).astype(policy.dtype) * 2**-24  # as many bits as a float tells
+        drawn = drawn.reshape(traversals.draws(game.table, self.size))
+        met = traversals.sample(game.table, policy, drawn, player, size=self.size)
         none = policy.shape[1] - 1
         own, reservoir = (_of_player(x, player) for x in (state.fitted, state.advantages))
         visits = Visit(met.column, met.weight * state.iteration, met.advantage / game.unit)
@@ -191,7 +203,7 @@ class DeepCfr:
         others = Visit(met.others, met.others_weight * state.iteration, policy.T[met.others])
         policies = buffers.add_fairly(state.policies, others, met.others < none, keeping_other)
         start = state.start if self.settings.fresh else own
-        own, losses = self._fit(game.sets, start, reservoir, fitting, _squares, self.settings.steps)
+        own, losses = self._fit(game.sets, start, reservoir, fitting, _squares)
         fitted, advantages = (
             jax.tree.map(lambda x, y: x.at[player].set(y), old, new)
             for old, new in ((state.fitted, own), (state.advantages, reservoir))
@@ -201,7 +213,8 @@ class DeepCfr:
     def _average(self, game: Game, state: State) -> Any:
         # The key of the next iteration does as well: nothing that is learnt depends on what is drawn here.
         steps = self.settings.policy_steps
-        fitted, _ = self._fit(game.sets, state.start, state.policies, state.key, _crossed, steps)
+        bits = jax.random.bits(state.key, (steps * self.settings.batch,), jnp.uint32)
+        fitted, _ = self._fit(game.sets, state.start, state.policies, bits, _crossed)
         return fitted.variables
 
     def _policy(self, game: Game, fitted: Fitted) -> jax.Array:
@@ -215,9 +228,10 @@ class DeepCfr:
         return optax.adam(self.settings.rate)
 
     def _fit(
-        self, sets: tables.Sets, start: Fitted, buffer: buffers.Buffer, key: jax.Array, loss: Loss, steps: int
+        self, sets: tables.Sets, start: Fitted, buffer: buffers.Buffer, bits: jax.Array, loss: Loss
     ) -> tuple[Fitted, jax.Array]:
-        """A network after so many steps on batches of a reservoir, and [steps] its losses."""
+        """A network after steps on batches of a reservoir, one visit for each of the random bits, and [steps] its
+        losses."""
 
         # The network is asked once for every set or once for every visit, whichever is less.
         is_small = len(sets.player) < self.settings.batch
@@ -236,8 +250,8 @@ class DeepCfr:
             change, moments = self._optimiser.update(slope, fitted.moments)
             return Fitted(optax.apply_updates(fitted.variables, change), moments), lost
 
-        # All at once, and by a remainder whose bias is nothing beside 2^32: random numbers take long to compile.
-        drawn = jax.random.bits(key, (steps, self.settings.batch), jnp.uint32)
+        # By a remainder, whose bias is nothing beside 2^32.
+        drawn = bits.reshape(-1, self.settings.batch)
         places = (drawn % jnp.maximum(buffer.filled, 1).astype(jnp.uint32)).astype(jnp.int32)
         found: tuple[Fitted, jax.Array] = jax.lax.scan(step, start, places)
         return found

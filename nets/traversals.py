@@ -130,19 +130,22 @@ class _Walk(NamedTuple):
     factor: jax.Array  # [] float, 1 / the part of the lanes that were kept
 
 
-def sample(game: Table, policy: jax.Array, key: jax.Array, player: jax.Array | int, *, size: Size) -> Visits:
-    """The visits of a batch of traversals, with the policies [W, C] of all columns."""
+def draws(game: Table, size: Size) -> tuple[int, int, int]:
+    """The shape of what a batch of traversals draws."""
+    return size.levels, len(game.nodes.column) + 2, size.lanes
+
+
+def sample(game: Table, policy: jax.Array, drawn: jax.Array, player: jax.Array | int, *, size: Size) -> Visits:
+    """The visits of a batch of traversals, with the policies [W, C] of all columns, and what is `drawn` in [0, 1)."""
     nowhere = -game.payoff.shape[1]
     lane = jnp.arange(size.lanes)
     start = _Lanes(jnp.where(lane < size.batch, 0, nowhere), jnp.ones(size.lanes, policy.dtype))
-    slots = len(game.nodes.column)
-    draws = jax.random.uniform(key, (size.levels, slots + 2, size.lanes), policy.dtype)
     bounds = drawing.bounds(policy)
 
     def down(lanes: _Lanes, draw: jax.Array) -> tuple[_Lanes, _Walk]:
         return _down(game, bounds, lanes, draw, player, len(policy))
 
-    last, walks = jax.lax.scan(down, start, draws)
+    last, walks = jax.lax.scan(down, start, drawn)
     payoff = game.payoff[player]
     ends = drawing.take(payoff, -1 - last.last)  # all lanes have ended
 
@@ -160,7 +163,7 @@ def sample(game: Table, policy: jax.Array, key: jax.Array, player: jax.Array | i
         weight.reshape(-1),
         advantage.reshape(-1, len(policy)),
         walks.others.reshape(-1),
-        jnp.repeat(weight, slots, axis=0).reshape(-1),
+        jnp.repeat(weight, len(game.nodes.column), axis=0).reshape(-1),
     )
 
 

@@ -57,9 +57,9 @@ def test_a_reservoir_with_the_same_draws(wanted: list[list[bool]], capacity: int
     for batch, flags in enumerate(wanted):
         key = jax.random.fold_in(jax.random.key(seed), batch)
         numbers = list(range(batch * BATCH, (batch + 1) * BATCH))
-        buffer = add_fairly(buffer, items_of(numbers), jnp.array(flags), key)
-        draws = np.asarray(jax.random.bits(key, (BATCH,), jnp.uint32)).tolist()
-        for number, flag, draw in zip(numbers, flags, draws, strict=True):
+        bits = jax.random.bits(key, (BATCH,), jnp.uint32)
+        buffer = add_fairly(buffer, items_of(numbers), jnp.array(flags), bits)
+        for number, flag, draw in zip(numbers, flags, bits.tolist(), strict=True):
             if not flag:
                 continue
             seen += 1
@@ -84,7 +84,7 @@ def test_no_count_runs_over() -> None:
     assert sorted(last.items["number"].tolist()) == list(range(16, 26))
     after = buffers.add_last(last, {"number": jnp.array([26])}, jnp.ones(1, jnp.bool_))
     assert sorted(after.items["number"].tolist()) == list(range(17, 27))
-    fair = buffers.add_fairly(full, numbers, every, jax.random.key(0))
+    fair = buffers.add_fairly(full, numbers, every, jax.random.bits(jax.random.key(0), (25,)))
     assert (int(fair.filled), int(fair.seen)) == (10, buffers.MANY)
     drawn = np.asarray(buffers._part(jax.random.bits(jax.random.key(1), (10_000,)), jnp.int32(buffers.MANY)))
     assert len(set((drawn % 64).tolist())) == 64
@@ -97,7 +97,8 @@ def test_a_reservoir_is_fair() -> None:
         buffer = buffers.init({"number": jnp.int32(0)}, 8)
         for batch in range(4):
             items = {"number": jnp.arange(10, dtype=jnp.int32) + 10 * batch}
-            buffer = buffers.add_fairly(buffer, items, jnp.ones(10, bool), jax.random.fold_in(key, batch))
+            bits = jax.random.bits(jax.random.fold_in(key, batch), (10,), jnp.uint32)
+            buffer = buffers.add_fairly(buffer, items, jnp.ones(10, bool), bits)
         found: jax.Array = buffer.items["number"]
         return found
 

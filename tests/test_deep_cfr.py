@@ -45,6 +45,10 @@ def nash_conv(one: deep_cfr.DeepCfr, state: deep_cfr.State) -> float:
     return 2 * found
 
 
+def drawn_by(key: jax.Array, table: traversals.Table, size: traversals.Size) -> jax.Array:
+    return jax.random.uniform(key, traversals.draws(table, size))
+
+
 @pytest.mark.parametrize("game", samples.GAMES[:4])
 @pytest.mark.parametrize("width", [1_000.0, 0.5], ids=["ample", "narrow"])
 def test_visits_are_unbiased(game: str, width: float) -> None:
@@ -61,7 +65,7 @@ def test_visits_are_unbiased(game: str, width: float) -> None:
 
     @jax.jit
     def sums(key: jax.Array, player: jax.Array) -> tuple[jax.Array, jax.Array]:
-        met = traversals.sample(table, form.joined(own), key, player, size=size)
+        met = traversals.sample(table, form.joined(own), drawn_by(key, table, size), player, size=size)
         empty = jnp.zeros(form.shape[::-1])
         regrets = empty.at[met.column].add(met.weight[:, None] * met.advantage)
         return regrets / size.batch, empty[:, 0].at[met.others].add(met.others_weight) / size.batch
@@ -90,7 +94,7 @@ def test_others_are_visited_in_proportion_to_their_reach() -> None:
 
     @jax.jit
     def visits(policy: jax.Array, key: jax.Array, player: jax.Array) -> jax.Array:
-        met = traversals.sample(table, policy, key, player, size=size)
+        met = traversals.sample(table, policy, drawn_by(key, table, size), player, size=size)
         return jnp.zeros(form.shape[1]).at[met.others].add(met.others_weight) / size.batch
 
     keys, rng = jax.random.split(jax.random.key(7), 400), np.random.default_rng(5)
@@ -117,7 +121,7 @@ def test_a_weight_is_what_was_left_out() -> None:
 
         @jax.jit
         def counts(key: jax.Array, size: traversals.Size = size) -> tuple[jax.Array, jax.Array]:
-            met = traversals.sample(table, policy, key, 0, size=size)
+            met = traversals.sample(table, policy, drawn_by(key, table, size), 0, size=size)
             there = jnp.zeros(form.shape[1])
             return there.at[met.column].add(met.weight), there.at[met.others].add(met.others_weight)
 
@@ -135,9 +139,9 @@ def test_networks_are_asked_for_sets_or_for_visits() -> None:
     more = jax.tree.map(lambda x: jnp.concatenate([x] * 10), one.game.sets)
     assert len(one.game.sets.player) < SMALL.batch < len(more.player)
     reservoir = jax.tree.map(lambda x: x[0], state.advantages)
+    bits = jax.random.bits(jax.random.key(1), (20 * SMALL.batch,), jnp.uint32)
     by_set, by_visit = (
-        one._fit(sets, state.start, reservoir, jax.random.key(1), deep_cfr._squares, 20)
-        for sets in (one.game.sets, more)
+        one._fit(sets, state.start, reservoir, bits, deep_cfr._squares) for sets in (one.game.sets, more)
     )
     for found, expected in zip(jax.tree.leaves(by_set), jax.tree.leaves(by_visit), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
