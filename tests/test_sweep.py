@@ -1,14 +1,9 @@
 """Sweeps: every cell as if it ran alone, kept whole or not at all, never run twice."""
 
-import csv
 import itertools
 import json
 import pathlib
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from typing import Any
 
 import numpy as np
@@ -19,33 +14,15 @@ from gdlx.envs import trees
 from gdlx.experiments.reporting import gather
 from gdlx.experiments.sweeps import config, plan, run, store
 from gdlx.propnet import library
-from gdlx.solvers import batch, driver, problems, results
+from gdlx.solvers import batch, problems, results
 from gdlx.solvers import solve as solving
+from gdlx.tests import sweeps
 
-GRID: dict[str, Any] = {
-    "games": ["kuhn_poker", "smallest:numbers=3,steps=1"],
-    "iterations": 30,
-    "seeds": 2,
-    "algorithms": [
-        {"name": "dcfr", "alpha": [1.0, 1.5], "gamma": [1.0, 2.0]},
-        {"name": "cfr+", "simultaneous": [False, True]},
-        {"name": "os-mccfr", "batch": 16, "exploration": [0.3, 0.6]},
-        {"name": "es-mccfr", "batch": 8},
-    ],
-}
-
-
-def sweep_of(found: dict[str, Any]) -> config.Sweep:
-    return config.Sweep("test", config.cells(found))
-
-
-def rows(path: pathlib.Path) -> list[dict[str, str]]:
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
+BASE = 'games = ["kuhn_poker"]\niterations = 10\n'
 
 
 def test_cells_are_all_combinations() -> None:
-    cells = config.cells(GRID)
+    cells = config.cells(sweeps.GRID)
     assert len(cells) == 2 * (4 + 2 + 2 * 2 + 2)
     assert len({cell.name for cell in cells}) == len(cells)
     pairs = {(cell.given["alpha"], cell.given["gamma"]) for cell in cells if cell.algorithm.name == "dcfr"}
@@ -59,9 +36,6 @@ def test_ranges() -> None:
     cells = config.cells({"games": ["kuhn_poker"], "iterations": 1, "algorithms": [entry, linear]})
     assert [cell.given.get("alpha") for cell in cells][:3] == [1.0, 10.0, 100.0]
     assert [cell.given.get("beta") for cell in cells][3:] == [-1.0, -0.5, 0.0, 0.5, 1.0]
-
-
-BASE = 'games = ["kuhn_poker"]\niterations = 10\n'
 
 
 @pytest.mark.parametrize(
@@ -132,15 +106,15 @@ def test_files_that_are_no_sweep(text: str, says: str, tmp_path: pathlib.Path, c
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> run.Outcome:
-    return run.sweep(sweep_of(GRID), tmp_path_factory.mktemp("sweep") / "test")
+    return run.sweep(sweeps.sweep_of(sweeps.GRID), tmp_path_factory.mktemp("sweep") / "test")
 
 
 def test_every_cell_is_as_if_alone(finished: run.Outcome) -> None:
     """Those with full iterations, and those that sample, with their policies."""
-    cells = config.cells(GRID)
+    cells = config.cells(sweeps.GRID)
     assert finished.cells == len(cells)
     assert finished.failed == ()
-    table = rows(finished.table)
+    table = sweeps.rows(finished.table)
     for cell in cells[::3]:
         # `solve` itself has no way to say simultaneous, so the algorithm is given as the cell has it.
         keeps = cell.algorithm.sampling is not None
@@ -159,7 +133,7 @@ def test_every_cell_is_as_if_alone(finished: run.Outcome) -> None:
 
 
 def test_measurements(finished: run.Outcome) -> None:
-    table = rows(finished.table)
+    table = sweeps.rows(finished.table)
     for _, group in itertools.groupby(table, key=lambda row: row["cell"]):
         own = list(group)
         assert tuple(int(row["iterations"]) for row in own) == plan.measured_at(30, None)
@@ -170,15 +144,11 @@ def test_measurements(finished: run.Outcome) -> None:
 
 
 def test_results_of_cells_can_be_evaluated(finished: run.Outcome, capsys: Any) -> None:
-    folder = store.Store(finished.folder).place(config.cells(GRID)[0])
+    folder = store.Store(finished.folder).place(config.cells(sweeps.GRID)[0])
     assert cli.main(["evaluate", str(folder), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    last = [row for row in rows(finished.table) if row["cell"] == config.cells(GRID)[0].name][-1]
+    last = [row for row in sweeps.rows(finished.table) if row["cell"] == config.cells(sweeps.GRID)[0].name][-1]
     assert told["exploitability"] == pytest.approx(float(last["exploitability"]), rel=1e-3)
-
-
-def without_times(path: pathlib.Path) -> list[dict[str, str]]:
-    return [{name: text for name, text in row.items() if name != "seconds"} for row in rows(path)]
 
 
 def test_interrupted_and_resumed_equals_uninterrupted(finished: run.Outcome, tmp_path: pathlib.Path) -> None:
@@ -192,40 +162,15 @@ def test_interrupted_and_resumed_equals_uninterrupted(finished: run.Outcome, tmp
 
     folder = tmp_path / "test"
     with pytest.raises(KeyboardInterrupt):
-        run.sweep(sweep_of(GRID), folder, report=interrupt)
-    early = {row["cell"] for row in rows(folder / store.TABLE)}
-    assert 5 <= len(early) < len(config.cells(GRID))
+        run.sweep(sweeps.sweep_of(sweeps.GRID), folder, report=interrupt)
+    early = {row["cell"] for row in sweeps.rows(folder / store.TABLE)}
+    assert 5 <= len(early) < len(config.cells(sweeps.GRID))
     times = {path: path.stat().st_mtime_ns for path in folder.glob(f"{store.CELLS}/*/*/{results.METRICS}")}
     assert len(times) == len(early)
-    again = run.sweep(sweep_of(GRID), folder)
+    again = run.sweep(sweeps.sweep_of(sweeps.GRID), folder)
     assert again.earlier == len(early)
     assert all(path.stat().st_mtime_ns == before for path, before in times.items())
-    assert without_times(again.table) == without_times(finished.table)
-
-
-def test_killed_and_resumed(tmp_path: pathlib.Path) -> None:
-    """A real process, killed without notice while it works."""
-    path = tmp_path / "long.toml"
-    grid = "alpha = { from = 1.0, to = 2.0, count = 40 }"
-    path.write_text(f'games = ["kuhn_poker"]\nevery = 200\n[[algorithms]]\nname = "dcfr"\niterations = 400\n{grid}\n'
-                    f'[[algorithms]]\nname = "lcfr"\niterations = 2000000\n')  # fmt: skip
-    command = [sys.executable, "-m", "gdlx.cli", "sweep", str(path), "--results", str(tmp_path), "--quiet"]
-    working = subprocess.Popen(command)
-    kept = tmp_path / "long" / store.CELLS
-    deadline = time.monotonic() + 120
-    while not any(kept.glob("*/dcfr*")) and working.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.05)
-    working.send_signal(signal.SIGKILL)
-    assert working.wait() == -signal.SIGKILL
-    (tmp_path / "long" / store.CELLS / "kuhn_poker" / ".half.part").mkdir()
-    path.write_text(path.read_text().replace("2000000", "300"))
-    before = len(list(kept.glob("*/dcfr*")))
-    done = run.sweep(config.read(path), tmp_path / "long")
-    assert (done.cells, done.failed) == (41, ())
-    assert done.earlier == before > 0
-    assert not list(kept.glob("*/.*"))
-    whole = run.sweep(config.read(path), tmp_path / "whole")
-    assert without_times(done.table) == without_times(whole.table)
+    assert sweeps.without_times(again.table) == sweeps.without_times(finished.table)
 
 
 def test_cells_that_run_alone(tmp_path: pathlib.Path) -> None:
@@ -237,90 +182,15 @@ def test_cells_that_run_alone(tmp_path: pathlib.Path) -> None:
             {"name": "os-mccfr", "iterations": 3, "table": 8, "batch": 16},
         ],
     }
-    wanted = sweep_of(found)
+    wanted = sweeps.sweep_of(found)
     assert [group.alone is not None for group in plan.groups_of(wanted.cells)] == [True] * 3
     done = run.sweep(wanted, tmp_path / "alone")
-    last = {row["algorithm"]: row for row in rows(done.table)}
+    last = {row["algorithm"]: row for row in sweeps.rows(done.table)}
     assert float(last["lp"]["exploitability"]) < 1e-6
     assert 0 < float(last["cfr+"]["exploitability"]) <= 0.01
     assert last["os-mccfr"]["iterations"] == "3"
     assert not any((tmp_path / "alone" / store.UNFINISHED).glob("*/*"))
     assert run.sweep(wanted, tmp_path / "alone").earlier == 3
-
-
-def test_cells_that_fail_do_not_stop_the_others(tmp_path: pathlib.Path, capsys: Any) -> None:
-    path = tmp_path / "some.toml"
-    path.write_text(
-        'games = ["no_such_game", "gone.gdl", "kuhn_poker"]\niterations = 20\n'
-        '[[algorithms]]\nname = "dcfr"\nalpha = [1.5, 900.0]\n'
-    )
-    assert cli.main(["sweep", str(path), "--dry-run"]) == 0
-    assert "the rules gone.gdl cannot be read: No such file" in " ".join(capsys.readouterr().out.split())
-    assert cli.main(["sweep", str(path), "--results", str(tmp_path), "--json"]) == 1
-    told = json.loads(capsys.readouterr().out)
-    whys = {failed["cell"]: failed["failure"] for failed in told["failed"]}
-    gone = {name: why for name, why in whys.items() if name.startswith("gone")}
-    assert len(gone) == 2
-    assert set(gone.values()) == {"the rules gone.gdl cannot be read: No such file or directory"}
-    assert whys.keys() - gone.keys() == {
-        "no_such_game/dcfr,alpha=1.5-20",
-        "no_such_game/dcfr,alpha=900.0-20",
-        "kuhn_poker/dcfr,alpha=900.0-20",
-    }
-    assert "overflowed before iteration" in whys["kuhn_poker/dcfr,alpha=900.0-20"]
-    assert "no_such_game" in whys["no_such_game/dcfr,alpha=1.5-20"]
-    table = rows(tmp_path / "some" / store.TABLE)
-    assert {row["cell"] for row in table if not row["failure"]} == {"kuhn_poker/dcfr,alpha=1.5-20"}
-
-
-@pytest.mark.parametrize(
-    ("manifest", "says"),
-    [
-        ('{"format": 99, "x64": false}', "another version of gdlx"),
-        ('{"format": 1, "x64": true}', "computed in double precision; go on with --x64"),
-        ('{"form', "cannot be read"),
-        (None, "something else than a sweep"),
-    ],
-)
-def test_folders_of_something_else(manifest: str | None, says: str, tmp_path: pathlib.Path) -> None:
-    if manifest is None:
-        (tmp_path / "mine.txt").write_text("precious")
-    else:
-        (tmp_path / store.MANIFEST).write_text(manifest)
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    with pytest.raises(config.SweepError, match=says):
-        run.sweep(sweep_of(GRID), tmp_path)
-    after = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.name != results.LOCK}
-    assert after == before
-
-
-@pytest.mark.parametrize("more", [[], [{"name": "cfr+"}]])
-def test_rules_that_change_in_between(more: list[dict[str, Any]], tmp_path: pathlib.Path) -> None:
-    """A sweep is of one game, also if that is a file; also if no cell of it is left to run."""
-    sheet = tmp_path / "mine.gdl"
-    sheet.write_text(library.text("kuhn_poker"))
-    found = {"games": [str(sheet)], "iterations": 5, "algorithms": [{"name": "cfr"}]}
-    first = run.sweep(sweep_of(found), tmp_path / "sweep")
-    kept = without_times(first.table)
-    sheet.write_text(library.text("leduc_poker"))
-    with pytest.raises(config.SweepError, match=r"rules of .*mine\.gdl have changed"):
-        run.sweep(sweep_of(found | {"algorithms": [{"name": "cfr"}, *more]}), tmp_path / "sweep")
-    assert without_times(first.table) == kept
-
-
-def test_rules_that_are_mended(tmp_path: pathlib.Path) -> None:
-    """Cells that failed for them run again."""
-    sheet = tmp_path / "mine.gdl"
-    found = {"games": [str(sheet), "kuhn_poker"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
-    whys = []
-    for text in (None, "(role", library.text("rps")):
-        if text is not None:
-            sheet.write_text(text)
-        whys += [why for _, why in run.sweep(sweep_of(found), tmp_path / "sweep").failed]
-    assert len(whys) == 2
-    assert "No such file" in whys[0]
-    assert "parenthes" in whys[1]
-    assert {row["failure"] for row in rows(tmp_path / "sweep" / store.TABLE)} == {""}
 
 
 def test_cells_that_are_being_written_are_no_results(finished: run.Outcome, tmp_path: pathlib.Path) -> None:
@@ -334,111 +204,17 @@ def test_cells_that_are_being_written_are_no_results(finished: run.Outcome, tmp_
     assert found.left_out == whole.left_out
 
 
-def test_reasons_of_failures_that_cannot_be_read(tmp_path: pathlib.Path) -> None:
-    found = {"games": ["no_such_game"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
-    run.sweep(sweep_of(found), tmp_path)
-    (reason,) = tmp_path.rglob(store.FAILED)
-    reason.write_bytes(b"\xff\xfe")
-    assert len(run.sweep(sweep_of(found), tmp_path).failed) == 1
-
-
 def test_two_files_of_one_name(tmp_path: pathlib.Path) -> None:
     for folder, game in (("a", "kuhn_poker"), ("b", "rps")):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "mine.gdl").write_text(library.text(game))
     games = [str(tmp_path / folder / "mine.gdl") for folder in ("a", "b")]
-    done = run.sweep(sweep_of({"games": games, "iterations": 50, "algorithms": [{"name": "cfr+"}]}), tmp_path / "sweep")
-    last = {row["game"]: float(row["value_1"]) for row in rows(done.table)}
+    done = run.sweep(
+        sweeps.sweep_of({"games": games, "iterations": 50, "algorithms": [{"name": "cfr+"}]}), tmp_path / "sweep"
+    )
+    last = {row["game"]: float(row["value_1"]) for row in sweeps.rows(done.table)}
     assert last[games[0]] == pytest.approx(-1 / 18, abs=0.01)
     assert last[games[1]] == pytest.approx(0, abs=0.01)
-
-
-def test_a_file_of_the_same_name_elsewhere(tmp_path: pathlib.Path) -> None:
-    found = {"games": ["kuhn_poker"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
-    first = run.sweep(sweep_of(found), tmp_path / "sweep")
-    with pytest.raises(config.SweepError, match="holds another sweep: none of its 1 cells"):
-        run.sweep(sweep_of(found | {"iterations": 6}), tmp_path / "sweep", "iterations = 6")
-    assert len(rows(first.table)) == len(plan.measured_at(5, None))
-
-
-@pytest.mark.parametrize(
-    ("file", "content"),
-    [
-        (results.METRICS, b"iterations,seconds\n1"),
-        (results.METRICS, b""),
-        (results.CONFIG, b""),
-        (results.POLICY, b"PK"),
-        (results.CONFIG, None),
-    ],
-)
-def test_damaged_cells_run_again(file: str, content: bytes | None, tmp_path: pathlib.Path) -> None:
-    found = {"games": ["kuhn_poker"], "iterations": 5, "algorithms": [{"name": "dcfr", "alpha": [1.0, 1.5]}]}
-    first = run.sweep(sweep_of(found), tmp_path / "sweep")
-    expected = without_times(first.table)
-    damaged = store.Store(first.folder).place(config.cells(found)[0])
-    if content is None:
-        (damaged / file).unlink()
-    else:
-        (damaged / file).write_bytes(content)
-    remarks: list[str] = []
-    again = run.sweep(sweep_of(found), tmp_path / "sweep", remark=remarks.append)
-    assert again.earlier == 1
-    assert len(remarks) == 1
-    assert "kuhn_poker/dcfr,alpha=1.0-5 runs again" in remarks[0]
-    assert without_times(again.table) == expected
-    assert (first.folder / store.DAMAGED / damaged.relative_to(first.folder)).is_dir()
-
-
-def test_damage_in_the_middle_of_a_file(tmp_path: pathlib.Path) -> None:
-    """Its end, with the list of contents, is whole; and what is damaged twice is kept twice."""
-    found = {"games": ["kuhn_poker"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
-    for _ in range(2):
-        kept = run.sweep(sweep_of(found), tmp_path)
-        (policy,) = (kept.folder / store.CELLS).rglob(results.POLICY)
-        content = bytearray(policy.read_bytes())
-        content[150:160] = bytes(b ^ 255 for b in content[150:160])
-        policy.write_bytes(content)
-        assert [str(policy) in why for _, why in gather.gather([policy.parent]).left_out] == [True]
-    run.sweep(sweep_of(found), tmp_path)
-    assert len(list((tmp_path / store.DAMAGED).rglob(results.POLICY))) == 2
-
-
-def test_cells_that_run_alone_go_on(tmp_path: pathlib.Path) -> None:
-    """From their checkpoint, or anew if that cannot be read."""
-    found = {"games": ["kuhn_poker"], "algorithms": [{"name": "os-mccfr", "iterations": 40, "table": 8, "batch": 16}]}
-    (cell,) = config.cells(found)
-    whole = run.sweep(sweep_of(found), tmp_path / "whole")
-    kept = store.Store(tmp_path / "parts")
-    folder = kept.unfinished(cell)
-    folder.mkdir(parents=True)
-    begun = solving.Run(plan.task_of(cell), cell.algorithm, folder)
-    for _ in begun.points(driver.Stop(iterations=20)):
-        pass
-    begun.finish()
-    remarks: list[str] = []
-    done = run.sweep(sweep_of(found), tmp_path / "parts", remark=remarks.append)
-    assert remarks == []
-    assert without_times(done.table)[-1] == without_times(whole.table)[-1]
-    assert float(rows(done.table)[-1]["seconds"]) >= begun.seconds
-
-    folder = store.Store(tmp_path / "broken").unfinished(cell)
-    folder.mkdir(parents=True)
-    (folder / results.CHECKPOINT).write_bytes(b"half of it")
-    done = run.sweep(sweep_of(found), tmp_path / "broken", remark=remarks.append)
-    assert len(remarks) == 1
-    assert "starts anew" in remarks[0]
-    assert without_times(done.table)[-1] == without_times(whole.table)[-1]
-
-
-def test_an_unreadable_manifest_loses_nothing(tmp_path: pathlib.Path) -> None:
-    found = {"games": ["kuhn_poker"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
-    done = run.sweep(sweep_of(found), tmp_path / "sweep")
-    for broken in ('{"form', '{"format": 1, "x64": false, "rules": 3}'):
-        (done.folder / store.MANIFEST).write_text(broken)
-        with pytest.raises(config.SweepError, match="remove that file alone"):
-            run.sweep(sweep_of(found), done.folder)
-    (done.folder / store.MANIFEST).unlink()
-    assert run.sweep(sweep_of(found), done.folder).earlier == 1
 
 
 def test_seeds_are_in_the_file(tmp_path: pathlib.Path, capsys: Any) -> None:
@@ -446,20 +222,6 @@ def test_seeds_are_in_the_file(tmp_path: pathlib.Path, capsys: Any) -> None:
     path.write_text('games = ["kuhn_poker"]\niterations = 2\n[[algorithms]]\nname = "os-mccfr"\nbatch = 4\n')
     assert cli.main(["--seed", "3", "sweep", str(path), "--results", str(tmp_path)]) == 2
     assert "in its file" in capsys.readouterr().err
-
-
-def test_failed_cells_are_named_by_those_who_look(tmp_path: pathlib.Path, capsys: Any) -> None:
-    found = {"games": ["no_such_game", "kuhn_poker"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
-    done = run.sweep(sweep_of(found), tmp_path / "sweep")
-    assert cli.main(["results", str(done.folder)]) == 0
-    told = capsys.readouterr()
-    assert "1 of 1 results" in told.out
-    assert "no_such_game/cfr-5 failed: " in told.err
-
-
-def test_only_one_process_at_a_time(tmp_path: pathlib.Path) -> None:
-    with store.Store(tmp_path).opened("", False), pytest.raises(results.ResultError, match="another run"):
-        run.sweep(sweep_of(GRID), tmp_path)
 
 
 def test_portions_fit_into_memory() -> None:
