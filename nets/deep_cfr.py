@@ -20,6 +20,7 @@ reach, so that the average would not be one; such games are refused.
 import dataclasses
 import functools
 import math
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -137,8 +138,16 @@ class DeepCfr:
         return traversals.size(self.form, batch=self.settings.traversals, width=self.settings.width)
 
     def init(self, key: jax.Array) -> State:
+        if not isinstance(key, jax.core.Tracer):
+            self._compile_ahead()
         found: State = self._init(key)
         return found
+
+    def _compile_ahead(self) -> None:
+        """What is needed next, while other cores have nothing to do; who calls a program waits until it is there."""
+        state = jax.eval_shape(self._beginning, jax.random.key(0))
+        for program in (self._iterate, self._act):
+            threading.Thread(target=lambda program=program: program.lower(self.game, state).compile()).start()
 
     def iterate(self, state: State) -> tuple[State, Mapping[str, jax.Array]]:
         after: tuple[State, Mapping[str, jax.Array]] = self._iterate(self.game, state)
