@@ -37,10 +37,15 @@ def require_writable(output: pathlib.Path, suffixes: tuple[str, ...]) -> None:
 
 def refuse_changes(context: typer.Context, kind: str, fixed: Iterable[str]) -> None:
     """What is gone on with goes on as it began."""
-    for name in ("seed", *fixed):
+    refuse(context, ("seed", *fixed), f"a {kind} goes on as it began", " with --resume")
+
+
+def refuse(context: typer.Context, names: Iterable[str], why: str, when: str = "") -> None:
+    """Options that would do nothing."""
+    for name in names:
         if is_given(context, name):
-            option = f"--{name.replace('_', '-')}"
-            raise typer.BadParameter(f"a {kind} goes on as it began: leave out {option} with --resume")
+            spelt = {param.name: max(param.opts, key=len) for param in context.command.params}
+            raise typer.BadParameter(f"{why}: leave out {spelt.get(name, f'--{name}')}{when}")
 
 
 def is_given(context: typer.Context, name: str) -> bool:

@@ -137,6 +137,8 @@ def solve(
             presets.require_own(found)
         if net is not None and not found.needs_net:
             raise typer.BadParameter(f"--net is of depth-limited, not of {algorithm}; leave it out")
+        if found.needs_net:
+            arguments.refuse(context, _NOT_WITH_NET, "depth-limited solves by --iterations of every segment")
         if found.sampling is not None:
             given_changes["seed"] = given.seed
         chosen = presets.configured(found, iterations, given_changes)
@@ -164,6 +166,7 @@ def solve(
         _run(given, task, chosen, folder, stop, every, checkpoint, resumed=resume is not None)
 
 
+_NOT_WITH_NET = ("time", "target", "every", "checkpoint")
 _DEPTH_LIMITED = 500  # iterations of each segment
 _FIXED = (
     *("algorithm", "net", "alpha", "beta", "gamma", "exploration", "simultaneous"),
@@ -315,7 +318,7 @@ def _solve_with_net(
     try:
         game = task.game
         rules = networks.network_of(given, game.spec, game.gdl, game.fold_case, limits.Limits())
-        learner, state, *_ = checkpoints.restored(net, rules, task)
+        learner, state, *_ = checkpoints.restored(net, rules, task, payoff=game.payoff)
         if not isinstance(learner, supervised.Supervised):
             raise checkpoints.WrongCheckpoint(
                 f"{net} has no network of values of ranges; train one with --learner supervised"

@@ -90,8 +90,12 @@ def train(
     training.require_room(made)
     if resume is None:
         folder = folders.new_folder(results, recipe.game.spec, f"net-{learner}")
-    run = training.Run(recipe, made, digest, folder, seed=seed, resume=resume is not None, interval=checkpoint)
-    _train(given, run, stop, task, folder, recipe)
+    try:
+        run = training.Run(recipe, made, digest, folder, seed=seed, resume=resume is not None, interval=checkpoint)
+        _train(given, run, stop, task, folder, recipe)
+    finally:
+        if resume is None and not checkpoints.has_state(folder):
+            folders.discard(folder)
 
 
 _FIXED = ("learner", "setting", "window", "payoff", "gdl", "fold_case", "results")
@@ -171,11 +175,13 @@ def _train(
     folder: pathlib.Path,
     recipe: "recipes.Recipe",
 ) -> None:
+    import jax
+
     from gdlx.nets import networks as bodies
     from gdlx.nets import training
 
+    count = bodies.count(jax.eval_shape(run.learner.acting, run.state))
     if not given.json:
-        count = bodies.count(run.learner.acting(run.state))
         memory = training.size(run.state) / 2**20
         console.say(
             f"{recipe.learner} on {recipe.game.spec}: {count:,} parameters to play with, {memory:,.0f} MiB in all"
@@ -216,16 +222,20 @@ def _train(
                 "seconds": run.seconds,
                 "result": str(folder),
                 "interrupted": interrupted,
+                "parameters": count,
+                "metrics": run.rows[-1] if run.rows else {},
                 **told,
             }
         )
     else:
         console.say(f"after {run.iteration:,} iterations in {run.seconds / 60:.1f} minutes: {in_words(told)}")
         options = "".join(f" {option}" for option in _options(recipe.game))
-        console.say(f"networks in {folder}; play them with: gdlx match {recipe.game.spec} net:{folder} random{options}")
+        others = " random" * (run.learner.encoder.env.num_players - 1)
+        command = f"gdlx match {recipe.game.spec} net:{folder}{others}{options}"
+        console.say(f"networks in {folder}; play them with: {command}")
     if run.iteration == before and not interrupted:
         console.remark(given, "nothing was trained: it had been trained for so long before; give more")
-    elif stop.seconds is not None and run.iteration == 1 and not interrupted:
+    elif run.iteration == 1 and stop.seconds is not None and run.seconds >= stop.seconds and not interrupted:
         console.remark(given, "the time was up after the first iteration, most of which compiles; give more --minutes")
     if interrupted:
         console.remark(given, f"interrupted; go on with: gdlx train --resume {folder} --minutes ..")
@@ -265,6 +275,7 @@ def measured(
 def _columns(told: dict[str, Any]) -> dict[str, float]:
     """For metrics.csv."""
     found = {f"goal_{name}": own["goal"] for name, own in told["against_random"].items()}
+    found |= {f"gain_{name}": gain for name, gain in told.get("gain", {}).items()}
     return found | ({"exploitability": told["exploitability"]} if "exploitability" in told else {})
 
 
@@ -275,7 +286,10 @@ def in_words(told: dict[str, Any]) -> str:
     elif "gain" in told:
         gains = ", ".join(f"{gain:.4g} as {name}" for name, gain in told["gain"].items())
         parts.append(f"a best response would gain {gains}")
-    if "against_random" in told:
+    if len(told.get("against_random", {})) == 1:  # there is nobody else
+        ((name, own),) = told["against_random"].items()
+        parts.append(f"goal {own['goal']:.1f} ± {own['interval'][1] - own['goal']:.1f} as {name}")
+    elif "against_random" in told:
         goals = ", ".join(
             f"{own['goal']:.1f} ± {own['interval'][1] - own['goal']:.1f} as {name}"
             for name, own in told["against_random"].items()

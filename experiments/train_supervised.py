@@ -16,6 +16,7 @@ from gdlx.experiments import bench
 
 if TYPE_CHECKING:
     from gdlx.nets import supervised
+    from gdlx.solvers import problems, profiles
 
 _ERROR, _NEAR = 0.02, 0.05  # of the payoff range
 
@@ -70,15 +71,23 @@ def _of_case(case: Case) -> Iterator[bench.Figure]:
     begun = time.perf_counter()
     values = depth_limited.learnt(learner, learner.values(state))
     found = depth_limited.solve(learner.task, case.depth, values, iterations=case.search)
-    exploitability = learner.task.metrics(found).exploitability
-    assert exploitability is not None
+    spent = time.perf_counter() - begun
+    blind = depth_limited.solve(learner.task, case.depth, depth_limited.nothing, iterations=case.search)
+    exploitability, without = (_exploitability(learner.task, policies) for policies in (found, blind))
     yield bench.Figure(
         f"{case.game}, cuts every {case.depth}: exploitability of depth-limited solving, part of the payoff range",
-        exploitability / float(np.ptp(learner.task.payoff_range)),
+        exploitability,
         "",
         target=bench.Target(_NEAR),
-        note=f"{case.search} iterations of a segment, {time.perf_counter() - begun:.0f} s with compiling",
+        note=f"{without:.2%} where everything at cuts is worth the same; {case.search} iterations of a segment, "
+        f"{spent:.0f} s with compiling",
     )
+
+
+def _exploitability(task: "problems.Problem", policies: "profiles.Policies") -> float:
+    found = task.metrics(policies).exploitability
+    assert found is not None
+    return found / float(np.ptp(task.payoff_range))
 
 
 def _settings(case: Case) -> "supervised.Settings":

@@ -73,9 +73,14 @@ class Restored(NamedTuple):
     seconds: float  # of training
 
 
-def restored(folder: pathlib.Path, net: network.PropNet, task: problems.Problem | None = None) -> Restored:
-    """What was trained, as it was left. `task` is the game unrolled, if that is at hand."""
+def restored(
+    folder: pathlib.Path, net: network.PropNet, task: problems.Problem | None = None, *, payoff: str | None = None
+) -> Restored:
+    """What was trained, as it was left. `task` is the game unrolled, if that is at hand; `payoff` is what payoffs must
+    have been made of, if that matters."""
     recipe, digest, seed = read_recipe(folder)
+    if payoff is not None and payoff != recipe.game.payoff:
+        raise WrongCheckpoint(f"{folder} was trained with --payoff {recipe.game.payoff}; take that here too")
     if digest != problems.rules_digest(net):
         raise WrongCheckpoint(
             f"{folder} was trained for {recipe.game.spec}, and not with the rules that {net.name} has here and now"
@@ -146,8 +151,7 @@ def read_state(folder: pathlib.Path, like: Any) -> tuple[Any, int, float]:
             raise
         except Exception as error:  # whatever orbax finds wrong in damaged files
             advice = "remove it to go on from the one before" if len(written) > 1 else "there is no other; train anew"
-            first = next(iter(str(error).splitlines()), "")
-            raise WrongCheckpoint(f"{path} is damaged ({type(error).__name__}: {first:.200}); {advice}") from None
+            raise WrongCheckpoint(f"{path} is damaged and cannot be read; {advice}") from error
     state = [_restored(old, found["leaves"].get(str(number))) for number, old in enumerate(jax.tree.leaves(like))]
     return jax.tree.unflatten(jax.tree.structure(like), state), int(iteration), float(found["seconds"])
 
@@ -155,11 +159,16 @@ def read_state(folder: pathlib.Path, like: Any) -> tuple[Any, int, float]:
 def _restored(like: Any, found: Any) -> Any:
     if found is None:
         return jnp.zeros(like.shape, like.dtype)
-    return jax.random.wrap_key_data(found) if _is_key(like) else jnp.asarray(found)
+    numbers = jnp.asarray(np.asarray(found))  # by way of the host, so that programs of many devices may take it
+    return jax.random.wrap_key_data(numbers) if _is_key(like) else numbers
 
 
 def _kinds(leaves: Mapping[str, Any]) -> dict[str, Any]:
     return {name: (tuple(leaf.shape), np.dtype(leaf.dtype)) for name, leaf in leaves.items()}
+
+
+def has_state(folder: pathlib.Path) -> bool:
+    return bool(_iterations(folder))
 
 
 def last_files(folder: pathlib.Path) -> list[pathlib.Path]:
@@ -197,7 +206,7 @@ def _checkpointer() -> Iterator[Any]:
     """orbax takes a second to import, and says much that is nobody's business here."""
     import logging
 
-    logging.getLogger("absl").setLevel(logging.ERROR)
+    logging.getLogger("absl").setLevel(logging.CRITICAL)
     import orbax.checkpoint
 
     with orbax.checkpoint.StandardCheckpointer() as found:

@@ -17,6 +17,7 @@ The theory needs two players and payoffs that sum to zero. With more players vis
 reach, so that the average would not be one; such games are refused.
 """
 
+import contextlib
 import dataclasses
 import functools
 import math
@@ -32,7 +33,7 @@ import optax
 from gdlx.envs import game_tree, sampling_form
 from gdlx.nets import buffers, encoders, networks, sharding, tables, traversals
 from gdlx.propnet import errors
-from gdlx.solvers import problems
+from gdlx.solvers import frontier, problems
 
 
 class WrongSettings(errors.UserError, ValueError):
@@ -135,7 +136,13 @@ class DeepCfr:
 
     @functools.cached_property
     def size(self) -> traversals.Size:
-        return traversals.size(self.form, batch=self.settings.traversals, width=self.settings.width)
+        found = traversals.size(self.form, batch=self.settings.traversals, width=self.settings.width)
+        if not frontier.has_room(found.lanes, self.form.shape[0], found.lanes):
+            raise WrongSettings(
+                f"deep-cfr: {self.settings.traversals:,} traversals of {self.tree.name} may be at {found.lanes:,} "
+                "places at once, which are too many; take fewer traversals or a smaller width"
+            )
+        return found
 
     def init(self, key: jax.Array) -> State:
         if not isinstance(key, jax.core.Tracer):
@@ -147,7 +154,7 @@ class DeepCfr:
         """What is needed next, while other cores have nothing to do; who calls a program waits until it is there."""
         state = jax.eval_shape(self._beginning, jax.random.key(0))
         for program in (self._iterate, self._act):
-            threading.Thread(target=lambda program=program: program.lower(self.game, state).compile()).start()
+            threading.Thread(target=_compile, args=(program, self.game, state)).start()
 
     def iterate(self, state: State) -> tuple[State, Mapping[str, jax.Array]]:
         after: tuple[State, Mapping[str, jax.Array]] = self._iterate(self.game, state)
@@ -264,6 +271,11 @@ class DeepCfr:
         places = (drawn % jnp.maximum(buffer.filled, 1).astype(jnp.uint32)).astype(jnp.int32)
         found: tuple[Fitted, jax.Array] = jax.lax.scan(step, start, places)
         return found
+
+
+def _compile(program: Any, *shapes: Any) -> None:
+    with contextlib.suppress(Exception):  # whoever calls the program meets it too
+        program.lower(*shapes).compile()
 
 
 def _of_player(tree: Any, player: jax.Array) -> Any:

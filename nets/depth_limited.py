@@ -62,6 +62,11 @@ def learnt(learner: supervised.Supervised, parameters: Any) -> Values:
     return values
 
 
+def nothing(frontier: frontiers.Frontier, reach: Sequence[jax.Array]) -> jax.Array:
+    """The other yardstick: everything is worth the same."""
+    return jnp.zeros_like(frontiers.ranges(frontier, reach))
+
+
 def exact(task: problems.Problem, iterations: int = 500) -> Values:
     """The yardstick: the rest of the game solved at every question."""
     rests: dict[int, exact_values.Rest] = {}

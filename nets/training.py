@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from gdlx.envs import devices
-from gdlx.nets import buffers, checkpoints, learners, recipes
+from gdlx.nets import buffers, checkpoints, learners, recipes, sharding
 from gdlx.propnet import errors
 from gdlx.solvers import driver, results
 
@@ -59,7 +59,8 @@ class Run:
     def _begin(self, recipe: recipes.Recipe, digest: str, seed: int, *, resume: bool) -> None:
         if resume and self.folder is not None:
             like = jax.eval_shape(self.learner.init, jax.random.key(seed))
-            self.state, self.iteration, self.seconds = checkpoints.read_state(self.folder, like)
+            state, self.iteration, self.seconds = checkpoints.read_state(self.folder, like)
+            self.state = sharding.everywhere(state)
             self.rows = [row for row in checkpoints.read_metrics(self.folder) if row["iteration"] <= self.iteration]
             self._saved_at = self.iteration
             return
@@ -142,21 +143,34 @@ class Run:
 
 def require_room(learner: learners.Learner) -> None:
     """Before anything is allocated."""
-    needed = size(jax.eval_shape(learner.init, jax.random.key(0)))
-    there = devices.memory_of_each()
+    state = jax.eval_shape(learner.init, jax.random.key(0))
+    there, needed, remembered = devices.memory_of_each(), size(state), size(_memories(state))
     if there and needed > _PART * there:
+        advice = "the capacity smaller, or the window" if remembered > needed / 2 else "widths smaller"
         raise WentWrong(
             f"networks and memories need {needed / 2**30:,.1f} GiB, twice, and a device has {there / 2**30:,.1f} here; "
-            "make the capacity smaller, or the window"
+            f"make {advice}"
         )
 
 
 @jax.jit
 def _is_finite(state: Any) -> jax.Array:
     """Whether all that is learnt is numbers; memories are left out, as they are large and only say what was."""
-    parts = jax.tree.leaves(state, is_leaf=lambda part: isinstance(part, buffers.Buffer))
-    learnt = [x for x in parts if not isinstance(x, buffers.Buffer) and jnp.issubdtype(x.dtype, jnp.floating)]
+    learnt = [x for x in _parts(state) if not _is_memory(x) and jnp.issubdtype(x.dtype, jnp.floating)]
     return jnp.stack([jnp.isfinite(x).all() for x in learnt]).all()
+
+
+def _memories(state: Any) -> list[Any]:
+    return list(filter(_is_memory, _parts(state)))
+
+
+def _parts(state: Any) -> list[Any]:
+    """Arrays, and memories as a whole."""
+    return jax.tree.leaves(state, is_leaf=_is_memory)
+
+
+def _is_memory(part: Any) -> bool:
+    return isinstance(part, buffers.Buffer)
 
 
 def size(state: Any) -> int:

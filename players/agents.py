@@ -71,13 +71,18 @@ def _kind(name: str) -> _Kind:
 
 def _split(name: str, given: str) -> dict[str, str]:
     found: dict[str, str] = {}
+    known = options_of(name)
+    last = ""
     for part in filter(None, _NEXT.split(given)):
         key, has_value, value = (piece.strip() for piece in part.partition("="))
+        if key not in known and known.get(last) == options.takes(str):  # a path may look as if it had options
+            found[last] += f",{part}"
+            continue
         if not has_value:
             raise agent.WrongAgent(f"{part!r} is no option of {name}: write {name}:option=value,option=value")
         if key in found:
             raise agent.WrongAgent(f"{name} is given its option {key} twice")
-        found[key] = value
+        found[key], last = value, key
     return found
 
 

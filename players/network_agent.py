@@ -70,10 +70,7 @@ def loaded(folder: pathlib.Path, arena: agent.Arena) -> NetworkPolicy:
 
 
 def _restored(folder: pathlib.Path, arena: agent.Arena) -> checkpoints.Restored:
-    recipe, _, _ = checkpoints.read_recipe(folder)
-    if recipe.game.payoff != arena.game.payoff:
-        raise agent.WrongAgent(f"{folder} was trained with --payoff {recipe.game.payoff}; play with that too")
-    return checkpoints.restored(folder, arena.env.net)
+    return checkpoints.restored(folder, arena.env.net, payoff=arena.game.payoff)
 
 
 def state_values(folder: str, arena: agent.Arena) -> lookahead.Values:

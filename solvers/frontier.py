@@ -36,6 +36,16 @@ def spread(counts: jax.Array, most: int) -> Children:
     return Children(None, rank, rank < jnp.tile(counts, most), None, jnp.sum(counts))
 
 
+def has_room(lanes: int, most: int, slots: int) -> bool:
+    """Whether so many lanes with up to `most` children each can be packed into slots."""
+    return _digits(lanes, most, slots) >= 4 and slots <= MOST_SLOTS
+
+
+def _digits(lanes: int, most: int, slots: int) -> int:
+    """After the point, which leave room for all children."""
+    return 30 - max(lanes * most, slots).bit_length()
+
+
 def packed(counts: jax.Array, most: int, slots: int, draw: jax.Array) -> Children:
     """Children of all lanes [L] side by side; `most` bounds the counts, draw is uniform in [0, 1).
 
@@ -43,8 +53,8 @@ def packed(counts: jax.Array, most: int, slots: int, draw: jax.Array) -> Childre
     resampling, which keeps every child with probability exactly 1 / d. d and r are multiples of a unit which is a
     power of two, small enough for d to be hardly more than N / S, and large enough for exact integers.
     """
-    digits = 30 - max(len(counts) * most, slots).bit_length()  # so many after the point leave room for all children
-    if digits < 4 or slots > MOST_SLOTS:
+    digits = _digits(len(counts), most, slots)
+    if not has_room(len(counts), most, slots):
         raise ValueError(f"{slots} slots for up to {most} children of {len(counts)} lanes: take a smaller batch")
     unit = 1 << digits
     end = jnp.cumsum(counts, dtype=jnp.int32)

@@ -1,8 +1,7 @@
-"""Solving segment by segment: with exact values it finds equilibria, and with learnt ones it comes near."""
+"""Solving segment by segment: with exact values it finds equilibria."""
 
 import jax
 import numpy as np
-import pytest
 
 from gdlx.nets import depth_limited
 from gdlx.solvers import lp, profiles
@@ -30,14 +29,6 @@ def test_a_game_without_cuts_is_solved_whole() -> None:
     metrics = task.metrics(depth_limited.solve(task, 9, never, iterations=500, lanes=1))
     assert sum(metrics.gain) / 2 < 1e-2 * np.ptp(task.payoff_range)
     assert abs(metrics.value[0] - lp.solve(task.tree).value[0]) < 1e-2 * np.ptp(task.payoff_range)
-
-
-@pytest.mark.slow  # tests/test_training.py does the same from the command line, with less training
-def test_learnt_values_come_near() -> None:
-    learner, state, _ = test_supervised.trained()
-    values = depth_limited.learnt(learner, learner.values(state))
-    metrics = learner.task.metrics(depth_limited.solve(learner.task, 3, values, iterations=300, lanes=16))
-    assert sum(metrics.gain) / 2 < 0.02 * 4  # 2 % of the payoff range
 
 
 def test_wrong_values_are_noticed() -> None:

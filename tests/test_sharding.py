@@ -1,22 +1,31 @@
 """Training divided among eight devices, beside the same on one."""
 
+import pathlib
+
 import numpy as np
 import pytest
 
 from gdlx.tests import samples
 
-# The state after three iterations, in a process of its own: how many devices there are is settled when jax starts.
+# The state after three iterations, in a process of its own: how many devices there are is settled when jax starts. Then
+# again, with the last one made from a checkpoint of the first two, which may be of a process with other devices.
 _AFTER = """
-import jax, numpy as np
+import jax, numpy as np, pathlib
+from gdlx.nets import checkpoints, sharding
 state = learner.init(jax.random.key(0))
 before = [x.sharding for x in jax.tree.leaves(state)]
 iterate = jax.jit(learner.iterate).lower(state).compile()
-for _ in range(3):
-    state, told = iterate(state)
+for _ in range(2):
+    state, _ = iterate(state)
 is_divided = "all-reduce" in iterate.as_text()
 stays = before == [x.sharding for x in jax.tree.leaves(state)]
-numbers = np.concatenate([np.ravel(x) for x in jax.tree.leaves(learnt(state))])
-print(len(jax.devices()), int(is_divided), int(stays), *numbers[:4000:7])
+folder = pathlib.Path(FOLDER)
+if not checkpoints.has_state(folder):
+    checkpoints.write_state(folder, 2, 0.0, state)
+kept, *_ = checkpoints.read_state(folder, jax.eval_shape(learner.init, jax.random.key(0)))
+found = [learnt(iterate(x)[0]) for x in (state, sharding.everywhere(kept))]
+numbers = [np.concatenate([np.ravel(x) for x in jax.tree.leaves(each)])[:4000:7] for each in found]
+print(len(jax.devices()), int(is_divided), int(stays), *np.concatenate(numbers))
 """
 
 _SELF_PLAY = """
@@ -47,10 +56,13 @@ learnt = lambda state: (state.values, state.policy)
 
 
 @pytest.mark.parametrize("learner", [_SELF_PLAY, _DEEP_CFR, _SUPERVISED], ids=["self-play", "deep-cfr", "supervised"])
-def test_eight_devices_train_as_one_does(learner: str) -> None:
-    is_divided, stays, *many = samples.printed_with_devices(learner + _AFTER, 8)
-    alone_divided, _, *alone = samples.printed_with_devices(learner + _AFTER, 1)
+def test_eight_devices_train_as_one_does(learner: str, tmp_path: pathlib.Path) -> None:
+    script = learner + _AFTER.replace("FOLDER", repr(str(tmp_path)))
+    alone_divided, _, *alone = samples.printed_with_devices(script, 1)
+    is_divided, stays, *many = samples.printed_with_devices(script, 8)  # and from what the one has written
     assert (is_divided, alone_divided) == (1, 0)
     assert stays  # on the same devices, so that nothing is compiled again
     assert np.abs(alone).max() > 0
     np.testing.assert_allclose(many, alone, rtol=1e-3, atol=1e-4)
+    half = len(alone) // 2
+    np.testing.assert_array_equal(alone[:half], alone[half:])

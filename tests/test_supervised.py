@@ -10,7 +10,7 @@ import pytest
 
 import gdlx
 from gdlx.envs import game_tree, observe, trees
-from gdlx.nets import checkpoints, encoders, exact_values, frontiers, range_values, supervised, tables
+from gdlx.nets import checkpoints, depth_limited, encoders, exact_values, frontiers, range_values, supervised, tables
 from gdlx.solvers import evaluation, plans, problems, profiles
 
 CARDS = ("jack", "queen", "king")
@@ -238,6 +238,18 @@ def test_policies_are_learnt() -> None:
     assert reports[-1]["policy_loss"] < reports[0]["policy_loss"]
     metrics = learner.task.metrics(tables.policies(learner, learner.acting(state), learner.task.tree))
     assert sum(metrics.gain) / 2 < 0.02
+
+
+def test_solving_with_learnt_values_comes_near() -> None:
+    learner, state, _ = trained()
+
+    def gain(values: depth_limited.Values) -> float:
+        found = depth_limited.solve(learner.task, 3, values, iterations=300, lanes=16)
+        return sum(learner.task.metrics(found).gain) / 2
+
+    learnt = gain(depth_limited.learnt(learner, learner.values(state)))
+    assert learnt < 0.02 * 4  # 2 % of the payoff range
+    assert learnt < 0.5 * gain(depth_limited.nothing)
 
 
 def test_a_game_without_cuts() -> None:
