@@ -9,6 +9,8 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
+from gdlx.envs import programs
+
 CORPUS = pathlib.Path(__file__).parents[2] / "shared" / "gdl" / "corpus"
 
 # Tests never touch the user's cache, and share one that a second run finds again.
@@ -16,6 +18,9 @@ os.environ["GDLX_CACHE"] = str(pathlib.Path(__file__).parents[1] / ".pytest_cach
 
 # Most programs of tests run for moments: they are compiled in two thirds of the time. Commands that tests call, too.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+
+# What one process has compiled another one reads; now, as it takes the cache that was chosen above.
+programs.keep()
 
 # The same examples in every run; GDLX_FUZZ=20 makes that 20 times as many, and new ones.
 _TIMES = int(os.environ.get("GDLX_FUZZ", "1"))
@@ -37,7 +42,7 @@ def corpus() -> pathlib.Path:
     return CORPUS
 
 
-_MANY = 15_000  # parts of a process's memory
+_MANY = 25_000  # parts of a process's memory
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -314,6 +314,7 @@ print(len(jax.devices()), *np.concatenate(numbers).tolist())
 """
 
 
+@pytest.mark.slow  # tests/test_sharding.py and tests/test_rollout.py have others of their kind
 def test_one_device_and_eight() -> None:
     one, eight = (samples.printed_with_devices(_DEVICES, count) for count in (1, 8))
     np.testing.assert_allclose(one, eight, rtol=1e-3, atol=1e-3)

@@ -121,6 +121,7 @@ def test_other_files_are_other_agents(capsys: pytest.CaptureFixture[str], tmp_pa
     assert len((tmp_path / folder / "games.csv").read_text().splitlines()) == 65
 
 
+@pytest.mark.slow
 def test_agents_that_learn_by_time_are_not_the_same_when_games_go_on(capsys: pytest.CaptureFixture[str]) -> None:
     quick = "mccfr:seconds=0.1,batch=32,table=8"
     assert run(capsys, "match", "kuhn_poker", quick, "random", "--games", "4", "--quiet")[0] == 0

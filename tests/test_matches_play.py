@@ -36,7 +36,9 @@ def error_of(numbers: ledger.Floats) -> float:
     return float(numbers.std(ddof=1) / math.sqrt(len(numbers)))
 
 
-@pytest.mark.parametrize("game", [KUHN, "goofspiel:cards=3", THREE])
+@pytest.mark.parametrize(
+    "game", [KUHN, *(pytest.param(game, marks=pytest.mark.slow) for game in ("goofspiel:cards=3", THREE))]
+)
 def test_means_are_what_the_tree_says(game: str) -> None:
     """In every rotation: the policies of whoever plays a role, evaluated exactly."""
     task = problems.problem(trees.Game(game), samples.tree_of(game))

@@ -70,7 +70,8 @@ def test_aiming_leaves_regrets_unbiased(game: str, searcher: int, steps: int, ai
             assert errors[decision] < wide[decision]
 
 
-@pytest.mark.parametrize(("card", "share"), [("queen", 1 / 3), pytest.param("jack", 0.0, marks=pytest.mark.slow)])
+@pytest.mark.slow  # that regrets are unbiased is told above
+@pytest.mark.parametrize(("card", "share"), [("queen", 1 / 3), ("jack", 0.0)])
 def test_search_finds_the_equilibrium_at_a_set_of_a_match(card: str, share: float) -> None:
     # Kuhn (1950): the second player calls with a queen a third of the time, and never with a jack.
     game = tables.known("kuhn_poker").walk

@@ -82,7 +82,9 @@ def test_kuhn_is_solved(algorithm: str) -> None:
     assert found.value[0] == pytest.approx(-1 / 18, abs=0.02)
 
 
-@pytest.mark.parametrize("minimiser", ["cfr", "cfr+", "dcfr", "pcfr+"])
+@pytest.mark.parametrize(
+    "minimiser", ["dcfr", *(pytest.param(name, marks=pytest.mark.slow) for name in ("cfr", "cfr+", "pcfr+"))]
+)
 def test_all_minimisers_converge(minimiser: str) -> None:
     base = presets.find("os-mccfr")
     chosen = presets.Algorithm("os", base.step, presets.find(minimiser).settings, "", sampling=base.sampling)

@@ -18,7 +18,7 @@ from gdlx.tests import samples
 
 GROUPS, SIZE = 1_024, 64
 # A turn-taking game, and one with simultaneous choices of which not all is seen.
-GAMES = ("kuhn_poker", "simple_poker")
+GAMES = ("kuhn_poker", pytest.param("simple_poker", marks=pytest.mark.slow))
 
 Key = tuple[int, int]
 Path = tuple[tuple[int, Key], ...]  # the player's move of every step, and its info key after it

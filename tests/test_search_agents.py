@@ -52,6 +52,7 @@ def test_uct_does_not_lose_tictactoe() -> None:
     assert (against_itself == 0).sum() >= 4
 
 
+@pytest.mark.slow  # tests/test_online_agent.py has it for another agent, test_uct.py compares its trees
 def test_games_are_the_same_for_the_same_seed() -> None:
     searches = uct.Uct(iterations=60, trees=16)
     view = beliefs.random_match(arena_of("tictactoe"), np.random.default_rng(1))[0]

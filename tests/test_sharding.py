@@ -55,7 +55,14 @@ learnt = lambda state: (state.values, state.policy)
 """
 
 
-@pytest.mark.parametrize("learner", [_SELF_PLAY, _DEEP_CFR, _SUPERVISED], ids=["self-play", "deep-cfr", "supervised"])
+@pytest.mark.parametrize(
+    "learner",
+    [
+        pytest.param(_SELF_PLAY, id="self-play"),
+        pytest.param(_DEEP_CFR, id="deep-cfr"),
+        pytest.param(_SUPERVISED, id="supervised", marks=pytest.mark.slow),
+    ],
+)
 def test_eight_devices_train_as_one_does(learner: str, tmp_path: pathlib.Path) -> None:
     script = learner + _AFTER.replace("FOLDER", repr(str(tmp_path)))
     alone_divided, _, *alone = samples.printed_with_devices(script, 1)
