@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gdlx.envs import sight
-from gdlx.players import agent, agents, entries, human, table_agent, uniform
+from gdlx.players import agent, agents, depth_limited, entries, human, table_agent, uniform
 from gdlx.solvers import exports, presets, problems, profiles, results, solve, table_policy
 from gdlx.tests import players, samples
 
@@ -31,6 +31,16 @@ def chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent `chosen` with an option of every kind."""
     monkeypatch.setattr(uniform, "Chosen", Chosen, raising=False)
     monkeypatch.setattr(entries, "ENTRIES", {**entries.ENTRIES, "chosen": entries.Entry("uniform", "Chosen", "")})
+
+
+def test_paths_may_look_as_if_they_had_options() -> None:
+    """Folders of games with parameters do."""
+    path = "results/smallest_players=3,numbers=3,steps=3/net-self-play"
+    found = agents.find(f"cfr:net={path},iterations=20")
+    assert isinstance(found, depth_limited.DepthLimited)
+    assert (found.net, found.iterations) == (path, 20)
+    with pytest.raises(agent.WrongAgent, match="cfr has no option 'numbers'"):
+        agents.find("cfr:iterations=20,numbers=3")
 
 
 @pytest.mark.usefixtures("chosen")
