@@ -264,6 +264,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choices, "LAST", {"CFR+ 1": choices.PLUS, "MC": choices.Sampled(exploration=0.7)})
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_hyperparameters(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -174,6 +174,7 @@ def test_kuhn_is_solved(name: str, grow: str) -> None:
     assert found.value[0] == pytest.approx(-1 / 18, abs=0.02)
 
 
+@pytest.mark.slow
 def test_first_adds_one_set_for_each_trajectory() -> None:
     """After one iteration of one trajectory for each of two players at most two sets are known, and at least one."""
     process = tables.process_of("leduc_poker", batch=1, grow="first")

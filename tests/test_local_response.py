@@ -152,7 +152,10 @@ def solved(capsys: pytest.CaptureFixture[str], folder: pathlib.Path, *more: str)
     return str(json.loads(printed(capsys, *arguments))["result"])
 
 
-@pytest.mark.parametrize("more", [(), ("--algorithm", "os-mccfr", "--table", "8", "--max-steps", "12")])
+@pytest.mark.parametrize(
+    "more",
+    [(), pytest.param(("--algorithm", "os-mccfr", "--table", "8", "--max-steps", "12"), marks=pytest.mark.slow)],
+)
 def test_evaluate(
     more: tuple[str, ...], tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,8 @@ from gdlx.players import agent, agents, arenas, contest
 QUICK = "start_iterations=20,iterations=3,batch=64,table=8"
 
 
-@pytest.mark.parametrize("aim", ["set", pytest.param("public", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("aim", ["set", "public"])
 def test_matches_are_reproducible(aim: str) -> None:
     """Also what is sampled before the first of them: agents and arenas are new."""
     text = f"oos:{QUICK},aim={aim}"

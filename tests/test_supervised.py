@@ -202,7 +202,7 @@ def test_networks_of_ranges_know_no_order_and_no_scale() -> None:
 @functools.cache
 def trained() -> tuple[supervised.Supervised, supervised.State, list[dict[str, float]]]:
     """On kuhn_poker, cut after the first bet or check."""
-    settings = supervised.Settings(depth=3, solving=300, batch=256, steps=400, horizon=1_600)
+    settings = supervised.Settings(depth=3, solving=200, batch=128, steps=400, horizon=1_600)
     learner = supervised.of_game("kuhn_poker", settings)
     state = jax.jit(learner.init)(jax.random.key(0))
     iterate = jax.jit(learner.iterate)
