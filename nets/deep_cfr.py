@@ -22,7 +22,7 @@ import dataclasses
 import functools
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -151,10 +151,9 @@ class DeepCfr:
         return found
 
     def _compile_ahead(self) -> None:
-        """What is needed next, while other cores have nothing to do; who calls a program waits until it is there."""
+        """What is needed next, on a core that has nothing to do; who calls a program waits until it is there."""
         state = jax.eval_shape(self._beginning, jax.random.key(0))
-        for program in (self._iterate, self._act):
-            threading.Thread(target=_compile, args=(program, self.game, state)).start()
+        threading.Thread(target=_compile, args=((self._iterate, self._act), self.game, state)).start()
 
     def iterate(self, state: State) -> tuple[State, Mapping[str, jax.Array]]:
         after: tuple[State, Mapping[str, jax.Array]] = self._iterate(self.game, state)
@@ -273,9 +272,10 @@ class DeepCfr:
         return found
 
 
-def _compile(program: Any, *shapes: Any) -> None:
+def _compile(programs: Sequence[Any], *shapes: Any) -> None:
     with contextlib.suppress(Exception):  # whoever calls the program meets it too
-        program.lower(*shapes).compile()
+        for program in programs:
+            program.lower(*shapes).compile()
 
 
 def _of_player(tree: Any, player: jax.Array) -> Any:
