@@ -17,6 +17,7 @@ import typer.core
 
 import gdlx
 from gdlx.cli import (
+    arguments,
     bench,
     console,
     doctor,
@@ -62,7 +63,7 @@ _EPILOG = """Global options, before or after the command: --device cpu|gpu|tpu, 
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 for _command in _COMMANDS:
-    app.command(epilog=_EPILOG)(_command)
+    app.command(epilog=_EPILOG, cls=arguments.Command)(arguments.expanded(_command))
 
 
 @app.callback(invoke_without_command=True, epilog="Options may also follow the command.")
@@ -143,10 +144,10 @@ def _run(arguments: Sequence[str]) -> int:
         console.fail(_usage(error), as_json=as_json)
         return error.exit_code
     except diagnostics.GdlError as error:
-        console.fail(str(error), as_json=as_json, label="")
+        console.fail(console.in_options(str(error)), as_json=as_json, label="")
         return 1
     except errors.UserError as error:
-        console.fail(str(error), as_json=as_json)
+        console.fail(console.in_options(str(error)) if error.names_options else str(error), as_json=as_json)
         return 1
     except BrokenPipeError:
         raise

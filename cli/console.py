@@ -6,6 +6,7 @@ rich is imported only by what needs it, so that `--json`, errors and plain text 
 import contextlib
 import dataclasses
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Literal
@@ -17,6 +18,17 @@ if TYPE_CHECKING:
     import rich.progress
 
 _UNWRAPPED = 10_000
+
+# Arguments of the library whose options have other names than theirs.
+_OPTIONS = {
+    "Limits.rules": "--max-rules",
+    "Limits.seconds": "--max-seconds",
+    "Limits.memory_mb": "--max-memory",
+    "jax_enable_x64": "--x64",
+    "moves": "--after",
+}
+_QUOTES = "'\""
+_ARGUMENT = re.compile(r"`([A-Za-z]\w*(?:\.\w+)?)=([^`\s]*)`")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,6 +87,21 @@ def remark(given: Options, text: str) -> None:
 def emit(result: object) -> None:
     """The one JSON object that a command prints under `--json`."""
     say(json.dumps(result, indent=2, allow_nan=False))
+
+
+def in_options(message: str) -> str:
+    """A message of the library, with options in place of arguments (see `errors.UserError`).
+
+    >>> in_options("take a smaller `max_steps=`, or use `payoff='goal'` and `jax_enable_x64=True`")
+    'take a smaller --max-steps, or use --payoff goal and --x64'
+    """
+    return _ARGUMENT.sub(_option, message)
+
+
+def _option(argument: re.Match[str]) -> str:
+    name, value = argument.groups()
+    option = _OPTIONS.get(name, f"--{name.replace('_', '-')}")
+    return option if value in ("", "True") else f"{option} {value.strip(_QUOTES)}"
 
 
 def fail(message: str, *, as_json: bool, label: str = "error: ") -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gdlx.cli import arguments, bounding, console, restricting, solving, training
+from gdlx.cli import arguments, bounding, console, solving, training
 
 if TYPE_CHECKING:
     from gdlx.solvers import solution
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _SHOWN_SETS = 40
 
 
-def evaluate(
+def evaluate(  # noqa: C901 - one check for each pair of options that exclude each other
     context: typer.Context,
     result: Annotated[pathlib.Path, typer.Argument(metavar="RESULT", help="The folder of a result.")],
     player: Annotated[str | None, typer.Option(help="Only this player's policy.")] = None,
@@ -40,8 +40,8 @@ def evaluate(
         raise typer.BadParameter("--bound-seconds is of --bound; give that too")
 
     from gdlx.envs import programs
-    from gdlx.propnet import limits, untrusted
-    from gdlx.solvers import driver, exports, problems, solution, table_policy, table_process
+    from gdlx.solvers import evaluate as evaluation
+    from gdlx.solvers import requests
     from gdlx.solvers import results as folders
 
     programs.keep()
@@ -51,48 +51,36 @@ def evaluate(
                 raise typer.BadParameter(f"{result} holds networks: leave out --{name.replace('_', '-')}")
         training.evaluate(given, result)
         return
-    config = folders.read_config(result)
-    task = solving.task_of(given, config.game, config.algorithm, max_nodes, limits.Limits(), keep_edges=False)
-    if task.digest != config.digest:
-        raise folders.ResultError(f"{result} was solved with other rules of {config.game.spec} than there are now")
-    original, task = task, restricting.of_folder(task, config, result)
-    earlier = folders.read_metrics(result, len(task.players))
-    last = earlier[-1] if earlier else driver.Metrics(0, 0.0, (), ())
-    kept = None
-    if isinstance(task, problems.TableProblem):
-        kept = folders.read_table_policy(result, task.env.num_actions)
-        policies, _ = table_policy.at_sets(kept, task.env, task.tree)
-        metrics = table_process.played_metrics(task, config.algorithm, kept, last)
-        if task.whole is not None:
-            metrics = task.whole.metrics(policies)
-    else:
-        policies = folders.read_policy(result, task.tree)
-        metrics = task.metrics(policies)
-    metrics = metrics._replace(iterations=last.iterations, seconds=last.seconds, samples=last.samples, load=last.load)
-    found = solution.Solution(task.tree, config.algorithm.name, policies, (metrics,))
     if history is not None and player is None:
         raise typer.BadParameter("say whose history it is with --player")
-    rows = _rows(found, player, history)
+    request = requests.EvaluateRequest(result, bound, bound_seconds, given.seed, max_nodes)
+    found = evaluation.execute(request, solving.callbacks(given))
+    rows = _rows(found.solution, player, history)
     if output is not None:
-        is_csv = output.suffix.lower() == ".csv"
-        text = (
-            exports.to_csv(task.tree, policies)
-            if is_csv
-            else json.dumps(exports.to_json(task.tree, policies), indent=1)
-        )
-        untrusted.write_whole(output, text.encode())
-    bounded = bounding.of_result(given, original, config, policies, kept, bound_seconds) if bound else None
+        _write(found.solution, output)
     if given.json:
-        more = {} if bounded is None else bounding.as_json(bounded)
-        console.emit(solving.result_of(task, found, result) | more | {"policy": rows})
+        more = {} if found.bounded is None else bounding.as_json(found.bounded)
+        console.emit(solving.result_of(found.task, found.solution, result) | more | {"policy": rows})
     else:
         if history is None:
-            solving.show(given, task, found, result, {})
-        if bounded is not None:
-            bounding.show(bounded)
+            solving.show(given, found.task, found.solution, result, {})
+        if found.bounded is not None:
+            bounding.show(found.bounded)
         _show_rows(rows, all_sets or history is not None)
-    if bounded is not None and bounded.interrupted:
+    if found.bounded is not None and found.bounded.interrupted:
         raise typer.Exit(130)
+
+
+def _write(found: "solution.Solution", output: pathlib.Path) -> None:
+    """The policy table, in the format that the file's name asks for."""
+    from gdlx.propnet import untrusted
+    from gdlx.solvers import exports
+
+    if output.suffix.lower() == ".csv":
+        text = exports.to_csv(found.tree, found.policies)
+    else:
+        text = json.dumps(exports.to_json(found.tree, found.policies), indent=1)
+    untrusted.write_whole(output, text.encode())
 
 
 def _rows(found: "solution.Solution", player: str | None, history: str | None) -> list[dict[str, Any]]:

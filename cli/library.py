@@ -35,12 +35,12 @@ def games(
 
 
 def _sizes(given: console.Options, found: list[library.Game]) -> dict[str, dict[str, object]]:
-    from gdlx.propnet import cache, load, measure
+    from gdlx.propnet import games, measure
 
     measured = {}
     with console.progress(given, "compiling", len(found)) as advance:
         for game in found:
-            all_sizes = measure.sizes(cache.compiled(load.load(game.name)))
+            all_sizes = measure.sizes(games.compile_game(game.name))
             measured[game.name] = {name: all_sizes[name] for name in _SIZES}
             advance(game.name)
     return measured

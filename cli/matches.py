@@ -58,16 +58,12 @@ def match(
     resume: _Resume = None,
     payoff: Payoff = "auto",
     max_steps: MaxSteps = 0,
-    gdl: arguments.Gdl = None,
-    fold_case: arguments.FoldCase = False,
-    max_seconds: arguments.MaxSeconds = arguments.DEFAULT_LIMITS.seconds,
-    max_memory: arguments.MaxMemory = arguments.DEFAULT_LIMITS.memory_mb,
-    max_rules: arguments.MaxRules = arguments.DEFAULT_LIMITS.rules,
+    *,
+    compiling: arguments.Compiling,
 ) -> None:
     """Games between agents, one for every player: mean payoffs and goals, with intervals of 95 %."""
     given = console.options(context)
-    within = arguments.limits(max_seconds, max_memory, max_rules)
-    rules = Rules(game, payoff, gdl, fold_case, max_steps, within)
+    rules = Rules(game, payoff, compiling.gdl, compiling.fold_case, max_steps, compiling.limits)
     asked = _Asked("match", rules, agents or [], games, not no_swap, start_clock, play_clock)
     begun = _begin(context, given, asked, results, resume)
 
@@ -100,16 +96,12 @@ def tournament(
     resume: _Resume = None,
     payoff: Payoff = "auto",
     max_steps: MaxSteps = 0,
-    gdl: arguments.Gdl = None,
-    fold_case: arguments.FoldCase = False,
-    max_seconds: arguments.MaxSeconds = arguments.DEFAULT_LIMITS.seconds,
-    max_memory: arguments.MaxMemory = arguments.DEFAULT_LIMITS.memory_mb,
-    max_rules: arguments.MaxRules = arguments.DEFAULT_LIMITS.rules,
+    *,
+    compiling: arguments.Compiling,
 ) -> None:
     """A match between every two agents, or as many as the game has players: who gets how much against whom."""
     given = console.options(context)
-    within = arguments.limits(max_seconds, max_memory, max_rules)
-    rules = Rules(game, payoff, gdl, fold_case, max_steps, within)
+    rules = Rules(game, payoff, compiling.gdl, compiling.fold_case, max_steps, compiling.limits)
     asked = _Asked("tournament", rules, agents or [], games, not no_swap, start_clock, play_clock)
     begun = _begin(context, given, asked, results, resume)
 

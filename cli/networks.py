@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from gdlx.cli import arguments, console
-from gdlx.propnet import limits, load
+from gdlx.propnet import games, limits
 
 if TYPE_CHECKING:
     from gdlx.propnet import network
@@ -17,13 +17,11 @@ def network_of(
     given: console.Options, game: str, gdl: int | None, fold_case: bool, within: limits.Limits
 ) -> "network.PropNet":
     """The network of a game, or the one in a network file."""
-    from gdlx.propnet import cache, files
-
-    if game.lower().endswith(load.NETWORK_SUFFIXES):
-        return files.load(game)
-    sheet = load.load(game, fold_case=fold_case, gdl=gdl)
+    if games.is_propnet_file(game):
+        return games.compile_game(game, saved=True)
+    sheet = games.load(game, fold_case=fold_case, gdl=gdl)
     with console.progress(given, f"compiling {game}") as advance:
-        return cache.compiled(sheet, within, lambda done: advance(done.name))
+        return games.compile_game(sheet, within=within, report=lambda done: advance(done.name))
 
 
 def info(
@@ -32,17 +30,14 @@ def info(
     tree: Annotated[bool, typer.Option("--tree", help="Unroll the game: its nodes and information sets.")] = False,
     depth: Annotated[int | None, typer.Option(min=1, help="With --tree: only so many joint moves.")] = None,
     max_nodes: arguments.MaxNodes = arguments.DEFAULT_NODES,
-    gdl: arguments.Gdl = None,
-    fold_case: arguments.FoldCase = False,
-    max_seconds: arguments.MaxSeconds = arguments.DEFAULT_LIMITS.seconds,
-    max_memory: arguments.MaxMemory = arguments.DEFAULT_LIMITS.memory_mb,
-    max_rules: arguments.MaxRules = arguments.DEFAULT_LIMITS.rules,
+    *,
+    compiling: arguments.Compiling,
 ) -> None:
     """Roles, moves and percepts of a game, and the size of its network; with --tree of the whole game."""
     from gdlx.propnet import measure
 
     given = console.options(context)
-    net = network_of(given, game, gdl, fold_case, arguments.limits(max_seconds, max_memory, max_rules))
+    net = network_of(given, game, compiling.gdl, compiling.fold_case, compiling.limits)
     result = measure.sizes(net) | {"game": game}
     if given.json:
         console.emit(result | (_tree(given, game, net, depth, max_nodes) if tree else {}))
@@ -61,9 +56,9 @@ def _tree(
     given: console.Options, game: str, net: "network.PropNet", depth: int | None, max_nodes: int
 ) -> dict[str, Any]:
     """Sizes of the unrolled game; what it may need is told before."""
-    from gdlx.envs import estimate, unroll
+    from gdlx.envs import game_tree, probe, unroll
 
-    guess = estimate.estimate(net, given.seed).upto(depth)
+    guess = probe.probe(net, given.seed).histories(depth=depth)
     if not (given.quiet or given.json):
         more = "more than " if guess.is_cut else ""
         console.stderr().print(
@@ -71,14 +66,18 @@ def _tree(
             f"{guess.bytes / 2**20:,.0f} MB if none can be merged"
         )
     started = time.perf_counter()
-    with console.progress(given, f"unrolling {game}") as advance:
-        found = unroll.unroll(
-            net,
-            depth=depth,
-            max_nodes=max_nodes,
-            goal_conflict="max",
-            report=lambda step, nodes: advance(f"step {step}, {nodes:,} nodes"),
-        )
+    try:
+        with console.progress(given, f"unrolling {game}") as advance:
+            found = unroll.unroll(
+                net,
+                depth=depth,
+                max_nodes=max_nodes,
+                goal_conflict="max",
+                report=lambda step, nodes: advance(f"step {step}, {nodes:,} nodes"),
+            )
+    except game_tree.TooLarge as error:
+        fitting = max(1, guess.fitting_depth(max_nodes))
+        raise game_tree.TooLarge(f"{error}; its first steps: gdlx info {game} --tree --depth {fitting}") from None
     names = [player.name for player in found.players]
     steps = [
         {"nodes": nodes, "histories": int(histories), "information_sets": dict(zip(names, sets, strict=True))}
@@ -122,20 +121,17 @@ def compile(  # noqa: A001 - the name of the command
         typer.Option(help="Layout of a .json file: gdlx's own, or one other programs read."),
     ] = "gdlx",
     passes: Annotated[bool, typer.Option("--passes", help="Tell what each pass made of the network.")] = False,
-    gdl: arguments.Gdl = None,
-    fold_case: arguments.FoldCase = False,
-    max_seconds: arguments.MaxSeconds = arguments.DEFAULT_LIMITS.seconds,
-    max_memory: arguments.MaxMemory = arguments.DEFAULT_LIMITS.memory_mb,
-    max_rules: arguments.MaxRules = arguments.DEFAULT_LIMITS.rules,
+    *,
+    compiling: arguments.Compiling,
 ) -> None:
     """Compile a game to its boolean network, or take it from the cache; --passes compiles in any case."""
-    from gdlx.propnet import cache, compiler, files, foreign, measure
+    from gdlx.propnet import compiler, files, foreign, measure
 
     given = console.options(context)
     write = foreign.save_foreign if layout == "ggp" else files.save
     if output is not None:
-        arguments.require_writable(output, (".json",) if layout == "ggp" else load.NETWORK_SUFFIXES)
-    sheet = load.load(game, fold_case=fold_case, gdl=gdl)
+        arguments.require_writable(output, (".json",) if layout == "ggp" else games.PROPNET_SUFFIXES)
+    sheet = games.load(game, fold_case=compiling.fold_case, gdl=compiling.gdl)
     statistics: list[compiler.PassStatistics] = []
     started = time.perf_counter()
     with console.progress(given, f"compiling {game}") as advance:
@@ -144,8 +140,7 @@ def compile(  # noqa: A001 - the name of the command
             statistics.append(done)
             advance(done.name)
 
-        within = arguments.limits(max_seconds, max_memory, max_rules)
-        net = cache.compiled(sheet, within, note, anew=passes)
+        net = games.compile_game(sheet, within=compiling.limits, report=note, recompile=passes)
     seconds = time.perf_counter() - started
     if output is not None:
         write(net, output)

@@ -24,11 +24,8 @@ def play(
     play_clock: matches.PlayClock = defaults.PLAY_SECONDS,
     payoff: matches.Payoff = "auto",
     max_steps: matches.MaxSteps = 0,
-    gdl: arguments.Gdl = None,
-    fold_case: arguments.FoldCase = False,
-    max_seconds: arguments.MaxSeconds = arguments.DEFAULT_LIMITS.seconds,
-    max_memory: arguments.MaxMemory = arguments.DEFAULT_LIMITS.memory_mb,
-    max_rules: arguments.MaxRules = arguments.DEFAULT_LIMITS.rules,
+    *,
+    compiling: arguments.Compiling,
 ) -> None:
     """Play a game yourself, at the terminal. What was hidden from you is shown at the end."""
     given = console.options(context)
@@ -41,7 +38,7 @@ def play(
     other = agents.find(against)
     if agent.is_unhurried(other):
         raise typer.BadParameter(f"there is one terminal: --against {against} cannot sit at it too")
-    rules = matches.Rules(game, payoff, gdl, fold_case, max_steps, arguments.limits(max_seconds, max_memory, max_rules))
+    rules = matches.Rules(game, payoff, compiling.gdl, compiling.fold_case, max_steps, compiling.limits)
     arena = rules.arena(given, start_clock)
     own = _player(arena, role)
     with console.progress(given, f"{against} prepares"):

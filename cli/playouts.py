@@ -24,11 +24,8 @@ def playout(
     seconds: Annotated[float, typer.Option(min=0.0, help="Play for about this long, after compiling.")] = 5.0,
     payoff: Annotated[Literal["auto", "zero-sum", "goal"], typer.Option(help="What rewards mean.")] = "auto",
     max_steps: Annotated[int, typer.Option(min=1, help="Stop a game after so many joint moves.")] = 10_000,
-    gdl: arguments.Gdl = None,
-    fold_case: arguments.FoldCase = False,
-    max_seconds: arguments.MaxSeconds = arguments.DEFAULT_LIMITS.seconds,
-    max_memory: arguments.MaxMemory = arguments.DEFAULT_LIMITS.memory_mb,
-    max_rules: arguments.MaxRules = arguments.DEFAULT_LIMITS.rules,
+    *,
+    compiling: arguments.Compiling,
 ) -> None:
     """Play random games at full speed: states per second, mean length, mean rewards.
 
@@ -42,12 +39,12 @@ def playout(
         )
     devices.one_per_core()
     started = time.perf_counter()
-    net = networks.network_of(given, game, gdl, fold_case, arguments.limits(max_seconds, max_memory, max_rules))
+    net = networks.network_of(given, game, compiling.gdl, compiling.fold_case, compiling.limits)
 
-    from gdlx.envs import payoffs, programs, sharded
+    from gdlx.envs import payoffs, probe, programs, sharded
 
     programs.keep()
-    units = payoffs.of(net, payoff, given.seed)
+    units = probe.probe(net, given.seed).payoffs(payoff)
     play = sharded.ShardedPlayout(net, max_steps, -(-batch // _WORD))
     tally = play.start(given.seed, steps=_FIRST_STEPS)
     ready = time.perf_counter() - started

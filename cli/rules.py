@@ -7,7 +7,7 @@ import typer
 
 from gdlx.cli import arguments, console, networks
 from gdlx.propnet import check as checker
-from gdlx.propnet import diagnostics, errors, explain, interpreter, limits, load, transcript
+from gdlx.propnet import diagnostics, errors, explain, games, interpreter, transcript
 
 _SHOWN_PER_CODE = 10
 
@@ -19,19 +19,15 @@ def check(
         bool,
         typer.Option("--play", help="Also play the game: does it end, is it playable, are goals well defined?"),
     ] = False,
-    gdl: arguments.Gdl = None,
-    fold_case: arguments.FoldCase = False,
-    max_seconds: arguments.MaxSeconds = arguments.DEFAULT_LIMITS.seconds,
-    max_memory: arguments.MaxMemory = arguments.DEFAULT_LIMITS.memory_mb,
-    max_rules: arguments.MaxRules = arguments.DEFAULT_LIMITS.rules,
+    *,
+    compiling: arguments.Compiling,
 ) -> None:
     """Tell every mistake of rulesheets; exit 0 if none is an error, else 1."""
     given = console.options(context)
-    within = arguments.limits(max_seconds, max_memory, max_rules)
     reports = []
     with console.progress(given, "checking", len(files)) as advance:
         for file in files:
-            report = _examine(file, gdl, fold_case, play, given.seed, within)
+            report = _examine(file, compiling, play, given.seed)
             reports.append(report)
             if not given.json:
                 console.say(*_lines(report))
@@ -58,19 +54,19 @@ class _Checked:
         return [problem for problem in self.found if problem.severity is severity]
 
 
-def _examine(file: str, gdl: int | None, fold_case: bool, play: bool, seed: int, within: limits.Limits) -> _Checked:
+def _examine(file: str, compiling: arguments.Compiling, play: bool, seed: int) -> _Checked:
     checked = _Checked(file)
     try:
-        report = checker.check(load.find(file), fold_case=fold_case, gdl=gdl)
+        report = checker.check(games.find(file), fold_case=compiling.fold_case, gdl=compiling.gdl)
     except (OSError, errors.UserError) as error:  # told in its turn, so that the other files are still checked
         checked.unreadable = (error.strerror if isinstance(error, OSError) else None) or str(error)
         return checked
     checked.found = report.diagnostics
     if play and not report.errors:
-        from gdlx.propnet import cache, wellformed
+        from gdlx.propnet import wellformed
 
         try:
-            findings = wellformed.examine(cache.compiled(report.sheet, within), seed)
+            findings = wellformed.examine(games.compile_game(report.sheet, within=compiling.limits), seed)
         except diagnostics.GdlError as error:
             checked.found += error.diagnostics
             return checked
@@ -87,15 +83,21 @@ def _examine(file: str, gdl: int | None, fold_case: bool, play: bool, seed: int,
 
 def _as_json(checked: _Checked) -> dict[str, object]:
     unreadable = {"code": "unreadable", "message": checked.unreadable, "line": None, "column": None, "hint": ""}
-    problems = [problem.as_json() for problem in checked.of(diagnostics.Severity.ERROR)]
+    problems = [_problem_as_json(problem) for problem in checked.of(diagnostics.Severity.ERROR)]
+    warnings = [_problem_as_json(problem) for problem in checked.of(diagnostics.Severity.WARNING)]
     result: dict[str, object] = {
         "file": checked.file,
         "errors": [unreadable] if checked.unreadable else problems,
-        "warnings": [problem.as_json() for problem in checked.of(diagnostics.Severity.WARNING)],
+        "warnings": warnings,
     }
     if checked.played:
         result["play"] = checked.played
     return result
+
+
+def _problem_as_json(problem: diagnostics.Diagnostic) -> dict[str, object]:
+    described = problem.as_json()
+    return {name: console.in_options(value) if isinstance(value, str) else value for name, value in described.items()}
 
 
 def _lines(checked: _Checked) -> list[str]:
@@ -106,7 +108,7 @@ def _lines(checked: _Checked) -> list[str]:
     for problem in checked.found:
         told[problem.code] += 1
         if told[problem.code] <= _SHOWN_PER_CODE:
-            lines += [problem.render(_name(checked.file)), ""]
+            lines += [console.in_options(problem.render(_name(checked.file))), ""]
     for code, number in told.items():
         if number > _SHOWN_PER_CODE:
             lines += [f"{_name(checked.file)}: and {number - _SHOWN_PER_CODE} more [{code}]; --json lists all", ""]
@@ -144,11 +146,8 @@ def show(
     ] = None,
     play: Annotated[bool, typer.Option("--play", help="Show one match of random moves (see --seed).")] = False,
     dot: Annotated[bool, typer.Option("--dot", help="Print the network as Graphviz text.")] = False,
-    gdl: arguments.Gdl = None,
-    fold_case: arguments.FoldCase = False,
-    max_seconds: arguments.MaxSeconds = arguments.DEFAULT_LIMITS.seconds,
-    max_memory: arguments.MaxMemory = arguments.DEFAULT_LIMITS.memory_mb,
-    max_rules: arguments.MaxRules = arguments.DEFAULT_LIMITS.rules,
+    *,
+    compiling: arguments.Compiling,
 ) -> None:
     """Print the rules of a game, its network, a random match, or why something holds in it."""
     given = console.options(context)
@@ -159,15 +158,15 @@ def show(
     if dot:
         from gdlx.propnet import dot as drawing
 
-        within = arguments.limits(max_seconds, max_memory, max_rules)
-        text = drawing.dot(networks.network_of(given, game, gdl, fold_case, within))
+        net = networks.network_of(given, game, compiling.gdl, compiling.fold_case, compiling.limits)
+        text = drawing.dot(net)
         _answer(given, {"game": game, "dot": text}, text.rstrip("\n").splitlines())
         return
-    source = load.find(game)
+    source = games.find(game)
     if why is None and not play:
         _answer(given, {"game": game, "text": source.text}, source.text.rstrip("\n").splitlines())
         return
-    sheet = checker.check(source, fold_case=fold_case, gdl=gdl).require_usable()
+    sheet = checker.check(source, fold_case=compiling.fold_case, gdl=compiling.gdl).require_usable()
     rules = interpreter.Interpreter(sheet)
     if why is not None:
         lines = explain.why(rules, why, after or [])

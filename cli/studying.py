@@ -17,7 +17,11 @@ def experiment(
         float | None, typer.Option(help="How long all of it may take, about; each study has its own default.")
     ] = None,
     full: Annotated[
-        bool, typer.Option("--full", help="As large as the original: hours, where the default is half an hour or less.")
+        bool,
+        typer.Option(
+            "--full",
+            help="Larger games, more iterations or more seeds, as the README of the study says: hours.",
+        ),
     ] = False,
     games: Annotated[int, typer.Option(min=2, help="Games of every pairing.")] = 1_000,
     results: Annotated[

@@ -2,7 +2,7 @@
 
 import pathlib
 import time as clock
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,9 +22,7 @@ _SMALL = 200_000  # joint moves of one step of a game that is unrolled to measur
 
 def train(
     context: typer.Context,
-    game: Annotated[
-        str | None, typer.Argument(metavar="[GAME]", help="A library name, e.g. goofspiel:cards=4, or a path.")
-    ] = None,
+    game: arguments.GameOrResume = None,
     minutes: Annotated[
         float | None, typer.Option(help="Train so long, earlier minutes of a resumed training included; 10.")
     ] = None,
@@ -40,14 +38,11 @@ def train(
     results: Annotated[
         pathlib.Path, typer.Option(help="Where to make the folder of the networks.", metavar="DIR")
     ] = pathlib.Path("results"),
-    checkpoint: Annotated[float, typer.Option(min=0.0, help="Seconds between checkpoints.")] = 60.0,
-    payoff: Annotated[Literal["auto", "zero-sum", "goal"], typer.Option(help="What payoffs are made of.")] = "auto",
-    gdl: arguments.Gdl = None,
-    fold_case: arguments.FoldCase = False,
-    max_seconds: arguments.MaxSeconds = arguments.DEFAULT_LIMITS.seconds,
-    max_memory: arguments.MaxMemory = arguments.DEFAULT_LIMITS.memory_mb,
-    max_rules: arguments.MaxRules = arguments.DEFAULT_LIMITS.rules,
+    checkpoint: arguments.Checkpoint = 60.0,
+    payoff: arguments.Payoff = "auto",
     max_nodes: arguments.MaxNodes = arguments.DEFAULT_NODES,
+    *,
+    compiling: arguments.Compiling,
 ) -> None:
     """Train networks that play a game, and know what it is worth.
 
@@ -56,15 +51,15 @@ def train(
     depth-limited search).
     """
     given = console.options(context)
-    within = arguments.limits(max_seconds, max_memory, max_rules)
+    within = compiling.limits
     if (game is None) == (resume is None):
         raise typer.BadParameter("name a GAME to train for, or a folder to --resume, and not both")
     if given.x64:
         raise typer.BadParameter("networks are trained in single precision: leave out --x64")
 
-    from gdlx.envs import programs, trees
+    from gdlx.envs import probe, programs, trees
     from gdlx.nets import checkpoints, recipes, training
-    from gdlx.solvers import driver, problems
+    from gdlx.solvers import driver
     from gdlx.solvers import results as folders
 
     programs.keep()
@@ -75,15 +70,15 @@ def train(
         arguments.refuse_changes(context, "training", _FIXED)
         recipe, digest, seed = checkpoints.read_recipe(resume)
         net = networks.network_of(given, recipe.game.spec, recipe.game.gdl, recipe.game.fold_case, within)
-        if digest != problems.rules_digest(net):
+        if digest != probe.probe(net).digest:
             raise folders.ResultError(f"{resume} was trained with other rules of {recipe.game.spec} than there are now")
         task = task_of(given, recipe.learner, recipe.game, net, max_nodes)
         folder = resume
     else:
-        named = trees.Game(game or "", payoff, "max", gdl, fold_case)
+        named = trees.Game(game or "", payoff, "max", compiling.gdl, compiling.fold_case)
         settings = recipes.configured(learner, _changes(setting or []))
-        net = networks.network_of(given, named.spec, gdl, fold_case, within)
-        digest, seed = problems.rules_digest(net), given.seed
+        net = networks.network_of(given, named.spec, named.gdl, named.fold_case, within)
+        digest, seed = probe.probe(net).digest, given.seed
         task = task_of(given, learner, named, net, max_nodes)
         recipe = recipes.Recipe(named, learner, window or recipes.usual_window(net, task), settings)
     made = recipes.made(recipe, net, task)
@@ -186,27 +181,8 @@ def _train(
         console.say(
             f"{recipe.learner} on {recipe.game.spec}: {count:,} parameters to play with, {memory:,.0f} MiB in all"
         )
-    before, interrupted = run.iteration, False
-    every = _LEAST if stop.seconds is None else max(_LEAST, stop.seconds / _LOOKS)
-    looked = clock.monotonic()
-    try:
-        with console.progress(given, f"{recipe.learner} on {recipe.game.spec}") as advance:
-            for point in run.points(stop):
-                advance(f"{point.iteration:,} iterations, loss {point.told['loss']:.4g}")
-                if clock.monotonic() - looked >= every:
-                    told = measured(run.learner, run.learner.acting(run.state), task, games=_GAMES)
-                    run.note(_columns(told))
-                    looked = clock.monotonic()
-                    if not given.json and not given.quiet:
-                        parts = (f"{point.seconds / 60:6.1f} min", f"{point.iteration:7,} iterations", in_words(told))
-                        console.say("  ".join((*parts[:2], f"loss {point.told['loss']:.4f}", parts[2])))
-    except KeyboardInterrupt:
-        if not run.iteration:
-            raise
-        interrupted = True
-    finally:  # measuring takes time too, in which one may lose patience
-        if run.iteration:
-            run.save()
+    before = run.iteration
+    interrupted = _learn(given, run, stop, task, recipe)
     try:
         told = measured(run.learner, run.learner.acting(run.state), task, games=_GAMES) if run.iteration else {}
         if told:
@@ -228,18 +204,62 @@ def _train(
             }
         )
     else:
-        console.say(f"after {run.iteration:,} iterations in {run.seconds / 60:.1f} minutes: {in_words(told)}")
-        options = "".join(f" {option}" for option in _options(recipe.game))
-        others = " random" * (run.learner.encoder.env.num_players - 1)
-        command = f"gdlx match {recipe.game.spec} net:{folder}{others}{options}"
-        console.say(f"networks in {folder}; play them with: {command}")
-    if run.iteration == before and not interrupted:
-        console.remark(given, "nothing was trained: it had been trained for so long before; give more")
-    elif run.iteration == 1 and stop.seconds is not None and run.seconds >= stop.seconds and not interrupted:
-        console.remark(given, "the time was up after the first iteration, most of which compiles; give more --minutes")
+        _show(run, recipe.game, told, folder)
     if interrupted:
         console.remark(given, f"interrupted; go on with: gdlx train --resume {folder} --minutes ..")
         raise typer.Exit(130)
+    _remark_on_time(given, run, stop, before)
+
+
+def _learn(
+    given: console.Options,
+    run: "training.Run",
+    stop: Any,
+    task: "problems.Problem | None",
+    recipe: "recipes.Recipe",
+) -> bool:
+    """Train until `stop`, measure now and then, and save; whether it was interrupted."""
+    every = _LEAST if stop.seconds is None else max(_LEAST, stop.seconds / _LOOKS)
+    last_measured = clock.monotonic()
+    try:
+        with console.progress(given, f"{recipe.learner} on {recipe.game.spec}") as advance:
+            for point in run.points(stop):
+                advance(f"{point.iteration:,} iterations, loss {point.told['loss']:.4g}")
+                if clock.monotonic() - last_measured >= every:
+                    strength = measured(run.learner, run.learner.acting(run.state), task, games=_GAMES)
+                    run.note(_columns(strength))
+                    last_measured = clock.monotonic()
+                    if not given.json and not given.quiet:
+                        _show_point(point, strength)
+    except KeyboardInterrupt:
+        if not run.iteration:
+            raise
+        return True
+    finally:  # measuring takes time too, in which one may lose patience
+        if run.iteration:
+            run.save()
+    return False
+
+
+def _show_point(point: "training.Point", strength: dict[str, Any]) -> None:
+    passed = f"{point.seconds / 60:6.1f} min  {point.iteration:7,} iterations"
+    console.say(f"{passed}  loss {point.told['loss']:.4f}  {in_words(strength)}")
+
+
+def _show(run: "training.Run", game: "trees.Game", strength: dict[str, Any], folder: pathlib.Path) -> None:
+    console.say(f"after {run.iteration:,} iterations in {run.seconds / 60:.1f} minutes: {in_words(strength)}")
+    options = "".join(f" {option}" for option in _options(game))
+    others = " random" * (run.learner.encoder.env.num_players - 1)
+    command = f"gdlx match {game.spec} net:{folder}{others}{options}"
+    console.say(f"networks in {folder}; play them with: {command}")
+
+
+def _remark_on_time(given: console.Options, run: "training.Run", stop: Any, before: int) -> None:
+    """Where the time allowed nothing, or next to nothing; training had come to iteration `before` earlier."""
+    if run.iteration == before:
+        console.remark(given, "nothing was trained: it had been trained for so long before; give more")
+    elif run.iteration == 1 and stop.seconds is not None and run.seconds >= stop.seconds:
+        console.remark(given, "the time was up after the first iteration, most of which compiles; give more --minutes")
 
 
 def _options(game: "trees.Game") -> list[str]:
@@ -258,12 +278,13 @@ def measured(
     found: dict[str, Any] = {}
     players = learner.encoder.env.players
     if task is not None:
-        gain = strength.exploitability(learner, parameters, task)
+        improvements = strength.improvements(learner, parameters, task)
         low, high = task.payoff_range
-        found["gain"] = dict(zip(players, gain, strict=True))
-        if len(gain) == 2:
-            found["exploitability"] = sum(gain) / 2
-            found["exploitability_part"] = sum(gain) / 2 / max(high - low, 1e-9)
+        found["nash_conv"] = sum(improvements)
+        found["improvements"] = dict(zip(players, improvements, strict=True))
+        if len(improvements) == 2:
+            found["exploitability"] = sum(improvements) / 2
+            found["exploitability_part"] = sum(improvements) / 2 / max(high - low, 1e-9)
     against = strength.against_random(learner, parameters, games=games, seed=seed)
     found["against_random"] = {
         name: {"goal": goal, "interval": [goal - error, goal + error], "games": against.games}
@@ -275,17 +296,17 @@ def measured(
 def _columns(told: dict[str, Any]) -> dict[str, float]:
     """For metrics.csv."""
     found = {f"goal_{name}": own["goal"] for name, own in told["against_random"].items()}
-    found |= {f"gain_{name}": gain for name, gain in told.get("gain", {}).items()}
-    return found | ({"exploitability": told["exploitability"]} if "exploitability" in told else {})
+    found |= {f"improvement_{name}": number for name, number in told.get("improvements", {}).items()}
+    return found | {name: told[name] for name in ("nash_conv", "exploitability") if name in told}
 
 
 def in_words(told: dict[str, Any]) -> str:
     parts = []
     if "exploitability" in told:
         parts.append(f"exploitability {told['exploitability']:.4g} ({told['exploitability_part']:.2%} of the payoffs)")
-    elif "gain" in told:
-        gains = ", ".join(f"{gain:.4g} as {name}" for name, gain in told["gain"].items())
-        parts.append(f"a best response would gain {gains}")
+    elif "improvements" in told:
+        improvements = ", ".join(f"{number:.4g} as {name}" for name, number in told["improvements"].items())
+        parts.append(f"a best response would improve by {improvements}")
     if len(told.get("against_random", {})) == 1:  # there is nobody else
         ((name, own),) = told["against_random"].items()
         parts.append(f"goal {own['goal']:.1f} ± {own['interval'][1] - own['goal']:.1f} as {name}")

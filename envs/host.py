@@ -62,7 +62,7 @@ class Host:
         self.net = net
         self.payoffs = units
         self.max_steps = max_steps
-        self._machine = machine.Machine(net)
+        self._machine = machine.of(net)
         self._sizes = [[len(r.moves) for r in net.roles], [len(r.percepts) for r in net.roles]]
         self.position = functools.lru_cache(_KEPT)(self._position)
         self.moved = functools.lru_cache(_KEPT)(self._move)

@@ -1,7 +1,7 @@
 """From a game's name to its Env."""
 
-from gdlx.envs import env, lowering, payoffs
-from gdlx.propnet import cache, limits, load
+from gdlx.envs import env, lowering, payoffs, probe
+from gdlx.propnet import games, limits
 
 
 def make(
@@ -19,5 +19,5 @@ def make(
     >>> make("kuhn_poker").players
     ('player1', 'player2')
     """
-    net = cache.compiled(load.load(game, gdl=gdl, fold_case=fold_case), within)
-    return env.Env(net, payoffs.of(net, payoff), form, max_steps)
+    net = games.compile_game(game, gdl=gdl, fold_case=fold_case, within=within)
+    return env.Env(net, probe.probe(net).payoffs(payoff), form, max_steps)

@@ -1,4 +1,4 @@
-"""Goals -> payoffs: zero-sum where the goals of two players always have the same sum (DESIGN section 5, rule 6)."""
+"""Goals -> payoffs: zero-sum where the goals of two players always have the same sum."""
 
 import dataclasses
 import itertools
@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.propnet import asp, errors, machine, network, play
+from gdlx.propnet import asp, errors, machine, memo, network, play
 
 Mode = Literal["auto", "zero-sum", "goal"]
 _SAMPLED_ENDS = 10_000
@@ -30,6 +30,7 @@ class PayoffError(errors.UserError, ValueError):
     """A payoff mode that the game's goals contradict."""
 
 
+@memo.per_propnet
 def of(net: network.PropNet, mode: Mode = "auto", seed: int = 0) -> Payoffs:
     """How goals are turned into payoffs; fixed before a run."""
     if mode not in (modes := get_args(Mode)):

@@ -11,8 +11,8 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from gdlx.envs import dynamics, lowering, make, payoffs
 from gdlx.envs import env as envs
+from gdlx.envs import lowering, make, payoffs, probe
 from gdlx.envs import observe as windows
 from gdlx.propnet import limits
 
@@ -197,7 +197,7 @@ def make_env(
     10
     """
     game = make.make(spec, payoff=payoff, form=form, max_steps=max_steps, gdl=gdl, fold_case=fold_case, within=within)
-    if not dynamics.of(game.net).turn_taking:
+    if not probe.probe(game.net).dynamics.turn_taking:
         raise envs.EnvError(
             f"{spec} is not turn-taking: several players decide at once, which pgx's interface cannot express; "
             f"use gdlx.make({spec!r})"

@@ -52,7 +52,7 @@ class Playout:
     def __post_init__(self) -> None:
         if self.max_steps < 1:
             raise PlayoutError(f"max_steps is a number of joint moves, 1 or more; not {self.max_steps}")
-        game = machine.Machine(self.net)
+        game = machine.of(self.net)
         if game.judge(game.initial(1))[0].any():
             raise PlayoutError(f"{self.net.name} is over before the first move: its initial state is terminal")
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from gdlx.envs import dynamics, host, payoffs
-from gdlx.propnet import cache, errors, limits, load, rulesheet
+from gdlx.envs import host, payoffs, probe
+from gdlx.propnet import errors, games, limits, rulesheet
 
 try:
     import pyspiel
@@ -25,10 +25,6 @@ except ImportError:  # told by `register`, to those who ask for a game
 
 _Game: Any = pyspiel.Game if pyspiel else object
 _State: Any = pyspiel.State if pyspiel else object
-
-
-class MissingOpenSpiel(errors.UserError, ImportError):
-    """OpenSpiel is an optional extra, and not there."""
 
 
 class NotTurnTaking(errors.UserError, RuntimeError):
@@ -63,8 +59,8 @@ def register(
 ) -> str:
     """Make a game known to OpenSpiel, in this process; returns its name for pyspiel.load_game: `gdlx_kuhn_poker`."""
     if pyspiel is None:
-        raise MissingOpenSpiel("this needs OpenSpiel, which is not installed: pip install 'gdlx[peers]'")
-    sheet = load.load(spec, gdl=gdl, fold_case=fold_case)
+        raise errors.MissingPackage("this needs OpenSpiel, which is not installed: pip install 'gdlx[peers]'")
+    sheet = games.load(spec, gdl=gdl, fold_case=fold_case)
     if max_steps < 1:
         raise ValueError(f"max_steps is a number of joint moves, 1 or more; not {max_steps}")
     return _register(_Sheet(sheet), payoff, max_steps, within)
@@ -86,8 +82,8 @@ class _Sheet:
 
 @functools.cache
 def _register(given: _Sheet, payoff: payoffs.Mode, max_steps: int, within: limits.Limits) -> str:
-    net = cache.compiled(given.sheet, within)
-    nodes = host.Host(net, payoffs.of(net, payoff), max_steps)
+    net = games.compile_game(given.sheet, within=within)
+    nodes = host.Host(net, probe.probe(net).payoffs(payoff), max_steps)
     plain = base = "gdlx_" + re.sub("[^a-z0-9]+", "_", given.sheet.name.lower()).strip("_")
     number = 1
     while plain in pyspiel.registered_names():
@@ -105,7 +101,7 @@ _DYNAMICS: Any = pyspiel.GameType.Dynamics if pyspiel else None
 
 def _game_type(name: str, sheet: rulesheet.Rulesheet, nodes: host.Host) -> Any:
     kind = pyspiel.GameType
-    turn_taking = dynamics.of(nodes.net).turn_taking
+    turn_taking = probe.probe(nodes.net).dynamics.turn_taking
     is_random = any(len(role.moves) > 1 for role in nodes.net.roles if role.is_random)
     perfect = sheet.language == 1
     players = len(nodes.net.players)

@@ -19,10 +19,6 @@ _SAME = 1e-9  # relative difference of sums of returns that are taken to be equa
 Numbers = tuple[int, ...]
 
 
-class MissingOpenSpiel(errors.UserError, ImportError):
-    """OpenSpiel is an optional extra, and not there."""
-
-
 class UnfitGame(errors.UserError, ValueError):
     """A game of OpenSpiel that cannot be solved as a tree."""
 
@@ -40,7 +36,7 @@ def _loaded(game: Any) -> Any:
     try:
         import pyspiel  # here, because it takes a second to load
     except ImportError:
-        raise MissingOpenSpiel("this needs OpenSpiel, which is not installed: pip install 'gdlx[peers]'") from None
+        raise errors.MissingPackage("this needs OpenSpiel, which is not installed: pip install 'gdlx[peers]'") from None
     if isinstance(game, str):
         if game.partition("(")[0] not in pyspiel.registered_names():
             raise UnfitGame(f"OpenSpiel has no game called {game.partition('(')[0]!r}")
@@ -221,7 +217,7 @@ class _Walk:
             if total + ends + len(following) > self.max_nodes:
                 raise game_tree.TooLarge(
                     f"{self.game} is too large to walk through: more than {self.max_nodes:,} histories, of which "
-                    f"{total:,} are up to step {step}. Solve it by sampling, or raise the limit with --max-nodes"
+                    f"{total:,} are up to step {step}. Solve it by sampling, or raise the limit with `max_nodes=`"
                 )
         if self.keep_edges:
             self.levels.append(

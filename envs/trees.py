@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from gdlx.envs import game_tree, payoffs, unroll
-from gdlx.propnet import cache, limits, load, network
+from gdlx.propnet import games, limits, network
 
 
 class Game(NamedTuple):
@@ -15,6 +15,10 @@ class Game(NamedTuple):
     goal_conflict: unroll.GoalConflicts = "refuse"
     gdl: int | None = None
     fold_case: bool = False
+
+    def compile(self, within: limits.Limits = limits.Limits(), *, saved: bool = False) -> network.PropNet:
+        """Its propnet; `within` and `saved` as in `games.compile_game`."""
+        return games.compile_game(self.spec, gdl=self.gdl, fold_case=self.fold_case, within=within, saved=saved)
 
 
 def unrolled(
@@ -33,7 +37,7 @@ def unrolled(
     {'player1': 6, 'player2': 6}
     """
     if net is None:
-        net = cache.compiled(load.load(game.spec, gdl=game.gdl, fold_case=game.fold_case), within)
+        net = game.compile(within)
     return unroll.unroll(
         net,
         game.payoff,

@@ -6,12 +6,14 @@ move, percepts, own legal moves). Two nodes with the same state and the same inf
 the same future and the same reach: they become one, with the sum of their chance weights.
 """
 
+import itertools
+import math
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from gdlx.envs import estimate, game_tree, information, numbering, payoffs, words
+from gdlx.envs import estimate, game_tree, information, numbering, payoffs, probe, words
 from gdlx.propnet import joint, limits, machine, network
 
 Ints = game_tree.Ints
@@ -23,6 +25,8 @@ GoalConflicts = Literal["refuse", "max"]
 MAX_NODES = limits.NODES
 _BYTES_PER_EDGE, _MAX_BYTES = 100, 10 * 2**30
 _HOPELESS = 100_000  # histories for every node that is allowed
+# Random matches that show whether a game is too large: the root of so many times the joint moves allowed.
+_MATCHES_SQUARED, _MOST_MATCHES = 100, 2**18
 _COLUMNS = 2**18  # states that the network is evaluated on at once
 _GIVEN_UP = 1_000  # joint moves after which a game is taken to be endless
 
@@ -86,7 +90,7 @@ class _Unrolling:
     ) -> None:
         self.net, self.mode, self.merge, self.keep_edges = net, mode, merge, keep_edges
         self.max_nodes, self.goal_conflict = max_nodes, goal_conflict
-        self.machine = machine.Machine(net)
+        self.machine = machine.of(net)
         self.sizes = [len(role.moves) for role in net.roles]
         self.player_roles = [n for n, role in enumerate(net.roles) if not role.is_random]
         self.players = [information.Collector(role) for role in net.players]
@@ -173,17 +177,17 @@ class _Unrolling:
         raise game_tree.GoalConflict(
             f"{role.name} has {'the goal values ' + ' and '.join(values) if values else 'no goal value'} in a terminal "
             f"state of {self.net.name}: {self._text(state)}. Make its goal rules exclude each other, or take the "
-            "highest (0 for none) with --goal-conflict max"
+            "highest (0 for none) with `goal_conflict='max'`"
         )
 
     def _units(self, goals: Floats, *, is_whole: bool) -> payoffs.Payoffs:
         sums = np.unique(goals.sum(axis=1))
         if not is_whole:
-            units = payoffs.of(self.net, self.mode)
+            units = probe.probe(self.net).payoffs(self.mode)
             if units.zero_sum and len(sums) and (sums != 2 * units.offset).any():
                 raise payoffs.PayoffError(
                     f"the goals of {self.net.name} had the sum {2 * units.offset:g} in sampled play, but not in the "
-                    "unrolled game; use --payoff goal"
+                    "unrolled game; use `payoff='goal'`"
                 )
             return units
         return payoffs.of_sums(self.net, set(sums.astype(int).tolist()), self.mode)
@@ -236,20 +240,38 @@ class _Unrolling:
         return columns, [chosen[order.index(n)] for n in range(len(rows))]
 
     def _refuse_hopeless(self, depth: int | None) -> None:
-        """At once, where merging would have to find a hundred thousand histories for every node."""
+        """At once, where random play shows that a step has too many nodes, however many histories merge."""
         bound = _HOPELESS * self.max_nodes
-        steps = estimate.estimate(self.net, matches=256, enough=bound).upto(depth).histories
-        if max(steps) > bound:
+        guess = probe.probe(self.net).histories(bound, depth)
+        widest = max(guess.histories)
+        if widest > bound:  # merging would have to find a hundred thousand histories for every node
             raise game_tree.TooLarge(
-                f"{self.net.name} is too large to unroll: random play tells of more than {max(steps):.0e} histories "
-                f"after {len(steps) - 1} joint moves. Unroll fewer steps, or make the game smaller"
+                f"{self.net.name} is too large to unroll: random play tells of more than {widest:.0e} histories "
+                f"after {len(guess.histories) - 1} joint moves. {self._smaller(guess)}"
             )
+        allowed = min(self.max_nodes, _MAX_BYTES // _BYTES_PER_EDGE)
+        if widest <= allowed:
+            return
+        matches = min(_MOST_MATCHES, math.isqrt(_MATCHES_SQUARED * allowed) + 1)
+        steps = itertools.islice(estimate.fewest_nodes(self.net, matches=matches), len(guess.histories) - 1)
+        for step, nodes in enumerate(steps, 1):
+            if nodes > allowed:
+                raise game_tree.TooLarge(
+                    f"{self.net.name} is too large to unroll: random play tells of about {guess.total:.1e} histories, "
+                    f"which lead to more than {nodes:.1e} different nodes after {step} joint moves; allowed are "
+                    f"{allowed:,} joint moves that lead to a step. {self._smaller(guess)}"
+                )
+
+    def _smaller(self, guess: estimate.Estimate) -> str:
+        depth = guess.fitting_depth(self.max_nodes)
+        fewer = f"Unroll fewer steps (depth {depth})" if depth > 0 else "Allow more nodes"
+        return f"{fewer}, or make the game smaller"
 
     def _limit(self, edges: float, size: float = 0.0) -> None:
         """`size` is bytes besides those of the edges."""
         needed = size + _BYTES_PER_EDGE * edges
         if edges > self.max_nodes or needed > _MAX_BYTES:
-            guess = estimate.estimate(self.net, matches=256, enough=1e30)
+            guess = probe.probe(self.net).histories(1e30)
             raise game_tree.TooLarge(
                 f"{self.net.name} is too large to unroll: {edges:,.0f} joint moves lead to step {len(self.nodes)}, "
                 f"which need about {needed / 2**30:,.1f} GiB; allowed are {self.max_nodes:,} joint moves and "

@@ -69,7 +69,7 @@ class Unrolled:
 
         pairs = zip(self.task.tree.players, weights, strict=True)
         policies = tuple(profiles.of_table(player, np.asarray(weight, np.float64)) for player, weight in pairs)
-        return sum(self.task.metrics(policies).gain) / 2
+        return sum(self.task.metrics(policies).improvements) / 2
 
 
 class Run:
@@ -136,13 +136,13 @@ class Sampled:
         from gdlx.solvers import exploiter, table_policy, table_runner, table_state
 
         fixed = settings(decay)
-        scheme = table_state.Scheme(BOUNDED_BATCH, _STEPS, baselines=decay is not None)
-        runner = table_runner.on_devices(tuple(jax.local_devices()[:1]), self.walk, scheme)
-        state = runner.place(table_state.init(self.walk, scheme, _BITS, runner.devices))
-        budget = exploiter.Budget(exploiter.Scheme(_STEPS), batches=_RESPONSE, bits=19)
+        config = table_state.SamplerConfig(BOUNDED_BATCH, _STEPS, baselines=decay is not None)
+        runner = table_runner.on_devices(tuple(jax.local_devices()[:1]), self.walk, config)
+        state = runner.place(table_state.init(self.walk, config, _BITS, runner.devices))
+        budget = exploiter.Budget(exploiter.LearnerConfig(_STEPS), batches=_RESPONSE, bits=19)
         found = []
         for point in points:
-            left = point // (2 * scheme.batch) - int(state.t)
+            left = point // (2 * config.batch) - int(state.t)
             state = runner.advance(state, fixed, jax.random.key(FIRST_SEED + seed), left)
             policy = table_policy.of_state(state, fixed.minimiser)
             bound = exploiter.bound(self.walk, policy, jax.random.key(1_000 + seed), budget)

@@ -198,8 +198,8 @@ _UNROLL = """
 import sys, time
 from gdlx.envs import trees
 trees.unrolled(trees.Game("kuhn_poker"))
-from gdlx.propnet import cache, load
-net = cache.compiled(load.load(sys.argv[1]))
+from gdlx.propnet import games
+net = games.compile_game(sys.argv[1])
 begun = time.perf_counter()
 trees.unrolled(trees.Game(sys.argv[1]), net=net, depth=int(sys.argv[2]) or None)
 spent = time.perf_counter() - begun

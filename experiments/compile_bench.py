@@ -1,18 +1,20 @@
 """Benchmark `compile`: from rulesheets to simplified networks: time, memory, sizes, and how cost grows.
 
-Published sheets are read from ../shared/gdl/corpus beside the project; without it their figures are left out.
+Published sheets are read from the folder that GDLX_CORPUS names; without it their figures are left out.
 """
 
 import functools
 import math
+import os
 import pathlib
 import statistics
 from collections.abc import Iterator
 
 from gdlx.experiments import bench, machine
-from gdlx.propnet import compiler, diagnostics, emit, ground, library, load, rulesheet
+from gdlx.propnet import compiler, diagnostics, emit, games, ground, library, rulesheet
 
-CORPUS = pathlib.Path(__file__).parent.parent.parent / "shared" / "gdl" / "corpus"
+_BESIDE = pathlib.Path(__file__).parents[2] / "shared" / "gdl" / "corpus"  # of the repository, if it is there
+CORPUS = pathlib.Path(os.environ.get("GDLX_CORPUS", _BESIDE))
 
 _SECONDS = {"meier.gdl": 1.0, "reversi.kif": 5.0, "amazons_8x8.kif": 20.0, "ENDGAME_S.3357418313.kif": 60.0}
 _SIZES = {  # the most gates and two-input operations
@@ -29,7 +31,7 @@ _GROWING = {  # large enough that proofs of invariants, whose work is limited, d
 
 
 def compile_game(game: str) -> None:
-    compiler.compile_sheet(load.load(game))
+    compiler.compile_sheet(games.load(game))
 
 
 def figures() -> Iterator[bench.Figure]:
@@ -38,7 +40,7 @@ def figures() -> Iterator[bench.Figure]:
     if CORPUS.is_dir():
         yield from _corpus_figures()
     else:
-        yield bench.Figure("published sheets", None, "", note="none in ../shared/gdl/corpus: skipped")
+        yield bench.Figure("published sheets", None, "", note="no folder GDLX_CORPUS: skipped")
 
 
 def _library_figures() -> Iterator[bench.Figure]:
@@ -49,8 +51,8 @@ def _library_figures() -> Iterator[bench.Figure]:
 
 def _growth_figures() -> Iterator[bench.Figure]:
     """The slope of time over ground rules on log scales: 1 is linear."""
-    for family, games in _GROWING.items():
-        sheets = [load.load(game) for game in games]
+    for family, members in _GROWING.items():
+        sheets = [games.load(game) for game in members]
         rules = [len(ground.ground(sheet).heads) for sheet in sheets]
         times = [machine.best_seconds(functools.partial(compiler.compile_sheet, sheet), repeats=2) for sheet in sheets]
         slope = statistics.linear_regression(list(map(math.log, rules)), list(map(math.log, times))).slope
@@ -60,15 +62,15 @@ def _growth_figures() -> Iterator[bench.Figure]:
 
 def _corpus_figures() -> Iterator[bench.Figure]:
     for file, bound in _SECONDS.items():
-        sheet = load.load(str(CORPUS / file))
+        sheet = games.load(str(CORPUS / file))
         seconds = machine.best_seconds(functools.partial(compiler.compile_sheet, sheet), repeats=2)
         yield bench.Figure(f"compile {file}", seconds, "s", target=bench.Target(bound))
         yield from _against_direct(file, sheet)
     amazons = str(CORPUS / "amazons_8x8.kif")
-    peak = max(machine.peak_mb(compile_game, amazons), ground.ground(load.load(amazons)).peak_mb)
+    peak = max(machine.peak_mb(compile_game, amazons), ground.ground(games.load(amazons)).peak_mb)
     yield bench.Figure("memory to compile amazons_8x8.kif", peak, "MB", target=bench.Target(2_048))
     for file, (gates, operations) in _SIZES.items():
-        net = compiler.compile_sheet(load.load(str(CORPUS / file)))
+        net = compiler.compile_sheet(games.load(str(CORPUS / file)))
         yield bench.Figure(f"gates of {file}", net.gates, "", target=bench.Target(gates))
         shared = emit.shared(net.as_circuit())
         yield bench.Figure(f"operations of {file}", shared.operations, "", target=bench.Target(operations))

@@ -57,7 +57,7 @@ def _beside_peer(name: str, game: str, contest: _Contest) -> Iterator[bench.Figu
     seconds, rates, compiling = [], [], 0.0
     for seed in range(_SEEDS):
         algorithm = presets.configured(presets.find(contest.algorithm), None, {"seed": seed})
-        process = processes.SampledProcess(task, algorithm)
+        process = processes.SampledSolver(task, algorithm)
         begun = time.perf_counter()
         process.advance(process.init(), 0)
         process.measure(process.init(), 0.0)
@@ -124,7 +124,7 @@ def _hashed() -> Iterator[bench.Figure]:
     rates, loads, compiling, cores = [], [], 0.0, []
     for seed in range(_SEEDS):
         algorithm = presets.configured(presets.find("os-mccfr"), None, {"seed": seed, "table": 22})
-        process = table_process.TableProcess(task, algorithm)
+        process = table_process.TableSolver(task, algorithm)
         begun = time.perf_counter()
         state = process.advance(process.init(), 1)
         compiling = compiling or time.perf_counter() - begun
@@ -132,7 +132,7 @@ def _hashed() -> Iterator[bench.Figure]:
         state = process.advance(state, 100)
         spent = time.perf_counter() - begun
         cores.append((time.process_time() - used) / spent)
-        rates.append(100 * 2 * process.scheme.batch / spent)
+        rates.append(100 * 2 * process.config.batch / spent)
         loads.append(process.measure(state, spent).load or 0.0)
     yield bench.Figure(
         f"blind_tictactoe: trajectories into a hash table of 2^22 sets ({min(rates):,.0f} to {max(rates):,.0f} over "

@@ -58,10 +58,10 @@ def _beside(name: str, ours: float, peer: str, label: str, theirs: float | None,
 def _our_rate(game: str) -> tuple[float, float, float]:
     """States a second, seconds until the first result, bytes a game."""
     from gdlx.envs import rollout, sharded
-    from gdlx.propnet import compiler, load
+    from gdlx.propnet import games
 
     started = time.perf_counter()
-    net = compiler.compile_sheet(load.load(game))
+    net = games.compile_game(game)
     play = sharded.ShardedPlayout(net, 10_000, _BATCH // rollout.WORD)
     tally = play.start(0, steps=8)
     ready = time.perf_counter() - started
@@ -142,9 +142,9 @@ def _c_rate(game: str) -> float | None:
     if compiler_path is None:
         return None
     from gdlx.envs import rollout
-    from gdlx.propnet import compiler, load
+    from gdlx.propnet import games
 
-    play = rollout.Playout(compiler.compile_sheet(load.load(game)))
+    play = rollout.Playout(games.compile_game(game))
     with tempfile.TemporaryDirectory() as folder:
         source, shared = pathlib.Path(folder) / "step.c", pathlib.Path(folder) / "step.so"
         source.write_text(c_playout.source(play))

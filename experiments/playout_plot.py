@@ -38,9 +38,9 @@ def draw(path: pathlib.Path, advance: Callable[[str], None] = lambda note: None)
 def _rate(game: str, batch: int, advance: Callable[[str], None]) -> tuple[float, int]:
     """Millions of states a second, and operations of a step."""
     from gdlx.envs import rollout, sharded
-    from gdlx.propnet import cache, load
+    from gdlx.propnet import games
 
-    net = cache.compiled(load.load(game))
+    net = games.compile_game(game)
     play = sharded.ShardedPlayout(net, 10_000, batch // rollout.WORD)
     tally = play.start(0, steps=8)
 

@@ -69,16 +69,17 @@ def _row(run: gather.Run) -> Row:
         "seconds": last.seconds,
         "samples": last.samples or None,
         "exploitability": last.exploitability,
-        "largest_gain": max(last.gain, default=None),
+        "nash_conv": last.nash_conv,
+        "largest_improvement": max(last.improvements, default=None),
         "load": last.load,
         "x64": run.config.x64,
         "alternating": algorithm.alternating,
     }
     row |= {f"value_{number}": value for number, value in enumerate(last.value, 1)}
-    row |= {f"gain_{number}": gain for number, gain in enumerate(last.gain, 1)}
+    row |= {f"improvement_{number}": improvement for number, improvement in enumerate(last.improvements, 1)}
     row |= algorithm.settings._asdict()
-    if algorithm.sampling is not None:
-        drawn = dataclasses.asdict(algorithm.sampling)
+    if algorithm.is_sampled:
+        drawn = dataclasses.asdict(algorithm.sampler)
         # Two settings have a name that those of regrets have too; there the sampler's is what is set.
         row |= {name: value for name, value in drawn.items() if name != "beta"}
     return row
@@ -155,7 +156,7 @@ def columns(found: Sequence[Row]) -> list[str]:
         name
         for name in names
         if name not in (*FIRST, "folder")
-        and not name.startswith(("value_", "gain_", "largest_"))
+        and not name.startswith(("value_", "improvement_", "largest_", "nash_conv"))
         and any(len({row.get(name) for row in group}) > 1 for group in alike.values())
     ]
     return [*first[:2], *told, *first[2:], "folder"]

@@ -92,7 +92,7 @@ def _policies(task: "problems.Problem") -> Iterator[tuple[int, "profiles.Policie
     """Average policies after each number of iterations."""
     from gdlx.solvers import presets, processes
 
-    process = processes.FullProcess(task, presets.find("cfr"))
+    process = processes.FullSolver(task, presets.find("cfr"))
     state, done = process.init(), 0
     for iterations in _ITERATIONS:
         state, done = process.advance(state, iterations - done), iterations

@@ -40,7 +40,7 @@ class Row:
     information_sets: int  # with a choice, of all players
     histories: float  # unmerged, ends included
     payoff: tuple[float, ...]  # [P]
-    error: float  # exploitability, or the largest gain of any player where there are not two
+    error: float  # exploitability, or the largest improvement of any player where there are not two
     payoff_range: float
     solving: float  # seconds
     whole: float  # seconds, with unrolling and compiling

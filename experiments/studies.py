@@ -20,13 +20,13 @@ from gdlx.propnet import errors
 STUDIES = {
     "batch_size": "how many trajectories of outcome sampling to draw at once: speed against staleness",
     "blind_tictactoe": "openings, value and bound of three blind tic-tac-toes, beside a search of 40 hours each",
-    "cfr_convergence": "how fast CFR converges in three games of simultaneous moves, beside a thesis",
-    "exploitation": "what trusting a model of the opponent wins and risks, beside a thesis",
+    "cfr_convergence": "how fast CFR converges in three games of simultaneous moves, beside Shafiei Khadem (2010)",
+    "exploitation": "what trusting a model of the opponent wins and risks, beside Shafiei Khadem (2010)",
     "fastest": "which algorithm is first at 1e-3 and 1e-6 of the payoff range, on ten games",
     "growth": "what an iteration and unrolling cost as games grow by six orders of magnitude",
-    "head_to_head": "random, sampled and online players against each other, beside two theses",
-    "hyperparameters": "settings of CFR and of outcome sampling, one at a time, beside those that a thesis chose",
-    "modified_rps": "how searches find the equilibrium of a biased rock-paper-scissors, beside a thesis",
+    "head_to_head": "random, sampled, online players against each other, beside West (2024) and Schlindenbuch (2019)",
+    "hyperparameters": "settings of CFR and of outcome sampling, one at a time, beside those of Schlindenbuch (2019)",
+    "modified_rps": "how searches find the equilibrium of a biased rock-paper-scissors, beside West (2024)",
 }
 
 
@@ -52,7 +52,7 @@ class Setting:
     seed: int = 0
     games: int = 1_000  # of every pairing
     report: Callable[[str], None] = lambda note: None
-    is_full: bool = False  # as large as it was published, not as large as the default time allows
+    is_full: bool = False  # larger than the default time allows, in the way that the README of the study says
 
 
 class Study(Protocol):

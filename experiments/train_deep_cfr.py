@@ -171,7 +171,7 @@ def _ours(game: str, contest: Contest, seed: int, *, twice: bool) -> _Run:
         kept = _with_kept_programs(game, contest, seed)
     found = task.metrics(tables.policies(learner, variables, task.tree))
     low, high = task.payoff_range
-    return _Run(seconds, again, sum(found.gain) / (high - low), kept)
+    return _Run(seconds, again, sum(found.improvements) / (high - low), kept)
 
 
 def _learnt(learner: "deep_cfr.DeepCfr", contest: Contest, seed: int) -> Any:

@@ -111,17 +111,17 @@ def _peer_steps() -> float | None:
 
 def strong() -> Iterator[bench.Figure]:
     """Trained for some minutes, then matches of each role against uniform play."""
-    from gdlx.envs import trees
+    from gdlx.envs import probe, trees
     from gdlx.nets import recipes, strength, training
-    from gdlx.propnet import cache, load
-    from gdlx.solvers import driver, problems
+    from gdlx.propnet import games
+    from gdlx.solvers import driver
 
-    net = cache.compiled(load.load(_LARGE))
+    net = games.compile_game(_LARGE)
     settings = recipes.configured("self-play", {"strangers": str(_STRANGERS)})
     recipe = recipes.Recipe(trees.Game(_LARGE), "self-play", recipes.usual_window(net, None), settings)
     learner = recipes.made(recipe, net, None)
     with tempfile.TemporaryDirectory() as folder:
-        run = training.Run(recipe, learner, problems.rules_digest(net), pathlib.Path(folder))
+        run = training.Run(recipe, learner, probe.probe(net).digest, pathlib.Path(folder))
         for _ in run.points(driver.Stop(None, 60 * _MINUTES)):
             pass
         run.finish()

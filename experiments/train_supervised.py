@@ -1,7 +1,7 @@
 """Figures of supervised value networks and of depth-limited solving with them, for the benchmark `train`.
 
 python -m gdlx.experiments.train_supervised          the figures
-python -m gdlx.experiments.train_supervised groups   how large the groups of games of the library are
+python -m gdlx.experiments.train_supervised public-states   how large the public states of games of the library are
 """
 
 import dataclasses
@@ -38,7 +38,7 @@ CASES = (
     Case("leduc_poker", 4, 20, 500, batch=256, minibatch=16),
     Case("goofspiel:cards=4", 1, 20, 1_000, batch=2_048),
 )
-_DEEPEST, _FEW = 4, 100_000  # joint moves, and nodes, of the table of groups
+_DEEPEST, _FEW = 4, 100_000  # joint moves, and nodes, of the table of public states
 
 
 def figures(cases: tuple[Case, ...] = CASES) -> Iterator[bench.Figure]:
@@ -105,18 +105,18 @@ def _settings(case: Case) -> "supervised.Settings":
     )
 
 
-class Groups(NamedTuple):
-    """Of a frontier."""
+class Sizes(NamedTuple):
+    """Of the public states of one depth."""
 
     depth: int
     nodes: int
-    groups: int
-    largest: int  # views of all players in the largest group
+    states: int
+    largest: int  # views of all players in the largest one
     views: int
 
 
-def groups(game: str, deepest: int = _DEEPEST) -> Groups | None:
-    """At the deepest frontier up to there that has few nodes; None where every match is over by then."""
+def sizes(game: str, deepest: int = _DEEPEST) -> Sizes | None:
+    """At the largest depth up to there that has few nodes; None where every match is over by then."""
     from gdlx.envs import game_tree, trees
     from gdlx.nets import frontiers
 
@@ -124,27 +124,27 @@ def groups(game: str, deepest: int = _DEEPEST) -> Groups | None:
         try:
             tree = trees.unrolled(trees.Game(game), depth=depth + 1, max_nodes=_FEW, keep_edges=True)
             found = frontiers.of_tree(tree, depth)
-        except (game_tree.TooLarge, frontiers.NoFrontier):
+        except (game_tree.TooLarge, frontiers.WrongCut):
             continue
-        largest = int(np.bincount(found.group).max())
-        return Groups(depth, len(found.weight), found.groups, largest, found.views)
+        largest = int(np.bincount(found.state).max())
+        return Sizes(depth, len(found.weight), found.states, largest, found.views)
     return None
 
 
-def _print_groups() -> None:
+def _print_sizes() -> None:
     from gdlx.propnet import library
 
-    print("| game | joint moves | nodes | groups | views of the largest | views |")
+    print("| game | joint moves | nodes | public states | views of the largest | views |")
     print("|---|---|---|---|---|---|")
     for game in library.names():
-        found = groups(game)
+        found = sizes(game)
         numbers = ["-"] * 5 if found is None else [f"{number:,}" for number in found]
         print(f"| {game} | {' | '.join(numbers)} |")
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["groups"]:
-        _print_groups()
+    if sys.argv[1:] == ["public-states"]:
+        _print_sizes()
     else:
         for figure in figures():
             print(figure)

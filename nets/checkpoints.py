@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs import trees
+from gdlx.envs import probe, trees
 from gdlx.nets import learners, recipes
 from gdlx.propnet import errors, network, untrusted
 from gdlx.solvers import problems, results
@@ -80,8 +80,8 @@ def restored(
     have been made of, if that matters."""
     recipe, digest, seed = read_recipe(folder)
     if payoff is not None and payoff != recipe.game.payoff:
-        raise WrongCheckpoint(f"{folder} was trained with --payoff {recipe.game.payoff}; take that here too")
-    if digest != problems.rules_digest(net):
+        raise WrongCheckpoint(f"{folder} was trained with `payoff={recipe.game.payoff!r}`; take that here too")
+    if digest != probe.probe(net).digest:
         raise WrongCheckpoint(
             f"{folder} was trained for {recipe.game.spec}, and not with the rules that {net.name} has here and now"
         )
@@ -105,7 +105,7 @@ def read_metrics(folder: pathlib.Path) -> list[dict[str, float]]:
     path = folder / results.METRICS
     try:
         with open(path, encoding="utf-8", newline="") as file:
-            rows = [{name: float(text) for name, text in row.items() if text} for row in csv.DictReader(file)]
+            rows = [{_column(name): float(text) for name, text in row.items() if text} for row in csv.DictReader(file)]
         if not all("iteration" in row for row in rows):
             raise ValueError("a row has no iteration")
         return rows
@@ -113,6 +113,15 @@ def read_metrics(folder: pathlib.Path) -> list[dict[str, float]]:
         return []
     except (AttributeError, TypeError, ValueError) as error:
         raise WrongCheckpoint(f"{path} cannot be read: {error}") from None
+
+
+def _column(name: str) -> str:
+    """Older files say gain.
+
+    >>> _column("gain_white"), _column("loss")
+    ('improvement_white', 'loss')
+    """
+    return f"improvement_{name.removeprefix('gain_')}" if name.startswith("gain_") else name
 
 
 def write_state(folder: pathlib.Path, iteration: int, seconds: float, state: Any) -> None:

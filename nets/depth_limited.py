@@ -10,6 +10,7 @@ ranges its values were asked for, and the mean over lanes is what is played. A m
 that in the mean deeper segments are as good as what the segments above counted on (Brown et al. 2020, theorem 3).
 """
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,15 +19,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from gdlx.envs import game_tree, sequence_form
-from gdlx.nets import exact_values, frontiers, supervised
-from gdlx.solvers import cfr, held, plans, problems, profiles
+from gdlx.nets import checkpoints, exact_values, frontiers, supervised
+from gdlx.propnet import games
+from gdlx.solvers import cfr, held, plans, problems, profiles, requests, solver_run
 
-# (frontier, plans [S, B] of every player by the sequences before it) -> payoffs [V, B] of the views.
-Values = Callable[[frontiers.Frontier, Sequence[jax.Array]], jax.Array]
+_ITERATIONS = 500  # of each segment
+
+# (public states, plans [S, B] of every player by the sequences before it) -> payoffs [V, B] of the views.
+Values = Callable[[frontiers.PublicStates, Sequence[jax.Array]], jax.Array]
 
 
 def solve(
-    task: problems.Problem, depth: int, values: Values, *, iterations: int = 500, lanes: int = 32
+    task: problems.Problem, depth: int, values: Values, *, iterations: int = _ITERATIONS, lanes: int = 32
 ) -> profiles.Policies:
     """Policies of the whole game, unrolled with its edges, found `depth` joint moves at a time."""
     players = task.tree.players
@@ -35,9 +39,9 @@ def solve(
     start = 0
     for end in (*frontiers.cuts(task.tree, depth), None):
         part = task.tree if end is None else frontiers.trunk(task.tree, end)
-        frontier = None if end is None else frontiers.of_tree(task.tree, end)
+        public = None if end is None else frontiers.of_tree(task.tree, end)
         above = [own[: player.sequences] for own, player in zip(given, part.players, strict=True)]
-        averages, moments = _segment(part, above, start, frontier, values, iterations)
+        averages, moments = _segment(part, above, start, public, values, iterations)
         for number, player in enumerate(part.players):
             here = player.first[np.searchsorted(player.step, start)]
             # A lane counts at a set as much as its player comes there.
@@ -50,29 +54,29 @@ def solve(
 
 def learnt(learner: supervised.Supervised, parameters: Any) -> Values:
     """What a learner's network tells."""
-    known = {where.frontier.depth: where for where in learner.places}
+    known = {where.public.depth: where for where in learner.places}
     middle, scale = learner.unit
 
-    def values(frontier: frontiers.Frontier, reach: Sequence[jax.Array]) -> jax.Array:
-        where = known[frontier.depth]
-        ranges = frontiers.ranges(where.frontier, reach)
+    def values(public: frontiers.PublicStates, reach: Sequence[jax.Array]) -> jax.Array:
+        where = known[public.depth]
+        ranges = frontiers.ranges(where.public, reach)
         told = supervised.told(learner.value_network, parameters, where, ranges, is_zero_sum=learner.task.is_zero_sum)
         return middle + scale * told
 
     return values
 
 
-def nothing(frontier: frontiers.Frontier, reach: Sequence[jax.Array]) -> jax.Array:
+def nothing(public: frontiers.PublicStates, reach: Sequence[jax.Array]) -> jax.Array:
     """The other yardstick: everything is worth the same."""
-    return jnp.zeros_like(frontiers.ranges(frontier, reach))
+    return jnp.zeros_like(frontiers.ranges(public, reach))
 
 
-def exact(task: problems.Problem, iterations: int = 500) -> Values:
+def exact(task: problems.Problem, iterations: int = _ITERATIONS) -> Values:
     """The yardstick: the rest of the game solved at every question."""
     rests: dict[int, exact_values.Rest] = {}
 
-    def values(frontier: frontiers.Frontier, reach: Sequence[jax.Array]) -> jax.Array:
-        rest = rests.setdefault(frontier.depth, exact_values.rest(task, frontier.depth))
+    def values(public: frontiers.PublicStates, reach: Sequence[jax.Array]) -> jax.Array:
+        rest = rests.setdefault(public.depth, exact_values.rest(task, public.depth))
         given = tuple(
             tuple(map(held.trembled, plans.by_level(own, _policy(player, layout, plan)), own.uniform))
             for own, player, layout, plan in zip(task.form.players, task.tree.players, task.layouts, reach, strict=True)
@@ -95,7 +99,7 @@ def _segment(
     part: game_tree.GameTree,
     given: Sequence[profiles.Policy],
     start: int,
-    frontier: frontiers.Frontier | None,
+    public: frontiers.PublicStates | None,
     values: Values,
     iterations: int,
 ) -> tuple[profiles.Policies, profiles.Policies]:
@@ -108,12 +112,12 @@ def _segment(
 
     def leaves(reach: Sequence[jax.Array], number: int) -> jax.Array:
         """[size, B] what views at the end of the segment add to the sequences that lead to them."""
-        assert frontier is not None
+        assert public is not None
         by_sequence = [plan[own.place] for plan, own in zip(reach, layouts, strict=True)]
-        arriving = frontiers.arrivals(frontier, frontiers.ranges(frontier, by_sequence))
-        views = frontier.of_player(number)
-        worth = (arriving * values(frontier, by_sequence))[views]
-        return jnp.zeros_like(reach[number]).at[layouts[number].place[frontier.sequence[views]]].add(worth)
+        arriving = frontiers.arrivals(public, frontiers.ranges(public, by_sequence))
+        views = public.of_player(number)
+        worth = (arriving * values(public, by_sequence))[views]
+        return jnp.zeros_like(reach[number]).at[layouts[number].place[public.sequence[views]]].add(worth)
 
     @jax.jit
     def run(form: sequence_form.SequenceForm, levels: profiles.Profile) -> tuple[profiles.Profile, profiles.Profile]:
@@ -124,7 +128,7 @@ def _segment(
             state, taken = carry
             now = state.t == moment
             taken = jax.tree.map(lambda old, new: jnp.where(now, new, old), taken, state.policy)
-            return held.step(fixed, state, leaves if frontier else None), taken
+            return held.step(fixed, state, leaves if public else None), taken
 
         state, taken = jax.lax.fori_loop(0, iterations, step, (start, start.policy))
         given = [
@@ -141,3 +145,23 @@ def _moments(iterations: int, lanes: int) -> frontiers.Ints:
     share = (np.arange(lanes) + 0.5) / lanes
     found: frontiers.Ints = np.minimum(iterations * np.sqrt(share), iterations - 1).astype(np.int32)
     return found
+
+
+def of_request(request: requests.SolveRequest, task: problems.Problem) -> Callable[[], solver_run.Direct]:
+    """What solves the game of a request with the network in the folder that it names."""
+
+    def find() -> solver_run.Direct:
+        begun, folder, game = time.monotonic(), request.network, task.game
+        assert folder is not None
+        net = games.compile_game(game.spec, fold_case=game.fold_case, gdl=game.gdl, saved=True)
+        learner, state, *_ = checkpoints.restored(folder, net, task, payoff=game.payoff)
+        if not isinstance(learner, supervised.Supervised):
+            raise checkpoints.WrongCheckpoint(
+                f"{folder} has no network of values of ranges; train one with the learner supervised"
+            )
+        depth, iterations = learner.settings.depth, request.iterations or _ITERATIONS
+        policies = solve(task, depth, learnt(learner, learner.values(state)), iterations=iterations)
+        facts = {"net": str(folder), "depth": depth}
+        return solver_run.Direct(policies, time.monotonic() - begun, iterations, facts)
+
+    return find

@@ -1,4 +1,4 @@
-"""What views at a frontier are worth when the rest of the game is solved, given how everybody comes there.
+"""What views at public states are worth when the rest of the game is solved, given how everybody comes there.
 
 The value of a view is its player's expected payoff given that the others and chance come there: a best answer of the
 player to what the others play in the solved rest. Views to which a player never comes itself have values as well.
@@ -29,16 +29,16 @@ class _Edges(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Rest:
-    """What is needed of a game to value views at one frontier."""
+    """What is needed of a game to value views at the public states of one depth."""
 
     task: problems.Problem
-    frontier: frontiers.Frontier
-    is_given: held.Flags  # sets before the frontier
-    edges: tuple[_Edges, ...]  # levels from the frontier on
+    public: frontiers.PublicStates
+    is_given: held.Flags  # sets before the cut
+    edges: tuple[_Edges, ...]  # levels from the cut on
 
     def values(self, profile: profiles.Profile) -> jax.Array:
         """[V, ..] of best answers to given policies [w, n, ..] of the whole game."""
-        number_of = range(self.frontier.players)
+        number_of = range(self.public.players)
         batch = next((level.shape[2:] for own in profile for level in own), ())
         flat = [plans.flat(own, batch) for own in profile]
         reach = evaluation.flat_plans(self.task.form, profile)
@@ -51,7 +51,7 @@ class Rest:
         return jnp.concatenate(found)
 
     def _nodes(self, policies: Sequence[jax.Array], number: int) -> jax.Array:
-        """[N, ..] a player's expected payoff at every node of the frontier."""
+        """[N, ..] a player's expected payoff at every node of the cut."""
         batch = policies[0].shape[1:]
         dtype = policies[0].dtype
         payoff = jnp.asarray(self.task.tree.ends.payoff[:, number], dtype)
@@ -66,14 +66,14 @@ class Rest:
 
     def _of_views(self, worth: jax.Array, reach: Sequence[jax.Array], number: int) -> jax.Array:
         """Nodes' values averaged over what a player cannot tell apart; 0 where nobody else comes."""
-        frontier, layouts = self.frontier, self.task.layouts
-        weight = plans.over(jnp.asarray(frontier.weight, worth.dtype), worth)
+        public, layouts = self.public, self.task.layouts
+        weight = plans.over(jnp.asarray(public.weight, worth.dtype), worth)
         for other, plan in enumerate(reach):
             if other != number:
-                views = frontier.node[:, other]
-                weight = weight * plan[layouts[other].place[frontier.sequence[views]]]
-        own = frontier.of_player(number)
-        views = frontier.node[:, number] - own.start
+                views = public.node[:, other]
+                weight = weight * plan[layouts[other].place[public.sequence[views]]]
+        own = public.of_player(number)
+        views = public.node[:, number] - own.start
         total, mass = (
             jax.ops.segment_sum(jnp.broadcast_to(x, worth.shape), views, num_segments=own.stop - own.start)
             for x in (weight * worth, weight)
@@ -83,12 +83,12 @@ class Rest:
 
 def rest(task: problems.Problem, depth: int) -> Rest:
     """Of a game unrolled with its edges."""
-    frontier = frontiers.of_tree(task.tree, depth)
+    public = frontiers.of_tree(task.tree, depth)
     assert task.tree.levels is not None
     levels = task.tree.levels[depth:]
     after = [*(len(level.decision) for level in levels[1:]), 0]
     edges = tuple(_edges(task, level, nodes) for level, nodes in zip(levels, after, strict=True))
-    return Rest(task, frontier, held.before(task.tree, task.layouts, depth), edges)
+    return Rest(task, public, held.before(task.tree, task.layouts, depth), edges)
 
 
 def _edges(task: problems.Problem, level: game_tree.Level, after: int) -> _Edges:

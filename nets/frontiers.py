@@ -1,8 +1,8 @@
 """Where the first moves of a game end: what each player may know there, and which of that can be at the same time.
 
-A frontier is what lies after so many joint moves and is no end. Its nodes fall into groups: two nodes are in one
-group if some player cannot tell them apart, or if a chain of such pairs joins them. Everybody knows the group, so that
-a group with the players' ranges - how likely each comes to each of its views by its own choices - is a game of its own,
+The nodes after so many joint moves that are not terminal fall into public states: two nodes are in one public state
+if some player cannot tell them apart, or if a chain of such pairs joins them. Everybody knows the public state, so that
+one with the players' ranges - how likely each comes to each of its views by its own choices - is a game of its own,
 whose values need nothing else (the public belief states of Brown et al. 2020).
 """
 
@@ -21,21 +21,21 @@ Ints = game_tree.Ints
 Floats = game_tree.Floats
 
 
-class NoFrontier(errors.UserError, ValueError):
+class WrongCut(errors.UserError, ValueError):
     """A depth at which a game cannot be cut."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Frontier:
-    """Axes: V views of all players, one player's after the other's; N nodes, P players, G groups."""
+class PublicStates:
+    """Of one depth. Axes: G public states, N nodes, P players, V views: one player's after the other's."""
 
     depth: int  # joint moves made before
     players: int  # P
-    groups: int  # G
+    states: int  # G
     view: Ints  # [V] row of the player's trail
     player: Ints  # [V]
     sequence: Ints  # [V] of the player, that leads to the view
-    group: Ints  # [V]
+    state: Ints  # [V]
     node: Ints  # [N, P] views of the players
     weight: Floats  # [N] of chance
 
@@ -50,17 +50,17 @@ class Frontier:
         return slice(first, end)
 
     @property
-    def camp(self) -> Ints:
-        """[V] number of the group and the player together, below G * P."""
-        camp: Ints = self.group * self.players + self.player
-        return camp
+    def state_of_player(self) -> Ints:
+        """[V] number of the public state and the player together, below G * P."""
+        number: Ints = self.state * self.players + self.player
+        return number
 
 
-def of_tree(tree: game_tree.GameTree, depth: int) -> Frontier:
+def of_tree(tree: game_tree.GameTree, depth: int) -> PublicStates:
     """Of a tree with its edges."""
     level = _levels(tree)[depth] if 0 <= depth < len(_levels(tree)) else None
     if level is None or not len(level.decision):
-        raise NoFrontier(f"{tree.name} is over after {depth} joint moves: cut it earlier, or solve it whole")
+        raise WrongCut(f"{tree.name} is over after {depth} joint moves: cut it earlier, or solve it whole")
     assert level.information is not None
     players = len(tree.players)
     views: list[Ints] = []
@@ -72,17 +72,17 @@ def of_tree(tree: game_tree.GameTree, depth: int) -> Frontier:
         nodes.append((first + node).astype(np.int32))
         first += len(own)
     together: Ints = np.stack(nodes, axis=1)
-    group = _joined(together, first)
+    state = _joined(together, first)
     sequence = [sequences(tree.players[number], tree.name)[own].astype(np.int32) for number, own in enumerate(views)]
     who = np.repeat(np.arange(players, dtype=np.int32), [len(own) for own in views])
-    return Frontier(
+    return PublicStates(
         depth=depth,
         players=players,
-        groups=int(group.max()) + 1,
+        states=int(state.max()) + 1,
         view=np.concatenate(views),
         player=who,
         sequence=np.concatenate(sequence),
-        group=group,
+        state=state,
         node=together,
         weight=weights(tree)[depth],
     )
@@ -91,7 +91,7 @@ def of_tree(tree: game_tree.GameTree, depth: int) -> Frontier:
 def cuts(tree: game_tree.GameTree, depth: int) -> tuple[int, ...]:
     """Multiples of `depth` with choices before the cut, since the cut before, and after it."""
     if depth < 1:
-        raise NoFrontier(f"segments have 1 joint move or more, not {depth}")
+        raise WrongCut(f"segments have 1 joint move or more, not {depth}")
     steps = np.unique(np.concatenate([player.step for player in tree.players]))
     found, last = [], -1
     for cut in range(depth, int(steps.max(initial=0)) + 1, depth):
@@ -103,7 +103,7 @@ def cuts(tree: game_tree.GameTree, depth: int) -> tuple[int, ...]:
 
 def _levels(tree: game_tree.GameTree) -> tuple[game_tree.Level, ...]:
     if tree.levels is None or any(level.information is None for level in tree.levels):
-        raise NoFrontier(f"{tree.name} was unrolled without its edges, or not from rules: it cannot be cut")
+        raise WrongCut(f"{tree.name} was unrolled without its edges, or not from rules: it cannot be cut")
     return tree.levels
 
 
@@ -120,7 +120,7 @@ def sequences(player: game_tree.Player, game: str) -> Ints:
     """[V] the sequence that leads to each view of a player's trail."""
     trail = player.views
     if not isinstance(trail, game_tree.Trail):
-        raise NoFrontier(f"{game} was not unrolled from rules: its information sets cannot be followed")
+        raise WrongCut(f"{game} was not unrolled from rules: its information sets cannot be followed")
     decision = np.full(len(trail.parent), -1, np.int64)
     decision[player.view] = np.arange(player.sets)
     # Options of a set are in the order of their numbers, so that these keys are sorted.
@@ -169,29 +169,29 @@ def trunk(tree: game_tree.GameTree, depth: int) -> game_tree.GameTree:
     return dataclasses.replace(tree, players=tuple(players), ends=ends, levels=levels)
 
 
-def ranges(frontier: Frontier, plans: Sequence[jax.Array]) -> jax.Array:
+def ranges(public: PublicStates, plans: Sequence[jax.Array]) -> jax.Array:
     """[V, ..] how likely each player comes to its views by its own choices; plans are [S, ..] by sequences."""
-    own = [plan[frontier.sequence[frontier.of_player(number)]] for number, plan in enumerate(plans)]
+    own = [plan[public.sequence[public.of_player(number)]] for number, plan in enumerate(plans)]
     return jnp.concatenate(own)
 
 
-def arrivals(frontier: Frontier, range_: jax.Array) -> jax.Array:
+def arrivals(public: PublicStates, range_: jax.Array) -> jax.Array:
     """[V, ..] how likely the others and chance come to each view."""
     found = jnp.zeros_like(range_)
-    weight = jnp.asarray(frontier.weight, range_.dtype).reshape(-1, *[1] * (range_.ndim - 1))
-    for number in range(frontier.players):
+    weight = jnp.asarray(public.weight, range_.dtype).reshape(-1, *[1] * (range_.ndim - 1))
+    for number in range(public.players):
         reach = weight * jnp.ones((1, *range_.shape[1:]), range_.dtype)
-        for other in range(frontier.players):
+        for other in range(public.players):
             if other != number:
-                reach = reach * range_[frontier.node[:, other]]
-        found = found.at[frontier.node[:, number]].add(reach)
+                reach = reach * range_[public.node[:, other]]
+        found = found.at[public.node[:, number]].add(reach)
     return found
 
 
-def shares(frontier: Frontier, amounts: jax.Array) -> jax.Array:
-    """[V, ..] amounts as parts of what their player has in their group; equal parts where it has none."""
-    camps = frontier.groups * frontier.players
-    all_of = jax.ops.segment_sum(amounts, frontier.camp, num_segments=camps)[frontier.camp]
-    count = jnp.asarray(np.bincount(frontier.camp, minlength=camps)[frontier.camp], amounts.dtype)
+def shares(public: PublicStates, amounts: jax.Array) -> jax.Array:
+    """[V, ..] amounts as parts of what their player has in their public state; equal parts where it has none."""
+    states, where = public.states * public.players, public.state_of_player
+    all_of = jax.ops.segment_sum(amounts, where, num_segments=states)[where]
+    count = jnp.asarray(np.bincount(where, minlength=states)[where], amounts.dtype)
     even = 1 / count.reshape(-1, *[1] * (amounts.ndim - 1))
     return jnp.where(all_of > 0, amounts / jnp.where(all_of > 0, all_of, 1), even)

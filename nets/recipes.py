@@ -6,10 +6,10 @@ import typing
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from gdlx.envs import env, payoffs, trees
+from gdlx.envs import env, probe, trees
 from gdlx.nets import encoders, learners
 from gdlx.propnet import errors, network, options
-from gdlx.solvers import problems, table_process
+from gdlx.solvers import problems
 
 
 class WrongRecipe(errors.UserError, ValueError):
@@ -77,7 +77,7 @@ def configured(name: str, changes: Mapping[str, str]) -> Any:
 
 def made(recipe: Recipe, net: network.PropNet, task: problems.Problem | None) -> learners.Learner:
     """`task` is the game unrolled; None if that was not tried, or it is too large."""
-    playing = env.Env(net, payoffs.of(net, recipe.game.payoff), max_steps=room(net))
+    playing = env.Env(net, probe.probe(net).payoffs(recipe.game.payoff), max_steps=room(net))
     encoder = encoders.Encoder(playing, recipe.window)
     module = _module(recipe.learner)
     if not entry(recipe.learner).needs_tree:
@@ -91,14 +91,14 @@ def made(recipe: Recipe, net: network.PropNet, task: problems.Problem | None) ->
 
 def room(net: network.PropNet) -> int:
     """For joint moves of a match."""
-    return table_process.room_for_steps(net, seed=0)
+    return probe.probe(net).step_capacity
 
 
 def usual_window(net: network.PropNet, task: problems.Problem | None) -> int:
     """The whole of every match, or as long as random ones last at most where that is all there is to see."""
     if task is not None:
         return max(1, len(task.tree.counts.nodes) - 1)
-    return max(1, -(-room(net) // table_process.SPARE))
+    return probe.probe(net).longest_match
 
 
 def entry(name: str) -> Entry:

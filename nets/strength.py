@@ -23,10 +23,9 @@ class Against(NamedTuple):
     games: int  # of each role
 
 
-def exploitability(learner: learners.Learner, parameters: Any, task: problems.Problem) -> tuple[float, ...]:
-    """What each player could gain."""
-    gain: tuple[float, ...] = task.metrics(tables.policies(learner, parameters, task.tree)).gain
-    return gain
+def improvements(learner: learners.Learner, parameters: Any, task: problems.Problem) -> tuple[float, ...]:
+    """Best-response improvement of every player."""
+    return task.metrics(tables.policies(learner, parameters, task.tree)).improvements
 
 
 def against_random(learner: learners.Learner, parameters: Any, *, games: int, seed: int = 0) -> Against:

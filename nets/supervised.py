@@ -1,4 +1,4 @@
-"""Learning from solved games: what views at frontiers are worth given ranges, and the policy of an equilibrium.
+"""Learning from solved games: what views at public states are worth given ranges, and the policy of an equilibrium.
 
 An iteration draws a batch of policies, solves the rest of the game below every cut given that it was come to by them,
 keeps the ranges and the exact values, and trains on what is kept. Policies are drawn at all temperatures, from nearly
@@ -25,7 +25,7 @@ _TREMBLE = 1e-2  # how often a drawn policy is uniform: values that follow from 
 
 
 class NothingToLearn(errors.UserError, ValueError):
-    """A game, or a depth, without a frontier."""
+    """A game, or a depth, without public states to cut at."""
 
 
 class WrongSettings(errors.UserError, ValueError):
@@ -66,7 +66,7 @@ DEFAULT = Settings()
 
 
 class Item(NamedTuple):
-    """One policy at all frontiers. Axes: V views of all of them, one frontier's after the other's."""
+    """One policy at all cuts. Axes: V views of all of them, one cut's after the other's."""
 
     ranges: jax.Array  # [V] how likely its player comes to a view
     values: jax.Array  # [V] in units: -1 the lowest payoff, 1 the highest
@@ -84,7 +84,7 @@ class State(NamedTuple):
 
 
 class Supervised:
-    """A learner. Axes: B policies, V views of all frontiers."""
+    """A learner. Axes: B policies, V views of all cuts."""
 
     def __init__(
         self,
@@ -106,8 +106,8 @@ class Supervised:
         self.encoder, env = encoder, encoder.env
         self.network = network or networks.Network(env.num_players, env.num_actions)
         self.rests = tuple(exact_values.rest(task, cut) for cut in cuts)
-        self.places = tuple(range_values.place(self.encoder, task.tree, rest.frontier) for rest in self.rests)
-        self._bounds = np.cumsum([0, *(rest.frontier.views for rest in self.rests)]).tolist()
+        self.places = tuple(range_values.place(self.encoder, task.tree, rest.public) for rest in self.rests)
+        self._bounds = np.cumsum([0, *(rest.public.views for rest in self.rests)]).tolist()
         self._sets = tables.of_tree(self.encoder, task.tree)
         self._equilibrium = _equilibrium(task)
         self._iterates = _iterates(task)
@@ -171,8 +171,8 @@ class Supervised:
         found = []
         for rest in self.rests:
             solved = held.solved(self.task.form, profile, rest.is_given, self.settings.solving)
-            ranges = self._ranges(rest.frontier, solved)
-            found.append(Item(ranges, self._in_units(rest.values(solved)), frontiers.arrivals(rest.frontier, ranges)))
+            ranges = self._ranges(rest.public, solved)
+            found.append(Item(ranges, self._in_units(rest.values(solved)), frontiers.arrivals(rest.public, ranges)))
         return Item(*(jnp.concatenate(parts).T for parts in zip(*found, strict=True)))
 
     def error(self, values: Any, items: Item, *, is_played: bool = False) -> jax.Array:
@@ -206,7 +206,7 @@ class Supervised:
         off = (self._told(values, items.ranges) - items.values) ** 2
         weight = jnp.concatenate(
             [
-                _flattened(where.frontier, items.arrivals[:, begin:end].T)
+                _flattened(where.public, items.arrivals[:, begin:end].T)
                 for where, begin, end in zip(self.places, self._bounds, self._bounds[1:], strict=False)
             ]
         ).T
@@ -255,20 +255,20 @@ class Supervised:
 
         return tuple(tuple(map(policy, own.uniform, levels)) for own, levels in zip(forms, self._iterates, strict=True))
 
-    def _ranges(self, frontier: frontiers.Frontier, profile: profiles.Profile) -> jax.Array:
+    def _ranges(self, public: frontiers.PublicStates, profile: profiles.Profile) -> jax.Array:
         own = []
         for player, layout, policy in zip(self.task.form.players, self.task.layouts, profile, strict=True):
             own.append(plans.flat(plans.realise(player, policy))[layout.place])
-        return frontiers.ranges(frontier, own)
+        return frontiers.ranges(public, own)
 
 
-def _flattened(frontier: frontiers.Frontier, arrivals: jax.Array) -> jax.Array:
-    """Arrivals, those in a group over the root of all in it.
+def _flattened(public: frontiers.PublicStates, arrivals: jax.Array) -> jax.Array:
+    """Arrivals, those in a public state over the root of all in it.
 
-    Groups that are seldom come to would else be learnt last, and deeper solving may start from any of them. They cannot
-    count all alike: where nearly nobody comes, single precision tells no regrets, and values are wrong.
+    Public states that are seldom come to would else be learnt last, and deeper solving may start from any of them. They
+    cannot count all alike: where nearly nobody comes, single precision tells no regrets, and values are wrong.
     """
-    return jnp.sqrt(frontiers.shares(frontier, arrivals) * arrivals)
+    return jnp.sqrt(frontiers.shares(public, arrivals) * arrivals)
 
 
 def told(
@@ -276,7 +276,7 @@ def told(
 ) -> jax.Array:
     """[V, B] values in units."""
     found: jax.Array = network.apply(values, where, ranges)  # type: ignore[assignment]
-    return range_values.balanced(where.frontier, ranges, found) if is_zero_sum else found
+    return range_values.balanced(where.public, ranges, found) if is_zero_sum else found
 
 
 def _equilibrium(task: problems.Problem) -> jax.Array:
@@ -284,7 +284,7 @@ def _equilibrium(task: problems.Problem) -> jax.Array:
     if task.is_zero_sum and len(task.tree.players) == 2:
         policies = lp.solve(task.tree).policies
     else:
-        process = processes.FullProcess(task, presets.find("cfr+"))
+        process = processes.FullSolver(task, presets.find("cfr+"))
         policies = process.policies(process.advance(process.init(), 2_000))
     widths = np.concatenate([np.diff(player.first) for player in task.tree.players])
     table = np.zeros((len(widths), widths.max(initial=1)), np.float32)
@@ -294,7 +294,7 @@ def _equilibrium(task: problems.Problem) -> jax.Array:
 
 def _iterates(task: problems.Problem, times: Sequence[int] = (0, 1, 2, 4, 8, 16, 32, 64, 128)) -> profiles.Profile:
     """[w, n, M] policies on the way of CFR to an equilibrium, as it plays them and on average."""
-    process = processes.FullProcess(task, presets.find("cfr+"))
+    process = processes.FullSolver(task, presets.find("cfr+"))
     state, found = process.init(), []
     for before, now in zip((0, *times), times, strict=False):
         state = process.advance(state, now - before)

@@ -8,7 +8,7 @@ comes back from option a. The sampled advantages of a visit are
 
 and their sum over the visits of a traversal to a set is expected to be the set's instantaneous counterfactual regret.
 
-All traversals run in lockstep as lanes of one frontier. It has room for some number of lanes; where there are more, a
+All traversals run in lockstep as lanes of one level. It has room for some number of lanes; where there are more, a
 part of them is kept (see `solvers.frontier`). Each of these stands for several visits, its weight, and what comes back
 from the options that were kept makes up for those that were not. The levels of the game are steps of a loop, so that a
 program is as small for a long game as for a short one; and the player who walks is a number like any other.

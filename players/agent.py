@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 class WrongAgent(errors.UserError, ValueError):
     """An agent that there is not, or that cannot play this game."""
 
+    names_options = False  # settings of agents are written as arguments: mccfr:table=16
+
 
 class LeftMatch(Exception):
     """Somebody at the terminal does not want to go on."""

@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 
 from gdlx.players import agent, entries
 from gdlx.propnet import options
-from gdlx.solvers import results
+from gdlx.solvers import policy_files, results
 
-_FILES = (".csv", ".json")
 _NEXT = re.compile(r",(?=\s*\w+\s*=|\s*$)")  # option, so that paths may have commas
 
 
@@ -31,7 +30,7 @@ def find(text: str) -> agent.Agent:
     if name in entries.ENTRIES:
         return _made(text, name, _split(name, given))
     path = pathlib.Path(text)
-    if path.suffix.lower() in _FILES:
+    if path.suffix.lower() in policy_files.SUFFIXES:
         return _made(text, "fixed", {"file": text})
     if text and (path / results.CONFIG).exists():
         return _made(text, "solution", {"folder": text})

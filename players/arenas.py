@@ -1,9 +1,8 @@
 """From a game to the Arena that its matches are played in."""
 
-from gdlx.envs import env, payoffs, trees, walk
+from gdlx.envs import env, probe, trees, walk
 from gdlx.players import agent, defaults
-from gdlx.propnet import cache, limits, load, network
-from gdlx.solvers import table_process
+from gdlx.propnet import limits, network
 
 
 def of_game(
@@ -21,7 +20,7 @@ def of_game(
     """
     named = game if isinstance(game, trees.Game) else trees.Game(game)
     if net is None:
-        net = cache.compiled(load.load(named.spec, gdl=named.gdl, fold_case=named.fold_case), within)
-    steps = max_steps or table_process.room_for_steps(net, seed=0)
-    made = env.Env(net, payoffs.of(net, named.payoff), max_steps=steps)
+        net = named.compile(within)
+    steps = max_steps or probe.probe(net).step_capacity
+    made = env.Env(net, probe.probe(net).payoffs(named.payoff), max_steps=steps)
     return agent.Arena(named, made, walk.Walk(made), steps, start_seconds)

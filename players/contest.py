@@ -34,8 +34,8 @@ class Run:
                 self._let_go()
                 raise
         self.done = len(self.games.number)  # games that have ended
-        self._waiting: list[match.Batch] = []
-        self._running: Generator[match.Batch, None, None] | None = None
+        self._waiting: list[match.PlayedGames] = []
+        self._running: Generator[match.PlayedGames, None, None] | None = None
 
     def _begin(self, folder: pathlib.Path, resume: bool) -> None:
         config = records.config_of("match", self.match.arena, self.match.agents, self.match.terms)
@@ -49,7 +49,7 @@ class Run:
         if self._lock is not None:
             self._lock.close()
 
-    def batches(self) -> Iterator[match.Batch]:
+    def batches(self) -> Iterator[match.PlayedGames]:
         self._running = match.run(self.match, self.games.number.tolist())
         for batch in self._running:
             self._waiting.append(batch)
@@ -96,7 +96,7 @@ def compete(
     play_seconds: float = defaults.PLAY_SECONDS,
     folder: pathlib.Path | None = None,
     resume: bool = False,
-    report: Callable[[match.Batch], None] | None = None,
+    report: Callable[[match.PlayedGames], None] | None = None,
 ) -> scores.Result:
     """Let agents play, one for every player of the game: texts as in `gdlx match`, or agents of your own.
 

@@ -112,11 +112,11 @@ class Mind:
 
     def below(self, view: sight.Sight) -> lookahead.Tree:
         """From states that agree, fewer where moves are many."""
-        front, weights = self._distinct(self._beliefs.at(view))
+        active, weights = self._distinct(self._beliefs.at(view))
         states = self._options.states
         while True:
             chosen, often = self._some(weights, states)
-            tree = self.grow(branches.Front(front.games, front.lanes[chosen]), often)
+            tree = self.grow(branches.ActiveGames(active.games, active.lanes[chosen]), often)
             if tree is not None:
                 return tree
             if states == 1:
@@ -126,11 +126,11 @@ class Mind:
                 )
             states //= 2
 
-    def _distinct(self, found: consistent.Consistent) -> tuple[branches.Front, branches.Floats]:
+    def _distinct(self, found: consistent.Consistent) -> tuple[branches.ActiveGames, branches.Floats]:
         """Sampled games may be there many times."""
-        front = branches.Front(found.games, found.lanes)
-        same = branches.merged(branches.look(self._seat.arena.walk, front))
-        return branches.Front(found.games, found.lanes[same.example]), same.sums(found.weights)
+        active = branches.ActiveGames(found.games, found.lanes)
+        same = branches.merged(branches.look(self._seat.arena.walk, active))
+        return branches.ActiveGames(found.games, found.lanes[same.example]), same.sums(found.weights)
 
     def _some(self, weights: branches.Floats, states: int) -> tuple[branches.Ints, branches.Floats]:
         """Positions and weights: of all states if they are few enough, else of some, as often as they are probable."""
@@ -140,10 +140,12 @@ class Mind:
         chosen, often = np.unique(drawn, return_counts=True)
         return chosen, often / states
 
-    def grow(self, front: branches.Front, weights: branches.Floats, depth: int | None = None) -> lookahead.Tree | None:
+    def grow(
+        self, active: branches.ActiveGames, weights: branches.Floats, depth: int | None = None
+    ) -> lookahead.Tree | None:
         deep = self._options.depth if depth is None else depth
         key = jax.random.key(self._seat.random.integers(2**31))
-        return lookahead.grow(self._seat.arena.walk, front, weights, deep, self._room, key)
+        return lookahead.grow(self._seat.arena.walk, active, weights, deep, self._room, key)
 
 
 def _values(net: str | None, arena: agent.Arena) -> lookahead.Values | None:

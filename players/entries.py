@@ -15,7 +15,7 @@ class Entry(NamedTuple):
 ENTRIES: Mapping[str, Entry] = {
     "random": Entry("uniform", "Uniform", "every legal move with the same probability"),
     "solution": Entry("saved", "SavedSolution", "the average policies of a result folder of `gdlx solve`"),
-    "fixed": Entry("saved", "PolicyFile", "a policy table, .csv or .json, as `gdlx evaluate RESULT -o FILE` writes it"),
+    "fixed": Entry("saved", "PolicyFile", "a policy.npz, or a table, .csv or .json, of `gdlx evaluate RESULT -o FILE`"),
     "net": Entry("network_agent", "NetworkAgent", "networks of `gdlx train`: net:FOLDER"),
     "mccfr": Entry("mccfr", "Mccfr", "samples the game into a hash table before the matches, then plays the average"),
     "oos": Entry("online", "Oos", "goes on sampling for every move, aimed at where the match is"),

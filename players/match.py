@@ -77,7 +77,7 @@ class Match:
         return all(isinstance(player, agent.Lockstep) for player in self.agents)
 
 
-class Batch(NamedTuple):
+class PlayedGames(NamedTuple):
     """Games that were played together, and what went wrong in them."""
 
     games: ledger.Games
@@ -109,7 +109,7 @@ def _counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def run(match: Match, done: Collection[int] = ()) -> Generator[Batch, None, None]:
+def run(match: Match, done: Collection[int] = ()) -> Generator[PlayedGames, None, None]:
     """Play the games that are not done, a few at a time. `agent.LeftMatch` ends it early."""
     for player in match.agents:
         prepare(player, match.arena)
@@ -139,7 +139,7 @@ def prepare(player: agent.Agent, arena: agent.Arena) -> None:
     known.append(player)
 
 
-def _in_lockstep(match: Match, done: Collection[int]) -> Generator[Batch, None, None]:
+def _in_lockstep(match: Match, done: Collection[int]) -> Generator[PlayedGames, None, None]:
     arena, rotations = match.arena, match.rotations
     policies = [player.policy(arena) for player in match.agents if isinstance(player, agent.Lockstep)]
     most = -(-match.terms.games // rotations)  # games of one rotation
@@ -154,7 +154,7 @@ def _in_lockstep(match: Match, done: Collection[int]) -> Generator[Batch, None, 
             seats = match.seats(rotation)
             key = jax.random.fold_in(jax.random.key(match.terms.seed), rotation)
             found = _played(arena, [policies[seat] for seat in seats], key, lanes, first)
-            yield Batch(ledger.taken(_columns(arena, number, seats, found), wanted), ())
+            yield PlayedGames(ledger.taken(_columns(arena, number, seats, found), wanted), ())
 
 
 def _played(
@@ -186,7 +186,7 @@ def _columns(
     )
 
 
-def _one_by_one(match: Match, done: Collection[int]) -> Generator[Batch, None, None]:
+def _one_by_one(match: Match, done: Collection[int]) -> Generator[PlayedGames, None, None]:
     terms = match.terms
     judge = referee.Referee(
         match.arena,
@@ -202,7 +202,7 @@ def _one_by_one(match: Match, done: Collection[int]) -> Generator[Batch, None, N
             if number not in finished:
                 seats = match.seats(number)
                 told = judge.play(number, seats)
-                yield Batch(_row(number, seats, told), told.incidents)
+                yield PlayedGames(_row(number, seats, told), told.incidents)
     finally:
         judge.close()
 
@@ -226,5 +226,5 @@ def _require_zero_sum(arena: agent.Arena, played: ledger.Games) -> None:
     if units.zero_sum and (played.payoff.sum(axis=1) != 0).any():
         raise payoffs.PayoffError(
             f"the goals of {arena.game.spec} had the sum {2 * units.offset:g} in random play, but not in this match; "
-            "play it with --payoff goal"
+            "play it with `payoff='goal'`"
         )

@@ -42,10 +42,9 @@ class Mccfr(table_agent.TableAgent):
         timed = self.iterations is None and self.seconds is None
         stop = driver.Stop(self.iterations, arena.start_seconds if timed else self.seconds)
         try:
-            process = table_process.TableProcess(task, self._algorithm(arena.steps))
+            process = table_process.TableSolver(task, self._algorithm(arena.steps))
         except table_process.WrongTable as error:
-            told = str(error).replace("--table", "table").replace("--batch", "batch")  # which are options here
-            raise agent.WrongAgent(f"{self.name}: {told}") from None
+            raise agent.WrongAgent(f"{self.name}: {error}") from None
         state = process.init()
         for point in driver.iterate(process, state, stop):
             state = point.state

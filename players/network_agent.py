@@ -88,7 +88,7 @@ def _state_values(folder: pathlib.Path, arena: agent.Arena) -> lookahead.Values:
     found = _restored(folder, arena)
     learner = found.learner
     if not isinstance(learner, self_play.SelfPlay):
-        raise agent.WrongAgent(f"{folder} has no network of whole states; train one with --learner self-play")
+        raise agent.WrongAgent(f"{folder} has no network of whole states; train one with the learner self-play")
     told = jax.jit(functools.partial(learner.values, found.state))
 
     def values(registers: npt.NDArray[np.bool_], steps: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:

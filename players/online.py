@@ -1,6 +1,7 @@
 """An agent that goes on solving while it plays: outcome sampling aimed at where the match is (`solvers.online`)."""
 
 import dataclasses
+import math
 import time
 import weakref
 from typing import Any, Literal
@@ -14,6 +15,7 @@ from gdlx.players import agent, pace
 from gdlx.solvers import online, regret, rows, sampled, table_process, table_runner, table_state
 
 _AIMS: dict[str, online.Aim] = {"set": "information set", "public": "public subgame"}
+_AIMED = 0.75  # of the trajectories
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Oos:
     start: float | None = None
     start_iterations: int | None = None
     aim: Literal["set", "public"] = "set"
-    aimed: float = 0.75
+    aimed: float | None = None  # whole words of 32 trajectories; None: three quarters, to the nearest word
     batch: int = 512  # trajectories of an iteration, for every player
     table: int = 18  # the logarithm of the number of information sets that there is room for
     exploration: float = 0.4  # of the updated player, when trajectories are drawn
@@ -45,16 +47,27 @@ class Oos:
         pace.require_pace(self.name, self.seconds, self.iterations)
         pace.require_pace(self.name, self.start, self.start_iterations)
         pace.require_seed(self.name, self.seed)
-        if not 0 < self.aimed < 1:
+        if self.aimed is not None and not 0 < self.aimed < 1:
             raise agent.WrongAgent(f"{self.name}: aimed is a part of the trajectories, more than 0 and less than 1")
         if self.batch < 2 * walk.WORD or self.batch % walk.WORD:
             raise agent.WrongAgent(f"{self.name}: batch is a multiple of {walk.WORD}, {2 * walk.WORD} at least")
+        if self.aimed is not None and not math.isclose(self.aimed * self.batch, self.aimed_trajectories):
+            raise agent.WrongAgent(
+                f"{self.name}: aimed trajectories are a multiple of {walk.WORD}, so with batch={self.batch} aimed is a "
+                f"multiple of {walk.WORD / self.batch:g}; the nearest is aimed={self.aimed_trajectories / self.batch:g}"
+            )
         if not 4 <= self.table <= 26:
             raise agent.WrongAgent(f"{self.name}: table is the logarithm of a number of sets, 4 to 26")
         for option in ("exploration", "uniform", "decay"):
             value = getattr(self, option)
             if value is not None and not 0 < value <= 1:
                 raise agent.WrongAgent(f"{self.name}: {option} is more than 0 and at most 1, not {value:g}")
+
+    @property
+    def aimed_trajectories(self) -> int:
+        """Of a batch: one word at least, and not all."""
+        words = self.batch // walk.WORD
+        return walk.WORD * min(words - 1, max(1, round((_AIMED if self.aimed is None else self.aimed) * words)))
 
     @property
     def learns_by_time(self) -> bool:
@@ -78,13 +91,12 @@ class _Prepared:
         self.game = walk.Walk(arena.env, public.of_network(arena.env.net)) if is_public else arena.walk
         if self.game.public is not None and self.game.public.is_nothing:
             raise agent.WrongAgent(f"{options.name}: no move and no percept of {arena.env.name} is public; use aim=set")
-        self.scheme = table_state.Scheme(options.batch, arena.steps, baselines=options.decay is not None)
+        self.config = table_state.SamplerConfig(options.batch, arena.steps, baselines=options.decay is not None)
         self._require_room(options)
         minimiser = regret.Settings(1.0, 1.0, 1.0, exploration=options.uniform)
         found = sampled.SampleSettings(minimiser, options.exploration, options.decay)
         self.settings: Any = jax.tree.map(np.float32, found)
-        words = options.batch // walk.WORD
-        self.aimed = walk.WORD * min(words - 1, max(1, round(options.aimed * words)))
+        self.aimed = options.aimed_trajectories
         self.aim = _AIMS[options.aim]
         self._compile(options, arena)
         self._start = self._solved(options, arena)
@@ -92,7 +104,7 @@ class _Prepared:
     def _require_room(self, options: Oos) -> None:
         # One to start from, and for every player one and the next.
         tables = (1 + 2 * self.game.env.num_players) * 2**options.table
-        needed = tables * table_state.row_bytes(self.game, self.scheme)
+        needed = tables * table_state.row_bytes(self.game, self.config)
         allowed = table_process.allowed_bytes()
         if needed > allowed:
             raise agent.WrongAgent(
@@ -109,11 +121,11 @@ class _Prepared:
 
     def _blank(self, options: Oos) -> table_state.HashState:
         with jax.enable_x64(False):
-            return table_state.init(self.game, self.scheme, options.table, 1)
+            return table_state.init(self.game, self.config, options.table, 1)
 
     def _solved(self, options: Oos, arena: agent.Arena) -> table_state.HashState:
         state, key = self._blank(options), jax.random.key(options.seed)
-        runner = table_runner.on_devices(tuple(jax.local_devices()[:1]), self.game, self.scheme)
+        runner = table_runner.on_devices(tuple(jax.local_devices()[:1]), self.game, self.config)
         with jax.enable_x64(False):
             state = runner.advance(state, self.settings, key, 0)  # compiles
         timed = options.start_iterations is None and options.start is None
@@ -132,9 +144,9 @@ class _Prepared:
     def advance(
         self, state: table_state.HashState, view: sight.Sight, key: jax.Array, count: int
     ) -> table_state.HashState:
-        search = online.Search(self.scheme, self.aimed, self.aim)
+        search = online.Search(self.config, self.aimed, self.aim)
         with jax.enable_x64(False):
-            where = online.target(self.game, view, self.scheme.steps, self.aim)
+            where = online.target(self.game, view, self.config.steps, self.aim)
             after: table_state.HashState = online.advance(
                 self.game, state, self.settings, where, key, count, search=search
             )

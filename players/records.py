@@ -17,10 +17,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gdlx.envs import trees
+from gdlx.envs import probe, trees
 from gdlx.players import agent, ledger, match
 from gdlx.propnet import errors, untrusted
-from gdlx.solvers import problems, results
+from gdlx.solvers import results
 
 GAMES, INCIDENTS, RESULT = "games.csv", "incidents.csv", "result.json"
 _FORMAT = 1
@@ -59,12 +59,12 @@ class Config:
         }
 
     def require_rules(self, arena: agent.Arena, folder: pathlib.Path) -> None:
-        if self.digest != problems.rules_digest(arena.env.net):
+        if self.digest != probe.probe(arena.env.net).digest:
             raise results.ResultError(f"{folder} was played with other rules of {self.game.spec} than there are now")
 
 
 def config_of(kind: Kind, arena: agent.Arena, agents: Sequence[agent.Agent], terms: match.Terms) -> Config:
-    names, digest = tuple(player.name for player in agents), problems.rules_digest(arena.env.net)
+    names, digest = tuple(player.name for player in agents), probe.probe(arena.env.net).digest
     return Config(kind, arena.game, digest, names, terms, arena.steps, tuple(map(_source, agents)))
 
 

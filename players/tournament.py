@@ -96,7 +96,7 @@ class Run:
         if folder is not None:
             records.write_config(folder, records.config_of("tournament", whole.arena, whole.agents, whole.terms))
 
-    def batches(self) -> Iterator[match.Batch]:
+    def batches(self) -> Iterator[match.PlayedGames]:
         for number in range(len(self.tournament.groups)):
             run = self._begin(number)
             yield from run.batches()

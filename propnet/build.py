@@ -11,10 +11,10 @@ from gdlx.propnet import (
     diagnostics,
     graphs,
     ground,
-    interpreter,
     network,
     rulesheet,
     split,
+    stratify,
     terms,
     values,
 )
@@ -168,10 +168,10 @@ class _Interface:
     @classmethod
     def of(cls, sheet: rulesheet.Rulesheet, rules: ground.GroundRules) -> "_Interface":
         atoms = collections.defaultdict(dict, rules.atoms)
-        roles = interpreter.roles(sheet)
-        fluents = {fact[0]: atom for fact, atom in atoms[interpreter.TRUE].items()}
+        roles = stratify.roles(sheet)
+        fluents = {fact[0]: atom for fact, atom in atoms[terms.TRUE].items()}
         moves: dict[str, dict[values.Value, int]] = {role: {} for role in roles}
-        for (role, move), atom in atoms[interpreter.DOES].items():
+        for (role, move), atom in atoms[terms.DOES].items():
             if role in moves:
                 moves[str(role)][move] = atom
         return cls(sheet, roles, _sorted(fluents), tuple(_sorted(moves[role]) for role in roles), atoms)
@@ -186,7 +186,7 @@ class _Interface:
         return {atom: circuit.Builder.input(n) for n, atom in enumerate(a for g in groups for a in g.values())}
 
     def propnet(self, builder: circuit.Builder, literal: Mapping[int, int], feedback: list[int]) -> network.PropNet:
-        init, following = self.atoms[interpreter.INIT], self.atoms[interpreter.NEXT]
+        init, following = self.atoms[terms.INIT], self.atoms[terms.NEXT]
         roles = tuple(self._role(number, builder, literal) for number in range(len(self.roles)))
         net = network.PropNet(
             name=self.sheet.name,
@@ -196,7 +196,7 @@ class _Interface:
             # Not just (fluent,) in init: with negation that is stratified only once ground, there are too many atoms.
             initial=_literals((init.get((fluent,)) for fluent in self.registers), literal) == circuit.TRUE,
             next=_literals((following.get((fluent,)) for fluent in self.registers), literal),
-            terminal=int(_literals([self.atoms[interpreter.TERMINAL].get(())], literal)[0]),
+            terminal=int(_literals([self.atoms[terms.TERMINAL].get(())], literal)[0]),
             feedback=np.array(feedback, np.int32),
             gate_starts=np.zeros(1, np.int32),
             gate_inputs=np.zeros(0, np.int32),
@@ -205,7 +205,7 @@ class _Interface:
 
     def _role(self, number: int, builder: circuit.Builder, literal: Mapping[int, int]) -> network.Role:
         name = self.roles[number]
-        legal = self.atoms[interpreter.LEGAL]
+        legal = self.atoms[terms.LEGAL]
         percepts = {} if name == terms.RANDOM else self._percepts(name)
         goals: dict[int, list[int]] = {} if name == terms.RANDOM else self._goals(name)
         return network.Role(
@@ -221,16 +221,16 @@ class _Interface:
     def _percepts(self, name: str) -> dict[values.Value, int]:
         """In GDL (without -II) every player perceives the whole joint move."""
         if self.sheet.language == 2:
-            return _sorted({p: atom for (role, p), atom in self.atoms[interpreter.SEES].items() if role == name})
+            return _sorted({p: atom for (role, p), atom in self.atoms[terms.SEES].items() if role == name})
         does = zip(self.roles, self.moves, strict=True)
         return _sorted({("does", role, move): atom for role, moves in does for move, atom in moves.items()})
 
     def _goals(self, name: str) -> dict[int, list[int]]:
         """Atoms by value: (goal x 50) and (goal x 050) say the same."""
         found: dict[int, list[int]] = {}
-        for (role, value), atom in self.atoms[interpreter.GOAL].items():
+        for (role, value), atom in self.atoms[terms.GOAL].items():
             if role == name:
-                found.setdefault(interpreter.goal_value(value, self.sheet.name), []).append(atom)
+                found.setdefault(values.goal_value(value, self.sheet.name), []).append(atom)
         return dict(sorted(found.items()))
 
 

@@ -11,6 +11,8 @@ import importlib.resources
 import os
 import pathlib
 import sys
+from collections.abc import Iterator
+from importlib.resources import abc
 
 from gdlx.propnet import compiler, files, limits, network, rulesheet
 
@@ -43,11 +45,11 @@ def compiled(
     within: limits.Limits = limits.Limits(),
     report: compiler.Report | None = None,
     *,
-    anew: bool = False,
+    recompile: bool = False,
 ) -> network.PropNet:
-    """The network of a sheet, from the cache or compiled and put there; with `anew`, compiled in any case."""
+    """The network of a sheet, from the cache or compiled and put there; with `recompile`, compiled in any case."""
     path = folder() / _NETWORKS / f"{_key(sheet)}.npz"
-    if not anew:
+    if not recompile:
         with contextlib.suppress(OSError, files.NetworkFileError):
             net = files.load(path)
             os.utime(path)  # what was used last is removed last
@@ -72,13 +74,27 @@ def _key(sheet: rulesheet.Rulesheet) -> str:
 @functools.cache
 def _code_digest() -> bytes:
     """Of the code that makes networks: another version of it may make other ones."""
+    return _digest_of(importlib.resources.files("gdlx.propnet"))
+
+
+def _digest_of(folder: abc.Traversable) -> bytes:
+    """Of all Python files below a folder: their relative paths, and what they hold."""
     digest = hashlib.sha256()
-    root = importlib.resources.files("gdlx.propnet")
-    for part in (root, root / "passes"):
-        for file in sorted(part.iterdir(), key=lambda entry: entry.name):
-            if file.name.endswith(".py"):
-                digest.update(file.read_bytes())
+    for path, file in sorted(_python_files(folder), key=lambda entry: entry[0]):
+        content = file.read_bytes()
+        digest.update(b"%s\0%d\0" % (path.encode(), len(content)))
+        digest.update(content)
     return digest.digest()
+
+
+def _python_files(folder: abc.Traversable, prefix: str = "") -> Iterator[tuple[str, abc.Traversable]]:
+    """Relative paths with `/` on every platform."""
+    for entry in folder.iterdir():
+        path = prefix + entry.name
+        if entry.is_dir():
+            yield from _python_files(entry, f"{path}/")
+        elif entry.name.endswith(".py"):
+            yield path, entry
 
 
 def entries() -> list[tuple[pathlib.Path, int]]:

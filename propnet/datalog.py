@@ -6,9 +6,10 @@ fixpoint. A component that depends negatively on itself is evaluated by the alte
 have none.
 """
 
-from collections.abc import Iterable, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
 
-from gdlx.propnet import graphs, joins, terms, values
+from gdlx.propnet import diagnostics, graphs, joins, terms, values
 
 
 class UndefinedError(Exception):
@@ -140,3 +141,25 @@ class Program:
         for component in self.components:
             component.evaluate(tables, budget, trace)
         return tables
+
+
+@contextlib.contextmanager
+def explained_failures(sheet_name: str) -> Iterator[None]:
+    """What stops an evaluation becomes a GdlError of the sheet."""
+    try:
+        yield
+    except (joins.LimitError, UndefinedError) as failure:
+        raise diagnostics.GdlError([explain_failure(failure)], sheet_name) from None
+
+
+def explain_failure(failure: joins.LimitError | UndefinedError) -> diagnostics.Diagnostic:
+    if isinstance(failure, UndefinedError):
+        message = f"{diagnostics.shorten(failure)} depends on its own negation, so it is neither true nor false"
+        return diagnostics.Diagnostic("negative-cycle", message, None, "break the circle of rules through `not`")
+    code = "unbounded-term" if failure.deep else "evaluation-limit"
+    hint = (
+        "bound the term, e.g. count with (succ 1 2) facts instead of (s ?n)"
+        if failure.deep
+        else "the rule joins too much; split it into smaller relations"
+    )
+    return diagnostics.Diagnostic(code, f"evaluation of this rule stopped: {failure.what}", failure.rule.span, hint)

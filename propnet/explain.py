@@ -17,7 +17,7 @@ def why(game: interpreter.Interpreter, typed: str, moves: list[str]) -> list[str
     steps = list(transcript.replay(game, moves))
     state = game.next(*steps[-1]) if steps else game.initial
     joint = None
-    if relation == interpreter.DOES or game.depends_on_move(relation):
+    if relation == terms.DOES or game.depends_on_move(relation):
         if not steps:
             raise _no_move(relation)
         state, joint = steps[-1]
@@ -30,7 +30,8 @@ def why(game: interpreter.Interpreter, typed: str, moves: list[str]) -> list[str
 
 def _no_move(relation: terms.Relation) -> diagnostics.GdlError:
     message = f"`{diagnostics.shorten(relation[0])}` holds of a move, and none was given"
-    return diagnostics.GdlError([diagnostics.Diagnostic("illegal-move", message, None, "give --after MOVES")], "--why")
+    problem = diagnostics.Diagnostic("illegal-move", message, None, "give joint moves with `moves=`")
+    return diagnostics.GdlError([problem], "atom")
 
 
 def _typed_atom(typed: str) -> "GroundAtom":
@@ -39,7 +40,7 @@ def _typed_atom(typed: str) -> "GroundAtom":
         problem = diagnostics.Diagnostic(
             "syntax", f"expected one atom, found {len(found)}", None, "e.g. (legal x noop)"
         )
-        raise diagnostics.GdlError([problem], "--why")
+        raise diagnostics.GdlError([problem], "atom")
     (value,) = found
     name, args = (value, ()) if isinstance(value, str) else (str(value[0]), value[1:])
     return (name.lower() if name.lower() in terms.KEYWORD_ARITY else name, len(args)), args
@@ -98,15 +99,15 @@ def _failures(game: interpreter.Interpreter, atom: GroundAtom, tables: joins.Tab
     """For every rule whose head fits: the longest prefix of its body that can hold, and what stops it."""
     (name, _), args = atom
     yield f"{values.atom_text(name, args)} does not hold"
-    rules = [rule for rule in interpreter.needed_rules(game.sheet) if rule.head.relation == atom[0]]
+    rules = [rule for rule in game.rules if rule.head.relation == atom[0]]
     if not rules and any(rule.head.relation == atom[0] for rule in game.sheet.rules):
         yield f"  the game does not depend on `{name}`, so its rules are not evaluated"
         return
     fits = ((rule, _fit(rule.head, args)) for rule in rules)
     fitting = [(rule, fit) for rule, fit in fits if fit is not None and _satisfiable((), fit, rule, tables)]
-    if atom[0] == interpreter.TRUE:
+    if atom[0] == terms.TRUE:
         yield "  it is not in the state; ask for the (next ..) of the move before, or for the (init ..)"
-    elif atom[0] == interpreter.DOES:
+    elif atom[0] == terms.DOES:
         yield "  it is not the move that was made; ask for the (legal ..) to see whether it could be"
     elif not fitting:
         yield (
@@ -159,7 +160,7 @@ def _satisfiable(prefix: terms.Body, fit: list[terms.Literal], rule: terms.Rule,
     try:
         return any(True for _ in joins.Plan(probe).solutions(tables, tables, joins.Budget(seconds=_SECONDS)))
     except joins.LimitError as limit:
-        raise diagnostics.GdlError([interpreter.explain_failure(limit)], rule.span.source.name) from None
+        raise diagnostics.GdlError([datalog.explain_failure(limit)], rule.span.source.name) from None
 
 
 def _variables(literal: terms.Literal) -> list[terms.Variable]:

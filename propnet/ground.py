@@ -23,10 +23,10 @@ from gdlx.propnet import (
     arguments,
     demand,
     diagnostics,
-    interpreter,
     limits,
     rulesheet,
     split,
+    stratify,
     terms,
     unfold,
     values,
@@ -98,13 +98,11 @@ def _rule(rule: terms.Rule, names: _Names) -> str:
 
 def translate(rules: Iterable[terms.Rule], names: _Names) -> str:
     """The program for the grounder: the rules, and that what is initial, next or legal may hold or be done."""
-    number = {
-        relation: names.relation(relation) for relation in (*interpreter.ROOTS, interpreter.TRUE, interpreter.DOES)
-    }
-    true, does = number[interpreter.TRUE], number[interpreter.DOES]
+    number = {relation: names.relation(relation) for relation in (*terms.ROOTS, terms.TRUE, terms.DOES)}
+    true, does = number[terms.TRUE], number[terms.DOES]
     lines = [_rule(rule, names) for rule in rules]
-    lines += [f"{{r{true}(F)}} :- r{number[root]}(F)." for root in (interpreter.INIT, interpreter.NEXT)]
-    lines.append(f"{{r{does}(R,M)}} :- r{number[interpreter.LEGAL]}(R,M), r{number[interpreter.ROLE]}(R).")
+    lines += [f"{{r{true}(F)}} :- r{number[root]}(F)." for root in (terms.INIT, terms.NEXT)]
+    lines.append(f"{{r{does}(R,M)}} :- r{number[terms.LEGAL]}(R,M), r{number[terms.ROLE]}(R).")
     return "\n".join(lines)
 
 
@@ -120,7 +118,7 @@ def ground(
     sheet: rulesheet.Rulesheet, within: limits.Limits = limits.Limits(), *, splitting: bool = True
 ) -> GroundRules:
     """The ground rules of a checked sheet; GdlError where a limit stops it, naming the rule."""
-    stages = interpreter.stages(interpreter.needed_rules(sheet))
+    stages = stratify.stages(stratify.needed_rules(sheet))
     rules = tuple(dict.fromkeys((*stages.static, *stages.state, *stages.move)))
     if splitting:
         rules = prepared(rules, frozenset(rule.head.relation for rule in stages.static))
@@ -128,7 +126,7 @@ def ground(
     program = translate(rules, names)
     request = {
         "program": program,
-        "wanted": [names.relation(r) for r in (*interpreter.ROOTS, interpreter.TRUE, interpreter.DOES)],
+        "wanted": [names.relation(r) for r in (*terms.ROOTS, terms.TRUE, terms.DOES)],
         "max_seconds": within.seconds,
         "max_bytes": within.memory_mb * 2**20,
         "max_rules": within.rules,
@@ -191,9 +189,9 @@ def _explosion(
 ) -> diagnostics.Diagnostic:
     """Name the rule with the most instances so far, or, where the grounder said nothing, the one that joins most."""
     limit = {
-        "rules": f"{within.rules:,} ground rules (--max-rules)",
-        "seconds": f"{within.seconds:g} seconds (--max-seconds)",
-        "memory": f"{within.memory_mb:,} MB of memory (--max-memory)",
+        "rules": f"{within.rules:,} ground rules (`Limits.rules=`)",
+        "seconds": f"{within.seconds:g} seconds (`Limits.seconds=`)",
+        "memory": f"{within.memory_mb:,} MB of memory (`Limits.memory_mb=`)",
     }[header["stopped"]]
     counts: dict[str, int] = header["counts"]
     candidates = rules

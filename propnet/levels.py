@@ -11,7 +11,7 @@ from gdlx.propnet import circuit
 Rows = npt.NDArray[Any]
 
 
-class Levels:
+class NumpyCircuit:
     """The gates of a circuit in groups that need only earlier groups."""
 
     def __init__(self, gates: circuit.Circuit) -> None:

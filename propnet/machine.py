@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.propnet import emit, network
+from gdlx.propnet import emit, memo, network
 
 Rows = npt.NDArray[Any]  # bool[rows, copies], or unsigned words [rows, words]
 
@@ -64,6 +64,12 @@ class Machine:
                 inputs.append(false if does is None else does[node - 1 - registers])
         rows = emit.run(program, inputs, false)
         return np.stack(rows) if rows else np.zeros((0, *state.shape[1:]), state.dtype)
+
+
+@memo.per_propnet
+def of(net: network.PropNet) -> Machine:
+    """The machine of a propnet: one for all its users, so that each function is emitted once."""
+    return Machine(net)
 
 
 def _ones(dtype: npt.DTypeLike) -> Any:

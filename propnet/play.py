@@ -26,7 +26,7 @@ class Step(NamedTuple):
 
 def random_steps(net: network.PropNet, copies: int, seed: int, start: Bools | None = None) -> Iterator[Step]:
     """Endless uniformly random play; finished copies start again from the initial state (or from `start`)."""
-    game = machine.Machine(net)
+    game = machine.of(net)
     rng = np.random.default_rng(seed)
     fresh = game.initial(copies) if start is None else start
     state = fresh

@@ -27,6 +27,12 @@ RANDOM = "random"
 
 Relation = tuple[str, int]  # name and number of arguments; two arities are two relations
 
+TRUE, DOES = ("true", 1), ("does", 2)  # given: the state and the joint move
+ROLE, INIT, LEGAL, NEXT = ("role", 1), ("init", 1), ("legal", 2), ("next", 1)
+SEES, GOAL, TERMINAL = ("sees", 2), ("goal", 2), ("terminal", 0)
+ROOTS = (ROLE, INIT, LEGAL, NEXT, SEES, GOAL, TERMINAL)  # what a game is made of
+JUDGED_BEFORE_THE_MOVE = (LEGAL, GOAL, TERMINAL)
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Symbol:

@@ -1,5 +1,6 @@
 """Ground terms as plain Python values: a symbol is a str, a compound a tuple (functor, argument, ..)."""
 
+import re
 from collections.abc import Mapping
 from typing import Union
 
@@ -7,6 +8,9 @@ from gdlx.propnet import diagnostics, forms, infix, nodes, source, terms
 
 Value = Union[str, tuple["Value", ...]]  # noqa: UP007 - a recursive alias needs the string form
 Fact = tuple[Value, ...]
+
+_INTEGER = re.compile("-?[0-9]+")
+_MOST_DIGITS = 9  # propnets hold goals in 32 bits
 
 
 def text(value: Value) -> str:
@@ -69,3 +73,24 @@ def from_text(typed: str, what: str = "term") -> tuple[Value, ...]:
     if errors:
         raise diagnostics.GdlError(errors, what)
     return tuple(map(from_term, values))
+
+
+def role_name(role: Value, sheet_name: str) -> str:
+    """The name that a role stands for."""
+    if isinstance(role, str):
+        return role
+    message = f"role {diagnostics.shorten(text(role))} is not a name"
+    problem = diagnostics.Diagnostic("compound-role", message, None, "give every role a name of its own")
+    raise diagnostics.GdlError([problem], sheet_name)
+
+
+def goal_value(value: Value, sheet_name: str) -> int:
+    """The integer that a goal value stands for."""
+    # int() alone would also take underscores, blanks and the digits of other scripts.
+    is_integer = isinstance(value, str) and _INTEGER.fullmatch(value) is not None
+    if isinstance(value, str) and is_integer and len(value.lstrip("-").lstrip("0")) <= _MOST_DIGITS:
+        return int(value)
+    shown = diagnostics.shorten(text(value))
+    message = f"goal value {shown} {f'has more than {_MOST_DIGITS} digits' if is_integer else 'is not an integer'}"
+    problem = diagnostics.Diagnostic("goal-not-integer", message, None, "goals are integers from 0 to 100")
+    raise diagnostics.GdlError([problem], sheet_name)

@@ -113,7 +113,7 @@ def _finish(notes: _Notes, exhaustive: bool, states: int, matches: int, longest:
 
 def _play_out(net: network.PropNet) -> Findings | None:
     """Everything about the game, or None if it has too many states."""
-    game = machine.Machine(net)
+    game = machine.of(net)
     notes = _Notes(net)
     sizes = [len(role.moves) for role in net.roles]
     percept_sizes = [len(role.percepts) for role in net.roles]

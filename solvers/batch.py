@@ -37,13 +37,13 @@ class BatchResult(NamedTuple):
     """Axes: P players, B runs."""
 
     value: npt.NDArray[np.float64]  # [P, B] of the average policies
-    gain: npt.NDArray[np.float64]  # [P, B]
+    improvements: npt.NDArray[np.float64]  # [P, B]
     weight: tuple[npt.NDArray[np.float64], ...]  # P x [size, B] sums of plans (sampled: policies), up to scale
 
     @property
     def exploitability(self) -> npt.NDArray[np.float64]:
         """[B] NashConv / 2, for two players."""
-        total: npt.NDArray[np.float64] = self.gain.sum(axis=0)
+        total: npt.NDArray[np.float64] = self.improvements.sum(axis=0)
         return total / 2
 
 
@@ -54,7 +54,7 @@ class Chunk(NamedTuple):
     iterations: tuple[int, ...]  # [N]
     seconds: tuple[float, ...]  # [N] that all of the chunk took until then, without compilation and measurements
     value: npt.NDArray[np.float64]  # [N, P, B] of the average policies
-    gain: npt.NDArray[np.float64]  # [N, P, B]
+    improvements: npt.NDArray[np.float64]  # [N, P, B]
     is_finite: npt.NDArray[np.bool_]  # [N, B]
     weight: tuple[npt.NDArray[np.float64], ...]  # P x [size, B], as in BatchResult
 
@@ -145,7 +145,7 @@ class FullRuns:
     def measure(self, started: Any) -> _Measured:
         game, _, state = started
         found, is_finite = jax.device_get(_measure(game, state))
-        return _Measured(found.value, found.gain, is_finite)
+        return _Measured(found.value, found.improvements, is_finite)
 
     def weight(self, started: Any) -> tuple[npt.NDArray[np.float64], ...]:
         return tuple(np.asarray(own, np.float64) for own in jax.device_get(_sums(started[2])))
@@ -160,13 +160,13 @@ class SampledRuns:
     def __init__(
         self,
         task: problems.Problem,
-        scheme: sampled.Scheme,
+        sampler: sampled.Sampler,
         settings: sampled.SampleSettings,
         seeds: npt.ArrayLike,
         batch: int,
         chunk: int | None = None,
     ) -> None:
-        self._task, self._scheme, self._batch = task, scheme, batch
+        self._task, self._scheme, self._batch = task, sampler, batch
         self._form = sampling_form.sampling_form(task.tree)
         self._settings = processes.in_precision(settings)
         self._seeds = np.asarray(seeds)
@@ -193,7 +193,7 @@ class SampledRuns:
 
     def advance(self, started: Any, iterations: int) -> Any:
         form, settings, keys, state = started
-        after = _sample(form, settings, keys, state, iterations, scheme=self._scheme, batch=self._batch)
+        after = _sample(form, settings, keys, state, iterations, sampler=self._scheme, batch=self._batch)
         np.asarray(after.t)  # waits for it
         return form, settings, keys, after
 
@@ -202,7 +202,7 @@ class SampledRuns:
         levels = profiles.to_levels(self._task.tree, self._task.layouts, self.weight(started))
         found = jax.device_get(problems.evaluate(self._task.form, levels))
         is_finite = np.array([np.isfinite(x).all(axis=(1, 2)) for x in (*state.regret, *state.weight)]).all(axis=0)
-        return _Measured(found.value, found.gain, is_finite)
+        return _Measured(found.value, found.improvements, is_finite)
 
     def weight(self, started: Any) -> tuple[npt.NDArray[np.float64], ...]:
         return tuple(
@@ -276,7 +276,7 @@ def solve(
 
 def sample(
     task: problems.Problem,
-    scheme: sampled.Scheme,
+    sampler: sampled.Sampler,
     settings: sampled.SampleSettings,
     seeds: npt.ArrayLike,
     iterations: int,
@@ -285,19 +285,19 @@ def sample(
     max_bytes: int = MAX_BYTES,
 ) -> BatchResult:
     """Run sampled iterations for every seed [B]; any of the settings may be arrays [B] too."""
-    return _joined(SampledRuns(task, scheme, settings, seeds, batch), iterations, max_bytes)
+    return _joined(SampledRuns(task, sampler, settings, seeds, batch), iterations, max_bytes)
 
 
 def _joined(runs: Runs, iterations: int, max_bytes: int) -> BatchResult:
     parts = sorted(chunks(runs, (iterations,), max_bytes=max_bytes), key=lambda chunk: chunk.part.start)
     return BatchResult(
         np.concatenate([part.value[-1] for part in parts], axis=1),
-        np.concatenate([part.gain[-1] for part in parts], axis=1),
+        np.concatenate([part.improvements[-1] for part in parts], axis=1),
         tuple(np.concatenate(own, axis=1) for own in zip(*(part.weight for part in parts), strict=True)),
     )
 
 
-@functools.partial(jax.jit, static_argnames=("scheme", "batch"))
+@functools.partial(jax.jit, static_argnames=("sampler", "batch"))
 def _sample(
     form: sampling_form.SamplingForm,
     settings: sampled.SampleSettings,
@@ -305,7 +305,7 @@ def _sample(
     state: sampled.SampleState,
     iterations: int,
     *,
-    scheme: sampled.Scheme,
+    sampler: sampled.Sampler,
     batch: int,
 ) -> sampled.SampleState:
     """States [B, ..] after so many more iterations."""
@@ -313,7 +313,7 @@ def _sample(
 
     def run(own: sampled.SampleSettings, key: jax.Array, begun: sampled.SampleState) -> sampled.SampleState:
         done: sampled.SampleState = jax.lax.fori_loop(
-            0, iterations, lambda _, s: sampled.step(form, s, own, key, scheme=scheme, batch=batch), begun
+            0, iterations, lambda _, s: sampled.step(form, s, own, key, sampler=sampler, batch=batch), begun
         )
         return done
 

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from gdlx.envs import walk
+from gdlx.envs import probe, walk
 from gdlx.propnet import errors
-from gdlx.solvers import exploiter, gains, hash_table, local_response, problems, table_policy, table_process
+from gdlx.solvers import exploiter, gains, hash_table, local_response, problems, table_policy
 
 DEFAULT_SECONDS = 30.0
 _ROUNDS = 4  # each but the first as long as all before it
@@ -36,8 +36,8 @@ class Unfinished(errors.UserError, ValueError):
 class Plan(NamedTuple):
     """How responders are played. `steps` is the room for joint moves, 2^bits that for sets of a learner."""
 
-    learning: exploiter.Scheme
-    local: local_response.Scheme
+    learning: exploiter.LearnerConfig
+    local: local_response.ResponderConfig
     bits: int
     matches: int = 2**12  # played at once
 
@@ -48,7 +48,7 @@ class Plan(NamedTuple):
 
 def plan(game: walk.Walk, steps: int) -> Plan:
     bits = min(_MOST_BITS, (_TABLE_BYTES // exploiter.row_bytes(game)).bit_length() - 1)
-    return Plan(exploiter.Scheme(steps), local_response.Scheme(steps), bits)
+    return Plan(exploiter.LearnerConfig(steps), local_response.ResponderConfig(steps), bits)
 
 
 def search(
@@ -99,7 +99,7 @@ def of_policy(
     task: problems.TableProblem, policy: table_policy.TablePolicy, seconds: float, seed: int, max_steps: int = 0
 ) -> gains.Bound:
     """The last bound that a search finds for policies that were sampled into a table."""
-    steps = max_steps or table_process.room_for_steps(task.env.net, seed)
+    steps = max_steps or probe.probe(task.env.net, seed).step_capacity
     *_, found = search(task.walk, policy, jax.random.key(seed), seconds=seconds, plan=plan(task.walk, steps))
     return found
 
@@ -141,8 +141,8 @@ class _Usual:
         if unfinished := int((~np.asarray(found.ended)).sum()):
             raise Unfinished(
                 f"{unfinished:,} of {self._plan.matches:,} matches of {self._game.env.name} went on after "
-                f"{self._plan.steps} joint moves, for which there is no room; if they were sampled into a table, go on "
-                f"with: gdlx solve --resume RESULT --max-steps {2 * self._plan.steps}"
+                f"{self._plan.steps} joint moves, for which there is no room; if they were sampled into a table, "
+                f"resume that run with `max_steps={2 * self._plan.steps}`"
             )
         self.halves = self.halves.plus(found.payoff)
 
@@ -190,7 +190,7 @@ class _Seat:
                 self._learning,
                 self._player,
                 count,
-                scheme=self._plan.learning,
+                config=self._plan.learning,
             )
             self._learner.visits.block_until_ready()
         self._response, self._learnt = None, gains.NO_HALVES  # what it got before it learnt more does not count
@@ -214,7 +214,7 @@ class _Seat:
     def play_local(self) -> None:
         with jax.enable_x64(False):
             key = jax.random.fold_in(self._trying, self._tried)
-            payoff = local_response.play(self._game, self._policies, key, self._player, scheme=self._plan.local)
+            payoff = local_response.play(self._game, self._policies, key, self._player, config=self._plan.local)
         self._tried += 1
         self._local = self._local.plus(payoff)
 

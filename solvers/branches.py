@@ -21,7 +21,7 @@ MOST = 2**16  # lanes
 _SIZES = (2**12, MOST)
 
 
-class Front(NamedTuple):
+class ActiveGames(NamedTuple):
     """Games of which some lanes count. Axes: N lanes that count, M that there are."""
 
     games: walk.WalkState  # M lanes
@@ -48,13 +48,13 @@ class Moves(NamedTuple):
     share: Floats  # [N], probability of the outcome
 
 
-def start(game: walk.Walk) -> Front:
+def start(game: walk.Walk) -> ActiveGames:
     with jax.enable_x64(False):
-        return Front(_started(game, _SIZES[0]), np.zeros(1, np.int32))
+        return ActiveGames(_started(game, _SIZES[0]), np.zeros(1, np.int32))
 
 
-def look(game: walk.Walk, front: Front) -> Seen:
-    games, lanes = jax.device_get(front.games), front.lanes
+def look(game: walk.Walk, active: ActiveGames) -> Seen:
+    games, lanes = jax.device_get(active.games), active.lanes
     words = games.rows.shape[1]
     rows = (games.rows[:, lanes % words] >> (lanes // words).astype(np.uint32)) & np.uint32(1)
     players = game.env.num_players
@@ -108,22 +108,22 @@ def joint_moves(seen: Seen, forced: Mapping[int, int]) -> Moves:
     )
 
 
-def move(game: walk.Walk, front: Front, moves: Moves) -> Front:
+def move(game: walk.Walk, active: ActiveGames, moves: Moves) -> ActiveGames:
     """The games after each of the joint moves."""
     number = len(moves.parent)
     missing = size(number) - number
-    lanes = np.pad(front.lanes[moves.parent], (0, missing), mode="edge")
+    lanes = np.pad(active.lanes[moves.parent], (0, missing), mode="edge")
     actions = np.pad(moves.actions, ((0, 0), (0, missing)), mode="edge")
     chance = np.pad(moves.chance, (0, missing), mode="edge")
     with jax.enable_x64(False):
-        games = _moved(game, front.games, lanes, actions, chance)
-    return Front(games, np.arange(number, dtype=np.int32))
+        games = _moved(game, active.games, lanes, actions, chance)
+    return ActiveGames(games, np.arange(number, dtype=np.int32))
 
 
-def take(game: walk.Walk, front: Front, chosen: Ints) -> walk.WalkState:
+def take(game: walk.Walk, active: ActiveGames, chosen: Ints) -> walk.WalkState:
     """The games at these positions among the lanes that count."""
     with jax.enable_x64(False):
-        games: walk.WalkState = _taken(game, front.games, front.lanes[chosen])
+        games: walk.WalkState = _taken(game, active.games, active.lanes[chosen])
     return games
 
 

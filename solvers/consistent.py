@@ -75,13 +75,13 @@ class Consistent(NamedTuple):
 
     def drawn(self, game: walk.Walk, count: int, random: np.random.Generator) -> walk.WalkState:
         """So many games, each as often as it is probable: within 1 of the mean."""
-        return branches.take(game, branches.Front(self.games, self.lanes), spread(self.weights, count, random))
+        return branches.take(game, branches.ActiveGames(self.games, self.lanes), spread(self.weights, count, random))
 
 
 class _Exact(NamedTuple):
     """Axes: N states."""
 
-    front: branches.Front
+    active: branches.ActiveGames
     weights: branches.Floats  # [N], their probabilities
     evidence: float  # log probability of what was seen
     tried: int
@@ -157,9 +157,9 @@ class Tracker:
 
     def found(self) -> Consistent:
         if self._sampled is None:
-            front, weights, evidence, tried = self._exact
+            active, weights, evidence, tried = self._exact
             report = Report("enumeration", len(weights), tried, len(weights), math.exp(evidence))
-            return Consistent(front.games, front.lanes, weights, report)
+            return Consistent(active.games, active.lanes, weights, report)
         games = self._sampled.games
         rate = math.exp(float(self._sampled.evidence[0]))
         report = Report("particles", self._effort.size, self._begun, self._accepted, rate)
@@ -184,7 +184,7 @@ class Tracker:
         chosen = random.permutation(spread(self._exact.weights, size, random))
         evidence = jnp.full(1, self._exact.evidence, jnp.float32)
         found: particles.Particles | None = particles.Particles(
-            branches.take(self._game, self._exact.front, chosen), evidence
+            branches.take(self._game, self._exact.active, chosen), evidence
         )
         self._begun += size
         for step in range(self._enumerated + 1, view.step + 1):
@@ -229,39 +229,39 @@ def _enumerated(
 ) -> _Exact | None:
     """After the last event of the view; None if that has too many possibilities."""
     forced = {view.player: view.events[-1].move}
-    seen = branches.look(game, before.front)
+    seen = branches.look(game, before.active)
     number = int(branches.count(seen, forced).sum())
     if number > min(most, branches.MOST):
         return None
     if not number:
-        return _Exact(before.front, np.zeros(0), -math.inf, 0)
+        return _Exact(before.active, np.zeros(0), -math.inf, 0)
     moves = branches.joint_moves(seen, forced)
     weights = before.weights[moves.parent] * moves.share
     for player in range(game.env.num_players):
         if player != view.player:
-            chosen = _policy(policies, before.front, seen.legal[player], player)
+            chosen = _policy(policies, before.active, seen.legal[player], player)
             weights *= chosen[moves.actions[player], moves.parent]
-    after = branches.move(game, before.front, moves)
+    after = branches.move(game, before.active, moves)
     told = branches.look(game, after)
     agree = np.flatnonzero(_agrees(told, view))
     if not len(agree):
         return _Exact(after, np.zeros(0), -math.inf, number)
     same = branches.merged(branches.only(told, agree))
-    front = branches.Front(after.games, after.lanes[agree[same.example]])
+    active = branches.ActiveGames(after.games, after.lanes[agree[same.example]])
     summed = same.sums(weights[agree])
     total = float(summed.sum())
-    return _Exact(front, summed / total, before.evidence + math.log(total), number)
+    return _Exact(active, summed / total, before.evidence + math.log(total), number)
 
 
 def _policy(
-    policies: table_policy.Policies | None, front: branches.Front, legal: npt.NDArray[np.bool_], player: int
+    policies: table_policy.Policies | None, active: branches.ActiveGames, legal: npt.NDArray[np.bool_], player: int
 ) -> branches.Floats:
     """[A, N] of the lanes that count."""
     even: branches.Floats = legal / np.maximum(legal.sum(axis=0), 1)
     if policies is None:
         return even
     with jax.enable_x64(False):
-        found = np.asarray(_at_games(policies, front.games, player), np.float64)[:, front.lanes]
+        found = np.asarray(_at_games(policies, active.games, player), np.float64)[:, active.lanes]
     return found + _TREMBLE * (even - found)
 
 

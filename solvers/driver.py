@@ -4,17 +4,20 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable, Iterator
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+
+import jax
 
 from gdlx.propnet import errors
 
-State = TypeVar("State")
+if TYPE_CHECKING:
+    from gdlx.solvers import solver as solvers
 
 _GROWTH = 1.1  # metrics after so many times the iterations: even on a logarithmic axis
 _CHUNK_SECONDS = 0.5  # and at least this often, so that progress is seen and Ctrl-C is heard
 
 
-_ADVICE = "--x64, or exponents that are less extreme"
+_ADVICE = "`jax_enable_x64=True`, or exponents that are less extreme"
 
 
 class NotFinite(errors.UserError, ArithmeticError):
@@ -40,21 +43,26 @@ class Metrics(NamedTuple):
     iterations: int
     seconds: float  # of solving, compilation and evaluation left out
     value: tuple[float, ...]  # [P]; () where it is not known
-    gain: tuple[float, ...]  # [P] what each player could gain alone; () where that is not known
+    improvements: tuple[float, ...]  # [P] of best responses, one per player; () where they are not known
     samples: int = 0  # trajectories or traversals so far
     load: float | None = None  # part of a hash table that is used
     value_error: tuple[float, ...] = ()  # [P] standard errors of values that were told by matches
 
     @property
+    def nash_conv(self) -> float | None:
+        """Sum of the improvements; None where they are not known."""
+        return sum(self.improvements) if self.improvements else None
+
+    @property
     def exploitability(self) -> float | None:
-        """NashConv / 2, the mean of what the two players could gain; None unless there are two."""
-        return sum(self.gain) / 2 if len(self.gain) == 2 else None
+        """NashConv / 2, the mean improvement of the two players; None unless there are two."""
+        return sum(self.improvements) / 2 if len(self.improvements) == 2 else None
 
     @property
     def error(self) -> float:
-        """What a target is compared with: exploitability, or the largest gain of any player."""
+        """What a target is compared with: exploitability, or the largest improvement of any player."""
         found = self.exploitability
-        return max(self.gain, default=0.0) if found is None else found
+        return max(self.improvements, default=0.0) if found is None else found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,14 +112,15 @@ def parse_target(target: float | str | None, payoff_range: float) -> float | Non
     return number * payoff_range / 100 if text.endswith("%") else number
 
 
-class Process(Protocol[State]):
-    """An algorithm on a game: what the driver runs."""
+class RunState(Protocol):
+    """What is known of the state of any solver: a pytree that counts its iterations."""
 
-    def advance(self, state: State, count: int) -> State:
-        """So many iterations; has happened when it returns. May use the state up."""
+    @property
+    def t(self) -> jax.Array:
+        """[] int32"""
 
-    def measure(self, state: State, seconds: float) -> Metrics:
-        """What the average policies are worth."""
+
+State = TypeVar("State", bound=RunState)
 
 
 class Point(NamedTuple, Generic[State]):
@@ -120,7 +129,7 @@ class Point(NamedTuple, Generic[State]):
 
 
 def iterate(
-    process: Process[State],
+    solver: "solvers.Solver[State]",
     state: State,
     stop: Stop,
     *,
@@ -135,17 +144,17 @@ def iterate(
     """
     if every is not None and every < 1:
         raise WrongStop(f"metrics can be taken every 1 or more iterations, not every {every}")
-    state = process.advance(state, 0)  # compiled outside of the time that is measured
-    now = process.measure(state, seconds)
+    state = solver.advance(state, 0)  # compiled outside of the time that is measured
+    now = solver.measure(state, seconds)
     rate = 0.0  # iterations per second
     yield Point(state, now)
     while not stop.is_reached(now):
         count = _chunk(now, stop, every, rate)
         begun = clock()
-        state = process.advance(state, count)
+        state = solver.advance(state, count)
         spent = clock() - begun
         rate = count / max(spent, 1e-9)
-        now = process.measure(state, now.seconds + spent)
+        now = solver.measure(state, now.seconds + spent)
         yield Point(state, now)
 
 

@@ -19,13 +19,14 @@ class Evaluation(NamedTuple):
     best: jax.Array  # [P] what a best response of each player would get
 
     @property
-    def gain(self) -> jax.Array:
-        """[P] what each player could gain alone."""
+    def improvements(self) -> jax.Array:
+        """[P] best-response improvement of each player."""
         return self.best - self.value
 
     @property
     def nash_conv(self) -> jax.Array:
-        return self.gain.sum(axis=0)
+        """Sum of the improvements."""
+        return self.improvements.sum(axis=0)
 
 
 def evaluate(game: sequence_form.SequenceForm, profile: Profile) -> Evaluation:

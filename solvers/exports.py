@@ -129,7 +129,7 @@ def _from_options(
             raise WrongPolicy(f"{where}: a second probability of {option!r} at {label!r} of {name}")
         try:
             found[name][sequence] = float(probability)
-        except (TypeError, ValueError):
+        except (OverflowError, TypeError, ValueError):
             raise WrongPolicy(f"{where}: the probability of {option!r} at {label!r} is {probability!r}") from None
         if not 0 <= found[name][sequence] <= 1:
             raise WrongPolicy(f"{where}: the probability of {option!r} at {label!r} is {probability}, not in 0 .. 1")

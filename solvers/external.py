@@ -7,9 +7,9 @@ product of the factors of the options walked before,
     v(node) = sum_a policy(a) f(a) v(node after a)  where i chooses,      Q(I, a) += w f(a) v(node after a)
 
 are unbiased: the probability to come to a set of i is the reach of the others and of chance, which makes the Qs the
-counterfactual values of CFR. All nodes that the traversals of a batch are at make a frontier of lanes, breadth first.
+counterfactual values of CFR. All nodes that the traversals of a batch are at are lanes of one level, breadth first.
 Every level has room for some number of lanes for each traversal; where there are more, a part of them is kept, and f is
-what makes up for that (see `frontier`). Lanes that end leave the frontier at the next choice of i.
+what makes up for that (see `frontier`). Lanes that end are left out at the next choice of i.
 
 Average-strategy sampling walks an option only with probability rho, and then f(a) = 1 / rho(a):
 
@@ -98,7 +98,7 @@ def bytes_per_traversal(own: tuple[Room, ...]) -> float:
 
 
 class Lanes(NamedTuple):
-    """A frontier. Axes: L lanes."""
+    """A level of the traversals. Axes: L lanes."""
 
     last: jax.Array  # [L] int32, node of the level, or -1 - end
     factor: jax.Array  # [] or [L] float, w
@@ -127,8 +127,8 @@ class _Tables(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Scheme:
-    """A `sampled.Scheme`: external sampling, or average-strategy sampling where the settings say how."""
+class ExternalSampler:
+    """A `sampled.Sampler`: external sampling, or average-strategy sampling where the settings say how."""
 
     rooms: Rooms
 
@@ -159,7 +159,7 @@ def sample(
 ) -> sampled.Means:
     """The means over a batch of traversals that estimate a player's counterfactual values.
 
-    External sampling without settings. With `axis` every device has a frontier of its own for its part of the batch.
+    External sampling without settings. With `axis` every device has lanes of its own for its part of the batch.
     """
     size = batch if axis is None else batch // jax.lax.axis_size(axis)
     device = 0 if axis is None else jax.lax.axis_index(axis)

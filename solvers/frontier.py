@@ -1,4 +1,4 @@
-"""A frontier of lanes that have children: which slot of the next frontier holds which child.
+"""Lane packing: lanes have children, and this says which slot of the next level holds which child.
 
 The shapes are fixed. A lane may have any number of children up to a bound, none if it is inactive. There are two ways
 to hand out slots: `spread` has one for every possible child and needs no sums; `packed` leaves no gaps, and where there

@@ -80,13 +80,13 @@ class Walked(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Batch:
+class TrajectoryBatch:
     """A batch of trajectories that updates one player."""
 
     game: walk.Walk
     settings: sampled.SampleSettings
     by: table_state.Discounts
-    scheme: table_state.Scheme
+    config: table_state.SamplerConfig
     axis: str | None
     player: int
 
@@ -130,10 +130,10 @@ class Batch:
 
     def forward(self, state: table_state.HashState, key: jax.Array) -> Walked:
         """Play all trajectories to their ends; sets are added and average policies grow on the way."""
-        size = self.scheme.batch if self.axis is None else self.scheme.batch // jax.lax.axis_size(self.axis)
+        size = self.config.batch if self.axis is None else self.config.batch // jax.lax.axis_size(self.axis)
         first = 0 if self.axis is None else jax.lax.axis_index(self.axis) * size
         begun = self.begin(state, jax.random.fold_in(key, 1), size)
-        blank = functools.partial(jnp.zeros, (self.scheme.steps, self.game.env.num_players, size))
+        blank = functools.partial(jnp.zeros, (self.config.steps, self.game.env.num_players, size))
         start = Walked(
             step=jnp.zeros((), jnp.int32),
             games=begun.games,
@@ -161,7 +161,7 @@ class Batch:
         )
 
         def goes_on(walked: Walked) -> jax.Array:
-            return (walked.step < self.scheme.steps) & (rows.count(~walked.games.ended, self.axis) > 0)
+            return (walked.step < self.config.steps) & (rows.count(~walked.games.ended, self.axis) > 0)
 
         found: Walked = jax.lax.while_loop(goes_on, self.play, start)
         return found
@@ -242,7 +242,7 @@ class Batch:
     def find(self, walked: Walked, number: int, has_choice: jax.Array) -> tuple[Walked, jax.Array]:
         """Rows of this device's lanes, once the sets of all devices' lanes have been added; -1 where there is none."""
         wanted = has_choice & walked.is_open
-        if self.scheme.grow == "first":
+        if self.config.grow == "first":
             wanted &= ~walked.grown
         high, low = walked.games.keys
         high, low = (jnp.where(has_choice, word, 0) for word in rows.own_keys(high[number], low[number], number))
@@ -256,7 +256,7 @@ class Batch:
         row = jnp.where(has_choice, rows.own_part(found, has_choice.shape[0], self.axis), -1)
         is_unknown = has_choice & (rows.own_part(fresh, has_choice.shape[0], self.axis) | (row < 0))
         # What only rolls out below a new set is not lost.
-        without = has_choice & (row < 0) & ~walked.grown if self.scheme.grow == "first" else has_choice & (row < 0)
+        without = has_choice & (row < 0) & ~walked.grown if self.config.grow == "first" else has_choice & (row < 0)
         return walked._replace(
             table=table,
             entries=entries._replace(legal=told),
@@ -268,7 +268,7 @@ class Batch:
         """Average policies of the sets in these rows: all discounts since the last visit, and this batch's part."""
         averages, by = walked.averages, self.by
         speaker, lane = rows.speakers(walked.entries.speaker, row)
-        told = rows.summed(lane, walked.reach) / self.scheme.batch
+        told = rows.summed(lane, walked.reach) / self.config.batch
         last = rows.gather_one(averages.stamp, row)
         since = by.made.average[by.n] - by.made.average[last]
         after = rows.gather(averages.weight, row) * jnp.exp(since) + policy * told
@@ -308,7 +308,7 @@ class Batch:
         row, action = (rows.everyone(part, self.axis) for part in (visit.row, visit.action))
         speaker, lane = rows.speakers(entries.speaker, row)
         entries = entries._replace(speaker=speaker)
-        scale = 1 / (self.scheme.batch * visit.before)
+        scale = 1 / (self.config.batch * visit.before)
         gained, mean = (
             rows.everyone(part, self.axis) for part in (corrected * scale, visit.chosen * corrected * scale)
         )

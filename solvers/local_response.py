@@ -23,7 +23,7 @@ from gdlx.envs import rng, walk
 from gdlx.solvers import exploiter, particles, rows, table_policy
 
 
-class Scheme(NamedTuple):
+class ResponderConfig(NamedTuple):
     """Static. `steps` is the room for joint moves; `size` games tell what each of `matches` responders may believe."""
 
     steps: int
@@ -40,22 +40,22 @@ class _Playing(NamedTuple):
     key: jax.Array
 
 
-@functools.partial(jax.jit, static_argnames=("game", "scheme"))
+@functools.partial(jax.jit, static_argnames=("game", "config"))
 def play(
     game: walk.Walk,
     policies: table_policy.Policies,
     key: jax.Array,
     player: jax.Array | int,
     *,
-    scheme: Scheme,
+    config: ResponderConfig,
 ) -> jax.Array:
     """float32[M] payoffs of a player who responds, in matches against frozen policies."""
 
     def move(now: _Playing) -> _Playing:
         drawing, trying, believing, key = jax.random.split(now.key, 4)
-        _, words = rng.rows(rng.streams(drawing, 0, scheme.matches), game.env.num_players + 1)
+        _, words = rng.rows(rng.streams(drawing, 0, config.matches), game.env.num_players + 1)
         draws = rows.uniform(words)
-        chosen = _chosen(game, policies, now, trying, player, scheme)
+        chosen = _chosen(game, policies, now, trying, player, config)
         actions = exploiter.joint(policies, now.games, player, chosen, chosen.sum(axis=0) > 0, draws)
         games = game.step(now.games, actions, draws[-1])
         high, low = games.keys
@@ -72,11 +72,11 @@ def play(
 
     start = _Playing(
         jnp.zeros((), jnp.int32),
-        game.start(scheme.matches),
-        particles.start(game, scheme.matches, scheme.size),
+        game.start(config.matches),
+        particles.start(game, config.matches, config.size),
         key,
     )
-    done = jax.lax.while_loop(lambda now: (now.step < scheme.steps) & ~now.games.ended.all(), move, start)
+    done = jax.lax.while_loop(lambda now: (now.step < config.steps) & ~now.games.ended.all(), move, start)
     return exploiter.payoff_of(game, done.games, player)
 
 
@@ -86,7 +86,7 @@ def _chosen(
     now: _Playing,
     key: jax.Array,
     player: jax.Array | int,
-    scheme: Scheme,
+    config: ResponderConfig,
 ) -> jax.Array:
     """float32[A, M], 1 for the move that is to be made; 0 for all where the responder plays as frozen."""
     legal = now.games.legal[player]
@@ -94,8 +94,8 @@ def _chosen(
     frozen = table_policy.everyones(policies, now.games)[player]
 
     def better() -> jax.Array:
-        tried = even_moves(legal, scheme.size)
-        payoff = _rolled_out(game, policies, now, tried, key, player, scheme)
+        tried = even_moves(legal, config.size)
+        payoff = _rolled_out(game, policies, now, tried, key, player, config)
         mean, error = means(tried, payoff, legal.shape[0])
         best = jnp.argmax(jnp.where(legal, mean, -jnp.inf), axis=0)
         as_frozen = jnp.sum(jnp.where(legal, frozen * mean, 0), axis=0)
@@ -133,10 +133,10 @@ def _rolled_out(
     tried: jax.Array,
     key: jax.Array,
     player: jax.Array | int,
-    scheme: Scheme,
+    config: ResponderConfig,
 ) -> jax.Array:
     """float32[M, N] payoffs of the player after a move in every game of its belief, everybody playing on as frozen."""
-    lanes = scheme.matches * scheme.size
+    lanes = config.matches * config.size
 
     def move(carry: tuple[jax.Array, walk.WalkState, rng.Streams]) -> tuple[jax.Array, walk.WalkState, rng.Streams]:
         step, games, streams = carry
@@ -148,5 +148,5 @@ def _rolled_out(
         return step + 1, game.step(games, actions, draws[-1]), streams
 
     start = (now.step, now.beliefs.games, rng.streams(key, 0, lanes))
-    _, games, _ = jax.lax.while_loop(lambda c: (c[0] < scheme.steps) & ~c[1].ended.all(), move, start)
+    _, games, _ = jax.lax.while_loop(lambda c: (c[0] < config.steps) & ~c[1].ended.all(), move, start)
     return exploiter.payoff_of(game, games, player).reshape(tried.shape)

@@ -1,6 +1,6 @@
 """Small trees below given states, as deep as there is room, and regret matching+ on them.
 
-    grow(game, front, weights, depth, room)   a tree of joint moves; its open ends are valued by random play,
+    grow(game, active, weights, depth, room)   a tree of joint moves; its open ends are valued by random play,
                                               or by what the room says
     Solver(tree).iterate()                    one alternating iteration of CFR+ (Tammelin 2014), linear averages
 
@@ -68,7 +68,7 @@ class Room:
 
 
 def grow(
-    game: walk.Walk, front: branches.Front, weights: Floats, depth: int, room: Room, key: jax.Array
+    game: walk.Walk, active: branches.ActiveGames, weights: Floats, depth: int, room: Room, key: jax.Array
 ) -> Tree | None:
     """At most `depth` joint moves deep, and less where there is no room; None if there is none for one."""
     players = game.env.num_players
@@ -77,18 +77,18 @@ def grow(
     grown: list[tuple[branches.Moves, branches.Seen]] = []
     nodes = len(weights)
     while True:
-        seen = branches.look(game, front)
+        seen = branches.look(game, active)
         grown.append((moves, seen))
         number = int(branches.count(seen, {}).sum())
         nodes += number
         if not number or len(grown) > depth or nodes > room.nodes:
             break
         moves = branches.joint_moves(seen, {})
-        front = branches.move(game, front, moves)
+        active = branches.move(game, active, moves)
     if len(grown) == 1 and number:
         return None
     sets, in_sets = _numbered(grown)
-    payoff = _values(game, front, grown[-1][1], room, key)
+    payoff = _values(game, active, grown[-1][1], room, key)
     levels = tuple(
         Level(moves.parent, moves.actions, moves.share, own, seen.payoff.astype(np.float64))
         for (moves, seen), own in zip(grown, in_sets, strict=True)
@@ -96,7 +96,7 @@ def grow(
     return Tree((*levels[:-1], levels[-1]._replace(payoff=payoff)), sets, not number)
 
 
-def _values(game: walk.Walk, front: branches.Front, seen: branches.Seen, room: Room, key: jax.Array) -> Floats:
+def _values(game: walk.Walk, active: branches.ActiveGames, seen: branches.Seen, room: Room, key: jax.Array) -> Floats:
     """float64[P, N] payoffs of the last level."""
     if seen.ended.all():
         return seen.payoff.astype(np.float64)
@@ -104,8 +104,8 @@ def _values(game: walk.Walk, front: branches.Front, seen: branches.Seen, room: R
         told = room.values(game.registers(seen.rows), game.steps(seen.rows))
         return np.where(seen.ended, seen.payoff.astype(np.float64), told)
     with jax.enable_x64(False):
-        found = playouts.values(game, front.games, key, np.int32(room.rounds), steps=room.steps)
-    return np.asarray(found, np.float64)[:, front.lanes]
+        found = playouts.values(game, active.games, key, np.int32(room.rounds), steps=room.steps)
+    return np.asarray(found, np.float64)[:, active.lanes]
 
 
 def _numbered(grown: list[tuple[branches.Moves, branches.Seen]]) -> tuple[tuple[Sets, ...], list[Ints]]:

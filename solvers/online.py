@@ -48,9 +48,9 @@ class Target(NamedTuple):
 
 
 class Search(NamedTuple):
-    """What is static. `aimed` of the scheme's batch are aimed, both in whole words of 32."""
+    """What is static. `aimed` of the config's batch are aimed, both in whole words of 32."""
 
-    scheme: table_state.Scheme
+    config: table_state.SamplerConfig
     aimed: int
     aim: Aim = "information set"
 
@@ -91,7 +91,7 @@ def advance(
         now, by = table_runner.next_iteration(now, settings.minimiser, made)
         own = jax.random.fold_in(key, now.t)
         for player in range(game.env.num_players):
-            batch = AimedBatch(game, settings, by, search.scheme, None, player, search, where)
+            batch = AimedBatch(game, settings, by, search.config, None, player, search, where)
             now = batch.update(now, jax.random.fold_in(own, player))
         return now
 
@@ -110,7 +110,7 @@ class _Led(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class AimedBatch(hashed.Batch):
+class AimedBatch(hashed.TrajectoryBatch):
     """A batch that updates one player, some of its trajectories being aimed."""
 
     search: Search

@@ -21,7 +21,7 @@ def convergence(path: pathlib.Path, runs: Mapping[str, Sequence[driver.Metrics]]
         left.plot([row.iterations for row in rows], [row.error for row in rows], label=name)
         right.plot([max(row.seconds, 1e-6) for row in rows], [row.error for row in rows], label=name)
     is_pair = all(row.exploitability is not None for metrics in runs.values() for row in metrics)
-    left.set_ylabel("exploitability (payoff units)" if is_pair else "largest gain of a player (payoff units)")
+    left.set_ylabel("exploitability (payoff units)" if is_pair else "largest improvement of a player (payoff units)")
     for axes, label in ((left, "iterations"), (right, "seconds of solving")):
         axes.set_xlabel(label)
         if drawn:  # where nobody ever has a choice, nothing can be gained: no logarithm of that

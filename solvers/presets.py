@@ -17,6 +17,15 @@ class UnknownAlgorithm(errors.UserError, ValueError):
 
 
 SchemeName = Literal["outcome", "external", "average-strategy"]
+Kind = Literal["full", "sampled", "table", "exact", "depth-limited"]
+Needs = Literal["tree", "edges", "rules"]
+_NEEDS: Mapping[Kind, Needs] = {
+    "full": "tree",
+    "sampled": "edges",
+    "table": "rules",
+    "exact": "tree",
+    "depth-limited": "edges",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +59,54 @@ class Algorithm:
     needs_net: bool = False  # solved at once with a network, which nothing here knows of
     sampling: Sampling | None = None  # None where every information set is looked at in every iteration
 
+    @property
+    def kind(self) -> Kind:
+        """How it runs: full iterations, sampled ones on an unrolled game or into a hash table, or all at once."""
+        if self.is_exact:
+            return "exact"
+        if self.needs_net:
+            return "depth-limited"
+        if self.sampling is None:
+            return "full"
+        return "sampled" if self.sampling.table is None else "table"
+
+    @property
+    def needs(self) -> Needs:
+        """Of a game: its tree, its tree with the edges that play follows, or its rules alone."""
+        return _NEEDS[self.kind]
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether all is found at once: nothing to stop early, to measure in between or to resume."""
+        return self.is_exact or self.needs_net
+
+    @property
+    def sampler(self) -> Sampling:
+        """How play is sampled, of an algorithm that does."""
+        if self.sampling is None:
+            raise UnknownAlgorithm(f"{self.name} does not sample; {_samplers()} do")
+        return self.sampling
+
+    @property
+    def is_sampled(self) -> bool:
+        return self.sampling is not None
+
+    @property
+    def seed(self) -> int | None:
+        """None where nothing is random."""
+        return None if self.sampling is None else self.sampling.seed
+
+    @property
+    def samples(self) -> int:
+        """Trajectories of an iteration, for each player."""
+        return 0 if self.sampling is None else self.sampling.batch
+
+    def seeded(self, seed: int) -> "Algorithm":
+        """The same with another seed, if anything is random."""
+        if self.sampling is None:
+            return self
+        return dataclasses.replace(self, sampling=dataclasses.replace(self.sampling, seed=seed))
+
 
 _S = regret.Settings
 _LISTED = (
@@ -66,7 +123,7 @@ _LISTED = (
         "hs-dcfr",
         cfr.step,
         _S(1.0, -1.0, 30.0, alpha_change=3.0, beta_change=-2.0, gamma_change=-5.0),
-        "DCFR with schedules over --iterations (Zhang, McAleer & Sandholm)",
+        "DCFR with schedules over the iterations (Zhang, McAleer & Sandholm)",
     ),
     Algorithm(
         "hs-dcfr-15",
@@ -130,8 +187,8 @@ def require_own(algorithm: Algorithm) -> Algorithm:
     """One that needs nothing but a game."""
     if algorithm.needs_net:
         raise UnknownAlgorithm(
-            f"{algorithm.name} needs a network: train one with `gdlx train GAME --learner supervised`, then "
-            f"`gdlx solve GAME --algorithm {algorithm.name} --net FOLDER`"
+            f"{algorithm.name} needs a network: train one for the game with `learner='supervised'`, and give "
+            "its folder with `net=`"
         )
     return algorithm
 
@@ -147,17 +204,16 @@ _SAMPLED = {field.name for field in dataclasses.fields(Sampling)} - _OF_BOTH
 
 def configured(algorithm: Algorithm, iterations: int | None, changes: Mapping[str, Any]) -> Algorithm:
     """An algorithm with other settings; schedules go over the given iterations, else 1 000."""
-    known = set(regret.Settings._fields) | (_SAMPLED if algorithm.sampling is not None else set())
+    known = set(regret.Settings._fields) | (_SAMPLED if algorithm.is_sampled else set())
     for name in changes.keys() & _SAMPLED - known:
-        who = ", ".join(other.name for other in _LISTED if other.sampling is not None)
-        raise UnknownAlgorithm(f"{algorithm.name} does not sample, so it has no {name}; {who} do")
+        raise UnknownAlgorithm(f"{algorithm.name} does not sample, so it has no {name}; {_samplers()} do")
     for name in changes.keys() - known:
         raise UnknownAlgorithm(f"{algorithm.name} has no setting {name!r}; there are {', '.join(sorted(known))}")
     for name, schemes in _ONLY.items():
-        if name in changes and algorithm.sampling is not None and algorithm.sampling.scheme not in schemes:
+        if name in changes and algorithm.is_sampled and algorithm.sampler.scheme not in schemes:
             who = " and ".join(other.name for other in _LISTED if other.sampling and other.sampling.scheme in schemes)
             raise UnknownAlgorithm(f"{algorithm.name} has no use for {name}, which is of {who}; leave it out")
-    if changes and (algorithm.is_exact or algorithm.needs_net):
+    if changes and algorithm.is_direct:
         raise UnknownAlgorithm(f"{algorithm.name} has no settings; leave out {', '.join(changes)}")
     for name, value in changes.items():
         allows_infinity = name in ("alpha", "beta")
@@ -169,10 +225,10 @@ def configured(algorithm: Algorithm, iterations: int | None, changes: Mapping[st
     of_sampling: dict[str, Any] = {}
     of_regret: dict[str, Any] = {}
     for name, value in changes.items():
-        is_drawn = name in _SAMPLED or (name == "exploration" and algorithm.sampling is not None)
+        is_drawn = name in _SAMPLED or (name == "exploration" and algorithm.is_sampled)
         (of_sampling if is_drawn else of_regret)[name] = value
     sampling = algorithm.sampling
-    if sampling is not None:
+    if sampling:
         sampling = dataclasses.replace(sampling, **of_sampling)
         _check_sampling(algorithm.name, sampling)
     horizon = {"horizon": float(max(1, iterations))} if iterations is not None else {}
@@ -180,10 +236,14 @@ def configured(algorithm: Algorithm, iterations: int | None, changes: Mapping[st
     return dataclasses.replace(algorithm, settings=settings, sampling=sampling)
 
 
+def _samplers() -> str:
+    return ", ".join(algorithm.name for algorithm in _LISTED if algorithm.is_sampled)
+
+
 def simultaneous(algorithm: Algorithm) -> Algorithm:
     """The same with all players updated at once."""
     if algorithm.step is None:
-        raise UnknownAlgorithm(f"{algorithm.name} cannot update all players at once; leave out --simultaneous")
+        raise UnknownAlgorithm(f"{algorithm.name} cannot update all players at once; leave out `simultaneous=`")
     return dataclasses.replace(algorithm, alternating=False)
 
 
@@ -199,6 +259,6 @@ def _check_sampling(name: str, sampling: Sampling) -> None:
     if not sampling.width > 0:
         raise UnknownAlgorithm(f"the width must be above 0 lanes, not {sampling.width}")
     if sampling.table is None and (sampling.grow != "all" or sampling.max_steps):
-        raise UnknownAlgorithm("grow and max-steps are of hash tables: say how large with table, e.g. --table 20")
+        raise UnknownAlgorithm("`grow=` and `max_steps=` are of hash tables: give the size of one, e.g. `table=20`")
     if sampling.grow not in ("all", "first"):
         raise UnknownAlgorithm(f"a table grows by 'all' unknown sets or by the 'first', not {sampling.grow!r}")

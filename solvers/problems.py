@@ -1,17 +1,21 @@
 """Games made ready for solvers: unrolled, or as an environment with a hash table for what is learnt."""
 
+import abc
 import dataclasses
 import functools
 import hashlib
 import itertools
 import math
+import pathlib
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import numpy as np
 
-from gdlx.envs import env, estimate, game_tree, payoffs, sequence_form, trees, unroll, walk
-from gdlx.propnet import cache, limits, load, network, play
-from gdlx.solvers import driver, evaluation, profiles
+from gdlx.envs import env, game_tree, payoffs, probe, sequence_form, trees, unroll, walk
+from gdlx.propnet import limits, network
+from gdlx.solvers import driver, evaluation, presets, profiles, results
 
 _WHOLE = 2e5  # histories of a game that is unrolled to measure what a hash table learns
 _SHOWN = 2e4  # and of the first steps of one whose policies are shown
@@ -22,19 +26,66 @@ evaluate = jax.jit(evaluation.evaluate)
 
 
 def metrics(found: evaluation.Evaluation, iterations: int, seconds: float, is_finite: bool = True) -> driver.Metrics:
-    value, gain = (tuple(np.asarray(x, float).tolist()) for x in (found.value, found.gain))
-    driver.require_finite(iterations, is_finite and all(map(math.isfinite, (*value, *gain))))
-    return driver.Metrics(iterations, seconds, value, gain)
+    value, improvements = (tuple(np.asarray(x, float).tolist()) for x in (found.value, found.improvements))
+    driver.require_finite(iterations, is_finite and all(map(math.isfinite, (*value, *improvements))))
+    return driver.Metrics(iterations, seconds, value, improvements)
+
+
+class Task(abc.ABC):
+    """A game made ready for some kind of solver; what runs, result folders and commands know of it."""
+
+    game: trees.Game
+    tree: game_tree.GameTree  # at whose information sets policies are shown
+
+    @property
+    @abc.abstractmethod
+    def whole(self) -> "Problem | None":
+        """The game unrolled, where it is: then policies are measured exactly."""
+
+    @property
+    @abc.abstractmethod
+    def payoff_range(self) -> tuple[float, float]: ...
+
+    @property
+    @abc.abstractmethod
+    def is_zero_sum(self) -> bool: ...
+
+    @property
+    @abc.abstractmethod
+    def players(self) -> list[str]: ...
+
+    @property
+    @abc.abstractmethod
+    def digest(self) -> str:
+        """Tells games apart: a result goes on with the rules that it began with."""
+
+    @property
+    def modelled(self) -> results.Modelled | None:
+        """What the config of a result says of a modelled opponent."""
+        return None
+
+    def write_inputs(self, folder: pathlib.Path) -> None:
+        """Into a new result folder: what the game is made from beside its rules."""
+        del folder
+
+    def facts(self, policies: profiles.Policies) -> dict[str, Any]:
+        """What there is to report of policies beside their metrics, as JSON."""
+        del policies
+        return {}
 
 
 @dataclasses.dataclass(frozen=True)
-class Problem:
+class Problem(Task):
     """An unrolled game."""
 
     game: trees.Game
     tree: game_tree.GameTree
     form: sequence_form.SequenceForm
     layouts: tuple[sequence_form.Layout, ...]
+
+    @property
+    def whole(self) -> "Problem":
+        return self
 
     @property
     def payoff_range(self) -> tuple[float, float]:
@@ -59,14 +110,14 @@ class Problem:
 
 
 @dataclasses.dataclass(frozen=True)
-class TableProblem:
+class TableProblem(Task):
     """A game that need not be unrolled. `tree` has its first steps, or all of it where it is small: then `whole` can
     measure policies exactly."""
 
     game: trees.Game
     env: env.Env
     tree: game_tree.GameTree
-    whole: Problem | None
+    whole: Problem | None = None
     shared: walk.Walk | None = None  # of the same environment, whose programs are used
 
     @property
@@ -88,7 +139,7 @@ class TableProblem:
 
     @functools.cached_property
     def digest(self) -> str:
-        return rules_digest(self.env.net)
+        return probe.probe(self.env.net).digest
 
 
 def tree_digest(tree: game_tree.GameTree) -> str:
@@ -103,15 +154,30 @@ def tree_digest(tree: game_tree.GameTree) -> str:
     return found.hexdigest()[:16]
 
 
-def rules_digest(net: network.PropNet) -> str:
-    """Tells games apart, by their names and by what happens in random play, however they are simplified."""
-    found = hashlib.sha256()
-    for role in net.roles:
-        found.update(repr((role.name, role.moves, role.percepts, role.goal_values)).encode(errors="replace"))
-    for step in itertools.islice(play.random_steps(net, 64, 0), 64):
-        for part in (step.legal, step.percepts, step.terminal, step.goals):
-            found.update(np.packbits(part).tobytes())
-    return found.hexdigest()[:16]
+def prepare(
+    game: trees.Game,
+    needs: presets.Needs,
+    *,
+    net: network.PropNet | None = None,
+    within: limits.Limits = limits.Limits(),
+    max_nodes: int = limits.NODES,
+    report: Callable[[int, int], None] | None = None,
+) -> Task:
+    """The game as an algorithm needs it; `report(step, nodes)` hears of every level that is unrolled.
+
+    >>> type(prepare(trees.Game("kuhn_poker"), "tree")).__name__
+    'Problem'
+    """
+    if needs == "rules":
+        return table_problem(game, net=net, within=within)
+    tree = trees.unrolled(game, net=net, within=within, max_nodes=max_nodes, keep_edges=needs == "edges", report=report)
+    return problem(game, tree)
+
+
+def unrolled(task: Task) -> Problem:
+    """The game of a task that was prepared to be unrolled."""
+    assert task.whole is not None, task.game.spec
+    return task.whole
 
 
 def problem(game: trees.Game, tree: game_tree.GameTree | None = None, *, keep_edges: bool = False) -> Problem:
@@ -125,12 +191,13 @@ def table_problem(
 ) -> TableProblem:
     """A game of any size. `max_steps` ends matches that go on longer."""
     if net is None:
-        net = cache.compiled(load.load(game.spec, gdl=game.gdl, fold_case=game.fold_case), within)
-    guess = estimate.estimate(net, enough=_WHOLE)
+        net = game.compile(within)
+    facts = probe.probe(net)
+    guess = facts.histories(enough=_WHOLE)
     if not guess.is_cut and guess.total <= _WHOLE:
         tree = trees.unrolled(game, net=net)
         units = payoffs.Payoffs(tree.offset, tree.zero_sum, True)
         return TableProblem(game, env.Env(net, units, max_steps=max_steps), tree, problem(game, tree))
     depth = sum(total <= _SHOWN for total in itertools.accumulate(guess.histories)) - 1
     tree = unroll.unroll(net, game.payoff, depth=depth, goal_conflict=game.goal_conflict)
-    return TableProblem(game, env.Env(net, payoffs.of(net, game.payoff), max_steps=max_steps), tree, None)
+    return TableProblem(game, env.Env(net, facts.payoffs(game.payoff), max_steps=max_steps), tree, None)

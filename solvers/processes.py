@@ -1,8 +1,6 @@
-"""Algorithms on games, as the driver runs them: full iterations on the sequence form, or sampled trajectories."""
+"""Solvers of unrolled games: full iterations on the sequence form, or sampled trajectories."""
 
-import abc
 import functools
-import pathlib
 from typing import Any
 
 import jax
@@ -22,8 +20,8 @@ from gdlx.solvers import (
     problems,
     profiles,
     regret,
-    results,
     sampled,
+    solver,
 )
 
 
@@ -69,48 +67,17 @@ def _is_finite(arrays: Any) -> jax.Array:
     return jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(arrays)]).all()
 
 
-class Process(abc.ABC):
-    """What a run asks of an algorithm on a game beside `init`, `advance`, `measure` and `policies`.
-
-    Here as it is where states are kept whole and values are exact.
-    """
-
-    def latest(self, state: Any) -> Any:
-        """The last state there is."""
-        return state
-
-    def saved(self, state: Any) -> Any:
-        """What is written of a state."""
-        return state
-
-    def restored(self, saved: Any) -> Any:
-        return saved
-
-    def lost(self, state: Any) -> int:
-        """Visits of the last iteration that nothing was learnt from."""
-        del state
-        return 0
-
-    def valued(self, state: Any, metrics: driver.Metrics) -> driver.Metrics:
-        """Metrics with the value of the policies."""
-        del state
-        return metrics
-
-    def write_policy(self, folder: pathlib.Path, state: Any) -> None:
-        results.write_policy(folder, self.policies(state))
-
-    @abc.abstractmethod
-    def policies(self, state: Any) -> profiles.Policies:
-        """Average policies, at the sets of a tree."""
-
-
-class FullProcess(Process):
+class FullSolver(solver.Solver[cfr.CfrState]):
     """Every information set in every iteration."""
 
     def __init__(self, task: problems.Problem, algorithm: presets.Algorithm) -> None:
         assert algorithm.step is not None
         self.task, self._step, self._alternating = task, algorithm.step, algorithm.alternating
         self._settings = in_precision(algorithm.settings)
+
+    @property
+    def arrays(self) -> sequence_form.SequenceForm:
+        return self.task.form
 
     def init(self) -> cfr.CfrState:
         return cfr.init(self.task.form)
@@ -142,8 +109,7 @@ def in_precision(settings: Any) -> Any:
 
 
 def sample_settings(algorithm: presets.Algorithm) -> sampled.SampleSettings:
-    drawn = algorithm.sampling
-    assert drawn is not None
+    drawn = algorithm.sampler
     walking = external.AverageStrategy(drawn.epsilon, drawn.tau, drawn.beta)
     settings: sampled.SampleSettings = in_precision(
         sampled.SampleSettings(
@@ -153,20 +119,20 @@ def sample_settings(algorithm: presets.Algorithm) -> sampled.SampleSettings:
     return settings
 
 
-def scheme_of(form: sampling_form.SamplingForm, drawn: presets.Sampling, game: str) -> sampled.Scheme:
+def sampler_of(form: sampling_form.SamplingForm, drawn: presets.Sampling, game: str) -> sampled.Sampler:
     """How an unrolled game is sampled; refused where a batch would be too large."""
     if drawn.scheme == "outcome":
         _require_room(40 * form.slots, drawn.batch, game)
         return outcome.sample
-    scheme = external.Scheme(external.rooms(form, width=drawn.width))
-    _require_room(max(external.bytes_per_traversal(own) for own in scheme.rooms), drawn.batch, game)
-    lanes = drawn.batch * max(room.lanes * room.options for own in scheme.rooms for room in own)
+    sampler = external.ExternalSampler(external.rooms(form, width=drawn.width))
+    _require_room(max(external.bytes_per_traversal(own) for own in sampler.rooms), drawn.batch, game)
+    lanes = drawn.batch * max(room.lanes * room.options for own in sampler.rooms for room in own)
     if lanes > frontier.MOST_SLOTS:
         raise WrongBatch(
             f"{drawn.batch:,} traversals of {game} may be at {lanes:,.0f} places at once, more than "
-            f"{frontier.MOST_SLOTS:,}; take a smaller --batch or --width"
+            f"{frontier.MOST_SLOTS:,}; take a smaller `batch=` or `width=`"
         )
-    return scheme
+    return sampler
 
 
 def _require_room(each: float, batch: int, game: str) -> None:
@@ -174,29 +140,32 @@ def _require_room(each: float, batch: int, game: str) -> None:
     if needed > _MAX_BYTES:
         raise WrongBatch(
             f"{batch:,} trajectories of {game} need about {needed / 2**30:.1f} GiB at once, "
-            f"more than {_MAX_BYTES / 2**30:.0f} GiB; take a smaller --batch"
+            f"more than {_MAX_BYTES / 2**30:.0f} GiB; take a smaller `batch=`"
         )
 
 
-class SampledProcess(Process):
+class SampledSolver(solver.Solver[sampled.SampleState]):
     """Batches of trajectories or traversals of an unrolled game, divided among the devices there are."""
 
     def __init__(self, task: problems.Problem, algorithm: presets.Algorithm) -> None:
-        drawn = algorithm.sampling
-        assert drawn is not None
+        drawn = algorithm.sampler
         self.task, self.batch = task, drawn.batch
         self.sampling = sampling_form.sampling_form(task.tree)
         self._has_baselines = drawn.decay is not None
-        scheme = scheme_of(self.sampling, drawn, task.tree.name)
-        self._runner = sampled.on_devices(tuple(jax.local_devices()), scheme, self.batch)
+        sampler = sampler_of(self.sampling, drawn, task.tree.name)
+        self._loop = sampled.on_devices(tuple(jax.local_devices()), sampler, self.batch)
         arguments = (self.sampling, sample_settings(algorithm), jax.random.key(drawn.seed))
-        self._form, *self._arguments = self._runner.place(arguments)
+        self._form, *self._arguments = self._loop.place(arguments)
+
+    @property
+    def arrays(self) -> sampling_form.SamplingForm:
+        return self.sampling
 
     def init(self) -> sampled.SampleState:
         return sampled.init(self.sampling, baselines=self._has_baselines)
 
     def advance(self, state: sampled.SampleState, count: int) -> sampled.SampleState:
-        after = self._runner.advance(self._form, self._runner.place(state), *self._arguments, count)
+        after = self._loop.advance(self._form, self._loop.place(state), *self._arguments, count)
         int(after.t)  # waits for it
         return after
 

@@ -17,7 +17,7 @@ BATCH = 2**12  # games that are played at once
 _LEAST_STEPS = 16  # that a program has room for
 
 
-class Batch(NamedTuple):
+class AcceptedGames(NamedTuple):
     """Axes: N games that are asked for."""
 
     games: walk.WalkState  # N, of which the first ones agree: as many as agreed in all batches so far
@@ -26,7 +26,7 @@ class Batch(NamedTuple):
 
 def batches(
     game: walk.Walk, view: sight.Sight, policies: table_policy.Policies | None, size: int, seed: int
-) -> Iterator[Batch]:
+) -> Iterator[AcceptedGames]:
     """Without end; `size` games are asked for."""
     room = max(_LEAST_STEPS, 2 ** view.step.bit_length())
     actions = np.zeros(room, np.int32)
@@ -40,7 +40,7 @@ def batches(
         with jax.enable_x64(False):
             key, now = jax.random.split(key)
             pool, agreed = _played(game, policies, now, pool, actions, keys, view.step, player=view.player)
-        yield Batch(pool.games, int(agreed))
+        yield AcceptedGames(pool.games, int(agreed))
 
 
 class _Pool(NamedTuple):

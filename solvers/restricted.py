@@ -20,14 +20,15 @@ gets as much from the model loses less in the worst case. Two players, zero-sum.
 import dataclasses
 import functools
 import hashlib
-from typing import NamedTuple
+import pathlib
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from gdlx.envs import game_tree, sequence_form
 from gdlx.propnet import errors
-from gdlx.solvers import batch, lp, presets, problems, profiles
+from gdlx.solvers import batch, lp, presets, problems, profiles, results
 
 Floats = npt.NDArray[np.float64]
 _QUICK = 20_000  # payoffs of a game whose value a linear program tells in about a second
@@ -108,7 +109,7 @@ def require_two(tree: game_tree.GameTree) -> None:
 
 
 def require_fit(algorithm: presets.Algorithm) -> None:
-    if algorithm.sampling is not None:
+    if algorithm.is_sampled:
         raise WrongRestriction(
             f"{algorithm.name} samples play, and a restricted game has no play to sample; take cfr+, dcfr or another "
             "algorithm that looks at every information set, or lp"
@@ -127,10 +128,49 @@ class RestrictedProblem(problems.Problem):
         """Of the original: its policies are kept, and played there."""
         return self.original.digest
 
+    @property
+    def modelled(self) -> results.Modelled:
+        bound = self.restriction
+        return results.Modelled(self.players[bound.player], bound.p, bound.digest)
+
+    def write_inputs(self, folder: pathlib.Path) -> None:
+        results.write_model(folder, self.restriction.model)
+
+    def facts(self, policies: profiles.Policies) -> dict[str, Any]:
+        """Payoffs of the responder in the game as it is, and goals."""
+        bound, original = self.restriction, self.original
+        got = trade_off(original, bound.player, bound.model, policies[bound.responder])
+        game_value = value(original, bound.responder)
+        exploitation, worst = float(got.exploitation), float(got.worst)
+        offset = original.tree.offset
+        return {
+            "restricted": {
+                "model": self.players[bound.player],
+                "responder": self.players[bound.responder],
+                "p": bound.p,
+                "exploitation": exploitation,
+                "exploitation_goal": exploitation + offset,
+                "worst": worst,
+                "worst_goal": worst + offset,
+                "game_value": game_value,
+                "exploitability": None if game_value is None else max(0.0, game_value - worst),
+            }
+        }
+
 
 def problem(original: problems.Problem, restriction: Restriction) -> RestrictedProblem:
     tree = restricted_tree(original.tree, restriction)
     return RestrictedProblem(original.game, tree, *sequence_form.sequence_form(tree), original, restriction)
+
+
+def of_folder(original: problems.Problem, modelled: results.Modelled, folder: pathlib.Path) -> RestrictedProblem:
+    """The game that a result is of."""
+    player = player_of(original, modelled.player)
+    model = results.read_model(folder, original.tree.players[player])
+    restriction = Restriction(player, model, modelled.p)
+    if restriction.digest != modelled.model:
+        raise results.ResultError(f"{folder / results.MODEL} is another model than {results.CONFIG} says; solve anew")
+    return problem(original, restriction)
 
 
 def player_of(task: problems.Problem, name: str | None) -> int:

@@ -35,6 +35,8 @@ CONFIG, METRICS, POLICY, CHECKPOINT, PLOT, LOCK, MODEL = (
     "model.npz",
 )
 _FORMAT = 4
+# Columns of metrics.csv before those of players.
+_OF_ALL, _NASH_CONV = ("iterations", "seconds", "exploitability", "samples", "load"), "nash_conv"
 TRAINING = "training"  # what config.json of networks says it is of
 _State = TypeVar("_State")
 
@@ -61,6 +63,11 @@ class Config:
     x64: bool
     modelled: Modelled | None = None
 
+    @property
+    def has_table(self) -> bool:
+        """Whether `policy.npz` is a hash table, and the digest that of the rules."""
+        return self.algorithm.needs == "rules"
+
     def to_json(self) -> dict[str, Any]:
         return {
             "format": _FORMAT,
@@ -73,7 +80,7 @@ class Config:
                 name: str(value) if isinstance(value, float) and math.isinf(value) else value
                 for name, value in self.algorithm.settings._asdict().items()
             },
-            "sampling": None if self.algorithm.sampling is None else dataclasses.asdict(self.algorithm.sampling),
+            "sampling": dataclasses.asdict(self.algorithm.sampler) if self.algorithm.is_sampled else None,
             "x64": self.x64,
             "modelled": None if self.modelled is None else self.modelled._asdict(),
             "versions": versions(),
@@ -197,13 +204,13 @@ def write_metrics(folder: pathlib.Path, names: Sequence[str], metrics: Sequence[
 def metrics_data(names: Sequence[str], metrics: Sequence[driver.Metrics]) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    columns = [f"{what}_{name}" for what in ("value", "gain", "value_error") for name in names]
-    writer.writerow(["iterations", "seconds", "exploitability", "samples", "load", *columns])
+    columns = [f"{what}_{name}" for what in ("value", "improvement", "value_error") for name in names]
+    writer.writerow([*_OF_ALL, _NASH_CONV, *columns])
     for row in metrics:
-        told = [row.exploitability, row.samples, row.load]
+        told = [row.exploitability, row.samples, row.load, row.nash_conv]
         numbers = [
             part
-            for numbers in (row.value, row.gain, row.value_error)
+            for numbers in (row.value, row.improvements, row.value_error)
             for part in (numbers or (None,) * len(names))  # what is not known is blank
         ]
         shown = ["" if number is None else repr(number) for number in (*told, *numbers)]
@@ -214,36 +221,35 @@ def metrics_data(names: Sequence[str], metrics: Sequence[driver.Metrics]) -> byt
 def read_metrics(folder: pathlib.Path, players: int) -> list[driver.Metrics]:
     try:
         with open(folder / METRICS, encoding="utf-8", newline="") as file:
-            rows = list(csv.reader(file))[1:]
-        return [_read_row(row, players) for row in rows]
+            head, *rows = list(csv.reader(file)) or [[]]
+        first = first_of_players(head)
+        return [_read_row(row, first, players) for row in rows]
     except FileNotFoundError:
         return []
     except (IndexError, ValueError) as error:
         raise ResultError(f"{folder / METRICS} cannot be read: {error}") from None
 
 
-def _read_row(row: list[str], players: int) -> driver.Metrics:
-    value, gain, error = (
+def first_of_players(head: Sequence[str]) -> int:
+    """The first column of players in metrics.csv; files without a column for NashConv are read too.
+
+    >>> first_of_players(["iterations", "seconds", "exploitability", "samples", "load", "value_x", "gain_x"])
+    5
+    """
+    return len(_OF_ALL) + (list(head[len(_OF_ALL) :][:1]) == [_NASH_CONV])
+
+
+def _read_row(row: list[str], first: int, players: int) -> driver.Metrics:
+    value, improvements, error = (
         tuple(float(text) for text in row[start : start + players] if text)
-        for start in range(5, 5 + 3 * players, players)
+        for start in range(first, first + 3 * players, players)
     )
     load = float(row[4]) if row[4] else None
-    return driver.Metrics(int(row[0]), float(row[1]), value, gain, int(row[3]), load, error)
+    return driver.Metrics(int(row[0]), float(row[1]), value, improvements, int(row[3]), load, error)
 
 
 def write_policy(folder: pathlib.Path, policies: profiles.Policies) -> None:
     _write_arrays(folder / POLICY, list(policies))
-
-
-def read_policy(folder: pathlib.Path, tree: game_tree.GameTree) -> profiles.Policies:
-    return read_policies(folder / POLICY, tree)
-
-
-def read_policies(path: pathlib.Path, tree: game_tree.GameTree) -> profiles.Policies:
-    arrays = _read_arrays(path)
-    if len(arrays) != len(tree.players):
-        raise ResultError(f"{path} has policies of {len(arrays)} players, the game {len(tree.players)}")
-    return tuple(profiles.checked(player, own) for player, own in zip(tree.players, arrays, strict=True))
 
 
 def write_model(folder: pathlib.Path, model: profiles.Policy) -> None:
@@ -251,7 +257,7 @@ def write_model(folder: pathlib.Path, model: profiles.Policy) -> None:
 
 
 def read_model(folder: pathlib.Path, player: game_tree.Player) -> profiles.Policy:
-    arrays = _read_arrays(folder / MODEL)
+    arrays = read_arrays(folder / MODEL)
     if len(arrays) != 1:
         raise ResultError(f"{folder / MODEL} has {len(arrays)} arrays, not the policy of one player")
     return profiles.checked_shape(player, arrays[0])
@@ -261,17 +267,6 @@ def write_table_policy(folder: pathlib.Path, policy: table_policy.TablePolicy) -
     _write_arrays(folder / POLICY, table_policy.to_arrays(policy))
 
 
-def read_table_policy(folder: pathlib.Path, moves: int) -> table_policy.TablePolicy:
-    arrays = _read_arrays(folder / POLICY)
-    try:
-        keys, probability = arrays
-        if keys.shape != (2, len(probability)) or probability.shape[1:] != (moves,):
-            raise ValueError(f"shapes {keys.shape} and {probability.shape}")
-        return table_policy.from_arrays(keys.astype(np.uint32), probability.astype(np.float32))
-    except ValueError as error:
-        raise ResultError(f"{folder / POLICY} holds no policies of this game: {error}") from None
-
-
 def write_checkpoint(folder: pathlib.Path, state: Any, seconds: float) -> None:
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(jax.device_get(state))]
     _write_arrays(folder / CHECKPOINT, [np.float64(seconds), *leaves])
@@ -279,7 +274,7 @@ def write_checkpoint(folder: pathlib.Path, state: Any, seconds: float) -> None:
 
 def read_checkpoint(folder: pathlib.Path, like: _State) -> tuple[_State, float]:
     """A state of the same shapes and types as `like`, and the seconds spent so far."""
-    seconds, *leaves = _read_arrays(folder / CHECKPOINT)
+    seconds, *leaves = read_arrays(folder / CHECKPOINT)
     wanted, tree = jax.tree.flatten(like)
     if [(x.shape, x.dtype) for x in leaves] != [(x.shape, x.dtype) for x in wanted]:
         raise ResultError(f"{folder / CHECKPOINT} is of another game or precision than {CONFIG} says")
@@ -298,7 +293,8 @@ def arrays_data(arrays: Sequence[Any]) -> bytes:
     return file.getvalue()
 
 
-def _read_arrays(path: pathlib.Path) -> list[Any]:
+def read_arrays(path: pathlib.Path) -> list[Any]:
+    """What `write_policy` and the other writers have put into an .npz file."""
     try:
         with np.load(path, allow_pickle=False) as found:
             return [found[f"arr_{n}"] for n in range(len(found.files))]

@@ -1,7 +1,7 @@
 """Monte Carlo CFR: sampled counterfactual values in place of exact ones, on batches of play in lockstep.
 
 An iteration takes, for every player in turn, one batch of samples with the policies as they are, and updates that
-player's regrets once with the means over the batch. How values are sampled is a scheme's work (`outcome`, `external`);
+player's regrets once with the means over the batch. How values are sampled is a sampler's work (`outcome`, `external`);
 state, updates, averages and the division among devices are here, and the same for all.
 """
 
@@ -18,7 +18,7 @@ from gdlx.solvers import plans, regret
 
 
 class SampleSettings(NamedTuple):
-    """All traced. What a scheme has no use for is ignored."""
+    """All traced. What a sampler has no use for is ignored."""
 
     minimiser: regret.Settings
     exploration: Any = 0.6  # of the player who is updated, in outcome sampling
@@ -51,7 +51,7 @@ class Means(NamedTuple):
     counts: jax.Array | None = None  # [H] and how often
 
 
-class Scheme(Hashable, Protocol):
+class Sampler(Hashable, Protocol):
     """How values are sampled. `axis` names the devices that share the batch."""
 
     def __call__(
@@ -81,7 +81,7 @@ def step(
     settings: SampleSettings,
     key: jax.Array,
     *,
-    scheme: Scheme,
+    sampler: Sampler,
     batch: int,
     axis: str | None = None,
 ) -> SampleState:
@@ -93,7 +93,7 @@ def step(
     by = regret.discounts(settings.minimiser, t)
     now = jax.random.fold_in(key, t)
     for player in range(form.players):
-        means = scheme(form, state, settings, jax.random.fold_in(now, player), player, batch=batch, axis=axis)
+        means = sampler(form, state, settings, jax.random.fold_in(now, player), player, batch=batch, axis=axis)
         state = update(form, state, settings, by, means, player)
     return state._replace(t=t)
 
@@ -147,7 +147,7 @@ def _followed(state: SampleState, settings: SampleSettings, means: Means, player
 Advance = Callable[..., SampleState]
 
 
-class Runner(NamedTuple):
+class SampledLoop(NamedTuple):
     """`advance(form, state, settings, key, count)` makes so many iterations; `place` puts its arguments there first."""
 
     advance: Advance
@@ -155,7 +155,7 @@ class Runner(NamedTuple):
 
 
 @functools.lru_cache
-def on_devices(devices: tuple[jax.Device, ...], scheme: Scheme, batch: int) -> Runner:
+def on_devices(devices: tuple[jax.Device, ...], sampler: Sampler, batch: int) -> SampledLoop:
     """Iterations with the batch divided among as many of the devices as divide it."""
     used = next(n for n in range(len(devices), 0, -1) if batch % n == 0)
     axis = "batch" if used > 1 else None
@@ -164,13 +164,13 @@ def on_devices(devices: tuple[jax.Device, ...], scheme: Scheme, batch: int) -> R
         form: sampling_form.SamplingForm, state: SampleState, settings: SampleSettings, key: jax.Array, count: Any
     ) -> SampleState:
         done: SampleState = jax.lax.fori_loop(
-            0, count, lambda _, s: step(form, s, settings, key, scheme=scheme, batch=batch, axis=axis), state
+            0, count, lambda _, s: step(form, s, settings, key, sampler=sampler, batch=batch, axis=axis), state
         )
         return done
 
     if axis is None:
-        return Runner(jax.jit(advance), functools.partial(jax.device_put, device=devices[0]))
+        return SampledLoop(jax.jit(advance), functools.partial(jax.device_put, device=devices[0]))
     mesh = jax.sharding.Mesh(np.array(devices[:used]), (axis,))
     everywhere = jax.sharding.PartitionSpec()  # type: ignore[no-untyped-call]
     divided = jax.shard_map(advance, mesh=mesh, in_specs=everywhere, out_specs=everywhere, check_vma=False)
-    return Runner(jax.jit(divided), functools.partial(jax.device_put, device=jax.NamedSharding(mesh, everywhere)))
+    return SampledLoop(jax.jit(divided), functools.partial(jax.device_put, device=jax.NamedSharding(mesh, everywhere)))

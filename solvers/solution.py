@@ -40,9 +40,14 @@ class Solution:
         return tuple(value + self.tree.offset for value in self.value)
 
     @property
-    def gain(self) -> tuple[float, ...]:
-        """What each player could gain by a best response."""
-        return self.metrics[-1].gain
+    def improvements(self) -> tuple[float, ...]:
+        """Best-response improvement of every player; () where they are not known."""
+        return self.metrics[-1].improvements
+
+    @property
+    def nash_conv(self) -> float | None:
+        """Sum of the improvements, in payoff units; None where they are not known."""
+        return self.metrics[-1].nash_conv
 
     @property
     def exploitability(self) -> float | None:

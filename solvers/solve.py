@@ -1,126 +1,50 @@
-"""`gdlx.solve`: from a game's name to a Solution."""
+"""`gdlx.solve`: from a request to a Solution, in memory or in a result folder."""
 
+import dataclasses
 import pathlib
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import jax
+import jax.numpy as jnp
 import numpy as np
 
 from gdlx.envs import game_tree, trees
+from gdlx.propnet import errors, games, network
+from gdlx.propnet import limits as limiting
 from gdlx.solvers import (
     driver,
-    lp,
-    plot,
+    policy_files,
     presets,
     problems,
-    processes,
-    profiles,
+    requests,
     restricted,
     results,
     solution,
-    table_process,
+    solver_run,
 )
 
-_LONG_WRITING, _RESTS = 0.5, 20  # seconds to write a checkpoint, and how many times that until the next one
+# How an algorithm that needs a network solves: what solves the game of a request, and is called later.
+Find = Callable[[], solver_run.Direct]
+WithNetwork = Callable[[requests.SolveRequest, problems.Problem], Find]
 
 
-Task = problems.Problem | problems.TableProblem
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What came of a request."""
 
+    task: problems.Task
+    algorithm: presets.Algorithm
+    solution: solution.Solution
+    folder: pathlib.Path | None
+    interrupted: bool = False  # by Ctrl-C: the solution is what there was by then
+    dropped: int = 0  # visits of the last iteration for which a hash table had no place
+    unplayable: int = 0  # sampled trajectories that ended because some role had no legal move
+    facts: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # more that belongs into a report, as JSON
 
-def process_of(task: Task, algorithm: presets.Algorithm) -> Any:  # a processes.Process with its own kind of state
-    """An algorithm on a game, as the driver runs it."""
-    if isinstance(task, problems.TableProblem):
-        return table_process.TableProcess(task, algorithm)
-    if algorithm.sampling is None:
-        return processes.FullProcess(task, algorithm)
-    return processes.SampledProcess(task, algorithm)
-
-
-def uses_table(algorithm: presets.Algorithm) -> bool:
-    return algorithm.sampling is not None and algorithm.sampling.table is not None
-
-
-class Run:
-    """A run of an algorithm on a game, written to a folder as it goes if it has one.
-
-    Iterate over `points()`; stop whenever you like; then `finish()` gives the solution. A checkpoint is written every
-    `interval` seconds.
-    """
-
-    def __init__(
-        self,
-        task: Task,
-        algorithm: presets.Algorithm,
-        folder: pathlib.Path | None = None,
-        *,
-        resume: bool = False,
-        interval: float = 10.0,
-    ) -> None:
-        self.task, self.algorithm, self.folder, self.interval = task, algorithm, folder, interval
-        self.config = config_of(task, algorithm)
-        self.process = process_of(task, algorithm)
-        self.state: Any = self.process.init()
-        self.seconds = 0.0
-        self.metrics: list[driver.Metrics] = []
-        self._saved, self._rest = time.monotonic(), 0.0
-        self._lock = results.lock(folder) if folder is not None and folder.is_dir() else None
-        try:
-            if resume and folder is not None:
-                self._go_on(folder)
-            elif folder is not None:
-                _begin(folder, task, self.config)
-        except BaseException:
-            self._unlock()
-            raise
-
-    def _go_on(self, folder: pathlib.Path) -> None:
-        """From what is in the folder."""
-        kept, self.seconds = results.read_checkpoint(folder, self.process.saved(self.state))
-        self.state = self.process.restored(kept)
-        earlier = results.read_metrics(folder, len(self.task.players))
-        # The point of the checkpoint comes first again; what was noted after it is lost.
-        self.metrics = [row for row in earlier if row.iterations < int(self.state.t)]
-
-    def _unlock(self) -> None:
-        if self._lock is not None:
-            self._lock.close()
-
-    def points(self, stop: driver.Stop, every: int | None = None) -> Iterator[driver.Point[Any]]:
-        for point in driver.iterate(self.process, self.state, stop, every=every, seconds=self.seconds):
-            self.state, self.seconds = point.state, point.metrics.seconds
-            self.metrics.append(point.metrics)
-            if time.monotonic() - self._saved >= max(self.interval, self._rest):
-                self.save()
-            yield point
-
-    def save(self) -> None:
-        """Write what is needed to go on."""
-        begun = time.monotonic()
-        if self.folder is not None:
-            results.write_checkpoint(self.folder, self.process.saved(self.state), self.seconds)
-            results.write_metrics(self.folder, self.task.players, self.metrics)
-        self._saved = time.monotonic()
-        if (spent := self._saved - begun) > _LONG_WRITING:  # is then done less often
-            self._rest = _RESTS * spent
-
-    def finish(self, *, picture: bool = True) -> solution.Solution:
-        """The solution so far, saved."""
-        self.state = self.process.latest(self.state)
-        policies = self.process.policies(self.state)
-        if self.metrics:
-            self.metrics[-1] = self.process.valued(self.state, self.metrics[-1])
-        self.save()
-        if self.folder is not None:
-            self.process.write_policy(self.folder, self.state)
-            if picture and any(row.gain for row in self.metrics):
-                title = f"{self.task.game.spec}, {self.algorithm.name}"
-                plot.convergence(self.folder / results.PLOT, {self.algorithm.name: self.metrics}, title)
-        self._unlock()
-        return solution.Solution(
-            self.task.tree, self.algorithm.name, policies, tuple(self.metrics), self.config.to_json()
-        )
+    @property
+    def table_bits(self) -> int:
+        """The logarithm of the size of the hash table; 0 without one."""
+        return (self.algorithm.sampler.table or 0) if self.algorithm.is_sampled else 0
 
 
 def solve(
@@ -143,74 +67,171 @@ def solve(
     >>> round(solution.value[0], 3), solution.exploitability < 1e-3
     (-0.056, True)
     """
-    chosen = presets.require_own(algorithm if isinstance(algorithm, presets.Algorithm) else presets.find(algorithm))
-    configured = presets.configured(chosen, None if chosen.is_exact else iterations, settings)
-    if isinstance(game, game_tree.GameTree):
-        if uses_table(configured):
-            raise presets.UnknownAlgorithm("a hash table needs the rules of a game, not its tree")
-        task: Task = problems.problem(trees.Game(game.name), game)
-    else:
-        named = game if isinstance(game, trees.Game) else trees.Game(game)
-        if uses_table(configured):
-            task = problems.table_problem(named)
-        else:
-            task = problems.problem(named, keep_edges=chosen.sampling is not None)
-    if configured.is_exact and isinstance(task, problems.Problem):
-        return solve_exactly(task, configured)
-    stop = stop_of(task, iterations, seconds, target)
-    run = Run(task, configured)
-    for point in run.points(stop, every):
-        if report:
-            report(point.metrics)
-    return run.finish()
+    request = requests.SolveRequest(game, algorithm, iterations, seconds, target, every, settings)
+    outcome = execute(request, requests.SILENT if report is None else requests.Callbacks(measured=report))
+    if outcome.interrupted:
+        raise KeyboardInterrupt
+    return outcome.solution
 
 
-def stop_of(task: Task, iterations: int | None, seconds: float | None, target: float | str | None) -> driver.Stop:
-    low, high = task.payoff_range
-    if target is not None and isinstance(task, problems.TableProblem) and task.whole is None:
-        raise driver.WrongStop(
-            f"{task.game.spec} is too large to measure exploitability, so there can be no target; "
-            "say when to stop by iterations or time"
+def execute(
+    request: requests.SolveRequest,
+    callbacks: requests.Callbacks = requests.SILENT,
+    with_network: WithNetwork | None = None,
+) -> Outcome:
+    """Do what a request asks for. `with_network` makes the solver of those that have a network.
+
+    A folder that was made for nothing is removed again; one that is resumed is never.
+    """
+    algorithm = request.configured
+    task = _task(request, callbacks)
+    stop = solver_run.stop_of(task, request.iterations, request.seconds, request.target)
+    find = with_network(request, problems.unrolled(task)) if with_network and request.network is not None else None
+    folder = _folder(request)
+    if not algorithm.is_direct and not task.is_zero_sum and len(task.players) > 1:
+        callbacks.remark(
+            f"{task.game.spec} is not a two-player zero-sum game: no algorithm here is sure to find an equilibrium "
+            "of it; the gains measured say how near the policies are"
         )
-    return driver.Stop(iterations, seconds, driver.parse_target(target, high - low))
+    run: solver_run.AnyRun | None = None
+    interrupted = False
+    try:
+        run = solver_run.start(
+            task,
+            algorithm,
+            folder,
+            resume=request.resume is not None,
+            interval=request.checkpoint_seconds,
+            find=find,
+        )
+        method = "linear programming" if algorithm.is_exact else algorithm.name
+        with callbacks.stage(f"{method} on {task.game.spec}") as note:
+            for metrics in run.measured(stop, request.every):
+                note(in_words(metrics))
+                callbacks.measured(metrics)
+    except (errors.UserError, KeyboardInterrupt) as error:
+        interrupted = isinstance(error, KeyboardInterrupt) and run is not None and bool(run.metrics)
+        if not interrupted:
+            if folder is not None and request.resume is None and (run is None or not run.metrics):
+                results.discard(folder)
+            raise
+    assert run is not None
+    done = run.finish()
+    return Outcome(task, algorithm, done, folder, interrupted, run.dropped, run.unplayable, run.facts)
 
 
-def solve_exactly(
-    task: problems.Problem, algorithm: presets.Algorithm, folder: pathlib.Path | None = None
-) -> solution.Solution:
-    """By linear programming."""
-    found = lp.solve(task.tree)
-    return kept(task, algorithm, found.policies, found.seconds, folder)
+def _task(request: requests.SolveRequest, callbacks: requests.Callbacks) -> problems.Task:
+    """The game as the algorithm needs it; restricted if an opponent is modelled, or was when the run began."""
+    if request.resume is not None:
+        return _resumed_task(request, request.resume, callbacks)
+    task = prepare(
+        request.named if isinstance(request.game, str) else request.game,
+        request.configured.needs,
+        callbacks,
+        max_nodes=request.max_nodes,
+        within=request.within,
+    )
+    if request.opponent is None:
+        return task
+    whole = problems.unrolled(task)
+    restricted.require_two(whole.tree)
+    player = restricted.player_of(whole, request.opponent.player)
+    model = policy_files.load(request.opponent.policy, whole.game, whole.tree, player=player)[player]
+    return restricted.problem(whole, restricted.Restriction(player, model, request.opponent.p))
 
 
-def kept(
-    task: problems.Problem,
-    algorithm: presets.Algorithm,
-    policies: profiles.Policies,
-    seconds: float,
-    folder: pathlib.Path | None,
-    iterations: int = 0,
-) -> solution.Solution:
-    """Policies that were found at once, with what they are worth."""
-    metrics = task.metrics(policies)._replace(seconds=seconds, iterations=iterations)
-    config = config_of(task, algorithm)
-    if folder is not None:
-        _begin(folder, task, config)
-        results.write_metrics(folder, task.players, [metrics])
-        results.write_policy(folder, policies)
-    return solution.Solution(task.tree, algorithm.name, policies, (metrics,), config.to_json())
+def _resumed_task(request: requests.SolveRequest, folder: pathlib.Path, callbacks: requests.Callbacks) -> problems.Task:
+    config = results.read_config(folder)
+    if config.x64 != (jnp.result_type(float) == np.float64):
+        raise results.ResultError(
+            f"{folder} was computed in {'double' if config.x64 else 'single'} precision; resume it in the same"
+        )
+    _, task = saved_task(
+        folder, config, request.configured.needs, callbacks, max_nodes=request.max_nodes, within=request.within
+    )
+    if config.algorithm != request.configured:
+        results.write_config(folder, dataclasses.replace(config, algorithm=request.configured))
+    return task
 
 
-def config_of(task: Task, algorithm: presets.Algorithm) -> results.Config:
-    is_double = jax.numpy.result_type(float) == np.float64
-    modelled = None
-    if isinstance(task, restricted.RestrictedProblem):
-        bound = task.restriction
-        modelled = results.Modelled(task.players[bound.player], bound.p, bound.digest)
-    return results.Config(task.game, task.digest, algorithm, is_double, modelled)
+def saved_task(
+    folder: pathlib.Path,
+    config: results.Config,
+    needs: presets.Needs,
+    callbacks: requests.Callbacks,
+    *,
+    max_nodes: int,
+    within: limiting.Limits = limiting.Limits(),
+) -> tuple[problems.Task, problems.Task]:
+    """The game of a result, and the one that was solved: restricted if an opponent was modelled, else the same."""
+    original = prepare(config.game, needs, callbacks, max_nodes=max_nodes, within=within)
+    policy_files.require_same_rules(folder, config, config.game, original.digest)
+    if config.modelled is None:
+        return original, original
+    return original, restricted.of_folder(problems.unrolled(original), config.modelled, folder)
 
 
-def _begin(folder: pathlib.Path, task: Task, config: results.Config) -> None:
-    if isinstance(task, restricted.RestrictedProblem):
-        results.write_model(folder, task.restriction.model)
-    results.write_config(folder, config)
+def prepare(
+    game: trees.Game | game_tree.GameTree,
+    needs: presets.Needs,
+    callbacks: requests.Callbacks = requests.SILENT,
+    *,
+    max_nodes: int = limiting.NODES,
+    within: limiting.Limits = limiting.Limits(),
+) -> problems.Task:
+    """A game compiled, and unrolled if that is needed, with word of both."""
+    if isinstance(game, game_tree.GameTree):
+        return problems.problem(trees.Game(game.name), game)
+    net = compiled(game, callbacks, within)
+    if needs == "rules":
+        return problems.prepare(game, needs, net=net)
+    with callbacks.stage(f"unrolling {game.spec}") as note:
+
+        def report(step: int, nodes: int) -> None:
+            note(f"step {step}, {nodes:,} nodes")
+
+        try:
+            task = problems.prepare(game, needs, net=net, max_nodes=max_nodes, report=report)
+        except game_tree.TooLarge as error:
+            command = f"gdlx solve {game.spec} --algorithm os-mccfr --table 22"
+            raise game_tree.TooLarge(f"{error}, or sample it as it is: `{command}`") from None
+    if task.tree.unplayable:
+        callbacks.remark(
+            f"{task.tree.unplayable:,} ends of {game.spec} are states in which some role has no legal move"
+        )
+    return task
+
+
+def compiled(
+    game: trees.Game, callbacks: requests.Callbacks, within: limiting.Limits = limiting.Limits()
+) -> network.PropNet:
+    """The propnet of a game, or the one in a file, with word of every pass."""
+    with callbacks.stage(f"compiling {game.spec}") as note:
+        return games.compile_game(
+            game.spec,
+            fold_case=game.fold_case,
+            gdl=game.gdl,
+            within=within,
+            report=lambda done: note(done.name),
+            saved=True,
+        )
+
+
+def _folder(request: requests.SolveRequest) -> pathlib.Path | None:
+    if request.resume is not None or request.results is None:
+        return request.resume
+    bound = "" if request.opponent is None else f"-p={request.opponent.p:g}"
+    return results.new_folder(request.results, request.named.spec, request.configured.name + bound)
+
+
+def in_words(metrics: driver.Metrics) -> str:
+    """How far a run is."""
+    parts = [f"{metrics.iterations:,} iterations"]
+    if metrics.improvements:
+        name = "largest improvement" if metrics.exploitability is None else "exploitability"
+        parts.append(f"{name} {metrics.error:.3g}")
+    if metrics.samples and metrics.seconds:
+        parts.append(f"{metrics.samples / metrics.seconds:,.0f} trajectories/s")
+    if metrics.load is not None:
+        parts.append(f"table {metrics.load:.1%} full")
+    return ", ".join(parts)

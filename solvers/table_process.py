@@ -1,4 +1,4 @@
-"""Sampling into a hash table, as the driver runs it."""
+"""The solver that samples a game into a hash table."""
 
 import contextlib
 import math
@@ -14,9 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from gdlx.envs import devices as machine
-from gdlx.envs import game_tree, payoffs
-from gdlx.propnet import errors, network
-from gdlx.propnet import play as random_play
+from gdlx.envs import game_tree, payoffs, probe
+from gdlx.propnet import errors
 from gdlx.solvers import (
     driver,
     hash_table,
@@ -25,6 +24,7 @@ from gdlx.solvers import (
     processes,
     profiles,
     results,
+    solver,
     table_policy,
     table_runner,
     table_state,
@@ -33,8 +33,6 @@ from gdlx.solvers import (
 _RESTS = 20  # times what it takes to look through a whole table, until the next time
 _PART = 0.8  # of the machine's memory that a table and its batch may take
 _UNKNOWN = 16 * 2**30  # bytes, where it cannot be told
-SPARE = 4  # times the steps of the longest random match
-_SEEN_STEPS = 1_000
 _MATCHES = 2**16  # played to tell the value of policies
 
 
@@ -42,7 +40,7 @@ class WrongTable(errors.UserError, ValueError):
     """A table that does not fit, or trajectories that do not."""
 
 
-class TableProcess(processes.Process):
+class TableSolver(solver.Solver[table_state.HashState]):
     """Outcome sampling on an environment. Each state is used up by the next one.
 
     On CPUs it uses one device: XLA divides the work of a batch among all cores, and several devices would do parts of
@@ -55,8 +53,7 @@ class TableProcess(processes.Process):
         algorithm: presets.Algorithm,
         devices: tuple[jax.Device, ...] | None = None,
     ) -> None:
-        drawn = algorithm.sampling
-        assert drawn is not None
+        drawn = algorithm.sampler
         assert drawn.table is not None
         self.task, self.algorithm, self.bits = task, algorithm, drawn.table
         if devices is None:
@@ -64,15 +61,15 @@ class TableProcess(processes.Process):
             devices = tuple(there[:1] if there[0].platform == "cpu" else there)
         settings = processes.sample_settings(algorithm)
         self._game = task.walk
-        self.scheme = table_state.Scheme(
+        self.config = table_state.SamplerConfig(
             drawn.batch,
-            drawn.max_steps or room_for_steps(task.env.net, drawn.seed),
+            drawn.max_steps or probe.probe(task.env.net, drawn.seed).step_capacity,
             drawn.grow,
             drawn.decay is not None,
             settings.minimiser.optimism is not None,
         )
         self._require_room(len(devices))
-        self._runner = table_runner.on_devices(devices, self._game, self.scheme)
+        self._loop = table_runner.on_devices(devices, self._game, self.config)
         self._settings: Any = jax.tree.map(lambda x: np.asarray(x, np.float32), settings)
         self._key = jax.random.key(drawn.seed)
         self._is_interrupted = False
@@ -81,19 +78,19 @@ class TableProcess(processes.Process):
 
     def _require_room(self, devices: int) -> None:
         if not 4 <= self.bits <= 28:
-            raise WrongTable(f"--table is the logarithm of a number of information sets, 4 to 28; not {self.bits}")
+            raise WrongTable(f"`table=` is the logarithm of a number of information sets, 4 to 28; not {self.bits}")
         if 2**self.bits * max(1, self.task.env.num_actions) >= 2**31:
             raise WrongTable(
                 f"a table of 2^{self.bits} sets with {self.task.env.num_actions} moves has more entries than can be "
-                "numbered; take a smaller --table"
+                "numbered; take a smaller `table=`"
             )
         # Twice, because a state and the next one may be there at the same time.
-        table = 2 * table_state.row_bytes(self._game, self.scheme) * 2**self.bits * devices
-        visits = table_state.visit_bytes(self._game, self.scheme)
+        table = 2 * table_state.row_bytes(self._game, self.config) * 2**self.bits * devices
+        visits = table_state.visit_bytes(self._game, self.config)
         allowed = allowed_bytes()
         if table + visits > allowed:
-            trajectories = f"{self.scheme.batch:,} trajectories of up to {self.scheme.steps} steps"
-            what, option = (f"2^{self.bits} sets", "--table") if table > visits else (trajectories, "--batch")
+            trajectories = f"{self.config.batch:,} trajectories of up to {self.config.steps} steps"
+            what, option = (f"2^{self.bits} sets", "`table=`") if table > visits else (trajectories, "`batch=`")
             raise WrongTable(
                 f"{what} of {self.task.env.name} need about {max(table, visits) / 2**30:.1f} GiB, and table and "
                 f"trajectories may take {allowed / 2**30:.1f} GiB; take a smaller {option}"
@@ -101,7 +98,7 @@ class TableProcess(processes.Process):
 
     def init(self) -> table_state.HashState:
         with jax.enable_x64(False):
-            return self._runner.place(table_state.init(self._game, self.scheme, self.bits, self._runner.devices))
+            return self._loop.place(table_state.init(self._game, self.config, self.bits, self._loop.devices))
 
     def advance(self, state: table_state.HashState, count: int) -> table_state.HashState:
         if self._is_interrupted:
@@ -109,7 +106,7 @@ class TableProcess(processes.Process):
             raise KeyboardInterrupt
         # In the midst there is neither the old state nor the new one.
         with _interrupts_noted() as noted, jax.enable_x64(False):
-            after = self._runner.advance(state, self._settings, self._key, count)
+            after = self._loop.advance(state, self._settings, self._key, count)
             int(after.t)  # waits for it
             self._latest = after
         self._is_interrupted = bool(noted)
@@ -129,7 +126,7 @@ class TableProcess(processes.Process):
             policies, _ = table_policy.at_sets(self.policy(state), self.task.env, self.task.tree)
             found = self.task.whole.metrics(policies, iterations, seconds)
         load = int(hash_table.used(state.table)) / 2**self.bits
-        return found._replace(samples=iterations * self.scheme.batch * len(self.task.players), load=load)
+        return found._replace(samples=iterations * self.config.batch * len(self.task.players), load=load)
 
     def _require_finite(self, state: table_state.HashState) -> None:
         """Takes as long as some iterations, in a large table: done now and then, and before a state is written."""
@@ -137,30 +134,34 @@ class TableProcess(processes.Process):
         is_finite = bool(_is_finite(state))
         self._looked = time.monotonic()
         self._rest = _RESTS * (self._looked - begun)
-        driver.require_finite(int(state.t), is_finite, "more --exploration, or less extreme exponents")
+        driver.require_finite(int(state.t), is_finite, "more `exploration=`, or less extreme exponents")
 
     def _refuse_odd_ends(self, odd: table_state.OddEnds) -> None:
         name = self.task.env.name
         if int(odd.unfinished):
             raise WrongTable(
-                f"a trajectory of {name} went on after {self.scheme.steps} joint moves, for which there is no room; "
-                f"go on from the last checkpoint with --resume DIR --max-steps {2 * self.scheme.steps}, or solve anew; "
+                f"a trajectory of {name} went on after {self.config.steps} joint moves, for which there is no room; "
+                f"resume from the last checkpoint with `max_steps={2 * self.config.steps}`, or solve anew; "
                 "if its matches may go on for ever, add a step counter to its rules"
             )
         if int(odd.conflicts) and self.task.game.goal_conflict == "refuse":
             raise game_tree.GoalConflict(
                 f"{int(odd.conflicts):,} trajectories of {name} ended with several goal values of a player, or none "
-                "(`gdlx check --play` names a state); mend the rules, or take the highest, or 0: --goal-conflict max"
+                "(`gdlx.propnet.wellformed` finds a state); fix the rules, or take the highest, or 0, with "
+                "`goal_conflict='max'`"
             )
         if int(odd.unbalanced):
             raise payoffs.PayoffError(
                 f"the goals of {name} had a constant sum in random play, but not in {int(odd.unbalanced):,} "
-                "trajectories; solve anew with --payoff goal"
+                "trajectories; solve again with `payoff='goal'`"
             )
 
-    def lost(self, state: table_state.HashState) -> int:
+    def dropped(self, state: table_state.HashState) -> int:
         """Visits of the last iteration for which the table had no place."""
         return int(state.lost)
+
+    def unplayable(self, state: table_state.HashState) -> int:
+        return int(state.odd.unplayable)
 
     def valued(self, state: table_state.HashState, metrics: driver.Metrics) -> driver.Metrics:
         """By matches, where nothing tells it exactly."""
@@ -180,18 +181,18 @@ class TableProcess(processes.Process):
         """The state as one device would have it."""
         self._require_finite(state)
         averages = state.averages
-        if self._runner.devices > 1:
+        if self._loop.devices > 1:
             weight = self.policy(state).weight[None]
             stamp = jnp.full((1, weight.shape[1]), state.t % table_state.FOLD, jnp.int32)
             averages = table_state.Averages(weight, stamp)
         return state._replace(averages=averages)
 
     def restored(self, saved: table_state.HashState) -> table_state.HashState:
-        more = self._runner.devices - 1
+        more = self._loop.devices - 1
         wider: Any = jax.tree.map(
             lambda x: jnp.concatenate([x, jnp.zeros((more, *x.shape[1:]), x.dtype)]), saved.averages
         )
-        return self._runner.place(saved._replace(averages=wider if more else saved.averages))
+        return self._loop.place(saved._replace(averages=wider if more else saved.averages))
 
 
 def allowed_bytes() -> float:
@@ -203,7 +204,7 @@ def score(
     task: problems.TableProblem, policy: table_policy.TablePolicy, seed: int, max_steps: int
 ) -> table_policy.Score:
     """What everybody gets in matches of the average policies."""
-    steps = max_steps or room_for_steps(task.env.net, seed)
+    steps = max_steps or probe.probe(task.env.net, seed).step_capacity
     key = jax.random.fold_in(jax.random.key(seed), 1)
     found = table_policy.play(task.walk, policy, key, matches=_MATCHES, steps=steps)
     if found.unfinished:
@@ -218,22 +219,9 @@ def played_metrics(
     last: driver.Metrics,
 ) -> driver.Metrics:
     """Metrics with values told by matches."""
-    assert algorithm.sampling is not None
-    found = score(task, policy, algorithm.sampling.seed, algorithm.sampling.max_steps)
+    drawn = algorithm.sampler
+    found = score(task, policy, drawn.seed, drawn.max_steps)
     return last._replace(value=found.mean, value_error=found.error)
-
-
-def room_for_steps(net: network.PropNet, seed: int) -> int:
-    """Several times the longest of a thousand random matches."""
-    longest, length = 1, np.zeros(1_024, np.int64)
-    for number, step in enumerate(random_play.random_steps(net, len(length), seed)):
-        ended = step.terminal | step.unplayable
-        length = np.where(ended, 0, length + 1)
-        longest = max(longest, int(length.max()))
-        # Enough once everybody must have come to an end, or when matches seem never to end.
-        if number >= 2 * longest or number >= _SEEN_STEPS:
-            break
-    return SPARE * longest
 
 
 @jax.jit

@@ -19,14 +19,14 @@ def step(
     products: table_state.Products,
     key: jax.Array,
     *,
-    scheme: table_state.Scheme,
+    config: table_state.SamplerConfig,
     axis: str | None = None,
 ) -> table_state.HashState:
     """One iteration: a batch for every player in turn. Averages are this device's, without the axis of devices."""
     state, by = next_iteration(state, settings.minimiser, products)
     now = jax.random.fold_in(key, state.t)
     for player in range(game.env.num_players):
-        batch = hashed.Batch(game, settings, by, scheme, axis, player)
+        batch = hashed.TrajectoryBatch(game, settings, by, config, axis, player)
         state = batch.update(state, jax.random.fold_in(now, player))
     return state
 
@@ -46,13 +46,13 @@ def advance(
     key: jax.Array,
     count: Any,
     *,
-    scheme: table_state.Scheme,
+    config: table_state.SamplerConfig,
     axis: str | None = None,
 ) -> table_state.HashState:
     """So many iterations."""
 
     def one(now: table_state.HashState, made: table_state.Products) -> table_state.HashState:
-        return step(game, now, settings, made, key, scheme=scheme, axis=axis)
+        return step(game, now, settings, made, key, config=config, axis=axis)
 
     return iterate(state, settings.minimiser, count, one)
 
@@ -81,7 +81,7 @@ def iterate(
     return done._replace(averages=jax.tree.map(lambda x: x[None], done.averages))
 
 
-class Runner(NamedTuple):
+class TableLoop(NamedTuple):
     """`advance(state, settings, key, count)` uses its state up; `place` puts a state where it is to be."""
 
     advance: Callable[..., table_state.HashState]
@@ -90,17 +90,17 @@ class Runner(NamedTuple):
 
 
 @functools.lru_cache(maxsize=8)
-def on_devices(devices: tuple[jax.Device, ...], game: walk.Walk, scheme: table_state.Scheme) -> Runner:
+def on_devices(devices: tuple[jax.Device, ...], game: walk.Walk, config: table_state.SamplerConfig) -> TableLoop:
     """Iterations with the batch divided among as many of the devices as divide it."""
-    used = next(n for n in range(len(devices), 0, -1) if scheme.batch % n == 0)
+    used = next(n for n in range(len(devices), 0, -1) if config.batch % n == 0)
     if used == 1:
-        run = functools.partial(advance, game, scheme=scheme)
-        return Runner(jax.jit(run, donate_argnums=0), functools.partial(jax.device_put, device=devices[0]), 1)
+        run = functools.partial(advance, game, config=config)
+        return TableLoop(jax.jit(run, donate_argnums=0), functools.partial(jax.device_put, device=devices[0]), 1)
     mesh = jax.sharding.Mesh(np.array(devices[:used]), ("batch",))
     spec: Any = jax.sharding.PartitionSpec
     specs: Any = table_state.HashState(spec(), spec(), spec("batch"), spec(), spec(), spec(), spec())
     divided = jax.shard_map(
-        functools.partial(advance, game, scheme=scheme, axis="batch"),
+        functools.partial(advance, game, config=config, axis="batch"),
         mesh=mesh,
         in_specs=(specs, spec(), spec(), spec()),
         out_specs=specs,
@@ -112,4 +112,4 @@ def on_devices(devices: tuple[jax.Device, ...], game: walk.Walk, scheme: table_s
         placed: Any = [jax.device_put(part, own) for part, own in zip(state, shardings, strict=True)]
         return table_state.HashState(*placed)
 
-    return Runner(jax.jit(divided, donate_argnums=0), place, used)
+    return TableLoop(jax.jit(divided, donate_argnums=0), place, used)

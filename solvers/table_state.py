@@ -21,7 +21,7 @@ MANY = 2**30  # where counting stops
 _LEAST = 1e-30  # of a discount: its logarithm is finite
 
 
-class Scheme(NamedTuple):
+class SamplerConfig(NamedTuple):
     """What is static. `steps` is the room for joint moves of a trajectory."""
 
     batch: int
@@ -69,14 +69,14 @@ class OddEnds(NamedTuple):
     unplayable: jax.Array  # some role had no legal move
 
 
-def init(game: walk.Walk, scheme: Scheme, bits: int, devices: int) -> HashState:
+def init(game: walk.Walk, config: SamplerConfig, bits: int, devices: int) -> HashState:
     size, moves = 2**bits + 1, max(1, game.env.num_actions)
     zeros = functools.partial(jnp.zeros, (size, moves), jnp.float32)
     return HashState(
         hash_table.init(bits),
         Entries(
             regret=zeros(),
-            score=zeros() if scheme.optimism else None,
+            score=zeros() if config.optimism else None,
             legal=jnp.zeros((size, -(-moves // 32)), jnp.uint32),
             stamp=jnp.zeros(size, jnp.int32),
             speaker=jnp.zeros(size, jnp.int32),
@@ -85,21 +85,21 @@ def init(game: walk.Walk, scheme: Scheme, bits: int, devices: int) -> HashState:
         jnp.zeros((), jnp.int32),
         jnp.zeros((), jnp.int32),
         OddEnds(*(jnp.zeros((), jnp.int32) for _ in OddEnds._fields)),
-        state_values.init(game.env.num_players, moves, bits) if scheme.baselines else None,
+        state_values.init(game.env.num_players, moves, bits) if config.baselines else None,
     )
 
 
-def row_bytes(game: walk.Walk, scheme: Scheme) -> int:
+def row_bytes(game: walk.Walk, config: SamplerConfig) -> int:
     """Of one information set, on one device."""
     moves = max(1, game.env.num_actions)
-    tables = 2 + scheme.optimism
-    values = state_values.row_bytes(game.env.num_players, moves) if scheme.baselines else 0
+    tables = 2 + config.optimism
+    values = state_values.row_bytes(game.env.num_players, moves) if config.baselines else 0
     return 4 * (moves * tables + -(-moves // 32) + 3) + 12 + values
 
 
-def visit_bytes(game: walk.Walk, scheme: Scheme) -> int:
+def visit_bytes(game: walk.Walk, config: SamplerConfig) -> int:
     """Of a batch of trajectories."""
-    return 4 * (6 + 4 * scheme.baselines) * scheme.steps * game.env.num_players * scheme.batch
+    return 4 * (6 + 4 * config.baselines) * config.steps * game.env.num_players * config.batch
 
 
 class Products(NamedTuple):

@@ -1,4 +1,6 @@
-"""UCT for simultaneous moves, many trees in lockstep: Algorithm 1 of a thesis on general game playing, Alberta 2010.
+"""UCT for simultaneous moves, many trees in lockstep: Algorithm 1 of Shafiei Khadem (2010).
+
+M. Shafiei Khadem, Simultaneous Move Games in General Game Playing, University of Alberta 2010.
 
 One iteration of a tree is one match from its root. At a node of n earlier visits with J joint moves of the players,
 

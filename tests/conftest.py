@@ -11,7 +11,7 @@ import pytest
 
 from gdlx.envs import programs
 
-CORPUS = pathlib.Path(__file__).parents[2] / "shared" / "gdl" / "corpus"
+CORPUS = pathlib.Path(os.environ.get("GDLX_CORPUS", pathlib.Path(__file__).parents[2] / "shared" / "gdl" / "corpus"))
 
 # Tests never touch the user's cache, and share one that a second run finds again.
 os.environ["GDLX_CACHE"] = str(pathlib.Path(__file__).parents[1] / ".pytest_cache" / "gdlx")

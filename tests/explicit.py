@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Union
 import numpy as np
 
 from gdlx.envs import game_tree, host, payoffs, unroll
-from gdlx.propnet import cache, load, network
+from gdlx.propnet import games, network
 from gdlx.solvers import exports, profiles, regret
 from gdlx.tests import sheets
 
@@ -214,7 +214,7 @@ def pure_policies(root: Node, player: int) -> Iterator[Policy]:
 
 
 class Cfr:
-    """Counterfactual regret minimisation with dictionaries (DESIGN section 5, rules 9 and 10)."""
+    """Counterfactual regret minimisation with dictionaries, player by player, with the conventions of OpenSpiel."""
 
     def __init__(self, root: Node, players: int) -> None:
         self.root, self.players = root, players
@@ -314,6 +314,6 @@ class Cfr:
 @functools.cache
 def game_of(spec: str) -> tuple[game_tree.GameTree, Node]:
     """A library game, or the text of a sheet, unrolled and as nodes."""
-    net = sheets.net(spec) if "(" in spec else cache.compiled(load.load(spec))
+    net = sheets.net(spec) if "(" in spec else games.compile_game(spec)
     tree = unroll.unroll(net)
     return tree, of_net(net, payoffs.Payoffs(tree.offset, tree.zero_sum, True))

@@ -43,10 +43,10 @@ def known(game: str, *, with_public: bool = False) -> Known:
     task = problems.problem(trees.Game(game))
     env = gdlx.make(game)
     moving = walk.Walk(env, public.of_network(env.net) if with_public else None)
-    scheme = table_state.Scheme(256, _STEPS)
-    runner = table_runner.on_devices(tuple(jax.devices()[:1]), moving, scheme)
+    config = table_state.SamplerConfig(256, _STEPS)
+    runner = table_runner.on_devices(tuple(jax.devices()[:1]), moving, config)
     settings = sampled.SampleSettings(*jax.tree.map(np.float32, (PLAIN, 1.0)))
-    state = runner.advance(table_state.init(moving, scheme, _BITS, 1), settings, jax.random.key(0), 3)
+    state = runner.advance(table_state.init(moving, config, _BITS, 1), settings, jax.random.key(0), 3)
     start = np.random.default_rng(1).uniform(0.2, 1, state.entries.regret.shape)
     state = state._replace(
         entries=state.entries._replace(
@@ -101,7 +101,7 @@ def uniform_reach(player: game_tree.Player) -> Any:
 
 
 def require_unbiased(
-    game: Known, state: table_state.HashState, batch: hashed.Batch, number: int, repeats: int
+    game: Known, state: table_state.HashState, batch: hashed.TrajectoryBatch, number: int, repeats: int
 ) -> dict[int, float]:
     """Means of sampled regrets of a player are the exact ones; standard errors of the first option of every set."""
     player = game.task.tree.players[number]
@@ -138,5 +138,5 @@ def task_of(game: str) -> problems.TableProblem:
     return problems.table_problem(trees.Game(game))
 
 
-def process_of(game: str, **changes: Any) -> table_process.TableProcess:
-    return table_process.TableProcess(task_of(game), configured(**changes))
+def process_of(game: str, **changes: Any) -> table_process.TableSolver:
+    return table_process.TableSolver(task_of(game), configured(**changes))

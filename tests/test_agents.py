@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gdlx.envs import sight
+from gdlx.envs import probe, sight
 from gdlx.players import agent, agents, depth_limited, entries, human, table_agent, uniform
-from gdlx.solvers import exports, presets, problems, profiles, results, solve, table_policy
+from gdlx.solvers import exports, policy_files, presets, problems, profiles, results, solver_run, table_policy
 from gdlx.tests import players, samples
 
 KUHN = "kuhn_poker"
@@ -101,7 +101,7 @@ def test_every_agent_is_described_with_its_options(name: str) -> None:
 def solved(folder: pathlib.Path, game: str) -> profiles.Policies:
     """The folder of an exact solution, and its policies."""
     folder.mkdir(parents=True)
-    return solve.solve_exactly(problems.problem(samples_game(game)), presets.find("lp"), folder).policies
+    return solver_run.solve_exactly(problems.problem(samples_game(game)), presets.find("lp"), folder).policies
 
 
 def samples_game(game: str) -> Any:
@@ -129,9 +129,7 @@ def test_an_unrolled_solution_is_played_as_it_is(tmp_path: pathlib.Path) -> None
 def test_a_solution_of_a_table_is_played_as_it_is(tmp_path: pathlib.Path) -> None:
     arena, policies = players.arena_of(KUHN), players.random_policies(KUHN, 3)
     algorithm = presets.configured(presets.find("os-mccfr"), 1, {"table": 6})
-    results.write_config(
-        tmp_path, results.Config(arena.game, problems.rules_digest(arena.env.net), algorithm, x64=False)
-    )
+    results.write_config(tmp_path, results.Config(arena.game, probe.probe(arena.env.net).digest, algorithm, x64=False))
     results.write_table_policy(tmp_path, table_policy.of_policies(policies, arena.env, samples.tree_of(KUHN)))
     assert_same(played_policies(agents.find(str(tmp_path)), KUHN), policies)
 
@@ -145,9 +143,9 @@ def test_a_solution_of_other_rules_is_refused(tmp_path: pathlib.Path, algorithm:
         folder.mkdir()
         other = players.arena_of("biased_rps")
         configured = presets.configured(presets.find(algorithm), 1, {"table": 6})
-        digest = problems.rules_digest(other.env.net)
+        digest = probe.probe(other.env.net).digest
         results.write_config(folder, results.Config(other.game, digest, configured, x64=False))
-    with pytest.raises(agent.WrongAgent, match="other rules than kuhn_poker has now"):
+    with pytest.raises(policy_files.WrongPolicyFile, match="other rules than kuhn_poker has now"):
         played_policies(agents.find(str(folder)), KUHN)
 
 
@@ -233,14 +231,14 @@ def test_a_table_of_the_first_steps_of_a_large_game(tmp_path: pathlib.Path) -> N
 def test_tables_that_are_none(tmp_path: pathlib.Path, name: str, text: bytes, told: str) -> None:
     file = tmp_path / name
     file.write_bytes(text)
-    with pytest.raises(agent.WrongAgent) as caught:
+    with pytest.raises(policy_files.WrongPolicyFile) as caught:
         played_policies(agents.find(str(file)), KUHN)
-    assert str(caught.value).startswith(f"{file} is no policy of kuhn_poker: ")
+    assert str(caught.value).startswith(f"{file} is not a policy of kuhn_poker: ")
     assert told in str(caught.value)
 
 
 def test_a_table_that_is_not_there() -> None:
-    with pytest.raises(agent.WrongAgent, match=r"nowhere\.csv cannot be read: No such file"):
+    with pytest.raises(policy_files.WrongPolicyFile, match=r"nowhere\.csv is not there: name the result folder"):
         played_policies(agents.find("nowhere.csv"), KUHN)
 
 
@@ -264,7 +262,7 @@ def test_sampling_by_iterations_learns_and_is_the_same_every_time() -> None:
 
 
 def test_a_table_that_cannot_be() -> None:
-    with pytest.raises(agent.WrongAgent, match=r"mccfr:table=99: table is the logarithm .* not 99"):
+    with pytest.raises(agent.WrongAgent, match=r"mccfr:table=99: `table=` is the logarithm .* not 99"):
         played_policies(agents.find("mccfr:table=99"), KUHN)
 
 

@@ -26,7 +26,7 @@ def test_settings(game: str, chunk: int | None) -> None:
     for run in (0, 3, 7):
         expected = alone(form, regret.Settings(alpha[run], beta[run], gamma[run], horizon=50.0), 20)
         np.testing.assert_allclose(found.value[:, run], expected.value, atol=2e-4)
-        np.testing.assert_allclose(found.gain[:, run], expected.gain, atol=2e-4)
+        np.testing.assert_allclose(found.improvements[:, run], expected.improvements, atol=2e-4)
 
 
 def test_payoffs() -> None:
@@ -53,8 +53,8 @@ def test_first_regrets() -> None:
     found = batch.solve(form, plus, plus.settings, 10, regrets=first)
     state = cfr.restart(form, tuple(tuple(level[..., 4] for level in levels) for levels in first))
     expected = evaluation.average_evaluation(form, processes.advance(cfr.step, form, state, plus.settings, 10))
-    np.testing.assert_allclose(found.gain[:, 4], expected.gain, atol=1e-5)
-    assert len(set(found.gain[0].tolist())) == 5
+    np.testing.assert_allclose(found.improvements[:, 4], expected.improvements, atol=1e-5)
+    assert len(set(found.improvements[0].tolist())) == 5
 
 
 def test_wrong_sizes() -> None:

@@ -16,7 +16,7 @@ import pytest
 import gdlx
 from gdlx.envs import dynamics, host, payoffs, pgx_bridge, spiel
 from gdlx.envs import env as envs
-from gdlx.propnet import cache, errors, library, load
+from gdlx.propnet import errors, games, library
 from gdlx.tests import matches, sheets
 
 pyspiel = pytest.importorskip("pyspiel")
@@ -41,11 +41,11 @@ SLOW = pytest.mark.slow
 
 @pytest.mark.parametrize("game", library.names())
 def test_which_games_are_turn_taking(game: str) -> None:
-    assert dynamics.of(cache.compiled(load.load(game))).turn_taking == (game not in SIMULTANEOUS)
+    assert dynamics.of(games.compile_game(game)).turn_taking == (game not in SIMULTANEOUS)
 
 
 def test_turn_taking_is_proved_where_it_can_be() -> None:
-    assert dynamics.of(cache.compiled(load.load("tictactoe"))) == dynamics.Dynamics(True, True)
+    assert dynamics.of(games.compile_game("tictactoe")) == dynamics.Dynamics(True, True)
     assert dynamics.of(sheets.net(sheets.COINS)) == dynamics.Dynamics(False, True)
     assert dynamics.of(sheets.net(sheets.ENDLESS)) == dynamics.Dynamics(True, True)  # one player
 
@@ -257,7 +257,7 @@ def test_matches_without_a_proper_end(tmp_path: pathlib.Path) -> None:
 
 
 def test_a_game_that_was_taken_for_turn_taking(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dynamics, "of", lambda net: dynamics.Dynamics(True, False))
+    monkeypatch.setattr(dynamics, "of", lambda net, seed: dynamics.Dynamics(True, False))
     state = spiel.game(written(tmp_path, sheets.COINS, "mistaken.gdl")).new_initial_state()
     with pytest.raises(spiel.NotTurnTaking, match=r"two players decide in: \(round 1\)"):
         state.current_player()
@@ -265,7 +265,7 @@ def test_a_game_that_was_taken_for_turn_taking(tmp_path: pathlib.Path, monkeypat
 
 def test_without_open_spiel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spiel, "pyspiel", None)
-    with pytest.raises(spiel.MissingOpenSpiel, match=r"pip install 'gdlx\[peers\]'") as told:
+    with pytest.raises(errors.MissingPackage, match=r"pip install 'gdlx\[peers\]'") as told:
         spiel.game("kuhn_poker")
     assert isinstance(told.value, errors.UserError)
 
@@ -278,7 +278,7 @@ def test_python_ends_well_after_a_game_was_registered() -> None:
 
 
 def test_nodes_are_pickled_without_the_game() -> None:
-    nodes = host.Host(cache.compiled(load.load("kuhn_poker")), payoffs.Payoffs(50.0, True, False), 100)
+    nodes = host.Host(games.compile_game("kuhn_poker"), payoffs.Payoffs(50.0, True, False), 100)
     node = nodes.happen(nodes.start, 1)
     assert pickle.loads(pickle.dumps(node)) == node
     assert len(pickle.dumps(node)) < 2_000

@@ -2,12 +2,13 @@
 
 import os
 import pathlib
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from gdlx import cli
-from gdlx.propnet import cache, compiler, files, limits, load, network, rulesheet, source
+from gdlx import cli, propnet
+from gdlx.propnet import cache, compiler, files, games, limits, network, rulesheet, source
 from gdlx.tests import support
 
 TEXT = "(role r) (legal r a) (<= (next x) (does r a)) (<= terminal (true x)) (goal r 100)"
@@ -84,6 +85,70 @@ def test_other_code_makes_other_networks(
     monkeypatch.setattr(cache, "_code_digest", lambda: b"another version")
     cache.compiled(support.read(TEXT))
     assert len(compiles) == 2
+
+
+def _changed(root: pathlib.Path) -> None:
+    (root / "passes" / "deep" / "factor.py").write_text("x = 2")
+
+
+def _moved(root: pathlib.Path) -> None:
+    (root / "passes" / "deep" / "factor.py").rename(root / "passes" / "factor.py")
+
+
+def _renamed(root: pathlib.Path) -> None:
+    """Which keeps the order of the files."""
+    (root / "passes" / "deep" / "factor.py").rename(root / "passes" / "deep" / "factors.py")
+
+
+def _added(root: pathlib.Path) -> None:
+    (root / "passes" / "deep" / "empty.py").touch()
+
+
+def _shifted(root: pathlib.Path) -> None:
+    """The same bytes one after the other, otherwise divided between the files."""
+    (root / "build.py").write_text("")
+    (root / "passes" / "deep" / "factor.py").write_text("y = 1x = 1")
+
+
+@pytest.fixture
+def code(tmp_path: pathlib.Path) -> pathlib.Path:
+    """Python files at the top and two folders down."""
+    root = tmp_path / "code"
+    (root / "passes" / "deep").mkdir(parents=True)
+    (root / "build.py").write_text("y = 1")
+    (root / "passes" / "deep" / "factor.py").write_text("x = 1")
+    return root
+
+
+@pytest.mark.parametrize("change", [_changed, _moved, _renamed, _added, _shifted])
+def test_every_python_file_below_counts(
+    change: Callable[[pathlib.Path], None],
+    code: pathlib.Path,
+    folder: pathlib.Path,
+    compiles: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cache, "_code_digest", lambda: cache._digest_of(code))
+    cache.compiled(support.read(TEXT))
+    change(code)
+    for _ in range(2):
+        cache.compiled(support.read(TEXT))
+    assert len(compiles) == 2
+
+
+def test_files_that_are_no_code_do_not_count(code: pathlib.Path) -> None:
+    before = cache._digest_of(code)
+    (code / "passes" / "notes.txt").write_text("x")
+    (code / "passes" / "__pycache__").mkdir()
+    (code / "passes" / "__pycache__" / "factor.cpython-312.pyc").write_bytes(b"x")
+    assert cache._digest_of(code) == before
+
+
+def test_the_digest_is_of_the_package() -> None:
+    root = pathlib.Path(propnet.__file__).parent
+    assert cache._code_digest() == cache._digest_of(root)
+    folders = {pathlib.PurePosixPath(path).parts[0] for path, _ in cache._python_files(root) if "/" in path}
+    assert folders >= {"checks", "library"}
 
 
 @pytest.mark.parametrize("damage", ["empty", "cut", "noise", "another file", "a folder"])
@@ -209,4 +274,4 @@ def test_commands_use_the_cache(folder: pathlib.Path, compiles: list[str], capsy
     capsys.readouterr()
     assert cli.main(["compile", "rps", "--passes"]) == 0  # tells what compiling takes, so it compiles
     assert compiles == ["rps", "rps"]
-    assert load.load("rps").name == "rps"
+    assert games.load("rps").name == "rps"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gdlx.envs import game_tree, sequence_form, spiel_tree, unroll
-from gdlx.propnet import cache, load
+from gdlx.propnet import games
 from gdlx.solvers import cfr, evaluation, fictitious, profiles, regret
 from gdlx.tests import explicit, sheets
 
@@ -138,9 +138,7 @@ def test_open_spiels_own_solvers() -> None:
     ],
 )
 def test_convergence(spec: str, name: str, iterations: int, bound: float, value: float) -> None:
-    tree, _ = (
-        explicit.game_of(spec) if spec != "leduc_poker" else (unroll.unroll(cache.compiled(load.load(spec))), None)
-    )
+    tree, _ = explicit.game_of(spec) if spec != "leduc_poker" else (unroll.unroll(games.compile_game(spec)), None)
     game, _ = sequence_form.sequence_form(tree)
     state = run(game, cfr.init(game), SETTINGS[name], iterations)
     found = evaluate(game, state)
@@ -230,7 +228,7 @@ def test_vmap_is_a_loop() -> None:
 @pytest.mark.parametrize("what", ["cfr", "fictitious play", "evaluation"])
 def test_programs_for_other_devices(spec: str, what: str) -> None:
     with jax.enable_x64(False):
-        game, _ = sequence_form.sequence_form(unroll.unroll(cache.compiled(load.load(spec))))
+        game, _ = sequence_form.sequence_form(unroll.unroll(games.compile_game(spec)))
         state = cfr.init(game)
         settings = jax.tree.map(jnp.float32, SETTINGS["pdcfr+"])
         functions = {"cfr": cfr.step, "fictitious play": fictitious.step}

@@ -1,8 +1,10 @@
 """The command line's manners: options in any place, one paragraph for an error, exit codes, a fast start."""
 
+import ast
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -11,9 +13,10 @@ import pytest
 import typer
 
 import gdlx
-from gdlx import cli
+from gdlx import cli, envs, nets, players, propnet, solvers
 from gdlx.cli import console
 from gdlx.propnet import diagnostics, library
+from gdlx.solvers import processes
 
 GDLX = [sys.executable, "-m", "gdlx.cli"]
 COMMANDS = [command.callback.__name__ for command in cli.app.registered_commands if command.callback]
@@ -254,3 +257,31 @@ def test_progress_is_silent_where_nobody_looks(capsys: pytest.CaptureFixture[str
         advance("half")
         advance("all")
     assert capsys.readouterr() == ("", "")
+
+
+def test_options_in_place_of_arguments(capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
+    """The library names arguments, and the command line its options."""
+    with pytest.raises(processes.WrongBatch, match="smaller `batch=`"):
+        gdlx.solve("leduc_poker", "es-mccfr", iterations=1, batch=400_000)
+    solve = ["solve", "leduc_poker", "--algorithm", "es-mccfr", "--batch", "400000", "--results", str(tmp_path)]
+    assert cli.main(solve) == 1
+    told = " ".join(capsys.readouterr().err.split())
+    assert "take a smaller --batch" in told
+    assert "`" not in told
+    assert cli.main(["match", "kuhn_poker", "mccfr:table=3", "random"]) != 0
+    told = capsys.readouterr().err
+    assert "--table" not in told
+    assert "`table=` is the logarithm" in told
+
+
+def test_no_message_of_the_library_names_an_option() -> None:
+    """Texts that are raised: elsewhere stand options of clingo, and docstrings may show commands."""
+    option = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+    spoken = []
+    for package in (propnet, envs, solvers, nets, players):
+        for path in sorted(pathlib.Path(package.__path__[0]).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Raise):
+                    constants = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
+                    spoken += [(path.name, text) for text in constants if isinstance(text, str) and option.search(text)]
+    assert spoken == []

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gdlx import cli
-from gdlx.propnet import compiler, files, foreign, load
+from gdlx.propnet import compiler, files, foreign, games
 from gdlx.tests import support
 
 BOMB = "(role r) (legal r a) (<= (next x) (does r a)) (<= terminal (true x)) (goal r 100)\n" + "".join(
@@ -37,7 +37,7 @@ def answer(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -
 
 def test_info_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     found = answer(capsys, "info", "kuhn_poker")
-    net = compiler.compile_sheet(load.load("kuhn_poker"))
+    net = compiler.compile_sheet(games.load("kuhn_poker"))
     assert set(found) >= {"game", "roles", "moves", "percepts", "gates", "operations", "depth", "registers"}
     assert found["game"] == "kuhn_poker"
     assert found["roles"] == [role.name for role in net.roles]
@@ -68,7 +68,7 @@ def test_a_network_is_written_and_read_again(
     again = answer(capsys, "info", f"net.{suffix}")
     for name in ("gates", "operations", "depth", "registers", "moves", "percepts", "roles"):
         assert again[name] == found[name]
-    assert support.Twins(load.load("rps"), files.load(folder / f"net.{suffix}")).compare_all(20) == 10
+    assert support.Twins(games.load("rps"), files.load(folder / f"net.{suffix}")).compare_all(20) == 10
 
 
 def test_a_network_in_the_layout_of_other_programs(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:

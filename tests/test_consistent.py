@@ -101,7 +101,7 @@ def posterior(name: str, view: sight.Sight, policies: Chosen | None = None) -> t
 
 
 def identities(game: walk.Walk, found: consistent.Consistent) -> list[Identity]:
-    seen = branches.look(game, branches.Front(found.games, found.lanes))
+    seen = branches.look(game, branches.ActiveGames(found.games, found.lanes))
     registers = seen.rows[: len(game.env.net.initial)]
     return [
         (registers[:, n].tobytes(), *(seen.keys[:, p, n].tobytes() for p in range(game.env.num_players)))

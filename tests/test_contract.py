@@ -1,9 +1,13 @@
 """What every game of the library must do, and what is known of some."""
 
+import importlib
+import pathlib
+import pkgutil
+
 import numpy as np
 import pytest
 
-from gdlx.propnet import cache, check, joint, library, load, machine, network, values, wellformed
+from gdlx.propnet import cache, check, games, joint, library, machine, network, values, wellformed
 from gdlx.tests import conftest, support
 
 OTHER_PARAMETERS = (
@@ -30,8 +34,20 @@ PUBLISHED = sorted(path.name for path in conftest.CORPUS.glob("*") if path.suffi
 
 
 def test_no_game_is_missing() -> None:
-    assert set(library.names()) <= set(GAMES)
-    assert len(library.names()) >= 24
+    """Neither one that a module of the library defines, nor a rulesheet beside them."""
+    modules = [module.name for module in pkgutil.iter_modules(library.__path__, f"{library.__name__}.")]
+    values = [value for name in modules for value in vars(importlib.import_module(name)).values()]
+    defined = {
+        game.name
+        for value in values
+        for game in (value if isinstance(value, tuple) else (value,))
+        if isinstance(game, library.Game)
+    }
+    sheets = {path.stem for path in pathlib.Path(library.__path__[0]).glob("sheets/*.gdl")}
+    assert len(sheets) >= 7
+    assert sheets < defined
+    assert defined == set(library.names())
+    assert len(defined) >= 24
 
 
 def test_every_parameter_is_changed_once() -> None:
@@ -44,12 +60,12 @@ def test_every_parameter_is_changed_once() -> None:
 
 @pytest.mark.parametrize("game", GAMES)
 def test_a_game_is_clean(game: str) -> None:
-    report = check.check(load.find(game))
+    report = check.check(games.find(game))
     assert [problem.render() for problem in report.diagnostics] == []
 
 
 def compare(game: str, states: int, small: int) -> None:
-    sheet = load.load(game)
+    sheet = games.load(game)
     twins = support.Twins(sheet, cache.compiled(sheet))
     if twins.compare_all(small) is None:
         twins.compare_random(states)
@@ -69,7 +85,7 @@ def test_the_network_plays_by_the_rules_for_long(game: str) -> None:
 
 @pytest.mark.parametrize("name", PUBLISHED or [pytest.param("", marks=pytest.mark.skip("the corpus is not there"))])
 def test_networks_of_other_authors_play_by_the_rules(name: str) -> None:
-    sheet = load.load(str(conftest.CORPUS / name))
+    sheet = games.load(str(conftest.CORPUS / name))
     twins = support.Twins(sheet, cache.compiled(sheet))
     if twins.compare_all(30) is None:
         twins.compare_random(40)
@@ -78,14 +94,14 @@ def test_networks_of_other_authors_play_by_the_rules(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_networks_of_other_authors_play_by_the_rules_for_long(name: str) -> None:
-    sheet = load.load(str(conftest.CORPUS / name))
+    sheet = games.load(str(conftest.CORPUS / name))
     support.Twins(sheet, cache.compiled(sheet)).compare_random(2_000, seed=1)
 
 
 @pytest.mark.parametrize("game", GAMES)
 def test_a_game_plays_as_it_should(game: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wellformed, "_MAX_NODES", 30_000)
-    findings = wellformed.examine(cache.compiled(load.load(game)))
+    findings = wellformed.examine(games.compile_game(game))
     # A goal that few of the sampled matches reach is no fault; what play must never show is.
     faults = [problem.render() for problem in findings.problems if problem.code != "never-wins"]
     assert faults == []
@@ -105,7 +121,7 @@ def test_a_game_plays_as_it_should(game: str, monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 def test_known_sizes(game: str, states: int | None, ends: int) -> None:
-    findings = wellformed.examine(cache.compiled(load.load(game)))
+    findings = wellformed.examine(games.compile_game(game))
     assert findings.exhaustive
     assert findings.matches == ends
     assert states in (None, findings.states)
@@ -123,12 +139,12 @@ def test_known_sizes(game: str, states: int | None, ends: int) -> None:
     ],
 )
 def test_known_numbers_of_information_sets(game: str, sets: int, ends: int) -> None:
-    assert decision_sets(cache.compiled(load.load(game))) == (sets, ends)
+    assert decision_sets(games.compile_game(game)) == (sets, ends)
 
 
 def test_turns_of_liars_dice() -> None:
     """OpenSpiel's 24 576: half of them come after the highest bid, where calling it a lie is the only move."""
-    assert decision_sets(cache.compiled(load.load("liars_dice")), waiting="noop") == (24_576, 147_420)
+    assert decision_sets(games.compile_game("liars_dice"), waiting="noop") == (24_576, 147_420)
 
 
 def decision_sets(net: network.PropNet, waiting: str | None = None) -> tuple[int, int]:
@@ -170,7 +186,7 @@ def decision_sets(net: network.PropNet, waiting: str | None = None) -> tuple[int
 
 
 def test_numbering_is_by_text_and_roles_are_in_file_order() -> None:
-    net = cache.compiled(load.load("leduc_poker"))
+    net = games.compile_game("leduc_poker")
     assert [role.name for role in net.roles if not role.is_random] == ["player1", "player2"]
     for role in net.roles:
         assert list(role.moves) == sorted(role.moves)

@@ -19,7 +19,7 @@ from gdlx.experiments.hyperparameters import choices
 from gdlx.experiments.hyperparameters import study as hyper
 from gdlx.experiments.modified_rps import study as rps
 from gdlx.experiments.sweeps import config
-from gdlx.propnet import cache, limits, load
+from gdlx.propnet import games, limits
 from gdlx.solvers import batch, driver, presets, problems
 
 BOTH_AT_ONCE = presets.simultaneous(presets.find("cfr"))
@@ -33,7 +33,7 @@ def told(command: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, An
 
 
 def graph_of(spec: str) -> graph.Graph:
-    return graph.graph(cache.compiled(load.load(spec), limits.Limits()))
+    return graph.graph(games.compile_game(spec, within=limits.Limits()))
 
 
 def test_graphs_have_all_states() -> None:
@@ -251,7 +251,7 @@ def test_the_original_size() -> None:
     setting = studies.Setting(pathlib.Path(), hyper.FULL_MINUTES, is_full=True)
     assert hyper.sized(setting) == hyper.ORIGINAL
     for game in hyper.ORIGINAL.games:
-        load.load(game.spec)
+        games.load(game.spec)
 
 
 @pytest.fixture
@@ -330,7 +330,7 @@ def test_modified_rps(
     task = problems.problem(trees.Game(rps.GAME), keep_edges=True)
     kept = [rps._kept(task, search, setting) for search in searches]
     for row, curve in zip(table["data"], kept, strict=True):
-        # Table 1 of the thesis: goals of the first player by the moves of both.
+        # West (2024), Table 1: goals of the first player by the moves of both.
         goals = np.array([[50, 25, 100], [75, 50, 0], [0, 100, 50]])
         np.testing.assert_allclose(curve.worst, (curve.policy @ goals).min(axis=2), atol=1e-3)
         assert row["worst"] == pytest.approx(curve.worst[-1].mean())

@@ -6,7 +6,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from gdlx.propnet import build, demand, ground, interpreter, rulesheet, source, split, terms
+from gdlx.propnet import build, demand, ground, rulesheet, source, split, stratify, terms
 from gdlx.tests import random_games, support
 
 SIZE = 9
@@ -49,7 +49,7 @@ CLEAR = f"""
 
 
 def _rules(text: str) -> tuple[tuple[terms.Rule, ...], frozenset[terms.Relation]]:
-    stages = interpreter.stages(interpreter.needed_rules(support.read(text)))
+    stages = stratify.stages(stratify.needed_rules(support.read(text)))
     rules = tuple(dict.fromkeys((*stages.static, *stages.state, *stages.move)))
     return rules, frozenset(rule.head.relation for rule in stages.static)
 

@@ -8,13 +8,13 @@ import subprocess
 import numpy as np
 import pytest
 
-from gdlx.propnet import compiler, dot, load, network
+from gdlx.propnet import compiler, dot, games, network
 
 HOSTILE = ('"]; evil [label="', "\\", "\\N\\G\\", "<b>&lt;", "a\nb\0c", "\N{SNOWMAN}", "}", "x" * 10_000)
 
 
 def compiled(game: str) -> network.PropNet:
-    return compiler.compile_sheet(load.load(game))
+    return compiler.compile_sheet(games.load(game))
 
 
 def drawn(text: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gdlx.envs import sequence_form, trees
-from gdlx.solvers import cfr, driver, presets, problems, processes, results, solve
+from gdlx.solvers import cfr, driver, policy_files, presets, problems, processes, results, solver_run
 
 
 @pytest.fixture(scope="module")
@@ -19,8 +19,8 @@ def kuhn() -> problems.Problem:
 
 
 def points(task: problems.Problem, stop: driver.Stop, every: int | None = None) -> list[driver.Point[Any]]:
-    process: Any = solve.process_of(task, presets.find("cfr+"))
-    return list(driver.iterate(process, process.init(), stop, every=every))
+    solver = solver_run.solver_of(task, presets.find("cfr+"))
+    return list(driver.iterate(solver, solver.init(), stop, every=every))
 
 
 def test_stops_after_the_iterations(kuhn: problems.Problem) -> None:
@@ -95,9 +95,9 @@ def test_a_target_that_is_no_number() -> None:
 def test_overflow_is_told(kuhn: problems.Problem, number: float) -> None:
     state = cfr.init(kuhn.form)
     broken = state._replace(recent=(state.recent[0].at[3].set(number), state.recent[1]))
-    process: Any = solve.process_of(kuhn, presets.find("cfr+"))
-    with pytest.raises(driver.NotFinite, match="--x64"):
-        process.measure(broken, 0.0)
+    solver = solver_run.solver_of(kuhn, presets.find("cfr+"))
+    with pytest.raises(driver.NotFinite, match="jax_enable_x64=True"):
+        solver.measure(broken, 0.0)
 
 
 def test_unknown_names() -> None:
@@ -115,7 +115,7 @@ def test_the_horizon_is_the_iterations() -> None:
 
 @pytest.mark.parametrize("name", [name for name, found in presets.ALGORITHMS.items() if found.step is not None])
 def test_every_algorithm_solves_kuhn(kuhn: problems.Problem, name: str) -> None:
-    run = solve.Run(kuhn, presets.configured(presets.find(name), 1_000, {}))
+    run = solver_run.Run(kuhn, presets.configured(presets.find(name), 1_000, {}))
     *_, last = run.points(driver.Stop(iterations=1_000))
     assert last.metrics.error < 5e-3
     # Kuhn (1950): the first player loses 1/18 of an ante.
@@ -130,15 +130,15 @@ def folder_of(tmp_path: pathlib.Path, name: str = "run") -> pathlib.Path:
 
 def test_going_on_is_as_if_never_stopped(kuhn: problems.Problem, tmp_path: pathlib.Path) -> None:
     algorithm = presets.configured(presets.find("hs-dcfr"), 80, {})
-    whole = solve.Run(kuhn, algorithm)
+    whole = solver_run.Run(kuhn, algorithm)
     list(whole.points(driver.Stop(iterations=80)))
     folder = folder_of(tmp_path)
-    first = solve.Run(kuhn, algorithm, folder)
+    first = solver_run.Run(kuhn, algorithm, folder)
     list(first.points(driver.Stop(iterations=33)))
     first.finish()
     config = results.read_config(folder)
     assert config == first.config
-    second = solve.Run(kuhn, config.algorithm, folder, resume=True)
+    second = solver_run.Run(kuhn, config.algorithm, folder, resume=True)
     assert second.seconds == first.seconds
     list(second.points(driver.Stop(iterations=80)))
     found = second.finish()
@@ -151,12 +151,12 @@ def test_going_on_is_as_if_never_stopped(kuhn: problems.Problem, tmp_path: pathl
 
 def test_a_killed_run_loses_only_what_came_after_its_checkpoint(kuhn: problems.Problem, tmp_path: pathlib.Path) -> None:
     folder = folder_of(tmp_path)
-    run = solve.Run(kuhn, presets.find("cfr+"), folder, interval=0.0)
+    run = solver_run.Run(kuhn, presets.find("cfr+"), folder, interval=0.0)
     for point in run.points(driver.Stop(iterations=500), every=10):
         if point.metrics.iterations == 120:
             break  # and never finishes
     del run, point  # as the end of its process would, this gives the folder free
-    again = solve.Run(kuhn, presets.find("cfr+"), folder, resume=True)
+    again = solver_run.Run(kuhn, presets.find("cfr+"), folder, resume=True)
     assert int(again.state.t) == 120
     assert again.metrics[-1].iterations == 110
 
@@ -164,20 +164,22 @@ def test_a_killed_run_loses_only_what_came_after_its_checkpoint(kuhn: problems.P
 def test_one_run_at_a_time_in_a_folder(kuhn: problems.Problem, tmp_path: pathlib.Path) -> None:
     pytest.importorskip("fcntl")
     folder = folder_of(tmp_path)
-    first = solve.Run(kuhn, presets.find("cfr+"), folder)
+    first = solver_run.Run(kuhn, presets.find("cfr+"), folder)
     with pytest.raises(results.ResultError, match="another run is writing"):
-        solve.Run(kuhn, presets.find("cfr+"), folder)
+        solver_run.Run(kuhn, presets.find("cfr+"), folder)
     list(first.points(driver.Stop(iterations=1)))
     first.finish()
-    solve.Run(kuhn, presets.find("cfr+"), folder, resume=True)
+    solver_run.Run(kuhn, presets.find("cfr+"), folder, resume=True)
 
 
 @pytest.mark.parametrize("name", ["dcfr", "cfr+", "pcfr+"])
 def test_single_precision_stays_good(kuhn: problems.Problem, name: str) -> None:
     """Plain sums of plans drift away after some hundred thousand iterations."""
-    process: Any = solve.process_of(kuhn, presets.find(name))
-    state = process.advance(process.init(), 1_000_000)
-    assert process.measure(state, 0.0).exploitability < 5e-6
+    solver = solver_run.solver_of(kuhn, presets.find(name))
+    state = solver.advance(solver.init(), 1_000_000)
+    last = solver.measure(state, 0.0).exploitability
+    assert last is not None
+    assert last < 5e-6
 
 
 def test_nothing_to_choose(tmp_path: pathlib.Path) -> None:
@@ -185,7 +187,7 @@ def test_nothing_to_choose(tmp_path: pathlib.Path) -> None:
     sheet.write_text("(role a) (role b) (init x) (<= (legal ?r go) (role ?r)) (<= (next y) (true x)) "
                      "(<= terminal (true y)) (goal a 70) (goal b 30)")  # fmt: skip
     task = problems.problem(trees.Game(str(sheet)))
-    run = solve.Run(task, presets.find("dcfr"), folder_of(tmp_path))
+    run = solver_run.Run(task, presets.find("dcfr"), folder_of(tmp_path))
     list(run.points(driver.Stop(iterations=3)))
     found = run.finish()
     assert found.goals == (70.0, 30.0)
@@ -201,14 +203,14 @@ def test_settings_must_be_numbers(name: str, value: float) -> None:
 def test_enormous_exponents_are_the_last_policy(kuhn: problems.Problem) -> None:
     found = []
     for gamma in (1e4, 1e9):
-        process: Any = solve.process_of(kuhn, presets.configured(presets.find("dcfr"), None, {"gamma": gamma}))
-        found.append(process.measure(process.advance(process.init(), 50), 0.0).value)
+        solver = solver_run.solver_of(kuhn, presets.configured(presets.find("dcfr"), None, {"gamma": gamma}))
+        found.append(solver.measure(solver.advance(solver.init(), 50), 0.0).value)
     assert found[0] == pytest.approx(found[1])
 
 
 def test_files_of_a_result(kuhn: problems.Problem, tmp_path: pathlib.Path) -> None:
     folder = folder_of(tmp_path)
-    run = solve.Run(kuhn, presets.find("cfr+"), folder)
+    run = solver_run.Run(kuhn, presets.find("cfr+"), folder)
     list(run.points(driver.Stop(iterations=20)))
     found = run.finish()
     assert {path.name for path in folder.iterdir()} == {
@@ -223,7 +225,7 @@ def test_files_of_a_result(kuhn: problems.Problem, tmp_path: pathlib.Path) -> No
     assert config["game"]["spec"] == "kuhn_poker"
     assert config["settings"]["beta"] == "-inf"
     assert set(config["versions"]) == {"gdlx", "jax", "numpy", "python"}
-    again = results.read_policy(folder, kuhn.tree)
+    again = policy_files.load(folder, kuhn.game, kuhn.tree)
     for ours, theirs in zip(found.policies, again, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12)
     measured = kuhn.metrics(again)
@@ -253,24 +255,24 @@ def test_broken_results(
     kuhn: problems.Problem, tmp_path: pathlib.Path, file: str, text: str | None, message: str
 ) -> None:
     folder = folder_of(tmp_path)
-    run = solve.Run(kuhn, presets.find("cfr+"), folder)
+    run = solver_run.Run(kuhn, presets.find("cfr+"), folder)
     list(run.points(driver.Stop(iterations=3)))
     run.finish()
     (folder / file).unlink()
     if text is not None:
         (folder / file).write_text(text)
     with pytest.raises(results.ResultError, match=message):
-        solve.Run(kuhn, results.read_config(folder).algorithm, folder, resume=True)
+        solver_run.Run(kuhn, results.read_config(folder).algorithm, folder, resume=True)
 
 
 def test_a_checkpoint_of_another_game(kuhn: problems.Problem, tmp_path: pathlib.Path) -> None:
     folder = folder_of(tmp_path)
     other = problems.problem(trees.Game("simple_poker"))
-    run = solve.Run(other, presets.find("cfr+"), folder)
+    run = solver_run.Run(other, presets.find("cfr+"), folder)
     list(run.points(driver.Stop(iterations=1)))
     run.finish()
     with pytest.raises(results.ResultError, match="another game or precision"):
-        solve.Run(kuhn, presets.find("cfr+"), folder, resume=True)
+        solver_run.Run(kuhn, presets.find("cfr+"), folder, resume=True)
     assert other.digest != kuhn.digest
 
 

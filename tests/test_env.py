@@ -14,7 +14,7 @@ import scipy.stats
 import gdlx
 from gdlx.envs import env as envs
 from gdlx.envs import lowering, payoffs
-from gdlx.propnet import diagnostics, errors, library, load
+from gdlx.propnet import diagnostics, errors, games, library
 from gdlx.tests import matches, sheets, support
 
 STEPS = {"connect_four": 44, "smallest": 26, "simultaneous_breakthrough": 30, "krieg_tictactoe": 26}
@@ -97,7 +97,7 @@ def test_the_contract(game: str) -> None:
             assert np.array_equal(getattr(states, name)[1:][~moved], getattr(states, name)[:-1][~moved]), name
     assert (states.info_key[1:][moved] != states.info_key[:-1][moved]).any(axis=-1).all()
 
-    compared = matches.compare_with_rules(env, load.load(game), found, range(3))
+    compared = matches.compare_with_rules(env, games.load(game), found, range(3))
     assert compared >= 6
     for role in env.net.roles:
         for names in (role.moves, role.percepts, role.goal_values):

@@ -56,8 +56,8 @@ def test_values(name: str) -> None:
         found = evaluate(game, profiles.to_levels(tree, layouts, policies))
         value = explicit.expected(root, explicit.from_arrays(tree, policies))
         np.testing.assert_allclose(found.value, value, atol=1e-12)
-        assert (np.asarray(found.gain) > -1e-12).all()
-        assert float(found.nash_conv) == pytest.approx(float(np.sum(found.gain)))
+        assert (np.asarray(found.improvements) > -1e-12).all()
+        assert float(found.nash_conv) == pytest.approx(float(np.sum(found.improvements)))
 
 
 @pytest.mark.parametrize("name", ["kuhn_poker", "goofspiel", "monty_hall", "dead_end", "smallest"])

@@ -250,7 +250,7 @@ print(len(jax.devices()), *(solution.exploitability for solution in found))
 
 @pytest.mark.slow
 def test_eight_devices_solve_kuhn() -> None:
-    """Each with a frontier of its own."""
+    """Each with lanes of its own."""
     assert max(samples.printed_with_devices(_EIGHT, 8)) < 0.03
 
 
@@ -260,11 +260,11 @@ def test_eight_devices_solve_kuhn() -> None:
 )
 def test_little_room_costs_precision_alone(batch: int, width: float) -> None:
     """In a game of many levels, where factors are multiplied up."""
-    found = gdlx.solve("leduc_poker", "es-mccfr", iterations=30, batch=batch, width=width)
+    found = gdlx.solve("leduc_poker", "es-mccfr", iterations=400, batch=batch, width=width)
     assert found.exploitability is not None
-    assert found.exploitability < 3.0  # the uniform policy has 2.37
+    assert found.exploitability < 1.9  # the uniform policy has 2.37; nine runs gave 0.56 to 1.49
 
 
 def test_more_places_than_can_be_numbered() -> None:
-    with pytest.raises(processes.WrongBatch, match="smaller --batch"):
+    with pytest.raises(processes.WrongBatch, match="smaller `batch=`"):
         gdlx.solve("leduc_poker", "es-mccfr", iterations=1, batch=400_000)

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gdlx.propnet import build, check, compiler, files, foreign_writer, ground, load, machine, network
+from gdlx.propnet import build, check, compiler, files, foreign_writer, games, ground, machine, network
 from gdlx.propnet import source as sources
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -33,7 +33,7 @@ REACHABLE = """
 
 
 def compiled(game: str) -> network.PropNet:
-    return compiler.compile_sheet(load.load(game))
+    return compiler.compile_sheet(games.load(game))
 
 
 def small() -> network.PropNet:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gdlx.propnet import build, check, compiler, files, foreign, ground, library, load, machine, network, play
+from gdlx.propnet import build, check, compiler, files, foreign, games, ground, library, machine, network, play
 from gdlx.propnet import source as sources
 
 DATA = pathlib.Path(__file__).parent / "data"
@@ -146,7 +146,7 @@ def test_the_lamp_made_by_hand() -> None:
 
 @pytest.mark.parametrize("game", library.names())
 def test_a_game_plays_alike_in_the_foreign_layout(game: str, tmp_path: pathlib.Path) -> None:
-    net = compiler.compile_sheet(load.load(game))
+    net = compiler.compile_sheet(games.load(game))
     path = tmp_path / "game.json"
     foreign.save_foreign(net, path)
     again = files.load(path)
@@ -169,7 +169,7 @@ def check_order(data: Any) -> None:
 
 @pytest.mark.parametrize("name", ["montyhall.gdl", "meier.gdl", "transit.gdl", "ticTacToe.kif", "switches.kif"])
 def test_a_public_game_plays_alike(name: str, corpus: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    net = compiler.compile_sheet(load.load(str(corpus / name)))
+    net = compiler.compile_sheet(games.load(str(corpus / name)))
     foreign.save_foreign(net, tmp_path / "game.json")
     assert seen(files.load(tmp_path / "game.json")) == seen(net)
 

@@ -17,7 +17,7 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
-from gdlx.propnet import check, datalog, diagnostics, interpreter, joins, library, rulesheet, source, transcript
+from gdlx.propnet import check, datalog, diagnostics, interpreter, joins, library, rulesheet, source, terms, transcript
 
 FRAME = "(role x) (legal x go) (<= (next over) (does x go)) (<= terminal (true over)) (goal x 100)\n"
 LIMIT_SECONDS = 20  # of processor time, far more than anything needs: this catches what hangs
@@ -279,21 +279,21 @@ def test_a_game_keeps_what_its_check_promised(rules: list[str]) -> None:
     if report.errors or any(problem.code == "undecided" for problem in report.warnings):
         return
     game = interpreter.Interpreter(report.sheet)
-    everything = datalog.Program(interpreter.needed_rules(report.sheet))
+    everything = datalog.Program(game.rules)
     state = game.initial
     for move in [*game.legal(state)["x"], *game.legal(state)["x"]][:4]:
         if move not in game.legal(state)["x"]:
             break
         joint = {"x": move}
         given = {
-            interpreter.TRUE: joins.Table((fluent,) for fluent in state),
-            interpreter.DOES: joins.Table([("x", move)]),
+            terms.TRUE: joins.Table((fluent,) for fluent in state),
+            terms.DOES: joins.Table([("x", move)]),
         }
         at_once = everything.evaluate(given)
         before, during = game.tables(state), game.tables(state, joint)
-        for relation in (interpreter.LEGAL, interpreter.GOAL, interpreter.TERMINAL):
+        for relation in (terms.LEGAL, terms.GOAL, terms.TERMINAL):
             assert facts(before, relation) == facts(at_once, relation)
-        for relation in (interpreter.NEXT, interpreter.SEES):
+        for relation in (terms.NEXT, terms.SEES):
             assert facts(during, relation) == facts(at_once, relation)
         state = game.next(state, joint)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gdlx.propnet import build, check, compiler, diagnostics, ground, limits, load, rulesheet, source, terms
+from gdlx.propnet import build, check, compiler, diagnostics, games, ground, limits, rulesheet, source, terms
 from gdlx.tests import support
 
 FRAME = "(role r) (legal r a) (<= (next x) (does r a)) (<= terminal (true x)) (goal r 100)\n"
@@ -39,7 +39,7 @@ def bomb(name: str) -> rulesheet.Rulesheet:
     ["tictactoe", "kuhn_poker", "goofspiel:cards=3", "leduc_poker", "liars_dice:sides=3", "simultaneous_breakthrough"],
 )
 def test_splitting_changes_no_game(game: str) -> None:
-    sheet = load.load(game)
+    sheet = games.load(game)
     nets = [build.build(sheet, ground.ground(sheet, splitting=splitting)) for splitting in (True, False)]
     assert nets[0].fluents == nets[1].fluents
     assert [role.moves for role in nets[0].roles] == [role.moves for role in nets[1].roles]
@@ -141,9 +141,9 @@ def test_equal_numbers_written_in_two_ways_are_two_symbols() -> None:
 
 
 LIMITS = {
-    "more than 20,000 ground rules (--max-rules)": limits.Limits(rules=20_000, seconds=60),
-    "more than 1 seconds (--max-seconds)": limits.Limits(seconds=1),
-    "more than 64 MB of memory (--max-memory)": limits.Limits(memory_mb=64, seconds=60),
+    "more than 20,000 ground rules (`Limits.rules=`)": limits.Limits(rules=20_000, seconds=60),
+    "more than 1 seconds (`Limits.seconds=`)": limits.Limits(seconds=1),
+    "more than 64 MB of memory (`Limits.memory_mb=`)": limits.Limits(memory_mb=64, seconds=60),
 }
 
 
@@ -186,8 +186,8 @@ def test_a_limit_of_the_system_is_respected() -> None:
     code = """if True:
         import resource
         resource.setrlimit(resource.RLIMIT_AS, (4 * 2**30, 4 * 2**30))
-        from gdlx.propnet import ground, load
-        print(len(ground.ground(load.load("kuhn_poker")).heads) > 100)
+        from gdlx.propnet import games, ground
+        print(len(ground.ground(games.load("kuhn_poker")).heads) > 100)
     """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (ran.stdout, ran.stderr) == ("True\n", "")
@@ -238,7 +238,7 @@ def test_a_killed_child_is_a_limit_of_memory() -> None:
     before = _children()
     killer = threading.Thread(target=kill)
     killer.start()
-    with pytest.raises(diagnostics.GdlError, match=r"MB of memory \(--max-memory\)") as caught:
+    with pytest.raises(diagnostics.GdlError, match=r"MB of memory \(`Limits.memory_mb=`\)") as caught:
         ground.ground(bomb("silent"))
     killer.join()
     assert "bomb.gdl:102:" in str(caught.value)

@@ -94,11 +94,11 @@ def test_equals_dense_tables(game: str, minimiser: str, monkeypatch: pytest.Monk
     batch, iterations, key = 64, 10, jax.random.key(3)
     env = gdlx.make(game)
     moving = walk.Walk(env)
-    scheme = table_state.Scheme(batch, 16, optimism=settings.minimiser.optimism is not None)
-    runner = table_runner.on_devices(tuple(jax.devices()[:1]), moving, scheme)
-    table = runner.advance(table_state.init(moving, scheme, 8, 1), settings, key, iterations)
+    config = table_state.SamplerConfig(batch, 16, optimism=settings.minimiser.optimism is not None)
+    runner = table_runner.on_devices(tuple(jax.devices()[:1]), moving, config)
+    table = runner.advance(table_state.init(moving, config, 8, 1), settings, key, iterations)
     dense = sampled.init(form)
-    step = jax.jit(functools.partial(sampled.step, scheme=outcome.sample, batch=batch))
+    step = jax.jit(functools.partial(sampled.step, sampler=outcome.sample, batch=batch))
     for _ in range(iterations):
         dense = step(form, dense, settings, key)
     weight = np.asarray(table_policy.of_state(table, settings.minimiser).weight)
@@ -133,20 +133,20 @@ def test_equals_dense_tables(game: str, minimiser: str, monkeypatch: pytest.Monk
 def test_baselines_leave_regrets_unbiased(game: str) -> None:
     """Means of sampled regrets, with wild baselines, against the exact ones of every set."""
     known = tables.known(game)
-    scheme = table_state.Scheme(256, 16, baselines=True)
-    state = known.state._replace(values=wild_values(known, scheme))
+    config = table_state.SamplerConfig(256, 16, baselines=True)
+    state = known.state._replace(values=wild_values(known, config))
     settings = sampled.SampleSettings(*jax.tree.map(np.float32, (tables.PLAIN, 0.5, 0.1)))
     for number in range(len(known.task.tree.players)):
-        batch = hashed.Batch(known.walk, settings, tables.first_iteration(), scheme, None, number)
+        batch = hashed.TrajectoryBatch(known.walk, settings, tables.first_iteration(), config, None, number)
         tables.require_unbiased(known, state, batch, number, 150)
 
 
-def wild_values(known: tables.Known, scheme: table_state.Scheme) -> state_values.StateValues:
+def wild_values(known: tables.Known, config: table_state.SamplerConfig) -> state_values.StateValues:
     """Baselines of all states that mean nothing, and of some nothing is known."""
     state = known.state._replace(values=state_values.init(known.walk.env.num_players, known.walk.env.num_actions, 9))
     settings = sampled.SampleSettings(*jax.tree.map(np.float32, (tables.PLAIN, 1.0, 0.1)))
     for number in range(known.walk.env.num_players):
-        batch = hashed.Batch(known.walk, settings, tables.first_iteration(), scheme, None, number)
+        batch = hashed.TrajectoryBatch(known.walk, settings, tables.first_iteration(), config, None, number)
         state = jax.jit(batch.update)(state, jax.random.key(number))
     values = state.values
     assert values is not None
@@ -188,7 +188,7 @@ def test_a_full_table_keeps_what_it_has() -> None:
     process = tables.process_of("leduc_poker", table=4)
     state = process.advance(process.init(), 20)
     assert process.measure(state, 0.0).load == pytest.approx(hash_table.FULL, abs=0.2)
-    assert process.lost(state) > 0
+    assert process.dropped(state) > 0
     keys = np.asarray(state.table.high)
     before = process.policy(state).weight[:-1].sum()
     after = process.advance(state, 20)
@@ -199,7 +199,7 @@ def test_a_full_table_keeps_what_it_has() -> None:
 
 def test_no_room_for_the_end_of_a_trajectory() -> None:
     process = tables.process_of("kuhn_poker", max_steps=2)
-    with pytest.raises(table_process.WrongTable, match="--max-steps 4"):
+    with pytest.raises(table_process.WrongTable, match="`max_steps=4`"):
         process.measure(process.advance(process.init(), 1), 0.0)
 
 
@@ -221,7 +221,7 @@ _EVEN = "(<= (goal left 50) (true (did left yes))) (<= (goal left 100) (true (di
 @pytest.mark.parametrize(
     ("goals", "allowed", "message"),
     [
-        (_EVEN + "(goal right 50) (<= (goal right 0) (true (did left no)))", "refuse", "--goal-conflict max"),
+        (_EVEN + "(goal right 50) (<= (goal right 0) (true (did left no)))", "refuse", "`goal_conflict='max'`"),
         (_EVEN + "(goal right 50) (<= (goal right 0) (true (did left no)))", "max", None),
     ],
 )
@@ -229,7 +229,7 @@ def test_several_goal_values(goals: str, allowed: Any, message: str | None, tmp_
     tree = trees.unrolled(trees.Game(sheet_of(tmp_path, goals), goal_conflict="max"))
     env = gdlx.make(sheet_of(tmp_path, goals), payoff="goal")
     task = problems.TableProblem(trees.Game("choice", "goal", allowed), env, tree, None)
-    process = table_process.TableProcess(task, tables.configured())
+    process = table_process.TableSolver(task, tables.configured())
     state = process.advance(process.init(), 1)
     if message is None:
         assert process.measure(state, 0.0).samples == 128
@@ -245,10 +245,10 @@ def test_goals_that_do_not_add_up(tmp_path: pathlib.Path) -> None:
     env = gdlx.make(sheet_of(tmp_path, goals), payoff="goal")
     env = dataclasses.replace(env, payoffs=payoffs.Payoffs(50.0, True, False))
     tree = trees.unrolled(trees.Game(sheet_of(tmp_path, goals), "goal"))
-    process = table_process.TableProcess(
+    process = table_process.TableSolver(
         problems.TableProblem(trees.Game("choice"), env, tree, None), tables.configured()
     )
-    with pytest.raises(payoffs.PayoffError, match="--payoff goal"):
+    with pytest.raises(payoffs.PayoffError, match="`payoff='goal'`"):
         process.measure(process.advance(process.init(), 1), 0.0)
 
 
@@ -257,8 +257,8 @@ def test_goals_that_do_not_add_up(tmp_path: pathlib.Path) -> None:
     [
         ({"table": 3}, "4 to 28"),
         ({"table": 40}, "4 to 28"),
-        ({"table": 28}, "smaller --table"),
-        ({"batch": 2**26}, "smaller --batch"),
+        ({"table": 28}, "smaller `table=`"),
+        ({"batch": 2**26}, "smaller `batch=`"),
     ],
 )
 def test_what_does_not_fit(changes: dict[str, int], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,7 +305,7 @@ from gdlx.envs import trees
 from gdlx.solvers import hash_table, presets, problems, table_process
 task = problems.table_problem(trees.Game("goofspiel:cards=3"))
 chosen = presets.configured(presets.find("vr-mccfr"), None, {"batch": 64, "table": 8})
-process = table_process.TableProcess(task, chosen, tuple(jax.devices()))
+process = table_process.TableSolver(task, chosen, tuple(jax.devices()))
 state = process.advance(process.init(), 3)
 # Through a checkpoint and back, whatever the number of devices.
 state = process.advance(process.restored(process.saved(state)), 2)
@@ -324,13 +324,13 @@ def test_one_device_and_eight() -> None:
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
 def test_lowers_for_accelerators(platform: str) -> None:
     moving = walk.Walk(tables.task_of("kuhn_poker").env)
-    scheme = table_state.Scheme(64, 8, "all", True)
+    config = table_state.SamplerConfig(64, 8, "all", True)
     settings = sampled.SampleSettings(regret.Settings(1.0, 1.0, 1.0), 0.6, 0.1)
 
     def run(state: table_state.HashState, key: jax.Array) -> table_state.HashState:
-        return table_runner.advance(moving, state, settings, jax.random.wrap_key_data(key), 3, scheme=scheme)
+        return table_runner.advance(moving, state, settings, jax.random.wrap_key_data(key), 3, config=config)
 
     lowered = jax.export.export(jax.jit(run), platforms=[platform])(
-        table_state.init(moving, scheme, 8, 1), jax.random.key_data(jax.random.key(0))
+        table_state.init(moving, config, 8, 1), jax.random.key_data(jax.random.key(0))
     )
     assert lowered.platforms == (platform,)

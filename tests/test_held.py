@@ -82,5 +82,5 @@ def test_each_lane_has_its_own_sets() -> None:
     )
     np.testing.assert_allclose(found[0][:, 0], given[0][:, 0], atol=1e-5)
     metrics = task.metrics(tuple(own[:, 1] for own in found))
-    assert sum(metrics.gain) / 2 < 1e-3
+    assert sum(metrics.improvements) / 2 < 1e-3
     assert abs(metrics.value[0] + 1 / 18) < 1e-3  # Kuhn (1950)

@@ -1,14 +1,28 @@
 """The interpreter is the oracle of other tests: what it does with states, moves, percepts and goals."""
 
+from collections.abc import Callable
+
 import pytest
 
-from gdlx.propnet import check, diagnostics, interpreter, joins, library, rulesheet, source, transcript
-from gdlx.tests import playing
+from gdlx.propnet import (
+    check,
+    compiler,
+    diagnostics,
+    interpreter,
+    joins,
+    library,
+    rulesheet,
+    source,
+    stratify,
+    terms,
+    transcript,
+)
+from gdlx.tests import playing, support
 
 
 def test_roles_keep_the_order_of_the_file() -> None:
     game = playing.load(playing.FRAME + "(role random) (role a) (legal random go) (legal a go) (goal a 0)")
-    assert game.roles == ("x", "random", "a") == interpreter.roles(game.sheet)
+    assert game.roles == ("x", "random", "a") == stratify.roles(game.sheet)
     assert game.players == ("x", "a")
     assert set(game.goals(game.initial)) == {"x", "a"}
 
@@ -116,7 +130,7 @@ def test_roles_from_rules_must_be_names() -> None:
         "(<= (role ?r) (who ?r)) (who a) (who (b 1)) (<= (legal ?r go) (role ?r)) (<= (goal ?r 1) (role ?r)) terminal"
     )
     sheet = check.check(source.Source("sheet", text)).require_usable()
-    for use in (interpreter.Interpreter, interpreter.roles):
+    for use in (interpreter.Interpreter, stratify.roles):
         with pytest.raises(diagnostics.GdlError, match="compound-role"):
             use(sheet)
 
@@ -135,3 +149,34 @@ def test_evaluating_again_gives_the_same_and_more_states_than_are_kept() -> None
 def test_library_games_can_be_played(game: str) -> None:
     told = list(transcript.random_match(playing.load(library.text(game)), seed=3, max_steps=3))
     assert told
+
+
+_COUNTS_TO_THREE = """(role x) (init (at 0)) (succ 0 1) (succ 1 2) (succ 2 3) (legal x go) (legal x stay)
+    (<= (next (at ?n)) (true (at ?m)) (does x go) (succ ?m ?n)) (<= (next (at ?n)) (true (at ?n)) (does x stay))
+    (<= (sees x moved) (does x go)) (<= over (true (at 3))) (<= terminal over) (<= (goal x 100) over)
+    (<= (goal x 0) (not over))"""
+
+
+def _without(relation: str) -> Callable[[rulesheet.Rulesheet], tuple[terms.Rule, ...]]:
+    """A wrong analysis of what is needed: it misses one relation."""
+    right = stratify.needed_rules
+    return lambda sheet: tuple(rule for rule in right(sheet) if rule.head.name != relation)
+
+
+@pytest.mark.parametrize(
+    ("analysis", "wrong"),
+    [
+        *(("needed_rules", _without(relation)) for relation in ("over", "sees", "succ", "next", "goal")),
+        ("stages", lambda rules: stratify.Stages(rules[:-1], (), ())),
+        ("roles", lambda sheet: ("y",)),
+    ],
+)
+def test_an_error_in_the_analysis_of_the_compiler_shows(
+    monkeypatch: pytest.MonkeyPatch, analysis: str, wrong: Callable[..., object]
+) -> None:
+    sheet = check.check(source.Source("sheet", _COUNTS_TO_THREE)).require_usable()
+    assert support.Twins(sheet, compiler.compile_sheet(sheet)).compare_all(10) == 4
+    monkeypatch.setattr(stratify, analysis, wrong)
+    wrong_net = compiler.compile_sheet(sheet)
+    with pytest.raises(AssertionError):
+        support.Twins(sheet, wrong_net).compare_all(10)

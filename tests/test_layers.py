@@ -64,3 +64,27 @@ def test_every_folder_with_code_is_a_layer() -> None:
 
 def test_the_top_level_has_no_other_module() -> None:
     assert [path.name for path in ROOT.glob("*.py")] == ["__init__.py"]
+
+
+def _reached(start: str) -> set[str]:
+    """The modules of propnet that one of them imports, directly or by way of others."""
+    reached, work = {start}, [start]
+    while work:
+        for name in imports(ast.parse((ROOT / "propnet" / f"{work.pop()}.py").read_text())):
+            module = name.removeprefix("gdlx.propnet.").replace(".", "/")
+            if module not in reached and (ROOT / "propnet" / f"{module}.py").exists():
+                reached.add(module)
+                work.append(module)
+    return reached
+
+
+def test_the_interpreter_and_the_compiler_share_no_analysis_of_the_rules() -> None:
+    """So that comparing them can show an error of either."""
+    judge, compiler = _reached("interpreter"), _reached("compiler")
+    assert {"stratify", "ground", "build"} <= compiler
+    assert "interpreter" not in compiler
+    assert judge & compiler == {
+        *("datalog", "joins", "safety", "graphs"),  # generic evaluation and rewriting of rules
+        *("diagnostics", "errors", "forms", "infix", "nodes", "rulesheet", "source", "terms", "values"),  # text
+    }
+    assert judge - compiler == {"interpreter"}

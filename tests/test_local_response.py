@@ -15,7 +15,7 @@ from gdlx.envs import walk
 from gdlx.solvers import bounds, evaluation, exploiter, gains, local_response, profiles, table_policy
 from gdlx.tests import samples, test_exploiter
 
-SCHEME = local_response.Scheme(steps=12, matches=256, size=128)
+SCHEME = local_response.ResponderConfig(steps=12, matches=256, size=128)
 PLAN = bounds.Plan(test_exploiter.SCHEME, SCHEME, test_exploiter.BITS, matches=2**14)
 
 
@@ -40,7 +40,7 @@ def exact_payoff(found: test_exploiter.Frozen, number: int) -> float:
 def payoffs(player: int) -> Any:
     found = test_exploiter.frozen("kuhn_poker")
     keys = jax.random.split(jax.random.key(player), 8)
-    played = [local_response.play(found.game, found.table, key, player, scheme=SCHEME) for key in keys]
+    played = [local_response.play(found.game, found.table, key, player, config=SCHEME) for key in keys]
     return np.concatenate([np.asarray(part, np.float64) for part in played])
 
 
@@ -52,9 +52,9 @@ def test_is_the_local_best_response_of_a_tree() -> None:
     for player in range(2):
         payoff, exact = payoffs(player), exact_payoff(found, player)
         error = payoff.std() / np.sqrt(len(payoff))
-        assert exact <= metrics.value[player] + metrics.gain[player] + 1e-5
+        assert exact <= metrics.value[player] + metrics.improvements[player] + 1e-5
         assert payoff.mean() < exact + 4 * error
-        assert payoff.mean() > exact - 4 * error - 0.05 * metrics.gain[player]
+        assert payoff.mean() > exact - 4 * error - 0.05 * metrics.improvements[player]
         gained += (payoff.mean() - metrics.value[player]) / error
     assert gained > 8  # standard errors: not what the policies get
 
@@ -94,7 +94,7 @@ def test_search_for_a_bound() -> None:
     assert last.exploitability is not None
     assert exact.exploitability is not None
     assert 0.8 * exact.exploitability < last.exploitability < exact.exploitability + 4 * last.standard_error
-    for own, gain, value in zip(last.gains, exact.gain, exact.value, strict=True):
+    for own, gain, value in zip(last.gains, exact.improvements, exact.value, strict=True):
         assert own.gain < gain + 4 * own.standard_error
         assert abs(own.value - value) < 0.05
         assert {response.method for response in own.responses} == {"learnt", "local"}
@@ -103,8 +103,8 @@ def test_search_for_a_bound() -> None:
 
 def test_no_room_for_the_ends_of_matches() -> None:
     found = test_exploiter.frozen("kuhn_poker")
-    short = PLAN._replace(learning=exploiter.Scheme(steps=2))
-    with pytest.raises(bounds.Unfinished, match=r"after 2 joint moves.*--max-steps 4"):
+    short = PLAN._replace(learning=exploiter.LearnerConfig(steps=2))
+    with pytest.raises(bounds.Unfinished, match=r"after 2 joint moves.*`max_steps=4`"):
         next(bounds.search(found.game, found.table, jax.random.key(0), seconds=1.0, plan=short))
 
 

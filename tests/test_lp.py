@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gdlx.envs import game_tree, sequence_form, unroll
-from gdlx.propnet import cache, load
+from gdlx.propnet import games
 from gdlx.solvers import cfr, evaluation, exports, lp, profiles, regret
 from gdlx.tests import sheets
 
@@ -23,7 +23,7 @@ def _x64() -> Iterator[None]:
 
 
 def tree_of(spec: str) -> game_tree.GameTree:
-    return unroll.unroll(cache.compiled(load.load(spec)))
+    return unroll.unroll(games.compile_game(spec))
 
 
 def evaluated(tree: game_tree.GameTree, policies: profiles.Policies) -> evaluation.Evaluation:
@@ -123,8 +123,8 @@ def test_what_cannot_be_solved() -> None:
     with pytest.raises(lp.NotSolvable, match="has 3 players"):
         lp.solve(tree_of("smallest:numbers=2,steps=2"))
     with pytest.raises(lp.NotSolvable, match="zero-sum games of two players"):
-        lp.solve(unroll.unroll(cache.compiled(load.load("kuhn_poker")), "goal"))
+        lp.solve(unroll.unroll(games.compile_game("kuhn_poker"), "goal"))
     with pytest.raises(lp.NotSolvable, match="too large for a linear program: 30 payoffs, more than 20"):
         lp.solve(tree_of("kuhn_poker"), max_entries=20)
     with pytest.raises(lp.NotSolvable, match="not unrolled to its end"):
-        lp.solve(unroll.unroll(cache.compiled(load.load("kuhn_poker")), depth=3))
+        lp.solve(unroll.unroll(games.compile_game("kuhn_poker"), depth=3))

@@ -140,7 +140,7 @@ def test_agents_that_learn_by_time_are_not_the_same_when_games_go_on(capsys: pyt
         (("match", "kuhn_poker", "random", "randum"), 1, "there is no agent 'randum' (is it random?)"),
         (("match", "kuhn_poker", "random", "mccfr:speed=1"), 1, "mccfr has no option 'speed'"),
         (("match", "kuhn_poker", "random", "results/x"), 1, "results/x is no saved solution"),
-        (("match", "kuhn_poker", "random", "x.csv"), 1, "the policy table x.csv cannot be read"),
+        (("match", "kuhn_poker", "random", "x.csv"), 1, "x.csv is not there: name the result folder"),
         (("match", "kuhn", "random", "random"), 1, "kuhn"),
         (("match", "kuhn_poker", "random", "random", "--games", "0"), 2, "--games"),
         (("match", "kuhn_poker", "random", "random", "--play-clock", "0"), 1, "the play clock must be"),

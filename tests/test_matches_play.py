@@ -11,7 +11,7 @@ import pytest
 
 from gdlx.envs import payoffs, trees
 from gdlx.players import agent, agents, arenas, contest, ledger, match, records, referee
-from gdlx.propnet import interpreter, load, values
+from gdlx.propnet import games, interpreter, values
 from gdlx.solvers import problems, results
 from gdlx.tests import players, samples
 
@@ -80,7 +80,7 @@ def test_lockstep_is_as_one_by_one(tmp_path: pathlib.Path, game: str, games: int
 def test_the_referee_keeps_to_the_rules(game: str) -> None:
     """Every game again by the interpreter: moves were legal, percepts and goals are the same."""
     arena = players.arena_of(game)
-    rules = interpreter.Interpreter(load.load(game))
+    rules = interpreter.Interpreter(games.load(game))
     net = arena.env.net
     seats = range(arena.env.num_players)
     spies = [players.Does(lambda view, clock: int(rng.choice(view.legal)), f"spy {n}") for n in seats]
@@ -223,7 +223,7 @@ def test_goals_that_turn_out_not_to_be_zero_sum() -> None:
     arena = players.arena_of("monty_hall")
     wrong = dataclasses.replace(arena.env, payoffs=payoffs.Payoffs(50.0, True, False))
     arena = dataclasses.replace(arena, env=wrong)
-    with pytest.raises(payoffs.PayoffError, match="--payoff goal"):
+    with pytest.raises(payoffs.PayoffError, match="`payoff='goal'`"):
         contest.compete(arena, [players.Does(players.first)], games=4)
 
 

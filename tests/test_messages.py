@@ -56,7 +56,7 @@ def test_a_goal_that_is_too_large_is_still_an_integer(value: str, words: str) ->
     ("value", "number"), [("000000000000050", 50), ("-000000000007", -7), ("999999999", 999999999)]
 )
 def test_leading_zeros_are_no_digits(value: str, number: int) -> None:
-    assert interpreter.goal_value(value, "test.gdl") == number
+    assert values.goal_value(value, "test.gdl") == number
 
 
 def test_why_a_move_was_not_made() -> None:

@@ -56,15 +56,15 @@ def view_of(game: env.Env, player: int, steps: int, seed: int = 0) -> sight.Sigh
 def test_aiming_leaves_regrets_unbiased(game: str, searcher: int, steps: int, aim: online.Aim) -> None:
     known = tables.known(game, with_public=True)
     view = view_of(known.walk.env, searcher, steps)
-    scheme = table_state.Scheme(256, 16)
-    search = online.Search(scheme, 128, aim)
+    config = table_state.SamplerConfig(256, 16)
+    search = online.Search(config, 128, aim)
     where = online.target(known.walk, view, 16, aim)
     here = int(tables.found_at(known.state, view)) if aim == "information set" else -1
     for number in range(len(known.task.tree.players)):
-        batch = online.AimedBatch(known.walk, SETTINGS, tables.first_iteration(), scheme, None, number, search, where)
+        batch = online.AimedBatch(known.walk, SETTINGS, tables.first_iteration(), config, None, number, search, where)
         errors = tables.require_unbiased(known, known.state, batch, number, 150)
         if number == searcher and here >= 0 and steps:
-            plain = hashed.Batch(known.walk, SETTINGS, tables.first_iteration(), scheme, None, number)
+            plain = hashed.TrajectoryBatch(known.walk, SETTINGS, tables.first_iteration(), config, None, number)
             wide = tables.require_unbiased(known, known.state, plain, number, 150)
             decision = list(known.rows[number]).index(here)
             assert errors[decision] < wide[decision]
@@ -75,14 +75,14 @@ def test_aiming_leaves_regrets_unbiased(game: str, searcher: int, steps: int, ai
 def test_search_finds_the_equilibrium_at_a_set_of_a_match(card: str, share: float) -> None:
     # Kuhn (1950): the second player calls with a queen a third of the time, and never with a jack.
     game = tables.known("kuhn_poker").walk
-    scheme = table_state.Scheme(256, 16)
-    search = online.Search(scheme, 128)
+    config = table_state.SamplerConfig(256, 16)
+    search = online.Search(config, 128)
     settings = sampled.SampleSettings(
         *jax.tree.map(np.float32, (regret.Settings(1.0, 1.0, 1.0, exploration=0.01), 0.4))
     )
     view = facing_a_bet(game.env, card)
     where = online.target(game, view, 16, "information set")
-    state = table_state.init(game, scheme, 8, 1)
+    state = table_state.init(game, config, 8, 1)
     state = online.advance(game, state, settings, where, jax.random.key(0), 2_000, search=search)
     legal = jnp.zeros(game.env.num_actions, jnp.bool_).at[jnp.array(view.legal)].set(True)
     policy, is_known = online.policy_at(state, tables.own_key(view), legal)

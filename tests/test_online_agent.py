@@ -36,6 +36,8 @@ def test_it_plays_by_what_it_has_found() -> None:
     ("options", "message"),
     [
         ("aimed=1", "more than 0 and less than 1"),
+        ("aimed=0.6,batch=64", "multiple of 0.5; the nearest is aimed=0.5"),
+        ("aimed=0.01", "the nearest is aimed=0.0625"),
         ("batch=100", "multiple of 32"),
         ("table=40", "4 to 26"),
         ("exploration=0", "more than 0"),

@@ -18,8 +18,8 @@ from gdlx.propnet import (
     compiler,
     files,
     game_knowledge,
+    games,
     ground,
-    load,
     network,
     rulesheet,
     source,
@@ -85,7 +85,7 @@ PASSES: dict[str, compiler.Pass] = {
 
 
 def sheet(name: str) -> rulesheet.Rulesheet:
-    return support.read(FRAME + SHEETS[name]) if name in SHEETS else load.load(name)
+    return support.read(FRAME + SHEETS[name]) if name in SHEETS else games.load(name)
 
 
 @functools.cache
@@ -218,7 +218,7 @@ def _digests(folder: pathlib.Path) -> list[str]:
     found = []
     for number, game in enumerate(DETERMINED):
         path = folder / f"{number}.npz"
-        files.save(compiler.compile_sheet(load.load(game)), path)
+        files.save(compiler.compile_sheet(games.load(game)), path)
         found.append(hashlib.sha256(path.read_bytes()).hexdigest())
     return found
 
@@ -243,7 +243,7 @@ def test_a_sheet_gives_the_same_network_every_time(tmp_path: pathlib.Path) -> No
 
 
 def test_equal_networks_have_equal_arrays() -> None:
-    one, two = (compiler.compile_sheet(load.load("kuhn_poker")) for _ in range(2))
+    one, two = (compiler.compile_sheet(games.load("kuhn_poker")) for _ in range(2))
     for field in dataclasses.fields(network.PropNet):
         first, second = getattr(one, field.name), getattr(two, field.name)
         if isinstance(first, np.ndarray):

@@ -3,7 +3,7 @@
 import pytest
 
 from gdlx.envs import payoffs
-from gdlx.propnet import cache, errors, library, load
+from gdlx.propnet import errors, games, library
 from gdlx.tests import sheets
 
 SPLIT = """
@@ -20,7 +20,7 @@ SPLIT = """
 
 @pytest.mark.parametrize("game", library.names())
 def test_the_payoffs_of_the_library(game: str) -> None:
-    net = cache.compiled(load.load(game))
+    net = games.compile_game(game)
     found = payoffs.of(net)
     if game in ("monty_hall", "smallest"):  # one player, three players
         assert found == payoffs.Payoffs(0.0, False, True)
@@ -60,7 +60,7 @@ def test_the_highest_of_several_goals_counts() -> None:
 def test_zero_sum_needs_two_players() -> None:
     for game, players in (("monty_hall", 1), ("smallest", 3)):
         with pytest.raises(payoffs.PayoffError, match=f"needs two players; {game} has {players}"):
-            payoffs.of(cache.compiled(load.load(game)), "zero-sum")
+            payoffs.of(games.compile_game(game), "zero-sum")
     assert issubclass(payoffs.PayoffError, errors.UserError)
 
 
@@ -83,7 +83,7 @@ def test_a_game_that_ends_late(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_sum_is_proved_where_no_state_at_all_has_another() -> None:
-    assert payoffs.of(cache.compiled(load.load("blind_tictactoe"))).proved
+    assert payoffs.of(games.compile_game("blind_tictactoe")).proved
     # Here a state in which both (took 0) and (took 70) hold would have another sum, though none is ever reached.
     net = sheets.net(SPLIT.format(more=""))
     assert not payoffs._is_proved(net, 71)

@@ -31,7 +31,7 @@ def test_the_table_of_runs_has_the_numbers_of_the_metrics(tmp_path: pathlib.Path
     for row, folder, name, settings in ((first, good, "dcfr", "alpha 2"), (second, slow, "cfr", "")):
         told = reports.last_row(folder)
         assert row[:2] == [name, settings]
-        assert float(row[2]) == pytest.approx((told["gain_player1"] + told["gain_player2"]) / 2, rel=0.01)
+        assert float(row[2]) == pytest.approx((told["improvement_player1"] + told["improvement_player2"]) / 2, rel=0.01)
         assert float(row[3].replace(",", "")) == told["iterations"]
         assert float(row[4]) == pytest.approx(told["seconds"], rel=0.01)
         assert [float(text) for text in row[5].split(", ")] == pytest.approx(
@@ -200,7 +200,7 @@ def test_three_players(tmp_path: pathlib.Path) -> None:
     ((_, _, error, _, _, values, _),) = reports.rows_of(page)
     assert float(error) == pytest.approx(0.7 / 6, rel=0.01)
     assert values == "1.0000, 2.0000, 3.0000"
-    assert "largest gain of a player over iterations" in page.text
+    assert "largest improvement of a player over iterations" in page.text
 
 
 def random_policies(game: str, seed: int) -> profiles.Policies:

@@ -120,7 +120,9 @@ def test_what_cannot_be_read_is_left_out_and_named(tmp_path: pathlib.Path, case:
 
 
 def test_numbers_that_cannot_be(tmp_path: pathlib.Path) -> None:
-    for number, row in enumerate(["1,0.1,nan,0,,0,0,nan,nan,,", "-1,0,1,0,,0,0,1,1,,", f"{10**400},0,1,0,,0,0,1,1,,"]):
+    for number, row in enumerate(
+        ["1,0.1,nan,0,,nan,0,0,nan,nan,,", "-1,0,1,0,,2,0,0,1,1,,", f"{10**400},0,1,0,,2,0,0,1,1,,"]
+    ):
         folder = reports.write_run(tmp_path / f"{number}", reports.falling([0, 1]))
         with open(folder / "metrics.csv", "a") as file:
             file.write(f"{row}\n")
@@ -155,7 +157,7 @@ def test_a_game_that_is_gone_or_another_now(tmp_path: pathlib.Path) -> None:
     page = reports.reported(tmp_path)
     remarks = " ".join(remark.text for remark in page.find("p", "remark"))
     assert "The game cannot be loaded" in remarks
-    assert "other rules of kuhn_poker than there are now" in remarks
+    assert "other rules than kuhn_poker has now" in remarks
     assert len(reports.charts_of(page)) == 4
 
 

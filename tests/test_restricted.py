@@ -16,16 +16,14 @@ from gdlx import cli
 from gdlx.envs import trees
 from gdlx.solvers import (
     evaluation,
-    exports,
     lp,
-    opponents,
     presets,
     problems,
     profiles,
     restricted,
     results,
     solve,
-    table_policy,
+    solver_run,
 )
 from gdlx.tests import explicit, test_cfr
 from gdlx.tests.test_evaluation import random_policies
@@ -109,7 +107,7 @@ def matrix_value(payoff: np.ndarray, column: np.ndarray, p: float) -> float:
     return float(-found.fun)
 
 
-# Goals of Table 3.3 of the thesis, less 50: paper, rock, scissors against the same.
+# Goals of Shafiei Khadem (2010), Table 3.3, less 50: paper, rock, scissors against the same.
 BIASED = np.array([[0, 25, -5], [-25, 0, 50], [5, -50, 0]], float)
 
 
@@ -119,7 +117,7 @@ def test_a_matrix_game_against_its_linear_program(p: float) -> None:
     for model in (np.array([1, 0, 1.0, 0]), np.array([1, 0.2, 0.3, 0.5])):
         restriction = restricted.Restriction(1, model, p)
         value = matrix_value(BIASED, model[1:], p)
-        exact = solve.solve_exactly(restricted.problem(task, restriction), presets.find("lp"))
+        exact = solver_run.solve_exactly(restricted.problem(task, restriction), presets.find("lp"))
         assert exact.value[0] == pytest.approx(value, abs=1e-7)
         iterated = solve.solve(restricted.restricted_tree(task.tree, restriction), "cfr+", iterations=2000)
         assert iterated.exploitability is not None
@@ -202,25 +200,6 @@ def test_models_are_told_apart_and_checked() -> None:
         restricted.bound_ends(explicit.game_of("smallest:numbers=2,steps=2")[0], 0, np.ones(1))
 
 
-def test_policies_from_everything_that_holds_them(tmp_path: pathlib.Path) -> None:
-    task = task_of("kuhn_poker")
-    policies = random_policies(task.tree, 2)
-    for suffix, text in (
-        ("csv", exports.to_csv(task.tree, policies)),
-        ("json", json.dumps(exports.to_json(task.tree, policies))),
-    ):
-        (tmp_path / f"policy.{suffix}").write_text(text)
-    results.write_policy(tmp_path, policies)
-    for name in ("policy.csv", "policy.json", "policy.npz"):
-        for player in (0, 1):
-            np.testing.assert_allclose(opponents.read(tmp_path / name, task, player), policies[player], atol=1e-12)
-    sampler = presets.configured(presets.find("os-mccfr"), None, {"table": 8})
-    played = problems.table_problem(trees.Game("kuhn_poker"))
-    results.write_config(tmp_path, results.Config(played.game, played.digest, sampler, False))
-    results.write_table_policy(tmp_path, table_policy.of_policies(policies, played.env, task.tree))
-    np.testing.assert_allclose(opponents.read(tmp_path, task, 1), policies[1], atol=1e-6)
-
-
 ROCK = "player,information_set,option,probability\nplayer2,start,rock,1\n"
 
 
@@ -284,10 +263,10 @@ def test_the_other_player_and_its_words(folder: pathlib.Path, capsys: pytest.Cap
         (("--restrict", "rock.csv", "--p", "0.5", "--algorithm", "es-mccfr"), 1, "es-mccfr samples play"),
         (("--restrict", "nowhere.csv", "--p", "0.5"), 1, "nowhere.csv is not there: name the result folder"),
         (("--restrict", "rock.txt", "--p", "0.5"), 1, "rock.txt is not there: name the result folder"),
-        (("--restrict", "rock.png", "--p", "0.5"), 1, "rock.png is no policy: name the result folder"),
+        (("--restrict", "rock.png", "--p", "0.5"), 1, "rock.png is not a policy: name the result folder"),
         (("--restrict", "lizard.csv", "--p", "0.5"), 1, "no option 'lizard'"),
-        (("--restrict", "broken.json", "--p", "0.5"), 1, "broken.json is no policy of player2 in biased_rps"),
-        (("--restrict", "kuhn", "--p", "0.5"), 1, "other rules, those of kuhn_poker then"),
+        (("--restrict", "broken.json", "--p", "0.5"), 1, "broken.json is not a policy of player2 in biased_rps"),
+        (("--restrict", "kuhn", "--p", "0.5"), 1, "other rules than biased_rps has now, those of kuhn_poker"),
     ],
 )
 def test_mistakes(

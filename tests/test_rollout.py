@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from gdlx.envs import packing, payoffs, rollout, sharded
-from gdlx.propnet import cache, interpreter, library, load, network, rulesheet, values
+from gdlx.propnet import games, interpreter, library, network, rulesheet, values
 from gdlx.tests import sheets, support
 
 GOALS = payoffs.Payoffs(0.0, False, True)
@@ -26,7 +26,7 @@ GOALS = payoffs.Payoffs(0.0, False, True)
 def play_of(game: str, max_steps: int = 10_000, iterated: bool = False) -> rollout.Playout:
     """The playout program of a library game or of a text, made once."""
     is_text = "(role" in game
-    net = sheets.net(game, iterated=iterated) if is_text else cache.compiled(load.load(game))
+    net = sheets.net(game, iterated=iterated) if is_text else games.compile_game(game)
     return rollout.Playout(net, max_steps)
 
 
@@ -78,9 +78,9 @@ DEVICES = """
 import json, sys
 import jax
 from gdlx.envs import sharded
-from gdlx.propnet import cache, load
+from gdlx.propnet import games
 for game in sys.argv[1:]:
-    play = sharded.ShardedPlayout(cache.compiled(load.load(game)), 1000, 16)
+    play = sharded.ShardedPlayout(games.compile_game(game), 1000, 16)
     tally = play.advance(play.advance(play.start(3, steps=2), 20), 30)
     print(json.dumps([jax.device_count(), tally.states, tally.ends, tally.goals, tally.games.state[:, 5].tolist()]))
 """
@@ -108,15 +108,15 @@ def state_of(net: network.PropNet, bits: np.ndarray) -> interpreter.State:
 @pytest.mark.parametrize("game", ["kuhn_poker", "maze"])
 def test_every_step_is_one_of_the_rules(game: str) -> None:
     """From each state to one of its successors, or to the start where a successor is terminal."""
-    sheet = support.read(sheets.MAZE) if game == "maze" else load.load(game)
+    sheet = support.read(sheets.MAZE) if game == "maze" else games.load(game)
     play = play_of(sheets.MAZE, iterated=True) if game == "maze" else play_of(game)
     rules = interpreter.Interpreter(sheet)
-    games = play.init(jax.random.key(0), 1)
+    batch = play.init(jax.random.key(0), 1)
     before = [rules.initial] * 32
     checked = set()
     for _ in range(7):
-        games, _ = compiled(play)(games, 1)
-        bits = np.asarray(packing.unpack(games.state[: len(play.net.initial)], 32))
+        batch, _ = compiled(play)(batch, 1)
+        bits = np.asarray(packing.unpack(batch.state[: len(play.net.initial)], 32))
         after = [state_of(play.net, row) for row in bits]
         for pair in zip(before, after, strict=True):
             if pair not in checked:
@@ -157,7 +157,7 @@ def by_rules(sheet: rulesheet.Rulesheet, matches: int, seed: int) -> list[tuple[
 
 @pytest.mark.parametrize("game", ["kuhn_poker", "three_card_poker"])
 def test_random_play_agrees_with_the_rules(game: str) -> None:
-    matches = by_rules(load.load(game), 400, seed=1)
+    matches = by_rules(games.load(game), 400, seed=1)
     play = play_of(game)
     tally = played(play, 32, 400)
     means = tally.mean_goals(play.net)

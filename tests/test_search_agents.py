@@ -242,9 +242,9 @@ def test_given_iterations_end_with_the_clock_too(monkeypatch: pytest.MonkeyPatch
 def test_random_play_is_worth_what_recursion_tells() -> None:
     """From every node two joint moves deep; payoffs of Kuhn poker are at most 2."""
     arena, rounds = arena_of(KUHN), 2_000
-    front = branches.start(arena.walk)
+    active = branches.start(arena.walk)
     for _ in range(2):
-        front = branches.move(arena.walk, front, branches.joint_moves(branches.look(arena.walk, front), {}))
+        active = branches.move(arena.walk, active, branches.joint_moves(branches.look(arena.walk, active), {}))
     nodes = host.Host(arena.env.net, arena.env.payoffs, arena.steps)
 
     def value(registers: bytes) -> float:
@@ -254,9 +254,9 @@ def test_random_play_is_worth_what_recursion_tells() -> None:
         joint = list(itertools.product(*position.legal, position.chance or (0,)))
         return float(np.mean([value(nodes.moved(registers, tuple(move[:-1]), move[-1])[0]) for move in joint]))
 
-    exact = [value(row.tobytes()) for row in branches.look(arena.walk, front).rows[: len(arena.env.net.initial)].T]
-    found = playouts.values(arena.walk, front.games, jax.random.key(0), np.int32(rounds), steps=arena.steps)
-    got = np.asarray(found)[:, front.lanes]
+    exact = [value(row.tobytes()) for row in branches.look(arena.walk, active).rows[: len(arena.env.net.initial)].T]
+    found = playouts.values(arena.walk, active.games, jax.random.key(0), np.int32(rounds), steps=arena.steps)
+    got = np.asarray(found)[:, active.lanes]
     assert len(exact) == 6
     assert np.ptp(exact) > 0.5
     np.testing.assert_allclose(got[0], exact, atol=4 * 2 / np.sqrt(rounds))

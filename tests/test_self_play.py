@@ -87,12 +87,12 @@ def test_learns_kuhn_poker() -> None:
     learner = learner_of("kuhn_poker", games=64, steps=8, capacity=8_192, batch=512, updates=8, widths=(64, 64))
     task = problems.problem(players.arena_of("kuhn_poker").game, samples.tree_of("kuhn_poker"))
     state = learner.init(jax.random.key(0))
-    before = sum(strength.exploitability(learner, learner.acting(state), task)) / 2
+    before = sum(strength.improvements(learner, learner.acting(state), task)) / 2
     losses = []
     for _ in range(60):
         state, told = learner.iterate(state)
         losses.append(float(told["value_error"]))
-    after = sum(strength.exploitability(learner, learner.acting(state), task)) / 2
+    after = sum(strength.improvements(learner, learner.acting(state), task)) / 2
     assert before > 0.4
     assert after < 0.2
     assert np.mean(losses[-10:]) < 0.95 * losses[0]  # play becomes more various, so that there is more to tell

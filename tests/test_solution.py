@@ -63,13 +63,13 @@ def test_one_player_alone() -> None:
     found = gdlx.solve("monty_hall", iterations=500)
     assert found.exploitability is None
     assert found.value[0] == pytest.approx(200 / 3, abs=0.1)
-    assert found.gain[0] < 0.1
+    assert found.improvements[0] < 0.1
 
 
 def test_three_players_have_gains() -> None:
     found = gdlx.solve("smallest:numbers=3,steps=1", iterations=50)
     assert found.exploitability is None
-    assert len(found.gain) == 3
+    assert len(found.improvements) == 3
 
 
 def test_targets_may_be_relative() -> None:

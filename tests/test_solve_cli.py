@@ -40,10 +40,14 @@ def test_solve_json(tmp_path: pathlib.Path) -> None:
         "value",
         "exploitability",
         "nash_conv",
+        "improvements",
         "payoff_range",
         "result",
     }
     assert found["exploitability"] <= 0.004
+    assert set(found["improvements"]) == {"player1", "player2"}
+    assert found["nash_conv"] == pytest.approx(sum(found["improvements"].values()))
+    assert found["nash_conv"] == pytest.approx(2 * found["exploitability"])
     assert found["value"]["player1"] == pytest.approx(-1 / 18, abs=0.01)
     assert found["payoff_range"] == [-2.0, 2.0]
     assert (tmp_path / found["result"] / "policy.npz").exists()
@@ -118,6 +122,7 @@ def test_other_rules_than_then(tmp_path: pathlib.Path) -> None:
         (("solve", "kuhn_poker", "--alpha", "nan"), 1, "alpha must be"),
         (("solve", "kuhn_poker", "--algorithm", "lp", "--gamma", "3"), 1, "no settings"),
         (("solve", "connect_four"), 1, "too large to unroll"),
+        (("solve", "phantom_tictactoe"), 1, "gdlx solve phantom_tictactoe --algorithm os-mccfr --table 22"),
         (("evaluate", "nowhere"), 1, "holds no result"),
     ],
 )
@@ -167,3 +172,11 @@ def test_info_tree(tmp_path: pathlib.Path) -> None:
     shown = run("info", "kuhn_poker", "--tree", cwd=tmp_path)
     assert "58 nodes for 58 histories" in shown.stdout
     assert "before unrolling" in shown.stderr
+
+
+def test_info_of_a_game_too_large_names_the_next_command(tmp_path: pathlib.Path) -> None:
+    refused = run("info", "phantom_tictactoe", "--tree", cwd=tmp_path)
+    assert refused.returncode == 1
+    message = " ".join(refused.stderr.split())
+    assert "joint moves; allowed are 60,000,000" in message
+    assert "gdlx info phantom_tictactoe --tree --depth 9" in message

@@ -1,4 +1,4 @@
-"""Frontiers and what they are worth, beside rules written by hand; and a network that learns it."""
+"""Public states and what they are worth, beside rules written by hand; and a network that learns it."""
 
 import functools
 import pathlib
@@ -44,27 +44,27 @@ def _known(player: game_tree.Player, view: int) -> tuple[str, str]:
     return card, made
 
 
-def test_groups_of_kuhn_are_the_betting_histories() -> None:
+def test_public_states_of_kuhn_are_the_betting_histories() -> None:
     tree = task_of("kuhn_poker").tree
-    assert frontiers.of_tree(tree, 2).groups == 1
+    assert frontiers.of_tree(tree, 2).states == 1
     found = frontiers.of_tree(tree, 3)
-    assert found.groups == 2
+    assert found.states == 2
     assert found.weight.sum() == pytest.approx(2.0)
     words = [_known(tree.players[who], view) for who, view in zip(found.player, found.view, strict=True)]
-    for group in range(2):
-        here = [word for word, own in zip(words, found.group, strict=True) if own == group]
+    for state in range(2):
+        here = [word for word, own in zip(words, found.state, strict=True) if own == state]
         assert {card for card, _ in here} == set(CARDS)
         assert len(here) == 2 * len(CARDS)
         assert len({made for _, made in here}) == 1
     assert {made for _, made in words} == {"bet", "check"}
     # Of the histories that go on after two moves only check, bet is there, and nobody else has chosen before.
-    assert frontiers.of_tree(tree, 4).groups == 1
+    assert frontiers.of_tree(tree, 4).states == 1
     assert frontiers.cuts(tree, 1) == (3, 4)
-    with pytest.raises(frontiers.NoFrontier, match="over after 5"):
+    with pytest.raises(frontiers.WrongCut, match="over after 5"):
         frontiers.of_tree(tree, 5)
-    with pytest.raises(frontiers.NoFrontier, match="1 joint move or more"):
+    with pytest.raises(frontiers.WrongCut, match="1 joint move or more"):
         frontiers.cuts(tree, 0)
-    with pytest.raises(frontiers.NoFrontier, match="without its edges"):
+    with pytest.raises(frontiers.WrongCut, match="without its edges"):
         frontiers.of_tree(trees.unrolled(trees.Game("kuhn_poker")), 3)
 
 
@@ -108,25 +108,24 @@ def test_values_of_kuhn_by_hand() -> None:
 
     rest = exact_values.rest(task, 3)
     found = jax.jit(rest.values)(profiles.to_levels(task.tree, task.layouts, policies))
-    frontier = rest.frontier
+    public = rest.public
     wanted = [
-        worth(who, *_known(task.tree.players[who], view))
-        for who, view in zip(frontier.player, frontier.view, strict=True)
+        worth(who, *_known(task.tree.players[who], view)) for who, view in zip(public.player, public.view, strict=True)
     ]
     np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
 @pytest.mark.parametrize(("game", "depth"), [("kuhn_poker", 4), ("goofspiel:cards=3", 1)])
-def test_a_game_is_worth_its_trunk_and_its_frontier(game: str, depth: int) -> None:
+def test_a_game_is_worth_its_trunk_and_its_public_states(game: str, depth: int) -> None:
     task = task_of(game)
     policies = _drawn(task, 1)
     profile = profiles.to_levels(task.tree, task.layouts, policies)
     rest = exact_values.rest(task, depth)
-    frontier = rest.frontier
+    public = rest.public
     trunk = frontiers.trunk(task.tree, depth)
     reach = [profiles.plan(player, own) for player, own in zip(task.tree.players, policies, strict=True)]
-    ranges = frontiers.ranges(frontier, [jnp.asarray(own) for own in reach])
-    below = ranges * frontiers.arrivals(frontier, ranges) * jax.jit(rest.values)(profile)
+    ranges = frontiers.ranges(public, [jnp.asarray(own) for own in reach])
+    below = ranges * frontiers.arrivals(public, ranges) * jax.jit(rest.values)(profile)
     ended = trunk.ends.weight * np.prod([own[at] for own, at in zip(reach, trunk.ends.sequence.T, strict=True)], axis=0)
     for number, player in enumerate(task.tree.players):
         best, _ = evaluation.best_response(task.form, profile, number)
@@ -135,7 +134,7 @@ def test_a_game_is_worth_its_trunk_and_its_frontier(game: str, depth: int) -> No
         mixed = list(policies)
         mixed[number] = np.where(is_early, policies[number], answer)
         wanted = task.metrics(tuple(mixed)).value[number]
-        found = below[frontier.of_player(number)].sum() + ended @ trunk.ends.payoff[:, number]
+        found = below[public.of_player(number)].sum() + ended @ trunk.ends.payoff[:, number]
         assert found == pytest.approx(wanted, abs=1e-4 * np.ptp(task.payoff_range))
 
 
@@ -164,36 +163,36 @@ def test_views_look_as_they_do_in_matches() -> None:
 def test_networks_of_ranges_know_no_order_and_no_scale() -> None:
     task = task_of("goofspiel:cards=3")
     encoder = encoders.Encoder(gdlx.make("goofspiel:cards=3"), steps=3)
-    frontier = frontiers.of_tree(task.tree, 1)
-    place = range_values.place(encoder, task.tree, frontier)
+    public = frontiers.of_tree(task.tree, 1)
+    place = range_values.place(encoder, task.tree, public)
     network = range_values.RangeValues(8, (8, 8))
     variables = range_values.parameters(network, place, jax.random.key(0))
-    ranges = jax.random.uniform(jax.random.key(1), (frontier.views, 2), minval=0.1)
+    ranges = jax.random.uniform(jax.random.key(1), (public.views, 2), minval=0.1)
 
     def told(where: range_values.Place, ranges: jax.Array) -> jax.Array:
         return jnp.asarray(network.apply(variables, where, ranges))
 
     found = told(place, ranges)
-    scale = jnp.where(frontier.player == 0, 3.0, 0.5)[:, None]
+    scale = jnp.where(public.player == 0, 3.0, 0.5)[:, None]
     np.testing.assert_allclose(told(place, ranges * scale), found, atol=1e-5)
-    balanced = range_values.balanced(frontier, ranges, found)
-    mass = ranges * frontiers.arrivals(frontier, ranges)
-    sums = jax.ops.segment_sum(mass * balanced, frontier.group, num_segments=frontier.groups)
+    balanced = range_values.balanced(public, ranges, found)
+    mass = ranges * frontiers.arrivals(public, ranges)
+    sums = jax.ops.segment_sum(mass * balanced, public.state, num_segments=public.states)
     np.testing.assert_allclose(sums, 0, atol=1e-6)
-    assert abs(jax.ops.segment_sum(mass * found, frontier.group, num_segments=frontier.groups)).max() > 1e-3
+    assert abs(jax.ops.segment_sum(mass * found, public.state, num_segments=public.states)).max() > 1e-3
     # Views of a player in another order: their values go with them.
-    order = np.arange(frontier.views)
+    order = np.arange(public.views)
     order[: len(order) // 2] = order[: len(order) // 2][::-1]
-    turned = frontiers.Frontier(
-        frontier.depth,
-        frontier.players,
-        frontier.groups,
-        frontier.view[order],
-        frontier.player,
-        frontier.sequence[order],
-        frontier.group[order],
-        np.argsort(order)[frontier.node].astype(np.int32),
-        frontier.weight,
+    turned = frontiers.PublicStates(
+        public.depth,
+        public.players,
+        public.states,
+        public.view[order],
+        public.player,
+        public.sequence[order],
+        public.state[order],
+        np.argsort(order)[public.node].astype(np.int32),
+        public.weight,
     )
     other = told(range_values.Place(turned, place.seen[order]), ranges[order])
     np.testing.assert_allclose(other, np.asarray(found)[order], atol=1e-5)
@@ -237,7 +236,7 @@ def test_policies_are_learnt() -> None:
     learner, state, reports = trained()
     assert reports[-1]["policy_loss"] < reports[0]["policy_loss"]
     metrics = learner.task.metrics(tables.policies(learner, learner.acting(state), learner.task.tree))
-    assert sum(metrics.gain) / 2 < 0.02
+    assert sum(metrics.improvements) / 2 < 0.02
 
 
 def test_solving_with_learnt_values_comes_near() -> None:
@@ -245,7 +244,7 @@ def test_solving_with_learnt_values_comes_near() -> None:
 
     def gain(values: depth_limited.Values) -> float:
         found = depth_limited.solve(learner.task, 3, values, iterations=300, lanes=16)
-        return sum(learner.task.metrics(found).gain) / 2
+        return sum(learner.task.metrics(found).improvements) / 2
 
     learnt = gain(depth_limited.learnt(learner, learner.values(state)))
     assert learnt < 0.02 * 4  # 2 % of the payoff range

@@ -14,8 +14,7 @@ from gdlx.envs import trees
 from gdlx.experiments.reporting import gather
 from gdlx.experiments.sweeps import config, plan, run, store
 from gdlx.propnet import library
-from gdlx.solvers import batch, problems, results
-from gdlx.solvers import solve as solving
+from gdlx.solvers import batch, policy_files, problems, results, solver_run
 from gdlx.tests import sweeps
 
 BASE = 'games = ["kuhn_poker"]\niterations = 10\n'
@@ -119,15 +118,15 @@ def test_every_cell_is_as_if_alone(finished: run.Outcome) -> None:
         # `solve` itself has no way to say simultaneous, so the algorithm is given as the cell has it.
         keeps = cell.algorithm.sampling is not None
         task = problems.problem(trees.Game(cell.game), keep_edges=keeps)
-        alone = solving.Run(task, cell.algorithm)
+        alone = solver_run.Run(task, cell.algorithm)
         for _ in alone.points(cell.stop):
             pass
         found = alone.finish()
         last = [row for row in table if row["cell"] == cell.name][-1]
         assert int(last["iterations"]) == 30
-        gains = [float(last[f"gain_{number}"]) for number in range(1, len(found.gain) + 1)]
-        np.testing.assert_allclose(gains, found.gain, rtol=2e-3, atol=2e-4)
-        kept = results.read_policy(store.Store(finished.folder).place(cell), task.tree)
+        gains = [float(last[f"improvement_{number}"]) for number in range(1, len(found.improvements) + 1)]
+        np.testing.assert_allclose(gains, found.improvements, rtol=2e-3, atol=2e-4)
+        kept = policy_files.load(store.Store(finished.folder).place(cell), task.game, task.tree)
         for one, other in zip(kept, found.policies, strict=True):
             np.testing.assert_allclose(one, other, atol=5e-3)
 

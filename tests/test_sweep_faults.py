@@ -14,8 +14,7 @@ from gdlx import cli
 from gdlx.experiments.reporting import gather
 from gdlx.experiments.sweeps import config, plan, run, store
 from gdlx.propnet import library
-from gdlx.solvers import driver, results
-from gdlx.solvers import solve as solving
+from gdlx.solvers import driver, results, solver_run
 from gdlx.tests import sweeps
 
 
@@ -210,7 +209,7 @@ def test_cells_that_run_alone_go_on(tmp_path: pathlib.Path) -> None:
     kept = store.Store(tmp_path / "parts")
     folder = kept.unfinished(cell)
     folder.mkdir(parents=True)
-    begun = solving.Run(plan.task_of(cell), cell.algorithm, folder)
+    begun = solver_run.Run(plan.task_of(cell), cell.algorithm, folder)
     for _ in begun.points(driver.Stop(iterations=20)):
         pass
     begun.finish()

@@ -4,6 +4,7 @@ import json
 import pathlib
 import subprocess
 import sys
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,31 +12,31 @@ import numpy as np
 import pytest
 
 import gdlx
-from gdlx.solvers import driver, results, solve, table_policy
+from gdlx.solvers import driver, policy_files, results, solver_run, table_policy
 from gdlx.tests import tables
 
 
 def test_going_on_is_as_if_never_stopped(tmp_path: pathlib.Path) -> None:
     task, algorithm = tables.task_of("kuhn_poker"), tables.configured("vr-mccfr")
-    whole = solve.Run(task, algorithm)
+    whole = solver_run.Run(task, algorithm)
     list(whole.points(driver.Stop(iterations=12)))
-    first = solve.Run(task, algorithm, tmp_path)
+    first = solver_run.Run(task, algorithm, tmp_path)
     list(first.points(driver.Stop(iterations=5)))
     first.finish()
-    second = solve.Run(task, results.read_config(tmp_path).algorithm, tmp_path, resume=True)
+    second = solver_run.Run(task, results.read_config(tmp_path).algorithm, tmp_path, resume=True)
     list(second.points(driver.Stop(iterations=12)))
     for ours, theirs in zip(jax.tree.leaves(whole.state), jax.tree.leaves(second.state), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
 def test_what_breaks_off_while_measuring_loses_nothing(tmp_path: pathlib.Path) -> None:
-    run = solve.Run(tables.task_of("kuhn_poker"), tables.configured(), tmp_path)
+    run = solver_run.Run(tables.task_of("kuhn_poker"), tables.configured(), tmp_path)
     points = run.points(driver.Stop(iterations=50), every=5)
     next(points), next(points)
-    run.process.advance(run.state, 1)  # uses the state up, and nobody takes the next one
+    run.solver.advance(run.state, 1)  # uses the state up, and nobody takes the next one
     assert run.finish().iterations == 5
-    assert results.read_table_policy(tmp_path, tables.task_of("kuhn_poker").env.num_actions).weight.any()
-    assert int(solve.Run(tables.task_of("kuhn_poker"), tables.configured(), tmp_path, resume=True).state.t) == 6
+    assert policy_files.read_table(tmp_path / results.POLICY, tables.task_of("kuhn_poker").env.num_actions).weight.any()
+    assert int(solver_run.Run(tables.task_of("kuhn_poker"), tables.configured(), tmp_path, resume=True).state.t) == 6
 
 
 @pytest.mark.slow
@@ -59,13 +60,14 @@ def test_long_games_do_not_overflow(tmp_path: pathlib.Path) -> None:
 
 def test_overflow_is_never_saved(tmp_path: pathlib.Path) -> None:
     """A whole table is looked through only now and then, but always before it is written."""
-    run = solve.Run(tables.task_of("kuhn_poker"), tables.configured(), tmp_path)
-    run.state = run.process.advance(run.state, 3)
-    run.process.measure(run.state, 0.0)
+    run = solver_run.Run(tables.task_of("kuhn_poker"), tables.configured(), tmp_path)
+    run.state = run.solver.advance(run.state, 3)
+    run.solver.measure(run.state, 0.0)
     run.save()
     before = (tmp_path / results.CHECKPOINT).read_bytes()
-    entries = run.state.entries
-    run.state = run.state._replace(entries=entries._replace(regret=entries.regret.at[0, 0].set(jnp.nan)))
+    state: Any = run.state
+    entries = state.entries
+    run.state = state._replace(entries=entries._replace(regret=entries.regret.at[0, 0].set(jnp.nan)))
     with pytest.raises(driver.NotFinite, match="overflowed before iteration 3"):
         run.save()
     assert (tmp_path / results.CHECKPOINT).read_bytes() == before

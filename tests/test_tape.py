@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import gdlx
 from gdlx.envs import levelled, lowering, piece, rolled, step_tape, tape
-from gdlx.propnet import cache, circuit, emit, load, network
+from gdlx.propnet import circuit, emit, games, network
 from gdlx.tests import sheets, support, tapes
 
 FORMS: tuple[lowering.Form, ...] = ("rolled", "levelled", "straight")
@@ -23,7 +23,7 @@ SLOW = [pytest.param(game, marks=pytest.mark.slow) for game in ("meier", "connec
 
 
 def net_of(game: str) -> network.PropNet:
-    return sheets.net(sheets.MAZE, iterated=True) if game == "maze" else cache.compiled(load.load(game))
+    return sheets.net(sheets.MAZE, iterated=True) if game == "maze" else games.compile_game(game)
 
 
 def all_outputs(net: network.PropNet) -> list[int]:

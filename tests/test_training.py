@@ -12,12 +12,26 @@ import pytest
 
 from gdlx import cli
 from gdlx.cli import training as cli_training
-from gdlx.nets import checkpoints, encoders, learners, lockstep, recipes, self_play, strength, training
+from gdlx.envs import probe, trees
+from gdlx.nets import (
+    checkpoints,
+    depth_limited,
+    encoders,
+    learners,
+    lockstep,
+    networks,
+    recipes,
+    self_play,
+    strength,
+    supervised,
+    tables,
+    training,
+)
 from gdlx.players import agents, match, network_agent
 from gdlx.players import match as matches
 from gdlx.propnet import library
 from gdlx.solvers import driver, problems, profiles
-from gdlx.tests import players, samples
+from gdlx.tests import explicit, players, samples
 
 _SET = ("games=16", "steps=4", "capacity=256", "batch=32", "updates=1", "widths=8,8")
 _TRAIN = ("train", "kuhn_poker", *(part for each in _SET for part in ("--set", each)))
@@ -34,7 +48,7 @@ def learner() -> learners.Learner:
 
 
 def trained(learner: learners.Learner, folder: pathlib.Path | None, iterations: int, *, resume: bool = False) -> Any:
-    digest = problems.rules_digest(players.arena_of("kuhn_poker").env.net)
+    digest = probe.probe(players.arena_of("kuhn_poker").env.net).digest
     run = training.Run(recipe(), learner, digest, folder, resume=resume)
     for _ in run.points(driver.Stop(iterations)):
         pass
@@ -47,6 +61,42 @@ def folder(learner: learners.Learner, tmp_path_factory: pytest.TempPathFactory) 
     made = tmp_path_factory.mktemp("trained")
     trained(learner, made, 3)
     return made
+
+
+def restored(folder: pathlib.Path) -> checkpoints.Restored:
+    return checkpoints.restored(folder, players.arena_of("kuhn_poker").env.net, None)
+
+
+def improvements(folder: pathlib.Path) -> dict[str, float]:
+    """Of networks for kuhn_poker, by trying all pure policies."""
+    tree, root = explicit.game_of("kuhn_poker")
+    saved = restored(folder)
+    policy = explicit.from_arrays(tree, tables.policies(saved.learner, saved.learner.acting(saved.state), tree))
+    value = explicit.expected(root, policy)
+    return {
+        player.name: max(
+            explicit.expected(root, policy | pure)[number] for pure in explicit.pure_policies(root, number)
+        )
+        - value[number]
+        for number, player in enumerate(tree.players)
+    }
+
+
+def prediction_error(folder: pathlib.Path) -> float:
+    """Of the values that networks predict at information sets, in parts of kuhn_poker's payoff range of 4."""
+    learner, state, *_ = restored(folder)
+    assert isinstance(learner, self_play.SelfPlay)
+    tree, parameters = samples.tree_of("kuhn_poker"), learner.acting(state)
+    policies = tables.policies(learner, parameters, tree)
+    square, mass = 0.0, 0.0
+    for number, player in enumerate(tree.players):
+        exact, reach = strength.set_values(tree, policies, number)
+        for decision, seen in enumerate(learner.encoder.of_sets(tree, number)):
+            predicted = networks.applied(learner.network, parameters, seen[None]).value[0, number] * learner.scale
+            square += reach[decision] * (float(predicted) - exact[decision]) ** 2
+            mass += reach[decision]
+        assert len(exact) == player.sets
+    return float(np.sqrt(square / mass)) / 4
 
 
 def assert_same(first: Any, second: Any) -> None:
@@ -223,11 +273,13 @@ def test_train_from_the_command_line(tmp_path: pathlib.Path, capsys: pytest.Capt
     assert cli.main([*_TRAIN, "--iterations", "2", "--results", str(tmp_path), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["iterations"] == 2
-    assert 0 < told["exploitability"] < 2
+    assert told["improvements"] == pytest.approx(improvements(pathlib.Path(told["result"])), abs=1e-5)
+    assert told["nash_conv"] == pytest.approx(sum(told["improvements"].values()))
+    assert told["exploitability"] == pytest.approx(told["nash_conv"] / 2)
     assert set(told["against_random"]) == {"player1", "player2"}
     assert told["parameters"] > 100
     assert told["metrics"]["loss"] > 0
-    assert told["metrics"]["gain_player1"] == told["gain"]["player1"]
+    assert told["metrics"]["improvement_player1"] == told["improvements"]["player1"]
     made = pathlib.Path(told["result"])
     assert cli.main(["train", "--resume", str(made), "--iterations", "3", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["iterations"] == 3
@@ -288,7 +340,15 @@ def test_depth_limited_solving_from_the_command_line(
     solve = ["solve", "kuhn_poker", "--algorithm", "depth-limited", "--results", str(tmp_path), "--json"]
     assert cli.main([*solve, "--net", told["result"], "--iterations", "100"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert 0 < found["exploitability"] < 0.4  # test_supervised tells what learnt values are good for
+    tree = trees.unrolled(trees.Game("kuhn_poker"), keep_edges=True)
+    task = problems.problem(trees.Game("kuhn_poker"), tree)
+    rules = players.arena_of("kuhn_poker").env.net
+    learner, state, *_ = checkpoints.restored(pathlib.Path(told["result"]), rules, task)
+    assert isinstance(learner, supervised.Supervised)
+    values = depth_limited.learnt(learner, learner.values(state))
+    direct = task.metrics(depth_limited.solve(task, 3, values, iterations=100))
+    assert found["exploitability"] == pytest.approx(direct.exploitability, rel=1e-4)
+    assert 0 < found["exploitability"] < 0.2  # uniform play has 0.458; test_supervised bounds what good networks reach
     assert cli.main(["evaluate", found["result"], "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["exploitability"] == pytest.approx(found["exploitability"], rel=1e-4)
     for arguments, words in (
@@ -364,8 +424,10 @@ def test_values_at_sets_are_those_of_every_end_below_them() -> None:
 def test_evaluate_tells_how_strong_networks_are(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["evaluate", str(folder), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert 0 < told["exploitability"] < 2
-    assert 0 <= told["predicted"]["error"] < 1
+    assert told["improvements"] == pytest.approx(improvements(folder), abs=1e-5)
+    assert told["exploitability"] == pytest.approx(sum(told["improvements"].values()) / 2)
+    assert told["predicted"]["error"] == pytest.approx(prediction_error(folder), rel=1e-4)
+    assert -1 <= told["predicted"]["correlation"] <= 1
     assert cli.main(["evaluate", str(folder), "--bound"]) == 2
     assert "leave out --bound" in capsys.readouterr().err
 

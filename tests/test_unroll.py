@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gdlx.envs import game_tree, payoffs, unroll
-from gdlx.propnet import cache, load, network
+from gdlx.propnet import games, network
 from gdlx.solvers import exports, lp, profiles
 from gdlx.tests import explicit, random_games, sheets
 
@@ -38,7 +38,7 @@ THREE = """
 
 @functools.cache
 def net_of(spec: str) -> network.PropNet:
-    return sheets.net(spec) if "(" in spec else cache.compiled(load.load(spec))
+    return sheets.net(spec) if "(" in spec else games.compile_game(spec)
 
 
 def ends_of(tree: game_tree.GameTree) -> dict[explicit.EndKind, tuple[float, int]]:

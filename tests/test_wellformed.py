@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from gdlx.propnet import build, compiler, diagnostics, ground, load, network, wellformed
+from gdlx.propnet import build, compiler, diagnostics, games, ground, network, wellformed
 from gdlx.tests import support
 
 SOUND = """(role r) (role s) (init (step 1)) (succ 1 2) (succ 2 3) (succ 3 4)
@@ -140,7 +140,7 @@ def test_two_states_for_ever_take_no_time() -> None:
 
 def test_sampling_follows_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wellformed, "_MAX_NODES", 20_000)
-    net = compiler.compile_sheet(load.load("blind_tictactoe"))
+    net = compiler.compile_sheet(games.load("blind_tictactoe"))
     one, again, other = (wellformed._sample(net, seed) for seed in (1, 1, 2))
     assert one == again
     assert one.matches != other.matches

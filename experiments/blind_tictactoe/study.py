@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 from gdlx.envs import programs, trees
 from gdlx.experiments import studies
-from gdlx.solvers import bounds, driver, presets, problems, results, solution
-from gdlx.solvers import solve as solving
+from gdlx.solvers import bounds, driver, policy_files, presets, problems, results, solution, solver_run
 
 MINUTES, FULL_MINUTES = 30.0, 180.0
 _SETTINGS = {"table": 24, "batch": 4_096}
@@ -62,7 +61,7 @@ def solved(
     if begun and results.read_config(folder).algorithm != algorithm:
         raise results.ResultError(f"{folder} was begun with other settings; give another --results, or its --seed")
     folder.mkdir(parents=True, exist_ok=True)
-    sampling = solving.Run(task, algorithm, folder, resume=begun, interval=60.0)
+    sampling = solver_run.Run(task, algorithm, folder, resume=begun, interval=60.0)
     try:
         for point in sampling.points(driver.Stop(None, 60 * minutes)):
             rate = point.metrics.samples / max(point.metrics.seconds, 1e-9)
@@ -111,7 +110,7 @@ def _worth(
     setting: studies.Setting,
 ) -> studies.Table:
     """The value of the policies for x, and how much of it responses could take away, at least."""
-    policy = results.read_table_policy(folder, task.env.num_actions)
+    policy = policy_files.read_table(folder / results.POLICY, task.env.num_actions)
     setting.report(f"bound, {seconds:.0f} s")
     bound = bounds.of_policy(task, policy, seconds, setting.seed)
     last = found.metrics[-1]

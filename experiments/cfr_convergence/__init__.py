@@ -1,1 +1,1 @@
-"""How fast CFR converges in three games of simultaneous moves, beside a thesis."""
+"""How fast CFR converges in three games of simultaneous moves, beside Shafiei Khadem (2010)."""

@@ -6,8 +6,8 @@ over all ways to s of the product of player i's own choices, an iteration adds a
     r_j(s) (u_i(s, a) - v_i(s))    to the regret of i's move a, with j the other player,
     r_i(s) policy_i(s, a)          to its average,
 
-for both players at once: Algorithms 2 to 5 of a thesis on simultaneous-move games (Alberta 2010). Where no two
-histories meet, this is CFR with simultaneous updates on the tree.
+for both players at once: Algorithms 2 to 5 of M. Shafiei Khadem, Simultaneous Move Games in General Game
+Playing, University of Alberta 2010. Where no two histories meet, this is CFR with simultaneous updates on the tree.
 """
 
 from typing import Any, NamedTuple
@@ -47,7 +47,7 @@ class Graph(NamedTuple):
 
 def graph(net: network.PropNet) -> Graph:
     """All states of a game of two players without chance, whose goals add up to 100."""
-    game = machine.Machine(net)
+    game = machine.of(net)
     assert len(net.roles) == 2, "two players, and no chance"
     sizes = [len(role.moves) for role in net.roles]
     levels = []

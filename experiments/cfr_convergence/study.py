@@ -1,7 +1,8 @@
-"""How fast CFR converges in three games of simultaneous moves, as in a thesis on them (Alberta 2010, section 5.2.1).
+"""How fast CFR converges in three games of simultaneous moves, as in section 5.2.1 of Shafiei Khadem (2010).
 
-Its error is the mean square difference between the average policies and those that CFR ends with, over all states and
-moves (equation 5.1). Beside it stands what it cannot tell, exploitability.
+M. Shafiei Khadem, Simultaneous Move Games in General Game Playing, University of Alberta 2010. Its error is the
+mean square difference between the average policies and those that CFR ends with, over all states and moves (equation
+5.1). Beside it stands what it cannot tell, exploitability.
 """
 
 import itertools
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from gdlx.envs import programs, trees
 from gdlx.experiments import kept, plots, studies
 from gdlx.experiments.cfr_convergence import graph
-from gdlx.propnet import cache, limits, load
+from gdlx.propnet import games
 from gdlx.solvers import presets, problems, processes, results
 
 MINUTES, FULL_MINUTES = 8.0, 80.0
@@ -66,7 +67,7 @@ class Merged:
     """On the graph of states."""
 
     def __init__(self, game: Game, *, first: bool) -> None:
-        net = cache.compiled(load.load(game.spec), limits.Limits())
+        net = games.compile_game(game.spec)
         self.graph = graph.graph(net)
         self.state: graph.State = graph.init(self.graph, first=first)
 
@@ -88,7 +89,7 @@ class Unrolled:
 
     def __init__(self, game: Game) -> None:
         task = problems.problem(trees.Game(game.spec))
-        self._process = processes.FullProcess(task, presets.simultaneous(presets.find("cfr")))
+        self._process = processes.FullSolver(task, presets.simultaneous(presets.find("cfr")))
         self.state = self._process.init()
 
     def advance(self, count: int) -> None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from gdlx.envs import programs, trees
 from gdlx.experiments import kept
-from gdlx.solvers import driver, presets, problems, results, solve
+from gdlx.solvers import driver, presets, problems, results, solver_run
 
 _SHORT = 0.5  # seconds: what takes less is done again, for so long in all, and the fastest counts
 _MOST_REPEATS = 20
@@ -71,10 +71,9 @@ def result(task: problems.Problem, race: Race, candidate: Candidate) -> Result:
     if chosen.is_exact:
         if sum(player.sequences for player in task.tree.players) > _MOST_SEQUENCES:
             return Result(candidate.name, False, None, 0, 1.0)
-        last = solve.solve_exactly(task, chosen).metrics[-1]
+        last = solver_run.solve_exactly(task, chosen).metrics[-1]
     else:
-        changes = {} if chosen.sampling is None else {"seed": race.seed}
-        algorithm = presets.configured(chosen, candidate.horizon, changes)
+        algorithm = presets.configured(chosen, candidate.horizon, {}).seeded(race.seed)
         stop = driver.Stop(seconds=race.limit, target=race.part * (high - low))
         last = reached(task, algorithm, stop)
     error = last.error / (high - low)
@@ -84,19 +83,19 @@ def result(task: problems.Problem, race: Race, candidate: Candidate) -> Result:
 def reached(task: problems.Problem, algorithm: presets.Algorithm, stop: driver.Stop) -> driver.Metrics:
     """Where a run stopped. A short one is done again in one go: on small games most of the time passes between
     iterations and measuring, and would tell how often there was measured."""
-    process = solve.process_of(task, algorithm)
-    *_, last = driver.iterate(process, process.init(), stop)
+    solver = solver_run.solver_of(task, algorithm)
+    *_, last = driver.iterate(solver, solver.init(), stop)
     found = last.metrics
     if found.seconds >= _SHORT:
         return found
     times: list[float] = []
     while len(times) < _MOST_REPEATS and sum(times) < _SHORT:
-        times.append(_straight(process, found.iterations))
+        times.append(_straight(solver, found.iterations))
     return found._replace(seconds=min(times))
 
 
-def _straight(process: Any, iterations: int) -> float:
-    state = process.init()
+def _straight(solver: solver_run.AnySolver, iterations: int) -> float:
+    state = solver.init()
     begun = time.perf_counter()
-    process.advance(state, iterations)
+    solver.advance(state, iterations)
     return time.perf_counter() - begun

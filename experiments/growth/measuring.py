@@ -10,8 +10,8 @@ import numpy as np
 
 from gdlx.envs import trees
 from gdlx.experiments import machine
-from gdlx.propnet import cache, load
-from gdlx.solvers import presets, problems, solve
+from gdlx.propnet import games
+from gdlx.solvers import presets, problems, solver_run
 
 _ROUNDS = 3
 
@@ -40,7 +40,7 @@ class Size(NamedTuple):
 def size_of(game: str, seconds: float) -> dict[str, Any]:
     """In a process of its own, because peaks of memory stay; `seconds` for each of the timings."""
     named = trees.Game(game)
-    net = cache.compiled(load.load(game))
+    net = games.compile_game(game)
     begun = time.perf_counter()
     tree = trees.unrolled(named, net=net, keep_edges=True)
     unrolling = time.perf_counter() - begun
@@ -71,11 +71,10 @@ def of_row(row: dict[str, Any]) -> Size:
 
 
 def cost_of(task: problems.Problem, algorithm: str, seconds: float) -> Cost:
-    process = solve.process_of(task, presets.find(algorithm))
-    state = process.advance(process.init(), 1)  # compiled outside of the time
-    form = task.form if presets.find(algorithm).sampling is None else process.sampling
-    each = seconds_each(lambda count: process.advance(state, count), seconds)
-    return Cost(each, sum(leaf.nbytes for leaf in jax.tree.leaves((form, state))) / 1e6)
+    solver = solver_run.solver_of(task, presets.find(algorithm))
+    state = solver.advance(solver.init(), 1)  # compiled outside of the time
+    each = seconds_each(lambda count: solver.advance(state, count), seconds)
+    return Cost(each, sum(leaf.nbytes for leaf in jax.tree.leaves((solver.arrays, state))) / 1e6)
 
 
 def copying_seconds(megabytes: float, seconds: float) -> float:

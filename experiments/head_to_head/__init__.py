@@ -1,1 +1,1 @@
-"""Players against each other, in the games of two theses."""
+"""Players against each other, in the games of West (2024) and Schlindenbuch (2019)."""

@@ -1,7 +1,8 @@
 """Players against each other: random, sampled before the match (mccfr), and sampling online (oos).
 
-The games are those of two theses where the library has them, in miniature: less time to think, fewer games. Poker is
-not the same variant, and liar's dice has other rules; what can be compared is who beats whom, and roughly by how much.
+The games are those of West (2024) and Schlindenbuch (2019), whose titles README.md has, in miniature: less
+time to think, fewer games. Poker is not the same variant, and liar's dice has other rules; what can be compared is who
+beats whom, and roughly by how much.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,1 +1,1 @@
-"""Settings of CFR and of outcome sampling, one at a time, beside those that a thesis chose."""
+"""Settings of CFR and of outcome sampling, one at a time, beside those of Schlindenbuch (2019)."""

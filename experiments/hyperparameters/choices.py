@@ -1,4 +1,4 @@
-"""What a thesis on general continual resolving compares (Prague 2019, section 5.1), figure by figure.
+"""What Schlindenbuch (2019), whose title README.md has, compares in section 5.1, figure by figure.
 
 Where its text does not tell which values a figure has, they are ours.
 """

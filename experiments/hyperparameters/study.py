@@ -1,4 +1,4 @@
-"""Which settings of CFR and of outcome sampling win: a sweep over each, beside what a thesis chose.
+"""Which settings of CFR and of outcome sampling win: a sweep over each, beside what Schlindenbuch (2019) chose.
 
 Prague 2019, section 5.1, Figures 5.1 to 5.12. A choice is judged by the exploitability of the average policies, as a
 multiple of the best choice's on the same game, in the geometric mean over games: after the last iteration, and in the

@@ -1,1 +1,1 @@
-"""How searches find the equilibrium of modified rock-paper-scissors, beside a thesis."""
+"""How searches find the equilibrium of modified rock-paper-scissors, beside West (2024)."""

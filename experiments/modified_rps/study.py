@@ -1,4 +1,4 @@
-"""How searches find the equilibrium of modified rock-paper-scissors: Figure 9 of a thesis (West 2024, section 4.2.1).
+"""How searches find the equilibrium of modified rock-paper-scissors: Figure 9 of West (2024).
 
 It draws the probabilities of the three moves over time, and what the policy gets from an opponent who exploits it, for
 two searches. Here are the same curves of the algorithms of `gdlx solve`, those that sample with one sample an
@@ -13,7 +13,7 @@ import numpy as np
 
 from gdlx.envs import programs, trees
 from gdlx.experiments import kept, plots, studies
-from gdlx.solvers import driver, presets, problems, solve
+from gdlx.solvers import driver, presets, problems, solver_run
 
 MINUTES, FULL_MINUTES = 2.0, 20.0
 GAME = "modified_rps"
@@ -76,7 +76,7 @@ def run(setting: studies.Setting) -> Iterator[studies.Table]:
 
 
 def _equilibrium(task: problems.Problem) -> studies.Table:
-    exact = solve.solve_exactly(task, presets.find("lp"))
+    exact = solver_run.solve_exactly(task, presets.find("lp"))
     ours = [exact.policy(task.players[0])[move] for move in MOVES]
     rows = [
         (what, *(f"{x:.4g}" for x in own), f"{goals:.4g}")
@@ -93,26 +93,24 @@ def _kept(task: problems.Problem, search: Search, setting: studies.Setting) -> C
         return Curve(*earlier)
     setting.report(f"{search.name}: {iterations:,} iterations")
     algorithm = presets.configured(presets.find(search.algorithm), iterations, search.settings)
-    seeds = [None] if algorithm.sampling is None else range(setting.seed, setting.seed + SEEDS)
+    seeds = range(setting.seed, setting.seed + (SEEDS if algorithm.is_sampled else 1))
     runs = [_run(task, algorithm, seed, iterations) for seed in seeds]
     found = Curve(runs[0].iterations, *(np.stack([getattr(one, f) for one in runs], axis=1) for f in Curve._fields[1:]))
     kept.write_arrays(path, found._asdict())
     return found
 
 
-def _run(task: problems.Problem, algorithm: presets.Algorithm, seed: int | None, iterations: int) -> Curve:
+def _run(task: problems.Problem, algorithm: presets.Algorithm, seed: int, iterations: int) -> Curve:
     """One run: without the axis of runs."""
-    if seed is not None:
-        algorithm = presets.configured(algorithm, iterations, {"seed": seed})
-    process = solve.process_of(task, algorithm)
+    solver = solver_run.solver_of(task, algorithm.seeded(seed))
     own = task.tree.players[0]
     order = [1 + own.options(0).index(move) for move in MOVES]
     rows = []
-    for point in driver.iterate(process, process.init(), driver.Stop(iterations)):
+    for point in driver.iterate(solver, solver.init(), driver.Stop(iterations)):
         now = point.metrics
         if now.iterations:  # before the first there is no average
-            worst = now.value[0] - now.gain[1] + task.tree.offset
-            rows.append((now.iterations, now.seconds, process.policies(point.state)[0][order], worst))
+            worst = now.value[0] - now.improvements[1] + task.tree.offset
+            rows.append((now.iterations, now.seconds, solver.policies(point.state)[0][order], worst))
     return Curve(*(np.array(column, float) for column in zip(*rows, strict=True)))
 
 

@@ -65,7 +65,7 @@ def curve(configuration: configurations.Configuration, across: Across, most: int
 def _points(run: gather.Run, across: Across) -> tuple[Floats, Floats]:
     """What was measured, but for the uniform policies before the first iteration: logarithms have no zero."""
     exact = run.config.algorithm.is_exact and across is not iterations
-    rows = [row for row in run.metrics if row.gain and (row.iterations > 0 or exact)]
+    rows = [row for row in run.metrics if row.improvements and (row.iterations > 0 or exact)]
     x = np.array([across(row) for row in rows], np.float64)
     y = np.array([row.error for row in rows], np.float64)
     kept = np.r_[np.diff(x) > 0, True][: len(x)]  # of measurements at the same time the last

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from gdlx.envs import estimate, game_tree, payoffs, trees
-from gdlx.propnet import cache, errors, files, limits, load, network
+from gdlx.envs import game_tree, payoffs, probe, trees
+from gdlx.propnet import errors, limits, network
 from gdlx.solvers import problems
 
 _UNROLLED = 3e6  # histories of the largest game that is unrolled for a report: a few seconds
@@ -32,11 +32,10 @@ def load_game(game: trees.Game) -> Subject | str:
 
 def _loaded(game: trees.Game) -> Subject:
     net = _network(game)
-    guess = estimate.estimate(net, enough=_UNROLLED)
+    known = probe.probe(net)
+    guess = known.histories(enough=_UNROLLED)
     if guess.is_cut or guess.total > _UNROLLED:
-        units = payoffs.of(net, game.payoff)
-        named = [value - units.offset for role in net.players for value in role.goal_values]
-        bounds = (min(named, default=0.0), max(named, default=0.0))
+        units, bounds = known.payoffs(game.payoff), known.payoff_range(game.payoff)
         return Subject(game, net, None, "", guess.total, units, bounds)
     tree = trees.unrolled(game, net=net)
     units = payoffs.Payoffs(tree.offset, tree.zero_sum, True)
@@ -44,9 +43,7 @@ def _loaded(game: trees.Game) -> Subject:
 
 
 def _network(game: trees.Game) -> network.PropNet:
-    if game.spec.lower().endswith(load.NETWORK_SUFFIXES):
-        return files.load(game.spec)
-    return cache.compiled(load.load(game.spec, gdl=game.gdl, fold_case=game.fold_case), limits.Limits(seconds=_SECONDS))
+    return game.compile(limits.Limits(seconds=_SECONDS), saved=True)
 
 
 def facts(subject: Subject) -> list[tuple[str, str]]:

@@ -36,7 +36,7 @@ def convergence(found: Configurations, players: int) -> markup.Markup:
     named = [_Drawn(one, style, _POINTS) for one, style in zip(found, styles(found), strict=True) if style]
     coloured, others = named[:COLOURS], _spread(named[COLOURS:])
     order = [*others, *reversed(coloured)]  # the best on top
-    error = "exploitability" if players == 2 else "largest gain of a player"
+    error = "exploitability" if players == 2 else "largest improvement of a player"
     over = {"iterations": curves.iterations, "seconds of solving": curves.seconds}
     made = {
         label: [(one, curves.curve(one.configuration, across, one.most)) for one in order]

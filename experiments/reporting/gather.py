@@ -15,7 +15,7 @@ from gdlx.experiments.sweeps import store
 from gdlx.propnet import errors
 from gdlx.solvers import driver, results
 
-_BEFORE, _KINDS = 5, 3  # columns of metrics.csv before those of players, and how many there are of each player
+_KINDS = 3  # columns of metrics.csv for each player
 
 
 class Run(NamedTuple):
@@ -34,11 +34,11 @@ class Run(NamedTuple):
 
     @property
     def seed(self) -> int | None:
-        return None if self.config.algorithm.sampling is None else self.config.algorithm.sampling.seed
+        return self.config.algorithm.seed
 
     @property
     def error(self) -> float | None:
-        """Exploitability, or the largest gain of any player; None where it is not known."""
+        """Exploitability, or the largest improvement of any player; None where it is not known."""
         return error_of(self.last)
 
 
@@ -53,7 +53,7 @@ class Found(NamedTuple):
 
 
 def error_of(metrics: driver.Metrics) -> float | None:
-    return metrics.error if metrics.gain else None
+    return metrics.error if metrics.improvements else None
 
 
 def gather(folders: Iterable[pathlib.Path]) -> Found:
@@ -114,11 +114,11 @@ def _read(folder: pathlib.Path) -> Run:
 
 def _require_kinds(folder: pathlib.Path, config: results.Config) -> None:
     """What is compared and looked up must be of its kind; what is only shown may be anything."""
-    game, sampling = config.game, config.algorithm.sampling
+    game = config.game
     right = (
         isinstance(game.spec, str) and "\0" not in game.spec and game.payoff in typing.get_args(payoffs.Mode),
         game.goal_conflict in typing.get_args(unroll.GoalConflicts) and game.gdl in (None, 1, 2),
-        isinstance(game.fold_case, bool) and (sampling is None or isinstance(sampling.seed, int)),
+        isinstance(game.fold_case, bool) and isinstance(config.algorithm.seed, int | None),
     )
     if not all(right):
         raise results.ResultError(f"{folder / results.CONFIG} cannot be read: its game or its seed is of no known kind")
@@ -134,16 +134,17 @@ def _players(folder: pathlib.Path) -> tuple[str, ...]:
         raise results.ResultError(f"{folder} has no {path.name}: the run was stopped before it wrote one") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise results.ResultError(f"{path} cannot be read: {error}") from None
-    count, rest = divmod(len(head) - _BEFORE, _KINDS)
+    first = results.first_of_players(head)
+    count, rest = divmod(len(head) - first, _KINDS)
     if rest or count < 1:
         raise results.ResultError(f"{path} cannot be read: its columns are {', '.join(head)[:200]}")
     if not text.endswith("\n") or any(len(row) != len(head) for row in rows):
         raise results.ResultError(f"{path} cannot be read: a row is only a part of one")
-    return tuple(name.removeprefix("value_") for name in head[_BEFORE : _BEFORE + count])
+    return tuple(name.removeprefix("value_") for name in head[first : first + count])
 
 
 def _require_possible(folder: pathlib.Path, row: driver.Metrics, players: int) -> None:
-    parts = (row.value, row.gain, row.value_error)
+    parts = (row.value, row.improvements, row.value_error)
     numbers = (float(row.iterations), row.seconds, *itertools.chain(*parts))
     is_whole = all(len(part) in (0, players) for part in parts)
     if not (is_whole and all(map(math.isfinite, numbers)) and row.iterations >= 0 and row.seconds >= 0):

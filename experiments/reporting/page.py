@@ -101,7 +101,7 @@ def _topic(anchor: str, topic: configurations.Topic, runs: Sequence[gather.Run])
 
 def _runs(found: Sequence[configurations.Configuration], players: Sequence[str]) -> markup.Markup:
     """The least exploitable first."""
-    error = "exploitability" if len(players) == 2 else "largest gain"
+    error = "exploitability" if len(players) == 2 else "largest improvement"
     values = f"value of {', '.join(players)}"
     names = ("algorithm", "changed settings", error, "iterations", "seconds", values, "seeds")
     head = element(

@@ -1,7 +1,6 @@
 """The policies of a run in words, as far as they are read on a page."""
 
 import pathlib
-import zipfile
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -10,7 +9,7 @@ import numpy.typing as npt
 
 from gdlx.envs import game_tree, view_keys
 from gdlx.experiments.reporting import facts, gather
-from gdlx.solvers import problems, results, rows
+from gdlx.solvers import policy_files, problems, results, rows
 
 SHOWN = 40  # information sets of a player
 
@@ -34,27 +33,19 @@ class Table(NamedTuple):
 
 def tables(run: gather.Run, subject: facts.Subject) -> list[Table]:
     """One for each player; an error says why there are none."""
-    sampling = run.config.algorithm.sampling
-    if sampling is not None and sampling.table is not None:
+    if run.config.has_table:
         return _of_table(run, subject)
     if subject.tree is None:
         raise results.ResultError(
             f"{run.config.game.spec} is too large to be unrolled for a report; see gdlx evaluate {run.folder}"
         )
-    _require_same_rules(run, subject.digest)
-    policies = results.read_policy(run.folder, subject.tree)
+    policy_files.require_same_rules(run.folder, run.config, subject.game, subject.digest)
+    policies = policy_files.read_sequences(run.folder / results.POLICY, subject.tree)
     found = []
     for player, policy in zip(subject.tree.players, policies, strict=True):
         options = np.split(policy, player.first[:-1])[1:]
         found.append(_table(player, range(player.sets), options.__getitem__))
     return found
-
-
-def _require_same_rules(run: gather.Run, digest: str) -> None:
-    if run.config.digest != digest:
-        raise results.ResultError(
-            f"{run.folder} was solved with other rules of {run.config.game.spec} than there are now"
-        )
 
 
 def _table(
@@ -71,7 +62,7 @@ def _table(
 def _of_table(run: gather.Run, subject: facts.Subject) -> list[Table]:
     """Of a policy in a hash table: where that has a row, in the steps of the game that are unrolled."""
     task = problems.table_problem(subject.game, net=subject.net)
-    _require_same_rules(run, task.digest)
+    policy_files.require_same_rules(run.folder, run.config, subject.game, task.digest)
     keys, probability = _read_rows(run.folder / results.POLICY, task.env.num_actions)
     found = []
     for number, player in enumerate(task.tree.players):
@@ -91,15 +82,9 @@ def _of_table(run: gather.Run, subject: facts.Subject) -> list[Table]:
 
 
 def _read_rows(path: pathlib.Path, moves: int) -> tuple[Longs, Floats]:
-    """Keys, rising, and their probabilities: read as they are, because to make a hash table again takes seconds."""
-    try:
-        with np.load(path, allow_pickle=False) as found:
-            keys, probability = found["arr_0"], found["arr_1"]
-        if keys.shape != (2, len(probability)) or probability.shape[1:] != (moves,):
-            raise ValueError(f"shapes {keys.shape} and {probability.shape}")
-        whole = _joined(*keys)
-    except (OSError, KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise results.ResultError(f"{path} holds no policies of this game: {error}") from None
+    """Keys, rising, and their probabilities."""
+    keys, probability = policy_files.read_rows(path, moves)
+    whole = _joined(*keys)
     order = np.argsort(whole)
     return whole[order], probability[order]
 

@@ -159,7 +159,7 @@ def _combined(
     stop, target = _stop(place, stops)
     for values in itertools.product(*grid.values()):
         given: dict[str, Value] = dict(zip(grid, values, strict=True))
-        for seed in seeds if algorithm.sampling is not None else (None,):
+        for seed in seeds if algorithm.is_sampled else (None,):
             said = given if seed is None else {**given, "seed": seed}
             changes = {name: value for name, value in said.items() if name != "simultaneous"}
             try:

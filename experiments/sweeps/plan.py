@@ -12,8 +12,8 @@ import numpy as np
 
 from gdlx.envs import sampling_form, trees
 from gdlx.experiments.sweeps import config
-from gdlx.propnet import errors, load
-from gdlx.solvers import batch, problems, processes, solve
+from gdlx.propnet import errors, games
+from gdlx.solvers import batch, presets, problems, processes
 
 GROWTH = 1.25  # iterations between measurements, unless the file says `every`
 _PORTION = 0.5  # of what a batch may take, for the cells of one group
@@ -41,17 +41,16 @@ def measured_at(iterations: int, every: int | None) -> tuple[int, ...]:
     return tuple(points)
 
 
-def task_of(cell: config.Cell) -> solve.Task:
+def task_of(cell: config.Cell) -> problems.Task:
     try:
-        return _task(cell.game, solve.uses_table(cell.algorithm), cell.algorithm.sampling is not None)
+        return _task(cell.game, cell.algorithm.needs)
     except OSError as error:  # of the rules' file
         raise config.SweepError(f"the rules {cell.game} cannot be read: {error.strerror or error}") from None
 
 
 @functools.lru_cache(maxsize=1)  # cells come game by game
-def _task(game: str, is_table: bool, keep_edges: bool) -> solve.Task:
-    named = trees.Game(game)
-    return problems.table_problem(named) if is_table else problems.problem(named, keep_edges=keep_edges)
+def _task(game: str, needs: presets.Needs) -> problems.Task:
+    return problems.prepare(trees.Game(game), needs)
 
 
 def forget() -> None:
@@ -64,7 +63,7 @@ def digests_of_rules(cells: Iterable[config.Cell]) -> dict[str, str]:
     found = {}
     for game in dict.fromkeys(cell.game for cell in cells):
         with contextlib.suppress(errors.UserError, OSError, ValueError):
-            found[game] = hashlib.sha256(load.find(game).text.encode(errors="replace")).hexdigest()[:16]
+            found[game] = hashlib.sha256(games.find(game).text.encode(errors="replace")).hexdigest()[:16]
     return found
 
 
@@ -79,7 +78,7 @@ def groups_of(cells: Iterable[config.Cell]) -> list[Group]:
 def why_alone(cell: config.Cell) -> str | None:
     if cell.algorithm.is_exact:
         return "has no iterations"
-    if solve.uses_table(cell.algorithm):
+    if cell.algorithm.kind == "table":
         return "fills the memory with its hash table"
     if cell.stop.seconds is not None or cell.target is not None:
         return "ends by its own time or target"
@@ -99,12 +98,12 @@ def runs_of(task: problems.Problem, cells: Sequence[config.Cell]) -> batch.Runs:
     """The cells of a group, as a batch."""
     first = cells[0].algorithm
     settings = _stacked([cell.algorithm.settings for cell in cells])
-    if first.sampling is None:
+    if first.kind == "full":
         return batch.FullRuns(task.form, first, settings)
-    drawn = [cell.algorithm.sampling for cell in cells if cell.algorithm.sampling is not None]
     own = _stacked([processes.sample_settings(cell.algorithm) for cell in cells])
-    scheme = processes.scheme_of(sampling_form.sampling_form(task.tree), first.sampling, task.tree.name)
-    return batch.SampledRuns(task, scheme, own, [one.seed for one in drawn], first.sampling.batch)
+    sampler = processes.sampler_of(sampling_form.sampling_form(task.tree), first.sampler, task.tree.name)
+    seeds = [cell.algorithm.sampler.seed for cell in cells]
+    return batch.SampledRuns(task, sampler, own, seeds, first.samples)
 
 
 def _stacked(settings: Sequence[Any]) -> Any:
@@ -129,8 +128,7 @@ def described(group: Group) -> dict[str, Any]:
         return told | {"at_once": None, "bytes": None, "alone": group.alone}
     try:
         task = task_of(first)
-        assert isinstance(task, problems.Problem)
-        runs = runs_of(task, portions(task, group)[0].cells)
+        runs = runs_of(problems.unrolled(task), portions(problems.unrolled(task), group)[0].cells)
     except errors.UserError as error:
         return told | {"at_once": None, "bytes": None, "alone": f"would fail: {error}"}
     at_once = min(runs.count, runs.chunk * batch.workers())

@@ -10,7 +10,7 @@ import numpy as np
 
 from gdlx.experiments.sweeps import config, plan, store
 from gdlx.propnet import errors
-from gdlx.solvers import batch, driver, presets, problems, profiles, results, solve
+from gdlx.solvers import batch, driver, presets, problems, profiles, results, solver_run
 
 Report = Callable[[int, str], None]  # cells that have just finished, and a word on what comes
 Remark = Callable[[str], None]
@@ -73,9 +73,9 @@ def _run(kept: store.Store, group: plan.Group, report: Report, remark: Remark) -
             _run_alone(kept, task, first, remark)
             report(1, "")
             return
-        assert isinstance(task, problems.Problem)
-        for portion in plan.portions(task, group):
-            for done in _run_together(task, portion.cells):
+        unrolled = problems.unrolled(task)
+        for portion in plan.portions(unrolled, group):
+            for done in _run_together(unrolled, portion.cells):
                 kept.keep(done)
                 report(len(done), "")
     except errors.UserError as error:  # of the game, or of settings that do not fit it: other cells may well run
@@ -100,7 +100,7 @@ def _run_together(task: problems.Problem, cells: Sequence[config.Cell]) -> Itera
 
 def _policies(task: problems.Problem, algorithm: presets.Algorithm, chunk: batch.Chunk) -> profiles.Policies:
     """P x [S, B]"""
-    if algorithm.sampling is not None:
+    if algorithm.kind == "sampled":
         return chunk.weight
     return tuple(
         profiles.from_plan(player, weight[own.place])
@@ -113,53 +113,49 @@ def _done(
 ) -> store.Done:
     """A run's time is its part of what its chunk took."""
     size = chunk.value.shape[2]
-    drawn = cell.algorithm.sampling
-    each = 0 if drawn is None else drawn.batch * len(task.players)
-    is_good = chunk.is_finite[:, number] & np.isfinite(chunk.gain[:, :, number]).all(axis=1)
+    each = cell.algorithm.samples * len(task.players)
+    is_good = chunk.is_finite[:, number] & np.isfinite(chunk.improvements[:, :, number]).all(axis=1)
     good = len(is_good) if is_good.all() else int(np.argmin(is_good))
     metrics = [
         driver.Metrics(
             iterations,
             seconds / size,
             tuple(value[:, number].tolist()),
-            tuple(gain[:, number].tolist()),
+            tuple(improvements[:, number].tolist()),
             iterations * each,
         )
-        for iterations, seconds, value, gain in zip(
-            chunk.iterations[:good], chunk.seconds, chunk.value, chunk.gain, strict=False
+        for iterations, seconds, value, improvements in zip(
+            chunk.iterations[:good], chunk.seconds, chunk.value, chunk.improvements, strict=False
         )
     ]
-    made = solve.config_of(task, cell.algorithm)
+    made = solver_run.config_of(task, cell.algorithm)
     if good == len(chunk.iterations):
         return store.Done(cell, made, task.players, metrics, policies)
     why = str(driver.overflowed(chunk.iterations[good]))
     return store.Done(cell, made, task.players, metrics, None, why)
 
 
-def _run_alone(kept: store.Store, task: solve.Task, cell: config.Cell, remark: Remark) -> None:
+def _run_alone(kept: store.Store, task: problems.Task, cell: config.Cell, remark: Remark) -> None:
     folder = kept.unfinished(cell)
     folder.mkdir(parents=True, exist_ok=True)
-    if cell.algorithm.is_exact and isinstance(task, problems.Problem):
-        solve.solve_exactly(task, cell.algorithm, folder)
-    else:
-        stop = solve.stop_of(task, cell.stop.iterations, cell.stop.seconds, cell.target)
-        run = _begun(kept, task, cell, remark)
-        try:
-            for _ in run.points(stop, cell.every):
-                pass
-        finally:
-            if run.metrics:
-                run.finish(picture=False)
+    stop = solver_run.stop_of(task, cell.stop.iterations, cell.stop.seconds, cell.target)
+    run = _begun(kept, task, cell, remark)
+    try:
+        for _ in run.measured(stop, cell.every):
+            pass
+    finally:
+        if run.metrics:
+            run.finish(picture=False)
     kept.move(cell)
 
 
-def _begun(kept: store.Store, task: solve.Task, cell: config.Cell, remark: Remark) -> solve.Run:
+def _begun(kept: store.Store, task: problems.Task, cell: config.Cell, remark: Remark) -> solver_run.AnyRun:
     """A run from its last checkpoint, or from the start if there is none that can be read."""
     folder = kept.unfinished(cell)
     if (folder / results.CHECKPOINT).exists():
         try:
-            return solve.Run(task, cell.algorithm, folder, resume=True)
+            return solver_run.start(task, cell.algorithm, folder, resume=True)
         except results.ResultError as error:
             remark(f"{cell.name} starts anew ({error}); what there was is in {kept.set_aside(folder)}")
             folder.mkdir(parents=True)
-    return solve.Run(task, cell.algorithm, folder)
+    return solver_run.start(task, cell.algorithm, folder)

@@ -30,6 +30,7 @@ MANIFEST, TABLE, FAILED = "sweep.json", "sweep.csv", "failed.txt"
 CELLS, UNFINISHED, DAMAGED = "cells", "unfinished", "damaged"
 _OWN = (MANIFEST, TABLE, CELLS, UNFINISHED, DAMAGED, results.LOCK)
 _FORMAT = 1
+_KINDS = ("value_error", "value", "improvement", "gain")  # columns of players; older files say gain
 _PART = ".part"  # of the name of a folder that is being written
 
 
@@ -236,13 +237,14 @@ def is_whole(path: pathlib.Path) -> bool:
 
 def _numbered(head: Sequence[str]) -> list[str]:
     """
-    >>> _numbered(["iterations", "value_white", "value_black", "gain_white", "gain_black"])
-    ['iterations', 'value_1', 'value_2', 'gain_1', 'gain_2']
+    >>> _numbered(["iterations", "value_white", "value_black", "improvement_white", "improvement_black"])
+    ['iterations', 'value_1', 'value_2', 'improvement_1', 'improvement_2']
     """
     counts: dict[str, int] = {}
     named = []
     for name in head:
-        kind = next((kind for kind in ("value_error", "value", "gain") if name.startswith(f"{kind}_")), None)
+        kind = next((kind for kind in _KINDS if name.startswith(f"{kind}_")), None)
+        kind = "improvement" if kind == "gain" else kind
         if kind is not None:
             counts[kind] = counts.get(kind, 0) + 1
         named.append(name if kind is None else f"{kind}_{counts[kind]}")

@@ -1,6 +1,7 @@
 """Terms that grow from step to step, `(next (count (s ?n)))`: a game that has them has no finite network."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Set
+from typing import NamedTuple
 
 from gdlx.propnet import graphs, joins, nodes, terms
 from gdlx.propnet.checks import overview
@@ -26,46 +27,77 @@ def check(facts: overview.Overview, log: nodes.Log) -> None:
 
 
 Edges = dict[Place, dict[Place, int]]  # how much deeper a term gets on the way, at most
+Depths = dict[Place, tuple[int, int]]  # of a variable: how deep it is there, at least and at most
 _MAX_STEPS = 1_000_000
+
+
+class _Use(NamedTuple):
+    """A variable of a rule: how deep it is, at least and at most, where the body binds it and where the head has it."""
+
+    rule: terms.Rule
+    sources: Depths
+    targets: Depths
 
 
 def _growing_rule(facts: overview.Overview) -> terms.Rule | None:
     """A rule that puts a variable deeper than it found it, on a circle of places that makes terms deeper in all."""
     edges: Edges = {}
-    uses = []
+    uses: list[_Use] = []
     for number, rule in enumerate(facts.safe_rules):
         if any(isinstance(literal, terms.Distinct) and _builds(literal) for literal in rule.body):
             return rule  # what an equality builds is not followed
-        found = _depth_by_place(atom for atom, positive in terms.atoms_in(rule.body) if positive)
-        for name, targets in _depth_by_place([rule.head]).items():
-            # A node of its own for the variable: edges from every place to every other would be too many.
-            variable = ("variable", name, number)
-            sources = found.get(name, {})
-            for place, (least, _) in sources.items():
-                _add_edge(edges, place, variable, -least)
-            for place, (_, most) in targets.items():
-                _add_edge(edges, variable, place, most)
-            uses.append((rule, sources, targets))
+        uses += _add_rule(edges, rule, number)
     for kind in ("fluent", "move"):
-        anything = (kind, "*", 0)
-        if anything in edges:
-            for place in [place for place in edges if place[0] == kind and place != anything]:
-                _add_edge(edges, place, anything, 0)
-                _add_edge(edges, anything, place, 0)
+        _connect_bare_variables(edges, kind)
     group_of = {place: number for number, group in enumerate(graphs.components(edges)) for place in group}
+    growing = {number for number, group in _within_groups(edges, group_of).items() if _grows(group)}
+    return next((use.rule for use in uses if _is_deeper(use, group_of, growing)), None)
+
+
+def _add_rule(edges: Edges, rule: terms.Rule, number: int) -> list[_Use]:
+    """Add the edges of a rule; the variables that its head has."""
+    uses = []
+    bound = _depth_by_place(atom for atom, positive in terms.atoms_in(rule.body) if positive)
+    for name, targets in _depth_by_place([rule.head]).items():
+        # A node of its own for the variable: edges from every place to every other would be too many.
+        variable = ("variable", name, number)
+        sources = bound.get(name, {})
+        for place, (least, _) in sources.items():
+            _add_edge(edges, place, variable, -least)
+        for place, (_, most) in targets.items():
+            _add_edge(edges, variable, place, most)
+        uses.append(_Use(rule, sources, targets))
+    return uses
+
+
+def _connect_bare_variables(edges: Edges, kind: str) -> None:
+    """A bare variable stands for every fluent, or every move."""
+    anything = (kind, "*", 0)
+    if anything not in edges:
+        return
+    for place in [place for place in edges if place[0] == kind and place != anything]:
+        _add_edge(edges, place, anything, 0)
+        _add_edge(edges, anything, place, 0)
+
+
+def _within_groups(edges: Edges, group_of: Mapping[Place, int]) -> dict[int, Edges]:
+    """The edges that stay within a component, for each component."""
     inner: dict[int, Edges] = {}
     for place, steps in edges.items():
         group = group_of[place]
         inner.setdefault(group, {})[place] = {to: more for to, more in steps.items() if group_of[to] == group}
-    growing = {number for number, group in inner.items() if _grows(group)}
-    for rule, sources, targets in uses:
-        shallowest: dict[int, int] = {}
-        for place, (least, _) in sources.items():
-            shallowest[group_of[place]] = min(least, shallowest.get(group_of[place], least))
-        for place, (_, most) in targets.items():
-            if group_of[place] in growing and most > shallowest.get(group_of[place], most):
-                return rule
-    return None
+    return inner
+
+
+def _is_deeper(use: _Use, group_of: Mapping[Place, int], growing: Set[int]) -> bool:
+    """Whether the head has the variable deeper than the body, within one of the growing components."""
+    shallowest: dict[int, int] = {}
+    for place, (least, _) in use.sources.items():
+        shallowest[group_of[place]] = min(least, shallowest.get(group_of[place], least))
+    return any(
+        group_of[place] in growing and most > shallowest.get(group_of[place], most)
+        for place, (_, most) in use.targets.items()
+    )
 
 
 def _builds(literal: terms.Distinct) -> bool:
@@ -74,9 +106,9 @@ def _builds(literal: terms.Distinct) -> bool:
     return literal.equal and any(isinstance(side, terms.Compound) and any(terms.variables_in([side])) for side in sides)
 
 
-def _depth_by_place(atoms: Iterable[terms.Atom]) -> dict[str, dict[Place, tuple[int, int]]]:
+def _depth_by_place(atoms: Iterable[terms.Atom]) -> dict[str, Depths]:
     """For every variable, where it occurs, and how deep there at least and at most."""
-    found: dict[str, dict[Place, tuple[int, int]]] = {}
+    found: dict[str, Depths] = {}
     for atom in atoms:
         for name, place, depth in _places(atom):
             least, most = found.setdefault(name, {}).get(place, (depth, depth))

@@ -86,7 +86,7 @@ def _note_spelling(seen: dict[str, dict[str, source.Span]], name: str, span: sou
                 "case-variants",
                 message,
                 span,
-                "they are different names; use one spelling, or read with --fold-case",
+                "they are different names; use one spelling, or read with `fold_case=True`",
             )
         spellings[name] = span
 

@@ -1,6 +1,6 @@
 """Goofspiel, the game of pure strategy, with the prizes in a fixed order."""
 
-from gdlx.propnet.library import game, kif, lead
+from gdlx.propnet.library import game, kif, lead, sources
 
 _OUTCOME = {
     "imperfect": "Both learn who won the prize, or that nobody did, but not the opponent's card.",
@@ -17,7 +17,7 @@ def _build(cards: int, info: str, order: str) -> str:
             f"""Each player has the cards 1 to {cards}. The prizes {first} to {last} are offered one after
             the other: both bid a card at once, the higher one wins as many points as the prize shows, and
             equal cards win nothing. {_OUTCOME[info]} More points in the end win.""",
-            "II-Goofspiel of a thesis on general continual resolving, section 3.2.2, Prague 2019.",
+            f"II-Goofspiel of {sources.SCHLINDENBUCH}, section 3.2.2.",
         ),
         kif.TWO_PLAYERS,
         kif.OPPONENTS,

@@ -1,6 +1,6 @@
 """The game of pure strategy with hands dealt at random."""
 
-from gdlx.propnet.library import game, kif, lead
+from gdlx.propnet.library import game, kif, lead, sources
 
 
 def _build(rounds: int, extra: int) -> str:
@@ -14,7 +14,7 @@ def _build(rounds: int, extra: int) -> str:
             is turned up from the rest of the deck, and both bid a card of their hand at once; then the bids
             are shown. The higher bid scores as many points as the prize shows. More points in the end
             win.""",
-            "a thesis on decisions in partially observable games, section 4.4.3, Illinois 2012.",
+            f"{sources.RICHARDS}, section 4.4.3.",
         ),
         kif.TWO_PLAYERS + "(role random)",
         kif.OPPONENTS,

@@ -1,6 +1,6 @@
 """Tic-tac-toes in which both players mark at once and see only whether their own mark was placed."""
 
-from gdlx.propnet.library import game, grid, kif
+from gdlx.propnet.library import game, grid, kif, sources
 
 _TICKETS = {"even": ("x", "o"), "x23": ("x", "x", "o"), "x": ()}
 _TIES = {
@@ -19,7 +19,7 @@ def _build_blind(bias: str) -> str:
             was placed; nobody may try a cell twice. A mark is placed if the cell is blank. If both choose
             the same blank cell one of them is favoured: {_TIES[bias]}. Three in a line win; two lines at
             once, or a full board, are a draw.""",
-            "a thesis on deep learning and search for GDL-II, section 4.3, UNSW 2024.",
+            f"{sources.WEST}, section 4.3.",
         ),
         _ROLES + ("(role random)" if tickets else ""),
         grid.axis("index", 3),

@@ -1,6 +1,6 @@
 """Tic-tac-toe in which a mark is revealed only after the opponent's next move."""
 
-from gdlx.propnet.library import game, grid, kif
+from gdlx.propnet.library import game, grid, kif, sources
 
 _CONFLICT = {
     "discarded": "A mark on a cell that proves to be taken is discarded.",
@@ -21,7 +21,7 @@ def _build(conflict: str) -> str:
             is revealed to the other player only after the other's next move. {_CONFLICT[conflict]} Three in
             a line win. A line of o ends the game at once; after a line of x player o has one more move, and
             a line then makes it a draw. {_FULL[conflict]}""",
-            """a thesis on general continual resolving, section 3.2.4, Prague 2019; it says that conflicting
+            f"""{sources.SCHLINDENBUCH}, section 3.2.4; it says that conflicting
             marks are discarded, but the sizes it gives are those of the game in which they are kept.""",
         ),
         _ROLES,

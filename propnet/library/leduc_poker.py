@@ -2,7 +2,7 @@
 
 import itertools
 
-from gdlx.propnet.library import game, kif, leduc_rules
+from gdlx.propnet.library import game, kif, leduc_rules, sources
 
 _ANTE = 1
 _RAISE = {1: 2, 2: 4}  # chips by round
@@ -39,8 +39,8 @@ def _build(ranks: int, raises: int, stacks: int | str, fold: str, suits: str) ->
             {_FOLD[fold]} A call matches the opponent's chips, and with nothing to match passes. {limit}At
             the showdown a pair with the public card wins, else the higher rank; equal ranks are a draw.
             {_SUITS[suits]} Goals are 50 plus the chips won.""",
-            """F. Southey and others, Bayes' bluff: opponent modelling in poker, 2005; the options are those
-            of a thesis on general continual resolving, section 3.2.1, Prague 2019.""",
+            f"""F. Southey and others, Bayes' bluff: opponent modelling in poker, 2005; the options are those
+            of {sources.SCHLINDENBUCH}, section 3.2.1.""",
         ),
         kif.TWO_PLAYERS + "(role random)",
         kif.OPPONENTS,

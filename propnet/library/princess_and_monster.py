@@ -1,6 +1,6 @@
 """Princess and monster, a pursuit in the dark."""
 
-from gdlx.propnet.library import game, grid, kif
+from gdlx.propnet.library import game, grid, kif, sources
 
 
 def _build(turns: int) -> str:
@@ -12,7 +12,7 @@ def _build(turns: int) -> str:
             monster catches the princess it wins {2 * turns} chips less the number of moves both have made;
             if it does not within {turns} turns the princess wins {2 * turns} chips. Goals are 50 plus the
             chips won.""",
-            "a thesis on general continual resolving, section 3.2.3, Prague 2019.",
+            f"{sources.SCHLINDENBUCH}, section 3.2.3.",
         ),
         "; Without percepts only this line tells that moves are hidden.\n; gdlx: gdl-ii",
         _ROLES,

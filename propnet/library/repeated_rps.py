@@ -1,6 +1,6 @@
 """Rock-paper-scissors for many rounds."""
 
-from gdlx.propnet.library import game, kif, lead
+from gdlx.propnet.library import game, kif, lead, sources
 
 
 def _build(rounds: int) -> str:
@@ -10,7 +10,7 @@ def _build(rounds: int) -> str:
             """In every round both players show a sign at once, and then know both signs. After the last
             round who won more rounds gets 100 and the other 0; as many won rounds give both 50. Uniform
             play in every round is an equilibrium.""",
-            "a thesis on simultaneous-move games in general game playing, section 5.2.1, Alberta 2010.",
+            f"{sources.SHAFIEI_KHADEM}, section 5.2.1.",
         ),
         kif.TWO_PLAYERS,
         kif.OPPONENTS,

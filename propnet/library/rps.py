@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Mapping
 
-from gdlx.propnet.library import game, kif
+from gdlx.propnet.library import game, kif, sources
 
 _SIGNS = ("rock", "paper", "scissors")
 
@@ -62,7 +62,7 @@ def _build_circle(n: int) -> str:
         f"Rock-paper-scissors with {n} signs.",
         f"""The signs stand in a circle and each beats {beaten_by_each} after it; the winner gets 100, the
         loser 0, and equal signs give both 50.""",
-        "traditional; for more signs a thesis on general continual resolving, section 3.2.5, Prague 2019.",
+        f"traditional; for more signs {sources.SCHLINDENBUCH}, section 3.2.5.",
         signs,
         f"{_WINNER_TAKES_ALL}\n{kif.facts('beats', beaten)}",
     )
@@ -84,7 +84,7 @@ _BIASED = functools.partial(
     "Biased rock-paper-scissors.",
     """What a sign wins depends on the sign it beats, so that the only equilibrium is far from uniform: rock
     1/16, paper 10/16, scissors 5/16.""",
-    "Table 3.3 of a thesis on simultaneous-move games in general game playing, Alberta 2010.",
+    f"Table 3.3 of {sources.SHAFIEI_KHADEM}.",
     {("rock", "paper"): 25, ("rock", "scissors"): 100, ("paper", "scissors"): 45},
 )
 
@@ -93,7 +93,7 @@ _MODIFIED = functools.partial(
     "Payoff-modified rock-paper-scissors.",
     """A win of paper over rock is worth half of the other wins; the only equilibrium is rock 2/5, paper
     2/5, scissors 1/5.""",
-    "Table 1 of a thesis on deep learning and search for GDL-II, UNSW 2024.",
+    f"Table 1 of {sources.WEST}.",
     {("rock", "paper"): 25, ("rock", "scissors"): 100, ("paper", "scissors"): 0},
 )
 

@@ -1,6 +1,6 @@
 """Breakthrough with simultaneous moves."""
 
-from gdlx.propnet.library import game, grid, kif
+from gdlx.propnet.library import game, grid, kif, sources
 
 
 def _build(width: int, height: int, rows: int) -> str:
@@ -18,7 +18,7 @@ def _build(width: int, height: int, rows: int) -> str:
             the other is lost; white is privileged first, and each such clash passes the privilege on. Who
             reaches the last row or has the only pawns wins; if both reach it the game is a draw. Each side
             starts with {rows} full row{"s" if rows > 1 else ""} of pawns.""",
-            "a thesis on simultaneous-move games in general game playing, section 5.3, Alberta 2010.",
+            f"{sources.SHAFIEI_KHADEM}, section 5.3.",
         ),
         _ROLES,
         grid.axis("column", width),

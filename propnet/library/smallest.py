@@ -1,6 +1,6 @@
 """Smallest, the game of the smallest unique number."""
 
-from gdlx.propnet.library import game, kif
+from gdlx.propnet.library import game, kif, sources
 
 _POINTS = 10
 
@@ -13,7 +13,7 @@ def _build(players: int, numbers: int, target: int, steps: int) -> str:
             f"""In every round all players announce a number at once. Who announces the smallest number that
             nobody else announces scores {_POINTS} points; it may be nobody. The game ends when a player has
             {target} points, or after {steps} rounds, and the goal of a player is its points.""",
-            "the competition of general game playing 2009, in a thesis of Alberta 2010, section 5.3.1.",
+            f"the competition of general game playing 2009, in {sources.SHAFIEI_KHADEM}, section 5.3.1.",
         ),
         kif.values("role", (f"player{i}" for i in range(1, players + 1))),
         kif.values("number", range(1, numbers + 1)),

@@ -58,7 +58,7 @@ def _split_by_simulation(net: network.PropNet) -> list[int]:
     """
     rng = np.random.default_rng(0)
     whole = net.as_circuit()
-    step = levels.Levels(levels.outputs_only(whole, net.next.tolist()))
+    step = levels.NumpyCircuit(levels.outputs_only(whole, net.next.tolist()))
     state = np.repeat(np.where(net.initial, ~np.uint64(0), np.uint64(0))[:, None], _WORDS, axis=1)
     trace = [state]
     for _ in range(min(256, max(24, _SIMULATED_EDGES // (len(net.gate_inputs) + 1)))):

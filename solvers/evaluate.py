@@ -1,0 +1,136 @@
+"""From a result folder to what its policies are worth: measured again, and bounded by play in games of any size."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+
+from gdlx.envs import env, payoffs, probe, walk
+from gdlx.solvers import (
+    bounds,
+    driver,
+    gains,
+    policy_files,
+    presets,
+    problems,
+    profiles,
+    requests,
+    results,
+    solution,
+    solve,
+    table_policy,
+    table_process,
+)
+
+
+class Bounded(NamedTuple):
+    """The last bound that was found in the time."""
+
+    bound: gains.Bound
+    interrupted: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluated:
+    """What a result is worth now. In a game with a modelled opponent, metrics are those of the restricted game."""
+
+    task: problems.Task
+    solution: solution.Solution
+    bounded: Bounded | None = None
+
+
+class _Played(NamedTuple):
+    """A game and policies as play needs them. `steps` is the capacity for joint moves."""
+
+    game: walk.Walk
+    policy: table_policy.TablePolicy
+    steps: int
+
+
+class _Saved(NamedTuple):
+    """What a run left."""
+
+    policies: profiles.Policies
+    metrics: driver.Metrics
+    played: Callable[[], _Played]  # in the game as it is, without a modelled opponent
+
+
+def execute(request: requests.EvaluateRequest, callbacks: requests.Callbacks = requests.SILENT) -> Evaluated:
+    """Do what a request asks for."""
+    folder = request.folder
+    config = results.read_config(folder)
+    # Policies of a game that was unrolled to be sampled are measured without its edges.
+    needs: presets.Needs = "rules" if config.algorithm.needs == "rules" else "tree"
+    original, task = solve.saved_task(folder, config, needs, callbacks, max_nodes=request.max_nodes)
+    earlier = results.read_metrics(folder, len(task.players))
+    last = earlier[-1] if earlier else driver.Metrics(0, 0.0, (), ())
+    if isinstance(task, problems.TableProblem):
+        saved = _from_table(request, task, config.algorithm, last)
+    else:
+        saved = _from_tree(request, problems.unrolled(original), problems.unrolled(task), callbacks)
+    metrics = saved.metrics._replace(
+        iterations=last.iterations, seconds=last.seconds, samples=last.samples, load=last.load
+    )
+    found = solution.Solution(task.tree, config.algorithm.name, saved.policies, (metrics,))
+    bounded = _searched(request, saved.played(), task.game.spec, callbacks) if request.bound else None
+    return Evaluated(task, found, bounded)
+
+
+def _from_table(
+    request: requests.EvaluateRequest,
+    task: problems.TableProblem,
+    algorithm: presets.Algorithm,
+    last: driver.Metrics,
+) -> _Saved:
+    """Measured exactly where that is possible, else by matches."""
+    table = policy_files.read_table(request.folder / results.POLICY, task.env.num_actions)
+    policies, _ = table_policy.at_sets(table, task.env, task.tree)
+    if task.whole is None:
+        metrics = table_process.played_metrics(task, algorithm, table, last)
+    else:
+        metrics = task.whole.metrics(policies)
+
+    def played() -> _Played:
+        steps = algorithm.sampler.max_steps or probe.probe(task.env.net, request.seed).step_capacity
+        return _Played(task.walk, table, steps)
+
+    return _Saved(policies, metrics, played)
+
+
+def _from_tree(
+    request: requests.EvaluateRequest,
+    original: problems.Problem,
+    task: problems.Problem,
+    callbacks: requests.Callbacks,
+) -> _Saved:
+    policies = policy_files.read_sequences(request.folder / results.POLICY, task.tree)
+
+    def played() -> _Played:
+        tree = original.tree
+        units = payoffs.Payoffs(tree.offset, tree.zero_sum, True)
+        game = walk.Walk(env.Env(solve.compiled(original.game, callbacks), units))
+        return _Played(game, table_policy.of_policies(policies, game.env, tree), len(tree.counts.nodes) - 1)
+
+    return _Saved(policies, task.metrics(policies), played)
+
+
+def _searched(request: requests.EvaluateRequest, played: _Played, name: str, callbacks: requests.Callbacks) -> Bounded:
+    seconds = bounds.DEFAULT_SECONDS if request.bound_seconds is None else request.bound_seconds
+    found, interrupted = None, False
+    with callbacks.stage(f"bound of {name}") as note:
+        plan, key = bounds.plan(played.game, played.steps), jax.random.key(request.seed)
+        try:
+            for found in bounds.search(played.game, played.policy, key, seconds=seconds, plan=plan):
+                note(_in_words(found))
+        except KeyboardInterrupt:
+            interrupted = True
+    if found is None:
+        raise KeyboardInterrupt
+    return Bounded(found, interrupted)
+
+
+def _in_words(found: gains.Bound) -> str:
+    if found.exploitability is not None:
+        return f"bound on exploitability {found.exploitability:.3g} ± {found.standard_error:.2g}"
+    return ", ".join(f"bound on the gain of {own.player} {own.gain:.3g}" for own in found.gains)

@@ -1,0 +1,181 @@
+"""Requests: what they refuse, in the words of their arguments; that commands and Python make the same; and resuming."""
+
+import dataclasses
+import math
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gdlx
+from gdlx.cli import arguments
+from gdlx.envs import trees
+from gdlx.solvers import driver, evaluate, presets, problems, requests, restricted, results, solve, solver_run
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "message"),
+    [
+        ({"algorithm": "magic"}, presets.UnknownAlgorithm, "there is no algorithm 'magic'"),
+        ({"iterations": -1}, driver.WrongStop, "iterations cannot be negative"),
+        ({"seconds": 0.0}, driver.WrongStop, "more than 0 seconds"),
+        ({"every": 0}, requests.WrongRequest, "every is a number of iterations, 1 or more; not 0"),
+        ({"settings": {"delta": 1.0}}, presets.UnknownAlgorithm, "dcfr has no setting 'delta'"),
+        ({"settings": {"batch": 8}}, presets.UnknownAlgorithm, "dcfr does not sample, so it has no batch"),
+        ({"algorithm": "os-mccfr", "simultaneous": True}, presets.UnknownAlgorithm, "cannot update all players"),
+        ({"network": pathlib.Path("x")}, requests.WrongRequest, "not for dcfr; leave out `network=`"),
+        ({"algorithm": "depth-limited"}, presets.UnknownAlgorithm, "depth-limited needs a network"),
+        (
+            {"algorithm": "depth-limited", "network": pathlib.Path("x"), "target": 0.1},
+            requests.WrongRequest,
+            "leave out `target=`",
+        ),
+        (
+            {"algorithm": "es-mccfr", "opponent": requests.Opponent(pathlib.Path("x"), 0.5)},
+            restricted.WrongRestriction,
+            "es-mccfr samples play",
+        ),
+    ],
+)
+def test_what_a_request_refuses(asked: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message) as caught:
+        requests.SolveRequest("kuhn_poker", **asked)
+    if error is requests.WrongRequest:
+        assert "--" not in str(caught.value)
+
+
+def test_an_opponent_is_trusted_from_0_to_1() -> None:
+    with pytest.raises(restricted.WrongRestriction, match="from 0 to 1"):
+        requests.Opponent(pathlib.Path("x"), 1.5)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"bound_seconds": 1.0}, "`bound_seconds=` is of `bound=True`"),
+        ({"bound": True, "bound_seconds": 0.0}, "bound_seconds is a number of seconds above 0"),
+        ({"bound": True, "bound_seconds": math.inf}, "bound_seconds is a number of seconds above 0"),
+    ],
+)
+def test_what_a_request_to_evaluate_refuses(asked: dict[str, Any], message: str) -> None:
+    with pytest.raises(requests.WrongRequest, match=message):
+        requests.EvaluateRequest(pathlib.Path("x"), **asked)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "settings", "kind", "needs"),
+    [
+        ("cfr+", {}, "full", "tree"),
+        ("os-mccfr", {}, "sampled", "edges"),
+        ("os-mccfr", {"table": 8}, "table", "rules"),
+        ("lp", {}, "exact", "tree"),
+    ],
+)
+def test_kinds_of_run(algorithm: str, settings: dict[str, Any], kind: str, needs: str) -> None:
+    chosen = requests.SolveRequest("kuhn_poker", algorithm, settings=settings).configured
+    assert (chosen.kind, chosen.needs) == (kind, needs)
+
+
+def test_a_table_needs_rules() -> None:
+    tree = trees.unrolled(trees.Game("kuhn_poker"))
+    with pytest.raises(presets.UnknownAlgorithm, match="needs the rules of a game"):
+        requests.SolveRequest(tree, "os-mccfr", settings={"table": 8})
+
+
+def test_a_task_fits_its_algorithm() -> None:
+    task = problems.prepare(trees.Game("kuhn_poker"), "tree")
+    table = presets.configured(presets.find("os-mccfr"), None, {"table": 8})
+    with pytest.raises(presets.UnknownAlgorithm, match="as it was prepared"):
+        solver_run.solver_of(task, table)
+
+
+@pytest.mark.parametrize("algorithm", ["hs-dcfr", "lp"])
+def test_python_and_requests_are_the_same(algorithm: str, tmp_path: pathlib.Path) -> None:
+    request = requests.SolveRequest("kuhn_poker", algorithm, 20, results=tmp_path)
+    told: list[driver.Metrics] = []
+    labels: list[str] = []
+
+    def stage(label: str) -> Any:
+        labels.append(label.split()[0])
+        return requests.SILENT.stage(label)
+
+    outcome = solve.execute(request, requests.Callbacks(stage=stage, measured=told.append))
+    assert outcome.solution.metrics[-1].value == told[-1].value
+    assert labels == ["compiling", "unrolling", {"lp": "linear"}.get(algorithm, algorithm)]
+    assert outcome.folder is not None
+    assert outcome.folder.parent == tmp_path / "kuhn_poker"
+    called = gdlx.solve("kuhn_poker", algorithm, iterations=20)
+    for ours, theirs in zip(outcome.solution.policies, called.policies, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert called.config == outcome.solution.config
+    again = evaluate.execute(requests.EvaluateRequest(outcome.folder))
+    assert again.solution.exploitability == pytest.approx(called.exploitability, abs=1e-6)
+    assert again.bounded is None
+
+
+def test_a_request_goes_through_its_folder(tmp_path: pathlib.Path) -> None:
+    """What is resumed has the game, the settings and the horizon that it began with, whatever is asked of its end."""
+    game = trees.Game("kuhn_poker", "zero-sum")
+    first = requests.SolveRequest(
+        game, "hs-dcfr", 30, settings={"beta": -math.inf}, simultaneous=True, results=tmp_path
+    )
+    outcome = solve.execute(first)
+    assert outcome.folder is not None
+    second = requests.resumed(outcome.folder, iterations=50)
+    assert (second.named, second.configured) == (game, first.configured)
+    assert second.configured.settings.horizon == 30
+    assert solve.execute(second).solution.iterations == 50
+    assert results.read_config(outcome.folder).algorithm == first.configured
+
+
+def test_steps_may_be_raised_when_resumed(tmp_path: pathlib.Path) -> None:
+    settings = {"table": 8, "batch": 32, "max_steps": 8}
+    outcome = solve.execute(requests.SolveRequest("kuhn_poker", "os-mccfr", 2, settings=settings, results=tmp_path))
+    assert outcome.folder is not None
+    again = requests.resumed(outcome.folder, max_steps=16, iterations=3)
+    assert solve.execute(again).solution.iterations == 3
+    assert results.read_config(outcome.folder).algorithm.sampler.max_steps == 16
+
+
+def test_what_is_found_at_once_is_not_resumed(tmp_path: pathlib.Path) -> None:
+    outcome = solve.execute(requests.SolveRequest("kuhn_poker", "lp", results=tmp_path))
+    assert outcome.folder is not None
+    with pytest.raises(results.ResultError, match="solved at once"):
+        requests.resumed(outcome.folder)
+
+
+def test_what_fails_at_once_leaves_no_folder(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(ValueError, match="zero-sum"):
+        solve.execute(requests.SolveRequest("smallest:numbers=2,steps=1", "lp", results=tmp_path))
+    assert not list(tmp_path.rglob("lp*"))
+
+
+def test_an_interrupt_keeps_what_there_is(tmp_path: pathlib.Path) -> None:
+    def interrupt(metrics: driver.Metrics) -> None:
+        if metrics.iterations >= 4:
+            raise KeyboardInterrupt
+
+    request = requests.SolveRequest("kuhn_poker", "cfr+", 100, every=2, results=tmp_path)
+    outcome = solve.execute(request, requests.Callbacks(measured=interrupt))
+    assert (outcome.interrupted, outcome.solution.iterations) == (True, 4)
+    assert outcome.folder is not None
+    assert (outcome.folder / results.POLICY).exists()
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    first: int = 1
+    second: str = "b"
+
+
+def test_blocks_of_options_are_expanded() -> None:
+    calls: list[tuple[int, Block, int]] = []
+
+    def command(number: int = 0, *, block: Block, last: int = 9) -> None:
+        calls.append((number, block, last))
+
+    expanded: Any = arguments.expanded(command)
+    assert list(expanded.__signature__.parameters) == ["number", "first", "second", "last"]
+    expanded(number=5, first=2, second="c", last=3)
+    assert calls == [(5, Block(2, "c"), 3)]
