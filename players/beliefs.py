@@ -35,9 +35,9 @@ def rehearse(arena: agent.Arena, count: int) -> None:
     for seed in range(_REHEARSED):
         random = np.random.default_rng(seed)
         for view in random_match(arena, random):
-            beliefs = Beliefs(agent.Seat(arena, view.player, random))
+            belief = Beliefs(agent.Seat(arena, view.player, random))
             try:
-                beliefs.drawn(view, count)
+                belief.drawn(view, count)
             except consistent.NothingFound:  # a match that is hard to follow, whoever plays it
                 continue
 

@@ -43,7 +43,7 @@ def build(sheet: rulesheet.Rulesheet, rules: ground.GroundRules) -> network.Prop
             recursion.build_unrolled(builder, bodies, literal)
         else:
             sources += recursion.build_iterated(builder, bodies, literal, interface.inputs + len(sources))
-    return interface.propnet(builder, literal, sources)
+    return interface.to_propnet(builder, literal, sources)
 
 
 def _atom_literal(builder: circuit.Builder, bodies: list[tuple[int, ...]], literal: Mapping[int, int]) -> int:
@@ -185,7 +185,7 @@ class _Interface:
         groups = (self.registers, *self.moves)
         return {atom: circuit.Builder.input(n) for n, atom in enumerate(a for g in groups for a in g.values())}
 
-    def propnet(self, builder: circuit.Builder, literal: Mapping[int, int], feedback: list[int]) -> network.PropNet:
+    def to_propnet(self, builder: circuit.Builder, literal: Mapping[int, int], feedback: list[int]) -> network.PropNet:
         init, following = self.atoms[terms.INIT], self.atoms[terms.NEXT]
         roles = tuple(self._role(number, builder, literal) for number in range(len(self.roles)))
         net = network.PropNet(

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from gdlx import cli, propnet
+import gdlx.propnet
+from gdlx import cli
 from gdlx.propnet import cache, compiler, files, games, limits, network, rulesheet, source
 from gdlx.tests import support
 
@@ -145,7 +146,7 @@ def test_files_that_are_no_code_do_not_count(code: pathlib.Path) -> None:
 
 
 def test_the_digest_is_of_the_package() -> None:
-    root = pathlib.Path(propnet.__file__).parent
+    root = pathlib.Path(gdlx.propnet.__file__).parent
     assert cache._code_digest() == cache._digest_of(root)
     folders = {pathlib.PurePosixPath(path).parts[0] for path, _ in cache._python_files(root) if "/" in path}
     assert folders >= {"checks", "library"}

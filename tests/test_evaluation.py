@@ -22,7 +22,7 @@ GAMES = {
 }
 evaluate = jax.jit(evaluation.evaluate)
 counterfactual_values = jax.jit(evaluation.counterfactual_values, static_argnums=2)
-best_response = jax.jit(evaluation.best_response, static_argnums=2)
+jitted_best_response = jax.jit(evaluation.best_response, static_argnums=2)
 step = jax.jit(cfr.step)
 average = jax.jit(cfr.average)
 
@@ -70,7 +70,7 @@ def test_best_responses(name: str) -> None:
     slow = explicit.from_arrays(tree, policies)
     found = evaluate(game, profile)
     for player in range(len(tree.players)):
-        response, worth = best_response(game, profile, player)
+        response, worth = jitted_best_response(game, profile, player)
         assert float(worth) == pytest.approx(float(found.best[player]))
         mixed = profiles.from_levels(tree, layouts, (*profile[:player], response, *profile[player + 1 :]))
         assert set(np.unique(mixed[player])) <= {0.0, 1.0}

@@ -174,10 +174,10 @@ def test_the_alternating_fixpoint_solves_win_and_move_games(moves: list[tuple[st
             break
     text = "".join(f"(move {start} {to})" for start, to in moves) + "(<= (won ?p) (move ?p ?q) (not (won ?q)))"
     sheet, _ = rulesheet.read(source.Source("sheet", text))
-    program = datalog.Program(sheet.rules)
+    rules = datalog.Program(sheet.rules)
     if won | lost == set("abcdef"):
-        assert program.evaluate({})["won", 1].known == {(position,) for position in won}
+        assert rules.evaluate({})["won", 1].known == {(position,) for position in won}
     else:
         with pytest.raises(datalog.UndefinedError) as caught:
-            program.evaluate({})
+            rules.evaluate({})
         assert {fact[0] for _, fact in caught.value.atoms} == set("abcdef") - won - lost

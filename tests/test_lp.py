@@ -13,7 +13,7 @@ from gdlx.tests import sheets
 
 evaluate = jax.jit(evaluation.evaluate)
 counterfactual_values = jax.jit(evaluation.counterfactual_values, static_argnums=2)
-best_response = jax.jit(evaluation.best_response, static_argnums=2)
+jitted_best_response = jax.jit(evaluation.best_response, static_argnums=2)
 
 
 @pytest.fixture(autouse=True)
@@ -100,7 +100,7 @@ def test_where_a_player_never_comes_it_answers_well() -> None:
         profile = profiles.to_levels(tree, layouts, lp.solve(tree).policies)
         for number in range(2):
             values = counterfactual_values(game, profile, number)
-            best = best_response(game, profile, number)[0]
+            best = jitted_best_response(game, profile, number)[0]
             answered = counterfactual_values(
                 game, tuple(best if n == number else own for n, own in enumerate(profile)), number
             )

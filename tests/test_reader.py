@@ -137,8 +137,8 @@ FORMULAS: st.SearchStrategy[Formula] = st.recursive(
 )
 
 
-def kif(formula: Formula) -> str:
-    return formula if isinstance(formula, str) else f"({formula[0]} {' '.join(map(kif, formula[1]))})"
+def as_kif(formula: Formula) -> str:
+    return formula if isinstance(formula, str) else f"({formula[0]} {' '.join(map(as_kif, formula[1]))})"
 
 
 def truth(formula: Formula, holds: set[str]) -> bool:
@@ -160,7 +160,7 @@ def body_truth(body: terms.Body, holds: set[str]) -> bool:
 
 @hypothesis.given(FORMULAS)
 def test_connectives_keep_their_meaning(formula: Formula) -> None:
-    [rule] = reading.read(f"(<= p {kif(formula)})").rules
+    [rule] = reading.read(f"(<= p {as_kif(formula)})").rules
     for chosen in itertools.product([False, True], repeat=3):
         holds = {name for name, included in zip("abc", chosen, strict=True) if included}
         assert body_truth(rule.body, holds) == truth(formula, holds)

@@ -29,7 +29,7 @@ from gdlx.tests import explicit, test_cfr
 from gdlx.tests.test_evaluation import random_policies
 
 GAMES = ("biased_rps", "kuhn_poker", "goofspiel:cards=3", "simple_poker")
-best_response = jax.jit(evaluation.best_response, static_argnums=2)
+jitted_best_response = jax.jit(evaluation.best_response, static_argnums=2)
 
 
 @pytest.fixture(autouse=True)
@@ -138,7 +138,7 @@ def test_no_trust_is_an_equilibrium_and_full_trust_a_best_response(spec: str) ->
         spread = task.payoff_range[1] - task.payoff_range[0]
         assert value - 2e-3 * spread < got.worst[0] < value + 1e-6 * spread
         policies = random_policies(task.tree, 0)
-        _, best = best_response(task.form, profiles.to_levels(task.tree, task.layouts, policies), own)
+        _, best = jitted_best_response(task.form, profiles.to_levels(task.tree, task.layouts, policies), own)
         assert float(best) - 2e-3 * spread < got.exploitation[1] < float(best) + 1e-6 * spread
 
 
@@ -157,7 +157,7 @@ def test_more_trust_exploits_more_and_risks_more(spec: str) -> None:
         assert (np.diff(got.exploitation) > -1e-6).all()
         assert (np.diff(got.worst) < 1e-6).all()
         policies = random_policies(task.tree, seed)
-        _, best = best_response(task.form, profiles.to_levels(task.tree, task.layouts, policies), 1 - player)
+        _, best = jitted_best_response(task.form, profiles.to_levels(task.tree, task.layouts, policies), 1 - player)
         assert got.exploitation[-1] == pytest.approx(float(best))
 
 
