@@ -34,7 +34,8 @@ from gdlx.cli import (
     sweeping,
     training,
 )
-from gdlx.propnet import diagnostics, errors
+from gdlx.propnet.common import errors
+from gdlx.propnet.syntax import diagnostics
 
 # What jax calls the devices. Not its alias "gpu", which fails unless CUDA, ROCm and oneAPI are all there.
 _PLATFORMS = {"cpu": "cpu", "gpu": "cuda", "tpu": "tpu"}

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 import typer
 import typer.core
 
-from gdlx.propnet import limits as limiting
+from gdlx.propnet.common import limits as limiting
 
 DEFAULT_LIMITS = limiting.Limits()
 DEFAULT_NODES = limiting.NODES

@@ -20,7 +20,7 @@ def doctor(
 ) -> None:
     """Show versions, devices, memory, cores, the cache, and which optional peers are installed."""
     from gdlx.envs import programs
-    from gdlx.propnet import cache
+    from gdlx.propnet.io import cache
 
     options = console.options(context)
     if clear_cache:

@@ -73,14 +73,14 @@ def evaluate(  # noqa: C901 - one check for each pair of options that exclude ea
 
 def _write(found: "solution.Solution", output: pathlib.Path) -> None:
     """The policy table, in the format that the file's name asks for."""
-    from gdlx.propnet import untrusted
+    from gdlx.propnet.io import checked_fields
     from gdlx.solvers import exports
 
     if output.suffix.lower() == ".csv":
         text = exports.to_csv(found.tree, found.policies)
     else:
         text = json.dumps(exports.to_json(found.tree, found.policies), indent=1)
-    untrusted.write_whole(output, text.encode())
+    checked_fields.write_whole(output, text.encode())
 
 
 def _rows(found: "solution.Solution", player: str | None, history: str | None) -> list[dict[str, Any]]:

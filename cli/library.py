@@ -35,7 +35,8 @@ def games(
 
 
 def _sizes(given: console.Options, found: list[library.Game]) -> dict[str, dict[str, object]]:
-    from gdlx.propnet import games, measure
+    from gdlx.propnet import games
+    from gdlx.propnet.circuits import measure
 
     measured = {}
     with console.progress(given, "compiling", len(found)) as advance:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gdlx.envs import payoffs
     from gdlx.players import agent, contest, records, scores
     from gdlx.players import tournament as tournaments
-    from gdlx.propnet import limits
+    from gdlx.propnet.common import limits
 
 _SHOWN_INCIDENTS = 5
 _RESULTS = pathlib.Path("results")

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from gdlx.cli import arguments, console
-from gdlx.propnet import games, limits
+from gdlx.propnet import games
+from gdlx.propnet.common import limits
 
 if TYPE_CHECKING:
-    from gdlx.propnet import network
+    from gdlx.propnet.circuits import propnet
 
 
 def network_of(
     given: console.Options, game: str, gdl: int | None, fold_case: bool, within: limits.Limits
-) -> "network.PropNet":
+) -> "propnet.PropNet":
     """The network of a game, or the one in a network file."""
     if games.is_propnet_file(game):
         return games.compile_game(game, saved=True)
@@ -34,7 +35,7 @@ def info(
     compiling: arguments.Compiling,
 ) -> None:
     """Roles, moves and percepts of a game, and the size of its network; with --tree of the whole game."""
-    from gdlx.propnet import measure
+    from gdlx.propnet.circuits import measure
 
     given = console.options(context)
     net = network_of(given, game, compiling.gdl, compiling.fold_case, compiling.limits)
@@ -53,7 +54,7 @@ def info(
 
 
 def _tree(
-    given: console.Options, game: str, net: "network.PropNet", depth: int | None, max_nodes: int
+    given: console.Options, game: str, net: "propnet.PropNet", depth: int | None, max_nodes: int
 ) -> dict[str, Any]:
     """Sizes of the unrolled game; what it may need is told before."""
     from gdlx.envs import game_tree, probe, unroll
@@ -125,10 +126,11 @@ def compile(  # noqa: A001 - the name of the command
     compiling: arguments.Compiling,
 ) -> None:
     """Compile a game to its boolean network, or take it from the cache; --passes compiles in any case."""
-    from gdlx.propnet import compiler, files, foreign, measure
+    from gdlx.propnet.circuits import compiler, measure
+    from gdlx.propnet.io import files, ggp_json
 
     given = console.options(context)
-    write = foreign.save_foreign if layout == "ggp" else files.save
+    write = ggp_json.save_foreign if layout == "ggp" else files.save
     if output is not None:
         arguments.require_writable(output, (".json",) if layout == "ggp" else games.PROPNET_SUFFIXES)
     sheet = games.load(game, fold_case=compiling.fold_case, gdl=compiling.gdl)

@@ -6,8 +6,11 @@ from typing import Annotated
 import typer
 
 from gdlx.cli import arguments, console, networks
-from gdlx.propnet import check as checker
-from gdlx.propnet import diagnostics, errors, explain, games, interpreter, transcript
+from gdlx.propnet import games
+from gdlx.propnet.checks import checker
+from gdlx.propnet.common import errors
+from gdlx.propnet.datalog import explain, interpreter, transcript
+from gdlx.propnet.syntax import diagnostics
 
 _SHOWN_PER_CODE = 10
 
@@ -63,10 +66,10 @@ def _examine(file: str, compiling: arguments.Compiling, play: bool, seed: int) -
         return checked
     checked.found = report.diagnostics
     if play and not report.errors:
-        from gdlx.propnet import wellformed
+        from gdlx.propnet.checks import by_playing
 
         try:
-            findings = wellformed.examine(games.compile_game(report.sheet, within=compiling.limits), seed)
+            findings = by_playing.examine(games.compile_game(report.sheet, within=compiling.limits), seed)
         except diagnostics.GdlError as error:
             checked.found += error.diagnostics
             return checked
@@ -156,7 +159,7 @@ def show(
     if (why is not None) + play + dot > 1:
         raise typer.BadParameter("--why, --play and --dot are three different answers; ask for one")
     if dot:
-        from gdlx.propnet import dot as drawing
+        from gdlx.propnet.io import dot as drawing
 
         net = networks.network_of(given, game, compiling.gdl, compiling.fold_case, compiling.limits)
         text = drawing.dot(net)

@@ -40,7 +40,7 @@ def experiment(
     if minutes is not None and not 0 < minutes < float("inf"):
         raise typer.BadParameter(f"--minutes is a time above 0, not {minutes:g}")
 
-    from gdlx.propnet import untrusted
+    from gdlx.propnet.io import checked_fields
 
     folder = results / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -58,7 +58,7 @@ def experiment(
         console.remark(given, f"interrupted; the same command goes on from {folder}")
         raise
     found = {"experiment": name, "minutes": setting.minutes, "tables": [table._asdict() for table in tables]}
-    untrusted.write_whole(folder / "tables.json", json.dumps(found, indent=1).encode())
+    checked_fields.write_whole(folder / "tables.json", json.dumps(found, indent=1).encode())
     if given.json:
         console.emit(found | {"result": str(folder)})
     else:

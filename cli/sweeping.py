@@ -121,7 +121,7 @@ def results(
 
     from gdlx.experiments import query
     from gdlx.experiments.reporting import gather
-    from gdlx.propnet import untrusted
+    from gdlx.propnet.io import checked_fields
     from gdlx.solvers import results as stored
 
     questions = [query.parse(text) for text in where or ()]
@@ -135,7 +135,7 @@ def results(
     for left in found.left_out:
         console.remark(given, f"left out: {left.why}")
     if output is not None:
-        untrusted.write_whole(output, _csv(rows).encode())
+        checked_fields.write_whole(output, _csv(rows).encode())
         if not given.json:
             console.say(f"{len(rows):,} rows in {output}")
     if given.json:

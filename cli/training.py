@@ -11,7 +11,7 @@ from gdlx.cli import arguments, console, networks
 if TYPE_CHECKING:
     from gdlx.envs import trees
     from gdlx.nets import learners, recipes, training
-    from gdlx.propnet import network
+    from gdlx.propnet.circuits import propnet
     from gdlx.solvers import problems
 
 _LOOKS = 20  # at strength, in a training
@@ -110,7 +110,7 @@ def task_of(
     given: console.Options,
     learner: str,
     game: "trees.Game",
-    net: "network.PropNet",
+    net: "propnet.PropNet",
     max_nodes: int = arguments.DEFAULT_NODES,
 ) -> "problems.Problem | None":
     """The game unrolled, where the learner needs it, or where it is small enough to measure networks exactly."""
@@ -133,7 +133,7 @@ def task_of(
 def evaluate(given: console.Options, folder: pathlib.Path) -> None:
     """`gdlx evaluate` of networks."""
     from gdlx.nets import checkpoints, self_play, strength, supervised
-    from gdlx.propnet import limits
+    from gdlx.propnet.common import limits
 
     recipe, _, _ = checkpoints.read_recipe(folder)
     game = recipe.game

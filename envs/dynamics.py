@@ -4,8 +4,9 @@ import dataclasses
 
 import numpy as np
 
-from gdlx.propnet import asp, machine, network, play
-from gdlx.propnet.passes import invariants
+from gdlx.propnet.circuits import propnet, sat
+from gdlx.propnet.circuits.passes import invariants
+from gdlx.propnet.simulate import machine, random_play
 
 _COPIES, _STEPS = 256, 400
 
@@ -18,7 +19,7 @@ class Dynamics:
     proved: bool
 
 
-def of(net: network.PropNet, seed: int = 0) -> Dynamics:
+def of(net: propnet.PropNet, seed: int = 0) -> Dynamics:
     if len(net.players) < 2:
         return Dynamics(turn_taking=True, proved=True)
     if _seen_simultaneous(net, seed):
@@ -26,10 +27,10 @@ def of(net: network.PropNet, seed: int = 0) -> Dynamics:
     return Dynamics(turn_taking=True, proved=_is_proved(net))
 
 
-def _seen_simultaneous(net: network.PropNet, seed: int) -> bool:
+def _seen_simultaneous(net: propnet.PropNet, seed: int) -> bool:
     """Whether random play comes to a state in which two players have a choice."""
     sizes = [len(role.moves) for role in net.roles]
-    for number, step in enumerate(play.random_steps(net, _COPIES, seed)):
+    for number, step in enumerate(random_play.random_steps(net, _COPIES, seed)):
         rows = machine.split_rows(step.legal, sizes)
         choices = [own.sum(axis=0) > 1 for role, own in zip(net.roles, rows, strict=True) if not role.is_random]
         if (~step.terminal & ~step.unplayable & (np.sum(choices, axis=0) > 1)).any():
@@ -39,20 +40,20 @@ def _seen_simultaneous(net: network.PropNet, seed: int) -> bool:
     return False
 
 
-def _is_proved(net: network.PropNet) -> bool:
+def _is_proved(net: propnet.PropNet) -> bool:
     """Whether no state that satisfies the game's proved invariants gives two players a choice."""
     gates = net.as_circuit()
     lines = [f"{{n(1..{gates.inputs})}}."]
-    lines += asp.gates(gates)
-    lines.append(f":- {asp.literal(net.terminal)}.")
+    lines += sat.gates(gates)
+    lines.append(f":- {sat.literal(net.terminal)}.")
     for number, role in enumerate(net.players):
-        lines += [f"may({number},{m}) :- {asp.literal(literal)}." for m, literal in enumerate(role.legal.tolist())]
+        lines += [f"may({number},{m}) :- {sat.literal(literal)}." for m, literal in enumerate(role.legal.tolist())]
         lines.append(f"choice({number}) :- 2 {{ may({number},M) }}.")
     lines.append(":- #count { P : choice(P) } < 2.")
     known = invariants.find_invariants(net)
-    lines += [f":- {asp.literal(2 * (n + 1) + value)}." for n, value in known.constant.items()]
+    lines += [f":- {sat.literal(2 * (n + 1) + value)}." for n, value in known.constant.items()]
     for group, is_cover in zip(known.groups, known.covers, strict=True):
         lines.append(f":- 2 {{ {'; '.join(f'n({n + 1})' for n in group)} }}.")
         if is_cover:
             lines.append(f":- {', '.join(f'not n({n + 1})' for n in group)}.")
-    return asp.is_impossible(lines)
+    return sat.is_impossible(lines)

@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from gdlx.envs import info_key, lowering, packing, payoffs, tape
-from gdlx.propnet import errors, network
+from gdlx.propnet.circuits import propnet
+from gdlx.propnet.common import errors
 
 
 class State(NamedTuple):
@@ -53,7 +54,7 @@ class Env:
     `max_steps` ends a game that goes on too long (as unplayable); 0 for no limit.
     """
 
-    net: network.PropNet
+    net: propnet.PropNet
     payoffs: payoffs.Payoffs
     form: lowering.Form = "auto"
     max_steps: int = 0

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.propnet import machine, network, play
+from gdlx.propnet.circuits import propnet
+from gdlx.propnet.simulate import machine, random_play
 
 _MATCHES, _MAX_STEPS = 2_048, 500
 Hashes = npt.NDArray[np.uint64]
@@ -48,7 +49,7 @@ class Estimate(NamedTuple):
 class Estimator:
     """Estimates from one set of random matches, which are played on only as far as somebody asks."""
 
-    def __init__(self, net: network.PropNet, seed: int = 0, *, matches: int = _MATCHES) -> None:
+    def __init__(self, net: propnet.PropNet, seed: int = 0, *, matches: int = _MATCHES) -> None:
         self._levels = _levels(net, seed, matches)
         self._histories = [1.0]
         self._is_cut: bool | None = None  # None as long as more can be played
@@ -74,12 +75,12 @@ class Estimator:
                 self._is_cut = end.value
 
 
-def estimate(net: network.PropNet, seed: int = 0, *, matches: int = _MATCHES, enough: float = np.inf) -> Estimate:
+def estimate(net: propnet.PropNet, seed: int = 0, *, matches: int = _MATCHES, enough: float = np.inf) -> Estimate:
     """Stops early where there are more than `enough` histories."""
     return Estimator(net, seed, matches=matches).estimate(enough)
 
 
-def _levels(net: network.PropNet, seed: int, matches: int) -> Generator[float, None, bool]:
+def _levels(net: propnet.PropNet, seed: int, matches: int) -> Generator[float, None, bool]:
     """The number of histories after one joint move, two, ..; returns whether matches went on after the last."""
     game = machine.of(net)
     rng = np.random.default_rng(seed)
@@ -97,11 +98,11 @@ def _levels(net: network.PropNet, seed: int, matches: int) -> Generator[float, N
                 return False
             histories = float(weight.mean())
         yield histories
-        state, _ = game.move(state, np.concatenate([play.choose(rows, rng) for rows in per_role]))
+        state, _ = game.move(state, np.concatenate([random_play.choose(rows, rng) for rows in per_role]))
     return True
 
 
-def fewest_nodes(net: network.PropNet, *, matches: int, seed: int = 0) -> Iterator[float]:
+def fewest_nodes(net: propnet.PropNet, *, matches: int, seed: int = 0) -> Iterator[float]:
     """Lower confidence bounds of the number of nodes after one joint move, two, .., as long as matches go on.
 
     A node is a state together with what every player did and perceived on the way, so that histories which unrolling
@@ -127,14 +128,14 @@ def fewest_nodes(net: network.PropNet, *, matches: int, seed: int = 0) -> Iterat
 
 
 def _random_move(
-    game: machine.Machine, state: play.Bools, views: Hashes, rng: np.random.Generator
-) -> tuple[play.Bools, Hashes]:
+    game: machine.Machine, state: random_play.Bools, views: Hashes, rng: np.random.Generator
+) -> tuple[random_play.Bools, Hashes]:
     """States, and hashes [players, matches] of what the players know, after a random joint move of matches not over."""
     net = game.net
     terminal, _ = game.judge(state)
     per_role = machine.split_rows(game.legal(state), [len(role.moves) for role in net.roles])
     goes_on = ~terminal & np.all([rows.any(axis=0) for rows in per_role], axis=0)
-    chosen = [play.choose(rows[:, goes_on], rng) for rows in per_role]
+    chosen = [random_play.choose(rows[:, goes_on], rng) for rows in per_role]
     following, sees = game.move(state[:, goes_on], np.concatenate(chosen))
     percepts = machine.split_rows(sees, [len(role.percepts) for role in net.roles])
     players = [n for n, role in enumerate(net.roles) if not role.is_random]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.propnet import errors
+from gdlx.propnet.common import errors
 
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gdlx.envs import payoffs
-from gdlx.propnet import machine, network
+from gdlx.propnet.circuits import propnet
+from gdlx.propnet.simulate import machine
 
 _KEPT = 2**18  # states, and as many steps, that are remembered
 
@@ -58,7 +59,7 @@ class Node(NamedTuple):
 class Host:
     """Nodes of one game. Where players and chance choose in the same step, the players come first."""
 
-    def __init__(self, net: network.PropNet, units: payoffs.Payoffs, max_steps: int) -> None:
+    def __init__(self, net: propnet.PropNet, units: payoffs.Payoffs, max_steps: int) -> None:
         self.net = net
         self.payoffs = units
         self.max_steps = max_steps

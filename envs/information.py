@@ -3,7 +3,7 @@
 import numpy as np
 
 from gdlx.envs import game_tree
-from gdlx.propnet import network
+from gdlx.propnet.circuits import propnet
 
 Ints = game_tree.Ints
 Longs = game_tree.Longs
@@ -14,7 +14,7 @@ Floats = game_tree.Floats
 class Collector:
     """`arrive` takes the sets of a level; then `sequence_after` and `remember` look from them to the next one."""
 
-    def __init__(self, role: network.Role) -> None:
+    def __init__(self, role: propnet.Role) -> None:
         self.role = role
         self.views = 0  # information sets so far
         self.sequences = 1

@@ -1,7 +1,8 @@
 """From a game's name to its Env."""
 
 from gdlx.envs import env, lowering, payoffs, probe
-from gdlx.propnet import games, limits
+from gdlx.propnet import games
+from gdlx.propnet.common import limits
 
 
 def make(

@@ -8,7 +8,9 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.propnet import asp, errors, machine, memo, network, play
+from gdlx.propnet.circuits import memo, propnet, sat
+from gdlx.propnet.common import errors
+from gdlx.propnet.simulate import machine, random_play
 
 Mode = Literal["auto", "zero-sum", "goal"]
 _SAMPLED_ENDS = 10_000
@@ -31,7 +33,7 @@ class PayoffError(errors.UserError, ValueError):
 
 
 @memo.per_propnet
-def of(net: network.PropNet, mode: Mode = "auto", seed: int = 0) -> Payoffs:
+def of(net: propnet.PropNet, mode: Mode = "auto", seed: int = 0) -> Payoffs:
     """How goals are turned into payoffs; fixed before a run."""
     if mode not in (modes := get_args(Mode)):
         raise PayoffError(f"there is no payoff mode {mode!r}; it is one of {', '.join(modes)}")
@@ -47,7 +49,7 @@ def of(net: network.PropNet, mode: Mode = "auto", seed: int = 0) -> Payoffs:
     return dataclasses.replace(units, proved=not units.zero_sum or _is_proved(net, int(2 * units.offset)))
 
 
-def of_sums(net: network.PropNet, sums: set[int], mode: Mode = "auto") -> Payoffs:
+def of_sums(net: propnet.PropNet, sums: set[int], mode: Mode = "auto") -> Payoffs:
     """The same, from the sums of the players' goals at all ends of the game."""
     if mode == "goal" or len(net.players) != 2:
         return of(net, mode)
@@ -59,12 +61,12 @@ def of_sums(net: network.PropNet, sums: set[int], mode: Mode = "auto") -> Payoff
     return Payoffs(next(iter(sums)) / 2, True, True)
 
 
-def _sampled_sums(net: network.PropNet, seed: int, rounds: Sequence[tuple[int, int]], enough: int) -> set[int]:
+def _sampled_sums(net: propnet.PropNet, seed: int, rounds: Sequence[tuple[int, int]], enough: int) -> set[int]:
     """Sums of the players' goals (the highest where a player has several) at the ends of random matches."""
     sums: set[int] = set()
     ends = 0
     for copies, steps in rounds:
-        for step in itertools.islice(play.random_steps(net, copies, seed), steps):
+        for step in itertools.islice(random_play.random_steps(net, copies, seed), steps):
             if step.terminal.any():
                 rows = machine.split_rows(step.goals[:, step.terminal], [len(role.goal_values) for role in net.roles])
                 players = [(role, own) for role, own in zip(net.roles, rows, strict=True) if not role.is_random]
@@ -75,7 +77,7 @@ def _sampled_sums(net: network.PropNet, seed: int, rounds: Sequence[tuple[int, i
     return sums
 
 
-def highest(role: network.Role, held: play.Bools) -> npt.NDArray[np.int64]:
+def highest(role: propnet.Role, held: random_play.Bools) -> npt.NDArray[np.int64]:
     """The highest of a player's goal values in every column, 0 where it has none."""
     found = np.zeros(held.shape[1], np.int64)
     for value, row in zip(role.goal_values, held, strict=True):
@@ -83,19 +85,19 @@ def highest(role: network.Role, held: play.Bools) -> npt.NDArray[np.int64]:
     return found
 
 
-def _is_proved(net: network.PropNet, total: int) -> bool:
+def _is_proved(net: propnet.PropNet, total: int) -> bool:
     """Whether no state at all, reachable or not, is terminal and has goals of another sum."""
     gates = net.as_circuit()
     lines = [f"{{n(1..{gates.inputs})}}."]
-    lines += asp.gates(gates)
+    lines += sat.gates(gates)
     first, second = net.players
-    lines.append(f":- {asp.literal(net.terminal ^ 1)}.")
+    lines.append(f":- {sat.literal(net.terminal ^ 1)}.")
     for role, name in ((first, "a"), (second, "b")):
         lines += [
-            f"{name}({value}) :- {asp.literal(literal)}."
+            f"{name}({value}) :- {sat.literal(literal)}."
             for value, literal in zip(role.goal_values, role.goal.tolist(), strict=True)
         ]
         lines.append(f"top_{name}(M) :- M = #max {{ V : {name}(V) }}, {name}(_).")
         lines.append(f"top_{name}(0) :- not {name}(_).")
     lines.append(f":- top_a(V), top_b(W), V + W == {total}.")
-    return asp.is_impossible(lines)
+    return sat.is_impossible(lines)

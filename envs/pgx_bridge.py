@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from gdlx.envs import env as envs
 from gdlx.envs import lowering, make, payoffs, probe
 from gdlx.envs import observe as windows
-from gdlx.propnet import limits
+from gdlx.propnet.common import limits
 
 Observation = Literal["window", "registers"]
 

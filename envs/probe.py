@@ -8,7 +8,8 @@ import itertools
 import numpy as np
 
 from gdlx.envs import dynamics, estimate, payoffs
-from gdlx.propnet import memo, network, play
+from gdlx.propnet.circuits import memo, propnet
+from gdlx.propnet.simulate import random_play
 
 # Names of their own, because some facts are called like the modules.
 Mode = payoffs.Mode
@@ -27,7 +28,7 @@ class GameFacts:
     `seed` is that of the random play from which they are found; `digest` does not depend on it.
     """
 
-    net: network.PropNet
+    net: propnet.PropNet
     seed: int
 
     def payoffs(self, mode: Mode = "auto") -> Payoffs:
@@ -48,7 +49,7 @@ class GameFacts:
     def longest_match(self) -> int:
         """Joint moves of the longest of a thousand random matches."""
         longest, length = 1, np.zeros(_LENGTH_MATCHES, np.int64)
-        for number, step in enumerate(play.random_steps(self.net, len(length), self.seed)):
+        for number, step in enumerate(random_play.random_steps(self.net, len(length), self.seed)):
             ended = step.terminal | step.unplayable
             length = np.where(ended, 0, length + 1)
             longest = max(longest, int(length.max()))
@@ -68,7 +69,7 @@ class GameFacts:
         digest = hashlib.sha256()
         for role in self.net.roles:
             digest.update(repr((role.name, role.moves, role.percepts, role.goal_values)).encode(errors="replace"))
-        for step in itertools.islice(play.random_steps(self.net, _DIGEST_MATCHES, 0), _DIGEST_STEPS):
+        for step in itertools.islice(random_play.random_steps(self.net, _DIGEST_MATCHES, 0), _DIGEST_STEPS):
             for part in (step.legal, step.percepts, step.terminal, step.goals):
                 digest.update(np.packbits(part).tobytes())
         return digest.hexdigest()[:16]
@@ -83,7 +84,7 @@ class GameFacts:
 
 
 @memo.per_propnet
-def probe(net: network.PropNet, seed: int = 0) -> GameFacts:
+def probe(net: propnet.PropNet, seed: int = 0) -> GameFacts:
     """The facts of a game; one object for every propnet and seed.
 
     >>> from gdlx.propnet import games

@@ -12,7 +12,7 @@ import platform
 import warnings
 from typing import Any
 
-from gdlx.propnet import cache
+from gdlx.propnet.io import cache
 
 _PROGRAMS = "programs"
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.envs import info_key
-from gdlx.propnet import network
+from gdlx.propnet.circuits import propnet
 
 Keys = npt.NDArray[np.uint32]
 
@@ -30,7 +30,7 @@ class Public(NamedTuple):
         return not any(part.any() for part in (*self.moves, *self.percepts))
 
 
-def of_network(net: network.PropNet) -> Public:
+def of_network(net: propnet.PropNet) -> Public:
     players = [number for number, role in enumerate(net.roles) if not role.is_random]
     known = [_known(net, number) for number in players]
     shared = set.intersection(*({*moves, *percepts} for moves, percepts in known)) if known else set()
@@ -52,7 +52,7 @@ def _told(known: tuple[list[int], list[int]], hashes: dict[int, Keys]) -> tuple[
     return moves.reshape(-1, 2), percepts.reshape(-1, 2)
 
 
-def _known(net: network.PropNet, number: int) -> tuple[list[int], list[int]]:
+def _known(net: propnet.PropNet, number: int) -> tuple[list[int], list[int]]:
     """Literals of a role's moves and of its percepts."""
     role, first = net.roles[number], net.first_move(number)
     return [2 * (first + n) for n in range(len(role.moves))], [int(literal) for literal in role.sees]

@@ -14,7 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from gdlx.envs import chooser, piece, rng, rolled, step_tape, tape
-from gdlx.propnet import errors, machine, network
+from gdlx.propnet.circuits import propnet
+from gdlx.propnet.common import errors
+from gdlx.propnet.simulate import machine
 
 WORD = 32
 GROUP = 2048  # words that go through the tape together where it is too large for one piece of machine code
@@ -46,7 +48,7 @@ class Totals(NamedTuple):
 class Playout:
     """The playout program of one network."""
 
-    net: network.PropNet
+    net: propnet.PropNet
     max_steps: int = 10_000
 
     def __post_init__(self) -> None:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gdlx.envs import payoffs, rng, rollout
-from gdlx.propnet import network
+from gdlx.propnet.circuits import propnet
 
 _Spec: Any = jax.sharding.PartitionSpec
 _sum: Any = jax.lax.psum
@@ -32,7 +32,7 @@ class Tally:
         finished = self.ends + self.unplayable + self.overlong
         return self.states / finished if finished else None
 
-    def mean_goals(self, net: network.PropNet) -> dict[str, float | None]:
+    def mean_goals(self, net: propnet.PropNet) -> dict[str, float | None]:
         found: dict[str, float | None] = {}
         position = 0
         for role in net.roles:
@@ -43,16 +43,16 @@ class Tally:
                 found[role.name] = total / self.ends if self.ends else None
         return found
 
-    def contradicts(self, net: network.PropNet, units: payoffs.Payoffs) -> bool:
+    def contradicts(self, net: propnet.PropNet, units: payoffs.Payoffs) -> bool:
         """Whether the goals cannot all have had the sum that payoffs rest on."""
         values = [(role.is_random, value) for role in net.roles for value in role.goal_values]
         total = sum(count * value for count, (ignored, value) in zip(self.goals, values, strict=True) if not ignored)
         return units.zero_sum and total != 2 * units.offset * self.ends
 
-    def rewards(self, net: network.PropNet, units: payoffs.Payoffs) -> dict[str, float | None]:
+    def rewards(self, net: propnet.PropNet, units: payoffs.Payoffs) -> dict[str, float | None]:
         return {role: None if goal is None else goal - units.offset for role, goal in self.mean_goals(net).items()}
 
-    def summary(self, net: network.PropNet, units: payoffs.Payoffs) -> dict[str, object]:
+    def summary(self, net: propnet.PropNet, units: payoffs.Payoffs) -> dict[str, object]:
         return {
             "mean_length": self.mean_length(),
             "mean_rewards": self.rewards(net, units),
@@ -69,7 +69,7 @@ class Tally:
 class ShardedPlayout:
     """The same games whatever the number of devices: the random numbers of a word depend on its index alone."""
 
-    net: network.PropNet
+    net: propnet.PropNet
     max_steps: int
     least_words: int
 

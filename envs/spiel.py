@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 
 from gdlx.envs import host, payoffs, probe
-from gdlx.propnet import errors, games, limits, rulesheet
+from gdlx.propnet import games
+from gdlx.propnet.common import errors, limits
+from gdlx.propnet.syntax import rulesheet
 
 try:
     import pyspiel

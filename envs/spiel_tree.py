@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gdlx.envs import game_tree
-from gdlx.propnet import errors
+from gdlx.propnet.common import errors
 
 MAX_NODES = 3_000_000  # histories; each takes about 10 microseconds and a kilobyte or two
 _SAME = 1e-9  # relative difference of sums of returns that are taken to be equal

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from gdlx.envs import chooser, tape
-from gdlx.propnet import circuit, emit, network
+from gdlx.propnet.circuits import aig, propnet
+from gdlx.propnet.simulate import straight_line
 
 Literals = list[tape.Literal]
 
@@ -19,12 +20,12 @@ Literals = list[tape.Literal]
 TERMINAL, UNPLAYABLE, OVERLONG, SEVERAL, NONE, GOALS = range(6)
 
 
-def rank_bits(net: network.PropNet) -> list[int]:
+def rank_bits(net: propnet.PropNet) -> list[int]:
     """Bits of the rank of a move among the legal ones, for every role that ever has a choice."""
     return [len(role.moves).bit_length() for role in net.roles if len(role.moves) > 1]
 
 
-def whole(net: network.PropNet, max_steps: int) -> tape.Tape:
+def whole(net: propnet.PropNet, max_steps: int) -> tape.Tape:
     """Inputs: registers, step counter, ranks of the moves. Middle: counts of legal moves. Outputs: registers, step
     counter, rows of what happened.
     """
@@ -38,7 +39,7 @@ def whole(net: network.PropNet, max_steps: int) -> tape.Tape:
     return builder.tape(_conclude(builder, net, max_steps, following, counter, judged, stuck), middle=counts)
 
 
-def choosing(net: network.PropNet) -> tape.Tape:
+def choosing(net: propnet.PropNet) -> tape.Tape:
     """Inputs: legal moves, ranks. Middle: counts of legal moves. Outputs: the chosen moves, and whether a role has
     none.
     """
@@ -49,7 +50,7 @@ def choosing(net: network.PropNet) -> tape.Tape:
     return builder.tape([*does, stuck], middle=counts)
 
 
-def concluding(net: network.PropNet, max_steps: int) -> tape.Tape:
+def concluding(net: propnet.PropNet, max_steps: int) -> tape.Tape:
     """Inputs: next registers, step counter, whether that state is terminal, its goals, whether a role had no move.
     Outputs: as of the whole step.
     """
@@ -65,15 +66,15 @@ def _inputs(builder: tape.Builder, sizes: Sequence[int]) -> list[Literals]:
 
 
 def _cone(
-    builder: tape.Builder, net: network.PropNet, outputs: Iterable[tape.Literal], inputs: Sequence[tape.Literal]
+    builder: tape.Builder, net: propnet.PropNet, outputs: Iterable[tape.Literal], inputs: Sequence[tape.Literal]
 ) -> Literals:
     gates = net.as_circuit()
-    gates = emit.shared(circuit.pruned(circuit.Circuit(gates.inputs, gates.gates, tuple(map(int, outputs)))))
+    gates = straight_line.shared(aig.pruned(aig.Circuit(gates.inputs, gates.gates, tuple(map(int, outputs)))))
     return builder.add_circuit(gates, dict(enumerate(inputs, 1)))
 
 
 def _choose(
-    builder: tape.Builder, net: network.PropNet, legal: Literals, ranks: Literals
+    builder: tape.Builder, net: propnet.PropNet, legal: Literals, ranks: Literals
 ) -> tuple[Literals, Literals, tape.Literal]:
     """Chosen moves, counts of legal moves, and whether some role has none."""
     options, rank = iter(legal), iter(ranks)
@@ -93,7 +94,7 @@ def _choose(
 
 def _conclude(
     builder: tape.Builder,
-    net: network.PropNet,
+    net: propnet.PropNet,
     max_steps: int,
     following: Literals,
     counter: Literals,
@@ -120,7 +121,7 @@ def _conclude(
 
 
 def _highest(
-    builder: tape.Builder, net: network.PropNet, goals: Literals, terminal: tape.Literal
+    builder: tape.Builder, net: propnet.PropNet, goals: Literals, terminal: tape.Literal
 ) -> tuple[Literals, tape.Literal, tape.Literal]:
     """Of each role's goals at an end the highest; whether some player has several there, or none."""
     rows = iter(goals)

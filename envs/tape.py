@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.propnet import circuit, emit, network
+from gdlx.propnet.circuits import aig, propnet
+from gdlx.propnet.simulate import straight_line
 
 Literal = int  # 2 * node + inverted; node 0 is the constant false
 FALSE, TRUE = 0, 1
@@ -122,7 +123,7 @@ class Builder:
             carry = self.conjunction(bit, carry)
         return found
 
-    def add_circuit(self, gates: circuit.Circuit, given: Mapping[int, Literal]) -> list[Literal]:
+    def add_circuit(self, gates: aig.Circuit, given: Mapping[int, Literal]) -> list[Literal]:
         """The outputs of a circuit whose input nodes have the given literals."""
         literal_of = [FALSE, *(given.get(node, FALSE) for node in range(1, gates.inputs + 1))]
         for gate in gates.gates:
@@ -212,7 +213,7 @@ def _masks(values: list[int]) -> Words:
     return np.array(values, np.int64).astype(np.uint32)
 
 
-def of_network(net: network.PropNet, outputs: Iterable[Literal]) -> Tape:
+def of_network(net: propnet.PropNet, outputs: Iterable[Literal]) -> Tape:
     """The tape that computes some literals of a network from all its registers and moves, in node order.
 
     Recursion through state becomes segments that are repeated; rows are then not used again, because a value made
@@ -222,13 +223,13 @@ def of_network(net: network.PropNet, outputs: Iterable[Literal]) -> Tape:
     inputs = net.inputs - len(net.feedback)
     if not len(net.feedback):
         whole = net.as_circuit()
-        gates = emit.shared(circuit.pruned(circuit.Circuit(whole.inputs, whole.gates, wanted)))
+        gates = straight_line.shared(aig.pruned(aig.Circuit(whole.inputs, whole.gates, wanted)))
         builder = Builder(inputs)
         return builder.tape(builder.add_circuit(gates, {node: 2 * node for node in range(1, inputs + 1)}))
-    return _with_feedback(emit.cone(net, wanted), inputs)
+    return _with_feedback(straight_line.cone(net, wanted), inputs)
 
 
-def _with_feedback(program: emit.Program, inputs: int) -> Tape:
+def _with_feedback(program: straight_line.Program, inputs: int) -> Tape:
     row_of: dict[Literal, tuple[int, int]] = {FALSE: (0, 0), TRUE: (0, 1)}  # literal -> row, inverted
     for node in range(1, inputs + 1):
         row_of[2 * node], row_of[2 * node + 1] = (node, 0), (node, 1)
@@ -241,9 +242,9 @@ def _with_feedback(program: emit.Program, inputs: int) -> Tape:
             row_of[literal], row_of[literal ^ 1] = (rows, 0), (rows, 1)
             rows += 1
         for instruction in block.instructions:
-            flip = instruction.op is emit.Op.OR
+            flip = instruction.op is straight_line.Op.OR
             parts = [row_of[operand] for operand in instruction.operands]
-            if instruction.op is emit.Op.NOT:
+            if instruction.op is straight_line.Op.NOT:
                 row_of[instruction.result] = (parts[0][0], parts[0][1] ^ 1)
                 continue
             row, inverted = parts[0][0], parts[0][1] ^ flip

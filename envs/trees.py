@@ -4,7 +4,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from gdlx.envs import game_tree, payoffs, unroll
-from gdlx.propnet import games, limits, network
+from gdlx.propnet import games
+from gdlx.propnet.circuits import propnet
+from gdlx.propnet.common import limits
 
 
 class Game(NamedTuple):
@@ -16,7 +18,7 @@ class Game(NamedTuple):
     gdl: int | None = None
     fold_case: bool = False
 
-    def compile(self, within: limits.Limits = limits.Limits(), *, saved: bool = False) -> network.PropNet:
+    def compile(self, within: limits.Limits = limits.Limits(), *, saved: bool = False) -> propnet.PropNet:
         """Its propnet; `within` and `saved` as in `games.compile_game`."""
         return games.compile_game(self.spec, gdl=self.gdl, fold_case=self.fold_case, within=within, saved=saved)
 
@@ -28,7 +30,7 @@ def unrolled(
     max_nodes: int = unroll.MAX_NODES,
     keep_edges: bool = False,
     within: limits.Limits = limits.Limits(),
-    net: network.PropNet | None = None,
+    net: propnet.PropNet | None = None,
     report: Callable[[int, int], None] | None = None,
 ) -> game_tree.GameTree:
     """The unrolled game; `report(step, nodes)` hears of every level.

@@ -14,7 +14,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from gdlx.envs import estimate, game_tree, information, numbering, payoffs, probe, words
-from gdlx.propnet import joint, limits, machine, network
+from gdlx.propnet.circuits import propnet
+from gdlx.propnet.common import limits
+from gdlx.propnet.simulate import joint_actions, machine
 
 Ints = game_tree.Ints
 Longs = game_tree.Longs
@@ -59,7 +61,7 @@ class _Table(NamedTuple):
 
 
 def unroll(
-    net: network.PropNet,
+    net: propnet.PropNet,
     mode: payoffs.Mode = "auto",
     *,
     depth: int | None = None,
@@ -81,7 +83,7 @@ def unroll(
 class _Unrolling:
     def __init__(
         self,
-        net: network.PropNet,
+        net: propnet.PropNet,
         mode: payoffs.Mode,
         max_nodes: int,
         merge: bool,
@@ -172,7 +174,7 @@ class _Unrolling:
             goals_held[terminal, n] = payoffs.highest(role, own)[terminal]
         return legal & ~stuck, terminal | stuck, stuck, goals_held
 
-    def _refuse_goals(self, role: network.Role, held: Bools, state: Bools) -> None:
+    def _refuse_goals(self, role: propnet.Role, held: Bools, state: Bools) -> None:
         values = [str(value) for value, holds in zip(role.goal_values, held, strict=True) if holds]
         raise game_tree.GoalConflict(
             f"{role.name} has {'the goal values ' + ' and '.join(values) if values else 'no goal value'} in a terminal "
@@ -199,7 +201,7 @@ class _Unrolling:
 
     def _evaluate(self, nodes: _Nodes) -> _Table:
         """All joint moves of all states; the network sees every one of them once."""
-        total = joint.count_joint_moves(nodes.legal, self.sizes)
+        total = joint_actions.count_joint_moves(nodes.legal, self.sizes)
         self._limit(total, total * (2 * len(self.net.initial) + sum(len(role.percepts) for role in self.net.players)))
         columns, chosen = self._joint_moves(nodes.legal)
         percept_bits = [np.zeros((len(role.percepts), len(columns)), np.bool_) for role in self.net.players]
@@ -207,7 +209,7 @@ class _Unrolling:
         percept_sizes = [len(role.percepts) for role in self.net.roles]
         for begin in range(0, len(columns), _COLUMNS):
             part = slice(begin, begin + _COLUMNS)
-            does = joint.does_rows([moves[part] for moves in chosen], self.sizes)
+            does = joint_actions.does_rows([moves[part] for moves in chosen], self.sizes)
             after, sees = words.move(self.machine, nodes.states[:, columns[part]], does)
             following[:, part] = after
             for bits, own in zip(percept_bits, self._of_players(sees, percept_sizes), strict=True):
@@ -236,7 +238,9 @@ class _Unrolling:
         """In the order that `Level` promises: chance's moves change fastest, wherever it stands among the roles."""
         rows = machine.split_rows(legal, self.sizes)
         order = sorted(range(len(rows)), key=lambda n: self.net.roles[n].is_random)
-        columns, chosen = joint.joint_moves(np.concatenate([rows[n] for n in order]), [self.sizes[n] for n in order])
+        columns, chosen = joint_actions.joint_moves(
+            np.concatenate([rows[n] for n in order]), [self.sizes[n] for n in order]
+        )
         return columns, [chosen[order.index(n)] for n in range(len(rows))]
 
     def _refuse_hopeless(self, depth: int | None) -> None:

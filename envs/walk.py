@@ -20,7 +20,7 @@ import numpy.typing as npt
 from gdlx.envs import chooser, info_key, lowering, tape
 from gdlx.envs import env as envs
 from gdlx.envs import public as public_knowledge
-from gdlx.propnet import network
+from gdlx.propnet.circuits import propnet
 
 WORD = 32
 _ALL = np.uint32(0xFFFFFFFF)
@@ -305,7 +305,7 @@ def _inputs(builder: tape.Builder, sizes: Sequence[int]) -> list[Literals]:
     return [[builder.input(n) for n in range(own.start, own.stop)] for own in _slices(sizes)]
 
 
-def _decoding(net: network.PropNet, code_bits: Sequence[int], counter_bits: int) -> tape.Tape:
+def _decoding(net: propnet.PropNet, code_bits: Sequence[int], counter_bits: int) -> tape.Tape:
     """Inputs: the players' moves as numbers, the rank of chance's, its legal moves, steps made.
     Outputs: moves of all roles, in file order, one true for each; steps made.
     """
@@ -325,7 +325,7 @@ def _decoding(net: network.PropNet, code_bits: Sequence[int], counter_bits: int)
     return builder.tape([*does, *builder.increment(counter)])
 
 
-def _concluding(net: network.PropNet, max_steps: int) -> tape.Tape:
+def _concluding(net: propnet.PropNet, max_steps: int) -> tape.Tape:
     """Inputs: steps made, legal moves of the players and of chance, whether the state is terminal, the players' goals.
     Outputs: the rows of a state behind its counter.
     """

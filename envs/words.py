@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.propnet import machine
+from gdlx.propnet.simulate import machine
 
 Bools = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.uint64]

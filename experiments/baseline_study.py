@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.envs import devices
-from gdlx.propnet import untrusted
+from gdlx.propnet.io import checked_fields
 
 GAMES = ("goofspiel:cards=4", "leduc_poker", "princess_and_monster:turns=5", "phantom_tictactoe")
 BOUNDED = ("phantom_tictactoe",)
@@ -228,7 +228,7 @@ def kept_errors(kept: pathlib.Path | None, game: str) -> Errors | None:
 
 def keep(kept: pathlib.Path | None, game: str, errors: Errors) -> None:
     if kept is not None and len(errors):
-        untrusted.write_whole(kept, json.dumps({"settings": _settings_kept(), game: errors.tolist()}).encode())
+        checked_fields.write_whole(kept, json.dumps({"settings": _settings_kept(), game: errors.tolist()}).encode())
 
 
 def _settings_kept() -> list[float]:

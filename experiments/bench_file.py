@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gdlx.experiments import bench, machine
-from gdlx.propnet import errors
+from gdlx.propnet.common import errors
 
 _PACKAGES = ("gdlx", "jax", "jaxlib", "numpy", "clingo", "open_spiel", "pgx")
 
@@ -90,22 +90,22 @@ def _figure_of_json(found: Mapping[str, Any]) -> bench.Figure:
 
 def write(path: pathlib.Path, report: Report) -> None:
     """Whole or not at all, as JSON or as Markdown: what the file's name ends in tells."""
-    from gdlx.propnet import untrusted  # which brings numpy; listing benchmarks must start fast
+    from gdlx.propnet.io import checked_fields  # which brings numpy; listing benchmarks must start fast
 
     if path.suffix.lower() == ".md":
         text = markdown(report)
     else:
         text = json.dumps(report.to_json(), indent=2, allow_nan=False) + "\n"
-    untrusted.write_whole(path, text.encode())
+    checked_fields.write_whole(path, text.encode())
 
 
 def read(path: pathlib.Path) -> Report:
     """What `write` wrote as JSON."""
-    from gdlx.propnet import untrusted  # which brings numpy; listing benchmarks must start fast
+    from gdlx.propnet.io import checked_fields  # which brings numpy; listing benchmarks must start fast
 
     again = "name a file that `gdlx bench NAME -o FILE.json` wrote"
     try:
-        found = json.loads(untrusted.read_bounded(path, untrusted.MAX_BYTES).decode("utf-8"))
+        found = json.loads(checked_fields.read_bounded(path, checked_fields.MAX_BYTES).decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise BenchFileError(f"{path} is not JSON ({error}); {again}") from None
     try:

@@ -11,7 +11,11 @@ import statistics
 from collections.abc import Iterator
 
 from gdlx.experiments import bench, machine
-from gdlx.propnet import compiler, diagnostics, emit, games, ground, library, rulesheet
+from gdlx.propnet import games, library
+from gdlx.propnet.circuits import compiler
+from gdlx.propnet.grounding import ground
+from gdlx.propnet.simulate import straight_line
+from gdlx.propnet.syntax import diagnostics, rulesheet
 
 _BESIDE = pathlib.Path(__file__).parents[2] / "shared" / "gdl" / "corpus"  # of the repository, if it is there
 CORPUS = pathlib.Path(os.environ.get("GDLX_CORPUS", _BESIDE))
@@ -72,7 +76,7 @@ def _corpus_figures() -> Iterator[bench.Figure]:
     for file, (gates, operations) in _SIZES.items():
         net = compiler.compile_sheet(games.load(str(CORPUS / file)))
         yield bench.Figure(f"gates of {file}", net.gates, "", target=bench.Target(gates))
-        shared = emit.shared(net.as_circuit())
+        shared = straight_line.shared(net.as_circuit())
         yield bench.Figure(f"operations of {file}", shared.operations, "", target=bench.Target(operations))
     files = sorted(path for path in CORPUS.iterdir() if path.suffix in (".gdl", ".kif"))
     done = sum(_compiles(str(path)) for path in files)

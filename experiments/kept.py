@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import gdlx
-from gdlx.propnet import untrusted
+from gdlx.propnet.io import checked_fields
 
 Row = dict[str, Any]
 
@@ -38,7 +38,7 @@ def row(path: pathlib.Path, settings: Mapping[str, Any], measure: Callable[[], R
     if found is None:
         found = measure()
         kept = json.dumps({"settings": settings, "row": found}, indent=1)
-        untrusted.write_whole(place(path, settings), kept.encode())
+        checked_fields.write_whole(place(path, settings), kept.encode())
     return found
 
 
@@ -64,7 +64,7 @@ def arrays(path: pathlib.Path, names: Sequence[str]) -> list[Any] | None:
 
 
 def write_arrays(path: pathlib.Path, named: Mapping[str, Any]) -> None:
-    with untrusted.whole_file(place(path, precision())) as file:
+    with checked_fields.whole_file(place(path, precision())) as file:
         np.savez(file, **named)
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.propnet import untrusted
+from gdlx.propnet.io import checked_fields
 
 Floats = npt.NDArray[np.float64]
 _DPI = 120
@@ -113,4 +113,4 @@ def legend_below(figure: Any, axes: Any, columns: int) -> None:
 def save(path: pathlib.Path, figure: Any) -> None:
     data = io.BytesIO()
     figure.savefig(data, format="png", dpi=_DPI)
-    untrusted.write_whole(path, data.getvalue())
+    checked_fields.write_whole(path, data.getvalue())

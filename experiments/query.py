@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from gdlx.experiments.reporting import gather
-from gdlx.propnet import errors
+from gdlx.propnet.common import errors
 
 Value = str | float | int | bool | None
 Row = Mapping[str, Value]

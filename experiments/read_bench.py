@@ -8,7 +8,8 @@ import sys
 from collections.abc import Iterator
 
 from gdlx.experiments import bench, machine
-from gdlx.propnet import check, source
+from gdlx.propnet.checks import checker
+from gdlx.propnet.syntax import source
 
 _FRAME = """\
 ; A territory game: each region is a board of its own, whoever owns more regions wins.
@@ -59,7 +60,7 @@ def sheet(size: int) -> str:
 
 
 def read_and_check(size: int) -> None:
-    report = check.check(source.Source(f"{size} characters", sheet(size)))
+    report = checker.check(source.Source(f"{size} characters", sheet(size)))
     if report.diagnostics:
         raise RuntimeError(f"the generated sheet is not clean: {report.diagnostics[0].render()}")
 

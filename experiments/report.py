@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from gdlx.experiments.reporting import configurations, gather, page
-from gdlx.propnet import errors, untrusted
+from gdlx.propnet.common import errors
+from gdlx.propnet.io import checked_fields
 
 
 class NothingToReport(errors.UserError, ValueError):
@@ -33,6 +34,6 @@ def write(folders: Iterable[pathlib.Path], output: pathlib.Path) -> Report:
         )
     # Names of folders may hold bytes that are no text.
     data = page.page(found, datetime.datetime.now(datetime.UTC)).encode("utf-8", "replace")
-    untrusted.write_whole(output, data)
+    checked_fields.write_whole(output, data)
     games = dict.fromkeys(topic.game.spec for topic in configurations.by_topic(found.runs))
     return Report(output, len(found.runs), tuple(games), found.left_out, len(data))

@@ -15,7 +15,7 @@ import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from gdlx.propnet import errors
+from gdlx.propnet.common import errors
 
 STUDIES = {
     "batch_size": "how many trajectories of outcome sampling to draw at once: speed against staleness",

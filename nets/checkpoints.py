@@ -19,7 +19,9 @@ import numpy as np
 
 from gdlx.envs import probe, trees
 from gdlx.nets import learners, recipes
-from gdlx.propnet import errors, network, untrusted
+from gdlx.propnet.circuits import propnet
+from gdlx.propnet.common import errors
+from gdlx.propnet.io import checked_fields
 from gdlx.solvers import problems, results
 
 STATES = "state"
@@ -35,7 +37,7 @@ def write_config(folder: pathlib.Path, recipe: recipes.Recipe, digest: str, seed
     """`digest` is of the rules."""
     whole = {"format": _FORMAT, "kind": results.TRAINING, **recipe.to_json(), "digest": digest, "seed": seed}
     text = json.dumps(whole | {"versions": results.versions()}, indent=2, allow_nan=False)
-    untrusted.write_whole(folder / results.CONFIG, text.encode())
+    checked_fields.write_whole(folder / results.CONFIG, text.encode())
 
 
 def read_recipe(folder: pathlib.Path) -> tuple[recipes.Recipe, str, int]:
@@ -56,7 +58,7 @@ def read_recipe(folder: pathlib.Path) -> tuple[recipes.Recipe, str, int]:
 def _config(folder: pathlib.Path) -> dict[str, Any]:
     path = folder / results.CONFIG
     try:
-        found = json.loads(untrusted.read_bounded(path, untrusted.MAX_BYTES))
+        found = json.loads(checked_fields.read_bounded(path, checked_fields.MAX_BYTES))
         if not isinstance(found, dict):
             raise ValueError("it is no object")
         return found
@@ -74,7 +76,7 @@ class Restored(NamedTuple):
 
 
 def restored(
-    folder: pathlib.Path, net: network.PropNet, task: problems.Problem | None = None, *, payoff: str | None = None
+    folder: pathlib.Path, net: propnet.PropNet, task: problems.Problem | None = None, *, payoff: str | None = None
 ) -> Restored:
     """What was trained, as it was left. `task` is the game unrolled, if that is at hand; `payoff` is what payoffs must
     have been made of, if that matters."""
@@ -98,7 +100,7 @@ def write_metrics(folder: pathlib.Path, rows: Sequence[Mapping[str, float]]) -> 
     writer = csv.DictWriter(text, names, lineterminator="\n", restval="")
     writer.writeheader()
     writer.writerows(rows)
-    untrusted.write_whole(folder / results.METRICS, text.getvalue().encode())
+    checked_fields.write_whole(folder / results.METRICS, text.getvalue().encode())
 
 
 def read_metrics(folder: pathlib.Path) -> list[dict[str, float]]:

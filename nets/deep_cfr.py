@@ -32,7 +32,7 @@ import optax
 
 from gdlx.envs import game_tree, sampling_form
 from gdlx.nets import buffers, encoders, networks, sharding, tables, traversals
-from gdlx.propnet import errors
+from gdlx.propnet.common import errors
 from gdlx.solvers import frontier, problems
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from gdlx.envs import env as envs
 from gdlx.envs import game_tree, observe
-from gdlx.propnet import errors
+from gdlx.propnet.common import errors
 
 Floats = npt.NDArray[np.float32]
 

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse
 
 from gdlx.envs import game_tree
-from gdlx.propnet import errors
+from gdlx.propnet.common import errors
 
 Ints = game_tree.Ints
 Floats = game_tree.Floats

@@ -6,7 +6,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from gdlx.propnet import errors
+from gdlx.propnet.common import errors
 
 Kind = Literal["mlp", "residual"]
 

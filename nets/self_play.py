@@ -32,7 +32,7 @@ import optax
 from gdlx.envs import env as envs
 from gdlx.envs import observe
 from gdlx.nets import buffers, encoders, lockstep, networks, sharding
-from gdlx.propnet import errors
+from gdlx.propnet.common import errors
 
 
 class WrongSettings(errors.UserError, ValueError):

@@ -18,7 +18,7 @@ import optax
 import gdlx
 from gdlx.envs import trees
 from gdlx.nets import buffers, encoders, exact_values, frontiers, networks, range_values, sharding, tables
-from gdlx.propnet import errors
+from gdlx.propnet.common import errors
 from gdlx.solvers import cfr, held, lp, plans, presets, problems, processes, profiles
 
 _TREMBLE = 1e-2  # how often a drawn policy is uniform: values that follow from no range cannot be learnt

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from gdlx.envs import devices
 from gdlx.nets import buffers, checkpoints, learners, recipes, sharding
-from gdlx.propnet import errors
+from gdlx.propnet.common import errors
 from gdlx.solvers import driver, results
 
 _SIZES = ("games", "draws", "traversals", "capacity", "batch")  # settings of learners that take memory

@@ -17,7 +17,7 @@ import numpy as np
 
 from gdlx.envs import env, sight, trees, walk
 from gdlx.players import defaults
-from gdlx.propnet import errors
+from gdlx.propnet.common import errors
 from gdlx.solvers import table_policy
 
 if TYPE_CHECKING:

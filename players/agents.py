@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from gdlx.players import agent, entries
-from gdlx.propnet import options
+from gdlx.propnet.common import options
 from gdlx.solvers import policy_files, results
 
 _NEXT = re.compile(r",(?=\s*\w+\s*=|\s*$)")  # option, so that paths may have commas

@@ -2,7 +2,8 @@
 
 from gdlx.envs import env, probe, trees, walk
 from gdlx.players import agent, defaults
-from gdlx.propnet import limits, network
+from gdlx.propnet.circuits import propnet
+from gdlx.propnet.common import limits
 
 
 def of_game(
@@ -10,7 +11,7 @@ def of_game(
     *,
     max_steps: int = 0,
     start_seconds: float = defaults.START_SECONDS,
-    net: network.PropNet | None = None,
+    net: propnet.PropNet | None = None,
     within: limits.Limits = limits.Limits(),
 ) -> agent.Arena:
     """Matches end after `max_steps` joint moves; after several times as many as random ones last, if that is 0.

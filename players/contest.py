@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 
 from gdlx.envs import trees
 from gdlx.players import agent, agents, arenas, defaults, ledger, match, records, scores
-from gdlx.propnet import errors
+from gdlx.propnet.common import errors
 from gdlx.solvers import results
 
 _INTERVAL, _RESTS = (

@@ -18,7 +18,7 @@ import numpy as np
 
 from gdlx.envs import payoffs
 from gdlx.players import agent, defaults, ledger, referee
-from gdlx.propnet import errors
+from gdlx.propnet.common import errors
 from gdlx.solvers import table_policy
 
 _LANES = (2**8, 2**11, 2**14)  # games at once: few sizes, so few programs; Ctrl-C is heard between two batches

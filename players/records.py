@@ -19,7 +19,8 @@ import numpy as np
 
 from gdlx.envs import probe, trees
 from gdlx.players import agent, ledger, match
-from gdlx.propnet import errors, untrusted
+from gdlx.propnet.common import errors
+from gdlx.propnet.io import checked_fields
 from gdlx.solvers import results
 
 GAMES, INCIDENTS, RESULT = "games.csv", "incidents.csv", "result.json"
@@ -107,7 +108,7 @@ def write_config(folder: pathlib.Path, config: Config) -> None:
 
 
 def write_json(path: pathlib.Path, value: object) -> None:
-    untrusted.write_whole(path, json.dumps(value, indent=2, allow_nan=False).encode())
+    checked_fields.write_whole(path, json.dumps(value, indent=2, allow_nan=False).encode())
 
 
 def read_config(folder: pathlib.Path) -> Config:
@@ -185,7 +186,7 @@ def write_incidents(folder: pathlib.Path, incidents: Sequence[ledger.Incident]) 
 def _write_table(path: pathlib.Path, lines: Iterable[Sequence[object]]) -> None:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(lines)
-    untrusted.write_whole(path, text.getvalue().encode(errors="replace"))
+    checked_fields.write_whole(path, text.getvalue().encode(errors="replace"))
 
 
 def read_games(folder: pathlib.Path, one: match.Match) -> ledger.Games:
@@ -243,7 +244,7 @@ def read_incidents(folder: pathlib.Path, played: ledger.Games) -> list[ledger.In
 
 def _read_table(path: pathlib.Path) -> list[list[str]]:
     try:
-        text = untrusted.read_bounded(path, untrusted.MAX_BYTES).decode("utf-8")
+        text = checked_fields.read_bounded(path, checked_fields.MAX_BYTES).decode("utf-8")
         return list(csv.reader(io.StringIO(text, newline=""), strict=True))
     except FileNotFoundError:
         return []

@@ -15,7 +15,7 @@ import numpy as np
 
 from gdlx.envs import host, sight
 from gdlx.players import agent, defaults, ledger, worker
-from gdlx.propnet import diagnostics
+from gdlx.propnet.syntax import diagnostics
 
 _LONGEST_MESSAGE = 300
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gdlx.players import agent, contest, match, records, scores
-from gdlx.propnet import untrusted
+from gdlx.propnet.io import checked_fields
 
 TABLE = "crosstable.csv"
 
@@ -125,7 +125,7 @@ class Run:
         if self.folder is not None:
             records.write_json(self.folder / records.RESULT, found.to_json())
             if found.table:
-                untrusted.write_whole(self.folder / TABLE, cross_table(found).encode(errors="replace"))
+                checked_fields.write_whole(self.folder / TABLE, cross_table(found).encode(errors="replace"))
         return found
 
 

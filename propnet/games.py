@@ -3,10 +3,13 @@
 import pathlib
 from typing import TYPE_CHECKING
 
-from gdlx.propnet import check, errors, library, limits, rulesheet, source
+from gdlx.propnet import library
+from gdlx.propnet.checks import checker
+from gdlx.propnet.common import errors, limits
+from gdlx.propnet.syntax import rulesheet, source
 
 if TYPE_CHECKING:
-    from gdlx.propnet import compiler, network
+    from gdlx.propnet.circuits import compiler, propnet
 
 _SUFFIXES = (".gdl", ".kif", ".txt")
 PROPNET_SUFFIXES = (".npz", ".json")
@@ -44,7 +47,7 @@ def load(game: str, *, fold_case: bool = False, gdl: int | None = None) -> rules
     """
     if gdl not in (None, 1, 2):
         raise errors.UserError(f"a sheet is read as GDL (1) or GDL-II (2), not as {gdl!r}")
-    return check.check(find(game), fold_case=fold_case, gdl=gdl).require_usable()
+    return checker.check(find(game), fold_case=fold_case, gdl=gdl).require_usable()
 
 
 def compile_game(
@@ -56,7 +59,7 @@ def compile_game(
     report: "compiler.Report | None" = None,
     recompile: bool = False,
     saved: bool = False,
-) -> "network.PropNet":
+) -> "propnet.PropNet":
     """The propnet of a game, from the cache or compiled and put there.
 
     Args:
@@ -74,7 +77,7 @@ def compile_game(
     >>> [role.name for role in compile_game("kuhn_poker").players]
     ['player1', 'player2']
     """
-    from gdlx.propnet import cache, files  # here, because commands that only read rules start sooner without
+    from gdlx.propnet.io import cache, files  # here, because commands that only read rules start sooner without
 
     if saved and isinstance(game, str) and is_propnet_file(game):
         return files.load(game)

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.envs import devices, sampling_form, sequence_form
-from gdlx.propnet import errors
+from gdlx.propnet.common import errors
 from gdlx.solvers import cfr, evaluation, presets, problems, processes, profiles, regret, sampled
 
 _CACHE_BYTES = 2**20  # of one core, about

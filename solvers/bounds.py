@@ -16,7 +16,7 @@ import jax
 import numpy as np
 
 from gdlx.envs import probe, walk
-from gdlx.propnet import errors
+from gdlx.propnet.common import errors
 from gdlx.solvers import exploiter, gains, hash_table, local_response, problems, table_policy
 
 DEFAULT_SECONDS = 30.0

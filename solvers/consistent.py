@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.envs import sight, walk
-from gdlx.propnet import errors
+from gdlx.propnet.common import errors
 from gdlx.solvers import branches, particles, rejection, table_policy
 
 Way = Literal["auto", "enumeration", "particles", "rejection"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 import jax
 
-from gdlx.propnet import errors
+from gdlx.propnet.common import errors
 
 if TYPE_CHECKING:
     from gdlx.solvers import solver as solvers

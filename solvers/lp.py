@@ -17,7 +17,7 @@ import scipy.optimize
 import scipy.sparse
 
 from gdlx.envs import game_tree
-from gdlx.propnet import errors
+from gdlx.propnet.common import errors
 from gdlx.solvers import profiles
 
 # Payoffs in the program. On a busy core leduc_poker (5 520) took 0.1 s, liars_dice (147 390) 6 to 13 s, goofspiel of

@@ -4,7 +4,7 @@ import io
 import pathlib
 from collections.abc import Mapping, Sequence
 
-from gdlx.propnet import untrusted
+from gdlx.propnet.io import checked_fields
 from gdlx.solvers import driver
 
 
@@ -32,4 +32,4 @@ def convergence(path: pathlib.Path, runs: Mapping[str, Sequence[driver.Metrics]]
     figure.suptitle(title)
     data = io.BytesIO()
     figure.savefig(data, format="png", dpi=120)
-    untrusted.write_whole(path, data.getvalue())
+    checked_fields.write_whole(path, data.getvalue())

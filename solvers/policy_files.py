@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.envs import env, game_tree, probe, trees, unroll
-from gdlx.propnet import untrusted
+from gdlx.propnet.io import checked_fields
 from gdlx.solvers import exports, problems, profiles, results, table_policy
 
 TABLES = (".csv", ".json")
@@ -260,7 +260,7 @@ def _players(parsed: Any) -> Mapping[str, Any]:
 
 def _read_table_text(path: pathlib.Path, suffix: str) -> _Table:
     try:
-        text = untrusted.read_bounded(path, untrusted.MAX_BYTES).decode("utf-8")
+        text = checked_fields.read_bounded(path, checked_fields.MAX_BYTES).decode("utf-8")
         table = _Table(text, None if suffix == ".csv" else json.loads(text))
         for _ in table.entries:  # lines that are not CSV show here
             pass

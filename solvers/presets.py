@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from gdlx.propnet import errors
+from gdlx.propnet.common import errors
 from gdlx.solvers import cfr, fictitious, regret
 
 Step = Callable[..., cfr.CfrState]

@@ -14,7 +14,8 @@ import jax
 import numpy as np
 
 from gdlx.envs import env, game_tree, payoffs, probe, sequence_form, trees, unroll, walk
-from gdlx.propnet import limits, network
+from gdlx.propnet.circuits import propnet
+from gdlx.propnet.common import limits
 from gdlx.solvers import driver, evaluation, presets, profiles, results
 
 _WHOLE = 2e5  # histories of a game that is unrolled to measure what a hash table learns
@@ -158,7 +159,7 @@ def prepare(
     game: trees.Game,
     needs: presets.Needs,
     *,
-    net: network.PropNet | None = None,
+    net: propnet.PropNet | None = None,
     within: limits.Limits = limits.Limits(),
     max_nodes: int = limits.NODES,
     report: Callable[[int, int], None] | None = None,
@@ -187,7 +188,7 @@ def problem(game: trees.Game, tree: game_tree.GameTree | None = None, *, keep_ed
 
 
 def table_problem(
-    game: trees.Game, *, max_steps: int = 0, within: limits.Limits = limits.Limits(), net: network.PropNet | None = None
+    game: trees.Game, *, max_steps: int = 0, within: limits.Limits = limits.Limits(), net: propnet.PropNet | None = None
 ) -> TableProblem:
     """A game of any size. `max_steps` ends matches that go on longer."""
     if net is None:

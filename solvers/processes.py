@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gdlx.envs import sampling_form, sequence_form
-from gdlx.propnet import errors
+from gdlx.propnet.common import errors
 from gdlx.solvers import (
     cfr,
     driver,

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.envs import game_tree, sequence_form
-from gdlx.propnet import errors
+from gdlx.propnet.common import errors
 
 Policy = npt.NDArray[np.float64]  # [S, ...]
 Policies = tuple[Policy, ...]  # one for every player

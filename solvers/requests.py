@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from gdlx.envs import game_tree, trees
-from gdlx.propnet import errors, limits
+from gdlx.propnet.common import errors, limits
 from gdlx.solvers import driver, presets, restricted, results
 
 Note = Callable[[str], None]  # a word on how far a stage is

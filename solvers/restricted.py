@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.envs import game_tree, sequence_form
-from gdlx.propnet import errors
+from gdlx.propnet.common import errors
 from gdlx.solvers import batch, lp, presets, problems, profiles, results
 
 Floats = npt.NDArray[np.float64]

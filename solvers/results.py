@@ -22,7 +22,8 @@ import numpy as np
 
 import gdlx
 from gdlx.envs import game_tree, trees
-from gdlx.propnet import errors, untrusted
+from gdlx.propnet.common import errors
+from gdlx.propnet.io import checked_fields
 from gdlx.solvers import driver, presets, profiles, regret, table_policy
 
 CONFIG, METRICS, POLICY, CHECKPOINT, PLOT, LOCK, MODEL = (
@@ -153,14 +154,14 @@ def lock(folder: pathlib.Path) -> IO[bytes] | None:
 def is_training(folder: pathlib.Path) -> bool:
     """Whether networks are in a folder."""
     try:
-        found = json.loads(untrusted.read_bounded(folder / CONFIG, untrusted.MAX_BYTES))
+        found = json.loads(checked_fields.read_bounded(folder / CONFIG, checked_fields.MAX_BYTES))
         return isinstance(found, dict) and found.get("kind") == TRAINING
     except (OSError, ValueError, RecursionError):
         return False
 
 
 def write_config(folder: pathlib.Path, config: Config) -> None:
-    untrusted.write_whole(folder / CONFIG, config_data(config))
+    checked_fields.write_whole(folder / CONFIG, config_data(config))
 
 
 def config_data(config: Config) -> bytes:
@@ -198,7 +199,7 @@ def read_config(folder: pathlib.Path) -> Config:
 
 
 def write_metrics(folder: pathlib.Path, names: Sequence[str], metrics: Sequence[driver.Metrics]) -> None:
-    untrusted.write_whole(folder / METRICS, metrics_data(names, metrics))
+    checked_fields.write_whole(folder / METRICS, metrics_data(names, metrics))
 
 
 def metrics_data(names: Sequence[str], metrics: Sequence[driver.Metrics]) -> bytes:
@@ -282,7 +283,7 @@ def read_checkpoint(folder: pathlib.Path, like: _State) -> tuple[_State, float]:
 
 
 def _write_arrays(path: pathlib.Path, arrays: Sequence[Any]) -> None:
-    with untrusted.whole_file(path) as file:
+    with checked_fields.whole_file(path) as file:
         np.savez(file, *arrays)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gdlx.envs import game_tree
-from gdlx.propnet import errors
+from gdlx.propnet.common import errors
 from gdlx.solvers import driver, profiles
 
 

@@ -9,8 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from gdlx.envs import game_tree, trees
-from gdlx.propnet import errors, games, network
-from gdlx.propnet import limits as limiting
+from gdlx.propnet import games
+from gdlx.propnet.circuits import propnet
+from gdlx.propnet.common import errors
+from gdlx.propnet.common import limits as limiting
 from gdlx.solvers import (
     driver,
     policy_files,
@@ -204,7 +206,7 @@ def prepare(
 
 def compiled(
     game: trees.Game, callbacks: requests.Callbacks, within: limiting.Limits = limiting.Limits()
-) -> network.PropNet:
+) -> propnet.PropNet:
     """The propnet of a game, or the one in a file, with word of every pass."""
     with callbacks.stage(f"compiling {game.spec}") as note:
         return games.compile_game(

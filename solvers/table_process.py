@@ -15,7 +15,7 @@ import numpy as np
 
 from gdlx.envs import devices as machine
 from gdlx.envs import game_tree, payoffs, probe
-from gdlx.propnet import errors
+from gdlx.propnet.common import errors
 from gdlx.solvers import (
     driver,
     hash_table,
@@ -147,7 +147,7 @@ class TableSolver(solver.Solver[table_state.HashState]):
         if int(odd.conflicts) and self.task.game.goal_conflict == "refuse":
             raise game_tree.GoalConflict(
                 f"{int(odd.conflicts):,} trajectories of {name} ended with several goal values of a player, or none "
-                "(`gdlx.propnet.wellformed` finds a state); fix the rules, or take the highest, or 0, with "
+                "(`gdlx.propnet.checks.by_playing` finds a state); fix the rules, or take the highest, or 0, with "
                 "`goal_conflict='max'`"
             )
         if int(odd.unbalanced):

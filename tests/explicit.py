@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, Union
 import numpy as np
 
 from gdlx.envs import game_tree, host, payoffs, unroll
-from gdlx.propnet import games, network
+from gdlx.propnet import games
+from gdlx.propnet.circuits import propnet
 from gdlx.solvers import exports, profiles, regret
 from gdlx.tests import sheets
 
@@ -37,7 +38,7 @@ class Choice(NamedTuple):
     children: dict[tuple[int, ...], Node]
 
 
-def of_net(net: network.PropNet, units: payoffs.Payoffs | None = None, depth: int = 1_000) -> Node:
+def of_net(net: propnet.PropNet, units: payoffs.Payoffs | None = None, depth: int = 1_000) -> Node:
     nodes = host.Host(net, units or payoffs.of(net), depth)
     names = [role.name for role in net.players]
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from gdlx.envs import env as envs
 from gdlx.envs import render
-from gdlx.propnet import interpreter, rulesheet, values
+from gdlx.propnet.datalog import interpreter
+from gdlx.propnet.syntax import ground_terms, rulesheet
 
 
 class Matches(NamedTuple):
@@ -73,14 +74,14 @@ def compare_with_rules(env: envs.Env, sheet: rulesheet.Rulesheet, found: Matches
                 joint = _joint(env, states[step + 1], int(found.chance[step, match]))
                 seen = rules.percepts(by_rules, joint)
                 for player, name in enumerate(env.players):
-                    texts = sorted(map(values.text, seen[name]))
+                    texts = sorted(map(ground_terms.text, seen[name]))
                     assert list(render.percept_names(env, states[step + 1], player)) == texts
                 by_rules = rules.next(by_rules, joint)
     return compared
 
 
 def _compare(env: envs.Env, rules: interpreter.Interpreter, by_rules: interpreter.State, state: envs.State) -> None:
-    assert set(render.fluent_names(env, state)) == {values.text(fluent) for fluent in by_rules}
+    assert set(render.fluent_names(env, state)) == {ground_terms.text(fluent) for fluent in by_rules}
     assert bool(state.terminated) == rules.is_terminal(by_rules)
     if rules.is_terminal(by_rules):
         goals = rules.goals(by_rules)
@@ -88,13 +89,13 @@ def _compare(env: envs.Env, rules: interpreter.Interpreter, by_rules: interprete
         return
     legal = rules.legal(by_rules)
     for player, name in enumerate(env.players):
-        assert list(render.legal_names(env, state, player)) == [values.text(move) for move in legal[name]]
+        assert list(render.legal_names(env, state, player)) == [ground_terms.text(move) for move in legal[name]]
     if env.num_chance_actions:
-        assert list(render.legal_chance_names(env, state)) == [values.text(move) for move in legal["random"]]
+        assert list(render.legal_chance_names(env, state)) == [ground_terms.text(move) for move in legal["random"]]
 
 
-def _joint(env: envs.Env, after: envs.State, chance: int) -> dict[str, values.Value]:
+def _joint(env: envs.Env, after: envs.State, chance: int) -> dict[str, ground_terms.Value]:
     moves = {name: render.move_name(env, n, int(after.actions[n])) for n, name in enumerate(env.players)}
     if env.num_chance_actions:
         moves["random"] = render.chance_name(env, chance)
-    return {role: values.from_text(move)[0] for role, move in moves.items()}
+    return {role: ground_terms.from_text(move)[0] for role, move in moves.items()}

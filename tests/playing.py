@@ -1,12 +1,14 @@
 """Games written in tests, played by their rules."""
 
-from gdlx.propnet import check, interpreter, source, transcript, values
+from gdlx.propnet.checks import checker
+from gdlx.propnet.datalog import interpreter, transcript
+from gdlx.propnet.syntax import ground_terms, source
 
 FRAME = "(role x) (legal x go) (<= (next over) (does x go)) (<= terminal (true over)) (goal x 100)\n"
 
 
 def load(text: str, gdl: int | None = None) -> interpreter.Interpreter:
-    return interpreter.Interpreter(check.check(source.Source("sheet", text), gdl=gdl).require_usable())
+    return interpreter.Interpreter(checker.check(source.Source("sheet", text), gdl=gdl).require_usable())
 
 
 def after(game: interpreter.Interpreter, *moves: str) -> interpreter.State:
@@ -17,8 +19,8 @@ def after(game: interpreter.Interpreter, *moves: str) -> interpreter.State:
 
 
 def legal(game: interpreter.Interpreter, state: interpreter.State) -> dict[str, list[str]]:
-    return {role: [values.text(move) for move in moves] for role, moves in game.legal(state).items()}
+    return {role: [ground_terms.text(move) for move in moves] for role, moves in game.legal(state).items()}
 
 
 def texts(state: interpreter.State) -> set[str]:
-    return set(map(values.text, state))
+    return set(map(ground_terms.text, state))

@@ -1,6 +1,6 @@
 """Texts read in tests, and a sheet that several of them use."""
 
-from gdlx.propnet import diagnostics, rulesheet, source
+from gdlx.propnet.syntax import diagnostics, rulesheet, source
 
 NOWHERE = source.Span(source.Source("nowhere", ""), 0, 0)
 SHEET = """\

@@ -3,7 +3,7 @@
 from unittest import mock
 
 from gdlx.envs import env, lowering, payoffs
-from gdlx.propnet import build, compiler, network
+from gdlx.propnet.circuits import build, compiler, propnet
 from gdlx.tests import support
 
 # Recursion through state: who is connected is a least fixpoint over edges that moves draw and erase.
@@ -94,7 +94,7 @@ COINS = """
 """
 
 
-def net(text: str, name: str = "test.gdl", iterated: bool = False) -> network.PropNet:
+def net(text: str, name: str = "test.gdl", iterated: bool = False) -> propnet.PropNet:
     """With `iterated`, recursion is not unrolled however small it is."""
     with mock.patch.object(build, "_UNROLLED_GATES", -1 if iterated else build._UNROLLED_GATES):
         return compiler.compile_sheet(support.read(text, name))

@@ -8,38 +8,42 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from gdlx.propnet import check, circuit, interpreter, machine, network, play, rulesheet, source, values
+from gdlx.propnet.checks import checker
+from gdlx.propnet.circuits import aig, propnet
+from gdlx.propnet.datalog import interpreter
+from gdlx.propnet.simulate import machine, random_play
+from gdlx.propnet.syntax import ground_terms, rulesheet, source
 
 Column = Sequence[bool]  # a value for every input
-Options = dict[str, tuple[values.Value, ...]]  # legal moves of every role
+Options = dict[str, tuple[ground_terms.Value, ...]]  # legal moves of every role
 
 
 def read(text: str, name: str = "test.gdl", gdl: int | None = None) -> rulesheet.Rulesheet:
     """The sheet of a text that has no errors."""
-    return check.check(source.Source(name, text), gdl=gdl).require_usable()
+    return checker.check(source.Source(name, text), gdl=gdl).require_usable()
 
 
 @st.composite
-def circuits(draw: st.DrawFn, max_inputs: int = 6, max_gates: int = 14) -> circuit.Circuit:
+def circuits(draw: st.DrawFn, max_inputs: int = 6, max_gates: int = 14) -> aig.Circuit:
     """Any circuit the type allows: with constants, single literals, contradictions and equal gates."""
     inputs = draw(st.integers(0, max_inputs))
-    gates: list[circuit.Gate] = []
+    gates: list[aig.Gate] = []
     for number in range(draw(st.integers(0, max_gates))):
         top = 2 * (inputs + number) + 1
         back = st.one_of(st.integers(0, top), st.integers(0, top // 3))  # more often near, or all would be shallow
         gates.append(tuple(sorted(top - n for n in draw(st.sets(back, min_size=1, max_size=5)))))
     outputs = draw(st.lists(st.integers(0, 2 * (inputs + len(gates)) + 1), min_size=1, max_size=5))
-    return circuit.Circuit(inputs, tuple(gates), tuple(outputs))
+    return aig.Circuit(inputs, tuple(gates), tuple(outputs))
 
 
 @st.composite
-def formulas(draw: st.DrawFn, max_inputs: int = 6) -> circuit.Circuit:
+def formulas(draw: st.DrawFn, max_inputs: int = 6) -> aig.Circuit:
     """Alternating ANDs and ORs over few inputs, mostly used once: what simplification is made for."""
     inputs = draw(st.integers(2, max_inputs))
     literals = st.integers(2, 2 * inputs + 1)
     cubes = st.sets(literals, min_size=1, max_size=4)
-    gates: list[circuit.Gate] = []
-    levels: list[list[circuit.Literal]] = [[]]
+    gates: list[aig.Gate] = []
+    levels: list[list[aig.Literal]] = [[]]
     for size in draw(st.lists(st.integers(1, 5), min_size=1, max_size=4)):
         levels.append([])
         for _ in range(size):
@@ -49,10 +53,10 @@ def formulas(draw: st.DrawFn, max_inputs: int = 6) -> circuit.Circuit:
             gates.append(tuple(sorted(gate)))
             levels[-1].append(2 * (inputs + len(gates)))
     outputs = draw(st.lists(st.sampled_from([*levels[-1], 2 * inputs]), min_size=1, max_size=3))
-    return circuit.Circuit(inputs, tuple(gates), tuple(literal ^ draw(st.integers(0, 1)) for literal in outputs))
+    return aig.Circuit(inputs, tuple(gates), tuple(literal ^ draw(st.integers(0, 1)) for literal in outputs))
 
 
-def node_values(gates: circuit.Circuit, column: Column) -> list[bool]:
+def node_values(gates: aig.Circuit, column: Column) -> list[bool]:
     """The value of every node, computed gate by gate."""
     value = [False, *column]
     for gate in gates.gates:
@@ -60,7 +64,7 @@ def node_values(gates: circuit.Circuit, column: Column) -> list[bool]:
     return value
 
 
-def outputs_of(gates: circuit.Circuit, columns: Sequence[Column]) -> list[tuple[bool, ...]]:
+def outputs_of(gates: aig.Circuit, columns: Sequence[Column]) -> list[tuple[bool, ...]]:
     """The outputs of a circuit for each column of input values."""
     found = []
     for column in columns:
@@ -76,7 +80,7 @@ def all_columns(inputs: int) -> list[tuple[bool, ...]]:
 class Twins:
     """A game twice: by its rules, and by its network. Every comparison asserts that both say the same."""
 
-    def __init__(self, sheet: rulesheet.Rulesheet, net: network.PropNet) -> None:
+    def __init__(self, sheet: rulesheet.Rulesheet, net: propnet.PropNet) -> None:
         self.rules = interpreter.Interpreter(sheet)
         self.net = net
         self.machine = machine.Machine(net)
@@ -94,12 +98,12 @@ class Twins:
         legal_rows = machine.split_rows(self.machine.legal(bits), [len(role.moves) for role in self.net.roles])
         found: list[Options | None] = []
         for column, state in enumerate(states):
-            texts = {values.text(fluent) for fluent in state}
+            texts = {ground_terms.text(fluent) for fluent in state}
             assert {self.net.fluents[n] for n in np.flatnonzero(fluents[:, column])} == texts
             legal = self.rules.legal(state)
             held = self.rules.goals(state)
             for role, moves, goal in zip(self.net.roles, legal_rows, goal_rows, strict=True):
-                shown = [values.text(move) for move in legal[role.name]]
+                shown = [ground_terms.text(move) for move in legal[role.name]]
                 assert [role.moves[n] for n in np.flatnonzero(moves[:, column])] == shown, (role.name, sorted(texts))
                 judged = tuple(role.goal_values[n] for n in np.flatnonzero(goal[:, column]))
                 assert judged == held.get(role.name, ()), (role.name, sorted(texts))
@@ -115,7 +119,7 @@ class Twins:
         for column, joint in enumerate(joints):
             first = 0
             for role, numbers in zip(self.net.roles, self.moves, strict=True):
-                does[first + numbers[values.text(joint[role.name])], column] = True
+                does[first + numbers[ground_terms.text(joint[role.name])], column] = True
                 first += len(numbers)
         following, seen = self.machine.move(bits, does)
         rows = machine.split_rows(seen, [len(role.percepts) for role in self.net.roles])
@@ -123,7 +127,7 @@ class Twins:
         for column, (state, joint) in enumerate(zip(states, joints, strict=True)):
             perceived = self.rules.percepts(state, joint)
             for role, own in zip(self.net.roles, rows, strict=True):
-                texts = {values.text(percept) for percept in perceived.get(role.name, ())}
+                texts = {ground_terms.text(percept) for percept in perceived.get(role.name, ())}
                 assert {role.percepts[n] for n in np.flatnonzero(own[:, column])} == texts, (role.name, joint)
             after.append(self.rules.next(state, joint))
         return after, following
@@ -175,20 +179,20 @@ class Twins:
             )
 
 
-def _read_off(literals: network.Ints, bits: machine.Rows) -> machine.Rows:
+def _read_off(literals: propnet.Ints, bits: machine.Rows) -> machine.Rows:
     """The values of literals that are constants or registers."""
     rows = np.concatenate([np.zeros((1, bits.shape[1]), np.bool_), bits])
     read: machine.Rows = rows[literals >> 1] ^ (literals & 1).astype(np.bool_)[:, None]
     return read
 
 
-def assert_same_play(first: network.PropNet, second: network.PropNet, steps: int = 40, copies: int = 32) -> None:
+def assert_same_play(first: propnet.PropNet, second: propnet.PropNet, steps: int = 40, copies: int = 32) -> None:
     """Random legal matches of one network look the same in another, which may lack what never happens."""
     games = (machine.Machine(first), machine.Machine(second))
     assert [role.name for role in first.roles] == [role.name for role in second.roles]
     assert first.fluents == second.fluents
     state = games[1].initial(copies)
-    for number, step in enumerate(play.random_steps(first, copies, seed=0)):
+    for number, step in enumerate(random_play.random_steps(first, copies, seed=0)):
         if number == steps:
             return
         fluents = _read_off(first.fluent_literals, step.state)
@@ -205,8 +209,12 @@ def assert_same_play(first: network.PropNet, second: network.PropNet, steps: int
 
 
 def _assert_same_rows(
-    first: network.PropNet, second: network.PropNet, names: str, rows: play.Bools, others: play.Bools | None = None
-) -> play.Bools:
+    first: propnet.PropNet,
+    second: propnet.PropNet,
+    names: str,
+    rows: random_play.Bools,
+    others: random_play.Bools | None = None,
+) -> random_play.Bools:
     """Compare rows of all roles by name; what the second network lacks never holds. Returns the rows it has."""
     kept = []
     for role, other in zip(first.roles, second.roles, strict=True):

@@ -6,7 +6,9 @@ from unittest import mock
 import hypothesis
 from hypothesis import strategies as st
 
-from gdlx.propnet import alternatives, datalog, rulesheet, safety, source, terms
+from gdlx.propnet.datalog import program, safety
+from gdlx.propnet.grounding import share_bodies
+from gdlx.propnet.syntax import rulesheet, source, terms
 
 FACTS = " ".join(
     f"({name} {x} {y})" for name, step in (("a", 1), ("b", 2), ("c", 3)) for x in range(5) for y in (x * step % 5,)
@@ -20,13 +22,13 @@ def _rules(text: str) -> tuple[terms.Rule, ...]:
 
 
 def _merged(text: str, least_variables: int = 1) -> tuple[terms.Rule, ...]:
-    with mock.patch.object(alternatives, "_LEAST_VARIABLES", least_variables):
-        return alternatives.merge(_rules(text), itertools.count())
+    with mock.patch.object(share_bodies, "_LEAST_VARIABLES", least_variables):
+        return share_bodies.merge(_rules(text), itertools.count())
 
 
 def _assert_same(text: str, relation: terms.Relation) -> None:
-    found = datalog.Program(_merged(text)).evaluate({})
-    assert set(found[relation].rows) == set(datalog.Program(_rules(text)).evaluate({})[relation].rows)
+    found = program.Program(_merged(text)).evaluate({})
+    assert set(found[relation].rows) == set(program.Program(_rules(text)).evaluate({})[relation].rows)
 
 
 def test_the_rest_is_joined_once() -> None:

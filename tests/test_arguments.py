@@ -4,7 +4,11 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from gdlx.propnet import arguments, build, compiler, datalog, ground, limits, rulesheet, safety, source, terms
+from gdlx.propnet.circuits import build, compiler
+from gdlx.propnet.common import limits
+from gdlx.propnet.datalog import program, safety
+from gdlx.propnet.grounding import drop_arguments, ground
+from gdlx.propnet.syntax import rulesheet, source, terms
 from gdlx.tests import random_games, support
 
 FACTS = "(bit 0) (bit 1) (n 0) (n 1) (n 2) (e 0 1) (e 1 2) (flag on)\n"
@@ -17,11 +21,15 @@ def _rules(text: str) -> tuple[terms.Rule, ...]:
 
 
 def _arities(text: str, name: str) -> set[int]:
-    return {rule.head.relation[1] for rule in arguments.drop_idle(_rules(text)) if rule.head.name.split()[0] == name}
+    return {
+        rule.head.relation[1] for rule in drop_arguments.drop_idle(_rules(text)) if rule.head.name.split()[0] == name
+    }
 
 
 def _assert_same(text: str) -> None:
-    whole, found = (datalog.Program(rules).evaluate({}) for rules in (_rules(text), arguments.drop_idle(_rules(text))))
+    whole, found = (
+        program.Program(rules).evaluate({}) for rules in (_rules(text), drop_arguments.drop_idle(_rules(text)))
+    )
     for relation in (("goal", 2), ("legal", 2)):
         assert (relation in whole) == (relation in found)
         if relation in whole:
@@ -62,7 +70,7 @@ def test_a_shorter_relation_of_the_same_name_is_another() -> None:
 
 def test_keywords_keep_their_arguments() -> None:
     text = FACTS + "(<= (goal ?x ?y) (bit ?x) (bit ?y))"
-    assert arguments.drop_idle(_rules(text)) == _rules(text)
+    assert drop_arguments.drop_idle(_rules(text)) == _rules(text)
 
 
 def _steps(last: int) -> rulesheet.Rulesheet:

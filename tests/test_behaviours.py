@@ -6,10 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from gdlx.propnet import (
-    diagnostics,
-    interpreter,
-)
+from gdlx.propnet.datalog import interpreter
+from gdlx.propnet.syntax import diagnostics
 from gdlx.tests import playing
 
 

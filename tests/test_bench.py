@@ -30,7 +30,8 @@ from gdlx.experiments import (
     search_bench,
     start_bench,
 )
-from gdlx.propnet import check, source
+from gdlx.propnet.checks import checker
+from gdlx.propnet.syntax import source
 from gdlx.solvers import consistent
 
 
@@ -175,7 +176,7 @@ def test_peak_memory_is_that_of_the_child() -> None:
 def test_the_generated_sheet_is_sound_and_as_large_as_asked(size: int) -> None:
     text = read_bench.sheet(size)
     assert size <= len(text) < size + 3_000
-    assert check.check(source.Source("generated", text)).errors == ()
+    assert checker.check(source.Source("generated", text)).errors == ()
 
 
 def test_the_plot_of_playouts(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,8 @@ import pytest
 import gdlx
 from gdlx.envs import dynamics, host, payoffs, pgx_bridge, spiel
 from gdlx.envs import env as envs
-from gdlx.propnet import errors, games, library
+from gdlx.propnet import games, library
+from gdlx.propnet.common import errors
 from gdlx.tests import matches, sheets
 
 pyspiel = pytest.importorskip("pyspiel")

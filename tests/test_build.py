@@ -5,7 +5,11 @@ import pathlib
 
 import pytest
 
-from gdlx.propnet import build, check, compiler, diagnostics, files, ground, network, rulesheet, source
+from gdlx.propnet.checks import checker
+from gdlx.propnet.circuits import build, compiler, propnet
+from gdlx.propnet.grounding import ground
+from gdlx.propnet.io import files
+from gdlx.propnet.syntax import diagnostics, rulesheet, source
 from gdlx.tests import support
 
 # Doors between rooms open and shut; who gets where from room 1 is a least fixpoint, over circles of rooms too.
@@ -47,7 +51,7 @@ def doors(name: str) -> rulesheet.Rulesheet:
     return support.read(DOORS + RECURSIONS[name])
 
 
-def _built(sheet: rulesheet.Rulesheet) -> network.PropNet:
+def _built(sheet: rulesheet.Rulesheet) -> propnet.PropNet:
     return build.build(sheet, ground.ground(sheet))
 
 
@@ -138,7 +142,9 @@ def _code(sheet: rulesheet.Rulesheet) -> str:
     ],
 )
 def test_a_ground_negative_circle_is_an_error(rules: str, names: str) -> None:
-    assert [problem.code for problem in check.check(source.Source("a.gdl", FRAME + rules)).errors] == ["negative-cycle"]
+    assert [problem.code for problem in checker.check(source.Source("a.gdl", FRAME + rules)).errors] == [
+        "negative-cycle"
+    ]
     told = _code(_unchecked(FRAME + rules))
     assert told.startswith("negative-cycle: ground atoms of `")
     assert {name for name in "pqs" if f"`{name}`" in told} == set(names)

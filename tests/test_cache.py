@@ -9,7 +9,11 @@ import pytest
 
 import gdlx.propnet
 from gdlx import cli
-from gdlx.propnet import cache, compiler, files, games, limits, network, rulesheet, source
+from gdlx.propnet import games
+from gdlx.propnet.circuits import compiler, propnet
+from gdlx.propnet.common import limits
+from gdlx.propnet.io import cache, files
+from gdlx.propnet.syntax import rulesheet, source
 from gdlx.tests import support
 
 TEXT = "(role r) (legal r a) (<= (next x) (does r a)) (<= terminal (true x)) (goal r 100)"
@@ -32,7 +36,7 @@ def compiles(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         sheet: rulesheet.Rulesheet,
         within: limits.Limits = limits.Limits(),
         report: compiler.Report = compiler._silent,
-    ) -> network.PropNet:
+    ) -> propnet.PropNet:
         names.append(sheet.name)
         return compile_sheet(sheet, within, report)
 

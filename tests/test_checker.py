@@ -8,7 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from gdlx.propnet import check, library, source
+from gdlx.propnet import library
+from gdlx.propnet.checks import checker
+from gdlx.propnet.syntax import source
 
 FRAME = "(role x) (legal x go) (<= (next over) (does x go)) (<= terminal (true over)) (goal x 100)\n"
 
@@ -62,8 +64,8 @@ CORPUS: dict[str, dict[str, int]] = {
 }
 
 
-def report(text: str, *, fold_case: bool = False) -> check.Report:
-    return check.check(source.Source("sheet", text), fold_case=fold_case)
+def report(text: str, *, fold_case: bool = False) -> checker.Report:
+    return checker.check(source.Source("sheet", text), fold_case=fold_case)
 
 
 def errors(text: str) -> list[str]:
@@ -79,7 +81,7 @@ def warnings(text: str) -> list[str]:
 
 @pytest.mark.parametrize("name", CORPUS)
 def test_no_sheet_of_the_corpus_has_an_error(name: str, corpus: pathlib.Path) -> None:
-    found = check.check(source.Source.from_path(corpus / name))
+    found = checker.check(source.Source.from_path(corpus / name))
     assert found.errors == ()
     assert collections.Counter(problem.code for problem in found.warnings) == CORPUS[name]
     assert found.require_usable().rules
@@ -378,7 +380,7 @@ def seconds(text: str) -> float:
     gc.disable()
     try:
         started = time.process_time()
-        check.check(source.Source("sheet", text))
+        checker.check(source.Source("sheet", text))
         return time.process_time() - started
     finally:
         gc.enable()

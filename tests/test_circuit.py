@@ -10,29 +10,30 @@ import numpy.typing as npt
 import pytest
 from hypothesis import strategies as st
 
-from gdlx.propnet import circuit, emit
-from gdlx.propnet.passes import absorb, factor, flatten, pairs
+from gdlx.propnet.circuits import aig
+from gdlx.propnet.circuits.passes import absorb, factor, flatten, pairs
+from gdlx.propnet.simulate import straight_line
 from gdlx.tests import support
 
-Rewrite = Callable[[circuit.Circuit], circuit.Circuit]
+Rewrite = Callable[[aig.Circuit], aig.Circuit]
 
 COMPACT: Rewrite = functools.partial(factor.factor, compact=True)
 REWRITES: dict[str, Rewrite] = {
-    "rebuilt": circuit.rebuilt,
-    "pruned": circuit.pruned,
+    "rebuilt": aig.rebuilt,
+    "pruned": aig.pruned,
     "flatten": flatten.flatten,
     "absorb": absorb.absorb,
     "factor": factor.factor,
     "factor, compact": COMPACT,
     "pairs": pairs.extract_pairs,
-    "shared": emit.shared,
+    "shared": straight_line.shared,
 }
 NEVER_MORE_GATES = {"rebuilt", "pruned", "flatten", "absorb", "factor, compact"}
 
 any_circuit = st.one_of(support.circuits(), support.formulas())
 
 
-def _well_formed(gates: circuit.Circuit) -> bool:
+def _well_formed(gates: aig.Circuit) -> bool:
     """Every gate after what it uses, its literals sorted and different."""
     return all(
         gate and list(gate) == sorted(set(gate)) and gate[0] >= 0 and gate[-1] >> 1 < node
@@ -42,7 +43,7 @@ def _well_formed(gates: circuit.Circuit) -> bool:
 
 @pytest.mark.parametrize("name", REWRITES)
 @hypothesis.given(gates=any_circuit)
-def test_a_rewritten_circuit_computes_the_same(name: str, gates: circuit.Circuit) -> None:
+def test_a_rewritten_circuit_computes_the_same(name: str, gates: aig.Circuit) -> None:
     rewritten = REWRITES[name](gates)
     columns = support.all_columns(gates.inputs)
     assert support.outputs_of(rewritten, columns) == support.outputs_of(gates, columns)
@@ -54,7 +55,7 @@ def test_a_rewritten_circuit_computes_the_same(name: str, gates: circuit.Circuit
 
 
 @hypothesis.given(gates=any_circuit)
-def test_simplifying_again_and_again_ends(gates: circuit.Circuit) -> None:
+def test_simplifying_again_and_again_ends(gates: aig.Circuit) -> None:
     columns = support.all_columns(gates.inputs)
     expected = support.outputs_of(gates, columns)
     size = (len(gates.gates) + 1, 0)
@@ -70,16 +71,16 @@ def test_simplifying_again_and_again_ends(gates: circuit.Circuit) -> None:
 
 
 @hypothesis.given(gates=support.circuits(), data=st.data())
-def test_inputs_are_replaced_by_literals(gates: circuit.Circuit, data: hypothesis.strategies.DataObject) -> None:
+def test_inputs_are_replaced_by_literals(gates: aig.Circuit, data: hypothesis.strategies.DataObject) -> None:
     literals = [data.draw(st.integers(0, 2 * gates.inputs + 1)) for _ in range(gates.inputs)]
-    rewritten = circuit.rebuilt(gates, literals)
+    rewritten = aig.rebuilt(gates, literals)
     columns = support.all_columns(gates.inputs)
     replaced = [[([False, *column][lit >> 1]) != bool(lit & 1) for lit in literals] for column in columns]
     assert support.outputs_of(rewritten, columns) == support.outputs_of(gates, replaced)
 
 
 @hypothesis.given(gates=support.circuits(), data=st.data())
-def test_gates_in_any_order_are_put_in_order(gates: circuit.Circuit, data: hypothesis.strategies.DataObject) -> None:
+def test_gates_in_any_order_are_put_in_order(gates: aig.Circuit, data: hypothesis.strategies.DataObject) -> None:
     first = gates.inputs + 1
     places = data.draw(st.permutations(range(len(gates.gates) + 2)))  # two places stay empty
     node_of = [*range(first), *(first + place for place in places)]
@@ -87,54 +88,54 @@ def test_gates_in_any_order_are_put_in_order(gates: circuit.Circuit, data: hypot
     def moved(literals: Sequence[int]) -> tuple[int, ...]:
         return tuple(2 * node_of[lit >> 1] + (lit & 1) for lit in literals)
 
-    shuffled: list[circuit.Gate | None] = [None] * (len(gates.gates) + 2)
+    shuffled: list[aig.Gate | None] = [None] * (len(gates.gates) + 2)
     for place, gate in zip(places, gates.gates, strict=False):
         shuffled[place] = moved(gate)
-    rewritten = circuit.ordered(gates.inputs, shuffled, moved(gates.outputs))
+    rewritten = aig.ordered(gates.inputs, shuffled, moved(gates.outputs))
     columns = support.all_columns(gates.inputs)
     assert _well_formed(rewritten)
     assert support.outputs_of(rewritten, columns) == support.outputs_of(gates, columns)
 
 
 def test_the_builder_makes_no_gate_twice() -> None:
-    builder = circuit.Builder(inputs=3)
+    builder = aig.Builder(inputs=3)
     a, b, c = (builder.input(n) for n in range(3))
     both = builder.conjunction([a, b])
-    assert builder.conjunction([b, a, circuit.TRUE]) == both
+    assert builder.conjunction([b, a, aig.TRUE]) == both
     assert builder.disjunction([a ^ 1, b ^ 1]) == both ^ 1
     assert builder.has([b, a])
     assert not builder.has([a, c])
-    assert builder.conjunction([]) == circuit.TRUE
-    assert builder.disjunction([]) == circuit.FALSE
-    assert builder.conjunction([circuit.TRUE]) == circuit.TRUE
-    assert builder.conjunction([a, both, circuit.FALSE]) == circuit.FALSE
-    assert builder.conjunction([a, a ^ 1, b]) == circuit.FALSE
+    assert builder.conjunction([]) == aig.TRUE
+    assert builder.disjunction([]) == aig.FALSE
+    assert builder.conjunction([aig.TRUE]) == aig.TRUE
+    assert builder.conjunction([a, both, aig.FALSE]) == aig.FALSE
+    assert builder.conjunction([a, a ^ 1, b]) == aig.FALSE
     assert len(builder.gates) == 1
 
 
 def test_depth_and_operations() -> None:
-    gates = circuit.Circuit(3, ((2, 4, 6), (3, 8), (2, 4)), (10,))
+    gates = aig.Circuit(3, ((2, 4, 6), (3, 8), (2, 4)), (10,))
     assert (gates.depth, gates.operations) == (2, 4)
-    assert circuit.pruned(gates).operations == 3
-    assert circuit.Circuit(0, (), (1,)).depth == 0
+    assert aig.pruned(gates).operations == 3
+    assert aig.Circuit(0, (), (1,)).depth == 0
 
 
 def test_a_pair_beside_its_own_conjunction_is_taken_out_once() -> None:
     """Both gates hold a, b and a & b: the pair is not joined with itself."""
-    gates = circuit.Circuit(4, ((2, 4), (2, 4, 6, 10), (2, 4, 8, 10)), (12, 14))
+    gates = aig.Circuit(4, ((2, 4), (2, 4, 6, 10), (2, 4, 8, 10)), (12, 14))
     assert pairs.extract_pairs(gates).gates == ((2, 4), (6, 10), (8, 10))
 
 
 def test_a_gate_that_folds_to_an_input_is_no_alternative() -> None:
-    assert factor.factor(circuit.Circuit(1, ((1, 2),), (4,))) == circuit.Circuit(1, (), (2,))
+    assert factor.factor(aig.Circuit(1, ((1, 2),), (4,))) == aig.Circuit(1, (), (2,))
 
 
 def test_what_is_common_to_alternatives_is_taken_out() -> None:
     """(a & b) | (a & c) becomes a & (b | c); compactly only where that costs no gate."""
-    two = circuit.Circuit(3, ((2, 4), (2, 6), (9, 11)), (13,))
+    two = aig.Circuit(3, ((2, 4), (2, 6), (9, 11)), (13,))
     assert factor.factor(two).gates == ((5, 7), (2, 9))
     assert COMPACT(two).gates == ((5, 7), (2, 9))
-    wide = circuit.Circuit(5, ((2, 4, 6), (2, 8, 10), (13, 15)), (17,))
+    wide = aig.Circuit(5, ((2, 4, 6), (2, 8, 10), (13, 15)), (17,))
     assert factor.factor(wide).operations == wide.operations - 1
     assert COMPACT(wide) == wide
 
@@ -142,26 +143,26 @@ def test_what_is_common_to_alternatives_is_taken_out() -> None:
 CHAIN = 20_000
 
 
-def _chain(length: int) -> circuit.Circuit:
+def _chain(length: int) -> aig.Circuit:
     """a1 & ~(a2 & ~(a3 & ..)), every gate used once."""
-    gates: list[circuit.Gate] = []
+    gates: list[aig.Gate] = []
     last = 2
     for number in range(length):
         gates.append(tuple(sorted((last, 2 * (number + 2)))))
         last = 2 * (length + 1 + len(gates)) ^ 1
-    return circuit.Circuit(length + 1, tuple(gates), (last,))
+    return aig.Circuit(length + 1, tuple(gates), (last,))
 
 
-def _stairs(height: int) -> circuit.Circuit:
+def _stairs(height: int) -> aig.Circuit:
     """(a1 & b1) | (a1 & a2 & b2) | .. | (a1 & .. & an & bn): a factor in what every factor leaves."""
     gates = [(*range(2, 2 * n + 2, 2), 2 * (height + n)) for n in range(1, height + 1)]
     top = tuple(2 * (2 * height + n) + 1 for n in range(1, height + 1))
-    return circuit.Circuit(2 * height, (*gates, top), (2 * (3 * height + 1) + 1,))
+    return aig.Circuit(2 * height, (*gates, top), (2 * (3 * height + 1) + 1,))
 
 
 @pytest.mark.parametrize("name", REWRITES)
 @pytest.mark.parametrize("gates", [_chain(CHAIN), _stairs(120)], ids=["chain", "stairs"])
-def test_deep_circuits_need_no_deep_recursion(name: str, gates: circuit.Circuit) -> None:
+def test_deep_circuits_need_no_deep_recursion(name: str, gates: aig.Circuit) -> None:
     rewritten = REWRITES[name](gates)
     ones = [True] * gates.inputs
     columns = [ones, [False] * gates.inputs, [*ones[:-1], False], [False, *ones[1:]]]
@@ -192,7 +193,7 @@ def _satisfies(column: support.Column, known: absorb.Knowledge) -> bool:
 
 @hypothesis.settings(max_examples=3 * hypothesis.settings.default.max_examples)  # type: ignore[union-attr]
 @hypothesis.given(gates=st.one_of(support.formulas(), support.circuits().filter(lambda c: c.inputs)), data=st.data())
-def test_knowledge_is_used_only_where_it_holds(gates: circuit.Circuit, data: hypothesis.strategies.DataObject) -> None:
+def test_knowledge_is_used_only_where_it_holds(gates: aig.Circuit, data: hypothesis.strategies.DataObject) -> None:
     known = data.draw(knowledge(gates.inputs))
     rewritten = absorb.absorb(gates, known)
     columns = [column for column in support.all_columns(gates.inputs) if _satisfies(column, known)]
@@ -202,33 +203,33 @@ def test_knowledge_is_used_only_where_it_holds(gates: circuit.Circuit, data: hyp
 
 def test_each_kind_of_knowledge_removes_gates() -> None:
     group = [frozenset({1, 2, 3})]
-    both = circuit.Circuit(3, ((2, 4),), (8,))  # a & b
-    assert absorb.absorb(both, absorb.Knowledge(group)).outputs == (circuit.FALSE,)
-    neither = circuit.Circuit(3, ((3, 5),), (8,))  # ~a & ~b
+    both = aig.Circuit(3, ((2, 4),), (8,))  # a & b
+    assert absorb.absorb(both, absorb.Knowledge(group)).outputs == (aig.FALSE,)
+    neither = aig.Circuit(3, ((3, 5),), (8,))  # ~a & ~b
     assert absorb.absorb(neither, absorb.Knowledge(group)) == neither
     assert absorb.absorb(neither, absorb.Knowledge(group, frozenset({0}))).outputs == (6,)
-    none = circuit.Circuit(3, ((3, 5, 7),), (8,))
-    assert absorb.absorb(none, absorb.Knowledge(group, frozenset({0}))).outputs == (circuit.FALSE,)
+    none = aig.Circuit(3, ((3, 5, 7),), (8,))
+    assert absorb.absorb(none, absorb.Knowledge(group, frozenset({0}))).outputs == (aig.FALSE,)
     assert absorb.absorb(both, absorb.Knowledge(implied={1: [4]})).outputs == (2,)
-    assert absorb.absorb(both, absorb.Knowledge(implied={1: [5]})).outputs == (circuit.FALSE,)
+    assert absorb.absorb(both, absorb.Knowledge(implied={1: [5]})).outputs == (aig.FALSE,)
 
 
-def _emitted(gates: circuit.Circuit) -> emit.Program:
-    return emit.emit(gates, gates.outputs, {})
+def _emitted(gates: aig.Circuit) -> straight_line.Program:
+    return straight_line.emit(gates, gates.outputs, {})
 
 
-def _code(gates: circuit.Circuit) -> list[emit.Instruction]:
+def _code(gates: aig.Circuit) -> list[straight_line.Instruction]:
     return [step for block in _emitted(gates).blocks for step in block.instructions]
 
 
-def _rows(program: emit.Program, inputs: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+def _rows(program: straight_line.Program, inputs: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
     """Outputs of a program; row n of `inputs` is the value of node n + 1."""
     false = np.zeros(inputs.shape[1:], inputs.dtype)
-    return np.stack(emit.run(program, [inputs[node - 1] for node in program.inputs], false))
+    return np.stack(straight_line.run(program, [inputs[node - 1] for node in program.inputs], false))
 
 
 @hypothesis.given(gates=any_circuit)
-def test_emitted_code_computes_the_circuit(gates: circuit.Circuit) -> None:
+def test_emitted_code_computes_the_circuit(gates: aig.Circuit) -> None:
     columns = support.all_columns(gates.inputs)
     expected = np.array(support.outputs_of(gates, columns)).T
     inputs = np.array(columns, np.bool_).T.reshape(gates.inputs, len(columns))
@@ -243,19 +244,19 @@ def test_emitted_code_computes_the_circuit(gates: circuit.Circuit) -> None:
 
 
 @hypothesis.given(gates=any_circuit)
-def test_values_are_dropped_after_their_last_use(gates: circuit.Circuit) -> None:
+def test_values_are_dropped_after_their_last_use(gates: aig.Circuit) -> None:
     program = _emitted(gates)
     code = _code(gates)
-    kept = {circuit.FALSE, circuit.TRUE, *program.outputs}
+    kept = {aig.FALSE, aig.TRUE, *program.outputs}
     last_use = {literal: number for number, step in enumerate(code) for literal in step.operands}
     dropped = {literal: number for number, step in enumerate(code) for literal in step.last}
     assert dropped == {literal: number for literal, number in last_use.items() if literal not in kept}
 
 
 @hypothesis.given(gates=any_circuit)
-def test_every_value_is_made_once_and_before_it_is_used(gates: circuit.Circuit) -> None:
+def test_every_value_is_made_once_and_before_it_is_used(gates: aig.Circuit) -> None:
     program = _emitted(gates)
-    have = {circuit.FALSE, circuit.TRUE, *(2 * node for node in program.inputs)}
+    have = {aig.FALSE, aig.TRUE, *(2 * node for node in program.inputs)}
     for block in program.blocks:
         for step in block.instructions:
             assert have.issuperset(step.operands)
@@ -266,17 +267,17 @@ def test_every_value_is_made_once_and_before_it_is_used(gates: circuit.Circuit) 
 
 def test_a_gate_of_inverted_inputs_is_an_or() -> None:
     """~a & ~b is kept as its complement a | b, which costs one operation instead of three."""
-    neither = circuit.Circuit(2, ((3, 5),), (6,))
-    assert [(step.op, step.result) for step in _code(neither)] == [(emit.Op.OR, 7), (emit.Op.NOT, 6)]
-    either = circuit.Circuit(2, ((3, 5),), (7,))
-    assert [step.op for step in _code(either)] == [emit.Op.OR]
-    mixed = circuit.Circuit(3, ((3, 5), (6, 9)), (10,))  # c & (a | b)
-    assert [step.op for step in _code(mixed)] == [emit.Op.OR, emit.Op.AND]
+    neither = aig.Circuit(2, ((3, 5),), (6,))
+    assert [(step.op, step.result) for step in _code(neither)] == [(straight_line.Op.OR, 7), (straight_line.Op.NOT, 6)]
+    either = aig.Circuit(2, ((3, 5),), (7,))
+    assert [step.op for step in _code(either)] == [straight_line.Op.OR]
+    mixed = aig.Circuit(3, ((3, 5), (6, 9)), (10,))  # c & (a | b)
+    assert [step.op for step in _code(mixed)] == [straight_line.Op.OR, straight_line.Op.AND]
     assert _emitted(mixed).operations == 2
 
 
 def test_outputs_that_are_inputs_or_constants() -> None:
-    program = _emitted(circuit.Circuit(2, (), (0, 1, 2, 3, 5, 5)))
+    program = _emitted(aig.Circuit(2, (), (0, 1, 2, 3, 5, 5)))
     assert program.inputs == (1, 2)
     rows = _rows(program, np.array([[False, True], [True, True]]))
     assert rows.tolist() == [[False] * 2, [True] * 2, [False, True], [True, False], [False] * 2, [False] * 2]
@@ -288,8 +289,8 @@ class _Loops:
     def __init__(self, plain: int, strata: tuple[int, int], draw: st.DrawFn) -> None:
         self.plain = plain
         self.inputs = plain + sum(strata)
-        self.gates: list[circuit.Gate] = []
-        self.strata: list[dict[int, circuit.Literal]] = []
+        self.gates: list[aig.Gate] = []
+        self.strata: list[dict[int, aig.Literal]] = []
         free = [lit for node in range(1, plain + 1) for lit in (2 * node, 2 * node + 1)]
         first = plain + 1
         for size in strata:
@@ -302,15 +303,15 @@ class _Loops:
             free = [*pool, *(literal ^ 1 for literal in pool)]
         self.outputs = tuple(draw(st.lists(st.sampled_from(free), min_size=1, max_size=4)))
 
-    def _gate(self, literals: set[circuit.Literal], draw: st.DrawFn) -> circuit.Literal:
+    def _gate(self, literals: set[aig.Literal], draw: st.DrawFn) -> aig.Literal:
         """The AND or the OR of literals."""
         inverted = draw(st.integers(0, 1))
         self.gates.append(tuple(sorted(literal ^ inverted for literal in literals)))
         return 2 * (self.inputs + len(self.gates)) ^ inverted
 
     @property
-    def circuit(self) -> circuit.Circuit:
-        return circuit.Circuit(self.inputs, tuple(self.gates), self.outputs)
+    def circuit(self) -> aig.Circuit:
+        return aig.Circuit(self.inputs, tuple(self.gates), self.outputs)
 
     def by_hand(self, column: support.Column) -> tuple[bool, ...]:
         """The outputs at the least fixpoint, stratum by stratum."""
@@ -334,7 +335,7 @@ def loops(draw: st.DrawFn) -> _Loops:
 @hypothesis.given(loop=loops())
 def test_feedback_settles_at_the_least_fixpoint(loop: _Loops) -> None:
     feedback = dict(itertools.chain(*(stratum.items() for stratum in loop.strata)))
-    program = emit.emit(loop.circuit, loop.outputs, feedback)
+    program = straight_line.emit(loop.circuit, loop.outputs, feedback)
     assert not set(program.inputs) & feedback.keys()
     columns = support.all_columns(loop.plain)
     expected = np.array([loop.by_hand(column) for column in columns]).T
@@ -352,8 +353,8 @@ def test_a_loop_runs_until_its_slowest_column_is_settled() -> None:
     gates = tuple(
         tuple(sorted((2 * mark + 1, 2 * (size + 1 + (mark - 2) % size) + 1))) for mark in marks
     )  # ~(mark | predecessor)
-    ring = circuit.Circuit(2 * size, gates, ())
+    ring = aig.Circuit(2 * size, gates, ())
     feedback = {size + mark: 2 * (2 * size + mark) + 1 for mark in marks}
-    program = emit.emit(ring, [2 * (2 * size)], feedback)
+    program = straight_line.emit(ring, [2 * (2 * size)], feedback)
     columns = np.eye(size + 1, size, dtype=np.bool_).T  # one mark each; the last column has none
     assert _rows(program, columns).tolist() == [[True] * size + [False]]

@@ -15,7 +15,8 @@ import typer
 import gdlx
 from gdlx import cli, envs, nets, players, propnet, solvers
 from gdlx.cli import console
-from gdlx.propnet import diagnostics, library
+from gdlx.propnet import library
+from gdlx.propnet.syntax import diagnostics
 from gdlx.solvers import processes
 
 GDLX = [sys.executable, "-m", "gdlx.cli"]

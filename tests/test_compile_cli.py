@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from gdlx import cli
-from gdlx.propnet import compiler, files, foreign, games
+from gdlx.propnet import games
+from gdlx.propnet.circuits import compiler
+from gdlx.propnet.io import files, ggp_json
 from gdlx.tests import support
 
 BOMB = "(role r) (legal r a) (<= (next x) (does r a)) (<= terminal (true x)) (goal r 100)\n" + "".join(
@@ -73,7 +75,7 @@ def test_a_network_is_written_and_read_again(
 
 def test_a_network_in_the_layout_of_other_programs(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     answer(capsys, "compile", "rps", "-o", "net.json", "--layout", "ggp")
-    assert foreign.looks_foreign(json.loads((folder / "net.json").read_text()))
+    assert ggp_json.looks_foreign(json.loads((folder / "net.json").read_text()))
     assert answer(capsys, "info", "net.json")["moves"] == answer(capsys, "info", "rps")["moves"]
 
 

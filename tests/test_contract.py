@@ -7,7 +7,12 @@ import pkgutil
 import numpy as np
 import pytest
 
-from gdlx.propnet import cache, check, games, joint, library, machine, network, values, wellformed
+from gdlx.propnet import games, library
+from gdlx.propnet.checks import by_playing, checker
+from gdlx.propnet.circuits import propnet
+from gdlx.propnet.io import cache
+from gdlx.propnet.simulate import joint_actions, machine
+from gdlx.propnet.syntax import ground_terms
 from gdlx.tests import conftest, support
 
 OTHER_PARAMETERS = (
@@ -60,7 +65,7 @@ def test_every_parameter_is_changed_once() -> None:
 
 @pytest.mark.parametrize("game", GAMES)
 def test_a_game_is_clean(game: str) -> None:
-    report = check.check(games.find(game))
+    report = checker.check(games.find(game))
     assert [problem.render() for problem in report.diagnostics] == []
 
 
@@ -100,8 +105,8 @@ def test_networks_of_other_authors_play_by_the_rules_for_long(name: str) -> None
 
 @pytest.mark.parametrize("game", GAMES)
 def test_a_game_plays_as_it_should(game: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wellformed, "_MAX_NODES", 30_000)
-    findings = wellformed.examine(games.compile_game(game))
+    monkeypatch.setattr(by_playing, "_MAX_NODES", 30_000)
+    findings = by_playing.examine(games.compile_game(game))
     # A goal that few of the sampled matches reach is no fault; what play must never show is.
     faults = [problem.render() for problem in findings.problems if problem.code != "never-wins"]
     assert faults == []
@@ -121,7 +126,7 @@ def test_a_game_plays_as_it_should(game: str, monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 def test_known_sizes(game: str, states: int | None, ends: int) -> None:
-    findings = wellformed.examine(games.compile_game(game))
+    findings = by_playing.examine(games.compile_game(game))
     assert findings.exhaustive
     assert findings.matches == ends
     assert states in (None, findings.states)
@@ -147,7 +152,7 @@ def test_turns_of_liars_dice() -> None:
     assert decision_sets(games.compile_game("liars_dice"), waiting="noop") == (24_576, 147_420)
 
 
-def decision_sets(net: network.PropNet, waiting: str | None = None) -> tuple[int, int]:
+def decision_sets(net: propnet.PropNet, waiting: str | None = None) -> tuple[int, int]:
     """Histories of (own move, percepts, own legal moves) after which a player has a choice; and ends of the game.
 
     With `waiting`, also those after which its only move is another one than that.
@@ -172,8 +177,8 @@ def decision_sets(net: network.PropNet, waiting: str | None = None) -> tuple[int
                 if waiting is not None:
                     choice |= rows.any(axis=1) & ~rows[:, role.moves.index(waiting)]
                 found |= {(number, past) for past, has in zip(known[number], choice, strict=True) if has}
-        parents, chosen = joint.joint_moves(legal, sizes)
-        state, seen = game.move(state[:, parents], joint.does_rows(chosen, sizes))
+        parents, chosen = joint_actions.joint_moves(legal, sizes)
+        state, seen = game.move(state[:, parents], joint_actions.does_rows(chosen, sizes))
         own_seen = machine.split_rows(seen, percepts)
         known = [
             [
@@ -192,6 +197,6 @@ def test_numbering_is_by_text_and_roles_are_in_file_order() -> None:
         assert list(role.moves) == sorted(role.moves)
         assert list(role.percepts) == sorted(role.percepts)
         assert list(role.goal_values) == sorted(role.goal_values)
-        assert all(values.text(values.from_text(move)[0]) == move for move in role.moves)
+        assert all(ground_terms.text(ground_terms.from_text(move)[0]) == move for move in role.moves)
     assert list(net.fluents) == sorted(net.fluents)
     assert net.initial.dtype == np.bool_

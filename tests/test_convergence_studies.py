@@ -19,7 +19,8 @@ from gdlx.experiments.hyperparameters import choices
 from gdlx.experiments.hyperparameters import study as hyper
 from gdlx.experiments.modified_rps import study as rps
 from gdlx.experiments.sweeps import config
-from gdlx.propnet import games, limits
+from gdlx.propnet import games
+from gdlx.propnet.common import limits
 from gdlx.solvers import batch, driver, presets, problems
 
 BOTH_AT_ONCE = presets.simultaneous(presets.find("cfr"))

@@ -15,7 +15,7 @@ import gdlx
 from gdlx.envs import sampling_form, sequence_form, trees
 from gdlx.experiments import train_deep_cfr
 from gdlx.nets import checkpoints, deep_cfr, encoders, learners, tables, traversals
-from gdlx.propnet import errors
+from gdlx.propnet.common import errors
 from gdlx.solvers import evaluation, problems, profiles
 from gdlx.tests import samples
 

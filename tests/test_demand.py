@@ -6,7 +6,10 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from gdlx.propnet import build, demand, ground, rulesheet, source, split, stratify, terms
+from gdlx.propnet.circuits import build
+from gdlx.propnet.datalog import stratify
+from gdlx.propnet.grounding import ground, magic_sets, split_joins
+from gdlx.propnet.syntax import rulesheet, source, terms
 from gdlx.tests import random_games, support
 
 SIZE = 9
@@ -55,7 +58,7 @@ def _rules(text: str) -> tuple[tuple[terms.Rule, ...], frozenset[terms.Relation]
 
 
 def _guarded(text: str) -> tuple[terms.Rule, ...]:
-    return demand.guard(*_rules(text))
+    return magic_sets.guard(*_rules(text))
 
 
 def _demands(rules: tuple[terms.Rule, ...], name: str) -> set[int]:
@@ -115,7 +118,7 @@ def test_two_arities_of_a_relation_are_two() -> None:
     five = "(<= (hidden ?a ?b ?c ?d ?e) (n ?c) (n ?d) (n ?e) (true (at ?a)) (true (wall ?b)))"
     call = "(<= (goal r 10) (true (at ?x)) (true (wall ?y)) (not (hidden ?x ?y ?x ?x ?y)))"
     guarded = _guarded(HIDDEN + five + call)
-    made = {rule.head.name for rule in guarded if rule.head.name.startswith(split.DOMAIN)}
+    made = {rule.head.name for rule in guarded if rule.head.name.startswith(split_joins.DOMAIN)}
     assert {name.split()[-2] for name in made} == {"4", "5"}
     _compare(support.read(HIDDEN + five + call))
 
@@ -123,7 +126,7 @@ def test_two_arities_of_a_relation_are_two() -> None:
 def test_names_of_demands_cannot_be_those_of_a_sheet() -> None:
     made = {rule.head.name for rule in _guarded(HIDDEN)} - {rule.head.name for rule in _rules(HIDDEN)[0]}
     assert made
-    assert all(" " in name and name.startswith(split.DOMAIN) for name in made)
+    assert all(" " in name and name.startswith(split_joins.DOMAIN) for name in made)
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -135,8 +138,8 @@ def test_long_chains_of_relations_are_guarded_rule_by_rule(order: int, bound: st
     last = f"(<= (a{size} ?a ?b ?c ?d) (n ?a) (n ?b) (n ?c) (n ?d)) (n 1) (m 1)"
     text = f"(<= (goal r 1) {bound} (a0 ?x ?x ?x ?x)) {' '.join(steps[::order])} {last}"
     rules = rulesheet.read(source.Source("chain.gdl", text))[0].rules
-    with mock.patch.object(demand, "_calls", side_effect=demand._calls) as looked:
-        made = demand.guard(rules, frozenset({("n", 1), ("m", 1)}))
+    with mock.patch.object(magic_sets, "_calls", side_effect=magic_sets._calls) as looked:
+        made = magic_sets.guard(rules, frozenset({("n", 1), ("m", 1)}))
     assert looked.call_count <= 7 * len(rules)
     assert len(made) == len(rules) + (size + 1 if bound else 0)
 
@@ -147,7 +150,7 @@ def test_random_games_keep_their_meaning(seed: int) -> None:
     """With narrow relations guarded too, and short rules merged, so that most of these games have some."""
     sheet = support.read(random_games.text(seed))
     with (
-        mock.patch.object(demand, "_LEAST_ARGUMENTS", 1),
-        mock.patch("gdlx.propnet.alternatives._LEAST_VARIABLES", 1),
+        mock.patch.object(magic_sets, "_LEAST_ARGUMENTS", 1),
+        mock.patch("gdlx.propnet.grounding.share_bodies._LEAST_VARIABLES", 1),
     ):
         _compare(sheet, 60)

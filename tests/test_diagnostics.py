@@ -8,20 +8,12 @@ from unittest import mock
 
 import pytest
 
-from gdlx.propnet import (
-    check,
-    compiler,
-    diagnostics,
-    forms,
-    ground,
-    interpreter,
-    joins,
-    limits,
-    nodes,
-    source,
-    transcript,
-    wellformed,
-)
+from gdlx.propnet.checks import by_playing, checker
+from gdlx.propnet.circuits import compiler
+from gdlx.propnet.common import limits
+from gdlx.propnet.datalog import interpreter, joins, transcript
+from gdlx.propnet.grounding import ground
+from gdlx.propnet.syntax import diagnostics, kif, parser, source
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs" / "diagnostics.md"
 FRAME = "(role x) (legal x go) (<= (next over) (does x go)) (<= terminal (true over)) (goal x 100)\n"
@@ -54,25 +46,25 @@ SECTIONS = read_document()
 
 
 def checked(text: str) -> Found:
-    return check.check(source.Source("sheet", text)).diagnostics
+    return checker.check(source.Source("sheet", text)).diagnostics
 
 
 def playing(text: str, play: Callable[[interpreter.Interpreter], object]) -> Found:
     """What goes wrong when a checked sheet is played."""
-    sheet = check.check(source.Source("sheet", text)).require_usable()
+    sheet = checker.check(source.Source("sheet", text)).require_usable()
     return caught(lambda: play(interpreter.Interpreter(sheet, lambda: joins.Budget(facts=2_000))))
 
 
 def grounding(text: str) -> Found:
-    sheet = check.check(source.Source("sheet", text)).require_usable()
+    sheet = checker.check(source.Source("sheet", text)).require_usable()
     return caught(lambda: ground.ground(sheet, limits.Limits(rules=2_000)))
 
 
 def examining(text: str) -> Found:
     """What `check --play` sees; with smaller limits, since a match that ends here ends within a few steps."""
-    sheet = check.check(source.Source("sheet", text)).require_usable()
-    with mock.patch.multiple(wellformed, _MAX_NODES=2_000, _MAX_LENGTH=5):
-        return wellformed.examine(compiler.compile_sheet(sheet)).problems
+    sheet = checker.check(source.Source("sheet", text)).require_usable()
+    with mock.patch.multiple(by_playing, _MAX_NODES=2_000, _MAX_LENGTH=5):
+        return by_playing.examine(compiler.compile_sheet(sheet)).problems
 
 
 def caught(run: Callable[[], object]) -> Found:
@@ -104,16 +96,16 @@ BIG = "".join(f"(digit {number})" for number in range(40)) + (
 # Codes that no short text causes: the bytes of a wrong and of a mended sheet, made here.
 GENERATED: dict[str, tuple[bytes, bytes]] = {
     "too-large": (
-        FRAME.encode() + b"(<= (legal x stay)" + b" (true over)" * (forms.MAX_LITERALS + 1) + b")",
-        FRAME.encode() + b"(<= (legal x stay)" + b" (true over)" * forms.MAX_LITERALS + b")",
+        FRAME.encode() + b"(<= (legal x stay)" + b" (true over)" * (parser.MAX_LITERALS + 1) + b")",
+        FRAME.encode() + b"(<= (legal x stay)" + b" (true over)" * parser.MAX_LITERALS + b")",
     ),
     "symbol-too-long": (
-        FRAME.encode() + b"(legal x %s)" % (b"a" * (nodes.MAX_SYMBOL + 1)),
-        FRAME.encode() + b"(legal x %s)" % (b"a" * nodes.MAX_SYMBOL),
+        FRAME.encode() + b"(legal x %s)" % (b"a" * (kif.MAX_SYMBOL + 1)),
+        FRAME.encode() + b"(legal x %s)" % (b"a" * kif.MAX_SYMBOL),
     ),
     "nesting-too-deep": (
-        FRAME.encode() + b"(legal x %s0%s)" % (b"(s " * nodes.MAX_NESTING, b")" * nodes.MAX_NESTING),
-        FRAME.encode() + b"(legal x %s0%s)" % (b"(s " * (nodes.MAX_NESTING - 1), b")" * (nodes.MAX_NESTING - 1)),
+        FRAME.encode() + b"(legal x %s0%s)" % (b"(s " * kif.MAX_NESTING, b")" * kif.MAX_NESTING),
+        FRAME.encode() + b"(legal x %s0%s)" % (b"(s " * (kif.MAX_NESTING - 1), b")" * (kif.MAX_NESTING - 1)),
     ),
     "bad-encoding": (FRAME.encode() + b"; \xfcber", FRAME.encode() + "; über".encode()),
     "undecided": (
@@ -188,7 +180,7 @@ def cause(code: str, *, mended: bool) -> tuple[Found, str]:
     """The diagnostics of the wrong or the mended sheet of a code, and its text."""
     if code in GENERATED:
         text = source.Source.from_bytes("sheet", GENERATED[code][mended])
-        return check.check(text).diagnostics, text.text
+        return checker.check(text).diagnostics, text.text
     text_of_document = SECTIONS[code].sheets[mended]
     return PLAYED.get(code, checked)(text_of_document), text_of_document
 
@@ -268,11 +260,11 @@ def test_an_unknown_code_is_refused() -> None:
 
 
 def test_an_error_tells_everything_but_not_without_end() -> None:
-    report = check.check(source.Source("sheet", FRAME + "(legal x ?m)\n" * 3))
+    report = checker.check(source.Source("sheet", FRAME + "(legal x ?m)\n" * 3))
     with pytest.raises(diagnostics.GdlError) as caught:
         report.require_usable()
     assert str(caught.value).count("variable-in-fact") == 3
-    many = check.check(source.Source("sheet", FRAME + "(legal x ?m)" * 5_000))
+    many = checker.check(source.Source("sheet", FRAME + "(legal x ?m)" * 5_000))
     with pytest.raises(diagnostics.GdlError) as caught:
         many.require_usable()
     assert len(caught.value.diagnostics) == 1_000
@@ -285,17 +277,17 @@ def test_an_error_tells_everything_but_not_without_end() -> None:
     [
         (b"(a)" * (source.MAX_BYTES // 3 + 1), "4 MiB"),
         ("é".encode() * (source.MAX_BYTES // 2 + 1), "4 MiB"),  # more bytes than characters
-        (b"a " * (nodes.MAX_TOKENS + 1), f"{nodes.MAX_TOKENS} symbols and parentheses"),
-        (b"p(a) :- " + b"a " * nodes.MAX_TOKENS, f"{nodes.MAX_TOKENS} names and marks"),
-        (b"(p" + b" a" * nodes.MAX_FORM + b") (role x)", "a single form of more than 20000 symbols"),
-        (b"role(x). p(" + b"a," * nodes.MAX_FORM + b"a).", "a single form of more than 20000 symbols"),
+        (b"a " * (kif.MAX_TOKENS + 1), f"{kif.MAX_TOKENS} symbols and parentheses"),
+        (b"p(a) :- " + b"a " * kif.MAX_TOKENS, f"{kif.MAX_TOKENS} names and marks"),
+        (b"(p" + b" a" * kif.MAX_FORM + b") (role x)", "a single form of more than 20000 symbols"),
+        (b"role(x). p(" + b"a," * kif.MAX_FORM + b"a).", "a single form of more than 20000 symbols"),
     ],
     ids=["bytes", "characters", "tokens", "infix-tokens", "form", "infix-form"],
 )
 def test_everything_that_can_be_too_large(data: bytes, what: str, tmp_path: pathlib.Path) -> None:
     path = tmp_path / "sheet.gdl"
     path.write_bytes(data)
-    found = check.check(source.Source.from_path(path)).errors
+    found = checker.check(source.Source.from_path(path)).errors
     assert [problem.message for problem in found if problem.code == "too-large"] != []
     assert any(what in problem.message for problem in found)
 

@@ -8,12 +8,14 @@ import subprocess
 import numpy as np
 import pytest
 
-from gdlx.propnet import compiler, dot, games, network
+from gdlx.propnet import games
+from gdlx.propnet.circuits import compiler, propnet
+from gdlx.propnet.io import dot
 
 HOSTILE = ('"]; evil [label="', "\\", "\\N\\G\\", "<b>&lt;", "a\nb\0c", "\N{SNOWMAN}", "}", "x" * 10_000)
 
 
-def compiled(game: str) -> network.PropNet:
+def compiled(game: str) -> propnet.PropNet:
     return compiler.compile_sheet(games.load(game))
 
 
@@ -45,10 +47,10 @@ def test_everything_is_drawn_once() -> None:
 
 
 def test_inversions_and_or() -> None:
-    def net_of(gate: list[int], terminal: int) -> network.PropNet:
-        role = network.Role("a", (), *2 * (np.zeros(0, np.int32), ()), np.zeros(0, np.int32))
-        starts, edges = network.gate_arrays([tuple(gate)])
-        return network.PropNet(
+    def net_of(gate: list[int], terminal: int) -> propnet.PropNet:
+        role = propnet.Role("a", (), *2 * (np.zeros(0, np.int32), ()), np.zeros(0, np.int32))
+        starts, edges = propnet.gate_arrays([tuple(gate)])
+        return propnet.PropNet(
             name="two",
             roles=(role,),
             fluents=("p", "q"),

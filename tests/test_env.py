@@ -14,7 +14,9 @@ import scipy.stats
 import gdlx
 from gdlx.envs import env as envs
 from gdlx.envs import lowering, payoffs
-from gdlx.propnet import diagnostics, errors, games, library
+from gdlx.propnet import games, library
+from gdlx.propnet.common import errors
+from gdlx.propnet.syntax import diagnostics
 from gdlx.tests import matches, sheets, support
 
 STEPS = {"connect_four": 44, "smallest": 26, "simultaneous_breakthrough": 30, "krieg_tictactoe": 26}

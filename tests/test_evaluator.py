@@ -9,49 +9,44 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
-from gdlx.propnet import (
-    check,
-    datalog,
-    joins,
-    rulesheet,
-    safety,
-    source,
-    terms,
-    values,
-)
+from gdlx.propnet.checks import checker
+from gdlx.propnet.datalog import joins, program, safety
+from gdlx.propnet.syntax import ground_terms, rulesheet, source, terms
 from gdlx.tests import playing
 
 # A naive evaluator, written independently: every rule is instantiated over all terms there are, stratum by stratum.
 
-Model = dict[str, set[tuple[values.Value, ...]]]
+Model = dict[str, set[tuple[ground_terms.Value, ...]]]
 NOWHERE = source.Span(source.Source("nowhere", ""), 0, 0)
 
 
-def subterms(term: terms.Term) -> Iterator[values.Value]:
+def subterms(term: terms.Term) -> Iterator[ground_terms.Value]:
     if not any(terms.variables_in([term])):
-        yield values.from_term(term)
+        yield ground_terms.from_term(term)
     if isinstance(term, terms.Compound):
         for arg in term.args:
             yield from subterms(arg)
 
 
-def ground_literal(literal: terms.Literal, binding: dict[str, values.Value], model: Model) -> bool:
+def ground_literal(literal: terms.Literal, binding: dict[str, ground_terms.Value], model: Model) -> bool:
     if isinstance(literal, terms.Or):
         return any(all(ground_literal(part, binding, model) for part in option) for option in literal.options)
     if isinstance(literal, terms.Distinct):
-        left, right = (values.from_term(term, binding) for term in (literal.left, literal.right))
+        left, right = (ground_terms.from_term(term, binding) for term in (literal.left, literal.right))
         return (left == right) == literal.equal
     atom = literal.atom if isinstance(literal, terms.Not) else literal
-    holds = tuple(values.from_term(arg, binding) for arg in atom.args) in model.get(atom.name, set())
+    holds = tuple(ground_terms.from_term(arg, binding) for arg in atom.args) in model.get(atom.name, set())
     return holds == isinstance(literal, terms.Atom)
 
 
-def instances(rule: terms.Rule, domain: list[values.Value], model: Model) -> Iterator[tuple[values.Value, ...]]:
+def instances(
+    rule: terms.Rule, domain: list[ground_terms.Value], model: Model
+) -> Iterator[tuple[ground_terms.Value, ...]]:
     names = sorted({v.name for term in terms.rule_terms(rule) for v in terms.variables_in([term])})
     for chosen in itertools.product(domain, repeat=len(names)):
         binding = dict(zip(names, chosen, strict=True))
         if all(ground_literal(literal, binding, model) for literal in rule.body):
-            yield tuple(values.from_term(arg, binding) for arg in rule.head.args)
+            yield tuple(ground_terms.from_term(arg, binding) for arg in rule.head.args)
 
 
 def naive(rules: list[terms.Rule], stratum: Mapping[str, int]) -> Model:
@@ -114,7 +109,7 @@ def programs(draw: st.DrawFn, nested: int = 0) -> list[terms.Rule]:
 
 
 def evaluated(rules: list[terms.Rule]) -> Model:
-    tables = datalog.Program(rules).evaluate({}, joins.Budget(facts=100_000, seconds=60))
+    tables = program.Program(rules).evaluate({}, joins.Budget(facts=100_000, seconds=60))
     return {name: table.known for (name, _), table in tables.items() if name in RELATIONS}
 
 
@@ -152,7 +147,9 @@ def test_nested_alternatives_do_not_share_a_relation() -> None:
 def test_too_many_alternatives_are_refused_with_the_rule() -> None:
     # No option binds the variable of the next one, so that none can stand alone.
     choices = "".join(f"(or (not (distinct ?v{n} ?v{n + 1})) (not (distinct ?v{n} (f ?v{n + 1}))))" for n in range(30))
-    [problem] = check.check(source.Source("sheet", playing.FRAME + f"(<= (legal x ?v0) {choices} (role ?v30))")).errors
+    [problem] = checker.check(
+        source.Source("sheet", playing.FRAME + f"(<= (legal x ?v0) {choices} (role ?v30))")
+    ).errors
     assert (problem.code, problem.span and problem.span.line) == ("evaluation-limit", 2)
 
 
@@ -174,10 +171,10 @@ def test_the_alternating_fixpoint_solves_win_and_move_games(moves: list[tuple[st
             break
     text = "".join(f"(move {start} {to})" for start, to in moves) + "(<= (won ?p) (move ?p ?q) (not (won ?q)))"
     sheet, _ = rulesheet.read(source.Source("sheet", text))
-    rules = datalog.Program(sheet.rules)
+    rules = program.Program(sheet.rules)
     if won | lost == set("abcdef"):
         assert rules.evaluate({})["won", 1].known == {(position,) for position in won}
     else:
-        with pytest.raises(datalog.UndefinedError) as caught:
+        with pytest.raises(program.UndefinedError) as caught:
             rules.evaluate({})
         assert {fact[0] for _, fact in caught.value.atoms} == set("abcdef") - won - lost

@@ -2,7 +2,9 @@
 
 import pytest
 
-from gdlx.propnet import diagnostics, explain, library, transcript, values
+from gdlx.propnet import library
+from gdlx.propnet.datalog import explain, transcript
+from gdlx.propnet.syntax import diagnostics, ground_terms
 from gdlx.tests import playing
 
 
@@ -179,11 +181,11 @@ def test_a_long_derivation_is_cut() -> None:
 def test_derivations_are_the_same_in_every_run() -> None:
     game = playing.load(library.text("tictactoe"))
     lines = [
-        explain.why(game, f"(legal {game.roles[0]} {values.text(move)})", [])
+        explain.why(game, f"(legal {game.roles[0]} {ground_terms.text(move)})", [])
         for move in game.legal(game.initial)[game.roles[0]]
     ]
     again = playing.load(library.text("tictactoe"))
     assert lines == [
-        explain.why(again, f"(legal {again.roles[0]} {values.text(move)})", [])
+        explain.why(again, f"(legal {again.roles[0]} {ground_terms.text(move)})", [])
         for move in again.legal(again.initial)[again.roles[0]]
     ]

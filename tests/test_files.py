@@ -15,8 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gdlx.propnet import build, check, compiler, files, foreign_writer, games, ground, machine, network
-from gdlx.propnet import source as sources
+from gdlx.propnet import games
+from gdlx.propnet.checks import checker
+from gdlx.propnet.circuits import build, compiler, propnet
+from gdlx.propnet.grounding import ground
+from gdlx.propnet.io import files, ggp_json_writer
+from gdlx.propnet.simulate import machine
+from gdlx.propnet.syntax import source as sources
 
 ROOT = pathlib.Path(__file__).parent.parent
 GAMES = ("rps", "kuhn_poker", "tictactoe", "blind_tictactoe", "goofspiel:cards=3", "connect_four")
@@ -32,25 +37,25 @@ REACHABLE = """
 """
 
 
-def compiled(game: str) -> network.PropNet:
+def compiled(game: str) -> propnet.PropNet:
     return compiler.compile_sheet(games.load(game))
 
 
-def small() -> network.PropNet:
+def small() -> propnet.PropNet:
     """The example of the documentation: a coin is guessed."""
     return files._from_json(json.loads(EXAMPLES[0]))
 
 
-def recursive(monkeypatch: pytest.MonkeyPatch) -> network.PropNet:
+def recursive(monkeypatch: pytest.MonkeyPatch) -> propnet.PropNet:
     """A network with feedbacks, because unrolling is forbidden."""
     monkeypatch.setattr(build, "_UNROLLED_GATES", 0)
-    sheet = check.check(sources.Source("walk.gdl", REACHABLE)).require_usable()
+    sheet = checker.check(sources.Source("walk.gdl", REACHABLE)).require_usable()
     net = build.build(sheet, ground.ground(sheet))
     assert len(net.feedback)
     return net
 
 
-def fields_of(net: network.PropNet) -> Any:
+def fields_of(net: propnet.PropNet) -> Any:
     """Everything in a network, in a form that == compares."""
     plain = dataclasses.asdict(net)
     for part in (plain, *plain["roles"]):
@@ -58,7 +63,7 @@ def fields_of(net: network.PropNet) -> Any:
     return plain
 
 
-def play(net: network.PropNet, *, steps: int = 20, copies: int = 8, seed: int = 0) -> list[Any]:
+def play(net: propnet.PropNet, *, steps: int = 20, copies: int = 8, seed: int = 0) -> list[Any]:
     """What can be seen of random play; rows are in the order of the names, which come first."""
     names = [(role.name, role.moves, role.percepts, role.goal_values) for role in net.roles]
     seen: list[Any] = [names]
@@ -109,7 +114,7 @@ def names(kif: bool, most: int) -> st.SearchStrategy[tuple[str, ...]]:
 
 
 @st.composite
-def networks(draw: st.DrawFn, *, kif: bool = False) -> network.PropNet:
+def networks(draw: st.DrawFn, *, kif: bool = False) -> propnet.PropNet:
     """Random networks; with kif, such as the foreign layout can express."""
     fluents = draw(names(kif, 3))
     moves = draw(st.lists(names(kif, 3), min_size=1, max_size=3))
@@ -123,7 +128,7 @@ def networks(draw: st.DrawFn, *, kif: bool = False) -> network.PropNet:
     of_state = st.integers(0, 2 * registers + 1)
     growing = st.integers(0, 2 * (inputs - feedbacks) + 1) | st.integers(inputs - feedbacks, inputs).map((2).__mul__)
 
-    def literals(strategy: st.SearchStrategy[int], count: int) -> network.Ints:
+    def literals(strategy: st.SearchStrategy[int], count: int) -> propnet.Ints:
         return np.array(draw(st.lists(strategy, min_size=count, max_size=count)), np.int32)
 
     roles = []
@@ -132,7 +137,7 @@ def networks(draw: st.DrawFn, *, kif: bool = False) -> network.PropNet:
         values = tuple(sorted(draw(st.sets(st.integers(-100, 100), max_size=2))))
         judged = of_state if kif else anything
         roles.append(
-            network.Role(
+            propnet.Role(
                 name=f"player{number}",
                 moves=own,
                 legal=literals(judged, len(own)),
@@ -142,8 +147,8 @@ def networks(draw: st.DrawFn, *, kif: bool = False) -> network.PropNet:
                 goal=literals(judged, len(values)),
             )
         )
-    starts, edges = network.gate_arrays(gates)
-    return network.PropNet(
+    starts, edges = propnet.gate_arrays(gates)
+    return propnet.PropNet(
         name="random",
         roles=tuple(roles),
         fluents=fluents,
@@ -157,14 +162,14 @@ def networks(draw: st.DrawFn, *, kif: bool = False) -> network.PropNet:
     )
 
 
-def reload(data: bytes, suffix: str, folder: pathlib.Path) -> network.PropNet:
+def reload(data: bytes, suffix: str, folder: pathlib.Path) -> propnet.PropNet:
     path = folder / f"random{suffix}"
     path.write_bytes(data)
     return files.load(path)
 
 
 @given(net=networks())
-def test_any_network_comes_back(net: network.PropNet, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_any_network_comes_back(net: propnet.PropNet, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.getbasetemp()
     files.validate(net)
     for suffix, data in ((".npz", files._to_npz(net)), (".json", files._to_json(net))):
@@ -431,8 +436,8 @@ def test_mutated_arrays_do_no_harm(data: st.DataObject, tmp_path_factory: pytest
 
 @given(net=networks(kif=True))
 def test_any_network_plays_alike_in_the_foreign_layout(
-    net: network.PropNet, tmp_path_factory: pytest.TempPathFactory
+    net: propnet.PropNet, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    again = reload(foreign_writer.text(net).encode(), ".json", tmp_path_factory.getbasetemp())
+    again = reload(ggp_json_writer.text(net).encode(), ".json", tmp_path_factory.getbasetemp())
     assert play(again) == play(net)
     assert again.fluents == net.fluents

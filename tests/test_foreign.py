@@ -10,8 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gdlx.propnet import build, check, compiler, files, foreign, games, ground, library, machine, network, play
-from gdlx.propnet import source as sources
+from gdlx.propnet import games, library
+from gdlx.propnet.checks import checker
+from gdlx.propnet.circuits import build, compiler, propnet
+from gdlx.propnet.grounding import ground
+from gdlx.propnet.io import files, ggp_json
+from gdlx.propnet.simulate import machine, random_play
+from gdlx.propnet.syntax import source as sources
 
 DATA = pathlib.Path(__file__).parent / "data"
 HANDMADE = ("foreign_rps", "foreign_lamp")
@@ -60,7 +65,7 @@ def initial(entries: Entries) -> dict[int, bool]:
     return following(entries, evaluate(entries, nothing, set(), init=True))
 
 
-def check_against_evaluator(data: Any, net: network.PropNet, seed: int, steps: int = 12) -> None:
+def check_against_evaluator(data: Any, net: propnet.PropNet, seed: int, steps: int = 12) -> None:
     """Random play by the evaluator, followed by the network."""
     rng = random.Random(seed)
     entries: Entries = {entry["id"]: entry for entry in data["entries"]}
@@ -99,9 +104,9 @@ def check_against_evaluator(data: Any, net: network.PropNet, seed: int, steps: i
         state = following(entries, found)
 
 
-def seen(net: network.PropNet) -> list[Any]:
+def seen(net: propnet.PropNet) -> list[Any]:
     """What can be seen of random play."""
-    steps = play.random_steps(net, copies=16, seed=1)
+    steps = random_play.random_steps(net, copies=16, seed=1)
     rows = [next(steps) for _ in range(25)]
     names = [(role.name, role.moves, role.percepts, role.goal_values) for role in net.roles]
     return [names, *([s.legal.tolist(), s.percepts.tolist(), s.terminal.tolist(), s.goals.tolist()] for s in rows)]
@@ -109,7 +114,7 @@ def seen(net: network.PropNet) -> list[Any]:
 
 @pytest.mark.parametrize("name", HANDMADE)
 def test_a_network_made_by_hand_is_played_as_described(name: str) -> None:
-    net = foreign.load_foreign(DATA / f"{name}.json")
+    net = ggp_json.load_foreign(DATA / f"{name}.json")
     assert net.name == name
     for seed in range(20):
         check_against_evaluator(handmade(name), net, seed)
@@ -119,7 +124,7 @@ def test_a_network_made_by_hand_is_played_as_described(name: str) -> None:
 @pytest.mark.parametrize("name", HANDMADE)
 def test_a_network_made_by_hand_comes_back(name: str, tmp_path: pathlib.Path) -> None:
     net = files.load(DATA / f"{name}.json")  # which knows the layout by its content
-    foreign.save_foreign(net, tmp_path / "again.json")
+    ggp_json.save_foreign(net, tmp_path / "again.json")
     again = files.load(tmp_path / "again.json")
     assert seen(again) == seen(net)
     assert again.fluents == net.fluents
@@ -148,7 +153,7 @@ def test_the_lamp_made_by_hand() -> None:
 def test_a_game_plays_alike_in_the_foreign_layout(game: str, tmp_path: pathlib.Path) -> None:
     net = compiler.compile_sheet(games.load(game))
     path = tmp_path / "game.json"
-    foreign.save_foreign(net, path)
+    ggp_json.save_foreign(net, path)
     again = files.load(path)
     assert seen(again) == seen(net)
     check_against_evaluator(json.loads(path.read_text()), net, seed=1)
@@ -170,7 +175,7 @@ def check_order(data: Any) -> None:
 @pytest.mark.parametrize("name", ["montyhall.gdl", "meier.gdl", "transit.gdl", "ticTacToe.kif", "switches.kif"])
 def test_a_public_game_plays_alike(name: str, corpus: pathlib.Path, tmp_path: pathlib.Path) -> None:
     net = compiler.compile_sheet(games.load(str(corpus / name)))
-    foreign.save_foreign(net, tmp_path / "game.json")
+    ggp_json.save_foreign(net, tmp_path / "game.json")
     assert seen(files.load(tmp_path / "game.json")) == seen(net)
 
 
@@ -178,10 +183,10 @@ def test_percepts_that_are_not_there_stay_away(tmp_path: pathlib.Path) -> None:
     sheet = """; gdlx: gdl-ii
     (role a) (role b) (legal a x) (legal a y) (legal b x) (<= (next end) (does a x)) (<= terminal (true end))
     (<= (goal a 100) (true end)) (goal b 50)"""
-    found = check.check(sources.Source("blind.gdl", sheet)).require_usable()
+    found = checker.check(sources.Source("blind.gdl", sheet)).require_usable()
     net = compiler.compile_sheet(found)
     assert [role.percepts for role in net.roles] == [(), ()]
-    foreign.save_foreign(net, tmp_path / "blind.json")
+    ggp_json.save_foreign(net, tmp_path / "blind.json")
     assert [role.percepts for role in files.load(tmp_path / "blind.json").roles] == [(), ()]
 
 
@@ -243,7 +248,7 @@ def test_mutated_networks_do_no_harm(data: st.DataObject, name: str) -> None:
         texts = st.sampled_from(["x", "init", "other", "base", "sees", "( true lit )", "(" * 5000, "?x", ""])
         entry[key] = data.draw(ids | st.lists(ids, max_size=3) | texts | st.none() | st.booleans())
     try:
-        net = foreign.from_data(content, "mutated")
+        net = ggp_json.from_data(content, "mutated")
     except files.NetworkFileError:
         return
     files.validate(net)
@@ -251,19 +256,19 @@ def test_mutated_networks_do_no_harm(data: st.DataObject, name: str) -> None:
 
 
 def test_what_the_layout_cannot_express_is_not_written(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    net = foreign.load_foreign(DATA / "foreign_rps.json")
+    net = ggp_json.load_foreign(DATA / "foreign_rps.json")
     with pytest.raises(files.NetworkFileError, match=r"name the file \.json"):
-        foreign.save_foreign(net, tmp_path / "net.npz")
-    odd = network.PropNet(**{**vars(net), "fluents": (*net.fluents[:-1], "z z")})
+        ggp_json.save_foreign(net, tmp_path / "net.npz")
+    odd = propnet.PropNet(**{**vars(net), "fluents": (*net.fluents[:-1], "z z")})
     with pytest.raises(files.NetworkFileError, match="'z z' cannot be a name"):
-        foreign.save_foreign(odd, tmp_path / "net.json")
+        ggp_json.save_foreign(odd, tmp_path / "net.json")
     monkeypatch.setattr(build, "_UNROLLED_GATES", 0)
     sheet = """(role a) (legal a x) (<= (p 1) (p 2) (true on)) (<= (p 2) (p 1)) (<= (p 1) (true (q 1)))
     (<= (p 2) (true (q 2))) (init (q 1)) (<= (next (q 2)) (p 2)) (<= (next on) (does a x))
     (<= terminal (p 2)) (goal a 1)"""
-    found = check.check(sources.Source("loop.gdl", sheet)).require_usable()
+    found = checker.check(sources.Source("loop.gdl", sheet)).require_usable()
     looping = build.build(found, ground.ground(found))
     assert len(looping.feedback)
     with pytest.raises(files.NetworkFileError, match="no way to express recursion"):
-        foreign.save_foreign(looping, tmp_path / "net.json")
+        ggp_json.save_foreign(looping, tmp_path / "net.json")
     assert list(tmp_path.iterdir()) == []

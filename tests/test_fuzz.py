@@ -17,7 +17,10 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
-from gdlx.propnet import check, datalog, diagnostics, interpreter, joins, library, rulesheet, source, terms, transcript
+from gdlx.propnet import library
+from gdlx.propnet.checks import checker
+from gdlx.propnet.datalog import interpreter, joins, program, transcript
+from gdlx.propnet.syntax import diagnostics, rulesheet, source, terms
 
 FRAME = "(role x) (legal x go) (<= (next over) (does x go)) (<= terminal (true over)) (goal x 100)\n"
 LIMIT_SECONDS = 20  # of processor time, far more than anything needs: this catches what hangs
@@ -48,11 +51,11 @@ def time_limit() -> Iterator[None]:
         signal.signal(signal.SIGVTALRM, before)
 
 
-def survive(text: str | bytes) -> check.Report:
+def survive(text: str | bytes) -> checker.Report:
     """Check a sheet, tell what is wrong with it in every way, and play it if it is usable."""
     plain = source.Source("sheet", text) if isinstance(text, str) else source.Source.from_bytes("sheet", text)
     with time_limit():
-        report = check.check(plain)
+        report = checker.check(plain)
         for problem in report.diagnostics:
             assert problem.message
             if problem.span is not None:
@@ -279,7 +282,7 @@ def test_a_game_keeps_what_its_check_promised(rules: list[str]) -> None:
     if report.errors or any(problem.code == "undecided" for problem in report.warnings):
         return
     game = interpreter.Interpreter(report.sheet)
-    everything = datalog.Program(game.rules)
+    everything = program.Program(game.rules)
     state = game.initial
     for move in [*game.legal(state)["x"], *game.legal(state)["x"]][:4]:
         if move not in game.legal(state)["x"]:
@@ -348,6 +351,6 @@ def test_sheets_cut_off(number: int) -> None:
 
 @hypothesis.given(st.text(alphabet="()?ab \n;.&~|:-,", max_size=80))
 def test_typed_moves(typed: str) -> None:
-    game = interpreter.Interpreter(check.check(source.Source("sheet", FRAME)).require_usable())
+    game = interpreter.Interpreter(checker.check(source.Source("sheet", FRAME)).require_usable())
     with contextlib.suppress(diagnostics.GdlError):
         assert transcript.joint_move(game, game.initial, typed) == {"x": "go"}

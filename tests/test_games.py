@@ -4,7 +4,10 @@ import pathlib
 
 import pytest
 
-from gdlx.propnet import compiler, errors, files, games
+from gdlx.propnet import games
+from gdlx.propnet.circuits import compiler
+from gdlx.propnet.common import errors
+from gdlx.propnet.io import files
 
 
 def test_a_game_is_compiled_by_name_path_or_rulesheet(tmp_path: pathlib.Path) -> None:

@@ -14,7 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gdlx.propnet import build, check, compiler, diagnostics, games, ground, limits, rulesheet, source, terms
+from gdlx.propnet import games
+from gdlx.propnet.checks import checker
+from gdlx.propnet.circuits import build, compiler
+from gdlx.propnet.common import limits
+from gdlx.propnet.grounding import ground
+from gdlx.propnet.syntax import diagnostics, rulesheet, source, terms
 from gdlx.tests import support
 
 FRAME = "(role r) (legal r a) (<= (next x) (does r a)) (<= terminal (true x)) (goal r 100)\n"
@@ -194,13 +199,13 @@ def test_a_limit_of_the_system_is_respected() -> None:
 
 
 def test_terms_that_grow_are_found_before_grounding() -> None:
-    report = check.check(source.Source("bomb.gdl", FRAME + NUMBERS + BOMBS["unbounded"]))
+    report = checker.check(source.Source("bomb.gdl", FRAME + NUMBERS + BOMBS["unbounded"]))
     assert [problem.code for problem in report.errors] == ["unbounded-term"]
 
 
 def test_deep_terms_are_refused_by_the_reader() -> None:
     deep = "(s " * 100_000 + "z" + ")" * 100_000
-    report = check.check(source.Source("deep.gdl", f"{FRAME} (init (count {deep}))"))
+    report = checker.check(source.Source("deep.gdl", f"{FRAME} (init (count {deep}))"))
     assert "nesting-too-deep" in [problem.code for problem in report.errors]
 
 

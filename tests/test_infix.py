@@ -2,7 +2,7 @@
 
 import pytest
 
-from gdlx.propnet import infix
+from gdlx.propnet.syntax import infix
 from gdlx.tests import reading
 
 INFIX = """\

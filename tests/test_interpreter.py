@@ -4,19 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
-from gdlx.propnet import (
-    check,
-    compiler,
-    diagnostics,
-    interpreter,
-    joins,
-    library,
-    rulesheet,
-    source,
-    stratify,
-    terms,
-    transcript,
-)
+from gdlx.propnet import library
+from gdlx.propnet.checks import checker
+from gdlx.propnet.circuits import compiler
+from gdlx.propnet.datalog import interpreter, joins, stratify, transcript
+from gdlx.propnet.syntax import diagnostics, rulesheet, source, terms
 from gdlx.tests import playing, support
 
 
@@ -95,7 +87,7 @@ def test_stratified_only_when_ground() -> None:
         "(<= (winning ?n) (succ ?m ?n) (not (winning ?m)))"
         "(<= (goal x 100) (true (left ?n)) (winning ?n)) (<= (goal x 0) (not (goal x 100)))"
     )
-    assert [problem.code for problem in check.check(game.sheet.source).warnings] == ["ground-stratified"] * 2
+    assert [problem.code for problem in checker.check(game.sheet.source).warnings] == ["ground-stratified"] * 2
     assert [game.goals(playing.after(game, *["go"] * n)) for n in range(4)] == [{"x": (v,)} for v in (100, 0, 100, 0)]
 
 
@@ -111,7 +103,7 @@ def test_limits_of_an_evaluation_name_the_rule() -> None:
     digits = "".join(f"(digit {n})" for n in range(100))
     join = "(<= (legal x stay) (digit ?a) (digit ?b) (digit ?c) (digit ?d) (digit ?e) (not (five ?a ?b ?c ?d ?e)))"
     both = "(<= (five ?a ?b ?c ?d ?e) (digit ?a) (digit ?b) (digit ?c) (digit ?d) (digit ?e))"
-    sheet = check.check(source.Source("sheet", playing.FRAME + digits + "\n" + join + "\n" + both)).require_usable()
+    sheet = checker.check(source.Source("sheet", playing.FRAME + digits + "\n" + join + "\n" + both)).require_usable()
     with pytest.raises(diagnostics.GdlError, match=r"sheet:4:1: error: .*too many facts.*evaluation-limit"):
         interpreter.Interpreter(sheet, lambda: joins.Budget(facts=1_000))
 
@@ -120,7 +112,7 @@ def test_a_join_without_results_is_stopped_by_the_clock() -> None:
     digits = "".join(f"(digit {n})" for n in range(100))
     # Ten thousand million ways to bind the variables, and not one that the last literal lets pass.
     join = "(<= (legal x stay) (digit ?a) (digit ?b) (digit ?c) (digit ?d) (digit ?e) (distinct (f ?a ?e) (f ?a ?e)))"
-    sheet = check.check(source.Source("sheet", playing.FRAME + digits + join)).require_usable()
+    sheet = checker.check(source.Source("sheet", playing.FRAME + digits + join)).require_usable()
     with pytest.raises(diagnostics.GdlError, match=r"more than 0 s of work.*evaluation-limit"):
         interpreter.Interpreter(sheet, lambda: joins.Budget(seconds=0.2))
 
@@ -129,7 +121,7 @@ def test_roles_from_rules_must_be_names() -> None:
     text = (
         "(<= (role ?r) (who ?r)) (who a) (who (b 1)) (<= (legal ?r go) (role ?r)) (<= (goal ?r 1) (role ?r)) terminal"
     )
-    sheet = check.check(source.Source("sheet", text)).require_usable()
+    sheet = checker.check(source.Source("sheet", text)).require_usable()
     for use in (interpreter.Interpreter, stratify.roles):
         with pytest.raises(diagnostics.GdlError, match="compound-role"):
             use(sheet)
@@ -174,7 +166,7 @@ def _without(relation: str) -> Callable[[rulesheet.Rulesheet], tuple[terms.Rule,
 def test_an_error_in_the_analysis_of_the_compiler_shows(
     monkeypatch: pytest.MonkeyPatch, analysis: str, wrong: Callable[..., object]
 ) -> None:
-    sheet = check.check(source.Source("sheet", _COUNTS_TO_THREE)).require_usable()
+    sheet = checker.check(source.Source("sheet", _COUNTS_TO_THREE)).require_usable()
     assert support.Twins(sheet, compiler.compile_sheet(sheet)).compare_all(10) == 4
     monkeypatch.setattr(stratify, analysis, wrong)
     wrong_net = compiler.compile_sheet(sheet)

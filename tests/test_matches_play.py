@@ -11,7 +11,9 @@ import pytest
 
 from gdlx.envs import payoffs, trees
 from gdlx.players import agent, agents, arenas, contest, ledger, match, records, referee
-from gdlx.propnet import games, interpreter, values
+from gdlx.propnet import games
+from gdlx.propnet.datalog import interpreter
+from gdlx.propnet.syntax import ground_terms
 from gdlx.solvers import problems, results
 from gdlx.tests import players, samples
 
@@ -98,10 +100,12 @@ def test_the_referee_keeps_to_the_rules(game: str) -> None:
             for role in net.roles:
                 chosen = event.chance if role.is_random else next(moves)
                 assert chosen is not None
-                joint[role.name] = values.from_text(role.moves[chosen])[0]
+                joint[role.name] = ground_terms.from_text(role.moves[chosen])[0]
             for name, move in joint.items():
                 assert move in rules.legal(state)[name]
-            seen.append({name: sorted(map(values.text, own)) for name, own in rules.percepts(state, joint).items()})
+            seen.append(
+                {name: sorted(map(ground_terms.text, own)) for name, own in rules.percepts(state, joint).items()}
+            )
             state = rules.next(state, joint)
         assert rules.is_terminal(state)
         assert told.goal == tuple(rules.goals(state)[name][0] for name in arena.env.players)

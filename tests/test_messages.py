@@ -7,21 +7,24 @@ import pytest
 from typer import testing
 
 from gdlx import cli
-from gdlx.propnet import cache, check, diagnostics, explain, interpreter, source, untrusted, values
+from gdlx.propnet.checks import checker
+from gdlx.propnet.datalog import explain, interpreter
+from gdlx.propnet.io import cache, checked_fields
+from gdlx.propnet.syntax import diagnostics, ground_terms, source
 from gdlx.tests import support
 
 FRAME = "(role r) (legal r go) (<= (next over) (does r go)) (<= terminal (true over))\n"
 
 
 def _found(text: str) -> dict[str, str]:
-    report = check.check(source.Source("test.gdl", text))
+    report = checker.check(source.Source("test.gdl", text))
     return {problem.code: problem.message for problem in (*report.errors, *report.warnings)}
 
 
 @pytest.mark.parametrize(("what", "words"), [("atom", "in an atom"), ("joint move", "in a joint move")])
 def test_the_article_fits(what: str, words: str) -> None:
     with pytest.raises(diagnostics.GdlError, match=words):
-        values.from_text("(p ?x)", what)
+        ground_terms.from_text("(p ?x)", what)
 
 
 def test_one_relation_depends_and_two_depend() -> None:
@@ -56,7 +59,7 @@ def test_a_goal_that_is_too_large_is_still_an_integer(value: str, words: str) ->
     ("value", "number"), [("000000000000050", 50), ("-000000000007", -7), ("999999999", 999999999)]
 )
 def test_leading_zeros_are_no_digits(value: str, number: int) -> None:
-    assert values.goal_value(value, "test.gdl") == number
+    assert ground_terms.goal_value(value, "test.gdl") == number
 
 
 def test_why_a_move_was_not_made() -> None:
@@ -102,7 +105,7 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: pathlib.Path, monkeypa
 
     monkeypatch.setattr(pathlib.Path, "unlink", refuse)
     with pytest.raises(OSError, match=r"net\.npz") as caught:
-        untrusted.write_whole(tmp_path / "missing" / "net.npz", b"")
+        checked_fields.write_whole(tmp_path / "missing" / "net.npz", b"")
     assert ".tmp" not in str(caught.value)
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gdlx.propnet import options
+from gdlx.propnet.common import options
 
 _NUMBERS = some.floats(allow_nan=False, allow_infinity=False)
 

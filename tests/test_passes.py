@@ -12,20 +12,13 @@ import sys
 import numpy as np
 import pytest
 
-from gdlx.propnet import (
-    build,
-    check,
-    compiler,
-    files,
-    game_knowledge,
-    games,
-    ground,
-    network,
-    rulesheet,
-    source,
-    validity,
-)
-from gdlx.propnet.passes import absorb, constants, equal_registers, factor, flatten, invariants, pairs
+from gdlx.propnet import games
+from gdlx.propnet.checks import checker
+from gdlx.propnet.circuits import build, compiler, input_constraints, propnet
+from gdlx.propnet.circuits.passes import absorb, constants, equal_registers, factor, flatten, invariants, pairs
+from gdlx.propnet.grounding import ground
+from gdlx.propnet.io import files, validity
+from gdlx.propnet.syntax import rulesheet, source
 from gdlx.tests import random_games, support
 
 FRAME = """(role r) (legal r a) (legal r b) (init (step 1)) (succ 1 2) (succ 2 3) (succ 3 4) (succ 4 5) (succ 5 6)
@@ -57,18 +50,18 @@ SHEETS = {
 GAMES = ["kuhn_poker", "tictactoe", "goofspiel:cards=3", "monty_hall", "blind_tictactoe", "simultaneous_breakthrough"]
 
 
-def _apply_invariants(net: network.PropNet) -> network.PropNet:
+def _apply_invariants(net: propnet.PropNet) -> propnet.PropNet:
     return invariants.apply_invariants(net)[0]
 
 
-def _absorb_known(net: network.PropNet) -> network.PropNet:
+def _absorb_known(net: propnet.PropNet) -> propnet.PropNet:
     smaller, groups, covers = invariants.apply_invariants(net)
-    known = game_knowledge.knowledge(smaller, groups, covers)
+    known = input_constraints.knowledge(smaller, groups, covers)
     return smaller.with_circuit(absorb.absorb(smaller.as_circuit(), known))
 
 
-def _absorb_legal(net: network.PropNet) -> network.PropNet:
-    return net.with_circuit(absorb.absorb(net.as_circuit(), game_knowledge.knowledge(net)))
+def _absorb_legal(net: propnet.PropNet) -> propnet.PropNet:
+    return net.with_circuit(absorb.absorb(net.as_circuit(), input_constraints.knowledge(net)))
 
 
 PASSES: dict[str, compiler.Pass] = {
@@ -89,7 +82,7 @@ def sheet(name: str) -> rulesheet.Rulesheet:
 
 
 @functools.cache
-def built(name: str) -> network.PropNet:
+def built(name: str) -> propnet.PropNet:
     found = sheet(name)
     return build.build(found, ground.ground(found))
 
@@ -244,7 +237,7 @@ def test_a_sheet_gives_the_same_network_every_time(tmp_path: pathlib.Path) -> No
 
 def test_equal_networks_have_equal_arrays() -> None:
     one, two = (compiler.compile_sheet(games.load("kuhn_poker")) for _ in range(2))
-    for field in dataclasses.fields(network.PropNet):
+    for field in dataclasses.fields(propnet.PropNet):
         first, second = getattr(one, field.name), getattr(two, field.name)
         if isinstance(first, np.ndarray):
             assert np.array_equal(first, second)
@@ -262,7 +255,7 @@ def test_random_games(batch: int, unrolled: bool, monkeypatch: pytest.MonkeyPatc
     if not unrolled:
         monkeypatch.setattr(build, "_UNROLLED_GATES", 0)
     for seed in itertools.islice(itertools.count(1_000 * batch + (0 if unrolled else 500)), 5):
-        report = check.check(source.Source(f"random_games.text({seed})", random_games.text(seed)))
+        report = checker.check(source.Source(f"random_games.text({seed})", random_games.text(seed)))
         assert not report.errors
         net = compiler.compile_sheet(report.sheet)
         validity.validate(net)

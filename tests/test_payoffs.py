@@ -3,7 +3,8 @@
 import pytest
 
 from gdlx.envs import payoffs
-from gdlx.propnet import errors, games, library
+from gdlx.propnet import games, library
+from gdlx.propnet.common import errors
 from gdlx.tests import sheets
 
 SPLIT = """

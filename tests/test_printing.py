@@ -7,7 +7,8 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
-from gdlx.propnet import library, terms
+from gdlx.propnet import library
+from gdlx.propnet.syntax import terms
 from gdlx.tests import reading
 
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from gdlx.envs import dynamics, estimate, payoffs, probe, trees, unroll
-from gdlx.propnet import emit, games, machine, play
+from gdlx.propnet import games
+from gdlx.propnet.simulate import machine, random_play, straight_line
 from gdlx.tests import sheets
 
 
@@ -29,7 +30,7 @@ def test_facts_are_kept_for_every_propnet_and_seed() -> None:
 def test_a_game_is_emitted_and_played_once(monkeypatch: pytest.MonkeyPatch) -> None:
     net = games.compile_game("leduc_poker")
     counts: collections.Counter[str] = collections.Counter()
-    for module, name in ((emit, "cone"), (play, "random_steps")):
+    for module, name in ((straight_line, "cone"), (random_play, "random_steps")):
         original = getattr(module, name)
 
         def counting(*args: object, name: str = name, original=original, **options: object) -> object:  # type: ignore[no-untyped-def]

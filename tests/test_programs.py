@@ -10,7 +10,7 @@ import pytest
 
 from gdlx import cli
 from gdlx.envs import programs
-from gdlx.propnet import cache
+from gdlx.propnet.io import cache
 
 COMMAND = [sys.executable, "-m", "gdlx.cli", "playout", "rps", "--batch", "32", "--seconds", "0", "--json"]
 

@@ -8,7 +8,8 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
-from gdlx.propnet import forms, library, nodes, rulesheet, source, terms
+from gdlx.propnet import library
+from gdlx.propnet.syntax import kif, parser, rulesheet, source, terms
 from gdlx.tests import reading
 
 
@@ -182,7 +183,7 @@ def assert_spans_read_back(text: source.Source) -> None:
         assert rulesheet.read(source.Source("piece", text.text[rule.span.start : rule.span.end]))[0].rules == (rule,)
         for term in every_term(rule):
             piece = source.Source("piece", text.text[term.span.start : term.span.end])
-            assert forms.FormReader(nodes.Log()).all_terms(nodes.read_nodes(piece, nodes.Log())) == (term,)
+            assert parser.FormReader(kif.Log()).all_terms(kif.read_nodes(piece, kif.Log())) == (term,)
         for atom in (rule.head, *(atom for atom, _ in terms.atoms_in(rule.body))):
             [written] = rulesheet.read(source.Source("piece", f"(<= p {text.text[atom.span.start : atom.span.end]})"))[
                 0
@@ -209,7 +210,7 @@ def test_lines_and_columns_count_from_one() -> None:
 
 def parentheses(text: str, which: str) -> list[int]:
     """Where parentheses stand, those in comments left out."""
-    return [start for token, start in nodes.tokens(source.Source("sheet", text)) if token == which]
+    return [start for token, start in kif.tokens(source.Source("sheet", text)) if token == which]
 
 
 @pytest.mark.parametrize("lost", parentheses(reading.SHEET, ")"))
@@ -254,16 +255,16 @@ def test_every_problem_of_a_rule_is_told() -> None:
     assert reading.codes("(<= (legal x) (true a b) (p ())) (<= (true x) (q y))") == expected
 
 
-@pytest.mark.parametrize("depth", [nodes.MAX_NESTING - 1, nodes.MAX_NESTING, nodes.MAX_NESTING + 1, 5_000])
+@pytest.mark.parametrize("depth", [kif.MAX_NESTING - 1, kif.MAX_NESTING, kif.MAX_NESTING + 1, 5_000])
 def test_a_form_too_deep_does_not_hide_the_others(depth: int) -> None:
     sheet, found = reading.read_all(f"(role x) (p {'(s ' * depth}0{')' * depth}) (role y)")
-    assert len(sheet.rules) == (3 if depth < nodes.MAX_NESTING else 2)
-    assert [problem.code for problem in found] == ([] if depth < nodes.MAX_NESTING else ["nesting-too-deep"])
+    assert len(sheet.rules) == (3 if depth < kif.MAX_NESTING else 2)
+    assert [problem.code for problem in found] == ([] if depth < kif.MAX_NESTING else ["nesting-too-deep"])
     assert str(sheet.rules[-1]) == "(role y)"
 
 
 def test_a_rule_at_the_deepest_nesting_prints_and_hashes() -> None:
-    depth = nodes.MAX_NESTING - 1
+    depth = kif.MAX_NESTING - 1
     [rule] = reading.read(f"(p {'(s ' * depth}0{')' * depth})").rules
     assert reading.read(str(rule)).rules == (rule,)
     assert len({rule, *reading.read(str(rule)).rules}) == 1

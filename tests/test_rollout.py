@@ -16,7 +16,10 @@ import numpy as np
 import pytest
 
 from gdlx.envs import packing, payoffs, rollout, sharded
-from gdlx.propnet import games, interpreter, library, network, rulesheet, values
+from gdlx.propnet import games, library
+from gdlx.propnet.circuits import propnet
+from gdlx.propnet.datalog import interpreter
+from gdlx.propnet.syntax import ground_terms, rulesheet
 from gdlx.tests import sheets, support
 
 GOALS = payoffs.Payoffs(0.0, False, True)
@@ -99,10 +102,10 @@ def test_devices_change_nothing() -> None:
     assert on_devices(8, *games) == on_devices(1, *games)
 
 
-def state_of(net: network.PropNet, bits: np.ndarray) -> interpreter.State:
+def state_of(net: propnet.PropNet, bits: np.ndarray) -> interpreter.State:
     """The state of registers as the interpreter has it."""
     held = np.concatenate([[False], bits])[net.fluent_literals >> 1] ^ (net.fluent_literals & 1).astype(bool)
-    return frozenset(values.from_text(" ".join(itertools.compress(net.fluents, held.tolist()))))
+    return frozenset(ground_terms.from_text(" ".join(itertools.compress(net.fluents, held.tolist()))))
 
 
 @pytest.mark.parametrize("game", ["kuhn_poker", "maze"])

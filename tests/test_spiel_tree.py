@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gdlx.envs import game_tree, spiel, spiel_tree
-from gdlx.propnet import errors
+from gdlx.propnet.common import errors
 from gdlx.solvers import lp
 from gdlx.tests import explicit
 from gdlx.tests.test_unroll import assert_edges_lead_to_ends, assert_same_ends, net_of

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 import gdlx
 from gdlx.envs import levelled, lowering, piece, rolled, step_tape, tape
-from gdlx.propnet import circuit, emit, games, network
+from gdlx.propnet import games
+from gdlx.propnet.circuits import aig, propnet
+from gdlx.propnet.simulate import straight_line
 from gdlx.tests import sheets, support, tapes
 
 FORMS: tuple[lowering.Form, ...] = ("rolled", "levelled", "straight")
@@ -22,11 +24,11 @@ DOZEN = (
 SLOW = [pytest.param(game, marks=pytest.mark.slow) for game in ("meier", "connect_four", "krieg_tictactoe", "gops")]
 
 
-def net_of(game: str) -> network.PropNet:
+def net_of(game: str) -> propnet.PropNet:
     return sheets.net(sheets.MAZE, iterated=True) if game == "maze" else games.compile_game(game)
 
 
-def all_outputs(net: network.PropNet) -> list[int]:
+def all_outputs(net: propnet.PropNet) -> list[int]:
     parts = [np.concatenate([role.legal, role.sees, role.goal]) for role in net.roles]
     return [*net.next.tolist(), net.terminal, *np.concatenate(parts).tolist()]
 
@@ -35,7 +37,7 @@ def words(rows: int, columns: int, seed: int = 0) -> tape.Words:
     return np.random.default_rng(seed).integers(0, 2**32, (rows, columns), np.uint32)
 
 
-def of_circuit(gates: circuit.Circuit) -> tape.Tape:
+def of_circuit(gates: aig.Circuit) -> tape.Tape:
     builder = tape.Builder(gates.inputs)
     return builder.tape(builder.add_circuit(gates, {n: 2 * n for n in range(1, gates.inputs + 1)}))
 
@@ -62,7 +64,7 @@ def test_the_builder_folds_without_changing_meaning(values: tuple[int, int, int]
 
 
 @hypothesis.given(gates=st.one_of(support.circuits(), support.formulas()))
-def test_the_tape_of_a_circuit(gates: circuit.Circuit) -> None:
+def test_the_tape_of_a_circuit(gates: aig.Circuit) -> None:
     columns = support.all_columns(gates.inputs)
     program = of_circuit(gates)
     assert tapes.unpacked(tapes.run_plain(program, tapes.packed(columns)), len(columns)) == support.outputs_of(
@@ -74,7 +76,7 @@ def test_the_tape_of_a_circuit(gates: circuit.Circuit) -> None:
 
 @hypothesis.settings(max_examples=20)
 @hypothesis.given(gates=st.one_of(support.circuits(), support.formulas()))
-def test_every_form_of_a_circuit(gates: circuit.Circuit) -> None:
+def test_every_form_of_a_circuit(gates: aig.Circuit) -> None:
     columns = support.all_columns(gates.inputs)
     program, inputs = of_circuit(gates), tapes.packed(columns)
     expected = support.outputs_of(gates, columns)
@@ -85,7 +87,7 @@ def test_every_form_of_a_circuit(gates: circuit.Circuit) -> None:
 
 
 @hypothesis.given(early=support.circuits(max_inputs=4), late=support.circuits(max_inputs=6), ranks=st.integers(1, 3))
-def test_inputs_that_come_after_the_first_segment(early: circuit.Circuit, late: circuit.Circuit, ranks: int) -> None:
+def test_inputs_that_come_after_the_first_segment(early: aig.Circuit, late: aig.Circuit, ranks: int) -> None:
     """As in a playout: counts of legal moves are ready first, and the moves drawn from them are written then."""
     known = max(early.inputs, late.inputs - ranks, 0)
     builder = tape.Builder(known + ranks)
@@ -115,8 +117,10 @@ def test_every_form_of_a_game(game: str, monkeypatch: pytest.MonkeyPatch) -> Non
     assert bool(len(net.feedback)) == (game == "maze")
     outputs = all_outputs(net)
     inputs = words(net.inputs - len(net.feedback), 5)
-    program = emit.cone(net, outputs)
-    expected = np.stack(emit.run(program, [inputs[node - 1] for node in program.inputs], np.zeros(5, np.uint32)))
+    program = straight_line.cone(net, outputs)
+    expected = np.stack(
+        straight_line.run(program, [inputs[node - 1] for node in program.inputs], np.zeros(5, np.uint32))
+    )
     made = tape.of_network(net, outputs)
     assert np.array_equal(tapes.run_plain(made, inputs), expected)
     monkeypatch.setattr(lowering, "GROUP", 2)  # so that five words are three groups, the last one not full
@@ -163,7 +167,7 @@ def test_the_width_of_a_piece() -> None:
 
 
 def test_auto_is_chosen_by_platform() -> None:
-    program = of_circuit(circuit.Circuit(2, ((2, 4), (3, 5)), (6, 9)))
+    program = of_circuit(aig.Circuit(2, ((2, 4), (3, 5)), (6, 9)))
     inputs = jax.numpy.zeros((2, 1), np.uint32)
     lowered = jax.jit(lambda rows: lowering.run(program, rows)).trace(inputs)
     assert "while" in lowered.lower(lowering_platforms=("cpu",)).as_text()

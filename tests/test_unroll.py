@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from gdlx.envs import game_tree, payoffs, unroll
-from gdlx.propnet import games, network
+from gdlx.propnet import games
+from gdlx.propnet.circuits import propnet
 from gdlx.solvers import exports, lp, profiles
 from gdlx.tests import explicit, random_games, sheets
 
@@ -37,7 +38,7 @@ THREE = """
 
 
 @functools.cache
-def net_of(spec: str) -> network.PropNet:
+def net_of(spec: str) -> propnet.PropNet:
     return sheets.net(spec) if "(" in spec else games.compile_game(spec)
 
 

@@ -17,7 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.propnet import joint, machine, network
+from gdlx.propnet.circuits import propnet
+from gdlx.propnet.simulate import joint_actions, machine
 
 # Where all moves are equal, as in a game that is decided, rounding would choose, and regret matching be firm about it.
 _NOISE = 1e-9
@@ -45,7 +46,7 @@ class Graph(NamedTuple):
         return sum(int((~np.asarray(level.legal[0]).any(axis=1)).sum()) for level in self.levels)
 
 
-def graph(net: network.PropNet) -> Graph:
+def graph(net: propnet.PropNet) -> Graph:
     """All states of a game of two players without chance, whose goals add up to 100."""
     game = machine.of(net)
     assert len(net.roles) == 2, "two players, and no chance"
@@ -61,8 +62,8 @@ def graph(net: network.PropNet) -> Graph:
         options = [own.sum(axis=0) for own in machine.split_rows(rows, sizes)]
         most = max(1, *(int(own.max()) for own in options))
         legal = np.array([np.arange(most) < own[:, None] for own in options])
-        parents, chosen = joint.joint_moves(rows, sizes)
-        after = game.move(states[:, parents], joint.does_rows(chosen, sizes))[0]
+        parents, chosen = joint_actions.joint_moves(rows, sizes)
+        after = game.move(states[:, parents], joint_actions.does_rows(chosen, sizes))[0]
         following, number = np.unique(after, axis=1, return_inverse=True)
         child = np.full((states.shape[1], most, most), following.shape[1], np.int32)
         child[legal[0][:, :, None] & legal[1][:, None, :]] = number.reshape(-1)  # joint moves come in this order

@@ -3,7 +3,8 @@
 from typing import NamedTuple
 
 from gdlx.envs import game_tree, payoffs, probe, trees
-from gdlx.propnet import errors, limits, network
+from gdlx.propnet.circuits import propnet
+from gdlx.propnet.common import errors, limits
 from gdlx.solvers import problems
 
 _UNROLLED = 3e6  # histories of the largest game that is unrolled for a report: a few seconds
@@ -14,7 +15,7 @@ class Subject(NamedTuple):
     """A game that could be loaded."""
 
     game: trees.Game
-    net: network.PropNet
+    net: propnet.PropNet
     tree: game_tree.GameTree | None  # None where it is too large
     digest: str  # of the tree
     histories: float  # about
@@ -42,7 +43,7 @@ def _loaded(game: trees.Game) -> Subject:
     return Subject(game, net, tree, problems.tree_digest(tree), sum(tree.counts.histories), units, tree.payoff_range)
 
 
-def _network(game: trees.Game) -> network.PropNet:
+def _network(game: trees.Game) -> propnet.PropNet:
     return game.compile(limits.Limits(seconds=_SECONDS), saved=True)
 
 

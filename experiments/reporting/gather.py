@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from gdlx.envs import payoffs, unroll
 from gdlx.experiments.sweeps import store
-from gdlx.propnet import errors
+from gdlx.propnet.common import errors
 from gdlx.solvers import driver, results
 
 _KINDS = 3  # columns of metrics.csv for each player

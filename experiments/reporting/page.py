@@ -9,7 +9,7 @@ import gdlx
 from gdlx.envs import trees
 from gdlx.experiments import markup, svg
 from gdlx.experiments.reporting import configurations, facts, figures, gather, policies, style
-from gdlx.propnet import errors
+from gdlx.propnet.common import errors
 
 _ROWS = 50  # of a table before the rest is folded away
 _ALGORITHMS = 4  # whose policies are shown

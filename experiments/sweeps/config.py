@@ -24,7 +24,8 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gdlx.propnet import errors, library
+from gdlx.propnet import library
+from gdlx.propnet.common import errors
 from gdlx.solvers import driver, presets, regret, results
 
 MOST_CELLS = 1_000_000

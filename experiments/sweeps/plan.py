@@ -12,7 +12,8 @@ import numpy as np
 
 from gdlx.envs import sampling_form, trees
 from gdlx.experiments.sweeps import config
-from gdlx.propnet import errors, games
+from gdlx.propnet import games
+from gdlx.propnet.common import errors
 from gdlx.solvers import batch, presets, problems, processes
 
 GROWTH = 1.25  # iterations between measurements, unless the file says `every`

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gdlx.experiments.sweeps import config, plan, store
-from gdlx.propnet import errors
+from gdlx.propnet.common import errors
 from gdlx.solvers import batch, driver, presets, problems, profiles, results, solver_run
 
 Report = Callable[[int, str], None]  # cells that have just finished, and a word on what comes

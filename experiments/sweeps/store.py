@@ -23,7 +23,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gdlx.experiments.sweeps import config
-from gdlx.propnet import errors, untrusted
+from gdlx.propnet.common import errors
+from gdlx.propnet.io import checked_fields
 from gdlx.solvers import driver, profiles, results
 
 MANIFEST, TABLE, FAILED = "sweep.json", "sweep.csv", "failed.txt"
@@ -123,7 +124,7 @@ class Store:
             )
 
     def _write_manifest(self) -> None:
-        untrusted.write_whole(self.folder / MANIFEST, json.dumps(self._manifest, indent=1).encode())
+        checked_fields.write_whole(self.folder / MANIFEST, json.dumps(self._manifest, indent=1).encode())
 
     def is_finished(self, cell: config.Cell) -> bool:
         return self.place(cell).is_dir()
@@ -206,7 +207,7 @@ class Store:
                 own["failure"] = failure
             writer.writerows([own | row for row in rows] or [own])
         path = self.folder / TABLE
-        untrusted.write_whole(path, text.getvalue().encode())
+        checked_fields.write_whole(path, text.getvalue().encode())
         return path
 
     def _measurements(self, cell: config.Cell) -> list[dict[str, str]]:

@@ -3,15 +3,17 @@
 from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import NamedTuple
 
-from gdlx.propnet import graphs, joins, nodes, terms
 from gdlx.propnet.checks import overview
+from gdlx.propnet.common import graphs
+from gdlx.propnet.datalog import joins
+from gdlx.propnet.syntax import kif, terms
 
 # Where a term stands: relation, fluent or move, its name, the argument. `*` is a bare variable, any of them.
 Place = tuple[str, str, int]
 _KIND = {"init": "fluent", "next": "fluent", "true": "fluent", "legal": "move", "does": "move"}
 
 
-def check(facts: overview.Overview, log: nodes.Log) -> None:
+def check(facts: overview.Overview, log: kif.Log) -> None:
     """Suspect rules are found on the text; evaluation of everything that could hold then decides."""
     suspect = _growing_rule(facts)
     if suspect is None:

@@ -4,7 +4,9 @@ import dataclasses
 import functools
 from collections.abc import Iterable
 
-from gdlx.propnet import datalog, graphs, joins, rulesheet, safety, terms
+from gdlx.propnet.common import graphs
+from gdlx.propnet.datalog import joins, program, safety
+from gdlx.propnet.syntax import rulesheet, terms
 
 ROOT_NAMES = ("role", "init", "legal", "next", "sees", "goal", "terminal")
 _SECONDS = 2.0
@@ -107,7 +109,7 @@ class Overview:
             ):
                 rules.append(terms.Rule(_atom(*head), (_atom(*body),), False, rules[0].span))
         try:
-            return datalog.Program(rules).evaluate({}, joins.Budget(facts=50_000, seconds=_SECONDS))
+            return program.Program(rules).evaluate({}, joins.Budget(facts=50_000, seconds=_SECONDS))
         except joins.LimitError as limit:
             return limit
 

@@ -2,24 +2,26 @@
 
 from collections.abc import Iterable
 
-from gdlx.propnet import diagnostics, graphs, joins, nodes, terms, values
 from gdlx.propnet.checks import overview
+from gdlx.propnet.common import graphs
+from gdlx.propnet.datalog import joins
+from gdlx.propnet.syntax import diagnostics, ground_terms, kif, terms
 
-GroundAtom = tuple[terms.Relation, values.Fact]
+GroundAtom = tuple[terms.Relation, ground_terms.Fact]
 _DOES = ("does", 2)
 _SHOWN = 6
 _TRIED = 50  # ground atoms looked at to find all rules that are wrong
 _JUDGES: tuple[terms.Relation, ...] = (("legal", 2), ("goal", 2), ("terminal", 0))
 
 
-def check(facts: overview.Overview, log: nodes.Log) -> None:
+def check(facts: overview.Overview, log: kif.Log) -> None:
     _check_static(facts, log)
     _check_does(facts, log)
     _check_negation(facts, log)
     _check_recursion(facts, log)
 
 
-def _check_static(facts: overview.Overview, log: nodes.Log) -> None:
+def _check_static(facts: overview.Overview, log: kif.Log) -> None:
     for root in (("role", 1), ("init", 1)):
         chain = graphs.path(facts.edges, root, set(overview.STATE))
         if chain:
@@ -33,7 +35,7 @@ def _check_static(facts: overview.Overview, log: nodes.Log) -> None:
             )
 
 
-def _check_does(facts: overview.Overview, log: nodes.Log) -> None:
+def _check_does(facts: overview.Overview, log: kif.Log) -> None:
     """legal, goal and terminal are judged before a move; an error only where ground rules lead to `does`."""
     judged = graphs.reachable(facts.edges, _JUDGES)
     relations: set[terms.Relation] = graphs.reachable(facts.users, [_DOES])
@@ -62,7 +64,7 @@ def _check_does(facts: overview.Overview, log: nodes.Log) -> None:
             rule = _rule_behind(facts, atom, path[1])
             if rule.span not in told:
                 told.add(rule.span)
-                steps = " <- ".join(diagnostics.shorten(values.atom_text(r[0], f)) for r, f in path[:_SHOWN])
+                steps = " <- ".join(diagnostics.shorten(ground_terms.atom_text(r[0], f)) for r, f in path[:_SHOWN])
                 message = f"`{judge[0]}` depends on the move being made: {steps}"
                 log.add("depends-on-does", message, rule.span, "use (true ..) of a fluent that a `next` rule sets")
             if len(told) == len(facts.by_head[judge]):
@@ -79,7 +81,7 @@ def _rule_behind(facts: overview.Overview, head: GroundAtom, used: GroundAtom) -
     return facts.by_head[head[0]][0]
 
 
-def _fits(term: terms.Term, value: values.Value) -> bool:
+def _fits(term: terms.Term, value: ground_terms.Value) -> bool:
     """Whether a term could be a value, variables being anything."""
     if isinstance(term, terms.Variable):
         return True
@@ -88,7 +90,7 @@ def _fits(term: terms.Term, value: values.Value) -> bool:
     return (term.functor, len(term.args) + 1) == (value[0], len(value)) and all(map(_fits, term.args, value[1:]))
 
 
-def _check_negation(facts: overview.Overview, log: nodes.Log) -> None:
+def _check_negation(facts: overview.Overview, log: kif.Log) -> None:
     done = set()
     for relation, atom in facts.negative_circles.items():
         group = facts.component[relation]
@@ -122,14 +124,14 @@ def _check_negation(facts: overview.Overview, log: nodes.Log) -> None:
                 "other systems may refuse it; split the relation in two",
             )
         else:
-            atoms = ", ".join(diagnostics.shorten(values.atom_text(r[0], f)) for r, f in circle[:_SHOWN])
+            atoms = ", ".join(diagnostics.shorten(ground_terms.atom_text(r[0], f)) for r, f in circle[:_SHOWN])
             one = len(circle) == 1
             who = "a ground atom depends on its" if one else "ground atoms depend on their"
             message = f"{who} own negation: {atoms}"
             log.add("negative-cycle", message, atom.span, "break the circle of rules through `not`")
 
 
-def _check_recursion(facts: overview.Overview, log: nodes.Log) -> None:
+def _check_recursion(facts: overview.Overview, log: kif.Log) -> None:
     """The recursion restriction of GDL: a recursive call only passes on terms that something else bounds."""
     for rule in facts.rules:
         loose = _loose(rule, facts.component.get(rule.head.relation, frozenset()))
@@ -188,8 +190,8 @@ def _ground_edges(
     return edges
 
 
-def _ground(atom: terms.Atom, bindings: dict[str, values.Value]) -> GroundAtom:
-    return atom.relation, tuple(values.from_term(arg, bindings) for arg in atom.args)
+def _ground(atom: terms.Atom, bindings: dict[str, ground_terms.Value]) -> GroundAtom:
+    return atom.relation, tuple(ground_terms.from_term(arg, bindings) for arg in atom.args)
 
 
 def _negative_circle(

@@ -1,10 +1,11 @@
 """Every variable must be bound by a positive literal of its rule's body."""
 
-from gdlx.propnet import diagnostics, nodes, safety, terms
 from gdlx.propnet.checks import overview
+from gdlx.propnet.datalog import safety
+from gdlx.propnet.syntax import diagnostics, kif, terms
 
 
-def check(facts: overview.Overview, log: nodes.Log) -> None:
+def check(facts: overview.Overview, log: kif.Log) -> None:
     for rule in facts.rules:
         if rule.is_fact:
             _check_fact(rule, log)
@@ -23,7 +24,7 @@ def check(facts: overview.Overview, log: nodes.Log) -> None:
                 log.add("unsafe-variable", message, variable.span, hint)
 
 
-def _check_fact(rule: terms.Rule, log: nodes.Log) -> None:
+def _check_fact(rule: terms.Rule, log: kif.Log) -> None:
     seen = set()
     head = ""
     for variable in terms.variables_in(rule.head.args):

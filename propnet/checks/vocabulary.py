@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
-from gdlx.propnet import diagnostics, graphs, nodes, source, terms
 from gdlx.propnet.checks import overview
+from gdlx.propnet.common import graphs
+from gdlx.propnet.syntax import diagnostics, kif, source, terms
 
 _REQUIRED = {
     "role": "declare the players, e.g. (role white)",
@@ -14,7 +15,7 @@ _REQUIRED = {
 _shorten = diagnostics.shorten
 
 
-def check(facts: overview.Overview, log: nodes.Log) -> None:
+def check(facts: overview.Overview, log: kif.Log) -> None:
     _check_required(facts, log)
     _check_arities(facts, log)
     _check_case(facts, log)
@@ -26,7 +27,7 @@ def check(facts: overview.Overview, log: nodes.Log) -> None:
     _check_keywords_in_bodies(facts, log)
 
 
-def _check_required(facts: overview.Overview, log: nodes.Log) -> None:
+def _check_required(facts: overview.Overview, log: kif.Log) -> None:
     heads = {rule.head.name for rule in facts.rules}
     for name, hint in _REQUIRED.items():
         if name not in heads and name not in facts.sheet.lost:
@@ -46,7 +47,7 @@ def _compounds(items: Iterable[terms.Term]) -> Iterator[terms.Compound]:
             yield from _compounds(term.args)
 
 
-def _check_arities(facts: overview.Overview, log: nodes.Log) -> None:
+def _check_arities(facts: overview.Overview, log: kif.Log) -> None:
     relations = ((a.name, len(a.args), a.span) for a in _atoms(facts) if a.name not in terms.KEYWORD_ARITY)
     functions = ((c.functor, len(c.args), c.span) for rule in facts.rules for c in _compounds(terms.rule_terms(rule)))
     for what, uses in (("relation", relations), ("function", functions)):
@@ -60,7 +61,7 @@ def _check_arities(facts: overview.Overview, log: nodes.Log) -> None:
                 log.add("two-arities", message, span, "they are two different ones; give them two names")
 
 
-def _check_case(facts: overview.Overview, log: nodes.Log) -> None:
+def _check_case(facts: overview.Overview, log: kif.Log) -> None:
     seen: dict[str, dict[str, source.Span]] = {}
     for rule in facts.rules:
         variables: dict[str, dict[str, source.Span]] = {}
@@ -76,7 +77,7 @@ def _check_case(facts: overview.Overview, log: nodes.Log) -> None:
                 _note_spelling(variables, str(variable), variable.span, log)
 
 
-def _note_spelling(seen: dict[str, dict[str, source.Span]], name: str, span: source.Span, log: nodes.Log) -> None:
+def _note_spelling(seen: dict[str, dict[str, source.Span]], name: str, span: source.Span, log: kif.Log) -> None:
     spellings = seen.setdefault(name.lower(), {})
     if name not in spellings:
         if spellings:
@@ -91,7 +92,7 @@ def _note_spelling(seen: dict[str, dict[str, source.Span]], name: str, span: sou
         spellings[name] = span
 
 
-def _check_undefined(facts: overview.Overview, log: nodes.Log) -> None:
+def _check_undefined(facts: overview.Overview, log: kif.Log) -> None:
     fluents = _functors(rule.head for rule in facts.rules if rule.head.name in ("init", "next"))
     told = set()
     for rule in facts.rules:
@@ -108,7 +109,7 @@ def _check_undefined(facts: overview.Overview, log: nodes.Log) -> None:
             log.add("undefined-relation", message, atom.span, hint)
 
 
-def _check_unused(facts: overview.Overview, log: nodes.Log) -> None:
+def _check_unused(facts: overview.Overview, log: kif.Log) -> None:
     for relation, rules in facts.by_head.items():
         name, _ = relation
         circle = facts.component.get(relation, frozenset((relation,)))
@@ -130,7 +131,7 @@ def _functors(atoms: Iterable[terms.Atom]) -> set[terms.Relation] | None:
     return found
 
 
-def _check_fluents_and_moves(facts: overview.Overview, log: nodes.Log) -> None:
+def _check_fluents_and_moves(facts: overview.Overview, log: kif.Log) -> None:
     for code, what, used, made in (
         ("undefined-fluent", "fluent", "true", ("init", "next")),
         ("undefined-move", "move", "does", ("legal",)),
@@ -155,7 +156,7 @@ def _check_fluents_and_moves(facts: overview.Overview, log: nodes.Log) -> None:
                     )
 
 
-def _check_roles(facts: overview.Overview, log: nodes.Log) -> None:
+def _check_roles(facts: overview.Overview, log: kif.Log) -> None:
     declared: dict[str, source.Span] = {}
     complete = True
     for rule in facts.by_head.get(("role", 1), []):
@@ -198,7 +199,7 @@ def _check_roles(facts: overview.Overview, log: nodes.Log) -> None:
                 )
 
 
-def _check_goal_values(facts: overview.Overview, log: nodes.Log) -> None:
+def _check_goal_values(facts: overview.Overview, log: kif.Log) -> None:
     for rule in facts.by_head.get(("goal", 2), []):
         value = rule.head.args[1]
         if isinstance(value, terms.Variable):
@@ -210,7 +211,7 @@ def _check_goal_values(facts: overview.Overview, log: nodes.Log) -> None:
             log.add("goal-value", message, value.span, "goals are integers from 0 (lost) to 100 (won)")
 
 
-def _check_keywords_in_bodies(facts: overview.Overview, log: nodes.Log) -> None:
+def _check_keywords_in_bodies(facts: overview.Overview, log: kif.Log) -> None:
     """`next` belongs into bodies only where percepts are worked out; `init` only into hints."""
     used_for = {root: _used_for(facts, root) for root in _ROOTS}
     everything_but_percepts = set[terms.Relation]().union(*(used_for[root] for root in _ROOTS if root != ("sees", 2)))

@@ -4,7 +4,7 @@ import dataclasses
 import re
 from collections.abc import Callable, Mapping
 
-from gdlx.propnet import errors
+from gdlx.propnet.common import errors
 
 Value = int | str
 

@@ -1,0 +1,283 @@
+"""Whether a game plays as it should: found out by playing it with its network.
+
+Small games are played out completely: every joint move from every state, states with the same bits and the same
+knowledge of every player counted once. Larger ones are sampled by random play.
+"""
+
+import dataclasses
+import functools
+import hashlib
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from gdlx.propnet.circuits import propnet
+from gdlx.propnet.simulate import joint_actions, machine, random_play
+from gdlx.propnet.syntax import diagnostics
+
+Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+_MAX_NODES = 200_000
+_COPIES, _STEPS, _MAX_LENGTH = 128, 2_000, 1_000
+_SHOWN_STEPS = 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Findings:
+    """What was seen of a game: how much of it, and every kind of problem with the first example of it."""
+
+    exhaustive: bool
+    states: int
+    matches: int  # finished ones; all of them where exhaustive counts each end once
+    longest: int  # joint moves of the longest match
+    best_goal: dict[str, int]  # the highest goal value seen in a terminal state
+    problems: tuple[diagnostics.Diagnostic, ...]
+
+
+class _Notes:
+    """Collects problems, one of each kind and role, with how often and where first."""
+
+    def __init__(self, net: propnet.PropNet) -> None:
+        self.net = net
+        self.best = {role.name: -1 for role in net.players}
+        self._first: dict[tuple[str, str], tuple[str, str]] = {}
+        self._count: dict[tuple[str, str], int] = {}
+
+    def note(self, code: str, role: str, count: int, message: str, example: Callable[[], str]) -> None:
+        key = (code, role)
+        self._count[key] = self._count.get(key, 0) + count
+        if key not in self._first:
+            self._first[key] = (message, example())
+
+    def judge(self, terminal: Bools, goals: Bools, example: Callable[[int], str]) -> None:
+        """Goals of terminal states: exactly one value for every player."""
+        rows = machine.split_rows(goals, [len(role.goal_values) for role in self.net.roles])
+        for role, own in zip(self.net.roles, rows, strict=True):
+            if role.is_random:
+                continue
+            held = own[:, terminal]
+            values = held.sum(axis=0)
+            ends = np.flatnonzero(terminal)
+            for value, seen in zip(role.goal_values, np.any(held, axis=1), strict=True):
+                if seen:
+                    self.best[role.name] = max(self.best[role.name], value)
+            for code, wrong, what in (
+                ("two-goal-values", values > 1, "more than one goal value"),
+                ("no-goal-value", values == 0, "no goal value"),
+            ):
+                if wrong.any():
+                    first = int(ends[np.argmax(wrong)])
+                    message = f"{role.name} has {what} in a terminal state"
+                    self.note(code, role.name, int(wrong.sum()), message, functools.partial(example, first))
+
+    def unplayable(self, stuck: Bools, legal: Bools, example: Callable[[int], str]) -> None:
+        rows = machine.split_rows(legal, [len(role.moves) for role in self.net.roles])
+        for role, own in zip(self.net.roles, rows, strict=True):
+            without = stuck & ~own.any(axis=0)
+            if without.any():
+                first = int(np.argmax(without))
+                message = f"{role.name} has no legal move in a state that is not terminal"
+                self.note("unplayable-state", role.name, int(without.sum()), message, functools.partial(example, first))
+
+    def diagnostics(self) -> Iterator[diagnostics.Diagnostic]:
+        for (code, role), (message, example) in self._first.items():
+            times = self._count[code, role]
+            seen = f" (seen {times} times)" if times > 1 else ""
+            where = f", first {example}" if example else ""
+            yield diagnostics.Diagnostic(code, f"{message}{seen}{where}", None, _HINTS[code])
+
+
+_HINTS = {
+    "two-goal-values": "make the conditions of the goal rules exclude each other; exact solving refuses such games",
+    "no-goal-value": "add a goal rule for this end of the game",
+    "unplayable-state": "add a legal rule such as (legal ?r noop), or make the state terminal",
+    "endless-play": "add a step counter that ends the game",
+    "never-wins": "no match played gave this role its highest goal; check its goal rules",
+    "hidden-legal-moves": "add a sees rule that tells the player: gdlx counts legal moves as perceived, others do not",
+}
+
+
+def examine(net: propnet.PropNet, seed: int = 0) -> Findings:
+    """Play the game out if it is small, else sample it."""
+    return _play_out(net) or _sample(net, seed)
+
+
+def _finish(notes: _Notes, exhaustive: bool, states: int, matches: int, longest: int) -> Findings:
+    for role in notes.net.players:
+        best, highest = notes.best[role.name], max(role.goal_values, default=-1)
+        if matches and best < highest:
+            seen = f"the best goal seen is {best}" if best >= 0 else "no goal was seen"
+            notes.note("never-wins", role.name, 1, f"{role.name} never gets {highest}: {seen}", lambda: "")
+    return Findings(exhaustive, states, matches, longest, notes.best, tuple(notes.diagnostics()))
+
+
+def _play_out(net: propnet.PropNet) -> Findings | None:
+    """Everything about the game, or None if it has too many states."""
+    game = machine.of(net)
+    notes = _Notes(net)
+    sizes = [len(role.moves) for role in net.roles]
+    percept_sizes = [len(role.percepts) for role in net.roles]
+    players = [n for n, role in enumerate(net.roles) if not role.is_random and not _sees_everything(net, role)]
+    state = game.initial(1)
+    knowledge = [np.zeros(1, np.int64) for _ in players]
+    levels: list[tuple[Ints, list[Ints]]] = []
+    states = matches = 0
+    for depth in range(_MAX_LENGTH):
+        states += state.shape[1]
+
+        def example(column: int) -> str:
+            return _path(net, levels, column)
+
+        terminal, goals = game.judge(state)
+        notes.judge(terminal, goals, example)
+        matches += int(terminal.sum())
+        legal = game.legal(state) & ~terminal
+        _check_knowledge(net, notes, players, knowledge, legal, terminal, example)
+        if states + joint_actions.count_joint_moves(legal, sizes) > _MAX_NODES:
+            return None
+        parents, chosen = joint_actions.joint_moves(legal, sizes)
+        stuck = ~terminal
+        stuck[parents] = False
+        notes.unplayable(stuck, legal, example)
+        if not len(parents):
+            return _finish(notes, True, states, matches, depth)
+        following, percepts = game.move(state[:, parents], joint_actions.does_rows(chosen, sizes))
+        seen = machine.split_rows(percepts, percept_sizes)
+        knowledge = [
+            _number(np.stack([old[parents], chosen[n]]), seen[n]) for n, old in zip(players, knowledge, strict=True)
+        ]
+        kept = _first_of_each(np.stack(knowledge) if knowledge else np.zeros((0, len(parents)), np.int64), following)
+        levels.append((parents[kept], [moves[kept] for moves in chosen]))
+        state = following[:, kept]
+        knowledge = [old[kept] for old in knowledge]
+    return None
+
+
+def _sees_everything(net: propnet.PropNet, role: propnet.Role) -> bool:
+    """A player that perceives every joint move knows the state, and need not be followed."""
+    moves = range(1 + len(net.initial), 1 + net.inputs - len(net.feedback))
+    return set(role.sees.tolist()).issuperset(2 * node for node in moves)
+
+
+def _packed(rows: Bools) -> npt.NDArray[np.uint8]:
+    return np.packbits(rows, axis=0)
+
+
+def _number(keys: Ints, rows: Bools) -> Ints:
+    """Equal columns get equal numbers."""
+    both = np.concatenate([np.ascontiguousarray(keys.T).view(np.uint8), _packed(rows).T], axis=1)
+    return np.unique(both, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def _first_of_each(keys: Ints, rows: Bools) -> Ints:
+    both = np.concatenate(
+        [np.ascontiguousarray(keys.T).view(np.uint8).reshape(rows.shape[1], -1), _packed(rows).T], axis=1
+    )
+    return np.sort(np.unique(both, axis=0, return_index=True)[1])
+
+
+def _check_knowledge(
+    net: propnet.PropNet,
+    notes: _Notes,
+    players: list[int],
+    knowledge: list[Ints],
+    legal: Bools,
+    terminal: Bools,
+    example: Callable[[int], str],
+) -> None:
+    """Whether what a player has perceived determines its legal moves."""
+    rows = machine.split_rows(legal, [len(role.moves) for role in net.roles])
+    for number, known in zip(players, knowledge, strict=True):
+        going = np.flatnonzero(~terminal)
+        if not len(going):
+            continue
+        options = _number(np.zeros((1, len(going)), np.int64), rows[number][:, going])
+        order = np.argsort(known[going], kind="stable")
+        same = known[going][order][1:] == known[going][order][:-1]
+        differs = same & (options[order][1:] != options[order][:-1])
+        if differs.any():
+            place = int(going[order][1:][np.argmax(differs)])
+            name = net.roles[number].name
+            message = f"what {name} perceives does not determine its legal moves"
+            notes.note("hidden-legal-moves", name, int(differs.sum()), message, functools.partial(example, place))
+
+
+def _path(net: propnet.PropNet, levels: list[tuple[Ints, list[Ints]]], column: int) -> str:
+    """The joint moves that lead to a state of the level after the last."""
+    steps = []
+    for parents, chosen in reversed(levels):
+        steps.append([role.moves[moves[column]] for role, moves in zip(net.roles, chosen, strict=True)])
+        column = int(parents[column])
+    return _tell(steps[::-1])
+
+
+def _tell(steps: list[list[str]]) -> str:
+    if not steps:
+        return "in the initial state"
+    if len(steps) > _SHOWN_STEPS:
+        return f"after {len(steps)} joint moves, the last of them [{' '.join(steps[-1])}]"
+    return "after " + ", ".join(f"[{' '.join(step)}]" for step in steps)
+
+
+def _sample(net: propnet.PropNet, seed: int) -> Findings:
+    notes = _Notes(net)
+    sizes = [len(role.moves) for role in net.roles]
+    history: list[list[list[str]]] = [[] for _ in range(_COPIES)]
+    seen: dict[tuple[int, bytes], bytes] = {}
+    known = [[b""] * _COPIES for _ in net.roles]
+    matches = longest = states = 0
+    for number, step in enumerate(random_play.random_steps(net, _COPIES, seed)):
+        if number == _STEPS or states > _MAX_NODES:
+            break
+        states += _COPIES
+
+        def example(column: int) -> str:
+            return _tell(history[column])
+
+        notes.judge(step.terminal, step.goals, example)
+        notes.unplayable(step.unplayable, step.legal, example)
+        _sample_knowledge(net, notes, step, known, seen, example)
+        moves = [rows.argmax(axis=0) for rows in machine.split_rows(step.does, sizes)]
+        for column in range(_COPIES):
+            longest = max(longest, len(history[column]))
+            if step.terminal[column] or step.unplayable[column]:
+                matches += bool(step.terminal[column])
+                history[column] = []
+            else:
+                history[column].append([role.moves[m[column]] for role, m in zip(net.roles, moves, strict=True)])
+            if len(history[column]) == _MAX_LENGTH:
+                message = f"a match of random moves had not ended after {_MAX_LENGTH} joint moves"
+                notes.note("endless-play", "", 1, message, lambda: "")
+    return _finish(notes, False, states, matches, longest)
+
+
+def _sample_knowledge(
+    net: propnet.PropNet,
+    notes: _Notes,
+    step: random_play.Step,
+    known: list[list[bytes]],
+    seen: dict[tuple[int, bytes], bytes],
+    example: Callable[[int], str],
+) -> None:
+    """The same question for sampled play: known[r][c] is a digest of what role r perceived in copy c."""
+    legal = machine.split_rows(step.legal, [len(role.moves) for role in net.roles])
+    does = machine.split_rows(step.does, [len(role.moves) for role in net.roles])
+    percepts = machine.split_rows(step.percepts, [len(role.percepts) for role in net.roles])
+    for number, role in enumerate(net.roles):
+        if role.is_random:
+            continue
+        options = np.packbits(legal[number], axis=0).T
+        events = np.packbits(np.concatenate([does[number], percepts[number]]), axis=0).T
+        for column in range(len(step.terminal)):
+            if step.terminal[column] or step.unplayable[column]:
+                known[number][column] = b""
+                continue
+            key = (number, known[number][column])
+            if seen.setdefault(key, options[column].tobytes()) != options[column].tobytes():
+                message = f"what {role.name} perceives does not determine its legal moves"
+                notes.note("hidden-legal-moves", role.name, 1, message, functools.partial(example, column))
+            digest = hashlib.blake2b(known[number][column], digest_size=16)
+            digest.update(events[column].tobytes())
+            known[number][column] = digest.digest()

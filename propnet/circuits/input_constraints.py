@@ -1,0 +1,36 @@
+"""What is known of the inputs of a game's network, beyond their being bits."""
+
+from collections.abc import Iterable
+
+from gdlx.propnet.circuits import aig, propnet
+from gdlx.propnet.circuits.passes import absorb
+
+
+def knowledge(
+    net: propnet.PropNet, groups: Iterable[frozenset[int]] = (), covers: Iterable[int] = ()
+) -> absorb.Knowledge:
+    """Every role makes exactly one move, and it is legal; `groups` and `covers` (of registers) as in Knowledge."""
+    gates = net.as_circuit()
+    registers = list(groups)
+    moves = []
+    implied = {}
+    for number, role in enumerate(net.roles):
+        start = net.first_move(number)
+        moves.append(frozenset(range(start, start + len(role.moves))))
+        for node, legal in enumerate(role.legal.tolist(), start):
+            implied[node] = _conjuncts(gates, legal)
+    move_covers = range(len(registers), len(registers) + len(moves))
+    return absorb.Knowledge([*registers, *moves], frozenset([*covers, *move_covers]), implied)
+
+
+def _conjuncts(gates: aig.Circuit, literal: aig.Literal) -> list[aig.Literal]:
+    """The inputs that a literal is the AND of, as far as it is one."""
+    seen, work = {literal: None}, [literal]  # a set that keeps its order
+    while work:
+        part = work.pop()
+        number = (part >> 1) - gates.inputs - 1
+        if number >= 0 and not part & 1:
+            fresh = [inner for inner in gates.gates[number] if inner not in seen]
+            seen.update(dict.fromkeys(fresh))
+            work += fresh
+    return [part for part in seen if part >> 1 <= gates.inputs]

@@ -1,0 +1,115 @@
+"""Registers that never change, moves that are never legal, feedbacks and percepts that never hold.
+
+All of them together are assumed constant (registers at their initial value, the rest false); whatever a three-valued
+evaluation shows to change is given up, until the rest confirm each other: an induction over the steps of play.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from gdlx.propnet.circuits import aig, propnet
+
+_CHANGES = 2  # third value besides 0 and 1
+
+
+def fold_constants(net: propnet.PropNet) -> propnet.PropNet:
+    gates = net.as_circuit()
+    value = _constant_nodes(net, gates)
+    registers = len(net.initial)
+    inputs = [v if v != _CHANGES else 2 * n for n, v in enumerate(value[1 : gates.inputs + 1], 1)]
+    folded = aig.rebuilt(gates, inputs)
+    kept_inputs = [literal > 1 for literal in inputs]
+    return drop_inputs(net.with_circuit(folded), kept_inputs, [inputs[n] for n in range(registers)])
+
+
+def _constant_nodes(net: propnet.PropNet, gates: aig.Circuit) -> list[int]:
+    """0 or 1 for nodes that are constant in every reachable state, else _CHANGES."""
+    first = gates.inputs + 1
+    registers = len(net.initial)
+    value = [0, *map(int, net.initial), *[0] * (gates.inputs - registers)]
+    zeros, unknowns = [], [0] * len(gates.gates)
+    users: list[list[int]] = [[] for _ in range(first + len(gates.gates))]
+    for number, gate in enumerate(gates.gates):
+        count = 0
+        for literal in gate:
+            users[literal >> 1].append(2 * number + (literal & 1))
+            count += value[literal >> 1] == literal & 1
+        zeros.append(count)
+        value.append(int(count == 0))
+    # What each input takes: registers their next value, moves their legality, feedbacks their next value.
+    drivers = [int(x) for x in net.next]
+    for role in net.roles:
+        drivers += map(int, role.legal)
+    drivers += map(int, net.feedback)
+    driven: dict[int, list[int]] = {}
+    for number, literal in enumerate(drivers):
+        driven.setdefault(literal >> 1, []).append(number)
+    changed = [n + 1 for n, lit in enumerate(drivers) if value[lit >> 1] ^ (lit & 1) != value[n + 1]]
+    work = list(changed)
+    while work:
+        node = work.pop()
+        if value[node] == _CHANGES:
+            continue
+        was, value[node] = value[node], _CHANGES
+        for number in driven.get(node, []):
+            work.append(number + 1)
+        for use in users[node]:
+            number, inverted = use >> 1, use & 1
+            zeros[number] -= was == inverted
+            unknowns[number] += 1
+            if zeros[number] == 0 and value[first + number] != _CHANGES:
+                work.append(first + number)
+    return value
+
+
+def drop_inputs(net: propnet.PropNet, kept: list[bool], register_literals: list[int]) -> propnet.PropNet:
+    """The network without inputs that no gate uses any more; fluents are read off other registers from now on.
+
+    `register_literals` gives for every register the constant or the register (by old node) that has its value.
+    """
+    registers = len(net.initial)
+    node_of = np.zeros(net.inputs + 1, np.int64)
+    node_of[1:][kept] = 1 + np.arange(sum(kept))
+    shift = sum(kept) - net.inputs
+
+    def moved(literals: propnet.Ints) -> propnet.Ints:
+        nodes = literals.astype(np.int64) >> 1
+        new = np.where(nodes <= net.inputs, node_of[np.minimum(nodes, net.inputs)], nodes + shift)
+        return np.asarray(2 * new + (literals & 1), np.int32)
+
+    roles = []
+    position = registers
+    for role in net.roles:
+        keep = np.array(kept[position : position + len(role.moves)], bool)
+        position += len(role.moves)
+        seen = role.sees != aig.FALSE
+        roles.append(
+            dataclasses.replace(
+                role,
+                moves=tuple(move for move, k in zip(role.moves, keep, strict=True) if k),
+                legal=moved(role.legal[keep]),
+                percepts=tuple(percept for percept, s in zip(role.percepts, seen, strict=True) if s),
+                sees=moved(role.sees[seen]),
+                goal=moved(role.goal),
+            )
+        )
+    keep = np.array(kept[:registers], bool)
+    through = np.array(register_literals, np.int64)
+    fluents = net.fluent_literals.astype(np.int64)
+    is_register = fluents >> 1 > 0
+    fluents = np.where(
+        is_register,
+        through[np.maximum(fluents >> 1, 1) - 1] ^ (fluents & 1) if registers else fluents,
+        fluents,
+    )
+    return dataclasses.replace(
+        net,
+        roles=tuple(roles),
+        fluent_literals=moved(fluents.astype(np.int32)),
+        initial=net.initial[keep],
+        next=moved(net.next[keep]),
+        terminal=int(moved(np.array([net.terminal], np.int32))[0]),
+        feedback=moved(net.feedback[np.array(kept[position:], bool)]),
+        gate_inputs=moved(net.gate_inputs),
+    )

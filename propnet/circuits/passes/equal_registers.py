@@ -1,0 +1,85 @@
+"""Registers that always hold the same value, or always opposite ones, become one.
+
+Candidates are those that agree in a random simulation from the initial state; then, with each class replaced by its
+first register, the next values of a class must come out as the same literal, or the class is split (an induction over
+the steps of play). What remains is proved equal.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from gdlx.propnet.circuits import aig, propnet
+from gdlx.propnet.circuits.passes import constants
+from gdlx.propnet.simulate import by_level
+
+_WORDS = 4
+# Limits of work in edges, so that a sheet gives the same network on every machine.
+_SIMULATED_EDGES, _REBUILT_EDGES = 30_000_000, 3_000_000
+
+
+def merge_equal_registers(net: propnet.PropNet) -> propnet.PropNet:
+    rounds = min(64, _REBUILT_EDGES // (len(net.gate_inputs) + 1))
+    if rounds < 3 or len(net.initial) < 2:
+        return net
+    classes = _split_by_simulation(net)
+    gates = net.as_circuit()
+    for _ in range(rounds):
+        leader = _leaders(net, classes)
+        folded = aig.rebuilt(gates, leader)
+        following = folded.outputs[: len(net.initial)]
+        keys = [(c, lit ^ int(start)) for c, lit, start in zip(classes, following, net.initial, strict=True)]
+        numbers: dict[tuple[int, int], int] = {}
+        refined = [numbers.setdefault(key, len(numbers)) for key in keys]
+        if len(numbers) == len(set(classes)):
+            break
+        classes = refined
+    else:
+        return net
+    if len(set(classes)) == len(classes):
+        return net
+    registers = len(net.initial)
+    kept = [leader[n] >> 1 == n + 1 for n in range(registers)] + [True] * (net.inputs - registers)
+    return constants.drop_inputs(net.with_circuit(folded), kept, leader[:registers])
+
+
+def _leaders(net: propnet.PropNet, classes: list[int]) -> list[aig.Literal]:
+    """For every input node the literal that stands for it: the first register of its class, inverted if need be."""
+    first: dict[int, int] = {}
+    literals = []
+    for number, group in enumerate(classes):
+        leader = first.setdefault(group, number)
+        literals.append(2 * (leader + 1) + int(net.initial[leader] != net.initial[number]))
+    return literals + [2 * node for node in range(len(classes) + 1, net.inputs + 1)]
+
+
+def _split_by_simulation(net: propnet.PropNet) -> list[int]:
+    """Classes of registers with the same history, up to inversion, under random moves.
+
+    Long enough for step counters to count: what has not changed yet looks equal, and costs a round of proof each.
+    """
+    rng = np.random.default_rng(0)
+    whole = net.as_circuit()
+    step = by_level.NumpyCircuit(by_level.outputs_only(whole, net.next.tolist()))
+    state = np.repeat(np.where(net.initial, ~np.uint64(0), np.uint64(0))[:, None], _WORDS, axis=1)
+    trace = [state]
+    for _ in range(min(256, max(24, _SIMULATED_EDGES // (len(net.gate_inputs) + 1)))):
+        feedback = np.zeros((len(net.feedback), _WORDS), np.uint64)
+        state = step.run(
+            np.concatenate([state, *(_random_moves(len(role.moves), rng) for role in net.roles), feedback])
+        )
+        trace.append(state)
+    history = np.concatenate(trace, axis=1)
+    history[net.initial] = ~history[net.initial]
+    return [int(number) for number in np.unique(history, axis=0, return_inverse=True)[1].reshape(-1)]
+
+
+def _random_moves(moves: int, rng: np.random.Generator) -> npt.NDArray[np.uint64]:
+    """One move in half of the columns, as in play; a quarter of all moves in the others, to tell more apart."""
+    draws = rng.integers(0, 2**64, (2, moves, _WORDS), np.uint64)
+    rows: npt.NDArray[np.uint64] = draws[0] & draws[1]
+    if moves:
+        rows[:, : _WORDS // 2] = 0
+        for word in range(_WORDS // 2):
+            for bit, move in enumerate(rng.integers(0, moves, 64).tolist()):
+                rows[move, word] |= np.uint64(1) << np.uint64(bit)
+    return rows

@@ -1,0 +1,122 @@
+"""PropNet: a game as a boolean network with named inputs and outputs, in int32 arrays."""
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from gdlx.propnet.circuits import aig
+from gdlx.propnet.syntax import terms
+
+Ints = npt.NDArray[np.int32]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclasses.dataclass(frozen=True)
+class Role:
+    """One role: names of its moves, percepts and goal values, and the literals that say when they hold.
+
+    Axes: M moves, P percepts (both sorted by their text), V goal values (sorted).
+    """
+
+    name: str
+    moves: tuple[str, ...]  # [M]
+    legal: Ints  # [M]
+    percepts: tuple[str, ...]  # [P]
+    sees: Ints  # [P]
+    goal_values: tuple[int, ...]  # [V]
+    goal: Ints  # [V]
+
+    @property
+    def is_random(self) -> bool:
+        return self.name == terms.RANDOM
+
+
+@dataclasses.dataclass(frozen=True)
+class PropNet:
+    """Axes: U fluents, R registers, F feedbacks, G gates, E edges.
+
+    Nodes: 0 is false; 1..R the registers; then the moves of the roles in order, one input each; then the
+    feedbacks; then the gates, each after what it uses. A literal is 2 * node + inverted. Feedbacks stand for
+    recursion through state: they start false and take the values of their literals until nothing changes.
+    """
+
+    name: str
+    roles: tuple[Role, ...]
+    fluents: tuple[str, ...]  # [U] sorted by their text
+    fluent_literals: Ints  # [U] constants or literals of registers: what each fluent is read off
+    initial: Bools  # [R]
+    next: Ints  # [R] literals of the registers' next values
+    terminal: int  # literal
+    feedback: Ints  # [F] literals of the feedbacks' next values
+    gate_starts: Ints  # [G + 1] where each gate's literals start
+    gate_inputs: Ints  # [E] literals joined by AND
+
+    @property
+    def inputs(self) -> int:
+        """Nodes that are neither the constant nor gates."""
+        return len(self.initial) + sum(len(role.moves) for role in self.roles) + len(self.feedback)
+
+    @property
+    def gates(self) -> int:
+        return len(self.gate_starts) - 1
+
+    @property
+    def operations(self) -> int:
+        return len(self.gate_inputs) - self.gates
+
+    @property
+    def depth(self) -> int:
+        return self.as_circuit().depth
+
+    @property
+    def players(self) -> tuple[Role, ...]:
+        return tuple(role for role in self.roles if not role.is_random)
+
+    def first_move(self, role: int) -> int:
+        """The node of a role's first move."""
+        return 1 + len(self.initial) + sum(len(r.moves) for r in self.roles[:role])
+
+    def as_circuit(self) -> aig.Circuit:
+        """The gates with all outputs one after the other, as `with_circuit` takes them back."""
+        bounds = self.gate_starts.tolist()
+        edges = self.gate_inputs.tolist()
+        gates = tuple(tuple(edges[a:b]) for a, b in itertools.pairwise(bounds))
+        parts = [self.next, np.array([self.terminal], np.int32), self.feedback]
+        for role in self.roles:
+            parts += [role.legal, role.sees, role.goal]
+        return aig.Circuit(self.inputs, gates, tuple(np.concatenate(parts).tolist()))
+
+    def with_circuit(self, gates: aig.Circuit) -> "PropNet":
+        """The same game computed by another circuit with the same inputs and outputs."""
+        outputs = np.array(gates.outputs, np.int32)
+        position = 0
+
+        def take(count: int) -> Ints:
+            nonlocal position
+            position += count
+            return outputs[position - count : position]
+
+        following, terminal, feedback = take(len(self.next)), take(1), take(len(self.feedback))
+        roles = tuple(
+            dataclasses.replace(role, legal=take(len(role.legal)), sees=take(len(role.sees)), goal=take(len(role.goal)))
+            for role in self.roles
+        )
+        starts, edges = gate_arrays(gates.gates)
+        return dataclasses.replace(
+            self,
+            roles=roles,
+            next=following,
+            terminal=int(terminal[0]),
+            feedback=feedback,
+            gate_starts=starts,
+            gate_inputs=edges,
+        )
+
+
+def gate_arrays(gates: Sequence[aig.Gate]) -> tuple[Ints, Ints]:
+    starts = np.zeros(len(gates) + 1, np.int32)
+    np.cumsum([len(gate) for gate in gates], out=starts[1:])
+    return starts, np.fromiter((lit for gate in gates for lit in gate), np.int32, int(starts[-1]))

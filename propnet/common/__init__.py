@@ -1,0 +1,1 @@
+"""What every layer uses: errors that users cause, limits, options given as texts, small graphs."""

@@ -1,0 +1,1 @@
+"""Rules evaluated as they stand: joins, safety, stratification, and the interpreter that judges the compiler."""

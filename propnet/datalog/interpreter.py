@@ -1,0 +1,162 @@
+"""The rules of a game evaluated as they stand: no grounding, no propnet. The oracle of every test, and the
+explainer of `gdlx show --why`. It shares no analysis of the rules with the compiler, which it judges.
+"""
+
+import collections
+from collections.abc import Callable, Iterable, Mapping
+
+from gdlx.propnet.common import graphs
+from gdlx.propnet.datalog import joins, program, safety
+from gdlx.propnet.syntax import ground_terms, rulesheet, terms
+
+State = frozenset[ground_terms.Value]
+Joint = Mapping[str, ground_terms.Value]  # a move for every role
+
+_KEPT_MODELS = 64
+
+Uses = Mapping[terms.Relation, set[terms.Relation]]  # from every relation to those its rules use
+
+
+def _uses(rules: Iterable[terms.Rule]) -> dict[terms.Relation, set[terms.Relation]]:
+    uses: dict[terms.Relation, set[terms.Relation]] = collections.defaultdict(set)
+    for rule in rules:
+        uses[rule.head.relation] |= {atom.relation for atom, _ in terms.atoms_in(rule.body)}
+    return dict(uses)
+
+
+def _needed(uses: Uses, roots: Iterable[terms.Relation]) -> set[terms.Relation]:
+    """The roots and what they use: one pass along the components, users first."""
+    needed = set(roots)
+    for component in reversed(graphs.components(uses)):
+        if not needed.isdisjoint(component):
+            needed.update(component, *(uses.get(relation, ()) for relation in component))
+    return needed
+
+
+def _inputs(uses: Uses) -> dict[terms.Relation, set[terms.Relation]]:
+    """Which of `true` and `does` each relation reads: one pass along the components, users last.
+
+    legal, goal and terminal are judged in the state, with all `does` false: whoever uses them reads no move by it.
+    """
+    inputs = {terms.TRUE: {terms.TRUE}, terms.DOES: {terms.DOES}}
+    for component in graphs.components(uses):
+        read = {given for r in component for used in (r, *uses.get(r, ())) for given in inputs.get(used, ())}
+        for relation in component:
+            is_judged = relation in terms.JUDGED_BEFORE_THE_MOVE
+            inputs[relation] = {terms.TRUE} if is_judged and read else read
+    return inputs
+
+
+class Interpreter:
+    """Plays a rulesheet by its rules.
+
+    >>> from gdlx.propnet.syntax import source
+    >>> sheet, _ = rulesheet.read(source.Source("toss.gdl", '''
+    ...     (role guesser) (role random) (legal guesser heads) (legal guesser tails) (legal random toss)
+    ...     (<= (next done) (does guesser ?x)) (<= terminal (true done)) (goal guesser 50)'''))
+    >>> game = Interpreter(sheet)
+    >>> game.legal(game.initial)["guesser"]
+    ('heads', 'tails')
+    """
+
+    def __init__(self, sheet: rulesheet.Rulesheet, budget: Callable[[], joins.Budget] = joins.Budget) -> None:
+        """`budget` makes what a single evaluation may use."""
+        self.sheet = sheet
+        self._budget = budget
+        needed = _needed(_uses(sheet.rules), terms.ROOTS)
+        self.rules = safety.evaluable(rule for rule in sheet.rules if rule.head.relation in needed)
+        uses = _uses(self.rules)
+        inputs, judged = _inputs(uses), _needed(uses, terms.JUDGED_BEFORE_THE_MOVE)
+        static = [rule for rule in self.rules if not inputs[rule.head.relation]]
+        self._moved_relations = {relation for relation in uses if terms.DOES in inputs[relation]}
+        # What legal, goal and terminal use is judged with all `does` false, so that what `next` uses too is in both.
+        self._state_program = program.Program(
+            rule
+            for rule in self.rules
+            if inputs[rule.head.relation]
+            and (rule.head.relation in judged or rule.head.relation not in self._moved_relations)
+        )
+        self._move_program = program.Program(r for r in self.rules if r.head.relation in self._moved_relations)
+        self._static_trace: program.Trace = {}
+        with program.explained_failures(sheet.name):
+            self._static = program.Program(static).evaluate({}, budget(), trace=self._static_trace)
+        self.roles = tuple(ground_terms.role_name(fact[0], sheet.name) for fact in self._rows(self._static, terms.ROLE))
+        self.players = tuple(role for role in self.roles if role != terms.RANDOM)
+        self.initial: State = frozenset(fact[0] for fact in self._rows(self._static, terms.INIT))
+        self._models: collections.OrderedDict[State, joins.Tables] = collections.OrderedDict()
+
+    def legal(self, state: State) -> dict[str, tuple[ground_terms.Value, ...]]:
+        """Every role's legal moves, sorted by their text."""
+        found: dict[str, list[ground_terms.Value]] = {role: [] for role in self.roles}
+        for role, move in self._rows(self._model(state), terms.LEGAL):
+            if role in found:
+                found[str(role)].append(move)
+        return {role: tuple(sorted(moves, key=ground_terms.text)) for role, moves in found.items()}
+
+    def next(self, state: State, joint: Joint) -> State:
+        return frozenset(fact[0] for fact in self._rows(self._moved(state, joint), terms.NEXT))
+
+    def percepts(self, state: State, joint: Joint) -> dict[str, frozenset[ground_terms.Value]]:
+        """What every player perceives of a joint move made in a state."""
+        if self.sheet.language == 1:
+            everything: frozenset[ground_terms.Value] = frozenset(("does", role, joint[role]) for role in self.roles)
+            return dict.fromkeys(self.players, everything)
+        seen: dict[str, set[ground_terms.Value]] = {role: set() for role in self.players}
+        for role, percept in self._rows(self._moved(state, joint), terms.SEES):
+            if role in seen:
+                seen[str(role)].add(percept)
+        return {role: frozenset(percepts) for role, percepts in seen.items()}
+
+    def is_terminal(self, state: State) -> bool:
+        return bool(self._rows(self._model(state), terms.TERMINAL))
+
+    def goals(self, state: State) -> dict[str, tuple[int, ...]]:
+        """Every player's goal values, sorted; a well-formed sheet gives one in every terminal state."""
+        found: dict[str, set[int]] = {role: set() for role in self.players}
+        for role, value in self._rows(self._model(state), terms.GOAL):
+            if role in found:
+                found[str(role)].add(ground_terms.goal_value(value, self.sheet.name))
+        return {role: tuple(sorted(goals)) for role, goals in found.items()}
+
+    def tables(self, state: State, joint: Joint | None = None) -> joins.Tables:
+        """Everything that holds in a state, or in a state with a joint move."""
+        return self._model(state) if joint is None else self._moved(state, joint)
+
+    def depends_on_move(self, relation: terms.Relation) -> bool:
+        """Whether a relation holds of a joint move rather than of a state."""
+        return relation in self._moved_relations
+
+    def traced(self, state: State, joint: Joint | None = None) -> tuple[joins.Tables, program.Trace]:
+        """The same, with the rule instance that first concluded each fact."""
+        trace = dict(self._static_trace)
+        with program.explained_failures(self.sheet.name):
+            tables = self._state_program.evaluate(self._given(state), self._budget(), trace)
+            if joint is not None:
+                trace = {key: origin for key, origin in trace.items() if key[0] not in self._moved_relations}
+                tables = self._move_program.evaluate(tables | self._does(joint), self._budget(), trace)
+        return tables, trace
+
+    def _model(self, state: State) -> joins.Tables:
+        model = self._models.get(state)
+        if model is None:
+            with program.explained_failures(self.sheet.name):
+                model = self._state_program.evaluate(self._given(state), self._budget())
+            self._models[state] = model
+            if len(self._models) > _KEPT_MODELS:
+                self._models.popitem(last=False)
+        return model
+
+    def _moved(self, state: State, joint: Joint) -> joins.Tables:
+        with program.explained_failures(self.sheet.name):
+            return self._move_program.evaluate(self._model(state) | self._does(joint), self._budget())
+
+    def _given(self, state: State) -> joins.Tables:
+        ordered = sorted(state, key=ground_terms.text)  # so that derivations are the same in every run
+        return self._static | {terms.TRUE: joins.Table((fluent,) for fluent in ordered)} | self._does({})
+
+    def _does(self, joint: Joint) -> joins.Tables:
+        return {terms.DOES: joins.Table((role, joint[role]) for role in self.roles if role in joint)}
+
+    @staticmethod
+    def _rows(tables: joins.Tables, relation: terms.Relation) -> list[ground_terms.Fact]:
+        return tables[relation].rows if relation in tables else []

@@ -1,0 +1,244 @@
+"""Which variables of a rule are bound by its body, and the rules made ready to be evaluated."""
+
+import collections
+import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator
+
+from gdlx.propnet.syntax import diagnostics, terms
+
+_ROLE_HEADS = ("legal", "goal", "sees")
+_FEW_ALTERNATIVES = 256
+_MOST_ALTERNATIVES = 2**12
+_MOST_LITERALS = 200_000
+
+
+def _names(items: Iterable[terms.Term]) -> set[str]:
+    return {variable.name for variable in terms.variables_in(items)}
+
+
+class _Scope:
+    """A body, the rule's own or an option of an `or`, and who is to be told of a variable bound in it."""
+
+    def __init__(self, body: terms.Body, choice: "_Choice | None" = None) -> None:
+        self.body = body
+        self.choice = choice
+        self.known: set[str] = set()
+        self.names: set[str] = set()  # of all variables in it
+        self.binds: list[str] = []  # at once
+        self.sides: dict[str, list[_Side]] = {}
+        self.inner: list[_Scope] = []  # the options of all its `or`, in their order
+        self.users: dict[str, list[_Scope]] = {}  # those of them that a variable occurs in
+        for literal in body:
+            if isinstance(literal, terms.Or):
+                inside = _Choice(self, len(literal.options))
+                self.inner += [_Scope(option, inside) for option in literal.options]
+                continue
+            self.names |= _names(terms.terms_of(literal))
+            if isinstance(literal, terms.Atom):
+                self.binds += _names(literal.args)
+            elif isinstance(literal, terms.Distinct) and literal.equal:
+                self._equate(_names([literal.left]), _names([literal.right]))
+        for option in self.inner:
+            self.names |= option.names
+            for name in option.names:
+                self.users.setdefault(name, []).append(option)
+
+    def _equate(self, left: set[str], right: set[str]) -> None:
+        for side, other in ((left, right), (right, left)):
+            if not side:
+                self.binds += other
+            waiting = _Side(len(side), other)
+            for name in side:
+                self.sides.setdefault(name, []).append(waiting)
+
+    def everywhere(self) -> "Iterator[_Scope]":
+        yield self
+        for option in self.inner:
+            yield from option.everywhere()
+
+    def unsafe(self) -> Iterator[terms.Variable]:
+        """Variables of negative literals that are not known where the literal stands."""
+        options = iter(self.inner)
+        for literal in self.body:
+            if isinstance(literal, terms.Or):
+                for option in itertools.islice(options, len(literal.options)):
+                    yield from option.unsafe()
+            elif not isinstance(literal, terms.Atom):
+                yield from (v for v in terms.variables_in(terms.terms_of(literal)) if v.name not in self.known)
+
+
+@dataclasses.dataclass
+class _Choice:
+    """An `or`: a variable that all its options bind is bound outside of it."""
+
+    outside: _Scope
+    size: int
+    votes: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+
+
+@dataclasses.dataclass
+class _Side:
+    """One side of an equality; once all its variables are bound, those of the other side are."""
+
+    missing: int
+    other: set[str]
+
+
+def _bind(body: terms.Body, given: frozenset[str] = frozenset()) -> _Scope:
+    """Tell every scope what is bound in it; every variable once, however `or` and `=` are nested."""
+    root = _Scope(body)
+    work = [(root, name) for name in given]
+    work += [(scope, name) for scope in root.everywhere() for name in scope.binds]
+    while work:
+        scope, name = work.pop()
+        if name in scope.known:
+            continue
+        scope.known.add(name)
+        work += [(option, name) for option in scope.users.get(name, ())]
+        for side in scope.sides.get(name, ()):
+            side.missing -= 1
+            if not side.missing:
+                work += [(scope, other) for other in side.other]
+        if scope.choice:
+            scope.choice.votes[name] += 1
+            if scope.choice.votes[name] == scope.choice.size:
+                work.append((scope.choice.outside, name))
+    return root
+
+
+def bound(body: terms.Body, given: frozenset[str] = frozenset()) -> frozenset[str]:
+    """Variables that a body binds: those of its positive atoms, and what is equal to something bound."""
+    return frozenset(_bind(body, given).known)
+
+
+def unsafe_variables(rule: terms.Rule) -> Iterator[terms.Variable]:
+    """The first occurrence of every variable that no positive part of the body binds."""
+    seen = set()
+    scope = _bind(rule.body)
+    in_head = (v for v in terms.variables_in(rule.head.args) if v.name not in scope.known)
+    for variable in itertools.chain(in_head, scope.unsafe()):
+        if variable.name not in seen:
+            seen.add(variable.name)
+            yield variable
+
+
+def unbound_role(rule: terms.Rule) -> terms.Variable | None:
+    """The role variable of a legal, goal or sees head, where the body does not bind it."""
+    if rule.is_fact or rule.head.name not in _ROLE_HEADS:
+        return None
+    role = rule.head.args[0]
+    if isinstance(role, terms.Variable) and role.name not in bound(rule.body):
+        return role
+    return None
+
+
+def bind_role(rule: terms.Rule) -> terms.Rule:
+    """The rule with (role ?r) added where its role variable is unbound."""
+    role = unbound_role(rule)
+    if role is None:
+        return rule
+    return dataclasses.replace(rule, body=(terms.Atom("role", (role,), role.span), *rule.body))
+
+
+def without_or(rule: terms.Rule) -> list[terms.Rule]:
+    """Rules that mean the same and have no `or`.
+
+    Few alternatives are multiplied out. Many (ten `or` of ten options each) get one auxiliary relation per
+    `or` instead; the rest of the body is repeated there, because an option may need variables bound outside.
+    """
+    return _without_or(rule, f"or {rule.span.start}")
+
+
+def _without_or(rule: terms.Rule, prefix: str) -> list[terms.Rule]:
+    choices = [literal for literal in rule.body if isinstance(literal, terms.Or)]
+    if not choices:
+        return [rule]
+    alternatives = _alternatives(rule.body, _FEW_ALTERNATIVES)
+    if alternatives is None:
+        links = _links(rule, choices)
+        if links is not None:
+            return _with_relations(rule, choices, links, prefix)
+        size = sum(1 for _ in terms.literals_in(rule.body))
+        alternatives = _alternatives(rule.body, min(_MOST_ALTERNATIVES, _MOST_LITERALS // size))
+    if alternatives is None:
+        raise _too_many(rule, f"{_MOST_ALTERNATIVES} alternatives of this rule")
+    return [dataclasses.replace(rule, body=body) for body in alternatives]
+
+
+def _with_relations(
+    rule: terms.Rule, choices: list[terms.Or], links: list[tuple[terms.Variable, ...]], prefix: str
+) -> list[terms.Rule]:
+    plain = tuple(literal for literal in rule.body if not isinstance(literal, terms.Or))
+    rules = []
+    body: list[terms.Literal] = list(plain)
+    for number, (choice, link) in enumerate(zip(choices, links, strict=True)):
+        # A blank cannot be part of a symbol in a sheet, so the name is free.
+        head = terms.Atom(f"{prefix} {number}", link, rule.span)
+        body.append(head)
+        for inner, option in enumerate(choice.options):
+            rules += _without_or(terms.Rule(head, (*plain, *option), False, rule.span), f"{head.name} {inner}")
+    return [*rules, dataclasses.replace(rule, body=tuple(body))]
+
+
+def _links(rule: terms.Rule, choices: list[terms.Or]) -> list[tuple[terms.Variable, ...]] | None:
+    """Variables each `or` shares with the rest of its rule; None if some option leaves one unbound."""
+    uses = collections.Counter(_names(rule.head.args))
+    for literal in rule.body:
+        uses.update(_all_names((literal,)))
+    plain = tuple(literal for literal in rule.body if not isinstance(literal, terms.Or))
+    equalities = tuple(literal for literal in plain if isinstance(literal, terms.Distinct) and literal.equal)
+    known = bound(plain)
+    found = []
+    for choice in choices:
+        shared = {name for name in _all_names((choice,)) if uses[name] > 1}
+        if not all(shared <= bound((*equalities, *option), known) for option in choice.options):
+            return None
+        found.append(tuple(terms.Variable(name, rule.span) for name in sorted(shared)))
+    return found
+
+
+def _all_names(body: terms.Body) -> set[str]:
+    return {name for part in terms.literals_in(body) for name in _names(terms.terms_of(part))}
+
+
+def _alternatives(body: terms.Body, limit: int) -> list[terms.Body] | None:
+    """The disjunctive normal form of a body, or None where it has more than `limit` alternatives."""
+    choices: list[list[terms.Body]] = []
+    count = 1
+    for literal in body:
+        options: list[terms.Body] = [(literal,)]
+        if isinstance(literal, terms.Or):
+            options = []
+            for option in literal.options:
+                inner = _alternatives(option, limit)
+                if inner is None:
+                    return None
+                options += inner
+        count *= len(options)
+        if count > limit:
+            return None
+        choices.append(options)
+    return [tuple(itertools.chain.from_iterable(chosen)) for chosen in itertools.product(*choices)]
+
+
+def expanded(rules: Iterable[terms.Rule]) -> Iterator[tuple[terms.Rule, terms.Rule]]:
+    """Rules beside those made from them, with role variables bound and without `or`."""
+    size = 0
+    for rule in rules:
+        for plain in without_or(bind_role(rule)):
+            size += len(plain.body) if plain.body != rule.body else 0
+            if size > _MOST_LITERALS:
+                raise _too_many(rule, f"{_MOST_LITERALS} literals in this sheet")
+            yield rule, plain
+
+
+def evaluable(rules: Iterable[terms.Rule]) -> tuple[terms.Rule, ...]:
+    """The rules with role variables bound and without `or`."""
+    return tuple(plain for _, plain in expanded(rules))
+
+
+def _too_many(rule: terms.Rule, what: str) -> diagnostics.GdlError:
+    message = f"multiplied out, the `or` parts make more than {what}"
+    hint = "give each `or` a relation of its own"
+    return diagnostics.GdlError([diagnostics.Diagnostic("evaluation-limit", message, rule.span, hint)])

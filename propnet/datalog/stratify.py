@@ -1,0 +1,72 @@
+"""What the compiler knows of rules before it grounds them: which are needed, and which of them the state or the
+joint action can change.
+
+The interpreter sorts its rules by a way of its own, so that comparing it with propnets shows an error in this one.
+"""
+
+import dataclasses
+from collections.abc import Iterable
+
+from gdlx.propnet.common import graphs
+from gdlx.propnet.datalog import program, safety
+from gdlx.propnet.syntax import ground_terms, rulesheet, terms
+
+
+@dataclasses.dataclass(frozen=True)
+class Stages:
+    """Rules by what they need: nothing, the state, or the state and a joint move.
+
+    What legal, goal and terminal use is judged with all `does` false; a relation that both they and `next`
+    use is therefore evaluated twice.
+    """
+
+    static: tuple[terms.Rule, ...]
+    state: tuple[terms.Rule, ...]
+    move: tuple[terms.Rule, ...]
+
+
+def _edges(rules: Iterable[terms.Rule]) -> dict[terms.Relation, set[terms.Relation]]:
+    """From every relation to those its rules use."""
+    edges: dict[terms.Relation, set[terms.Relation]] = {}
+    for rule in rules:
+        edges.setdefault(rule.head.relation, set()).update(atom.relation for atom, _ in terms.atoms_in(rule.body))
+    return edges
+
+
+def stages(rules: tuple[terms.Rule, ...]) -> Stages:
+    """Sort evaluable rules into stages; rules that nothing needs are left out."""
+    edges = _edges(rules)
+    users: dict[terms.Relation, set[terms.Relation]] = {}
+    for head, body in edges.items():
+        for relation in body:
+            users.setdefault(relation, set()).add(head)
+    needed = graphs.reachable(edges, terms.ROOTS)
+    dynamic = graphs.reachable(users, [terms.TRUE, terms.DOES]) & needed
+    past_judges = {relation: heads - set(terms.JUDGED_BEFORE_THE_MOVE) for relation, heads in users.items()}
+    moved = graphs.reachable(past_judges, [terms.DOES]) & needed
+    judged = graphs.reachable(edges, terms.JUDGED_BEFORE_THE_MOVE)
+    static, state = needed - dynamic, dynamic & (judged | (dynamic - moved))
+    return Stages(
+        static=tuple(r for r in rules if r.head.relation in static),
+        state=tuple(r for r in rules if r.head.relation in state),
+        move=tuple(r for r in rules if r.head.relation in moved),
+    )
+
+
+def roles(sheet: rulesheet.Rulesheet) -> tuple[str, ...]:
+    """The roles in file order."""
+    static = stages(needed_rules(sheet)).static
+    needed = graphs.reachable(_edges(static), [terms.ROLE])
+    with program.explained_failures(sheet.name):
+        tables = program.Program(rule for rule in static if rule.head.relation in needed).evaluate({})
+    return (
+        tuple(ground_terms.role_name(role, sheet.name) for (role,) in tables[terms.ROLE].rows)
+        if terms.ROLE in tables
+        else ()
+    )
+
+
+def needed_rules(sheet: rulesheet.Rulesheet) -> tuple[terms.Rule, ...]:
+    """The rules that the game's meaning depends on, evaluable. The others may be unsafe."""
+    needed = graphs.reachable(_edges(sheet.rules), terms.ROOTS)
+    return safety.evaluable(rule for rule in sheet.rules if rule.head.relation in needed)

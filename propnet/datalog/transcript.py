@@ -1,0 +1,70 @@
+"""Walking through a game with the interpreter: typed joint moves, and a random match told in words."""
+
+import random
+from collections.abc import Iterator
+
+from gdlx.propnet.datalog import interpreter
+from gdlx.propnet.syntax import diagnostics, ground_terms
+
+
+def joint_move(game: interpreter.Interpreter, state: interpreter.State, typed: str) -> dict[str, ground_terms.Value]:
+    """The joint move a person typed: one for every role in file order, or for those that have a choice."""
+    moves = ground_terms.from_text(typed, "joint move")
+    legal = game.legal(state)
+    stuck = [role for role in game.roles if not legal[role]]
+    if stuck:
+        raise _refuse(f"{stuck[0]} has no legal move here", "no joint move can be made")
+    deciding = [role for role in game.roles if len(legal[role]) > 1]
+    roles = list(game.roles) if len(moves) == len(game.roles) else deciding
+    if len(moves) != len(roles):
+        wanted = f"{len(game.roles)} moves ({', '.join(game.roles)})"
+        raise _refuse(f"joint move `{diagnostics.shorten(typed)}` has {len(moves)} moves", f"give {wanted}")
+    chosen = {role: options[0] for role, options in legal.items() if len(options) == 1}
+    for role, move in zip(roles, moves, strict=True):
+        if move not in legal[role]:
+            some = ", ".join(map(ground_terms.text, legal[role][:8])) + (", .." if len(legal[role]) > 8 else "")
+            raise _refuse(
+                f"`{diagnostics.shorten(ground_terms.text(move))}` is not legal for {role}",
+                f"legal: {some or 'nothing'}",
+            )
+        chosen[role] = move
+    return chosen
+
+
+def _refuse(message: str, hint: str) -> diagnostics.GdlError:
+    return diagnostics.GdlError([diagnostics.Diagnostic("illegal-move", message, None, hint)], "joint move")
+
+
+def replay(
+    game: interpreter.Interpreter, typed: list[str]
+) -> Iterator[tuple[interpreter.State, dict[str, ground_terms.Value]]]:
+    """The states in which the typed joint moves were made, with the moves."""
+    state = game.initial
+    for text in typed:
+        joint = joint_move(game, state, text)
+        yield state, joint
+        state = game.next(state, joint)
+
+
+def random_match(game: interpreter.Interpreter, seed: int, max_steps: int = 1_000) -> Iterator[str]:
+    """One match of uniformly random moves, a few lines a step."""
+    rng = random.Random(seed)
+    state = game.initial
+    for step in range(max_steps):
+        if game.is_terminal(state):
+            goals = (f"{role} {'/'.join(map(str, found)) or 'none'}" for role, found in game.goals(state).items())
+            yield f"end after {step} joint moves; goals: {', '.join(goals)}"
+            return
+        legal = game.legal(state)
+        stuck = [role for role in game.roles if not legal[role]]
+        if stuck:
+            yield f"unplayable after {step} joint moves: no legal move for {', '.join(stuck)}"
+            return
+        joint = {role: rng.choice(legal[role]) for role in game.roles}
+        made = (f"{role} {ground_terms.text(joint[role])}" for role in game.roles if len(legal[role]) > 1)
+        yield f"{step + 1}. {', '.join(made) or 'forced moves only'}"
+        for role, percepts in game.percepts(state, joint).items():
+            if game.sheet.language == 2:
+                yield f"     {role} sees {', '.join(sorted(map(ground_terms.text, percepts))) or 'nothing'}"
+        state = game.next(state, joint)
+    yield f"stopped after {max_steps} joint moves"

@@ -1,0 +1,140 @@
+"""Files that may come from anywhere: read within bounds, checked field by field, written whole or not."""
+
+import contextlib
+import json
+import os
+import pathlib
+import secrets
+from collections.abc import Iterator, Sequence
+from typing import IO, TypeVar
+
+import numpy as np
+
+from gdlx.propnet.circuits import propnet
+from gdlx.propnet.common import errors
+from gdlx.propnet.syntax import diagnostics
+
+Path = str | os.PathLike[str]
+T = TypeVar("T")
+
+AGAIN = "write it again, e.g. with `gdlx compile GAME -o FILE`"
+MAX_BYTES = 2**28  # of a file, and of what a compressed one unpacks to
+
+
+class NetworkFileError(errors.UserError, ValueError):
+    """What is wrong with which file, and what to do about it."""
+
+    def __init__(self, problem: str, hint: str = AGAIN, file: str | None = None) -> None:
+        self.problem, self.hint, self.file = problem, hint, file
+        super().__init__(f"{file + ': ' if file else ''}{problem}; {hint}")
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Errors raised inside name the file."""
+    try:
+        yield
+    except NetworkFileError as error:
+        raise NetworkFileError(error.problem, error.hint, os.fspath(path)) from None
+
+
+def read_bounded(path: Path, max_bytes: int) -> bytes:
+    with open(path, "rb") as file:
+        data = file.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        raise too_large(max_bytes)
+    return data
+
+
+def too_large(max_bytes: int) -> NetworkFileError:
+    return NetworkFileError(f"it holds more than {max_bytes:,} bytes", "raise max_bytes if you trust it")
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Readers see the old file or the new one, never a part."""
+    with whole_file(path) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to, which appears whole or not at all: it is written beside and then renamed."""
+    target = pathlib.Path(path)
+    beside = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
+        with open(beside, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, target)
+    except OSError as error:
+        if error.errno is not None:
+            error.filename, error.filename2 = os.fspath(path), None  # nobody knows the one beside it
+        raise
+    finally:
+        with contextlib.suppress(OSError):  # where nothing can be written, nothing can be removed either
+            beside.unlink()
+
+
+def parse_json(data: bytes) -> object:
+    try:
+        return json.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        problem = f"it is not JSON in UTF-8 ({diagnostics.shorten(error)})"
+        raise NetworkFileError(problem, f"if it is a .npz file, name it so; otherwise {AGAIN}") from None
+
+
+class Fields:
+    """The fields of a JSON object, each checked when it is taken out.
+
+    >>> Fields({"size": 3}, "the box").value("size", int)
+    3
+    """
+
+    def __init__(self, data: object, where: str) -> None:
+        if not isinstance(data, dict):
+            raise NetworkFileError(f"{where} is not a JSON object")
+        self._data, self.where = data, where
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._data
+
+    def value(self, key: str, kind: type[T]) -> T:
+        if key not in self._data:
+            raise NetworkFileError(f"{self.where} has no field {key!r}")
+        return of_kind(self._data[key], kind, f"{key!r} of {self.where}")
+
+    def values(self, key: str, kind: type[T]) -> list[T]:
+        what = f"an item of {key!r} of {self.where}"
+        return [of_kind(item, kind, what) for item in self.value(key, list)]
+
+    def literals(self, key: str) -> propnet.Ints:
+        return int32(self.values(key, int), f"{key!r} of {self.where}")
+
+    def objects(self, key: str) -> list["Fields"]:
+        return [Fields(item, f"item {n} of {key!r}") for n, item in enumerate(self.value(key, list))]
+
+
+_KINDS = {int: "an integer", str: "a string", bool: "true or false", list: "a list"}
+
+
+def of_kind(value: object, kind: type[T], what: str) -> T:
+    if type(value) is not kind:  # isinstance would take true for an integer
+        raise NetworkFileError(f"{what} is {_shown(value)}, not {_KINDS[kind]}")
+    return value
+
+
+def _shown(value: object) -> str:
+    """The start of a value, which may be huge or deep, or a number with more digits than can be printed."""
+    if isinstance(value, (list, dict)):
+        return "a list" if isinstance(value, list) else "an object"
+    if isinstance(value, int) and not -(2**63) < value < 2**63:
+        return "a huge number"
+    return diagnostics.shorten(json.dumps(value), 30)
+
+
+def int32(numbers: Sequence[int], what: str) -> propnet.Ints:
+    try:
+        return np.array(numbers, np.int32)
+    except OverflowError:
+        raise NetworkFileError(f"{what} has a number outside of 32 bits") from None

@@ -1,0 +1,127 @@
+"""A network as a drawing: text for Graphviz (`dot -Tsvg`)."""
+
+from collections.abc import Iterator
+
+from gdlx.propnet.circuits import aig, propnet
+from gdlx.propnet.common import errors
+from gdlx.propnet.syntax import diagnostics
+
+LIMIT = 2_000  # nodes; a larger drawing takes Graphviz minutes and shows nothing
+_FLUENTS_SHOWN = 3  # of those that are read off one register
+
+_HEAD = """digraph {
+  rankdir=LR; ranksep=1.2; nodesep=0.12;
+  node [fontname="Helvetica", fontsize=11, height=0.3, margin="0.1,0.04"];
+  edge [arrowsize=0.6, color="#555555"];
+"""
+_REGISTER = 'shape=box, style=filled, fillcolor="#cfe2f3"'
+_MOVE = 'shape=box, style="filled,rounded", fillcolor="#fff2cc"'
+_FEEDBACK = 'shape=diamond, style=filled, fillcolor="#ead1dc"'
+_CONSTANT = "shape=plaintext"
+_CONSTANTS = {aig.FALSE: "false", aig.TRUE: "true"}
+_GATE = "shape=circle, margin=0, width=0.4, fixedsize=true"
+_OUTPUT = 'shape=box, style=filled, fillcolor="#d9ead3"'
+_NEXT = 'shape=box, style="filled,dashed", fillcolor="#cfe2f3"'
+
+
+class TooLargeToDraw(errors.UserError, ValueError):
+    """A network has more nodes than a drawing may have."""
+
+
+def dot(net: propnet.PropNet, *, limit: int = LIMIT) -> str:
+    """Registers (double-framed if initially true), moves, gates, and what they decide, from left to right.
+
+    A circle at the end of an arrow inverts. A gate is drawn as OR where all its inputs and uses are inverted.
+    """
+    gates = net.as_circuit()
+    nodes = 1 + gates.inputs + len(gates.gates) + len(gates.outputs)
+    if nodes > limit:
+        problem = f"{diagnostics.shorten(net.name)} has {nodes:,} nodes, too many to look at"
+        raise TooLargeToDraw(f"{problem}; raise the limit (now {limit:,}) to draw it all the same")
+    used = {literal for gate in gates.gates for literal in gate} | set(gates.outputs)
+    is_or = {
+        node
+        for node, gate in enumerate(gates.gates, gates.inputs + 1)
+        if 2 * node not in used and all(literal & 1 for literal in gate)
+    }
+    lines = [*_inputs(net, used), *_gates(gates, is_or), *_outputs(net, is_or)]
+    return _HEAD + "".join(f"  {line};\n" for line in lines) + "}\n"
+
+
+def quoted(*lines: str) -> str:
+    r"""Lines of text as one label, whatever they contain: Graphviz expands backslashes and entities.
+
+    >>> print(quoted('say "hi"', r"to \N & co"))
+    "say \"hi\"\nto \\N &amp; co"
+    """
+    shown = (diagnostics.shorten(line).replace("&", "&amp;") for line in lines)
+    return '"' + r"\n".join(line.replace("\\", r"\\").replace('"', r"\"") for line in shown) + '"'
+
+
+def _inputs(net: propnet.PropNet, used: set[aig.Literal]) -> Iterator[str]:
+    for name in (_CONSTANTS[literal] for literal in sorted(used & _CONSTANTS.keys())):
+        yield f'{name} [label="{name}", {_CONSTANT}]'
+    names = _register_names(net)
+    for node, initial in enumerate(net.initial.tolist(), 1):
+        yield f"n{node} [label={quoted(*names[node])}, {_REGISTER}, peripheries={2 if initial else 1}]"
+    for number, role in enumerate(net.roles):
+        for node, move in enumerate(role.moves, net.first_move(number)):
+            yield f"n{node} [label={quoted(f'does {role.name} {move}')}, {_MOVE}]"
+    for node in range(1 + net.inputs - len(net.feedback), 1 + net.inputs):
+        yield f"n{node} [label={quoted(_feedback(net, node))}, {_FEEDBACK}]"
+
+
+def _register_names(net: propnet.PropNet) -> dict[int, list[str]]:
+    """What is read off each register: after simplification it may be several fluents, some inverted."""
+    found: dict[int, list[str]] = {node: [] for node in range(1, 1 + len(net.initial))}
+    for fluent, literal in zip(net.fluents, net.fluent_literals.tolist(), strict=True):
+        if literal > aig.TRUE:
+            found[literal >> 1].append(f"not {fluent}" if literal & 1 else fluent)
+    for node, names in found.items():
+        if len(names) > _FLUENTS_SHOWN:
+            names[_FLUENTS_SHOWN:] = [f"and {len(names) - _FLUENTS_SHOWN} more"]
+        elif not names:
+            names.append(f"register {node}")
+    return found
+
+
+def _feedback(net: propnet.PropNet, node: int) -> str:
+    return f"feedback {node - net.inputs + len(net.feedback)}"
+
+
+def _gates(gates: aig.Circuit, is_or: set[int]) -> Iterator[str]:
+    for node, gate in enumerate(gates.gates, gates.inputs + 1):
+        invert = node in is_or
+        yield f'n{node} [label="{"or" if invert else "and"}", {_GATE}]'
+        for literal in gate:
+            yield _edge(literal ^ invert, f"n{node}", is_or)
+
+
+def _edge(literal: aig.Literal, target: str, is_or: set[int]) -> str:
+    if literal in _CONSTANTS:
+        return f"{_CONSTANTS[literal]} -> {target}"
+    inverted = (literal & 1) ^ (literal >> 1 in is_or)
+    return f"n{literal >> 1} -> {target}" + (" [arrowhead=odot]" if inverted else "")
+
+
+def _outputs(net: propnet.PropNet, is_or: set[int]) -> Iterator[str]:
+    for number, (label, literal, style) in enumerate(_named_outputs(net)):
+        yield f"o{number} [label={label}, {style}]"
+        yield _edge(literal, f"o{number}", is_or)
+
+
+def _named_outputs(net: propnet.PropNet) -> Iterator[tuple[str, aig.Literal, str]]:
+    names = _register_names(net)
+    for node, literal in enumerate(net.next.tolist(), 1):
+        yield quoted(*(f"next {name}" for name in names[node][:1])), literal, _NEXT
+    for node, literal in enumerate(net.feedback.tolist(), 1 + net.inputs - len(net.feedback)):
+        yield quoted(f"again {_feedback(net, node)}"), literal, _FEEDBACK
+    for role in net.roles:
+        rows = (
+            *((f"legal {role.name} {move}", role.legal[n]) for n, move in enumerate(role.moves)),
+            *((f"sees {role.name} {percept}", role.sees[n]) for n, percept in enumerate(role.percepts)),
+            *((f"goal {role.name} {value}", role.goal[n]) for n, value in enumerate(role.goal_values)),
+        )
+        for text, literal in rows:
+            yield quoted(text), int(literal), _OUTPUT
+    yield quoted("terminal"), net.terminal, _OUTPUT

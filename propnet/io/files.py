@@ -1,0 +1,247 @@
+"""Networks as files: .npz (compact) or .json (readable), described in docs/network-format.md.
+
+Files may come from anywhere. Nothing in them is executed, their size is bounded before anything is unpacked,
+and a network that loads can be played: `validate` has seen it.
+"""
+
+import io
+import itertools
+import json
+import pathlib
+import re
+import struct
+import zipfile
+import zlib
+from typing import Any
+
+import numpy as np
+
+from gdlx.propnet.circuits import propnet
+from gdlx.propnet.io import checked_fields, ggp_json, validity
+from gdlx.propnet.syntax import diagnostics
+
+NetworkFileError = checked_fields.NetworkFileError
+validate = validity.validate
+
+FORMAT, VERSION = "gdlx-network", 1
+
+_ARRAYS = {  # member of a .npz -> its element type there
+    "header": "|u1",
+    "legal": "<i4",
+    "sees": "<i4",
+    "goal": "<i4",
+    "fluent_literals": "<i4",
+    "initial": "|b1",
+    "next": "<i4",
+    "terminal": "<i4",
+    "feedback": "<i4",
+    "gate_starts": "<i4",
+    "gate_inputs": "<i4",
+}
+_OF_ROLES = {"legal": "moves", "sees": "percepts", "goal": "goal_values"}  # array -> what names its rows
+_NPY_HEADER = re.compile(rb"\{'descr': '([^']*)', 'fortran_order': False, 'shape': \((\d{1,18}),\),? ?\} *\n")
+_BROKEN_ZIP = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    OSError,
+    ValueError,
+    NotImplementedError,
+)
+
+
+def save(net: propnet.PropNet, path: checked_fields.Path) -> None:
+    """Write a network to a .npz or .json file: the whole file or nothing, equal bytes for equal networks."""
+    with checked_fields.naming(path):
+        writer = {".npz": _to_npz, ".json": _to_json}.get(_suffix(path))
+        if writer is None:
+            raise _unknown_suffix(path)
+        validate(net)
+        checked_fields.write_whole(path, writer(net))
+
+
+def load(path: checked_fields.Path, *, max_bytes: int = checked_fields.MAX_BYTES) -> propnet.PropNet:
+    """Read a network from a .npz or .json file; NetworkFileError if it is not one that can be played.
+
+    A .json file may also have the layout of `gdlx.propnet.io.ggp_json`, which its content tells.
+    """
+    with checked_fields.naming(path):
+        if _suffix(path) not in (".npz", ".json"):
+            raise _unknown_suffix(path)
+        data = checked_fields.read_bounded(path, max_bytes)
+        if _suffix(path) == ".npz":
+            net = _from_npz(data, max_bytes)
+        else:
+            parsed = checked_fields.parse_json(data)
+            if ggp_json.looks_foreign(parsed):
+                return ggp_json.from_data(parsed, pathlib.Path(path).stem)
+            net = _from_json(parsed)
+        validate(net)
+        return net
+
+
+def _suffix(path: checked_fields.Path) -> str:
+    return pathlib.PurePath(path).suffix.lower()
+
+
+def _unknown_suffix(path: checked_fields.Path) -> NetworkFileError:
+    suffix = _suffix(path)
+    problem = f"files ending in {suffix} are not networks" if suffix else "its name has no suffix"
+    return NetworkFileError(problem, "name it .npz or .json")
+
+
+def _check_format(header: checked_fields.Fields) -> None:
+    form = header.value("format", str)
+    if form != FORMAT:
+        raise NetworkFileError(f"its format is {diagnostics.shorten(form)!r}, not {FORMAT!r}")
+    if header.value("version", int) != VERSION:
+        hint = f"use the gdlx that wrote it, or {checked_fields.AGAIN}"
+        raise NetworkFileError(f"it has another version of the format than {VERSION}", hint)
+
+
+def _names_of(role: propnet.Role) -> dict[str, Any]:
+    return {"name": role.name, **{names: getattr(role, names) for names in _OF_ROLES.values()}}
+
+
+def _role(fields: checked_fields.Fields, legal: propnet.Ints, sees: propnet.Ints, goal: propnet.Ints) -> propnet.Role:
+    return propnet.Role(
+        name=fields.value("name", str),
+        moves=tuple(fields.values("moves", str)),
+        legal=legal,
+        percepts=tuple(fields.values("percepts", str)),
+        sees=sees,
+        goal_values=tuple(fields.values("goal_values", int)),
+        goal=goal,
+    )
+
+
+def _to_json(net: propnet.PropNet) -> bytes:
+    roles = [{**_names_of(role), **{k: getattr(role, k).tolist() for k in _OF_ROLES}} for role in net.roles]
+    fields = {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": net.name,
+        "roles": roles,
+        "fluents": net.fluents,
+        "fluent_literals": net.fluent_literals.tolist(),
+        "initial": net.initial.tolist(),
+        "next": net.next.tolist(),
+        "terminal": net.terminal,
+        "feedback": net.feedback.tolist(),
+        "gates": net.as_circuit().gates,
+    }
+    lines = (f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in fields.items())
+    return ("{\n" + ",\n".join(lines) + "\n}\n").encode("ascii")
+
+
+def _from_json(data: object) -> propnet.PropNet:
+    fields = checked_fields.Fields(data, "the file")
+    _check_format(fields)
+    gates = fields.values("gates", list)
+    inputs = [checked_fields.of_kind(lit, int, "a literal of a gate") for gate in gates for lit in gate]
+    return propnet.PropNet(
+        name=fields.value("name", str),
+        roles=tuple(_role(role, *map(role.literals, _OF_ROLES)) for role in fields.objects("roles")),
+        fluents=tuple(fields.values("fluents", str)),
+        fluent_literals=fields.literals("fluent_literals"),
+        initial=np.array(fields.values("initial", bool), np.bool_),
+        next=fields.literals("next"),
+        terminal=fields.value("terminal", int),
+        feedback=fields.literals("feedback"),
+        gate_starts=np.cumsum([0, *map(len, gates)], dtype=np.int32),
+        gate_inputs=checked_fields.int32(inputs, "'gates'"),
+    )
+
+
+def _to_npz(net: propnet.PropNet) -> bytes:
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": net.name,
+        "roles": [_names_of(role) for role in net.roles],
+        "fluents": net.fluents,
+    }
+    arrays: dict[str, Any] = {
+        "header": np.frombuffer(json.dumps(header).encode("ascii"), np.uint8),
+        "terminal": [net.terminal],
+        **{key: np.concatenate([getattr(role, key) for role in net.roles]) for key in _OF_ROLES},
+    }
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, kind in _ARRAYS.items():
+            member = io.BytesIO()
+            array = np.asarray(arrays[name] if name in arrays else getattr(net, name), kind)
+            np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
+            entry = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))  # no clock: equal bytes each time
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, member.getvalue())
+    return packed.getvalue()
+
+
+def _from_npz(data: bytes, max_bytes: int) -> propnet.PropNet:
+    members = _unzip(data, max_bytes)
+    arrays = {name: _array(members[name], kind, name) for name, kind in _ARRAYS.items()}
+    header = checked_fields.Fields(checked_fields.parse_json(arrays["header"].tobytes()), "the header")
+    _check_format(header)
+    if len(arrays["terminal"]) != 1:
+        raise NetworkFileError(f"array 'terminal' has {len(arrays['terminal'])} numbers, not 1")
+    roles = header.objects("roles")
+    rows = [_shared_out(arrays[key], roles, key, names) for key, names in _OF_ROLES.items()]
+    kept = ("fluent_literals", "initial", "next", "feedback", "gate_starts", "gate_inputs")
+    return propnet.PropNet(
+        name=header.value("name", str),
+        roles=tuple(_role(role, *own) for role, *own in zip(roles, *rows, strict=True)),
+        fluents=tuple(header.values("fluents", str)),
+        terminal=int(arrays["terminal"][0]),
+        **{key: arrays[key] for key in kept},
+    )
+
+
+def _unzip(data: bytes, max_bytes: int) -> dict[str, bytes]:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            entries = archive.infolist()
+            _check_entries(entries, max_bytes)
+            # A member is never read past the size it declares, so what was checked is all there can be.
+            return {entry.filename.removesuffix(".npy"): archive.read(entry) for entry in entries}
+    except NetworkFileError:
+        raise
+    except _BROKEN_ZIP as error:
+        problem = f"it is not a complete .npz file ({diagnostics.shorten(error)})"
+        hint = f"if it is a .json file, name it so; otherwise {checked_fields.AGAIN}"
+        raise NetworkFileError(problem, hint) from None
+
+
+def _check_entries(entries: list[zipfile.ZipInfo], max_bytes: int) -> None:
+    if sorted(entry.filename for entry in entries) != sorted(f"{name}.npy" for name in _ARRAYS):
+        raise NetworkFileError("it does not hold the arrays of a network, or holds others too")
+    if sum(entry.file_size for entry in entries) > max_bytes:
+        raise checked_fields.too_large(max_bytes)
+    for entry in entries:
+        if entry.flag_bits & 1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise NetworkFileError("it is encrypted, or compressed in another way than by deflate")
+
+
+def _array(data: bytes, kind: str, name: str) -> Any:
+    """An array of rank 1, not read by numpy.load: that allocates whatever size a header asks for."""
+    start = 10 + int.from_bytes(data[8:10], "little")
+    header = _NPY_HEADER.fullmatch(data[10:start])
+    if data[:8] != b"\x93NUMPY\x01\x00" or header is None:
+        raise NetworkFileError(f"array {name!r} is not a plain array of rank 1 (.npy version 1.0)")
+    found, dtype, raw = header[1].decode("latin-1"), np.dtype(kind), data[start:]
+    if found != kind:
+        raise NetworkFileError(f"array {name!r} has elements {diagnostics.shorten(found)!r}, not {kind!r}")
+    if len(raw) != int(header[2]) * dtype.itemsize:
+        raise NetworkFileError(f"array {name!r} does not have the size that it says")
+    if dtype == np.bool_ and raw.strip(b"\0\1"):
+        raise NetworkFileError(f"array {name!r} has a value that is neither true nor false")
+    return np.frombuffer(raw, dtype).astype(dtype.newbyteorder("="))
+
+
+def _shared_out(array: propnet.Ints, roles: list[checked_fields.Fields], key: str, names: str) -> list[propnet.Ints]:
+    """The part of each role in an array of all roles."""
+    bounds = list(itertools.accumulate((len(role.value(names, list)) for role in roles), initial=0))
+    if len(array) != bounds[-1]:
+        raise NetworkFileError(f"array {key!r} has {len(array)} numbers for {bounds[-1]} {names}")
+    return [array[a:b] for a, b in itertools.pairwise(bounds)]

@@ -1,0 +1,153 @@
+"""A network in the JSON layout of `gdlx.propnet.io.ggp_json`."""
+
+import enum
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from gdlx.propnet.circuits import aig, propnet
+from gdlx.propnet.io import checked_fields, validity
+from gdlx.propnet.syntax import diagnostics, ground_terms
+
+
+class Type(enum.IntEnum):
+    """What an entry is. The numbers are those of ggp-cpp."""
+
+    AND = 1
+    OR = 2
+    PROPOSITION = 3
+    TRANSITION = 4  # both halves in one
+    NOT = 5
+    CONSTANT = 6
+    PRE_TRANSITION = 8
+    POST_TRANSITION = 9
+
+
+def text(net: propnet.PropNet) -> str:
+    """JSON with one entry per line; NetworkFileError if the layout cannot express the network."""
+    validity.validate(net)
+    if len(net.feedback):
+        problem = "this layout has no way to express recursion through the state"
+        raise checked_fields.NetworkFileError(problem, "write the network with gdlx.propnet.io.files.save")
+    writer = _Writer(net)
+    roles, order = writer.write()
+    parts = (
+        '"gdl": 2',  # all percepts are there, also where that means none
+        f'"roles": {json.dumps(roles)}',
+        '"entries": [\n' + ",\n".join(map(json.dumps, writer.entries)) + "\n]",
+        f'"topologically_sorted": {json.dumps(order)}',
+    )
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+class _Writer:
+    """Makes entries one by one, each after those it uses; only a POST half comes before its PRE half."""
+
+    def __init__(self, net: propnet.PropNet) -> None:
+        self.entries: list[dict[str, Any]] = []
+        self._net = net
+        self._id_of: dict[aig.Literal, int] = {}
+
+    def write(self) -> tuple[list[dict[str, Any]], list[int]]:
+        """Fill `entries`; returns the roles, and the entries in the order in which to evaluate them."""
+        net = self._net
+        init = self._proposition("init", "init")
+        for number, role in enumerate(net.roles):
+            for node, move in enumerate(role.moves, net.first_move(number)):
+                self._id_of[2 * node] = self._proposition("input", ("does", _term(role.name), _term(move)))
+        posts = [self._add(Type.POST_TRANSITION) for _ in net.initial]
+        self._id_of |= {2 * node: post for node, post in enumerate(posts, 1)}
+        self._fluents()
+        for node, gate in enumerate(net.as_circuit().gates, net.inputs + 1):
+            self._gate(node, gate)
+        self._transitions(init, posts)
+        roles = [self._role(number) for number in range(len(net.roles))]
+        self._proposition("terminal", "terminal", self._id(net.terminal))
+        first = set(posts)
+        return roles, [*posts, *(n for n in range(len(self.entries)) if n not in first)]
+
+    def _add(self, kind: Type, **fields: Any) -> int:
+        number = len(self.entries)
+        self.entries.append({"id": number, "type": int(kind), "type_name": kind.name.replace("_", " "), **fields})
+        return number
+
+    def _proposition(self, kind: str, gdl: ground_terms.Value, source: int | None = None) -> int:
+        fields: dict[str, Any] = {"proposition_type": kind, "gdl": _spaced(gdl)}
+        if source is not None:
+            fields["in"] = source
+        shown = gdl[-1] if kind in ("legal", "sees") else gdl  # as ggp-cpp shows it to a player
+        return self._add(Type.PROPOSITION, **fields, display=_spaced(shown))
+
+    def _not(self, number: int) -> int:
+        return self._add(Type.NOT, **{"in": number})
+
+    def _id(self, literal: aig.Literal) -> int:
+        if literal not in self._id_of:
+            is_true = literal == aig.TRUE
+            self._id_of[literal] = self._add(Type.CONSTANT) if is_true else self._not(self._id(literal ^ 1))
+        return self._id_of[literal]
+
+    def _fluents(self) -> None:
+        read: dict[aig.Literal, int] = {}
+        for fluent, literal in zip(self._net.fluents, self._net.fluent_literals.tolist(), strict=True):
+            made = self._proposition("base", ("true", _term(fluent)), self._id(literal))
+            read.setdefault(literal, made)
+        self._id_of |= read  # gates use the propositions, whose names a reader of the file understands
+
+    def _gate(self, node: int, gate: aig.Gate) -> None:
+        """An AND of inverted literals is an inverted OR, which needs no entries for the inversions."""
+        invert = all(literal & 1 for literal in gate)
+        ids = [self._id(literal ^ invert) for literal in gate]
+        self._id_of[2 * node + invert] = self._add(Type.OR if invert else Type.AND, ins=ids)
+
+    def _transitions(self, init: int, posts: list[int]) -> None:
+        holds = _at_zero(self._net)
+        for post, initial, literal in zip(posts, self._net.initial, self._net.next.tolist(), strict=True):
+            following = self._id(literal)
+            if initial:
+                following = self._add(Type.OR, ins=[init, following])
+            elif holds[literal >> 1] ^ (literal & 1):
+                # The step into the initial state, which starts from nothing, must not make it true.
+                following = self._add(Type.AND, ins=[self._not(init), following])
+            self.entries[post]["in"] = self._add(Type.PRE_TRANSITION, **{"in": following})
+
+    def _role(self, number: int) -> dict[str, Any]:
+        role = self._net.roles[number]
+        name, first = _term(role.name), self._net.first_move(number)
+
+        def named(relation: str, names: Iterable[object], literals: propnet.Ints) -> list[int]:
+            pairs = [(_term(str(n)), literal) for n, literal in zip(names, literals.tolist(), strict=True)]
+            return [self._proposition(relation, (relation, name, n), self._id(lit)) for n, lit in pairs]
+
+        goals = named("goal", role.goal_values, role.goal)
+        legal = named("legal", role.moves, role.legal)
+        return {
+            "role": role.name,
+            "goals": [{"goal": n, "value": v} for n, v in zip(goals, role.goal_values, strict=True)],
+            "sees": named("sees", role.percepts, role.sees),
+            "legal_to_input": [{"legal": n, "input": self._id(2 * (first + k))} for k, n in enumerate(legal)],
+        }
+
+
+def _term(name: str) -> ground_terms.Value:
+    """The term of a name, which must be found again in the text of a proposition."""
+    try:
+        found = ground_terms.from_text(name)
+    except diagnostics.GdlError:
+        found = ()
+    if len(found) != 1 or ground_terms.text(found[0]) != name:
+        problem = f"in this layout {diagnostics.shorten(name)!r} cannot be a name, because it is not a term"
+        raise checked_fields.NetworkFileError(problem, "write the network with gdlx.propnet.io.files.save")
+    return found[0]
+
+
+def _spaced(value: ground_terms.Value) -> str:
+    return value if isinstance(value, str) else f"( {' '.join(map(_spaced, value))} )"
+
+
+def _at_zero(net: propnet.PropNet) -> list[bool]:
+    """Whether each node holds where all registers and moves are false."""
+    holds = [False] * (net.inputs + 1)
+    for gate in net.as_circuit().gates:
+        holds.append(all(holds[literal >> 1] ^ bool(literal & 1) for literal in gate))
+    return holds

@@ -1,0 +1,130 @@
+"""What a network must be, so that whoever plays it needs no checks of its own."""
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gdlx.propnet.circuits import propnet
+from gdlx.propnet.common import graphs
+from gdlx.propnet.io import checked_fields
+from gdlx.propnet.syntax import diagnostics
+
+NetworkFileError = checked_fields.NetworkFileError
+
+
+def validate(net: propnet.PropNet) -> None:
+    """Raise NetworkFileError at the first thing wrong; what passes can be evaluated, and evaluation ends."""
+    _check_names(net)
+    _check_arrays(net)
+    _check_literals(net)
+    _check_gates(net)
+    _check_recursion(net)
+
+
+def _check_names(net: propnet.PropNet) -> None:
+    if not net.roles:
+        raise NetworkFileError("it has no roles")
+    _check_texts([net.name], "the name of the game")
+    _check_texts([role.name for role in net.roles], "role names")
+    if len({role.name for role in net.roles}) < len(net.roles):
+        raise NetworkFileError("two roles have the same name")
+    _check_ascending(net.fluents, "fluents")
+    for role in net.roles:
+        shown = diagnostics.shorten(role.name)
+        _check_ascending(role.moves, f"moves of {shown}")
+        _check_ascending(role.percepts, f"percepts of {shown}")
+        if any(type(value) is not int or abs(value) >= 2**31 for value in role.goal_values):
+            raise NetworkFileError(f"a goal value of {shown} is not an integer of 32 bits")
+        if any(a >= b for a, b in itertools.pairwise(role.goal_values)):
+            raise NetworkFileError(f"the goal values of {shown} are not sorted, or one is there twice")
+
+
+def _check_texts(names: Iterable[str], what: str) -> None:
+    for name in names:
+        if not isinstance(name, str) or not name or name.encode("utf-8", "ignore").decode() != name:
+            raise NetworkFileError(f"{what}: {diagnostics.shorten(repr(name))} is not a name")
+
+
+def _check_ascending(names: Sequence[str], what: str) -> None:
+    _check_texts(names, what)
+    for first, second in itertools.pairwise(names):
+        if first >= second:
+            shown = diagnostics.shorten(second)
+            raise NetworkFileError(f"{what} are not sorted by their text, or one is there twice: {shown}")
+
+
+def _check_arrays(net: propnet.PropNet) -> None:
+    expected: list[tuple[str, Any, type, int]] = [
+        ("fluent_literals", net.fluent_literals, np.int32, len(net.fluents)),
+        ("initial", net.initial, np.bool_, len(net.initial)),
+        ("next", net.next, np.int32, len(net.initial)),
+        ("feedback", net.feedback, np.int32, len(net.feedback)),
+        ("gate_starts", net.gate_starts, np.int32, max(1, len(net.gate_starts))),
+        ("gate_inputs", net.gate_inputs, np.int32, len(net.gate_inputs)),
+    ]
+    for role in net.roles:
+        expected += [
+            ("legal", role.legal, np.int32, len(role.moves)),
+            ("sees", role.sees, np.int32, len(role.percepts)),
+            ("goal", role.goal, np.int32, len(role.goal_values)),
+        ]
+    for name, array, kind, size in expected:
+        if array.dtype != kind or array.shape != (size,):
+            found = f"{array.dtype}{list(array.shape)}"
+            raise NetworkFileError(f"{name!r} is {found}, not {np.dtype(kind)}[{size}]")
+
+
+def _check_literals(net: propnet.PropNet) -> None:
+    bound = 2 * (1 + net.inputs + net.gates)
+    _check_range("'fluent_literals'", net.fluent_literals, 2 * (1 + len(net.initial)))
+    _check_range("'next'", net.next, bound)
+    _check_range("'feedback'", net.feedback, bound)
+    _check_range("the gates", net.gate_inputs, bound)
+    for role in net.roles:
+        shown = diagnostics.shorten(role.name)
+        for name, literals in (("legal", role.legal), ("sees", role.sees), ("goal", role.goal)):
+            _check_range(f"{name!r} of {shown}", literals, bound)
+    if type(net.terminal) is not int or not 0 <= net.terminal < bound:
+        raise NetworkFileError(f"'terminal' is not a literal of 0..{bound - 1}")
+
+
+def _check_range(what: str, literals: propnet.Ints, bound: int) -> None:
+    if len(literals) and (literals.min() < 0 or literals.max() >= bound):
+        raise NetworkFileError(f"{what}: a literal is outside of 0..{bound - 1}")
+
+
+def _check_gates(net: propnet.PropNet) -> None:
+    starts = net.gate_starts.astype(np.int64)
+    sizes = starts[1:] - starts[:-1]
+    if starts[0] != 0 or (sizes < 2).any() or starts[-1] != len(net.gate_inputs):
+        raise NetworkFileError("the gates do not share out their inputs, two or more for each")
+    gate, nodes = np.repeat(np.arange(net.gates), sizes), net.gate_inputs >> 1
+    if (nodes > net.inputs + gate).any():
+        raise NetworkFileError("a gate uses itself or a later gate", "put each gate after those it uses")
+    # As circuit.Builder makes them: passes rely on it that nothing is left to fold.
+    if (nodes == 0).any() or ((nodes[1:] <= nodes[:-1]) & (gate[1:] == gate[:-1])).any():
+        raise NetworkFileError("a gate uses a constant, or a node twice, or its literals are not sorted")
+
+
+def _check_recursion(net: propnet.PropNet) -> None:
+    """Feedbacks that depend on each other may only ever grow, or repeating them might never end.
+
+    So on every path from one to another inside a circle, the inversions must come in pairs.
+    """
+    if not len(net.feedback):
+        return
+    first = 1 + net.inputs - len(net.feedback)
+    edges = {first + n: [lit] for n, lit in enumerate(net.feedback.tolist())}
+    bounds, inputs = net.gate_starts.tolist(), net.gate_inputs.tolist()
+    edges |= {1 + net.inputs + g: inputs[a:b] for g, (a, b) in enumerate(itertools.pairwise(bounds))}
+    for group in graphs.components({node: [lit >> 1 for lit in used] for node, used in edges.items()}):
+        members = set(group)
+        uses = {node: [lit for lit in edges.get(node, ()) if lit >> 1 in members] for node in sorted(group)}
+        inverted: dict[int, int] = {}  # relative to the feedbacks
+        for node, used in uses.items():  # gates come after what they use
+            is_gate = node > net.inputs and used
+            inverted[node] = inverted[used[0] >> 1] ^ used[0] & 1 if is_gate else 0
+        if any(inverted[node] != inverted[lit >> 1] ^ lit & 1 for node, used in uses.items() for lit in used):
+            raise NetworkFileError("a feedback depends on its own negation, so it may never settle")

@@ -1,0 +1,85 @@
+"""Many copies of a game stepped by its network in numpy: one row per bit, one column per copy, or 64 per word."""
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gdlx.propnet.circuits import memo, propnet
+from gdlx.propnet.simulate import straight_line
+
+Rows = npt.NDArray[Any]  # bool[rows, copies], or unsigned words [rows, words]
+
+
+@dataclasses.dataclass(frozen=True)
+class Machine:
+    """Three functions of a game: what is legal in a state, what a joint move does, and how a state is judged."""
+
+    net: propnet.PropNet
+
+    def initial(self, columns: int, dtype: npt.DTypeLike = np.bool_) -> Rows:
+        """The initial state in every column: rows are registers."""
+        ones = _ones(dtype)
+        column = np.where(self.net.initial, ones, ~ones).astype(dtype)
+        return np.repeat(column[:, None], columns, axis=1)
+
+    def legal(self, state: Rows) -> Rows:
+        """Rows are the moves of all roles, one role after the other."""
+        return self._run(self._legal, state, None)
+
+    def move(self, state: Rows, does: Rows) -> tuple[Rows, Rows]:
+        """Next state, and percepts (rows of all roles one after the other) of joint moves (rows as in legal)."""
+        both = self._run(self._move, state, does)
+        return both[: len(self.net.initial)], both[len(self.net.initial) :]
+
+    def judge(self, state: Rows) -> tuple[Rows, Rows]:
+        """Whether the state is terminal, and rows of the goal values of all roles."""
+        both = self._run(self._judge, state, None)
+        return both[0], both[1:]
+
+    @functools.cached_property
+    def _legal(self) -> straight_line.Program:
+        return straight_line.cone(self.net, np.concatenate([role.legal for role in self.net.roles]))
+
+    @functools.cached_property
+    def _move(self) -> straight_line.Program:
+        return straight_line.cone(self.net, np.concatenate([self.net.next, *(role.sees for role in self.net.roles)]))
+
+    @functools.cached_property
+    def _judge(self) -> straight_line.Program:
+        return straight_line.cone(
+            self.net, np.concatenate([[self.net.terminal], *(role.goal for role in self.net.roles)])
+        )
+
+    def _run(self, program: straight_line.Program, state: Rows, does: Rows | None) -> Rows:
+        false = np.zeros(state.shape[1:], state.dtype)
+        registers = len(self.net.initial)
+        inputs = []
+        for node in program.inputs:
+            if node <= registers:
+                inputs.append(state[node - 1])
+            else:
+                # What is judged before a move is judged with all `does` false.
+                inputs.append(false if does is None else does[node - 1 - registers])
+        rows = straight_line.run(program, inputs, false)
+        return np.stack(rows) if rows else np.zeros((0, *state.shape[1:]), state.dtype)
+
+
+@memo.per_propnet
+def of(net: propnet.PropNet) -> Machine:
+    """The machine of a propnet: one for all its users, so that each function is emitted once."""
+    return Machine(net)
+
+
+def _ones(dtype: npt.DTypeLike) -> Any:
+    return ~np.zeros((), dtype)
+
+
+def split_rows(rows: Rows, sizes: Sequence[int]) -> list[Rows]:
+    """Rows of all roles -> rows of each."""
+    bounds = np.cumsum([0, *sizes])
+    return [rows[a:b] for a, b in itertools.pairwise(bounds)]

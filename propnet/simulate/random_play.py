@@ -1,0 +1,54 @@
+"""Random play of many copies at once with the network, in numpy: for sampling states, not for speed records."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gdlx.propnet.circuits import propnet
+from gdlx.propnet.simulate import machine
+
+Bools = npt.NDArray[np.bool_]
+
+
+class Step(NamedTuple):
+    """One step of B copies. Rows as in machine.Machine."""
+
+    state: Bools  # [R, B] before the move
+    legal: Bools  # [M, B]
+    does: Bools  # [M, B] one legal move for every role that has one
+    percepts: Bools  # [P, B]
+    following: Bools  # [R, B]
+    terminal: Bools  # [B] whether `state` ends the game; its copy then starts anew
+    unplayable: Bools  # [B] whether a role has no legal move though the game is not over; starts anew too
+    goals: Bools  # [G, B] goal rows of `state`
+
+
+def random_steps(net: propnet.PropNet, copies: int, seed: int, start: Bools | None = None) -> Iterator[Step]:
+    """Endless uniformly random play; finished copies start again from the initial state (or from `start`)."""
+    game = machine.of(net)
+    rng = np.random.default_rng(seed)
+    fresh = game.initial(copies) if start is None else start
+    state = fresh
+    sizes = [len(role.moves) for role in net.roles]
+    while True:
+        terminal, goals = game.judge(state)
+        legal = game.legal(state)
+        per_role = machine.split_rows(legal, sizes)
+        unplayable = ~terminal & ~np.all([rows.any(axis=0) for rows in per_role], axis=0)
+        does = np.concatenate([choose(rows, rng) for rows in per_role]) if per_role else legal
+        following, percepts = game.move(state, does)
+        yield Step(state, legal, does, percepts, following, terminal, unplayable, goals)
+        state = np.where(terminal | unplayable, fresh, following)
+
+
+def choose(legal: Bools, rng: np.random.Generator) -> Bools:
+    """One uniformly random true row in every column that has any."""
+    chosen = np.zeros_like(legal)
+    if legal.size:
+        rank = np.where(legal, rng.random(legal.shape), -1.0)
+        best = rank.argmax(axis=0)
+        columns = np.arange(legal.shape[1])
+        chosen[best, columns] = legal[best, columns]
+    return chosen

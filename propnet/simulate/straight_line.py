@@ -1,0 +1,211 @@
+"""Circuit -> straight-line code of `&`, `|` and `~`, for any array type: numpy bool, packed words, jax arrays.
+
+Every gate is written in the form that needs fewer inversions: a & b, or ~(~a | ~b) kept as its complement. Values
+are dropped after their last use. Recursion through state becomes a block that is repeated until nothing changes.
+"""
+
+import dataclasses
+import enum
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from gdlx.propnet.circuits import aig, propnet
+from gdlx.propnet.circuits.passes import factor, flatten, pairs
+from gdlx.propnet.common import graphs
+
+Array = TypeVar("Array", bound=Any)
+
+
+class Op(enum.IntEnum):
+    AND = 0
+    OR = 1
+    NOT = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Instruction:
+    """result = operands joined by op; then the values in `last` are no longer needed. All are literals."""
+
+    op: Op
+    result: aig.Literal
+    operands: tuple[aig.Literal, ...]
+    last: tuple[aig.Literal, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """Instructions in order. With feedbacks (input literal, literal of its next value): repeated until stable."""
+
+    instructions: tuple[Instruction, ...]
+    feedback: tuple[tuple[aig.Literal, aig.Literal], ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """Code that computes output literals from the values of input nodes."""
+
+    inputs: tuple[int, ...]  # nodes that are used, in order
+    blocks: tuple[Block, ...]
+    outputs: tuple[aig.Literal, ...]
+
+    @property
+    def operations(self) -> int:
+        return sum(max(1, len(i.operands) - 1) for block in self.blocks for i in block.instructions)
+
+
+def cone(net: propnet.PropNet, outputs: Iterable[aig.Literal]) -> Program:
+    """The code for some literals of a network."""
+    wanted = tuple(int(literal) for literal in outputs)
+    gates = net.as_circuit()
+    gates = shared(aig.pruned(aig.Circuit(gates.inputs, gates.gates, (*wanted, *net.feedback.tolist()))))
+    first_feedback = 1 + gates.inputs - len(net.feedback)
+    feedback = dict(enumerate(gates.outputs[len(wanted) :], first_feedback))
+    return emit(gates, gates.outputs[: len(wanted)], feedback)
+
+
+def shared(gates: aig.Circuit) -> aig.Circuit:
+    """The circuit as it is best evaluated: with as few two-input operations as factors and shared pairs give."""
+    return flatten.flatten(pairs.extract_pairs(factor.factor(gates)))
+
+
+def emit(gates: aig.Circuit, outputs: Sequence[aig.Literal], feedback: dict[int, aig.Literal]) -> Program:
+    """Code for output literals of a circuit; `feedback` maps input nodes to the literals they take next."""
+    first = gates.inputs + 1
+    uses = {first + n: [lit >> 1 for lit in gate] for n, gate in enumerate(gates.gates)}
+    uses |= {node: [literal >> 1] for node, literal in feedback.items()}
+    needed = graphs.reachable(uses, [literal >> 1 for literal in outputs])
+    writer = _Writer(gates)
+    if needed.isdisjoint(feedback):
+        writer.straight(sorted(node for node in needed if node >= first))
+    else:
+        for group in graphs.components({node: uses.get(node, []) for node in sorted(needed)}):
+            members = set(group)
+            fed = sorted(members & feedback.keys())
+            inner = {n: [u for u in uses[n] if u in members] for n in group if n not in feedback and n >= first}
+            order = [n for g in graphs.components(inner) for n in g if n in inner]
+            if fed:
+                writer.loop(order, [(2 * node, feedback[node]) for node in fed])
+            else:
+                writer.straight(order)
+    return writer.program(outputs, [n for n in sorted(needed) if 0 < n < first and n not in feedback])
+
+
+class _Writer:
+    def __init__(self, gates: aig.Circuit) -> None:
+        self._gates = gates
+        self._have: set[aig.Literal] = {aig.FALSE, aig.TRUE}
+        self._have.update(2 * node for node in range(1, gates.inputs + 1))
+        self._blocks: list[Block] = []
+
+    def straight(self, nodes: Sequence[int]) -> None:
+        code: list[Instruction] = []
+        for node in nodes:
+            self._gate(node, code)
+        if self._blocks and not self._blocks[-1].feedback:
+            code = [*self._blocks.pop().instructions, *code]
+        self._blocks.append(Block(tuple(code)))
+
+    def loop(self, nodes: Sequence[int], feedback: list[tuple[aig.Literal, aig.Literal]]) -> None:
+        before = set(self._have)
+        code: list[Instruction] = []
+        for node in nodes:
+            self._gate(node, code)
+        for _, literal in feedback:
+            self._need(literal, code)
+        # An inversion made inside the loop is made anew in every round, so it may be used afterwards as it is.
+        self._have |= before
+        self._blocks.append(Block(tuple(code), tuple(feedback)))
+
+    def _gate(self, node: int, code: list[Instruction]) -> None:
+        literals = self._gates.gates[node - self._gates.inputs - 1]
+        missing = sum(literal not in self._have for literal in literals)
+        missing_inverted = sum(literal ^ 1 not in self._have for literal in literals)
+        invert = missing_inverted < missing
+        operands = tuple(literal ^ invert for literal in literals)
+        for literal in operands:
+            self._need(literal, code)
+        result = 2 * node + invert
+        code.append(Instruction(Op.OR if invert else Op.AND, result, operands))
+        self._have.add(result)
+
+    def _need(self, literal: aig.Literal, code: list[Instruction]) -> None:
+        if literal not in self._have:
+            code.append(Instruction(Op.NOT, literal, (literal ^ 1,)))
+            self._have.add(literal)
+
+    def program(self, outputs: Sequence[aig.Literal], inputs: list[int]) -> Program:
+        tail: list[Instruction] = []
+        for literal in outputs:
+            self._need(literal, tail)
+        blocks = [*self._blocks, Block(tuple(tail))] if tail else self._blocks
+        return Program(tuple(inputs), tuple(_with_last_uses(blocks, outputs)), tuple(outputs))
+
+
+def _with_last_uses(blocks: Sequence[Block], outputs: Sequence[aig.Literal]) -> list[Block]:
+    """Note behind each instruction outside of loops which values nobody asks for any more."""
+    alive = {aig.FALSE, aig.TRUE, *outputs}
+    found = []
+    for block in reversed(blocks):
+        if block.feedback:
+            alive.update(lit for pair in block.feedback for lit in pair)
+            alive.update(lit for i in block.instructions for lit in (i.result, *i.operands))
+            found.append(block)
+            continue
+        code = []
+        for instruction in reversed(block.instructions):
+            last = tuple(lit for lit in dict.fromkeys(instruction.operands) if lit not in alive)
+            alive.update(last)
+            code.append(dataclasses.replace(instruction, last=last))
+        found.append(Block(tuple(reversed(code))))
+    return found[::-1]
+
+
+Repeat = Callable[[Callable[[list[Any]], list[Any]], list[Any]], list[Any]]
+
+
+def run(program: Program, inputs: Sequence[Array], false: Array, repeat: Repeat | None = None) -> list[Array]:
+    """The output values. `inputs[k]` is the value of node program.inputs[k]; `false` a value of the same shape.
+
+    `repeat(step, start)` applies step until nothing changes; for numpy it is built in.
+    """
+    values: dict[aig.Literal, Array] = {aig.FALSE: false, aig.TRUE: ~false}
+    values.update({2 * node: value for node, value in zip(program.inputs, inputs, strict=True)})
+    for block in program.blocks:
+        if not block.feedback:
+            _execute(block.instructions, values)
+            continue
+
+        def step(fed: list[Array], block: Block = block) -> list[Array]:
+            values.update({literal: value for (literal, _), value in zip(block.feedback, fed, strict=True)})
+            _execute(block.instructions, values)
+            return [values[literal] for _, literal in block.feedback]
+
+        settled = (repeat or _repeat_numpy)(step, [false] * len(block.feedback))
+        step(settled)
+    return [values[literal] for literal in program.outputs]
+
+
+def _execute(instructions: Sequence[Instruction], values: dict[aig.Literal, Array]) -> None:
+    for instruction in instructions:
+        operands = instruction.operands
+        value = values[operands[0]]
+        if instruction.op is Op.AND:
+            for literal in operands[1:]:
+                value = value & values[literal]
+        elif instruction.op is Op.OR:
+            for literal in operands[1:]:
+                value = value | values[literal]
+        else:
+            value = ~value
+        values[instruction.result] = value
+        for literal in instruction.last:
+            values.pop(literal, None)
+
+
+def _repeat_numpy(step: Callable[[list[Array]], list[Array]], start: list[Array]) -> list[Array]:
+    before, after = start, step(start)
+    while not all(np.array_equal(a, b) for a, b in zip(before, after, strict=True)):
+        before, after = after, step(after)
+    return after

@@ -1,0 +1,139 @@
+"""What can be wrong with a rulesheet: one stable code per cause, each with its severity.
+
+docs/diagnostics.md explains every code with an example and its fix.
+"""
+
+import dataclasses
+import enum
+from collections.abc import Iterable
+
+from gdlx.propnet.common import errors
+from gdlx.propnet.syntax import source
+
+_TOLD_BY_AN_ERROR = 50
+
+
+class Severity(enum.StrEnum):
+    ERROR = "error"
+    WARNING = "warning"
+
+
+_ERRORS = (
+    # the text
+    "too-large",
+    "bad-character",
+    "symbol-too-long",
+    "nesting-too-deep",
+    "unclosed-parenthesis",
+    "unmatched-parenthesis",
+    "syntax",
+    # the shape of a rule
+    "empty-form",
+    "bad-functor",
+    "bad-head",
+    "misplaced-connective",
+    "keyword-arity",
+    "variable-in-fact",
+    "unsafe-variable",
+    # the game as a whole
+    "missing-role",
+    "missing-legal",
+    "missing-goal",
+    "missing-terminal",
+    "compound-role",
+    "static-depends-on-state",
+    "depends-on-does",
+    "negative-cycle",
+    "unbounded-term",
+    # while evaluating
+    "evaluation-limit",
+    "grounding-limit",
+    "goal-not-integer",
+    "illegal-move",
+)
+_WARNINGS = (
+    "bad-encoding",
+    "needless-parentheses",
+    "empty-body",
+    "not-distinct",
+    "double-negation",
+    "keyword-as-function",
+    "old-style-declaration",
+    "keyword-in-body",
+    "unbound-role",
+    "unsafe-unused-rule",
+    "two-arities",
+    "case-variants",
+    "undefined-relation",
+    "undefined-fluent",
+    "undefined-move",
+    "unused-relation",
+    "unknown-role",
+    "role-without-legal",
+    "role-without-goal",
+    "goal-value",
+    "ground-stratified",
+    "recursion-restriction",
+    "growing-term",
+    "undecided",
+    # seen in play
+    "unplayable-state",
+    "two-goal-values",
+    "no-goal-value",
+    "endless-play",
+    "never-wins",
+    "hidden-legal-moves",
+)
+SEVERITY: dict[str, Severity] = {
+    **dict.fromkeys(_ERRORS, Severity.ERROR),
+    **dict.fromkeys(_WARNINGS, Severity.WARNING),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Diagnostic:
+    """One mistake: what, where, how to mend it. `span` is None for what has no place, e.g. a missing rule."""
+
+    code: str
+    message: str
+    span: source.Span | None
+    hint: str = ""
+
+    def __post_init__(self) -> None:
+        if self.code not in SEVERITY:
+            raise ValueError(f"unknown diagnostic code {self.code!r}")
+
+    @property
+    def severity(self) -> Severity:
+        return SEVERITY[self.code]
+
+    def render(self, name: str = "") -> str:
+        """As a person reads it; `name` stands for the file where the diagnostic has no place."""
+        if self.span is None:
+            place, excerpt = name, []
+        else:
+            line, column = self.span.source.position(self.span.start)
+            place, excerpt = f"{self.span.source.name}:{line}:{column}", [self.span.excerpt()]
+        first = f"{place}: {self.severity}: {self.message} [{self.code}]"
+        return "\n".join([first, *excerpt, *([f"hint: {self.hint}"] if self.hint else [])])
+
+    def as_json(self) -> dict[str, object]:
+        line, column = (None, None) if self.span is None else self.span.source.position(self.span.start)
+        return {"code": self.code, "message": self.message, "line": line, "column": column, "hint": self.hint}
+
+
+class GdlError(errors.UserError):
+    """A rulesheet that cannot be used, with everything that is wrong with it; its text may be cut."""
+
+    def __init__(self, diagnostics: Iterable[Diagnostic], name: str = "rulesheet") -> None:
+        self.diagnostics = tuple(diagnostics)
+        self.name = name
+        told = [problem.render(name) for problem in self.diagnostics[:_TOLD_BY_AN_ERROR]]
+        more = len(self.diagnostics) - len(told)
+        super().__init__("\n".join([*told, *([f"and {more} more"] if more else [])]))
+
+
+def shorten(text: object, width: int = 60) -> str:
+    """Text of a sheet for use inside a message: hostile symbols may be a megabyte long."""
+    plain = "".join(c if c.isprintable() else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
+    return plain if len(plain) <= width else plain[: width - 1] + "\N{HORIZONTAL ELLIPSIS}"

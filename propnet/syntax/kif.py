@@ -1,0 +1,206 @@
+"""KIF text -> parenthesised nodes. Knows parentheses, symbols and comments, nothing of rules."""
+
+import collections
+import dataclasses
+import re
+from collections.abc import Iterator
+
+from gdlx.propnet.syntax import diagnostics, source
+
+MAX_NESTING = 100  # the deepest public sheet nests 25 deep; recursive functions over terms rely on the cap
+MAX_SYMBOL = 1_000
+MAX_TOKENS = 1_000_000  # of a megabyte or three; checking that much takes some ten seconds
+MAX_FORM = 20_000
+_MAX_OF_A_CODE = 1_000
+_TOKEN = re.compile(r";[^\r\n]*|[()]|[^\s();]+")
+_BAD_CHARACTER = re.compile("[\x00-\x1f\x7f-\x9f\ufffd\ud800-\udfff]")
+_NEVER_A_FACT = frozenset({"true", "does", "not", "or", "and", "distinct"})
+
+
+@dataclasses.dataclass(slots=True)
+class Node:
+    """A symbol (`items` is None) or a list of nodes. A `broken` one was reported, and is read no further."""
+
+    span: source.Span
+    text: str = ""
+    items: list["Node"] | None = None
+    broken: bool = False
+
+    def symbols(self) -> Iterator[str]:
+        work = [self]
+        while work:
+            node = work.pop()
+            if node.items is None:
+                yield node.text
+            else:
+                work += node.items
+
+
+@dataclasses.dataclass
+class Log:
+    """Collects the diagnostics of one sheet to be told at once, up to a limit for each code."""
+
+    found: list[diagnostics.Diagnostic] = dataclasses.field(default_factory=list)
+    counts: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+
+    def add(self, code: str, message: str, span: source.Span | None, hint: str = "") -> None:
+        self.counts[code] += 1
+        if self.counts[code] < _MAX_OF_A_CODE:
+            self.found.append(diagnostics.Diagnostic(code, message, span, hint))
+        elif self.counts[code] == _MAX_OF_A_CODE:
+            message += "; any more of these are left out"
+            self.found.append(diagnostics.Diagnostic(code, message, span, hint))
+
+
+def too_large(what: str) -> diagnostics.GdlError:
+    """A text that is not read at all."""
+    hint = "is this a rulesheet? describe the game with rules instead of long lists"
+    return diagnostics.GdlError([diagnostics.Diagnostic("too-large", f"the sheet has more than {what}", None, hint)])
+
+
+def large_form(form: Node) -> tuple[str, str, source.Span, str]:
+    """What to log of a form that is dropped for its size: several algorithms are quadratic in it."""
+    place = source.Span(form.span.source, form.span.start, form.span.start + 1)
+    return "too-large", f"a single form of more than {MAX_FORM} symbols", place, "split it into several rules"
+
+
+def require_size(text: source.Source) -> None:
+    if text.oversized or len(text.text) > source.MAX_BYTES:
+        raise too_large(f"{source.MAX_BYTES // 2**20} MiB")
+
+
+def check_symbol(text: str, span: source.Span, log: Log) -> str:
+    """Report a hostile symbol; returns one that is safe to go on with."""
+    if len(text) > MAX_SYMBOL:
+        message = f"a symbol of {len(text)} characters, starting {diagnostics.shorten(text, 20)}"
+        log.add("symbol-too-long", message, span, f"the longest allowed has {MAX_SYMBOL}")
+        text = text[:MAX_SYMBOL]
+    bad = _BAD_CHARACTER.search(text)
+    if bad:
+        place = source.Span(span.source, span.start + bad.start(), span.start + bad.start() + 1)
+        what = "undecodable byte" if bad.group() == "\ufffd" else f"control character U+{ord(bad.group()):04X}"
+        log.add("bad-character", f"{what} inside a symbol", place, "save the file as plain UTF-8 text")
+        text = _BAD_CHARACTER.sub("_", text)
+    return text
+
+
+def tokens(text: source.Source) -> Iterator[tuple[str, int]]:
+    """Tokens of KIF text and where they start; comments left out."""
+    for match in _TOKEN.finditer(text.text):
+        if not match.group().startswith(";"):
+            yield match.group(), match.start()
+
+
+def read_nodes(text: source.Source, log: Log) -> list[Node]:
+    """The top-level forms. What is too large raises GdlError; all else that is wrong goes to the log."""
+    reader = _Reader(text, log)
+    for number, (token, start) in enumerate(tokens(text)):
+        if number == MAX_TOKENS:
+            raise too_large(f"{MAX_TOKENS} symbols and parentheses")
+        reader.read(token, source.Span(text, start, start + len(token)))
+    if reader.stack:
+        reader.close_unclosed(len(text.text))
+    return reader.forms
+
+
+@dataclasses.dataclass
+class _Reader:
+    """Reads token by token.
+
+    `(<=` never stands inside another form, so one found there shows that the form before it was not closed;
+    reading goes on from there, and one lost parenthesis costs one message.
+    """
+
+    text: source.Source
+    log: Log
+    forms: list[Node] = dataclasses.field(default_factory=list)
+    stack: list[Node] = dataclasses.field(default_factory=list)  # lists still open, the outermost first
+    skipped: int = 0  # lists open inside those, left out because the form is too deep or too large
+    size: int = 0  # of the form being read
+    last: source.Span | None = None  # of the token before, if that was an opening parenthesis
+
+    def read(self, token: str, span: source.Span) -> None:
+        if token == "<=" and self.last and len(self.stack) + self.skipped > 1:
+            if not self.skipped:
+                self.stack.pop()
+            self.close_unclosed(self.last.start)
+            self.stack.append(Node(self.last, items=[]))
+            self.size = 1
+        self.last = span if token == "(" else None
+        if token == ")":
+            self.close(span)
+            return
+        self.size = self.size + 1 if self.stack else 1
+        too_deep = token == "(" and len(self.stack) == MAX_NESTING
+        if self.skipped or too_deep or self.size > MAX_FORM:
+            self.skipped += token == "("
+            self.report_limit(span)
+        elif token == "(":
+            self.stack.append(Node(span, items=[]))
+        else:
+            self.append(Node(span, text=check_symbol(token, span, self.log)))
+
+    def report_limit(self, span: source.Span) -> None:
+        if self.stack[0].broken:
+            return
+        self.stack[0].broken = True
+        if self.size > MAX_FORM:
+            self.log.add(*large_form(self.stack[0]))
+        else:
+            hint = "flatten the term, e.g. count with numbers instead of (s (s (s 0)))"
+            self.log.add("nesting-too-deep", f"terms nested more than {MAX_NESTING} deep", span, hint)
+
+    def close(self, span: source.Span) -> None:
+        if self.skipped:
+            self.skipped -= 1
+        elif self.stack:
+            self.close_last(span.end)
+        else:
+            self.log.add("unmatched-parenthesis", "closing parenthesis without an opening one", span, "remove it")
+            self.break_last_rule()
+
+    def close_last(self, end: int) -> None:
+        node = self.stack.pop()
+        node.span = source.Span(self.text, node.span.start, end)
+        self.append(node)
+
+    def append(self, node: Node) -> None:
+        items = self.stack[-1].items if self.stack else self.forms
+        assert items is not None
+        items.append(node)
+
+    def close_unclosed(self, end: int) -> None:
+        form = self.stack[0]
+        if not form.broken:
+            form.broken = True
+            place = source.Span(self.text, form.span.start, form.span.start + 1)
+            self.log.add("unclosed-parenthesis", "this parenthesis is never closed", place, "add the missing `)`")
+        swallowed = self.take_swallowed(form)
+        self.skipped = 0
+        while self.stack:
+            self.close_last(end)
+        self.forms += swallowed
+
+    def take_swallowed(self, form: Node) -> list[Node]:
+        """The facts that an unclosed form swallowed: they begin a line, no further right than the form."""
+        column = form.span.column
+        items = self.stack[-1].items or []
+        for number, item in enumerate(items):
+            line, indent = self.text.position(item.span.start)
+            if indent > column or not item.items or item.items[0].text.lower() in _NEVER_A_FACT:
+                continue
+            left = self.text.text[self.text.line_bounds(line)[0] : item.span.start]
+            if not left.strip() and not any(symbol.startswith("?") for symbol in item.symbols()):
+                swallowed = items[number:]
+                del items[number:]
+                return swallowed
+        return []
+
+    def break_last_rule(self) -> None:
+        """One `)` too many closed a rule too early: what was read since its beginning are pieces of it."""
+        for form in reversed(self.forms):
+            if form.broken:
+                return
+            form.broken = True
+            if (form.items and form.items[0].text == "<=") or form.span.column == 1:
+                return
