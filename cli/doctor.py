@@ -19,12 +19,12 @@ def doctor(
     ] = False,
 ) -> None:
     """Show versions, devices, memory, cores, the cache, and which optional peers are installed."""
-    from gdlx.envs import programs
+    from gdlx.envs import compilation_cache
     from gdlx.propnet.io import cache
 
     options = console.options(context)
     if clear_cache:
-        freed = cache.clear() + programs.clear()
+        freed = cache.clear() + compilation_cache.clear()
         if options.json:
             console.emit({"cache": str(cache.folder()), "freed_bytes": freed})
         else:
@@ -37,7 +37,7 @@ def doctor(
         "devices": devices,
         "devices_error": trouble,
         "cache": str(cache.folder()),
-        "cache_mb": round(sum(size for _, size in (*cache.entries(), *programs.entries())) / 2**20, 1),
+        "cache_mb": round(sum(size for _, size in (*cache.entries(), *compilation_cache.entries())) / 2**20, 1),
         "dependencies": _versions(extra=None),
         "peers": _versions(extra="peers"),
     }

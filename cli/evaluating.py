@@ -39,12 +39,12 @@ def evaluate(  # noqa: C901 - one check for each pair of options that exclude ea
     if bound_seconds is not None and not bound:
         raise typer.BadParameter("--bound-seconds is of --bound; give that too")
 
-    from gdlx.envs import programs
+    from gdlx.envs import compilation_cache
     from gdlx.solvers import evaluate as evaluation
     from gdlx.solvers import requests
     from gdlx.solvers import results as folders
 
-    programs.keep()
+    compilation_cache.keep()
     if folders.is_training(result):
         for name in ("player", "history", "all_sets", "output", "bound", "max_nodes"):
             if arguments.is_given(context, name):

@@ -133,10 +133,10 @@ class Rules:
     within: "limits.Limits"
 
     def arena(self, given: console.Options, start_seconds: float) -> "agent.Arena":
-        from gdlx.envs import trees
+        from gdlx.envs import game_spec
         from gdlx.players import arenas
 
-        named = trees.Game(self.game or "", self.payoff, "max", self.gdl, self.fold_case)
+        named = game_spec.Game(self.game or "", self.payoff, "max", self.gdl, self.fold_case)
         net = networks.network_of(given, named.spec, named.gdl, named.fold_case, self.within)
         return arenas.of_game(named, net=net, max_steps=self.max_steps, start_seconds=start_seconds)
 
@@ -185,12 +185,12 @@ def _begin(
     if (asked.rules.game is None) == (resume is None):
         raise typer.BadParameter(f"name a GAME and its AGENTs, or a folder to --resume the {asked.kind}, and not both")
 
-    from gdlx.envs import programs, trees
+    from gdlx.envs import compilation_cache, game_spec
     from gdlx.players import agent, agents, records
     from gdlx.players import match as matches
     from gdlx.solvers import results
 
-    programs.keep()
+    compilation_cache.keep()
     if resume is None:
         terms = matches.Terms(
             asked.games or defaults.GAMES, asked.swap, given.seed, asked.start_seconds, asked.play_seconds
@@ -210,7 +210,7 @@ def _begin(
     terms = dataclasses.replace(config.terms, games=asked.games or config.terms.games)
     config = dataclasses.replace(config, terms=terms)
     players = tuple(agents.find(text) for text in config.agents)
-    game: trees.Game = config.game
+    game: game_spec.Game = config.game
     rules = Rules(game.spec, game.payoff, game.gdl, game.fold_case, config.max_steps, asked.rules.within)
     arena = rules.arena(given, config.terms.start_seconds)
     config.require_rules(arena, resume)

@@ -57,7 +57,8 @@ def _tree(
     given: console.Options, game: str, net: "propnet.PropNet", depth: int | None, max_nodes: int
 ) -> dict[str, Any]:
     """Sizes of the unrolled game; what it may need is told before."""
-    from gdlx.envs import game_tree, probe, unroll
+    from gdlx.envs import probe
+    from gdlx.envs.trees import game_tree, unroll
 
     guess = probe.probe(net, given.seed).histories(depth=depth)
     if not (given.quiet or given.json):

@@ -30,11 +30,11 @@ def play(
     """Play a game yourself, at the terminal. What was hidden from you is shown at the end."""
     given = console.options(context)
 
-    from gdlx.envs import programs
+    from gdlx.envs import compilation_cache
     from gdlx.players import agent, agents, human, referee
     from gdlx.players import match as games
 
-    programs.keep()
+    compilation_cache.keep()
     other = agents.find(against)
     if agent.is_unhurried(other):
         raise typer.BadParameter(f"there is one terminal: --against {against} cannot sit at it too")

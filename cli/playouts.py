@@ -9,7 +9,7 @@ from gdlx.cli import arguments, console, networks
 from gdlx.envs import devices
 
 if TYPE_CHECKING:
-    from gdlx.envs import sharded
+    from gdlx.envs.packed import sharded_playouts
 
 _WORD = 32
 _FIRST_STEPS = 8
@@ -41,11 +41,12 @@ def playout(
     started = time.perf_counter()
     net = networks.network_of(given, game, compiling.gdl, compiling.fold_case, compiling.limits)
 
-    from gdlx.envs import payoffs, probe, programs, sharded
+    from gdlx.envs import compilation_cache, payoffs, probe
+    from gdlx.envs.packed import sharded_playouts
 
-    programs.keep()
+    compilation_cache.keep()
     units = probe.probe(net, given.seed).payoffs(payoff)
-    play = sharded.ShardedPlayout(net, max_steps, -(-batch // _WORD))
+    play = sharded_playouts.ShardedPlayout(net, max_steps, -(-batch // _WORD))
     tally = play.start(given.seed, steps=_FIRST_STEPS)
     ready = time.perf_counter() - started
     begun, elapsed, interrupted = time.perf_counter(), 0.0, False
@@ -94,7 +95,7 @@ def playout(
         raise typer.Exit(130)
 
 
-def _show(result: dict[str, Any], tally: "sharded.Tally", max_steps: int) -> None:
+def _show(result: dict[str, Any], tally: "sharded_playouts.Tally", max_steps: int) -> None:
     console.say(
         f"{result['game']}: {result['states_per_second'] / 1e6:.1f} million states/s ({tally.states:,} states in "
         f"{result['seconds']:.1f} s, ready after {result['ready_seconds']:.1f} s)"

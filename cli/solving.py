@@ -194,11 +194,11 @@ def solve(
         raise typer.BadParameter("name a GAME to solve, or a folder to --resume, and not both")
     modelled = opponent.request()
 
-    from gdlx.envs import devices, programs, trees
+    from gdlx.envs import compilation_cache, devices, game_spec
     from gdlx.solvers import requests
     from gdlx.solvers import solve as solving
 
-    programs.keep()
+    compilation_cache.keep()
     common: dict[str, Any] = {
         "iterations": stopping.iterations,
         "seconds": stopping.time,
@@ -215,7 +215,7 @@ def solve(
     else:
         _require_use(context, algorithm, net)
         request = requests.SolveRequest(
-            trees.Game(game or "", payoff, goal_conflict, compiling.gdl, compiling.fold_case),
+            game_spec.Game(game or "", payoff, goal_conflict, compiling.gdl, compiling.fold_case),
             algorithm,
             settings=_given(settings, given, algorithm),
             simultaneous=simultaneous,

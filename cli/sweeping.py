@@ -40,10 +40,10 @@ def sweep(
 
     wanted = configs.read(config)
 
-    from gdlx.envs import programs
+    from gdlx.envs import compilation_cache
     from gdlx.experiments.sweeps import run as running
 
-    programs.keep()
+    compilation_cache.keep()
     if dry_run:
         _show_plan(given, wanted)
         return

@@ -9,7 +9,7 @@ import typer
 from gdlx.cli import arguments, console, networks
 
 if TYPE_CHECKING:
-    from gdlx.envs import trees
+    from gdlx.envs import game_spec
     from gdlx.nets import learners, recipes, training
     from gdlx.propnet.circuits import propnet
     from gdlx.solvers import problems
@@ -57,12 +57,12 @@ def train(
     if given.x64:
         raise typer.BadParameter("networks are trained in single precision: leave out --x64")
 
-    from gdlx.envs import probe, programs, trees
+    from gdlx.envs import compilation_cache, game_spec, probe
     from gdlx.nets import checkpoints, recipes, training
     from gdlx.solvers import driver
     from gdlx.solvers import results as folders
 
-    programs.keep()
+    compilation_cache.keep()
     if minutes is None and iterations is None:
         minutes = 10.0
     stop = driver.Stop(iterations, None if minutes is None else 60 * minutes)
@@ -75,7 +75,7 @@ def train(
         task = task_of(given, recipe.learner, recipe.game, net, max_nodes)
         folder = resume
     else:
-        named = trees.Game(game or "", payoff, "max", compiling.gdl, compiling.fold_case)
+        named = game_spec.Game(game or "", payoff, "max", compiling.gdl, compiling.fold_case)
         settings = recipes.configured(learner, _changes(setting or []))
         net = networks.network_of(given, named.spec, named.gdl, named.fold_case, within)
         digest, seed = probe.probe(net).digest, given.seed
@@ -109,12 +109,13 @@ def _changes(given: list[str]) -> dict[str, str]:
 def task_of(
     given: console.Options,
     learner: str,
-    game: "trees.Game",
+    game: "game_spec.Game",
     net: "propnet.PropNet",
     max_nodes: int = arguments.DEFAULT_NODES,
 ) -> "problems.Problem | None":
     """The game unrolled, where the learner needs it, or where it is small enough to measure networks exactly."""
-    from gdlx.envs import game_tree, trees
+    from gdlx.envs import game_spec
+    from gdlx.envs.trees import game_tree
     from gdlx.nets import recipes
     from gdlx.solvers import problems
 
@@ -122,7 +123,7 @@ def task_of(
     try:
         with console.progress(given, f"unrolling {game.spec}"):
             most = max_nodes if is_needed else min(max_nodes, _SMALL)
-            tree = trees.unrolled(game, net=net, max_nodes=most, keep_edges=True)
+            tree = game_spec.unrolled(game, net=net, max_nodes=most, keep_edges=True)
     except game_tree.TooLarge as error:
         if is_needed:
             raise game_tree.TooLarge(f"{error}, or train without unrolling: --learner self-play") from None
@@ -246,7 +247,7 @@ def _show_point(point: "training.Point", strength: dict[str, Any]) -> None:
     console.say(f"{passed}  loss {point.told['loss']:.4f}  {in_words(strength)}")
 
 
-def _show(run: "training.Run", game: "trees.Game", strength: dict[str, Any], folder: pathlib.Path) -> None:
+def _show(run: "training.Run", game: "game_spec.Game", strength: dict[str, Any], folder: pathlib.Path) -> None:
     console.say(f"after {run.iteration:,} iterations in {run.seconds / 60:.1f} minutes: {in_words(strength)}")
     options = "".join(f" {option}" for option in _options(game))
     others = " random" * (run.learner.encoder.env.num_players - 1)
@@ -262,7 +263,7 @@ def _remark_on_time(given: console.Options, run: "training.Run", stop: Any, befo
         console.remark(given, "the time was up after the first iteration, most of which compiles; give more --minutes")
 
 
-def _options(game: "trees.Game") -> list[str]:
+def _options(game: "game_spec.Game") -> list[str]:
     """What else names the game, for a command."""
     found = [f"--payoff {game.payoff}"] if game.payoff != "auto" else []
     found += [f"--gdl {game.gdl}"] if game.gdl is not None else []

@@ -11,7 +11,9 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs import info_key, lowering, packing, payoffs, tape
+from gdlx.envs import payoffs
+from gdlx.envs.lowering import lower, packing, tape
+from gdlx.envs.views import info_key
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import errors
 
@@ -56,11 +58,11 @@ class Env:
 
     net: propnet.PropNet
     payoffs: payoffs.Payoffs
-    form: lowering.Form = "auto"
+    form: lower.Form = "auto"
     max_steps: int = 0
 
     def __post_init__(self) -> None:
-        if self.form not in (forms := get_args(lowering.Form)):
+        if self.form not in (forms := get_args(lower.Form)):
             raise EnvError(f"there is no form {self.form!r} of an environment; it is one of {', '.join(forms)}")
         if not isinstance(self.max_steps, int) or self.max_steps < 0:
             raise EnvError(f"max_steps is a number of joint moves, or 0 for no limit; not {self.max_steps}")

@@ -1,6 +1,7 @@
 """From a game's name to its Env."""
 
-from gdlx.envs import env, lowering, payoffs, probe
+from gdlx.envs import env, payoffs, probe
+from gdlx.envs.lowering import lower
 from gdlx.propnet import games
 from gdlx.propnet.common import limits
 
@@ -9,7 +10,7 @@ def make(
     game: str,
     *,
     payoff: payoffs.Mode = "auto",
-    form: lowering.Form = "auto",
+    form: lower.Form = "auto",
     max_steps: int = 0,
     gdl: int | None = None,
     fold_case: bool = False,

@@ -7,7 +7,8 @@ import itertools
 
 import numpy as np
 
-from gdlx.envs import dynamics, estimate, payoffs
+from gdlx.envs import dynamics, payoffs
+from gdlx.envs.trees import size_estimate
 from gdlx.propnet.circuits import memo, propnet
 from gdlx.propnet.simulate import random_play
 
@@ -74,13 +75,13 @@ class GameFacts:
                 digest.update(np.packbits(part).tobytes())
         return digest.hexdigest()[:16]
 
-    def histories(self, enough: float = np.inf, depth: int | None = None) -> estimate.Estimate:
+    def histories(self, enough: float = np.inf, depth: int | None = None) -> size_estimate.Estimate:
         """An estimate of the number of histories, up to the first step with more than `enough` or to a depth."""
         return self._estimator.estimate(enough, depth)
 
     @functools.cached_property
-    def _estimator(self) -> estimate.Estimator:
-        return estimate.Estimator(self.net, self.seed)
+    def _estimator(self) -> size_estimate.Estimator:
+        return size_estimate.Estimator(self.net, self.seed)
 
 
 @memo.per_propnet

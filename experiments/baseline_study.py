@@ -54,10 +54,11 @@ class Unrolled:
     """An unrolled game to sample on: programs are compiled once, whatever the seed."""
 
     def __init__(self, game: str) -> None:
-        from gdlx.envs import sampling_form, trees
+        from gdlx.envs import game_spec
+        from gdlx.envs.trees import sampling_form
         from gdlx.solvers import problems
 
-        self.task = problems.problem(trees.Game(game), keep_edges=True)
+        self.task = problems.problem(game_spec.Game(game), keep_edges=True)
         self.form = sampling_form.sampling_form(self.task.tree)
 
     def run(self, batch: int, decay: float | None, seed: int) -> "Run":
@@ -126,9 +127,9 @@ class Sampled:
 
     def __init__(self, game: str) -> None:
         import gdlx
-        from gdlx.envs import walk
+        from gdlx.envs.packed import packed_env
 
-        self.walk = walk.Walk(gdlx.make(game))
+        self.walk = packed_env.Walk(gdlx.make(game))
 
     def errors(self, decay: float | None, seed: int, points: Sequence[int]) -> list[float]:
         import jax

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from gdlx.envs import chooser, rollout, step_tape
-from gdlx.envs import tape as tapes
+from gdlx.envs.lowering import playout_tape, random_move
+from gdlx.envs.lowering import tape as tapes
+from gdlx.envs.packed import playouts
 
 _LANES = 8  # 32-bit words that go through the code together, as one vector
 GAMES = 32 * _LANES  # of one thread
@@ -46,7 +47,7 @@ void play(long count, int threads) {{
 """
 
 
-def source(play: rollout.Playout) -> str:
+def source(play: playouts.Playout) -> str:
     """A C file with `play(steps, threads)`: every thread plays GAMES games for so many steps."""
     registers = len(play.net.initial) + play.counter_bits
     initial = [f"    memset(&state[{n}], 255, sizeof(row));" for n, bit in enumerate(play.net.initial.tolist()) if bit]
@@ -59,7 +60,7 @@ def source(play: rollout.Playout) -> str:
     )
 
 
-def _body(play: rollout.Playout, registers: int) -> Iterator[str]:
+def _body(play: playouts.Playout, registers: int) -> Iterator[str]:
     program = play.step_tape
     yield "row r0 = zero;"
     yield from (f"row r{n + 1} = state[{n}];" for n in range(registers))
@@ -82,9 +83,9 @@ def _operations(program: tapes.Tape, segment: tapes.Segment) -> Iterator[str]:
         yield f"r{program.target[k]} = {left} {joined} {_read(program.right[k], program.right_mask[k])};"
 
 
-def _ranks(play: rollout.Playout, program: tapes.Tape, registers: int) -> Iterator[str]:
+def _ranks(play: playouts.Playout, program: tapes.Tape, registers: int) -> Iterator[str]:
     """Random numbers below the counts of legal moves, as chooser.draw_ranks makes them."""
-    rank_bits = step_tape.rank_bits(play.net)
+    rank_bits = playout_tape.rank_bits(play.net)
     if not rank_bits:
         return
     first = 0
@@ -93,7 +94,7 @@ def _ranks(play: rollout.Playout, program: tapes.Tape, registers: int) -> Iterat
             counted = _read(program.middle[first + bit], program.middle_mask[first + bit])
             yield f"row c{role}_{bit} = {counted}, k{role}_{bit} = zero;"
         first += bits
-    yield f"for (int i = 0; i < {chooser.EXTRA_BITS + max(rank_bits)}; i++) {{"
+    yield f"for (int i = 0; i < {random_move.EXTRA_BITS + max(rank_bits)}; i++) {{"
     for role, bits in enumerate(rank_bits):
         yield f"    row w{role} = draw(s), q{role} = zero, x{role}, y{role}, t{role};"
         for bit in range(bits):

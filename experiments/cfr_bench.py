@@ -57,11 +57,12 @@ def _iterations(name: str, game: str, times: float) -> Iterator[bench.Figure]:
     import jax
     import pyspiel
 
-    from gdlx.envs import sequence_form, spiel_tree
+    from gdlx.envs.bridges import open_spiel_tree
+    from gdlx.envs.trees import sequence_form
     from gdlx.solvers import cfr, evaluation, presets, processes
 
     loaded = pyspiel.load_game(game)
-    tree = spiel_tree.tree_of(loaded)
+    tree = open_spiel_tree.tree_of(loaded)
     form, _ = sequence_form.sequence_form(tree)
     plus = presets.find("cfr+")
     state = cfr.init(form)
@@ -245,10 +246,11 @@ def _batches() -> Iterator[bench.Figure]:
 
 
 def _batch_seconds(spec: str, iterations: int, runs: int = 1_024) -> tuple[float, float]:
-    from gdlx.envs import sequence_form, trees
+    from gdlx.envs import game_spec
+    from gdlx.envs.trees import sequence_form
     from gdlx.solvers import batch, cfr, presets, processes, regret
 
-    form, _ = sequence_form.sequence_form(trees.unrolled(trees.Game(spec)))
+    form, _ = sequence_form.sequence_form(game_spec.unrolled(game_spec.Game(spec)))
     dcfr = presets.find("dcfr")
     state = cfr.init(form)
     draw = np.random.default_rng(0).uniform

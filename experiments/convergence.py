@@ -18,11 +18,11 @@ def picture(
     import jax
 
     import gdlx
-    from gdlx.envs import trees
+    from gdlx.envs import game_spec
     from gdlx.solvers import plot
 
     with jax.enable_x64(True):
-        tree = trees.unrolled(trees.Game(game))
+        tree = game_spec.unrolled(game_spec.Game(game))
         runs = {name: gdlx.solve(tree, name, iterations=iterations).metrics for name in algorithms}
     plot.convergence(path, runs, game)
 

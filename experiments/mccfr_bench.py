@@ -48,11 +48,12 @@ def figures() -> Iterator[bench.Figure]:
 def _beside_peer(name: str, game: str, contest: _Contest) -> Iterator[bench.Figure]:
     import pyspiel
 
-    from gdlx.envs import spiel_tree, trees
+    from gdlx.envs import game_spec
+    from gdlx.envs.bridges import open_spiel_tree
     from gdlx.solvers import presets, problems, processes
 
     loaded = pyspiel.load_game(game)
-    task = problems.problem(trees.Game(game), spiel_tree.tree_of(loaded, keep_edges=True))
+    task = problems.problem(game_spec.Game(game), open_spiel_tree.tree_of(loaded, keep_edges=True))
     theirs, rate = _peer(loaded, contest.peer)
     seconds, rates, compiling = [], [], 0.0
     for seed in range(_SEEDS):
@@ -117,10 +118,10 @@ def _until(process: Any, target: float) -> tuple[float, int]:
 
 def _hashed() -> Iterator[bench.Figure]:
     """A game that cannot be unrolled, in a hash table; the machine's cores are shared out by XLA."""
-    from gdlx.envs import trees
+    from gdlx.envs import game_spec
     from gdlx.solvers import presets, problems, table_process
 
-    task = problems.table_problem(trees.Game("blind_tictactoe"))
+    task = problems.table_problem(game_spec.Game("blind_tictactoe"))
     rates, loads, compiling, cores = [], [], 0.0, []
     for seed in range(_SEEDS):
         algorithm = presets.configured(presets.find("os-mccfr"), None, {"seed": seed, "table": 22})

@@ -57,12 +57,12 @@ def _beside(name: str, ours: float, peer: str, label: str, theirs: float | None,
 
 def _our_rate(game: str) -> tuple[float, float, float]:
     """States a second, seconds until the first result, bytes a game."""
-    from gdlx.envs import rollout, sharded
+    from gdlx.envs.packed import playouts, sharded_playouts
     from gdlx.propnet import games
 
     started = time.perf_counter()
     net = games.compile_game(game)
-    play = sharded.ShardedPlayout(net, 10_000, _BATCH // rollout.WORD)
+    play = sharded_playouts.ShardedPlayout(net, 10_000, _BATCH // playouts.WORD)
     tally = play.start(0, steps=8)
     ready = time.perf_counter() - started
 
@@ -70,7 +70,7 @@ def _our_rate(game: str) -> tuple[float, float, float]:
         nonlocal tally
         tally = play.advance(tally, steps)
 
-    return rate(advance, play.words * rollout.WORD), ready, rollout.Playout(net).bytes_per_game
+    return rate(advance, play.words * playouts.WORD), ready, playouts.Playout(net).bytes_per_game
 
 
 def rate(advance: Callable[[int], None], games: int, seconds: float = _SECONDS) -> float:
@@ -141,10 +141,10 @@ def _c_rate(game: str) -> float | None:
     compiler_path = shutil.which("cc")
     if compiler_path is None:
         return None
-    from gdlx.envs import rollout
+    from gdlx.envs.packed import playouts
     from gdlx.propnet import games
 
-    play = rollout.Playout(games.compile_game(game))
+    play = playouts.Playout(games.compile_game(game))
     with tempfile.TemporaryDirectory() as folder:
         source, shared = pathlib.Path(folder) / "step.c", pathlib.Path(folder) / "step.so"
         source.write_text(c_playout.source(play))

@@ -37,20 +37,20 @@ def draw(path: pathlib.Path, advance: Callable[[str], None] = lambda note: None)
 
 def _rate(game: str, batch: int, advance: Callable[[str], None]) -> tuple[float, int]:
     """Millions of states a second, and operations of a step."""
-    from gdlx.envs import rollout, sharded
+    from gdlx.envs.packed import playouts, sharded_playouts
     from gdlx.propnet import games
 
     net = games.compile_game(game)
-    play = sharded.ShardedPlayout(net, 10_000, batch // rollout.WORD)
+    play = sharded_playouts.ShardedPlayout(net, 10_000, batch // playouts.WORD)
     tally = play.start(0, steps=8)
 
     def run(steps: int) -> None:
         nonlocal tally
         tally = play.advance(tally, steps)
 
-    found = playout_bench.rate(run, play.words * rollout.WORD, seconds=1.0) / 1e6
+    found = playout_bench.rate(run, play.words * playouts.WORD, seconds=1.0) / 1e6
     advance(f"{game}, {batch} games: {found:.1f} million states/s")
-    return found, rollout.Playout(net).step_tape.operations
+    return found, playouts.Playout(net).step_tape.operations
 
 
 def _save(

@@ -35,11 +35,12 @@ def _bounds_of(game: str) -> Iterator[bench.Figure]:
     import jax
 
     import gdlx
-    from gdlx.envs import trees, walk
+    from gdlx.envs import game_spec
+    from gdlx.envs.packed import packed_env
     from gdlx.solvers import bounds, problems, table_policy
 
-    task = problems.problem(trees.Game(game))
-    playing = walk.Walk(gdlx.make(game))
+    task = problems.problem(game_spec.Game(game))
+    playing = packed_env.Walk(gdlx.make(game))
     plan = bounds.plan(playing, len(task.tree.counts.nodes) - 1)
     compiling = 0.0
     for iterations, policies in _policies(task):

@@ -32,10 +32,10 @@ def figures() -> Iterator[bench.Figure]:
 def _sweeps(folder: pathlib.Path) -> Iterator[bench.Figure]:
     """Everything is compiled before, on both sides; a sweep writes all its folders, its peer in one process none."""
     import gdlx
-    from gdlx.envs import programs, trees
+    from gdlx.envs import compilation_cache, game_spec
     from gdlx.experiments.sweeps import config, run
 
-    programs.keep()
+    compilation_cache.keep()
     path = folder / "grid.toml"
     path.write_text(_FILE)
     wanted = config.read(path)
@@ -44,7 +44,7 @@ def _sweeps(folder: pathlib.Path) -> Iterator[bench.Figure]:
     run.sweep(wanted, folder / "here")
     together = time.perf_counter() - begun
 
-    tree = trees.unrolled(trees.Game("kuhn_poker"))
+    tree = game_spec.unrolled(game_spec.Game("kuhn_poker"))
     gdlx.solve(tree, wanted.cells[0].algorithm, iterations=1_000)
     begun = time.perf_counter()
     for cell in wanted.cells:

@@ -115,9 +115,9 @@ def _spread(runs: list[_Run]) -> str:
 
 def seconds_of(game: str, contest: Contest, seed: int) -> float:
     """Of a run in this process, with programs from where gdlx keeps them."""
-    from gdlx.envs import programs
+    from gdlx.envs import compilation_cache
 
-    programs.keep()
+    compilation_cache.keep()
     return _ours(game, contest, seed, twice=False).seconds
 
 
@@ -145,7 +145,7 @@ def _with_kept_programs(game: str, contest: Contest, seed: int) -> float:
 
 def _ours(game: str, contest: Contest, seed: int, *, twice: bool) -> _Run:
     import gdlx
-    from gdlx.envs import trees
+    from gdlx.envs import game_spec
     from gdlx.nets import deep_cfr, encoders, tables
     from gdlx.solvers import problems
 
@@ -159,7 +159,7 @@ def _ours(game: str, contest: Contest, seed: int, *, twice: bool) -> _Run:
         widths=contest.widths,
     )
     begun = time.perf_counter()
-    task = problems.problem(trees.Game(game), keep_edges=True)
+    task = problems.problem(game_spec.Game(game), keep_edges=True)
     encoder = encoders.Encoder(gdlx.make(game), len(task.tree.counts.nodes) - 1)
     learner = deep_cfr.make(encoder, settings, task)
     variables = _learnt(learner, contest, seed)

@@ -111,14 +111,14 @@ def _peer_steps() -> float | None:
 
 def strong() -> Iterator[bench.Figure]:
     """Trained for some minutes, then matches of each role against uniform play."""
-    from gdlx.envs import probe, trees
+    from gdlx.envs import game_spec, probe
     from gdlx.nets import recipes, strength, training
     from gdlx.propnet import games
     from gdlx.solvers import driver
 
     net = games.compile_game(_LARGE)
     settings = recipes.configured("self-play", {"strangers": str(_STRANGERS)})
-    recipe = recipes.Recipe(trees.Game(_LARGE), "self-play", recipes.usual_window(net, None), settings)
+    recipe = recipes.Recipe(game_spec.Game(_LARGE), "self-play", recipes.usual_window(net, None), settings)
     learner = recipes.made(recipe, net, None)
     with tempfile.TemporaryDirectory() as folder:
         run = training.Run(recipe, learner, probe.probe(net).digest, pathlib.Path(folder))

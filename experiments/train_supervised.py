@@ -117,12 +117,13 @@ class Sizes(NamedTuple):
 
 def sizes(game: str, deepest: int = _DEEPEST) -> Sizes | None:
     """At the largest depth up to there that has few nodes; None where every match is over by then."""
-    from gdlx.envs import game_tree, trees
+    from gdlx.envs import game_spec
+    from gdlx.envs.trees import game_tree
     from gdlx.nets import frontiers
 
     for depth in range(deepest, 0, -1):
         try:
-            tree = trees.unrolled(trees.Game(game), depth=depth + 1, max_nodes=_FEW, keep_edges=True)
+            tree = game_spec.unrolled(game_spec.Game(game), depth=depth + 1, max_nodes=_FEW, keep_edges=True)
             found = frontiers.of_tree(tree, depth)
         except (game_tree.TooLarge, frontiers.WrongCut):
             continue

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs import probe, trees
+from gdlx.envs import game_spec, probe
 from gdlx.nets import learners, recipes
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import errors
@@ -88,7 +88,7 @@ def restored(
             f"{folder} was trained for {recipe.game.spec}, and not with the rules that {net.name} has here and now"
         )
     if task is None and recipes.ENTRIES[recipe.learner].needs_tree:
-        tree = trees.unrolled(recipe.game, net=net, max_nodes=ANY_NODES, keep_edges=True)
+        tree = game_spec.unrolled(recipe.game, net=net, max_nodes=ANY_NODES, keep_edges=True)
         task = problems.problem(recipe.game, tree)
     learner = recipes.made(recipe, net, task)
     return Restored(learner, *read_state(folder, jax.eval_shape(learner.init, jax.random.key(seed))))

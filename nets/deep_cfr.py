@@ -30,7 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from gdlx.envs import game_tree, sampling_form
+from gdlx.envs.trees import game_tree, sampling_form
 from gdlx.nets import buffers, encoders, networks, sharding, tables, traversals
 from gdlx.propnet.common import errors
 from gdlx.solvers import frontier, problems

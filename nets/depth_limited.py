@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs import game_tree, sequence_form
+from gdlx.envs.trees import game_tree, sequence_form
 from gdlx.nets import checkpoints, exact_values, frontiers, supervised
 from gdlx.propnet import games
 from gdlx.solvers import cfr, held, plans, problems, profiles, requests, solver_run

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.envs import env as envs
-from gdlx.envs import game_tree, observe
+from gdlx.envs.trees import game_tree
+from gdlx.envs.views import observation_window
 from gdlx.propnet.common import errors
 
 Floats = npt.NDArray[np.float32]
@@ -45,13 +46,13 @@ class Encoder:
         """R + 1"""
         return len(self.env.net.initial) + 1
 
-    def window(self, state: envs.State) -> observe.Window:
+    def window(self, state: envs.State) -> observation_window.Window:
         """At the start of a match; `observe.update` goes on with it."""
-        return observe.init(self.env, state, steps=self.steps)
+        return observation_window.init(self.env, state, steps=self.steps)
 
-    def information(self, window: observe.Window) -> jax.Array:
+    def information(self, window: observation_window.Window) -> jax.Array:
         """float32[N, F] of all players."""
-        seen = observe.tensor(window)
+        seen = observation_window.tensor(window)
         who = jnp.eye(self.env.num_players, dtype=jnp.float32)
         when = jnp.broadcast_to(self._progress(window.step), (self.env.num_players, 1))
         whole = jnp.concatenate([seen, who, when], axis=1)
@@ -93,7 +94,7 @@ class Encoder:
 
     @property
     def _whole_width(self) -> int:
-        return observe.width(self.env, steps=self.steps) + self.env.num_players + 1
+        return observation_window.width(self.env, steps=self.steps) + self.env.num_players + 1
 
     def _progress(self, step: jax.Array) -> jax.Array:
         return step.astype(jnp.float32)[None] / self.steps

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs import game_tree, sequence_form
+from gdlx.envs.trees import game_tree, sequence_form
 from gdlx.nets import frontiers
 from gdlx.solvers import evaluation, held, plans, problems, profiles
 

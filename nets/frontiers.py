@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
 
-from gdlx.envs import game_tree
+from gdlx.envs.trees import game_tree
 from gdlx.propnet.common import errors
 
 Ints = game_tree.Ints

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from gdlx.envs import env as envs
-from gdlx.envs import observe
+from gdlx.envs.views import observation_window
 from gdlx.nets import encoders, networks
 from gdlx.solvers import hash_table, rows, table_policy
 
@@ -23,7 +23,7 @@ from gdlx.solvers import hash_table, rows, table_policy
 class Seen(NamedTuple):
     """What one player knows, in every match. Axes: B matches, A moves."""
 
-    window: observe.Window  # [B, ..] of all players
+    window: observation_window.Window  # [B, ..] of all players
     key: jax.Array  # [B, 2] uint32
     legal: jax.Array  # [B, A] bool
     player: int
@@ -59,7 +59,7 @@ def of_table(policy: table_policy.TablePolicy, seen: Seen) -> jax.Array:
 
 class _Playing(NamedTuple):
     states: envs.State
-    window: observe.Window
+    window: observation_window.Window
     reward: jax.Array  # [B, P]
     step: jax.Array  # []
 
@@ -107,13 +107,15 @@ def _play(
             seen = Seen(now.window, now.states.info_key[:, number], now.states.legal_mask[:, number], number)
             actions.append(jax.vmap(drawn)(of_step[:, number], policy(own, seen)))
         states = jax.vmap(env.step)(now.states, jnp.stack(actions, axis=1), of_step[:, -1])
-        return _Playing(states, jax.vmap(observe.update)(now.window, states), now.reward + states.rewards, now.step + 1)
+        return _Playing(
+            states, jax.vmap(observation_window.update)(now.window, states), now.reward + states.rewards, now.step + 1
+        )
 
     def goes_on(now: _Playing) -> jax.Array:
         return (now.step < steps) & ~now.states.terminated.all()
 
     start = env.init()
-    one = _Playing(start, observe.init(env, start, steps=window), start.rewards, start.step)
+    one = _Playing(start, observation_window.init(env, start, steps=window), start.rewards, start.step)
     every = jax.tree.map(lambda x: jnp.broadcast_to(x, (matches, *x.shape)), one)
     done = jax.lax.while_loop(goes_on, move, every._replace(step=start.step))
     last = done.states

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs import game_tree
+from gdlx.envs.trees import game_tree
 from gdlx.nets import encoders, frontiers
 
 

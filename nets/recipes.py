@@ -6,7 +6,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from gdlx.envs import env, probe, trees
+from gdlx.envs import env, game_spec, probe
 from gdlx.nets import encoders, learners
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import errors, options
@@ -36,7 +36,7 @@ ENTRIES: Mapping[str, Entry] = {
 class Recipe:
     """What is trained, on what: enough to do it again. `settings` is the learner's own dataclass."""
 
-    game: trees.Game
+    game: game_spec.Game
     learner: str
     window: int  # steps that information states look back
     settings: Any
@@ -54,7 +54,7 @@ class Recipe:
 def from_json(found: Mapping[str, Any]) -> Recipe:
     learner = str(found["learner"])
     settings = configured(learner, {name: options.text(value) for name, value in found["settings"].items()})
-    return Recipe(trees.Game(**found["game"]), learner, int(found["window"]), settings)
+    return Recipe(game_spec.Game(**found["game"]), learner, int(found["window"]), settings)
 
 
 def configured(name: str, changes: Mapping[str, str]) -> Any:

@@ -30,7 +30,7 @@ import jax.numpy as jnp
 import optax
 
 from gdlx.envs import env as envs
-from gdlx.envs import observe
+from gdlx.envs.views import observation_window
 from gdlx.nets import buffers, encoders, lockstep, networks, sharding
 from gdlx.propnet.common import errors
 
@@ -90,7 +90,7 @@ class Games(NamedTuple):
     """Axes: B games first."""
 
     states: envs.State
-    windows: observe.Window
+    windows: observation_window.Window
     stranger: jax.Array  # [B, P] bool, who plays uniformly in this game; at most one
 
 
@@ -265,7 +265,7 @@ class SelfPlay:
 
     def _moved(self, games: Games, actions: jax.Array, key: jax.Array) -> Games:
         states = self._stepped(games.states, actions, key)
-        return Games(states, jax.vmap(observe.update)(games.windows, states), games.stranger)
+        return Games(states, jax.vmap(observation_window.update)(games.windows, states), games.stranger)
 
     def _stepped(self, states: envs.State, actions: jax.Array, key: jax.Array) -> envs.State:
         return jax.vmap(self.encoder.env.step)(states, actions, jax.random.split(key, actions.shape[0]))

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.envs import game_tree
+from gdlx.envs.trees import game_tree
 from gdlx.nets import learners, lockstep, networks, self_play, tables
 from gdlx.solvers import problems, profiles
 

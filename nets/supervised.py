@@ -16,7 +16,7 @@ import numpy as np
 import optax
 
 import gdlx
-from gdlx.envs import trees
+from gdlx.envs import game_spec
 from gdlx.nets import buffers, encoders, exact_values, frontiers, networks, range_values, sharding, tables
 from gdlx.propnet.common import errors
 from gdlx.solvers import cfr, held, lp, plans, presets, problems, processes, profiles
@@ -306,7 +306,7 @@ def _iterates(task: problems.Problem, times: Sequence[int] = (0, 1, 2, 4, 8, 16,
 
 def of_game(game: str, settings: Settings = DEFAULT) -> Supervised:
     """A learner of a game by name, which sees the whole of every match."""
-    task = problems.problem(trees.Game(game), keep_edges=True)
+    task = problems.problem(game_spec.Game(game), keep_edges=True)
     return Supervised(encoders.Encoder(gdlx.make(game), steps=len(task.tree.counts.nodes) - 1), task, settings)
 
 

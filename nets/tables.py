@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs import game_tree, sequence_form
+from gdlx.envs.trees import game_tree, sequence_form
 from gdlx.nets import encoders, learners, networks
 from gdlx.solvers import profiles
 

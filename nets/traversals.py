@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs import sampling_form, sequence_form
+from gdlx.envs.trees import sampling_form, sequence_form
 from gdlx.solvers import drawing, external, frontier
 
 

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-from gdlx.envs import env, sight, trees, walk
+from gdlx.envs import env, game_spec
+from gdlx.envs.packed import packed_env
+from gdlx.envs.views import history
 from gdlx.players import defaults
 from gdlx.propnet.common import errors
 from gdlx.solvers import table_policy
@@ -41,9 +43,9 @@ class Arena:
     `start_seconds` is the start clock of the matches, for agents that think once and then play all of them.
     """
 
-    game: trees.Game
+    game: game_spec.Game
     env: env.Env
-    walk: walk.Walk
+    walk: packed_env.Walk
     steps: int
     start_seconds: float = defaults.START_SECONDS
 
@@ -72,7 +74,7 @@ class Clock:
 class Mind(Protocol):
     """One player in one match."""
 
-    def choose(self, view: sight.Sight, clock: Clock) -> int:
+    def choose(self, view: history.Sight, clock: Clock) -> int:
         """The number of one of `view.legal`."""
 
 

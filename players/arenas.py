@@ -1,13 +1,14 @@
 """From a game to the Arena that its matches are played in."""
 
-from gdlx.envs import env, probe, trees, walk
+from gdlx.envs import env, game_spec, probe
+from gdlx.envs.packed import packed_env
 from gdlx.players import agent, defaults
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import limits
 
 
 def of_game(
-    game: trees.Game | str,
+    game: game_spec.Game | str,
     *,
     max_steps: int = 0,
     start_seconds: float = defaults.START_SECONDS,
@@ -19,9 +20,9 @@ def of_game(
     >>> of_game("kuhn_poker").env.players
     ('player1', 'player2')
     """
-    named = game if isinstance(game, trees.Game) else trees.Game(game)
+    named = game if isinstance(game, game_spec.Game) else game_spec.Game(game)
     if net is None:
         net = named.compile(within)
     steps = max_steps or probe.probe(net).step_capacity
     made = env.Env(net, probe.probe(net).payoffs(named.payoff), max_steps=steps)
-    return agent.Arena(named, made, walk.Walk(made), steps, start_seconds)
+    return agent.Arena(named, made, packed_env.Walk(made), steps, start_seconds)

@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from gdlx.envs import host, public, sight, walk
+from gdlx.envs import host
+from gdlx.envs.packed import packed_env
+from gdlx.envs.views import history, public
 from gdlx.players import agent
 from gdlx.solvers import consistent
 
@@ -19,13 +21,13 @@ class Beliefs:
         self._seat = seat
         self._tracker: consistent.Tracker | None = None
 
-    def at(self, view: sight.Sight) -> consistent.Consistent:
+    def at(self, view: history.Sight) -> consistent.Consistent:
         if self._tracker is None:
             seed = int(self._seat.random.integers(2**31))
             self._tracker = consistent.Tracker(self._seat.arena.walk, view, effort=EFFORT, seed=seed)
         return self._tracker.follow(view)
 
-    def drawn(self, view: sight.Sight, count: int) -> walk.WalkState:
+    def drawn(self, view: history.Sight, count: int) -> packed_env.WalkState:
         """So many of the games, each as often as it is probable."""
         return self.at(view).drawn(self._seat.arena.walk, count, self._seat.random)
 
@@ -42,11 +44,11 @@ def rehearse(arena: agent.Arena, count: int) -> None:
                 continue
 
 
-def random_match(arena: agent.Arena, random: np.random.Generator) -> list[sight.Sight]:
+def random_match(arena: agent.Arena, random: np.random.Generator) -> list[history.Sight]:
     """What every player has seen of it at the end."""
     nodes = host.Host(arena.env.net, arena.env.payoffs, arena.steps)
     position = nodes.position(arena.env.net.initial.tobytes())
-    views = [sight.Sight(arena.env, player, legal) for player, legal in enumerate(position.legal)]
+    views = [history.Sight(arena.env, player, legal) for player, legal in enumerate(position.legal)]
     for step in range(arena.steps):
         if position.terminal or position.unplayable:
             break
@@ -56,7 +58,7 @@ def random_match(arena: agent.Arena, random: np.random.Generator) -> list[sight.
         position = nodes.position(registers)
         is_over = step + 1 == arena.steps
         views = [
-            view.after(sight.Event(move, seen, () if is_over else legal))
+            view.after(history.Event(move, seen, () if is_over else legal))
             for view, move, seen, legal in zip(views, joint, percepts, position.legal, strict=True)
         ]
     return views

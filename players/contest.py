@@ -4,7 +4,7 @@ import pathlib
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 
-from gdlx.envs import trees
+from gdlx.envs import game_spec
 from gdlx.players import agent, agents, arenas, defaults, ledger, match, records, scores
 from gdlx.propnet.common import errors
 from gdlx.solvers import results
@@ -86,7 +86,7 @@ class Run:
 
 
 def compete(
-    game: str | trees.Game | agent.Arena,
+    game: str | game_spec.Game | agent.Arena,
     players: Sequence[str | agent.Agent],
     *,
     games: int = defaults.GAMES,

@@ -13,7 +13,7 @@ import pathlib
 import jax
 import numpy as np
 
-from gdlx.envs import sight
+from gdlx.envs.views import history
 from gdlx.players import agent, beliefs, pace
 from gdlx.solvers import branches, consistent, lookahead
 
@@ -43,7 +43,7 @@ class DepthLimited:
             for view in beliefs.random_match(arena, np.random.default_rng(0)):
                 self._rehearse(view, arena)
 
-    def _rehearse(self, whole: sight.Sight, arena: agent.Arena) -> None:
+    def _rehearse(self, whole: history.Sight, arena: agent.Arena) -> None:
         """Grow a tree wherever a player has to choose in a match."""
         mind, view = Mind(self, agent.Seat(arena, whole.player, np.random.default_rng(0))), whole.before()
         for event in whole.events:
@@ -72,10 +72,10 @@ class Mind:
         self._whole: lookahead.Solver | None = None  # of the whole game
         self._fits = not beliefs.is_open(seat.arena)  # where everybody knows the state, a tree may begin at it
 
-    def choose(self, view: sight.Sight, clock: agent.Clock) -> int:
+    def choose(self, view: history.Sight, clock: agent.Clock) -> int:
         return int(self._seat.random.choice(view.legal, p=self.policy(view, clock)))
 
-    def policy(self, view: sight.Sight, clock: agent.Clock) -> branches.Floats:
+    def policy(self, view: history.Sight, clock: agent.Clock) -> branches.Floats:
         """Probabilities of the legal moves."""
         solver = self._solver(view)
         end = pace.deadline(clock, self._options.seconds)
@@ -90,7 +90,7 @@ class Mind:
         own = np.asarray(average[list(view.legal)])
         return np.asarray(own / own.sum())
 
-    def _solver(self, view: sight.Sight) -> lookahead.Solver:
+    def _solver(self, view: history.Sight) -> lookahead.Solver:
         if self._whole is not None:
             return self._whole
         tree = self.from_start(view.step + self._options.depth)
@@ -110,7 +110,7 @@ class Mind:
             self._fits = False
         return None
 
-    def below(self, view: sight.Sight) -> lookahead.Tree:
+    def below(self, view: history.Sight) -> lookahead.Tree:
         """From states that agree, fewer where moves are many."""
         active, weights = self._distinct(self._beliefs.at(view))
         states = self._options.states

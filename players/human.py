@@ -4,7 +4,7 @@ import dataclasses
 import difflib
 from typing import TYPE_CHECKING
 
-from gdlx.envs import sight
+from gdlx.envs.views import history
 from gdlx.players import agent
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Asked:
     terminal: "rich.console.Console"
     told: int = 0
 
-    def choose(self, view: sight.Sight, clock: agent.Clock) -> int:
+    def choose(self, view: history.Sight, clock: agent.Clock) -> int:
         del clock
         for number, event in enumerate(view.events[self.told :], self.told + 1):
             self.terminal.print(f"{number:>3}. {in_words(view, event)}")
@@ -70,7 +70,7 @@ class Asked:
         return typed
 
 
-def in_words(view: sight.Sight, event: sight.Event) -> str:
+def in_words(view: history.Sight, event: history.Event) -> str:
     """What the player did, and what it saw of the joint move."""
     move, seen = view.names(event)
     return f"you: {move}" + (f", and you see {' '.join(seen)}" if seen else "")

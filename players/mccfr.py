@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Literal
 
-from gdlx.envs import unroll
+from gdlx.envs.trees import unroll
 from gdlx.players import agent, pace, table_agent
 from gdlx.solvers import driver, presets, problems, table_policy, table_process
 

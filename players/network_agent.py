@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.envs import observe, sight
+from gdlx.envs.views import history, observation_window
 from gdlx.nets import checkpoints, encoders, lockstep, networks, self_play
 from gdlx.players import agent
 from gdlx.solvers import lookahead, table_policy
@@ -39,7 +39,7 @@ class NetworkAgent:
     def prepare(self, arena: agent.Arena) -> None:
         if arena not in self._kept:
             self._kept[arena] = loaded(pathlib.Path(self.folder), arena)
-            _probabilities(self._kept[arena], 0, *_rows(self._kept[arena].encoder, sight.Sight(arena.env, 0, ())))
+            _probabilities(self._kept[arena], 0, *_rows(self._kept[arena].encoder, history.Sight(arena.env, 0, ())))
 
     def sources(self) -> list[pathlib.Path]:
         return checkpoints.last_files(pathlib.Path(self.folder))
@@ -58,7 +58,7 @@ class Mind:
     policy: NetworkPolicy
     random: np.random.Generator
 
-    def choose(self, view: sight.Sight, clock: agent.Clock) -> int:
+    def choose(self, view: history.Sight, clock: agent.Clock) -> int:
         del clock
         return int(self.random.choice(view.legal, p=probabilities(self.policy, view)))
 
@@ -100,14 +100,14 @@ def _state_values(folder: pathlib.Path, arena: agent.Arena) -> lookahead.Values:
     return values
 
 
-def probabilities(policy: NetworkPolicy, view: sight.Sight) -> npt.NDArray[np.float64]:
+def probabilities(policy: NetworkPolicy, view: history.Sight) -> npt.NDArray[np.float64]:
     """Of the legal moves."""
     window, key = _rows(policy.encoder, view)
     found = np.asarray(_probabilities(policy, view.player, window, key), np.float64)[list(view.legal)]
     return np.asarray(found / found.sum())
 
 
-def _rows(encoder: encoders.Encoder, view: sight.Sight) -> tuple[observe.Window, npt.NDArray[np.uint32]]:
+def _rows(encoder: encoders.Encoder, view: history.Sight) -> tuple[observation_window.Window, npt.NDArray[np.uint32]]:
     """What a player has seen, as the window of all players: the others have done and seen nothing in it."""
     env, steps = encoder.env, encoder.steps
     moves = np.zeros((env.num_players, steps, env.num_actions), np.bool_)
@@ -118,11 +118,11 @@ def _rows(encoder: encoders.Encoder, view: sight.Sight) -> tuple[observe.Window,
         percepts[view.player, at, list(event.percepts)] = True
     legal = np.zeros((env.num_players, env.num_actions), np.bool_)
     legal[view.player, list(view.legal)] = True
-    return observe.Window(*map(jnp.asarray, (moves, percepts, legal, np.int32(view.step)))), view.keys[-1]
+    return observation_window.Window(*map(jnp.asarray, (moves, percepts, legal, np.int32(view.step)))), view.keys[-1]
 
 
 def _probabilities(
-    policy: NetworkPolicy, player: int, window: observe.Window, key: npt.NDArray[np.uint32]
+    policy: NetworkPolicy, player: int, window: observation_window.Window, key: npt.NDArray[np.uint32]
 ) -> jax.Array:
     found: jax.Array = _told(policy.encoder, policy.network, policy.parameters, window, jnp.asarray(key), player=player)
     return found
@@ -133,7 +133,7 @@ def _told(
     encoder: encoders.Encoder,
     network: networks.Network,
     parameters: Any,
-    window: observe.Window,
+    window: observation_window.Window,
     key: jax.Array,
     *,
     player: int,

@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs import public, sight, walk
+from gdlx.envs.packed import packed_env
+from gdlx.envs.views import history, public
 from gdlx.players import agent, pace
 from gdlx.solvers import online, regret, rows, sampled, table_process, table_runner, table_state
 
@@ -49,12 +50,15 @@ class Oos:
         pace.require_seed(self.name, self.seed)
         if self.aimed is not None and not 0 < self.aimed < 1:
             raise agent.WrongAgent(f"{self.name}: aimed is a part of the trajectories, more than 0 and less than 1")
-        if self.batch < 2 * walk.WORD or self.batch % walk.WORD:
-            raise agent.WrongAgent(f"{self.name}: batch is a multiple of {walk.WORD}, {2 * walk.WORD} at least")
+        if self.batch < 2 * packed_env.WORD or self.batch % packed_env.WORD:
+            raise agent.WrongAgent(
+                f"{self.name}: batch is a multiple of {packed_env.WORD}, {2 * packed_env.WORD} at least"
+            )
         if self.aimed is not None and not math.isclose(self.aimed * self.batch, self.aimed_trajectories):
             raise agent.WrongAgent(
-                f"{self.name}: aimed trajectories are a multiple of {walk.WORD}, so with batch={self.batch} aimed is a "
-                f"multiple of {walk.WORD / self.batch:g}; the nearest is aimed={self.aimed_trajectories / self.batch:g}"
+                f"{self.name}: aimed trajectories are a multiple of {packed_env.WORD}, so with batch={self.batch} "
+                f"aimed is a multiple of {packed_env.WORD / self.batch:g}; "
+                f"the nearest is aimed={self.aimed_trajectories / self.batch:g}"
             )
         if not 4 <= self.table <= 26:
             raise agent.WrongAgent(f"{self.name}: table is the logarithm of a number of sets, 4 to 26")
@@ -66,8 +70,8 @@ class Oos:
     @property
     def aimed_trajectories(self) -> int:
         """Of a batch: one word at least, and not all."""
-        words = self.batch // walk.WORD
-        return walk.WORD * min(words - 1, max(1, round((_AIMED if self.aimed is None else self.aimed) * words)))
+        words = self.batch // packed_env.WORD
+        return packed_env.WORD * min(words - 1, max(1, round((_AIMED if self.aimed is None else self.aimed) * words)))
 
     @property
     def learns_by_time(self) -> bool:
@@ -88,7 +92,7 @@ class _Prepared:
 
     def __init__(self, options: Oos, arena: agent.Arena) -> None:
         is_public = options.aim == "public"
-        self.game = walk.Walk(arena.env, public.of_network(arena.env.net)) if is_public else arena.walk
+        self.game = packed_env.Walk(arena.env, public.of_network(arena.env.net)) if is_public else arena.walk
         if self.game.public is not None and self.game.public.is_nothing:
             raise agent.WrongAgent(f"{options.name}: no move and no percept of {arena.env.name} is public; use aim=set")
         self.config = table_state.SamplerConfig(options.batch, arena.steps, baselines=options.decay is not None)
@@ -116,7 +120,7 @@ class _Prepared:
         """Before any clock runs."""
         with jax.enable_x64(False):
             legal = tuple(np.flatnonzero(np.asarray(self.game.start(1).legal[0, :, 0])).tolist())
-        view = sight.Sight(arena.env, 0, legal)
+        view = history.Sight(arena.env, 0, legal)
         self.policy(self.advance(self._blank(options), view, jax.random.key(0), 1), view)
 
     def _blank(self, options: Oos) -> table_state.HashState:
@@ -142,7 +146,7 @@ class _Prepared:
         return copied
 
     def advance(
-        self, state: table_state.HashState, view: sight.Sight, key: jax.Array, count: int
+        self, state: table_state.HashState, view: history.Sight, key: jax.Array, count: int
     ) -> table_state.HashState:
         search = online.Search(self.config, self.aimed, self.aim)
         with jax.enable_x64(False):
@@ -153,7 +157,7 @@ class _Prepared:
             int(after.t)  # waits for it
         return after
 
-    def policy(self, state: table_state.HashState, view: sight.Sight) -> Any:
+    def policy(self, state: table_state.HashState, view: history.Sight) -> Any:
         """[A] where the player is."""
         legal = np.zeros(self.game.env.num_actions, np.bool_)
         legal[list(view.legal)] = True
@@ -169,7 +173,7 @@ class Mind:
         self._state = prepared.start()
         self._key = jax.random.key(int(seat.random.integers(2**31)))
 
-    def choose(self, view: sight.Sight, clock: agent.Clock) -> int:
+    def choose(self, view: history.Sight, clock: agent.Clock) -> int:
         end = pace.deadline(clock, self._options.seconds)
         for count in pace.portions(end, self._options.iterations):
             self._state = self._prepared.advance(self._state, view, self._key, count)

@@ -12,7 +12,8 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.envs import sight, walk
+from gdlx.envs.packed import packed_env
+from gdlx.envs.views import history
 from gdlx.players import agent, beliefs, pace
 from gdlx.players import uct as uct_player
 from gdlx.solvers import playouts
@@ -54,7 +55,7 @@ class Mind:
         table = (2 * options.states * options.visits).bit_length()  # nobody adds more than a node in an iteration
         self._trees = uct_player.Search(seat.arena, seat.player, options.states, options.c, min(max(table, 12), 28))
 
-    def choose(self, view: sight.Sight, clock: agent.Clock) -> int:
+    def choose(self, view: history.Sight, clock: agent.Clock) -> int:
         end = pace.deadline(clock, self._options.seconds)
         total = known = np.zeros(self._seat.arena.env.num_actions)
         rounds, longest = 0, 0.0
@@ -68,7 +69,7 @@ class Mind:
         mean = np.where(known > 0, total / np.maximum(known, 1), -np.inf)[list(view.legal)]
         return view.legal[int(np.argmax(mean))]
 
-    def values(self, games: walk.WalkState, end: float) -> Floats:
+    def values(self, games: packed_env.WalkState, end: float) -> Floats:
         """[A, K] the mean payoff of each of its moves in every state; not a number where none was made."""
         arena, options = self._seat.arena, self._options
         counts: npt.NDArray[np.int64] | npt.NDArray[np.float64]
@@ -84,7 +85,7 @@ class Mind:
                 counts, totals = counts + more[0], totals + more[1]
         return np.where(counts > 0, totals / np.maximum(counts, 1), np.nan)
 
-    def _flat(self, games: walk.WalkState, rounds: int) -> tuple[Floats, Floats]:
+    def _flat(self, games: packed_env.WalkState, rounds: int) -> tuple[Floats, Floats]:
         with jax.enable_x64(False):
             found = playouts.by_first_move(
                 self._seat.arena.walk,

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gdlx.envs import probe, trees
+from gdlx.envs import game_spec, probe
 from gdlx.players import agent, ledger, match
 from gdlx.propnet.common import errors
 from gdlx.propnet.io import checked_fields
@@ -35,7 +35,7 @@ class Config:
     """What was played: enough to play it again, and to go on with it. `agents` are texts."""
 
     kind: Kind
-    game: trees.Game
+    game: game_spec.Game
     digest: str  # of the rules
     agents: tuple[str, ...]
     terms: match.Terms  # of the match, or of every match of a tournament but for the seed
@@ -122,7 +122,7 @@ def read_config(folder: pathlib.Path) -> Config:
             raise results.ResultError(f"{folder} has the format of another version of gdlx; play anew")
         return Config(
             kind=found["kind"],
-            game=trees.Game(**found["game"]),
+            game=game_spec.Game(**found["game"]),
             digest=str(found["digest"]),
             agents=tuple(str(text) for text in found["agents"]),
             terms=match.Terms(

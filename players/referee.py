@@ -13,7 +13,8 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from gdlx.envs import host, sight
+from gdlx.envs import host
+from gdlx.envs.views import history
 from gdlx.players import agent, defaults, ledger, worker
 from gdlx.propnet.syntax import diagnostics
 
@@ -74,7 +75,7 @@ class Referee:
                 self.agents[seat], self._workers[seat], self.labels[seat], agent.Seat(self.arena, player, random)
             )
         position = self._host.position(self.arena.env.net.initial.tobytes())
-        views = [sight.Sight(self.arena.env, player, legal) for player, legal in enumerate(position.legal)]
+        views = [history.Sight(self.arena.env, player, legal) for player, legal in enumerate(position.legal)]
         while not self._is_over(position, len(events)):
             moves = table.moves(views)
             drawn = int(chance.choice(position.chance)) if position.chance else None
@@ -82,7 +83,7 @@ class Referee:
             position = self._host.position(registers)
             events.append(Event(moves, drawn, percepts))
             legal = ((),) * len(seats) if self._is_over(position, len(events)) else position.legal
-            seen = itertools.starmap(sight.Event, zip(moves, percepts, legal, strict=True))
+            seen = itertools.starmap(history.Event, zip(moves, percepts, legal, strict=True))
             views = [view.after(event) for view, event in zip(views, seen, strict=True)]
         return Told(
             events=tuple(events),
@@ -118,7 +119,7 @@ class _Player:
             self.is_out = True
             raise
 
-    def choose(self, view: sight.Sight, seconds: float) -> int | None:
+    def choose(self, view: history.Sight, seconds: float) -> int | None:
         """A legal move; None if it is not at the table."""
         if self.is_out:
             return None
@@ -127,7 +128,7 @@ class _Player:
             raise Illegal(f"{_shown(move, repr)} is not one of {', '.join(map(str, view.legal))}")
         return move
 
-    def _chosen(self, view: sight.Sight, clock: agent.Clock) -> object:
+    def _chosen(self, view: history.Sight, clock: agent.Clock) -> object:
         if self.mind is None:
             raise agent.WrongAgent("it did not sit down")
         move = self.mind.choose(view, clock)
@@ -174,11 +175,11 @@ class _Table:
         self.players.append(player)
         self._watch(lambda: player.sit(self.referee.start_seconds), player, 0)
 
-    def moves(self, views: Sequence[sight.Sight]) -> tuple[int, ...]:
+    def moves(self, views: Sequence[history.Sight]) -> tuple[int, ...]:
         """Everybody's next, which are legal."""
         return tuple(self._move(player, view) for player, view in zip(self.players, views, strict=True))
 
-    def _move(self, player: _Player, view: sight.Sight) -> int:
+    def _move(self, player: _Player, view: history.Sight) -> int:
         if len(view.legal) == 1:
             return view.legal[0]
         move = self._watch(lambda: player.choose(view, self.referee.play_seconds), player, view.step)

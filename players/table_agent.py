@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.envs import sight
+from gdlx.envs.views import history
 from gdlx.players import agent
 from gdlx.solvers import rows, table_policy
 
@@ -19,7 +19,7 @@ class Lookup(NamedTuple):
     keys: npt.NDArray[np.uint64]  # [N] sorted
     probability: npt.NDArray[np.float64]  # [N, A]
 
-    def at(self, view: sight.Sight) -> npt.NDArray[np.float64]:
+    def at(self, view: history.Sight) -> npt.NDArray[np.float64]:
         """Probabilities of the legal moves; uniform where nothing is known."""
         high, low = view.keys[-1]
         key = _joined(high ^ rows.salt(view.player), low)
@@ -50,7 +50,7 @@ class TableMind:
     policy: Lookup
     random: np.random.Generator
 
-    def choose(self, view: sight.Sight, clock: agent.Clock) -> int:
+    def choose(self, view: history.Sight, clock: agent.Clock) -> int:
         del clock
         return int(self.random.choice(view.legal, p=self.policy.at(view)))
 

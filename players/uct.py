@@ -8,7 +8,8 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.envs import sight, walk
+from gdlx.envs.packed import packed_env
+from gdlx.envs.views import history
 from gdlx.players import agent, beliefs, pace
 from gdlx.solvers import uct
 
@@ -69,12 +70,12 @@ class Search:
         room = (_MOST_BYTES // uct.node_bytes(arena.walk)).bit_length() - 1
         self._bits = max(4, min(table, room))
 
-    def start(self) -> walk.WalkState:
+    def start(self) -> packed_env.WalkState:
         """As many games as trees, before the first move."""
         with jax.enable_x64(False):
             return self._arena.walk.start(self._trees)
 
-    def begin(self, roots: walk.WalkState) -> None:
+    def begin(self, roots: packed_env.WalkState) -> None:
         self._roots = roots
         with jax.enable_x64(False):
             self._found = uct.init(self._arena.walk, self._bits)
@@ -109,7 +110,7 @@ class Mind:
     def __post_init__(self) -> None:
         self._beliefs = beliefs.Beliefs(self.seat)
 
-    def choose(self, view: sight.Sight, clock: agent.Clock) -> int:
+    def choose(self, view: history.Sight, clock: agent.Clock) -> int:
         self.search.begin(self._beliefs.drawn(view, self.options.trees))
         end = pace.deadline(clock, self.options.seconds)
         for portion in pace.portions(end, self.options.iterations):

@@ -19,7 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.envs import devices, sampling_form, sequence_form
+from gdlx.envs import devices
+from gdlx.envs.trees import sampling_form, sequence_form
 from gdlx.propnet.common import errors
 from gdlx.solvers import cfr, evaluation, presets, problems, processes, profiles, regret, sampled
 

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from gdlx.envs import probe, walk
+from gdlx.envs import probe
+from gdlx.envs.packed import packed_env
 from gdlx.propnet.common import errors
 from gdlx.solvers import exploiter, gains, hash_table, local_response, problems, table_policy
 
@@ -46,13 +47,13 @@ class Plan(NamedTuple):
         return self.learning.steps
 
 
-def plan(game: walk.Walk, steps: int) -> Plan:
+def plan(game: packed_env.Walk, steps: int) -> Plan:
     bits = min(_MOST_BITS, (_TABLE_BYTES // exploiter.row_bytes(game)).bit_length() - 1)
     return Plan(exploiter.LearnerConfig(steps), local_response.ResponderConfig(steps), bits)
 
 
 def search(
-    game: walk.Walk,
+    game: packed_env.Walk,
     policies: table_policy.Policies,
     key: jax.Array,
     *,
@@ -124,7 +125,7 @@ class _Work:
 class _Usual:
     """Matches in which everybody plays its policy."""
 
-    def __init__(self, game: walk.Walk, policies: table_policy.Policies, key: jax.Array, plan: Plan) -> None:
+    def __init__(self, game: packed_env.Walk, policies: table_policy.Policies, key: jax.Array, plan: Plan) -> None:
         self._game, self._policies, self._key, self._plan = game, policies, key, plan
         none = gains.no_matches(game.env.num_players)
         self.halves = gains.Halves(none, none)
@@ -157,7 +158,7 @@ class _Seat:
 
     def __init__(
         self,
-        game: walk.Walk,
+        game: packed_env.Walk,
         policies: table_policy.Policies,
         key: jax.Array,
         plan: Plan,

@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.envs import numbering, walk
+from gdlx.envs.packed import packed_env
+from gdlx.envs.trees import unique_rows
 
 Ints = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
@@ -24,7 +25,7 @@ _SIZES = (2**12, MOST)
 class ActiveGames(NamedTuple):
     """Games of which some lanes count. Axes: N lanes that count, M that there are."""
 
-    games: walk.WalkState  # M lanes
+    games: packed_env.WalkState  # M lanes
     lanes: Ints  # [N]
 
 
@@ -48,12 +49,12 @@ class Moves(NamedTuple):
     share: Floats  # [N], probability of the outcome
 
 
-def start(game: walk.Walk) -> ActiveGames:
+def start(game: packed_env.Walk) -> ActiveGames:
     with jax.enable_x64(False):
         return ActiveGames(_started(game, _SIZES[0]), np.zeros(1, np.int32))
 
 
-def look(game: walk.Walk, active: ActiveGames) -> Seen:
+def look(game: packed_env.Walk, active: ActiveGames) -> Seen:
     games, lanes = jax.device_get(active.games), active.lanes
     words = games.rows.shape[1]
     rows = (games.rows[:, lanes % words] >> (lanes // words).astype(np.uint32)) & np.uint32(1)
@@ -108,7 +109,7 @@ def joint_moves(seen: Seen, forced: Mapping[int, int]) -> Moves:
     )
 
 
-def move(game: walk.Walk, active: ActiveGames, moves: Moves) -> ActiveGames:
+def move(game: packed_env.Walk, active: ActiveGames, moves: Moves) -> ActiveGames:
     """The games after each of the joint moves."""
     number = len(moves.parent)
     missing = size(number) - number
@@ -120,10 +121,10 @@ def move(game: walk.Walk, active: ActiveGames, moves: Moves) -> ActiveGames:
     return ActiveGames(games, np.arange(number, dtype=np.int32))
 
 
-def take(game: walk.Walk, active: ActiveGames, chosen: Ints) -> walk.WalkState:
+def take(game: packed_env.Walk, active: ActiveGames, chosen: Ints) -> packed_env.WalkState:
     """The games at these positions among the lanes that count."""
     with jax.enable_x64(False):
-        games: walk.WalkState = _taken(game, active.games, active.lanes[chosen])
+        games: packed_env.WalkState = _taken(game, active.games, active.lanes[chosen])
     return games
 
 
@@ -132,25 +133,25 @@ def size(number: int) -> int:
     return next(lanes for lanes in _SIZES if lanes >= number)
 
 
-def merged(seen: Seen) -> numbering.Numbering:
+def merged(seen: Seen) -> unique_rows.Numbering:
     """Lanes in the same state in which everybody knows the same have the same number."""
     words = seen.keys.reshape(-1, seen.keys.shape[2]).astype(np.int64)
-    state = numbering.number_bits(seen.rows)
-    return numbering.number([state.number.astype(np.int64), *words], [max(1, state.size), *[2**32] * len(words)])
+    state = unique_rows.number_bits(seen.rows)
+    return unique_rows.number([state.number.astype(np.int64), *words], [max(1, state.size), *[2**32] * len(words)])
 
 
 @functools.partial(jax.jit, static_argnames=("game", "lanes"))
-def _started(game: walk.Walk, lanes: int) -> walk.WalkState:
+def _started(game: packed_env.Walk, lanes: int) -> packed_env.WalkState:
     return game.start(lanes)
 
 
 @functools.partial(jax.jit, static_argnames="game")
 def _moved(
-    game: walk.Walk, games: walk.WalkState, lanes: jax.Array, actions: jax.Array, chance: jax.Array
-) -> walk.WalkState:
+    game: packed_env.Walk, games: packed_env.WalkState, lanes: jax.Array, actions: jax.Array, chance: jax.Array
+) -> packed_env.WalkState:
     return game.step(game.take(games, lanes), actions, chance)
 
 
 @functools.partial(jax.jit, static_argnames="game")
-def _taken(game: walk.Walk, games: walk.WalkState, lanes: jax.Array) -> walk.WalkState:
+def _taken(game: packed_env.Walk, games: packed_env.WalkState, lanes: jax.Array) -> packed_env.WalkState:
     return game.take(games, jnp.asarray(lanes))

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs import sequence_form
+from gdlx.envs.trees import sequence_form
 from gdlx.solvers import plans, regret
 
 Levels = plans.Levels

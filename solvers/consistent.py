@@ -22,7 +22,8 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.envs import sight, walk
+from gdlx.envs.packed import packed_env
+from gdlx.envs.views import history
 from gdlx.propnet.common import errors
 from gdlx.solvers import branches, particles, rejection, table_policy
 
@@ -68,12 +69,12 @@ class Report(NamedTuple):
 class Consistent(NamedTuple):
     """Games that agree. Axes: N lanes that count."""
 
-    games: walk.WalkState
+    games: packed_env.WalkState
     lanes: branches.Ints  # [N]
     weights: branches.Floats  # [N], their probabilities
     report: Report
 
-    def drawn(self, game: walk.Walk, count: int, random: np.random.Generator) -> walk.WalkState:
+    def drawn(self, game: packed_env.Walk, count: int, random: np.random.Generator) -> packed_env.WalkState:
         """So many games, each as often as it is probable: within 1 of the mean."""
         return branches.take(game, branches.ActiveGames(self.games, self.lanes), spread(self.weights, count, random))
 
@@ -88,8 +89,8 @@ class _Exact(NamedTuple):
 
 
 def find(
-    game: walk.Walk,
-    view: sight.Sight,
+    game: packed_env.Walk,
+    view: history.Sight,
     policies: table_policy.Policies | None = None,
     *,
     way: Way = "auto",
@@ -108,8 +109,8 @@ class Tracker:
 
     def __init__(
         self,
-        game: walk.Walk,
-        view: sight.Sight,
+        game: packed_env.Walk,
+        view: history.Sight,
         policies: table_policy.Policies | None = None,
         *,
         way: Literal["auto", "enumeration", "particles"] = "auto",
@@ -120,7 +121,7 @@ class Tracker:
         self._game, self._policies = game, policies
         self._way, self._effort = way, effort
         self._seed, self._key = seed, jax.random.key(seed)
-        self.view = sight.Sight(view.game, view.player, view.first)
+        self.view = history.Sight(view.game, view.player, view.first)
         start = branches.start(game)
         if not _agrees(branches.look(game, start), self.view).all():
             raise ImpossiblePercepts(_wrong_start(game, self.view))
@@ -130,13 +131,13 @@ class Tracker:
         self._accepted = 0
         self._begun = 0
 
-    def follow(self, view: sight.Sight) -> Consistent:
+    def follow(self, view: history.Sight) -> Consistent:
         """What agrees after all that is new in the view of the same match."""
         for event in view.events[self.view.step :]:
             self.observe(event)
         return self.found()
 
-    def observe(self, event: sight.Event) -> None:
+    def observe(self, event: history.Event) -> None:
         """One joint move more. After an error everything is as it was before."""
         if event.move not in self.view.legal:
             raise ImpossiblePercepts(_wrong_move(self.view, event))
@@ -166,7 +167,7 @@ class Tracker:
         lanes = np.arange(games.batch, dtype=np.int32)
         return Consistent(games, lanes, np.full(len(lanes), 1 / len(lanes)), report)
 
-    def _resampled(self, view: sight.Sight) -> particles.Particles:
+    def _resampled(self, view: history.Sight) -> particles.Particles:
         """After the last event; if nothing is left, all since the last exact step once more, with more games."""
         start, last = self._begun, self._sampled
         found = self._filtered(last, view, view.step) if last is not None else self._begin(view, self._effort.size)
@@ -178,7 +179,7 @@ class Tracker:
             found = self._begin(view, size)
         return found
 
-    def _begin(self, view: sight.Sight, size: int) -> particles.Particles | None:
+    def _begin(self, view: history.Sight, size: int) -> particles.Particles | None:
         """From the last exact step on, if any are left at the end."""
         random = np.random.default_rng((self._seed, self._enumerated, self._begun))
         chosen = random.permutation(spread(self._exact.weights, size, random))
@@ -191,7 +192,7 @@ class Tracker:
             found = None if found is None else self._filtered(found, view, step)
         return found
 
-    def _filtered(self, before: particles.Particles, view: sight.Sight, step: int) -> particles.Particles | None:
+    def _filtered(self, before: particles.Particles, view: history.Sight, step: int) -> particles.Particles | None:
         """After the event of a step, if any are left."""
         high, low = view.keys[step]
         with jax.enable_x64(False):
@@ -219,13 +220,13 @@ def spread(weights: branches.Floats, count: int, random: np.random.Generator) ->
     return np.minimum(found, np.int32(len(weights) - 1))
 
 
-def _agrees(seen: branches.Seen, view: sight.Sight) -> npt.NDArray[np.bool_]:
+def _agrees(seen: branches.Seen, view: history.Sight) -> npt.NDArray[np.bool_]:
     """Lanes in which the player knows what it does after all events of the view."""
     return np.asarray((seen.keys[:, view.player] == view.keys[-1][:, None]).all(axis=0))
 
 
 def _enumerated(
-    game: walk.Walk, before: _Exact, policies: table_policy.Policies | None, view: sight.Sight, most: int
+    game: packed_env.Walk, before: _Exact, policies: table_policy.Policies | None, view: history.Sight, most: int
 ) -> _Exact | None:
     """After the last event of the view; None if that has too many possibilities."""
     forced = {view.player: view.events[-1].move}
@@ -269,7 +270,7 @@ _at_games = jax.jit(table_policy.at_games, static_argnames="number")
 
 
 def _rejected(
-    game: walk.Walk, view: sight.Sight, policies: table_policy.Policies | None, effort: Effort, seed: int
+    game: packed_env.Walk, view: history.Sight, policies: table_policy.Policies | None, effort: Effort, seed: int
 ) -> Consistent:
     batches = rejection.batches(game, view, policies, effort.size, seed)
     begun = accepted = 0
@@ -284,14 +285,14 @@ def _rejected(
     return Consistent(games, kept, np.full(len(kept), 1 / len(kept)), report)
 
 
-def _told(view: sight.Sight, event: sight.Event) -> str:
+def _told(view: history.Sight, event: history.Event) -> str:
     move, percepts = view.names(event)
     seen = ", ".join(percepts) or "nothing"
     may = ", ".join(view.game.net.players[view.player].moves[n] for n in event.legal)
     return f"it did {move}, perceived {seen}, and then {f'may {may}' if may else 'has no move'}"
 
 
-def _impossible(view: sight.Sight, event: sight.Event) -> str:
+def _impossible(view: history.Sight, event: history.Event) -> str:
     return (
         f"no play of {view.game.name} gives {view.game.players[view.player]} what it was told of joint move "
         f"{view.step + 1}: {_told(view, event)}. All before agrees with the rules; look whether the match is played "
@@ -299,7 +300,7 @@ def _impossible(view: sight.Sight, event: sight.Event) -> str:
     )
 
 
-def _wrong_move(view: sight.Sight, event: sight.Event) -> str:
+def _wrong_move(view: history.Sight, event: history.Event) -> str:
     role = view.game.net.players[view.player]
     legal = ", ".join(role.moves[n] for n in view.legal) or "none"
     return (
@@ -308,7 +309,7 @@ def _wrong_move(view: sight.Sight, event: sight.Event) -> str:
     )
 
 
-def _wrong_start(game: walk.Walk, view: sight.Sight) -> str:
+def _wrong_start(game: packed_env.Walk, view: history.Sight) -> str:
     role = view.game.net.players[view.player]
     told = ", ".join(role.moves[n] for n in view.first) or "none"
     return (
@@ -317,7 +318,7 @@ def _wrong_start(game: walk.Walk, view: sight.Sight) -> str:
     )
 
 
-def _nothing(view: sight.Sight, begun: int) -> str:
+def _nothing(view: history.Sight, begun: int) -> str:
     return (
         f"none of {begun:,} sampled games of {view.game.name} gave {view.game.players[view.player]} what it knows "
         f"after joint move {view.step} ({_last(view)}); that is improbable, but it was not found to be impossible. "
@@ -325,5 +326,5 @@ def _nothing(view: sight.Sight, begun: int) -> str:
     )
 
 
-def _last(view: sight.Sight) -> str:
+def _last(view: history.Sight) -> str:
     return _told(view, view.events[-1]) if view.events else "before the first move"

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from gdlx.envs import sampling_form
+from gdlx.envs.trees import sampling_form
 
 
 def take(table: jax.Array, index: jax.Array) -> jax.Array:

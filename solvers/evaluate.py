@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import jax
 
-from gdlx.envs import env, payoffs, probe, walk
+from gdlx.envs import env, payoffs, probe
+from gdlx.envs.packed import packed_env
 from gdlx.solvers import (
     bounds,
     driver,
@@ -43,7 +44,7 @@ class Evaluated:
 class _Played(NamedTuple):
     """A game and policies as play needs them. `steps` is the capacity for joint moves."""
 
-    game: walk.Walk
+    game: packed_env.Walk
     policy: table_policy.TablePolicy
     steps: int
 
@@ -109,7 +110,7 @@ def _from_tree(
     def played() -> _Played:
         tree = original.tree
         units = payoffs.Payoffs(tree.offset, tree.zero_sum, True)
-        game = walk.Walk(env.Env(solve.compiled(original.game, callbacks), units))
+        game = packed_env.Walk(env.Env(solve.compiled(original.game, callbacks), units))
         return _Played(game, table_policy.of_policies(policies, game.env, tree), len(tree.counts.nodes) - 1)
 
     return _Saved(policies, task.metrics(policies), played)

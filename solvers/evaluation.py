@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from gdlx.envs import sequence_form
+from gdlx.envs.trees import sequence_form
 from gdlx.solvers import cfr, plans
 
 Levels = plans.Levels

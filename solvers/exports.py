@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gdlx.envs import game_tree
+from gdlx.envs.trees import game_tree
 from gdlx.solvers import profiles
 
 WrongPolicy = profiles.WrongPolicy

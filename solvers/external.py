@@ -36,7 +36,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.envs import sampling_form
+from gdlx.envs.trees import sampling_form
 from gdlx.solvers import drawing, frontier, sampled
 
 

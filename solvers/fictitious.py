@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 
-from gdlx.envs import sequence_form
+from gdlx.envs.trees import sequence_form
 from gdlx.solvers import cfr, evaluation, plans, regret
 
 

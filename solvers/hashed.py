@@ -28,7 +28,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from gdlx.envs import rng, walk
+from gdlx.envs.lowering import rng
+from gdlx.envs.packed import packed_env
 from gdlx.solvers import hash_table, outcome, rows, sampled, state_values, table_state
 
 
@@ -55,7 +56,7 @@ class _Baselines(NamedTuple):
 class Begun(NamedTuple):
     """Starts of trajectories. Axes as above."""
 
-    games: walk.WalkState
+    games: packed_env.WalkState
     before: jax.Array  # [B] float32, q
     reach: jax.Array  # [B] float32, weight of average policies
 
@@ -64,7 +65,7 @@ class Walked(NamedTuple):
     """Trajectories under way. Axes as above."""
 
     step: jax.Array  # [] int32
-    games: walk.WalkState
+    games: packed_env.WalkState
     streams: rng.Streams
     before: jax.Array  # [B] float32, q
     reach: jax.Array  # [B] float32, weight of average policies
@@ -83,7 +84,7 @@ class Walked(NamedTuple):
 class TrajectoryBatch:
     """A batch of trajectories that updates one player."""
 
-    game: walk.Walk
+    game: packed_env.Walk
     settings: sampled.SampleSettings
     by: table_state.Discounts
     config: table_state.SamplerConfig
@@ -113,7 +114,7 @@ class TrajectoryBatch:
             values=self.followed(walked.values, returned.visits, walked.step),
         )
 
-    def odd_ends(self, before: table_state.OddEnds, games: walk.WalkState) -> table_state.OddEnds:
+    def odd_ends(self, before: table_state.OddEnds, games: packed_env.WalkState) -> table_state.OddEnds:
         payoff, is_zero_sum = games.payoff, self.game.env.payoffs.zero_sum
         ends = games.ended & ~games.unplayable
         unbalanced = ends & (payoff.sum(axis=0) != 0) if is_zero_sum else jnp.zeros_like(ends)

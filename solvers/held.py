@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs import game_tree, sequence_form
+from gdlx.envs.trees import game_tree, sequence_form
 from gdlx.solvers import cfr, plans, presets, profiles
 
 Flags = tuple[plans.Levels, ...]  # P x L x [w, n] bool

@@ -19,7 +19,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs import rng, walk
+from gdlx.envs.lowering import rng
+from gdlx.envs.packed import packed_env
 from gdlx.solvers import exploiter, particles, rows, table_policy
 
 
@@ -35,14 +36,14 @@ class _Playing(NamedTuple):
     """Matches under way. Axes: M matches, N games in a group."""
 
     step: jax.Array  # [] int32
-    games: walk.WalkState  # M
+    games: packed_env.WalkState  # M
     beliefs: particles.Particles  # M groups of N
     key: jax.Array
 
 
 @functools.partial(jax.jit, static_argnames=("game", "config"))
 def play(
-    game: walk.Walk,
+    game: packed_env.Walk,
     policies: table_policy.Policies,
     key: jax.Array,
     player: jax.Array | int,
@@ -81,7 +82,7 @@ def play(
 
 
 def _chosen(
-    game: walk.Walk,
+    game: packed_env.Walk,
     policies: table_policy.Policies,
     now: _Playing,
     key: jax.Array,
@@ -127,7 +128,7 @@ def means(tried: jax.Array, payoff: jax.Array, moves: int) -> tuple[jax.Array, j
 
 
 def _rolled_out(
-    game: walk.Walk,
+    game: packed_env.Walk,
     policies: table_policy.Policies,
     now: _Playing,
     tried: jax.Array,
@@ -138,7 +139,9 @@ def _rolled_out(
     """float32[M, N] payoffs of the player after a move in every game of its belief, everybody playing on as frozen."""
     lanes = config.matches * config.size
 
-    def move(carry: tuple[jax.Array, walk.WalkState, rng.Streams]) -> tuple[jax.Array, walk.WalkState, rng.Streams]:
+    def move(
+        carry: tuple[jax.Array, packed_env.WalkState, rng.Streams],
+    ) -> tuple[jax.Array, packed_env.WalkState, rng.Streams]:
         step, games, streams = carry
         streams, words = rng.rows(streams, game.env.num_players + 1)
         draws = rows.uniform(words)

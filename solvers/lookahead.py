@@ -19,7 +19,8 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.envs import numbering, walk
+from gdlx.envs.packed import packed_env
+from gdlx.envs.trees import unique_rows
 from gdlx.solvers import branches, playouts
 
 Ints = npt.NDArray[np.int64]
@@ -68,7 +69,7 @@ class Room:
 
 
 def grow(
-    game: walk.Walk, active: branches.ActiveGames, weights: Floats, depth: int, room: Room, key: jax.Array
+    game: packed_env.Walk, active: branches.ActiveGames, weights: Floats, depth: int, room: Room, key: jax.Array
 ) -> Tree | None:
     """At most `depth` joint moves deep, and less where there is no room; None if there is none for one."""
     players = game.env.num_players
@@ -96,7 +97,9 @@ def grow(
     return Tree((*levels[:-1], levels[-1]._replace(payoff=payoff)), sets, not number)
 
 
-def _values(game: walk.Walk, active: branches.ActiveGames, seen: branches.Seen, room: Room, key: jax.Array) -> Floats:
+def _values(
+    game: packed_env.Walk, active: branches.ActiveGames, seen: branches.Seen, room: Room, key: jax.Array
+) -> Floats:
     """float64[P, N] payoffs of the last level."""
     if seen.ended.all():
         return seen.payoff.astype(np.float64)
@@ -120,7 +123,7 @@ def _numbered(grown: list[tuple[branches.Moves, branches.Seen]]) -> tuple[tuple[
         key = high << np.uint64(32) | low
         chooses = np.flatnonzero(legal[:, : bounds[-2]].sum(axis=0) > 1)
         words = [(key[chooses] >> np.uint64(32)).astype(np.int64), low[chooses].astype(np.int64)]
-        same = numbering.number(words, [2**32, 2**32])
+        same = unique_rows.number(words, [2**32, 2**32])
         numbers[player, chooses] = same.number
         example = chooses[same.example]
         sets.append(Sets(key[example], legal[:, example].T))

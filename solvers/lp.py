@@ -16,7 +16,7 @@ import numpy as np
 import scipy.optimize
 import scipy.sparse
 
-from gdlx.envs import game_tree
+from gdlx.envs.trees import game_tree
 from gdlx.propnet.common import errors
 from gdlx.solvers import profiles
 

@@ -30,7 +30,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs import rng, sight, walk
+from gdlx.envs.lowering import rng
+from gdlx.envs.packed import packed_env
+from gdlx.envs.views import history
 from gdlx.solvers import hash_table, hashed, particles, rows, sampled, table_runner, table_state
 
 Aim = Literal["information set", "public subgame"]
@@ -55,7 +57,7 @@ class Search(NamedTuple):
     aim: Aim = "information set"
 
 
-def target(game: walk.Walk, view: sight.Sight, steps: int, aim: Aim) -> Target:
+def target(game: packed_env.Walk, view: history.Sight, steps: int, aim: Aim) -> Target:
     """Where the match is that a player sees, with room for so many steps."""
     keys = view.keys
     if aim == "public subgame":
@@ -76,7 +78,7 @@ def target(game: walk.Walk, view: sight.Sight, steps: int, aim: Aim) -> Target:
 
 @functools.partial(jax.jit, static_argnames=("game", "search"), donate_argnames="state")
 def advance(
-    game: walk.Walk,
+    game: packed_env.Walk,
     state: table_state.HashState,
     settings: sampled.SampleSettings,
     where: Target,
@@ -102,7 +104,7 @@ class _Led(NamedTuple):
     """Games on the way to the target. Axes: B games."""
 
     step: jax.Array  # [] int32
-    games: walk.WalkState
+    games: packed_env.WalkState
     streams: rng.Streams
     before: jax.Array  # [B] float32, q
     reach: jax.Array  # [B] float32, weight of average policies
@@ -127,9 +129,9 @@ class AimedBatch(hashed.TrajectoryBatch):
         weight = jnp.where(possible, led.part / share, 0)
         own = jnp.where(possible, jnp.minimum(led.before * (share / jnp.where(possible, led.part, 1)), _MOST), jnp.inf)
         return hashed.Begun(
-            walk.Walk.join(self.game.start(size - aimed), led.games),
-            walk.Walk.join_lanes(before, own),
-            walk.Walk.join_lanes(1 / before, led.reach * weight),
+            packed_env.Walk.join(self.game.start(size - aimed), led.games),
+            packed_env.Walk.join_lanes(before, own),
+            packed_env.Walk.join_lanes(1 / before, led.reach * weight),
         )
 
     def lead(self, state: table_state.HashState, key: jax.Array) -> _Led:
@@ -187,7 +189,7 @@ class AimedBatch(hashed.TrajectoryBatch):
         games = self.game.step(led.games, jnp.stack(actions), draws[players])
         return _Led(led.step + 1, games, streams, before, reach, led.part)
 
-    def is_at(self, games: walk.WalkState, step: jax.Array) -> jax.Array:
+    def is_at(self, games: packed_env.WalkState, step: jax.Array) -> jax.Array:
         """[B] bool, whether games are, after so many steps, where the match was then."""
         number = self.game.env.num_players if self.search.aim == "public subgame" else self.where.player
         high, low = (word[number] for word in games.keys)
@@ -209,7 +211,7 @@ class AimedBatch(hashed.TrajectoryBatch):
 
     def play(self, walked: hashed.Walked) -> hashed.Walked:
         """One joint move; what lies below the target is left to the games that were led there."""
-        words, aimed = walked.games.rows.shape[1], self.search.aimed // walk.WORD
+        words, aimed = walked.games.rows.shape[1], self.search.aimed // packed_env.WORD
         is_led = jnp.arange(walked.games.batch) % words >= words - aimed
         is_there = (walked.step == self.where.length) & (walked.step > 0)
         comes_by = is_there & self.is_at(walked.games, walked.step) & ~is_led

@@ -26,7 +26,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from gdlx.envs import rng, sampling_form
+from gdlx.envs.lowering import rng
+from gdlx.envs.trees import sampling_form
 from gdlx.solvers import drawing, sampled
 
 

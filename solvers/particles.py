@@ -17,7 +17,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs import rng, walk
+from gdlx.envs.lowering import rng
+from gdlx.envs.packed import packed_env
 from gdlx.solvers import rows, table_policy
 
 MOST = 2**15  # games of a group: products of two such numbers are int32
@@ -26,11 +27,11 @@ MOST = 2**15  # games of a group: products of two such numbers are int32
 class Particles(NamedTuple):
     """Axes: G groups of N games, lanes in order of groups: lane = group * N + n."""
 
-    games: walk.WalkState  # of G N games
+    games: packed_env.WalkState  # of G N games
     evidence: jax.Array  # [G] float32, log probability of what was seen; -inf where no game agreed
 
 
-def start(game: walk.Walk, groups: int, size: int) -> Particles:
+def start(game: packed_env.Walk, groups: int, size: int) -> Particles:
     """Before the first move."""
     if not 1 <= size <= MOST:
         raise ValueError(f"a group has 1 to {MOST} games, not {size}")
@@ -38,7 +39,7 @@ def start(game: walk.Walk, groups: int, size: int) -> Particles:
 
 
 def step(
-    game: walk.Walk,
+    game: packed_env.Walk,
     particles: Particles,
     policies: table_policy.Policies,
     key: jax.Array,

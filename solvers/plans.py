@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import jax
 import jax.numpy as jnp
 
-from gdlx.envs import sequence_form
+from gdlx.envs.trees import sequence_form
 
 Levels = tuple[jax.Array, ...]  # L x [w, n, ...]
 ValueOf = Callable[[int, jax.Array], jax.Array]  # (level, values of options) -> what each set is worth

@@ -5,13 +5,14 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from gdlx.envs import rng, walk
+from gdlx.envs.lowering import rng
+from gdlx.envs.packed import packed_env
 from gdlx.solvers import rows
 
-Carry = tuple[jax.Array, walk.WalkState, rng.Streams]
+Carry = tuple[jax.Array, packed_env.WalkState, rng.Streams]
 
 
-def to_end(game: walk.Walk, start: Carry, steps: int) -> tuple[walk.WalkState, rng.Streams]:
+def to_end(game: packed_env.Walk, start: Carry, steps: int) -> tuple[packed_env.WalkState, rng.Streams]:
     """Everybody takes any legal move, until all games have ended or so many steps are made; `start` has made some."""
     players = game.env.num_players
 
@@ -30,7 +31,9 @@ def to_end(game: walk.Walk, start: Carry, steps: int) -> tuple[walk.WalkState, r
 
 
 @functools.partial(jax.jit, static_argnames=("game", "steps"))
-def values(game: walk.Walk, games: walk.WalkState, key: jax.Array, rounds: jax.Array, *, steps: int) -> jax.Array:
+def values(
+    game: packed_env.Walk, games: packed_env.WalkState, key: jax.Array, rounds: jax.Array, *, steps: int
+) -> jax.Array:
     """float32[P, B] mean payoffs of so many random matches from each game on; 0 for those that did not end."""
     zero = jnp.zeros((), jnp.int32)
 
@@ -46,7 +49,7 @@ def values(game: walk.Walk, games: walk.WalkState, key: jax.Array, rounds: jax.A
 
 @functools.partial(jax.jit, static_argnames=("game", "player", "steps"))
 def by_first_move(
-    game: walk.Walk, games: walk.WalkState, key: jax.Array, rounds: jax.Array, *, player: int, steps: int
+    game: packed_env.Walk, games: packed_env.WalkState, key: jax.Array, rounds: jax.Array, *, player: int, steps: int
 ) -> tuple[jax.Array, jax.Array]:
     """int32[A, B] and float32[A, B]: how often each move came first, and the payoffs of the player then.
 

@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.envs import env, game_tree, probe, trees, unroll
+from gdlx.envs import env, game_spec, probe
+from gdlx.envs.trees import game_tree, unroll
 from gdlx.propnet.io import checked_fields
 from gdlx.solvers import exports, problems, profiles, results, table_policy
 
@@ -36,7 +37,7 @@ class WrongPolicyFile(results.ResultError):
 
 
 def load(
-    path: pathlib.Path, game: trees.Game, tree: game_tree.GameTree, *, player: int | None = None
+    path: pathlib.Path, game: game_spec.Game, tree: game_tree.GameTree, *, player: int | None = None
 ) -> profiles.Policies:
     """The policies of all players at the information sets of an unrolled game.
 
@@ -69,7 +70,7 @@ def load(
                 return policies
 
 
-def load_table(path: pathlib.Path, game: trees.Game, played: env.Env) -> table_policy.TablePolicy:
+def load_table(path: pathlib.Path, game: game_spec.Game, played: env.Env) -> table_policy.TablePolicy:
     """The policies of all players under the keys of an environment.
 
     The game is unrolled where the file is of an unrolled game, and as far as its table goes where it is one.
@@ -103,7 +104,7 @@ def source(path: pathlib.Path) -> pathlib.Path:
     return path if path.suffix.lower() in SUFFIXES else path / results.POLICY
 
 
-def require_same_rules(folder: pathlib.Path, solved: results.Config, game: trees.Game, digest: str) -> None:
+def require_same_rules(folder: pathlib.Path, solved: results.Config, game: game_spec.Game, digest: str) -> None:
     """A result is of the rules that it was solved with; `digest` is of those that the game has now."""
     if solved.digest != digest:
         other = "" if solved.game.spec == game.spec else f", those of {solved.game.spec}"
@@ -125,7 +126,7 @@ def _format(path: pathlib.Path) -> str:
 
 
 @contextlib.contextmanager
-def _explained(path: pathlib.Path, game: trees.Game, player: str | None) -> Iterator[None]:
+def _explained(path: pathlib.Path, game: game_spec.Game, player: str | None) -> Iterator[None]:
     whose = game.spec if player is None else f"{player} in {game.spec}"
     try:
         yield
@@ -138,7 +139,7 @@ def _explained(path: pathlib.Path, game: trees.Game, player: str | None) -> Iter
 # ---- result folders
 
 
-def _at_sets_of_folder(folder: pathlib.Path, game: trees.Game, tree: game_tree.GameTree) -> profiles.Policies:
+def _at_sets_of_folder(folder: pathlib.Path, game: game_spec.Game, tree: game_tree.GameTree) -> profiles.Policies:
     config = results.read_config(folder)
     if config.has_table:
         return _at_sets_of_rows(folder / results.POLICY, game, tree, config)
@@ -146,13 +147,13 @@ def _at_sets_of_folder(folder: pathlib.Path, game: trees.Game, tree: game_tree.G
     return read_sequences(folder / results.POLICY, tree)
 
 
-def _table_of_folder(folder: pathlib.Path, game: trees.Game, played: env.Env) -> table_policy.TablePolicy:
+def _table_of_folder(folder: pathlib.Path, game: game_spec.Game, played: env.Env) -> table_policy.TablePolicy:
     config = results.read_config(folder)
     if config.has_table:
         require_same_rules(folder, config, game, probe.probe(played.net).digest)
         return read_table(folder / results.POLICY, played.num_actions)
     # With the payoffs of the run, which are part of its digest.
-    tree = trees.unrolled(config.game, net=played.net)
+    tree = game_spec.unrolled(config.game, net=played.net)
     require_same_rules(folder, config, game, problems.tree_digest(tree))
     return table_policy.of_policies(read_sequences(folder / results.POLICY, tree), played, tree)
 
@@ -197,7 +198,7 @@ def _are_rows(arrays: list[Any]) -> bool:
 
 
 def _at_sets_of_rows(
-    path: pathlib.Path, game: trees.Game, tree: game_tree.GameTree, config: results.Config | None = None
+    path: pathlib.Path, game: game_spec.Game, tree: game_tree.GameTree, config: results.Config | None = None
 ) -> profiles.Policies:
     played = problems.table_problem(game)
     if config is not None:

@@ -13,7 +13,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from gdlx.envs import env, game_tree, payoffs, probe, sequence_form, trees, unroll, walk
+from gdlx.envs import env, game_spec, payoffs, probe
+from gdlx.envs.packed import packed_env
+from gdlx.envs.trees import game_tree, sequence_form, unroll
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import limits
 from gdlx.solvers import driver, evaluation, presets, profiles, results
@@ -35,7 +37,7 @@ def metrics(found: evaluation.Evaluation, iterations: int, seconds: float, is_fi
 class Task(abc.ABC):
     """A game made ready for some kind of solver; what runs, result folders and commands know of it."""
 
-    game: trees.Game
+    game: game_spec.Game
     tree: game_tree.GameTree  # at whose information sets policies are shown
 
     @property
@@ -79,7 +81,7 @@ class Task(abc.ABC):
 class Problem(Task):
     """An unrolled game."""
 
-    game: trees.Game
+    game: game_spec.Game
     tree: game_tree.GameTree
     form: sequence_form.SequenceForm
     layouts: tuple[sequence_form.Layout, ...]
@@ -115,11 +117,11 @@ class TableProblem(Task):
     """A game that need not be unrolled. `tree` has its first steps, or all of it where it is small: then `whole` can
     measure policies exactly."""
 
-    game: trees.Game
+    game: game_spec.Game
     env: env.Env
     tree: game_tree.GameTree
     whole: Problem | None = None
-    shared: walk.Walk | None = None  # of the same environment, whose programs are used
+    shared: packed_env.Walk | None = None  # of the same environment, whose programs are used
 
     @property
     def payoff_range(self) -> tuple[float, float]:
@@ -134,9 +136,9 @@ class TableProblem(Task):
         return list(self.env.players)
 
     @functools.cached_property
-    def walk(self) -> walk.Walk:
+    def walk(self) -> packed_env.Walk:
         """One for all runs: they share programs."""
-        return walk.Walk(self.env) if self.shared is None else self.shared
+        return packed_env.Walk(self.env) if self.shared is None else self.shared
 
     @functools.cached_property
     def digest(self) -> str:
@@ -156,7 +158,7 @@ def tree_digest(tree: game_tree.GameTree) -> str:
 
 
 def prepare(
-    game: trees.Game,
+    game: game_spec.Game,
     needs: presets.Needs,
     *,
     net: propnet.PropNet | None = None,
@@ -171,7 +173,9 @@ def prepare(
     """
     if needs == "rules":
         return table_problem(game, net=net, within=within)
-    tree = trees.unrolled(game, net=net, within=within, max_nodes=max_nodes, keep_edges=needs == "edges", report=report)
+    tree = game_spec.unrolled(
+        game, net=net, within=within, max_nodes=max_nodes, keep_edges=needs == "edges", report=report
+    )
     return problem(game, tree)
 
 
@@ -181,14 +185,18 @@ def unrolled(task: Task) -> Problem:
     return task.whole
 
 
-def problem(game: trees.Game, tree: game_tree.GameTree | None = None, *, keep_edges: bool = False) -> Problem:
+def problem(game: game_spec.Game, tree: game_tree.GameTree | None = None, *, keep_edges: bool = False) -> Problem:
     """Sampling needs a tree with its edges."""
-    tree = trees.unrolled(game, keep_edges=keep_edges) if tree is None else tree
+    tree = game_spec.unrolled(game, keep_edges=keep_edges) if tree is None else tree
     return Problem(game, tree, *sequence_form.sequence_form(tree))
 
 
 def table_problem(
-    game: trees.Game, *, max_steps: int = 0, within: limits.Limits = limits.Limits(), net: propnet.PropNet | None = None
+    game: game_spec.Game,
+    *,
+    max_steps: int = 0,
+    within: limits.Limits = limits.Limits(),
+    net: propnet.PropNet | None = None,
 ) -> TableProblem:
     """A game of any size. `max_steps` ends matches that go on longer."""
     if net is None:
@@ -196,7 +204,7 @@ def table_problem(
     facts = probe.probe(net)
     guess = facts.histories(enough=_WHOLE)
     if not guess.is_cut and guess.total <= _WHOLE:
-        tree = trees.unrolled(game, net=net)
+        tree = game_spec.unrolled(game, net=net)
         units = payoffs.Payoffs(tree.offset, tree.zero_sum, True)
         return TableProblem(game, env.Env(net, units, max_steps=max_steps), tree, problem(game, tree))
     depth = sum(total <= _SHOWN for total in itertools.accumulate(guess.histories)) - 1

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.envs import game_tree, sequence_form
+from gdlx.envs.trees import game_tree, sequence_form
 from gdlx.propnet.common import errors
 
 Policy = npt.NDArray[np.float64]  # [S, ...]

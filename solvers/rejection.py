@@ -10,7 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs import rng, sight, walk
+from gdlx.envs.lowering import rng
+from gdlx.envs.packed import packed_env
+from gdlx.envs.views import history
 from gdlx.solvers import rows, table_policy
 
 BATCH = 2**12  # games that are played at once
@@ -20,12 +22,12 @@ _LEAST_STEPS = 16  # that a program has room for
 class AcceptedGames(NamedTuple):
     """Axes: N games that are asked for."""
 
-    games: walk.WalkState  # N, of which the first ones agree: as many as agreed in all batches so far
+    games: packed_env.WalkState  # N, of which the first ones agree: as many as agreed in all batches so far
     agreed: int  # in this batch
 
 
 def batches(
-    game: walk.Walk, view: sight.Sight, policies: table_policy.Policies | None, size: int, seed: int
+    game: packed_env.Walk, view: history.Sight, policies: table_policy.Policies | None, size: int, seed: int
 ) -> Iterator[AcceptedGames]:
     """Without end; `size` games are asked for."""
     room = max(_LEAST_STEPS, 2 ** view.step.bit_length())
@@ -34,7 +36,7 @@ def batches(
     keys = np.zeros((room + 1, 2), np.uint32)
     keys[: view.step + 1] = view.keys
     with jax.enable_x64(False):
-        pool = _Pool(_started(game, -(-size // walk.WORD) * walk.WORD), jnp.zeros((), jnp.int32))
+        pool = _Pool(_started(game, -(-size // packed_env.WORD) * packed_env.WORD), jnp.zeros((), jnp.int32))
         key = jax.random.key(seed)
     while True:
         with jax.enable_x64(False):
@@ -46,18 +48,18 @@ def batches(
 class _Pool(NamedTuple):
     """Axes: N games that are asked for."""
 
-    games: walk.WalkState
+    games: packed_env.WalkState
     filled: jax.Array  # [] int32, of which the first so many agree
 
 
 @functools.partial(jax.jit, static_argnames=("game", "lanes"))
-def _started(game: walk.Walk, lanes: int) -> walk.WalkState:
+def _started(game: packed_env.Walk, lanes: int) -> packed_env.WalkState:
     return game.start(lanes)
 
 
 @functools.partial(jax.jit, static_argnames=("game", "player"))
 def _played(
-    game: walk.Walk,
+    game: packed_env.Walk,
     policies: table_policy.Policies | None,
     key: jax.Array,
     pool: _Pool,
@@ -69,9 +71,9 @@ def _played(
 ) -> tuple[_Pool, jax.Array]:
     """The pool with what agrees of a batch, and how many that are."""
     players = game.env.num_players
-    Carry = tuple[jax.Array, walk.WalkState, rng.Streams, jax.Array]
+    Carry = tuple[jax.Array, packed_env.WalkState, rng.Streams, jax.Array]
 
-    def agrees(games: walk.WalkState, step: jax.Array) -> jax.Array:
+    def agrees(games: packed_env.WalkState, step: jax.Array) -> jax.Array:
         high, low = games.keys
         return (high[player] == keys[step, 0]) & (low[player] == keys[step, 1])
 
@@ -102,7 +104,7 @@ def _played(
     return _filled(game, pool, games, alive), jnp.sum(alive, dtype=jnp.int32)
 
 
-def _filled(game: walk.Walk, pool: _Pool, games: walk.WalkState, alive: jax.Array) -> _Pool:
+def _filled(game: packed_env.Walk, pool: _Pool, games: packed_env.WalkState, alive: jax.Array) -> _Pool:
     size, batch = pool.games.batch, alive.shape[0]
     (found,) = jnp.nonzero(alive, size=size, fill_value=0)
     place = jnp.arange(size, dtype=jnp.int32)

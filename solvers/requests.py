@@ -7,7 +7,8 @@ import pathlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from gdlx.envs import game_tree, trees
+from gdlx.envs import game_spec
+from gdlx.envs.trees import game_tree
 from gdlx.propnet.common import errors, limits
 from gdlx.solvers import driver, presets, restricted, results
 
@@ -56,7 +57,7 @@ class SolveRequest:
     3.0
     """
 
-    game: str | trees.Game | game_tree.GameTree
+    game: str | game_spec.Game | game_tree.GameTree
     algorithm: str | presets.Algorithm = presets.DEFAULT
     iterations: int | None = None
     seconds: float | None = None
@@ -105,13 +106,13 @@ class SolveRequest:
         return presets.simultaneous(chosen) if self.simultaneous else chosen
 
     @functools.cached_property
-    def named(self) -> trees.Game:
+    def named(self) -> game_spec.Game:
         """The game, and how it is to be read."""
         match self.game:
             case str():
-                return trees.Game(self.game)
+                return game_spec.Game(self.game)
             case game_tree.GameTree():
-                return trees.Game(self.game.name)
+                return game_spec.Game(self.game.name)
             case _:
                 return self.game
 

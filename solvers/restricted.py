@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.envs import game_tree, sequence_form
+from gdlx.envs.trees import game_tree, sequence_form
 from gdlx.propnet.common import errors
 from gdlx.solvers import batch, lp, presets, problems, profiles, results
 

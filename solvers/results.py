@@ -21,7 +21,8 @@ import jax
 import numpy as np
 
 import gdlx
-from gdlx.envs import game_tree, trees
+from gdlx.envs import game_spec
+from gdlx.envs.trees import game_tree
 from gdlx.propnet.common import errors
 from gdlx.propnet.io import checked_fields
 from gdlx.solvers import driver, presets, profiles, regret, table_policy
@@ -58,7 +59,7 @@ class Modelled(NamedTuple):
 class Config:
     """What produced a result: enough to produce it again, and to go on with it."""
 
-    game: trees.Game
+    game: game_spec.Game
     digest: str  # of the unrolled game, or of its rules
     algorithm: presets.Algorithm
     x64: bool
@@ -189,7 +190,7 @@ def read_config(folder: pathlib.Path) -> Config:
         )
         bound = found.get("modelled")
         modelled = None if bound is None else Modelled(str(bound["player"]), float(bound["p"]), str(bound["model"]))
-        return Config(trees.Game(**found["game"]), str(found["digest"]), algorithm, bool(found["x64"]), modelled)
+        return Config(game_spec.Game(**found["game"]), str(found["digest"]), algorithm, bool(found["x64"]), modelled)
     except FileNotFoundError:
         raise ResultError(f"{folder} holds no result: it has no {CONFIG}") from None
     except (AttributeError, KeyError, TypeError, ValueError, UnicodeDecodeError) as error:

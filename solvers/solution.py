@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gdlx.envs import game_tree
+from gdlx.envs.trees import game_tree
 from gdlx.propnet.common import errors
 from gdlx.solvers import driver, profiles
 

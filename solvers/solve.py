@@ -8,7 +8,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs import game_tree, trees
+from gdlx.envs import game_spec
+from gdlx.envs.trees import game_tree
 from gdlx.propnet import games
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import errors
@@ -50,7 +51,7 @@ class Outcome:
 
 
 def solve(
-    game: str | trees.Game | game_tree.GameTree,
+    game: str | game_spec.Game | game_tree.GameTree,
     algorithm: str | presets.Algorithm = presets.DEFAULT,
     *,
     iterations: int | None = None,
@@ -174,7 +175,7 @@ def saved_task(
 
 
 def prepare(
-    game: trees.Game | game_tree.GameTree,
+    game: game_spec.Game | game_tree.GameTree,
     needs: presets.Needs,
     callbacks: requests.Callbacks = requests.SILENT,
     *,
@@ -183,7 +184,7 @@ def prepare(
 ) -> problems.Task:
     """A game compiled, and unrolled if that is needed, with word of both."""
     if isinstance(game, game_tree.GameTree):
-        return problems.problem(trees.Game(game.name), game)
+        return problems.problem(game_spec.Game(game.name), game)
     net = compiled(game, callbacks, within)
     if needs == "rules":
         return problems.prepare(game, needs, net=net)
@@ -205,7 +206,7 @@ def prepare(
 
 
 def compiled(
-    game: trees.Game, callbacks: requests.Callbacks, within: limiting.Limits = limiting.Limits()
+    game: game_spec.Game, callbacks: requests.Callbacks, within: limiting.Limits = limiting.Limits()
 ) -> propnet.PropNet:
     """The propnet of a game, or the one in a file, with word of every pass."""
     with callbacks.stage(f"compiling {game.spec}") as note:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from gdlx.envs import info_key
+from gdlx.envs.views import info_key
 from gdlx.solvers import hash_table, rows
 
 Keys = tuple[jax.Array, jax.Array]  # uint32[B] twice

@@ -9,7 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.envs import env, game_tree, rng, view_keys, walk
+from gdlx.envs import env
+from gdlx.envs.lowering import rng
+from gdlx.envs.packed import packed_env
+from gdlx.envs.trees import game_tree, infoset_keys
 from gdlx.solvers import hash_table, profiles, regret, rows, table_state
 
 
@@ -29,7 +32,7 @@ def uniform(moves: int) -> TablePolicy:
         return TablePolicy(hash_table.init(4), jnp.zeros((2**4 + 1, max(1, moves)), jnp.float32))
 
 
-def at_games(policies: Policies, games: walk.WalkState, number: int) -> jax.Array:
+def at_games(policies: Policies, games: packed_env.WalkState, number: int) -> jax.Array:
     """float32[A, B] the policy of a player in every game; 0 where it has no move."""
     own = policies if isinstance(policies, TablePolicy) else policies[number]
     high, low = games.keys
@@ -37,7 +40,7 @@ def at_games(policies: Policies, games: walk.WalkState, number: int) -> jax.Arra
     return rows.matching(own.weight, row, games.legal[number])
 
 
-def everyones(policies: Policies, games: walk.WalkState) -> jax.Array:
+def everyones(policies: Policies, games: packed_env.WalkState) -> jax.Array:
     """float32[P, A, B] of all players; only those are looked up who have a choice in some game."""
     found = []
     for number, legal in enumerate(games.legal):
@@ -94,7 +97,7 @@ def of_policies(policies: profiles.Policies, game: env.Env, tree: game_tree.Game
 
 def _keys(game: env.Env, tree: game_tree.GameTree, number: int) -> tuple[jax.Array, jax.Array]:
     """Under which the sets of a player of a tree are in tables."""
-    high, low = view_keys.of_player(tree, number, game.num_actions)
+    high, low = infoset_keys.of_player(tree, number, game.num_actions)
     return rows.own_keys(jnp.asarray(high), jnp.asarray(low), number)
 
 
@@ -141,7 +144,7 @@ class Played(NamedTuple):
     goal_conflict: jax.Array  # [B] bool
 
 
-def play(game: walk.Walk, policies: Policies, key: jax.Array, *, matches: int, steps: int) -> Score:
+def play(game: packed_env.Walk, policies: Policies, key: jax.Array, *, matches: int, steps: int) -> Score:
     """Let everybody play its policy."""
     found = played(game, policies, key, matches=matches, steps=steps)
     payoff = np.asarray(found.payoff, np.float64)
@@ -149,7 +152,9 @@ def play(game: walk.Walk, policies: Policies, key: jax.Array, *, matches: int, s
     return Score(tuple(payoff.mean(axis=1).tolist()), tuple(error.tolist()), int((~np.asarray(found.ended)).sum()))
 
 
-def played(game: walk.Walk, policies: Policies, key: jax.Array, *, matches: int, steps: int, first: int = 0) -> Played:
+def played(
+    game: packed_env.Walk, policies: Policies, key: jax.Array, *, matches: int, steps: int, first: int = 0
+) -> Played:
     """Matches number first, first + 1, ..: what happens in one does not depend on how many are played at once."""
     with jax.enable_x64(False):
         found: Played = _played(game, policies, key, first, matches=matches, steps=steps)
@@ -159,13 +164,13 @@ def played(game: walk.Walk, policies: Policies, key: jax.Array, *, matches: int,
 class _Playing(NamedTuple):
     step: jax.Array  # [] int32
     length: jax.Array  # [B] int32
-    games: walk.WalkState
+    games: packed_env.WalkState
     streams: rng.Streams
 
 
 @functools.partial(jax.jit, static_argnames=("game", "matches", "steps"))
 def _played(
-    game: walk.Walk, policies: Policies, key: jax.Array, first: jax.Array | int, *, matches: int, steps: int
+    game: packed_env.Walk, policies: Policies, key: jax.Array, first: jax.Array | int, *, matches: int, steps: int
 ) -> Played:
     players = game.env.num_players
 

@@ -14,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from gdlx.envs import devices as machine
-from gdlx.envs import game_tree, payoffs, probe
+from gdlx.envs import payoffs, probe
+from gdlx.envs.trees import game_tree
 from gdlx.propnet.common import errors
 from gdlx.solvers import (
     driver,

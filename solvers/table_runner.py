@@ -8,12 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs import walk
+from gdlx.envs.packed import packed_env
 from gdlx.solvers import hashed, regret, sampled, table_state
 
 
 def step(
-    game: walk.Walk,
+    game: packed_env.Walk,
     state: table_state.HashState,
     settings: sampled.SampleSettings,
     products: table_state.Products,
@@ -40,7 +40,7 @@ def next_iteration(
 
 
 def advance(
-    game: walk.Walk,
+    game: packed_env.Walk,
     state: table_state.HashState,
     settings: sampled.SampleSettings,
     key: jax.Array,
@@ -90,7 +90,7 @@ class TableLoop(NamedTuple):
 
 
 @functools.lru_cache(maxsize=8)
-def on_devices(devices: tuple[jax.Device, ...], game: walk.Walk, config: table_state.SamplerConfig) -> TableLoop:
+def on_devices(devices: tuple[jax.Device, ...], game: packed_env.Walk, config: table_state.SamplerConfig) -> TableLoop:
     """Iterations with the batch divided among as many of the devices as divide it."""
     used = next(n for n in range(len(devices), 0, -1) if config.batch % n == 0)
     if used == 1:

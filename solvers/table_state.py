@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from gdlx.envs import walk
+from gdlx.envs.packed import packed_env
 from gdlx.solvers import hash_table, regret, state_values
 
 FOLD = 1_024  # iterations between two times that all discounts are made up for
@@ -69,7 +69,7 @@ class OddEnds(NamedTuple):
     unplayable: jax.Array  # some role had no legal move
 
 
-def init(game: walk.Walk, config: SamplerConfig, bits: int, devices: int) -> HashState:
+def init(game: packed_env.Walk, config: SamplerConfig, bits: int, devices: int) -> HashState:
     size, moves = 2**bits + 1, max(1, game.env.num_actions)
     zeros = functools.partial(jnp.zeros, (size, moves), jnp.float32)
     return HashState(
@@ -89,7 +89,7 @@ def init(game: walk.Walk, config: SamplerConfig, bits: int, devices: int) -> Has
     )
 
 
-def row_bytes(game: walk.Walk, config: SamplerConfig) -> int:
+def row_bytes(game: packed_env.Walk, config: SamplerConfig) -> int:
     """Of one information set, on one device."""
     moves = max(1, game.env.num_actions)
     tables = 2 + config.optimism
@@ -97,7 +97,7 @@ def row_bytes(game: walk.Walk, config: SamplerConfig) -> int:
     return 4 * (moves * tables + -(-moves // 32) + 3) + 12 + values
 
 
-def visit_bytes(game: walk.Walk, config: SamplerConfig) -> int:
+def visit_bytes(game: packed_env.Walk, config: SamplerConfig) -> int:
     """Of a batch of trajectories."""
     return 4 * (6 + 4 * config.baselines) * config.steps * game.env.num_players * config.batch
 

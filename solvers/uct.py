@@ -26,7 +26,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs import info_key, rng, walk
+from gdlx.envs.lowering import rng
+from gdlx.envs.packed import packed_env
+from gdlx.envs.views import info_key
 from gdlx.solvers import hash_table, playouts, rows, uct_order
 
 _SALT = np.uint32(0x85EBCA6B)
@@ -57,7 +59,7 @@ class _Path(NamedTuple):
 
 class _Descent(NamedTuple):
     step: jax.Array  # [] int32
-    games: walk.WalkState
+    games: packed_env.WalkState
     streams: rng.Streams
     inside: jax.Array  # [K] bool, all states so far are in the tree
     table: hash_table.Table
@@ -65,7 +67,7 @@ class _Descent(NamedTuple):
     path: _Path
 
 
-def init(game: walk.Walk, bits: int) -> Trees:
+def init(game: packed_env.Walk, bits: int) -> Trees:
     """2^bits nodes have room, in all trees together."""
     players, shape = range(game.env.num_players), (2**bits + 1, max(1, game.env.num_actions))
     return Trees(
@@ -76,15 +78,15 @@ def init(game: walk.Walk, bits: int) -> Trees:
     )
 
 
-def node_bytes(game: walk.Walk) -> int:
+def node_bytes(game: packed_env.Walk) -> int:
     return 8 * (1 + game.env.num_players * max(1, game.env.num_actions))
 
 
 @functools.partial(jax.jit, static_argnames=("game", "steps"), donate_argnames="trees")
 def search(
-    game: walk.Walk,
+    game: packed_env.Walk,
     trees: Trees,
-    roots: walk.WalkState,
+    roots: packed_env.WalkState,
     key: jax.Array,
     iterations: jax.Array,
     exploration: jax.Array,
@@ -109,20 +111,25 @@ def search(
 
 
 @functools.partial(jax.jit, static_argnames=("game", "player"))
-def at_roots(game: walk.Walk, trees: Trees, roots: walk.WalkState, *, player: int) -> Roots:
+def at_roots(game: packed_env.Walk, trees: Trees, roots: packed_env.WalkState, *, player: int) -> Roots:
     row = hash_table.lookup(trees.table, node_keys(game, roots))
     found = (rows.gather(part[player], row) for part in (trees.counts, trees.totals))
     return Roots(*(jnp.where(row >= 0, part, 0) for part in found))
 
 
-def node_keys(game: walk.Walk, games: walk.WalkState) -> tuple[jax.Array, jax.Array]:
+def node_keys(game: packed_env.Walk, games: packed_env.WalkState) -> tuple[jax.Array, jax.Array]:
     """uint32[K] twice: of the state of game k as a node of tree k."""
     tree = jnp.arange(games.batch, dtype=jnp.uint32)
     return info_key.extended(game.state_keys(games), (tree, tree ^ _SALT))
 
 
 def _descend(
-    game: walk.Walk, trees: Trees, roots: walk.WalkState, streams: rng.Streams, exploration: jax.Array, steps: int
+    game: packed_env.Walk,
+    trees: Trees,
+    roots: packed_env.WalkState,
+    streams: rng.Streams,
+    exploration: jax.Array,
+    steps: int,
 ) -> _Descent:
     """Matches until all have left their trees, or ended."""
     players, size = game.env.num_players, roots.batch

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
-from gdlx.envs import programs
+from gdlx.envs import compilation_cache
 
 CORPUS = pathlib.Path(os.environ.get("GDLX_CORPUS", pathlib.Path(__file__).parents[2] / "shared" / "gdl" / "corpus"))
 
@@ -20,7 +20,7 @@ os.environ["GDLX_CACHE"] = str(pathlib.Path(__file__).parents[1] / ".pytest_cach
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 # What one process has compiled another one reads; now, as it takes the cache that was chosen above.
-programs.keep()
+compilation_cache.keep()
 
 # The same examples in every run; GDLX_FUZZ=20 makes that 20 times as many, and new ones.
 _TIMES = int(os.environ.get("GDLX_FUZZ", "1"))

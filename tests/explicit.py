@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, Union
 
 import numpy as np
 
-from gdlx.envs import game_tree, host, payoffs, unroll
+from gdlx.envs import host, payoffs
+from gdlx.envs.trees import game_tree, unroll
 from gdlx.propnet import games
 from gdlx.propnet.circuits import propnet
 from gdlx.solvers import exports, profiles, regret

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gdlx.envs import env as envs
-from gdlx.envs import render
+from gdlx.envs.views import render
 from gdlx.propnet.datalog import interpreter
 from gdlx.propnet.syntax import ground_terms, rulesheet
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gdlx.envs import sight
+from gdlx.envs.views import history
 from gdlx.players import agent, arenas, table_agent
 from gdlx.solvers import profiles, table_policy
 from gdlx.tests import samples
@@ -55,20 +55,20 @@ class OneByOne:
 class Does:
     """Answers with what a function makes of the view and the clock; `views` are all that it was asked about."""
 
-    answer: Callable[[sight.Sight, agent.Clock], Any]
+    answer: Callable[[history.Sight, agent.Clock], Any]
     name: str = "does"
-    views: list[sight.Sight] = dataclasses.field(default_factory=list)
+    views: list[history.Sight] = dataclasses.field(default_factory=list)
 
     def sit(self, seat: agent.Seat, clock: agent.Clock) -> "Does":
         del seat, clock
         return self
 
-    def choose(self, view: sight.Sight, clock: agent.Clock) -> Any:
+    def choose(self, view: history.Sight, clock: agent.Clock) -> Any:
         self.views.append(view)
         return self.answer(view, clock)
 
 
-def first(view: sight.Sight, clock: agent.Clock) -> int:
+def first(view: history.Sight, clock: agent.Clock) -> int:
     del clock
     return view.legal[0]
 
@@ -86,7 +86,7 @@ class Hangs:
             self.let_go.wait()
         return self
 
-    def choose(self, view: sight.Sight, clock: agent.Clock) -> int:
+    def choose(self, view: history.Sight, clock: agent.Clock) -> int:
         if self.where == "choose":
             self.let_go.wait()
         return view.legal[0]

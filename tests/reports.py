@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.envs import trees
+from gdlx.envs import game_spec
 from gdlx.experiments import report
 from gdlx.solvers import driver, presets, problems, profiles, results
 from gdlx.tests import samples
@@ -85,7 +85,7 @@ def write_run(
     tree = samples.tree_of(game)
     chosen = presets.configured(presets.find(algorithm), None, changes)
     folder.mkdir(parents=True)
-    results.write_config(folder, results.Config(trees.Game(game), problems.tree_digest(tree), chosen, x64=False))
+    results.write_config(folder, results.Config(game_spec.Game(game), problems.tree_digest(tree), chosen, x64=False))
     results.write_metrics(folder, [player.name for player in tree.players], metrics)
     results.write_policy(folder, own or tuple(profiles.uniform(player) for player in tree.players))
     return folder

@@ -9,7 +9,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs import game_tree, sampling_form, trees
+from gdlx.envs import game_spec
+from gdlx.envs.trees import game_tree, sampling_form
 from gdlx.solvers import profiles, sampled
 
 # A turn-taking game, a simultaneous one, one with both at once, three players, and one alone with chance.
@@ -18,7 +19,7 @@ GAMES = ("kuhn_poker", "goofspiel:cards=3", "simple_poker", "smallest:numbers=3,
 
 @functools.cache
 def tree_of(game: str) -> game_tree.GameTree:
-    return trees.unrolled(trees.Game(game), keep_edges=True)
+    return game_spec.unrolled(game_spec.Game(game), keep_edges=True)
 
 
 def random_tables(form: sampling_form.SamplingForm, rng: np.random.Generator) -> sampled.Tables:

@@ -2,7 +2,8 @@
 
 from unittest import mock
 
-from gdlx.envs import env, lowering, payoffs
+from gdlx.envs import env, payoffs
+from gdlx.envs.lowering import lower
 from gdlx.propnet.circuits import build, compiler, propnet
 from gdlx.tests import support
 
@@ -104,7 +105,7 @@ def make(
     text: str,
     *,
     payoff: payoffs.Mode = "goal",
-    form: lowering.Form = "auto",
+    form: lower.Form = "auto",
     max_steps: int = 0,
     iterated: bool = False,
 ) -> env.Env:

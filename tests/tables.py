@@ -8,7 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 
 import gdlx
-from gdlx.envs import game_tree, public, sight, trees, view_keys, walk
+from gdlx.envs import game_spec
+from gdlx.envs.packed import packed_env
+from gdlx.envs.trees import game_tree, infoset_keys
+from gdlx.envs.views import history, public
 from gdlx.solvers import (
     evaluation,
     hash_table,
@@ -32,7 +35,7 @@ class Known(NamedTuple):
     """A game with random policies at all its sets, kept as regrets. The state has no axis of devices."""
 
     task: problems.Problem
-    walk: walk.Walk
+    walk: packed_env.Walk
     state: table_state.HashState
     rows: list[Any]  # of each player's sets
     policies: list[Any]
@@ -40,9 +43,9 @@ class Known(NamedTuple):
 
 @functools.cache
 def known(game: str, *, with_public: bool = False) -> Known:
-    task = problems.problem(trees.Game(game))
+    task = problems.problem(game_spec.Game(game))
     env = gdlx.make(game)
-    moving = walk.Walk(env, public.of_network(env.net) if with_public else None)
+    moving = packed_env.Walk(env, public.of_network(env.net) if with_public else None)
     config = table_state.SamplerConfig(256, _STEPS)
     runner = table_runner.on_devices(tuple(jax.devices()[:1]), moving, config)
     settings = sampled.SampleSettings(*jax.tree.map(np.float32, (PLAIN, 1.0)))
@@ -64,7 +67,7 @@ def known(game: str, *, with_public: bool = False) -> Known:
 
 
 def found_rows(state: table_state.HashState, task: problems.Problem, moves: int, player: int) -> Any:
-    high, low = view_keys.of_player(task.tree, player, moves)
+    high, low = infoset_keys.of_player(task.tree, player, moves)
     keys = rows.own_keys(jnp.asarray(high), jnp.asarray(low), player)
     return np.asarray(jax.jit(hash_table.lookup)(state.table, keys))
 
@@ -117,13 +120,13 @@ def require_unbiased(
     return errors
 
 
-def found_at(state: table_state.HashState, view: sight.Sight) -> int:
+def found_at(state: table_state.HashState, view: history.Sight) -> int:
     """The row of the set that a view is at."""
     high, low = own_key(view)
     return int(jax.jit(hash_table.lookup)(state.table, (high[None], low[None]))[0])
 
 
-def own_key(view: sight.Sight) -> tuple[Any, Any]:
+def own_key(view: history.Sight) -> tuple[Any, Any]:
     """The key of a view's set in a table."""
     high, low = view.keys[-1]
     return rows.own_keys(jnp.asarray(high), jnp.asarray(low), view.player)
@@ -135,7 +138,7 @@ def configured(name: str = "os-mccfr", **changes: Any) -> presets.Algorithm:
 
 @functools.cache
 def task_of(game: str) -> problems.TableProblem:
-    return problems.table_problem(trees.Game(game))
+    return problems.table_problem(game_spec.Game(game))
 
 
 def process_of(game: str, **changes: Any) -> table_process.TableSolver:

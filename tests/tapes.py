@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gdlx.envs import tape
+from gdlx.envs.lowering import tape
 from gdlx.tests import support
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gdlx.envs import probe, sight
+from gdlx.envs import probe
+from gdlx.envs.views import history
 from gdlx.players import agent, agents, depth_limited, entries, human, table_agent, uniform
 from gdlx.solvers import exports, policy_files, presets, problems, profiles, results, solver_run, table_policy
 from gdlx.tests import players, samples
@@ -157,12 +158,14 @@ def test_the_host_looks_up_what_the_device_does() -> None:
     options = tuple(sorted(moves.index(name) for name in ("bet", "check")))
     dealt = arena.env.net.players[0].percepts.index("(dealt king)")
     noop = moves.index("noop")
-    view = sight.Sight(arena.env, 0, (noop,), (sight.Event(noop, (dealt,), (noop,)), sight.Event(noop, (), options)))
+    view = history.Sight(
+        arena.env, 0, (noop,), (history.Event(noop, (dealt,), (noop,)), history.Event(noop, (), options))
+    )
     tree = samples.tree_of(KUHN)
     decision = tree.players[0].labels.index("(dealt king)")
     start = tree.players[0].first[decision]
     np.testing.assert_allclose(known.at(view), policies[0][start : start + 2], atol=1e-6)
-    other = dataclasses.replace(view, events=(view.events[0], sight.Event(noop, (dealt,), options)))
+    other = dataclasses.replace(view, events=(view.events[0], history.Event(noop, (dealt,), options)))
     np.testing.assert_allclose(known.at(other), [0.5, 0.5])
 
 
@@ -208,7 +211,7 @@ def test_a_table_of_the_first_steps_of_a_large_game(tmp_path: pathlib.Path) -> N
     legal = tuple(n for n, move in enumerate(role.moves) if move.startswith("(mark"))
     seat = agent.Seat(arena, 0, np.random.default_rng(0))
     mind = agents.find(str(file)).sit(seat, agent.Clock(1))
-    view = sight.Sight(arena.env, 0, legal)
+    view = history.Sight(arena.env, 0, legal)
     assert {role.moves[mind.choose(view, agent.Clock(1))] for _ in range(5)} == {"(mark 2 2)"}
 
 
@@ -269,13 +272,13 @@ def test_a_table_that_cannot_be() -> None:
 # ---- people
 
 
-def asked(monkeypatch: pytest.MonkeyPatch, typed: str) -> tuple[human.Asked, sight.Sight]:
+def asked(monkeypatch: pytest.MonkeyPatch, typed: str) -> tuple[human.Asked, history.Sight]:
     monkeypatch.setattr("sys.stdin", io.StringIO(typed))
     arena = players.arena_of(KUHN)
     moves = arena.env.net.players[0].moves
     noop, options = moves.index("noop"), tuple(sorted(moves.index(name) for name in ("bet", "check")))
     dealt = arena.env.net.players[0].percepts.index("(dealt king)")
-    view = sight.Sight(arena.env, 0, (noop,), (sight.Event(noop, (dealt,), options),))
+    view = history.Sight(arena.env, 0, (noop,), (history.Event(noop, (dealt,), options),))
     return human.Human().sit(agent.Seat(arena, 0, np.random.default_rng(0)), agent.Clock(1)), view
 
 

@@ -4,7 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from gdlx.envs import sequence_form, trees
+from gdlx.envs import game_spec
+from gdlx.envs.trees import sequence_form
 from gdlx.solvers import batch, cfr, evaluation, outcome, presets, problems, processes, regret, sampled
 
 GAMES = ("kuhn_poker", "monty_hall", "smallest:numbers=3,steps=1", "goofspiel:cards=3")
@@ -18,7 +19,7 @@ def alone(form: sequence_form.SequenceForm, settings: regret.Settings, iteration
 @pytest.mark.parametrize("game", GAMES)
 @pytest.mark.parametrize("chunk", [None, 3])
 def test_settings(game: str, chunk: int | None) -> None:
-    form, _ = sequence_form.sequence_form(trees.unrolled(trees.Game(game)))
+    form, _ = sequence_form.sequence_form(game_spec.unrolled(game_spec.Game(game)))
     draw = np.random.default_rng(1).uniform
     alpha, beta, gamma = draw(1, 3, 8), draw(-1, 1, 8), draw(1, 3, 8)
     many = regret.Settings(alpha, beta, gamma, horizon=50.0)
@@ -30,7 +31,7 @@ def test_settings(game: str, chunk: int | None) -> None:
 
 
 def test_payoffs() -> None:
-    tree = trees.unrolled(trees.Game("kuhn_poker"))
+    tree = game_spec.unrolled(game_spec.Game("kuhn_poker"))
     factors = np.array([1.0, 2.0, -1.0])
     form, _ = sequence_form.sequence_form(tree, tree.ends.payoff[:, :, None] * factors)
     plus = presets.find("cfr+")
@@ -43,7 +44,7 @@ def test_payoffs() -> None:
 
 
 def test_first_regrets() -> None:
-    form, _ = sequence_form.sequence_form(trees.unrolled(trees.Game("kuhn_poker")))
+    form, _ = sequence_form.sequence_form(game_spec.unrolled(game_spec.Game("kuhn_poker")))
     rng = np.random.default_rng(0)
     first = tuple(
         tuple(jnp.asarray(rng.uniform(0, 1, (*level.shape, 5)), jnp.float32) for level in player.uniform)
@@ -58,7 +59,7 @@ def test_first_regrets() -> None:
 
 
 def test_wrong_sizes() -> None:
-    form, _ = sequence_form.sequence_form(trees.unrolled(trees.Game("kuhn_poker")))
+    form, _ = sequence_form.sequence_form(game_spec.unrolled(game_spec.Game("kuhn_poker")))
     dcfr = presets.find("dcfr")
     with pytest.raises(batch.BatchError, match="nothing here is a batch"):
         batch.solve(form, dcfr, dcfr.settings, 1)
@@ -70,7 +71,7 @@ def test_wrong_sizes() -> None:
 
 def test_seeds_and_settings_of_sampling() -> None:
     """A thousand runs in one program: each as if it were alone, and better where they explore."""
-    task = problems.problem(trees.Game("kuhn_poker"), keep_edges=True)
+    task = problems.problem(game_spec.Game("kuhn_poker"), keep_edges=True)
     seeds = np.arange(1_024)
     minimiser = regret.Settings(1.0, 1.0, np.linspace(0.5, 2.0, 1_024))
     settings = sampled.SampleSettings(minimiser, np.where(seeds % 2, 0.0, 0.5))
@@ -88,7 +89,7 @@ def test_seeds_and_settings_of_sampling() -> None:
 
 @pytest.mark.parametrize(("seeds", "message"), [(3, "one size"), (2, "GiB")])
 def test_batches_of_sampling_that_do_not_fit(seeds: int, message: str) -> None:
-    task = problems.problem(trees.Game("kuhn_poker"), keep_edges=True)
+    task = problems.problem(game_spec.Game("kuhn_poker"), keep_edges=True)
     settings = sampled.SampleSettings(regret.Settings(1.0, 1.0, 1.0), np.array([0.1, 0.2]))
     with pytest.raises(batch.BatchError, match=message):
         batch.sample(task, outcome.sample, settings, np.arange(seeds), 10, max_bytes=100)

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from gdlx.envs import game_tree, sequence_form, spiel_tree, unroll
+from gdlx.envs.bridges import open_spiel_tree
+from gdlx.envs.trees import game_tree, sequence_form, unroll
 from gdlx.propnet import games
 from gdlx.solvers import cfr, evaluation, fictitious, profiles, regret
 from gdlx.tests import explicit, sheets
@@ -108,7 +109,7 @@ def test_open_spiels_states() -> None:
     for name, iterations in (("kuhn_poker(players=3)", 4), ("dark_hex(board_size=2)", 4), ("matrix_brps", 20)):
         game = pyspiel.load_game(name)
         assert_same_run(
-            spiel_tree.tree_of(game), explicit.of_spiel(game.new_initial_state()), SETTINGS["cfr+"], iterations
+            open_spiel_tree.tree_of(game), explicit.of_spiel(game.new_initial_state()), SETTINGS["cfr+"], iterations
         )
 
 
@@ -116,7 +117,7 @@ def test_open_spiels_own_solvers() -> None:
     """The averages of OpenSpiel's CFR and CFR+ are worth the same after the same number of iterations."""
     pyspiel = pytest.importorskip("pyspiel")
     theirs = pyspiel.load_game("kuhn_poker")
-    tree = spiel_tree.tree_of(theirs)
+    tree = open_spiel_tree.tree_of(theirs)
     game, _ = sequence_form.sequence_form(tree)
     for name, solver in (("cfr", pyspiel.CFRSolver(theirs)), ("cfr+", pyspiel.CFRPlusSolver(theirs))):
         state = cfr.init(game)

@@ -9,7 +9,8 @@ import numpy.typing as npt
 import pytest
 import scipy.stats
 
-from gdlx.envs import chooser, rng, rollout, step_tape, tape
+from gdlx.envs.lowering import playout_tape, random_move, rng, tape
+from gdlx.envs.packed import playouts
 from gdlx.tests import sheets, support, tapes
 
 LEAST_P = 1e-4  # of a chi-square test; seeds are fixed, so that a failure is a change of the code
@@ -54,7 +55,7 @@ def is_uniform(seen: npt.NDArray[np.int64]) -> bool:
 def test_add_and_halve_is_exact(bits: int) -> None:
     pairs = np.array(list(itertools.product(range(2**bits), repeat=2)) * 32).T
     a, b = (jnp.asarray(sliced(numbers, bits)) for numbers in pairs)
-    assert joined(chooser._add_and_halve(a, b)).tolist() == (pairs.sum(axis=0) // 2).tolist()
+    assert joined(random_move._add_and_halve(a, b)).tolist() == (pairs.sum(axis=0) // 2).tolist()
 
 
 @pytest.mark.parametrize("moves", range(1, 9))
@@ -63,10 +64,10 @@ def test_the_legal_move_of_every_rank(moves: int) -> None:
     rank_bits = moves.bit_length()
     builder = tape.Builder(moves + rank_bits)
     legal = [builder.input(n) for n in range(moves)]
-    tree = chooser.count_legal(builder, legal)
+    tree = random_move.count_legal(builder, legal)
     assert len(tree.count) == rank_bits
     rank = [builder.input(moves + n) for n in range(rank_bits)]
-    program = builder.tape(chooser.take(builder, tree, rank, legal), middle=tree.count)
+    program = builder.tape(random_move.take(builder, tree, rank, legal), middle=tree.count)
     cases = [
         (options, wanted, [n for n in range(moves) if options[n]])
         for options in support.all_columns(moves)
@@ -90,7 +91,7 @@ def test_ranks_are_uniform() -> None:
     words = 1024
     rows = [jnp.asarray(sliced(np.full(32 * words, count), max(1, count.bit_length()))) for count in counts]
     streams = rng.streams(jax.random.key(3), 0, words)
-    _, ranks = jax.jit(chooser.draw_ranks)(streams, rows)
+    _, ranks = jax.jit(random_move.draw_ranks)(streams, rows)
     for count, rank in zip(counts, ranks, strict=True):
         seen = np.bincount(joined(rank), minlength=max(1, count))
         assert len(seen) == max(1, count)  # never as much as the count
@@ -101,8 +102,8 @@ def test_ranks_are_uniform() -> None:
 
 def test_moves_of_all_roles_are_legal_and_uniform() -> None:
     """All combinations of legal sets of four roles side by side, each 512 times."""
-    play = rollout.Playout(sheets.net(CHOICES))
-    program = step_tape.choosing(play.net)
+    play = playouts.Playout(sheets.net(CHOICES))
+    program = playout_tape.choosing(play.net)
     columns = np.array([*support.all_columns(sum(SIZES))] * 512).T
     legal = jnp.asarray(sliced_bits(columns))
     streams = rng.streams(jax.random.key(5), 0, legal.shape[1])

@@ -13,7 +13,10 @@ import pytest
 import scipy.stats
 
 import gdlx
-from gdlx.envs import host, sight, view_keys, walk
+from gdlx.envs import host
+from gdlx.envs.packed import packed_env
+from gdlx.envs.trees import infoset_keys
+from gdlx.envs.views import history
 from gdlx.solvers import branches, consistent, rows, table_policy
 from gdlx.tests import samples
 
@@ -24,7 +27,7 @@ FILTERS = 100
 
 class Match(NamedTuple):
     registers: bytes
-    views: tuple[sight.Sight, ...]
+    views: tuple[history.Sight, ...]
 
     @property
     def identity(self) -> Identity:
@@ -32,8 +35,8 @@ class Match(NamedTuple):
 
 
 @functools.cache
-def lanes_of(name: str) -> walk.Walk:
-    return walk.Walk(gdlx.make(name))
+def lanes_of(name: str) -> packed_env.Walk:
+    return packed_env.Walk(gdlx.make(name))
 
 
 @functools.cache
@@ -46,14 +49,14 @@ def start(name: str) -> Match:
     game, nodes = lanes_of(name).env, nodes_of(name)
     registers = game.net.initial.tobytes()
     legal = nodes.position(registers).legal
-    return Match(registers, tuple(sight.Sight(game, n, own) for n, own in enumerate(legal)))
+    return Match(registers, tuple(history.Sight(game, n, own) for n, own in enumerate(legal)))
 
 
 def after(name: str, match: Match, joint: tuple[int, ...], chance: int) -> Match:
     nodes = nodes_of(name)
     registers, percepts = nodes.moved(match.registers, joint, chance)
     legal = nodes.position(registers).legal
-    events = (sight.Event(*parts) for parts in zip(joint, percepts, legal, strict=True))
+    events = (history.Event(*parts) for parts in zip(joint, percepts, legal, strict=True))
     return Match(registers, tuple(view.after(event) for view, event in zip(match.views, events, strict=True)))
 
 
@@ -71,7 +74,7 @@ def random_match(name: str, steps: int, seed: int) -> Match:
 Chosen = dict[tuple[int, bytes], npt.NDArray[np.float64]]  # policies by player and key
 
 
-def posterior(name: str, view: sight.Sight, policies: Chosen | None = None) -> tuple[dict[Identity, float], float]:
+def posterior(name: str, view: history.Sight, policies: Chosen | None = None) -> tuple[dict[Identity, float], float]:
     """Probabilities of everything that agrees with a view, and of the view itself given the player's moves."""
     found: dict[Identity, float] = collections.defaultdict(float)
 
@@ -100,7 +103,7 @@ def posterior(name: str, view: sight.Sight, policies: Chosen | None = None) -> t
     return {identity: weight / total for identity, weight in found.items()}, total
 
 
-def identities(game: walk.Walk, found: consistent.Consistent) -> list[Identity]:
+def identities(game: packed_env.Walk, found: consistent.Consistent) -> list[Identity]:
     seen = branches.look(game, branches.ActiveGames(found.games, found.lanes))
     registers = seen.rows[: len(game.env.net.initial)]
     return [
@@ -109,7 +112,7 @@ def identities(game: walk.Walk, found: consistent.Consistent) -> list[Identity]:
     ]
 
 
-def summed(game: walk.Walk, found: consistent.Consistent) -> dict[Identity, float]:
+def summed(game: packed_env.Walk, found: consistent.Consistent) -> dict[Identity, float]:
     total: dict[Identity, float] = collections.defaultdict(float)
     for identity, weight in zip(identities(game, found), found.weights.tolist(), strict=True):
         total[identity] += weight
@@ -138,7 +141,7 @@ def skewed(name: str) -> tuple[table_policy.TablePolicy, Chosen]:
     keys, chosen = [], []
     by_key: Chosen = {}
     for number, player in enumerate(tree.players):
-        high, low = view_keys.of_player(tree, number, game.num_actions)
+        high, low = infoset_keys.of_player(tree, number, game.num_actions)
         keys.append(np.stack([high ^ rows.salt(number), low]))
         own = rng.uniform(0.1, 1, (player.sets, game.num_actions)) ** 3
         chosen.append(own)
@@ -157,11 +160,11 @@ class Case(NamedTuple):
     is_skewed: bool = False
 
     @property
-    def game(self) -> walk.Walk:
+    def game(self) -> packed_env.Walk:
         return lanes_of(self.name)
 
     @property
-    def view(self) -> sight.Sight:
+    def view(self) -> history.Sight:
         return random_match(self.name, self.steps, self.seed).views[self.player]
 
     def found(self, way: consistent.Way, seed: int = 0) -> consistent.Consistent:
@@ -225,7 +228,7 @@ def test_a_tracker_goes_on_with_particles_where_enumeration_ends() -> None:
     few = consistent.Effort(size=256, states=10)
     tracker = consistent.Tracker(game, view, effort=few)
     ways = [
-        tracker.follow(sight.Sight(view.game, view.player, view.first, view.events[:n])).report.way for n in range(8)
+        tracker.follow(history.Sight(view.game, view.player, view.first, view.events[:n])).report.way for n in range(8)
     ]
     assert ways == sorted(ways)
     assert set(ways) == {"enumeration", "particles"}
@@ -269,7 +272,7 @@ def test_impossible_percepts_are_told_in_words() -> None:
     game = lanes_of("kuhn_poker")
     view = random_match("kuhn_poker", 2, 0).views[0]
     bet = kuhn_number("move", "bet")
-    wrong = sight.Event(bet, tuple(range(len(game.env.net.players[0].percepts))), ())
+    wrong = history.Event(bet, tuple(range(len(game.env.net.players[0].percepts))), ())
     with pytest.raises(consistent.ImpossiblePercepts, match=r"joint move 3: it did bet, perceived \(dealt") as told:
         consistent.find(game, view.after(wrong))
     assert "player1" in str(told.value)
@@ -280,13 +283,13 @@ def test_a_move_that_was_not_there_is_impossible() -> None:
     game = lanes_of("kuhn_poker")
     view = start("kuhn_poker").views[0]
     assert kuhn_number("move", "bet") not in view.legal
-    event = sight.Event(kuhn_number("move", "bet"), (), view.legal)
+    event = history.Event(kuhn_number("move", "bet"), (), view.legal)
     with pytest.raises(consistent.ImpossiblePercepts, match="cannot have done bet in joint move 1"):
         consistent.find(game, view.after(event))
 
 
 def test_a_wrong_start_is_impossible() -> None:
-    view = sight.Sight(lanes_of("kuhn_poker").env, 0, (kuhn_number("move", "bet"),))
+    view = history.Sight(lanes_of("kuhn_poker").env, 0, (kuhn_number("move", "bet"),))
     with pytest.raises(consistent.ImpossiblePercepts, match="before joint move 1"):
         consistent.find(lanes_of("kuhn_poker"), view)
 
@@ -297,7 +300,7 @@ def test_sampling_does_not_call_anything_impossible(way: consistent.Way) -> None
     view = random_match("kuhn_poker", 2, 0).views[1]
     last = view.events[1]._replace(percepts=())
     assert last != view.events[1]
-    wrong = sight.Sight(view.game, 1, view.first, (view.events[0], last))
+    wrong = history.Sight(view.game, 1, view.first, (view.events[0], last))
     few, policies = consistent.Effort(size=256, tries=2**9), skewed("kuhn_poker")[0]
     with pytest.raises(consistent.NothingFound, match="not found to be impossible"):
         consistent.find(game, wrong, policies, way=way, effort=few)

@@ -11,7 +11,7 @@ import pytest
 
 import gdlx
 from gdlx import cli
-from gdlx.envs import trees
+from gdlx.envs import game_spec
 from gdlx.experiments import kept, plots, studies
 from gdlx.experiments.cfr_convergence import graph
 from gdlx.experiments.cfr_convergence import study as convergence
@@ -328,7 +328,7 @@ def test_modified_rps(
     assert equilibrium["data"]["policy"] == pytest.approx([0.4, 0.4, 0.2])
     assert equilibrium["data"]["goals"] == pytest.approx(50)
     setting = studies.Setting(tmp_path / "modified_rps", part * rps.MINUTES)
-    task = problems.problem(trees.Game(rps.GAME), keep_edges=True)
+    task = problems.problem(game_spec.Game(rps.GAME), keep_edges=True)
     kept = [rps._kept(task, search, setting) for search in searches]
     for row, curve in zip(table["data"], kept, strict=True):
         # West (2024), Table 1: goals of the first player by the moves of both.

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import gdlx
-from gdlx.envs import sampling_form, sequence_form, trees
+from gdlx.envs import game_spec
+from gdlx.envs.trees import sampling_form, sequence_form
 from gdlx.experiments import train_deep_cfr
 from gdlx.nets import checkpoints, deep_cfr, encoders, learners, tables, traversals
 from gdlx.propnet.common import errors
@@ -24,7 +25,7 @@ SMALL = deep_cfr.Settings(traversals=32, capacity=8_192, steps=200, policy_steps
 
 @functools.cache
 def learner(game: str = "kuhn_poker", **changes: Any) -> deep_cfr.DeepCfr:
-    task = problems.problem(trees.Game(game), samples.tree_of(game))
+    task = problems.problem(game_spec.Game(game), samples.tree_of(game))
     encoder = encoders.Encoder(gdlx.make(game), steps=len(task.tree.counts.nodes) - 1)
     return deep_cfr.make(encoder, dataclasses.replace(SMALL, **changes), task)
 
@@ -39,7 +40,7 @@ def after(iterations: int, seed: int = 0, **changes: Any) -> tuple[deep_cfr.Stat
 
 
 def nash_conv(one: deep_cfr.DeepCfr, state: deep_cfr.State) -> float:
-    task = problems.problem(trees.Game("kuhn_poker"), one.tree)
+    task = problems.problem(game_spec.Game("kuhn_poker"), one.tree)
     found = task.metrics(tables.policies(one, one.acting(state), one.tree)).exploitability
     assert found is not None
     return 2 * found

@@ -9,13 +9,14 @@ import jax
 import numpy as np
 import pytest
 
-from gdlx.envs import sequence_form, trees
+from gdlx.envs import game_spec
+from gdlx.envs.trees import sequence_form
 from gdlx.solvers import cfr, driver, policy_files, presets, problems, processes, results, solver_run
 
 
 @pytest.fixture(scope="module")
 def kuhn() -> problems.Problem:
-    return problems.problem(trees.Game("kuhn_poker"))
+    return problems.problem(game_spec.Game("kuhn_poker"))
 
 
 def points(task: problems.Problem, stop: driver.Stop, every: int | None = None) -> list[driver.Point[Any]]:
@@ -186,7 +187,7 @@ def test_nothing_to_choose(tmp_path: pathlib.Path) -> None:
     sheet = tmp_path / "dull.gdl"
     sheet.write_text("(role a) (role b) (init x) (<= (legal ?r go) (role ?r)) (<= (next y) (true x)) "
                      "(<= terminal (true y)) (goal a 70) (goal b 30)")  # fmt: skip
-    task = problems.problem(trees.Game(str(sheet)))
+    task = problems.problem(game_spec.Game(str(sheet)))
     run = solver_run.Run(task, presets.find("dcfr"), folder_of(tmp_path))
     list(run.points(driver.Stop(iterations=3)))
     found = run.finish()
@@ -267,7 +268,7 @@ def test_broken_results(
 
 def test_a_checkpoint_of_another_game(kuhn: problems.Problem, tmp_path: pathlib.Path) -> None:
     folder = folder_of(tmp_path)
-    other = problems.problem(trees.Game("simple_poker"))
+    other = problems.problem(game_spec.Game("simple_poker"))
     run = solver_run.Run(other, presets.find("cfr+"), folder)
     list(run.points(driver.Stop(iterations=1)))
     run.finish()

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import gdlx
-from gdlx.envs import observe, trees, view_keys
+from gdlx.envs import game_spec
+from gdlx.envs.trees import infoset_keys
+from gdlx.envs.views import observation_window
 from gdlx.nets import encoders, networks
 from gdlx.propnet import library
 
@@ -19,7 +21,7 @@ GAMES = ("kuhn_poker", "smallest:numbers=3,steps=1", "goofspiel:cards=3", "monty
 @pytest.mark.parametrize("game", GAMES)
 def test_matches_and_trees_agree(game: str, is_narrow: bool) -> None:
     env = gdlx.make(game)
-    tree = trees.unrolled(trees.Game(game))
+    tree = game_spec.unrolled(game_spec.Game(game))
     encoder = encoders.Encoder(env, steps=len(tree.counts.nodes))
     if is_narrow:
         whole, encoder = encoder, encoders.narrowed(encoder, tree)
@@ -31,7 +33,7 @@ def test_matches_and_trees_agree(game: str, is_narrow: bool) -> None:
     for number in range(env.num_players):
         rows = encoder.of_sets(tree, number)
         assert rows.shape == (tree.players[number].sets, encoder.width)
-        keys = view_keys.of_player(tree, number, env.num_actions)
+        keys = infoset_keys.of_player(tree, number, env.num_actions)
         known |= {(number, int(high), int(low)): row for high, low, row in zip(*keys, rows, strict=True)}
         assert len(np.unique(rows, axis=0)) == len(rows)  # nothing is forgotten in so long a window
 
@@ -46,7 +48,7 @@ def test_matches_and_trees_agree(game: str, is_narrow: bool) -> None:
             moves, chance = jax.random.split(own)
             action = jax.random.categorical(moves, jnp.where(state.legal_mask, 0.0, -jnp.inf))
             state = env.step(state, action, chance)
-            return (state, observe.update(window, state)), seen
+            return (state, observation_window.update(window, state)), seen
 
         keys = jax.random.split(key, len(tree.counts.nodes))
         seen: tuple[jax.Array, jax.Array, jax.Array] = jax.lax.scan(step, (state, encoder.window(state)), keys)[1]
@@ -100,7 +102,7 @@ def test_numbers_of_every_game(game: str) -> None:
     window = encoder.window(states[0])
     for step, state in enumerate(states):
         if step:
-            window = observe.update(window, state)
+            window = observation_window.update(window, state)
             history.append(np.concatenate([np.eye(moves)[state.actions], state.percepts], axis=1).astype(np.float32))
         found = np.asarray(encoder.information(window))
         for player in range(count):
@@ -112,7 +114,7 @@ def test_numbers_of_every_game(game: str) -> None:
 
 
 def test_a_window_forgets() -> None:
-    tree = trees.unrolled(trees.Game("kuhn_poker"))
+    tree = game_spec.unrolled(game_spec.Game("kuhn_poker"))
     rows = encoders.Encoder(gdlx.make("kuhn_poker"), steps=1).of_sets(tree, 0)
     assert len(np.unique(rows, axis=0)) < len(rows)
     with pytest.raises(encoders.WrongEncoder, match="1 step or more"):

@@ -13,7 +13,8 @@ import scipy.stats
 
 import gdlx
 from gdlx.envs import env as envs
-from gdlx.envs import lowering, payoffs
+from gdlx.envs import payoffs
+from gdlx.envs.lowering import lower
 from gdlx.propnet import games, library
 from gdlx.propnet.common import errors
 from gdlx.propnet.syntax import diagnostics
@@ -113,7 +114,7 @@ def test_every_form_plays_the_same(game: str) -> None:
     auto = made(game)
     expected = matches.play(auto, matches=40, steps=steps_of(game))
     on_cpu = jax.default_backend() == "cpu"  # where auto is rolled
-    forms: list[lowering.Form] = ["rolled", "levelled", "straight"]
+    forms: list[lower.Form] = ["rolled", "levelled", "straight"]
     if on_cpu and game in IN_DEFAULT:
         forms.remove("rolled")
     for form in forms:

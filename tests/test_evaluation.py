@@ -7,7 +7,8 @@ import jax
 import numpy as np
 import pytest
 
-from gdlx.envs import game_tree, sequence_form, spiel, spiel_tree
+from gdlx.envs.bridges import open_spiel_game, open_spiel_tree
+from gdlx.envs.trees import game_tree, sequence_form
 from gdlx.solvers import cfr, evaluation, exports, profiles, regret
 from gdlx.tests import explicit, sheets
 
@@ -167,7 +168,7 @@ def averages(tree: game_tree.GameTree, iterations: int) -> profiles.Policies:
 def test_exploitability_of_open_spiels_games(name: str) -> None:
     pyspiel = pytest.importorskip("pyspiel")
     theirs = pyspiel.load_game(name)
-    tree = spiel_tree.tree_of(theirs)
+    tree = open_spiel_tree.tree_of(theirs)
     for policies in [random_policies(tree, 0), *([averages(tree, 10)] if name == "kuhn_poker" else [])]:
         table = exports.to_open_spiel(tree, policies, theirs).to_dict()
         found = pyspiel.nash_conv(theirs, pyspiel.TabularPolicy(table), use_state_get_policy=True)
@@ -182,7 +183,7 @@ def test_exploitability_through_the_bridge(spec: str) -> None:
     pytest.importorskip("pyspiel")
     exploitability: Any = pytest.importorskip("open_spiel.python.algorithms.exploitability")
     tree, _ = explicit.game_of(spec)
-    theirs = spiel.game(spec)
+    theirs = open_spiel_game.game(spec)
     policies = random_policies(tree, 3)
     tabular = exports.to_open_spiel(tree, policies, theirs)
     assert nash_conv(tree, policies) == pytest.approx(exploitability.nash_conv(theirs, tabular), abs=1e-6)
@@ -192,8 +193,8 @@ def test_serialised_goofspiel_is_worth_the_same() -> None:
     """OpenSpiel's version with turns, in which the second player does not see the first one's bid."""
     pyspiel = pytest.importorskip("pyspiel")
     name = "goofspiel(num_cards=4,imp_info=True,points_order=ascending)"
-    together = spiel_tree.tree_of(name)
-    turns = spiel_tree.tree_of(f"turn_based_simultaneous_game(game={name})")
+    together = open_spiel_tree.tree_of(name)
+    turns = open_spiel_tree.tree_of(f"turn_based_simultaneous_game(game={name})")
     ours, _ = explicit.game_of("goofspiel:cards=4")
     assert together.information_sets == turns.information_sets
     assert list(together.information_sets.values()) == list(ours.information_sets.values())

@@ -15,7 +15,8 @@ import pytest
 
 import gdlx
 from gdlx.envs import env as envs
-from gdlx.envs import pgx_bridge, rollout
+from gdlx.envs.bridges import pgx_env
+from gdlx.envs.packed import playouts
 from gdlx.tests import sheets
 
 PLATFORMS = ("cuda", "tpu")
@@ -48,13 +49,13 @@ def _batched(field: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
 @pytest.mark.parametrize("game", ["tictactoe", "maze"])
 def test_a_playout_step_lowers_for_accelerators(game: str) -> None:
     net = sheets.net(sheets.MAZE, iterated=True) if game == "maze" else gdlx.make(game).net
-    play = rollout.Playout(net)
+    play = playouts.Playout(net)
     games = jax.eval_shape(lambda key: play.init(key, 4), jax.random.key(0))
     exported(play.run, games, jax.ShapeDtypeStruct((), jnp.int32))  # type: ignore[no-untyped-call]
 
 
 def test_a_bridge_lowers_for_accelerators() -> None:
-    env = pgx_bridge.Env(gdlx.make("kuhn_poker"))
+    env = pgx_env.Env(gdlx.make("kuhn_poker"))
     exported(lambda key: env.step(env.init(key), jnp.asarray(0), key), jax.random.key(0))
 
 

@@ -8,7 +8,8 @@ import re
 import numpy as np
 import pytest
 
-from gdlx.envs import game_tree, spiel, spiel_tree, unroll
+from gdlx.envs.bridges import open_spiel_game, open_spiel_tree
+from gdlx.envs.trees import game_tree, unroll
 from gdlx.solvers import exports, profiles
 from gdlx.tests.test_unroll import net_of
 
@@ -122,7 +123,7 @@ def test_information_states_are_those_of_the_bridge(spec: str) -> None:
     """The tabular policy has every set of the tree, with the same legal actions."""
     pytest.importorskip("pyspiel")
     tree, policies = some(spec)
-    game = spiel.game(spec)
+    game = open_spiel_game.game(spec)
     tabular = exports.to_open_spiel(tree, policies, game)
     assert_same(exports.from_open_spiel(tree, tabular), policies)
     for player in tree.players:
@@ -137,7 +138,7 @@ def test_information_states_are_those_of_the_bridge(spec: str) -> None:
 def test_policies_of_open_spiels_games(name: str) -> None:
     pyspiel = pytest.importorskip("pyspiel")
     game = pyspiel.load_game(name)
-    tree = spiel_tree.tree_of(game)
+    tree = open_spiel_tree.tree_of(game)
     policies = random_policies(tree, 1)
     tabular = exports.to_open_spiel(tree, policies, game)
     assert_same(exports.from_open_spiel(tree, tabular), policies)
@@ -151,7 +152,7 @@ def test_a_policy_of_open_spiels_solver() -> None:
     solver = pyspiel.CFRPlusSolver(game)
     for _ in range(5):
         solver.evaluate_and_update_policy()
-    tree = spiel_tree.tree_of(game)
+    tree = open_spiel_tree.tree_of(game)
     averages = solver.tabular_average_policy()
     found = exports.from_open_spiel(tree, averages)
     for number, state in enumerate(exports.information_states(tree.players[0])):
@@ -161,7 +162,7 @@ def test_a_policy_of_open_spiels_solver() -> None:
 
 def test_wrong_policies_of_open_spiel() -> None:
     pyspiel = pytest.importorskip("pyspiel")
-    tree = spiel_tree.tree_of("kuhn_poker")
+    tree = open_spiel_tree.tree_of("kuhn_poker")
     table = exports.to_open_spiel_table(tree, random_policies(tree, 0))
     with pytest.raises(profiles.WrongPolicy, match="player0, '0': the policy says nothing"):
         exports.from_open_spiel(tree, {state: own for state, own in table.items() if state != "0"})
@@ -171,6 +172,6 @@ def test_wrong_policies_of_open_spiel() -> None:
         exports.from_open_spiel(tree, table | {"0": {0: 0.5}})
     with pytest.raises(profiles.WrongPolicy, match="has no information state"):
         exports.to_open_spiel(tree, random_policies(tree, 0), pyspiel.load_game("tiny_hanabi"))
-    zumo = spiel_tree.tree_of("oshi_zumo(coins=2,size=1,horizon=3)")
+    zumo = open_spiel_tree.tree_of("oshi_zumo(coins=2,size=1,horizon=3)")
     with pytest.raises(profiles.WrongPolicy, match="cannot tell them apart"):
         exports.to_open_spiel_table(zumo, random_policies(zumo, 0))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import strategies
 
 import gdlx
-from gdlx.envs import sampling_form, sequence_form
+from gdlx.envs.trees import sampling_form, sequence_form
 from gdlx.solvers import evaluation, external, frontier, processes, profiles, sampled
 from gdlx.tests import samples
 

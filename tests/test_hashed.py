@@ -11,7 +11,10 @@ import numpy as np
 import pytest
 
 import gdlx
-from gdlx.envs import devices, game_tree, payoffs, rng, sampling_form, trees, walk
+from gdlx.envs import devices, game_spec, payoffs
+from gdlx.envs.lowering import rng
+from gdlx.envs.packed import packed_env
+from gdlx.envs.trees import game_tree, sampling_form
 from gdlx.solvers import (
     hash_table,
     hashed,
@@ -86,14 +89,14 @@ def test_equals_dense_tables(game: str, minimiser: str, monkeypatch: pytest.Monk
     Not after many: without exploration rare options magnify what rounding does to their probabilities.
     """
     monkeypatch.setattr(table_state, "FOLD", 4)
-    task = problems.problem(trees.Game(game), keep_edges=True)
+    task = problems.problem(game_spec.Game(game), keep_edges=True)
     form = sampling_form.sampling_form(task.tree)
     monkeypatch.setattr(outcome, "rng", SameDraws(form))
     # Without exploration both draw the same option with the same random number.
     settings: Any = jax.tree.map(np.float32, sampled.SampleSettings(MINIMISERS[minimiser], 0.0))
     batch, iterations, key = 64, 10, jax.random.key(3)
     env = gdlx.make(game)
-    moving = walk.Walk(env)
+    moving = packed_env.Walk(env)
     config = table_state.SamplerConfig(batch, 16, optimism=settings.minimiser.optimism is not None)
     runner = table_runner.on_devices(tuple(jax.devices()[:1]), moving, config)
     table = runner.advance(table_state.init(moving, config, 8, 1), settings, key, iterations)
@@ -226,9 +229,9 @@ _EVEN = "(<= (goal left 50) (true (did left yes))) (<= (goal left 100) (true (di
     ],
 )
 def test_several_goal_values(goals: str, allowed: Any, message: str | None, tmp_path: pathlib.Path) -> None:
-    tree = trees.unrolled(trees.Game(sheet_of(tmp_path, goals), goal_conflict="max"))
+    tree = game_spec.unrolled(game_spec.Game(sheet_of(tmp_path, goals), goal_conflict="max"))
     env = gdlx.make(sheet_of(tmp_path, goals), payoff="goal")
-    task = problems.TableProblem(trees.Game("choice", "goal", allowed), env, tree, None)
+    task = problems.TableProblem(game_spec.Game("choice", "goal", allowed), env, tree, None)
     process = table_process.TableSolver(task, tables.configured())
     state = process.advance(process.init(), 1)
     if message is None:
@@ -244,9 +247,9 @@ def test_goals_that_do_not_add_up(tmp_path: pathlib.Path) -> None:
     goals = _EVEN + "(<= (goal right 50) (true (did right yes))) (<= (goal right 0) (true (did right no)))"
     env = gdlx.make(sheet_of(tmp_path, goals), payoff="goal")
     env = dataclasses.replace(env, payoffs=payoffs.Payoffs(50.0, True, False))
-    tree = trees.unrolled(trees.Game(sheet_of(tmp_path, goals), "goal"))
+    tree = game_spec.unrolled(game_spec.Game(sheet_of(tmp_path, goals), "goal"))
     process = table_process.TableSolver(
-        problems.TableProblem(trees.Game("choice"), env, tree, None), tables.configured()
+        problems.TableProblem(game_spec.Game("choice"), env, tree, None), tables.configured()
     )
     with pytest.raises(payoffs.PayoffError, match="`payoff='goal'`"):
         process.measure(process.advance(process.init(), 1), 0.0)
@@ -323,7 +326,7 @@ def test_one_device_and_eight() -> None:
 
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
 def test_lowers_for_accelerators(platform: str) -> None:
-    moving = walk.Walk(tables.task_of("kuhn_poker").env)
+    moving = packed_env.Walk(tables.task_of("kuhn_poker").env)
     config = table_state.SamplerConfig(64, 8, "all", True)
     settings = sampled.SampleSettings(regret.Settings(1.0, 1.0, 1.0), 0.6, 0.1)
 

@@ -7,7 +7,7 @@ import pytest
 import scipy.optimize
 import scipy.sparse
 
-from gdlx.envs import trees
+from gdlx.envs import game_spec
 from gdlx.solvers import held, lp, problems, profiles
 
 BATCH = 3
@@ -50,7 +50,7 @@ def _best_value(task: problems.Problem, given: profiles.Policies, steps: int) ->
 
 @pytest.mark.parametrize(("game", "steps"), [("kuhn_poker", 3), ("goofspiel:cards=3", 1)])
 def test_the_rest_is_solved(game: str, steps: int) -> None:
-    task = problems.problem(trees.Game(game))
+    task = problems.problem(game_spec.Game(game))
     given = _drawn(task, 0, (BATCH,))
     is_given = held.before(task.tree, task.layouts, steps)
     levels = profiles.to_levels(task.tree, task.layouts, given)
@@ -72,7 +72,7 @@ def test_the_rest_is_solved(game: str, steps: int) -> None:
 
 def test_each_lane_has_its_own_sets() -> None:
     """Flags with a batch axis: one lane with everything given, one with nothing."""
-    task = problems.problem(trees.Game("kuhn_poker"))
+    task = problems.problem(game_spec.Game("kuhn_poker"))
     given = _drawn(task, 2, (2,))
     levels = profiles.to_levels(task.tree, task.layouts, given)
     every, none = held.before(task.tree, task.layouts, 100), held.before(task.tree, task.layouts, 0)

@@ -10,7 +10,7 @@ import pytest
 
 import gdlx
 from gdlx.envs import env as envs
-from gdlx.envs import info_key
+from gdlx.envs.views import info_key
 from gdlx.tests import matches, sheets
 
 BATCH = 512  # all calls have this shape, so that one compilation does

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gdlx import cli
-from gdlx.envs import walk
+from gdlx.envs.packed import packed_env
 from gdlx.solvers import bounds, evaluation, exploiter, gains, local_response, profiles, table_policy
 from gdlx.tests import samples, test_exploiter
 
@@ -116,7 +116,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 class Asked(NamedTuple):
     """What a search was asked for."""
 
-    game: walk.Walk
+    game: packed_env.Walk
     policies: table_policy.TablePolicy
     seconds: float
     plan: bounds.Plan
@@ -136,7 +136,7 @@ def asking(monkeypatch: pytest.MonkeyPatch, *, is_interrupted: bool = False) -> 
     asked = []
 
     def search(
-        game: walk.Walk, policies: table_policy.TablePolicy, key: jax.Array, *, seconds: float, plan: bounds.Plan
+        game: packed_env.Walk, policies: table_policy.TablePolicy, key: jax.Array, *, seconds: float, plan: bounds.Plan
     ) -> Iterator[gains.Bound]:
         asked.append(Asked(game, policies, seconds, plan))
         yield some_bound()

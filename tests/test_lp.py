@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from gdlx.envs import game_tree, sequence_form, unroll
+from gdlx.envs.trees import game_tree, sequence_form, unroll
 from gdlx.propnet import games
 from gdlx.solvers import cfr, evaluation, exports, lp, profiles, regret
 from gdlx.tests import sheets

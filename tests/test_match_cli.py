@@ -14,7 +14,7 @@ import pytest
 
 from gdlx import cli
 from gdlx.cli import matches
-from gdlx.envs import programs
+from gdlx.envs import compilation_cache
 from gdlx.players import contest, entries
 from gdlx.solvers import results
 
@@ -25,7 +25,7 @@ GDLX = [sys.executable, "-m", "gdlx.cli"]
 def _alone(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a folder of its own; jax's settings stay those of the other tests."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(programs, "keep", lambda: None)
+    monkeypatch.setattr(compilation_cache, "keep", lambda: None)
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

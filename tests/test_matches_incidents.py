@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gdlx.envs import sight
+from gdlx.envs.views import history
 from gdlx.players import agent, contest, ledger, match, referee, scores, worker
 from gdlx.tests import players
 
@@ -23,11 +23,11 @@ def against_first(who: agent.Agent, games: int = 6, play_seconds: float = 30.0) 
     return contest.compete(arena, [who, others], games=games, play_seconds=play_seconds, start_seconds=30.0)
 
 
-def crash(view: sight.Sight, clock: agent.Clock) -> int:
+def crash(view: history.Sight, clock: agent.Clock) -> int:
     raise ValueError(f"step {view.step} cannot be")
 
 
-def leave(view: sight.Sight, clock: agent.Clock) -> int:
+def leave(view: history.Sight, clock: agent.Clock) -> int:
     sys.exit(3)
 
 
@@ -38,7 +38,7 @@ class Unshowable(Exception):
     __repr__ = __str__
 
 
-def hide(view: sight.Sight, clock: agent.Clock) -> int:
+def hide(view: history.Sight, clock: agent.Clock) -> int:
     raise Unshowable
 
 
@@ -94,7 +94,7 @@ print("not reached")
 def test_who_takes_too_long_is_put_down_and_its_answer_dropped() -> None:
     """Its answers are illegal too, but come after the end of the clock."""
 
-    def slow(view: sight.Sight, clock: agent.Clock) -> int:
+    def slow(view: history.Sight, clock: agent.Clock) -> int:
         time.sleep(clock.seconds + 2 * worker.GRACE)
         return -1
 
@@ -146,7 +146,7 @@ def test_who_hangs_is_not_asked_again_until_it_is_done() -> None:
 def test_who_sits_down_late_plays_on() -> None:
     late = players.Hangs("sit")
 
-    def lets_go(view: sight.Sight, clock: agent.Clock) -> int:
+    def lets_go(view: history.Sight, clock: agent.Clock) -> int:
         late.let_go.set()
         while judge._workers[0].is_busy:
             time.sleep(0.001)
@@ -180,7 +180,7 @@ def test_who_cannot_sit_down_plays_at_random() -> None:
 def test_clocks_are_those_of_the_match() -> None:
     seen = []
 
-    def look(view: sight.Sight, clock: agent.Clock) -> int:
+    def look(view: history.Sight, clock: agent.Clock) -> int:
         seen.append((clock.seconds, 0 < clock.left <= clock.seconds))
         return view.legal[0]
 
@@ -202,7 +202,7 @@ class Prepared:
         self._note("sit")
         return self
 
-    def choose(self, view: sight.Sight, clock: agent.Clock) -> int:
+    def choose(self, view: history.Sight, clock: agent.Clock) -> int:
         return view.legal[0]
 
     def _note(self, what: str) -> None:
@@ -232,7 +232,7 @@ def test_who_leaves_ends_the_match_but_not_its_games() -> None:
     class Leaves(players.Does):
         unhurried: bool = True
 
-    def bored(view: sight.Sight, clock: agent.Clock) -> int:
+    def bored(view: history.Sight, clock: agent.Clock) -> int:
         if len(who.views) > 5:
             raise agent.LeftMatch
         return view.legal[0]
@@ -257,7 +257,7 @@ def test_a_person_is_asked_in_the_main_thread() -> None:
 
     there: set[bool] = set()
 
-    def look(view: sight.Sight, clock: agent.Clock) -> int:
+    def look(view: history.Sight, clock: agent.Clock) -> int:
         there.add(threading.current_thread() is threading.main_thread())
         return view.legal[0]
 

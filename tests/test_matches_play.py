@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from gdlx.envs import payoffs, trees
+from gdlx.envs import game_spec, payoffs
 from gdlx.players import agent, agents, arenas, contest, ledger, match, records, referee
 from gdlx.propnet import games
 from gdlx.propnet.datalog import interpreter
@@ -43,7 +43,7 @@ def error_of(numbers: ledger.Floats) -> float:
 )
 def test_means_are_what_the_tree_says(game: str) -> None:
     """In every rotation: the policies of whoever plays a role, evaluated exactly."""
-    task = problems.problem(trees.Game(game), samples.tree_of(game))
+    task = problems.problem(game_spec.Game(game), samples.tree_of(game))
     count = len(task.players)
     who = [given(game, seed) for seed in range(count)]
     found = played(game, who, games=2_000 * count)

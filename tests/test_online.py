@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from gdlx.envs import env, sight
+from gdlx.envs import env
+from gdlx.envs.views import history
 from gdlx.solvers import hashed, online, regret, sampled, table_state
 from gdlx.tests import tables
 
@@ -24,18 +25,18 @@ def _step(game: env.Env) -> Any:
     return jax.jit(game.step)
 
 
-def view_of(game: env.Env, player: int, steps: int, seed: int = 0) -> sight.Sight:
+def view_of(game: env.Env, player: int, steps: int, seed: int = 0) -> history.Sight:
     """What a player sees of a random match of so many steps that has not ended."""
     rng, step = np.random.default_rng(seed), _step(game)
     for _ in range(500):
         key = jax.random.key(int(rng.integers(2**31)))
         state = game.init(key)
-        view = sight.Sight(game, player, true(state.legal_mask[player]))
+        view = history.Sight(game, player, true(state.legal_mask[player]))
         for count in range(steps):
             moves = [int(rng.choice(true(own))) for own in state.legal_mask]
             state = step(state, jnp.array(moves), jax.random.fold_in(key, count))
             seen, legal = true(state.percepts[player]), true(state.legal_mask[player])
-            view = view.after(sight.Event(moves[player], seen, legal))
+            view = view.after(history.Event(moves[player], seen, legal))
             if bool(state.terminated):
                 break
         if not bool(state.terminated) and len(view.legal) > 1:
@@ -90,7 +91,7 @@ def test_search_finds_the_equilibrium_at_a_set_of_a_match(card: str, share: floa
     assert abs(float(policy[game.env.net.players[1].moves.index("call")]) - share) < 0.06
 
 
-def facing_a_bet(game: env.Env, card: str) -> sight.Sight:
+def facing_a_bet(game: env.Env, card: str) -> history.Sight:
     """The second player of kuhn_poker has a card, and the first one has bet."""
     for seed in range(500):
         view = view_of(game, 1, 3, seed)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import gdlx
-from gdlx.envs import sampling_form, sequence_form, trees
+from gdlx.envs import game_spec
+from gdlx.envs.trees import sampling_form, sequence_form
 from gdlx.solvers import evaluation, outcome, presets, problems, processes, profiles, regret, sampled, solver_run
 from gdlx.tests import samples
 
@@ -99,7 +100,7 @@ def test_three_players_and_one() -> None:
 
 
 def test_the_same_key_gives_the_same_run() -> None:
-    task = problems.problem(trees.Game("kuhn_poker"), keep_edges=True)
+    task = problems.problem(game_spec.Game("kuhn_poker"), keep_edges=True)
     runs = []
     for seed in (1, 1, 2):
         chosen = presets.configured(presets.find("os-mccfr"), None, {"batch": 64, "seed": seed})
@@ -115,7 +116,7 @@ def test_the_same_key_gives_the_same_run() -> None:
 def test_going_on_is_as_if_never_stopped(tmp_path: pathlib.Path) -> None:
     from gdlx.solvers import driver, results
 
-    task = problems.problem(trees.Game("kuhn_poker"), keep_edges=True)
+    task = problems.problem(game_spec.Game("kuhn_poker"), keep_edges=True)
     algorithm = presets.find("vr-mccfr")
     whole = solver_run.Run(task, algorithm)
     list(whole.points(driver.Stop(iterations=12)))
@@ -135,14 +136,14 @@ def test_empty_batches(batch: int) -> None:
 
 
 def test_a_batch_larger_than_memory() -> None:
-    task = problems.problem(trees.Game("kuhn_poker"), keep_edges=True)
+    task = problems.problem(game_spec.Game("kuhn_poker"), keep_edges=True)
     with pytest.raises(processes.WrongBatch, match="GiB"):
         processes.SampledSolver(task, presets.configured(presets.find("os-mccfr"), None, {"batch": 2**30}))
 
 
 def test_sampling_needs_edges() -> None:
     with pytest.raises(ValueError, match="keep_edges"):
-        sampling_form.sampling_form(trees.unrolled(trees.Game("kuhn_poker")))
+        sampling_form.sampling_form(game_spec.unrolled(game_spec.Game("kuhn_poker")))
 
 
 @pytest.mark.parametrize("probability", [[0.5, 0.5], [0.1, 0.2, 0.7], [1.0], [0.97, 0.01, 0.01, 0.01]])

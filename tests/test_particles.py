@@ -12,7 +12,9 @@ import pytest
 import scipy.stats
 
 import gdlx
-from gdlx.envs import env, view_keys, walk
+from gdlx.envs import env
+from gdlx.envs.packed import packed_env
+from gdlx.envs.trees import infoset_keys
 from gdlx.solvers import particles, profiles, table_policy
 from gdlx.tests import samples
 
@@ -38,7 +40,7 @@ def known(name: str, player: int) -> Known:
     policies = tuple(profiles.normalised(own, rng.uniform(0.1, 1, own.sequences)) for own in tree.players)
     chosen: dict[tuple[int, Key], dict[int, float]] = {}
     for number, own in enumerate(tree.players):
-        for decision, (high, low) in enumerate(view_keys.of_player(tree, number, game.num_actions).T.tolist()):
+        for decision, (high, low) in enumerate(infoset_keys.of_player(tree, number, game.num_actions).T.tolist()):
             span = slice(own.first[decision], own.first[decision + 1])
             chosen[number, (high, low)] = dict(zip(own.action[span], policies[number][span], strict=True))
     beliefs: dict[Path, dict[tuple[Key, ...], float]] = collections.defaultdict(lambda: collections.defaultdict(float))
@@ -67,8 +69,8 @@ def known(name: str, player: int) -> Known:
 
 
 @functools.lru_cache
-def stepping(game: env.Env, player: int) -> tuple[walk.Walk, Any]:
-    lanes = walk.Walk(game)
+def stepping(game: env.Env, player: int) -> tuple[packed_env.Walk, Any]:
+    lanes = packed_env.Walk(game)
     return lanes, jax.jit(functools.partial(particles.step, lanes, player=player))
 
 

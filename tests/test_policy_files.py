@@ -6,12 +6,12 @@ import pathlib
 import numpy as np
 import pytest
 
-from gdlx.envs import probe, trees
+from gdlx.envs import game_spec, probe
 from gdlx.solvers import exports, policy_files, presets, problems, profiles, results, table_policy
 from gdlx.tests import players, samples
 
 KUHN = "kuhn_poker"
-GAME = trees.Game(KUHN)
+GAME = game_spec.Game(KUHN)
 FORMATS = ("unrolled", "table", "unrolled/policy.npz", "table/policy.npz", "policy.csv", "policy.json")
 
 
@@ -59,9 +59,9 @@ def test_as_a_hash_table(folder: pathlib.Path, policies: profiles.Policies, name
 def test_of_another_game(folder: pathlib.Path, name: str) -> None:
     other = "biased_rps"
     with pytest.raises(results.ResultError) as at_sets:
-        policy_files.load(folder / name, trees.Game(other), samples.tree_of(other))
+        policy_files.load(folder / name, game_spec.Game(other), samples.tree_of(other))
     with pytest.raises(results.ResultError) as as_table:
-        policy_files.load_table(folder / name, trees.Game(other), players.arena_of(other).env)
+        policy_files.load_table(folder / name, game_spec.Game(other), players.arena_of(other).env)
     assert str(at_sets.value) == str(as_table.value)
     assert str(folder / name) in str(at_sets.value)
 

@@ -6,7 +6,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from gdlx.envs import dynamics, estimate, payoffs, probe, trees, unroll
+from gdlx.envs import dynamics, game_spec, payoffs, probe
+from gdlx.envs.trees import size_estimate, unroll
 from gdlx.propnet import games
 from gdlx.propnet.simulate import machine, random_play, straight_line
 from gdlx.tests import sheets
@@ -44,7 +45,7 @@ def test_a_game_is_emitted_and_played_once(monkeypatch: pytest.MonkeyPatch) -> N
         assert facts.longest_match > 1
         assert facts.digest
         assert facts.histories().total > 1
-        assert trees.unrolled(trees.Game("leduc_poker"), net=net).zero_sum
+        assert game_spec.unrolled(game_spec.Game("leduc_poker"), net=net).zero_sum
         unroll.unroll(net, depth=2)
     assert counts["cone"] == 3  # what is legal, what a move does, how a state is judged
     plays = counts["random_steps"]
@@ -61,10 +62,10 @@ def test_facts_are_what_they_are_without_keeping_them(game: str) -> None:
     assert facts.payoffs("goal") == payoffs.Payoffs(0.0, False, True)
     assert facts.dynamics == dynamics.of(fresh, 3)
     for enough in (10.0, 1e3, np.inf):  # in any order, from matches that were begun before
-        assert facts.histories(enough) == estimate.estimate(fresh, 3, enough=enough)
-    assert facts.histories(10.0) == estimate.estimate(fresh, 3, enough=10.0)
+        assert facts.histories(enough) == size_estimate.estimate(fresh, 3, enough=enough)
+    assert facts.histories(10.0) == size_estimate.estimate(fresh, 3, enough=10.0)
     for depth in (1, 2, 100):
-        assert facts.histories(depth=depth) == estimate.estimate(fresh, 3).upto(depth)
+        assert facts.histories(depth=depth) == size_estimate.estimate(fresh, 3).upto(depth)
         assert probe.probe(fresh, 3).histories(depth=depth) == facts.histories(depth=depth)
 
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from gdlx import cli
-from gdlx.envs import programs
+from gdlx.envs import compilation_cache
 from gdlx.propnet.io import cache
 
 COMMAND = [sys.executable, "-m", "gdlx.cli", "playout", "rps", "--batch", "32", "--seconds", "0", "--json"]
@@ -60,7 +60,10 @@ def test_the_user_s_own_choice_stands(tmp_path: pathlib.Path) -> None:
 
 
 def test_the_library_leaves_jax_as_it_is() -> None:
-    use = "import jax, gdlx; gdlx.make('rps'); import gdlx.envs.programs; print(jax.config.jax_compilation_cache_dir)"
+    use = (
+        "import jax, gdlx; gdlx.make('rps'); import gdlx.envs.compilation_cache; "
+        "print(jax.config.jax_compilation_cache_dir)"
+    )
     ran = subprocess.run([sys.executable, "-c", use], capture_output=True, text=True, check=True)
     assert ran.stdout == "None\n"
 
@@ -81,9 +84,9 @@ def filled(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> list[path
 
 
 def test_the_longest_unused_goes_first(filled: list[pathlib.Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    assert programs.entries() == [(path, 2**20) for path in reversed(filled)]
+    assert compilation_cache.entries() == [(path, 2**20) for path in reversed(filled)]
     monkeypatch.setenv("GDLX_CACHE_MB", "2")
-    cache.remove_oldest(programs.entries())
+    cache.remove_oldest(compilation_cache.entries())
     assert [path.exists() for path in filled] == [True, True, False]
 
 
@@ -92,4 +95,4 @@ def test_clearing(filled: list[pathlib.Path], capsys: pytest.CaptureFixture[str]
     assert json.loads(capsys.readouterr().out)["cache_mb"] == 3
     assert cli.main(["doctor", "--clear-cache", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["freed_bytes"] == 3 * 2**20
-    assert programs.entries() == []
+    assert compilation_cache.entries() == []

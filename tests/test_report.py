@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from gdlx.envs import trees
+from gdlx.envs import game_spec
 from gdlx.experiments import svg
 from gdlx.experiments.reporting import configurations, curves, figures, gather, style
 from gdlx.solvers import driver, problems, profiles, results, table_policy
@@ -269,7 +269,7 @@ def test_only_the_first_information_sets_are_shown(tmp_path: pathlib.Path) -> No
 def test_policies_in_a_hash_table(tmp_path: pathlib.Path) -> None:
     """Against the look-up in the table itself; some sets are not in it."""
     folder = reports.write_run(tmp_path / "a", reports.falling([0, 100]), "os-mccfr", table=6)
-    task = problems.table_problem(trees.Game("kuhn_poker"))
+    task = problems.table_problem(game_spec.Game("kuhn_poker"))
     config = json.loads((folder / "config.json").read_text()) | {"digest": task.digest}
     (folder / "config.json").write_text(json.dumps(config))
     keys, probability = table_policy.to_arrays(

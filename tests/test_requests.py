@@ -10,7 +10,7 @@ import pytest
 
 import gdlx
 from gdlx.cli import arguments
-from gdlx.envs import trees
+from gdlx.envs import game_spec
 from gdlx.solvers import driver, evaluate, presets, problems, requests, restricted, results, solve, solver_run
 
 
@@ -78,13 +78,13 @@ def test_kinds_of_run(algorithm: str, settings: dict[str, Any], kind: str, needs
 
 
 def test_a_table_needs_rules() -> None:
-    tree = trees.unrolled(trees.Game("kuhn_poker"))
+    tree = game_spec.unrolled(game_spec.Game("kuhn_poker"))
     with pytest.raises(presets.UnknownAlgorithm, match="needs the rules of a game"):
         requests.SolveRequest(tree, "os-mccfr", settings={"table": 8})
 
 
 def test_a_task_fits_its_algorithm() -> None:
-    task = problems.prepare(trees.Game("kuhn_poker"), "tree")
+    task = problems.prepare(game_spec.Game("kuhn_poker"), "tree")
     table = presets.configured(presets.find("os-mccfr"), None, {"table": 8})
     with pytest.raises(presets.UnknownAlgorithm, match="as it was prepared"):
         solver_run.solver_of(task, table)
@@ -116,7 +116,7 @@ def test_python_and_requests_are_the_same(algorithm: str, tmp_path: pathlib.Path
 
 def test_a_request_goes_through_its_folder(tmp_path: pathlib.Path) -> None:
     """What is resumed has the game, the settings and the horizon that it began with, whatever is asked of its end."""
-    game = trees.Game("kuhn_poker", "zero-sum")
+    game = game_spec.Game("kuhn_poker", "zero-sum")
     first = requests.SolveRequest(
         game, "hs-dcfr", 30, settings={"beta": -math.inf}, simultaneous=True, results=tmp_path
     )

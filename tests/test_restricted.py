@@ -13,7 +13,7 @@ import pytest
 import scipy.optimize
 
 from gdlx import cli
-from gdlx.envs import trees
+from gdlx.envs import game_spec
 from gdlx.solvers import (
     evaluation,
     lp,
@@ -52,7 +52,7 @@ def task_of(spec: str) -> problems.Problem:
 @functools.cache
 def _task(spec: str, is_double: bool) -> problems.Problem:
     del is_double
-    return problems.problem(trees.Game(spec))
+    return problems.problem(game_spec.Game(spec))
 
 
 def model_of(spec: str, player: int, seed: int = 0) -> profiles.Policy:
@@ -276,7 +276,7 @@ def test_mistakes(
     (folder / "rock.png").write_text("a picture")
     (folder / "broken.json").write_text('{"policy"')
     (folder / "kuhn").mkdir()
-    config = results.Config(trees.Game("kuhn_poker"), task_of("kuhn_poker").digest, presets.find("cfr"), False)
+    config = results.Config(game_spec.Game("kuhn_poker"), task_of("kuhn_poker").digest, presets.find("cfr"), False)
     results.write_config(folder / "kuhn", config)
     assert cli.main(["solve", "biased_rps", *arguments]) == code
     told = capsys.readouterr()

@@ -15,7 +15,9 @@ import jax
 import numpy as np
 import pytest
 
-from gdlx.envs import packing, payoffs, rollout, sharded
+from gdlx.envs import payoffs
+from gdlx.envs.lowering import packing
+from gdlx.envs.packed import playouts, sharded_playouts
 from gdlx.propnet import games, library
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.datalog import interpreter
@@ -26,21 +28,21 @@ GOALS = payoffs.Payoffs(0.0, False, True)
 
 
 @functools.cache
-def play_of(game: str, max_steps: int = 10_000, iterated: bool = False) -> rollout.Playout:
+def play_of(game: str, max_steps: int = 10_000, iterated: bool = False) -> playouts.Playout:
     """The playout program of a library game or of a text, made once."""
     is_text = "(role" in game
     net = sheets.net(game, iterated=iterated) if is_text else games.compile_game(game)
-    return rollout.Playout(net, max_steps)
+    return playouts.Playout(net, max_steps)
 
 
 @functools.cache
-def compiled(play: rollout.Playout) -> "jax.stages.Wrapped":
+def compiled(play: playouts.Playout) -> "jax.stages.Wrapped":
     return jax.jit(play.run)
 
 
-def played(play: rollout.Playout, words: int, steps: int, seed: int = 0) -> sharded.Tally:
+def played(play: playouts.Playout, words: int, steps: int, seed: int = 0) -> sharded_playouts.Tally:
     games, totals = compiled(play)(play.init(jax.random.key(seed), words), steps)
-    return sharded.Tally(
+    return sharded_playouts.Tally(
         games=games,
         states=32 * words * steps,
         ends=int(totals.ends),
@@ -52,7 +54,7 @@ def played(play: rollout.Playout, words: int, steps: int, seed: int = 0) -> shar
     )
 
 
-def counts(tally: sharded.Tally) -> dict[str, object]:
+def counts(tally: sharded_playouts.Tally) -> dict[str, object]:
     return {f.name: getattr(tally, f.name) for f in dataclasses.fields(tally) if f.name != "games"}
 
 
@@ -71,8 +73,8 @@ def test_groups_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     after = [compiled(play)(part, 40) for part in parts]
     assert np.array_equal(np.concatenate([games.state for games, _ in after], axis=1), whole.games.state)
     assert sum(int(totals.ends) for _, totals in after) == whole.ends
-    monkeypatch.setattr(rollout, "GROUP", 3)  # two whole groups and a rest
-    grouped = rollout.Playout(play.net)
+    monkeypatch.setattr(playouts, "GROUP", 3)  # two whole groups and a rest
+    grouped = playouts.Playout(play.net)
     assert counts(played(grouped, 8, 40)) == counts(whole)
     assert np.array_equal(played(grouped, 8, 40).games.state, whole.games.state)
 
@@ -246,9 +248,9 @@ def test_nothing_has_ended_yet() -> None:
 
 
 def test_what_cannot_be_played() -> None:
-    with pytest.raises(rollout.PlayoutError, match="over before the first move"):
+    with pytest.raises(playouts.PlayoutError, match="over before the first move"):
         play_of(sheets.OVER_AT_ONCE)
-    with pytest.raises(rollout.PlayoutError, match="max_steps"):
+    with pytest.raises(playouts.PlayoutError, match="max_steps"):
         play_of(sheets.ENDLESS, max_steps=0)
 
 

@@ -12,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from gdlx.envs import host, sight, trees, view_keys
+from gdlx.envs import game_spec, host
+from gdlx.envs.trees import infoset_keys
+from gdlx.envs.views import history
 from gdlx.players import agent, arenas, beliefs, depth_limited, match, pace, perfect_information, uct, uniform
 from gdlx.solvers import branches, consistent, lookahead, playouts, problems
 
@@ -35,7 +37,7 @@ def played(game: str, first: agent.Agent, second: agent.Agent, games: int) -> np
     return np.concatenate(found)
 
 
-def mind_of(player: agent.Agent, view: sight.Sight, seed: int = 0) -> agent.Mind:
+def mind_of(player: agent.Agent, view: history.Sight, seed: int = 0) -> agent.Mind:
     return player.sit(agent.Seat(arena_of(view.game.name), view.player, np.random.default_rng(seed)), PLENTY)
 
 
@@ -78,27 +80,27 @@ def test_a_small_tree_beats_random_play() -> None:
 KUHN = "kuhn_poker"
 
 
-def kuhn_views() -> Iterator[sight.Sight]:
+def kuhn_views() -> Iterator[history.Sight]:
     """Of all decisions."""
     arena = arena_of(KUHN)
     nodes = host.Host(arena.env.net, arena.env.payoffs, arena.steps)
 
-    def visit(registers: bytes, views: list[sight.Sight]) -> Iterator[sight.Sight]:
+    def visit(registers: bytes, views: list[history.Sight]) -> Iterator[history.Sight]:
         position = nodes.position(registers)
         yield from (view for view in views if len(view.legal) > 1)
         for *joint, chance in itertools.product(*position.legal, position.chance or (0,)):
             if not position.terminal:
                 after, percepts = nodes.moved(registers, tuple(joint), chance)
                 legal = nodes.position(after).legal
-                events = map(sight.Event, joint, percepts, legal)
+                events = map(history.Event, joint, percepts, legal)
                 yield from visit(after, [view.after(event) for view, event in zip(views, events, strict=True)])
 
     start = arena.env.net.initial.tobytes()
-    first = [sight.Sight(arena.env, n, own) for n, own in enumerate(nodes.position(start).legal)]
+    first = [history.Sight(arena.env, n, own) for n, own in enumerate(nodes.position(start).legal)]
     return visit(start, first)
 
 
-def kuhn_view(*told: str) -> sight.Sight:
+def kuhn_view(*told: str) -> history.Sight:
     """A decision of which all these are told."""
     return next(view for view in kuhn_views() if all(any(part in word for word in view.words()) for part in told))
 
@@ -123,10 +125,10 @@ def test_the_best_card_calls_and_the_worst_folds(player: agent.Agent) -> None:
 
 def test_the_whole_tree_of_kuhn_poker_is_near_the_equilibrium() -> None:
     """The policies of a match's mind at all decisions, measured on the unrolled game."""
-    task = problems.problem(trees.Game(KUHN))
+    task = problems.problem(game_spec.Game(KUHN))
     solves = depth_limited.DepthLimited(iterations=300, depth=9)
     policies = [np.ones(player.sequences) for player in task.tree.players]
-    keys = [view_keys.of_player(task.tree, n, arena_of(KUHN).env.num_actions).T.tolist() for n in range(2)]
+    keys = [infoset_keys.of_player(task.tree, n, arena_of(KUHN).env.num_actions).T.tolist() for n in range(2)]
     minds: dict[int, depth_limited.Mind] = {}
     for view in kuhn_views():
         mind = minds.setdefault(view.player, solves.sit(_seat(view), PLENTY))
@@ -141,7 +143,7 @@ def test_the_whole_tree_of_kuhn_poker_is_near_the_equilibrium() -> None:
     assert found.value[0] == pytest.approx(-1 / 18, abs=0.005)
 
 
-def _seat(view: sight.Sight) -> agent.Seat:
+def _seat(view: history.Sight) -> agent.Seat:
     return agent.Seat(arena_of(view.game.name), view.player, np.random.default_rng(0))
 
 
@@ -156,7 +158,7 @@ def test_a_short_tree_begins_at_states_that_agree() -> None:
 
 def test_a_tree_without_room_for_a_move_is_refused() -> None:
     view = beliefs.random_match(arena_of("tictactoe"), np.random.default_rng(0))[0]
-    view = sight.Sight(view.game, 0, view.first)
+    view = history.Sight(view.game, 0, view.first)
     mind = depth_limited.DepthLimited(iterations=1, nodes=5).sit(_seat(view), PLENTY)
     with pytest.raises(agent.WrongAgent, match="joint move 1 of tictactoe alone has more than 5"):
         mind.choose(view, PLENTY)
@@ -166,7 +168,7 @@ def test_a_tree_without_room_for_a_move_is_refused() -> None:
 def test_impossible_percepts_are_told(kind: type) -> None:
     view = kuhn_view("dealt king")
     wrong = view.events[-1]._replace(percepts=())
-    told = sight.Sight(view.game, view.player, view.first, (*view.events[:-1], wrong))
+    told = history.Sight(view.game, view.player, view.first, (*view.events[:-1], wrong))
     with pytest.raises(consistent.ImpossiblePercepts, match=f"joint move {view.step}"):
         mind_of(kind(iterations=1), told).choose(told, PLENTY)
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from gdlx.envs import observe
+from gdlx.envs.views import observation_window
 from gdlx.nets import encoders, lockstep, networks, self_play, strength
 from gdlx.solvers import problems, table_policy
 from gdlx.tests import players, samples
@@ -36,7 +36,7 @@ def test_search_to_the_end_tells_the_values_of_uniform_play() -> None:
     start = env.init()
     after = env.step(start, jnp.argmax(start.legal_mask, axis=1), jax.random.key(1))
     windows = learner.encoder.window(start)
-    game = self_play.Games(after, observe.update(windows, after), jnp.zeros(2, jnp.bool_))
+    game = self_play.Games(after, observation_window.update(windows, after), jnp.zeros(2, jnp.bool_))
     found = searched(learner, game, 0)
     for player in range(env.num_players):
         for move in np.flatnonzero(np.asarray(after.legal_mask[player])):

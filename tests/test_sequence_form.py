@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from gdlx.envs import dense_blocks, game_tree, numbering, sequence_form, unroll
+from gdlx.envs.trees import dense_blocks, game_tree, sequence_form, unique_rows, unroll
 from gdlx.solvers import evaluation, plans, profiles
 from gdlx.tests import sheets
 from gdlx.tests.test_unroll import THREE, net_of
@@ -122,7 +122,7 @@ def test_numbers_tell_rows_apart() -> None:
     rng = np.random.default_rng(0)
     for size, ranges in [(1, [1]), (50, [3, 4]), (300, [2**40, 2**40, 5]), (500, [7, 1, 2, 9]), (0, [4])]:
         columns = [rng.integers(0, min(bound, 6), size) * (bound // 6 if bound > 6 else 1) for bound in ranges]
-        found = numbering.number(columns, ranges)
+        found = unique_rows.number(columns, ranges)
         rows = list(zip(*(column.tolist() for column in columns), strict=True))
         assert found.size == len(set(rows))
         assert len({(n, row) for n, row in zip(found.number.tolist(), rows, strict=True)}) == found.size
@@ -138,7 +138,7 @@ def test_numbers_of_bits() -> None:
     rng = np.random.default_rng(0)
     for rows, columns in [(0, 4), (1, 9), (40, 200), (70, 64)]:
         bits = rng.random((rows, columns)) < 0.03
-        found = numbering.number_bits(bits)
+        found = unique_rows.number_bits(bits)
         assert found.size == len({tuple(column) for column in bits.T.tolist()})
         assert np.array_equal(bits[:, found.example][:, found.number], bits)
 

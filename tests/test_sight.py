@@ -6,26 +6,28 @@ import numpy as np
 import pytest
 
 import gdlx
-from gdlx.envs import env, public, sight, walk
+from gdlx.envs import env
+from gdlx.envs.packed import packed_env
+from gdlx.envs.views import history, public
 
 
 def true(row: jax.Array) -> tuple[int, ...]:
     return tuple(np.flatnonzero(np.asarray(row)).tolist())
 
 
-def seen(game: env.Env, seed: int) -> list[tuple[sight.Sight, np.ndarray]]:
+def seen(game: env.Env, seed: int) -> list[tuple[history.Sight, np.ndarray]]:
     """Every player's view at the end of a random match, and its keys on the way."""
     rng, key = np.random.default_rng(seed), jax.random.key(seed)
     state = game.init(key)
     step = jax.jit(game.step)
-    views = [sight.Sight(game, n, true(own)) for n, own in enumerate(state.legal_mask)]
+    views = [history.Sight(game, n, true(own)) for n, own in enumerate(state.legal_mask)]
     keys = [np.asarray(state.info_key)]
     while not bool(state.terminated):
         key, now = jax.random.split(key)
         moves = [int(rng.choice(view.legal)) for view in views]
         state = step(state, jnp.array(moves), now)
         views = [
-            view.after(sight.Event(move, true(state.percepts[n]), true(state.legal_mask[n])))
+            view.after(history.Event(move, true(state.percepts[n]), true(state.legal_mask[n])))
             for n, (view, move) in enumerate(zip(views, moves, strict=True))
         ]
         keys.append(np.asarray(state.info_key))
@@ -52,7 +54,7 @@ def test_events_are_told_in_words() -> None:
 def test_public_keys_are_everybodys_and_those_of_a_walk(game: str) -> None:
     made = gdlx.make(game)
     shared = public.of_network(made.net)
-    met = public_keys_met(walk.Walk(made, shared), 2**14, 3)
+    met = public_keys_met(packed_env.Walk(made, shared), 2**14, 3)
     told = set()
     for seed in range(8):
         keys = [view.public_keys(shared)[:4] for view, _ in seen(made, seed)]
@@ -62,7 +64,7 @@ def test_public_keys_are_everybodys_and_those_of_a_walk(game: str) -> None:
     assert told <= met
 
 
-def public_keys_met(lanes: walk.Walk, batch: int, steps: int) -> set[bytes]:
+def public_keys_met(lanes: packed_env.Walk, batch: int, steps: int) -> set[bytes]:
     """In the first steps of many random games."""
     rng = np.random.default_rng(0)
     games, found, step = lanes.start(batch), set(), jax.jit(lanes.step)

@@ -3,7 +3,7 @@
 import pytest
 
 import gdlx
-from gdlx.envs import trees
+from gdlx.envs import game_spec
 from gdlx.solvers import solution
 
 
@@ -85,6 +85,6 @@ def test_settings_change_an_algorithm() -> None:
 
 
 def test_a_game_read_in_another_way() -> None:
-    found = gdlx.solve(trees.Game("kuhn_poker", payoff="goal"), iterations=100)
+    found = gdlx.solve(game_spec.Game("kuhn_poker", payoff="goal"), iterations=100)
     assert found.value[0] == pytest.approx(50 - 1 / 18, abs=0.1)
     assert not found.tree.zero_sum

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import gdlx
-from gdlx.envs import game_tree, observe, trees
+from gdlx.envs import game_spec
+from gdlx.envs.trees import game_tree
+from gdlx.envs.views import observation_window
 from gdlx.nets import checkpoints, depth_limited, encoders, exact_values, frontiers, range_values, supervised, tables
 from gdlx.solvers import evaluation, plans, problems, profiles
 
@@ -18,7 +20,7 @@ CARDS = ("jack", "queen", "king")
 
 @functools.cache
 def task_of(game: str) -> problems.Problem:
-    return problems.problem(trees.Game(game), keep_edges=True)
+    return problems.problem(game_spec.Game(game), keep_edges=True)
 
 
 def _drawn(task: problems.Problem, seed: int, low: float = 0.1) -> profiles.Policies:
@@ -65,7 +67,7 @@ def test_public_states_of_kuhn_are_the_betting_histories() -> None:
     with pytest.raises(frontiers.WrongCut, match="1 joint move or more"):
         frontiers.cuts(tree, 0)
     with pytest.raises(frontiers.WrongCut, match="without its edges"):
-        frontiers.of_tree(trees.unrolled(trees.Game("kuhn_poker")), 3)
+        frontiers.of_tree(game_spec.unrolled(game_spec.Game("kuhn_poker")), 3)
 
 
 def test_values_of_kuhn_by_hand() -> None:
@@ -150,7 +152,7 @@ def test_views_look_as_they_do_in_matches() -> None:
             moves, chance = jax.random.split(own)
             action = jax.random.categorical(moves, jnp.where(state.legal_mask, 0.0, -jnp.inf))
             state = env.step(state, action, chance)
-            window = observe.update(window, state)
+            window = observation_window.update(window, state)
         return encoder.information(window), state.terminated
 
     seen, is_over = jax.jit(jax.vmap(match))(jax.random.split(jax.random.key(0), 200))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gdlx import cli
-from gdlx.envs import trees
+from gdlx.envs import game_spec
 from gdlx.experiments.reporting import gather
 from gdlx.experiments.sweeps import config, plan, run, store
 from gdlx.propnet import library
@@ -117,7 +117,7 @@ def test_every_cell_is_as_if_alone(finished: run.Outcome) -> None:
     for cell in cells[::3]:
         # `solve` itself has no way to say simultaneous, so the algorithm is given as the cell has it.
         keeps = cell.algorithm.sampling is not None
-        task = problems.problem(trees.Game(cell.game), keep_edges=keeps)
+        task = problems.problem(game_spec.Game(cell.game), keep_edges=keeps)
         alone = solver_run.Run(task, cell.algorithm)
         for _ in alone.points(cell.stop):
             pass

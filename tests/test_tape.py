@@ -9,13 +9,13 @@ import pytest
 from hypothesis import strategies as st
 
 import gdlx
-from gdlx.envs import levelled, lowering, piece, rolled, step_tape, tape
+from gdlx.envs.lowering import cpu_kernel, levelled, lower, playout_tape, rolled, tape
 from gdlx.propnet import games
 from gdlx.propnet.circuits import aig, propnet
 from gdlx.propnet.simulate import straight_line
 from gdlx.tests import sheets, support, tapes
 
-FORMS: tuple[lowering.Form, ...] = ("rolled", "levelled", "straight")
+FORMS: tuple[lower.Form, ...] = ("rolled", "levelled", "straight")
 SMALL = ("kuhn_poker", "tictactoe", "maze")
 DOZEN = (
     *("blind_tictactoe", "goofspiel", "latent_tictactoe", "leduc_poker", "liars_dice", "monty_hall", "repeated_rps"),
@@ -81,7 +81,7 @@ def test_every_form_of_a_circuit(gates: aig.Circuit) -> None:
     program, inputs = of_circuit(gates), tapes.packed(columns)
     expected = support.outputs_of(gates, columns)
     with jax.disable_jit():
-        for run in (rolled.run, levelled.run, lowering._written_out):
+        for run in (rolled.run, levelled.run, lower._written_out):
             found = np.asarray(run(program, jax.numpy.asarray(inputs)))
             assert tapes.unpacked(found, len(columns)) == expected
 
@@ -123,11 +123,11 @@ def test_every_form_of_a_game(game: str, monkeypatch: pytest.MonkeyPatch) -> Non
     )
     made = tape.of_network(net, outputs)
     assert np.array_equal(tapes.run_plain(made, inputs), expected)
-    monkeypatch.setattr(lowering, "GROUP", 2)  # so that five words are three groups, the last one not full
+    monkeypatch.setattr(lower, "GROUP", 2)  # so that five words are three groups, the last one not full
     for form in FORMS:
         for width in (256, 2, None) if game in SMALL else (256,):  # in one piece, in several, without
-            monkeypatch.setattr(piece, "width", lambda rows, width=width: width)
-            found = jax.jit(functools.partial(lowering.run, made, form=form))(inputs)
+            monkeypatch.setattr(cpu_kernel, "width", lambda rows, width=width: width)
+            found = jax.jit(functools.partial(lower.run, made, form=form))(inputs)
             assert np.array_equal(np.asarray(found), expected), (form, width)
 
 
@@ -137,7 +137,7 @@ def test_any_number_of_words(games: int) -> None:
     net = net_of("tictactoe")
     made = tape.of_network(net, all_outputs(net))
     inputs = words(net.inputs, games)
-    found = jax.jit(lambda rows: lowering.run(made, rows))(inputs)
+    found = jax.jit(lambda rows: lower.run(made, rows))(inputs)
     assert np.array_equal(np.asarray(found), tapes.run_plain(made, inputs))
 
 
@@ -148,7 +148,7 @@ def test_a_result_that_is_divided_among_threads() -> None:
         return rows * 2 + 1
 
     given = np.arange(2**20, dtype=np.uint32).reshape(1024, 1024)
-    found = jax.jit(lambda rows: piece.run(doubled, rows))(given)
+    found = jax.jit(lambda rows: cpu_kernel.run(doubled, rows))(given)
     assert np.array_equal(np.asarray(found), given * 2 + 1)
 
 
@@ -161,7 +161,7 @@ def test_a_game_whose_moves_are_always_legal() -> None:
 
 
 def test_the_width_of_a_piece() -> None:
-    assert [piece.width(rows) for rows in (1, 256, 257, 512, 513, 682, 683, 819, 820)] == [
+    assert [cpu_kernel.width(rows) for rows in (1, 256, 257, 512, 513, 682, 683, 819, 820)] == [
         *[256, 256, 128, 128, 96, 96, 80, 80, None]
     ]
 
@@ -169,7 +169,7 @@ def test_the_width_of_a_piece() -> None:
 def test_auto_is_chosen_by_platform() -> None:
     program = of_circuit(aig.Circuit(2, ((2, 4), (3, 5)), (6, 9)))
     inputs = jax.numpy.zeros((2, 1), np.uint32)
-    lowered = jax.jit(lambda rows: lowering.run(program, rows)).trace(inputs)
+    lowered = jax.jit(lambda rows: lower.run(program, rows)).trace(inputs)
     assert "while" in lowered.lower(lowering_platforms=("cpu",)).as_text()
     assert "while" not in lowered.lower(lowering_platforms=("tpu",)).as_text()
     for platform in ("cpu", "tpu"):  # XLA fails on pieces in programs that it divides among devices
@@ -182,7 +182,7 @@ def test_rows_are_used_again() -> None:
     program = tape.of_network(net, all_outputs(net))
     assert program.operations > 500
     assert program.rows < program.inputs + len(program.outputs) + 60
-    whole = step_tape.whole(net, 10_000)
+    whole = playout_tape.whole(net, 10_000)
     assert whole.rows < 3 * len(net.initial)
 
 

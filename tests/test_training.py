@@ -12,7 +12,7 @@ import pytest
 
 from gdlx import cli
 from gdlx.cli import training as cli_training
-from gdlx.envs import probe, trees
+from gdlx.envs import game_spec, probe
 from gdlx.nets import (
     checkpoints,
     depth_limited,
@@ -340,8 +340,8 @@ def test_depth_limited_solving_from_the_command_line(
     solve = ["solve", "kuhn_poker", "--algorithm", "depth-limited", "--results", str(tmp_path), "--json"]
     assert cli.main([*solve, "--net", told["result"], "--iterations", "100"]) == 0
     found = json.loads(capsys.readouterr().out)
-    tree = trees.unrolled(trees.Game("kuhn_poker"), keep_edges=True)
-    task = problems.problem(trees.Game("kuhn_poker"), tree)
+    tree = game_spec.unrolled(game_spec.Game("kuhn_poker"), keep_edges=True)
+    task = problems.problem(game_spec.Game("kuhn_poker"), tree)
     rules = players.arena_of("kuhn_poker").env.net
     learner, state, *_ = checkpoints.restored(pathlib.Path(told["result"]), rules, task)
     assert isinstance(learner, supervised.Supervised)

@@ -11,7 +11,10 @@ import numpy as np
 import pytest
 
 import gdlx
-from gdlx.envs import host, info_key, rng, walk
+from gdlx.envs import host
+from gdlx.envs.lowering import rng
+from gdlx.envs.packed import packed_env
+from gdlx.envs.views import info_key
 from gdlx.solvers import hash_table, uct, uct_order
 
 C = 30.0
@@ -53,7 +56,7 @@ def test_joint_moves_without_number_are_legal() -> None:
 class Plain:
     """The same algorithm for one tree, with dictionaries, on single games."""
 
-    def __init__(self, game: walk.Walk, number: int) -> None:
+    def __init__(self, game: packed_env.Walk, number: int) -> None:
         self.env, self.number = game.env, number
         self.nodes = host.Host(game.env.net, game.env.payoffs, 1_000)
         self.seen: Counts = {}
@@ -113,13 +116,13 @@ class Plain:
 
 
 @functools.cache
-def lanes_of(name: str) -> walk.Walk:
-    return walk.Walk(gdlx.make(name))
+def lanes_of(name: str) -> packed_env.Walk:
+    return packed_env.Walk(gdlx.make(name))
 
 
 def searched(
     name: str, count: int, iterations: int, steps: int, exploration: tuple[float, ...], bits: int = 12
-) -> tuple[uct.Trees, walk.WalkState]:
+) -> tuple[uct.Trees, packed_env.WalkState]:
     game = lanes_of(name)
     roots = jax.jit(lambda: game.start(count))()
     constants = jnp.array(exploration, jnp.float32)
@@ -168,7 +171,7 @@ RPS = {"paper": 0, "rock": 1, "scissors": 2}
 TRACE = "rprprprprprprpsrps"
 
 
-def shares(found: uct.Trees, roots: walk.WalkState) -> list[list[float]]:
+def shares(found: uct.Trees, roots: packed_env.WalkState) -> list[list[float]]:
     """Of rock, paper and scissors, in percent, of both players."""
     game = lanes_of("biased_rps")
     every = []

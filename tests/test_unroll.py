@@ -5,7 +5,8 @@ import functools
 import numpy as np
 import pytest
 
-from gdlx.envs import game_tree, payoffs, unroll
+from gdlx.envs import payoffs
+from gdlx.envs.trees import game_tree, unroll
 from gdlx.propnet import games
 from gdlx.propnet.circuits import propnet
 from gdlx.solvers import exports, lp, profiles

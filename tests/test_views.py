@@ -7,7 +7,7 @@ import pytest
 
 import gdlx
 from gdlx.envs import env as envs
-from gdlx.envs import observe, render
+from gdlx.envs.views import observation_window, render
 from gdlx.tests import matches, sheets
 
 
@@ -65,22 +65,24 @@ def test_the_window_holds_the_last_steps(steps: int) -> None:
 
     @jax.jit
     @jax.vmap
-    def along(states: envs.State) -> observe.Window:
+    def along(states: envs.State) -> observation_window.Window:
         first = envs.State(*(field[0] for field in states))
         later = envs.State(*(field[1:] for field in states))
 
-        def step(window: observe.Window, state: envs.State) -> tuple[observe.Window, observe.Window]:
-            after = observe.update(window, state)
+        def step(
+            window: observation_window.Window, state: envs.State
+        ) -> tuple[observation_window.Window, observation_window.Window]:
+            after = observation_window.update(window, state)
             return after, after
 
-        return jax.lax.scan(step, observe.init(env, first, steps=steps), later)[1]
+        return jax.lax.scan(step, observation_window.init(env, first, steps=steps), later)[1]
 
     windows = jax.device_get(along(jax.tree.map(lambda x: jnp.moveaxis(jnp.asarray(x), 1, 0), found.states)))
-    width = observe.width(env, steps=steps)
+    width = observation_window.width(env, steps=steps)
     for match in range(4):
         states = found.along(match)
         for now in range(1, 7):
-            window = observe.Window(*(field[match, now - 1] for field in windows))
+            window = observation_window.Window(*(field[match, now - 1] for field in windows))
             end = min(now, len(states) - 1)  # a finished match stays as it is
             for back in range(steps):
                 moves, percepts = window.moves[:, steps - 1 - back], window.percepts[:, steps - 1 - back]
@@ -92,7 +94,7 @@ def test_the_window_holds_the_last_steps(steps: int) -> None:
                 assert (moves.sum(axis=1) == 1).all()
                 assert np.array_equal(percepts, states[end - back].percepts)
             assert np.array_equal(window.legal, states[end].legal_mask)
-            tensor = np.asarray(observe.tensor(window))
+            tensor = np.asarray(observation_window.tensor(window))
             assert tensor.shape == (2, width)
             assert tensor.dtype == np.float32
             assert tensor.sum() == window.moves.sum() + window.percepts.sum() + window.legal.sum()
@@ -102,12 +104,12 @@ def test_the_window_holds_the_last_steps(steps: int) -> None:
 def test_the_window_after_a_reset_and_an_illegal_step() -> None:
     env = gdlx.make("rps")
     first = env.init()
-    step, update = jax.jit(env.step), jax.jit(observe.update)
-    window = observe.init(env, first, steps=2)
+    step, update = jax.jit(env.step), jax.jit(observation_window.update)
+    window = observation_window.init(env, first, steps=2)
     illegal = step(first, jnp.array([7, 0]), None)
     assert jax.tree.all(jax.tree.map(np.array_equal, update(window, illegal), window))
     over = update(window, step(first, jnp.array([0, 1]), None))
     assert over.moves.sum() == 2
     assert jax.tree.all(jax.tree.map(np.array_equal, update(over, first), window))
     with pytest.raises(envs.EnvError, match="1 step or more"):
-        observe.init(env, first, steps=0)
+        observation_window.init(env, first, steps=0)

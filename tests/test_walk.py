@@ -14,7 +14,7 @@ import pytest
 
 import gdlx
 from gdlx.envs import env as envs
-from gdlx.envs import walk
+from gdlx.envs.packed import packed_env
 from gdlx.propnet import library
 from gdlx.tests import matches, sheets
 
@@ -44,7 +44,7 @@ ODD = {
 }
 
 
-def view(state: walk.WalkState) -> dict[str, jax.Array]:
+def view(state: packed_env.WalkState) -> dict[str, jax.Array]:
     """What a sampler sees."""
     keys = jnp.stack(state.keys, axis=1)
     return {name: getattr(state, name) for name in ("legal", "outcomes", "ended", "payoff", "unplayable")} | {
@@ -77,10 +77,12 @@ def moves_of(found: matches.Matches) -> tuple[Any, Any]:
 
 
 @functools.partial(jax.jit, static_argnames=("game", "batch"))
-def replay(game: walk.Walk, batch: int, actions: jax.Array, chance: jax.Array) -> tuple[Any, Any, walk.WalkState]:
+def replay(
+    game: packed_env.Walk, batch: int, actions: jax.Array, chance: jax.Array
+) -> tuple[Any, Any, packed_env.WalkState]:
     """What is seen before and after each of int32[T, P, B] joint moves, and the last state."""
 
-    def step(state: walk.WalkState, given: tuple[jax.Array, jax.Array]) -> tuple[walk.WalkState, Any]:
+    def step(state: packed_env.WalkState, given: tuple[jax.Array, jax.Array]) -> tuple[packed_env.WalkState, Any]:
         after = game.step(state, *given)
         return after, view(after)
 
@@ -89,7 +91,7 @@ def replay(game: walk.Walk, batch: int, actions: jax.Array, chance: jax.Array) -
     return view(start), seen, last
 
 
-def compare(game: walk.Walk, *, batch: int = 45, steps: int = 16, seed: int = 0) -> matches.Matches:
+def compare(game: packed_env.Walk, *, batch: int = 45, steps: int = 16, seed: int = 0) -> matches.Matches:
     found = matches.play(game.env, matches=batch, steps=steps, seed=seed)
     first, later, _ = replay(game, batch, *moves_of(found))
     for name, field in expected(found.states).items():
@@ -107,7 +109,7 @@ def test_no_game_is_missing() -> None:
     "game", [game if game in IN_DEFAULT else pytest.param(game, marks=pytest.mark.slow) for game in GAMES]
 )
 def test_it_plays_as_the_environment(game: str) -> None:
-    play = walk.Walk(gdlx.make(game))
+    play = packed_env.Walk(gdlx.make(game))
     for seed in range(3):
         found = compare(play, steps=18, seed=seed)
     assert found.states.terminated[-1].any()
@@ -115,25 +117,25 @@ def test_it_plays_as_the_environment(game: str) -> None:
 
 @pytest.mark.parametrize("odd", ODD)
 def test_it_plays_odd_games_as_the_environment(odd: str) -> None:
-    states = compare(walk.Walk(ODD[odd]()), steps=7).states
+    states = compare(packed_env.Walk(ODD[odd]()), steps=7).states
     assert states.terminated[-1].any()
     assert states.unplayable.any() == (odd in ("endless", "limited", "dead end", "idle"))
     assert states.goal_conflict.any() == (odd == "conflicts")
 
 
 @functools.cache
-def kuhn() -> walk.Walk:
-    return walk.Walk(gdlx.make("kuhn_poker"))
+def kuhn() -> packed_env.Walk:
+    return packed_env.Walk(gdlx.make("kuhn_poker"))
 
 
 @functools.cache
-def middle() -> walk.WalkState:
+def middle() -> packed_env.WalkState:
     """Matches of Kuhn poker, 70 of them, of which some have ended."""
     game = kuhn()
     found = matches.play(game.env, matches=70, steps=4)
     _, _, state = replay(game, 70, *moves_of(found))
     assert 0 < int(state.ended.sum()) < 70
-    last: walk.WalkState = state
+    last: packed_env.WalkState = state
     return last
 
 
@@ -183,7 +185,7 @@ def test_chance_takes_the_move_of_its_rank() -> None:
 
 def test_the_first_use_may_be_inside_a_jit() -> None:
     """Nothing that was computed while tracing may stay behind."""
-    game = walk.Walk(gdlx.make("rps"))
+    game = packed_env.Walk(gdlx.make("rps"))
     moves, chance = jnp.zeros((2, 3), jnp.int32), jnp.zeros(3)
     once = jax.jit(lambda: game.step(game.start(3), moves, chance))()
     assert once.ended.all()
@@ -192,10 +194,10 @@ def test_the_first_use_may_be_inside_a_jit() -> None:
 
 @pytest.mark.parametrize("game", ["meier", "maze"])
 def test_it_lowers_for_accelerators(game: str) -> None:
-    play = walk.Walk(ODD["maze"]() if game == "maze" else gdlx.make(game))
+    play = packed_env.Walk(ODD["maze"]() if game == "maze" else gdlx.make(game))
 
-    def run(lanes: jax.Array) -> walk.WalkState:
-        def step(state: walk.WalkState) -> walk.WalkState:
+    def run(lanes: jax.Array) -> packed_env.WalkState:
+        def step(state: packed_env.WalkState) -> packed_env.WalkState:
             return play.step(state, jnp.argmax(state.legal, axis=1).astype(jnp.int32), jnp.full(state.batch, 0.5))
 
         return play.take(jax.lax.while_loop(lambda state: ~jnp.all(state.ended), step, play.start(40)), lanes)

@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from gdlx.envs import programs, trees
+from gdlx.envs import compilation_cache, game_spec
 from gdlx.experiments import studies
 from gdlx.solvers import bounds, driver, policy_files, presets, problems, results, solution, solver_run
 
@@ -42,7 +42,7 @@ PUBLISHED: Mapping[str, Mapping[str, Openings]] = {
 
 
 def run(setting: studies.Setting) -> Iterator[studies.Table]:
-    programs.keep()
+    compilation_cache.keep()
     for bias in PUBLISHED:
         minutes = setting.minutes / len(PUBLISHED)
         task, found = solved(bias, setting.folder / bias, minutes, setting)
@@ -54,7 +54,7 @@ def solved(
     bias: str, folder: pathlib.Path, minutes: float, setting: studies.Setting
 ) -> tuple[problems.TableProblem, solution.Solution]:
     """A game after so many minutes of sampling, from wherever the folder has come to."""
-    task = problems.table_problem(trees.Game(f"blind_tictactoe:bias={bias}"))
+    task = problems.table_problem(game_spec.Game(f"blind_tictactoe:bias={bias}"))
     changes: dict[str, Any] = {**_SETTINGS, "seed": setting.seed}
     algorithm = presets.configured(presets.find(_ALGORITHM), None, changes)
     begun = (folder / results.CHECKPOINT).exists()

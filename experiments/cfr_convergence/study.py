@@ -15,7 +15,7 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.envs import programs, trees
+from gdlx.envs import compilation_cache, game_spec
 from gdlx.experiments import kept, plots, studies
 from gdlx.experiments.cfr_convergence import graph
 from gdlx.propnet import games
@@ -88,7 +88,7 @@ class Unrolled:
     """On the tree, where every history is a state of its own."""
 
     def __init__(self, game: Game) -> None:
-        task = problems.problem(trees.Game(game.spec))
+        task = problems.problem(game_spec.Game(game.spec))
         self._process = processes.FullSolver(task, presets.simultaneous(presets.find("cfr")))
         self.state = self._process.init()
 
@@ -116,7 +116,7 @@ class Curve(NamedTuple):
 
 
 def run(setting: studies.Setting) -> Iterator[studies.Table]:
-    programs.keep()
+    compilation_cache.keep()
     with jax.enable_x64(True):  # sums of millions of policies
         yield _sizes()
         found = [(game, _kept(game, setting)) for game in GAMES]
@@ -240,7 +240,7 @@ def _sizes() -> studies.Table:
             merged = Merged(game, first=False).graph
             nodes, terminals = merged.nodes, merged.terminals
         else:
-            counts = trees.unrolled(trees.Game(game.spec)).summary()
+            counts = game_spec.unrolled(game_spec.Game(game.spec)).summary()
             nodes, terminals = counts["nodes"], counts["terminals"]
         theirs = (f"{game.nodes:,}", f"{game.terminals:,}") if game.is_merged else ("", "")
         rows.append((name(game), f"{nodes:,}", f"{terminals:,}", *theirs))

@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from gdlx.envs import programs, trees
+from gdlx.envs import compilation_cache, game_spec
 from gdlx.experiments import kept
 from gdlx.solvers import driver, presets, problems, results, solver_run
 
@@ -55,8 +55,8 @@ def find(folder: pathlib.Path, race: Race, candidates: Sequence[Candidate]) -> l
 
 def run(folder: pathlib.Path, race: Race, candidates: Sequence[Candidate]) -> None:
     """In a process of its own, because its precision is fixed when it starts."""
-    programs.keep()
-    task = problems.problem(trees.Game(race.game), keep_edges=True)
+    compilation_cache.keep()
+    task = problems.problem(game_spec.Game(race.game), keep_edges=True)
     for candidate in candidates:
 
         def measure(candidate: Candidate = candidate) -> kept.Row:

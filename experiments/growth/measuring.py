@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from gdlx.envs import trees
+from gdlx.envs import game_spec
 from gdlx.experiments import machine
 from gdlx.propnet import games
 from gdlx.solvers import presets, problems, solver_run
@@ -39,10 +39,10 @@ class Size(NamedTuple):
 
 def size_of(game: str, seconds: float) -> dict[str, Any]:
     """In a process of its own, because peaks of memory stay; `seconds` for each of the timings."""
-    named = trees.Game(game)
+    named = game_spec.Game(game)
     net = games.compile_game(game)
     begun = time.perf_counter()
-    tree = trees.unrolled(named, net=net, keep_edges=True)
+    tree = game_spec.unrolled(named, net=net, keep_edges=True)
     unrolling = time.perf_counter() - begun
     peak = machine.own_peak_mb()
     task = problems.problem(named, tree)

@@ -8,7 +8,7 @@ beats whom, and roughly by how much.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from gdlx.envs import programs
+from gdlx.envs import compilation_cache
 from gdlx.experiments import studies
 from gdlx.players import agent, agents, arenas, contest, match, records, scores
 from gdlx.solvers import results
@@ -62,7 +62,7 @@ GAMES = (
 
 
 def run(setting: studies.Setting) -> Iterator[studies.Table]:
-    programs.keep()
+    compilation_cache.keep()
     for game in GAMES:
         yield _table(game, setting)
 

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gdlx.envs import game_tree, programs, trees
+from gdlx.envs import compilation_cache, game_spec
+from gdlx.envs.trees import game_tree
 from gdlx.experiments import plots, studies
 from gdlx.experiments.hyperparameters import choices
 from gdlx.experiments.sweeps import config, store
@@ -88,7 +89,7 @@ class Scores(NamedTuple):
 
 
 def run(setting: studies.Setting) -> Iterator[studies.Table]:
-    programs.keep()
+    compilation_cache.keep()
     size = sized(setting)
     for figures, picture in ((choices.FULL, PICTURES[0]), (choices.SAMPLING, PICTURES[1])):
         found = swept(size, [choice for figure in figures for choice in figure.choices.values()], setting)
@@ -96,7 +97,7 @@ def run(setting: studies.Setting) -> Iterator[studies.Table]:
             yield _table(figure, size, found)
         _draw_choices(setting.folder / picture, figures, size, found)
     last = swept(size, list(choices.LAST.values()), setting)
-    trees_of = {game.spec: trees.unrolled(trees.Game(game.spec)) for game in size.games}
+    trees_of = {game.spec: game_spec.unrolled(game_spec.Game(game.spec)) for game in size.games}
     yield _last_table(size, last, trees_of)
     _draw_last(setting.folder / PICTURES[2], size, last, trees_of)
 
@@ -136,7 +137,7 @@ def swept(size: Size, wanted: Sequence[choices.Choice], setting: studies.Setting
     kept = store.Store(outcome.folder)
     found = {}
     for game in size.games:
-        low, high = trees.unrolled(trees.Game(game.spec)).payoff_range
+        low, high = game_spec.unrolled(game_spec.Game(game.spec)).payoff_range
         for choice, own in by_choice.items():
             found[game.spec, choice] = _read(kept, [cell for cell in own if cell.game == game.spec], high - low)
     return found

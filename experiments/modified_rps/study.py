@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gdlx.envs import programs, trees
+from gdlx.envs import compilation_cache, game_spec
 from gdlx.experiments import kept, plots, studies
 from gdlx.solvers import driver, presets, problems, solver_run
 
@@ -67,8 +67,8 @@ class Curve(NamedTuple):
 
 
 def run(setting: studies.Setting) -> Iterator[studies.Table]:
-    programs.keep()
-    task = problems.problem(trees.Game(GAME), keep_edges=True)
+    compilation_cache.keep()
+    task = problems.problem(game_spec.Game(GAME), keep_edges=True)
     yield _equilibrium(task)
     found = {search.name: _kept(task, search, setting) for search in SEARCHES}
     yield _table(found)

@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gdlx.envs import trees
+from gdlx.envs import game_spec
 from gdlx.experiments.reporting import gather
 from gdlx.solvers import presets, regret, results
 
@@ -38,7 +38,7 @@ class Configuration(NamedTuple):
 class Topic(NamedTuple):
     """What runs must have in common to be compared."""
 
-    game: trees.Game
+    game: game_spec.Game
     players: tuple[str, ...]  # a sheet of the same name may have been another one
     is_restricted: bool  # whether an opponent is bound to a model: that is another game
 

@@ -2,7 +2,8 @@
 
 from typing import NamedTuple
 
-from gdlx.envs import game_tree, payoffs, probe, trees
+from gdlx.envs import game_spec, payoffs, probe
+from gdlx.envs.trees import game_tree
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import errors, limits
 from gdlx.solvers import problems
@@ -14,7 +15,7 @@ _SECONDS = 60.0  # to ground a game that is no longer in the cache
 class Subject(NamedTuple):
     """A game that could be loaded."""
 
-    game: trees.Game
+    game: game_spec.Game
     net: propnet.PropNet
     tree: game_tree.GameTree | None  # None where it is too large
     digest: str  # of the tree
@@ -23,7 +24,7 @@ class Subject(NamedTuple):
     payoff_range: tuple[float, float]
 
 
-def load_game(game: trees.Game) -> Subject | str:
+def load_game(game: game_spec.Game) -> Subject | str:
     """The game, or why it cannot be loaded."""
     try:
         return _loaded(game)
@@ -31,19 +32,19 @@ def load_game(game: trees.Game) -> Subject | str:
         return str(error).partition("\n")[0]  # what follows may quote the sheet, and the page may be passed on
 
 
-def _loaded(game: trees.Game) -> Subject:
+def _loaded(game: game_spec.Game) -> Subject:
     net = _network(game)
     known = probe.probe(net)
     guess = known.histories(enough=_UNROLLED)
     if guess.is_cut or guess.total > _UNROLLED:
         units, bounds = known.payoffs(game.payoff), known.payoff_range(game.payoff)
         return Subject(game, net, None, "", guess.total, units, bounds)
-    tree = trees.unrolled(game, net=net)
+    tree = game_spec.unrolled(game, net=net)
     units = payoffs.Payoffs(tree.offset, tree.zero_sum, True)
     return Subject(game, net, tree, problems.tree_digest(tree), sum(tree.counts.histories), units, tree.payoff_range)
 
 
-def _network(game: trees.Game) -> propnet.PropNet:
+def _network(game: game_spec.Game) -> propnet.PropNet:
     return game.compile(limits.Limits(seconds=_SECONDS), saved=True)
 
 

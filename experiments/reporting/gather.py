@@ -10,7 +10,8 @@ import typing
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from gdlx.envs import payoffs, unroll
+from gdlx.envs import payoffs
+from gdlx.envs.trees import unroll
 from gdlx.experiments.sweeps import store
 from gdlx.propnet.common import errors
 from gdlx.solvers import driver, results

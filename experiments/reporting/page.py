@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 
 import gdlx
-from gdlx.envs import trees
+from gdlx.envs import game_spec
 from gdlx.experiments import markup, svg
 from gdlx.experiments.reporting import configurations, facts, figures, gather, policies, style
 from gdlx.propnet.common import errors
@@ -66,7 +66,7 @@ def _many(count: int, what: str) -> str:
 
 
 def _name(topic: configurations.Topic) -> str:
-    game, usual = topic.game, trees.Game(topic.game.spec)
+    game, usual = topic.game, game_spec.Game(topic.game.spec)
     other = [f"{name} {value}" for name, value in game._asdict().items() if value != getattr(usual, name)]
     options = f" ({', '.join(other)})" if other else ""
     return f"{game.spec}{options}{', opponents modelled' if topic.is_restricted else ''}"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.envs import game_tree, view_keys
+from gdlx.envs.trees import game_tree, infoset_keys
 from gdlx.experiments.reporting import facts, gather
 from gdlx.solvers import policy_files, problems, results, rows
 
@@ -66,7 +66,7 @@ def _of_table(run: gather.Run, subject: facts.Subject) -> list[Table]:
     keys, probability = _read_rows(run.folder / results.POLICY, task.env.num_actions)
     found = []
     for number, player in enumerate(task.tree.players):
-        high, low = view_keys.of_player(task.tree, number, task.env.num_actions)
+        high, low = infoset_keys.of_player(task.tree, number, task.env.num_actions)
         wanted = _joined(high ^ rows.salt(number), low)
         row = np.searchsorted(keys, wanted) % max(1, len(keys))
         known = keys[row] == wanted if len(keys) else np.zeros(player.sets, bool)

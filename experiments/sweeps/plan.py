@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from gdlx.envs import sampling_form, trees
+from gdlx.envs import game_spec
+from gdlx.envs.trees import sampling_form
 from gdlx.experiments.sweeps import config
 from gdlx.propnet import games
 from gdlx.propnet.common import errors
@@ -51,7 +52,7 @@ def task_of(cell: config.Cell) -> problems.Task:
 
 @functools.lru_cache(maxsize=1)  # cells come game by game
 def _task(game: str, needs: presets.Needs) -> problems.Task:
-    return problems.prepare(trees.Game(game), needs)
+    return problems.prepare(game_spec.Game(game), needs)
 
 
 def forget() -> None:

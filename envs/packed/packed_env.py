@@ -17,9 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.envs import chooser, info_key, lowering, tape
 from gdlx.envs import env as envs
-from gdlx.envs import public as public_knowledge
+from gdlx.envs.lowering import lower, random_move, tape
+from gdlx.envs.views import info_key
+from gdlx.envs.views import public as public_knowledge
 from gdlx.propnet.circuits import propnet
 
 WORD = 32
@@ -248,7 +249,7 @@ class Walk:
         return rows, np.concatenate(keys)
 
     def _run(self, program: tape.Tape, *inputs: jax.Array) -> jax.Array:
-        return lowering.run(program, jnp.concatenate(inputs), self.env.form)
+        return lower.run(program, jnp.concatenate(inputs), self.env.form)
 
     def _judged(self, changing: jax.Array) -> jax.Array:
         """Rows of a state from those of its registers and counter."""
@@ -321,7 +322,7 @@ def _decoding(net: propnet.PropNet, code_bits: Sequence[int], counter_bits: int)
             for move in range(len(role.moves)):
                 does.append(builder.all_of(bit ^ (not move >> n & 1) for n, bit in enumerate(code)))
         elif legal:
-            does += chooser.take(builder, chooser.count_legal(builder, legal), rank, legal)
+            does += random_move.take(builder, random_move.count_legal(builder, legal), rank, legal)
     return builder.tape([*does, *builder.increment(counter)])
 
 
@@ -344,7 +345,7 @@ def _concluding(net: propnet.PropNet, max_steps: int) -> tape.Tape:
     ended = builder.disjunction(terminal, unplayable)
     open_moves = [[builder.conjunction(bit, ended ^ 1) for bit in own] for own in legal]
     chance = open_moves[len(players) :]
-    outcomes = [chooser.count_legal(builder, own).count for own in chance if own]
+    outcomes = [random_move.count_legal(builder, own).count for own in chance if own]
     judged: Literals = []
     conflict = tape.FALSE
     for own in goals:

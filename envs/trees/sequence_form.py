@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.envs import dense_blocks, game_tree, numbering
+from gdlx.envs.trees import dense_blocks, game_tree, unique_rows
 
 Ints = game_tree.Ints
 Longs = game_tree.Longs
@@ -146,7 +146,7 @@ class _MergedEnds(NamedTuple):
 
 def _merged_ends(tree: game_tree.GameTree, layouts: Sequence[Layout], payoff: game_tree.Floats) -> _MergedEnds:
     """Ends with the same sequence of every player are one, with the sum of what they pay."""
-    merged = numbering.number(
+    merged = unique_rows.number(
         [np.zeros(len(tree.ends.weight), np.int64), *tree.ends.sequence.T],
         [1, *(player.sequences for player in tree.players)],
     )

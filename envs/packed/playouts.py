@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs import chooser, piece, rng, rolled, step_tape, tape
+from gdlx.envs.lowering import cpu_kernel, playout_tape, random_move, rng, rolled, tape
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import errors
 from gdlx.propnet.simulate import machine
@@ -64,18 +64,18 @@ class Playout:
 
     @functools.cached_property
     def step_tape(self) -> tape.Tape:
-        return step_tape.whole(self.net, self.max_steps)
+        return playout_tape.whole(self.net, self.max_steps)
 
     @functools.cached_property
     def _parts(self) -> "_Parts":
         return _Parts(
             legal=tape.of_network(self.net, np.concatenate([role.legal for role in self.net.roles])),
-            choosing=step_tape.choosing(self.net),
+            choosing=playout_tape.choosing(self.net),
             next=tape.of_network(self.net, self.net.next),
             judge=tape.of_network(
                 self.net, np.concatenate([[self.net.terminal], *(role.goal for role in self.net.roles)])
             ),
-            concluding=step_tape.concluding(self.net, self.max_steps),
+            concluding=playout_tape.concluding(self.net, self.max_steps),
         )
 
     @property
@@ -109,10 +109,10 @@ class Playout:
     @functools.cached_property
     def _width(self) -> int | None:
         programs = tuple(self._parts) if len(self.net.feedback) else (self.step_tape,)
-        return piece.width(max(program.rows for program in programs))
+        return cpu_kernel.width(max(program.rows for program in programs))
 
     def _run_group(self, games: Rollouts, steps: int | jax.Array) -> tuple[Rollouts, Totals]:
-        in_one_piece = functools.partial(piece.run, self._run_plain) if self._width else self._run_plain
+        in_one_piece = functools.partial(cpu_kernel.run, self._run_plain) if self._width else self._run_plain
         found: tuple[Rollouts, Totals] = jax.lax.platform_dependent(
             games, jnp.asarray(steps, jnp.int32), cpu=in_one_piece, default=self._run_plain
         )
@@ -127,12 +127,12 @@ class Playout:
             streams, rows = self._step(state, streams)
             counts = jax.lax.population_count(rows[registers:]).sum(axis=1, dtype=jnp.uint32)
             happened = Totals(
-                ends=counts[step_tape.TERMINAL],
-                unplayable=counts[step_tape.UNPLAYABLE],
-                overlong=counts[step_tape.OVERLONG],
-                goals=counts[step_tape.GOALS : step_tape.GOALS + goal_rows],
-                several=counts[step_tape.SEVERAL],
-                none=counts[step_tape.NONE],
+                ends=counts[playout_tape.TERMINAL],
+                unplayable=counts[playout_tape.UNPLAYABLE],
+                overlong=counts[playout_tape.OVERLONG],
+                goals=counts[playout_tape.GOALS : playout_tape.GOALS + goal_rows],
+                several=counts[playout_tape.SEVERAL],
+                none=counts[playout_tape.NONE],
             )
             return Rollouts(rows[:registers], streams), jax.tree.map(jnp.add, totals, happened)
 
@@ -162,8 +162,8 @@ class Playout:
         counting, moving = program.segments
         rows = rolled.advance(program, counting, rows)
         counts = rows[program.middle] ^ program.middle_mask[:, None]
-        bounds = np.cumsum([0, *step_tape.rank_bits(self.net)])
-        streams, ranks = chooser.draw_ranks(streams, [counts[a:b] for a, b in itertools.pairwise(bounds)])
+        bounds = np.cumsum([0, *playout_tape.rank_bits(self.net)])
+        streams, ranks = random_move.draw_ranks(streams, [counts[a:b] for a, b in itertools.pairwise(bounds)])
         if ranks:
             rows = jax.lax.dynamic_update_slice(rows, jnp.concatenate(ranks), (1 + known.shape[0], 0))
         return streams, rolled.finish(program, rolled.advance(program, moving, rows))

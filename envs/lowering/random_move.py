@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 
-from gdlx.envs import rng, tape
+from gdlx.envs.lowering import rng, tape
 
 EXTRA_BITS = 16  # beyond those of the largest count: no move is off its probability by more than one part in 2^16
 

@@ -8,7 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs import payoffs, rng, rollout
+from gdlx.envs import payoffs
+from gdlx.envs.lowering import rng
+from gdlx.envs.packed import playouts
 from gdlx.propnet.circuits import propnet
 
 _Spec: Any = jax.sharding.PartitionSpec
@@ -19,7 +21,7 @@ _sum: Any = jax.lax.psum
 class Tally:
     """What happened so far; Python integers, so that nothing overflows. `advance` uses the games of a tally up."""
 
-    games: rollout.Rollouts
+    games: playouts.Rollouts
     states: int
     ends: int
     unplayable: int
@@ -80,8 +82,8 @@ class ShardedPlayout:
         return -(-self.least_words // devices) * devices
 
     @functools.cached_property
-    def _playout(self) -> rollout.Playout:
-        return rollout.Playout(self.net, self.max_steps)
+    def _playout(self) -> playouts.Playout:
+        return playouts.Playout(self.net, self.max_steps)
 
     @functools.cached_property
     def _mesh(self) -> jax.sharding.Mesh:
@@ -90,11 +92,11 @@ class ShardedPlayout:
     @functools.cached_property
     def _specs(self) -> Any:
         split = _Spec("games")
-        return rollout.Rollouts(_Spec(None, "games"), rng.Streams(split, split, split, split))
+        return playouts.Rollouts(_Spec(None, "games"), rng.Streams(split, split, split, split))
 
     @functools.cached_property
     def _run(self) -> Any:
-        def part(games: rollout.Rollouts, steps: jax.Array) -> tuple[rollout.Rollouts, rollout.Totals]:
+        def part(games: playouts.Rollouts, steps: jax.Array) -> tuple[playouts.Rollouts, playouts.Totals]:
             after, totals = self._playout.run(games, steps)
             return after, jax.tree.map(lambda x: _sum(x, "games"), totals)
 
@@ -120,7 +122,7 @@ class ShardedPlayout:
         before = tally.goals or (0,) * len(goals)
         return Tally(
             games,
-            tally.states + self.words * rollout.WORD * steps,
+            tally.states + self.words * playouts.WORD * steps,
             tally.ends + counts[0],
             tally.unplayable + counts[1],
             tally.overlong + counts[2],

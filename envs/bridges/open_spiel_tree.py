@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gdlx.envs import game_tree
+from gdlx.envs.trees import game_tree
 from gdlx.propnet.common import errors
 
 MAX_NODES = 3_000_000  # histories; each takes about 10 microseconds and a kilobyte or two

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 
-from gdlx.envs import levelled, rolled
-from gdlx.envs import tape as tapes
+from gdlx.envs.lowering import levelled, rolled
+from gdlx.envs.lowering import tape as tapes
 
 Form = Literal["auto", "rolled", "levelled", "straight"]
 _barrier: Any = jax.lax.optimization_barrier

@@ -13,7 +13,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from gdlx.envs import estimate, game_tree, information, numbering, payoffs, probe, words
+from gdlx.envs import payoffs, probe
+from gdlx.envs.packed import words
+from gdlx.envs.trees import game_tree, infosets, size_estimate, unique_rows
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import limits
 from gdlx.propnet.simulate import joint_actions, machine
@@ -50,7 +52,7 @@ class _Table(NamedTuple):
     state: Longs  # [J] the state before
     first: Longs  # [S + 1]
     moves: list[Longs]  # of every role [J]
-    percepts: list[numbering.Numbering]  # of every player
+    percepts: list[unique_rows.Numbering]  # of every player
     percept_rows: list[Bools]  # of every player [K, Q]
     following: Ints  # [J] number of the state afterwards
     states: Bools  # [R, S'] the different states afterwards
@@ -95,7 +97,7 @@ class _Unrolling:
         self.machine = machine.of(net)
         self.sizes = [len(role.moves) for role in net.roles]
         self.player_roles = [n for n, role in enumerate(net.roles) if not role.is_random]
-        self.players = [information.Collector(role) for role in net.players]
+        self.players = [infosets.Collector(role) for role in net.players]
         # Sequences, goals, weights, numbers of histories, and whether the ends are unplayable:
         none = np.zeros((0, len(self.players)))
         self.ends = [(none.astype(np.int32), none, np.zeros(0), np.zeros(0), np.zeros(0, np.bool_))]
@@ -214,10 +216,10 @@ class _Unrolling:
             following[:, part] = after
             for bits, own in zip(percept_bits, self._of_players(sees, percept_sizes), strict=True):
                 bits[:, part] = own
-        different = numbering.number_bits(following)
+        different = unique_rows.number_bits(following)
         states = following[:, different.example]
         del following
-        percepts = [numbering.number_bits(bits) for bits in percept_bits]
+        percepts = [unique_rows.number_bits(bits) for bits in percept_bits]
         legal, is_end, is_unplayable, goals = self._judge(states)
         counts = np.bincount(columns, minlength=nodes.states.shape[1])
         return _Table(
@@ -257,7 +259,7 @@ class _Unrolling:
         if widest <= allowed:
             return
         matches = min(_MOST_MATCHES, math.isqrt(_MATCHES_SQUARED * allowed) + 1)
-        steps = itertools.islice(estimate.fewest_nodes(self.net, matches=matches), len(guess.histories) - 1)
+        steps = itertools.islice(size_estimate.fewest_nodes(self.net, matches=matches), len(guess.histories) - 1)
         for step, nodes in enumerate(steps, 1):
             if nodes > allowed:
                 raise game_tree.TooLarge(
@@ -266,7 +268,7 @@ class _Unrolling:
                     f"{allowed:,} joint moves that lead to a step. {self._smaller(guess)}"
                 )
 
-    def _smaller(self, guess: estimate.Estimate) -> str:
+    def _smaller(self, guess: size_estimate.Estimate) -> str:
         depth = guess.fitting_depth(self.max_nodes)
         fewer = f"Unroll fewer steps (depth {depth})" if depth > 0 else "Allow more nodes"
         return f"{fewer}, or make the game smaller"
@@ -332,7 +334,7 @@ class _Unrolling:
         ]
         result = _rank_goals(table)
         end_kind = result.number[table.following[row]]
-        kinds = numbering.number(
+        kinds = unique_rows.number(
             [*sequence, end_kind] if self.merge else [np.arange(len(row))],
             [*(player.sequences for player in self.players), result.size] if self.merge else [len(row)],
         )
@@ -371,14 +373,14 @@ class _Unrolling:
             legal_of,
             strict=True,
         ):
-            options = numbering.number_bits(legal)
+            options = unique_rows.number_bits(legal)
             moves = table.moves[role]
-            kinds = numbering.number(
+            kinds = unique_rows.number(
                 [moves, percepts.number, options.number[table.following]],
                 [self.sizes[role], percepts.size, options.size],
             )
             before = own[source]
-            sets = numbering.number([before, kinds.number[row]], [max(1, len(player.sequence)), kinds.size])
+            sets = unique_rows.number([before, kinds.number[row]], [max(1, len(player.sequence)), kinds.size])
             parent, example = before[sets.example], row[sets.example]
             information.append(sets.number)
             counts.append(sets.size)
@@ -396,9 +398,9 @@ class _Unrolling:
             )
         state = table.following[row]
         if self.merge:
-            merged = numbering.number([*information, state], [*(max(1, n) for n in counts), table.states.shape[1]])
+            merged = unique_rows.number([*information, state], [*(max(1, n) for n in counts), table.states.shape[1]])
         else:
-            merged = numbering.Numbering(np.arange(len(row), dtype=np.int32), np.arange(len(row)))
+            merged = unique_rows.Numbering(np.arange(len(row), dtype=np.int32), np.arange(len(row)))
         for player, parent, move, percept, rows, legal, example, chance in arrivals:
             sequence = player.sequence_after(parent, move)
             player.remember(parent, move, percept, rows)
@@ -427,10 +429,10 @@ class _Unrolling:
         )
 
 
-def _rank_goals(table: _Table) -> numbering.Numbering:
+def _rank_goals(table: _Table) -> unique_rows.Numbering:
     """States afterwards by what an end in them gives."""
     columns = [np.unique(own, return_inverse=True)[1] for own in table.goals.T]
-    return numbering.number(
+    return unique_rows.number(
         [np.zeros(len(table.is_end), np.int64), *columns, table.is_unplayable],
         [1, *(int(own.max(initial=0)) + 1 for own in columns), 2],
     )

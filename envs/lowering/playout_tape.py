@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from gdlx.envs import chooser, tape
+from gdlx.envs.lowering import random_move, tape
 from gdlx.propnet.circuits import aig, propnet
 from gdlx.propnet.simulate import straight_line
 
@@ -85,9 +85,9 @@ def _choose(
         own = list(itertools.islice(options, len(role.moves)))
         stuck = builder.disjunction(stuck, builder.any_of(own) ^ 1)
         if len(own) > 1:
-            tree = chooser.count_legal(builder, own)
+            tree = random_move.count_legal(builder, own)
             counts += tree.count
-            own = chooser.take(builder, tree, list(itertools.islice(rank, len(tree.count))), own)
+            own = random_move.take(builder, tree, list(itertools.islice(rank, len(tree.count))), own)
         does += own
     return does, counts, stuck
 

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from gdlx.envs import game_tree, payoffs, unroll
+from gdlx.envs import payoffs
+from gdlx.envs.trees import game_tree, unroll
 from gdlx.propnet import games
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import limits

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.envs import info_key
+from gdlx.envs.views import info_key
 from gdlx.propnet.circuits import propnet
 
 Keys = npt.NDArray[np.uint32]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gdlx.envs import game_tree
+from gdlx.envs.trees import game_tree
 from gdlx.propnet.circuits import propnet
 
 Ints = game_tree.Ints

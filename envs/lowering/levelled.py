@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs import rolled
-from gdlx.envs import tape as tapes
+from gdlx.envs.lowering import rolled
+from gdlx.envs.lowering import tape as tapes
 
 
 class _Level(NamedTuple):

@@ -8,7 +8,8 @@ import itertools
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.envs import game_tree, info_key
+from gdlx.envs.trees import game_tree
+from gdlx.envs.views import info_key
 
 Keys = npt.NDArray[np.uint32]
 

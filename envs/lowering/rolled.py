@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs import tape as tapes
+from gdlx.envs.lowering import tape as tapes
 
 
 def run(tape: tapes.Tape, inputs: jax.Array) -> jax.Array:

@@ -12,8 +12,9 @@ import jax
 import jax.numpy as jnp
 
 from gdlx.envs import env as envs
-from gdlx.envs import lowering, make, payoffs, probe
-from gdlx.envs import observe as windows
+from gdlx.envs import make, payoffs, probe
+from gdlx.envs.lowering import lower
+from gdlx.envs.views import observation_window as windows
 from gdlx.propnet.common import limits
 
 Observation = Literal["window", "registers"]
@@ -185,7 +186,7 @@ def make_env(
     reward_scale: float = 1.0,
     max_skips: int = 1_000,
     payoff: payoffs.Mode = "auto",
-    form: lowering.Form = "auto",
+    form: lower.Form = "auto",
     max_steps: int = 0,
     gdl: int | None = None,
     fold_case: bool = False,

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import scipy.sparse
 import scipy.sparse.csgraph
 
-from gdlx.envs import numbering
+from gdlx.envs.trees import unique_rows
 
 Longs = npt.NDArray[np.int64]
 
@@ -51,8 +51,8 @@ def find(first: Longs, second: Longs) -> Tables:
     if not len(first):
         return none(0)
     rows, columns = (
-        numbering.number([first], [int(first.max()) + 1]),
-        numbering.number([second], [int(second.max()) + 1]),
+        unique_rows.number([first], [int(first.max()) + 1]),
+        unique_rows.number([second], [int(second.max()) + 1]),
     )
     links = scipy.sparse.coo_array(
         (np.ones(len(first), np.int8), (rows.number, rows.size + columns.number)),
@@ -86,7 +86,7 @@ def _place(part: Longs) -> Longs:
 def _groups(height: Longs, width: Longs, tables: Longs) -> list[Longs]:
     """Tables of one shape together; shapes joined while padding costs less than one more group."""
     shapes: dict[tuple[int, int], list[Longs]] = {}
-    kinds = numbering.number([height[tables], width[tables]], [int(height.max()) + 1, int(width.max()) + 1])
+    kinds = unique_rows.number([height[tables], width[tables]], [int(height.max()) + 1, int(width.max()) + 1])
     for number, example in enumerate(kinds.example):
         shape = int(height[tables[example]]), int(width[tables[example]])
         shapes[shape] = [tables[kinds.number == number]]

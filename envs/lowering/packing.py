@@ -16,7 +16,7 @@ import jax.extend
 import jax.numpy as jnp
 from jax.interpreters import batching, mlir
 
-from gdlx.envs import lowering, tape
+from gdlx.envs.lowering import lower, tape
 
 WORD = 32
 Bits = jax.Array
@@ -38,19 +38,19 @@ def unpack(rows: jax.Array, games: int) -> Bits:
     return jnp.asarray(bits.reshape(rows.shape[1] * WORD, rows.shape[0])[:games], jnp.bool_)
 
 
-def packed_function(program: tape.Tape, form: lowering.Form) -> Callable[[Bits], Bits]:
+def packed_function(program: tape.Tape, form: lower.Form) -> Callable[[Bits], Bits]:
     """The function of a tape, from bool[N] to bool[U]."""
     return functools.partial(_packed.bind, program=program, form=form)
 
 
-def _evaluate(bits: Bits, *, program: tape.Tape, form: lowering.Form) -> Bits:
+def _evaluate(bits: Bits, *, program: tape.Tape, form: lower.Form) -> Bits:
     """bool[.., N] -> bool[.., U]"""
     games = math.prod(bits.shape[:-1])
-    rows = lowering.run(program, pack(bits.reshape(games, program.inputs)), form)
+    rows = lower.run(program, pack(bits.reshape(games, program.inputs)), form)
     return unpack(rows, games).reshape(*bits.shape[:-1], len(program.outputs))
 
 
-def _shape(bits: Any, *, program: tape.Tape, form: lowering.Form) -> Any:
+def _shape(bits: Any, *, program: tape.Tape, form: lower.Form) -> Any:
     return bits.update(shape=(*bits.shape[:-1], len(program.outputs)))
 
 

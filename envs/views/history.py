@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.envs import env, info_key, public
+from gdlx.envs import env
+from gdlx.envs.views import info_key, public
 
 Keys = npt.NDArray[np.uint32]
 

@@ -1,0 +1,1 @@
+"""Games of gdlx in OpenSpiel and pgx, and games of OpenSpiel in gdlx."""
