@@ -126,7 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _leave_threads(code: int) -> None:
     """Agents that never answer may still compute, and Python breaks down if it ends as usual then."""
-    worker = sys.modules.get("gdlx.players.worker")
+    worker = sys.modules.get("gdlx.players.matches.worker")
     if worker is not None and worker.is_anybody_left():
         sys.stdout.flush()
         sys.stderr.flush()

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import typer
 
 from gdlx.cli import arguments, console, networks
-from gdlx.players import defaults, entries
+from gdlx.players import defaults
+from gdlx.players.agents import entries
 
 if TYPE_CHECKING:
     import rich.table
 
     from gdlx.envs import payoffs
-    from gdlx.players import agent, contest, records, scores
-    from gdlx.players import tournament as tournaments
+    from gdlx.players.agents import agent
+    from gdlx.players.matches import contest, records, scores
+    from gdlx.players.matches import tournament as tournaments
     from gdlx.propnet.common import limits
 
 _SHOWN_INCIDENTS = 5
@@ -67,8 +69,8 @@ def match(
     asked = _Asked("match", rules, agents or [], games, not no_swap, start_clock, play_clock)
     begun = _begin(context, given, asked, results, resume)
 
-    from gdlx.players import contest
-    from gdlx.players import match as matches
+    from gdlx.players.matches import contest
+    from gdlx.players.matches import match as matches
 
     one = matches.Match(begun.arena, begun.agents, begun.config.terms)
     prepared = _prepare(given, begun)
@@ -105,7 +107,7 @@ def tournament(
     asked = _Asked("tournament", rules, agents or [], games, not no_swap, start_clock, play_clock)
     begun = _begin(context, given, asked, results, resume)
 
-    from gdlx.players import tournament as tournaments
+    from gdlx.players.matches import tournament as tournaments
 
     whole = tournaments.Tournament(begun.arena, begun.agents, begun.config.terms)
     prepared = _prepare(given, begun)
@@ -134,7 +136,7 @@ class Rules:
 
     def arena(self, given: console.Options, start_seconds: float) -> "agent.Arena":
         from gdlx.envs import game_spec
-        from gdlx.players import arenas
+        from gdlx.players.matches import arenas
 
         named = game_spec.Game(self.game or "", self.payoff, "max", self.gdl, self.fold_case)
         net = networks.network_of(given, named.spec, named.gdl, named.fold_case, self.within)
@@ -166,7 +168,7 @@ class _Begun:
         """Made when nothing can be wrong with the arguments any more."""
         if self.resumed is not None:
             return self.resumed
-        from gdlx.players import records
+        from gdlx.players.matches import records
         from gdlx.solvers import results
 
         name = records.folder_name(self.config.kind, self.config.agents)
@@ -186,8 +188,9 @@ def _begin(
         raise typer.BadParameter(f"name a GAME and its AGENTs, or a folder to --resume the {asked.kind}, and not both")
 
     from gdlx.envs import compilation_cache, game_spec
-    from gdlx.players import agent, agents, records
-    from gdlx.players import match as matches
+    from gdlx.players.agents import agent, agent_registry
+    from gdlx.players.matches import match as matches
+    from gdlx.players.matches import records
     from gdlx.solvers import results
 
     compilation_cache.keep()
@@ -195,7 +198,7 @@ def _begin(
         terms = matches.Terms(
             asked.games or defaults.GAMES, asked.swap, given.seed, asked.start_seconds, asked.play_seconds
         )
-        players = tuple(agents.find(text) for text in asked.agents)
+        players = tuple(agent_registry.find(text) for text in asked.agents)
         arena = asked.rules.arena(given, asked.start_seconds)
         config = records.config_of(asked.kind, arena, players, terms)
         return _Begun(config, players, arena, root, None)
@@ -209,7 +212,7 @@ def _begin(
         )
     terms = dataclasses.replace(config.terms, games=asked.games or config.terms.games)
     config = dataclasses.replace(config, terms=terms)
-    players = tuple(agents.find(text) for text in config.agents)
+    players = tuple(agent_registry.find(text) for text in config.agents)
     game: game_spec.Game = config.game
     rules = Rules(game.spec, game.payoff, game.gdl, game.fold_case, config.max_steps, asked.rules.within)
     arena = rules.arena(given, config.terms.start_seconds)
@@ -248,7 +251,7 @@ class _Played(NamedTuple):
 
 def _prepare(given: console.Options, begun: _Begun) -> float:
     """Agents read and think before a folder is made: something may be wrong with them. The seconds it took."""
-    from gdlx.players import match as matches
+    from gdlx.players.matches import match as matches
 
     started = time.perf_counter()
     with console.progress(given, "preparing", len(begun.agents)) as advance:
@@ -259,7 +262,7 @@ def _prepare(given: console.Options, begun: _Begun) -> float:
 
 
 def _play(given: console.Options, begun: _Begun, run: "contest.Run | tournaments.Run", games: int) -> _Played:
-    from gdlx.players import agent
+    from gdlx.players.agents import agent
 
     now, started, left, stopped = 0, time.perf_counter(), False, False
     talks = any(agent.is_unhurried(player) for player in begun.agents)  # and would have a bar drawn over

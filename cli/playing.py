@@ -8,7 +8,8 @@ from gdlx.cli import arguments, console, matches
 from gdlx.players import defaults
 
 if TYPE_CHECKING:
-    from gdlx.players import agent, referee
+    from gdlx.players.agents import agent
+    from gdlx.players.matches import referee
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 
@@ -31,11 +32,12 @@ def play(
     given = console.options(context)
 
     from gdlx.envs import compilation_cache
-    from gdlx.players import agent, agents, human, referee
-    from gdlx.players import match as games
+    from gdlx.players.agents import agent, agent_registry, human
+    from gdlx.players.matches import match as games
+    from gdlx.players.matches import referee
 
     compilation_cache.keep()
-    other = agents.find(against)
+    other = agent_registry.find(against)
     if agent.is_unhurried(other):
         raise typer.BadParameter(f"there is one terminal: --against {against} cannot sit at it too")
     rules = matches.Rules(game, payoff, compiling.gdl, compiling.fold_case, max_steps, compiling.limits)

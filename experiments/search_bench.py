@@ -66,12 +66,13 @@ def _bounds_of(game: str) -> Iterator[bench.Figure]:
 
 def acceptance() -> Iterator[bench.Figure]:
     """How many games agree with what a player has seen, and how long it takes to find 1 024 of them."""
-    from gdlx.players import arenas, beliefs
+    from gdlx.players.agents import match_beliefs
+    from gdlx.players.matches import arenas
     from gdlx.solvers import consistent
 
     for game in _SEEN_GAMES:
         arena = arenas.of_game(game)
-        seen = beliefs.random_match(arena, np.random.default_rng(0))[0]
+        seen = match_beliefs.random_match(arena, np.random.default_rng(0))[0]
         view = dataclasses.replace(seen, events=seen.events[:-1])  # before the last joint move
         for way in _WAYS:
             what = f"{game}, after {view.step} joint moves, {way}"

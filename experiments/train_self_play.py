@@ -39,7 +39,7 @@ def _own_steps() -> float:
     import jax
 
     from gdlx.nets import encoders, lockstep, networks
-    from gdlx.players import arenas
+    from gdlx.players.matches import arenas
 
     arena = arenas.of_game("leduc_poker")
     env = arena.env

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from gdlx.envs.views import history
-from gdlx.players import agent, arenas, table_agent
+from gdlx.players.agents import agent, table_agent
+from gdlx.players.matches import arenas
 from gdlx.solvers import profiles, table_policy
 from gdlx.tests import samples
 

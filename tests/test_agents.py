@@ -11,7 +11,7 @@ import pytest
 
 from gdlx.envs import probe
 from gdlx.envs.views import history
-from gdlx.players import agent, agents, depth_limited, entries, human, table_agent, uniform
+from gdlx.players.agents import agent, agent_registry, entries, human, subtree_cfr_agent, table_agent, uniform
 from gdlx.solvers import exports, policy_files, presets, problems, profiles, results, solver_run, table_policy
 from gdlx.tests import players, samples
 
@@ -37,26 +37,26 @@ def chosen(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_paths_may_look_as_if_they_had_options() -> None:
     """Folders of games with parameters do."""
     path = "results/smallest_players=3,numbers=3,steps=3/net-self-play"
-    found = agents.find(f"cfr:net={path},iterations=20")
-    assert isinstance(found, depth_limited.DepthLimited)
+    found = agent_registry.find(f"cfr:net={path},iterations=20")
+    assert isinstance(found, subtree_cfr_agent.DepthLimited)
     assert (found.net, found.iterations) == (path, 20)
     with pytest.raises(agent.WrongAgent, match="cfr has no option 'numbers'"):
-        agents.find("cfr:iterations=20,numbers=3")
+        agent_registry.find("cfr:iterations=20,numbers=3")
 
 
 @pytest.mark.usefixtures("chosen")
 def test_options_have_the_types_of_their_fields() -> None:
-    found: object = agents.find("chosen:needed=some text,count=3,is_bold=true")
+    found: object = agent_registry.find("chosen:needed=some text,count=3,is_bold=true")
     assert found == Chosen("chosen:needed=some text,count=3,is_bold=true", "some text", 3, 0.5, True)
-    assert list(agents.options_of("chosen")) == ["needed", "count", "part", "is_bold"]
+    assert list(agent_registry.options_of("chosen")) == ["needed", "count", "part", "is_bold"]
 
 
 @pytest.mark.usefixtures("chosen")
 def test_paths_may_have_commas_and_equals_signs() -> None:
-    named: object = agents.find("chosen:needed=a=1,b/c,count=3")
+    named: object = agent_registry.find("chosen:needed=a=1,b/c,count=3")
     assert named == Chosen("chosen:needed=a=1,b/c,count=3", "a=1,b/c", 3)
     for text in ("net:goofspiel:cards=4,x=2/net", "net:folder=goofspiel:cards=4,x=2/net"):
-        assert getattr(agents.find(text), "folder") == "goofspiel:cards=4,x=2/net"  # noqa: B009
+        assert getattr(agent_registry.find(text), "folder") == "goofspiel:cards=4,x=2/net"  # noqa: B009
 
 
 @pytest.mark.usefixtures("chosen")
@@ -84,7 +84,7 @@ def test_paths_may_have_commas_and_equals_signs() -> None:
 )
 def test_mistakes(text: str, told: str) -> None:
     with pytest.raises(agent.WrongAgent) as caught:
-        agents.find(text)
+        agent_registry.find(text)
     assert told in str(caught.value)
 
 
@@ -92,7 +92,7 @@ def test_mistakes(text: str, told: str) -> None:
 def test_every_agent_is_described_with_its_options(name: str) -> None:
     text = (pathlib.Path(__file__).parent.parent / "docs" / "players.md").read_text()
     (row,) = (line for line in text.splitlines() if line.startswith(f"| `{name}` |"))
-    for option in agents.options_of(name):
+    for option in agent_registry.options_of(name):
         assert f"`{option}`" in row, f"docs/players.md does not tell of {option} of {name}"
 
 
@@ -124,7 +124,7 @@ def assert_same(first: profiles.Policies, second: profiles.Policies) -> None:
 
 def test_an_unrolled_solution_is_played_as_it_is(tmp_path: pathlib.Path) -> None:
     policies = solved(tmp_path / "lp", KUHN)
-    assert_same(played_policies(agents.find(str(tmp_path / "lp")), KUHN), policies)
+    assert_same(played_policies(agent_registry.find(str(tmp_path / "lp")), KUHN), policies)
 
 
 def test_a_solution_of_a_table_is_played_as_it_is(tmp_path: pathlib.Path) -> None:
@@ -132,7 +132,7 @@ def test_a_solution_of_a_table_is_played_as_it_is(tmp_path: pathlib.Path) -> Non
     algorithm = presets.configured(presets.find("os-mccfr"), 1, {"table": 6})
     results.write_config(tmp_path, results.Config(arena.game, probe.probe(arena.env.net).digest, algorithm, x64=False))
     results.write_table_policy(tmp_path, table_policy.of_policies(policies, arena.env, samples.tree_of(KUHN)))
-    assert_same(played_policies(agents.find(str(tmp_path)), KUHN), policies)
+    assert_same(played_policies(agent_registry.find(str(tmp_path)), KUHN), policies)
 
 
 @pytest.mark.parametrize("algorithm", ["lp", "os-mccfr"])
@@ -147,7 +147,7 @@ def test_a_solution_of_other_rules_is_refused(tmp_path: pathlib.Path, algorithm:
         digest = probe.probe(other.env.net).digest
         results.write_config(folder, results.Config(other.game, digest, configured, x64=False))
     with pytest.raises(policy_files.WrongPolicyFile, match="other rules than kuhn_poker has now"):
-        played_policies(agents.find(str(folder)), KUHN)
+        played_policies(agent_registry.find(str(folder)), KUHN)
 
 
 def test_the_host_looks_up_what_the_device_does() -> None:
@@ -177,7 +177,7 @@ def test_a_policy_table_is_played_as_it_is(tmp_path: pathlib.Path) -> None:
     (tmp_path / "policy.csv").write_text(exports.to_csv(tree, policies))
     (tmp_path / "policy.json").write_text(json.dumps(exports.to_json(tree, policies)))
     for name in ("policy.csv", "policy.json"):
-        assert_same(played_policies(agents.find(str(tmp_path / name)), KUHN), policies)
+        assert_same(played_policies(agent_registry.find(str(tmp_path / name)), KUHN), policies)
 
 
 HAND_WRITTEN = """player,information_set,option,probability
@@ -190,7 +190,7 @@ player2,(dealt jack); (opponent_did bet),call,0.25
 def test_what_a_hand_written_table_does_not_tell_is_uniform(tmp_path: pathlib.Path) -> None:
     file = tmp_path / "mine.csv"
     file.write_text(HAND_WRITTEN)
-    found = played_policies(agents.find(f"fixed:file={file}"), KUHN)
+    found = played_policies(agent_registry.find(f"fixed:file={file}"), KUHN)
     told = {
         (row.player, row.information_set, row.option): row.probability
         for row in exports.rows(samples.tree_of(KUHN), found)
@@ -210,7 +210,7 @@ def test_a_table_of_the_first_steps_of_a_large_game(tmp_path: pathlib.Path) -> N
     role = arena.env.net.players[0]
     legal = tuple(n for n, move in enumerate(role.moves) if move.startswith("(mark"))
     seat = agent.Seat(arena, 0, np.random.default_rng(0))
-    mind = agents.find(str(file)).sit(seat, agent.Clock(1))
+    mind = agent_registry.find(str(file)).sit(seat, agent.Clock(1))
     view = history.Sight(arena.env, 0, legal)
     assert {role.moves[mind.choose(view, agent.Clock(1))] for _ in range(5)} == {"(mark 2 2)"}
 
@@ -235,14 +235,14 @@ def test_tables_that_are_none(tmp_path: pathlib.Path, name: str, text: bytes, to
     file = tmp_path / name
     file.write_bytes(text)
     with pytest.raises(policy_files.WrongPolicyFile) as caught:
-        played_policies(agents.find(str(file)), KUHN)
+        played_policies(agent_registry.find(str(file)), KUHN)
     assert str(caught.value).startswith(f"{file} is not a policy of kuhn_poker: ")
     assert told in str(caught.value)
 
 
 def test_a_table_that_is_not_there() -> None:
     with pytest.raises(policy_files.WrongPolicyFile, match=r"nowhere\.csv is not there: name the result folder"):
-        played_policies(agents.find("nowhere.csv"), KUHN)
+        played_policies(agent_registry.find("nowhere.csv"), KUHN)
 
 
 # ---- sampling
@@ -251,7 +251,9 @@ def test_a_table_that_is_not_there() -> None:
 def test_sampling_by_iterations_learns_and_is_the_same_every_time() -> None:
     text = "mccfr:iterations=60,batch=128,table=8,algorithm=os-mccfr"
     arena, task = players.arena_of(KUHN), problems.problem(samples_game(KUHN))
-    found, again, other = (played_policies(agents.find(text + seed), KUHN) for seed in ("", ",seed=0", ",seed=1"))
+    found, again, other = (
+        played_policies(agent_registry.find(text + seed), KUHN) for seed in ("", ",seed=0", ",seed=1")
+    )
     assert_same(found, again)
     assert any((own != their).any() for own, their in zip(found, other, strict=True))
     before = task.metrics(tuple(map(profiles.uniform, task.tree.players))).exploitability
@@ -259,14 +261,14 @@ def test_sampling_by_iterations_learns_and_is_the_same_every_time() -> None:
     assert before is not None
     assert after is not None
     assert after < before / 2
-    kept = agents.find(text)
+    kept = agent_registry.find(text)
     assert isinstance(kept, agent.Lockstep)
     assert kept.policy(arena) is kept.policy(arena)  # thinks once
 
 
 def test_a_table_that_cannot_be() -> None:
     with pytest.raises(agent.WrongAgent, match=r"mccfr:table=99: `table=` is the logarithm .* not 99"):
-        played_policies(agents.find("mccfr:table=99"), KUHN)
+        played_policies(agent_registry.find("mccfr:table=99"), KUHN)
 
 
 # ---- people

@@ -15,7 +15,8 @@ import pytest
 from gdlx import cli
 from gdlx.cli import matches
 from gdlx.envs import compilation_cache
-from gdlx.players import contest, entries
+from gdlx.players.agents import entries
+from gdlx.players.matches import contest
 from gdlx.solvers import results
 
 GDLX = [sys.executable, "-m", "gdlx.cli"]
@@ -203,8 +204,8 @@ def test_ctrl_c_at_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch:
 def test_ctrl_c_keeps_the_games_that_have_ended(tmp_path: pathlib.Path) -> None:
     """Interrupted for good: a process that plays more games than it ever could, one by one."""
     script = (
-        "from gdlx.players import match; match._LANES = (32,); match.Match.is_lockstep = False; "
-        "from gdlx.players import contest; contest._INTERVAL = 0.1; from gdlx import cli; import sys; "
+        "from gdlx.players.matches import match; match._LANES = (32,); match.Match.is_lockstep = False; "
+        "from gdlx.players.matches import contest; contest._INTERVAL = 0.1; from gdlx import cli; import sys; "
         "sys.exit(cli.main(['match', 'kuhn_poker', 'random', 'random', '--games', '1000000']))"
     )
     process = subprocess.Popen(

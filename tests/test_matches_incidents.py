@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from gdlx.envs.views import history
-from gdlx.players import agent, contest, ledger, match, referee, scores, worker
+from gdlx.players.agents import agent
+from gdlx.players.matches import contest, game_log, match, referee, scores, worker
 from gdlx.tests import players
 
 KUHN = "kuhn_poker"
@@ -104,7 +105,7 @@ def test_who_takes_too_long_is_put_down_and_its_answer_dropped() -> None:
     told = judge.play(0, (0, 1))
     judge.close()
     own = [incident for incident in told.incidents if incident.agent == "slow"]
-    assert own[0] == ledger.Incident(0, 2, "player1", "slow", "too late", "had not answered after 0.05 s")
+    assert own[0] == game_log.Incident(0, 2, "player1", "slow", "too late", "had not answered after 0.05 s")
     assert {incident.kind for incident in own} == {"too late"}
 
 
@@ -245,7 +246,7 @@ def test_who_leaves_ends_the_match_but_not_its_games() -> None:
     found = run.finish()
     assert 2 <= found.games <= 6
     assert sorted(run.games.number.tolist()) == list(range(found.games))
-    assert isinstance(run.games, ledger.Games)
+    assert isinstance(run.games, game_log.Games)
 
 
 def test_a_person_is_asked_in_the_main_thread() -> None:

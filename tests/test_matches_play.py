@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from gdlx.envs import game_spec, payoffs
-from gdlx.players import agent, agents, arenas, contest, ledger, match, records, referee
+from gdlx.players.agents import agent, agent_registry
+from gdlx.players.matches import arenas, contest, game_log, match, records, referee
 from gdlx.propnet import games
 from gdlx.propnet.datalog import interpreter
 from gdlx.propnet.syntax import ground_terms
@@ -24,17 +25,17 @@ def given(game: str, seed: int) -> players.Given:
     return players.Given(f"seed {seed}", game, players.random_policies(game, seed))
 
 
-def played(game: str, who: Sequence[agent.Agent], **terms: int) -> ledger.Games:
+def played(game: str, who: Sequence[agent.Agent], **terms: int) -> game_log.Games:
     one = match.Match(players.arena_of(game), tuple(who), match.Terms(**terms))  # type: ignore[arg-type]
-    return ledger.joined([ledger.none(one.players), *(batch.games for batch in match.run(one))])
+    return game_log.joined([game_log.none(one.players), *(batch.games for batch in match.run(one))])
 
 
-def assert_same_games(first: ledger.Games, second: ledger.Games) -> None:
+def assert_same_games(first: game_log.Games, second: game_log.Games) -> None:
     for own, other in zip(first, second, strict=True):
         np.testing.assert_array_equal(own, other)
 
 
-def error_of(numbers: ledger.Floats) -> float:
+def error_of(numbers: game_log.Floats) -> float:
     return float(numbers.std(ddof=1) / math.sqrt(len(numbers)))
 
 
@@ -50,7 +51,7 @@ def test_means_are_what_the_tree_says(game: str) -> None:
     assert not found.unplayable.any()
     for rotation in range(count):
         seats = [(player + rotation) % count for player in range(count)]
-        own = ledger.taken(found, (found.agent == seats).all(axis=1))
+        own = game_log.taken(found, (found.agent == seats).all(axis=1))
         assert len(own.number) == 2_000
         exact = task.metrics(tuple(who[seat].policies[player] for player, seat in enumerate(seats))).value
         for player in range(count):
@@ -66,7 +67,7 @@ def test_lockstep_is_as_one_by_one(tmp_path: pathlib.Path, game: str, games: int
     other: agent.Agent = given(KUHN, 1)
     if game != KUHN:
         (tmp_path / "x.csv").write_text("player,step,information_set,option,probability\nx,0,start,(mark 2 2),1\n")
-        able, other = agents.find(str(tmp_path / "x.csv")), agents.find("random")
+        able, other = agent_registry.find(str(tmp_path / "x.csv")), agent_registry.find("random")
     match.prepare(able, players.arena_of(game))
     match.prepare(other, players.arena_of(game))
     fast = played(game, [able, other], games=games)
@@ -136,7 +137,7 @@ def test_games_depend_on_the_seed_and_their_number_alone(is_lockstep: bool) -> N
     found = played(KUHN, who, games=70)
     assert_same_games(played(KUHN, who, games=70), found)
     fewer = played(KUHN, who, games=33)
-    assert_same_games(fewer, ledger.taken(found, slice(33)))
+    assert_same_games(fewer, game_log.taken(found, slice(33)))
     other = played(KUHN, who, games=70, seed=1)
     assert (other.payoff != found.payoff).any()
 

@@ -8,7 +8,8 @@ import pathlib
 import numpy as np
 import pytest
 
-from gdlx.players import agents, ledger, match, records, scores, tournament
+from gdlx.players.agents import agent_registry
+from gdlx.players.matches import game_log, match, records, scores, tournament
 from gdlx.tests import players
 
 KUHN, THREE = "kuhn_poker", "smallest:numbers=3,steps=1"
@@ -44,10 +45,10 @@ def test_one_game_has_no_interval() -> None:
     assert found.to_json() == {"mean": 3.0, "interval": None}
 
 
-def games_of(payoff: list[list[float]], agent: list[list[int]], unplayable: list[bool]) -> ledger.Games:
+def games_of(payoff: list[list[float]], agent: list[list[int]], unplayable: list[bool]) -> game_log.Games:
     count = len(payoff)
     none = np.zeros(count, np.int64)
-    return ledger.Games(
+    return game_log.Games(
         number=np.arange(count),
         agent=np.array(agent),
         payoff=np.array(payoff),
@@ -79,12 +80,12 @@ def test_who_won() -> None:
     json.dumps(found.to_json(), allow_nan=False)
 
 
-def incident(name: str) -> ledger.Incident:
-    return ledger.Incident(0, 0, "player1", name, "crash", "")
+def incident(name: str) -> game_log.Incident:
+    return game_log.Incident(0, 0, "player1", name, "crash", "")
 
 
 def test_nothing_played_yet() -> None:
-    found = scores.result(players.arena_of(KUHN), ("a", "b"), ledger.none(2), [])
+    found = scores.result(players.arena_of(KUHN), ("a", "b"), game_log.none(2), [])
     assert (found.games, found.scores) == (0, ())
 
 
@@ -169,4 +170,4 @@ def test_three_at_a_table() -> None:
 
 def test_too_few_for_a_tournament() -> None:
     with pytest.raises(match.WrongMatch, match="needs 3 agents or more, and 2 were named"):
-        tournament.Tournament(players.arena_of(THREE), (agents.find("random"),) * 2, match.Terms())
+        tournament.Tournament(players.arena_of(THREE), (agent_registry.find("random"),) * 2, match.Terms())

@@ -2,7 +2,8 @@
 
 import pytest
 
-from gdlx.players import agent, agents, arenas, contest
+from gdlx.players.agents import agent, agent_registry
+from gdlx.players.matches import arenas, contest
 
 QUICK = "start_iterations=20,iterations=3,batch=64,table=8"
 
@@ -25,7 +26,7 @@ def test_matches_are_reproducible(aim: str) -> None:
 @pytest.mark.slow
 def test_it_plays_by_what_it_has_found() -> None:
     arena = arenas.of_game("kuhn_poker")
-    player = agents.find("oos:start_iterations=600,iterations=2,batch=128,table=8")
+    player = agent_registry.find("oos:start_iterations=600,iterations=2,batch=128,table=8")
     found = contest.compete(arena, [player, "random"], games=300, play_seconds=60)
     # An equilibrium gets 0.2 from a uniform player in the mean of both roles, a uniform one 0; the mean of 300 games
     # has a standard error of about 0.08.
@@ -49,7 +50,7 @@ def test_it_plays_by_what_it_has_found() -> None:
 )
 def test_wrong_options(options: str, message: str) -> None:
     with pytest.raises(agent.WrongAgent, match=message):
-        agents.find(f"oos:{options}")
+        agent_registry.find(f"oos:{options}")
 
 
 def test_nothing_is_public_where_all_is_blind() -> None:

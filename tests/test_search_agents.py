@@ -15,7 +15,8 @@ import pytest
 from gdlx.envs import game_spec, host
 from gdlx.envs.trees import infoset_keys
 from gdlx.envs.views import history
-from gdlx.players import agent, arenas, beliefs, depth_limited, match, pace, perfect_information, uct, uniform
+from gdlx.players.agents import agent, match_beliefs, pimc_agent, subtree_cfr_agent, time_control, uct_agent, uniform
+from gdlx.players.matches import arenas, match
 from gdlx.solvers import branches, consistent, lookahead, playouts, problems
 
 RANDOM = uniform.Uniform("random")
@@ -46,7 +47,7 @@ def mind_of(player: agent.Agent, view: history.Sight, seed: int = 0) -> agent.Mi
 
 @pytest.mark.slow
 def test_uct_does_not_lose_tictactoe() -> None:
-    searches = uct.Uct(iterations=60, trees=16)
+    searches = uct_agent.Uct(iterations=60, trees=16)
     against_random = played("tictactoe", searches, RANDOM, 12)
     assert against_random.min() >= 0
     assert against_random.mean() > 30
@@ -55,8 +56,8 @@ def test_uct_does_not_lose_tictactoe() -> None:
 
 
 def test_games_are_the_same_for_the_same_seed() -> None:
-    searches = uct.Uct(iterations=20, trees=16)
-    view = beliefs.random_match(arena_of("tictactoe"), np.random.default_rng(1))[0]
+    searches = uct_agent.Uct(iterations=20, trees=16)
+    view = match_beliefs.random_match(arena_of("tictactoe"), np.random.default_rng(1))[0]
     view = dataclasses.replace(view, events=view.events[:2])
     chosen = [[mind_of(searches, view, seed).choose(view, PLENTY) for _ in range(2)] for seed in range(4)]
     assert all(one == other for one, other in chosen)
@@ -66,12 +67,12 @@ def test_games_are_the_same_for_the_same_seed() -> None:
 @pytest.mark.slow
 def test_sampled_states_beat_random_play_where_most_is_hidden() -> None:
     """A random player gets 0 against another on average."""
-    flat = perfect_information.PerfectInformation(iterations=1, states=32, visits=64, search="flat")
+    flat = pimc_agent.PerfectInformation(iterations=1, states=32, visits=64, search="flat")
     assert played("blind_tictactoe", flat, RANDOM, 40).mean() > 15
 
 
 def test_a_small_tree_beats_random_play() -> None:
-    solves = depth_limited.DepthLimited(iterations=100)
+    solves = subtree_cfr_agent.DepthLimited(iterations=100)
     assert played("goofspiel:cards=3", solves, RANDOM, 60).mean() > 5
 
 
@@ -108,9 +109,9 @@ def kuhn_view(*told: str) -> history.Sight:
 @pytest.mark.parametrize(
     "player",
     [
-        uct.Uct(iterations=100, trees=16, table=12, by="value"),
-        perfect_information.PerfectInformation(iterations=1, states=16, visits=100),
-        depth_limited.DepthLimited(iterations=100),
+        uct_agent.Uct(iterations=100, trees=16, table=12, by="value"),
+        pimc_agent.PerfectInformation(iterations=1, states=16, visits=100),
+        subtree_cfr_agent.DepthLimited(iterations=100),
     ],
     ids=lambda player: player.name,
 )
@@ -126,10 +127,10 @@ def test_the_best_card_calls_and_the_worst_folds(player: agent.Agent) -> None:
 def test_the_whole_tree_of_kuhn_poker_is_near_the_equilibrium() -> None:
     """The policies of a match's mind at all decisions, measured on the unrolled game."""
     task = problems.problem(game_spec.Game(KUHN))
-    solves = depth_limited.DepthLimited(iterations=300, depth=9)
+    solves = subtree_cfr_agent.DepthLimited(iterations=300, depth=9)
     policies = [np.ones(player.sequences) for player in task.tree.players]
     keys = [infoset_keys.of_player(task.tree, n, arena_of(KUHN).env.num_actions).T.tolist() for n in range(2)]
-    minds: dict[int, depth_limited.Mind] = {}
+    minds: dict[int, subtree_cfr_agent.Mind] = {}
     for view in kuhn_views():
         mind = minds.setdefault(view.player, solves.sit(_seat(view), PLENTY))
         number = keys[view.player].index(view.keys[-1].tolist())
@@ -150,21 +151,21 @@ def _seat(view: history.Sight) -> agent.Seat:
 def test_a_short_tree_begins_at_states_that_agree() -> None:
     """With too few nodes for the game from its start."""
     view = kuhn_view("dealt king", "opponent_did bet")
-    mind = depth_limited.DepthLimited(iterations=100, depth=2, nodes=20).sit(_seat(view), PLENTY)
+    mind = subtree_cfr_agent.DepthLimited(iterations=100, depth=2, nodes=20).sit(_seat(view), PLENTY)
     assert mind.from_start(view.step + 2) is None
     moves = [view.game.net.players[view.player].moves[n] for n in view.legal]
     assert dict(zip(moves, mind.policy(view, PLENTY), strict=True))["call"] > 0.95
 
 
 def test_a_tree_without_room_for_a_move_is_refused() -> None:
-    view = beliefs.random_match(arena_of("tictactoe"), np.random.default_rng(0))[0]
+    view = match_beliefs.random_match(arena_of("tictactoe"), np.random.default_rng(0))[0]
     view = history.Sight(view.game, 0, view.first)
-    mind = depth_limited.DepthLimited(iterations=1, nodes=5).sit(_seat(view), PLENTY)
+    mind = subtree_cfr_agent.DepthLimited(iterations=1, nodes=5).sit(_seat(view), PLENTY)
     with pytest.raises(agent.WrongAgent, match="joint move 1 of tictactoe alone has more than 5"):
         mind.choose(view, PLENTY)
 
 
-@pytest.mark.parametrize("kind", [uct.Uct, perfect_information.PerfectInformation, depth_limited.DepthLimited])
+@pytest.mark.parametrize("kind", [uct_agent.Uct, pimc_agent.PerfectInformation, subtree_cfr_agent.DepthLimited])
 def test_impossible_percepts_are_told(kind: type) -> None:
     view = kuhn_view("dealt king")
     wrong = view.events[-1]._replace(percepts=())
@@ -176,15 +177,15 @@ def test_impossible_percepts_are_told(kind: type) -> None:
 @pytest.mark.parametrize(
     ("kind", "options", "told"),
     [
-        (uct.Uct, {"seconds": 0}, "more than 0 seconds"),
-        (uct.Uct, {"iterations": 0}, "iterations is at least 1"),
-        (uct.Uct, {"trees": 0}, "trees is at least 1"),
-        (uct.Uct, {"c": -1}, "0 or more"),
-        (uct.Uct, {"table": 40}, "4 to 28"),
-        (perfect_information.PerfectInformation, {"states": 0}, "states is at least 1"),
-        (perfect_information.PerfectInformation, {"visits": 0}, "visits is at least 1"),
-        (depth_limited.DepthLimited, {"depth": 0}, "depth is at least 1"),
-        (depth_limited.DepthLimited, {"nodes": 10**6}, "at most 65,536 nodes"),
+        (uct_agent.Uct, {"seconds": 0}, "more than 0 seconds"),
+        (uct_agent.Uct, {"iterations": 0}, "iterations is at least 1"),
+        (uct_agent.Uct, {"trees": 0}, "trees is at least 1"),
+        (uct_agent.Uct, {"c": -1}, "0 or more"),
+        (uct_agent.Uct, {"table": 40}, "4 to 28"),
+        (pimc_agent.PerfectInformation, {"states": 0}, "states is at least 1"),
+        (pimc_agent.PerfectInformation, {"visits": 0}, "visits is at least 1"),
+        (subtree_cfr_agent.DepthLimited, {"depth": 0}, "depth is at least 1"),
+        (subtree_cfr_agent.DepthLimited, {"nodes": 10**6}, "at most 65,536 nodes"),
     ],
 )
 def test_wrong_options(kind: type, options: dict[str, float], told: str) -> None:
@@ -210,11 +211,11 @@ class Watch:
 def test_thinking_ends_before_the_clock(monkeypatch: pytest.MonkeyPatch, each: float) -> None:
     watch = Watch(monkeypatch)
     clock = watch.clock()
-    for portion in pace.portions(pace.deadline(clock, None), None):
+    for portion in time_control.portions(time_control.deadline(clock, None), None):
         watch.now += each * portion
     assert 0 < clock.left < 0.4
     watch.now = 100.0
-    for portion in pace.portions(pace.deadline(clock, 0.5), None):
+    for portion in time_control.portions(time_control.deadline(clock, 0.5), None):
         watch.now += each * portion
     assert 0.5 <= clock.left < 0.8
 
@@ -223,7 +224,7 @@ def test_portions_of_given_iterations_do_not_depend_on_time(monkeypatch: pytest.
     watch = Watch(monkeypatch)
     made: list[list[int]] = [[], []]
     for each in (1e-5, 1e-3):
-        for portion in pace.portions(pace.deadline(watch.clock(), None), 100):
+        for portion in time_control.portions(time_control.deadline(watch.clock(), None), 100):
             watch.now += each * portion
             made[each > 1e-4].append(portion)
     assert made[0] == made[1]
@@ -233,7 +234,7 @@ def test_portions_of_given_iterations_do_not_depend_on_time(monkeypatch: pytest.
 def test_given_iterations_end_with_the_clock_too(monkeypatch: pytest.MonkeyPatch) -> None:
     watch = Watch(monkeypatch)
     clock = watch.clock()
-    for portion in pace.portions(pace.deadline(clock, None), 10**6):
+    for portion in time_control.portions(time_control.deadline(clock, None), 10**6):
         watch.now += 0.01 * portion
     assert clock.left > 0
 
@@ -294,7 +295,7 @@ def test_lookahead_solves_simultaneous_moves() -> None:
 
 
 def test_what_is_open() -> None:
-    assert beliefs.is_open(arena_of("tictactoe"))
-    assert beliefs.is_open(arena_of("biased_rps"))
-    assert not beliefs.is_open(arena_of(KUHN))
-    assert not beliefs.is_open(arena_of("blind_tictactoe"))
+    assert match_beliefs.is_open(arena_of("tictactoe"))
+    assert match_beliefs.is_open(arena_of("biased_rps"))
+    assert not match_beliefs.is_open(arena_of(KUHN))
+    assert not match_beliefs.is_open(arena_of("blind_tictactoe"))

@@ -27,8 +27,9 @@ from gdlx.nets import (
     tables,
     training,
 )
-from gdlx.players import agents, match, network_agent
-from gdlx.players import match as matches
+from gdlx.players.agents import agent_registry, network_agent
+from gdlx.players.matches import match
+from gdlx.players.matches import match as matches
 from gdlx.propnet import library
 from gdlx.solvers import driver, problems, profiles
 from gdlx.tests import explicit, players, samples
@@ -236,7 +237,7 @@ def test_a_memory_that_cannot_fit_is_refused_before_it_is_made() -> None:
 
 def test_networks_play_the_same_in_lockstep_and_one_by_one(folder: pathlib.Path) -> None:
     arena = players.arena_of("kuhn_poker")
-    found = agents.find(f"net:{folder}")
+    found = agent_registry.find(f"net:{folder}")
     assert isinstance(found, network_agent.NetworkAgent)
     policy = found.policy(arena)
     asked = players.Does(lambda view, clock: view.legal[0])
@@ -257,7 +258,9 @@ def test_networks_play_the_same_in_lockstep_and_one_by_one(folder: pathlib.Path)
 
 def test_networks_meet_others_in_lockstep(folder: pathlib.Path) -> None:
     arena = players.arena_of("kuhn_poker")
-    one = matches.Match(arena, (agents.find(f"net:{folder}"), agents.find("random")), match.Terms(games=40))
+    one = matches.Match(
+        arena, (agent_registry.find(f"net:{folder}"), agent_registry.find("random")), match.Terms(games=40)
+    )
     assert one.is_lockstep
     games = [batch.games for batch in matches.run(one)]
     assert sum(len(part.number) for part in games) == 40
@@ -443,8 +446,8 @@ def test_depth_limited_search_takes_the_values_of_a_network(folder: pathlib.Path
     for number, game in enumerate((start, after)):
         exact = learner.values(state, learner.encoder.state(game)[None])[0]
         np.testing.assert_allclose(told[:, number], exact, rtol=1e-4, atol=1e-4)
-    searches = agents.find(f"cfr:net={folder},iterations=5,depth=1")
-    one = matches.Match(arena, (searches, agents.find("random")), match.Terms(games=2))
+    searches = agent_registry.find(f"cfr:net={folder},iterations=5,depth=1")
+    one = matches.Match(arena, (searches, agent_registry.find("random")), match.Terms(games=2))
     played = list(matches.run(one))
     assert not any(batch.incidents for batch in played)
     with pytest.raises(checkpoints.WrongCheckpoint, match="was trained for kuhn_poker"):

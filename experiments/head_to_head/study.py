@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from gdlx.envs import compilation_cache
 from gdlx.experiments import studies
-from gdlx.players import agent, agents, arenas, contest, match, records, scores
+from gdlx.players.agents import agent, agent_registry
+from gdlx.players.matches import arenas, contest, match, records, scores
 from gdlx.solvers import results
 
 MINUTES, FULL_MINUTES = 30.0, 120.0
@@ -81,7 +82,7 @@ def texts(setting: studies.Setting) -> dict[str, str]:
 
 
 def _table(game: Game, setting: studies.Setting) -> studies.Table:
-    players = {name: agents.find(text) for name, text in texts(setting).items()}
+    players = {name: agent_registry.find(text) for name, text in texts(setting).items()}
     arena = arenas.of_game(game.spec)
     low, high = arena.env.payoff_range
     rows, data = [], []

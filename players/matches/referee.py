@@ -15,7 +15,9 @@ import numpy as np
 
 from gdlx.envs import host
 from gdlx.envs.views import history
-from gdlx.players import agent, defaults, ledger, worker
+from gdlx.players import defaults
+from gdlx.players.agents import agent
+from gdlx.players.matches import game_log, worker
 from gdlx.propnet.syntax import diagnostics
 
 _LONGEST_MESSAGE = 300
@@ -39,7 +41,7 @@ class Told(NamedTuple):
     goal: tuple[int, ...]  # [P]
     unplayable: bool
     goal_conflict: bool
-    incidents: tuple[ledger.Incident, ...]
+    incidents: tuple[game_log.Incident, ...]
 
 
 class Referee:
@@ -168,7 +170,7 @@ class _Table:
     game: int
     instead: np.random.Generator  # of moves that are made for agents
     players: list[_Player] = dataclasses.field(default_factory=list)
-    incidents: list[ledger.Incident] = dataclasses.field(default_factory=list)
+    incidents: list[game_log.Incident] = dataclasses.field(default_factory=list)
 
     def seat(self, who: agent.Agent, thread: worker.Worker, label: str, seat: agent.Seat) -> None:
         player = _Player(who, thread, label, seat)
@@ -187,7 +189,7 @@ class _Table:
 
     def _watch(self, ask: Callable[[], T], player: _Player, step: int) -> T | None:
         """The answer; None where there is none, and that is put down."""
-        kind: ledger.Kind
+        kind: game_log.Kind
         try:
             return ask()
         except worker.TooLate as error:
@@ -199,5 +201,5 @@ class _Table:
             kind, message = "crash", f"{type(cause).__name__}: {_shown(cause, str)}".rstrip(": ")
         role = self.referee.arena.env.players[player.seat.player]
         short = diagnostics.shorten(message, _LONGEST_MESSAGE)
-        self.incidents.append(ledger.Incident(self.game, step, role, player.label, kind, short))
+        self.incidents.append(game_log.Incident(self.game, step, role, player.label, kind, short))
         return None

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from gdlx.envs.views import history, observation_window
 from gdlx.nets import checkpoints, encoders, lockstep, networks, self_play
-from gdlx.players import agent
+from gdlx.players.agents import agent
 from gdlx.solvers import lookahead, table_policy
 
 

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from gdlx.players import agent, contest, match, records, scores
+from gdlx.players.agents import agent
+from gdlx.players.matches import contest, match, records, scores
 from gdlx.propnet.io import checked_fields
 
 TABLE = "crosstable.csv"

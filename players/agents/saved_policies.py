@@ -3,7 +3,7 @@
 import dataclasses
 import pathlib
 
-from gdlx.players import agent, table_agent
+from gdlx.players.agents import agent, table_agent
 from gdlx.solvers import policy_files, table_policy
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.envs.views import history
-from gdlx.players import agent
+from gdlx.players.agents import agent
 from gdlx.solvers import rows, table_policy
 
 

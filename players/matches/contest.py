@@ -5,7 +5,9 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 
 from gdlx.envs import game_spec
-from gdlx.players import agent, agents, arenas, defaults, ledger, match, records, scores
+from gdlx.players import defaults
+from gdlx.players.agents import agent, agent_registry
+from gdlx.players.matches import arenas, game_log, match, records, scores
 from gdlx.propnet.common import errors
 from gdlx.solvers import results
 
@@ -23,8 +25,8 @@ class Run:
 
     def __init__(self, one: match.Match, folder: pathlib.Path | None = None, *, resume: bool = False) -> None:
         self.match, self.folder = one, folder
-        self.games = ledger.none(one.players)
-        self.incidents: list[ledger.Incident] = []
+        self.games = game_log.none(one.players)
+        self.incidents: list[game_log.Incident] = []
         self._lock = results.lock(folder) if folder is not None else None
         self._saved, self._rest = time.monotonic(), 0.0
         if folder is not None:
@@ -61,7 +63,7 @@ class Run:
     def _take(self) -> None:
         """What has been played since the last time: to join games one by one would take longer the more there are."""
         waiting, self._waiting = self._waiting, []
-        self.games = ledger.joined([self.games, *(batch.games for batch in waiting)])
+        self.games = game_log.joined([self.games, *(batch.games for batch in waiting)])
         self.incidents += [incident for batch in waiting for incident in batch.incidents]
 
     def save(self) -> None:
@@ -107,7 +109,7 @@ def compete(
     (64, ['random', 'random (2)'])
     """
     arena = game if isinstance(game, agent.Arena) else arenas.of_game(game, start_seconds=start_seconds)
-    found = tuple(agents.find(player) if isinstance(player, str) else player for player in players)
+    found = tuple(agent_registry.find(player) if isinstance(player, str) else player for player in players)
     run = Run(
         match.Match(arena, found, match.Terms(games, swap, seed, start_seconds, play_seconds)), folder, resume=resume
     )

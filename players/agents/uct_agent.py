@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from gdlx.envs.packed import packed_env
 from gdlx.envs.views import history
-from gdlx.players import agent, beliefs, pace
+from gdlx.players.agents import agent, match_beliefs, time_control
 from gdlx.solvers import uct
 
 _PART = 0.4  # of the range of goals: C = 40 where they are 0 to 100
@@ -32,12 +32,12 @@ class Uct:
     by: Literal["visits", "value"] = "visits"
 
     def __post_init__(self) -> None:
-        pace.require_pace(self.name, self.seconds, self.iterations)
-        pace.require_positive(self.name, trees=self.trees)
+        time_control.require_pace(self.name, self.seconds, self.iterations)
+        time_control.require_positive(self.name, trees=self.trees)
         require_search(self.name, self.c, self.table)
 
     def prepare(self, arena: agent.Arena) -> None:
-        beliefs.rehearse(arena, self.trees)
+        match_beliefs.rehearse(arena, self.trees)
         for player in range(arena.env.num_players):
             search = self._search(arena, player)
             search.begin(search.start())
@@ -108,12 +108,12 @@ class Mind:
     search: Search
 
     def __post_init__(self) -> None:
-        self._beliefs = beliefs.Beliefs(self.seat)
+        self._beliefs = match_beliefs.Beliefs(self.seat)
 
     def choose(self, view: history.Sight, clock: agent.Clock) -> int:
         self.search.begin(self._beliefs.drawn(view, self.options.trees))
-        end = pace.deadline(clock, self.options.seconds)
-        for portion in pace.portions(end, self.options.iterations):
+        end = time_control.deadline(clock, self.options.seconds)
+        for portion in time_control.portions(end, self.options.iterations):
             self.search.advance(self.seat.random, portion)
         visits, payoffs = (part.sum(axis=1)[list(view.legal)] for part in self.search.counts())
         value = np.where(visits > 0, payoffs / np.maximum(visits, 1), -np.inf)

@@ -18,7 +18,8 @@ from typing import Any, Literal
 import numpy as np
 
 from gdlx.envs import game_spec, probe
-from gdlx.players import agent, ledger, match
+from gdlx.players.agents import agent
+from gdlx.players.matches import game_log, match
 from gdlx.propnet.common import errors
 from gdlx.propnet.io import checked_fields
 from gdlx.solvers import results
@@ -157,7 +158,7 @@ def _safe(text: str) -> str:
     return re.sub(r"[^\w.+=,-]+", "_", short)[:_LONGEST_NAME].strip("_.") or "agent"
 
 
-def write_games(folder: pathlib.Path, one: match.Match, played: ledger.Games) -> None:
+def write_games(folder: pathlib.Path, one: match.Match, played: game_log.Games) -> None:
     roles = one.arena.env.players
     lines: list[Sequence[object]] = [_header(roles)]
     ends = np.where(played.unplayable, 2, np.where(played.goal_conflict, 1, 0)).tolist()
@@ -179,8 +180,8 @@ def _short(number: float) -> str:
     return repr(number).removesuffix(".0")
 
 
-def write_incidents(folder: pathlib.Path, incidents: Sequence[ledger.Incident]) -> None:
-    _write_table(folder / INCIDENTS, [ledger.Incident._fields, *incidents])
+def write_incidents(folder: pathlib.Path, incidents: Sequence[game_log.Incident]) -> None:
+    _write_table(folder / INCIDENTS, [game_log.Incident._fields, *incidents])
 
 
 def _write_table(path: pathlib.Path, lines: Iterable[Sequence[object]]) -> None:
@@ -189,7 +190,7 @@ def _write_table(path: pathlib.Path, lines: Iterable[Sequence[object]]) -> None:
     checked_fields.write_whole(path, text.getvalue().encode(errors="replace"))
 
 
-def read_games(folder: pathlib.Path, one: match.Match) -> ledger.Games:
+def read_games(folder: pathlib.Path, one: match.Match) -> game_log.Games:
     """Those that were played before, by the same agents."""
     header, *rows = _read_table(folder / GAMES) or [_header(one.arena.env.players)]
     players = one.players
@@ -215,7 +216,7 @@ def read_games(folder: pathlib.Path, one: match.Match) -> ledger.Games:
         if not (np.isfinite(goal).all() and np.isfinite(payoff).all()):
             raise ValueError("a goal or a payoff is no number")
         length, end, incidents = (np.array([row[at] for row in rows]) for at in (-3, -2, -1))
-        return ledger.Games(
+        return game_log.Games(
             number=np.array(numbers, np.int64),
             agent=np.array(seats, np.int64).reshape(-1, players),
             payoff=payoff,
@@ -229,14 +230,14 @@ def read_games(folder: pathlib.Path, one: match.Match) -> ledger.Games:
         raise results.ResultError(f"{folder / GAMES} cannot be read: {error}") from None
 
 
-def read_incidents(folder: pathlib.Path, played: ledger.Games) -> list[ledger.Incident]:
+def read_incidents(folder: pathlib.Path, played: game_log.Games) -> list[game_log.Incident]:
     there = set(played.number.tolist())
     found = []
     try:
         for row in _read_table(folder / INCIDENTS)[1:]:
             game, step, role, name, kind, message = row
             if int(game) in there:
-                found.append(ledger.Incident(int(game), int(step), role, name, ledger.kind(kind), message))
+                found.append(game_log.Incident(int(game), int(step), role, name, game_log.kind(kind), message))
     except ValueError as error:
         raise results.ResultError(f"{folder / INCIDENTS} cannot be read: {error}") from None
     return found

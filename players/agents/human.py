@@ -5,7 +5,7 @@ import difflib
 from typing import TYPE_CHECKING
 
 from gdlx.envs.views import history
-from gdlx.players import agent
+from gdlx.players.agents import agent
 
 if TYPE_CHECKING:
     import rich.console

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gdlx.players import agent, ledger
+from gdlx.players.agents import agent
+from gdlx.players.matches import game_log
 
 _NORMAL = 1.959964  # standard errors to either side hold 95 %
 
@@ -35,7 +36,7 @@ class Mean(NamedTuple):
         return f"{self.mean:.4g}" if self.half is None else f"{self.mean:.4g} ± {self.half:.2g}"
 
 
-def mean_of(strata: Sequence[ledger.Floats]) -> Mean:
+def mean_of(strata: Sequence[game_log.Floats]) -> Mean:
     """
     >>> mean_of([np.array([1.0, 1.0]), np.array([-1.0, -1.0])])
     Mean(mean=0.0, half=0.0)
@@ -88,7 +89,7 @@ class Result:
     scores: tuple[Score, ...]
     unplayable: int  # games that ended without goals
     goal_conflicts: int
-    incidents: tuple[ledger.Incident, ...]
+    incidents: tuple[game_log.Incident, ...]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -102,7 +103,7 @@ class Result:
 
 
 def result(
-    arena: agent.Arena, labels: Sequence[str], played: ledger.Games, incidents: Sequence[ledger.Incident]
+    arena: agent.Arena, labels: Sequence[str], played: game_log.Games, incidents: Sequence[game_log.Incident]
 ) -> Result:
     count = len(played.number)
     return Result(
@@ -116,7 +117,7 @@ def result(
 
 
 def _score(
-    arena: agent.Arena, number: int, label: str, played: ledger.Games, incidents: Sequence[ledger.Incident]
+    arena: agent.Arena, number: int, label: str, played: game_log.Games, incidents: Sequence[game_log.Incident]
 ) -> Score:
     by_role = [np.flatnonzero(played.agent[:, player] == number) for player in range(arena.env.num_players)]
     payoff, goal = (
@@ -140,9 +141,9 @@ def _score(
     )
 
 
-def _outcomes(number: int, played: ledger.Games) -> tuple[int, int, int]:
+def _outcomes(number: int, played: game_log.Games) -> tuple[int, int, int]:
     """Games of two that the agent won, drew and lost."""
-    ends = ledger.taken(played, ~played.unplayable)
+    ends = game_log.taken(played, ~played.unplayable)
     is_first = ends.agent[:, 0] == number
     ahead = np.where(is_first, ends.payoff[:, 0] - ends.payoff[:, 1], ends.payoff[:, 1] - ends.payoff[:, 0])
     return int((ahead > 0).sum()), int((ahead == 0).sum()), int((ahead < 0).sum())

@@ -5,7 +5,7 @@ import numpy as np
 from gdlx.envs import host
 from gdlx.envs.packed import packed_env
 from gdlx.envs.views import history, public
-from gdlx.players import agent
+from gdlx.players.agents import agent
 from gdlx.solvers import consistent
 
 EFFORT = consistent.Effort(

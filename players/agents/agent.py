@@ -23,7 +23,7 @@ from gdlx.propnet.common import errors
 from gdlx.solvers import table_policy
 
 if TYPE_CHECKING:
-    from gdlx.players import network_agent
+    from gdlx.players.agents import network_agent
 
 
 class WrongAgent(errors.UserError, ValueError):

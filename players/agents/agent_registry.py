@@ -12,7 +12,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from gdlx.players import agent, entries
+from gdlx.players.agents import agent, entries
 from gdlx.propnet.common import options
 from gdlx.solvers import policy_files, results
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from gdlx.players import agent, table_agent
+from gdlx.players.agents import agent, table_agent
 from gdlx.solvers import table_policy
 
 

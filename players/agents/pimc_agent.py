@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from gdlx.envs.packed import packed_env
 from gdlx.envs.views import history
-from gdlx.players import agent, beliefs, pace
-from gdlx.players import uct as uct_player
+from gdlx.players.agents import agent, match_beliefs, time_control
+from gdlx.players.agents import uct_agent as uct_player
 from gdlx.solvers import playouts
 
 Floats = npt.NDArray[np.float64]
@@ -32,12 +32,12 @@ class PerfectInformation:
     c: float | None = None  # exploration of UCT, in goals; None: 0.4 of their range
 
     def __post_init__(self) -> None:
-        pace.require_pace(self.name, self.seconds, self.iterations)
-        pace.require_positive(self.name, states=self.states, visits=self.visits)
+        time_control.require_pace(self.name, self.seconds, self.iterations)
+        time_control.require_positive(self.name, states=self.states, visits=self.visits)
         uct_player.require_search(self.name, self.c, 4)
 
     def prepare(self, arena: agent.Arena) -> None:
-        beliefs.rehearse(arena, self.states)
+        match_beliefs.rehearse(arena, self.states)
         with jax.enable_x64(False):
             games = arena.walk.start(self.states)
         for player in range(arena.env.num_players):
@@ -51,12 +51,12 @@ class PerfectInformation:
 class Mind:
     def __init__(self, options: PerfectInformation, seat: agent.Seat) -> None:
         self._options, self._seat = options, seat
-        self._beliefs = beliefs.Beliefs(seat)
+        self._beliefs = match_beliefs.Beliefs(seat)
         table = (2 * options.states * options.visits).bit_length()  # nobody adds more than a node in an iteration
         self._trees = uct_player.Search(seat.arena, seat.player, options.states, options.c, min(max(table, 12), 28))
 
     def choose(self, view: history.Sight, clock: agent.Clock) -> int:
-        end = pace.deadline(clock, self._options.seconds)
+        end = time_control.deadline(clock, self._options.seconds)
         total = known = np.zeros(self._seat.arena.env.num_actions)
         rounds, longest = 0, 0.0
         while rounds != self._options.iterations:
@@ -75,12 +75,12 @@ class Mind:
         counts: npt.NDArray[np.int64] | npt.NDArray[np.float64]
         if options.search == "uct":
             self._trees.begin(games)
-            for portion in pace.portions(end, options.visits):
+            for portion in time_control.portions(end, options.visits):
                 self._trees.advance(self._seat.random, portion)
             counts, totals = self._trees.counts()
         else:
             counts, totals = np.zeros((2, arena.env.num_actions, games.batch))
-            for portion in pace.portions(end, options.visits):
+            for portion in time_control.portions(end, options.visits):
                 more = self._flat(games, portion)
                 counts, totals = counts + more[0], totals + more[1]
         return np.where(counts > 0, totals / np.maximum(counts, 1), np.nan)

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from gdlx.envs.views import history
-from gdlx.players import agent, beliefs, pace
+from gdlx.players.agents import agent, match_beliefs, time_control
 from gdlx.solvers import branches, consistent, lookahead
 
 
@@ -30,8 +30,10 @@ class DepthLimited:
     net: str | None = None  # folder of `gdlx train --learner self-play`: its network values open ends instead
 
     def __post_init__(self) -> None:
-        pace.require_pace(self.name, self.seconds, self.iterations)
-        pace.require_positive(self.name, depth=self.depth, nodes=self.nodes, states=self.states, rollouts=self.rollouts)
+        time_control.require_pace(self.name, self.seconds, self.iterations)
+        time_control.require_positive(
+            self.name, depth=self.depth, nodes=self.nodes, states=self.states, rollouts=self.rollouts
+        )
         if self.nodes > branches.MOST:
             raise agent.WrongAgent(f"{self.name}: a tree has at most {branches.MOST:,} nodes, not {self.nodes:,}")
 
@@ -39,8 +41,8 @@ class DepthLimited:
         mind = Mind(self, agent.Seat(arena, 0, np.random.default_rng(0)))
         tree = mind.from_start(self.depth)
         if tree is None or not tree.is_whole:  # then trees will begin at states that agree, sooner or later
-            beliefs.rehearse(arena, self.states)
-            for view in beliefs.random_match(arena, np.random.default_rng(0)):
+            match_beliefs.rehearse(arena, self.states)
+            for view in match_beliefs.random_match(arena, np.random.default_rng(0)):
                 self._rehearse(view, arena)
 
     def _rehearse(self, whole: history.Sight, arena: agent.Arena) -> None:
@@ -67,10 +69,10 @@ class DepthLimited:
 class Mind:
     def __init__(self, options: DepthLimited, seat: agent.Seat) -> None:
         self._options, self._seat = options, seat
-        self._beliefs = beliefs.Beliefs(seat)
+        self._beliefs = match_beliefs.Beliefs(seat)
         self._room = lookahead.Room(options.nodes, options.rollouts, seat.arena.steps, _values(options.net, seat.arena))
         self._whole: lookahead.Solver | None = None  # of the whole game
-        self._fits = not beliefs.is_open(seat.arena)  # where everybody knows the state, a tree may begin at it
+        self._fits = not match_beliefs.is_open(seat.arena)  # where everybody knows the state, a tree may begin at it
 
     def choose(self, view: history.Sight, clock: agent.Clock) -> int:
         return int(self._seat.random.choice(view.legal, p=self.policy(view, clock)))
@@ -78,8 +80,8 @@ class Mind:
     def policy(self, view: history.Sight, clock: agent.Clock) -> branches.Floats:
         """Probabilities of the legal moves."""
         solver = self._solver(view)
-        end = pace.deadline(clock, self._options.seconds)
-        for portion in pace.portions(end, self._options.iterations):
+        end = time_control.deadline(clock, self._options.seconds)
+        for portion in time_control.portions(end, self._options.iterations):
             for _ in range(portion):
                 solver.iterate()
         high, low = view.keys[-1].tolist()
@@ -151,6 +153,6 @@ class Mind:
 def _values(net: str | None, arena: agent.Arena) -> lookahead.Values | None:
     if net is None:
         return None
-    from gdlx.players import network_agent  # not before it is asked for: flax takes a while to import
+    from gdlx.players.agents import network_agent  # not before it is asked for: flax takes a while to import
 
     return network_agent.state_values(net, arena)

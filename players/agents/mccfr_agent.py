@@ -4,7 +4,7 @@ import dataclasses
 from typing import Literal
 
 from gdlx.envs.trees import unroll
-from gdlx.players import agent, pace, table_agent
+from gdlx.players.agents import agent, table_agent, time_control
 from gdlx.solvers import driver, presets, problems, table_policy, table_process
 
 
@@ -24,8 +24,8 @@ class Mccfr(table_agent.TableAgent):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        pace.require_pace(self.name, self.seconds, self.iterations)
-        pace.require_seed(self.name, self.seed)
+        time_control.require_pace(self.name, self.seconds, self.iterations)
+        time_control.require_seed(self.name, self.seed)
         try:
             self._algorithm(0)
         except ValueError as error:

@@ -12,7 +12,7 @@ import numpy as np
 
 from gdlx.envs.packed import packed_env
 from gdlx.envs.views import history, public
-from gdlx.players import agent, pace
+from gdlx.players.agents import agent, time_control
 from gdlx.solvers import online, regret, rows, sampled, table_process, table_runner, table_state
 
 _AIMS: dict[str, online.Aim] = {"set": "information set", "public": "public subgame"}
@@ -45,9 +45,9 @@ class Oos:
     )
 
     def __post_init__(self) -> None:
-        pace.require_pace(self.name, self.seconds, self.iterations)
-        pace.require_pace(self.name, self.start, self.start_iterations)
-        pace.require_seed(self.name, self.seed)
+        time_control.require_pace(self.name, self.seconds, self.iterations)
+        time_control.require_pace(self.name, self.start, self.start_iterations)
+        time_control.require_seed(self.name, self.seed)
         if self.aimed is not None and not 0 < self.aimed < 1:
             raise agent.WrongAgent(f"{self.name}: aimed is a part of the trajectories, more than 0 and less than 1")
         if self.batch < 2 * packed_env.WORD or self.batch % packed_env.WORD:
@@ -134,7 +134,7 @@ class _Prepared:
             state = runner.advance(state, self.settings, key, 0)  # compiles
         timed = options.start_iterations is None and options.start is None
         end = time.monotonic() + ((arena.start_seconds if timed else options.start) or np.inf)
-        for count in pace.portions(end, options.start_iterations):
+        for count in time_control.portions(end, options.start_iterations):
             with jax.enable_x64(False):
                 state = runner.advance(state, self.settings, key, count)
                 int(state.t)  # waits for it
@@ -174,8 +174,8 @@ class Mind:
         self._key = jax.random.key(int(seat.random.integers(2**31)))
 
     def choose(self, view: history.Sight, clock: agent.Clock) -> int:
-        end = pace.deadline(clock, self._options.seconds)
-        for count in pace.portions(end, self._options.iterations):
+        end = time_control.deadline(clock, self._options.seconds)
+        for count in time_control.portions(end, self._options.iterations):
             self._state = self._prepared.advance(self._state, view, self._key, count)
         chosen = self._prepared.policy(self._state, view)[list(view.legal)]
         return int(self._seat.random.choice(view.legal, p=chosen / chosen.sum()))

@@ -17,7 +17,9 @@ import jax
 import numpy as np
 
 from gdlx.envs import payoffs
-from gdlx.players import agent, defaults, ledger, referee
+from gdlx.players import defaults
+from gdlx.players.agents import agent
+from gdlx.players.matches import game_log, referee
 from gdlx.propnet.common import errors
 from gdlx.solvers import table_policy
 
@@ -80,8 +82,8 @@ class Match:
 class PlayedGames(NamedTuple):
     """Games that were played together, and what went wrong in them."""
 
-    games: ledger.Games
-    incidents: tuple[ledger.Incident, ...]
+    games: game_log.Games
+    incidents: tuple[game_log.Incident, ...]
 
 
 def labels(names: list[str]) -> tuple[str, ...]:
@@ -154,7 +156,7 @@ def _in_lockstep(match: Match, done: Collection[int]) -> Generator[PlayedGames, 
             seats = match.seats(rotation)
             key = jax.random.fold_in(jax.random.key(match.terms.seed), rotation)
             found = _played(arena, [policies[seat] for seat in seats], key, lanes, first)
-            yield PlayedGames(ledger.taken(_columns(arena, number, seats, found), wanted), ())
+            yield PlayedGames(game_log.taken(_columns(arena, number, seats, found), wanted), ())
 
 
 def _played(
@@ -163,18 +165,18 @@ def _played(
     """By words of 32 games where all policies are tables; networks need what their players see, game by game."""
     if all(isinstance(policy, table_policy.TablePolicy) for policy in policies):
         return table_policy.played(arena.walk, tuple(policies), key, matches=matches, steps=arena.steps, first=first)
-    from gdlx.players import network_agent
+    from gdlx.players.agents import network_agent
 
     return network_agent.played(arena, policies, key, matches=matches, first=first)
 
 
 def _columns(
-    arena: agent.Arena, number: ledger.Ints, seats: tuple[int, ...], found: table_policy.Played
-) -> ledger.Games:
+    arena: agent.Arena, number: game_log.Ints, seats: tuple[int, ...], found: table_policy.Played
+) -> game_log.Games:
     """Games of one rotation, as they come from the device."""
     unplayable = np.asarray(found.unplayable) | ~np.asarray(found.ended)
     payoff = np.asarray(found.payoff, np.float64).T
-    return ledger.Games(
+    return game_log.Games(
         number=number,
         agent=np.tile(np.array(seats), (len(number), 1)),
         payoff=payoff,
@@ -207,8 +209,8 @@ def _one_by_one(match: Match, done: Collection[int]) -> Generator[PlayedGames, N
         judge.close()
 
 
-def _row(number: int, seats: tuple[int, ...], told: referee.Told) -> ledger.Games:
-    return ledger.Games(
+def _row(number: int, seats: tuple[int, ...], told: referee.Told) -> game_log.Games:
+    return game_log.Games(
         number=np.array([number]),
         agent=np.array([seats]),
         payoff=np.array([told.payoff]),
@@ -220,7 +222,7 @@ def _row(number: int, seats: tuple[int, ...], told: referee.Told) -> ledger.Game
     )
 
 
-def _require_zero_sum(arena: agent.Arena, played: ledger.Games) -> None:
+def _require_zero_sum(arena: agent.Arena, played: game_log.Games) -> None:
     """Goals that were only seen to have a constant sum may turn out not to have it."""
     units = arena.env.payoffs
     if units.zero_sum and (played.payoff.sum(axis=1) != 0).any():

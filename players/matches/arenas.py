@@ -2,7 +2,8 @@
 
 from gdlx.envs import env, game_spec, probe
 from gdlx.envs.packed import packed_env
-from gdlx.players import agent, defaults
+from gdlx.players import defaults
+from gdlx.players.agents import agent
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import limits
 

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Iterator
 
-from gdlx.players import agent
+from gdlx.players.agents import agent
 
 _KEPT_BACK = 0.1  # part of a clock that is left for everything else
 _FIXED = 16  # iterations of a portion if their number is given: the same whatever the time

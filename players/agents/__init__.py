@@ -1,0 +1,1 @@
+"""Agents that decide online, one file each; `entries` lists them, `agent_registry` finds one by its name."""

@@ -1,0 +1,1 @@
+"""Matches between agents: the referee and its clocks, the games in lockstep, scores, records, tournaments."""
