@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 from gdlx.cli import console
 
 if TYPE_CHECKING:
-    from gdlx.solvers import evaluate, gains
+    from gdlx.solvers import evaluate
+    from gdlx.solvers.bounds import estimates
 
 _RESPONDERS = {"learnt": "learns", "local": "looks a move ahead"}
 
@@ -24,7 +25,7 @@ def as_json(bounded: "evaluate.Bounded") -> dict[str, Any]:
     }
 
 
-def _gain_as_json(own: "gains.Gain") -> dict[str, Any]:
+def _gain_as_json(own: "estimates.Gain") -> dict[str, Any]:
     return {
         "gain": own.gain,
         "gain_interval": list(own.interval),

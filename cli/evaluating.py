@@ -42,7 +42,7 @@ def evaluate(  # noqa: C901 - one check for each pair of options that exclude ea
     from gdlx.envs import compilation_cache
     from gdlx.solvers import evaluate as evaluation
     from gdlx.solvers import requests
-    from gdlx.solvers import results as folders
+    from gdlx.solvers.runs import result_folder as folders
 
     compilation_cache.keep()
     if folders.is_training(result):
@@ -74,12 +74,12 @@ def evaluate(  # noqa: C901 - one check for each pair of options that exclude ea
 def _write(found: "solution.Solution", output: pathlib.Path) -> None:
     """The policy table, in the format that the file's name asks for."""
     from gdlx.propnet.io import checked_fields
-    from gdlx.solvers import exports
+    from gdlx.solvers.runs import policy_tables
 
     if output.suffix.lower() == ".csv":
-        text = exports.to_csv(found.tree, found.policies)
+        text = policy_tables.to_csv(found.tree, found.policies)
     else:
-        text = json.dumps(exports.to_json(found.tree, found.policies), indent=1)
+        text = json.dumps(policy_tables.to_json(found.tree, found.policies), indent=1)
     checked_fields.write_whole(output, text.encode())
 
 

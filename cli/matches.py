@@ -169,10 +169,10 @@ class _Begun:
         if self.resumed is not None:
             return self.resumed
         from gdlx.players.matches import records
-        from gdlx.solvers import results
+        from gdlx.solvers.runs import result_folder
 
         name = records.folder_name(self.config.kind, self.config.agents)
-        return results.new_folder(self.root, self.config.game.spec, name)
+        return result_folder.new_folder(self.root, self.config.game.spec, name)
 
     def told(self, folder: pathlib.Path) -> dict[str, Any]:
         kept = ("seed", "swap", "start_clock", "play_clock")
@@ -191,7 +191,7 @@ def _begin(
     from gdlx.players.agents import agent, agent_registry
     from gdlx.players.matches import match as matches
     from gdlx.players.matches import records
-    from gdlx.solvers import results
+    from gdlx.solvers.runs import result_folder
 
     compilation_cache.keep()
     if resume is None:
@@ -205,7 +205,9 @@ def _begin(
     arguments.refuse_changes(context, asked.kind, _FIXED)
     config = records.read_config(resume)
     if config.kind != asked.kind:
-        raise results.ResultError(f"{resume} holds a {config.kind}: go on with `gdlx {config.kind} --resume {resume}`")
+        raise result_folder.ResultError(
+            f"{resume} holds a {config.kind}: go on with `gdlx {config.kind} --resume {resume}`"
+        )
     if asked.games is not None and asked.games < config.terms.games:
         raise typer.BadParameter(
             f"{resume} is a {config.kind} of {config.terms.games:,} games: --games with --resume can only be more"

@@ -11,7 +11,7 @@ import typer
 from gdlx.cli import arguments, console
 
 if TYPE_CHECKING:
-    from gdlx.solvers import problems, requests, solution
+    from gdlx.solvers import requests, solution, tasks
     from gdlx.solvers import solve as solving
 
 _ALGORITHM, _SAMPLING, _OPPONENT = "Settings of the algorithm", "Sampling", "Modelled opponent"
@@ -240,9 +240,9 @@ _FIXED = (
 
 def _require_use(context: typer.Context, algorithm: str, net: pathlib.Path | None) -> None:
     """That options which are of some algorithms are given with those."""
-    from gdlx.solvers import presets
+    from gdlx.solvers import algorithms
 
-    if not presets.find(algorithm).needs_net:
+    if not algorithms.find(algorithm).needs_net:
         if net is not None:
             raise typer.BadParameter(f"--net is of depth-limited, not of {algorithm}; leave it out")
     elif net is not None:
@@ -251,14 +251,14 @@ def _require_use(context: typer.Context, algorithm: str, net: pathlib.Path | Non
 
 def _given(settings: Settings, given: console.Options, algorithm: str) -> dict[str, Any]:
     """The settings that are given; what samples has the seed of all commands."""
-    from gdlx.solvers import presets
+    from gdlx.solvers import algorithms
 
-    seed = {"seed": given.seed} if presets.find(algorithm).is_sampled else {}
+    seed = {"seed": given.seed} if algorithms.find(algorithm).is_sampled else {}
     return {name: value for name, value in vars(settings).items() if value is not None} | seed
 
 
 def _require_precision(given: console.Options, folder: pathlib.Path) -> None:
-    from gdlx.solvers import results as folders
+    from gdlx.solvers.runs import result_folder as folders
 
     x64 = folders.read_config(folder).x64
     if x64 != given.x64:
@@ -268,7 +268,7 @@ def _require_precision(given: console.Options, folder: pathlib.Path) -> None:
         )
 
 
-def _with_network(request: "requests.SolveRequest", task: "problems.Problem") -> "solving.Find":
+def _with_network(request: "requests.SolveRequest", task: "tasks.Problem") -> "solving.Find":
     from gdlx.nets import depth_limited
 
     return depth_limited.of_request(request, task)
@@ -308,7 +308,7 @@ def _show(given: console.Options, outcome: "solving.Outcome") -> None:
         raise typer.Exit(130)
 
 
-def result_of(task: "problems.Task", found: "solution.Solution", folder: pathlib.Path) -> dict[str, Any]:
+def result_of(task: "tasks.Task", found: "solution.Solution", folder: pathlib.Path) -> dict[str, Any]:
     """What `solve` and `evaluate` print under --json."""
     last = found.metrics[-1]
     result = {
@@ -338,7 +338,7 @@ def result_of(task: "problems.Task", found: "solution.Solution", folder: pathlib
 
 def show(
     given: console.Options,
-    task: "problems.Task",
+    task: "tasks.Task",
     found: "solution.Solution",
     folder: pathlib.Path,
     more: Mapping[str, Any],

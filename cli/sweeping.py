@@ -122,7 +122,7 @@ def results(
     from gdlx.experiments import query
     from gdlx.experiments.reporting import gather
     from gdlx.propnet.io import checked_fields
-    from gdlx.solvers import results as stored
+    from gdlx.solvers.runs import result_folder as stored
 
     questions = [query.parse(text) for text in where or ()]
     found = gather.gather(folders or [pathlib.Path("results")])

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from gdlx.envs import game_spec
     from gdlx.nets import learners, recipes, training
     from gdlx.propnet.circuits import propnet
-    from gdlx.solvers import problems
+    from gdlx.solvers import tasks
 
 _LOOKS = 20  # at strength, in a training
 _LEAST = 10.0  # seconds between two of them
@@ -59,8 +59,8 @@ def train(
 
     from gdlx.envs import compilation_cache, game_spec, probe
     from gdlx.nets import checkpoints, recipes, training
-    from gdlx.solvers import driver
-    from gdlx.solvers import results as folders
+    from gdlx.solvers.runs import driver
+    from gdlx.solvers.runs import result_folder as folders
 
     compilation_cache.keep()
     if minutes is None and iterations is None:
@@ -112,12 +112,12 @@ def task_of(
     game: "game_spec.Game",
     net: "propnet.PropNet",
     max_nodes: int = arguments.DEFAULT_NODES,
-) -> "problems.Problem | None":
+) -> "tasks.Problem | None":
     """The game unrolled, where the learner needs it, or where it is small enough to measure networks exactly."""
     from gdlx.envs import game_spec
     from gdlx.envs.trees import game_tree
     from gdlx.nets import recipes
-    from gdlx.solvers import problems
+    from gdlx.solvers import tasks
 
     is_needed = recipes.entry(learner).needs_tree
     try:
@@ -128,7 +128,7 @@ def task_of(
         if is_needed:
             raise game_tree.TooLarge(f"{error}, or train without unrolling: --learner self-play") from None
         return None
-    return problems.problem(game, tree)
+    return tasks.problem(game, tree)
 
 
 def evaluate(given: console.Options, folder: pathlib.Path) -> None:
@@ -167,7 +167,7 @@ def _train(
     given: console.Options,
     run: "training.Run",
     stop: Any,
-    task: "problems.Problem | None",
+    task: "tasks.Problem | None",
     folder: pathlib.Path,
     recipe: "recipes.Recipe",
 ) -> None:
@@ -216,7 +216,7 @@ def _learn(
     given: console.Options,
     run: "training.Run",
     stop: Any,
-    task: "problems.Problem | None",
+    task: "tasks.Problem | None",
     recipe: "recipes.Recipe",
 ) -> bool:
     """Train until `stop`, measure now and then, and save; whether it was interrupted."""
@@ -271,7 +271,7 @@ def _options(game: "game_spec.Game") -> list[str]:
 
 
 def measured(
-    learner: "learners.Learner", parameters: Any, task: "problems.Problem | None", *, games: int, seed: int = 0
+    learner: "learners.Learner", parameters: Any, task: "tasks.Problem | None", *, games: int, seed: int = 0
 ) -> dict[str, Any]:
     """How strong networks are, as `train` and `evaluate` print it under --json."""
     from gdlx.nets import strength

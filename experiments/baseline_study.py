@@ -56,9 +56,9 @@ class Unrolled:
     def __init__(self, game: str) -> None:
         from gdlx.envs import game_spec
         from gdlx.envs.trees import sampling_form
-        from gdlx.solvers import problems
+        from gdlx.solvers import tasks
 
-        self.task = problems.problem(game_spec.Game(game), keep_edges=True)
+        self.task = tasks.problem(game_spec.Game(game), keep_edges=True)
         self.form = sampling_form.sampling_form(self.task.tree)
 
     def run(self, batch: int, decay: float | None, seed: int) -> "Run":
@@ -66,10 +66,10 @@ class Unrolled:
 
     def exploitability(self, weights: Sequence[Any]) -> float:
         """Of the average policies with these sums, P x [A, I]."""
-        from gdlx.solvers import profiles
+        from gdlx.solvers import tabular_policies
 
         pairs = zip(self.task.tree.players, weights, strict=True)
-        policies = tuple(profiles.of_table(player, np.asarray(weight, np.float64)) for player, weight in pairs)
+        policies = tuple(tabular_policies.of_table(player, np.asarray(weight, np.float64)) for player, weight in pairs)
         return sum(self.task.metrics(policies).improvements) / 2
 
 
@@ -79,12 +79,12 @@ class Run:
     def __init__(self, game: Unrolled, batch: int, decay: float | None, seed: int) -> None:
         import jax
 
-        from gdlx.solvers import outcome, sampled
+        from gdlx.solvers.mccfr import mccfr, outcome_sampling
 
         self.game, self.batch, self.done = game, batch, 0
-        self._runner = sampled.on_devices(tuple(jax.local_devices()), outcome.sample, batch)
+        self._runner = mccfr.on_devices(tuple(jax.local_devices()), outcome_sampling.sample, batch)
         self._fixed = self._runner.place((game.form, settings(decay), jax.random.key(seed)))
-        self._state = self._runner.place(sampled.init(game.form, baselines=decay is not None))
+        self._state = self._runner.place(mccfr.init(game.form, baselines=decay is not None))
 
     def until(self, trajectories: int) -> None:
         """Go on, if that is not yet reached."""
@@ -101,10 +101,13 @@ class Run:
 
 def settings(decay: float | None) -> Any:
     """Those of both algorithms: linear CFR."""
-    from gdlx.solvers import regret, sampled
+    from gdlx.solvers.exact import regret_matching
+    from gdlx.solvers.mccfr import mccfr
 
-    minimiser = regret.Settings(*(None if x is None else np.float32(x) for x in regret.Settings(1.0, 1.0, 1.0)))
-    return sampled.SampleSettings(minimiser, np.float32(EXPLORATION), None if decay is None else np.float32(decay))
+    minimiser = regret_matching.Settings(
+        *(None if x is None else np.float32(x) for x in regret_matching.Settings(1.0, 1.0, 1.0))
+    )
+    return mccfr.SampleSettings(minimiser, np.float32(EXPLORATION), None if decay is None else np.float32(decay))
 
 
 def exact_curve(game: str, decay: float | None, seeds: int, points: Sequence[int] = POINTS) -> Curve:
@@ -134,19 +137,20 @@ class Sampled:
     def errors(self, decay: float | None, seed: int, points: Sequence[int]) -> list[float]:
         import jax
 
-        from gdlx.solvers import exploiter, table_policy, table_runner, table_state
+        from gdlx.solvers.bounds import approximate_response
+        from gdlx.solvers.mccfr import table_loop, table_policy, table_state
 
         fixed = settings(decay)
         config = table_state.SamplerConfig(BOUNDED_BATCH, _STEPS, baselines=decay is not None)
-        runner = table_runner.on_devices(tuple(jax.local_devices()[:1]), self.walk, config)
+        runner = table_loop.on_devices(tuple(jax.local_devices()[:1]), self.walk, config)
         state = runner.place(table_state.init(self.walk, config, _BITS, runner.devices))
-        budget = exploiter.Budget(exploiter.LearnerConfig(_STEPS), batches=_RESPONSE, bits=19)
+        budget = approximate_response.Budget(approximate_response.LearnerConfig(_STEPS), batches=_RESPONSE, bits=19)
         found = []
         for point in points:
             left = point // (2 * config.batch) - int(state.t)
             state = runner.advance(state, fixed, jax.random.key(FIRST_SEED + seed), left)
             policy = table_policy.of_state(state, fixed.minimiser)
-            bound = exploiter.bound(self.walk, policy, jax.random.key(1_000 + seed), budget)
+            bound = approximate_response.bound(self.walk, policy, jax.random.key(1_000 + seed), budget)
             found.append(bound.exploitability)
         return found
 

@@ -59,22 +59,24 @@ def _iterations(name: str, game: str, times: float) -> Iterator[bench.Figure]:
 
     from gdlx.envs.bridges import open_spiel_tree
     from gdlx.envs.trees import sequence_form
-    from gdlx.solvers import cfr, evaluation, presets, processes
+    from gdlx.solvers import algorithms
+    from gdlx.solvers.exact import best_response, cfr
+    from gdlx.solvers.runs import tree_solvers
 
     loaded = pyspiel.load_game(game)
     tree = open_spiel_tree.tree_of(loaded)
     form, _ = sequence_form.sequence_form(tree)
-    plus = presets.find("cfr+")
+    plus = algorithms.find("cfr+")
     state = cfr.init(form)
     begun = time.perf_counter()
-    one = processes.advance(plus.step, form, state, plus.settings, 1)
+    one = tree_solvers.advance(plus.step, form, state, plus.settings, 1)
     int(one.t)
     compiled = time.perf_counter() - begun
     solver = pyspiel.CFRPlusSolver(loaded)
-    measure = jax.jit(evaluation.average_evaluation)
+    measure = jax.jit(best_response.average_evaluation)
 
     def ours(count: int) -> None:
-        int(processes.advance(plus.step, form, state, plus.settings, count).t)
+        int(tree_solvers.advance(plus.step, form, state, plus.settings, count).t)
 
     def peers(count: int) -> None:
         for _ in range(count):
@@ -170,7 +172,7 @@ def _jax_cfr(game: Any) -> Work | None:
 
 def _csr_products(tree: Any) -> Work:
     """Two products with the game's payoffs as one sparse matrix: what an iteration cannot do without."""
-    from gdlx.solvers import lp
+    from gdlx.solvers.exact import lp
 
     payoff = lp.matrix(tree).astype(np.float32)
     turned = payoff.T.tocsr()
@@ -248,13 +250,15 @@ def _batches() -> Iterator[bench.Figure]:
 def _batch_seconds(spec: str, iterations: int, runs: int = 1_024) -> tuple[float, float]:
     from gdlx.envs import game_spec
     from gdlx.envs.trees import sequence_form
-    from gdlx.solvers import batch, cfr, presets, processes, regret
+    from gdlx.solvers import algorithms
+    from gdlx.solvers.exact import batch, cfr, regret_matching
+    from gdlx.solvers.runs import tree_solvers
 
     form, _ = sequence_form.sequence_form(game_spec.unrolled(game_spec.Game(spec)))
-    dcfr = presets.find("dcfr")
+    dcfr = algorithms.find("dcfr")
     state = cfr.init(form)
     draw = np.random.default_rng(0).uniform
-    settings = regret.Settings(draw(1, 3, runs), draw(-1, 1, runs), draw(1, 4, runs))
+    settings = regret_matching.Settings(draw(1, 3, runs), draw(-1, 1, runs), draw(1, 4, runs))
 
     def together(_: int) -> None:
         batch.solve(form, dcfr, settings, iterations)
@@ -266,10 +270,10 @@ def _batch_seconds(spec: str, iterations: int, runs: int = 1_024) -> tuple[float
 
     def one_by_one(_: int) -> None:
         for own in singles:
-            int(processes.advance(dcfr.step, form, state, own, iterations).t)
+            int(tree_solvers.advance(dcfr.step, form, state, own, iterations).t)
 
     together(1)
-    int(processes.advance(dcfr.step, form, state, singles[0], 1).t)
+    int(tree_solvers.advance(dcfr.step, form, state, singles[0], 1).t)
     best = [float("inf"), float("inf")]
     for _ in range(3):
         for number, side in enumerate((together, one_by_one)):

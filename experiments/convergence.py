@@ -19,7 +19,7 @@ def picture(
 
     import gdlx
     from gdlx.envs import game_spec
-    from gdlx.solvers import plot
+    from gdlx.solvers.runs import plot
 
     with jax.enable_x64(True):
         tree = game_spec.unrolled(game_spec.Game(game))

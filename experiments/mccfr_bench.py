@@ -50,15 +50,16 @@ def _beside_peer(name: str, game: str, contest: _Contest) -> Iterator[bench.Figu
 
     from gdlx.envs import game_spec
     from gdlx.envs.bridges import open_spiel_tree
-    from gdlx.solvers import presets, problems, processes
+    from gdlx.solvers import algorithms, tasks
+    from gdlx.solvers.runs import tree_solvers
 
     loaded = pyspiel.load_game(game)
-    task = problems.problem(game_spec.Game(game), open_spiel_tree.tree_of(loaded, keep_edges=True))
+    task = tasks.problem(game_spec.Game(game), open_spiel_tree.tree_of(loaded, keep_edges=True))
     theirs, rate = _peer(loaded, contest.peer)
     seconds, rates, compiling = [], [], 0.0
     for seed in range(_SEEDS):
-        algorithm = presets.configured(presets.find(contest.algorithm), None, {"seed": seed})
-        process = processes.SampledSolver(task, algorithm)
+        algorithm = algorithms.configured(algorithms.find(contest.algorithm), None, {"seed": seed})
+        process = tree_solvers.SampledSolver(task, algorithm)
         begun = time.perf_counter()
         process.advance(process.init(), 0)
         process.measure(process.init(), 0.0)
@@ -119,13 +120,14 @@ def _until(process: Any, target: float) -> tuple[float, int]:
 def _hashed() -> Iterator[bench.Figure]:
     """A game that cannot be unrolled, in a hash table; the machine's cores are shared out by XLA."""
     from gdlx.envs import game_spec
-    from gdlx.solvers import presets, problems, table_process
+    from gdlx.solvers import algorithms, tasks
+    from gdlx.solvers.runs import table_solver
 
-    task = problems.table_problem(game_spec.Game("blind_tictactoe"))
+    task = tasks.table_problem(game_spec.Game("blind_tictactoe"))
     rates, loads, compiling, cores = [], [], 0.0, []
     for seed in range(_SEEDS):
-        algorithm = presets.configured(presets.find("os-mccfr"), None, {"seed": seed, "table": 22})
-        process = table_process.TableSolver(task, algorithm)
+        algorithm = algorithms.configured(algorithms.find("os-mccfr"), None, {"seed": seed, "table": 22})
+        process = table_solver.TableSolver(task, algorithm)
         begun = time.perf_counter()
         state = process.advance(process.init(), 1)
         compiling = compiling or time.perf_counter() - begun

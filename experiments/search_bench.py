@@ -10,8 +10,8 @@ import numpy as np
 from gdlx.experiments import bench
 
 if TYPE_CHECKING:
-    from gdlx.solvers import consistent as consistent_states
-    from gdlx.solvers import problems, profiles
+    from gdlx.solvers import tabular_policies, tasks
+    from gdlx.solvers.search import beliefs as consistent_states
 
 _BOUNDED_GAMES = ("leduc_poker", "goofspiel:cards=5", "liars_dice")
 _ITERATIONS = (0, 10, 100)  # of cfr, whose average policies are bounded; after none they are uniform
@@ -37,18 +37,22 @@ def _bounds_of(game: str) -> Iterator[bench.Figure]:
     import gdlx
     from gdlx.envs import game_spec
     from gdlx.envs.packed import packed_env
-    from gdlx.solvers import bounds, problems, table_policy
+    from gdlx.solvers import tasks
+    from gdlx.solvers.bounds import search_bounds
+    from gdlx.solvers.mccfr import table_policy
 
-    task = problems.problem(game_spec.Game(game))
+    task = tasks.problem(game_spec.Game(game))
     playing = packed_env.Walk(gdlx.make(game))
-    plan = bounds.plan(playing, len(task.tree.counts.nodes) - 1)
+    plan = search_bounds.plan(playing, len(task.tree.counts.nodes) - 1)
     compiling = 0.0
     for iterations, policies in _policies(task):
         exact = task.metrics(policies).exploitability
         assert exact is not None
         frozen = table_policy.of_policies(policies, playing.env, task.tree)
         begun = time.perf_counter()
-        *_, found = bounds.search(playing, frozen, jax.random.key(0), seconds=bounds.DEFAULT_SECONDS, plan=plan)
+        *_, found = search_bounds.search(
+            playing, frozen, jax.random.key(0), seconds=search_bounds.DEFAULT_SECONDS, plan=plan
+        )
         spent = time.perf_counter() - begun
         assert found.exploitability is not None
         compiling = compiling or spent - found.seconds
@@ -68,7 +72,7 @@ def acceptance() -> Iterator[bench.Figure]:
     """How many games agree with what a player has seen, and how long it takes to find 1 024 of them."""
     from gdlx.players.agents import match_beliefs
     from gdlx.players.matches import arenas
-    from gdlx.solvers import consistent
+    from gdlx.solvers.search import beliefs
 
     for game in _SEEN_GAMES:
         arena = arenas.of_game(game)
@@ -77,12 +81,12 @@ def acceptance() -> Iterator[bench.Figure]:
         for way in _WAYS:
             what = f"{game}, after {view.step} joint moves, {way}"
             try:
-                consistent.find(arena.walk, view, way=way)  # compiles
-            except consistent.TooManyStates as error:
+                beliefs.find(arena.walk, view, way=way)  # compiles
+            except beliefs.TooManyStates as error:
                 yield bench.Figure(what, None, "", note=str(error))
                 continue
             begun = time.perf_counter()
-            report = consistent.find(arena.walk, view, way=way, seed=1).report
+            report = beliefs.find(arena.walk, view, way=way, seed=1).report
             spent = time.perf_counter() - begun
             yield bench.Figure(
                 f"{what}: {report.accepted:,} of {report.tried:,} agree; their probability", report.rate, "", "higher"
@@ -90,11 +94,12 @@ def acceptance() -> Iterator[bench.Figure]:
             yield bench.Figure(f"{what}: time", spent, "s")
 
 
-def _policies(task: "problems.Problem") -> Iterator[tuple[int, "profiles.Policies"]]:
+def _policies(task: "tasks.Problem") -> Iterator[tuple[int, "tabular_policies.Policies"]]:
     """Average policies after each number of iterations."""
-    from gdlx.solvers import presets, processes
+    from gdlx.solvers import algorithms
+    from gdlx.solvers.runs import tree_solvers
 
-    process = processes.FullSolver(task, presets.find("cfr"))
+    process = tree_solvers.FullSolver(task, algorithms.find("cfr"))
     state, done = process.init(), 0
     for iterations in _ITERATIONS:
         state, done = process.advance(state, iterations - done), iterations

@@ -147,7 +147,7 @@ def _ours(game: str, contest: Contest, seed: int, *, twice: bool) -> _Run:
     import gdlx
     from gdlx.envs import game_spec
     from gdlx.nets import deep_cfr, encoders, tables
-    from gdlx.solvers import problems
+    from gdlx.solvers import tasks
 
     settings = deep_cfr.Settings(
         traversals=contest.traversals,
@@ -159,7 +159,7 @@ def _ours(game: str, contest: Contest, seed: int, *, twice: bool) -> _Run:
         widths=contest.widths,
     )
     begun = time.perf_counter()
-    task = problems.problem(game_spec.Game(game), keep_edges=True)
+    task = tasks.problem(game_spec.Game(game), keep_edges=True)
     encoder = encoders.Encoder(gdlx.make(game), len(task.tree.counts.nodes) - 1)
     learner = deep_cfr.make(encoder, settings, task)
     variables = _learnt(learner, contest, seed)

@@ -114,7 +114,7 @@ def strong() -> Iterator[bench.Figure]:
     from gdlx.envs import game_spec, probe
     from gdlx.nets import recipes, strength, training
     from gdlx.propnet import games
-    from gdlx.solvers import driver
+    from gdlx.solvers.runs import driver
 
     net = games.compile_game(_LARGE)
     settings = recipes.configured("self-play", {"strangers": str(_STRANGERS)})

@@ -16,7 +16,7 @@ from gdlx.experiments import bench
 
 if TYPE_CHECKING:
     from gdlx.nets import supervised
-    from gdlx.solvers import problems, profiles
+    from gdlx.solvers import tabular_policies, tasks
 
 _ERROR, _NEAR = 0.02, 0.05  # of the payoff range
 
@@ -84,7 +84,7 @@ def _of_case(case: Case) -> Iterator[bench.Figure]:
     )
 
 
-def _exploitability(task: "problems.Problem", policies: "profiles.Policies") -> float:
+def _exploitability(task: "tasks.Problem", policies: "tabular_policies.Policies") -> float:
     found = task.metrics(policies).exploitability
     assert found is not None
     return found / float(np.ptp(task.payoff_range))

@@ -22,29 +22,30 @@ from gdlx.nets import learners, recipes
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import errors
 from gdlx.propnet.io import checked_fields
-from gdlx.solvers import problems, results
+from gdlx.solvers import tasks
+from gdlx.solvers.runs import result_folder
 
 STATES = "state"
 ANY_NODES = sys.maxsize  # joint moves in a step: what was unrolled to be trained can be unrolled again
 _FORMAT, _KEPT = 1, 2
 
 
-class WrongCheckpoint(results.ResultError):
+class WrongCheckpoint(result_folder.ResultError):
     """A folder that holds no training, or one of something else."""
 
 
 def write_config(folder: pathlib.Path, recipe: recipes.Recipe, digest: str, seed: int) -> None:
     """`digest` is of the rules."""
-    whole = {"format": _FORMAT, "kind": results.TRAINING, **recipe.to_json(), "digest": digest, "seed": seed}
-    text = json.dumps(whole | {"versions": results.versions()}, indent=2, allow_nan=False)
-    checked_fields.write_whole(folder / results.CONFIG, text.encode())
+    whole = {"format": _FORMAT, "kind": result_folder.TRAINING, **recipe.to_json(), "digest": digest, "seed": seed}
+    text = json.dumps(whole | {"versions": result_folder.versions()}, indent=2, allow_nan=False)
+    checked_fields.write_whole(folder / result_folder.CONFIG, text.encode())
 
 
 def read_recipe(folder: pathlib.Path) -> tuple[recipes.Recipe, str, int]:
     """With the digest of the rules, and the seed."""
     found = _config(folder)
     try:
-        if found.get("kind") != results.TRAINING:
+        if found.get("kind") != result_folder.TRAINING:
             raise WrongCheckpoint(f"{folder} holds no networks; train some with `gdlx train`")
         if found["format"] != _FORMAT:
             raise WrongCheckpoint(f"{folder} has the format of another version of gdlx; train anew")
@@ -52,18 +53,18 @@ def read_recipe(folder: pathlib.Path) -> tuple[recipes.Recipe, str, int]:
     except WrongCheckpoint:
         raise
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
-        raise WrongCheckpoint(f"{folder / results.CONFIG} cannot be read: {error}") from None
+        raise WrongCheckpoint(f"{folder / result_folder.CONFIG} cannot be read: {error}") from None
 
 
 def _config(folder: pathlib.Path) -> dict[str, Any]:
-    path = folder / results.CONFIG
+    path = folder / result_folder.CONFIG
     try:
         found = json.loads(checked_fields.read_bounded(path, checked_fields.MAX_BYTES))
         if not isinstance(found, dict):
             raise ValueError("it is no object")
         return found
     except (FileNotFoundError, NotADirectoryError):
-        raise WrongCheckpoint(f"{folder} holds no networks: it has no {results.CONFIG}") from None
+        raise WrongCheckpoint(f"{folder} holds no networks: it has no {result_folder.CONFIG}") from None
     except (ValueError, RecursionError) as error:
         raise WrongCheckpoint(f"{path} cannot be read: {error}") from None
 
@@ -76,7 +77,7 @@ class Restored(NamedTuple):
 
 
 def restored(
-    folder: pathlib.Path, net: propnet.PropNet, task: problems.Problem | None = None, *, payoff: str | None = None
+    folder: pathlib.Path, net: propnet.PropNet, task: tasks.Problem | None = None, *, payoff: str | None = None
 ) -> Restored:
     """What was trained, as it was left. `task` is the game unrolled, if that is at hand; `payoff` is what payoffs must
     have been made of, if that matters."""
@@ -89,7 +90,7 @@ def restored(
         )
     if task is None and recipes.ENTRIES[recipe.learner].needs_tree:
         tree = game_spec.unrolled(recipe.game, net=net, max_nodes=ANY_NODES, keep_edges=True)
-        task = problems.problem(recipe.game, tree)
+        task = tasks.problem(recipe.game, tree)
     learner = recipes.made(recipe, net, task)
     return Restored(learner, *read_state(folder, jax.eval_shape(learner.init, jax.random.key(seed))))
 
@@ -100,11 +101,11 @@ def write_metrics(folder: pathlib.Path, rows: Sequence[Mapping[str, float]]) -> 
     writer = csv.DictWriter(text, names, lineterminator="\n", restval="")
     writer.writeheader()
     writer.writerows(rows)
-    checked_fields.write_whole(folder / results.METRICS, text.getvalue().encode())
+    checked_fields.write_whole(folder / result_folder.METRICS, text.getvalue().encode())
 
 
 def read_metrics(folder: pathlib.Path) -> list[dict[str, float]]:
-    path = folder / results.METRICS
+    path = folder / result_folder.METRICS
     try:
         with open(path, encoding="utf-8", newline="") as file:
             rows = [{_column(name): float(text) for name, text in row.items() if text} for row in csv.DictReader(file)]
@@ -156,7 +157,7 @@ def read_state(folder: pathlib.Path, like: Any) -> tuple[Any, int, float]:
                 found = orbax.restore(path, wanted)
             else:
                 raise WrongCheckpoint(
-                    f"{path} has networks of other shapes than {results.CONFIG} says: was that file changed?"
+                    f"{path} has networks of other shapes than {result_folder.CONFIG} says: was that file changed?"
                 )
         except errors.UserError:
             raise

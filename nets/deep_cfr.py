@@ -33,7 +33,8 @@ import optax
 from gdlx.envs.trees import game_tree, sampling_form
 from gdlx.nets import buffers, encoders, networks, sharding, tables, traversals
 from gdlx.propnet.common import errors
-from gdlx.solvers import frontier, problems
+from gdlx.solvers import tasks
+from gdlx.solvers.mccfr import lane_packing
 
 
 class WrongSettings(errors.UserError, ValueError):
@@ -137,7 +138,7 @@ class DeepCfr:
     @functools.cached_property
     def size(self) -> traversals.Size:
         found = traversals.size(self.form, batch=self.settings.traversals, width=self.settings.width)
-        if not frontier.has_room(found.lanes, self.form.shape[0], found.lanes):
+        if not lane_packing.has_room(found.lanes, self.form.shape[0], found.lanes):
             raise WrongSettings(
                 f"deep-cfr: {self.settings.traversals:,} traversals of {self.tree.name} may be at {found.lanes:,} "
                 "places at once, which are too many; take fewer traversals or a smaller width"
@@ -300,5 +301,5 @@ def _crossed(told: jax.Array, target: jax.Array, is_option: jax.Array) -> jax.Ar
     return -jnp.sum(jnp.where(is_option, target * jnp.where(is_option, likely, 0), 0), axis=-1)
 
 
-def make(encoder: encoders.Encoder, settings: Settings, task: problems.Problem) -> DeepCfr:
+def make(encoder: encoders.Encoder, settings: Settings, task: tasks.Problem) -> DeepCfr:
     return DeepCfr(encoders.narrowed(encoder, task.tree), task.tree, settings)

@@ -21,7 +21,9 @@ import numpy as np
 from gdlx.envs.trees import game_tree, sequence_form
 from gdlx.nets import checkpoints, exact_values, frontiers, supervised
 from gdlx.propnet import games
-from gdlx.solvers import cfr, held, plans, problems, profiles, requests, solver_run
+from gdlx.solvers import requests, tabular_policies, tasks
+from gdlx.solvers.exact import cfr, fixed_policies, realization_plans
+from gdlx.solvers.runs import solver_run
 
 _ITERATIONS = 500  # of each segment
 
@@ -30,11 +32,11 @@ Values = Callable[[frontiers.PublicStates, Sequence[jax.Array]], jax.Array]
 
 
 def solve(
-    task: problems.Problem, depth: int, values: Values, *, iterations: int = _ITERATIONS, lanes: int = 32
-) -> profiles.Policies:
+    task: tasks.Problem, depth: int, values: Values, *, iterations: int = _ITERATIONS, lanes: int = 32
+) -> tabular_policies.Policies:
     """Policies of the whole game, unrolled with its edges, found `depth` joint moves at a time."""
     players = task.tree.players
-    found = [profiles.uniform(player) for player in players]
+    found = [tabular_policies.uniform(player) for player in players]
     given = [np.repeat(own[:, None], lanes, axis=1) for own in found]
     start = 0
     for end in (*frontiers.cuts(task.tree, depth), None):
@@ -45,8 +47,8 @@ def solve(
         for number, player in enumerate(part.players):
             here = player.first[np.searchsorted(player.step, start)]
             # A lane counts at a set as much as its player comes there.
-            reach = profiles.plan(player, np.concatenate([above[number][:here], averages[number][here:]]))
-            found[number][here : player.sequences] = profiles.from_plan(player, reach.sum(axis=1))[here:]
+            reach = tabular_policies.plan(player, np.concatenate([above[number][:here], averages[number][here:]]))
+            found[number][here : player.sequences] = tabular_policies.from_plan(player, reach.sum(axis=1))[here:]
             given[number][here : player.sequences] = moments[number][here:]
         start = end or 0
     return tuple(found)
@@ -71,17 +73,21 @@ def nothing(public: frontiers.PublicStates, reach: Sequence[jax.Array]) -> jax.A
     return jnp.zeros_like(frontiers.ranges(public, reach))
 
 
-def exact(task: problems.Problem, iterations: int = _ITERATIONS) -> Values:
+def exact(task: tasks.Problem, iterations: int = _ITERATIONS) -> Values:
     """The yardstick: the rest of the game solved at every question."""
     rests: dict[int, exact_values.Rest] = {}
 
     def values(public: frontiers.PublicStates, reach: Sequence[jax.Array]) -> jax.Array:
         rest = rests.setdefault(public.depth, exact_values.rest(task, public.depth))
         given = tuple(
-            tuple(map(held.trembled, plans.by_level(own, _policy(player, layout, plan)), own.uniform))
+            tuple(
+                map(
+                    fixed_policies.trembled, realization_plans.by_level(own, _policy(player, layout, plan)), own.uniform
+                )
+            )
             for own, player, layout, plan in zip(task.form.players, task.tree.players, task.layouts, reach, strict=True)
         )
-        return rest.values(held.solved(task.form, given, rest.is_given, iterations))
+        return rest.values(fixed_policies.solved(task.form, given, rest.is_given, iterations))
 
     return values
 
@@ -97,17 +103,17 @@ def _policy(player: game_tree.Player, layout: sequence_form.Layout, plan: jax.Ar
 
 def _segment(
     part: game_tree.GameTree,
-    given: Sequence[profiles.Policy],
+    given: Sequence[tabular_policies.Policy],
     start: int,
     public: frontiers.PublicStates | None,
     values: Values,
     iterations: int,
-) -> tuple[profiles.Policies, profiles.Policies]:
+) -> tuple[tabular_policies.Policies, tabular_policies.Policies]:
     """Policies [S', B] of the first sequences, given those before `start`: on average, and, trembling, at a moment of
     each lane."""
     form, layouts = sequence_form.sequence_form(part)
-    levels = profiles.to_levels(part, layouts, given)
-    is_given = held.before(part, layouts, start)
+    levels = tabular_policies.to_levels(part, layouts, given)
+    is_given = fixed_policies.before(part, layouts, start)
     moment = _moments(iterations, given[0].shape[1])
 
     def leaves(reach: Sequence[jax.Array], number: int) -> jax.Array:
@@ -120,23 +126,28 @@ def _segment(
         return jnp.zeros_like(reach[number]).at[layouts[number].place[public.sequence[views]]].add(worth)
 
     @jax.jit
-    def run(form: sequence_form.SequenceForm, levels: profiles.Profile) -> tuple[profiles.Profile, profiles.Profile]:
-        fixed = held.form(form, levels, is_given)
+    def run(
+        form: sequence_form.SequenceForm, levels: tabular_policies.Profile
+    ) -> tuple[tabular_policies.Profile, tabular_policies.Profile]:
+        fixed = fixed_policies.form(form, levels, is_given)
         start = cfr.restart(fixed, jax.tree.map(jnp.zeros_like, levels))
 
-        def step(_: jax.Array, carry: tuple[cfr.CfrState, profiles.Profile]) -> tuple[cfr.CfrState, profiles.Profile]:
+        def step(
+            _: jax.Array, carry: tuple[cfr.CfrState, tabular_policies.Profile]
+        ) -> tuple[cfr.CfrState, tabular_policies.Profile]:
             state, taken = carry
             now = state.t == moment
             taken = jax.tree.map(lambda old, new: jnp.where(now, new, old), taken, state.policy)
-            return held.step(fixed, state, leaves if public else None), taken
+            return fixed_policies.step(fixed, state, leaves if public else None), taken
 
         state, taken = jax.lax.fori_loop(0, iterations, step, (start, start.policy))
         given = [
-            tuple(map(held.trembled, own, player.uniform)) for own, player in zip(taken, form.players, strict=True)
+            tuple(map(fixed_policies.trembled, own, player.uniform))
+            for own, player in zip(taken, form.players, strict=True)
         ]
         return cfr.average(fixed, state), tuple(given)
 
-    averages, moments = (profiles.from_levels(part, layouts, found) for found in run(form, levels))
+    averages, moments = (tabular_policies.from_levels(part, layouts, found) for found in run(form, levels))
     return averages, moments
 
 
@@ -147,7 +158,7 @@ def _moments(iterations: int, lanes: int) -> frontiers.Ints:
     return found
 
 
-def of_request(request: requests.SolveRequest, task: problems.Problem) -> Callable[[], solver_run.Direct]:
+def of_request(request: requests.SolveRequest, task: tasks.Problem) -> Callable[[], solver_run.Direct]:
     """What solves the game of a request with the network in the folder that it names."""
 
     def find() -> solver_run.Direct:

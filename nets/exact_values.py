@@ -14,7 +14,8 @@ import numpy as np
 
 from gdlx.envs.trees import game_tree, sequence_form
 from gdlx.nets import frontiers
-from gdlx.solvers import evaluation, held, plans, problems, profiles
+from gdlx.solvers import tabular_policies, tasks
+from gdlx.solvers.exact import best_response, fixed_policies, realization_plans
 
 
 class _Edges(NamedTuple):
@@ -31,21 +32,21 @@ class _Edges(NamedTuple):
 class Rest:
     """What is needed of a game to value views at the public states of one depth."""
 
-    task: problems.Problem
+    task: tasks.Problem
     public: frontiers.PublicStates
-    is_given: held.Flags  # sets before the cut
+    is_given: fixed_policies.Flags  # sets before the cut
     edges: tuple[_Edges, ...]  # levels from the cut on
 
-    def values(self, profile: profiles.Profile) -> jax.Array:
+    def values(self, profile: tabular_policies.Profile) -> jax.Array:
         """[V, ..] of best answers to given policies [w, n, ..] of the whole game."""
         number_of = range(self.public.players)
         batch = next((level.shape[2:] for own in profile for level in own), ())
-        flat = [plans.flat(own, batch) for own in profile]
-        reach = evaluation.flat_plans(self.task.form, profile)
+        flat = [realization_plans.flat(own, batch) for own in profile]
+        reach = best_response.flat_plans(self.task.form, profile)
         found = []
         for number in number_of:
-            best, _ = evaluation.best_response(self.task.form, profile, number)
-            answer = [plans.flat(best, batch) if n == number else flat[n] for n in number_of]
+            best, _ = best_response.best_response(self.task.form, profile, number)
+            answer = [realization_plans.flat(best, batch) if n == number else flat[n] for n in number_of]
             worth = self._nodes(answer, number)
             found.append(self._of_views(worth, reach, number))
         return jnp.concatenate(found)
@@ -58,7 +59,7 @@ class Rest:
         ends = jnp.broadcast_to(payoff.reshape(-1, *[1] * len(batch)), (len(payoff), *batch))
         worth = jnp.zeros((0, *batch), dtype)
         for level in reversed(self.edges):
-            each = jnp.concatenate([worth, ends])[level.child] * plans.over(level.chance, worth)
+            each = jnp.concatenate([worth, ends])[level.child] * realization_plans.over(level.chance, worth)
             for places, policy in zip(level.option, policies, strict=True):
                 each = each * policy[places]
             worth = jax.ops.segment_sum(each, level.source, num_segments=level.nodes, indices_are_sorted=True)
@@ -67,7 +68,7 @@ class Rest:
     def _of_views(self, worth: jax.Array, reach: Sequence[jax.Array], number: int) -> jax.Array:
         """Nodes' values averaged over what a player cannot tell apart; 0 where nobody else comes."""
         public, layouts = self.public, self.task.layouts
-        weight = plans.over(jnp.asarray(public.weight, worth.dtype), worth)
+        weight = realization_plans.over(jnp.asarray(public.weight, worth.dtype), worth)
         for other, plan in enumerate(reach):
             if other != number:
                 views = public.node[:, other]
@@ -81,17 +82,17 @@ class Rest:
         return jnp.where(mass > 0, total / jnp.where(mass > 0, mass, 1), 0)
 
 
-def rest(task: problems.Problem, depth: int) -> Rest:
+def rest(task: tasks.Problem, depth: int) -> Rest:
     """Of a game unrolled with its edges."""
     public = frontiers.of_tree(task.tree, depth)
     assert task.tree.levels is not None
     levels = task.tree.levels[depth:]
     after = [*(len(level.decision) for level in levels[1:]), 0]
     edges = tuple(_edges(task, level, nodes) for level, nodes in zip(levels, after, strict=True))
-    return Rest(task, public, held.before(task.tree, task.layouts, depth), edges)
+    return Rest(task, public, fixed_policies.before(task.tree, task.layouts, depth), edges)
 
 
-def _edges(task: problems.Problem, level: game_tree.Level, after: int) -> _Edges:
+def _edges(task: tasks.Problem, level: game_tree.Level, after: int) -> _Edges:
     fan = np.diff(level.first_edge)
     source = np.repeat(np.arange(len(fan)), fan)
     widths = [

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from gdlx.envs import env as envs
 from gdlx.envs.views import observation_window
 from gdlx.nets import encoders, networks
-from gdlx.solvers import hash_table, rows, table_policy
+from gdlx.solvers.mccfr import hash_table, table_policy, table_rows
 
 
 class Seen(NamedTuple):
@@ -53,8 +53,8 @@ def _of_network(encoder: encoders.Encoder, network: networks.Network, parameters
 
 def of_table(policy: table_policy.TablePolicy, seen: Seen) -> jax.Array:
     high, low = seen.key.T
-    row = hash_table.lookup(policy.table, rows.own_keys(high, low, seen.player))
-    return rows.matching(policy.weight, row, seen.legal.T).T
+    row = hash_table.lookup(policy.table, table_rows.own_keys(high, low, seen.player))
+    return table_rows.matching(policy.weight, row, seen.legal.T).T
 
 
 class _Playing(NamedTuple):

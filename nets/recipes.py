@@ -10,7 +10,7 @@ from gdlx.envs import env, game_spec, probe
 from gdlx.nets import encoders, learners
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import errors, options
-from gdlx.solvers import problems
+from gdlx.solvers import tasks
 
 
 class WrongRecipe(errors.UserError, ValueError):
@@ -76,7 +76,7 @@ def configured(name: str, changes: Mapping[str, str]) -> Any:
     return kind(**values)
 
 
-def made(recipe: Recipe, net: propnet.PropNet, task: problems.Problem | None) -> learners.Learner:
+def made(recipe: Recipe, net: propnet.PropNet, task: tasks.Problem | None) -> learners.Learner:
     """`task` is the game unrolled; None if that was not tried, or it is too large."""
     playing = env.Env(net, probe.probe(net).payoffs(recipe.game.payoff), max_steps=room(net))
     encoder = encoders.Encoder(playing, recipe.window)
@@ -95,7 +95,7 @@ def room(net: propnet.PropNet) -> int:
     return probe.probe(net).step_capacity
 
 
-def usual_window(net: propnet.PropNet, task: problems.Problem | None) -> int:
+def usual_window(net: propnet.PropNet, task: tasks.Problem | None) -> int:
     """The whole of every match, or as long as random ones last at most where that is all there is to see."""
     if task is not None:
         return max(1, len(task.tree.counts.nodes) - 1)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from gdlx.envs.trees import game_tree
 from gdlx.nets import learners, lockstep, networks, self_play, tables
-from gdlx.solvers import problems, profiles
+from gdlx.solvers import tabular_policies, tasks
 
 _MOST_STEPS = 1_000  # of matches that nothing else ends
 _Floats = npt.NDArray[np.float64]
@@ -23,7 +23,7 @@ class Against(NamedTuple):
     games: int  # of each role
 
 
-def improvements(learner: learners.Learner, parameters: Any, task: problems.Problem) -> tuple[float, ...]:
+def improvements(learner: learners.Learner, parameters: Any, task: tasks.Problem) -> tuple[float, ...]:
     """Best-response improvement of every player."""
     return task.metrics(tables.policies(learner, parameters, task.tree)).improvements
 
@@ -56,7 +56,7 @@ class Predicted(NamedTuple):
     correlation: float
 
 
-def predicted(learner: self_play.SelfPlay, parameters: Any, task: problems.Problem) -> Predicted:
+def predicted(learner: self_play.SelfPlay, parameters: Any, task: tasks.Problem) -> Predicted:
     policies = tables.policies(learner, parameters, task.tree)
     told, exact, weight = [], [], []
     for number in range(len(task.tree.players)):
@@ -75,10 +75,10 @@ def predicted(learner: self_play.SelfPlay, parameters: Any, task: problems.Probl
     return Predicted(error, float(w @ (x * y)) / spread if spread > 0 else 0.0)
 
 
-def set_values(tree: game_tree.GameTree, policies: profiles.Policies, number: int) -> tuple[_Floats, _Floats]:
+def set_values(tree: game_tree.GameTree, policies: tabular_policies.Policies, number: int) -> tuple[_Floats, _Floats]:
     """[I] what a player gets from each of its information sets on, and how often play comes there."""
     player, policy = tree.players[number], policies[number]
-    reach = [profiles.plan(own, chosen) for own, chosen in zip(tree.players, policies, strict=True)]
+    reach = [tabular_policies.plan(own, chosen) for own, chosen in zip(tree.players, policies, strict=True)]
     mass = tree.ends.weight.copy()
     for other, own in enumerate(reach):
         if other != number:

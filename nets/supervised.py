@@ -19,7 +19,9 @@ import gdlx
 from gdlx.envs import game_spec
 from gdlx.nets import buffers, encoders, exact_values, frontiers, networks, range_values, sharding, tables
 from gdlx.propnet.common import errors
-from gdlx.solvers import cfr, held, lp, plans, presets, problems, processes, profiles
+from gdlx.solvers import algorithms, tabular_policies, tasks
+from gdlx.solvers.exact import cfr, fixed_policies, lp, realization_plans
+from gdlx.solvers.runs import tree_solvers
 
 _TREMBLE = 1e-2  # how often a drawn policy is uniform: values that follow from no range cannot be learnt
 
@@ -89,7 +91,7 @@ class Supervised:
     def __init__(
         self,
         encoder: encoders.Encoder,
-        task: problems.Problem,
+        task: tasks.Problem,
         settings: Settings = DEFAULT,
         *,
         network: networks.Network | None = None,
@@ -170,7 +172,7 @@ class Supervised:
         profile = sharding.divided(self._draw(key), axis=-1)
         found = []
         for rest in self.rests:
-            solved = held.solved(self.task.form, profile, rest.is_given, self.settings.solving)
+            solved = fixed_policies.solved(self.task.form, profile, rest.is_given, self.settings.solving)
             ranges = self._ranges(rest.public, solved)
             found.append(Item(ranges, self._in_units(rest.values(solved)), frontiers.arrivals(rest.public, ranges)))
         return Item(*(jnp.concatenate(parts).T for parts in zip(*found, strict=True)))
@@ -228,7 +230,7 @@ class Supervised:
         step, optimiser = self._optimiser.update(slope, optimiser, parameters)
         return optax.apply_updates(parameters, step), optimiser
 
-    def _draw(self, key: jax.Array) -> profiles.Profile:
+    def _draw(self, key: jax.Array) -> tabular_policies.Profile:
         """[w, n, B] policies of all players: softmax of Gumbel noise, on top of an iterate of CFR in half of them.
 
         At temperature 1 noise alone is uniform among all policies of a set (Dirichlet's distribution)."""
@@ -249,16 +251,16 @@ class Supervised:
         def policy(uniform: jax.Array, iterates: jax.Array) -> jax.Array:
             logits = next(noise).reshape(*uniform.shape, count)
             logits = logits + jnp.where(is_near, jnp.log(iterates[..., which] + 1e-4), 0)
-            even = plans.over(uniform, logits)
+            even = realization_plans.over(uniform, logits)
             drawn = jax.nn.softmax(logits, axis=0, where=even > 0)
-            return held.trembled(drawn, uniform, _TREMBLE)
+            return fixed_policies.trembled(drawn, uniform, _TREMBLE)
 
         return tuple(tuple(map(policy, own.uniform, levels)) for own, levels in zip(forms, self._iterates, strict=True))
 
-    def _ranges(self, public: frontiers.PublicStates, profile: profiles.Profile) -> jax.Array:
+    def _ranges(self, public: frontiers.PublicStates, profile: tabular_policies.Profile) -> jax.Array:
         own = []
         for player, layout, policy in zip(self.task.form.players, self.task.layouts, profile, strict=True):
-            own.append(plans.flat(plans.realise(player, policy))[layout.place])
+            own.append(realization_plans.flat(realization_plans.realise(player, policy))[layout.place])
         return frontiers.ranges(public, own)
 
 
@@ -279,12 +281,12 @@ def told(
     return range_values.balanced(where.public, ranges, found) if is_zero_sum else found
 
 
-def _equilibrium(task: problems.Problem) -> jax.Array:
+def _equilibrium(task: tasks.Problem) -> jax.Array:
     """[I, W] of all sets, one player's after the other's."""
     if task.is_zero_sum and len(task.tree.players) == 2:
         policies = lp.solve(task.tree).policies
     else:
-        process = processes.FullSolver(task, presets.find("cfr+"))
+        process = tree_solvers.FullSolver(task, algorithms.find("cfr+"))
         policies = process.policies(process.advance(process.init(), 2_000))
     widths = np.concatenate([np.diff(player.first) for player in task.tree.players])
     table = np.zeros((len(widths), widths.max(initial=1)), np.float32)
@@ -292,23 +294,23 @@ def _equilibrium(task: problems.Problem) -> jax.Array:
     return jnp.asarray(table)
 
 
-def _iterates(task: problems.Problem, times: Sequence[int] = (0, 1, 2, 4, 8, 16, 32, 64, 128)) -> profiles.Profile:
+def _iterates(task: tasks.Problem, times: Sequence[int] = (0, 1, 2, 4, 8, 16, 32, 64, 128)) -> tabular_policies.Profile:
     """[w, n, M] policies on the way of CFR to an equilibrium, as it plays them and on average."""
-    process = processes.FullSolver(task, presets.find("cfr+"))
+    process = tree_solvers.FullSolver(task, algorithms.find("cfr+"))
     state, found = process.init(), []
     for before, now in zip((0, *times), times, strict=False):
         state = process.advance(state, now - before)
         found.append(state.policy)
         found.append(cfr.average(task.form, state))
-    together: profiles.Profile = jax.tree.map(lambda *parts: jnp.stack(parts, axis=-1), *found)
+    together: tabular_policies.Profile = jax.tree.map(lambda *parts: jnp.stack(parts, axis=-1), *found)
     return together
 
 
 def of_game(game: str, settings: Settings = DEFAULT) -> Supervised:
     """A learner of a game by name, which sees the whole of every match."""
-    task = problems.problem(game_spec.Game(game), keep_edges=True)
+    task = tasks.problem(game_spec.Game(game), keep_edges=True)
     return Supervised(encoders.Encoder(gdlx.make(game), steps=len(task.tree.counts.nodes) - 1), task, settings)
 
 
-def make(encoder: encoders.Encoder, settings: Settings, task: problems.Problem) -> Supervised:
+def make(encoder: encoders.Encoder, settings: Settings, task: tasks.Problem) -> Supervised:
     return Supervised(encoder, task, settings)

@@ -8,7 +8,7 @@ import numpy as np
 
 from gdlx.envs.trees import game_tree, sequence_form
 from gdlx.nets import encoders, learners, networks
-from gdlx.solvers import profiles
+from gdlx.solvers import tabular_policies
 
 
 class Sets(NamedTuple):
@@ -40,13 +40,13 @@ def told(network: networks.Network, variables: Any, sets: Sets) -> jax.Array:
     return jnp.where(sets.is_option, jnp.take_along_axis(of_moves, sets.move, axis=1), 0)
 
 
-def policies(learner: learners.Learner, variables: Any, tree: game_tree.GameTree) -> profiles.Policies:
+def policies(learner: learners.Learner, variables: Any, tree: game_tree.GameTree) -> tabular_policies.Policies:
     """The policies of a learner's network at all information sets of the unrolled game."""
     sets = of_tree(learner.encoder, tree)
     table = np.asarray(_probabilities(learner.network, variables, sets), np.float64)
     bounds = np.cumsum([0, *(player.sets for player in tree.players)])
     return tuple(
-        profiles.of_table(player, table[begin:end].T)
+        tabular_policies.of_table(player, table[begin:end].T)
         for player, begin, end in zip(tree.players, bounds, bounds[1:], strict=False)
     )
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from gdlx.envs import devices
 from gdlx.nets import buffers, checkpoints, learners, recipes, sharding
 from gdlx.propnet.common import errors
-from gdlx.solvers import driver, results
+from gdlx.solvers.runs import driver, result_folder
 
 _SIZES = ("games", "draws", "traversals", "capacity", "batch")  # settings of learners that take memory
 _LOOK = 1.0  # seconds between two looks at what the device does
@@ -45,7 +45,7 @@ class Run:
     ) -> None:
         self.learner, self.folder, self.interval = learner, folder, interval
         require_room(learner)
-        self._lock = results.lock(folder) if folder is not None and folder.is_dir() else None
+        self._lock = result_folder.lock(folder) if folder is not None and folder.is_dir() else None
         self.iteration, self.seconds = 0, 0.0
         self.state: Any = None
         self.rows: list[dict[str, float]] = []

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gdlx.envs.trees import sampling_form, sequence_form
-from gdlx.solvers import drawing, external, frontier
+from gdlx.solvers.mccfr import categorical, external_sampling, lane_packing
 
 
 class Nodes(NamedTuple):
@@ -108,7 +108,7 @@ def _level(level: sampling_form.SamplingLevel, none: int, slots: int, below: int
 
 def size(form: sampling_form.SamplingForm, *, batch: int, width: float) -> Size:
     """With room for all lanes that are to be expected, or for `width` of each traversal where that is less."""
-    lanes = max(room.lanes for own in external.rooms(form, width=width) for room in own)
+    lanes = max(room.lanes for own in external_sampling.rooms(form, width=width) for room in own)
     return Size(batch, max(batch, -int(-lanes * batch // 8) * 8), len(form.levels))
 
 
@@ -140,20 +140,20 @@ def sample(game: Table, policy: jax.Array, drawn: jax.Array, player: jax.Array |
     nowhere = -game.payoff.shape[1]
     lane = jnp.arange(size.lanes)
     start = _Lanes(jnp.where(lane < size.batch, 0, nowhere), jnp.ones(size.lanes, policy.dtype))
-    bounds = drawing.bounds(policy)
+    bounds = categorical.bounds(policy)
 
     def down(lanes: _Lanes, draw: jax.Array) -> tuple[_Lanes, _Walk]:
         return _down(game, bounds, lanes, draw, player, len(policy))
 
     last, walks = jax.lax.scan(down, start, drawn)
     payoff = game.payoff[player]
-    ends = drawing.take(payoff, -1 - last.last)  # all lanes have ended
+    ends = categorical.take(payoff, -1 - last.last)  # all lanes have ended
 
     def up(value: jax.Array, walk: _Walk) -> tuple[jax.Array, jax.Array]:
         back = jnp.zeros((size.lanes, len(policy)), value.dtype).at[walk.parent, walk.option].add(value * walk.factor)
         worth = (policy.T[walk.own] * back).sum(axis=1)
         is_option = jnp.arange(len(policy)) < game.options[walk.own][:, None]
-        ended = drawing.take(payoff, jnp.maximum(-1 - walk.lanes.last, 0))
+        ended = categorical.take(payoff, jnp.maximum(-1 - walk.lanes.last, 0))
         return jnp.where(walk.lanes.last < 0, ended, worth), jnp.where(is_option, back - worth[:, None], 0)
 
     _, advantage = jax.lax.scan(up, ends, walks, reverse=True)
@@ -173,23 +173,23 @@ def _down(
     """One level: others choose, then all options of the player who walks, then chance; ended lanes stay behind."""
     nodes, none = game.nodes, len(game.options) - 1
     node = jnp.where(lanes.last >= 0, lanes.last, len(nodes.first_edge) - 1)
-    edge = drawing.take(nodes.first_edge, node)
+    edge = categorical.take(nodes.first_edge, node)
     own, own_stride, others = jnp.full_like(node, none), jnp.zeros_like(node), []
     *choosing, chance, keeping = draws
     for column, stride, draw in zip(nodes.column[:, node], nodes.stride[:, node], choosing, strict=True):
-        is_own = drawing.take(game.player, column) == player
+        is_own = categorical.take(game.player, column) == player
         own, own_stride = jnp.where(is_own, column, own), jnp.where(is_own, stride, own_stride)
         others.append(jnp.where(is_own, none, column))
-        edge = edge + drawing.option(bounds, others[-1], draw) * stride
-    counts = jnp.where(lanes.last >= 0, drawing.take(game.options, own), 0)
-    children = frontier.packed(counts, most, len(node), keeping[0])
+        edge = edge + categorical.option(bounds, others[-1], draw) * stride
+    counts = jnp.where(lanes.last >= 0, categorical.take(game.options, own), 0)
+    children = lane_packing.packed(counts, most, len(node), keeping[0])
     assert children.parent is not None
     assert children.factor is not None
     node, edge, stride, chance, weight = (
-        drawing.take(x, children.parent) for x in (node, edge, own_stride, chance, lanes.weight)
+        categorical.take(x, children.parent) for x in (node, edge, own_stride, chance, lanes.weight)
     )
     slot = sampling_form.ChanceSlot(nodes.outcomes, nodes.outcomes, nodes.keep, nodes.other)
-    edge = drawing.after_chance(slot, node, edge + children.rank * stride, chance)
-    last = jnp.where(children.is_active, drawing.take(nodes.child, edge), -game.payoff.shape[1])
+    edge = categorical.after_chance(slot, node, edge + children.rank * stride, chance)
+    last = jnp.where(children.is_active, categorical.take(nodes.child, edge), -game.payoff.shape[1])
     after = _Lanes(last, weight * children.factor)
     return after, _Walk(lanes, own, jnp.stack(others), children.parent, children.rank, children.factor)

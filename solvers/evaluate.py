@@ -8,27 +8,16 @@ import jax
 
 from gdlx.envs import env, payoffs, probe
 from gdlx.envs.packed import packed_env
-from gdlx.solvers import (
-    bounds,
-    driver,
-    gains,
-    policy_files,
-    presets,
-    problems,
-    profiles,
-    requests,
-    results,
-    solution,
-    solve,
-    table_policy,
-    table_process,
-)
+from gdlx.solvers import algorithms, requests, solution, solve, tabular_policies, tasks
+from gdlx.solvers.bounds import estimates, search_bounds
+from gdlx.solvers.mccfr import table_policy
+from gdlx.solvers.runs import driver, policy_files, result_folder, table_solver
 
 
 class Bounded(NamedTuple):
     """The last bound that was found in the time."""
 
-    bound: gains.Bound
+    bound: estimates.Bound
     interrupted: bool
 
 
@@ -36,7 +25,7 @@ class Bounded(NamedTuple):
 class Evaluated:
     """What a result is worth now. In a game with a modelled opponent, metrics are those of the restricted game."""
 
-    task: problems.Task
+    task: tasks.Task
     solution: solution.Solution
     bounded: Bounded | None = None
 
@@ -52,7 +41,7 @@ class _Played(NamedTuple):
 class _Saved(NamedTuple):
     """What a run left."""
 
-    policies: profiles.Policies
+    policies: tabular_policies.Policies
     metrics: driver.Metrics
     played: Callable[[], _Played]  # in the game as it is, without a modelled opponent
 
@@ -60,16 +49,16 @@ class _Saved(NamedTuple):
 def execute(request: requests.EvaluateRequest, callbacks: requests.Callbacks = requests.SILENT) -> Evaluated:
     """Do what a request asks for."""
     folder = request.folder
-    config = results.read_config(folder)
+    config = result_folder.read_config(folder)
     # Policies of a game that was unrolled to be sampled are measured without its edges.
-    needs: presets.Needs = "rules" if config.algorithm.needs == "rules" else "tree"
+    needs: algorithms.Needs = "rules" if config.algorithm.needs == "rules" else "tree"
     original, task = solve.saved_task(folder, config, needs, callbacks, max_nodes=request.max_nodes)
-    earlier = results.read_metrics(folder, len(task.players))
+    earlier = result_folder.read_metrics(folder, len(task.players))
     last = earlier[-1] if earlier else driver.Metrics(0, 0.0, (), ())
-    if isinstance(task, problems.TableProblem):
+    if isinstance(task, tasks.TableProblem):
         saved = _from_table(request, task, config.algorithm, last)
     else:
-        saved = _from_tree(request, problems.unrolled(original), problems.unrolled(task), callbacks)
+        saved = _from_tree(request, tasks.unrolled(original), tasks.unrolled(task), callbacks)
     metrics = saved.metrics._replace(
         iterations=last.iterations, seconds=last.seconds, samples=last.samples, load=last.load
     )
@@ -80,15 +69,15 @@ def execute(request: requests.EvaluateRequest, callbacks: requests.Callbacks = r
 
 def _from_table(
     request: requests.EvaluateRequest,
-    task: problems.TableProblem,
-    algorithm: presets.Algorithm,
+    task: tasks.TableProblem,
+    algorithm: algorithms.Algorithm,
     last: driver.Metrics,
 ) -> _Saved:
     """Measured exactly where that is possible, else by matches."""
-    table = policy_files.read_table(request.folder / results.POLICY, task.env.num_actions)
+    table = policy_files.read_table(request.folder / result_folder.POLICY, task.env.num_actions)
     policies, _ = table_policy.at_sets(table, task.env, task.tree)
     if task.whole is None:
-        metrics = table_process.played_metrics(task, algorithm, table, last)
+        metrics = table_solver.played_metrics(task, algorithm, table, last)
     else:
         metrics = task.whole.metrics(policies)
 
@@ -101,11 +90,11 @@ def _from_table(
 
 def _from_tree(
     request: requests.EvaluateRequest,
-    original: problems.Problem,
-    task: problems.Problem,
+    original: tasks.Problem,
+    task: tasks.Problem,
     callbacks: requests.Callbacks,
 ) -> _Saved:
-    policies = policy_files.read_sequences(request.folder / results.POLICY, task.tree)
+    policies = policy_files.read_sequences(request.folder / result_folder.POLICY, task.tree)
 
     def played() -> _Played:
         tree = original.tree
@@ -117,12 +106,12 @@ def _from_tree(
 
 
 def _searched(request: requests.EvaluateRequest, played: _Played, name: str, callbacks: requests.Callbacks) -> Bounded:
-    seconds = bounds.DEFAULT_SECONDS if request.bound_seconds is None else request.bound_seconds
+    seconds = search_bounds.DEFAULT_SECONDS if request.bound_seconds is None else request.bound_seconds
     found, interrupted = None, False
     with callbacks.stage(f"bound of {name}") as note:
-        plan, key = bounds.plan(played.game, played.steps), jax.random.key(request.seed)
+        plan, key = search_bounds.plan(played.game, played.steps), jax.random.key(request.seed)
         try:
-            for found in bounds.search(played.game, played.policy, key, seconds=seconds, plan=plan):
+            for found in search_bounds.search(played.game, played.policy, key, seconds=seconds, plan=plan):
                 note(_in_words(found))
         except KeyboardInterrupt:
             interrupted = True
@@ -131,7 +120,7 @@ def _searched(request: requests.EvaluateRequest, played: _Played, name: str, cal
     return Bounded(found, interrupted)
 
 
-def _in_words(found: gains.Bound) -> str:
+def _in_words(found: estimates.Bound) -> str:
     if found.exploitability is not None:
         return f"bound on exploitability {found.exploitability:.3g} ± {found.standard_error:.2g}"
     return ", ".join(f"bound on the gain of {own.player} {own.gain:.3g}" for own in found.gains)

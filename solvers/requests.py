@@ -10,7 +10,9 @@ from typing import Any
 from gdlx.envs import game_spec
 from gdlx.envs.trees import game_tree
 from gdlx.propnet.common import errors, limits
-from gdlx.solvers import driver, presets, restricted, results
+from gdlx.solvers import algorithms
+from gdlx.solvers.exact import restricted_nash
+from gdlx.solvers.runs import driver, result_folder
 
 Note = Callable[[str], None]  # a word on how far a stage is
 
@@ -46,7 +48,7 @@ class Opponent:
     player: str | None = None  # whose policy it is; None: the last player's
 
     def __post_init__(self) -> None:
-        restricted.require_probability(self.p)
+        restricted_nash.require_probability(self.p)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +60,7 @@ class SolveRequest:
     """
 
     game: str | game_spec.Game | game_tree.GameTree
-    algorithm: str | presets.Algorithm = presets.DEFAULT
+    algorithm: str | algorithms.Algorithm = algorithms.DEFAULT
     iterations: int | None = None
     seconds: float | None = None
     target: float | str | None = None  # an exploitability in payoff units, or a part of the payoff range as in "0.01%"
@@ -79,12 +81,12 @@ class SolveRequest:
             raise WrongRequest(f"every is a number of iterations, 1 or more; not {self.every}")
         self._require_fit(self.configured)
 
-    def _require_fit(self, algorithm: presets.Algorithm) -> None:
+    def _require_fit(self, algorithm: algorithms.Algorithm) -> None:
         """That what is asked for beside the algorithm is of any use to it."""
         if self.resume is not None and algorithm.is_direct:
-            raise results.ResultError(f"{self.resume} was solved at once: there is nothing to go on with")
+            raise result_folder.ResultError(f"{self.resume} was solved at once: there is nothing to go on with")
         if algorithm.needs_net and self.network is None:
-            presets.require_own(algorithm)
+            algorithms.require_own(algorithm)
         if self.network is not None and not algorithm.needs_net:
             raise WrongRequest(f"a network is for depth-limited, not for {algorithm.name}; leave out `network=`")
         if algorithm.needs_net:
@@ -92,18 +94,18 @@ class SolveRequest:
                 if getattr(self, name) is not None:
                     raise WrongRequest(f"{algorithm.name} ends after iterations of every segment; leave out `{name}=`")
         if self.opponent is not None:
-            restricted.require_fit(algorithm)
+            restricted_nash.require_fit(algorithm)
         if isinstance(self.game, game_tree.GameTree) and algorithm.needs == "rules":
-            raise presets.UnknownAlgorithm("a hash table needs the rules of a game, not its tree")
+            raise algorithms.UnknownAlgorithm("a hash table needs the rules of a game, not its tree")
 
     @functools.cached_property
-    def configured(self) -> presets.Algorithm:
+    def configured(self) -> algorithms.Algorithm:
         """The algorithm with its settings. One that is resumed has them already, its horizon too."""
-        known = self.algorithm if isinstance(self.algorithm, presets.Algorithm) else presets.find(self.algorithm)
+        known = self.algorithm if isinstance(self.algorithm, algorithms.Algorithm) else algorithms.find(self.algorithm)
         if self.resume is not None:
             return known
-        chosen = presets.configured(known, None if known.is_exact else self.iterations, self.settings)
-        return presets.simultaneous(chosen) if self.simultaneous else chosen
+        chosen = algorithms.configured(known, None if known.is_exact else self.iterations, self.settings)
+        return algorithms.simultaneous(chosen) if self.simultaneous else chosen
 
     @functools.cached_property
     def named(self) -> game_spec.Game:
@@ -123,7 +125,7 @@ def resumed(folder: pathlib.Path, *, max_steps: int | None = None, **asked: Any)
 
     `max_steps`, which is the one setting that may turn out too small, replaces that of a hash table.
     """
-    config = results.read_config(folder)
+    config = result_folder.read_config(folder)
     algorithm = config.algorithm
     if max_steps is not None and algorithm.is_sampled:
         algorithm = dataclasses.replace(algorithm, sampling=dataclasses.replace(algorithm.sampler, max_steps=max_steps))

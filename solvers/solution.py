@@ -9,7 +9,8 @@ from typing import Any
 
 from gdlx.envs.trees import game_tree
 from gdlx.propnet.common import errors
-from gdlx.solvers import driver, profiles
+from gdlx.solvers import tabular_policies
+from gdlx.solvers.runs import driver
 
 
 class UnknownHistory(errors.UserError, KeyError):
@@ -25,7 +26,7 @@ class Solution:
 
     tree: game_tree.GameTree
     algorithm: str
-    policies: profiles.Policies
+    policies: tabular_policies.Policies
     metrics: tuple[driver.Metrics, ...]  # over the run, the last one of these policies
     config: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 

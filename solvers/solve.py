@@ -14,29 +14,21 @@ from gdlx.propnet import games
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import errors
 from gdlx.propnet.common import limits as limiting
-from gdlx.solvers import (
-    driver,
-    policy_files,
-    presets,
-    problems,
-    requests,
-    restricted,
-    results,
-    solution,
-    solver_run,
-)
+from gdlx.solvers import algorithms, requests, solution, tasks
+from gdlx.solvers.exact import restricted_nash
+from gdlx.solvers.runs import driver, policy_files, result_folder, solver_run
 
 # How an algorithm that needs a network solves: what solves the game of a request, and is called later.
 Find = Callable[[], solver_run.Direct]
-WithNetwork = Callable[[requests.SolveRequest, problems.Problem], Find]
+WithNetwork = Callable[[requests.SolveRequest, tasks.Problem], Find]
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
     """What came of a request."""
 
-    task: problems.Task
-    algorithm: presets.Algorithm
+    task: tasks.Task
+    algorithm: algorithms.Algorithm
     solution: solution.Solution
     folder: pathlib.Path | None
     interrupted: bool = False  # by Ctrl-C: the solution is what there was by then
@@ -52,7 +44,7 @@ class Outcome:
 
 def solve(
     game: str | game_spec.Game | game_tree.GameTree,
-    algorithm: str | presets.Algorithm = presets.DEFAULT,
+    algorithm: str | algorithms.Algorithm = algorithms.DEFAULT,
     *,
     iterations: int | None = None,
     seconds: float | None = None,
@@ -89,7 +81,7 @@ def execute(
     algorithm = request.configured
     task = _task(request, callbacks)
     stop = solver_run.stop_of(task, request.iterations, request.seconds, request.target)
-    find = with_network(request, problems.unrolled(task)) if with_network and request.network is not None else None
+    find = with_network(request, tasks.unrolled(task)) if with_network and request.network is not None else None
     folder = _folder(request)
     if not algorithm.is_direct and not task.is_zero_sum and len(task.players) > 1:
         callbacks.remark(
@@ -116,14 +108,14 @@ def execute(
         interrupted = isinstance(error, KeyboardInterrupt) and run is not None and bool(run.metrics)
         if not interrupted:
             if folder is not None and request.resume is None and (run is None or not run.metrics):
-                results.discard(folder)
+                result_folder.discard(folder)
             raise
     assert run is not None
     done = run.finish()
     return Outcome(task, algorithm, done, folder, interrupted, run.dropped, run.unplayable, run.facts)
 
 
-def _task(request: requests.SolveRequest, callbacks: requests.Callbacks) -> problems.Task:
+def _task(request: requests.SolveRequest, callbacks: requests.Callbacks) -> tasks.Task:
     """The game as the algorithm needs it; restricted if an opponent is modelled, or was when the run began."""
     if request.resume is not None:
         return _resumed_task(request, request.resume, callbacks)
@@ -136,65 +128,65 @@ def _task(request: requests.SolveRequest, callbacks: requests.Callbacks) -> prob
     )
     if request.opponent is None:
         return task
-    whole = problems.unrolled(task)
-    restricted.require_two(whole.tree)
-    player = restricted.player_of(whole, request.opponent.player)
+    whole = tasks.unrolled(task)
+    restricted_nash.require_two(whole.tree)
+    player = restricted_nash.player_of(whole, request.opponent.player)
     model = policy_files.load(request.opponent.policy, whole.game, whole.tree, player=player)[player]
-    return restricted.problem(whole, restricted.Restriction(player, model, request.opponent.p))
+    return restricted_nash.problem(whole, restricted_nash.Restriction(player, model, request.opponent.p))
 
 
-def _resumed_task(request: requests.SolveRequest, folder: pathlib.Path, callbacks: requests.Callbacks) -> problems.Task:
-    config = results.read_config(folder)
+def _resumed_task(request: requests.SolveRequest, folder: pathlib.Path, callbacks: requests.Callbacks) -> tasks.Task:
+    config = result_folder.read_config(folder)
     if config.x64 != (jnp.result_type(float) == np.float64):
-        raise results.ResultError(
+        raise result_folder.ResultError(
             f"{folder} was computed in {'double' if config.x64 else 'single'} precision; resume it in the same"
         )
     _, task = saved_task(
         folder, config, request.configured.needs, callbacks, max_nodes=request.max_nodes, within=request.within
     )
     if config.algorithm != request.configured:
-        results.write_config(folder, dataclasses.replace(config, algorithm=request.configured))
+        result_folder.write_config(folder, dataclasses.replace(config, algorithm=request.configured))
     return task
 
 
 def saved_task(
     folder: pathlib.Path,
-    config: results.Config,
-    needs: presets.Needs,
+    config: result_folder.Config,
+    needs: algorithms.Needs,
     callbacks: requests.Callbacks,
     *,
     max_nodes: int,
     within: limiting.Limits = limiting.Limits(),
-) -> tuple[problems.Task, problems.Task]:
+) -> tuple[tasks.Task, tasks.Task]:
     """The game of a result, and the one that was solved: restricted if an opponent was modelled, else the same."""
     original = prepare(config.game, needs, callbacks, max_nodes=max_nodes, within=within)
     policy_files.require_same_rules(folder, config, config.game, original.digest)
     if config.modelled is None:
         return original, original
-    return original, restricted.of_folder(problems.unrolled(original), config.modelled, folder)
+    return original, restricted_nash.of_folder(tasks.unrolled(original), config.modelled, folder)
 
 
 def prepare(
     game: game_spec.Game | game_tree.GameTree,
-    needs: presets.Needs,
+    needs: algorithms.Needs,
     callbacks: requests.Callbacks = requests.SILENT,
     *,
     max_nodes: int = limiting.NODES,
     within: limiting.Limits = limiting.Limits(),
-) -> problems.Task:
+) -> tasks.Task:
     """A game compiled, and unrolled if that is needed, with word of both."""
     if isinstance(game, game_tree.GameTree):
-        return problems.problem(game_spec.Game(game.name), game)
+        return tasks.problem(game_spec.Game(game.name), game)
     net = compiled(game, callbacks, within)
     if needs == "rules":
-        return problems.prepare(game, needs, net=net)
+        return tasks.prepare(game, needs, net=net)
     with callbacks.stage(f"unrolling {game.spec}") as note:
 
         def report(step: int, nodes: int) -> None:
             note(f"step {step}, {nodes:,} nodes")
 
         try:
-            task = problems.prepare(game, needs, net=net, max_nodes=max_nodes, report=report)
+            task = tasks.prepare(game, needs, net=net, max_nodes=max_nodes, report=report)
         except game_tree.TooLarge as error:
             command = f"gdlx solve {game.spec} --algorithm os-mccfr --table 22"
             raise game_tree.TooLarge(f"{error}, or sample it as it is: `{command}`") from None
@@ -224,7 +216,7 @@ def _folder(request: requests.SolveRequest) -> pathlib.Path | None:
     if request.resume is not None or request.results is None:
         return request.resume
     bound = "" if request.opponent is None else f"-p={request.opponent.p:g}"
-    return results.new_folder(request.results, request.named.spec, request.configured.name + bound)
+    return result_folder.new_folder(request.results, request.named.spec, request.configured.name + bound)
 
 
 def in_words(metrics: driver.Metrics) -> str:

@@ -13,7 +13,9 @@ from gdlx.envs import host, payoffs
 from gdlx.envs.trees import game_tree, unroll
 from gdlx.propnet import games
 from gdlx.propnet.circuits import propnet
-from gdlx.solvers import exports, profiles, regret
+from gdlx.solvers import tabular_policies
+from gdlx.solvers.exact import regret_matching
+from gdlx.solvers.runs import policy_tables
 from gdlx.tests import sheets
 
 Key = tuple[int, str]  # player, information state
@@ -163,21 +165,21 @@ def uniform(root: Node) -> Policy:
     return {key: dict.fromkeys(own, 1 / len(own)) for key, own in options_of(root).items()}
 
 
-def from_arrays(tree: game_tree.GameTree, policies: profiles.Policies) -> Policy:
+def from_arrays(tree: game_tree.GameTree, policies: tabular_policies.Policies) -> Policy:
     table = {}
     for number, (player, policy) in enumerate(zip(tree.players, policies, strict=True)):
-        for decision, state in enumerate(exports.information_states(player)):
+        for decision, state in enumerate(policy_tables.information_states(player)):
             own = slice(player.first[decision], player.first[decision + 1])
             table[number, state] = dict(zip(player.action[own].tolist(), policy[own].tolist(), strict=True))
     return table
 
 
-def to_arrays(tree: game_tree.GameTree, table: Policy) -> profiles.Policies:
+def to_arrays(tree: game_tree.GameTree, table: Policy) -> tabular_policies.Policies:
     arrays = []
     for number, player in enumerate(tree.players):
         values = [
             table[number, state][action]
-            for decision, state in enumerate(exports.information_states(player))
+            for decision, state in enumerate(policy_tables.information_states(player))
             for action in player.action[player.first[decision] : player.first[decision + 1]].tolist()
         ]
         arrays.append(np.array([1.0, *values]))
@@ -230,7 +232,7 @@ class Cfr:
         self.regret = {key: dict(own) for key, own in regrets.items()}
         self.policy = {key: self._matching(own, 0.0) for key, own in regrets.items()}
 
-    def iterate(self, settings: regret.Settings, alternating: bool) -> None:
+    def iterate(self, settings: regret_matching.Settings, alternating: bool) -> None:
         self.t += 1
         before = self.policy
         done = min(self.t / float(settings.horizon), 1)

@@ -11,7 +11,8 @@ import numpy as np
 from gdlx.envs.views import history
 from gdlx.players.agents import agent, table_agent
 from gdlx.players.matches import arenas
-from gdlx.solvers import profiles, table_policy
+from gdlx.solvers import tabular_policies
+from gdlx.solvers.mccfr import table_policy
 from gdlx.tests import samples
 
 
@@ -21,10 +22,10 @@ def arena_of(game: str) -> agent.Arena:
     return arenas.of_game(game)
 
 
-def random_policies(game: str, seed: int) -> profiles.Policies:
+def random_policies(game: str, seed: int) -> tabular_policies.Policies:
     rng = np.random.default_rng(seed)
     players = samples.tree_of(game).players
-    return tuple(profiles.normalised(player, rng.uniform(0, 1, player.sequences) ** 2) for player in players)
+    return tuple(tabular_policies.normalised(player, rng.uniform(0, 1, player.sequences) ** 2) for player in players)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Given(table_agent.TableAgent):
     """Plays given policies of a tree, in lockstep."""
 
     game: str
-    policies: profiles.Policies
+    policies: tabular_policies.Policies
 
     def learn(self, arena: agent.Arena) -> table_policy.TablePolicy:
         return table_policy.of_policies(self.policies, arena.env, samples.tree_of(self.game))

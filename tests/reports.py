@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from gdlx.envs import game_spec
 from gdlx.experiments import report
-from gdlx.solvers import driver, presets, problems, profiles, results
+from gdlx.solvers import algorithms, tabular_policies, tasks
+from gdlx.solvers.runs import driver, result_folder
 from gdlx.tests import samples
 
 Floats = npt.NDArray[np.float64]
@@ -78,16 +79,18 @@ def write_run(
     metrics: Sequence[driver.Metrics],
     algorithm: str = "dcfr",
     game: str = "kuhn_poker",
-    own: profiles.Policies | None = None,
+    own: tabular_policies.Policies | None = None,
     **changes: Any,
 ) -> pathlib.Path:
     """A result folder as gdlx writes it."""
     tree = samples.tree_of(game)
-    chosen = presets.configured(presets.find(algorithm), None, changes)
+    chosen = algorithms.configured(algorithms.find(algorithm), None, changes)
     folder.mkdir(parents=True)
-    results.write_config(folder, results.Config(game_spec.Game(game), problems.tree_digest(tree), chosen, x64=False))
-    results.write_metrics(folder, [player.name for player in tree.players], metrics)
-    results.write_policy(folder, own or tuple(profiles.uniform(player) for player in tree.players))
+    result_folder.write_config(
+        folder, result_folder.Config(game_spec.Game(game), tasks.tree_digest(tree), chosen, x64=False)
+    )
+    result_folder.write_metrics(folder, [player.name for player in tree.players], metrics)
+    result_folder.write_policy(folder, own or tuple(tabular_policies.uniform(player) for player in tree.players))
     return folder
 
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from gdlx.envs import game_spec
 from gdlx.envs.trees import game_tree, sampling_form
-from gdlx.solvers import profiles, sampled
+from gdlx.solvers import tabular_policies
+from gdlx.solvers.mccfr import mccfr
 
 # A turn-taking game, a simultaneous one, one with both at once, three players, and one alone with chance.
 GAMES = ("kuhn_poker", "goofspiel:cards=3", "simple_poker", "smallest:numbers=3,steps=1", "monty_hall")
@@ -22,7 +23,7 @@ def tree_of(game: str) -> game_tree.GameTree:
     return game_spec.unrolled(game_spec.Game(game), keep_edges=True)
 
 
-def random_tables(form: sampling_form.SamplingForm, rng: np.random.Generator) -> sampled.Tables:
+def random_tables(form: sampling_form.SamplingForm, rng: np.random.Generator) -> mccfr.Tables:
     """Policies with every option likely enough."""
     tables = []
     for uniform in form.own_uniform:
@@ -31,7 +32,7 @@ def random_tables(form: sampling_form.SamplingForm, rng: np.random.Generator) ->
     return tuple(tables)
 
 
-def as_policies(tree: game_tree.GameTree, tables: Any) -> profiles.Policies:
+def as_policies(tree: game_tree.GameTree, tables: Any) -> tabular_policies.Policies:
     found = []
     for player, table in zip(tree.players, tables, strict=True):
         own = np.ones(player.sequences)

@@ -12,29 +12,19 @@ from gdlx.envs import game_spec
 from gdlx.envs.packed import packed_env
 from gdlx.envs.trees import game_tree, infoset_keys
 from gdlx.envs.views import history, public
-from gdlx.solvers import (
-    evaluation,
-    hash_table,
-    hashed,
-    presets,
-    problems,
-    profiles,
-    regret,
-    rows,
-    sampled,
-    table_process,
-    table_runner,
-    table_state,
-)
+from gdlx.solvers import algorithms, tabular_policies, tasks
+from gdlx.solvers.exact import best_response, regret_matching
+from gdlx.solvers.mccfr import hash_table, mccfr, table_loop, table_rows, table_sampler, table_state
+from gdlx.solvers.runs import table_solver
 
-PLAIN = regret.Settings()
+PLAIN = regret_matching.Settings()
 _BITS, _STEPS = 8, 16
 
 
 class Known(NamedTuple):
     """A game with random policies at all its sets, kept as regrets. The state has no axis of devices."""
 
-    task: problems.Problem
+    task: tasks.Problem
     walk: packed_env.Walk
     state: table_state.HashState
     rows: list[Any]  # of each player's sets
@@ -43,12 +33,12 @@ class Known(NamedTuple):
 
 @functools.cache
 def known(game: str, *, with_public: bool = False) -> Known:
-    task = problems.problem(game_spec.Game(game))
+    task = tasks.problem(game_spec.Game(game))
     env = gdlx.make(game)
     moving = packed_env.Walk(env, public.of_network(env.net) if with_public else None)
     config = table_state.SamplerConfig(256, _STEPS)
-    runner = table_runner.on_devices(tuple(jax.devices()[:1]), moving, config)
-    settings = sampled.SampleSettings(*jax.tree.map(np.float32, (PLAIN, 1.0)))
+    runner = table_loop.on_devices(tuple(jax.devices()[:1]), moving, config)
+    settings = mccfr.SampleSettings(*jax.tree.map(np.float32, (PLAIN, 1.0)))
     state = runner.advance(table_state.init(moving, config, _BITS, 1), settings, jax.random.key(0), 3)
     start = np.random.default_rng(1).uniform(0.2, 1, state.entries.regret.shape)
     state = state._replace(
@@ -62,28 +52,28 @@ def known(game: str, *, with_public: bool = False) -> Known:
     for player, row in zip(task.tree.players, found, strict=True):
         assert (row >= 0).all()
         own = np.repeat(row, np.diff(player.first))
-        policies.append(profiles.normalised(player, np.concatenate([[1.0], start[own, player.action[1:]]])))
+        policies.append(tabular_policies.normalised(player, np.concatenate([[1.0], start[own, player.action[1:]]])))
     return Known(task, moving, state, found, policies)
 
 
-def found_rows(state: table_state.HashState, task: problems.Problem, moves: int, player: int) -> Any:
+def found_rows(state: table_state.HashState, task: tasks.Problem, moves: int, player: int) -> Any:
     high, low = infoset_keys.of_player(task.tree, player, moves)
-    keys = rows.own_keys(jnp.asarray(high), jnp.asarray(low), player)
+    keys = table_rows.own_keys(jnp.asarray(high), jnp.asarray(low), player)
     return np.asarray(jax.jit(hash_table.lookup)(state.table, keys))
 
 
 def first_iteration() -> table_state.Discounts:
     return table_state.Discounts(
-        table_state.products(PLAIN, jnp.asarray(0)), regret.discounts(PLAIN, jnp.asarray(1)), jnp.asarray(1)
+        table_state.products(PLAIN, jnp.asarray(0)), regret_matching.discounts(PLAIN, jnp.asarray(1)), jnp.asarray(1)
     )
 
 
 def exact_regrets(game: Known, number: int) -> list[Any]:
     """Of each set of a player, as a hash table has them."""
     player, policy = game.task.tree.players[number], game.policies[number]
-    profile = profiles.to_levels(game.task.tree, game.task.layouts, game.policies)
-    levels = evaluation.counterfactual_values(game.task.form, profile, number)
-    values = profiles.from_own_levels(game.task.layouts[number], levels)
+    profile = tabular_policies.to_levels(game.task.tree, game.task.layouts, game.policies)
+    levels = best_response.counterfactual_values(game.task.form, profile, number)
+    values = tabular_policies.from_own_levels(game.task.layouts[number], levels)
     found = []
     for decision, reach in enumerate(uniform_reach(player)):
         part = slice(player.first[decision], player.first[decision + 1])
@@ -104,7 +94,7 @@ def uniform_reach(player: game_tree.Player) -> Any:
 
 
 def require_unbiased(
-    game: Known, state: table_state.HashState, batch: hashed.TrajectoryBatch, number: int, repeats: int
+    game: Known, state: table_state.HashState, batch: table_sampler.TrajectoryBatch, number: int, repeats: int
 ) -> dict[int, float]:
     """Means of sampled regrets of a player are the exact ones; standard errors of the first option of every set."""
     player = game.task.tree.players[number]
@@ -129,17 +119,17 @@ def found_at(state: table_state.HashState, view: history.Sight) -> int:
 def own_key(view: history.Sight) -> tuple[Any, Any]:
     """The key of a view's set in a table."""
     high, low = view.keys[-1]
-    return rows.own_keys(jnp.asarray(high), jnp.asarray(low), view.player)
+    return table_rows.own_keys(jnp.asarray(high), jnp.asarray(low), view.player)
 
 
-def configured(name: str = "os-mccfr", **changes: Any) -> presets.Algorithm:
-    return presets.configured(presets.find(name), None, {"table": 8, "batch": 64, **changes})
+def configured(name: str = "os-mccfr", **changes: Any) -> algorithms.Algorithm:
+    return algorithms.configured(algorithms.find(name), None, {"table": 8, "batch": 64, **changes})
 
 
 @functools.cache
-def task_of(game: str) -> problems.TableProblem:
-    return problems.table_problem(game_spec.Game(game))
+def task_of(game: str) -> tasks.TableProblem:
+    return tasks.table_problem(game_spec.Game(game))
 
 
-def process_of(game: str, **changes: Any) -> table_process.TableSolver:
-    return table_process.TableSolver(task_of(game), configured(**changes))
+def process_of(game: str, **changes: Any) -> table_solver.TableSolver:
+    return table_solver.TableSolver(task_of(game), configured(**changes))

@@ -12,7 +12,9 @@ import pytest
 from gdlx.envs import probe
 from gdlx.envs.views import history
 from gdlx.players.agents import agent, agent_registry, entries, human, subtree_cfr_agent, table_agent, uniform
-from gdlx.solvers import exports, policy_files, presets, problems, profiles, results, solver_run, table_policy
+from gdlx.solvers import algorithms, tabular_policies, tasks
+from gdlx.solvers.mccfr import table_policy
+from gdlx.solvers.runs import policy_files, policy_tables, result_folder, solver_run
 from gdlx.tests import players, samples
 
 KUHN = "kuhn_poker"
@@ -99,17 +101,17 @@ def test_every_agent_is_described_with_its_options(name: str) -> None:
 # ---- saved solutions
 
 
-def solved(folder: pathlib.Path, game: str) -> profiles.Policies:
+def solved(folder: pathlib.Path, game: str) -> tabular_policies.Policies:
     """The folder of an exact solution, and its policies."""
     folder.mkdir(parents=True)
-    return solver_run.solve_exactly(problems.problem(samples_game(game)), presets.find("lp"), folder).policies
+    return solver_run.solve_exactly(tasks.problem(samples_game(game)), algorithms.find("lp"), folder).policies
 
 
 def samples_game(game: str) -> Any:
     return players.arena_of(game).game
 
 
-def played_policies(found: agent.Agent, game: str) -> profiles.Policies:
+def played_policies(found: agent.Agent, game: str) -> tabular_policies.Policies:
     assert isinstance(found, agent.Lockstep)
     arena = players.arena_of(game)
     policy = found.policy(arena)
@@ -117,7 +119,7 @@ def played_policies(found: agent.Agent, game: str) -> profiles.Policies:
     return table_policy.at_sets(policy, arena.env, samples.tree_of(game))[0]
 
 
-def assert_same(first: profiles.Policies, second: profiles.Policies) -> None:
+def assert_same(first: tabular_policies.Policies, second: tabular_policies.Policies) -> None:
     for own, other in zip(first, second, strict=True):
         np.testing.assert_allclose(own, other, atol=1e-6)
 
@@ -129,9 +131,11 @@ def test_an_unrolled_solution_is_played_as_it_is(tmp_path: pathlib.Path) -> None
 
 def test_a_solution_of_a_table_is_played_as_it_is(tmp_path: pathlib.Path) -> None:
     arena, policies = players.arena_of(KUHN), players.random_policies(KUHN, 3)
-    algorithm = presets.configured(presets.find("os-mccfr"), 1, {"table": 6})
-    results.write_config(tmp_path, results.Config(arena.game, probe.probe(arena.env.net).digest, algorithm, x64=False))
-    results.write_table_policy(tmp_path, table_policy.of_policies(policies, arena.env, samples.tree_of(KUHN)))
+    algorithm = algorithms.configured(algorithms.find("os-mccfr"), 1, {"table": 6})
+    result_folder.write_config(
+        tmp_path, result_folder.Config(arena.game, probe.probe(arena.env.net).digest, algorithm, x64=False)
+    )
+    result_folder.write_table_policy(tmp_path, table_policy.of_policies(policies, arena.env, samples.tree_of(KUHN)))
     assert_same(played_policies(agent_registry.find(str(tmp_path)), KUHN), policies)
 
 
@@ -143,9 +147,9 @@ def test_a_solution_of_other_rules_is_refused(tmp_path: pathlib.Path, algorithm:
     else:
         folder.mkdir()
         other = players.arena_of("biased_rps")
-        configured = presets.configured(presets.find(algorithm), 1, {"table": 6})
+        configured = algorithms.configured(algorithms.find(algorithm), 1, {"table": 6})
         digest = probe.probe(other.env.net).digest
-        results.write_config(folder, results.Config(other.game, digest, configured, x64=False))
+        result_folder.write_config(folder, result_folder.Config(other.game, digest, configured, x64=False))
     with pytest.raises(policy_files.WrongPolicyFile, match="other rules than kuhn_poker has now"):
         played_policies(agent_registry.find(str(folder)), KUHN)
 
@@ -174,8 +178,8 @@ def test_the_host_looks_up_what_the_device_does() -> None:
 
 def test_a_policy_table_is_played_as_it_is(tmp_path: pathlib.Path) -> None:
     tree, policies = samples.tree_of(KUHN), players.random_policies(KUHN, 5)
-    (tmp_path / "policy.csv").write_text(exports.to_csv(tree, policies))
-    (tmp_path / "policy.json").write_text(json.dumps(exports.to_json(tree, policies)))
+    (tmp_path / "policy.csv").write_text(policy_tables.to_csv(tree, policies))
+    (tmp_path / "policy.json").write_text(json.dumps(policy_tables.to_json(tree, policies)))
     for name in ("policy.csv", "policy.json"):
         assert_same(played_policies(agent_registry.find(str(tmp_path / name)), KUHN), policies)
 
@@ -193,7 +197,7 @@ def test_what_a_hand_written_table_does_not_tell_is_uniform(tmp_path: pathlib.Pa
     found = played_policies(agent_registry.find(f"fixed:file={file}"), KUHN)
     told = {
         (row.player, row.information_set, row.option): row.probability
-        for row in exports.rows(samples.tree_of(KUHN), found)
+        for row in policy_tables.rows(samples.tree_of(KUHN), found)
     }
     assert told.pop(("player1", "(dealt king)", "bet")) == 1
     assert told.pop(("player1", "(dealt king)", "check")) == 0
@@ -250,13 +254,13 @@ def test_a_table_that_is_not_there() -> None:
 
 def test_sampling_by_iterations_learns_and_is_the_same_every_time() -> None:
     text = "mccfr:iterations=60,batch=128,table=8,algorithm=os-mccfr"
-    arena, task = players.arena_of(KUHN), problems.problem(samples_game(KUHN))
+    arena, task = players.arena_of(KUHN), tasks.problem(samples_game(KUHN))
     found, again, other = (
         played_policies(agent_registry.find(text + seed), KUHN) for seed in ("", ",seed=0", ",seed=1")
     )
     assert_same(found, again)
     assert any((own != their).any() for own, their in zip(found, other, strict=True))
-    before = task.metrics(tuple(map(profiles.uniform, task.tree.players))).exploitability
+    before = task.metrics(tuple(map(tabular_policies.uniform, task.tree.players))).exploitability
     after = task.metrics(found).exploitability
     assert before is not None
     assert after is not None

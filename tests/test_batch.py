@@ -6,14 +6,19 @@ import pytest
 
 from gdlx.envs import game_spec
 from gdlx.envs.trees import sequence_form
-from gdlx.solvers import batch, cfr, evaluation, outcome, presets, problems, processes, regret, sampled
+from gdlx.solvers import algorithms, tasks
+from gdlx.solvers.exact import batch, best_response, cfr, regret_matching
+from gdlx.solvers.mccfr import mccfr, outcome_sampling
+from gdlx.solvers.runs import tree_solvers
 
 GAMES = ("kuhn_poker", "monty_hall", "smallest:numbers=3,steps=1", "goofspiel:cards=3")
 
 
-def alone(form: sequence_form.SequenceForm, settings: regret.Settings, iterations: int) -> evaluation.Evaluation:
-    state = processes.advance(cfr.step, form, cfr.init(form), settings, iterations)
-    return evaluation.average_evaluation(form, state)
+def alone(
+    form: sequence_form.SequenceForm, settings: regret_matching.Settings, iterations: int
+) -> best_response.Evaluation:
+    state = tree_solvers.advance(cfr.step, form, cfr.init(form), settings, iterations)
+    return best_response.average_evaluation(form, state)
 
 
 @pytest.mark.parametrize("game", GAMES)
@@ -22,10 +27,10 @@ def test_settings(game: str, chunk: int | None) -> None:
     form, _ = sequence_form.sequence_form(game_spec.unrolled(game_spec.Game(game)))
     draw = np.random.default_rng(1).uniform
     alpha, beta, gamma = draw(1, 3, 8), draw(-1, 1, 8), draw(1, 3, 8)
-    many = regret.Settings(alpha, beta, gamma, horizon=50.0)
-    found = batch.solve(form, presets.find("dcfr"), many, 20, chunk=chunk)
+    many = regret_matching.Settings(alpha, beta, gamma, horizon=50.0)
+    found = batch.solve(form, algorithms.find("dcfr"), many, 20, chunk=chunk)
     for run in (0, 3, 7):
-        expected = alone(form, regret.Settings(alpha[run], beta[run], gamma[run], horizon=50.0), 20)
+        expected = alone(form, regret_matching.Settings(alpha[run], beta[run], gamma[run], horizon=50.0), 20)
         np.testing.assert_allclose(found.value[:, run], expected.value, atol=2e-4)
         np.testing.assert_allclose(found.improvements[:, run], expected.improvements, atol=2e-4)
 
@@ -34,7 +39,7 @@ def test_payoffs() -> None:
     tree = game_spec.unrolled(game_spec.Game("kuhn_poker"))
     factors = np.array([1.0, 2.0, -1.0])
     form, _ = sequence_form.sequence_form(tree, tree.ends.payoff[:, :, None] * factors)
-    plus = presets.find("cfr+")
+    plus = algorithms.find("cfr+")
     found = batch.solve(form, plus, plus.settings, 300, chunk=2)
     assert found.value.shape == (2, 3)
     assert found.value[0, 0] == pytest.approx(-1 / 18, abs=1e-3)
@@ -50,17 +55,17 @@ def test_first_regrets() -> None:
         tuple(jnp.asarray(rng.uniform(0, 1, (*level.shape, 5)), jnp.float32) for level in player.uniform)
         for player in form.players
     )
-    plus = presets.find("cfr+")
+    plus = algorithms.find("cfr+")
     found = batch.solve(form, plus, plus.settings, 10, regrets=first)
     state = cfr.restart(form, tuple(tuple(level[..., 4] for level in levels) for levels in first))
-    expected = evaluation.average_evaluation(form, processes.advance(cfr.step, form, state, plus.settings, 10))
+    expected = best_response.average_evaluation(form, tree_solvers.advance(cfr.step, form, state, plus.settings, 10))
     np.testing.assert_allclose(found.improvements[:, 4], expected.improvements, atol=1e-5)
     assert len(set(found.improvements[0].tolist())) == 5
 
 
 def test_wrong_sizes() -> None:
     form, _ = sequence_form.sequence_form(game_spec.unrolled(game_spec.Game("kuhn_poker")))
-    dcfr = presets.find("dcfr")
+    dcfr = algorithms.find("dcfr")
     with pytest.raises(batch.BatchError, match="nothing here is a batch"):
         batch.solve(form, dcfr, dcfr.settings, 1)
     with pytest.raises(batch.BatchError, match="2, 3"):
@@ -71,11 +76,11 @@ def test_wrong_sizes() -> None:
 
 def test_seeds_and_settings_of_sampling() -> None:
     """A thousand runs in one program: each as if it were alone, and better where they explore."""
-    task = problems.problem(game_spec.Game("kuhn_poker"), keep_edges=True)
+    task = tasks.problem(game_spec.Game("kuhn_poker"), keep_edges=True)
     seeds = np.arange(1_024)
-    minimiser = regret.Settings(1.0, 1.0, np.linspace(0.5, 2.0, 1_024))
-    settings = sampled.SampleSettings(minimiser, np.where(seeds % 2, 0.0, 0.5))
-    found = batch.sample(task, outcome.sample, settings, seeds, 100, batch=32)
+    minimiser = regret_matching.Settings(1.0, 1.0, np.linspace(0.5, 2.0, 1_024))
+    settings = mccfr.SampleSettings(minimiser, np.where(seeds % 2, 0.0, 0.5))
+    found = batch.sample(task, outcome_sampling.sample, settings, seeds, 100, batch=32)
     assert found.exploitability.shape == (1_024,)
     assert found.exploitability[::2].mean() < 0.1
     assert found.exploitability[1::2].mean() > 2 * found.exploitability[::2].mean()
@@ -83,13 +88,13 @@ def test_seeds_and_settings_of_sampling() -> None:
         own = settings._replace(
             minimiser=minimiser._replace(gamma=minimiser.gamma[number]), exploration=settings.exploration[number]
         )
-        alone = batch.sample(task, outcome.sample, own, seeds[number : number + 1], 100, batch=32)
+        alone = batch.sample(task, outcome_sampling.sample, own, seeds[number : number + 1], 100, batch=32)
         np.testing.assert_allclose(alone.exploitability[0], found.exploitability[number], rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize(("seeds", "message"), [(3, "one size"), (2, "GiB")])
 def test_batches_of_sampling_that_do_not_fit(seeds: int, message: str) -> None:
-    task = problems.problem(game_spec.Game("kuhn_poker"), keep_edges=True)
-    settings = sampled.SampleSettings(regret.Settings(1.0, 1.0, 1.0), np.array([0.1, 0.2]))
+    task = tasks.problem(game_spec.Game("kuhn_poker"), keep_edges=True)
+    settings = mccfr.SampleSettings(regret_matching.Settings(1.0, 1.0, 1.0), np.array([0.1, 0.2]))
     with pytest.raises(batch.BatchError, match=message):
-        batch.sample(task, outcome.sample, settings, np.arange(seeds), 10, max_bytes=100)
+        batch.sample(task, outcome_sampling.sample, settings, np.arange(seeds), 10, max_bytes=100)

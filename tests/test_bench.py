@@ -32,7 +32,7 @@ from gdlx.experiments import (
 )
 from gdlx.propnet.checks import checker
 from gdlx.propnet.syntax import source
-from gdlx.solvers import consistent
+from gdlx.solvers.search import beliefs
 
 
 @pytest.mark.parametrize(
@@ -207,15 +207,15 @@ def test_the_first_and_the_second_call(tmp_path: pathlib.Path) -> None:
 
 
 def test_more_states_than_can_be_listed_are_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
-    find = consistent.find
+    find = beliefs.find
 
-    def few(*arguments: Any, way: consistent.Way, **options: Any) -> Any:
+    def few(*arguments: Any, way: beliefs.Way, **options: Any) -> Any:
         if way == "enumeration":
-            raise consistent.TooManyStates("too many")
+            raise beliefs.TooManyStates("too many")
         return find(*arguments, way=way, **options)
 
     monkeypatch.setattr(search_bench, "_SEEN_GAMES", ("kuhn_poker",))
-    monkeypatch.setattr(consistent, "find", few)
+    monkeypatch.setattr(beliefs, "find", few)
     listed, *found = search_bench.acceptance()
     assert (listed.value, listed.note) == (None, "too many")
     rates = [figure.value for figure in found if "agree" in figure.name]

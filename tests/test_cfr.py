@@ -11,32 +11,35 @@ import pytest
 from gdlx.envs.bridges import open_spiel_tree
 from gdlx.envs.trees import game_tree, sequence_form, unroll
 from gdlx.propnet import games
-from gdlx.solvers import cfr, evaluation, fictitious, profiles, regret
+from gdlx.solvers import tabular_policies
+from gdlx.solvers.exact import best_response, cfr, fictitious_play, regret_matching
 from gdlx.tests import explicit, sheets
 
 FLOOR = -math.inf
 SETTINGS = {
-    "cfr": regret.Settings(),
-    "cfr+": regret.Settings(beta=FLOOR, gamma=1.0),
-    "lcfr": regret.Settings(1.0, 1.0, 1.0),
-    "dcfr": regret.Settings(1.5, 0.0, 2.0),
-    "dcfr-half": regret.Settings(1.5, 0.5, 1.5),
-    "pcfr+": regret.Settings(beta=FLOOR, gamma=2.0, optimism=1.0),
-    "pdcfr+": regret.Settings(2.3, FLOOR, 5.0, optimism=1.0),
-    "scheduled": regret.Settings(1.0, -1.0, 30.0, alpha_change=3.0, beta_change=-2.0, gamma_change=-5.0, horizon=7.0),
-    "explorative": regret.Settings(1.5, 0.0, 2.0, optimism=0.5, exploration=0.1),
+    "cfr": regret_matching.Settings(),
+    "cfr+": regret_matching.Settings(beta=FLOOR, gamma=1.0),
+    "lcfr": regret_matching.Settings(1.0, 1.0, 1.0),
+    "dcfr": regret_matching.Settings(1.5, 0.0, 2.0),
+    "dcfr-half": regret_matching.Settings(1.5, 0.5, 1.5),
+    "pcfr+": regret_matching.Settings(beta=FLOOR, gamma=2.0, optimism=1.0),
+    "pdcfr+": regret_matching.Settings(2.3, FLOOR, 5.0, optimism=1.0),
+    "scheduled": regret_matching.Settings(
+        1.0, -1.0, 30.0, alpha_change=3.0, beta_change=-2.0, gamma_change=-5.0, horizon=7.0
+    ),
+    "explorative": regret_matching.Settings(1.5, 0.0, 2.0, optimism=0.5, exploration=0.1),
 }
 TWO = ["kuhn_poker", "goofspiel:cards=3", sheets.COINS]
 MORE = ["smallest:numbers=2,steps=2", "monty_hall"]
 
 step = jax.jit(cfr.step, static_argnames="alternating")
 average = jax.jit(cfr.average)
-evaluate = jax.jit(evaluation.average_evaluation)
+evaluate = jax.jit(best_response.average_evaluation)
 
 
 @jax.jit
 def run(
-    game: sequence_form.SequenceForm, state: cfr.CfrState, settings: regret.Settings, iterations: int
+    game: sequence_form.SequenceForm, state: cfr.CfrState, settings: regret_matching.Settings, iterations: int
 ) -> cfr.CfrState:
     last: cfr.CfrState = jax.lax.fori_loop(0, iterations, lambda _, s: cfr.step(game, s, settings), state)
     return last
@@ -51,7 +54,7 @@ def _x64() -> Iterator[None]:
 def assert_same_run(
     tree: game_tree.GameTree,
     root: explicit.Node,
-    settings: regret.Settings,
+    settings: regret_matching.Settings,
     iterations: int,
     *,
     alternating: bool = True,
@@ -63,14 +66,14 @@ def assert_same_run(
     if seed is not None:
         rng = np.random.default_rng(seed)
         start = tuple(np.concatenate([[1], rng.normal(size=player.sequences - 1)]) for player in tree.players)
-        state = cfr.restart(game, profiles.to_levels(tree, layouts, start))
+        state = cfr.restart(game, tabular_policies.to_levels(tree, layouts, start))
         slow.start(explicit.from_arrays(tree, start))
     for _ in range(iterations):
         slow.iterate(settings, alternating)
         state = step(game, state, settings, alternating=alternating)
         pairs = [(state.regret, slow.regret), (state.policy, slow.policy), (average(game, state), slow.average())]
         for ours, theirs in pairs:
-            arrays = [profiles.from_own_levels(*row) for row in zip(layouts, ours, strict=True)]
+            arrays = [tabular_policies.from_own_levels(*row) for row in zip(layouts, ours, strict=True)]
             for own, other in zip(arrays, explicit.to_arrays(tree, theirs), strict=True):
                 np.testing.assert_allclose(own, other, rtol=1e-9, atol=1e-9)
     assert int(state.t) == iterations
@@ -156,7 +159,7 @@ def test_the_bound_on_regret() -> None:
         for _ in range(20):
             state = step(game, state, SETTINGS["cfr"], alternating=False)
             nash_conv = float(evaluate(game, state).nash_conv)
-            assert nash_conv <= float(evaluation.average_regret(state).sum()) + 1e-9
+            assert nash_conv <= float(best_response.average_regret(state).sum()) + 1e-9
 
 
 # ---- fictitious play
@@ -165,14 +168,14 @@ def test_the_bound_on_regret() -> None:
 def test_fictitious_play_answers_averages() -> None:
     tree, root = explicit.game_of("kuhn_poker")
     game, layouts = sequence_form.sequence_form(tree)
-    advance = jax.jit(fictitious.step, static_argnames="alternating")
-    state = advance(game, cfr.init(game), regret.Settings())
-    for policy in profiles.from_levels(tree, layouts, state.policy):
+    advance = jax.jit(fictitious_play.step, static_argnames="alternating")
+    state = advance(game, cfr.init(game), regret_matching.Settings())
+    for policy in tabular_policies.from_levels(tree, layouts, state.policy):
         assert np.allclose(policy[1:], 0.5)
     for _ in range(5):
-        before = explicit.from_arrays(tree, profiles.from_levels(tree, layouts, average(game, state)))
-        state = advance(game, state, regret.Settings(), alternating=False)
-        answer = explicit.from_arrays(tree, profiles.from_levels(tree, layouts, state.policy))
+        before = explicit.from_arrays(tree, tabular_policies.from_levels(tree, layouts, average(game, state)))
+        state = advance(game, state, regret_matching.Settings(), alternating=False)
+        answer = explicit.from_arrays(tree, tabular_policies.from_levels(tree, layouts, state.policy))
         for player in (0, 1):
             others = {key: own for key, own in before.items() if key[0] != player}
             got = explicit.expected(root, others | {key: own for key, own in answer.items() if key[0] == player})
@@ -182,7 +185,9 @@ def test_fictitious_play_answers_averages() -> None:
 
 def test_fictitious_play_converges() -> None:
     game, _ = sequence_form.sequence_form(explicit.game_of("kuhn_poker")[0])
-    state = jax.lax.fori_loop(0, 1_000, lambda _, s: fictitious.step(game, s, regret.Settings()), cfr.init(game))
+    state = jax.lax.fori_loop(
+        0, 1_000, lambda _, s: fictitious_play.step(game, s, regret_matching.Settings()), cfr.init(game)
+    )
     assert float(evaluate(game, state).nash_conv) / 2 < 0.02
 
 
@@ -195,13 +200,13 @@ def test_a_batch_is_a_loop(spec: str) -> None:
     game, _ = sequence_form.sequence_form(explicit.game_of(spec)[0])
     alpha, beta, gamma = np.array([1.5, np.inf, 2.3]), np.array([0.0, FLOOR, FLOOR]), np.array([2.0, 1.0, 5.0])
     optimism = np.array([0.0, 0.0, 1.0])
-    together = regret.Settings(*map(jnp.asarray, (alpha, beta, gamma, optimism)))
+    together = regret_matching.Settings(*map(jnp.asarray, (alpha, beta, gamma, optimism)))
     batch = cfr.init(game, (3,))
     for _ in range(8):
         batch = step(game, batch, together)
     found = evaluate(game, batch)
     for number in range(3):
-        alone = regret.Settings(*(float(values[number]) for values in (alpha, beta, gamma, optimism)))
+        alone = regret_matching.Settings(*(float(values[number]) for values in (alpha, beta, gamma, optimism)))
         state = cfr.init(game)
         for _ in range(8):
             state = step(game, state, alone)
@@ -219,8 +224,8 @@ def test_vmap_is_a_loop() -> None:
 
     @jax.jit
     def nash_conv(gamma: jax.Array) -> jax.Array:
-        settings = regret.Settings(1.5, 0.0, gamma)
-        return evaluation.average_evaluation(game, run(game, cfr.init(game), settings, 10)).nash_conv
+        settings = regret_matching.Settings(1.5, 0.0, gamma)
+        return best_response.average_evaluation(game, run(game, cfr.init(game), settings, 10)).nash_conv
 
     np.testing.assert_allclose(jax.vmap(nash_conv)(gammas), [float(nash_conv(gamma)) for gamma in gammas], rtol=1e-9)
 
@@ -232,9 +237,11 @@ def test_programs_for_other_devices(spec: str, what: str) -> None:
         game, _ = sequence_form.sequence_form(unroll.unroll(games.compile_game(spec)))
         state = cfr.init(game)
         settings = jax.tree.map(jnp.float32, SETTINGS["pdcfr+"])
-        functions = {"cfr": cfr.step, "fictitious play": fictitious.step}
+        functions = {"cfr": cfr.step, "fictitious play": fictitious_play.step}
         if what == "evaluation":
-            exported = jax.export.export(jax.jit(evaluation.average_evaluation), platforms=["cuda", "tpu"])(game, state)
+            exported = jax.export.export(jax.jit(best_response.average_evaluation), platforms=["cuda", "tpu"])(
+                game, state
+            )
         else:
             exported = jax.export.export(jax.jit(functions[what]), platforms=["cuda", "tpu"])(game, state, settings)
     assert exported.platforms == ("cuda", "tpu")

@@ -17,11 +17,12 @@ from gdlx.envs import host
 from gdlx.envs.packed import packed_env
 from gdlx.envs.trees import infoset_keys
 from gdlx.envs.views import history
-from gdlx.solvers import branches, consistent, rows, table_policy
+from gdlx.solvers.mccfr import table_policy, table_rows
+from gdlx.solvers.search import beliefs, enumeration
 from gdlx.tests import samples
 
 Identity = tuple[bytes, ...]  # registers, and the key of every player
-FEW = consistent.Effort(size=256, states=2**12, tries=2**18)
+FEW = beliefs.Effort(size=256, states=2**12, tries=2**18)
 FILTERS = 100
 
 
@@ -103,8 +104,8 @@ def posterior(name: str, view: history.Sight, policies: Chosen | None = None) ->
     return {identity: weight / total for identity, weight in found.items()}, total
 
 
-def identities(game: packed_env.Walk, found: consistent.Consistent) -> list[Identity]:
-    seen = branches.look(game, branches.ActiveGames(found.games, found.lanes))
+def identities(game: packed_env.Walk, found: beliefs.Consistent) -> list[Identity]:
+    seen = enumeration.look(game, enumeration.ActiveGames(found.games, found.lanes))
     registers = seen.rows[: len(game.env.net.initial)]
     return [
         (registers[:, n].tobytes(), *(seen.keys[:, p, n].tobytes() for p in range(game.env.num_players)))
@@ -112,7 +113,7 @@ def identities(game: packed_env.Walk, found: consistent.Consistent) -> list[Iden
     ]
 
 
-def summed(game: packed_env.Walk, found: consistent.Consistent) -> dict[Identity, float]:
+def summed(game: packed_env.Walk, found: beliefs.Consistent) -> dict[Identity, float]:
     total: dict[Identity, float] = collections.defaultdict(float)
     for identity, weight in zip(identities(game, found), found.weights.tolist(), strict=True):
         total[identity] += weight
@@ -142,7 +143,7 @@ def skewed(name: str) -> tuple[table_policy.TablePolicy, Chosen]:
     by_key: Chosen = {}
     for number, player in enumerate(tree.players):
         high, low = infoset_keys.of_player(tree, number, game.num_actions)
-        keys.append(np.stack([high ^ rows.salt(number), low]))
+        keys.append(np.stack([high ^ table_rows.salt(number), low]))
         own = rng.uniform(0.1, 1, (player.sets, game.num_actions)) ** 3
         chosen.append(own)
         by_key |= {(number, np.array(key, np.uint32).tobytes()): p for *key, p in zip(high, low, own, strict=True)}
@@ -167,9 +168,9 @@ class Case(NamedTuple):
     def view(self) -> history.Sight:
         return random_match(self.name, self.steps, self.seed).views[self.player]
 
-    def found(self, way: consistent.Way, seed: int = 0) -> consistent.Consistent:
+    def found(self, way: beliefs.Way, seed: int = 0) -> beliefs.Consistent:
         policies = skewed(self.name)[0] if self.is_skewed else None
-        return consistent.find(self.game, self.view, policies, way=way, effort=FEW, seed=seed)
+        return beliefs.find(self.game, self.view, policies, way=way, effort=FEW, seed=seed)
 
     def posterior(self) -> tuple[dict[Identity, float], float]:
         return posterior(self.name, self.view, skewed(self.name)[1] if self.is_skewed else None)
@@ -225,8 +226,8 @@ def test_a_tracker_goes_on_with_particles_where_enumeration_ends() -> None:
     """And finds the same as a new one that is told all at once."""
     name, game = "leduc_poker", lanes_of("leduc_poker")
     view = random_match(name, 7, 1).views[1]
-    few = consistent.Effort(size=256, states=10)
-    tracker = consistent.Tracker(game, view, effort=few)
+    few = beliefs.Effort(size=256, states=10)
+    tracker = beliefs.Tracker(game, view, effort=few)
     ways = [
         tracker.follow(history.Sight(view.game, view.player, view.first, view.events[:n])).report.way for n in range(8)
     ]
@@ -234,18 +235,18 @@ def test_a_tracker_goes_on_with_particles_where_enumeration_ends() -> None:
     assert set(ways) == {"enumeration", "particles"}
     exact, _ = posterior(name, view)
     assert set(identities(game, tracker.found())) <= set(exact)
-    again = consistent.find(game, view, effort=few)
+    again = beliefs.find(game, view, effort=few)
     same = jax.tree.map(np.array_equal, again.games, tracker.found().games)
     assert jax.tree.all(same)
 
 
 def test_particles_that_die_out_are_tried_again_with_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two games seldom have the card that was dealt; 256 is a program that other tests have."""
-    monkeypatch.setattr(consistent, "_MORE", 128)
+    monkeypatch.setattr(beliefs, "_MORE", 128)
     game, view = lanes_of("kuhn_poker"), random_match("kuhn_poker", 3, 0).views[1]
-    few, sizes = consistent.Effort(size=2), set()
+    few, sizes = beliefs.Effort(size=2), set()
     for seed in range(40):
-        found = consistent.find(game, view, skewed("kuhn_poker")[0], way="particles", effort=few, seed=seed)
+        found = beliefs.find(game, view, skewed("kuhn_poker")[0], way="particles", effort=few, seed=seed)
         assert all(key == view.keys[-1].tobytes() for *_, key in identities(game, found))
         assert found.report.tried == (2 if found.games.batch == 2 else 258)
         sizes.add(found.games.batch)
@@ -256,10 +257,10 @@ def test_games_are_drawn_as_often_as_they_are_probable() -> None:
     name, game = "kuhn_poker", lanes_of("kuhn_poker")
     view = random_match(name, 3, 0).views[1]
     table, _ = skewed(name)
-    found = consistent.find(game, view, table)
+    found = beliefs.find(game, view, table)
     games = found.drawn(game, 128, np.random.default_rng(0))
     assert games.batch == 128
-    every = consistent.Consistent(games, np.arange(128, dtype=np.int32), np.full(128, 1 / 128), found.report)
+    every = beliefs.Consistent(games, np.arange(128, dtype=np.int32), np.full(128, 1 / 128), found.report)
     assert summed(game, every) == pytest.approx(summed(game, found), abs=1 / 128)
 
 
@@ -273,8 +274,8 @@ def test_impossible_percepts_are_told_in_words() -> None:
     view = random_match("kuhn_poker", 2, 0).views[0]
     bet = kuhn_number("move", "bet")
     wrong = history.Event(bet, tuple(range(len(game.env.net.players[0].percepts))), ())
-    with pytest.raises(consistent.ImpossiblePercepts, match=r"joint move 3: it did bet, perceived \(dealt") as told:
-        consistent.find(game, view.after(wrong))
+    with pytest.raises(beliefs.ImpossiblePercepts, match=r"joint move 3: it did bet, perceived \(dealt") as told:
+        beliefs.find(game, view.after(wrong))
     assert "player1" in str(told.value)
     assert "kuhn_poker" in str(told.value)
 
@@ -284,32 +285,32 @@ def test_a_move_that_was_not_there_is_impossible() -> None:
     view = start("kuhn_poker").views[0]
     assert kuhn_number("move", "bet") not in view.legal
     event = history.Event(kuhn_number("move", "bet"), (), view.legal)
-    with pytest.raises(consistent.ImpossiblePercepts, match="cannot have done bet in joint move 1"):
-        consistent.find(game, view.after(event))
+    with pytest.raises(beliefs.ImpossiblePercepts, match="cannot have done bet in joint move 1"):
+        beliefs.find(game, view.after(event))
 
 
 def test_a_wrong_start_is_impossible() -> None:
     view = history.Sight(lanes_of("kuhn_poker").env, 0, (kuhn_number("move", "bet"),))
-    with pytest.raises(consistent.ImpossiblePercepts, match="before joint move 1"):
-        consistent.find(lanes_of("kuhn_poker"), view)
+    with pytest.raises(beliefs.ImpossiblePercepts, match="before joint move 1"):
+        beliefs.find(lanes_of("kuhn_poker"), view)
 
 
 @pytest.mark.parametrize("way", ["particles", "rejection"])
-def test_sampling_does_not_call_anything_impossible(way: consistent.Way) -> None:
+def test_sampling_does_not_call_anything_impossible(way: beliefs.Way) -> None:
     game = lanes_of("kuhn_poker")
     view = random_match("kuhn_poker", 2, 0).views[1]
     last = view.events[1]._replace(percepts=())
     assert last != view.events[1]
     wrong = history.Sight(view.game, 1, view.first, (view.events[0], last))
-    few, policies = consistent.Effort(size=256, tries=2**9), skewed("kuhn_poker")[0]
-    with pytest.raises(consistent.NothingFound, match="not found to be impossible"):
-        consistent.find(game, wrong, policies, way=way, effort=few)
-    with pytest.raises(consistent.ImpossiblePercepts, match="joint move 2"):
-        consistent.find(game, wrong)
+    few, policies = beliefs.Effort(size=256, tries=2**9), skewed("kuhn_poker")[0]
+    with pytest.raises(beliefs.NothingFound, match="not found to be impossible"):
+        beliefs.find(game, wrong, policies, way=way, effort=few)
+    with pytest.raises(beliefs.ImpossiblePercepts, match="joint move 2"):
+        beliefs.find(game, wrong)
 
 
 def test_too_many_states_to_enumerate() -> None:
     game = lanes_of("blind_tictactoe")
     view = random_match("blind_tictactoe", 2, 0).views[0]
-    with pytest.raises(consistent.TooManyStates, match="joint move 2"):
-        consistent.find(game, view, way="enumeration", effort=consistent.Effort(states=20))
+    with pytest.raises(beliefs.TooManyStates, match="joint move 2"):
+        beliefs.find(game, view, way="enumeration", effort=beliefs.Effort(states=20))

@@ -21,9 +21,11 @@ from gdlx.experiments.modified_rps import study as rps
 from gdlx.experiments.sweeps import config
 from gdlx.propnet import games
 from gdlx.propnet.common import limits
-from gdlx.solvers import batch, driver, presets, problems
+from gdlx.solvers import algorithms, tasks
+from gdlx.solvers.exact import batch
+from gdlx.solvers.runs import driver
 
-BOTH_AT_ONCE = presets.simultaneous(presets.find("cfr"))
+BOTH_AT_ONCE = algorithms.simultaneous(algorithms.find("cfr"))
 GOOFSPIEL = "goofspiel:cards=3,info=perfect"
 
 
@@ -328,7 +330,7 @@ def test_modified_rps(
     assert equilibrium["data"]["policy"] == pytest.approx([0.4, 0.4, 0.2])
     assert equilibrium["data"]["goals"] == pytest.approx(50)
     setting = studies.Setting(tmp_path / "modified_rps", part * rps.MINUTES)
-    task = problems.problem(game_spec.Game(rps.GAME), keep_edges=True)
+    task = tasks.problem(game_spec.Game(rps.GAME), keep_edges=True)
     kept = [rps._kept(task, search, setting) for search in searches]
     for row, curve in zip(table["data"], kept, strict=True):
         # West (2024), Table 1: goals of the first player by the moves of both.

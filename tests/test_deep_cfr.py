@@ -17,7 +17,8 @@ from gdlx.envs.trees import sampling_form, sequence_form
 from gdlx.experiments import train_deep_cfr
 from gdlx.nets import checkpoints, deep_cfr, encoders, learners, tables, traversals
 from gdlx.propnet.common import errors
-from gdlx.solvers import evaluation, problems, profiles
+from gdlx.solvers import tabular_policies, tasks
+from gdlx.solvers.exact import best_response
 from gdlx.tests import samples
 
 SMALL = deep_cfr.Settings(traversals=32, capacity=8_192, steps=200, policy_steps=1_000, batch=64, widths=(16,))
@@ -25,7 +26,7 @@ SMALL = deep_cfr.Settings(traversals=32, capacity=8_192, steps=200, policy_steps
 
 @functools.cache
 def learner(game: str = "kuhn_poker", **changes: Any) -> deep_cfr.DeepCfr:
-    task = problems.problem(game_spec.Game(game), samples.tree_of(game))
+    task = tasks.problem(game_spec.Game(game), samples.tree_of(game))
     encoder = encoders.Encoder(gdlx.make(game), steps=len(task.tree.counts.nodes) - 1)
     return deep_cfr.make(encoder, dataclasses.replace(SMALL, **changes), task)
 
@@ -40,7 +41,7 @@ def after(iterations: int, seed: int = 0, **changes: Any) -> tuple[deep_cfr.Stat
 
 
 def nash_conv(one: deep_cfr.DeepCfr, state: deep_cfr.State) -> float:
-    task = problems.problem(game_spec.Game("kuhn_poker"), one.tree)
+    task = tasks.problem(game_spec.Game("kuhn_poker"), one.tree)
     found = task.metrics(tables.policies(one, one.acting(state), one.tree)).exploitability
     assert found is not None
     return 2 * found
@@ -59,7 +60,7 @@ def test_visits_are_unbiased(game: str, width: float) -> None:
     own = samples.random_tables(form, np.random.default_rng(3))
     policies = samples.as_policies(tree, own)
     exact, layouts = sequence_form.sequence_form(tree)
-    profile = profiles.to_levels(tree, layouts, policies)
+    profile = tabular_policies.to_levels(tree, layouts, policies)
     table, size = traversals.table(form), traversals.size(form, batch=64, width=width)
     if width < 1:
         size = size._replace(lanes=64)
@@ -75,8 +76,8 @@ def test_visits_are_unbiased(game: str, width: float) -> None:
     for number, player in enumerate(tree.players):
         keys = jax.random.split(jax.random.key(number), batches)
         regrets, others = (np.asarray(x, float) for x in jax.vmap(sums, (0, None))(keys, jnp.int32(number)))
-        levels = evaluation.counterfactual_values(exact, profile, number)
-        values = profiles.from_own_levels(layouts[number], levels)
+        levels = best_response.counterfactual_values(exact, profile, number)
+        values = tabular_policies.from_own_levels(layouts[number], levels)
         for decision in range(player.sets):
             first, end = player.first[decision], player.first[decision + 1]
             expected = values[first:end] - policies[number][first:end] @ values[first:end]
@@ -104,7 +105,7 @@ def test_others_are_visited_in_proportion_to_their_reach() -> None:
         found = []
         for own in given:
             drawn = jax.vmap(visits, (None, 0, None))(form.joined(own), keys, jnp.int32(1 - number))
-            reach = profiles.plan(player, samples.as_policies(tree, own)[number])[player.parent]
+            reach = tabular_policies.plan(player, samples.as_policies(tree, own)[number])[player.parent]
             part = np.asarray(drawn, float)[:, form.own(number)] / reach
             found.append((part.mean(axis=0), part.std(axis=0) / np.sqrt(len(keys))))
         (first, first_error), (second, second_error) = found

@@ -4,7 +4,8 @@ import jax
 import numpy as np
 
 from gdlx.nets import depth_limited
-from gdlx.solvers import lp, profiles
+from gdlx.solvers import tabular_policies
+from gdlx.solvers.exact import lp
 from gdlx.tests import test_supervised
 
 
@@ -16,7 +17,7 @@ def test_exact_values_give_an_equilibrium() -> None:
     # 400 of the rest, 20 runs gave 0.08 % to 0.72 %. Going on from averages gave 2.1 %.
     assert sum(metrics.improvements) / 2 < 0.04
     # The last segment alone gives uniform policies above: that would be seen.
-    uniform = task.metrics(tuple(map(profiles.uniform, task.tree.players)))
+    uniform = task.metrics(tuple(map(tabular_policies.uniform, task.tree.players)))
     assert sum(uniform.improvements) / 2 > 0.2
 
 

@@ -9,7 +9,9 @@ import pytest
 
 from gdlx.envs.bridges import open_spiel_game, open_spiel_tree
 from gdlx.envs.trees import game_tree, sequence_form
-from gdlx.solvers import cfr, evaluation, exports, profiles, regret
+from gdlx.solvers import tabular_policies
+from gdlx.solvers.exact import best_response, cfr, regret_matching
+from gdlx.solvers.runs import policy_tables
 from gdlx.tests import explicit, sheets
 
 GAMES = {
@@ -21,9 +23,9 @@ GAMES = {
     "dead_end": sheets.DEAD_END,
     "over_at_once": sheets.OVER_AT_ONCE,
 }
-evaluate = jax.jit(evaluation.evaluate)
-counterfactual_values = jax.jit(evaluation.counterfactual_values, static_argnums=2)
-jitted_best_response = jax.jit(evaluation.best_response, static_argnums=2)
+evaluate = jax.jit(best_response.evaluate)
+counterfactual_values = jax.jit(best_response.counterfactual_values, static_argnums=2)
+jitted_best_response = jax.jit(best_response.best_response, static_argnums=2)
 step = jax.jit(cfr.step)
 average = jax.jit(cfr.average)
 
@@ -34,12 +36,12 @@ def _x64() -> Iterator[None]:
         yield
 
 
-def random_policies(tree: game_tree.GameTree, seed: int) -> profiles.Policies:
+def random_policies(tree: game_tree.GameTree, seed: int) -> tabular_policies.Policies:
     """Some options are never chosen, so that there is what nobody reaches."""
     rng = np.random.default_rng(seed)
     weights = [rng.random(player.sequences) for player in tree.players]
     return tuple(
-        profiles.normalised(player, np.where(own < 0.3, 0, own))
+        tabular_policies.normalised(player, np.where(own < 0.3, 0, own))
         for player, own in zip(tree.players, weights, strict=True)
     )
 
@@ -54,7 +56,7 @@ def test_values(name: str) -> None:
     game, layouts = sequence_form.sequence_form(tree)
     for seed in range(3):
         policies = random_policies(tree, seed)
-        found = evaluate(game, profiles.to_levels(tree, layouts, policies))
+        found = evaluate(game, tabular_policies.to_levels(tree, layouts, policies))
         value = explicit.expected(root, explicit.from_arrays(tree, policies))
         np.testing.assert_allclose(found.value, value, atol=1e-12)
         assert (np.asarray(found.improvements) > -1e-12).all()
@@ -67,13 +69,13 @@ def test_best_responses(name: str) -> None:
     tree, root = explicit.game_of(GAMES[name])
     game, layouts = sequence_form.sequence_form(tree)
     policies = random_policies(tree, 0)
-    profile = profiles.to_levels(tree, layouts, policies)
+    profile = tabular_policies.to_levels(tree, layouts, policies)
     slow = explicit.from_arrays(tree, policies)
     found = evaluate(game, profile)
     for player in range(len(tree.players)):
         response, worth = jitted_best_response(game, profile, player)
         assert float(worth) == pytest.approx(float(found.best[player]))
-        mixed = profiles.from_levels(tree, layouts, (*profile[:player], response, *profile[player + 1 :]))
+        mixed = tabular_policies.from_levels(tree, layouts, (*profile[:player], response, *profile[player + 1 :]))
         assert set(np.unique(mixed[player])) <= {0.0, 1.0}
         assert explicit.expected(root, explicit.from_arrays(tree, mixed))[player] == pytest.approx(float(worth))
         if name in ("kuhn_poker", "dead_end"):
@@ -87,14 +89,14 @@ def test_counterfactual_values(name: str) -> None:
     tree, root = explicit.game_of(GAMES[name])
     game, layouts = sequence_form.sequence_form(tree)
     policies = random_policies(tree, 1)
-    profile = profiles.to_levels(tree, layouts, policies)
+    profile = tabular_policies.to_levels(tree, layouts, policies)
     slow = explicit.Cfr(root, len(tree.players))
     slow.policy = explicit.from_arrays(tree, policies)
-    slow.iterate(regret.Settings(), alternating=False)
+    slow.iterate(regret_matching.Settings(), alternating=False)
     regrets = explicit.to_arrays(tree, slow.regret)
     for number, player in enumerate(tree.players):
         found = counterfactual_values(game, profile, number)
-        values = profiles.from_own_levels(layouts[number], found)[1:]
+        values = tabular_policies.from_own_levels(layouts[number], found)[1:]
         mean = np.add.reduceat(values * policies[number][1:], player.first[:-1] - 1)
         np.testing.assert_allclose(values - np.repeat(mean, np.diff(player.first)), regrets[number][1:], atol=1e-12)
 
@@ -104,8 +106,8 @@ def test_head_to_head(name: str) -> None:
     tree, root = explicit.game_of(GAMES[name])
     game, layouts = sequence_form.sequence_form(tree)
     first, second = random_policies(tree, 0), random_policies(tree, 1)
-    levels = [profiles.to_levels(tree, layouts, own) for own in (first, second)]
-    found = jax.jit(evaluation.head_to_head)(game, levels[0], levels[1])
+    levels = [tabular_policies.to_levels(tree, layouts, own) for own in (first, second)]
+    found = jax.jit(best_response.head_to_head)(game, levels[0], levels[1])
     slow = [explicit.from_arrays(tree, own) for own in (first, second)]
     for player in range(len(tree.players)):
         np.testing.assert_allclose(found[player], explicit.expected(root, slow[1] | own_part(slow[0], player)))
@@ -116,9 +118,9 @@ def test_a_batch_of_profiles() -> None:
     game, layouts = sequence_form.sequence_form(tree)
     several = [random_policies(tree, seed) for seed in range(3)]
     stacked = [np.stack(own, axis=-1) for own in zip(*several, strict=True)]
-    found = evaluate(game, profiles.to_levels(tree, layouts, stacked))
+    found = evaluate(game, tabular_policies.to_levels(tree, layouts, stacked))
     for number, policies in enumerate(several):
-        alone = evaluate(game, profiles.to_levels(tree, layouts, policies))
+        alone = evaluate(game, tabular_policies.to_levels(tree, layouts, policies))
         np.testing.assert_allclose(found.best[:, number], alone.best)
         np.testing.assert_allclose(found.value[:, number], alone.value)
 
@@ -131,11 +133,11 @@ def test_payoff_variants_are_a_batch() -> None:
         variants = rng.normal(size=(*tree.ends.payoff.shape, 2))
         game, layouts = sequence_form.sequence_form(tree, variants)
         policies = random_policies(tree, 0)
-        profile = profiles.to_levels(tree, layouts, [np.stack([own, own], axis=-1) for own in policies])
+        profile = tabular_policies.to_levels(tree, layouts, [np.stack([own, own], axis=-1) for own in policies])
         found = evaluate(game, profile)
         for number in range(2):
             alone, _ = sequence_form.sequence_form(tree, variants[..., number])
-            single = evaluate(alone, profiles.to_levels(tree, layouts, policies))
+            single = evaluate(alone, tabular_policies.to_levels(tree, layouts, policies))
             np.testing.assert_allclose(found.best[:, number], single.best, atol=1e-12)
             np.testing.assert_allclose(found.value[:, number], single.value, atol=1e-12)
 
@@ -143,25 +145,25 @@ def test_payoff_variants_are_a_batch() -> None:
 def test_a_batch_with_a_player_without_a_choice() -> None:
     tree, _ = explicit.game_of(sheets.DEAD_END)
     game, _ = sequence_form.sequence_form(tree)
-    state = step(game, cfr.init(game, (3,)), regret.Settings())
-    assert evaluation.average_regret(state).shape == (2, 3)
+    state = step(game, cfr.init(game, (3,)), regret_matching.Settings())
+    assert best_response.average_regret(state).shape == (2, 3)
     assert evaluate(game, state.policy).value.shape == (2, 3)
 
 
 # ---- OpenSpiel
 
 
-def nash_conv(tree: game_tree.GameTree, policies: profiles.Policies) -> float:
+def nash_conv(tree: game_tree.GameTree, policies: tabular_policies.Policies) -> float:
     game, layouts = sequence_form.sequence_form(tree)
-    return float(evaluate(game, profiles.to_levels(tree, layouts, policies)).nash_conv)
+    return float(evaluate(game, tabular_policies.to_levels(tree, layouts, policies)).nash_conv)
 
 
-def averages(tree: game_tree.GameTree, iterations: int) -> profiles.Policies:
+def averages(tree: game_tree.GameTree, iterations: int) -> tabular_policies.Policies:
     game, layouts = sequence_form.sequence_form(tree)
     state = cfr.init(game)
     for _ in range(iterations):
-        state = step(game, state, regret.Settings())
-    return profiles.from_levels(tree, layouts, average(game, state))
+        state = step(game, state, regret_matching.Settings())
+    return tabular_policies.from_levels(tree, layouts, average(game, state))
 
 
 @pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "liars_dice(dice_sides=3)"])
@@ -170,7 +172,7 @@ def test_exploitability_of_open_spiels_games(name: str) -> None:
     theirs = pyspiel.load_game(name)
     tree = open_spiel_tree.tree_of(theirs)
     for policies in [random_policies(tree, 0), *([averages(tree, 10)] if name == "kuhn_poker" else [])]:
-        table = exports.to_open_spiel(tree, policies, theirs).to_dict()
+        table = policy_tables.to_open_spiel(tree, policies, theirs).to_dict()
         found = pyspiel.nash_conv(theirs, pyspiel.TabularPolicy(table), use_state_get_policy=True)
         assert nash_conv(tree, policies) == pytest.approx(found, abs=1e-6)
         assert nash_conv(tree, policies) / 2 == pytest.approx(
@@ -185,7 +187,7 @@ def test_exploitability_through_the_bridge(spec: str) -> None:
     tree, _ = explicit.game_of(spec)
     theirs = open_spiel_game.game(spec)
     policies = random_policies(tree, 3)
-    tabular = exports.to_open_spiel(tree, policies, theirs)
+    tabular = policy_tables.to_open_spiel(tree, policies, theirs)
     assert nash_conv(tree, policies) == pytest.approx(exploitability.nash_conv(theirs, tabular), abs=1e-6)
 
 
@@ -203,9 +205,9 @@ def test_serialised_goofspiel_is_worth_the_same() -> None:
         assert found[0] == pytest.approx(found[1], abs=1e-9)
         assert 50 * found[0] == pytest.approx(found[2], abs=1e-7)  # a win is 1 there, 100 against 0 here
     policies = random_policies(turns, 0)
-    table = exports.to_open_spiel_table(turns, policies)
+    table = policy_tables.to_open_spiel_table(turns, policies)
     theirs = pyspiel.load_game(f"turn_based_simultaneous_game(game={name})")
-    full = exports.to_open_spiel(turns, policies, theirs).to_dict()
+    full = policy_tables.to_open_spiel(turns, policies, theirs).to_dict()
     assert table.keys() <= full.keys()
     found = pyspiel.nash_conv(theirs, pyspiel.TabularPolicy(full), use_state_get_policy=True)
     assert nash_conv(turns, policies) == pytest.approx(found, abs=1e-6)

@@ -10,7 +10,7 @@ from gdlx import cli
 from gdlx.experiments import studies
 from gdlx.experiments.blind_tictactoe import study as blind
 from gdlx.experiments.head_to_head import study as duel
-from gdlx.solvers import results
+from gdlx.solvers.runs import result_folder
 
 TINY = duel.Game("kuhn_poker", "nobody", True, 4.0, [duel.Pairing("mccfr", "random", (0.1, None))])
 
@@ -73,5 +73,5 @@ def test_sampling_goes_on(tmp_path: pathlib.Path) -> None:
     assert second.iterations > first.iterations
     assert sum(second.policy("x").values()) == pytest.approx(1)
     assert task.env.num_players == 2
-    with pytest.raises(results.ResultError, match="other settings"):
+    with pytest.raises(result_folder.ResultError, match="other settings"):
         at(0.02, seed=1)

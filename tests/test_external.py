@@ -13,19 +13,22 @@ from hypothesis import strategies
 
 import gdlx
 from gdlx.envs.trees import sampling_form, sequence_form
-from gdlx.solvers import evaluation, external, frontier, processes, profiles, sampled
+from gdlx.solvers import tabular_policies
+from gdlx.solvers.exact import best_response
+from gdlx.solvers.mccfr import external_sampling, lane_packing, mccfr
+from gdlx.solvers.runs import tree_solvers
 from gdlx.tests import samples
 
 AMPLE, NARROW = 1_000.0, 0.7  # lanes for a traversal
-SOME = external.AverageStrategy(epsilon=0.3, tau=1.5, beta=0.2)  # walks about half of the options
+SOME = external_sampling.AverageStrategy(epsilon=0.3, tau=1.5, beta=0.2)  # walks about half of the options
 
 
-_sample = jax.jit(external.sample, static_argnames=("player", "rooms", "batch"))
-_packed = jax.jit(frontier.packed, static_argnames=("most", "slots"))
+_sample = jax.jit(external_sampling.sample, static_argnames=("player", "rooms", "batch"))
+_packed = jax.jit(lane_packing.packed, static_argnames=("most", "slots"))
 
 
-def random_state(form: sampling_form.SamplingForm, rng: np.random.Generator) -> sampled.SampleState:
-    return sampled.init(form)._replace(policy=samples.random_tables(form, rng), weight=samples.random_tables(form, rng))
+def random_state(form: sampling_form.SamplingForm, rng: np.random.Generator) -> mccfr.SampleState:
+    return mccfr.init(form)._replace(policy=samples.random_tables(form, rng), weight=samples.random_tables(form, rng))
 
 
 Values = tuple[jax.Array, list[jax.Array]]
@@ -33,8 +36,8 @@ Values = tuple[jax.Array, list[jax.Array]]
 
 def sampled_values(
     form: sampling_form.SamplingForm,
-    state: sampled.SampleState,
-    settings: external.AverageStrategy | None,
+    state: mccfr.SampleState,
+    settings: external_sampling.AverageStrategy | None,
     key: jax.Array,
     player: int,
     **sizes: Any,
@@ -42,28 +45,30 @@ def sampled_values(
     """The estimates of a batch; and wherever slots were handed out, whether there were too few."""
     is_short: list[jax.Array] = []
 
-    def packed(counts: jax.Array, most: int, slots: int, draw: jax.Array) -> frontier.Children:
+    def packed(counts: jax.Array, most: int, slots: int, draw: jax.Array) -> lane_packing.Children:
         children = plain(counts, most, slots, draw)
         is_short.append(children.total > slots)
         return children
 
-    plain = frontier.packed
-    with mock.patch.object(frontier, "packed", packed):
-        return external.sample(form, state, settings, key, player, **sizes).values, is_short
+    plain = lane_packing.packed
+    with mock.patch.object(lane_packing, "packed", packed):
+        return external_sampling.sample(form, state, settings, key, player, **sizes).values, is_short
 
 
 @pytest.mark.parametrize("game", samples.GAMES)
 @pytest.mark.parametrize("width", [AMPLE, NARROW])
 @pytest.mark.parametrize("settings", [None, SOME], ids=["external", "average"])
-def test_sampled_values_are_unbiased(game: str, width: float, settings: external.AverageStrategy | None) -> None:
+def test_sampled_values_are_unbiased(
+    game: str, width: float, settings: external_sampling.AverageStrategy | None
+) -> None:
     """The mean of Q over many batches is the exact counterfactual value, for every option of every set."""
     tree = samples.tree_of(game)
     form = sampling_form.sampling_form(tree)
     exact, layouts = sequence_form.sequence_form(tree)
     state = random_state(form, np.random.default_rng(3))
-    profile = profiles.to_levels(tree, layouts, samples.as_policies(tree, state.policy))
+    profile = tabular_policies.to_levels(tree, layouts, samples.as_policies(tree, state.policy))
     batches, size = 400, 64
-    rooms = external.rooms(form, width=width)
+    rooms = external_sampling.rooms(form, width=width)
     is_short = []
     for number, player in enumerate(tree.players):
 
@@ -72,8 +77,8 @@ def test_sampled_values_are_unbiased(game: str, width: float, settings: external
 
         values, short = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(number), batches))
         drawn = np.asarray(values, float)
-        levels = evaluation.counterfactual_values(exact, profile, number)
-        expected = profiles.from_own_levels(layouts[number], levels)
+        levels = best_response.counterfactual_values(exact, profile, number)
+        expected = tabular_policies.from_own_levels(layouts[number], levels)
         for decision in range(player.sets):
             first, end = player.first[decision], player.first[decision + 1]
             found = drawn[:, : end - first, decision]
@@ -87,26 +92,30 @@ def test_sampled_values_are_unbiased(game: str, width: float, settings: external
 
 @pytest.mark.parametrize("game", samples.GAMES)
 @pytest.mark.parametrize(("width", "settings"), [(AMPLE, None), (NARROW, SOME)], ids=["external", "average-narrow"])
-def test_average_weights_are_unbiased(game: str, width: float, settings: external.AverageStrategy | None) -> None:
+def test_average_weights_are_unbiased(
+    game: str, width: float, settings: external_sampling.AverageStrategy | None
+) -> None:
     """In proportion to a player's own reach, by a factor that does not depend on the policies."""
     tree = samples.tree_of(game)
     form = sampling_form.sampling_form(tree)
-    rooms = external.rooms(form, width=width)
+    rooms = external_sampling.rooms(form, width=width)
     rng = np.random.default_rng(5)
     states = [random_state(form, rng) for _ in range(2)]
     keys = jax.random.split(jax.random.key(7), 400)
     for number in range(form.players):
-        updated = sampled.weighed(form.players, number)
+        updated = mccfr.weighed(form.players, number)
 
         @jax.jit
-        def weights(state: sampled.SampleState, updated: int = updated) -> jax.Array:
-            one = functools.partial(external.sample, form, state, settings, player=updated, rooms=rooms, batch=64)
+        def weights(state: mccfr.SampleState, updated: int = updated) -> jax.Array:
+            one = functools.partial(
+                external_sampling.sample, form, state, settings, player=updated, rooms=rooms, batch=64
+            )
             return jax.vmap(lambda key: one(key).weight)(keys)
 
         found = []
         for state in states:
             own = samples.as_policies(tree, state.policy)[number]
-            reach = profiles.plan(tree.players[number], own)[tree.players[number].parent]
+            reach = tabular_policies.plan(tree.players[number], own)[tree.players[number].parent]
             part = np.asarray(weights(state), float) / reach
             found.append((part.mean(axis=0), part.std(axis=0) / np.sqrt(len(keys))))
         (first, first_error), (second, second_error) = found
@@ -118,10 +127,10 @@ def test_sure_options_are_external_sampling() -> None:
     """With rho = 1 everywhere average-strategy sampling walks the same lanes with the same draws."""
     form = sampling_form.sampling_form(samples.tree_of("kuhn_poker"))
     state = random_state(form, np.random.default_rng(1))
-    rooms = external.rooms(form, width=AMPLE)
+    rooms = external_sampling.rooms(form, width=AMPLE)
     found = [
         _sample(form, state, settings, jax.random.key(4), player=0, rooms=rooms, batch=32)
-        for settings in (None, external.AverageStrategy(epsilon=1.0))
+        for settings in (None, external_sampling.AverageStrategy(epsilon=1.0))
     ]
     np.testing.assert_allclose(found[0].values, found[1].values, rtol=1e-5)
     np.testing.assert_allclose(found[0].weight, found[1].weight, rtol=1e-5)
@@ -130,11 +139,11 @@ def test_sure_options_are_external_sampling() -> None:
 def test_settings_and_seeds_are_batched() -> None:
     form = sampling_form.sampling_form(samples.tree_of("kuhn_poker"))
     state = random_state(form, np.random.default_rng(1))
-    rooms = external.rooms(form, width=NARROW)
+    rooms = external_sampling.rooms(form, width=NARROW)
 
     def one(epsilon: jax.Array, key: jax.Array) -> jax.Array:
         settings = SOME._replace(epsilon=epsilon)
-        means: sampled.Means = _sample(form, state, settings, key, player=1, rooms=rooms, batch=16)
+        means: mccfr.Means = _sample(form, state, settings, key, player=1, rooms=rooms, batch=16)
         return means.values
 
     epsilons, keys = jnp.array([0.1, 0.5, 1.0]), jax.random.split(jax.random.key(2), 3)
@@ -145,7 +154,9 @@ def test_settings_and_seeds_are_batched() -> None:
 
 def test_rooms_bound_the_lanes() -> None:
     form = sampling_form.sampling_form(samples.tree_of("goofspiel:cards=3"))
-    for wide, narrow in zip(external.rooms(form, width=100), external.rooms(form, width=2), strict=True):
+    for wide, narrow in zip(
+        external_sampling.rooms(form, width=100), external_sampling.rooms(form, width=2), strict=True
+    ):
         for more, less in zip(wide, narrow, strict=True):
             assert less.lanes == min(more.lanes, 2)
 
@@ -153,13 +164,13 @@ def test_rooms_bound_the_lanes() -> None:
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
 def test_lowers_for_accelerators(platform: str) -> None:
     form = sampling_form.sampling_form(samples.tree_of("kuhn_poker"))
-    rooms = external.rooms(form, width=NARROW)
+    rooms = external_sampling.rooms(form, width=NARROW)
 
-    def run(form: sampling_form.SamplingForm, state: sampled.SampleState, key: jax.Array) -> sampled.Means:
-        return external.sample(form, state, SOME, jax.random.wrap_key_data(key), 0, rooms=rooms, batch=64)
+    def run(form: sampling_form.SamplingForm, state: mccfr.SampleState, key: jax.Array) -> mccfr.Means:
+        return external_sampling.sample(form, state, SOME, jax.random.wrap_key_data(key), 0, rooms=rooms, batch=64)
 
     lowered = jax.export.export(jax.jit(run), platforms=[platform])(
-        form, sampled.init(form), jax.random.key_data(jax.random.key(0))
+        form, mccfr.init(form), jax.random.key_data(jax.random.key(0))
     )
     assert lowered.platforms == (platform,)
 
@@ -168,9 +179,9 @@ def children_of(counts: list[int]) -> list[tuple[int, int]]:
     return [(lane, rank) for lane, count in enumerate(counts) for rank in range(count)]
 
 
-def held(children: frontier.Children, lanes: int) -> list[tuple[int, int]]:
+def held(children: lane_packing.Children, lanes: int) -> list[tuple[int, int]]:
     """Lane and rank of what is in the active slots."""
-    parent = frontier.of_parents(children, jnp.arange(lanes))
+    parent = lane_packing.of_parents(children, jnp.arange(lanes))
     pairs = zip(np.asarray(parent).tolist(), np.asarray(children.rank).tolist(), strict=True)
     return [pair for pair, is_active in zip(pairs, np.asarray(children.is_active), strict=True) if is_active]
 
@@ -198,7 +209,7 @@ def test_packed_against_a_list(counts: list[int], slots: int, draw: float) -> No
         assert ratio * (1 - 1e-6) <= float(found.factor) < ratio * 1.001
         assert slots - 1 <= len(kept) <= slots
     ones = jnp.where(found.is_active, 1.0, 0.0)
-    sums = np.asarray(frontier.to_parents(found, ones, LANES)) / float(found.factor)
+    sums = np.asarray(lane_packing.to_parents(found, ones, LANES)) / float(found.factor)
     np.testing.assert_allclose(sums, [sum(lane == parent for parent, _ in kept) for lane in range(LANES)], atol=1e-5)
 
 
@@ -229,15 +240,15 @@ def test_packed_is_exact_for_many_lanes() -> None:
 
 @hypothesis.given(strategies.lists(strategies.integers(0, 3), min_size=LANES, max_size=LANES))
 def test_spread_against_a_list(counts: list[int]) -> None:
-    found = frontier.spread(jnp.array(counts), 3)
+    found = lane_packing.spread(jnp.array(counts), 3)
     assert sorted(held(found, LANES)) == children_of(counts)
-    sums = frontier.to_parents(found, jnp.where(found.is_active, 1.0, 0.0), LANES)
+    sums = lane_packing.to_parents(found, jnp.where(found.is_active, 1.0, 0.0), LANES)
     np.testing.assert_array_equal(sums, counts)
 
 
 def test_too_many_slots_are_refused() -> None:
     with pytest.raises(ValueError, match="smaller batch"):
-        frontier.packed(jnp.ones(2**20, jnp.int32), 4, 2**21, jnp.float32(0))
+        lane_packing.packed(jnp.ones(2**20, jnp.int32), 4, 2**21, jnp.float32(0))
 
 
 _EIGHT = """
@@ -266,5 +277,5 @@ def test_little_room_costs_precision_alone(batch: int, width: float) -> None:
 
 
 def test_more_places_than_can_be_numbered() -> None:
-    with pytest.raises(processes.WrongBatch, match="smaller `batch=`"):
+    with pytest.raises(tree_solvers.WrongBatch, match="smaller `batch=`"):
         gdlx.solve("leduc_poker", "es-mccfr", iterations=1, batch=400_000)

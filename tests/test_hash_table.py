@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from gdlx.solvers import hash_table
+from gdlx.solvers.mccfr import hash_table
 
 Key = tuple[int, int]
 PLATFORMS = ("cuda", "tpu")

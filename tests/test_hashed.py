@@ -15,29 +15,30 @@ from gdlx.envs import devices, game_spec, payoffs
 from gdlx.envs.lowering import rng
 from gdlx.envs.packed import packed_env
 from gdlx.envs.trees import game_tree, sampling_form
-from gdlx.solvers import (
+from gdlx.solvers import algorithms, tasks
+from gdlx.solvers.exact import regret_matching
+from gdlx.solvers.mccfr import (
     hash_table,
-    hashed,
-    outcome,
-    presets,
-    problems,
-    regret,
-    sampled,
-    state_values,
+    mccfr,
+    outcome_sampling,
+    state_baselines,
+    table_loop,
     table_policy,
-    table_process,
-    table_runner,
+    table_sampler,
     table_state,
 )
+from gdlx.solvers.runs import table_solver
 from gdlx.tests import samples, tables
 
-PLUS = regret.Settings(beta=-np.inf, gamma=1.0)
+PLUS = regret_matching.Settings(beta=-np.inf, gamma=1.0)
 MINIMISERS = {
-    "linear": regret.Settings(1.0, 1.0, 1.0),
+    "linear": regret_matching.Settings(1.0, 1.0, 1.0),
     "cfr+": PLUS,
-    "dcfr": regret.Settings(1.5, 0.0, 2.0),
+    "dcfr": regret_matching.Settings(1.5, 0.0, 2.0),
     "pcfr+": PLUS._replace(optimism=1.0, gamma=2.0),
-    "schedule": regret.Settings(1.0, -1.0, 5.0, alpha_change=1.0, beta_change=-1.0, gamma_change=-2.0, horizon=10.0),
+    "schedule": regret_matching.Settings(
+        1.0, -1.0, 5.0, alpha_change=1.0, beta_change=-1.0, gamma_change=-2.0, horizon=10.0
+    ),
 }
 
 
@@ -89,19 +90,19 @@ def test_equals_dense_tables(game: str, minimiser: str, monkeypatch: pytest.Monk
     Not after many: without exploration rare options magnify what rounding does to their probabilities.
     """
     monkeypatch.setattr(table_state, "FOLD", 4)
-    task = problems.problem(game_spec.Game(game), keep_edges=True)
+    task = tasks.problem(game_spec.Game(game), keep_edges=True)
     form = sampling_form.sampling_form(task.tree)
-    monkeypatch.setattr(outcome, "rng", SameDraws(form))
+    monkeypatch.setattr(outcome_sampling, "rng", SameDraws(form))
     # Without exploration both draw the same option with the same random number.
-    settings: Any = jax.tree.map(np.float32, sampled.SampleSettings(MINIMISERS[minimiser], 0.0))
+    settings: Any = jax.tree.map(np.float32, mccfr.SampleSettings(MINIMISERS[minimiser], 0.0))
     batch, iterations, key = 64, 10, jax.random.key(3)
     env = gdlx.make(game)
     moving = packed_env.Walk(env)
     config = table_state.SamplerConfig(batch, 16, optimism=settings.minimiser.optimism is not None)
-    runner = table_runner.on_devices(tuple(jax.devices()[:1]), moving, config)
+    runner = table_loop.on_devices(tuple(jax.devices()[:1]), moving, config)
     table = runner.advance(table_state.init(moving, config, 8, 1), settings, key, iterations)
-    dense = sampled.init(form)
-    step = jax.jit(functools.partial(sampled.step, sampler=outcome.sample, batch=batch))
+    dense = mccfr.init(form)
+    step = jax.jit(functools.partial(mccfr.step, sampler=outcome_sampling.sample, batch=batch))
     for _ in range(iterations):
         dense = step(form, dense, settings, key)
     weight = np.asarray(table_policy.of_state(table, settings.minimiser).weight)
@@ -138,18 +139,18 @@ def test_baselines_leave_regrets_unbiased(game: str) -> None:
     known = tables.known(game)
     config = table_state.SamplerConfig(256, 16, baselines=True)
     state = known.state._replace(values=wild_values(known, config))
-    settings = sampled.SampleSettings(*jax.tree.map(np.float32, (tables.PLAIN, 0.5, 0.1)))
+    settings = mccfr.SampleSettings(*jax.tree.map(np.float32, (tables.PLAIN, 0.5, 0.1)))
     for number in range(len(known.task.tree.players)):
-        batch = hashed.TrajectoryBatch(known.walk, settings, tables.first_iteration(), config, None, number)
+        batch = table_sampler.TrajectoryBatch(known.walk, settings, tables.first_iteration(), config, None, number)
         tables.require_unbiased(known, state, batch, number, 150)
 
 
-def wild_values(known: tables.Known, config: table_state.SamplerConfig) -> state_values.StateValues:
+def wild_values(known: tables.Known, config: table_state.SamplerConfig) -> state_baselines.StateValues:
     """Baselines of all states that mean nothing, and of some nothing is known."""
-    state = known.state._replace(values=state_values.init(known.walk.env.num_players, known.walk.env.num_actions, 9))
-    settings = sampled.SampleSettings(*jax.tree.map(np.float32, (tables.PLAIN, 1.0, 0.1)))
+    state = known.state._replace(values=state_baselines.init(known.walk.env.num_players, known.walk.env.num_actions, 9))
+    settings = mccfr.SampleSettings(*jax.tree.map(np.float32, (tables.PLAIN, 1.0, 0.1)))
     for number in range(known.walk.env.num_players):
-        batch = hashed.TrajectoryBatch(known.walk, settings, tables.first_iteration(), config, None, number)
+        batch = table_sampler.TrajectoryBatch(known.walk, settings, tables.first_iteration(), config, None, number)
         state = jax.jit(batch.update)(state, jax.random.key(number))
     values = state.values
     assert values is not None
@@ -202,7 +203,7 @@ def test_a_full_table_keeps_what_it_has() -> None:
 
 def test_no_room_for_the_end_of_a_trajectory() -> None:
     process = tables.process_of("kuhn_poker", max_steps=2)
-    with pytest.raises(table_process.WrongTable, match="`max_steps=4`"):
+    with pytest.raises(table_solver.WrongTable, match="`max_steps=4`"):
         process.measure(process.advance(process.init(), 1), 0.0)
 
 
@@ -231,8 +232,8 @@ _EVEN = "(<= (goal left 50) (true (did left yes))) (<= (goal left 100) (true (di
 def test_several_goal_values(goals: str, allowed: Any, message: str | None, tmp_path: pathlib.Path) -> None:
     tree = game_spec.unrolled(game_spec.Game(sheet_of(tmp_path, goals), goal_conflict="max"))
     env = gdlx.make(sheet_of(tmp_path, goals), payoff="goal")
-    task = problems.TableProblem(game_spec.Game("choice", "goal", allowed), env, tree, None)
-    process = table_process.TableSolver(task, tables.configured())
+    task = tasks.TableProblem(game_spec.Game("choice", "goal", allowed), env, tree, None)
+    process = table_solver.TableSolver(task, tables.configured())
     state = process.advance(process.init(), 1)
     if message is None:
         assert process.measure(state, 0.0).samples == 128
@@ -248,8 +249,8 @@ def test_goals_that_do_not_add_up(tmp_path: pathlib.Path) -> None:
     env = gdlx.make(sheet_of(tmp_path, goals), payoff="goal")
     env = dataclasses.replace(env, payoffs=payoffs.Payoffs(50.0, True, False))
     tree = game_spec.unrolled(game_spec.Game(sheet_of(tmp_path, goals), "goal"))
-    process = table_process.TableSolver(
-        problems.TableProblem(game_spec.Game("choice"), env, tree, None), tables.configured()
+    process = table_solver.TableSolver(
+        tasks.TableProblem(game_spec.Game("choice"), env, tree, None), tables.configured()
     )
     with pytest.raises(payoffs.PayoffError, match="`payoff='goal'`"):
         process.measure(process.advance(process.init(), 1), 0.0)
@@ -266,13 +267,13 @@ def test_goals_that_do_not_add_up(tmp_path: pathlib.Path) -> None:
 )
 def test_what_does_not_fit(changes: dict[str, int], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "memory_bytes", lambda: 2**33)
-    with pytest.raises(table_process.WrongTable, match=message):
+    with pytest.raises(table_solver.WrongTable, match=message):
         tables.process_of("leduc_poker", **changes)
 
 
 @pytest.mark.parametrize("name", ["es-mccfr", "as-mccfr"])
 def test_schemes_without_tables(name: str) -> None:
-    with pytest.raises(presets.UnknownAlgorithm, match="no hash table"):
+    with pytest.raises(algorithms.UnknownAlgorithm, match="no hash table"):
         tables.configured(name)
 
 
@@ -294,7 +295,7 @@ def test_matches_tell_the_value() -> None:
     state = process.advance(process.init(), 20)
     exact = process.measure(state, 0.0).value
     task = tables.task_of("kuhn_poker")
-    found = table_process.score(task, process.policy(state), 0, 0)
+    found = table_solver.score(task, process.policy(state), 0, 0)
     assert found.unfinished == 0
     for mean, error, value in zip(found.mean, found.error, exact, strict=True):
         assert 0 < error < 0.02
@@ -328,10 +329,10 @@ def test_one_device_and_eight() -> None:
 def test_lowers_for_accelerators(platform: str) -> None:
     moving = packed_env.Walk(tables.task_of("kuhn_poker").env)
     config = table_state.SamplerConfig(64, 8, "all", True)
-    settings = sampled.SampleSettings(regret.Settings(1.0, 1.0, 1.0), 0.6, 0.1)
+    settings = mccfr.SampleSettings(regret_matching.Settings(1.0, 1.0, 1.0), 0.6, 0.1)
 
     def run(state: table_state.HashState, key: jax.Array) -> table_state.HashState:
-        return table_runner.advance(moving, state, settings, jax.random.wrap_key_data(key), 3, config=config)
+        return table_loop.advance(moving, state, settings, jax.random.wrap_key_data(key), 3, config=config)
 
     lowered = jax.export.export(jax.jit(run), platforms=[platform])(
         table_state.init(moving, config, 8, 1), jax.random.key_data(jax.random.key(0))

@@ -8,19 +8,21 @@ import scipy.optimize
 import scipy.sparse
 
 from gdlx.envs import game_spec
-from gdlx.solvers import held, lp, problems, profiles
+from gdlx.solvers import tabular_policies, tasks
+from gdlx.solvers.exact import fixed_policies, lp
 
 BATCH = 3
 
 
-def _drawn(task: problems.Problem, seed: int, batch: tuple[int, ...] = ()) -> profiles.Policies:
+def _drawn(task: tasks.Problem, seed: int, batch: tuple[int, ...] = ()) -> tabular_policies.Policies:
     rng = np.random.default_rng(seed)
     return tuple(
-        profiles.normalised(player, rng.uniform(0.1, 1, (player.sequences, *batch))) for player in task.tree.players
+        tabular_policies.normalised(player, rng.uniform(0.1, 1, (player.sequences, *batch)))
+        for player in task.tree.players
     )
 
 
-def _best_value(task: problems.Problem, given: profiles.Policies, steps: int) -> float:
+def _best_value(task: tasks.Problem, given: tabular_policies.Policies, steps: int) -> float:
     """What the first player gets at equilibrium where policies before a step are given: the linear program with as many
     more equations, x(option) = policy(option) x(what leads to the set), for either player."""
     payoffs = lp.matrix(task.tree)
@@ -50,12 +52,12 @@ def _best_value(task: problems.Problem, given: profiles.Policies, steps: int) ->
 
 @pytest.mark.parametrize(("game", "steps"), [("kuhn_poker", 3), ("goofspiel:cards=3", 1)])
 def test_the_rest_is_solved(game: str, steps: int) -> None:
-    task = problems.problem(game_spec.Game(game))
+    task = tasks.problem(game_spec.Game(game))
     given = _drawn(task, 0, (BATCH,))
-    is_given = held.before(task.tree, task.layouts, steps)
-    levels = profiles.to_levels(task.tree, task.layouts, given)
-    run = jax.jit(lambda own: held.solved(task.form, own, is_given, 2_000))
-    found = profiles.from_levels(task.tree, task.layouts, run(levels))
+    is_given = fixed_policies.before(task.tree, task.layouts, steps)
+    levels = tabular_policies.to_levels(task.tree, task.layouts, given)
+    run = jax.jit(lambda own: fixed_policies.solved(task.form, own, is_given, 2_000))
+    found = tabular_policies.from_levels(task.tree, task.layouts, run(levels))
     assert any((player.step < steps).any() for player in task.tree.players)
     for player, own, before in zip(task.tree.players, found, given, strict=True):
         early = np.repeat(player.step < steps, np.diff(player.first))
@@ -72,13 +74,13 @@ def test_the_rest_is_solved(game: str, steps: int) -> None:
 
 def test_each_lane_has_its_own_sets() -> None:
     """Flags with a batch axis: one lane with everything given, one with nothing."""
-    task = problems.problem(game_spec.Game("kuhn_poker"))
+    task = tasks.problem(game_spec.Game("kuhn_poker"))
     given = _drawn(task, 2, (2,))
-    levels = profiles.to_levels(task.tree, task.layouts, given)
-    every, none = held.before(task.tree, task.layouts, 100), held.before(task.tree, task.layouts, 0)
+    levels = tabular_policies.to_levels(task.tree, task.layouts, given)
+    every, none = fixed_policies.before(task.tree, task.layouts, 100), fixed_policies.before(task.tree, task.layouts, 0)
     flags = jax.tree.map(lambda a, b: jnp.stack([a, b], axis=-1), every, none)
-    found = profiles.from_levels(
-        task.tree, task.layouts, jax.jit(lambda own: held.solved(task.form, own, flags, 1_000))(levels)
+    found = tabular_policies.from_levels(
+        task.tree, task.layouts, jax.jit(lambda own: fixed_policies.solved(task.form, own, flags, 1_000))(levels)
     )
     np.testing.assert_allclose(found[0][:, 0], given[0][:, 0], atol=1e-5)
     metrics = task.metrics(tuple(own[:, 1] for own in found))

@@ -48,7 +48,7 @@ def test_a_module_imports_only_its_layer_and_those_below(path: pathlib.Path) -> 
         ("propnet", "import gdlx.envs"),
         ("propnet", "from gdlx import solvers"),
         ("propnet", "def f():\n    import jax.numpy"),
-        ("envs", "from gdlx.solvers import cfr"),
+        ("envs", "from gdlx.solvers.exact import cfr"),
         ("experiments", "from gdlx import cli"),
         ("cli", "from . import console"),
         ("cli", "from propnet import source"),

@@ -12,18 +12,21 @@ import pytest
 
 from gdlx import cli
 from gdlx.envs.packed import packed_env
-from gdlx.solvers import bounds, evaluation, exploiter, gains, local_response, profiles, table_policy
+from gdlx.solvers import tabular_policies
+from gdlx.solvers.bounds import approximate_response, estimates, local_best_response, search_bounds
+from gdlx.solvers.exact import best_response
+from gdlx.solvers.mccfr import table_policy
 from gdlx.tests import samples, test_exploiter
 
-SCHEME = local_response.ResponderConfig(steps=12, matches=256, size=128)
-PLAN = bounds.Plan(test_exploiter.SCHEME, SCHEME, test_exploiter.BITS, matches=2**14)
+SCHEME = local_best_response.ResponderConfig(steps=12, matches=256, size=128)
+PLAN = search_bounds.Plan(test_exploiter.SCHEME, SCHEME, test_exploiter.BITS, matches=2**14)
 
 
 def local_values(found: test_exploiter.Frozen, number: int) -> Any:
     """Of every option of a player if everybody plays on as frozen, times the others' way there."""
-    profile = profiles.to_levels(found.task.tree, found.task.layouts, found.policies)
-    levels = evaluation.counterfactual_values(found.task.form, profile, number)
-    return profiles.from_own_levels(found.task.layouts[number], levels)
+    profile = tabular_policies.to_levels(found.task.tree, found.task.layouts, found.policies)
+    levels = best_response.counterfactual_values(found.task.form, profile, number)
+    return tabular_policies.from_own_levels(found.task.layouts[number], levels)
 
 
 def exact_payoff(found: test_exploiter.Frozen, number: int) -> float:
@@ -40,7 +43,7 @@ def exact_payoff(found: test_exploiter.Frozen, number: int) -> float:
 def payoffs(player: int) -> Any:
     found = test_exploiter.frozen("kuhn_poker")
     keys = jax.random.split(jax.random.key(player), 8)
-    played = [local_response.play(found.game, found.table, key, player, config=SCHEME) for key in keys]
+    played = [local_best_response.play(found.game, found.table, key, player, config=SCHEME) for key in keys]
     return np.concatenate([np.asarray(part, np.float64) for part in played])
 
 
@@ -63,7 +66,7 @@ def test_moves_are_tried_evenly() -> None:
     rng = np.random.default_rng(0)
     legal = rng.random((5, 40)) < 0.5
     legal[:, 0] = False
-    tried = np.asarray(local_response.even_moves(jnp.asarray(legal), 13))
+    tried = np.asarray(local_best_response.even_moves(jnp.asarray(legal), 13))
     assert tried.shape == (40, 13)
     for own, moves in zip(legal.T[1:], tried[1:], strict=True):
         if own.any():
@@ -75,7 +78,7 @@ def test_moves_are_tried_evenly() -> None:
 def test_means_and_errors() -> None:
     rng = np.random.default_rng(1)
     tried, payoff = rng.integers(0, 3, (6, 50)), rng.normal(size=(6, 50))
-    mean, error = local_response.means(jnp.asarray(tried), jnp.asarray(payoff), 4)
+    mean, error = local_best_response.means(jnp.asarray(tried), jnp.asarray(payoff), 4)
     for match in range(6):
         for move in range(3):
             own = payoff[match][tried[match] == move]
@@ -87,7 +90,7 @@ def test_means_and_errors() -> None:
 def test_search_for_a_bound() -> None:
     found = test_exploiter.frozen("kuhn_poker")
     exact = found.task.metrics(found.policies)
-    rounds = list(bounds.search(found.game, found.table, jax.random.key(0), seconds=2.0, plan=PLAN))
+    rounds = list(search_bounds.search(found.game, found.table, jax.random.key(0), seconds=2.0, plan=PLAN))
     last = rounds[-1]
     assert len(rounds) > 1
     assert [own.batches for own in last.gains] > [own.batches for own in rounds[0].gains]
@@ -103,9 +106,9 @@ def test_search_for_a_bound() -> None:
 
 def test_no_room_for_the_ends_of_matches() -> None:
     found = test_exploiter.frozen("kuhn_poker")
-    short = PLAN._replace(learning=exploiter.LearnerConfig(steps=2))
-    with pytest.raises(bounds.Unfinished, match=r"after 2 joint moves.*`max_steps=4`"):
-        next(bounds.search(found.game, found.table, jax.random.key(0), seconds=1.0, plan=short))
+    short = PLAN._replace(learning=approximate_response.LearnerConfig(steps=2))
+    with pytest.raises(search_bounds.Unfinished, match=r"after 2 joint moves.*`max_steps=4`"):
+        next(search_bounds.search(found.game, found.table, jax.random.key(0), seconds=1.0, plan=short))
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -119,15 +122,18 @@ class Asked(NamedTuple):
     game: packed_env.Walk
     policies: table_policy.TablePolicy
     seconds: float
-    plan: bounds.Plan
+    plan: search_bounds.Plan
 
 
-def some_bound() -> gains.Bound:
+def some_bound() -> estimates.Bound:
     rng = np.random.default_rng(0)
-    halves = gains.NO_HALVES.plus(rng.normal(1, 1, 500)).plus(rng.normal(1, 1, 500))
-    usual = gains.no_matches(2).plus(np.zeros((2, 500)))
-    return gains.assembled(
-        ("player1", "player2"), gains.Halves(usual, usual), [gains.Found(halves, gains.NO_HALVES, 3, 6)] * 2, 1.5
+    halves = estimates.NO_HALVES.plus(rng.normal(1, 1, 500)).plus(rng.normal(1, 1, 500))
+    usual = estimates.no_matches(2).plus(np.zeros((2, 500)))
+    return estimates.assembled(
+        ("player1", "player2"),
+        estimates.Halves(usual, usual),
+        [estimates.Found(halves, estimates.NO_HALVES, 3, 6)] * 2,
+        1.5,
     )
 
 
@@ -136,14 +142,19 @@ def asking(monkeypatch: pytest.MonkeyPatch, *, is_interrupted: bool = False) -> 
     asked = []
 
     def search(
-        game: packed_env.Walk, policies: table_policy.TablePolicy, key: jax.Array, *, seconds: float, plan: bounds.Plan
-    ) -> Iterator[gains.Bound]:
+        game: packed_env.Walk,
+        policies: table_policy.TablePolicy,
+        key: jax.Array,
+        *,
+        seconds: float,
+        plan: search_bounds.Plan,
+    ) -> Iterator[estimates.Bound]:
         asked.append(Asked(game, policies, seconds, plan))
         yield some_bound()
         if is_interrupted:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(bounds, "search", search)
+    monkeypatch.setattr(search_bounds, "search", search)
     return asked
 
 

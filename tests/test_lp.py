@@ -8,12 +8,14 @@ import pytest
 
 from gdlx.envs.trees import game_tree, sequence_form, unroll
 from gdlx.propnet import games
-from gdlx.solvers import cfr, evaluation, exports, lp, profiles, regret
+from gdlx.solvers import tabular_policies
+from gdlx.solvers.exact import best_response, cfr, lp, regret_matching
+from gdlx.solvers.runs import policy_tables
 from gdlx.tests import sheets
 
-evaluate = jax.jit(evaluation.evaluate)
-counterfactual_values = jax.jit(evaluation.counterfactual_values, static_argnums=2)
-jitted_best_response = jax.jit(evaluation.best_response, static_argnums=2)
+evaluate = jax.jit(best_response.evaluate)
+counterfactual_values = jax.jit(best_response.counterfactual_values, static_argnums=2)
+jitted_best_response = jax.jit(best_response.best_response, static_argnums=2)
 
 
 @pytest.fixture(autouse=True)
@@ -26,9 +28,9 @@ def tree_of(spec: str) -> game_tree.GameTree:
     return unroll.unroll(games.compile_game(spec))
 
 
-def evaluated(tree: game_tree.GameTree, policies: profiles.Policies) -> evaluation.Evaluation:
+def evaluated(tree: game_tree.GameTree, policies: tabular_policies.Policies) -> best_response.Evaluation:
     game, layouts = sequence_form.sequence_form(tree)
-    found: evaluation.Evaluation = evaluate(game, profiles.to_levels(tree, layouts, policies))
+    found: best_response.Evaluation = evaluate(game, tabular_policies.to_levels(tree, layouts, policies))
     return found
 
 
@@ -70,7 +72,7 @@ def test_simple_poker() -> None:
     """Bet a king always, bluff with a jack one time in three, call two times in three."""
     tree = tree_of("simple_poker")
     policies = lp.solve(tree).policies
-    rows = {row[2:4]: row.probability for row in exports.rows(tree, policies)}
+    rows = {row[2:4]: row.probability for row in policy_tables.rows(tree, policies)}
     assert rows["(dealt king)", "bet"] == pytest.approx(1)
     assert rows["(dealt jack)", "bet"] == pytest.approx(1 / 3)
     assert rows["(opponent_did bet)", "bet"] == pytest.approx(2 / 3)
@@ -83,8 +85,8 @@ def test_the_same_as_regret_minimisation() -> None:
         game, _ = sequence_form.sequence_form(tree)
         state, step = cfr.init(game), jax.jit(cfr.step)
         for _ in range(300):
-            state = step(game, state, regret.Settings(beta=-np.inf, gamma=2.0, optimism=1.0))
-        approached = jax.jit(evaluation.average_evaluation)(game, state)
+            state = step(game, state, regret_matching.Settings(beta=-np.inf, gamma=2.0, optimism=1.0))
+        approached = jax.jit(best_response.average_evaluation)(game, state)
         exact = lp.solve(tree)
         assert float(approached.nash_conv) < 1e-3
         assert float(approached.value[0]) == pytest.approx(exact.value[0], abs=1e-3)
@@ -97,7 +99,7 @@ def test_where_a_player_never_comes_it_answers_well() -> None:
     for spec in ("kuhn_poker", "liars_dice:sides=2"):
         tree = tree_of(spec)
         game, layouts = sequence_form.sequence_form(tree)
-        profile = profiles.to_levels(tree, layouts, lp.solve(tree).policies)
+        profile = tabular_policies.to_levels(tree, layouts, lp.solve(tree).policies)
         for number in range(2):
             values = counterfactual_values(game, profile, number)
             best = jitted_best_response(game, profile, number)[0]

@@ -17,7 +17,7 @@ from gdlx.cli import matches
 from gdlx.envs import compilation_cache
 from gdlx.players.agents import entries
 from gdlx.players.matches import contest
-from gdlx.solvers import results
+from gdlx.solvers.runs import result_folder
 
 GDLX = [sys.executable, "-m", "gdlx.cli"]
 
@@ -80,7 +80,7 @@ def test_a_match_from_the_first_command_to_its_files(capsys: pytest.CaptureFixtu
         code, _, err = run(capsys, "match", "--resume", str(folder))
         assert (code, "games.csv cannot be read" in err) == (1, True)
     (folder / "games.csv").write_text(kept)
-    with pytest.raises(results.ResultError, match="other terms"):
+    with pytest.raises(result_folder.ResultError, match="other terms"):
         contest.compete("kuhn_poker", ["random", "random"], games=130, seed=9, folder=folder, resume=True)
 
     # A saved match is neither an agent nor a solution.

@@ -15,7 +15,8 @@ from gdlx.players.matches import arenas, contest, game_log, match, records, refe
 from gdlx.propnet import games
 from gdlx.propnet.datalog import interpreter
 from gdlx.propnet.syntax import ground_terms
-from gdlx.solvers import problems, results
+from gdlx.solvers import tasks
+from gdlx.solvers.runs import result_folder
 from gdlx.tests import players, samples
 
 KUHN, THREE = "kuhn_poker", "smallest:numbers=3,steps=1"
@@ -44,7 +45,7 @@ def error_of(numbers: game_log.Floats) -> float:
 )
 def test_means_are_what_the_tree_says(game: str) -> None:
     """In every rotation: the policies of whoever plays a role, evaluated exactly."""
-    task = problems.problem(game_spec.Game(game), samples.tree_of(game))
+    task = tasks.problem(game_spec.Game(game), samples.tree_of(game))
     count = len(task.players)
     who = [given(game, seed) for seed in range(count)]
     found = played(game, who, games=2_000 * count)
@@ -185,7 +186,7 @@ def test_going_on_is_as_if_never_stopped(
 def test_a_folder_is_written_by_one_run_at_a_time(tmp_path: pathlib.Path) -> None:
     one = match.Match(players.arena_of(KUHN), (given(KUHN, 0), given(KUHN, 1)))
     contest_run = contest.Run(one, tmp_path)
-    with pytest.raises(results.ResultError, match="another run is writing"):
+    with pytest.raises(result_folder.ResultError, match="another run is writing"):
         contest.Run(one, tmp_path, resume=True)
     assert contest_run.finish().games == 0
 
@@ -212,7 +213,7 @@ def test_folders_that_cannot_be_gone_on_with(tmp_path: pathlib.Path, file: str, 
     text = (tmp_path / file).read_text()
     assert old in text
     (tmp_path / file).write_text(text.replace(old, new, 1))
-    with pytest.raises(results.ResultError, match=told):
+    with pytest.raises(result_folder.ResultError, match=told):
         contest.Run(one, tmp_path, resume=True)
 
 

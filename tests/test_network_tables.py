@@ -9,7 +9,7 @@ import pytest
 
 import gdlx
 from gdlx.nets import encoders, networks, tables
-from gdlx.solvers import profiles
+from gdlx.solvers import tabular_policies
 from gdlx.tests import samples
 
 
@@ -26,7 +26,7 @@ def test_policies_set_by_set(game: str) -> None:
     found = tables.policies(learner, variables, tree)
     for number, player in enumerate(tree.players):
         rows = encoder.of_sets(tree, number)
-        np.testing.assert_allclose(profiles.checked(player, found[number]), found[number])
+        np.testing.assert_allclose(tabular_policies.checked(player, found[number]), found[number])
         for decision in range(player.sets):
             told: networks.Told = network.apply(variables, jnp.asarray(rows[decision]))  # type: ignore[assignment]
             first, end = player.first[decision], player.first[decision + 1]

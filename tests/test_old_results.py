@@ -9,7 +9,7 @@ import pytest
 
 from gdlx import cli
 from gdlx.nets import checkpoints
-from gdlx.solvers import results
+from gdlx.solvers.runs import result_folder
 
 OLD = pathlib.Path(__file__).parent / "data" / "results_format_4"
 IMPROVEMENTS = (0.13932299613952637, 0.1419270932674408)  # of the last row of the saved files
@@ -21,7 +21,7 @@ def solved(tmp_path: pathlib.Path) -> pathlib.Path:
 
 
 def test_old_metrics() -> None:
-    metrics = results.read_metrics(OLD / "kuhn_poker_cfr", 2)
+    metrics = result_folder.read_metrics(OLD / "kuhn_poker_cfr", 2)
     assert [row.iterations for row in metrics] == [0, 1, 2, 3, 4]
     assert metrics[-1].improvements == IMPROVEMENTS
     assert metrics[-1].nash_conv == pytest.approx(sum(IMPROVEMENTS))
@@ -49,7 +49,7 @@ def test_old_results_are_looked_up(solved: pathlib.Path, capsys: pytest.CaptureF
 def test_old_results_are_resumed(solved: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["solve", "--resume", str(solved), "--iterations", "6", "--json"]) == 0
     capsys.readouterr()
-    with open(solved / results.METRICS, newline="") as file:
+    with open(solved / result_folder.METRICS, newline="") as file:
         rows = {int(row["iterations"]): row for row in csv.DictReader(file)}
     assert sorted(rows)[:5] == [0, 1, 2, 3, 4]
     assert max(rows) == 6
@@ -72,5 +72,5 @@ def test_old_sweeps_are_resumed(tmp_path: pathlib.Path, capsys: pytest.CaptureFi
 
 
 def test_old_metrics_of_training(tmp_path: pathlib.Path) -> None:
-    (tmp_path / results.METRICS).write_text("iteration,loss,gain_player1\n1,0.5,0.25\n")
+    (tmp_path / result_folder.METRICS).write_text("iteration,loss,gain_player1\n1,0.5,0.25\n")
     assert checkpoints.read_metrics(tmp_path) == [{"iteration": 1, "loss": 0.5, "improvement_player1": 0.25}]

@@ -10,10 +10,11 @@ import pytest
 
 from gdlx.envs import env
 from gdlx.envs.views import history
-from gdlx.solvers import hashed, online, regret, sampled, table_state
+from gdlx.solvers.exact import regret_matching
+from gdlx.solvers.mccfr import mccfr, online_sampling, table_sampler, table_state
 from gdlx.tests import tables
 
-SETTINGS = sampled.SampleSettings(*jax.tree.map(np.float32, (tables.PLAIN, 0.5)))
+SETTINGS = mccfr.SampleSettings(*jax.tree.map(np.float32, (tables.PLAIN, 0.5)))
 
 
 def true(row: Any) -> tuple[int, ...]:
@@ -54,18 +55,20 @@ def view_of(game: env.Env, player: int, steps: int, seed: int = 0) -> history.Si
         pytest.param("smallest:numbers=3,steps=1", 1, 0, "information set", marks=pytest.mark.slow),
     ],
 )
-def test_aiming_leaves_regrets_unbiased(game: str, searcher: int, steps: int, aim: online.Aim) -> None:
+def test_aiming_leaves_regrets_unbiased(game: str, searcher: int, steps: int, aim: online_sampling.Aim) -> None:
     known = tables.known(game, with_public=True)
     view = view_of(known.walk.env, searcher, steps)
     config = table_state.SamplerConfig(256, 16)
-    search = online.Search(config, 128, aim)
-    where = online.target(known.walk, view, 16, aim)
+    search = online_sampling.Search(config, 128, aim)
+    where = online_sampling.target(known.walk, view, 16, aim)
     here = int(tables.found_at(known.state, view)) if aim == "information set" else -1
     for number in range(len(known.task.tree.players)):
-        batch = online.AimedBatch(known.walk, SETTINGS, tables.first_iteration(), config, None, number, search, where)
+        batch = online_sampling.AimedBatch(
+            known.walk, SETTINGS, tables.first_iteration(), config, None, number, search, where
+        )
         errors = tables.require_unbiased(known, known.state, batch, number, 150)
         if number == searcher and here >= 0 and steps:
-            plain = hashed.TrajectoryBatch(known.walk, SETTINGS, tables.first_iteration(), config, None, number)
+            plain = table_sampler.TrajectoryBatch(known.walk, SETTINGS, tables.first_iteration(), config, None, number)
             wide = tables.require_unbiased(known, known.state, plain, number, 150)
             decision = list(known.rows[number]).index(here)
             assert errors[decision] < wide[decision]
@@ -77,16 +80,16 @@ def test_search_finds_the_equilibrium_at_a_set_of_a_match(card: str, share: floa
     # Kuhn (1950): the second player calls with a queen a third of the time, and never with a jack.
     game = tables.known("kuhn_poker").walk
     config = table_state.SamplerConfig(256, 16)
-    search = online.Search(config, 128)
-    settings = sampled.SampleSettings(
-        *jax.tree.map(np.float32, (regret.Settings(1.0, 1.0, 1.0, exploration=0.01), 0.4))
+    search = online_sampling.Search(config, 128)
+    settings = mccfr.SampleSettings(
+        *jax.tree.map(np.float32, (regret_matching.Settings(1.0, 1.0, 1.0, exploration=0.01), 0.4))
     )
     view = facing_a_bet(game.env, card)
-    where = online.target(game, view, 16, "information set")
+    where = online_sampling.target(game, view, 16, "information set")
     state = table_state.init(game, config, 8, 1)
-    state = online.advance(game, state, settings, where, jax.random.key(0), 2_000, search=search)
+    state = online_sampling.advance(game, state, settings, where, jax.random.key(0), 2_000, search=search)
     legal = jnp.zeros(game.env.num_actions, jnp.bool_).at[jnp.array(view.legal)].set(True)
-    policy, is_known = online.policy_at(state, tables.own_key(view), legal)
+    policy, is_known = online_sampling.policy_at(state, tables.own_key(view), legal)
     assert bool(is_known)
     assert abs(float(policy[game.env.net.players[1].moves.index("call")]) - share) < 0.06
 

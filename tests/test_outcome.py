@@ -11,12 +11,15 @@ import pytest
 import gdlx
 from gdlx.envs import game_spec
 from gdlx.envs.trees import sampling_form, sequence_form
-from gdlx.solvers import evaluation, outcome, presets, problems, processes, profiles, regret, sampled, solver_run
+from gdlx.solvers import algorithms, tabular_policies, tasks
+from gdlx.solvers.exact import best_response, regret_matching
+from gdlx.solvers.mccfr import mccfr, outcome_sampling
+from gdlx.solvers.runs import solver_run, tree_solvers
 from gdlx.tests import samples
 
 
-def settings(exploration: float, decay: float | None = None) -> sampled.SampleSettings:
-    return sampled.SampleSettings(regret.Settings(1.0, 1.0, 1.0), exploration, decay)
+def settings(exploration: float, decay: float | None = None) -> mccfr.SampleSettings:
+    return mccfr.SampleSettings(regret_matching.Settings(1.0, 1.0, 1.0), exploration, decay)
 
 
 @pytest.mark.parametrize("game", samples.GAMES)
@@ -28,20 +31,20 @@ def test_sampled_values_are_unbiased(game: str, with_baselines: bool) -> None:
     exact, layouts = sequence_form.sequence_form(tree)
     rng = np.random.default_rng(3)
     policy = samples.random_tables(form, rng)
-    state = sampled.init(form, baselines=with_baselines)._replace(policy=policy)
+    state = mccfr.init(form, baselines=with_baselines)._replace(policy=policy)
     if with_baselines:
         wild = rng.normal(0, 20, (form.players, form.histories))
         state = state._replace(baseline=tuple(jnp.asarray(own, form.share.dtype) for own in wild))
-    profile = profiles.to_levels(tree, layouts, samples.as_policies(tree, policy))
+    profile = tabular_policies.to_levels(tree, layouts, samples.as_policies(tree, policy))
     batches, size = 200, 256
     for number, player in enumerate(tree.players):
 
         def one(key: jax.Array, number: int = number) -> jax.Array:
-            return outcome.sample(form, state, settings(0.5), key, number, batch=size).values
+            return outcome_sampling.sample(form, state, settings(0.5), key, number, batch=size).values
 
         drawn = np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(number), batches)), float)
-        levels = evaluation.counterfactual_values(exact, profile, number)
-        expected = profiles.from_own_levels(layouts[number], levels)
+        levels = best_response.counterfactual_values(exact, profile, number)
+        expected = tabular_policies.from_own_levels(layouts[number], levels)
         for decision in range(player.sets):
             first, end = player.first[decision], player.first[decision + 1]
             found = drawn[:, : end - first, decision]
@@ -59,15 +62,15 @@ def test_average_weights_are_unbiased(game: str) -> None:
     factors = []
     for _ in range(2):
         policy = samples.random_tables(form, rng)
-        state = sampled.init(form)._replace(policy=policy)
+        state = mccfr.init(form)._replace(policy=policy)
         own = samples.as_policies(tree, policy)
         found = []
         for number in range(form.players):
-            updated = sampled.weighed(form.players, number)
+            updated = mccfr.weighed(form.players, number)
             keys = jax.random.split(jax.random.key(7), 100)
-            one = functools.partial(outcome.sample, form, state, settings(0.3), player=updated, batch=512)
+            one = functools.partial(outcome_sampling.sample, form, state, settings(0.3), player=updated, batch=512)
             weights = np.asarray(jax.vmap(lambda key, one=one: one(key).weight)(keys), float)
-            reach = profiles.plan(tree.players[number], own[number])[tree.players[number].parent]
+            reach = tabular_policies.plan(tree.players[number], own[number])[tree.players[number].parent]
             part = weights / reach
             found.append((part.mean(axis=0), part.std(axis=0) / 10))
         factors.append(found)
@@ -87,8 +90,8 @@ def test_kuhn_is_solved(algorithm: str) -> None:
     "minimiser", ["dcfr", *(pytest.param(name, marks=pytest.mark.slow) for name in ("cfr", "cfr+", "pcfr+"))]
 )
 def test_all_minimisers_converge(minimiser: str) -> None:
-    base = presets.find("os-mccfr")
-    chosen = presets.Algorithm("os", base.step, presets.find(minimiser).settings, "", sampling=base.sampling)
+    base = algorithms.find("os-mccfr")
+    chosen = algorithms.Algorithm("os", base.step, algorithms.find(minimiser).settings, "", sampling=base.sampling)
     found = gdlx.solve("goofspiel:cards=3", chosen, iterations=150)
     assert found.exploitability is not None
     assert found.exploitability < 2.0  # of payoffs between -50 and 50
@@ -100,11 +103,11 @@ def test_three_players_and_one() -> None:
 
 
 def test_the_same_key_gives_the_same_run() -> None:
-    task = problems.problem(game_spec.Game("kuhn_poker"), keep_edges=True)
+    task = tasks.problem(game_spec.Game("kuhn_poker"), keep_edges=True)
     runs = []
     for seed in (1, 1, 2):
-        chosen = presets.configured(presets.find("os-mccfr"), None, {"batch": 64, "seed": seed})
-        process = processes.SampledSolver(task, chosen)
+        chosen = algorithms.configured(algorithms.find("os-mccfr"), None, {"batch": 64, "seed": seed})
+        process = tree_solvers.SampledSolver(task, chosen)
         whole = process.advance(process.init(), 10)
         parts = process.advance(process.advance(process.init(), 3), 7)
         np.testing.assert_array_equal(whole.regret[0], parts.regret[0])
@@ -114,16 +117,16 @@ def test_the_same_key_gives_the_same_run() -> None:
 
 
 def test_going_on_is_as_if_never_stopped(tmp_path: pathlib.Path) -> None:
-    from gdlx.solvers import driver, results
+    from gdlx.solvers.runs import driver, result_folder
 
-    task = problems.problem(game_spec.Game("kuhn_poker"), keep_edges=True)
-    algorithm = presets.find("vr-mccfr")
+    task = tasks.problem(game_spec.Game("kuhn_poker"), keep_edges=True)
+    algorithm = algorithms.find("vr-mccfr")
     whole = solver_run.Run(task, algorithm)
     list(whole.points(driver.Stop(iterations=12)))
     first = solver_run.Run(task, algorithm, tmp_path)
     list(first.points(driver.Stop(iterations=5)))
     first.finish()
-    second = solver_run.Run(task, results.read_config(tmp_path).algorithm, tmp_path, resume=True)
+    second = solver_run.Run(task, result_folder.read_config(tmp_path).algorithm, tmp_path, resume=True)
     list(second.points(driver.Stop(iterations=12)))
     for ours, theirs in zip(jax.tree.leaves(whole.state), jax.tree.leaves(second.state), strict=True):
         np.testing.assert_array_equal(ours, theirs)
@@ -131,14 +134,14 @@ def test_going_on_is_as_if_never_stopped(tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize("batch", [0, -8])
 def test_empty_batches(batch: int) -> None:
-    with pytest.raises(presets.UnknownAlgorithm, match="at least 1"):
-        presets.configured(presets.find("os-mccfr"), None, {"batch": batch})
+    with pytest.raises(algorithms.UnknownAlgorithm, match="at least 1"):
+        algorithms.configured(algorithms.find("os-mccfr"), None, {"batch": batch})
 
 
 def test_a_batch_larger_than_memory() -> None:
-    task = problems.problem(game_spec.Game("kuhn_poker"), keep_edges=True)
-    with pytest.raises(processes.WrongBatch, match="GiB"):
-        processes.SampledSolver(task, presets.configured(presets.find("os-mccfr"), None, {"batch": 2**30}))
+    task = tasks.problem(game_spec.Game("kuhn_poker"), keep_edges=True)
+    with pytest.raises(tree_solvers.WrongBatch, match="GiB"):
+        tree_solvers.SampledSolver(task, algorithms.configured(algorithms.find("os-mccfr"), None, {"batch": 2**30}))
 
 
 def test_sampling_needs_edges() -> None:
@@ -177,11 +180,11 @@ def test_one_device_and_eight() -> None:
 def test_lowers_for_accelerators(platform: str) -> None:
     form = sampling_form.sampling_form(samples.tree_of("kuhn_poker"))
 
-    def run(form: sampling_form.SamplingForm, state: sampled.SampleState, key: jax.Array) -> sampled.SampleState:
+    def run(form: sampling_form.SamplingForm, state: mccfr.SampleState, key: jax.Array) -> mccfr.SampleState:
         unwrapped = jax.random.wrap_key_data(key)
-        return sampled.step(form, state, settings(0.6, 0.1), unwrapped, sampler=outcome.sample, batch=64)
+        return mccfr.step(form, state, settings(0.6, 0.1), unwrapped, sampler=outcome_sampling.sample, batch=64)
 
     lowered = jax.export.export(jax.jit(run), platforms=[platform])(
-        form, sampled.init(form, baselines=True), jax.random.key_data(jax.random.key(0))
+        form, mccfr.init(form, baselines=True), jax.random.key_data(jax.random.key(0))
     )
     assert lowered.platforms == (platform,)

@@ -20,7 +20,8 @@ from gdlx.experiments.fastest import racing
 from gdlx.experiments.fastest import study as fastest
 from gdlx.experiments.growth import measuring
 from gdlx.experiments.growth import study as growth
-from gdlx.solvers import cfr, problems
+from gdlx.solvers import tasks
+from gdlx.solvers.exact import cfr
 
 
 def test_a_row_is_measured_once(tmp_path: pathlib.Path) -> None:
@@ -88,7 +89,7 @@ def test_costs_of_a_game() -> None:
     found = measuring.of_row(measuring.size_of("kuhn_poker", 0.01))
     assert (found.sets, found.ends, found.nodes) == (12, 30, 58)  # as in Kuhn (1950): 6 sets a player, 30 ends
     assert min(found.unrolling, found.peak_mb, found.copying, *found.full, *found.sampled) > 0
-    form = problems.problem(game_spec.Game("kuhn_poker")).form
+    form = tasks.problem(game_spec.Game("kuhn_poker")).form
     arrays = [np.asarray(leaf) for leaf in jax.tree.leaves((form, cfr.init(form)))]
     assert found.full.megabytes * 1e6 == pytest.approx(sum(array.size * array.itemsize for array in arrays))
 
@@ -150,7 +151,7 @@ def test_the_fastest_are_found(
 
 
 def test_a_race_takes_as_many_iterations_as_solving() -> None:
-    task = problems.problem(game_spec.Game("kuhn_poker"))
+    task = tasks.problem(game_spec.Game("kuhn_poker"))
     race = racing.Race("kuhn_poker", 1e-3, 60.0, 0)
     for candidate in (racing.Candidate("cfr+"), racing.Candidate("hs-dcfr", 100)):
         found = racing.result(task, race, candidate)

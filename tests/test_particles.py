@@ -15,7 +15,9 @@ import gdlx
 from gdlx.envs import env
 from gdlx.envs.packed import packed_env
 from gdlx.envs.trees import infoset_keys
-from gdlx.solvers import particles, profiles, table_policy
+from gdlx.solvers import tabular_policies
+from gdlx.solvers.mccfr import table_policy
+from gdlx.solvers.search import particle_filter
 from gdlx.tests import samples
 
 GROUPS, SIZE = 1_024, 64
@@ -37,7 +39,7 @@ def known(name: str, player: int) -> Known:
     """Random policies, and all histories under them."""
     game, tree = gdlx.make(name), samples.tree_of(name)
     rng = np.random.default_rng(1)
-    policies = tuple(profiles.normalised(own, rng.uniform(0.1, 1, own.sequences)) for own in tree.players)
+    policies = tuple(tabular_policies.normalised(own, rng.uniform(0.1, 1, own.sequences)) for own in tree.players)
     chosen: dict[tuple[int, Key], dict[int, float]] = {}
     for number, own in enumerate(tree.players):
         for decision, (high, low) in enumerate(infoset_keys.of_player(tree, number, game.num_actions).T.tolist()):
@@ -71,13 +73,15 @@ def known(name: str, player: int) -> Known:
 @functools.lru_cache
 def stepping(game: env.Env, player: int) -> tuple[packed_env.Walk, Any]:
     lanes = packed_env.Walk(game)
-    return lanes, jax.jit(functools.partial(particles.step, lanes, player=player))
+    return lanes, jax.jit(functools.partial(particle_filter.step, lanes, player=player))
 
 
-def filtered(found: Known, player: int, path: Path, groups: int = GROUPS, size: int = SIZE) -> particles.Particles:
+def filtered(
+    found: Known, player: int, path: Path, groups: int = GROUPS, size: int = SIZE
+) -> particle_filter.Particles:
     """Groups that all have seen the same."""
     lanes, step = stepping(found.game, player)
-    now = particles.start(lanes, groups, size)
+    now = particle_filter.start(lanes, groups, size)
     for number, (move, key) in enumerate(path):
         words = tuple(jnp.full(groups, word, jnp.uint32) for word in key)
         actions = jnp.full(groups, move, jnp.int32)
@@ -129,7 +133,7 @@ def test_groups_have_their_own_path() -> None:
     by_moves = {tuple(move for move, _ in path): path for path in telling(found)}
     length = max(len(moves) for moves in by_moves if sum(len(own) == len(moves) for own in by_moves) > 1)
     first, last, *_ = (path for path in by_moves.values() if len(path) == length)
-    now = particles.start(lanes, GROUPS, SIZE)
+    now = particle_filter.start(lanes, GROUPS, SIZE)
     half = np.arange(GROUPS) < GROUPS // 2
     for number, ((move, key), (other_move, other_key)) in enumerate(zip(first, last, strict=True)):
         words = tuple(jnp.asarray(np.where(half, *pair), jnp.uint32) for pair in zip(key, other_key, strict=True))
@@ -157,7 +161,7 @@ def test_copies_are_even() -> None:
     agrees[0] = False
     agrees[1] = True
     agrees[2] = np.arange(size) == 7
-    resample = jax.jit(particles.resampled)
+    resample = jax.jit(particle_filter.resampled)
     totals = np.zeros(agrees.shape)
     times = 200
     for _ in range(times):
@@ -176,6 +180,6 @@ def test_copies_are_even() -> None:
 
 def test_wrong_sizes() -> None:
     lanes, _ = stepping(known("kuhn_poker", 1).game, 1)
-    for size in (0, particles.MOST + 1):
+    for size in (0, particle_filter.MOST + 1):
         with pytest.raises(ValueError, match="a group has 1 to"):
-            particles.start(lanes, 1, size)
+            particle_filter.start(lanes, 1, size)

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from gdlx.envs import game_spec, probe
-from gdlx.solvers import exports, policy_files, presets, problems, profiles, results, table_policy
+from gdlx.solvers import algorithms, tabular_policies, tasks
+from gdlx.solvers.mccfr import table_policy
+from gdlx.solvers.runs import policy_files, policy_tables, result_folder
 from gdlx.tests import players, samples
 
 KUHN = "kuhn_poker"
@@ -16,39 +18,39 @@ FORMATS = ("unrolled", "table", "unrolled/policy.npz", "table/policy.npz", "poli
 
 
 @pytest.fixture(scope="module")
-def policies() -> profiles.Policies:
+def policies() -> tabular_policies.Policies:
     return players.random_policies(KUHN, 2)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory, policies: profiles.Policies) -> pathlib.Path:
+def folder(tmp_path_factory: pytest.TempPathFactory, policies: tabular_policies.Policies) -> pathlib.Path:
     """The same policies in all formats."""
     tree, played = samples.tree_of(KUHN), players.arena_of(KUHN).env
     place = tmp_path_factory.mktemp("policies")
-    (place / "policy.csv").write_text(exports.to_csv(tree, policies))
-    (place / "policy.json").write_text(json.dumps(exports.to_json(tree, policies)))
+    (place / "policy.csv").write_text(policy_tables.to_csv(tree, policies))
+    (place / "policy.json").write_text(json.dumps(policy_tables.to_json(tree, policies)))
     for name in ("unrolled", "table"):
         (place / name).mkdir()
-    results.write_config(
-        place / "unrolled", results.Config(GAME, problems.tree_digest(tree), presets.find("cfr"), False)
+    result_folder.write_config(
+        place / "unrolled", result_folder.Config(GAME, tasks.tree_digest(tree), algorithms.find("cfr"), False)
     )
-    results.write_policy(place / "unrolled", policies)
-    sampler = presets.configured(presets.find("os-mccfr"), None, {"table": 8})
+    result_folder.write_policy(place / "unrolled", policies)
+    sampler = algorithms.configured(algorithms.find("os-mccfr"), None, {"table": 8})
     digest = probe.probe(played.net).digest
-    results.write_config(place / "table", results.Config(GAME, digest, sampler, False))
-    results.write_table_policy(place / "table", table_policy.of_policies(policies, played, tree))
+    result_folder.write_config(place / "table", result_folder.Config(GAME, digest, sampler, False))
+    result_folder.write_table_policy(place / "table", table_policy.of_policies(policies, played, tree))
     return place
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_at_the_sets_of_a_tree(folder: pathlib.Path, policies: profiles.Policies, name: str) -> None:
+def test_at_the_sets_of_a_tree(folder: pathlib.Path, policies: tabular_policies.Policies, name: str) -> None:
     loaded = policy_files.load(folder / name, GAME, samples.tree_of(KUHN), player=1)
     for policy, expected in zip(loaded, policies, strict=True):
         np.testing.assert_allclose(policy, expected, atol=1e-6 if "table" in name else 1e-12)
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_as_a_hash_table(folder: pathlib.Path, policies: profiles.Policies, name: str) -> None:
+def test_as_a_hash_table(folder: pathlib.Path, policies: tabular_policies.Policies, name: str) -> None:
     played = players.arena_of(KUHN).env
     loaded = policy_files.load_table(folder / name, GAME, played)
     for policy, expected in zip(table_policy.at_sets(loaded, played, samples.tree_of(KUHN))[0], policies, strict=True):
@@ -58,9 +60,9 @@ def test_as_a_hash_table(folder: pathlib.Path, policies: profiles.Policies, name
 @pytest.mark.parametrize("name", FORMATS)
 def test_of_another_game(folder: pathlib.Path, name: str) -> None:
     other = "biased_rps"
-    with pytest.raises(results.ResultError) as at_sets:
+    with pytest.raises(result_folder.ResultError) as at_sets:
         policy_files.load(folder / name, game_spec.Game(other), samples.tree_of(other))
-    with pytest.raises(results.ResultError) as as_table:
+    with pytest.raises(result_folder.ResultError) as as_table:
         policy_files.load_table(folder / name, game_spec.Game(other), players.arena_of(other).env)
     assert str(at_sets.value) == str(as_table.value)
     assert str(folder / name) in str(at_sets.value)
@@ -80,8 +82,8 @@ def test_what_holds_no_policy(tmp_path: pathlib.Path, name: str, message: str) -
     huge = {"information_set": "(dealt king)", "options": {"bet": 10**400}}
     (tmp_path / "huge.json").write_text(json.dumps({"policy": {"player1": [huge]}}))
     (tmp_path / "trained").mkdir()
-    (tmp_path / "trained" / results.CONFIG).write_text(json.dumps({"kind": results.TRAINING}))
-    assert results.is_training(tmp_path / "trained")
+    (tmp_path / "trained" / result_folder.CONFIG).write_text(json.dumps({"kind": result_folder.TRAINING}))
+    assert result_folder.is_training(tmp_path / "trained")
     with pytest.raises(policy_files.WrongPolicyFile, match=message):
         policy_files.load(tmp_path / name, GAME, samples.tree_of(KUHN))
     with pytest.raises(policy_files.WrongPolicyFile, match=message):

@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from gdlx.envs import game_spec
 from gdlx.experiments import svg
 from gdlx.experiments.reporting import configurations, curves, figures, gather, style
-from gdlx.solvers import driver, problems, profiles, results, table_policy
+from gdlx.solvers import tabular_policies, tasks
+from gdlx.solvers.mccfr import table_policy
+from gdlx.solvers.runs import driver, result_folder
 from gdlx.tests import reports, samples
 
 
@@ -203,10 +205,11 @@ def test_three_players(tmp_path: pathlib.Path) -> None:
     assert "largest improvement of a player over iterations" in page.text
 
 
-def random_policies(game: str, seed: int) -> profiles.Policies:
+def random_policies(game: str, seed: int) -> tabular_policies.Policies:
     rng = np.random.default_rng(seed)
     return tuple(
-        profiles.normalised(player, rng.uniform(0.01, 1, player.sequences)) for player in samples.tree_of(game).players
+        tabular_policies.normalised(player, rng.uniform(0.01, 1, player.sequences))
+        for player in samples.tree_of(game).players
     )
 
 
@@ -230,7 +233,7 @@ def options_of(cell: reports.Element) -> dict[str, float]:
     return found
 
 
-def expected_policies(game: str, own: profiles.Policies, most: int) -> list[dict[str, dict[str, float]]]:
+def expected_policies(game: str, own: tabular_policies.Policies, most: int) -> list[dict[str, dict[str, float]]]:
     found = []
     for player, policy in zip(samples.tree_of(game).players, own, strict=True):
         table = {}
@@ -269,14 +272,14 @@ def test_only_the_first_information_sets_are_shown(tmp_path: pathlib.Path) -> No
 def test_policies_in_a_hash_table(tmp_path: pathlib.Path) -> None:
     """Against the look-up in the table itself; some sets are not in it."""
     folder = reports.write_run(tmp_path / "a", reports.falling([0, 100]), "os-mccfr", table=6)
-    task = problems.table_problem(game_spec.Game("kuhn_poker"))
+    task = tasks.table_problem(game_spec.Game("kuhn_poker"))
     config = json.loads((folder / "config.json").read_text()) | {"digest": task.digest}
     (folder / "config.json").write_text(json.dumps(config))
     keys, probability = table_policy.to_arrays(
         table_policy.of_policies(random_policies("kuhn_poker", 5), task.env, task.tree)
     )
     kept = table_policy.from_arrays(keys[:, 2:], probability[2:])
-    results.write_table_policy(folder, kept)
+    result_folder.write_table_policy(folder, kept)
     own, known = table_policy.at_sets(kept, task.env, task.tree)
     assert known == 10
     page = reports.reported(tmp_path)

@@ -11,21 +11,23 @@ import pytest
 import gdlx
 from gdlx.cli import arguments
 from gdlx.envs import game_spec
-from gdlx.solvers import driver, evaluate, presets, problems, requests, restricted, results, solve, solver_run
+from gdlx.solvers import algorithms, evaluate, requests, solve, tasks
+from gdlx.solvers.exact import restricted_nash
+from gdlx.solvers.runs import driver, result_folder, solver_run
 
 
 @pytest.mark.parametrize(
     ("asked", "error", "message"),
     [
-        ({"algorithm": "magic"}, presets.UnknownAlgorithm, "there is no algorithm 'magic'"),
+        ({"algorithm": "magic"}, algorithms.UnknownAlgorithm, "there is no algorithm 'magic'"),
         ({"iterations": -1}, driver.WrongStop, "iterations cannot be negative"),
         ({"seconds": 0.0}, driver.WrongStop, "more than 0 seconds"),
         ({"every": 0}, requests.WrongRequest, "every is a number of iterations, 1 or more; not 0"),
-        ({"settings": {"delta": 1.0}}, presets.UnknownAlgorithm, "dcfr has no setting 'delta'"),
-        ({"settings": {"batch": 8}}, presets.UnknownAlgorithm, "dcfr does not sample, so it has no batch"),
-        ({"algorithm": "os-mccfr", "simultaneous": True}, presets.UnknownAlgorithm, "cannot update all players"),
+        ({"settings": {"delta": 1.0}}, algorithms.UnknownAlgorithm, "dcfr has no setting 'delta'"),
+        ({"settings": {"batch": 8}}, algorithms.UnknownAlgorithm, "dcfr does not sample, so it has no batch"),
+        ({"algorithm": "os-mccfr", "simultaneous": True}, algorithms.UnknownAlgorithm, "cannot update all players"),
         ({"network": pathlib.Path("x")}, requests.WrongRequest, "not for dcfr; leave out `network=`"),
-        ({"algorithm": "depth-limited"}, presets.UnknownAlgorithm, "depth-limited needs a network"),
+        ({"algorithm": "depth-limited"}, algorithms.UnknownAlgorithm, "depth-limited needs a network"),
         (
             {"algorithm": "depth-limited", "network": pathlib.Path("x"), "target": 0.1},
             requests.WrongRequest,
@@ -33,7 +35,7 @@ from gdlx.solvers import driver, evaluate, presets, problems, requests, restrict
         ),
         (
             {"algorithm": "es-mccfr", "opponent": requests.Opponent(pathlib.Path("x"), 0.5)},
-            restricted.WrongRestriction,
+            restricted_nash.WrongRestriction,
             "es-mccfr samples play",
         ),
     ],
@@ -46,7 +48,7 @@ def test_what_a_request_refuses(asked: dict[str, Any], error: type[Exception], m
 
 
 def test_an_opponent_is_trusted_from_0_to_1() -> None:
-    with pytest.raises(restricted.WrongRestriction, match="from 0 to 1"):
+    with pytest.raises(restricted_nash.WrongRestriction, match="from 0 to 1"):
         requests.Opponent(pathlib.Path("x"), 1.5)
 
 
@@ -79,14 +81,14 @@ def test_kinds_of_run(algorithm: str, settings: dict[str, Any], kind: str, needs
 
 def test_a_table_needs_rules() -> None:
     tree = game_spec.unrolled(game_spec.Game("kuhn_poker"))
-    with pytest.raises(presets.UnknownAlgorithm, match="needs the rules of a game"):
+    with pytest.raises(algorithms.UnknownAlgorithm, match="needs the rules of a game"):
         requests.SolveRequest(tree, "os-mccfr", settings={"table": 8})
 
 
 def test_a_task_fits_its_algorithm() -> None:
-    task = problems.prepare(game_spec.Game("kuhn_poker"), "tree")
-    table = presets.configured(presets.find("os-mccfr"), None, {"table": 8})
-    with pytest.raises(presets.UnknownAlgorithm, match="as it was prepared"):
+    task = tasks.prepare(game_spec.Game("kuhn_poker"), "tree")
+    table = algorithms.configured(algorithms.find("os-mccfr"), None, {"table": 8})
+    with pytest.raises(algorithms.UnknownAlgorithm, match="as it was prepared"):
         solver_run.solver_of(task, table)
 
 
@@ -126,7 +128,7 @@ def test_a_request_goes_through_its_folder(tmp_path: pathlib.Path) -> None:
     assert (second.named, second.configured) == (game, first.configured)
     assert second.configured.settings.horizon == 30
     assert solve.execute(second).solution.iterations == 50
-    assert results.read_config(outcome.folder).algorithm == first.configured
+    assert result_folder.read_config(outcome.folder).algorithm == first.configured
 
 
 def test_steps_may_be_raised_when_resumed(tmp_path: pathlib.Path) -> None:
@@ -135,13 +137,13 @@ def test_steps_may_be_raised_when_resumed(tmp_path: pathlib.Path) -> None:
     assert outcome.folder is not None
     again = requests.resumed(outcome.folder, max_steps=16, iterations=3)
     assert solve.execute(again).solution.iterations == 3
-    assert results.read_config(outcome.folder).algorithm.sampler.max_steps == 16
+    assert result_folder.read_config(outcome.folder).algorithm.sampler.max_steps == 16
 
 
 def test_what_is_found_at_once_is_not_resumed(tmp_path: pathlib.Path) -> None:
     outcome = solve.execute(requests.SolveRequest("kuhn_poker", "lp", results=tmp_path))
     assert outcome.folder is not None
-    with pytest.raises(results.ResultError, match="solved at once"):
+    with pytest.raises(result_folder.ResultError, match="solved at once"):
         requests.resumed(outcome.folder)
 
 
@@ -160,7 +162,7 @@ def test_an_interrupt_keeps_what_there_is(tmp_path: pathlib.Path) -> None:
     outcome = solve.execute(request, requests.Callbacks(measured=interrupt))
     assert (outcome.interrupted, outcome.solution.iterations) == (True, 4)
     assert outcome.folder is not None
-    assert (outcome.folder / results.POLICY).exists()
+    assert (outcome.folder / result_folder.POLICY).exists()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,22 +14,14 @@ import scipy.optimize
 
 from gdlx import cli
 from gdlx.envs import game_spec
-from gdlx.solvers import (
-    evaluation,
-    lp,
-    presets,
-    problems,
-    profiles,
-    restricted,
-    results,
-    solve,
-    solver_run,
-)
+from gdlx.solvers import algorithms, solve, tabular_policies, tasks
+from gdlx.solvers.exact import best_response, lp, restricted_nash
+from gdlx.solvers.runs import result_folder, solver_run
 from gdlx.tests import explicit, test_cfr
 from gdlx.tests.test_evaluation import random_policies
 
 GAMES = ("biased_rps", "kuhn_poker", "goofspiel:cards=3", "simple_poker")
-jitted_best_response = jax.jit(evaluation.best_response, static_argnums=2)
+jitted_best_response = jax.jit(best_response.best_response, static_argnums=2)
 
 
 @pytest.fixture(autouse=True)
@@ -45,17 +37,17 @@ def _single() -> Iterator[None]:
         yield
 
 
-def task_of(spec: str) -> problems.Problem:
+def task_of(spec: str) -> tasks.Problem:
     return _task(spec, jax.numpy.result_type(float) == np.float64)
 
 
 @functools.cache
-def _task(spec: str, is_double: bool) -> problems.Problem:
+def _task(spec: str, is_double: bool) -> tasks.Problem:
     del is_double
-    return problems.problem(game_spec.Game(spec))
+    return tasks.problem(game_spec.Game(spec))
 
 
-def model_of(spec: str, player: int, seed: int = 0) -> profiles.Policy:
+def model_of(spec: str, player: int, seed: int = 0) -> tabular_policies.Policy:
     return random_policies(task_of(spec).tree, seed)[player]
 
 
@@ -89,7 +81,7 @@ def test_it_is_the_game_with_a_toss_at_the_start(spec: str, player: int) -> None
     policies = random_policies(tree, 1)
     model = explicit.from_arrays(tree, policies)
     tossed = explicit.Chance([(0.3, bound(root, player, model)), (0.7, root)])
-    found = restricted.restricted_tree(tree, restricted.Restriction(player, policies[player], 0.3))
+    found = restricted_nash.restricted_tree(tree, restricted_nash.Restriction(player, policies[player], 0.3))
     test_cfr.assert_same_run(found, tossed, test_cfr.SETTINGS["dcfr"], 6)
 
 
@@ -115,11 +107,11 @@ BIASED = np.array([[0, 25, -5], [-25, 0, 50], [5, -50, 0]], float)
 def test_a_matrix_game_against_its_linear_program(p: float) -> None:
     task = task_of("biased_rps")
     for model in (np.array([1, 0, 1.0, 0]), np.array([1, 0.2, 0.3, 0.5])):
-        restriction = restricted.Restriction(1, model, p)
+        restriction = restricted_nash.Restriction(1, model, p)
         value = matrix_value(BIASED, model[1:], p)
-        exact = solver_run.solve_exactly(restricted.problem(task, restriction), presets.find("lp"))
+        exact = solver_run.solve_exactly(restricted_nash.problem(task, restriction), algorithms.find("lp"))
         assert exact.value[0] == pytest.approx(value, abs=1e-7)
-        iterated = solve.solve(restricted.restricted_tree(task.tree, restriction), "cfr+", iterations=2000)
+        iterated = solve.solve(restricted_nash.restricted_tree(task.tree, restriction), "cfr+", iterations=2000)
         assert iterated.exploitability is not None
         assert iterated.exploitability < 0.01
         assert iterated.value[0] == pytest.approx(value, abs=0.02)
@@ -131,14 +123,14 @@ def test_no_trust_is_an_equilibrium_and_full_trust_a_best_response(spec: str) ->
     task = task_of(spec)
     for player in (0, 1):
         model, own = model_of(spec, player), 1 - player
-        responses = restricted.sweep(task, player, model, [0, 1], presets.find("dcfr"), 1000)
-        got = restricted.trade_off(task, player, model, responses)
-        value = restricted.value(task, own)
+        responses = restricted_nash.sweep(task, player, model, [0, 1], algorithms.find("dcfr"), 1000)
+        got = restricted_nash.trade_off(task, player, model, responses)
+        value = restricted_nash.value(task, own)
         assert value is not None
         spread = task.payoff_range[1] - task.payoff_range[0]
         assert value - 2e-3 * spread < got.worst[0] < value + 1e-6 * spread
         policies = random_policies(task.tree, 0)
-        _, best = jitted_best_response(task.form, profiles.to_levels(task.tree, task.layouts, policies), own)
+        _, best = jitted_best_response(task.form, tabular_policies.to_levels(task.tree, task.layouts, policies), own)
         assert float(best) - 2e-3 * spread < got.exploitation[1] < float(best) + 1e-6 * spread
 
 
@@ -148,16 +140,18 @@ def test_more_trust_exploits_more_and_risks_more(spec: str) -> None:
     for player, seed in itertools.product((0, 1), (0, 1)):
         model = model_of(spec, player, seed)
         responses = [
-            lp.solve(restricted.restricted_tree(task.tree, restricted.Restriction(player, model, p))).policies[
-                1 - player
-            ]
+            lp.solve(
+                restricted_nash.restricted_tree(task.tree, restricted_nash.Restriction(player, model, p))
+            ).policies[1 - player]
             for p in np.linspace(0, 1, 9)
         ]
-        got = restricted.trade_off(task, player, model, np.stack(responses, axis=1))
+        got = restricted_nash.trade_off(task, player, model, np.stack(responses, axis=1))
         assert (np.diff(got.exploitation) > -1e-6).all()
         assert (np.diff(got.worst) < 1e-6).all()
         policies = random_policies(task.tree, seed)
-        _, best = jitted_best_response(task.form, profiles.to_levels(task.tree, task.layouts, policies), 1 - player)
+        _, best = jitted_best_response(
+            task.form, tabular_policies.to_levels(task.tree, task.layouts, policies), 1 - player
+        )
         assert got.exploitation[-1] == pytest.approx(float(best))
 
 
@@ -165,10 +159,12 @@ def test_more_trust_exploits_more_and_risks_more(spec: str) -> None:
 def test_a_sweep_is_its_runs() -> None:
     task, p = task_of("kuhn_poker"), [0.0, 0.4, 0.9]
     model = model_of("kuhn_poker", 0)
-    together = restricted.sweep(task, 0, model, p, presets.find("cfr+"), 50)
+    together = restricted_nash.sweep(task, 0, model, p, algorithms.find("cfr+"), 50)
     for number, each in enumerate(p):
         alone = solve.solve(
-            restricted.restricted_tree(task.tree, restricted.Restriction(0, model, each)), "cfr+", iterations=50
+            restricted_nash.restricted_tree(task.tree, restricted_nash.Restriction(0, model, each)),
+            "cfr+",
+            iterations=50,
         )
         np.testing.assert_allclose(together[:, number], alone.policies[1], atol=1e-5)
 
@@ -178,26 +174,26 @@ def test_a_mixture_gets_what_drawing_before_the_game_gets(spec: str) -> None:
     task = task_of(spec)
     first, second, against = (random_policies(task.tree, seed) for seed in (3, 4, 5))
     weights = np.array([0, 0.2, 0.7, 1])
-    found = restricted.mixed(task.tree.players[0], first[0], second[0], weights)
-    ends = [restricted.trade_off(task, 1, against[1], own[0]).exploitation for own in (first, second)]
-    got = restricted.trade_off(task, 1, against[1], found)
+    found = restricted_nash.mixed(task.tree.players[0], first[0], second[0], weights)
+    ends = [restricted_nash.trade_off(task, 1, against[1], own[0]).exploitation for own in (first, second)]
+    got = restricted_nash.trade_off(task, 1, against[1], found)
     np.testing.assert_allclose(got.exploitation, (1 - weights) * ends[0] + weights * ends[1], atol=1e-12)
-    profiles.checked(task.tree.players[0], found)
+    tabular_policies.checked(task.tree.players[0], found)
     slow = explicit.from_arrays(task.tree, (found[:, 1], against[1]))
     assert explicit.expected(explicit.game_of(spec)[1], slow)[0] == pytest.approx(got.exploitation[1])
 
 
 def test_models_are_told_apart_and_checked() -> None:
     task = task_of("kuhn_poker")
-    one, other = (restricted.Restriction(1, model_of("kuhn_poker", 1, seed), 0.5) for seed in (0, 1))
+    one, other = (restricted_nash.Restriction(1, model_of("kuhn_poker", 1, seed), 0.5) for seed in (0, 1))
     assert one.digest != other.digest == dataclasses.replace(other, p=0.1).digest
-    assert restricted.problem(task, one).digest == task.digest
-    with pytest.raises(profiles.WrongPolicy, match="13 sequences"):
-        restricted.problem(task, dataclasses.replace(one, model=np.ones(4)))
-    with pytest.raises(restricted.WrongRestriction, match="from 0 to 1; it cannot be nan"):
-        restricted.Restriction(1, one.model, float("nan"))
-    with pytest.raises(restricted.WrongRestriction, match="3 players"):
-        restricted.bound_ends(explicit.game_of("smallest:numbers=2,steps=2")[0], 0, np.ones(1))
+    assert restricted_nash.problem(task, one).digest == task.digest
+    with pytest.raises(tabular_policies.WrongPolicy, match="13 sequences"):
+        restricted_nash.problem(task, dataclasses.replace(one, model=np.ones(4)))
+    with pytest.raises(restricted_nash.WrongRestriction, match="from 0 to 1; it cannot be nan"):
+        restricted_nash.Restriction(1, one.model, float("nan"))
+    with pytest.raises(restricted_nash.WrongRestriction, match="3 players"):
+        restricted_nash.bound_ends(explicit.game_of("smallest:numbers=2,steps=2")[0], 0, np.ones(1))
 
 
 ROCK = "player,information_set,option,probability\nplayer2,start,rock,1\n"
@@ -216,7 +212,7 @@ def test_the_command_and_going_on(folder: pathlib.Path, capsys: pytest.CaptureFi
     assert cli.main([*command, "--iterations", "100", "--json"]) == 0
     first = json.loads(capsys.readouterr().out)
     where = folder / first["result"]
-    assert (where / results.MODEL).exists()
+    assert (where / result_folder.MODEL).exists()
     (folder / "rock.csv").unlink()  # the result has a copy
     assert cli.main(["solve", "--resume", str(where), "--iterations", "500", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -232,7 +228,7 @@ def test_the_command_and_going_on(folder: pathlib.Path, capsys: pytest.CaptureFi
     again = json.loads(capsys.readouterr().out)
     assert again["exploitability"] == pytest.approx(found["exploitability"], abs=1e-4)
     assert again["restricted"]["exploitation"] == pytest.approx(told["exploitation"])
-    results.write_model(where, np.array([1, 1, 0, 0.0]))
+    result_folder.write_model(where, np.array([1, 1, 0, 0.0]))
     assert cli.main(["evaluate", str(where)]) == 1
     assert "another model than config.json says" in capsys.readouterr().err
 
@@ -276,8 +272,10 @@ def test_mistakes(
     (folder / "rock.png").write_text("a picture")
     (folder / "broken.json").write_text('{"policy"')
     (folder / "kuhn").mkdir()
-    config = results.Config(game_spec.Game("kuhn_poker"), task_of("kuhn_poker").digest, presets.find("cfr"), False)
-    results.write_config(folder / "kuhn", config)
+    config = result_folder.Config(
+        game_spec.Game("kuhn_poker"), task_of("kuhn_poker").digest, algorithms.find("cfr"), False
+    )
+    result_folder.write_config(folder / "kuhn", config)
     assert cli.main(["solve", "biased_rps", *arguments]) == code
     told = capsys.readouterr()
     assert message in told.err

@@ -17,7 +17,8 @@ from gdlx.envs.trees import infoset_keys
 from gdlx.envs.views import history
 from gdlx.players.agents import agent, match_beliefs, pimc_agent, subtree_cfr_agent, time_control, uct_agent, uniform
 from gdlx.players.matches import arenas, match
-from gdlx.solvers import branches, consistent, lookahead, playouts, problems
+from gdlx.solvers import tasks
+from gdlx.solvers.search import beliefs, enumeration, rollouts, subtree_cfr
 
 RANDOM = uniform.Uniform("random")
 PLENTY = agent.Clock(1e6)
@@ -126,7 +127,7 @@ def test_the_best_card_calls_and_the_worst_folds(player: agent.Agent) -> None:
 
 def test_the_whole_tree_of_kuhn_poker_is_near_the_equilibrium() -> None:
     """The policies of a match's mind at all decisions, measured on the unrolled game."""
-    task = problems.problem(game_spec.Game(KUHN))
+    task = tasks.problem(game_spec.Game(KUHN))
     solves = subtree_cfr_agent.DepthLimited(iterations=300, depth=9)
     policies = [np.ones(player.sequences) for player in task.tree.players]
     keys = [infoset_keys.of_player(task.tree, n, arena_of(KUHN).env.num_actions).T.tolist() for n in range(2)]
@@ -170,7 +171,7 @@ def test_impossible_percepts_are_told(kind: type) -> None:
     view = kuhn_view("dealt king")
     wrong = view.events[-1]._replace(percepts=())
     told = history.Sight(view.game, view.player, view.first, (*view.events[:-1], wrong))
-    with pytest.raises(consistent.ImpossiblePercepts, match=f"joint move {view.step}"):
+    with pytest.raises(beliefs.ImpossiblePercepts, match=f"joint move {view.step}"):
         mind_of(kind(iterations=1), told).choose(told, PLENTY)
 
 
@@ -245,9 +246,9 @@ def test_given_iterations_end_with_the_clock_too(monkeypatch: pytest.MonkeyPatch
 def test_random_play_is_worth_what_recursion_tells() -> None:
     """From every node two joint moves deep; payoffs of Kuhn poker are at most 2."""
     arena, rounds = arena_of(KUHN), 2_000
-    active = branches.start(arena.walk)
+    active = enumeration.start(arena.walk)
     for _ in range(2):
-        active = branches.move(arena.walk, active, branches.joint_moves(branches.look(arena.walk, active), {}))
+        active = enumeration.move(arena.walk, active, enumeration.joint_moves(enumeration.look(arena.walk, active), {}))
     nodes = host.Host(arena.env.net, arena.env.payoffs, arena.steps)
 
     def value(registers: bytes) -> float:
@@ -257,8 +258,8 @@ def test_random_play_is_worth_what_recursion_tells() -> None:
         joint = list(itertools.product(*position.legal, position.chance or (0,)))
         return float(np.mean([value(nodes.moved(registers, tuple(move[:-1]), move[-1])[0]) for move in joint]))
 
-    exact = [value(row.tobytes()) for row in branches.look(arena.walk, active).rows[: len(arena.env.net.initial)].T]
-    found = playouts.values(arena.walk, active.games, jax.random.key(0), np.int32(rounds), steps=arena.steps)
+    exact = [value(row.tobytes()) for row in enumeration.look(arena.walk, active).rows[: len(arena.env.net.initial)].T]
+    found = rollouts.values(arena.walk, active.games, jax.random.key(0), np.int32(rounds), steps=arena.steps)
     got = np.asarray(found)[:, active.lanes]
     assert len(exact) == 6
     assert np.ptp(exact) > 0.5
@@ -270,7 +271,7 @@ def test_first_moves_of_random_play_come_equally_often() -> None:
     """Biased rock-paper-scissors: a sign is worth its mean against the three."""
     arena = arena_of("biased_rps")
     games = jax.jit(lambda: arena.walk.start(32))()
-    counts, totals = playouts.by_first_move(arena.walk, games, jax.random.key(1), jnp.int32(300), player=1, steps=4)
+    counts, totals = rollouts.by_first_move(arena.walk, games, jax.random.key(1), jnp.int32(300), player=1, steps=4)
     assert (np.asarray(counts) == 100).all()
     means = dict(zip(arena.env.net.players[1].moves, np.asarray(totals).sum(axis=1) / 3_200, strict=True))
     expected = {"rock": 25 / 3, "paper": 20 / 3, "scissors": -15.0}
@@ -280,11 +281,11 @@ def test_first_moves_of_random_play_come_equally_often() -> None:
 def test_lookahead_solves_simultaneous_moves() -> None:
     """The only equilibrium of biased rock-paper-scissors, and the value 0."""
     arena = arena_of("biased_rps")
-    room = lookahead.Room(nodes=64, rounds=1, steps=4)
-    tree = lookahead.grow(arena.walk, branches.start(arena.walk), np.ones(1), 1, room, jax.random.key(0))
+    room = subtree_cfr.Room(nodes=64, rounds=1, steps=4)
+    tree = subtree_cfr.grow(arena.walk, enumeration.start(arena.walk), np.ones(1), 1, room, jax.random.key(0))
     assert tree is not None
     assert (tree.nodes, tree.is_whole) == (10, True)
-    solver = lookahead.Solver(tree)
+    solver = subtree_cfr.Solver(tree)
     for _ in range(2_000):
         solver.iterate()
     for player in range(2):

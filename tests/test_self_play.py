@@ -10,7 +10,8 @@ import pytest
 
 from gdlx.envs.views import observation_window
 from gdlx.nets import encoders, lockstep, networks, self_play, strength
-from gdlx.solvers import problems, table_policy
+from gdlx.solvers import tasks
+from gdlx.solvers.mccfr import table_policy
 from gdlx.tests import players, samples
 
 _SMALL: dict[str, Any] = {"games": 32, "steps": 4, "capacity": 1_024, "batch": 64, "updates": 2, "widths": (16, 16)}
@@ -85,7 +86,7 @@ def test_returns_are_those_of_a_loop() -> None:
 
 def test_learns_kuhn_poker() -> None:
     learner = learner_of("kuhn_poker", games=64, steps=8, capacity=8_192, batch=512, updates=8, widths=(64, 64))
-    task = problems.problem(players.arena_of("kuhn_poker").game, samples.tree_of("kuhn_poker"))
+    task = tasks.problem(players.arena_of("kuhn_poker").game, samples.tree_of("kuhn_poker"))
     state = learner.init(jax.random.key(0))
     before = sum(strength.improvements(learner, learner.acting(state), task)) / 2
     losses = []

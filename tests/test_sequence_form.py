@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from gdlx.envs.trees import dense_blocks, game_tree, sequence_form, unique_rows, unroll
-from gdlx.solvers import evaluation, plans, profiles
+from gdlx.solvers import tabular_policies
+from gdlx.solvers.exact import best_response, realization_plans
 from gdlx.tests import sheets
 from gdlx.tests.test_unroll import THREE, net_of
 
@@ -22,7 +23,7 @@ SPECS = {
     "dead_end": sheets.DEAD_END,
     "over_at_once": sheets.OVER_AT_ONCE,
 }
-utilities = jax.jit(plans.utilities)
+utilities = jax.jit(realization_plans.utilities)
 
 
 @pytest.fixture(autouse=True)
@@ -31,9 +32,9 @@ def _x64() -> Iterator[None]:
         yield
 
 
-def random_policies(tree: game_tree.GameTree, seed: int = 0) -> profiles.Policies:
+def random_policies(tree: game_tree.GameTree, seed: int = 0) -> tabular_policies.Policies:
     rng = np.random.default_rng(seed)
-    return tuple(profiles.normalised(player, rng.random(player.sequences)) for player in tree.players)
+    return tuple(tabular_policies.normalised(player, rng.random(player.sequences)) for player in tree.players)
 
 
 @pytest.mark.parametrize("name", SPECS)
@@ -42,8 +43,8 @@ def test_utilities_are_sums_over_ends(name: str) -> None:
     tree = unroll.unroll(net_of(SPECS[name]))
     game, layouts = sequence_form.sequence_form(tree)
     policies = random_policies(tree)
-    reach = [profiles.plan(player, own) for player, own in zip(tree.players, policies, strict=True)]
-    flat = evaluation.flat_plans(game, profiles.to_levels(tree, layouts, policies))
+    reach = [tabular_policies.plan(player, own) for player, own in zip(tree.players, policies, strict=True)]
+    flat = best_response.flat_plans(game, tabular_policies.to_levels(tree, layouts, policies))
     for number, player in enumerate(tree.players):
         np.testing.assert_allclose(np.asarray(flat[number])[layouts[number].place], reach[number], atol=1e-15)
         expected = np.zeros(player.sequences)
@@ -54,7 +55,7 @@ def test_utilities_are_sums_over_ends(name: str) -> None:
         np.add.at(expected, tree.ends.sequence[:, number], worth)
         root, levels = utilities(game.players[number], [own for n, own in enumerate(flat) if n != number])
         assert float(root) == pytest.approx(expected[0])
-        found = profiles.from_own_levels(layouts[number], levels)
+        found = tabular_policies.from_own_levels(layouts[number], levels)
         np.testing.assert_allclose(found[1:], expected[1:], atol=1e-12)
 
 
@@ -79,19 +80,21 @@ def test_policies_in_both_layouts(name: str) -> None:
     tree = unroll.unroll(net_of(SPECS[name]))
     _, layouts = sequence_form.sequence_form(tree)
     policies = random_policies(tree)
-    levels = profiles.to_levels(tree, layouts, policies)
-    for own, other in zip(profiles.from_levels(tree, layouts, levels), policies, strict=True):
+    levels = tabular_policies.to_levels(tree, layouts, policies)
+    for own, other in zip(tabular_policies.from_levels(tree, layouts, levels), policies, strict=True):
         np.testing.assert_allclose(own, other, atol=1e-15)
     batch = [np.stack(pair, axis=-1) for pair in zip(policies, random_policies(tree, 1), strict=True)]
     if name == "over_at_once":  # there is nothing that could have a batch axis
         return
     for own, other in zip(
-        profiles.from_levels(tree, layouts, profiles.to_levels(tree, layouts, batch)), batch, strict=True
+        tabular_policies.from_levels(tree, layouts, tabular_policies.to_levels(tree, layouts, batch)),
+        batch,
+        strict=True,
     ):
         np.testing.assert_allclose(own, other, atol=1e-15)
     for player, own in zip(tree.players, policies, strict=True):
-        reach = profiles.plan(player, own)
-        np.testing.assert_allclose(profiles.from_plan(player, reach), own)
+        reach = tabular_policies.plan(player, own)
+        np.testing.assert_allclose(tabular_policies.from_plan(player, reach), own)
         # A plan: the options of a set have together what leads to it.
         sums = np.add.reduceat(reach[1:], player.first[:-1] - 1) if player.sets else np.zeros(0)
         np.testing.assert_allclose(sums, reach[player.parent])
@@ -99,11 +102,13 @@ def test_policies_in_both_layouts(name: str) -> None:
 
 def test_policies_are_completed_and_checked() -> None:
     player = unroll.unroll(net_of("kuhn_poker")).players[0]
-    assert np.array_equal(profiles.normalised(player, np.zeros(13)), [1, *[0.5] * 12])
-    assert np.array_equal(profiles.uniform(player), [1, *[0.5] * 12])
+    assert np.array_equal(tabular_policies.normalised(player, np.zeros(13)), [1, *[0.5] * 12])
+    assert np.array_equal(tabular_policies.uniform(player), [1, *[0.5] * 12])
     weights = np.array([1, 3, 1, 0, 0, *[1] * 8])
-    assert profiles.normalised(player, weights)[:5].tolist() == [1, 0.75, 0.25, 0.5, 0.5]
-    assert profiles.checked(player, profiles.uniform(player) + 1e-6).sum() == pytest.approx(7, abs=1e-12)
+    assert tabular_policies.normalised(player, weights)[:5].tolist() == [1, 0.75, 0.25, 0.5, 0.5]
+    assert tabular_policies.checked(player, tabular_policies.uniform(player) + 1e-6).sum() == pytest.approx(
+        7, abs=1e-12
+    )
     for wrong, told in [
         (np.ones(12), "each of its 13 sequences"),
         (np.ones(()), "each of its 13 sequences"),
@@ -111,8 +116,8 @@ def test_policies_are_completed_and_checked() -> None:
         (np.where(np.arange(13) == 3, np.nan, 0.5), r"the probability of bet is nan"),
         (np.where(np.arange(13) == 4, -0.5, 0.5), r"the probability of check is -0\.5"),
     ]:
-        with pytest.raises(profiles.WrongPolicy, match=told):
-            profiles.checked(player, wrong)
+        with pytest.raises(tabular_policies.WrongPolicy, match=told):
+            tabular_policies.checked(player, wrong)
 
 
 # ---- what it is made of

@@ -8,7 +8,7 @@ import pytest
 from gdlx.envs.bridges import open_spiel_game, open_spiel_tree
 from gdlx.envs.trees import game_tree
 from gdlx.propnet.common import errors
-from gdlx.solvers import lp
+from gdlx.solvers.exact import lp
 from gdlx.tests import explicit
 from gdlx.tests.test_unroll import assert_edges_lead_to_ends, assert_same_ends, net_of
 

@@ -13,19 +13,20 @@ from gdlx.envs import game_spec
 from gdlx.envs.trees import game_tree
 from gdlx.envs.views import observation_window
 from gdlx.nets import checkpoints, depth_limited, encoders, exact_values, frontiers, range_values, supervised, tables
-from gdlx.solvers import evaluation, plans, problems, profiles
+from gdlx.solvers import tabular_policies, tasks
+from gdlx.solvers.exact import best_response, realization_plans
 
 CARDS = ("jack", "queen", "king")
 
 
 @functools.cache
-def task_of(game: str) -> problems.Problem:
-    return problems.problem(game_spec.Game(game), keep_edges=True)
+def task_of(game: str) -> tasks.Problem:
+    return tasks.problem(game_spec.Game(game), keep_edges=True)
 
 
-def _drawn(task: problems.Problem, seed: int, low: float = 0.1) -> profiles.Policies:
+def _drawn(task: tasks.Problem, seed: int, low: float = 0.1) -> tabular_policies.Policies:
     rng = np.random.default_rng(seed)
-    return tuple(profiles.normalised(own, rng.uniform(low, 1, own.sequences)) for own in task.tree.players)
+    return tuple(tabular_policies.normalised(own, rng.uniform(low, 1, own.sequences)) for own in task.tree.players)
 
 
 def _known(player: game_tree.Player, view: int) -> tuple[str, str]:
@@ -109,7 +110,7 @@ def test_values_of_kuhn_by_hand() -> None:
         return found / sum(likely.values())
 
     rest = exact_values.rest(task, 3)
-    found = jax.jit(rest.values)(profiles.to_levels(task.tree, task.layouts, policies))
+    found = jax.jit(rest.values)(tabular_policies.to_levels(task.tree, task.layouts, policies))
     public = rest.public
     wanted = [
         worth(who, *_known(task.tree.players[who], view)) for who, view in zip(public.player, public.view, strict=True)
@@ -121,17 +122,17 @@ def test_values_of_kuhn_by_hand() -> None:
 def test_a_game_is_worth_its_trunk_and_its_public_states(game: str, depth: int) -> None:
     task = task_of(game)
     policies = _drawn(task, 1)
-    profile = profiles.to_levels(task.tree, task.layouts, policies)
+    profile = tabular_policies.to_levels(task.tree, task.layouts, policies)
     rest = exact_values.rest(task, depth)
     public = rest.public
     trunk = frontiers.trunk(task.tree, depth)
-    reach = [profiles.plan(player, own) for player, own in zip(task.tree.players, policies, strict=True)]
+    reach = [tabular_policies.plan(player, own) for player, own in zip(task.tree.players, policies, strict=True)]
     ranges = frontiers.ranges(public, [jnp.asarray(own) for own in reach])
     below = ranges * frontiers.arrivals(public, ranges) * jax.jit(rest.values)(profile)
     ended = trunk.ends.weight * np.prod([own[at] for own, at in zip(reach, trunk.ends.sequence.T, strict=True)], axis=0)
     for number, player in enumerate(task.tree.players):
-        best, _ = evaluation.best_response(task.form, profile, number)
-        answer = profiles.from_own_levels(task.layouts[number], best)
+        best, _ = best_response.best_response(task.form, profile, number)
+        answer = tabular_policies.from_own_levels(task.layouts[number], best)
         is_early = np.concatenate([[True], np.repeat(player.step < depth, np.diff(player.first))])
         mixed = list(policies)
         mixed[number] = np.where(is_early, policies[number], answer)
@@ -263,5 +264,7 @@ def test_plans_of_given_batches() -> None:
     player = task_of("kuhn_poker").form.players[0]
     wide = player._replace(uniform=tuple(jnp.repeat(level[..., None], 2, axis=-1) for level in player.uniform))
     vector = jnp.arange(26.0).reshape(13, 2)
-    for own, other in zip(plans.by_level(player, vector), plans.by_level(wide, vector), strict=True):
+    for own, other in zip(
+        realization_plans.by_level(player, vector), realization_plans.by_level(wide, vector), strict=True
+    ):
         np.testing.assert_array_equal(own, other)

@@ -14,7 +14,9 @@ from gdlx.envs import game_spec
 from gdlx.experiments.reporting import gather
 from gdlx.experiments.sweeps import config, plan, run, store
 from gdlx.propnet import library
-from gdlx.solvers import batch, policy_files, problems, results, solver_run
+from gdlx.solvers import tasks
+from gdlx.solvers.exact import batch
+from gdlx.solvers.runs import policy_files, result_folder, solver_run
 from gdlx.tests import sweeps
 
 BASE = 'games = ["kuhn_poker"]\niterations = 10\n'
@@ -117,7 +119,7 @@ def test_every_cell_is_as_if_alone(finished: run.Outcome) -> None:
     for cell in cells[::3]:
         # `solve` itself has no way to say simultaneous, so the algorithm is given as the cell has it.
         keeps = cell.algorithm.sampling is not None
-        task = problems.problem(game_spec.Game(cell.game), keep_edges=keeps)
+        task = tasks.problem(game_spec.Game(cell.game), keep_edges=keeps)
         alone = solver_run.Run(task, cell.algorithm)
         for _ in alone.points(cell.stop):
             pass
@@ -164,7 +166,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(finished: run.Outcome, tmp
         run.sweep(sweeps.sweep_of(sweeps.GRID), folder, report=interrupt)
     early = {row["cell"] for row in sweeps.rows(folder / store.TABLE)}
     assert 5 <= len(early) < len(config.cells(sweeps.GRID))
-    times = {path: path.stat().st_mtime_ns for path in folder.glob(f"{store.CELLS}/*/*/{results.METRICS}")}
+    times = {path: path.stat().st_mtime_ns for path in folder.glob(f"{store.CELLS}/*/*/{result_folder.METRICS}")}
     assert len(times) == len(early)
     again = run.sweep(sweeps.sweep_of(sweeps.GRID), folder)
     assert again.earlier == len(early)
@@ -233,7 +235,7 @@ def test_portions_fit_into_memory() -> None:
     )
     (group,) = plan.groups_of(cells)
     task = plan.task_of(cells[0])
-    assert isinstance(task, problems.Problem)
+    assert isinstance(task, tasks.Problem)
     allowed = 4 * 2**20
     parts = plan.portions(task, group, allowed)
     assert len(parts) > 1

@@ -14,7 +14,7 @@ from gdlx import cli
 from gdlx.experiments.reporting import gather
 from gdlx.experiments.sweeps import config, plan, run, store
 from gdlx.propnet import library
-from gdlx.solvers import driver, results, solver_run
+from gdlx.solvers.runs import driver, result_folder, solver_run
 from gdlx.tests import sweeps
 
 
@@ -85,7 +85,7 @@ def test_folders_of_something_else(manifest: str | None, says: str, tmp_path: pa
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     with pytest.raises(config.SweepError, match=says):
         run.sweep(sweeps.sweep_of(sweeps.GRID), tmp_path)
-    after = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.name != results.LOCK}
+    after = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.name != result_folder.LOCK}
     assert after == before
 
 
@@ -137,11 +137,11 @@ def test_a_file_of_the_same_name_elsewhere(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize(
     ("file", "content"),
     [
-        (results.METRICS, b"iterations,seconds\n1"),
-        (results.METRICS, b""),
-        (results.CONFIG, b""),
-        (results.POLICY, b"PK"),
-        (results.CONFIG, None),
+        (result_folder.METRICS, b"iterations,seconds\n1"),
+        (result_folder.METRICS, b""),
+        (result_folder.CONFIG, b""),
+        (result_folder.POLICY, b"PK"),
+        (result_folder.CONFIG, None),
     ],
 )
 def test_damaged_cells_run_again(file: str, content: bytes | None, tmp_path: pathlib.Path) -> None:
@@ -167,13 +167,13 @@ def test_damage_in_the_middle_of_a_file(tmp_path: pathlib.Path) -> None:
     found = {"games": ["kuhn_poker"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
     for _ in range(2):
         kept = run.sweep(sweeps.sweep_of(found), tmp_path)
-        (policy,) = (kept.folder / store.CELLS).rglob(results.POLICY)
+        (policy,) = (kept.folder / store.CELLS).rglob(result_folder.POLICY)
         content = bytearray(policy.read_bytes())
         content[150:160] = bytes(b ^ 255 for b in content[150:160])
         policy.write_bytes(content)
         assert [str(policy) in why for _, why in gather.gather([policy.parent]).left_out] == [True]
     run.sweep(sweeps.sweep_of(found), tmp_path)
-    assert len(list((tmp_path / store.DAMAGED).rglob(results.POLICY))) == 2
+    assert len(list((tmp_path / store.DAMAGED).rglob(result_folder.POLICY))) == 2
 
 
 def test_an_unreadable_manifest_loses_nothing(tmp_path: pathlib.Path) -> None:
@@ -197,7 +197,7 @@ def test_failed_cells_are_named_by_those_who_look(tmp_path: pathlib.Path, capsys
 
 
 def test_only_one_process_at_a_time(tmp_path: pathlib.Path) -> None:
-    with store.Store(tmp_path).opened("", False), pytest.raises(results.ResultError, match="another run"):
+    with store.Store(tmp_path).opened("", False), pytest.raises(result_folder.ResultError, match="another run"):
         run.sweep(sweeps.sweep_of(sweeps.GRID), tmp_path)
 
 
@@ -221,7 +221,7 @@ def test_cells_that_run_alone_go_on(tmp_path: pathlib.Path) -> None:
 
     folder = store.Store(tmp_path / "broken").unfinished(cell)
     folder.mkdir(parents=True)
-    (folder / results.CHECKPOINT).write_bytes(b"half of it")
+    (folder / result_folder.CHECKPOINT).write_bytes(b"half of it")
     done = run.sweep(sweeps.sweep_of(found), tmp_path / "broken", remark=remarks.append)
     assert len(remarks) == 1
     assert "starts anew" in remarks[0]

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import gdlx
-from gdlx.solvers import driver, policy_files, results, solver_run, table_policy
+from gdlx.solvers.mccfr import table_policy
+from gdlx.solvers.runs import driver, policy_files, result_folder, solver_run
 from gdlx.tests import tables
 
 
@@ -23,7 +24,7 @@ def test_going_on_is_as_if_never_stopped(tmp_path: pathlib.Path) -> None:
     first = solver_run.Run(task, algorithm, tmp_path)
     list(first.points(driver.Stop(iterations=5)))
     first.finish()
-    second = solver_run.Run(task, results.read_config(tmp_path).algorithm, tmp_path, resume=True)
+    second = solver_run.Run(task, result_folder.read_config(tmp_path).algorithm, tmp_path, resume=True)
     list(second.points(driver.Stop(iterations=12)))
     for ours, theirs in zip(jax.tree.leaves(whole.state), jax.tree.leaves(second.state), strict=True):
         np.testing.assert_array_equal(ours, theirs)
@@ -35,7 +36,9 @@ def test_what_breaks_off_while_measuring_loses_nothing(tmp_path: pathlib.Path) -
     next(points), next(points)
     run.solver.advance(run.state, 1)  # uses the state up, and nobody takes the next one
     assert run.finish().iterations == 5
-    assert policy_files.read_table(tmp_path / results.POLICY, tables.task_of("kuhn_poker").env.num_actions).weight.any()
+    assert policy_files.read_table(
+        tmp_path / result_folder.POLICY, tables.task_of("kuhn_poker").env.num_actions
+    ).weight.any()
     assert int(solver_run.Run(tables.task_of("kuhn_poker"), tables.configured(), tmp_path, resume=True).state.t) == 6
 
 
@@ -64,13 +67,13 @@ def test_overflow_is_never_saved(tmp_path: pathlib.Path) -> None:
     run.state = run.solver.advance(run.state, 3)
     run.solver.measure(run.state, 0.0)
     run.save()
-    before = (tmp_path / results.CHECKPOINT).read_bytes()
+    before = (tmp_path / result_folder.CHECKPOINT).read_bytes()
     state: Any = run.state
     entries = state.entries
     run.state = state._replace(entries=entries._replace(regret=entries.regret.at[0, 0].set(jnp.nan)))
     with pytest.raises(driver.NotFinite, match="overflowed before iteration 3"):
         run.save()
-    assert (tmp_path / results.CHECKPOINT).read_bytes() == before
+    assert (tmp_path / result_folder.CHECKPOINT).read_bytes() == before
 
 
 def test_policies_in_files() -> None:

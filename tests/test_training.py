@@ -31,7 +31,8 @@ from gdlx.players.agents import agent_registry, network_agent
 from gdlx.players.matches import match
 from gdlx.players.matches import match as matches
 from gdlx.propnet import library
-from gdlx.solvers import driver, problems, profiles
+from gdlx.solvers import tabular_policies, tasks
+from gdlx.solvers.runs import driver
 from gdlx.tests import explicit, players, samples
 
 _SET = ("games=16", "steps=4", "capacity=256", "batch=32", "updates=1", "widths=8,8")
@@ -344,7 +345,7 @@ def test_depth_limited_solving_from_the_command_line(
     assert cli.main([*solve, "--net", told["result"], "--iterations", "100"]) == 0
     found = json.loads(capsys.readouterr().out)
     tree = game_spec.unrolled(game_spec.Game("kuhn_poker"), keep_edges=True)
-    task = problems.problem(game_spec.Game("kuhn_poker"), tree)
+    task = tasks.problem(game_spec.Game("kuhn_poker"), tree)
     rules = players.arena_of("kuhn_poker").env.net
     learner, state, *_ = checkpoints.restored(pathlib.Path(told["result"]), rules, task)
     assert isinstance(learner, supervised.Supervised)
@@ -410,7 +411,7 @@ def test_values_at_sets_are_those_of_every_end_below_them() -> None:
     policies = players.random_policies("kuhn_poker", 3)
     for number, player in enumerate(tree.players):
         value, often = strength.set_values(tree, policies, number)
-        plans = [profiles.plan(own, chosen) for own, chosen in zip(tree.players, policies, strict=True)]
+        plans = [tabular_policies.plan(own, chosen) for own, chosen in zip(tree.players, policies, strict=True)]
         for decision in range(player.sets):
             below, mass = 0.0, 0.0
             for sequence, payoff, weight in zip(tree.ends.sequence, tree.ends.payoff, tree.ends.weight, strict=True):

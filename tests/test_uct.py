@@ -15,7 +15,8 @@ from gdlx.envs import host
 from gdlx.envs.lowering import rng
 from gdlx.envs.packed import packed_env
 from gdlx.envs.views import info_key
-from gdlx.solvers import hash_table, uct, uct_order
+from gdlx.solvers.mccfr import hash_table
+from gdlx.solvers.search import uct, uct_order
 
 C = 30.0
 Counts = dict[bytes, list[dict[int, list[float]]]]  # by state and player: visits and payoffs of every move

@@ -9,7 +9,9 @@ from gdlx.envs import payoffs
 from gdlx.envs.trees import game_tree, unroll
 from gdlx.propnet import games
 from gdlx.propnet.circuits import propnet
-from gdlx.solvers import exports, lp, profiles
+from gdlx.solvers import tabular_policies
+from gdlx.solvers.exact import lp
+from gdlx.solvers.runs import policy_tables
 from gdlx.tests import explicit, random_games, sheets
 
 # One choice for each of three players, not in the order of their names, between two moves of chance.
@@ -48,7 +50,7 @@ def ends_of(tree: game_tree.GameTree) -> dict[explicit.EndKind, tuple[float, int
     words = []
     for player in tree.players:
         own: list[tuple[tuple[str, int], ...]] = [()]
-        for number, state in enumerate(exports.information_states(player)):
+        for number, state in enumerate(policy_tables.information_states(player)):
             for sequence in range(player.first[number], player.first[number + 1]):
                 own.append((*own[player.parent[number]], (state, int(player.action[sequence]))))
         words.append(own)
@@ -78,7 +80,7 @@ def assert_same_ends(tree: game_tree.GameTree, root: explicit.Node) -> None:
         assert ours[kind][1] == histories
     chance = explicit.chance_of_sets(root)
     for number, player in enumerate(tree.players):
-        for state, weight in zip(exports.information_states(player), player.chance.tolist(), strict=True):
+        for state, weight in zip(policy_tables.information_states(player), player.chance.tolist(), strict=True):
             # Sets at the leaves of a limited depth are nobody's choice in a walk that ends there.
             assert (number, state) in chance or tree.leaves is not None
             assert chance.get((number, state), weight) == pytest.approx(weight)
@@ -307,4 +309,4 @@ def test_information_sets_in_order_of_time() -> None:
         owner = np.repeat(np.arange(player.sets), np.diff(player.first))
         later = np.flatnonzero(player.parent > 0)
         assert (player.step[owner[player.parent[later] - 1]] < player.step[later]).all()
-        assert np.isclose(profiles.plan(player, profiles.uniform(player)).max(), 1)
+        assert np.isclose(tabular_policies.plan(player, tabular_policies.uniform(player)).max(), 1)

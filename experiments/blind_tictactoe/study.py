@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 
 from gdlx.envs import compilation_cache, game_spec
 from gdlx.experiments import studies
-from gdlx.solvers import bounds, driver, policy_files, presets, problems, results, solution, solver_run
+from gdlx.solvers import algorithms, solution, tasks
+from gdlx.solvers.bounds import search_bounds
+from gdlx.solvers.runs import driver, policy_files, result_folder, solver_run
 
 MINUTES, FULL_MINUTES = 30.0, 180.0
 _SETTINGS = {"table": 24, "batch": 4_096}
@@ -52,14 +54,16 @@ def run(setting: studies.Setting) -> Iterator[studies.Table]:
 
 def solved(
     bias: str, folder: pathlib.Path, minutes: float, setting: studies.Setting
-) -> tuple[problems.TableProblem, solution.Solution]:
+) -> tuple[tasks.TableProblem, solution.Solution]:
     """A game after so many minutes of sampling, from wherever the folder has come to."""
-    task = problems.table_problem(game_spec.Game(f"blind_tictactoe:bias={bias}"))
+    task = tasks.table_problem(game_spec.Game(f"blind_tictactoe:bias={bias}"))
     changes: dict[str, Any] = {**_SETTINGS, "seed": setting.seed}
-    algorithm = presets.configured(presets.find(_ALGORITHM), None, changes)
-    begun = (folder / results.CHECKPOINT).exists()
-    if begun and results.read_config(folder).algorithm != algorithm:
-        raise results.ResultError(f"{folder} was begun with other settings; give another --results, or its --seed")
+    algorithm = algorithms.configured(algorithms.find(_ALGORITHM), None, changes)
+    begun = (folder / result_folder.CHECKPOINT).exists()
+    if begun and result_folder.read_config(folder).algorithm != algorithm:
+        raise result_folder.ResultError(
+            f"{folder} was begun with other settings; give another --results, or its --seed"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     sampling = solver_run.Run(task, algorithm, folder, resume=begun, interval=60.0)
     try:
@@ -103,16 +107,16 @@ def _shown(found: Range | None) -> str:
 
 
 def _worth(
-    task: problems.TableProblem,
+    task: tasks.TableProblem,
     folder: pathlib.Path,
     found: solution.Solution,
     seconds: float,
     setting: studies.Setting,
 ) -> studies.Table:
     """The value of the policies for x, and how much of it responses could take away, at least."""
-    policy = policy_files.read_table(folder / results.POLICY, task.env.num_actions)
+    policy = policy_files.read_table(folder / result_folder.POLICY, task.env.num_actions)
     setting.report(f"bound, {seconds:.0f} s")
-    bound = bounds.of_policy(task, policy, seconds, setting.seed)
+    bound = search_bounds.of_policy(task, policy, seconds, setting.seed)
     last = found.metrics[-1]
     value, error = last.value[0] + task.env.payoffs.offset, 1.96 * last.value_error[0]
     rows = [

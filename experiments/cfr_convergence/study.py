@@ -19,7 +19,8 @@ from gdlx.envs import compilation_cache, game_spec
 from gdlx.experiments import kept, plots, studies
 from gdlx.experiments.cfr_convergence import graph
 from gdlx.propnet import games
-from gdlx.solvers import presets, problems, processes, results
+from gdlx.solvers import algorithms, tasks
+from gdlx.solvers.runs import result_folder, tree_solvers
 
 MINUTES, FULL_MINUTES = 8.0, 80.0
 FIGURE = "cfr_convergence.png"
@@ -88,8 +89,8 @@ class Unrolled:
     """On the tree, where every history is a state of its own."""
 
     def __init__(self, game: Game) -> None:
-        task = problems.problem(game_spec.Game(game.spec))
-        self._process = processes.FullSolver(task, presets.simultaneous(presets.find("cfr")))
+        task = tasks.problem(game_spec.Game(game.spec))
+        self._process = tree_solvers.FullSolver(task, algorithms.simultaneous(algorithms.find("cfr")))
         self.state = self._process.init()
 
     def advance(self, count: int) -> None:
@@ -133,7 +134,7 @@ def _kept(game: Game, setting: studies.Setting) -> Curve:
     part = setting.minutes / MINUTES
     iterations = max(_LESS, round(game.iterations * part))
     kind = "states" if game.is_merged else "histories"
-    path = setting.folder / f"{results.folder_of(game.spec)}-{kind}-{iterations}.npz"
+    path = setting.folder / f"{result_folder.folder_of(game.spec)}-{kind}-{iterations}.npz"
     if (earlier := kept.arrays(path, Curve._fields)) is not None:
         return Curve(*earlier)
     setting.report(f"{name(game)}: {iterations:,} iterations")

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from gdlx.envs import compilation_cache, game_spec
 from gdlx.experiments import kept
-from gdlx.solvers import driver, presets, problems, results, solver_run
+from gdlx.solvers import algorithms, tasks
+from gdlx.solvers.runs import driver, result_folder, solver_run
 
 _SHORT = 0.5  # seconds: what takes less is done again, for so long in all, and the fastest counts
 _MOST_REPEATS = 20
@@ -36,7 +37,7 @@ class Race(NamedTuple):
 
     def path(self, folder: pathlib.Path, candidate: Candidate) -> pathlib.Path:
         name = "-".join((self.game, f"{self.part:g}", candidate.algorithm, str(candidate.horizon or "")))
-        return folder / f"{results.folder_of(name)}.json"
+        return folder / f"{result_folder.folder_of(name)}.json"
 
 
 class Result(NamedTuple):
@@ -56,7 +57,7 @@ def find(folder: pathlib.Path, race: Race, candidates: Sequence[Candidate]) -> l
 def run(folder: pathlib.Path, race: Race, candidates: Sequence[Candidate]) -> None:
     """In a process of its own, because its precision is fixed when it starts."""
     compilation_cache.keep()
-    task = problems.problem(game_spec.Game(race.game), keep_edges=True)
+    task = tasks.problem(game_spec.Game(race.game), keep_edges=True)
     for candidate in candidates:
 
         def measure(candidate: Candidate = candidate) -> kept.Row:
@@ -65,22 +66,22 @@ def run(folder: pathlib.Path, race: Race, candidates: Sequence[Candidate]) -> No
         kept.row(race.path(folder, candidate), race.settings(candidate), measure)
 
 
-def result(task: problems.Problem, race: Race, candidate: Candidate) -> Result:
-    chosen = presets.find(candidate.algorithm)
+def result(task: tasks.Problem, race: Race, candidate: Candidate) -> Result:
+    chosen = algorithms.find(candidate.algorithm)
     low, high = task.payoff_range
     if chosen.is_exact:
         if sum(player.sequences for player in task.tree.players) > _MOST_SEQUENCES:
             return Result(candidate.name, False, None, 0, 1.0)
         last = solver_run.solve_exactly(task, chosen).metrics[-1]
     else:
-        algorithm = presets.configured(chosen, candidate.horizon, {}).seeded(race.seed)
+        algorithm = algorithms.configured(chosen, candidate.horizon, {}).seeded(race.seed)
         stop = driver.Stop(seconds=race.limit, target=race.part * (high - low))
         last = reached(task, algorithm, stop)
     error = last.error / (high - low)
     return Result(candidate.name, error <= race.part, last.seconds, last.iterations, error)
 
 
-def reached(task: problems.Problem, algorithm: presets.Algorithm, stop: driver.Stop) -> driver.Metrics:
+def reached(task: tasks.Problem, algorithm: algorithms.Algorithm, stop: driver.Stop) -> driver.Metrics:
     """Where a run stopped. A short one is done again in one go: on small games most of the time passes between
     iterations and measuring, and would tell how often there was measured."""
     solver = solver_run.solver_of(task, algorithm)

@@ -11,7 +11,8 @@ import numpy as np
 from gdlx.envs import game_spec
 from gdlx.experiments import machine
 from gdlx.propnet import games
-from gdlx.solvers import presets, problems, solver_run
+from gdlx.solvers import algorithms, tasks
+from gdlx.solvers.runs import solver_run
 
 _ROUNDS = 3
 
@@ -45,7 +46,7 @@ def size_of(game: str, seconds: float) -> dict[str, Any]:
     tree = game_spec.unrolled(named, net=net, keep_edges=True)
     unrolling = time.perf_counter() - begun
     peak = machine.own_peak_mb()
-    task = problems.problem(named, tree)
+    task = tasks.problem(named, tree)
     full = cost_of(task, "cfr+", seconds)
     return to_row(
         Size(
@@ -70,8 +71,8 @@ def of_row(row: dict[str, Any]) -> Size:
     return Size(**row | {"full": Cost(**row["full"]), "sampled": Cost(**row["sampled"])})
 
 
-def cost_of(task: problems.Problem, algorithm: str, seconds: float) -> Cost:
-    solver = solver_run.solver_of(task, presets.find(algorithm))
+def cost_of(task: tasks.Problem, algorithm: str, seconds: float) -> Cost:
+    solver = solver_run.solver_of(task, algorithms.find(algorithm))
     state = solver.advance(solver.init(), 1)  # compiled outside of the time
     each = seconds_each(lambda count: solver.advance(state, count), seconds)
     return Cost(each, sum(leaf.nbytes for leaf in jax.tree.leaves((solver.arrays, state))) / 1e6)

@@ -13,7 +13,7 @@ import numpy as np
 from gdlx.envs import devices
 from gdlx.experiments import kept, machine, plots, studies
 from gdlx.experiments.growth import measuring
-from gdlx.solvers import results
+from gdlx.solvers.runs import result_folder
 
 MINUTES, FULL_MINUTES = 15.0, 30.0
 FIGURE = "growth.png"
@@ -61,7 +61,7 @@ def _measured(game: str, seconds: float, setting: studies.Setting) -> measuring.
         setting.report(game)
         return machine.elsewhere(measuring.size_of, game, seconds)
 
-    path = setting.folder / f"{results.folder_of(game)}.json"
+    path = setting.folder / f"{result_folder.folder_of(game)}.json"
     return measuring.of_row(kept.row(path, {"game": game, "seconds": seconds} | kept.precision(), measure))
 
 

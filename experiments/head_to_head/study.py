@@ -12,7 +12,7 @@ from gdlx.envs import compilation_cache
 from gdlx.experiments import studies
 from gdlx.players.agents import agent, agent_registry
 from gdlx.players.matches import arenas, contest, match, records, scores
-from gdlx.solvers import results
+from gdlx.solvers.runs import result_folder
 
 MINUTES, FULL_MINUTES = 30.0, 120.0
 _START = 1 / 90  # of the time, what an agent thinks before the matches of a game
@@ -109,8 +109,8 @@ def _played(
 ) -> scores.Result:
     """A match, or what is missing of it."""
     terms = match.Terms(setting.games, game.swap, setting.seed, play_seconds=60.0)
-    folder = setting.folder / results.folder_of(game.spec) / records.folder_name("match", [a.name for a in both])
-    begun = (folder / results.CONFIG).exists()
+    folder = setting.folder / result_folder.folder_of(game.spec) / records.folder_name("match", [a.name for a in both])
+    begun = (folder / result_folder.CONFIG).exists()
     folder.mkdir(parents=True, exist_ok=True)
     run = contest.Run(match.Match(arena, both, terms), folder, resume=begun)
     try:

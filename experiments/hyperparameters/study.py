@@ -17,7 +17,7 @@ from gdlx.experiments import plots, studies
 from gdlx.experiments.hyperparameters import choices
 from gdlx.experiments.sweeps import config, store
 from gdlx.experiments.sweeps import run as sweeping
-from gdlx.solvers import results
+from gdlx.solvers.runs import result_folder
 
 MINUTES, FULL_MINUTES = 20.0, 1_800.0
 PICTURES = ("hyperparameters_cfr.png", "hyperparameters_mccfr.png", "hyperparameters_candidates.png")
@@ -148,7 +148,7 @@ def _sweep(setting: studies.Setting) -> pathlib.Path:
 
 
 def _read(kept: store.Store, cells: Sequence[config.Cell], payoff_range: float) -> Runs:
-    rows = [results.read_metrics(kept.place(cell), 2) for cell in cells]
+    rows = [result_folder.read_metrics(kept.place(cell), 2) for cell in cells]
     errors, seconds = (
         np.array([[getattr(row, what) for row in own] for own in rows], float).T for what in ("error", "seconds")
     )

@@ -13,7 +13,8 @@ import numpy as np
 
 from gdlx.envs import compilation_cache, game_spec
 from gdlx.experiments import kept, plots, studies
-from gdlx.solvers import driver, presets, problems, solver_run
+from gdlx.solvers import algorithms, tasks
+from gdlx.solvers.runs import driver, solver_run
 
 MINUTES, FULL_MINUTES = 2.0, 20.0
 GAME = "modified_rps"
@@ -68,15 +69,15 @@ class Curve(NamedTuple):
 
 def run(setting: studies.Setting) -> Iterator[studies.Table]:
     compilation_cache.keep()
-    task = problems.problem(game_spec.Game(GAME), keep_edges=True)
+    task = tasks.problem(game_spec.Game(GAME), keep_edges=True)
     yield _equilibrium(task)
     found = {search.name: _kept(task, search, setting) for search in SEARCHES}
     yield _table(found)
     picture(setting.folder / FIGURE, found)
 
 
-def _equilibrium(task: problems.Problem) -> studies.Table:
-    exact = solver_run.solve_exactly(task, presets.find("lp"))
+def _equilibrium(task: tasks.Problem) -> studies.Table:
+    exact = solver_run.solve_exactly(task, algorithms.find("lp"))
     ours = [exact.policy(task.players[0])[move] for move in MOVES]
     rows = [
         (what, *(f"{x:.4g}" for x in own), f"{goals:.4g}")
@@ -86,13 +87,13 @@ def _equilibrium(task: problems.Problem) -> studies.Table:
     return studies.Table("the equilibrium", ("", *MOVES, "goals"), rows, data)
 
 
-def _kept(task: problems.Problem, search: Search, setting: studies.Setting) -> Curve:
+def _kept(task: tasks.Problem, search: Search, setting: studies.Setting) -> Curve:
     iterations = max(10, round(ITERATIONS * setting.minutes / MINUTES))
     path = setting.folder / f"{search.name.replace(', ', '-').replace(' ', '_')}-{iterations}-{setting.seed}.npz"
     if (earlier := kept.arrays(path, Curve._fields)) is not None:
         return Curve(*earlier)
     setting.report(f"{search.name}: {iterations:,} iterations")
-    algorithm = presets.configured(presets.find(search.algorithm), iterations, search.settings)
+    algorithm = algorithms.configured(algorithms.find(search.algorithm), iterations, search.settings)
     seeds = range(setting.seed, setting.seed + (SEEDS if algorithm.is_sampled else 1))
     runs = [_run(task, algorithm, seed, iterations) for seed in seeds]
     found = Curve(runs[0].iterations, *(np.stack([getattr(one, f) for one in runs], axis=1) for f in Curve._fields[1:]))
@@ -100,7 +101,7 @@ def _kept(task: problems.Problem, search: Search, setting: studies.Setting) -> C
     return found
 
 
-def _run(task: problems.Problem, algorithm: presets.Algorithm, seed: int, iterations: int) -> Curve:
+def _run(task: tasks.Problem, algorithm: algorithms.Algorithm, seed: int, iterations: int) -> Curve:
     """One run: without the axis of runs."""
     solver = solver_run.solver_of(task, algorithm.seeded(seed))
     own = task.tree.players[0]

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 from gdlx.envs import game_spec
 from gdlx.experiments.reporting import gather
-from gdlx.solvers import presets, regret, results
+from gdlx.solvers import algorithms
+from gdlx.solvers.exact import regret_matching
+from gdlx.solvers.runs import result_folder
 
 _ELSEWHERE = {"format", "game", "digest", "versions", "algorithm"}  # shown elsewhere, or of no effect
 _SCHEDULES = ("alpha_change", "beta_change", "gamma_change")
@@ -85,14 +87,14 @@ def _key(run: gather.Run) -> str:
     return json.dumps([run.config.algorithm.name, _told(run.config)], sort_keys=True)
 
 
-def changes(config: results.Config) -> tuple[str, ...]:
+def changes(config: result_folder.Config) -> tuple[str, ...]:
     """
-    >>> from gdlx.solvers import presets
+    >>> from gdlx.solvers import algorithms
     >>> config = results.Config(trees.Game("g"), "", presets.find("dcfr"), x64=True)
     >>> changes(config)
     ('double precision',)
     """
-    usual = _told(results.Config(config.game, config.digest, presets.find(config.algorithm.name), x64=False))
+    usual = _told(result_folder.Config(config.game, config.digest, algorithms.find(config.algorithm.name), x64=False))
     now = _told(config)
     return tuple(_shown(name, value) for name, value in now.items() if value != usual.get(name))
 
@@ -103,7 +105,7 @@ def _shown(name: str, value: Any) -> str:
     return f"{name.replace('_', ' ')} {f'{value:g}' if isinstance(value, float) else value}"
 
 
-def _told(config: results.Config) -> dict[str, Any]:
+def _told(config: result_folder.Config) -> dict[str, Any]:
     """Every setting that has an effect, but for the seed, by its name."""
     found = _flat({name: value for name, value in config.to_json().items() if name not in _ELSEWHERE})
     if not any(found.get(name) for name in _SCHEDULES):
@@ -117,7 +119,7 @@ def _flat(given: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in given.items():
         if isinstance(value, Mapping):
             # Both kinds of settings have a beta and an exploration; and whose player is it?
-            doubled = {"sampling": regret.Settings._fields, "modelled": ("player",)}.get(name, ())
+            doubled = {"sampling": regret_matching.Settings._fields, "modelled": ("player",)}.get(name, ())
             found |= {f"{name} {key}" if key in doubled else key: part for key, part in _flat(value).items()}
         else:
             found[name] = value

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.experiments.reporting import configurations, gather
-from gdlx.solvers import driver
+from gdlx.solvers.runs import driver
 
 Floats = npt.NDArray[np.float64]
 

@@ -6,7 +6,7 @@ from gdlx.envs import game_spec, payoffs, probe
 from gdlx.envs.trees import game_tree
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import errors, limits
-from gdlx.solvers import problems
+from gdlx.solvers import tasks
 
 _UNROLLED = 3e6  # histories of the largest game that is unrolled for a report: a few seconds
 _SECONDS = 60.0  # to ground a game that is no longer in the cache
@@ -41,7 +41,7 @@ def _loaded(game: game_spec.Game) -> Subject:
         return Subject(game, net, None, "", guess.total, units, bounds)
     tree = game_spec.unrolled(game, net=net)
     units = payoffs.Payoffs(tree.offset, tree.zero_sum, True)
-    return Subject(game, net, tree, problems.tree_digest(tree), sum(tree.counts.histories), units, tree.payoff_range)
+    return Subject(game, net, tree, tasks.tree_digest(tree), sum(tree.counts.histories), units, tree.payoff_range)
 
 
 def _network(game: game_spec.Game) -> propnet.PropNet:

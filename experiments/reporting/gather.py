@@ -14,7 +14,7 @@ from gdlx.envs import payoffs
 from gdlx.envs.trees import unroll
 from gdlx.experiments.sweeps import store
 from gdlx.propnet.common import errors
-from gdlx.solvers import driver, results
+from gdlx.solvers.runs import driver, result_folder
 
 _KINDS = 3  # columns of metrics.csv for each player
 
@@ -23,7 +23,7 @@ class Run(NamedTuple):
     """What a result folder holds, but for its policies. Axes: P players."""
 
     folder: pathlib.Path
-    config: results.Config
+    config: result_folder.Config
     given: dict[str, Any]  # config.json as it stands
     players: tuple[str, ...]  # [P]
     metrics: tuple[driver.Metrics, ...]
@@ -84,7 +84,7 @@ def gather(folders: Iterable[pathlib.Path]) -> Found:
 
 
 def _result_folders(given: pathlib.Path) -> Iterator[pathlib.Path]:
-    marked = {*given.rglob(results.CONFIG), *given.rglob(store.FAILED)}
+    marked = {*given.rglob(result_folder.CONFIG), *given.rglob(store.FAILED)}
     return iter(sorted({path.parent for path in marked if not store.is_part(path.parent)}))
 
 
@@ -101,19 +101,19 @@ def _why_not(folder: pathlib.Path, given: pathlib.Path) -> str | None:
 
 
 def _read(folder: pathlib.Path) -> Run:
-    config = results.read_config(folder)
+    config = result_folder.read_config(folder)
     _require_kinds(folder, config)
-    given = json.loads((folder / results.CONFIG).read_text(encoding="utf-8"))
+    given = json.loads((folder / result_folder.CONFIG).read_text(encoding="utf-8"))
     players = _players(folder)
-    metrics = tuple(results.read_metrics(folder, len(players)))
+    metrics = tuple(result_folder.read_metrics(folder, len(players)))
     if not metrics:
-        raise results.ResultError(f"{folder} has no metrics yet: the run was stopped before it wrote any")
+        raise result_folder.ResultError(f"{folder} has no metrics yet: the run was stopped before it wrote any")
     for row in metrics:
         _require_possible(folder, row, len(players))
     return Run(folder, config, given, players, metrics, _has_policy(folder))
 
 
-def _require_kinds(folder: pathlib.Path, config: results.Config) -> None:
+def _require_kinds(folder: pathlib.Path, config: result_folder.Config) -> None:
     """What is compared and looked up must be of its kind; what is only shown may be anything."""
     game = config.game
     right = (
@@ -122,25 +122,29 @@ def _require_kinds(folder: pathlib.Path, config: results.Config) -> None:
         isinstance(game.fold_case, bool) and isinstance(config.algorithm.seed, int | None),
     )
     if not all(right):
-        raise results.ResultError(f"{folder / results.CONFIG} cannot be read: its game or its seed is of no known kind")
+        raise result_folder.ResultError(
+            f"{folder / result_folder.CONFIG} cannot be read: its game or its seed is of no known kind"
+        )
 
 
 def _players(folder: pathlib.Path) -> tuple[str, ...]:
     """Their names, from the head of the metrics: the game itself may be gone."""
-    path = folder / results.METRICS
+    path = folder / result_folder.METRICS
     try:
         text = path.read_text(encoding="utf-8")
         head, *rows = csv.reader(io.StringIO(text, newline="")) if text else [[]]
     except FileNotFoundError:
-        raise results.ResultError(f"{folder} has no {path.name}: the run was stopped before it wrote one") from None
+        raise result_folder.ResultError(
+            f"{folder} has no {path.name}: the run was stopped before it wrote one"
+        ) from None
     except (UnicodeDecodeError, csv.Error) as error:
-        raise results.ResultError(f"{path} cannot be read: {error}") from None
-    first = results.first_of_players(head)
+        raise result_folder.ResultError(f"{path} cannot be read: {error}") from None
+    first = result_folder.first_of_players(head)
     count, rest = divmod(len(head) - first, _KINDS)
     if rest or count < 1:
-        raise results.ResultError(f"{path} cannot be read: its columns are {', '.join(head)[:200]}")
+        raise result_folder.ResultError(f"{path} cannot be read: its columns are {', '.join(head)[:200]}")
     if not text.endswith("\n") or any(len(row) != len(head) for row in rows):
-        raise results.ResultError(f"{path} cannot be read: a row is only a part of one")
+        raise result_folder.ResultError(f"{path} cannot be read: a row is only a part of one")
     return tuple(name.removeprefix("value_") for name in head[first : first + count])
 
 
@@ -149,12 +153,12 @@ def _require_possible(folder: pathlib.Path, row: driver.Metrics, players: int) -
     numbers = (float(row.iterations), row.seconds, *itertools.chain(*parts))
     is_whole = all(len(part) in (0, players) for part in parts)
     if not (is_whole and all(map(math.isfinite, numbers)) and row.iterations >= 0 and row.seconds >= 0):
-        raise results.ResultError(f"{folder / results.METRICS} cannot be read: it holds {numbers}")
+        raise result_folder.ResultError(f"{folder / result_folder.METRICS} cannot be read: it holds {numbers}")
 
 
 def _has_policy(folder: pathlib.Path) -> bool:
     """None is there while a run goes on."""
-    path = folder / results.POLICY
+    path = folder / result_folder.POLICY
     if path.exists() and not store.is_whole(path):
-        raise results.ResultError(f"{path} cannot be read: it is no .npz file, or a damaged one")
+        raise result_folder.ResultError(f"{path} cannot be read: it is no .npz file, or a damaged one")
     return path.exists()

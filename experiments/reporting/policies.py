@@ -9,7 +9,9 @@ import numpy.typing as npt
 
 from gdlx.envs.trees import game_tree, infoset_keys
 from gdlx.experiments.reporting import facts, gather
-from gdlx.solvers import policy_files, problems, results, rows
+from gdlx.solvers import tasks
+from gdlx.solvers.mccfr import table_rows
+from gdlx.solvers.runs import policy_files, result_folder
 
 SHOWN = 40  # information sets of a player
 
@@ -36,11 +38,11 @@ def tables(run: gather.Run, subject: facts.Subject) -> list[Table]:
     if run.config.has_table:
         return _of_table(run, subject)
     if subject.tree is None:
-        raise results.ResultError(
+        raise result_folder.ResultError(
             f"{run.config.game.spec} is too large to be unrolled for a report; see gdlx evaluate {run.folder}"
         )
     policy_files.require_same_rules(run.folder, run.config, subject.game, subject.digest)
-    policies = policy_files.read_sequences(run.folder / results.POLICY, subject.tree)
+    policies = policy_files.read_sequences(run.folder / result_folder.POLICY, subject.tree)
     found = []
     for player, policy in zip(subject.tree.players, policies, strict=True):
         options = np.split(policy, player.first[:-1])[1:]
@@ -61,13 +63,13 @@ def _table(
 
 def _of_table(run: gather.Run, subject: facts.Subject) -> list[Table]:
     """Of a policy in a hash table: where that has a row, in the steps of the game that are unrolled."""
-    task = problems.table_problem(subject.game, net=subject.net)
+    task = tasks.table_problem(subject.game, net=subject.net)
     policy_files.require_same_rules(run.folder, run.config, subject.game, task.digest)
-    keys, probability = _read_rows(run.folder / results.POLICY, task.env.num_actions)
+    keys, probability = _read_rows(run.folder / result_folder.POLICY, task.env.num_actions)
     found = []
     for number, player in enumerate(task.tree.players):
         high, low = infoset_keys.of_player(task.tree, number, task.env.num_actions)
-        wanted = _joined(high ^ rows.salt(number), low)
+        wanted = _joined(high ^ table_rows.salt(number), low)
         row = np.searchsorted(keys, wanted) % max(1, len(keys))
         known = keys[row] == wanted if len(keys) else np.zeros(player.sets, bool)
 

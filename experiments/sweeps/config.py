@@ -26,7 +26,9 @@ from typing import Any, NamedTuple
 
 from gdlx.propnet import library
 from gdlx.propnet.common import errors
-from gdlx.solvers import driver, presets, regret, results
+from gdlx.solvers import algorithms
+from gdlx.solvers.exact import regret_matching
+from gdlx.solvers.runs import driver, result_folder
 
 MOST_CELLS = 1_000_000
 _MOST_SEED = 2**32 - 1
@@ -36,7 +38,9 @@ _STOPS = ("iterations", "seconds", "target")
 _RANGE_KEYS = ("from", "to", "count", "scale")
 # `seeds` gives these; the horizon is that of `iterations`.
 _SETTINGS = tuple(
-    sorted({*regret.Settings._fields, *presets.Sampling.__dataclass_fields__} - {"seed", "scheme", "horizon"})
+    sorted(
+        {*regret_matching.Settings._fields, *algorithms.Sampling.__dataclass_fields__} - {"seed", "scheme", "horizon"}
+    )
 )
 _KINDS: Mapping[str, type] = {"batch": int, "table": int, "max_steps": int, "grow": str, "simultaneous": bool}
 
@@ -51,7 +55,7 @@ class Cell(NamedTuple):
     """One run. `given` is what the file says about it, in the file's order."""
 
     game: str
-    algorithm: presets.Algorithm
+    algorithm: algorithms.Algorithm
     stop: driver.Stop
     target: str | float | None  # as it is written: a part of the payoff range is known later
     every: int | None
@@ -68,8 +72,8 @@ class Cell(NamedTuple):
 
     def _game_name(self) -> str:
         """Two files in different folders may have the same name."""
-        plain = results.folder_of(self.game)
-        return f"{plain}-{_digest(self.game)}" if results.is_path(self.game) else plain
+        plain = result_folder.folder_of(self.game)
+        return f"{plain}-{_digest(self.game)}" if result_folder.is_path(self.game) else plain
 
     def _stop_name(self) -> str:
         every = None if self.every is None else f"every_{self.every}"
@@ -164,16 +168,16 @@ def _combined(
             said = given if seed is None else {**given, "seed": seed}
             changes = {name: value for name, value in said.items() if name != "simultaneous"}
             try:
-                chosen = presets.configured(algorithm, stop.iterations, changes)
+                chosen = algorithms.configured(algorithm, stop.iterations, changes)
                 if given.get("simultaneous"):
-                    chosen = presets.simultaneous(chosen)
-            except presets.UnknownAlgorithm as error:
+                    chosen = algorithms.simultaneous(chosen)
+            except algorithms.UnknownAlgorithm as error:
                 raise SweepError(f"{place}: {error}") from None
             yield Cell(game, chosen, stop, target, every, said)
 
 
-def _of(entry: Mapping[str, Any]) -> presets.Algorithm:
-    return presets.require_own(presets.find(entry["name"]))
+def _of(entry: Mapping[str, Any]) -> algorithms.Algorithm:
+    return algorithms.require_own(algorithms.find(entry["name"]))
 
 
 def _axes(number: int, entry: Mapping[str, Any]) -> dict[str, list[Value]]:
@@ -182,7 +186,7 @@ def _axes(number: int, entry: Mapping[str, Any]) -> dict[str, list[Value]]:
         raise SweepError(f'{place} needs the name of an algorithm, as in name = "dcfr"')
     try:
         _of(entry)
-    except presets.UnknownAlgorithm as error:
+    except algorithms.UnknownAlgorithm as error:
         raise SweepError(f"{place}: {error}") from None
     _require_known(place, entry, ("name", "simultaneous", *_STOPS, *_SETTINGS))
     return {key: _axis(f"{place}.{key}", value) for key, value in entry.items() if key != "name" and key not in _STOPS}

@@ -15,7 +15,9 @@ from gdlx.envs.trees import sampling_form
 from gdlx.experiments.sweeps import config
 from gdlx.propnet import games
 from gdlx.propnet.common import errors
-from gdlx.solvers import batch, presets, problems, processes
+from gdlx.solvers import algorithms, tasks
+from gdlx.solvers.exact import batch
+from gdlx.solvers.runs import tree_solvers
 
 GROWTH = 1.25  # iterations between measurements, unless the file says `every`
 _PORTION = 0.5  # of what a batch may take, for the cells of one group
@@ -43,7 +45,7 @@ def measured_at(iterations: int, every: int | None) -> tuple[int, ...]:
     return tuple(points)
 
 
-def task_of(cell: config.Cell) -> problems.Task:
+def task_of(cell: config.Cell) -> tasks.Task:
     try:
         return _task(cell.game, cell.algorithm.needs)
     except OSError as error:  # of the rules' file
@@ -51,8 +53,8 @@ def task_of(cell: config.Cell) -> problems.Task:
 
 
 @functools.lru_cache(maxsize=1)  # cells come game by game
-def _task(game: str, needs: presets.Needs) -> problems.Task:
-    return problems.prepare(game_spec.Game(game), needs)
+def _task(game: str, needs: algorithms.Needs) -> tasks.Task:
+    return tasks.prepare(game_spec.Game(game), needs)
 
 
 def forget() -> None:
@@ -96,14 +98,14 @@ def _shape(cell: config.Cell) -> tuple[Any, ...]:
     return cell.game, algorithm.step, algorithm.alternating, missing, static, cell.stop.iterations, cell.every
 
 
-def runs_of(task: problems.Problem, cells: Sequence[config.Cell]) -> batch.Runs:
+def runs_of(task: tasks.Problem, cells: Sequence[config.Cell]) -> batch.Runs:
     """The cells of a group, as a batch."""
     first = cells[0].algorithm
     settings = _stacked([cell.algorithm.settings for cell in cells])
     if first.kind == "full":
         return batch.FullRuns(task.form, first, settings)
-    own = _stacked([processes.sample_settings(cell.algorithm) for cell in cells])
-    sampler = processes.sampler_of(sampling_form.sampling_form(task.tree), first.sampler, task.tree.name)
+    own = _stacked([tree_solvers.sample_settings(cell.algorithm) for cell in cells])
+    sampler = tree_solvers.sampler_of(sampling_form.sampling_form(task.tree), first.sampler, task.tree.name)
     seeds = [cell.algorithm.sampler.seed for cell in cells]
     return batch.SampledRuns(task, sampler, own, seeds, first.samples)
 
@@ -113,7 +115,7 @@ def _stacked(settings: Sequence[Any]) -> Any:
     return jax.tree.map(lambda *values: np.asarray(values, float), *settings)
 
 
-def portions(task: problems.Problem, group: Group, max_bytes: int = batch.MAX_BYTES) -> list[Group]:
+def portions(task: tasks.Problem, group: Group, max_bytes: int = batch.MAX_BYTES) -> list[Group]:
     """A group in parts that fit into memory."""
     runs = runs_of(task, group.cells)
     fixed = runs.bytes_each * runs.chunk * batch.workers()
@@ -130,7 +132,7 @@ def described(group: Group) -> dict[str, Any]:
         return told | {"at_once": None, "bytes": None, "alone": group.alone}
     try:
         task = task_of(first)
-        runs = runs_of(problems.unrolled(task), portions(problems.unrolled(task), group)[0].cells)
+        runs = runs_of(tasks.unrolled(task), portions(tasks.unrolled(task), group)[0].cells)
     except errors.UserError as error:
         return told | {"at_once": None, "bytes": None, "alone": f"would fail: {error}"}
     at_once = min(runs.count, runs.chunk * batch.workers())

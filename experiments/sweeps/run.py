@@ -10,7 +10,9 @@ import numpy as np
 
 from gdlx.experiments.sweeps import config, plan, store
 from gdlx.propnet.common import errors
-from gdlx.solvers import batch, driver, presets, problems, profiles, results, solver_run
+from gdlx.solvers import algorithms, tabular_policies, tasks
+from gdlx.solvers.exact import batch
+from gdlx.solvers.runs import driver, result_folder, solver_run
 
 Report = Callable[[int, str], None]  # cells that have just finished, and a word on what comes
 Remark = Callable[[str], None]
@@ -73,7 +75,7 @@ def _run(kept: store.Store, group: plan.Group, report: Report, remark: Remark) -
             _run_alone(kept, task, first, remark)
             report(1, "")
             return
-        unrolled = problems.unrolled(task)
+        unrolled = tasks.unrolled(task)
         for portion in plan.portions(unrolled, group):
             for done in _run_together(unrolled, portion.cells):
                 kept.keep(done)
@@ -84,7 +86,7 @@ def _run(kept: store.Store, group: plan.Group, report: Report, remark: Remark) -
         report(len(left), "")
 
 
-def _run_together(task: problems.Problem, cells: Sequence[config.Cell]) -> Iterator[list[store.Done]]:
+def _run_together(task: tasks.Problem, cells: Sequence[config.Cell]) -> Iterator[list[store.Done]]:
     runs = plan.runs_of(task, cells)
     stop, every = cells[0].stop, cells[0].every
     assert stop.iterations is not None
@@ -98,18 +100,18 @@ def _run_together(task: problems.Problem, cells: Sequence[config.Cell]) -> Itera
             ]
 
 
-def _policies(task: problems.Problem, algorithm: presets.Algorithm, chunk: batch.Chunk) -> profiles.Policies:
+def _policies(task: tasks.Problem, algorithm: algorithms.Algorithm, chunk: batch.Chunk) -> tabular_policies.Policies:
     """P x [S, B]"""
     if algorithm.kind == "sampled":
         return chunk.weight
     return tuple(
-        profiles.from_plan(player, weight[own.place])
+        tabular_policies.from_plan(player, weight[own.place])
         for player, own, weight in zip(task.tree.players, task.layouts, chunk.weight, strict=True)
     )
 
 
 def _done(
-    task: problems.Problem, cell: config.Cell, chunk: batch.Chunk, number: int, policies: profiles.Policies
+    task: tasks.Problem, cell: config.Cell, chunk: batch.Chunk, number: int, policies: tabular_policies.Policies
 ) -> store.Done:
     """A run's time is its part of what its chunk took."""
     size = chunk.value.shape[2]
@@ -135,7 +137,7 @@ def _done(
     return store.Done(cell, made, task.players, metrics, None, why)
 
 
-def _run_alone(kept: store.Store, task: problems.Task, cell: config.Cell, remark: Remark) -> None:
+def _run_alone(kept: store.Store, task: tasks.Task, cell: config.Cell, remark: Remark) -> None:
     folder = kept.unfinished(cell)
     folder.mkdir(parents=True, exist_ok=True)
     stop = solver_run.stop_of(task, cell.stop.iterations, cell.stop.seconds, cell.target)
@@ -149,13 +151,13 @@ def _run_alone(kept: store.Store, task: problems.Task, cell: config.Cell, remark
     kept.move(cell)
 
 
-def _begun(kept: store.Store, task: problems.Task, cell: config.Cell, remark: Remark) -> solver_run.AnyRun:
+def _begun(kept: store.Store, task: tasks.Task, cell: config.Cell, remark: Remark) -> solver_run.AnyRun:
     """A run from its last checkpoint, or from the start if there is none that can be read."""
     folder = kept.unfinished(cell)
-    if (folder / results.CHECKPOINT).exists():
+    if (folder / result_folder.CHECKPOINT).exists():
         try:
             return solver_run.start(task, cell.algorithm, folder, resume=True)
-        except results.ResultError as error:
+        except result_folder.ResultError as error:
             remark(f"{cell.name} starts anew ({error}); what there was is in {kept.set_aside(folder)}")
             folder.mkdir(parents=True)
     return solver_run.start(task, cell.algorithm, folder)

@@ -25,11 +25,12 @@ from typing import Any, NamedTuple
 from gdlx.experiments.sweeps import config
 from gdlx.propnet.common import errors
 from gdlx.propnet.io import checked_fields
-from gdlx.solvers import driver, profiles, results
+from gdlx.solvers import tabular_policies
+from gdlx.solvers.runs import driver, result_folder
 
 MANIFEST, TABLE, FAILED = "sweep.json", "sweep.csv", "failed.txt"
 CELLS, UNFINISHED, DAMAGED = "cells", "unfinished", "damaged"
-_OWN = (MANIFEST, TABLE, CELLS, UNFINISHED, DAMAGED, results.LOCK)
+_OWN = (MANIFEST, TABLE, CELLS, UNFINISHED, DAMAGED, result_folder.LOCK)
 _FORMAT = 1
 _KINDS = ("value_error", "value", "improvement", "gain")  # columns of players; older files say gain
 _PART = ".part"  # of the name of a folder that is being written
@@ -39,10 +40,10 @@ class Done(NamedTuple):
     """A cell that has run. Without policies it failed."""
 
     cell: config.Cell
-    config: results.Config | None
+    config: result_folder.Config | None
     players: Sequence[str]
     metrics: Sequence[driver.Metrics]
-    policies: profiles.Policies | None
+    policies: tabular_policies.Policies | None
     failure: str | None = None
 
 
@@ -58,12 +59,12 @@ class Store:
     def opened(self, source: str, x64: bool) -> Iterator[None]:
         """The folder, made or gone on with."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        held = results.lock(self.folder)
+        held = result_folder.lock(self.folder)
         try:
             self._require_own(x64)
             for part in self.folder.glob(f"{CELLS}/*/.*{_PART}"):  # of a process that was killed
                 shutil.rmtree(part, ignore_errors=True)
-            self._manifest |= {"format": _FORMAT, "versions": results.versions(), "x64": x64, "source": source}
+            self._manifest |= {"format": _FORMAT, "versions": result_folder.versions(), "x64": x64, "source": source}
             self._write_manifest()
             yield
         finally:
@@ -144,13 +145,13 @@ class Store:
         if (place / FAILED).exists():
             return None
         try:
-            if results.read_config(place).algorithm != cell.algorithm:
-                return f"{place / results.CONFIG} is of other settings"
+            if result_folder.read_config(place).algorithm != cell.algorithm:
+                return f"{place / result_folder.CONFIG} is of other settings"
             if not self._measurements(cell):
-                return f"{place / results.METRICS} holds no measurement"
+                return f"{place / result_folder.METRICS} holds no measurement"
         except (errors.UserError, OSError, ValueError, csv.Error) as error:
             return str(error)
-        policy = place / results.POLICY
+        policy = place / result_folder.POLICY
         return None if is_whole(policy) else f"{policy} is not there, or damaged"
 
     def place(self, cell: config.Cell) -> pathlib.Path:
@@ -181,8 +182,8 @@ class Store:
         place = self.place(cell)
         place.parent.mkdir(parents=True, exist_ok=True)
         begun = self.unfinished(cell)
-        (begun / results.CHECKPOINT).unlink(missing_ok=True)
-        (begun / results.LOCK).unlink(missing_ok=True)
+        (begun / result_folder.CHECKPOINT).unlink(missing_ok=True)
+        (begun / result_folder.LOCK).unlink(missing_ok=True)
         os.rename(begun, place)
 
     def failure(self, cell: config.Cell) -> str | None:
@@ -212,7 +213,7 @@ class Store:
 
     def _measurements(self, cell: config.Cell) -> list[dict[str, str]]:
         """Players by number: those of other games have other names."""
-        path = self.place(cell) / results.METRICS
+        path = self.place(cell) / result_folder.METRICS
         if not path.exists():
             return []
         with open(path, encoding="utf-8", newline="") as file:
@@ -254,10 +255,10 @@ def _numbered(head: Sequence[str]) -> list[str]:
 
 def _write(folder: pathlib.Path, done: Done) -> None:
     if done.config is not None:
-        (folder / results.CONFIG).write_bytes(results.config_data(done.config))
+        (folder / result_folder.CONFIG).write_bytes(result_folder.config_data(done.config))
     if done.metrics:
-        (folder / results.METRICS).write_bytes(results.metrics_data(done.players, done.metrics))
+        (folder / result_folder.METRICS).write_bytes(result_folder.metrics_data(done.players, done.metrics))
     if done.policies is not None:
-        (folder / results.POLICY).write_bytes(results.arrays_data(done.policies))
+        (folder / result_folder.POLICY).write_bytes(result_folder.arrays_data(done.policies))
     if done.failure is not None:
         (folder / FAILED).write_text(f"{done.failure}\n", encoding="utf-8")

@@ -20,7 +20,7 @@ from gdlx.envs.packed import packed_env
 from gdlx.envs.views import history
 from gdlx.players import defaults
 from gdlx.propnet.common import errors
-from gdlx.solvers import table_policy
+from gdlx.solvers.mccfr import table_policy
 
 if TYPE_CHECKING:
     from gdlx.players.agents import network_agent

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from gdlx.players.agents import agent, entries
 from gdlx.propnet.common import options
-from gdlx.solvers import policy_files, results
+from gdlx.solvers.runs import policy_files, result_folder
 
 _NEXT = re.compile(r",(?=\s*\w+\s*=|\s*$)")  # option, so that paths may have commas
 
@@ -32,10 +32,10 @@ def find(text: str) -> agent.Agent:
     path = pathlib.Path(text)
     if path.suffix.lower() in policy_files.SUFFIXES:
         return _made(text, "fixed", {"file": text})
-    if text and (path / results.CONFIG).exists():
+    if text and (path / result_folder.CONFIG).exists():
         return _made(text, "solution", {"folder": text})
     if (text and path.is_dir()) or "/" in text or "\\" in text:
-        what = f"has no {results.CONFIG}" if path.is_dir() else "is not there"
+        what = f"has no {result_folder.CONFIG}" if path.is_dir() else "is not there"
         raise agent.WrongAgent(f"{text} is no saved solution: the folder {what}; make one with `gdlx solve`")
     near = " or ".join(difflib.get_close_matches(name, entries.ENTRIES, n=2, cutoff=0.5))
     raise agent.WrongAgent(

@@ -6,11 +6,9 @@ from gdlx.envs import host
 from gdlx.envs.packed import packed_env
 from gdlx.envs.views import history, public
 from gdlx.players.agents import agent
-from gdlx.solvers import consistent
+from gdlx.solvers.search import beliefs
 
-EFFORT = consistent.Effort(
-    size=2**12, states=2**12
-)  # as many lanes whether enumerated or sampled: one program for both
+EFFORT = beliefs.Effort(size=2**12, states=2**12)  # as many lanes whether enumerated or sampled: one program for both
 _REHEARSED = 2  # matches
 
 
@@ -19,12 +17,12 @@ class Beliefs:
 
     def __init__(self, seat: agent.Seat) -> None:
         self._seat = seat
-        self._tracker: consistent.Tracker | None = None
+        self._tracker: beliefs.Tracker | None = None
 
-    def at(self, view: history.Sight) -> consistent.Consistent:
+    def at(self, view: history.Sight) -> beliefs.Consistent:
         if self._tracker is None:
             seed = int(self._seat.random.integers(2**31))
-            self._tracker = consistent.Tracker(self._seat.arena.walk, view, effort=EFFORT, seed=seed)
+            self._tracker = beliefs.Tracker(self._seat.arena.walk, view, effort=EFFORT, seed=seed)
         return self._tracker.follow(view)
 
     def drawn(self, view: history.Sight, count: int) -> packed_env.WalkState:
@@ -40,7 +38,7 @@ def rehearse(arena: agent.Arena, count: int) -> None:
             belief = Beliefs(agent.Seat(arena, view.player, random))
             try:
                 belief.drawn(view, count)
-            except consistent.NothingFound:  # a match that is hard to follow, whoever plays it
+            except beliefs.NothingFound:  # a match that is hard to follow, whoever plays it
                 continue
 
 

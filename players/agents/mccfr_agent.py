@@ -5,7 +5,9 @@ from typing import Literal
 
 from gdlx.envs.trees import unroll
 from gdlx.players.agents import agent, table_agent, time_control
-from gdlx.solvers import driver, presets, problems, table_policy, table_process
+from gdlx.solvers import algorithms, tasks
+from gdlx.solvers.mccfr import table_policy
+from gdlx.solvers.runs import driver, table_solver
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,18 +40,18 @@ class Mccfr(table_agent.TableAgent):
     def learn(self, arena: agent.Arena) -> table_policy.TablePolicy:
         # Nobody asks for policies at the sets of a tree, so that the start alone will do.
         start = unroll.unroll(arena.env.net, "goal", depth=0, goal_conflict="max")
-        task = problems.TableProblem(arena.game, arena.env, start, None, arena.walk)
+        task = tasks.TableProblem(arena.game, arena.env, start, None, arena.walk)
         timed = self.iterations is None and self.seconds is None
         stop = driver.Stop(self.iterations, arena.start_seconds if timed else self.seconds)
         try:
-            process = table_process.TableSolver(task, self._algorithm(arena.steps))
-        except table_process.WrongTable as error:
+            process = table_solver.TableSolver(task, self._algorithm(arena.steps))
+        except table_solver.WrongTable as error:
             raise agent.WrongAgent(f"{self.name}: {error}") from None
         state = process.init()
         for point in driver.iterate(process, state, stop):
             state = point.state
         return process.policy(state)
 
-    def _algorithm(self, steps: int) -> presets.Algorithm:
+    def _algorithm(self, steps: int) -> algorithms.Algorithm:
         changes = {"table": self.table, "batch": self.batch, "exploration": self.exploration, "seed": self.seed}
-        return presets.configured(presets.find(self.algorithm), None, changes | {"max_steps": steps})
+        return algorithms.configured(algorithms.find(self.algorithm), None, changes | {"max_steps": steps})

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from gdlx.envs.views import history, observation_window
 from gdlx.nets import checkpoints, encoders, lockstep, networks, self_play
 from gdlx.players.agents import agent
-from gdlx.solvers import lookahead, table_policy
+from gdlx.solvers.mccfr import table_policy
+from gdlx.solvers.search import subtree_cfr
 
 
 class NetworkPolicy(NamedTuple):
@@ -73,7 +74,7 @@ def _restored(folder: pathlib.Path, arena: agent.Arena) -> checkpoints.Restored:
     return checkpoints.restored(folder, arena.env.net, payoff=arena.game.payoff)
 
 
-def state_values(folder: str, arena: agent.Arena) -> lookahead.Values:
+def state_values(folder: str, arena: agent.Arena) -> subtree_cfr.Values:
     """What the network of whole states says that they are worth."""
     of_arena = _VALUES.setdefault(arena, {})
     if folder not in of_arena:
@@ -81,10 +82,10 @@ def state_values(folder: str, arena: agent.Arena) -> lookahead.Values:
     return of_arena[folder]
 
 
-_VALUES: weakref.WeakKeyDictionary[agent.Arena, dict[str, lookahead.Values]] = weakref.WeakKeyDictionary()
+_VALUES: weakref.WeakKeyDictionary[agent.Arena, dict[str, subtree_cfr.Values]] = weakref.WeakKeyDictionary()
 
 
-def _state_values(folder: pathlib.Path, arena: agent.Arena) -> lookahead.Values:
+def _state_values(folder: pathlib.Path, arena: agent.Arena) -> subtree_cfr.Values:
     found = _restored(folder, arena)
     learner = found.learner
     if not isinstance(learner, self_play.SelfPlay):

@@ -13,9 +13,11 @@ import numpy as np
 from gdlx.envs.packed import packed_env
 from gdlx.envs.views import history, public
 from gdlx.players.agents import agent, time_control
-from gdlx.solvers import online, regret, rows, sampled, table_process, table_runner, table_state
+from gdlx.solvers.exact import regret_matching
+from gdlx.solvers.mccfr import mccfr, online_sampling, table_loop, table_rows, table_state
+from gdlx.solvers.runs import table_solver
 
-_AIMS: dict[str, online.Aim] = {"set": "information set", "public": "public subgame"}
+_AIMS: dict[str, online_sampling.Aim] = {"set": "information set", "public": "public subgame"}
 _AIMED = 0.75  # of the trajectories
 
 
@@ -97,8 +99,8 @@ class _Prepared:
             raise agent.WrongAgent(f"{options.name}: no move and no percept of {arena.env.name} is public; use aim=set")
         self.config = table_state.SamplerConfig(options.batch, arena.steps, baselines=options.decay is not None)
         self._require_room(options)
-        minimiser = regret.Settings(1.0, 1.0, 1.0, exploration=options.uniform)
-        found = sampled.SampleSettings(minimiser, options.exploration, options.decay)
+        minimiser = regret_matching.Settings(1.0, 1.0, 1.0, exploration=options.uniform)
+        found = mccfr.SampleSettings(minimiser, options.exploration, options.decay)
         self.settings: Any = jax.tree.map(np.float32, found)
         self.aimed = options.aimed_trajectories
         self.aim = _AIMS[options.aim]
@@ -109,7 +111,7 @@ class _Prepared:
         # One to start from, and for every player one and the next.
         tables = (1 + 2 * self.game.env.num_players) * 2**options.table
         needed = tables * table_state.row_bytes(self.game, self.config)
-        allowed = table_process.allowed_bytes()
+        allowed = table_solver.allowed_bytes()
         if needed > allowed:
             raise agent.WrongAgent(
                 f"{options.name}: tables of 2^{options.table} sets of {self.game.env.name} need about "
@@ -129,7 +131,7 @@ class _Prepared:
 
     def _solved(self, options: Oos, arena: agent.Arena) -> table_state.HashState:
         state, key = self._blank(options), jax.random.key(options.seed)
-        runner = table_runner.on_devices(tuple(jax.local_devices()[:1]), self.game, self.config)
+        runner = table_loop.on_devices(tuple(jax.local_devices()[:1]), self.game, self.config)
         with jax.enable_x64(False):
             state = runner.advance(state, self.settings, key, 0)  # compiles
         timed = options.start_iterations is None and options.start is None
@@ -148,10 +150,10 @@ class _Prepared:
     def advance(
         self, state: table_state.HashState, view: history.Sight, key: jax.Array, count: int
     ) -> table_state.HashState:
-        search = online.Search(self.config, self.aimed, self.aim)
+        search = online_sampling.Search(self.config, self.aimed, self.aim)
         with jax.enable_x64(False):
-            where = online.target(self.game, view, self.config.steps, self.aim)
-            after: table_state.HashState = online.advance(
+            where = online_sampling.target(self.game, view, self.config.steps, self.aim)
+            after: table_state.HashState = online_sampling.advance(
                 self.game, state, self.settings, where, key, count, search=search
             )
             int(after.t)  # waits for it
@@ -162,8 +164,8 @@ class _Prepared:
         legal = np.zeros(self.game.env.num_actions, np.bool_)
         legal[list(view.legal)] = True
         with jax.enable_x64(False):
-            key = rows.own_keys(jnp.asarray(view.keys[-1, 0]), jnp.asarray(view.keys[-1, 1]), view.player)
-            found, _ = online.policy_at(state, key, jnp.asarray(legal))
+            key = table_rows.own_keys(jnp.asarray(view.keys[-1, 0]), jnp.asarray(view.keys[-1, 1]), view.player)
+            found, _ = online_sampling.policy_at(state, key, jnp.asarray(legal))
         return np.asarray(found, np.float64)
 
 

@@ -16,7 +16,7 @@ from gdlx.envs.packed import packed_env
 from gdlx.envs.views import history
 from gdlx.players.agents import agent, match_beliefs, time_control
 from gdlx.players.agents import uct_agent as uct_player
-from gdlx.solvers import playouts
+from gdlx.solvers.search import rollouts
 
 Floats = npt.NDArray[np.float64]
 
@@ -87,7 +87,7 @@ class Mind:
 
     def _flat(self, games: packed_env.WalkState, rounds: int) -> tuple[Floats, Floats]:
         with jax.enable_x64(False):
-            found = playouts.by_first_move(
+            found = rollouts.by_first_move(
                 self._seat.arena.walk,
                 games,
                 jax.random.key(self._seat.random.integers(2**31)),

@@ -4,7 +4,8 @@ import dataclasses
 import pathlib
 
 from gdlx.players.agents import agent, table_agent
-from gdlx.solvers import policy_files, table_policy
+from gdlx.solvers.mccfr import table_policy
+from gdlx.solvers.runs import policy_files
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy as np
 
 from gdlx.envs.views import history
 from gdlx.players.agents import agent, match_beliefs, time_control
-from gdlx.solvers import branches, consistent, lookahead
+from gdlx.solvers.search import beliefs, enumeration, subtree_cfr
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,8 +34,8 @@ class DepthLimited:
         time_control.require_positive(
             self.name, depth=self.depth, nodes=self.nodes, states=self.states, rollouts=self.rollouts
         )
-        if self.nodes > branches.MOST:
-            raise agent.WrongAgent(f"{self.name}: a tree has at most {branches.MOST:,} nodes, not {self.nodes:,}")
+        if self.nodes > enumeration.MOST:
+            raise agent.WrongAgent(f"{self.name}: a tree has at most {enumeration.MOST:,} nodes, not {self.nodes:,}")
 
     def prepare(self, arena: agent.Arena) -> None:
         mind = Mind(self, agent.Seat(arena, 0, np.random.default_rng(0)))
@@ -50,7 +50,7 @@ class DepthLimited:
         mind, view = Mind(self, agent.Seat(arena, whole.player, np.random.default_rng(0))), whole.before()
         for event in whole.events:
             if len(view.legal) > 1:
-                with contextlib.suppress(consistent.NothingFound, agent.WrongAgent):  # told when it matters
+                with contextlib.suppress(beliefs.NothingFound, agent.WrongAgent):  # told when it matters
                     mind.below(view)
             view = view.after(event)
 
@@ -70,14 +70,16 @@ class Mind:
     def __init__(self, options: DepthLimited, seat: agent.Seat) -> None:
         self._options, self._seat = options, seat
         self._beliefs = match_beliefs.Beliefs(seat)
-        self._room = lookahead.Room(options.nodes, options.rollouts, seat.arena.steps, _values(options.net, seat.arena))
-        self._whole: lookahead.Solver | None = None  # of the whole game
+        self._room = subtree_cfr.Room(
+            options.nodes, options.rollouts, seat.arena.steps, _values(options.net, seat.arena)
+        )
+        self._whole: subtree_cfr.Solver | None = None  # of the whole game
         self._fits = not match_beliefs.is_open(seat.arena)  # where everybody knows the state, a tree may begin at it
 
     def choose(self, view: history.Sight, clock: agent.Clock) -> int:
         return int(self._seat.random.choice(view.legal, p=self.policy(view, clock)))
 
-    def policy(self, view: history.Sight, clock: agent.Clock) -> branches.Floats:
+    def policy(self, view: history.Sight, clock: agent.Clock) -> enumeration.Floats:
         """Probabilities of the legal moves."""
         solver = self._solver(view)
         end = time_control.deadline(clock, self._options.seconds)
@@ -92,33 +94,33 @@ class Mind:
         own = np.asarray(average[list(view.legal)])
         return np.asarray(own / own.sum())
 
-    def _solver(self, view: history.Sight) -> lookahead.Solver:
+    def _solver(self, view: history.Sight) -> subtree_cfr.Solver:
         if self._whole is not None:
             return self._whole
         tree = self.from_start(view.step + self._options.depth)
         if tree is None:
-            return lookahead.Solver(self.below(view))
-        solver = lookahead.Solver(tree)
+            return subtree_cfr.Solver(self.below(view))
+        solver = subtree_cfr.Solver(tree)
         if tree.is_whole:
             self._whole = solver
         return solver
 
-    def from_start(self, depth: int) -> lookahead.Tree | None:
+    def from_start(self, depth: int) -> subtree_cfr.Tree | None:
         """The tree from the start of the game to this depth, or to the ends; None if it does not fit in."""
         if self._fits:
-            tree = self.grow(branches.start(self._seat.arena.walk), np.ones(1), depth)
+            tree = self.grow(enumeration.start(self._seat.arena.walk), np.ones(1), depth)
             if tree is not None and (tree.is_whole or len(tree.levels) > depth):
                 return tree
             self._fits = False
         return None
 
-    def below(self, view: history.Sight) -> lookahead.Tree:
+    def below(self, view: history.Sight) -> subtree_cfr.Tree:
         """From states that agree, fewer where moves are many."""
         active, weights = self._distinct(self._beliefs.at(view))
         states = self._options.states
         while True:
             chosen, often = self._some(weights, states)
-            tree = self.grow(branches.ActiveGames(active.games, active.lanes[chosen]), often)
+            tree = self.grow(enumeration.ActiveGames(active.games, active.lanes[chosen]), often)
             if tree is not None:
                 return tree
             if states == 1:
@@ -128,29 +130,29 @@ class Mind:
                 )
             states //= 2
 
-    def _distinct(self, found: consistent.Consistent) -> tuple[branches.ActiveGames, branches.Floats]:
+    def _distinct(self, found: beliefs.Consistent) -> tuple[enumeration.ActiveGames, enumeration.Floats]:
         """Sampled games may be there many times."""
-        active = branches.ActiveGames(found.games, found.lanes)
-        same = branches.merged(branches.look(self._seat.arena.walk, active))
-        return branches.ActiveGames(found.games, found.lanes[same.example]), same.sums(found.weights)
+        active = enumeration.ActiveGames(found.games, found.lanes)
+        same = enumeration.merged(enumeration.look(self._seat.arena.walk, active))
+        return enumeration.ActiveGames(found.games, found.lanes[same.example]), same.sums(found.weights)
 
-    def _some(self, weights: branches.Floats, states: int) -> tuple[branches.Ints, branches.Floats]:
+    def _some(self, weights: enumeration.Floats, states: int) -> tuple[enumeration.Ints, enumeration.Floats]:
         """Positions and weights: of all states if they are few enough, else of some, as often as they are probable."""
         if len(weights) <= states:
             return np.arange(len(weights), dtype=np.int32), weights
-        drawn = consistent.spread(weights, states, self._seat.random)
+        drawn = beliefs.spread(weights, states, self._seat.random)
         chosen, often = np.unique(drawn, return_counts=True)
         return chosen, often / states
 
     def grow(
-        self, active: branches.ActiveGames, weights: branches.Floats, depth: int | None = None
-    ) -> lookahead.Tree | None:
+        self, active: enumeration.ActiveGames, weights: enumeration.Floats, depth: int | None = None
+    ) -> subtree_cfr.Tree | None:
         deep = self._options.depth if depth is None else depth
         key = jax.random.key(self._seat.random.integers(2**31))
-        return lookahead.grow(self._seat.arena.walk, active, weights, deep, self._room, key)
+        return subtree_cfr.grow(self._seat.arena.walk, active, weights, deep, self._room, key)
 
 
-def _values(net: str | None, arena: agent.Arena) -> lookahead.Values | None:
+def _values(net: str | None, arena: agent.Arena) -> subtree_cfr.Values | None:
     if net is None:
         return None
     from gdlx.players.agents import network_agent  # not before it is asked for: flax takes a while to import

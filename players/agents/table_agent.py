@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from gdlx.envs.views import history
 from gdlx.players.agents import agent
-from gdlx.solvers import rows, table_policy
+from gdlx.solvers.mccfr import table_policy, table_rows
 
 
 class Lookup(NamedTuple):
@@ -22,7 +22,7 @@ class Lookup(NamedTuple):
     def at(self, view: history.Sight) -> npt.NDArray[np.float64]:
         """Probabilities of the legal moves; uniform where nothing is known."""
         high, low = view.keys[-1]
-        key = _joined(high ^ rows.salt(view.player), low)
+        key = _joined(high ^ table_rows.salt(view.player), low)
         place = int(np.searchsorted(self.keys, key))
         legal = list(view.legal)
         if place < len(self.keys) and self.keys[place] == key:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from gdlx.envs.packed import packed_env
 from gdlx.envs.views import history
 from gdlx.players.agents import agent, match_beliefs, time_control
-from gdlx.solvers import uct
+from gdlx.solvers.search import uct
 
 _PART = 0.4  # of the range of goals: C = 40 where they are 0 to 100
 _MOST_BYTES = 2**27  # of a table

@@ -3,7 +3,7 @@
 import dataclasses
 
 from gdlx.players.agents import agent, table_agent
-from gdlx.solvers import table_policy
+from gdlx.solvers.mccfr import table_policy
 
 
 @dataclasses.dataclass(frozen=True)

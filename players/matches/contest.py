@@ -9,7 +9,7 @@ from gdlx.players import defaults
 from gdlx.players.agents import agent, agent_registry
 from gdlx.players.matches import arenas, game_log, match, records, scores
 from gdlx.propnet.common import errors
-from gdlx.solvers import results
+from gdlx.solvers.runs import result_folder
 
 _INTERVAL, _RESTS = (
     10.0,
@@ -27,7 +27,7 @@ class Run:
         self.match, self.folder = one, folder
         self.games = game_log.none(one.players)
         self.incidents: list[game_log.Incident] = []
-        self._lock = results.lock(folder) if folder is not None else None
+        self._lock = result_folder.lock(folder) if folder is not None else None
         self._saved, self._rest = time.monotonic(), 0.0
         if folder is not None:
             try:

@@ -21,7 +21,7 @@ from gdlx.players import defaults
 from gdlx.players.agents import agent
 from gdlx.players.matches import game_log, referee
 from gdlx.propnet.common import errors
-from gdlx.solvers import table_policy
+from gdlx.solvers.mccfr import table_policy
 
 _LANES = (2**8, 2**11, 2**14)  # games at once: few sizes, so few programs; Ctrl-C is heard between two batches
 

@@ -22,7 +22,7 @@ from gdlx.players.agents import agent
 from gdlx.players.matches import game_log, match
 from gdlx.propnet.common import errors
 from gdlx.propnet.io import checked_fields
-from gdlx.solvers import results
+from gdlx.solvers.runs import result_folder
 
 GAMES, INCIDENTS, RESULT = "games.csv", "incidents.csv", "result.json"
 _FORMAT = 1
@@ -57,12 +57,14 @@ class Config:
             "play_clock": self.terms.play_seconds,
             "max_steps": self.max_steps,
             "sources": self.sources,
-            "versions": results.versions(),
+            "versions": result_folder.versions(),
         }
 
     def require_rules(self, arena: agent.Arena, folder: pathlib.Path) -> None:
         if self.digest != probe.probe(arena.env.net).digest:
-            raise results.ResultError(f"{folder} was played with other rules of {self.game.spec} than there are now")
+            raise result_folder.ResultError(
+                f"{folder} was played with other rules of {self.game.spec} than there are now"
+            )
 
 
 def config_of(kind: Kind, arena: agent.Arena, agents: Sequence[agent.Agent], terms: match.Terms) -> Config:
@@ -81,7 +83,7 @@ def _source(player: agent.Agent) -> str:
 
 def require_same(folder: pathlib.Path, now: Config) -> None:
     """What was played in a folder, if anything was, was the same but for the number of games."""
-    if not (folder / results.CONFIG).exists():
+    if not (folder / result_folder.CONFIG).exists():
         return
     before = read_config(folder)
     terms = dataclasses.replace(now.terms, games=before.terms.games)
@@ -95,17 +97,17 @@ def require_same(folder: pathlib.Path, now: Config) -> None:
     }
     for what, is_same in same.items():
         if not is_same:
-            raise results.ResultError(
+            raise result_folder.ResultError(
                 f"{folder} was played with other {what}; go on as it began, or let the results be written elsewhere"
             )
     if now.terms.games < before.terms.games:
-        raise results.ResultError(
+        raise result_folder.ResultError(
             f"{folder} is a match of {before.terms.games:,} games; going on with it there can only be more"
         )
 
 
 def write_config(folder: pathlib.Path, config: Config) -> None:
-    write_json(folder / results.CONFIG, config.to_json())
+    write_json(folder / result_folder.CONFIG, config.to_json())
 
 
 def write_json(path: pathlib.Path, value: object) -> None:
@@ -113,14 +115,14 @@ def write_json(path: pathlib.Path, value: object) -> None:
 
 
 def read_config(folder: pathlib.Path) -> Config:
-    path = folder / results.CONFIG
+    path = folder / result_folder.CONFIG
     try:
         with open(path, encoding="utf-8") as file:
             found = json.load(file)
         if "agents" not in found:
-            raise results.ResultError(f"{folder} holds no games between agents; is it a solution?")
+            raise result_folder.ResultError(f"{folder} holds no games between agents; is it a solution?")
         if found["format"] != _FORMAT or found["kind"] not in ("match", "tournament"):
-            raise results.ResultError(f"{folder} has the format of another version of gdlx; play anew")
+            raise result_folder.ResultError(f"{folder} has the format of another version of gdlx; play anew")
         return Config(
             kind=found["kind"],
             game=game_spec.Game(**found["game"]),
@@ -137,11 +139,11 @@ def read_config(folder: pathlib.Path) -> Config:
             sources=tuple(map(str, found["sources"])) if found.get("sources") is not None else None,
         )
     except FileNotFoundError:
-        raise results.ResultError(f"{folder} holds no match: it has no {results.CONFIG}") from None
+        raise result_folder.ResultError(f"{folder} holds no match: it has no {result_folder.CONFIG}") from None
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         if isinstance(error, errors.UserError):
             raise
-        raise results.ResultError(f"{path} cannot be read: {error}") from None
+        raise result_folder.ResultError(f"{path} cannot be read: {error}") from None
 
 
 def folder_name(kind: str, agents: Iterable[str]) -> str:
@@ -227,7 +229,7 @@ def read_games(folder: pathlib.Path, one: match.Match) -> game_log.Games:
             incidents=incidents.astype(np.int64),
         )
     except (IndexError, ValueError) as error:
-        raise results.ResultError(f"{folder / GAMES} cannot be read: {error}") from None
+        raise result_folder.ResultError(f"{folder / GAMES} cannot be read: {error}") from None
 
 
 def read_incidents(folder: pathlib.Path, played: game_log.Games) -> list[game_log.Incident]:
@@ -239,7 +241,7 @@ def read_incidents(folder: pathlib.Path, played: game_log.Games) -> list[game_lo
             if int(game) in there:
                 found.append(game_log.Incident(int(game), int(step), role, name, game_log.kind(kind), message))
     except ValueError as error:
-        raise results.ResultError(f"{folder / INCIDENTS} cannot be read: {error}") from None
+        raise result_folder.ResultError(f"{folder / INCIDENTS} cannot be read: {error}") from None
     return found
 
 
@@ -250,4 +252,4 @@ def _read_table(path: pathlib.Path) -> list[list[str]]:
     except FileNotFoundError:
         return []
     except (ValueError, csv.Error) as error:
-        raise results.ResultError(f"{path} cannot be read: {error}") from None
+        raise result_folder.ResultError(f"{path} cannot be read: {error}") from None

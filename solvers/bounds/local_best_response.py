@@ -1,0 +1,157 @@
+"""Local best response (Lisy & Bowling 2017): a player who looks one move ahead, in any game and without a tree.
+
+In every match the responder knows what its information set leaves possible: a group of games that agree with what it
+has seen while the others played their frozen policies (`particles`). Before each choice it tries all its moves in
+these games, each in an equal part of them, and lets everybody play on as frozen, itself too. It makes the move with
+the highest mean payoff v(a) if that is better than playing on by more than the standard error e(a) of the mean,
+
+    v(a) - sum_b p(b) v(b) > e(a),
+
+p being its own frozen policy, by which it plays otherwise, and also where no game agrees with what it has seen. What it
+gets is what some policy gets, so that a best response gets at least as much. Few games in a group make poor choices,
+which lower the bound and never make it wrong.
+"""
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from gdlx.envs.lowering import rng
+from gdlx.envs.packed import packed_env
+from gdlx.solvers.bounds import approximate_response
+from gdlx.solvers.mccfr import table_policy, table_rows
+from gdlx.solvers.search import particle_filter
+
+
+class ResponderConfig(NamedTuple):
+    """Static. `steps` is the room for joint moves; `size` games tell what each of `matches` responders may believe."""
+
+    steps: int
+    matches: int = 32
+    size: int = 512
+
+
+class _Playing(NamedTuple):
+    """Matches under way. Axes: M matches, N games in a group."""
+
+    step: jax.Array  # [] int32
+    games: packed_env.WalkState  # M
+    beliefs: particle_filter.Particles  # M groups of N
+    key: jax.Array
+
+
+@functools.partial(jax.jit, static_argnames=("game", "config"))
+def play(
+    game: packed_env.Walk,
+    policies: table_policy.Policies,
+    key: jax.Array,
+    player: jax.Array | int,
+    *,
+    config: ResponderConfig,
+) -> jax.Array:
+    """float32[M] payoffs of a player who responds, in matches against frozen policies."""
+
+    def move(now: _Playing) -> _Playing:
+        drawing, trying, believing, key = jax.random.split(now.key, 4)
+        _, words = rng.rows(rng.streams(drawing, 0, config.matches), game.env.num_players + 1)
+        draws = table_rows.uniform(words)
+        chosen = _chosen(game, policies, now, trying, player, config)
+        actions = approximate_response.joint(policies, now.games, player, chosen, chosen.sum(axis=0) > 0, draws)
+        games = game.step(now.games, actions, draws[-1])
+        high, low = games.keys
+        beliefs, _ = particle_filter.step(
+            game,
+            now.beliefs,
+            policies,
+            believing,
+            player=player,
+            actions=actions[player],
+            keys=(high[player], low[player]),
+        )
+        return _Playing(now.step + 1, games, beliefs, key)
+
+    start = _Playing(
+        jnp.zeros((), jnp.int32),
+        game.start(config.matches),
+        particle_filter.start(game, config.matches, config.size),
+        key,
+    )
+    done = jax.lax.while_loop(lambda now: (now.step < config.steps) & ~now.games.ended.all(), move, start)
+    return approximate_response.payoff_of(game, done.games, player)
+
+
+def _chosen(
+    game: packed_env.Walk,
+    policies: table_policy.Policies,
+    now: _Playing,
+    key: jax.Array,
+    player: jax.Array | int,
+    config: ResponderConfig,
+) -> jax.Array:
+    """float32[A, M], 1 for the move that is to be made; 0 for all where the responder plays as frozen."""
+    legal = now.games.legal[player]
+    is_able = (jnp.sum(legal, axis=0) > 1) & jnp.isfinite(now.beliefs.evidence)
+    frozen = table_policy.everyones(policies, now.games)[player]
+
+    def better() -> jax.Array:
+        tried = even_moves(legal, config.size)
+        payoff = _rolled_out(game, policies, now, tried, key, player, config)
+        mean, error = means(tried, payoff, legal.shape[0])
+        best = jnp.argmax(jnp.where(legal, mean, -jnp.inf), axis=0)
+        as_frozen = jnp.sum(jnp.where(legal, frozen * mean, 0), axis=0)
+        is_better = table_rows.at(mean, best) - as_frozen > table_rows.at(error, best)
+        return jnp.where((np.arange(legal.shape[0])[:, None] == best) & is_able & is_better, 1.0, 0.0)
+
+    found: jax.Array = jax.lax.cond(is_able.any(), better, lambda: jnp.zeros(legal.shape, jnp.float32))
+    return found
+
+
+def even_moves(legal: jax.Array, size: int) -> jax.Array:
+    """bool[A, M] -> int32[M, N] moves that are tried, each legal one in as many games of a group but for one.
+
+    Neighbours try different moves: copies of one game are neighbours.
+    """
+    rank = np.arange(size)[:, None, None] % jnp.maximum(jnp.sum(legal, axis=0), 1)[:, None]  # [N, M, 1]
+    before = jnp.cumsum(legal, axis=0).T  # [M, A] how many are legal up to each
+    return jnp.sum(before <= rank, axis=2, dtype=jnp.int32).T
+
+
+def means(tried: jax.Array, payoff: jax.Array, moves: int) -> tuple[jax.Array, jax.Array]:
+    """Of moves and payoffs [M, N]: the mean [A, M] of each move and its standard error; -inf, 0 if never tried."""
+    is_tried = tried == np.arange(moves)[:, None, None]
+    count = jnp.sum(is_tried, axis=2)
+    each = jnp.maximum(count, 1)
+    mean = jnp.sum(jnp.where(is_tried, payoff, 0), axis=2) / each
+    square = jnp.sum(jnp.where(is_tried, (payoff - mean[..., None]) ** 2, 0), axis=2) / each
+    return jnp.where(count > 0, mean, -jnp.inf), jnp.sqrt(square / each)
+
+
+def _rolled_out(
+    game: packed_env.Walk,
+    policies: table_policy.Policies,
+    now: _Playing,
+    tried: jax.Array,
+    key: jax.Array,
+    player: jax.Array | int,
+    config: ResponderConfig,
+) -> jax.Array:
+    """float32[M, N] payoffs of the player after a move in every game of its belief, everybody playing on as frozen."""
+    lanes = config.matches * config.size
+
+    def move(
+        carry: tuple[jax.Array, packed_env.WalkState, rng.Streams],
+    ) -> tuple[jax.Array, packed_env.WalkState, rng.Streams]:
+        step, games, streams = carry
+        streams, words = rng.rows(streams, game.env.num_players + 1)
+        draws = table_rows.uniform(words)
+        own = (np.arange(game.env.num_actions)[:, None] == tried.reshape(-1)).astype(jnp.float32)
+        is_first = jnp.broadcast_to(step == now.step, (lanes,))
+        actions = approximate_response.joint(policies, games, player, own, is_first, draws)
+        return step + 1, game.step(games, actions, draws[-1]), streams
+
+    start = (now.step, now.beliefs.games, rng.streams(key, 0, lanes))
+    _, games, _ = jax.lax.while_loop(lambda c: (c[0] < config.steps) & ~c[1].ended.all(), move, start)
+    return approximate_response.payoff_of(game, games, player).reshape(tried.shape)

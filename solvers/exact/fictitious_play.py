@@ -1,0 +1,46 @@
+"""Fictitious play in sequence form: everybody answers the average of what the others did (Heinrich et al. 2015)."""
+
+import jax.numpy as jnp
+
+from gdlx.envs.trees import sequence_form
+from gdlx.solvers.exact import best_response, cfr, realization_plans, regret_matching
+
+
+def step(
+    game: sequence_form.SequenceForm,
+    state: cfr.CfrState,
+    settings: regret_matching.Settings,
+    *,
+    alternating: bool = True,
+) -> cfr.CfrState:
+    """One iteration: each player in turn adds a best response to the others' average plans to its own average.
+
+    The first iteration adds uniform plans, so that there is something to answer. `settings.gamma` weighs the
+    t-th answer by t^gamma, as in CFR; nothing else of the settings is used.
+    """
+    t = state.t + 1
+    by = regret_matching.discounts(settings, t)
+    recent, before = list(state.recent), list(cfr.sums(state))
+    policies, reach = list(state.policy), list(state.plan)
+    for number, player in enumerate(game.players):
+        seen = before if alternating else cfr.sums(state)
+        # Discounts keep the scale of sums unknown; the empty sequence, always played, tells it.
+        others = [w / jnp.maximum(w[0], 1e-30) for n, w in enumerate(seen) if n != number]
+        others = [jnp.where(w[0] > 0, w, plan) for w, plan in zip(others, _except(state.plan, number), strict=True)]
+        values, _ = realization_plans.back_up(
+            player,
+            realization_plans.utilities(player, others, state.plan[number].shape[1:]),
+            best_response.best_option(player),
+        )
+        chosen = best_response.choose_best(player, values)
+        policy = tuple(jnp.where(t > 1, best, old) for best, old in zip(chosen, policies[number], strict=True))
+        policies[number] = policy
+        reach[number] = realization_plans.flat(realization_plans.realise(player, policy), state.plan[number].shape[1:])
+        recent[number] = recent[number] * by.average + reach[number]
+        before[number] = before[number] * by.average + reach[number]
+    fade = state.fade * by.average
+    return cfr.CfrState(state.regret, state.weight, tuple(recent), fade, tuple(policies), tuple(reach), t)
+
+
+def _except(items: tuple[jnp.ndarray, ...], number: int) -> list[jnp.ndarray]:
+    return [item for n, item in enumerate(items) if n != number]

@@ -1,0 +1,94 @@
+"""Regret minimisers as pure functions of traced settings: one program for the whole family.
+
+With R the cumulative and r the new regret of an option at iteration t,
+
+    R  <-  d(R + r),      d multiplies by t^alpha / (t^alpha + 1) where positive, by t^beta / (t^beta + 1) elsewhere
+    policy  ~  max(0, R + optimism * r),      uniform where that is zero
+
+alpha = inf means no discount and beta = -inf a floor at zero, so that regret matching is (inf, inf), regret matching+
+is (inf, -inf), and the discounted ones (Brown & Sandholm 2019) lie between. optimism = 1 is the predictive form with
+the last regret as the prediction (Farina, Kroer & Sandholm 2021). `exploration` mixes the policy with a uniform one.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from gdlx.solvers.exact import realization_plans
+
+Scalar = Any  # a number, or an array of one for each run of a batch
+
+
+class Settings(NamedTuple):
+    """All traced. Exponents may change over a horizon."""
+
+    alpha: Scalar = jnp.inf  # exponent of the discount of positive regret
+    beta: Scalar = jnp.inf  # and of the others
+    gamma: Scalar = 0.0  # policy t has weight t^gamma in the average
+    optimism: Scalar | None = None  # None is 0, in a program without it
+    exploration: Scalar | None = None
+    alpha_change: Scalar = 0.0  # of alpha between iteration 0 and the horizon
+    beta_change: Scalar = 0.0
+    gamma_change: Scalar = 0.0
+    horizon: Scalar = 1_000.0  # where the schedule ends; it stays there afterwards
+
+
+class Discounts(NamedTuple):
+    """What one iteration multiplies positive regret, other regret and the average by; and the other settings.
+
+    Regrets are discounted after the iteration's are added, the average before: the newest policy always has weight 1.
+    """
+
+    positive: jax.Array
+    negative: jax.Array
+    average: jax.Array
+    optimism: Scalar | None
+    exploration: Scalar | None
+
+
+def discounts(settings: Settings, t: jax.Array) -> Discounts:
+    """Of iteration t = 1, 2, ..: t^alpha / (t^alpha + 1), t^beta / (t^beta + 1) and ((t - 1) / t)^gamma.
+
+    The last is the weight that policy t - 1 has beside policy t, with gamma as it was then. As one array, because in
+    small games every operation counts.
+    """
+    t = jnp.asarray(t, jnp.result_type(float))
+    done = jnp.minimum(t / settings.horizon, 1)
+    before = jnp.minimum((t - 1) / settings.horizon, 1)
+    exponent = jnp.stack(
+        jnp.broadcast_arrays(
+            settings.alpha + settings.alpha_change * done,
+            settings.beta + settings.beta_change * done,
+            settings.gamma + settings.gamma_change * before,
+        )
+    )
+    is_average = realization_plans.over(jnp.arange(3) == 2, exponent)
+    is_finite = jnp.isfinite(exponent)
+    power = jnp.where(is_average, (t - 1) / t, t) ** jnp.where(is_finite, exponent, 0)
+    by = jnp.where(is_finite, jnp.where(is_average, power, power / (power + 1)), exponent > 0)
+    return Discounts(by[0], by[1], by[2], settings.optimism, settings.exploration)
+
+
+def matching(regret: jax.Array, uniform: jax.Array) -> jax.Array:
+    """Choices in proportion to positive regret [w, n, ...]; uniform where there is none."""
+    positive = jnp.maximum(regret, 0)
+    scale = realization_plans.total(positive)
+    return jnp.where(scale > 0, positive / jnp.where(scale > 0, scale, 1), realization_plans.over(uniform, regret))
+
+
+def update(
+    regret: jax.Array, new: jax.Array, uniform: jax.Array, noise: jax.Array, by: Discounts
+) -> tuple[jax.Array, jax.Array]:
+    """Cumulative regret and policy after an iteration; all [w, n, ...].
+
+    Where all regrets are zero, as between equal options, rounding errors would decide, and regret matching makes them
+    a policy as firm as any: regrets up to `noise` are none. What is no option has infinite noise.
+    """
+    new = jnp.where(jnp.abs(new) > realization_plans.over(noise, new), new, 0)
+    total = regret + new
+    total = total * jnp.where(total > 0, by.positive, by.negative)
+    policy = matching(total if by.optimism is None else total + by.optimism * new, uniform)
+    if by.exploration is not None:
+        policy = policy + by.exploration * (realization_plans.over(uniform, policy) - policy)
+    return total, policy

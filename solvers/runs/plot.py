@@ -1,0 +1,35 @@
+"""The picture of a run: exploitability over iterations and over time."""
+
+import io
+import pathlib
+from collections.abc import Mapping, Sequence
+
+from gdlx.propnet.io import checked_fields
+from gdlx.solvers.runs import driver
+
+
+def convergence(path: pathlib.Path, runs: Mapping[str, Sequence[driver.Metrics]], title: str) -> None:
+    """One line for each run, on logarithmic axes."""
+    import matplotlib.figure
+
+    figure = matplotlib.figure.Figure(figsize=(9, 3.8), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    drawn = 0
+    for name, metrics in runs.items():
+        rows = [row for row in metrics if row.iterations > 0 and row.error > 0]
+        drawn += len(rows)
+        left.plot([row.iterations for row in rows], [row.error for row in rows], label=name)
+        right.plot([max(row.seconds, 1e-6) for row in rows], [row.error for row in rows], label=name)
+    is_pair = all(row.exploitability is not None for metrics in runs.values() for row in metrics)
+    left.set_ylabel("exploitability (payoff units)" if is_pair else "largest improvement of a player (payoff units)")
+    for axes, label in ((left, "iterations"), (right, "seconds of solving")):
+        axes.set_xlabel(label)
+        if drawn:  # where nobody ever has a choice, nothing can be gained: no logarithm of that
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+        axes.grid(True, which="major", alpha=0.3)
+    right.legend(frameon=False)
+    figure.suptitle(title)
+    data = io.BytesIO()
+    figure.savefig(data, format="png", dpi=120)
+    checked_fields.write_whole(path, data.getvalue())

@@ -1,0 +1,276 @@
+"""Policies from files: the one place that knows which formats there are.
+
+| file | holds |
+|---|---|
+| result folder of `gdlx solve` | `config.json`, which says of which rules, and `policy.npz` |
+| `.npz` of an unrolled game | an array for each player: the probability of every sequence |
+| `.npz` of a hash table | keys [2, N] of information sets and probabilities [N, A] of their moves |
+| `.csv`, `.json` | tables as `exports` writes them, which need not be complete |
+
+`load` gives policies at the information sets of an unrolled game, `load_table` a hash table for whoever plays without
+one. Information sets that a table has nothing on have uniform policies.
+"""
+
+import contextlib
+import csv
+import io
+import json
+import pathlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gdlx.envs import env, game_spec, probe
+from gdlx.envs.trees import game_tree, unroll
+from gdlx.propnet.io import checked_fields
+from gdlx.solvers import tabular_policies, tasks
+from gdlx.solvers.mccfr import table_policy
+from gdlx.solvers.runs import policy_tables, result_folder
+
+TABLES = (".csv", ".json")
+SUFFIXES = (".npz", *TABLES)
+_WANTED = "name the result folder of a run, its policy.npz, or a .csv or .json table of `gdlx evaluate RESULT -o FILE`"
+
+
+class WrongPolicyFile(result_folder.ResultError):
+    """A file or folder that holds no policy of the game."""
+
+
+def load(
+    path: pathlib.Path, game: game_spec.Game, tree: game_tree.GameTree, *, player: int | None = None
+) -> tabular_policies.Policies:
+    """The policies of all players at the information sets of an unrolled game.
+
+    Args:
+        path: a file or folder of any of the formats.
+        game: what `tree` was unrolled from.
+        tree: the whole game.
+        player: whose policy is wanted, if only one is: a table must have something on it.
+
+    Returns:
+        [S] the probability of every sequence, for each player.
+
+    Raises:
+        WrongPolicyFile: nothing of these formats is there, or it is of another game.
+        results.ResultError: a result folder cannot be read.
+    """
+    name = None if player is None else tree.players[player].name
+    with _explained(path, game, name):
+        match _format(path):
+            case "folder":
+                return _at_sets_of_folder(path, game, tree)
+            case ".npz":
+                arrays = result_folder.read_arrays(path)
+                return _at_sets_of_rows(path, game, tree) if _are_rows(arrays) else read_sequences(path, tree)
+            case suffix:
+                table = _read_table_text(path, suffix)
+                policies = table.at_sets(tree)
+                if name is not None:
+                    table.require(name)
+                return policies
+
+
+def load_table(path: pathlib.Path, game: game_spec.Game, played: env.Env) -> table_policy.TablePolicy:
+    """The policies of all players under the keys of an environment.
+
+    The game is unrolled where the file is of an unrolled game, and as far as its table goes where it is one.
+
+    Args:
+        path: a file or folder of any of the formats.
+        game: what is played.
+        played: its environment.
+
+    Raises:
+        WrongPolicyFile: nothing of these formats is there, or it is of another game.
+        results.ResultError: a result folder cannot be read.
+    """
+    with _explained(path, game, None):
+        match _format(path):
+            case "folder":
+                return _table_of_folder(path, game, played)
+            case ".npz":
+                if _are_rows(result_folder.read_arrays(path)):
+                    return read_table(path, played.num_actions)
+                tree = _unrolled(played)
+                return table_policy.of_policies(read_sequences(path, tree), played, tree)
+            case suffix:
+                table = _read_table_text(path, suffix)
+                tree = _unrolled(played, table.depth)
+                return table_policy.of_policies(table.at_sets(tree), played, tree)
+
+
+def source(path: pathlib.Path) -> pathlib.Path:
+    """The file that holds the probabilities."""
+    return path if path.suffix.lower() in SUFFIXES else path / result_folder.POLICY
+
+
+def require_same_rules(folder: pathlib.Path, solved: result_folder.Config, game: game_spec.Game, digest: str) -> None:
+    """A result is of the rules that it was solved with; `digest` is of those that the game has now."""
+    if solved.digest != digest:
+        other = "" if solved.game.spec == game.spec else f", those of {solved.game.spec}"
+        raise WrongPolicyFile(f"{folder} was solved with other rules than {game.spec} has now{other}; solve it again")
+
+
+def _format(path: pathlib.Path) -> str:
+    """`folder`, or the suffix of a file."""
+    if not path.exists():
+        raise WrongPolicyFile(f"{path} is not there: {_WANTED}")
+    if path.is_dir():
+        if result_folder.is_training(path):
+            raise WrongPolicyFile(f"{path} holds networks, which have no policy in a file: {_WANTED}")
+        return "folder"
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise WrongPolicyFile(f"{path} is not a policy: {_WANTED}")
+    return suffix
+
+
+@contextlib.contextmanager
+def _explained(path: pathlib.Path, game: game_spec.Game, player: str | None) -> Iterator[None]:
+    whose = game.spec if player is None else f"{player} in {game.spec}"
+    try:
+        yield
+    except OSError as error:
+        raise WrongPolicyFile(f"{path} cannot be read: {error.strerror}") from None
+    except tabular_policies.WrongPolicy as error:
+        raise WrongPolicyFile(f"{path} is not a policy of {whose}: {error}") from None
+
+
+# ---- result folders
+
+
+def _at_sets_of_folder(
+    folder: pathlib.Path, game: game_spec.Game, tree: game_tree.GameTree
+) -> tabular_policies.Policies:
+    config = result_folder.read_config(folder)
+    if config.has_table:
+        return _at_sets_of_rows(folder / result_folder.POLICY, game, tree, config)
+    require_same_rules(folder, config, game, tasks.tree_digest(tree))
+    return read_sequences(folder / result_folder.POLICY, tree)
+
+
+def _table_of_folder(folder: pathlib.Path, game: game_spec.Game, played: env.Env) -> table_policy.TablePolicy:
+    config = result_folder.read_config(folder)
+    if config.has_table:
+        require_same_rules(folder, config, game, probe.probe(played.net).digest)
+        return read_table(folder / result_folder.POLICY, played.num_actions)
+    # With the payoffs of the run, which are part of its digest.
+    tree = game_spec.unrolled(config.game, net=played.net)
+    require_same_rules(folder, config, game, tasks.tree_digest(tree))
+    return table_policy.of_policies(read_sequences(folder / result_folder.POLICY, tree), played, tree)
+
+
+# ---- arrays
+
+
+class Rows(NamedTuple):
+    """Of a hash table. Axes: N information sets, A moves."""
+
+    keys: npt.NDArray[np.uint32]  # [2, N]
+    probability: npt.NDArray[np.float32]  # [N, A]
+
+
+def read_sequences(path: pathlib.Path, tree: game_tree.GameTree) -> tabular_policies.Policies:
+    """The policies of an unrolled game from its .npz file."""
+    arrays = result_folder.read_arrays(path)
+    if len(arrays) != len(tree.players):
+        raise WrongPolicyFile(f"{path} has policies of {len(arrays)} players, the game {len(tree.players)}")
+    return tuple(tabular_policies.checked(player, policy) for player, policy in zip(tree.players, arrays, strict=True))
+
+
+def read_rows(path: pathlib.Path, num_actions: int) -> Rows:
+    """What an .npz file has of a hash table, as it is: to make the table again takes seconds."""
+    arrays = result_folder.read_arrays(path)
+    try:
+        keys, probability = arrays
+        if keys.shape != (2, len(probability)) or probability.shape[1:] != (num_actions,):
+            raise ValueError(f"shapes {keys.shape} and {probability.shape}")
+        return Rows(keys.astype(np.uint32), probability.astype(np.float32))
+    except (TypeError, ValueError) as error:
+        raise WrongPolicyFile(f"{path} holds no policies of this game: {error}") from None
+
+
+def read_table(path: pathlib.Path, num_actions: int) -> table_policy.TablePolicy:
+    """The hash table of an .npz file."""
+    return table_policy.from_arrays(*read_rows(path, num_actions))
+
+
+def _are_rows(arrays: list[Any]) -> bool:
+    return len(arrays) == 2 and all(array.ndim == 2 for array in arrays)
+
+
+def _at_sets_of_rows(
+    path: pathlib.Path, game: game_spec.Game, tree: game_tree.GameTree, config: result_folder.Config | None = None
+) -> tabular_policies.Policies:
+    played = tasks.table_problem(game)
+    if config is not None:
+        require_same_rules(path.parent, config, game, played.digest)
+    return table_policy.at_sets(read_table(path, played.env.num_actions), played.env, tree)[0]
+
+
+def _unrolled(played: env.Env, depth: int | None = None) -> game_tree.GameTree:
+    return unroll.unroll(played.net, "goal", depth=depth, goal_conflict="max")
+
+
+# ---- tables for people
+
+
+class _Table(NamedTuple):
+    """A table as it was read; only with a tree can it be checked."""
+
+    text: str
+    parsed: Any  # of JSON; None of CSV
+
+    @property
+    def entries(self) -> Iterable[Any]:
+        """Mappings with a step, whatever is wrong with them."""
+        if self.parsed is None:
+            return csv.DictReader(io.StringIO(self.text, newline=""))
+        lists = _players(self.parsed).values()
+        return [entry for sets in lists if isinstance(sets, list) for entry in sets] or [None]
+
+    @property
+    def depth(self) -> int | None:
+        """Joint moves after which nothing is in the table; None where a step is missing or not a number."""
+        last = 0
+        for entry in self.entries:
+            try:
+                last = max(last, int(entry["step"]))
+            except (KeyError, OverflowError, TypeError, ValueError):
+                return None
+        return last + 1
+
+    def at_sets(self, tree: game_tree.GameTree) -> tabular_policies.Policies:
+        if self.parsed is None:
+            return policy_tables.from_csv(tree, self.text, partial=True)
+        return policy_tables.from_json(tree, self.parsed, partial=True)
+
+    def require(self, name: str) -> None:
+        """A table without a player would leave it uniform, which nobody means who names it."""
+        if self.parsed is None:
+            named = {str(row.get("player")) for row in self.entries}
+        else:
+            named = {player for player, sets in _players(self.parsed).items() if sets}
+        if name not in named:
+            others = ", ".join(sorted(named)) or "nobody"
+            raise tabular_policies.WrongPolicy(f"it says nothing about {name}, but about {others}")
+
+
+def _players(parsed: Any) -> Mapping[str, Any]:
+    players = parsed.get("policy") if isinstance(parsed, dict) else None
+    return players if isinstance(players, dict) else {}
+
+
+def _read_table_text(path: pathlib.Path, suffix: str) -> _Table:
+    try:
+        text = checked_fields.read_bounded(path, checked_fields.MAX_BYTES).decode("utf-8")
+        table = _Table(text, None if suffix == ".csv" else json.loads(text))
+        for _ in table.entries:  # lines that are not CSV show here
+            pass
+        return table
+    except UnicodeDecodeError:
+        raise tabular_policies.WrongPolicy("it is not text in UTF-8") from None
+    except (csv.Error, ValueError, RecursionError) as error:
+        raise tabular_policies.WrongPolicy(f"it cannot be read ({error})") from None

@@ -1,0 +1,251 @@
+"""Policies for people and other programs: tables as CSV and JSON, OpenSpiel's TabularPolicy, and back.
+
+Everything takes and gives policies as `profiles` has them: one probability for every sequence of every player.
+"""
+
+import csv
+import io
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gdlx.envs.trees import game_tree
+from gdlx.solvers import tabular_policies
+
+WrongPolicy = tabular_policies.WrongPolicy
+
+
+class Row(NamedTuple):
+    """One option of one information set."""
+
+    player: str
+    step: int  # joint moves made before
+    information_set: str  # what the player has done and seen, as in `Player.labels`
+    option: str
+    probability: float
+
+
+def rows(tree: game_tree.GameTree, policies: Sequence[tabular_policies.Policy]) -> Iterator[Row]:
+    """The policy table, player by player in order of time.
+
+    >>> import gdlx
+    >>> solution = gdlx.solve("biased_rps", "lp")
+    >>> for row in rows(solution.tree, solution.policies): print(*row)
+    player1 0 start paper 0.625
+    player1 0 start rock 0.0625
+    player1 0 start scissors 0.3125
+    player2 0 start paper 0.625
+    player2 0 start rock 0.0625
+    player2 0 start scissors 0.3125
+    """
+    for player, policy in zip(tree.players, policies, strict=True):
+        chosen = tabular_policies.checked_shape(player, policy).tolist()
+        for number, (label, step) in enumerate(zip(player.labels, player.step.tolist(), strict=True)):
+            start = int(player.first[number])
+            for place, option in enumerate(player.options(number), start):
+                yield Row(player.name, step, label, option, chosen[place])
+
+
+def to_csv(tree: game_tree.GameTree, policies: Sequence[tabular_policies.Policy]) -> str:
+    file = io.StringIO(newline="")
+    table = csv.writer(file, lineterminator="\n")
+    table.writerow(Row._fields)
+    table.writerows(rows(tree, policies))
+    return file.getvalue()
+
+
+def from_csv(tree: game_tree.GameTree, text: str, *, partial: bool = False) -> tabular_policies.Policies:
+    """Policies from a table with at least the columns player, information_set, option and probability.
+
+    Where the table may be `partial`, information sets that are not in it have uniform policies, and options that are
+    not named at one that is have the probability 0.
+    """
+    table = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+    needed = ("player", "information_set", "option", "probability")
+    try:
+        missing = [name for name in needed if name not in (table.fieldnames or ())]
+        if missing:
+            raise WrongPolicy(f"the policy table lacks the column {missing[0]}; it needs {', '.join(needed)}")
+        return _from_options(tree, ((f"line {table.line_num}", *_columns(row)) for row in table), partial)
+    except csv.Error as error:
+        raise WrongPolicy(f"line {table.line_num} of the policy table is no CSV: {error}") from None
+
+
+def _columns(row: Mapping[str, str]) -> tuple[str, str, str, str]:
+    return row["player"], row["information_set"], row["option"], row["probability"]
+
+
+def to_json(tree: game_tree.GameTree, policies: Sequence[tabular_policies.Policy]) -> dict[str, Any]:
+    """An object for `json.dumps`: for every player its information sets in order of time."""
+    table: dict[str, list[dict[str, Any]]] = {player.name: [] for player in tree.players}
+    for (name, step, label), options in itertools.groupby(rows(tree, policies), lambda row: row[:3]):
+        chosen = {row.option: row.probability for row in options}
+        table[name].append({"step": step, "information_set": label, "options": chosen})
+    return {"game": tree.name, "policy": table}
+
+
+def from_json(tree: game_tree.GameTree, table: Any, *, partial: bool = False) -> tabular_policies.Policies:
+    """Policies from what `json.loads` made of such an object. Whether the game has the same name does not matter."""
+    return _from_options(tree, _json_options(table), partial)
+
+
+def _json_options(table: Any) -> Iterator[tuple[str, Any, Any, Any, Any]]:
+    for player, sets in _mapping(_mapping(table, "the policy table").get("policy"), "policy").items():
+        if not isinstance(sets, list):
+            raise WrongPolicy(f"policy.{player} is not a list of information sets")
+        for number, found in enumerate(sets):
+            where = f"policy.{player}[{number}]"
+            entry = _mapping(found, where)
+            for option, probability in _mapping(entry.get("options"), f"{where}.options").items():
+                yield where, player, entry.get("information_set"), option, probability
+
+
+def _mapping(value: Any, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise WrongPolicy(f"{where} is not an object")
+    return value
+
+
+def _from_options(
+    tree: game_tree.GameTree, options: Iterable[tuple[str, Any, Any, Any, Any]], partial: bool
+) -> tabular_policies.Policies:
+    """Policies from (place in the file, player, information set, option, probability) in any order."""
+    players = {player.name: player for player in tree.players}
+    decisions = {name: {label: n for n, label in enumerate(player.labels)} for name, player in players.items()}
+    found = {name: np.full(player.sequences, np.nan) for name, player in players.items()}
+    for where, name, label, option, probability in options:
+        if name not in players:
+            raise WrongPolicy(f"{where}: {tree.name} has no player {name!r}; it has {', '.join(players)}")
+        player, decision = players[name], decisions[name].get(label) if isinstance(label, str) else None
+        if decision is None:
+            raise WrongPolicy(f"{where}: {name} has no information set {label!r} with a choice in {tree.name}")
+        names = player.options(decision)
+        if option not in names:
+            raise WrongPolicy(f"{where}: {name} has no option {option!r} at {label!r}; it has {', '.join(names)}")
+        sequence = int(player.first[decision]) + names.index(option)
+        if not np.isnan(found[name][sequence]):
+            raise WrongPolicy(f"{where}: a second probability of {option!r} at {label!r} of {name}")
+        try:
+            found[name][sequence] = float(probability)
+        except (OverflowError, TypeError, ValueError):
+            raise WrongPolicy(f"{where}: the probability of {option!r} at {label!r} is {probability!r}") from None
+        if not 0 <= found[name][sequence] <= 1:
+            raise WrongPolicy(f"{where}: the probability of {option!r} at {label!r} is {probability}, not in 0 .. 1")
+    if partial:
+        return tuple(_filled(player, found[player.name]) for player in tree.players)
+    return tuple(_complete(player, found[player.name]) for player in tree.players)
+
+
+def _filled(player: game_tree.Player, found: tabular_policies.Policy) -> tabular_policies.Policy:
+    """Uniform at sets of which nothing is said."""
+    own = np.repeat(np.arange(player.sets), np.diff(player.first))
+    is_told = np.bincount(own[~np.isnan(found[1:])], minlength=player.sets) > 0
+    told = np.concatenate([[False], is_told[own]])
+    return tabular_policies.checked(player, np.where(told, np.nan_to_num(found), tabular_policies.uniform(player)))
+
+
+def _complete(player: game_tree.Player, found: tabular_policies.Policy) -> tabular_policies.Policy:
+    found[0] = 1
+    missing = np.flatnonzero(np.isnan(found))
+    if len(missing):
+        decision = int(np.searchsorted(player.first, missing[0], side="right")) - 1
+        option = player.texts[player.text[missing[0]]]
+        raise WrongPolicy(
+            f"the policy has no probability of {option!r} at {player.labels[decision]!r} of {player.name}"
+            f"{f', nor of {len(missing) - 1:,} others' if len(missing) > 1 else ''}"
+        )
+    return tabular_policies.checked(player, found)
+
+
+# ---- OpenSpiel
+
+Actions = Sequence[tuple[int, float]] | Mapping[int, float]
+
+
+def information_states(player: game_tree.Player) -> list[str]:
+    """[I] what OpenSpiel calls the information sets: of its own games, and of GDL games in `envs.spiel`."""
+    if not isinstance(player.views, game_tree.Trail):
+        return [player.views[view] for view in player.view.tolist()]
+    trail = player.views
+    # A set without a choice that is on the way to one with it has a single option: the move that was made there.
+    options = {
+        parent: player.texts[move] for parent, move in zip(trail.parent.tolist(), trail.move.tolist(), strict=True)
+    }
+    options |= {view: "; ".join(player.options(n)) for n, view in enumerate(player.view.tolist())}
+    percepts = ["; ".join(trail.percept_names[n] for n in np.flatnonzero(row)) for row in trail.percepts]
+    states: list[str] = []
+    events = zip(trail.parent.tolist(), trail.move.tolist(), trail.percept.tolist(), strict=True)
+    for view, (parent, move, percept) in enumerate(events):
+        may = f"may {options.get(view, '')}"
+        if parent < 0:
+            states.append(f"{player.name}\n{may}")
+        else:
+            states.append(f"{states[parent]}\ndid {player.texts[move]};; saw {percepts[percept]};; {may}")
+    return [states[view] for view in player.view.tolist()]
+
+
+def to_open_spiel_table(
+    tree: game_tree.GameTree, policies: Sequence[tabular_policies.Policy]
+) -> dict[str, list[tuple[int, float]]]:
+    """Information state -> actions with their probabilities, as `pyspiel.TabularPolicy` takes it.
+
+    Sets with a single legal action are not in it.
+    """
+    table: dict[str, list[tuple[int, float]]] = {}
+    for player, policy in zip(tree.players, policies, strict=True):
+        actions, chosen = player.action.tolist(), tabular_policies.checked_shape(player, policy).tolist()
+        for state, begin, end in zip(information_states(player), player.first, player.first[1:], strict=False):
+            own = list(zip(actions[begin:end], chosen[begin:end], strict=True))
+            if table.setdefault(state, own) != own:
+                raise WrongPolicy(
+                    f"two players of {tree.name} have different policies at the information state "
+                    f"'{game_tree.one_line(state)}', and a TabularPolicy of OpenSpiel cannot tell them apart"
+                )
+    return table
+
+
+def to_open_spiel(tree: game_tree.GameTree, policies: Sequence[tabular_policies.Policy], game: Any) -> Any:
+    """An `open_spiel.python.policy.TabularPolicy` of the game: that of `spiel_tree`, or `spiel.game` of a GDL game."""
+    from open_spiel.python import policy
+
+    table = to_open_spiel_table(tree, policies)
+    tabular = policy.TabularPolicy(game)
+    for state, actions in table.items():
+        place = tabular.state_lookup.get(state)
+        if place is None:
+            raise WrongPolicy(f"{game} has no information state '{game_tree.one_line(state)}'; is it {tree.name}?")
+        tabular.action_probability_array[place] = 0
+        for action, probability in actions:
+            tabular.action_probability_array[place, action] = probability
+    return tabular
+
+
+def from_open_spiel(tree: game_tree.GameTree, policy: Any) -> tabular_policies.Policies:
+    """Policies from a TabularPolicy of OpenSpiel, of its Python or its C++ half, or from a table as above."""
+    table: Mapping[str, Actions]
+    if isinstance(policy, Mapping):
+        table = policy
+    else:
+        table = policy.policy_table() if hasattr(policy, "policy_table") else policy.to_dict()
+    return tuple(_from_states(player, table) for player in tree.players)
+
+
+def _from_states(player: game_tree.Player, table: Mapping[str, Actions]) -> tabular_policies.Policy:
+    policy = np.zeros(player.sequences)
+    for number, state in enumerate(information_states(player)):
+        where = f"{player.name}, '{game_tree.one_line(state)}'"
+        given = table.get(state)
+        if given is None:
+            raise WrongPolicy(f"{where}: the policy says nothing about this information state")
+        chosen = dict(given)
+        begin, end = player.first[number], player.first[number + 1]
+        actions = player.action[begin:end].tolist()
+        # OpenSpiel's own tables list all actions of the game, the illegal ones with probability 0.
+        wrong = [action for action, probability in chosen.items() if probability and action not in actions]
+        if wrong:
+            raise WrongPolicy(f"{where}: action {wrong[0]} has probability {chosen[wrong[0]]:g}, but is not legal")
+        policy[begin:end] = [chosen.get(action, 0.0) for action in actions]
+    policy[0] = 1
+    return tabular_policies.checked(player, policy)
