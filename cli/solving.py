@@ -269,7 +269,7 @@ def _require_precision(given: console.Options, folder: pathlib.Path) -> None:
 
 
 def _with_network(request: "requests.SolveRequest", task: "tasks.Problem") -> "solving.Find":
-    from gdlx.nets import depth_limited
+    from gdlx.nets.values import depth_limited
 
     return depth_limited.of_request(request, task)
 

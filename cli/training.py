@@ -10,7 +10,8 @@ from gdlx.cli import arguments, console, networks
 
 if TYPE_CHECKING:
     from gdlx.envs import game_spec
-    from gdlx.nets import learners, recipes, training
+    from gdlx.nets import training
+    from gdlx.nets.learners import learner_registry, protocol
     from gdlx.propnet.circuits import propnet
     from gdlx.solvers import tasks
 
@@ -58,7 +59,8 @@ def train(
         raise typer.BadParameter("networks are trained in single precision: leave out --x64")
 
     from gdlx.envs import compilation_cache, game_spec, probe
-    from gdlx.nets import checkpoints, recipes, training
+    from gdlx.nets import checkpoints, training
+    from gdlx.nets.learners import learner_registry
     from gdlx.solvers.runs import driver
     from gdlx.solvers.runs import result_folder as folders
 
@@ -76,12 +78,12 @@ def train(
         folder = resume
     else:
         named = game_spec.Game(game or "", payoff, "max", compiling.gdl, compiling.fold_case)
-        settings = recipes.configured(learner, _changes(setting or []))
+        settings = learner_registry.configured(learner, _changes(setting or []))
         net = networks.network_of(given, named.spec, named.gdl, named.fold_case, within)
         digest, seed = probe.probe(net).digest, given.seed
         task = task_of(given, learner, named, net, max_nodes)
-        recipe = recipes.Recipe(named, learner, window or recipes.usual_window(net, task), settings)
-    made = recipes.made(recipe, net, task)
+        recipe = learner_registry.Recipe(named, learner, window or learner_registry.usual_window(net, task), settings)
+    made = learner_registry.made(recipe, net, task)
     training.require_room(made)
     if resume is None:
         folder = folders.new_folder(results, recipe.game.spec, f"net-{learner}")
@@ -116,10 +118,10 @@ def task_of(
     """The game unrolled, where the learner needs it, or where it is small enough to measure networks exactly."""
     from gdlx.envs import game_spec
     from gdlx.envs.trees import game_tree
-    from gdlx.nets import recipes
+    from gdlx.nets.learners import learner_registry
     from gdlx.solvers import tasks
 
-    is_needed = recipes.entry(learner).needs_tree
+    is_needed = learner_registry.entry(learner).needs_tree
     try:
         with console.progress(given, f"unrolling {game.spec}"):
             most = max_nodes if is_needed else min(max_nodes, _SMALL)
@@ -133,7 +135,8 @@ def task_of(
 
 def evaluate(given: console.Options, folder: pathlib.Path) -> None:
     """`gdlx evaluate` of networks."""
-    from gdlx.nets import checkpoints, self_play, strength, supervised
+    from gdlx.nets import checkpoints, evaluation
+    from gdlx.nets.learners import self_play, supervised
     from gdlx.propnet.common import limits
 
     recipe, _, _ = checkpoints.read_recipe(folder)
@@ -144,7 +147,7 @@ def evaluate(given: console.Options, folder: pathlib.Path) -> None:
     parameters = learner.acting(state)
     told = measured(learner, parameters, task, games=_GAMES, seed=given.seed)
     if task is not None and isinstance(learner, self_play.SelfPlay):
-        told["predicted"] = strength.predicted(learner, parameters, task)._asdict()
+        told["predicted"] = evaluation.predicted(learner, parameters, task)._asdict()
     if isinstance(learner, supervised.Supervised):
         told["value_error"] = float(learner.error(learner.values(state), state.unseen))
     if given.json:
@@ -169,12 +172,12 @@ def _train(
     stop: Any,
     task: "tasks.Problem | None",
     folder: pathlib.Path,
-    recipe: "recipes.Recipe",
+    recipe: "learner_registry.Recipe",
 ) -> None:
     import jax
 
-    from gdlx.nets import networks as bodies
     from gdlx.nets import training
+    from gdlx.nets.models import networks as bodies
 
     count = bodies.count(jax.eval_shape(run.learner.acting, run.state))
     if not given.json:
@@ -217,7 +220,7 @@ def _learn(
     run: "training.Run",
     stop: Any,
     task: "tasks.Problem | None",
-    recipe: "recipes.Recipe",
+    recipe: "learner_registry.Recipe",
 ) -> bool:
     """Train until `stop`, measure now and then, and save; whether it was interrupted."""
     every = _LEAST if stop.seconds is None else max(_LEAST, stop.seconds / _LOOKS)
@@ -271,22 +274,22 @@ def _options(game: "game_spec.Game") -> list[str]:
 
 
 def measured(
-    learner: "learners.Learner", parameters: Any, task: "tasks.Problem | None", *, games: int, seed: int = 0
+    learner: "protocol.Learner", parameters: Any, task: "tasks.Problem | None", *, games: int, seed: int = 0
 ) -> dict[str, Any]:
     """How strong networks are, as `train` and `evaluate` print it under --json."""
-    from gdlx.nets import strength
+    from gdlx.nets import evaluation
 
     found: dict[str, Any] = {}
     players = learner.encoder.env.players
     if task is not None:
-        improvements = strength.improvements(learner, parameters, task)
+        improvements = evaluation.improvements(learner, parameters, task)
         low, high = task.payoff_range
         found["nash_conv"] = sum(improvements)
         found["improvements"] = dict(zip(players, improvements, strict=True))
         if len(improvements) == 2:
             found["exploitability"] = sum(improvements) / 2
             found["exploitability_part"] = sum(improvements) / 2 / max(high - low, 1e-9)
-    against = strength.against_random(learner, parameters, games=games, seed=seed)
+    against = evaluation.against_random(learner, parameters, games=games, seed=seed)
     found["against_random"] = {
         name: {"goal": goal, "interval": [goal - error, goal + error], "games": against.games}
         for name, goal, error in zip(players, against.goal, against.error, strict=True)

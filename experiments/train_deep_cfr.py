@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gdlx.experiments import bench
 
 if TYPE_CHECKING:
-    from gdlx.nets import deep_cfr
+    from gdlx.nets.learners import deep_cfr
 
 _PEER = "open_spiel.python.jax.deep_cfr"
 _GAMES = (("kuhn", "kuhn_poker"), ("leduc", "leduc_poker"))
@@ -146,7 +146,9 @@ def _with_kept_programs(game: str, contest: Contest, seed: int) -> float:
 def _ours(game: str, contest: Contest, seed: int, *, twice: bool) -> _Run:
     import gdlx
     from gdlx.envs import game_spec
-    from gdlx.nets import deep_cfr, encoders, tables
+    from gdlx.nets.learners import deep_cfr
+    from gdlx.nets.models import encoders
+    from gdlx.nets.values import infoset_tables
     from gdlx.solvers import tasks
 
     settings = deep_cfr.Settings(
@@ -169,7 +171,7 @@ def _ours(game: str, contest: Contest, seed: int, *, twice: bool) -> _Run:
         _learnt(learner, contest, seed)
         again = time.perf_counter() - begun
         kept = _with_kept_programs(game, contest, seed)
-    found = task.metrics(tables.policies(learner, variables, task.tree))
+    found = task.metrics(infoset_tables.policies(learner, variables, task.tree))
     low, high = task.payoff_range
     return _Run(seconds, again, sum(found.improvements) / (high - low), kept)
 

@@ -38,7 +38,8 @@ def speed() -> Iterator[bench.Figure]:
 def _own_steps() -> float:
     import jax
 
-    from gdlx.nets import encoders, lockstep, networks
+    from gdlx.nets import vectorised_play
+    from gdlx.nets.models import encoders, networks
     from gdlx.players.matches import arenas
 
     arena = arenas.of_game("leduc_poker")
@@ -46,10 +47,10 @@ def _own_steps() -> float:
     encoder = encoders.Encoder(env, 8)
     network = networks.Network(env.num_players, env.num_actions, _WIDTHS)
     parameters = networks.parameters(network, encoder.width, jax.random.key(0))
-    policy = lockstep.of_network(encoder, network)
+    policy = vectorised_play.of_network(encoder, network)
 
     def steps(key: int) -> int:
-        found = lockstep.play(
+        found = vectorised_play.play(
             env,
             (policy, policy),
             (parameters, parameters),
@@ -75,7 +76,7 @@ def _peer_steps() -> float | None:
     import jax.numpy as jnp
     import numpy as np
 
-    from gdlx.nets import networks
+    from gdlx.nets.models import networks
 
     game = pyspiel.load_game("leduc_poker")
     network = networks.Network(2, game.num_distinct_actions(), _WIDTHS)
@@ -112,20 +113,23 @@ def _peer_steps() -> float | None:
 def strong() -> Iterator[bench.Figure]:
     """Trained for some minutes, then matches of each role against uniform play."""
     from gdlx.envs import game_spec, probe
-    from gdlx.nets import recipes, strength, training
+    from gdlx.nets import evaluation, training
+    from gdlx.nets.learners import learner_registry
     from gdlx.propnet import games
     from gdlx.solvers.runs import driver
 
     net = games.compile_game(_LARGE)
-    settings = recipes.configured("self-play", {"strangers": str(_STRANGERS)})
-    recipe = recipes.Recipe(game_spec.Game(_LARGE), "self-play", recipes.usual_window(net, None), settings)
-    learner = recipes.made(recipe, net, None)
+    settings = learner_registry.configured("self-play", {"strangers": str(_STRANGERS)})
+    recipe = learner_registry.Recipe(
+        game_spec.Game(_LARGE), "self-play", learner_registry.usual_window(net, None), settings
+    )
+    learner = learner_registry.made(recipe, net, None)
     with tempfile.TemporaryDirectory() as folder:
         run = training.Run(recipe, learner, probe.probe(net).digest, pathlib.Path(folder))
         for _ in run.points(driver.Stop(None, 60 * _MINUTES)):
             pass
         run.finish()
-    found = strength.against_random(learner, learner.acting(run.state), games=_MATCHES)
+    found = evaluation.against_random(learner, learner.acting(run.state), games=_MATCHES)
     for role, goal, error in zip(learner.encoder.env.players, found.goal, found.error, strict=True):
         for whose, goals in PUBLISHED.items():
             yield bench.Figure(

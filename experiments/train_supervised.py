@@ -15,7 +15,7 @@ import numpy as np
 from gdlx.experiments import bench
 
 if TYPE_CHECKING:
-    from gdlx.nets import supervised
+    from gdlx.nets.learners import supervised
     from gdlx.solvers import tabular_policies, tasks
 
 _ERROR, _NEAR = 0.02, 0.05  # of the payoff range
@@ -50,7 +50,8 @@ def figures(cases: tuple[Case, ...] = CASES) -> Iterator[bench.Figure]:
 def _of_case(case: Case) -> Iterator[bench.Figure]:
     import jax
 
-    from gdlx.nets import depth_limited, supervised
+    from gdlx.nets.learners import supervised
+    from gdlx.nets.values import depth_limited
 
     learner = supervised.of_game(case.game, _settings(case))
     begun = time.perf_counter()
@@ -91,7 +92,7 @@ def _exploitability(task: "tasks.Problem", policies: "tabular_policies.Policies"
 
 
 def _settings(case: Case) -> "supervised.Settings":
-    from gdlx.nets import supervised
+    from gdlx.nets.learners import supervised
 
     return supervised.Settings(
         depth=case.depth,
@@ -119,13 +120,13 @@ def sizes(game: str, deepest: int = _DEEPEST) -> Sizes | None:
     """At the largest depth up to there that has few nodes; None where every match is over by then."""
     from gdlx.envs import game_spec
     from gdlx.envs.trees import game_tree
-    from gdlx.nets import frontiers
+    from gdlx.nets.values import public_states
 
     for depth in range(deepest, 0, -1):
         try:
             tree = game_spec.unrolled(game_spec.Game(game), depth=depth + 1, max_nodes=_FEW, keep_edges=True)
-            found = frontiers.of_tree(tree, depth)
-        except (game_tree.TooLarge, frontiers.WrongCut):
+            found = public_states.of_tree(tree, depth)
+        except (game_tree.TooLarge, public_states.WrongCut):
             continue
         largest = int(np.bincount(found.state).max())
         return Sizes(depth, len(found.weight), found.states, largest, found.views)

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gdlx.envs import game_spec, probe
-from gdlx.nets import learners, recipes
+from gdlx.nets.learners import learner_registry, protocol
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import errors
 from gdlx.propnet.io import checked_fields
@@ -34,14 +34,14 @@ class WrongCheckpoint(result_folder.ResultError):
     """A folder that holds no training, or one of something else."""
 
 
-def write_config(folder: pathlib.Path, recipe: recipes.Recipe, digest: str, seed: int) -> None:
+def write_config(folder: pathlib.Path, recipe: learner_registry.Recipe, digest: str, seed: int) -> None:
     """`digest` is of the rules."""
     whole = {"format": _FORMAT, "kind": result_folder.TRAINING, **recipe.to_json(), "digest": digest, "seed": seed}
     text = json.dumps(whole | {"versions": result_folder.versions()}, indent=2, allow_nan=False)
     checked_fields.write_whole(folder / result_folder.CONFIG, text.encode())
 
 
-def read_recipe(folder: pathlib.Path) -> tuple[recipes.Recipe, str, int]:
+def read_recipe(folder: pathlib.Path) -> tuple[learner_registry.Recipe, str, int]:
     """With the digest of the rules, and the seed."""
     found = _config(folder)
     try:
@@ -49,7 +49,7 @@ def read_recipe(folder: pathlib.Path) -> tuple[recipes.Recipe, str, int]:
             raise WrongCheckpoint(f"{folder} holds no networks; train some with `gdlx train`")
         if found["format"] != _FORMAT:
             raise WrongCheckpoint(f"{folder} has the format of another version of gdlx; train anew")
-        return recipes.from_json(found), str(found["digest"]), int(found["seed"])
+        return learner_registry.from_json(found), str(found["digest"]), int(found["seed"])
     except WrongCheckpoint:
         raise
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
@@ -70,7 +70,7 @@ def _config(folder: pathlib.Path) -> dict[str, Any]:
 
 
 class Restored(NamedTuple):
-    learner: learners.Learner
+    learner: protocol.Learner
     state: Any
     iteration: int
     seconds: float  # of training
@@ -88,10 +88,10 @@ def restored(
         raise WrongCheckpoint(
             f"{folder} was trained for {recipe.game.spec}, and not with the rules that {net.name} has here and now"
         )
-    if task is None and recipes.ENTRIES[recipe.learner].needs_tree:
+    if task is None and learner_registry.ENTRIES[recipe.learner].needs_tree:
         tree = game_spec.unrolled(recipe.game, net=net, max_nodes=ANY_NODES, keep_edges=True)
         task = tasks.problem(recipe.game, tree)
-    learner = recipes.made(recipe, net, task)
+    learner = learner_registry.made(recipe, net, task)
     return Restored(learner, *read_state(folder, jax.eval_shape(learner.init, jax.random.key(seed))))
 
 

@@ -10,7 +10,9 @@ import jax
 import jax.numpy as jnp
 
 from gdlx.envs import devices
-from gdlx.nets import buffers, checkpoints, learners, recipes, sharding
+from gdlx.nets import checkpoints
+from gdlx.nets.learners import learner_registry, protocol
+from gdlx.nets.models import replay_buffers, sharding
 from gdlx.propnet.common import errors
 from gdlx.solvers.runs import driver, result_folder
 
@@ -34,8 +36,8 @@ class Run:
 
     def __init__(
         self,
-        recipe: recipes.Recipe,
-        learner: learners.Learner,
+        recipe: learner_registry.Recipe,
+        learner: protocol.Learner,
         digest: str,
         folder: pathlib.Path | None = None,
         *,
@@ -56,7 +58,7 @@ class Run:
             self._unlock()
             raise
 
-    def _begin(self, recipe: recipes.Recipe, digest: str, seed: int, *, resume: bool) -> None:
+    def _begin(self, recipe: learner_registry.Recipe, digest: str, seed: int, *, resume: bool) -> None:
         if resume and self.folder is not None:
             like = jax.eval_shape(self.learner.init, jax.random.key(seed))
             state, self.iteration, self.seconds = checkpoints.read_state(self.folder, like)
@@ -141,7 +143,7 @@ class Run:
             )
 
 
-def require_room(learner: learners.Learner) -> None:
+def require_room(learner: protocol.Learner) -> None:
     """Before anything is allocated."""
     state = jax.eval_shape(learner.init, jax.random.key(0))
     there, needed, remembered = devices.memory_of_each(), size(state), size(_memories(state))
@@ -170,7 +172,7 @@ def _parts(state: Any) -> list[Any]:
 
 
 def _is_memory(part: Any) -> bool:
-    return isinstance(part, buffers.Buffer)
+    return isinstance(part, replay_buffers.Buffer)
 
 
 def size(state: Any) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from gdlx.nets import buffers
+from gdlx.nets.models import replay_buffers
 
 BATCH = 6
 
@@ -18,7 +18,7 @@ def items_of(numbers: list[int]) -> dict[str, Any]:
     return {"number": jnp.array(numbers, jnp.int32), "row": jnp.array([[n, -n] for n in numbers], jnp.float32)}
 
 
-def whole(buffer: buffers.Buffer) -> list[int]:
+def whole(buffer: replay_buffers.Buffer) -> list[int]:
     filled = int(buffer.filled)
     rows = np.asarray(buffer.items["row"])[:filled]
     numbers = np.asarray(buffer.items["number"])[:filled].tolist()
@@ -28,14 +28,14 @@ def whole(buffer: buffers.Buffer) -> list[int]:
     return found
 
 
-add_last = jax.jit(buffers.add_last)
-add_fairly = jax.jit(buffers.add_fairly)
+add_last = jax.jit(replay_buffers.add_last)
+add_fairly = jax.jit(replay_buffers.add_fairly)
 
 
 @hypothesis.settings(max_examples=40)
 @hypothesis.given(st.lists(st.lists(st.booleans(), min_size=BATCH, max_size=BATCH), max_size=6), st.integers(1, 9))
 def test_the_last_ones(wanted: list[list[bool]], capacity: int) -> None:
-    buffer = buffers.init(jax.tree.map(lambda x: x[0], items_of([0])), capacity)
+    buffer = replay_buffers.init(jax.tree.map(lambda x: x[0], items_of([0])), capacity)
     kept: list[int] = []
     for batch, flags in enumerate(wanted):
         numbers = list(range(batch * BATCH, (batch + 1) * BATCH))
@@ -51,7 +51,7 @@ def test_the_last_ones(wanted: list[list[bool]], capacity: int) -> None:
 )
 def test_a_reservoir_with_the_same_draws(wanted: list[list[bool]], capacity: int, seed: int) -> None:
     """One item after the other, by hand."""
-    buffer = buffers.init(jax.tree.map(lambda x: x[0], items_of([0])), capacity)
+    buffer = replay_buffers.init(jax.tree.map(lambda x: x[0], items_of([0])), capacity)
     places: list[int] = []
     seen = 0
     for batch, flags in enumerate(wanted):
@@ -72,21 +72,23 @@ def test_a_reservoir_with_the_same_draws(wanted: list[list[bool]], capacity: int
 
 @hypothesis.given(st.integers(0, 2**32 - 1), st.integers(1, 2**31 - 1))
 def test_parts_of_many(bits: int, count: int) -> None:
-    assert int(buffers._part(jnp.uint32(bits), jnp.int32(count))) == bits * count >> 32
+    assert int(replay_buffers._part(jnp.uint32(bits), jnp.int32(count))) == bits * count >> 32
 
 
 def test_no_count_runs_over() -> None:
     """After a billion items the last ones are the last ones, and each place of a reservoir can still be taken."""
-    full = buffers.init({"number": jnp.int32(0)}, 10)._replace(seen=jnp.int32(buffers.MANY - 2))
+    full = replay_buffers.init({"number": jnp.int32(0)}, 10)._replace(seen=jnp.int32(replay_buffers.MANY - 2))
     numbers, every = {"number": jnp.arange(1, 26)}, jnp.ones(25, jnp.bool_)
-    last = buffers.add_last(full, numbers, every)
+    last = replay_buffers.add_last(full, numbers, every)
     assert int(last.filled) == 10
     assert sorted(last.items["number"].tolist()) == list(range(16, 26))
-    after = buffers.add_last(last, {"number": jnp.array([26])}, jnp.ones(1, jnp.bool_))
+    after = replay_buffers.add_last(last, {"number": jnp.array([26])}, jnp.ones(1, jnp.bool_))
     assert sorted(after.items["number"].tolist()) == list(range(17, 27))
-    fair = buffers.add_fairly(full, numbers, every, jax.random.bits(jax.random.key(0), (25,)))
-    assert (int(fair.filled), int(fair.seen)) == (10, buffers.MANY)
-    drawn = np.asarray(buffers._part(jax.random.bits(jax.random.key(1), (10_000,)), jnp.int32(buffers.MANY)))
+    fair = replay_buffers.add_fairly(full, numbers, every, jax.random.bits(jax.random.key(0), (25,)))
+    assert (int(fair.filled), int(fair.seen)) == (10, replay_buffers.MANY)
+    drawn = np.asarray(
+        replay_buffers._part(jax.random.bits(jax.random.key(1), (10_000,)), jnp.int32(replay_buffers.MANY))
+    )
     assert len(set((drawn % 64).tolist())) == 64
 
 
@@ -94,11 +96,11 @@ def test_a_reservoir_is_fair() -> None:
     """Of 40 items 8 are kept: each in a fifth of 2 000 runs, but for chance."""
 
     def run(key: jax.Array) -> jax.Array:
-        buffer = buffers.init({"number": jnp.int32(0)}, 8)
+        buffer = replay_buffers.init({"number": jnp.int32(0)}, 8)
         for batch in range(4):
             items = {"number": jnp.arange(10, dtype=jnp.int32) + 10 * batch}
             bits = jax.random.bits(jax.random.fold_in(key, batch), (10,), jnp.uint32)
-            buffer = buffers.add_fairly(buffer, items, jnp.ones(10, bool), bits)
+            buffer = replay_buffers.add_fairly(buffer, items, jnp.ones(10, bool), bits)
         found: jax.Array = buffer.items["number"]
         return found
 
@@ -109,16 +111,16 @@ def test_a_reservoir_is_fair() -> None:
 
 
 def test_samples_are_of_what_is_there() -> None:
-    buffer = buffers.init({"number": jnp.int32(0)}, 50)
+    buffer = replay_buffers.init({"number": jnp.int32(0)}, 50)
     items = {"number": jnp.arange(10, dtype=jnp.int32) + 7}
-    buffer = buffers.add_last(buffer, items, jnp.arange(10) < 4)
-    drawn = np.asarray(buffers.sample(buffer, jax.random.key(1), 1_000)["number"])
+    buffer = replay_buffers.add_last(buffer, items, jnp.arange(10) < 4)
+    drawn = np.asarray(replay_buffers.sample(buffer, jax.random.key(1), 1_000)["number"])
     assert set(drawn.tolist()) == {7, 8, 9, 10}
     assert np.bincount(drawn).max() < 400
 
 
 @pytest.mark.parametrize("capacity", [1, 3])
 def test_one_batch_larger_than_all_places(capacity: int) -> None:
-    buffer = buffers.init({"number": jnp.int32(0)}, capacity)
-    buffer = buffers.add_last(buffer, {"number": jnp.arange(10, dtype=jnp.int32)}, jnp.ones(10, bool))
+    buffer = replay_buffers.init({"number": jnp.int32(0)}, capacity)
+    buffer = replay_buffers.add_last(buffer, {"number": jnp.arange(10, dtype=jnp.int32)}, jnp.ones(10, bool))
     assert sorted(np.asarray(buffer.items["number"]).tolist()) == list(range(10 - capacity, 10))

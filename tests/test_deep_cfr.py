@@ -15,7 +15,10 @@ import gdlx
 from gdlx.envs import game_spec
 from gdlx.envs.trees import sampling_form, sequence_form
 from gdlx.experiments import train_deep_cfr
-from gdlx.nets import checkpoints, deep_cfr, encoders, learners, tables, traversals
+from gdlx.nets import checkpoints
+from gdlx.nets.learners import deep_cfr, protocol, traversals
+from gdlx.nets.models import encoders
+from gdlx.nets.values import infoset_tables
 from gdlx.propnet.common import errors
 from gdlx.solvers import tabular_policies, tasks
 from gdlx.solvers.exact import best_response
@@ -42,7 +45,7 @@ def after(iterations: int, seed: int = 0, **changes: Any) -> tuple[deep_cfr.Stat
 
 def nash_conv(one: deep_cfr.DeepCfr, state: deep_cfr.State) -> float:
     task = tasks.problem(game_spec.Game("kuhn_poker"), one.tree)
-    found = task.metrics(tables.policies(one, one.acting(state), one.tree)).exploitability
+    found = task.metrics(infoset_tables.policies(one, one.acting(state), one.tree)).exploitability
     assert found is not None
     return 2 * found
 
@@ -167,10 +170,10 @@ def test_it_learns() -> None:
 
 def test_the_policy_network_is_the_average_of_its_reservoir() -> None:
     """The weighted mean of the policies that were visited, set by set, in numpy."""
-    one: learners.Learner = learner()
+    one: protocol.Learner = learner()
     state, _ = after(25)
     tree = samples.tree_of("kuhn_poker")
-    found = tables.policies(one, one.acting(state), tree)
+    found = infoset_tables.policies(one, one.acting(state), tree)
     filled = int(state.policies.filled)
     assert filled == int(state.policies.seen)  # all visits are still there
     column, weight, target = (np.asarray(x)[:filled] for x in state.policies.items)

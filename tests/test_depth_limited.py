@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 
-from gdlx.nets import depth_limited
+from gdlx.nets.values import depth_limited
 from gdlx.solvers import tabular_policies
 from gdlx.solvers.exact import lp
 from gdlx.tests import test_supervised

@@ -11,7 +11,7 @@ import gdlx
 from gdlx.envs import game_spec
 from gdlx.envs.trees import infoset_keys
 from gdlx.envs.views import observation_window
-from gdlx.nets import encoders, networks
+from gdlx.nets.models import encoders, networks
 from gdlx.propnet import library
 
 GAMES = ("kuhn_poker", "smallest:numbers=3,steps=1", "goofspiel:cards=3", "monty_hall")

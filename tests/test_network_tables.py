@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import gdlx
-from gdlx.nets import encoders, networks, tables
+from gdlx.nets.models import encoders, networks
+from gdlx.nets.values import infoset_tables
 from gdlx.solvers import tabular_policies
 from gdlx.tests import samples
 
@@ -23,7 +24,7 @@ def test_policies_set_by_set(game: str) -> None:
     # The heads of a new network are 0 and would tell all options apart by nothing.
     variables = jax.tree.map(lambda x: jax.random.normal(jax.random.key(x.size), x.shape), start)
     learner = types.SimpleNamespace(encoder=encoder, network=network)
-    found = tables.policies(learner, variables, tree)
+    found = infoset_tables.policies(learner, variables, tree)
     for number, player in enumerate(tree.players):
         rows = encoder.of_sets(tree, number)
         np.testing.assert_allclose(tabular_policies.checked(player, found[number]), found[number])

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from gdlx.envs.views import observation_window
-from gdlx.nets import encoders, lockstep, networks, self_play, strength
+from gdlx.nets import evaluation, vectorised_play
+from gdlx.nets.learners import self_play
+from gdlx.nets.models import encoders, networks
 from gdlx.solvers import tasks
 from gdlx.solvers.mccfr import table_policy
 from gdlx.tests import players, samples
@@ -88,12 +90,12 @@ def test_learns_kuhn_poker() -> None:
     learner = learner_of("kuhn_poker", games=64, steps=8, capacity=8_192, batch=512, updates=8, widths=(64, 64))
     task = tasks.problem(players.arena_of("kuhn_poker").game, samples.tree_of("kuhn_poker"))
     state = learner.init(jax.random.key(0))
-    before = sum(strength.improvements(learner, learner.acting(state), task)) / 2
+    before = sum(evaluation.improvements(learner, learner.acting(state), task)) / 2
     losses = []
     for _ in range(60):
         state, told = learner.iterate(state)
         losses.append(float(told["value_error"]))
-    after = sum(strength.improvements(learner, learner.acting(state), task)) / 2
+    after = sum(evaluation.improvements(learner, learner.acting(state), task)) / 2
     assert before > 0.4
     assert after < 0.2
     assert np.mean(losses[-10:]) < 0.95 * losses[0]  # play becomes more various, so that there is more to tell
@@ -118,7 +120,7 @@ def test_strangers_play_uniformly_and_are_as_many_as_asked_for() -> None:
 def test_against_random_counts_goals_of_each_role() -> None:
     learner = learner_of("kuhn_poker")
     parameters = learner.acting(learner.init(jax.random.key(0)))
-    found = strength.against_random(learner, parameters, games=20_000)
+    found = evaluation.against_random(learner, parameters, games=20_000)
     # A new network plays uniformly: both roles get what uniform play gives, which is 1/8 chip for the first.
     assert max(found.error) < 0.03
     assert found.goal == pytest.approx((50 + 1 / 8, 50 - 1 / 8), abs=2.5 * max(found.error))
@@ -128,13 +130,15 @@ def test_lockstep_plays_as_words_do() -> None:
     """What is played game by game and 32 at a time agrees on the mean."""
     arena = players.arena_of("goofspiel:cards=3")
     table = table_policy.uniform(arena.env.num_actions)
-    both = (lockstep.of_table, lockstep.even)
-    found = lockstep.play(arena.env, both, (table, None), jax.random.key(0), matches=4_000, steps=arena.steps, window=1)
+    both = (vectorised_play.of_table, vectorised_play.even)
+    found = vectorised_play.play(
+        arena.env, both, (table, None), jax.random.key(0), matches=4_000, steps=arena.steps, window=1
+    )
     score = table_policy.play(arena.walk, table, jax.random.key(1), matches=4_000, steps=arena.steps)
     assert bool(found.ended.all())
     error = np.hypot(score.error[0], np.asarray(found.payoff[0]).std() / np.sqrt(4_000))
     assert float(found.payoff[0].mean()) == pytest.approx(score.mean[0], abs=4 * error)
-    few = lockstep.play(
+    few = vectorised_play.play(
         arena.env, both, (table, None), jax.random.key(0), matches=8, steps=arena.steps, window=1, first=16
     )
     np.testing.assert_array_equal(few.payoff, found.payoff[:, 16:24])

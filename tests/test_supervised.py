@@ -12,7 +12,10 @@ import gdlx
 from gdlx.envs import game_spec
 from gdlx.envs.trees import game_tree
 from gdlx.envs.views import observation_window
-from gdlx.nets import checkpoints, depth_limited, encoders, exact_values, frontiers, range_values, supervised, tables
+from gdlx.nets import checkpoints
+from gdlx.nets.learners import supervised
+from gdlx.nets.models import encoders
+from gdlx.nets.values import depth_limited, infoset_tables, public_states, range_network, subgame_values
 from gdlx.solvers import tabular_policies, tasks
 from gdlx.solvers.exact import best_response, realization_plans
 
@@ -49,8 +52,8 @@ def _known(player: game_tree.Player, view: int) -> tuple[str, str]:
 
 def test_public_states_of_kuhn_are_the_betting_histories() -> None:
     tree = task_of("kuhn_poker").tree
-    assert frontiers.of_tree(tree, 2).states == 1
-    found = frontiers.of_tree(tree, 3)
+    assert public_states.of_tree(tree, 2).states == 1
+    found = public_states.of_tree(tree, 3)
     assert found.states == 2
     assert found.weight.sum() == pytest.approx(2.0)
     words = [_known(tree.players[who], view) for who, view in zip(found.player, found.view, strict=True)]
@@ -61,14 +64,14 @@ def test_public_states_of_kuhn_are_the_betting_histories() -> None:
         assert len({made for _, made in here}) == 1
     assert {made for _, made in words} == {"bet", "check"}
     # Of the histories that go on after two moves only check, bet is there, and nobody else has chosen before.
-    assert frontiers.of_tree(tree, 4).states == 1
-    assert frontiers.cuts(tree, 1) == (3, 4)
-    with pytest.raises(frontiers.WrongCut, match="over after 5"):
-        frontiers.of_tree(tree, 5)
-    with pytest.raises(frontiers.WrongCut, match="1 joint move or more"):
-        frontiers.cuts(tree, 0)
-    with pytest.raises(frontiers.WrongCut, match="without its edges"):
-        frontiers.of_tree(game_spec.unrolled(game_spec.Game("kuhn_poker")), 3)
+    assert public_states.of_tree(tree, 4).states == 1
+    assert public_states.cuts(tree, 1) == (3, 4)
+    with pytest.raises(public_states.WrongCut, match="over after 5"):
+        public_states.of_tree(tree, 5)
+    with pytest.raises(public_states.WrongCut, match="1 joint move or more"):
+        public_states.cuts(tree, 0)
+    with pytest.raises(public_states.WrongCut, match="without its edges"):
+        public_states.of_tree(game_spec.unrolled(game_spec.Game("kuhn_poker")), 3)
 
 
 def test_values_of_kuhn_by_hand() -> None:
@@ -109,7 +112,7 @@ def test_values_of_kuhn_by_hand() -> None:
             found = max(bet, sum(likely[card] * shows(mine, card, 1) for card in others))
         return found / sum(likely.values())
 
-    rest = exact_values.rest(task, 3)
+    rest = subgame_values.rest(task, 3)
     found = jax.jit(rest.values)(tabular_policies.to_levels(task.tree, task.layouts, policies))
     public = rest.public
     wanted = [
@@ -123,12 +126,12 @@ def test_a_game_is_worth_its_trunk_and_its_public_states(game: str, depth: int) 
     task = task_of(game)
     policies = _drawn(task, 1)
     profile = tabular_policies.to_levels(task.tree, task.layouts, policies)
-    rest = exact_values.rest(task, depth)
+    rest = subgame_values.rest(task, depth)
     public = rest.public
-    trunk = frontiers.trunk(task.tree, depth)
+    trunk = public_states.trunk(task.tree, depth)
     reach = [tabular_policies.plan(player, own) for player, own in zip(task.tree.players, policies, strict=True)]
-    ranges = frontiers.ranges(public, [jnp.asarray(own) for own in reach])
-    below = ranges * frontiers.arrivals(public, ranges) * jax.jit(rest.values)(profile)
+    ranges = public_states.ranges(public, [jnp.asarray(own) for own in reach])
+    below = ranges * public_states.arrivals(public, ranges) * jax.jit(rest.values)(profile)
     ended = trunk.ends.weight * np.prod([own[at] for own, at in zip(reach, trunk.ends.sequence.T, strict=True)], axis=0)
     for number, player in enumerate(task.tree.players):
         best, _ = best_response.best_response(task.form, profile, number)
@@ -159,34 +162,34 @@ def test_views_look_as_they_do_in_matches() -> None:
     seen, is_over = jax.jit(jax.vmap(match))(jax.random.split(jax.random.key(0), 200))
     assert not is_over.any()
     met = np.unique(np.asarray(seen).reshape(-1, encoder.width), axis=0)
-    place = range_values.place(encoder, task.tree, frontiers.of_tree(task.tree, 3))
+    place = range_network.place(encoder, task.tree, public_states.of_tree(task.tree, 3))
     np.testing.assert_array_equal(met, np.unique(place.seen, axis=0))
 
 
 def test_networks_of_ranges_know_no_order_and_no_scale() -> None:
     task = task_of("goofspiel:cards=3")
     encoder = encoders.Encoder(gdlx.make("goofspiel:cards=3"), steps=3)
-    public = frontiers.of_tree(task.tree, 1)
-    place = range_values.place(encoder, task.tree, public)
-    network = range_values.RangeValues(8, (8, 8))
-    variables = range_values.parameters(network, place, jax.random.key(0))
+    public = public_states.of_tree(task.tree, 1)
+    place = range_network.place(encoder, task.tree, public)
+    network = range_network.RangeValues(8, (8, 8))
+    variables = range_network.parameters(network, place, jax.random.key(0))
     ranges = jax.random.uniform(jax.random.key(1), (public.views, 2), minval=0.1)
 
-    def told(where: range_values.Place, ranges: jax.Array) -> jax.Array:
+    def told(where: range_network.Place, ranges: jax.Array) -> jax.Array:
         return jnp.asarray(network.apply(variables, where, ranges))
 
     found = told(place, ranges)
     scale = jnp.where(public.player == 0, 3.0, 0.5)[:, None]
     np.testing.assert_allclose(told(place, ranges * scale), found, atol=1e-5)
-    balanced = range_values.balanced(public, ranges, found)
-    mass = ranges * frontiers.arrivals(public, ranges)
+    balanced = range_network.balanced(public, ranges, found)
+    mass = ranges * public_states.arrivals(public, ranges)
     sums = jax.ops.segment_sum(mass * balanced, public.state, num_segments=public.states)
     np.testing.assert_allclose(sums, 0, atol=1e-6)
     assert abs(jax.ops.segment_sum(mass * found, public.state, num_segments=public.states)).max() > 1e-3
     # Views of a player in another order: their values go with them.
     order = np.arange(public.views)
     order[: len(order) // 2] = order[: len(order) // 2][::-1]
-    turned = frontiers.PublicStates(
+    turned = public_states.PublicStates(
         public.depth,
         public.players,
         public.states,
@@ -197,7 +200,7 @@ def test_networks_of_ranges_know_no_order_and_no_scale() -> None:
         np.argsort(order)[public.node].astype(np.int32),
         public.weight,
     )
-    other = told(range_values.Place(turned, place.seen[order]), ranges[order])
+    other = told(range_network.Place(turned, place.seen[order]), ranges[order])
     np.testing.assert_allclose(other, np.asarray(found)[order], atol=1e-5)
 
 
@@ -238,7 +241,7 @@ def test_a_checkpoint_has_all_of_a_state(tmp_path: pathlib.Path) -> None:
 def test_policies_are_learnt() -> None:
     learner, state, reports = trained()
     assert reports[-1]["policy_loss"] < reports[0]["policy_loss"]
-    metrics = learner.task.metrics(tables.policies(learner, learner.acting(state), learner.task.tree))
+    metrics = learner.task.metrics(infoset_tables.policies(learner, learner.acting(state), learner.task.tree))
     assert sum(metrics.improvements) / 2 < 0.02
 
 

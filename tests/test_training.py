@@ -13,20 +13,10 @@ import pytest
 from gdlx import cli
 from gdlx.cli import training as cli_training
 from gdlx.envs import game_spec, probe
-from gdlx.nets import (
-    checkpoints,
-    depth_limited,
-    encoders,
-    learners,
-    lockstep,
-    networks,
-    recipes,
-    self_play,
-    strength,
-    supervised,
-    tables,
-    training,
-)
+from gdlx.nets import checkpoints, evaluation, training, vectorised_play
+from gdlx.nets.learners import learner_registry, protocol, self_play, supervised
+from gdlx.nets.models import encoders, networks
+from gdlx.nets.values import depth_limited, infoset_tables
 from gdlx.players.agents import agent_registry, network_agent
 from gdlx.players.matches import match
 from gdlx.players.matches import match as matches
@@ -39,17 +29,17 @@ _SET = ("games=16", "steps=4", "capacity=256", "batch=32", "updates=1", "widths=
 _TRAIN = ("train", "kuhn_poker", *(part for each in _SET for part in ("--set", each)))
 
 
-def recipe() -> recipes.Recipe:
-    settings = recipes.configured("self-play", dict(text.split("=") for text in _SET))
-    return recipes.Recipe(players.arena_of("kuhn_poker").game, "self-play", 5, settings)
+def recipe() -> learner_registry.Recipe:
+    settings = learner_registry.configured("self-play", dict(text.split("=") for text in _SET))
+    return learner_registry.Recipe(players.arena_of("kuhn_poker").game, "self-play", 5, settings)
 
 
 @pytest.fixture(scope="module")
-def learner() -> learners.Learner:
-    return recipes.made(recipe(), players.arena_of("kuhn_poker").env.net, None)
+def learner() -> protocol.Learner:
+    return learner_registry.made(recipe(), players.arena_of("kuhn_poker").env.net, None)
 
 
-def trained(learner: learners.Learner, folder: pathlib.Path | None, iterations: int, *, resume: bool = False) -> Any:
+def trained(learner: protocol.Learner, folder: pathlib.Path | None, iterations: int, *, resume: bool = False) -> Any:
     digest = probe.probe(players.arena_of("kuhn_poker").env.net).digest
     run = training.Run(recipe(), learner, digest, folder, resume=resume)
     for _ in run.points(driver.Stop(iterations)):
@@ -59,7 +49,7 @@ def trained(learner: learners.Learner, folder: pathlib.Path | None, iterations: 
 
 
 @pytest.fixture(scope="module")
-def folder(learner: learners.Learner, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+def folder(learner: protocol.Learner, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     made = tmp_path_factory.mktemp("trained")
     trained(learner, made, 3)
     return made
@@ -73,7 +63,7 @@ def improvements(folder: pathlib.Path) -> dict[str, float]:
     """Of networks for kuhn_poker, by trying all pure policies."""
     tree, root = explicit.game_of("kuhn_poker")
     saved = restored(folder)
-    policy = explicit.from_arrays(tree, tables.policies(saved.learner, saved.learner.acting(saved.state), tree))
+    policy = explicit.from_arrays(tree, infoset_tables.policies(saved.learner, saved.learner.acting(saved.state), tree))
     value = explicit.expected(root, policy)
     return {
         player.name: max(
@@ -89,10 +79,10 @@ def prediction_error(folder: pathlib.Path) -> float:
     learner, state, *_ = restored(folder)
     assert isinstance(learner, self_play.SelfPlay)
     tree, parameters = samples.tree_of("kuhn_poker"), learner.acting(state)
-    policies = tables.policies(learner, parameters, tree)
+    policies = infoset_tables.policies(learner, parameters, tree)
     square, mass = 0.0, 0.0
     for number, player in enumerate(tree.players):
-        exact, reach = strength.set_values(tree, policies, number)
+        exact, reach = evaluation.set_values(tree, policies, number)
         for decision, seen in enumerate(learner.encoder.of_sets(tree, number)):
             predicted = networks.applied(learner.network, parameters, seen[None]).value[0, number] * learner.scale
             square += reach[decision] * (float(predicted) - exact[decision]) ** 2
@@ -109,7 +99,7 @@ def assert_same(first: Any, second: Any) -> None:
 
 
 def test_resumed_training_is_the_same_as_one_that_never_stopped(
-    learner: learners.Learner, tmp_path: pathlib.Path
+    learner: protocol.Learner, tmp_path: pathlib.Path
 ) -> None:
     whole = trained(learner, None, 5)
     trained(learner, tmp_path, 2)
@@ -119,7 +109,7 @@ def test_resumed_training_is_the_same_as_one_that_never_stopped(
     assert rows[-1]["iteration"] == 5
 
 
-def test_the_last_two_states_are_kept(learner: learners.Learner, tmp_path: pathlib.Path) -> None:
+def test_the_last_two_states_are_kept(learner: protocol.Learner, tmp_path: pathlib.Path) -> None:
     state = learner.init(jax.random.key(0))
     for iteration in (1, 2, 10):
         checkpoints.write_state(tmp_path, iteration, 0.5 * iteration, state)
@@ -129,7 +119,7 @@ def test_the_last_two_states_are_kept(learner: learners.Learner, tmp_path: pathl
     assert_same(state, found)
 
 
-def test_a_damaged_or_foreign_state_is_refused(learner: learners.Learner, tmp_path: pathlib.Path) -> None:
+def test_a_damaged_or_foreign_state_is_refused(learner: protocol.Learner, tmp_path: pathlib.Path) -> None:
     state = learner.init(jax.random.key(0))
     with pytest.raises(checkpoints.WrongCheckpoint, match="no networks yet"):
         checkpoints.read_state(tmp_path, state)
@@ -185,7 +175,7 @@ print(len(jax.devices()))
     np.testing.assert_array_equal(found, np.arange(16.0))
 
 
-def test_too_little_memory_for_an_iteration(learner: learners.Learner, tmp_path: pathlib.Path) -> None:
+def test_too_little_memory_for_an_iteration(learner: protocol.Learner, tmp_path: pathlib.Path) -> None:
     run = training.Run(recipe(), _NeedsMuch(learner), "digest", tmp_path)
     with pytest.raises(training.WentWrong, match="set games or draws or capacity or batch smaller"):
         for _ in run.points(driver.Stop(10)):
@@ -196,7 +186,7 @@ def test_too_little_memory_for_an_iteration(learner: learners.Learner, tmp_path:
 class _RunsAway:
     """Good for two iterations."""
 
-    def __init__(self, inner: learners.Learner) -> None:
+    def __init__(self, inner: protocol.Learner) -> None:
         self.encoder, self.network, self.init, self.acting = inner.encoder, inner.network, inner.init, inner.acting
         self.settings = inner.settings
         self._inner, self._count = inner, 0
@@ -218,7 +208,7 @@ class _NeedsMuch(_RunsAway):
 
 
 def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_state(
-    learner: learners.Learner, tmp_path: pathlib.Path
+    learner: protocol.Learner, tmp_path: pathlib.Path
 ) -> None:
     run = training.Run(recipe(), _RunsAway(learner), "digest", tmp_path, interval=0.0)
     with pytest.raises(training.WentWrong, match=r"the loss is no number.*those of iteration [12] are kept"):
@@ -230,10 +220,10 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_state(
 
 
 def test_a_memory_that_cannot_fit_is_refused_before_it_is_made() -> None:
-    settings = recipes.configured("self-play", {"capacity": str(2**36)})
-    huge = recipes.Recipe(players.arena_of("kuhn_poker").game, "self-play", 5, settings)
+    settings = learner_registry.configured("self-play", {"capacity": str(2**36)})
+    huge = learner_registry.Recipe(players.arena_of("kuhn_poker").game, "self-play", 5, settings)
     with pytest.raises(training.WentWrong, match="make the capacity smaller"):
-        training.require_room(recipes.made(huge, players.arena_of("kuhn_poker").env.net, None))
+        training.require_room(learner_registry.made(huge, players.arena_of("kuhn_poker").env.net, None))
 
 
 def test_networks_play_the_same_in_lockstep_and_one_by_one(folder: pathlib.Path) -> None:
@@ -249,8 +239,9 @@ def test_networks_play_the_same_in_lockstep_and_one_by_one(folder: pathlib.Path)
     for view in asked.views:
         window, key = network_agent._rows(policy.encoder, view)
         one = jax.tree.map(lambda x: x[None], window)
-        told = lockstep.of_network(policy.encoder, policy.network)(
-            policy.parameters, lockstep.Seen(one, jnp.asarray(key)[None], window.legal[view.player][None], view.player)
+        told = vectorised_play.of_network(policy.encoder, policy.network)(
+            policy.parameters,
+            vectorised_play.Seen(one, jnp.asarray(key)[None], window.legal[view.player][None], view.player),
         )[0]
         np.testing.assert_allclose(
             network_agent.probabilities(policy, view), np.asarray(told)[list(view.legal)], atol=1e-5
@@ -410,7 +401,7 @@ def test_values_at_sets_are_those_of_every_end_below_them() -> None:
     tree = samples.tree_of("kuhn_poker")
     policies = players.random_policies("kuhn_poker", 3)
     for number, player in enumerate(tree.players):
-        value, often = strength.set_values(tree, policies, number)
+        value, often = evaluation.set_values(tree, policies, number)
         plans = [tabular_policies.plan(own, chosen) for own, chosen in zip(tree.players, policies, strict=True)]
         for decision in range(player.sets):
             below, mass = 0.0, 0.0

@@ -13,7 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.envs.views import history, observation_window
-from gdlx.nets import checkpoints, encoders, lockstep, networks, self_play
+from gdlx.nets import checkpoints, vectorised_play
+from gdlx.nets.learners import self_play
+from gdlx.nets.models import encoders, networks
 from gdlx.players.agents import agent
 from gdlx.solvers.mccfr import table_policy
 from gdlx.solvers.search import subtree_cfr
@@ -140,8 +142,8 @@ def _told(
     player: int,
 ) -> jax.Array:
     one = jax.tree.map(lambda x: x[None], window)
-    seen = lockstep.Seen(one, key[None], window.legal[player][None], player)
-    return lockstep.of_network(encoder, network)(parameters, seen)[0]
+    seen = vectorised_play.Seen(one, key[None], window.legal[player][None], player)
+    return vectorised_play.of_network(encoder, network)(parameters, seen)[0]
 
 
 def played(
@@ -154,11 +156,13 @@ def played(
 ) -> table_policy.Played:
     """Matches in lockstep in which some players are networks."""
     kinds = tuple(
-        lockstep.of_network(own.encoder, own.network) if isinstance(own, NetworkPolicy) else lockstep.of_table
+        vectorised_play.of_network(own.encoder, own.network)
+        if isinstance(own, NetworkPolicy)
+        else vectorised_play.of_table
         for own in policies
     )
     parameters = tuple(own.parameters if isinstance(own, NetworkPolicy) else own for own in policies)
     window = max((own.encoder.steps for own in policies if isinstance(own, NetworkPolicy)), default=1)
-    return lockstep.play(
+    return vectorised_play.play(
         arena.env, kinds, parameters, key, matches=matches, steps=arena.steps, window=window, first=first
     )

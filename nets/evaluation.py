@@ -8,7 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.envs.trees import game_tree
-from gdlx.nets import learners, lockstep, networks, self_play, tables
+from gdlx.nets import vectorised_play
+from gdlx.nets.learners import protocol, self_play
+from gdlx.nets.models import networks
+from gdlx.nets.values import infoset_tables
 from gdlx.solvers import tabular_policies, tasks
 
 _MOST_STEPS = 1_000  # of matches that nothing else ends
@@ -23,19 +26,19 @@ class Against(NamedTuple):
     games: int  # of each role
 
 
-def improvements(learner: learners.Learner, parameters: Any, task: tasks.Problem) -> tuple[float, ...]:
+def improvements(learner: protocol.Learner, parameters: Any, task: tasks.Problem) -> tuple[float, ...]:
     """Best-response improvement of every player."""
-    return task.metrics(tables.policies(learner, parameters, task.tree)).improvements
+    return task.metrics(infoset_tables.policies(learner, parameters, task.tree)).improvements
 
 
-def against_random(learner: learners.Learner, parameters: Any, *, games: int, seed: int = 0) -> Against:
-    env, network = learner.encoder.env, lockstep.of_network(learner.encoder, learner.network)
+def against_random(learner: protocol.Learner, parameters: Any, *, games: int, seed: int = 0) -> Against:
+    env, network = learner.encoder.env, vectorised_play.of_network(learner.encoder, learner.network)
     goal, error = [], []
     for role in range(env.num_players):
         is_own = [number == role for number in range(env.num_players)]
-        played = lockstep.play(
+        played = vectorised_play.play(
             env,
-            tuple(network if own else lockstep.even for own in is_own),
+            tuple(network if own else vectorised_play.even for own in is_own),
             tuple(parameters if own else None for own in is_own),
             jax.random.fold_in(jax.random.key(seed), role),
             matches=games,
@@ -57,7 +60,7 @@ class Predicted(NamedTuple):
 
 
 def predicted(learner: self_play.SelfPlay, parameters: Any, task: tasks.Problem) -> Predicted:
-    policies = tables.policies(learner, parameters, task.tree)
+    policies = infoset_tables.policies(learner, parameters, task.tree)
     told, exact, weight = [], [], []
     for number in range(len(task.tree.players)):
         seen = jnp.asarray(learner.encoder.of_sets(task.tree, number))

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from gdlx.envs import env, game_spec, probe
-from gdlx.nets import encoders, learners
+from gdlx.nets.learners import protocol
+from gdlx.nets.models import encoders
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import errors, options
 from gdlx.solvers import tasks
@@ -76,17 +77,17 @@ def configured(name: str, changes: Mapping[str, str]) -> Any:
     return kind(**values)
 
 
-def made(recipe: Recipe, net: propnet.PropNet, task: tasks.Problem | None) -> learners.Learner:
+def made(recipe: Recipe, net: propnet.PropNet, task: tasks.Problem | None) -> protocol.Learner:
     """`task` is the game unrolled; None if that was not tried, or it is too large."""
     playing = env.Env(net, probe.probe(net).payoffs(recipe.game.payoff), max_steps=room(net))
     encoder = encoders.Encoder(playing, recipe.window)
     module = _module(recipe.learner)
     if not entry(recipe.learner).needs_tree:
-        found: learners.Learner = module.make(encoder, recipe.settings)
+        found: protocol.Learner = module.make(encoder, recipe.settings)
         return found
     if task is None:
         raise WrongRecipe(f"{recipe.learner} needs a game that can be unrolled, which {net.name} cannot; use self-play")
-    of_tree: learners.Learner = module.make(encoder, recipe.settings, task)
+    of_tree: protocol.Learner = module.make(encoder, recipe.settings, task)
     return of_tree
 
 

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 
 from gdlx.envs import env as envs
 from gdlx.envs.views import observation_window
-from gdlx.nets import encoders, networks
+from gdlx.nets.models import encoders, networks
 from gdlx.solvers.mccfr import hash_table, table_policy, table_rows
 
 

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from gdlx.envs.trees import game_tree, sequence_form
-from gdlx.nets import encoders, learners, networks
+from gdlx.nets.learners import protocol
+from gdlx.nets.models import encoders, networks
 from gdlx.solvers import tabular_policies
 
 
@@ -40,7 +41,7 @@ def told(network: networks.Network, variables: Any, sets: Sets) -> jax.Array:
     return jnp.where(sets.is_option, jnp.take_along_axis(of_moves, sets.move, axis=1), 0)
 
 
-def policies(learner: learners.Learner, variables: Any, tree: game_tree.GameTree) -> tabular_policies.Policies:
+def policies(learner: protocol.Learner, variables: Any, tree: game_tree.GameTree) -> tabular_policies.Policies:
     """The policies of a learner's network at all information sets of the unrolled game."""
     sets = of_tree(learner.encoder, tree)
     table = np.asarray(_probabilities(learner.network, variables, sets), np.float64)

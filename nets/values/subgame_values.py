@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gdlx.envs.trees import game_tree, sequence_form
-from gdlx.nets import frontiers
+from gdlx.nets.values import public_states
 from gdlx.solvers import tabular_policies, tasks
 from gdlx.solvers.exact import best_response, fixed_policies, realization_plans
 
@@ -33,7 +33,7 @@ class Rest:
     """What is needed of a game to value views at the public states of one depth."""
 
     task: tasks.Problem
-    public: frontiers.PublicStates
+    public: public_states.PublicStates
     is_given: fixed_policies.Flags  # sets before the cut
     edges: tuple[_Edges, ...]  # levels from the cut on
 
@@ -84,7 +84,7 @@ class Rest:
 
 def rest(task: tasks.Problem, depth: int) -> Rest:
     """Of a game unrolled with its edges."""
-    public = frontiers.of_tree(task.tree, depth)
+    public = public_states.of_tree(task.tree, depth)
     assert task.tree.levels is not None
     levels = task.tree.levels[depth:]
     after = [*(len(level.decision) for level in levels[1:]), 0]

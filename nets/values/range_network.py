@@ -14,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from gdlx.envs.trees import game_tree
-from gdlx.nets import encoders, frontiers
+from gdlx.nets.models import encoders
+from gdlx.nets.values import public_states
 
 
 class RangeValues(nn.Module):
@@ -29,7 +30,7 @@ class RangeValues(nn.Module):
         public = place.public
         seen = nn.relu(nn.Dense(self.embedding)(jnp.asarray(place.seen)))
         seen = nn.Dense(self.embedding)(seen)  # [V, E]
-        share = frontiers.shares(public, ranges)
+        share = public_states.shares(public, ranges)
         states = public.states * public.players
         pool = jax.ops.segment_sum(
             share[:, :, None] * seen[:, None], public.state_of_player, num_segments=states
@@ -54,11 +55,11 @@ class RangeValues(nn.Module):
 class Place:
     """Public states of one depth as the network sees them. Axes: V views, F numbers of an encoding."""
 
-    public: frontiers.PublicStates
+    public: public_states.PublicStates
     seen: encoders.Floats  # [V, F]
 
 
-def place(encoder: encoders.Encoder, tree: game_tree.GameTree, public: frontiers.PublicStates) -> Place:
+def place(encoder: encoders.Encoder, tree: game_tree.GameTree, public: public_states.PublicStates) -> Place:
     rows = [encoder.of_views(tree, number, public.view[public.of_player(number)]) for number in range(public.players)]
     return Place(public, np.concatenate(rows))
 
@@ -67,12 +68,12 @@ def parameters(network: RangeValues, where: Place, key: jax.Array) -> Any:
     return network.init(key, where, jnp.ones((where.public.views, 1)))
 
 
-def beliefs(public: frontiers.PublicStates, share: jax.Array, seen: jax.Array) -> list[jax.Array]:
+def beliefs(public: public_states.PublicStates, share: jax.Array, seen: jax.Array) -> list[jax.Array]:
     """(P - 1) x [V, B, E] the mean of another player's embeddings [V, E], as likely as the owner of a view thinks them.
 
     The next player's come first, then those of the one after it.
     """
-    arriving = frontiers.arrivals(public, share)
+    arriving = public_states.arrivals(public, share)
     scale = jnp.where(arriving > 0, 1 / jnp.where(arriving > 0, arriving, 1), 0)[..., None]
     players = range(public.players)
     found = []
@@ -89,9 +90,9 @@ def beliefs(public: frontiers.PublicStates, share: jax.Array, seen: jax.Array) -
     return found
 
 
-def balanced(public: frontiers.PublicStates, ranges: jax.Array, values: jax.Array) -> jax.Array:
+def balanced(public: public_states.PublicStates, ranges: jax.Array, values: jax.Array) -> jax.Array:
     """Values [V, B] of a zero-sum game, moved by one number for each public state so that its players' add up to 0."""
-    mass = ranges * frontiers.arrivals(public, ranges)
+    mass = ranges * public_states.arrivals(public, ranges)
     total, weight = (jax.ops.segment_sum(x, public.state, num_segments=public.states) for x in (mass * values, mass))
     # Every player has the whole mass of the public state: the excess is what all have too much together.
     excess = jnp.where(weight > 0, total / jnp.where(weight > 0, weight, 1), 0)

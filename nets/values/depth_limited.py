@@ -19,7 +19,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from gdlx.envs.trees import game_tree, sequence_form
-from gdlx.nets import checkpoints, exact_values, frontiers, supervised
+from gdlx.nets import checkpoints
+from gdlx.nets.learners import supervised
+from gdlx.nets.values import public_states, subgame_values
 from gdlx.propnet import games
 from gdlx.solvers import requests, tabular_policies, tasks
 from gdlx.solvers.exact import cfr, fixed_policies, realization_plans
@@ -28,7 +30,7 @@ from gdlx.solvers.runs import solver_run
 _ITERATIONS = 500  # of each segment
 
 # (public states, plans [S, B] of every player by the sequences before it) -> payoffs [V, B] of the views.
-Values = Callable[[frontiers.PublicStates, Sequence[jax.Array]], jax.Array]
+Values = Callable[[public_states.PublicStates, Sequence[jax.Array]], jax.Array]
 
 
 def solve(
@@ -39,9 +41,9 @@ def solve(
     found = [tabular_policies.uniform(player) for player in players]
     given = [np.repeat(own[:, None], lanes, axis=1) for own in found]
     start = 0
-    for end in (*frontiers.cuts(task.tree, depth), None):
-        part = task.tree if end is None else frontiers.trunk(task.tree, end)
-        public = None if end is None else frontiers.of_tree(task.tree, end)
+    for end in (*public_states.cuts(task.tree, depth), None):
+        part = task.tree if end is None else public_states.trunk(task.tree, end)
+        public = None if end is None else public_states.of_tree(task.tree, end)
         above = [own[: player.sequences] for own, player in zip(given, part.players, strict=True)]
         averages, moments = _segment(part, above, start, public, values, iterations)
         for number, player in enumerate(part.players):
@@ -59,26 +61,26 @@ def learnt(learner: supervised.Supervised, parameters: Any) -> Values:
     known = {where.public.depth: where for where in learner.places}
     middle, scale = learner.unit
 
-    def values(public: frontiers.PublicStates, reach: Sequence[jax.Array]) -> jax.Array:
+    def values(public: public_states.PublicStates, reach: Sequence[jax.Array]) -> jax.Array:
         where = known[public.depth]
-        ranges = frontiers.ranges(where.public, reach)
+        ranges = public_states.ranges(where.public, reach)
         told = supervised.told(learner.value_network, parameters, where, ranges, is_zero_sum=learner.task.is_zero_sum)
         return middle + scale * told
 
     return values
 
 
-def nothing(public: frontiers.PublicStates, reach: Sequence[jax.Array]) -> jax.Array:
+def nothing(public: public_states.PublicStates, reach: Sequence[jax.Array]) -> jax.Array:
     """The other yardstick: everything is worth the same."""
-    return jnp.zeros_like(frontiers.ranges(public, reach))
+    return jnp.zeros_like(public_states.ranges(public, reach))
 
 
 def exact(task: tasks.Problem, iterations: int = _ITERATIONS) -> Values:
     """The yardstick: the rest of the game solved at every question."""
-    rests: dict[int, exact_values.Rest] = {}
+    rests: dict[int, subgame_values.Rest] = {}
 
-    def values(public: frontiers.PublicStates, reach: Sequence[jax.Array]) -> jax.Array:
-        rest = rests.setdefault(public.depth, exact_values.rest(task, public.depth))
+    def values(public: public_states.PublicStates, reach: Sequence[jax.Array]) -> jax.Array:
+        rest = rests.setdefault(public.depth, subgame_values.rest(task, public.depth))
         given = tuple(
             tuple(
                 map(
@@ -105,7 +107,7 @@ def _segment(
     part: game_tree.GameTree,
     given: Sequence[tabular_policies.Policy],
     start: int,
-    public: frontiers.PublicStates | None,
+    public: public_states.PublicStates | None,
     values: Values,
     iterations: int,
 ) -> tuple[tabular_policies.Policies, tabular_policies.Policies]:
@@ -120,7 +122,7 @@ def _segment(
         """[size, B] what views at the end of the segment add to the sequences that lead to them."""
         assert public is not None
         by_sequence = [plan[own.place] for plan, own in zip(reach, layouts, strict=True)]
-        arriving = frontiers.arrivals(public, frontiers.ranges(public, by_sequence))
+        arriving = public_states.arrivals(public, public_states.ranges(public, by_sequence))
         views = public.of_player(number)
         worth = (arriving * values(public, by_sequence))[views]
         return jnp.zeros_like(reach[number]).at[layouts[number].place[public.sequence[views]]].add(worth)
@@ -151,10 +153,10 @@ def _segment(
     return averages, moments
 
 
-def _moments(iterations: int, lanes: int) -> frontiers.Ints:
+def _moments(iterations: int, lanes: int) -> public_states.Ints:
     """[B] iterations, spread as linear averages weigh them: policy t has weight t + 1."""
     share = (np.arange(lanes) + 0.5) / lanes
-    found: frontiers.Ints = np.minimum(iterations * np.sqrt(share), iterations - 1).astype(np.int32)
+    found: public_states.Ints = np.minimum(iterations * np.sqrt(share), iterations - 1).astype(np.int32)
     return found
 
 

@@ -31,7 +31,8 @@ import optax
 
 from gdlx.envs import env as envs
 from gdlx.envs.views import observation_window
-from gdlx.nets import buffers, encoders, lockstep, networks, sharding
+from gdlx.nets import vectorised_play
+from gdlx.nets.models import encoders, networks, replay_buffers, sharding
 from gdlx.propnet.common import errors
 
 
@@ -109,7 +110,7 @@ class State(NamedTuple):
     smooth: Any  # of the policy network: the parameters that are played
     optimiser: Any
     games: Games
-    memory: buffers.Buffer  # of Lessons
+    memory: replay_buffers.Buffer  # of Lessons
     key: jax.Array
     iteration: jax.Array  # [] int32
 
@@ -140,7 +141,7 @@ class SelfPlay:
         parameters = Parameters(policy, value)
         start = self._start()
         games = jax.tree.map(lambda x: jnp.broadcast_to(x, (self.settings.games, *x.shape)), start)
-        memory = buffers.init(self._lesson(start), self.settings.capacity)
+        memory = replay_buffers.init(self._lesson(start), self.settings.capacity)
         iteration = jnp.zeros((), jnp.int32)
         optimiser = self._optimiser.init(parameters)
         return sharding.everywhere(State(parameters, policy, optimiser, games, memory, own, iteration))
@@ -150,7 +151,7 @@ class SelfPlay:
         key, of_play, of_learning = jax.random.split(state.key, 3)
         games, lessons, told = self._play(state.parameters, sharding.divided(state.games), of_play)
         flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), sharding.everywhere(lessons))
-        memory = buffers.add_last(state.memory, flat, jnp.ones(flat.value.shape[0], jnp.bool_))
+        memory = replay_buffers.add_last(state.memory, flat, jnp.ones(flat.value.shape[0], jnp.bool_))
         temperature = self._temperature(state.iteration)
         parameters, optimiser, losses = self._learn(state, memory, temperature, of_learning)
         keep = jnp.minimum(self.settings.smoothing, (1 + state.iteration) / (10 + state.iteration))
@@ -257,7 +258,7 @@ class SelfPlay:
         legal = games.states.legal_mask
         drawn_from = (1 - self.settings.exploration) * policy + self.settings.exploration * networks.even(legal)
         of_draw, of_chance = jax.random.split(key)
-        actions = lockstep.drawn(of_draw, drawn_from)
+        actions = vectorised_play.drawn(of_draw, drawn_from)
         chosen = actions[..., None] == jnp.arange(legal.shape[-1])
         ratio = jnp.sum(chosen * policy, -1) / jnp.maximum(jnp.sum(chosen * drawn_from, -1), 1e-9)
         trust = jnp.prod(jnp.minimum(ratio, 1.0), axis=-1)
@@ -275,7 +276,7 @@ class SelfPlay:
         batch, players, moves = policy.shape
         draws = self.settings.draws
         of_others, of_chance, of_rest = jax.random.split(key, 3)
-        others = lockstep.drawn(of_others, jnp.broadcast_to(policy[:, None], (batch, draws, players, moves)))
+        others = vectorised_play.drawn(of_others, jnp.broadcast_to(policy[:, None], (batch, draws, players, moves)))
         # All moves of a player meet the same moves of the others: their differences are what counts.
         joint = jnp.broadcast_to(others[:, None, None], (batch, players, moves, draws, players))
         own = jnp.eye(players, dtype=jnp.bool_)[:, None, None]
@@ -299,7 +300,7 @@ class SelfPlay:
             now, reward = carry
             policy = self._policy(parameters, now)
             of_draw, of_move = jax.random.split(key)
-            after = self._moved(now, lockstep.drawn(of_draw, policy), of_move)
+            after = self._moved(now, vectorised_play.drawn(of_draw, policy), of_move)
             return (after, reward + after.states.rewards), None  # rewards come in the step that ends a game alone
 
         first = self._moved(branches, joint, of_chance)
@@ -308,7 +309,7 @@ class SelfPlay:
         return jnp.where(last.states.terminated[:, None], reward / self.scale, self._value(parameters, last))
 
     def _learn(
-        self, state: State, memory: buffers.Buffer, temperature: jax.Array, key: jax.Array
+        self, state: State, memory: replay_buffers.Buffer, temperature: jax.Array, key: jax.Array
     ) -> tuple[Parameters, Any, Mapping[str, jax.Array]]:
         settings = self.settings
         slower = temperature / settings.temperature  # the colder, the more a small error of q moves policies
@@ -329,7 +330,7 @@ class SelfPlay:
 
         def update(carry: tuple[Parameters, Any], key: jax.Array) -> tuple[tuple[Parameters, Any], Any]:
             parameters, optimiser = carry
-            lessons = sharding.divided(buffers.sample(memory, key, settings.batch))
+            lessons = sharding.divided(replay_buffers.sample(memory, key, settings.batch))
             (total, parts), gradient = jax.value_and_grad(loss, has_aux=True)(parameters, lessons)
             change, optimiser = self._optimiser.update(gradient, optimiser, parameters)
             change = jax.tree.map(lambda x: x * slower, change)

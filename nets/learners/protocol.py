@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 import jax
 
-from gdlx.nets import encoders, networks
+from gdlx.nets.models import encoders, networks
 
 
 class Learner(Protocol):

@@ -31,7 +31,9 @@ import numpy as np
 import optax
 
 from gdlx.envs.trees import game_tree, sampling_form
-from gdlx.nets import buffers, encoders, networks, sharding, tables, traversals
+from gdlx.nets.learners import traversals
+from gdlx.nets.models import encoders, networks, replay_buffers, sharding
+from gdlx.nets.values import infoset_tables
 from gdlx.propnet.common import errors
 from gdlx.solvers import tasks
 from gdlx.solvers.mccfr import lane_packing
@@ -69,7 +71,7 @@ class Game(NamedTuple):
     """Arrays that every iteration needs."""
 
     table: traversals.Table
-    sets: tables.Sets  # the columns of the table, without that of no choice
+    sets: infoset_tables.Sets  # the columns of the table, without that of no choice
     unit: jax.Array  # [] float, of advantages
 
 
@@ -91,8 +93,8 @@ class State(NamedTuple):
 
     start: Fitted  # what every network begins with
     fitted: Fitted  # [2, ..] advantage networks
-    advantages: buffers.Buffer  # [2, ..] of Visit
-    policies: buffers.Buffer  # of Visit
+    advantages: replay_buffers.Buffer  # [2, ..] of Visit
+    policies: replay_buffers.Buffer  # of Visit
     iteration: jax.Array  # [] int32
     key: jax.Array
 
@@ -133,7 +135,7 @@ class DeepCfr:
     def game(self) -> Game:
         low, high = self.tree.payoff_range
         unit = jnp.asarray(max(high - low, 1e-6) / 2, self.form.share.dtype)
-        return Game(traversals.table(self.form), tables.of_tree(self.encoder, self.tree), unit)
+        return Game(traversals.table(self.form), infoset_tables.of_tree(self.encoder, self.tree), unit)
 
     @functools.cached_property
     def size(self) -> traversals.Size:
@@ -181,7 +183,7 @@ class DeepCfr:
         variables = networks.parameters(self.network, self.encoder.width, starting)
         start = Fitted(variables, self._optimiser.init(variables))
         like = Visit(jnp.int32(0), jnp.float32(0), jnp.zeros(self.form.shape[0], jnp.float32))
-        empty = buffers.init(like, self.settings.capacity)
+        empty = replay_buffers.init(like, self.settings.capacity)
         fitted, advantages = jax.tree.map(lambda x: jnp.stack([x, x]), (start, empty))
         return sharding.everywhere(State(start, fitted, advantages, empty, jnp.int32(0), after))
 
@@ -215,9 +217,9 @@ class DeepCfr:
         none = policy.shape[1] - 1
         own, reservoir = (_of_player(x, player) for x in (state.fitted, state.advantages))
         visits = Visit(met.column, met.weight * state.iteration, met.advantage / game.unit)
-        reservoir = buffers.add_fairly(reservoir, visits, met.column < none, keeping)
+        reservoir = replay_buffers.add_fairly(reservoir, visits, met.column < none, keeping)
         others = Visit(met.others, met.others_weight * state.iteration, policy.T[met.others])
-        policies = buffers.add_fairly(state.policies, others, met.others < none, keeping_other)
+        policies = replay_buffers.add_fairly(state.policies, others, met.others < none, keeping_other)
         start = state.start if self.settings.fresh else own
         own, losses = self._fit(game.sets, start, reservoir, fitting, _squares)
         fitted, advantages = (
@@ -235,7 +237,7 @@ class DeepCfr:
 
     def _policy(self, game: Game, fitted: Fitted) -> jax.Array:
         """[W, C] the policies of both players."""
-        told = jax.vmap(lambda variables: tables.told(self.network, variables, game.sets))(fitted.variables)
+        told = jax.vmap(lambda variables: infoset_tables.told(self.network, variables, game.sets))(fitted.variables)
         own = jnp.where(game.sets.player[:, None] == 0, told[0], told[1])
         return self.form.joined([matched(own, game.sets.is_option).T])
 
@@ -244,7 +246,7 @@ class DeepCfr:
         return optax.adam(self.settings.rate)
 
     def _fit(
-        self, sets: tables.Sets, start: Fitted, buffer: buffers.Buffer, bits: jax.Array, loss: Loss
+        self, sets: infoset_tables.Sets, start: Fitted, buffer: replay_buffers.Buffer, bits: jax.Array, loss: Loss
     ) -> tuple[Fitted, jax.Array]:
         """A network after steps on batches of a reservoir, one visit for each of the random bits, and [steps] its
         losses."""
@@ -255,9 +257,9 @@ class DeepCfr:
         def weighted(variables: Any, visits: Visit) -> jax.Array:
             there = jax.tree.map(lambda x: x[visits.column], sets)
             if is_small:
-                told = tables.told(self.network, variables, sets)[visits.column]
+                told = infoset_tables.told(self.network, variables, sets)[visits.column]
             else:
-                told = tables.told(self.network, variables, there)
+                told = infoset_tables.told(self.network, variables, there)
             return jnp.mean(visits.weight * loss(told, visits.target, there.is_option))
 
         def step(fitted: Fitted, place: jax.Array) -> tuple[Fitted, jax.Array]:

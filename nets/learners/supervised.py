@@ -17,7 +17,8 @@ import optax
 
 import gdlx
 from gdlx.envs import game_spec
-from gdlx.nets import buffers, encoders, exact_values, frontiers, networks, range_values, sharding, tables
+from gdlx.nets.models import encoders, networks, replay_buffers, sharding
+from gdlx.nets.values import infoset_tables, public_states, range_network, subgame_values
 from gdlx.propnet.common import errors
 from gdlx.solvers import algorithms, tabular_policies, tasks
 from gdlx.solvers.exact import cfr, fixed_policies, lp, realization_plans
@@ -80,7 +81,7 @@ class State(NamedTuple):
     policy: Any  # and of that of information states
     values_optimiser: Any
     policy_optimiser: Any
-    buffer: buffers.Buffer  # of Item
+    buffer: replay_buffers.Buffer  # of Item
     unseen: Item  # [B, V] never trained on
     key: jax.Array
 
@@ -95,29 +96,29 @@ class Supervised:
         settings: Settings = DEFAULT,
         *,
         network: networks.Network | None = None,
-        values: range_values.RangeValues | None = None,
+        values: range_network.RangeValues | None = None,
     ) -> None:
         """Of a game unrolled with its edges."""
-        cuts = frontiers.cuts(task.tree, settings.depth)
+        cuts = public_states.cuts(task.tree, settings.depth)
         if not cuts:
             raise NothingToLearn(
                 f"{task.tree.name} has no choices both before and after a multiple of {settings.depth} joint moves; "
                 "take another depth, or solve the whole game"
             )
-        self.task, self.settings, self.value_network = task, settings, values or range_values.RangeValues()
+        self.task, self.settings, self.value_network = task, settings, values or range_network.RangeValues()
         self.encoder, env = encoder, encoder.env
         self.network = network or networks.Network(env.num_players, env.num_actions)
-        self.rests = tuple(exact_values.rest(task, cut) for cut in cuts)
-        self.places = tuple(range_values.place(self.encoder, task.tree, rest.public) for rest in self.rests)
+        self.rests = tuple(subgame_values.rest(task, cut) for cut in cuts)
+        self.places = tuple(range_network.place(self.encoder, task.tree, rest.public) for rest in self.rests)
         self._bounds = np.cumsum([0, *(rest.public.views for rest in self.rests)]).tolist()
-        self._sets = tables.of_tree(self.encoder, task.tree)
+        self._sets = infoset_tables.of_tree(self.encoder, task.tree)
         self._equilibrium = _equilibrium(task)
         self._iterates = _iterates(task)
 
     @functools.partial(jax.jit, static_argnames="self")
     def init(self, key: jax.Array) -> State:
         own, of_values, of_policy, unseen = jax.random.split(key, 4)
-        values = range_values.parameters(self.value_network, self.places[0], of_values)
+        values = range_network.parameters(self.value_network, self.places[0], of_values)
         policy = networks.parameters(self.network, self.encoder.width, of_policy)
         none = jnp.zeros(self._bounds[-1])
         state = State(
@@ -125,7 +126,7 @@ class Supervised:
             policy,
             self._optimiser.init(values),
             self._optimiser.init(policy),
-            buffers.init(Item(none, none, none), self.settings.capacity),
+            replay_buffers.init(Item(none, none, none), self.settings.capacity),
             self.items(unseen),
             own,
         )
@@ -136,11 +137,11 @@ class Supervised:
         key, drawing, training = jax.random.split(state.key, 3)
         items = self.items(drawing)
         fresh = self.error(state.values, items)  # before they are trained on
-        buffer = buffers.add_last(state.buffer, items, jnp.ones(self.settings.batch, bool))
+        buffer = replay_buffers.add_last(state.buffer, items, jnp.ones(self.settings.batch, bool))
 
         def train(carry: Any, own: jax.Array) -> Any:
             values, policy, of_values, of_policy = carry
-            batch = sharding.divided(buffers.sample(buffer, own, self.settings.minibatch))
+            batch = sharding.divided(replay_buffers.sample(buffer, own, self.settings.minibatch))
             loss, slope = jax.value_and_grad(self._value_loss)(values, batch)
             values, of_values = self._moved(values, slope, of_values)
             policy_loss, slope = jax.value_and_grad(self._policy_loss)(policy)
@@ -174,7 +175,7 @@ class Supervised:
         for rest in self.rests:
             solved = fixed_policies.solved(self.task.form, profile, rest.is_given, self.settings.solving)
             ranges = self._ranges(rest.public, solved)
-            found.append(Item(ranges, self._in_units(rest.values(solved)), frontiers.arrivals(rest.public, ranges)))
+            found.append(Item(ranges, self._in_units(rest.values(solved)), public_states.arrivals(rest.public, ranges)))
         return Item(*(jnp.concatenate(parts).T for parts in zip(*found, strict=True)))
 
     def error(self, values: Any, items: Item, *, is_played: bool = False) -> jax.Array:
@@ -216,7 +217,7 @@ class Supervised:
 
     def _policy_loss(self, policy: Any) -> jax.Array:
         """Cross-entropy to the equilibrium, less what it cannot fall below."""
-        logits = jnp.where(self._sets.is_option, tables.told(self.network, policy, self._sets), -jnp.inf)
+        logits = jnp.where(self._sets.is_option, infoset_tables.told(self.network, policy, self._sets), -jnp.inf)
         log = jnp.where(self._sets.is_option, jax.nn.log_softmax(logits, axis=1), 0)
         target = self._equilibrium
         return jnp.mean(jnp.sum(jax.scipy.special.xlogy(target, target) - target * log, axis=1))
@@ -257,28 +258,28 @@ class Supervised:
 
         return tuple(tuple(map(policy, own.uniform, levels)) for own, levels in zip(forms, self._iterates, strict=True))
 
-    def _ranges(self, public: frontiers.PublicStates, profile: tabular_policies.Profile) -> jax.Array:
+    def _ranges(self, public: public_states.PublicStates, profile: tabular_policies.Profile) -> jax.Array:
         own = []
         for player, layout, policy in zip(self.task.form.players, self.task.layouts, profile, strict=True):
             own.append(realization_plans.flat(realization_plans.realise(player, policy))[layout.place])
-        return frontiers.ranges(public, own)
+        return public_states.ranges(public, own)
 
 
-def _flattened(public: frontiers.PublicStates, arrivals: jax.Array) -> jax.Array:
+def _flattened(public: public_states.PublicStates, arrivals: jax.Array) -> jax.Array:
     """Arrivals, those in a public state over the root of all in it.
 
     Public states that are seldom come to would else be learnt last, and deeper solving may start from any of them. They
     cannot count all alike: where nearly nobody comes, single precision tells no regrets, and values are wrong.
     """
-    return jnp.sqrt(frontiers.shares(public, arrivals) * arrivals)
+    return jnp.sqrt(public_states.shares(public, arrivals) * arrivals)
 
 
 def told(
-    network: range_values.RangeValues, values: Any, where: range_values.Place, ranges: jax.Array, *, is_zero_sum: bool
+    network: range_network.RangeValues, values: Any, where: range_network.Place, ranges: jax.Array, *, is_zero_sum: bool
 ) -> jax.Array:
     """[V, B] values in units."""
     found: jax.Array = network.apply(values, where, ranges)  # type: ignore[assignment]
-    return range_values.balanced(where.public, ranges, found) if is_zero_sum else found
+    return range_network.balanced(where.public, ranges, found) if is_zero_sum else found
 
 
 def _equilibrium(task: tasks.Problem) -> jax.Array:

@@ -1,0 +1,1 @@
+"""What learns: self-play with search, Deep CFR, supervised learning; one protocol, one registry."""
