@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from gdlx.cli import arguments, console
-from gdlx.experiments import bench as harness
-from gdlx.experiments import bench_file
+from gdlx.experiments.bench import figures_file, harness
 
 _PICTURES = (".png", ".svg", ".pdf")
 _TABLES = (".json", ".md")
@@ -43,9 +42,9 @@ def bench(
     if kept is not None:
         if names or speeds:
             raise typer.BadParameter("--from shows what was measured before: leave out names and --speeds")
-        report = bench_file.read(kept)
+        report = figures_file.read(kept)
         if output is not None:
-            bench_file.write(output, report)
+            figures_file.write(output, report)
         _show(options, report, plot)
     elif speeds is not None:
         _draw_speeds(options, names or [], speeds)
@@ -70,13 +69,13 @@ def _measure(
         if name not in harness.BENCHMARKS:
             known = ", ".join([*harness.BENCHMARKS, "all"])
             raise typer.BadParameter(f"no benchmark {name!r}, only {known}", context)
-    report, is_interrupted = bench_file.begin(), False
+    report, is_interrupted = figures_file.begin(), False
     try:
         with console.progress(options, "measuring") as advance:
             for figure in harness.run(chosen):
                 report = dataclasses.replace(report, figures=(*report.figures, figure))
                 if output is not None:
-                    bench_file.write(output, report)
+                    figures_file.write(output, report)
                 advance(" ".join(figure.cells()[:2]))
         report = dataclasses.replace(report, complete=not any(map(harness.is_failure, report.figures)))
     except KeyboardInterrupt:
@@ -85,28 +84,28 @@ def _measure(
             count = len(report.figures)
             console.stderr().print(f"interrupted after {count} figure{'' if count == 1 else 's'}")
     if output is not None:
-        bench_file.write(output, report)
+        figures_file.write(output, report)
     _show(options, report, plot)
     if not report.complete:
         raise typer.Exit(130 if is_interrupted else 1)
 
 
-def _show(options: console.Options, report: bench_file.Report, plot: pathlib.Path | None) -> None:
+def _show(options: console.Options, report: figures_file.Report, plot: pathlib.Path | None) -> None:
     if plot is not None:
-        from gdlx.experiments import bench_plot
+        from gdlx.experiments.bench import ratio_plot
 
-        bench_plot.draw(plot, report.figures)
+        ratio_plot.draw(plot, report.figures)
     if options.json:
         console.emit(report.to_json())
     else:
         console.show(harness.table(report.figures))
-        console.say("", bench_file.about(report))
+        console.say("", figures_file.about(report))
 
 
 def _draw_speeds(options: console.Options, names: list[str], path: pathlib.Path) -> None:
     if names != ["playout"]:
         raise typer.BadParameter("only the benchmark playout has speeds to draw; --plot draws figures of any benchmark")
-    from gdlx.experiments import playout_plot
+    from gdlx.experiments.bench import playout_plot
 
     with console.progress(options, "measuring") as advance:
         found = playout_plot.draw(path, advance)

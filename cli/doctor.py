@@ -9,7 +9,7 @@ import typer
 
 import gdlx
 from gdlx.cli import console
-from gdlx.experiments import machine
+from gdlx.experiments.bench import host_machine
 
 
 def doctor(
@@ -33,7 +33,7 @@ def doctor(
     devices, trouble = _devices(options)
     report = {
         "gdlx": gdlx.__version__,
-        **dataclasses.asdict(machine.describe()),
+        **dataclasses.asdict(host_machine.describe()),
         "devices": devices,
         "devices_error": trouble,
         "cache": str(cache.folder()),

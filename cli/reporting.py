@@ -24,7 +24,7 @@ def report(
     given = console.options(context)
     arguments.require_writable(output, (".html", ".htm"))
 
-    from gdlx.experiments import report as reporting
+    from gdlx.experiments.reports import report as reporting
 
     with console.progress(given, "reporting"):
         written = reporting.write(results, output)

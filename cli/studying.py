@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from gdlx.cli import console
-from gdlx.experiments import studies
+from gdlx.experiments.studies import study_registry
 
 
 def experiment(
@@ -32,11 +32,11 @@ def experiment(
     given = console.options(context)
     if name is None:
         if given.json:
-            console.emit({"experiments": studies.STUDIES})
+            console.emit({"experiments": study_registry.STUDIES})
         else:
-            console.say(*(f"{study:18}{about}" for study, about in studies.STUDIES.items()))
+            console.say(*(f"{study:18}{about}" for study, about in study_registry.STUDIES.items()))
         return
-    study = studies.find(name)
+    study = study_registry.find(name)
     if minutes is not None and not 0 < minutes < float("inf"):
         raise typer.BadParameter(f"--minutes is a time above 0, not {minutes:g}")
 
@@ -49,7 +49,7 @@ def experiment(
         with console.progress(given, name) as advance:
             usual = study.FULL_MINUTES if full else study.MINUTES
             time = usual if minutes is None else minutes
-            setting = studies.Setting(folder, time, given.seed, games, advance, full)
+            setting = study_registry.Setting(folder, time, given.seed, games, advance, full)
             for table in study.run(setting):
                 tables.append(table)
                 if not given.json:
@@ -65,7 +65,7 @@ def experiment(
         console.say(f"result in {folder}")
 
 
-def _show(table: studies.Table) -> None:
+def _show(table: study_registry.Table) -> None:
     import rich.table
 
     console.say(table.title)

@@ -11,8 +11,8 @@ import typer
 from gdlx.cli import arguments, console
 
 if TYPE_CHECKING:
-    from gdlx.experiments import query
     from gdlx.experiments.sweeps import config as configs
+    from gdlx.experiments.sweeps import query
     from gdlx.experiments.sweeps import run as running
 
 _SHOWN_FAILURES = 5
@@ -119,8 +119,8 @@ def results(
     if output is not None:
         arguments.require_writable(output, (".csv",))
 
-    from gdlx.experiments import query
-    from gdlx.experiments.reporting import gather
+    from gdlx.experiments.reports import gather
+    from gdlx.experiments.sweeps import query
     from gdlx.propnet.io import checked_fields
     from gdlx.solvers.runs import result_folder as stored
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.envs import game_spec
-from gdlx.experiments import report
+from gdlx.experiments.reports import report
 from gdlx.solvers import algorithms, tabular_policies, tasks
 from gdlx.solvers.runs import driver, result_folder
 from gdlx.tests import samples

@@ -16,16 +16,16 @@ import pytest
 
 import gdlx
 from gdlx import cli
-from gdlx.experiments import (
-    bench,
-    bench_file,
-    bench_plot,
+from gdlx.experiments.bench import (
     cfr_bench,
     compile_bench,
-    machine,
+    figures_file,
+    harness,
+    host_machine,
     mccfr_bench,
     playout_bench,
     playout_plot,
+    ratio_plot,
     read_bench,
     search_bench,
     start_bench,
@@ -47,35 +47,35 @@ from gdlx.solvers.search import beliefs
 def test_a_target_on_the_value(
     value: float, better: Literal["lower", "higher"], bound: float, holds: bool, text: str
 ) -> None:
-    figure = bench.Figure("f", value, "s", better, target=bench.Target(bound))
+    figure = harness.Figure("f", value, "s", better, target=harness.Target(bound))
     assert figure.holds is holds
     assert figure.target_text() == text
 
 
 @pytest.mark.parametrize(("better", "ratio"), [("lower", 4.0), ("higher", 0.25)])
 def test_the_ratio_says_how_many_times_better_than_the_peer(better: Literal["lower", "higher"], ratio: float) -> None:
-    figure = bench.Figure("f", 2.0, "s", better, "peer", 8.0, bench.Target(3, of="ratio"))
+    figure = harness.Figure("f", 2.0, "s", better, "peer", 8.0, harness.Target(3, of="ratio"))
     assert figure.ratio == ratio
     assert figure.holds is (ratio >= 3)
     assert figure.target_text() == ">= 3x"
 
 
 def test_nothing_is_claimed_without_a_target_or_without_the_peer() -> None:
-    assert bench.Figure("f", 1.0, "s").holds is None
-    missing = bench.Figure("f", 1.0, "s", peer="absent", target=bench.Target(3, of="ratio"))
+    assert harness.Figure("f", 1.0, "s").holds is None
+    missing = harness.Figure("f", 1.0, "s", peer="absent", target=harness.Target(3, of="ratio"))
     assert missing.ratio is None
     assert missing.holds is None
 
 
-def _report(*figures: bench.Figure, complete: bool = True) -> bench_file.Report:
-    return dataclasses.replace(bench_file.begin(), figures=figures, complete=complete)
+def _report(*figures: harness.Figure, complete: bool = True) -> figures_file.Report:
+    return dataclasses.replace(figures_file.begin(), figures=figures, complete=complete)
 
 
 def test_json_has_the_documented_shape() -> None:
-    report = _report(bench.Figure("f", 1.0, "s", target=bench.Target(2), benchmark="read"))
+    report = _report(harness.Figure("f", 1.0, "s", target=harness.Target(2), benchmark="read"))
     found = json.loads(json.dumps(report.to_json()))
     assert found == {
-        "machine": dataclasses.asdict(machine.describe()),
+        "machine": dataclasses.asdict(host_machine.describe()),
         "versions": found["versions"],
         "when": report.when,
         "complete": True,
@@ -103,20 +103,20 @@ def test_json_has_the_documented_shape() -> None:
 
 
 FIGURES = (
-    bench.Figure("fast", 2.0, "s", "lower", "a peer", 8.0, bench.Target(3, of="ratio"), benchmark="read"),
-    bench.Figure("slow | slower", 5.0, "s", target=bench.Target(1), benchmark="read"),
-    bench.Figure("bare", 7.0, "M/s", "higher", benchmark="cfr"),
-    dataclasses.replace(bench.missing("lonely", "pgx"), benchmark="cfr"),
+    harness.Figure("fast", 2.0, "s", "lower", "a peer", 8.0, harness.Target(3, of="ratio"), benchmark="read"),
+    harness.Figure("slow | slower", 5.0, "s", target=harness.Target(1), benchmark="read"),
+    harness.Figure("bare", 7.0, "M/s", "higher", benchmark="cfr"),
+    dataclasses.replace(harness.missing("lonely", "pgx"), benchmark="cfr"),
 )
 
 
 def test_a_report_survives_its_file(tmp_path: pathlib.Path) -> None:
     report = _report(*FIGURES, complete=False)
-    bench_file.write(tmp_path / "a.json", report)
-    assert bench_file.read(tmp_path / "a.json") == report
-    wild = bench.Figure("wild", float("nan"), "s", peer="p", peer_value=float("inf"))
-    bench_file.write(tmp_path / "a.json", _report(wild))  # which JSON cannot say
-    assert bench_file.read(tmp_path / "a.json").figures[0].value is None
+    figures_file.write(tmp_path / "a.json", report)
+    assert figures_file.read(tmp_path / "a.json") == report
+    wild = harness.Figure("wild", float("nan"), "s", peer="p", peer_value=float("inf"))
+    figures_file.write(tmp_path / "a.json", _report(wild))  # which JSON cannot say
+    assert figures_file.read(tmp_path / "a.json").figures[0].value is None
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"machine": {}}', '{"figures": 3}', "[" * 100_000])
@@ -129,47 +129,47 @@ def test_a_file_without_figures(tmp_path: pathlib.Path, text: str, capsys: pytes
 
 
 def test_markdown_has_a_row_for_every_figure() -> None:
-    lines = bench_file.markdown(_report(*FIGURES)).splitlines()
+    lines = figures_file.markdown(_report(*FIGURES)).splitlines()
     assert "| fast | 2 s | 8 s | 4x | a peer | >= 3x | yes |" in lines
     assert "| slow \\| slower | 5 s |  |  |  | <= 1 s | NO |" in lines
     assert "| lonely |  |  |  | peer pgx is not installed: skipped |  |  |" in lines
     assert sum(line.startswith("### ") for line in lines) == 2
-    assert "Not complete" in bench_file.markdown(_report(complete=False))
+    assert "Not complete" in figures_file.markdown(_report(complete=False))
 
 
 def test_dots_of_figures() -> None:
-    dots = [bench_plot.dot(figure) for figure in FIGURES]
-    assert dots[0] == bench_plot.Dot("fast (a peer)", 4.0, 3.0, True)
-    assert dots[1] == bench_plot.Dot("slow | slower (<= 1 s)", 0.2, 1.0, False)
+    dots = [ratio_plot.dot(figure) for figure in FIGURES]
+    assert dots[0] == ratio_plot.Dot("fast (a peer)", 4.0, 3.0, True)
+    assert dots[1] == ratio_plot.Dot("slow | slower (<= 1 s)", 0.2, 1.0, False)
     assert dots[2:] == [None, None]
     # A target in seconds, on the axis of ratios: where the ratio would be if it were just met.
-    figure = bench.Figure("start", 0.5, "s", "lower", "python", 0.1, bench.Target(1))
-    assert bench_plot.dot(figure) == bench_plot.Dot("start (python)", 0.2, 0.1, True)
-    faster = bench.Figure("rate", 30.0, "/s", "higher", target=bench.Target(10))
-    assert bench_plot.dot(faster) == bench_plot.Dot("rate (>= 10 /s)", 3.0, 1.0, True)
-    nothing = bench.Figure("error", 0.0, "", target=bench.Target(1))
-    assert bench_plot.dot(nothing) == bench_plot.Dot("error (<= 1)", 1e4, 1.0, True)  # at the edge
+    figure = harness.Figure("start", 0.5, "s", "lower", "python", 0.1, harness.Target(1))
+    assert ratio_plot.dot(figure) == ratio_plot.Dot("start (python)", 0.2, 0.1, True)
+    faster = harness.Figure("rate", 30.0, "/s", "higher", target=harness.Target(10))
+    assert ratio_plot.dot(faster) == ratio_plot.Dot("rate (>= 10 /s)", 3.0, 1.0, True)
+    nothing = harness.Figure("error", 0.0, "", target=harness.Target(1))
+    assert ratio_plot.dot(nothing) == ratio_plot.Dot("error (<= 1)", 1e4, 1.0, True)  # at the edge
 
 
 def test_the_plot_has_every_dot(tmp_path: pathlib.Path) -> None:
     many = [dataclasses.replace(FIGURES[n % 2], name=f"figure {n}") for n in range(70)]
-    assert bench_plot.draw(tmp_path / "a.svg", [*many, *FIGURES[2:]]) == 70
-    assert bench_plot.draw(tmp_path / "b.png", []) == 0
+    assert ratio_plot.draw(tmp_path / "a.svg", [*many, *FIGURES[2:]]) == 70
+    assert ratio_plot.draw(tmp_path / "b.png", []) == 0
     assert (tmp_path / "a.svg").read_text().count("figure 69") == 1
 
 
 def test_every_benchmark_has_its_module() -> None:
-    folder = pathlib.Path(bench.__file__).parent
-    assert {path.name.removesuffix("_bench.py") for path in folder.glob("*_bench.py")} == set(bench.BENCHMARKS)
+    folder = pathlib.Path(harness.__file__).parent
+    assert {path.name.removesuffix("_bench.py") for path in folder.glob("*_bench.py")} == set(harness.BENCHMARKS)
 
 
 def test_the_best_time_is_the_fastest_call() -> None:
     delays = iter([0.5, 0.0, 0.5])
-    assert machine.best_seconds(lambda: time.sleep(next(delays)), repeats=3) < 0.4
+    assert host_machine.best_seconds(lambda: time.sleep(next(delays)), repeats=3) < 0.4
 
 
 def test_peak_memory_is_that_of_the_child() -> None:
-    assert 190 < machine.peak_mb(operator.mul, b"x", 200_000_000) - machine.peak_mb(int) < 220
+    assert 190 < host_machine.peak_mb(operator.mul, b"x", 200_000_000) - host_machine.peak_mb(int) < 220
 
 
 @pytest.mark.parametrize("size", [5_000, 70_000])
@@ -226,16 +226,16 @@ def test_more_states_than_can_be_listed_are_a_note(monkeypatch: pytest.MonkeyPat
 def _benchmarks(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     """One that stops with an error, and one after it."""
 
-    def broken() -> Iterator[bench.Figure]:
-        yield bench.Figure("before [x]", 1.0, "s", peer="p", peer_value=2.0)
+    def broken() -> Iterator[harness.Figure]:
+        yield harness.Figure("before [x]", 1.0, "s", peer="p", peer_value=2.0)
         raise error
 
-    def sound() -> Iterator[bench.Figure]:
-        yield bench.Figure("after", 3.0, "s", target=bench.Target(1))
+    def sound() -> Iterator[harness.Figure]:
+        yield harness.Figure("after", 3.0, "s", target=harness.Target(1))
 
     for name, figures in {"broken": broken, "sound": sound}.items():
         monkeypatch.setitem(sys.modules, f"gdlx.experiments.{name}_bench", types.SimpleNamespace(figures=figures))
-    monkeypatch.setattr(bench, "BENCHMARKS", {"broken": "stops", "sound": "goes on"})
+    monkeypatch.setattr(harness, "BENCHMARKS", {"broken": "stops", "sound": "goes on"})
 
 
 def test_a_benchmark_that_fails_loses_nothing(
@@ -244,7 +244,7 @@ def test_a_benchmark_that_fails_loses_nothing(
     _benchmarks(monkeypatch, RuntimeError("no [peer]"))
     kept, picture = tmp_path / "a.json", tmp_path / "a.png"
     assert cli.main(["bench", "all", "-o", str(kept), "--plot", str(picture)]) == 1
-    report = bench_file.read(kept)
+    report = figures_file.read(kept)
     assert not report.complete
     assert [figure.name for figure in report.figures] == ["before [x]", "broken stopped early", "after"]
     assert [figure.benchmark for figure in report.figures] == ["broken", "broken", "sound"]
@@ -256,7 +256,7 @@ def test_a_benchmark_that_fails_loses_nothing(
 
     assert cli.main(["bench", "--from", str(kept), "-o", str(tmp_path / "a.md")]) == 0  # nothing is measured
     assert capsys.readouterr().out == printed
-    assert (tmp_path / "a.md").read_text() == bench_file.markdown(report)
+    assert (tmp_path / "a.md").read_text() == figures_file.markdown(report)
     assert cli.main(["bench", "--from", str(kept), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(kept.read_text())
 
@@ -265,14 +265,14 @@ def test_an_interrupt_loses_nothing(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _benchmarks(monkeypatch, KeyboardInterrupt())
-    written: list[bench_file.Report] = []
-    write = bench_file.write
+    written: list[figures_file.Report] = []
+    write = figures_file.write
 
-    def noted(path: pathlib.Path, report: bench_file.Report) -> None:
+    def noted(path: pathlib.Path, report: figures_file.Report) -> None:
         written.append(report)
         write(path, report)
 
-    monkeypatch.setattr(bench_file, "write", noted)
+    monkeypatch.setattr(figures_file, "write", noted)
     assert cli.main(["bench", "all", "-o", str(tmp_path / "a.json"), "--json"]) == 130
     printed = capsys.readouterr()
     assert "interrupted after 1 figure" in printed.err
@@ -293,7 +293,7 @@ def test_without_open_spiel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspiel", None)
     _hide(monkeypatch, cfr_bench, "_unrolling", "_from_rules", "_batches", "_double_precision")
     _hide(monkeypatch, mccfr_bench, "_hashed")
-    found = list(bench.run(["cfr", "mccfr"]))
+    found = list(harness.run(["cfr", "mccfr"]))
     assert [figure.note for figure in found] == ["peer open_spiel is not installed: skipped"] * (5 + 4)
     assert "kuhn: CFR+ iteration" in {figure.name for figure in found}
     assert all(figure.value is figure.ratio is figure.holds is None for figure in found)
@@ -305,7 +305,7 @@ def test_without_the_jax_cfr_of_open_spiel(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(cfr_bench, "_GAMES", cfr_bench._GAMES[:1])
     monkeypatch.setattr(cfr_bench, "_ROUND_SECONDS", 0.01)
     _hide(monkeypatch, cfr_bench, "_unrolling", "_from_rules", "_batches", "_double_precision")
-    found = {figure.name: figure for figure in bench.run(["cfr"])}
+    found = {figure.name: figure for figure in harness.run(["cfr"])}
     assert found["kuhn: CFR+ iteration, beside JAX"].note == "peer OpenSpiel's JAX CFR is not installed: skipped"
     assert found["kuhn: CFR+ iteration"].ratio is not None
 
@@ -314,7 +314,7 @@ def test_without_pgx_and_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pgx", None)
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setattr(playout_bench, "_our_rate", lambda game: (5e6, 1.0, 20.0))
-    found = [figure for figure in bench.run(["playout"]) if figure.note]
+    found = [figure for figure in harness.run(["playout"]) if figure.note]
     pgx, compiler = (f"peer {name} is not installed: skipped" for name in ("pgx", "cc"))
     assert [figure.note for figure in found] == [pgx] * 2 + [compiler] * 5
     assert {figure.value for figure in found} == {5.0}
@@ -324,6 +324,6 @@ def test_without_pgx_and_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_published_sheets(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compile_bench, "CORPUS", tmp_path / "none")
     _hide(monkeypatch, compile_bench, "_library_figures", "_growth_figures")
-    (figure,) = bench.run(["compile"])
+    (figure,) = harness.run(["compile"])
     assert figure.note is not None
     assert figure.note.endswith("skipped")

@@ -12,12 +12,12 @@ import pytest
 import gdlx
 from gdlx import cli
 from gdlx.envs import game_spec
-from gdlx.experiments import kept, plots, studies
-from gdlx.experiments.cfr_convergence import graph
-from gdlx.experiments.cfr_convergence import study as convergence
-from gdlx.experiments.hyperparameters import choices
-from gdlx.experiments.hyperparameters import study as hyper
-from gdlx.experiments.modified_rps import study as rps
+from gdlx.experiments.studies import plots, result_cache, study_registry
+from gdlx.experiments.studies.cfr_convergence import graph
+from gdlx.experiments.studies.cfr_convergence import study as convergence
+from gdlx.experiments.studies.hyperparameters import choices
+from gdlx.experiments.studies.hyperparameters import study as hyper
+from gdlx.experiments.studies.modified_rps import study as rps
 from gdlx.experiments.sweeps import config
 from gdlx.propnet import games
 from gdlx.propnet.common import limits
@@ -178,7 +178,7 @@ def test_cfr_convergence(
             for n in (20, 100)
         ]
         exact = gdlx.solve("biased_rps", BOTH_AT_ONCE, iterations=100).exploitability
-        found = convergence._kept(biased, studies.Setting(tmp_path / "cfr_convergence", minutes))
+        found = convergence._kept(biased, study_registry.Setting(tmp_path / "cfr_convergence", minutes))
     assert found.mse[19] == pytest.approx(sum((by_hand[0] - by_hand[1]) ** 2) / 6, rel=1e-6)
     assert found.mse[-1] == 0
     assert ends["data"][0]["exploitability"] == pytest.approx(exact, rel=1e-6)
@@ -212,7 +212,7 @@ def test_a_stopped_run_goes_on(tmp_path: pathlib.Path, monkeypatch: pytest.Monke
 
         with jax.enable_x64(True):
             whole = convergence.curve(game, 40, tmp_path / "no.npz")
-            kept.remove_arrays(tmp_path / "no.npz")
+            result_cache.remove_arrays(tmp_path / "no.npz")
             monkeypatch.setattr(kind, "advance", stops)
             with pytest.raises(KeyboardInterrupt):
                 convergence.curve(game, 40, path)
@@ -251,7 +251,7 @@ def test_every_choice_is_a_cell_of_its_own() -> None:
 
 
 def test_the_original_size() -> None:
-    setting = studies.Setting(pathlib.Path(), hyper.FULL_MINUTES, is_full=True)
+    setting = study_registry.Setting(pathlib.Path(), hyper.FULL_MINUTES, is_full=True)
     assert hyper.sized(setting) == hyper.ORIGINAL
     for game in hyper.ORIGINAL.games:
         games.load(game.spec)
@@ -329,7 +329,7 @@ def test_modified_rps(
     equilibrium, table = told(command, capsys)["tables"]
     assert equilibrium["data"]["policy"] == pytest.approx([0.4, 0.4, 0.2])
     assert equilibrium["data"]["goals"] == pytest.approx(50)
-    setting = studies.Setting(tmp_path / "modified_rps", part * rps.MINUTES)
+    setting = study_registry.Setting(tmp_path / "modified_rps", part * rps.MINUTES)
     task = tasks.problem(game_spec.Game(rps.GAME), keep_edges=True)
     kept = [rps._kept(task, search, setting) for search in searches]
     for row, curve in zip(table["data"], kept, strict=True):
@@ -357,7 +357,7 @@ def test_modified_rps(
 def test_a_failed_cell_is_told(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     games = [hyper.Game("no_such_game", "", "")]
     monkeypatch.setattr(hyper, "USUAL", hyper.USUAL._replace(games=games))
-    setting = studies.Setting(tmp_path, hyper.MINUTES)
+    setting = study_registry.Setting(tmp_path, hyper.MINUTES)
     with pytest.raises(config.SweepError, match=r"no_such_game.* failed"):
         hyper.swept(hyper.sized(setting), [choices.PLUS], setting)
 

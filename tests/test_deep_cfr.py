@@ -14,7 +14,7 @@ import pytest
 import gdlx
 from gdlx.envs import game_spec
 from gdlx.envs.trees import sampling_form, sequence_form
-from gdlx.experiments import train_deep_cfr
+from gdlx.experiments.bench.training import deep_cfr_figures
 from gdlx.nets import checkpoints
 from gdlx.nets.learners import deep_cfr, protocol, traversals
 from gdlx.nets.models import encoders
@@ -245,11 +245,11 @@ def test_two_players_are_needed(game: str) -> None:
 
 
 def test_figures_without_the_peer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(train_deep_cfr, "_has", lambda module: False)
+    monkeypatch.setattr(deep_cfr_figures, "_has", lambda module: False)
     monkeypatch.setattr(
-        train_deep_cfr, "_ours", lambda game, contest, seed, twice: train_deep_cfr._Run(2.0 + seed, None, 0.1)
+        deep_cfr_figures, "_ours", lambda game, contest, seed, twice: deep_cfr_figures._Run(2.0 + seed, None, 0.1)
     )
-    found = list(train_deep_cfr.figures(train_deep_cfr.Contest(seeds=(0, 2))))
+    found = list(deep_cfr_figures.figures(deep_cfr_figures.Contest(seeds=(0, 2))))
     assert [figure.value for figure in found] == [3.0, 0.1] * 2
     assert all(figure.note == "peer open_spiel.python.jax.deep_cfr is not installed: skipped" for figure in found)
 
@@ -258,9 +258,9 @@ def test_figures_without_the_peer(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_figures_beside_the_peer(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the settings of the benchmark but for their size; numbers of so short runs say nothing."""
     pytest.importorskip("open_spiel.python.jax.deep_cfr")
-    monkeypatch.setattr(train_deep_cfr, "_GAMES", train_deep_cfr._GAMES[:1])
-    tiny = train_deep_cfr.Contest(iterations=1, traversals=8, widths=(8,), steps=2, batch=4, capacity=64, seeds=(0,))
-    timed, kept, again, error = train_deep_cfr.figures(tiny)
+    monkeypatch.setattr(deep_cfr_figures, "_GAMES", deep_cfr_figures._GAMES[:1])
+    tiny = deep_cfr_figures.Contest(iterations=1, traversals=8, widths=(8,), steps=2, batch=4, capacity=64, seeds=(0,))
+    timed, kept, again, error = deep_cfr_figures.figures(tiny)
     assert timed.target_text() == ">= 5x"
     assert again.ratio is not None
     assert kept.value is not None

@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 
 from gdlx import cli
-from gdlx.experiments import studies
-from gdlx.experiments.blind_tictactoe import study as blind
-from gdlx.experiments.head_to_head import study as duel
+from gdlx.experiments.studies import study_registry
+from gdlx.experiments.studies.blind_tictactoe import study as blind
+from gdlx.experiments.studies.head_to_head import study as duel
 from gdlx.solvers.runs import result_folder
 
 TINY = duel.Game("kuhn_poker", "nobody", True, 4.0, [duel.Pairing("mccfr", "random", (0.1, None))])
 
 
 def test_every_study_is_there_and_has_a_readme() -> None:
-    for name in studies.STUDIES:
-        found = studies.find(name)
+    for name in study_registry.STUDIES:
+        found = study_registry.find(name)
         assert 0 < found.MINUTES <= min(30, found.FULL_MINUTES)
-        readme = pathlib.Path(studies.__file__).parent / name / "README.md"
+        readme = pathlib.Path(study_registry.__file__).parent / name / "README.md"
         assert f"gdlx experiment {name}" in readme.read_text()
 
 
@@ -65,7 +65,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("small")
 def test_sampling_goes_on(tmp_path: pathlib.Path) -> None:
     def at(minutes: float, seed: int = 0) -> tuple[Any, Any]:
-        return blind.solved("even", tmp_path / "even", minutes, studies.Setting(tmp_path, minutes, seed))
+        return blind.solved("even", tmp_path / "even", minutes, study_registry.Setting(tmp_path, minutes, seed))
 
     _, first = at(0.01)
     task, second = at(0.02)

@@ -14,12 +14,13 @@ import pytest
 
 import gdlx
 from gdlx.envs import game_spec
-from gdlx.experiments import baseline_study, kept, machine, studies
-from gdlx.experiments.batch_size import study as batch_size
-from gdlx.experiments.fastest import racing
-from gdlx.experiments.fastest import study as fastest
-from gdlx.experiments.growth import measuring
-from gdlx.experiments.growth import study as growth
+from gdlx.experiments.bench import host_machine
+from gdlx.experiments.studies import baselines, result_cache, study_registry
+from gdlx.experiments.studies.batch_size import study as batch_size
+from gdlx.experiments.studies.fastest import racing
+from gdlx.experiments.studies.fastest import study as fastest
+from gdlx.experiments.studies.growth import measuring
+from gdlx.experiments.studies.growth import study as growth
 from gdlx.solvers import tasks
 from gdlx.solvers.exact import cfr
 
@@ -27,35 +28,35 @@ from gdlx.solvers.exact import cfr
 def test_a_row_is_measured_once(tmp_path: pathlib.Path) -> None:
     path, calls = tmp_path / "row.json", []
 
-    def measure() -> kept.Row:
+    def measure() -> result_cache.Row:
         calls.append(1)
         return {"found": len(calls)}
 
-    assert [kept.row(path, {"size": 1}, measure)["found"] for _ in range(3)] == [1, 1, 1]
-    assert kept.row(path, {"size": 2}, measure) == {"found": 2}  # measured with other settings
+    assert [result_cache.row(path, {"size": 1}, measure)["found"] for _ in range(3)] == [1, 1, 1]
+    assert result_cache.row(path, {"size": 2}, measure) == {"found": 2}  # measured with other settings
     for broken in ("", "[]", '{"settings": {"size": 2}}', '{"settings": {"size": 2}, "row": 3}'):
-        kept.place(path, {"size": 2}).write_text(broken)
-        assert kept.find(path, {"size": 2}) is None
-    assert kept.row(path, {"size": 2}, measure) == {"found": 3}
-    assert kept.row(path, {"size": 1}, measure) == {"found": 1}  # not lost to them
+        result_cache.place(path, {"size": 2}).write_text(broken)
+        assert result_cache.find(path, {"size": 2}) is None
+    assert result_cache.row(path, {"size": 2}, measure) == {"found": 3}
+    assert result_cache.row(path, {"size": 1}, measure) == {"found": 1}  # not lost to them
 
 
 def test_arrays_are_of_one_precision_and_one_version(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "curve.npz"
-    kept.write_arrays(path, {"error": np.arange(3.0)})
+    result_cache.write_arrays(path, {"error": np.arange(3.0)})
     with jax.enable_x64(True):
-        assert kept.arrays(path, ["error"]) is None
-        kept.write_arrays(path, {"error": np.arange(4.0)})
-    (found,) = kept.arrays(path, ["error"]) or [None]
+        assert result_cache.arrays(path, ["error"]) is None
+        result_cache.write_arrays(path, {"error": np.arange(4.0)})
+    (found,) = result_cache.arrays(path, ["error"]) or [None]
     np.testing.assert_array_equal(found, np.arange(3.0))
-    assert kept.arrays(path, ["error", "seconds"]) is None
+    assert result_cache.arrays(path, ["error", "seconds"]) is None
     monkeypatch.setattr(gdlx, "__version__", "0.0.1")
-    assert kept.arrays(path, ["error"]) is None
+    assert result_cache.arrays(path, ["error"]) is None
 
 
 def test_another_process_has_another_environment() -> None:
     before = dict(os.environ)
-    assert machine.elsewhere(os.getenv, "GDLX_TEST", environment={"GDLX_TEST": "there"}) == "there"
+    assert host_machine.elsewhere(os.getenv, "GDLX_TEST", environment={"GDLX_TEST": "there"}) == "there"
     assert dict(os.environ) == before
 
 
@@ -68,12 +69,12 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
         asked.append(environment or {})
         return function(*arguments)
 
-    monkeypatch.setattr(machine, "elsewhere", call)
+    monkeypatch.setattr(host_machine, "elsewhere", call)
     return asked
 
 
-def _run(study: Any, folder: pathlib.Path, minutes: float, **more: Any) -> list[studies.Table]:
-    found = list(study.run(studies.Setting(folder, minutes, **more)))
+def _run(study: Any, folder: pathlib.Path, minutes: float, **more: Any) -> list[study_registry.Table]:
+    found = list(study.run(study_registry.Setting(folder, minutes, **more)))
     for table in found:
         assert {len(row) for row in table.rows} == {len(table.header)}
     json.dumps([table._asdict() for table in found], allow_nan=False)
@@ -189,8 +190,8 @@ def test_ranks_of_those_that_are_late() -> None:
 
 
 def test_a_run_until_both_marks() -> None:
-    found = batch_size.measure(baseline_study.unrolled("kuhn_poker").run(64, None, 0), 4_096, 0.01)
-    direct = baseline_study.unrolled("kuhn_poker").run(64, None, 0)
+    found = batch_size.measure(baselines.unrolled("kuhn_poker").run(64, None, 0), 4_096, 0.01)
+    direct = baselines.unrolled("kuhn_poker").run(64, None, 0)
     direct.until(4_096)
     assert found.at_trajectories == pytest.approx(direct.exploitability())
     assert found.rate > 0

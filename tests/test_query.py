@@ -10,8 +10,7 @@ import pytest
 from hypothesis import strategies as st
 
 from gdlx import cli
-from gdlx.experiments import query
-from gdlx.experiments.sweeps import config, run
+from gdlx.experiments.sweeps import config, query, run
 
 GRID: dict[str, Any] = {
     "games": ["kuhn_poker"],

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from gdlx.experiments import markup, report
-from gdlx.experiments.reporting import gather, style
+from gdlx.experiments.reports import gather, markup, report, style
 from gdlx.tests import browser, reports
 
 GDLX = [sys.executable, "-m", "gdlx.cli"]

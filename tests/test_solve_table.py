@@ -3,7 +3,7 @@
 import pathlib
 import re
 
-from gdlx.experiments import convergence, solve_table
+from gdlx.experiments.studies import convergence, solve_table
 from gdlx.propnet import library
 
 README = pathlib.Path(__file__).parent.parent / "README.md"

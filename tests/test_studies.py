@@ -5,33 +5,33 @@ import pathlib
 import numpy as np
 import pytest
 
-from gdlx.experiments import baseline_study
+from gdlx.experiments.studies import baselines
 
 
 def test_baselines_on_an_unrolled_game(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     points = (4_096, 16_384)
-    plain, reduced = (baseline_study.exact_curve("kuhn_poker", decay, 2, points) for decay in (None, 0.3))
+    plain, reduced = (baselines.exact_curve("kuhn_poker", decay, 2, points) for decay in (None, 0.3))
     assert plain.error.shape == reduced.error.shape == (2, 2)
     assert (reduced.mean < 0.2).all()
-    baseline_study.report("kuhn_poker", plain, reduced)
+    baselines.report("kuhn_poker", plain, reduced)
     assert "16,384" in capsys.readouterr().out
-    baseline_study.picture(tmp_path / "baselines.png", [("kuhn_poker", plain, reduced)])
+    baselines.picture(tmp_path / "baselines.png", [("kuhn_poker", plain, reduced)])
     assert (tmp_path / "baselines.png").stat().st_size > 10_000
 
 
 @pytest.mark.slow
 def test_bounds_are_kept_and_gone_on_from(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(baseline_study, "BOUNDED_BATCH", 64)
-    monkeypatch.setattr(baseline_study, "_RESPONSE", 2)
-    monkeypatch.setattr(baseline_study, "_BITS", 8)
-    monkeypatch.setattr(baseline_study, "BOUNDED", ("kuhn_poker",))
-    monkeypatch.setattr(baseline_study, "BOUNDED_POINTS", (1_024,))
+    monkeypatch.setattr(baselines, "BOUNDED_BATCH", 64)
+    monkeypatch.setattr(baselines, "_RESPONSE", 2)
+    monkeypatch.setattr(baselines, "_BITS", 8)
+    monkeypatch.setattr(baselines, "BOUNDED", ("kuhn_poker",))
+    monkeypatch.setattr(baselines, "BOUNDED_POINTS", (1_024,))
     kept = tmp_path / "kept.json"
-    errors = list(baseline_study.bounded_curves("kuhn_poker", 1, None, (1_024,)))[-1]
+    errors = list(baselines.bounded_curves("kuhn_poker", 1, None, (1_024,)))[-1]
     assert errors.shape == (1, 2, 1)
     assert (np.abs(errors) < 2).all()
-    baseline_study.keep(kept, "kuhn_poker", errors)
-    ((_, plain, reduced),) = baseline_study.study(["kuhn_poker"], 1, 1, kept)  # nothing is measured again
+    baselines.keep(kept, "kuhn_poker", errors)
+    ((_, plain, reduced),) = baselines.study(["kuhn_poker"], 1, 1, kept)  # nothing is measured again
     assert (plain.error[0, 0], reduced.error[0, 0]) == (errors[0, 0, 0], errors[0, 1, 0])
-    monkeypatch.setattr(baseline_study, "DECAY", 0.5)
-    assert baseline_study.kept_errors(kept, "kuhn_poker") is None
+    monkeypatch.setattr(baselines, "DECAY", 0.5)
+    assert baselines.kept_errors(kept, "kuhn_poker") is None

@@ -11,7 +11,7 @@ import pytest
 
 from gdlx import cli
 from gdlx.envs import game_spec
-from gdlx.experiments.reporting import gather
+from gdlx.experiments.reports import gather
 from gdlx.experiments.sweeps import config, plan, run, store
 from gdlx.propnet import library
 from gdlx.solvers import tasks

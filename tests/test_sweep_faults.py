@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gdlx import cli
-from gdlx.experiments.reporting import gather
+from gdlx.experiments.reports import gather
 from gdlx.experiments.sweeps import config, plan, run, store
 from gdlx.propnet import library
 from gdlx.solvers.runs import driver, result_folder, solver_run

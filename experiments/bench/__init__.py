@@ -1,0 +1,1 @@
+"""Benchmarks: figures beside the installed peers, with targets that are computed."""

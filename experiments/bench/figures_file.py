@@ -1,0 +1,143 @@
+"""Figures with where and when they were taken, as JSON to keep and as Markdown to show."""
+
+import dataclasses
+import datetime
+import importlib.metadata
+import itertools
+import json
+import math
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gdlx.experiments.bench import harness, host_machine
+from gdlx.propnet.common import errors
+
+_PACKAGES = ("gdlx", "jax", "jaxlib", "numpy", "clingo", "open_spiel", "pgx")
+
+
+class BenchFileError(errors.UserError, ValueError):
+    """A file that holds no figures."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What was measured so far."""
+
+    machine: host_machine.Machine
+    versions: Mapping[str, str | None]  # of gdlx, what it builds on, and its peers; None where one is not installed
+    when: str  # it began, in UTC
+    figures: tuple[harness.Figure, ...] = ()
+    complete: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "machine": dataclasses.asdict(self.machine),
+            "versions": dict(self.versions),
+            "when": self.when,
+            "complete": self.complete,
+            "figures": [_figure_to_json(figure) for figure in self.figures],
+        }
+
+
+def begin() -> Report:
+    """Nothing measured yet, on this machine and now."""
+    now = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
+    return Report(host_machine.describe(), {name: _version(name) for name in _PACKAGES}, now.isoformat())
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _figure_to_json(figure: harness.Figure) -> dict[str, Any]:
+    target = figure.target
+    return {
+        "name": figure.name,
+        "value": _number(figure.value),
+        "unit": figure.unit,
+        "peer": figure.peer,
+        "peer_value": _number(figure.peer_value),
+        "ratio": _number(figure.ratio),
+        "target": figure.target_text(),
+        "holds": figure.holds,
+        "better": figure.better,
+        "bound": None if target is None else target.bound,
+        "bound_of": None if target is None else target.of,
+        "note": figure.note,
+        "benchmark": figure.benchmark,
+    }
+
+
+def _number(value: float | None) -> float | None:
+    """JSON has neither infinities nor nan."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _figure_of_json(found: Mapping[str, Any]) -> harness.Figure:
+    if found["better"] not in ("lower", "higher") or found["bound_of"] not in ("value", "ratio", None):
+        raise ValueError(f"better is {found['better']!r}, bound_of {found['bound_of']!r}")
+    target = None if found["bound"] is None else harness.Target(float(found["bound"]), found["bound_of"])
+    value, theirs = (None if x is None else float(x) for x in (found["value"], found["peer_value"]))
+    peer, note, benchmark = (None if x is None else str(x) for x in map(found.get, ("peer", "note", "benchmark")))
+    return harness.Figure(
+        str(found["name"]), value, str(found["unit"]), found["better"], peer, theirs, target, note, benchmark
+    )
+
+
+def write(path: pathlib.Path, report: Report) -> None:
+    """Whole or not at all, as JSON or as Markdown: what the file's name ends in tells."""
+    from gdlx.propnet.io import checked_fields  # which brings numpy; listing benchmarks must start fast
+
+    if path.suffix.lower() == ".md":
+        text = markdown(report)
+    else:
+        text = json.dumps(report.to_json(), indent=2, allow_nan=False) + "\n"
+    checked_fields.write_whole(path, text.encode())
+
+
+def read(path: pathlib.Path) -> Report:
+    """What `write` wrote as JSON."""
+    from gdlx.propnet.io import checked_fields  # which brings numpy; listing benchmarks must start fast
+
+    again = "name a file that `gdlx bench NAME -o FILE.json` wrote"
+    try:
+        found = json.loads(checked_fields.read_bounded(path, checked_fields.MAX_BYTES).decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise BenchFileError(f"{path} is not JSON ({error}); {again}") from None
+    try:
+        return Report(
+            host_machine.Machine(**found["machine"]),
+            {str(name): version for name, version in found["versions"].items()},
+            str(found["when"]),
+            tuple(_figure_of_json(figure) for figure in found["figures"]),
+            bool(found["complete"]),
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise BenchFileError(f"{path} holds no figures of benchmarks ({error!r}); {again}") from None
+
+
+def markdown(report: Report) -> str:
+    """A line about the machine, and a table for every benchmark."""
+    parts = [about(report)]
+    if not report.complete:
+        parts.append("Not complete: measuring was stopped, or a benchmark failed.")
+    for name, own in itertools.groupby(report.figures, key=lambda figure: figure.benchmark):
+        parts.append(f"### {name}: {harness.BENCHMARKS.get(name or '', '')}".rstrip(": "))
+        parts.append(_rows([harness.HEADER, ("---",) * len(harness.HEADER), *(figure.cells() for figure in own)]))
+    return "\n\n".join(parts) + "\n"
+
+
+def about(report: Report) -> str:
+    here = report.machine
+    memory = "" if here.memory_gb is None else f", {here.memory_gb:g} GB"
+    named = ", ".join(f"{name} {version or '(not installed)'}" for name, version in report.versions.items())
+    date = report.when.partition("T")[0]
+    return f"{date}, {here.cores} cores of {here.cpu}{memory}, {here.platform}, Python {here.python}; {named}."
+
+
+def _rows(rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows)

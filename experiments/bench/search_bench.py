@@ -1,0 +1,109 @@
+"""Benchmark `search`: what is found by playing, beside what the whole tree tells."""
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gdlx.experiments.bench import harness
+
+if TYPE_CHECKING:
+    from gdlx.solvers import tabular_policies, tasks
+    from gdlx.solvers.search import beliefs as consistent_states
+
+_BOUNDED_GAMES = ("leduc_poker", "goofspiel:cards=5", "liars_dice")
+_ITERATIONS = (0, 10, 100)  # of cfr, whose average policies are bounded; after none they are uniform
+
+_SEEN_GAMES = ("leduc_poker", "blind_tictactoe", "phantom_tictactoe")
+_WAYS: "tuple[consistent_states.Way, ...]" = ("enumeration", "particles", "rejection")
+
+
+def figures() -> Iterator[harness.Figure]:
+    for part in _PARTS:
+        yield from part()
+
+
+def bounds_beside_exact() -> Iterator[harness.Figure]:
+    """Which part of the exact exploitability is found, for policies of three qualities."""
+    for game in _BOUNDED_GAMES:
+        yield from _bounds_of(game)
+
+
+def _bounds_of(game: str) -> Iterator[harness.Figure]:
+    import jax
+
+    import gdlx
+    from gdlx.envs import game_spec
+    from gdlx.envs.packed import packed_env
+    from gdlx.solvers import tasks
+    from gdlx.solvers.bounds import search_bounds
+    from gdlx.solvers.mccfr import table_policy
+
+    task = tasks.problem(game_spec.Game(game))
+    playing = packed_env.Walk(gdlx.make(game))
+    plan = search_bounds.plan(playing, len(task.tree.counts.nodes) - 1)
+    compiling = 0.0
+    for iterations, policies in _policies(task):
+        exact = task.metrics(policies).exploitability
+        assert exact is not None
+        frozen = table_policy.of_policies(policies, playing.env, task.tree)
+        begun = time.perf_counter()
+        *_, found = search_bounds.search(
+            playing, frozen, jax.random.key(0), seconds=search_bounds.DEFAULT_SECONDS, plan=plan
+        )
+        spent = time.perf_counter() - begun
+        assert found.exploitability is not None
+        compiling = compiling or spent - found.seconds
+        yield harness.Figure(
+            f"{game}, cfr after {iterations} iterations: bound {found.exploitability:.3g} "
+            f"± {found.standard_error:.2g}, exploitability {exact:.3g}",
+            found.exploitability / exact,
+            "",
+            better="higher",
+            target=harness.Target(0.7),
+        )
+        yield harness.Figure(f"{game}, cfr after {iterations} iterations: time of the bound", found.seconds, "s")
+    yield harness.Figure(f"{game}: compiling, once for all bounds", compiling, "s")
+
+
+def acceptance() -> Iterator[harness.Figure]:
+    """How many games agree with what a player has seen, and how long it takes to find 1 024 of them."""
+    from gdlx.players.agents import match_beliefs
+    from gdlx.players.matches import arenas
+    from gdlx.solvers.search import beliefs
+
+    for game in _SEEN_GAMES:
+        arena = arenas.of_game(game)
+        seen = match_beliefs.random_match(arena, np.random.default_rng(0))[0]
+        view = dataclasses.replace(seen, events=seen.events[:-1])  # before the last joint move
+        for way in _WAYS:
+            what = f"{game}, after {view.step} joint moves, {way}"
+            try:
+                beliefs.find(arena.walk, view, way=way)  # compiles
+            except beliefs.TooManyStates as error:
+                yield harness.Figure(what, None, "", note=str(error))
+                continue
+            begun = time.perf_counter()
+            report = beliefs.find(arena.walk, view, way=way, seed=1).report
+            spent = time.perf_counter() - begun
+            yield harness.Figure(
+                f"{what}: {report.accepted:,} of {report.tried:,} agree; their probability", report.rate, "", "higher"
+            )
+            yield harness.Figure(f"{what}: time", spent, "s")
+
+
+def _policies(task: "tasks.Problem") -> Iterator[tuple[int, "tabular_policies.Policies"]]:
+    """Average policies after each number of iterations."""
+    from gdlx.solvers import algorithms
+    from gdlx.solvers.runs import tree_solvers
+
+    process = tree_solvers.FullSolver(task, algorithms.find("cfr"))
+    state, done = process.init(), 0
+    for iterations in _ITERATIONS:
+        state, done = process.advance(state, iterations - done), iterations
+        yield iterations, process.policies(state)
+
+
+_PARTS: tuple[Callable[[], Iterator[harness.Figure]], ...] = (bounds_beside_exact, acceptance)

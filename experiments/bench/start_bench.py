@@ -1,0 +1,76 @@
+"""Benchmark `start`: how long every library game takes to its first result, and to compile inside a user's program.
+
+Calls of `gdlx playout` are processes of their own with a cache of their own, empty for the first call. A user's program
+is a scan over `Env.step` under vmap and jit.
+"""
+
+import concurrent.futures
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+
+from gdlx.experiments.bench import harness
+from gdlx.propnet import library
+
+_SECOND_CALLS = 3  # the fastest counts: a shared machine only ever makes one slower
+_GAMES, _STEPS = 4_096, 20
+
+
+def figures() -> Iterator[harness.Figure]:
+    for game in library.names():
+        with tempfile.TemporaryDirectory() as folder:
+            first = call_seconds(game, folder)
+            second = min(call_seconds(game, folder) for _ in range(_SECOND_CALLS))
+        yield harness.Figure(f"{game}: first call of playout", first, "s", target=harness.Target(10))
+        yield harness.Figure(f"{game}: second call of playout", second, "s", target=harness.Target(2))
+    context = multiprocessing.get_context("spawn")
+    for game in library.names():
+        with concurrent.futures.ProcessPoolExecutor(1, context) as child:  # so that no game profits from another
+            seconds = child.submit(compile_seconds, game).result()
+        yield harness.Figure(
+            f"{game}: Env.step in jit, vmap and scan, compiled", seconds, "s", target=harness.Target(20)
+        )
+
+
+def call_seconds(game: str, cache: str) -> float:
+    """From the call of the command until it has printed its result."""
+    settings = {
+        key: value for key, value in os.environ.items() if key not in ("XLA_FLAGS", "JAX_COMPILATION_CACHE_DIR")
+    }
+    command = [sys.executable, "-m", "gdlx.cli", "playout", game, "--seconds", "0", "--json"]
+    started = time.perf_counter()
+    ran = subprocess.run(command, env={**settings, "GDLX_CACHE": cache}, capture_output=True, text=True, check=True)
+    seconds = time.perf_counter() - started
+    json.loads(ran.stdout)  # a result, not half of one
+    return seconds
+
+
+def compile_seconds(game: str) -> float:
+    """Tracing and compiling random matches of many games in one program."""
+    import jax
+    import jax.numpy as jnp
+
+    import gdlx
+    from gdlx.envs import env as envs
+
+    env = gdlx.make(game)
+
+    def match(key: jax.Array) -> tuple[envs.State, jax.Array]:
+        def step(state: envs.State, key: jax.Array) -> tuple[envs.State, jax.Array]:
+            choice, chance = jax.random.split(key)
+            scores = jax.random.uniform(choice, state.legal_mask.shape)
+            after = env.step(state, jnp.argmax(jnp.where(state.legal_mask, scores, -1), axis=1), chance)
+            return after, after.rewards
+
+        found: tuple[envs.State, jax.Array] = jax.lax.scan(step, env.init(key), jax.random.split(key, _STEPS))
+        return found
+
+    keys = jax.random.split(jax.random.key(0), _GAMES)
+    started = time.perf_counter()
+    jax.jit(jax.vmap(match)).lower(keys).compile()
+    return time.perf_counter() - started

@@ -1,0 +1,18 @@
+"""Benchmark `train`: networks that learn games. Each part measures one way to train them."""
+
+from collections.abc import Callable, Iterator
+
+from gdlx.experiments.bench import harness
+from gdlx.experiments.bench.training import deep_cfr_figures, self_play_figures, supervised_figures
+
+_PARTS: tuple[Callable[[], Iterator[harness.Figure]], ...] = (
+    deep_cfr_figures.figures,
+    self_play_figures.speed,
+    supervised_figures.figures,
+    self_play_figures.strong,
+)
+
+
+def figures() -> Iterator[harness.Figure]:
+    for part in _PARTS:
+        yield from part()

@@ -1,0 +1,226 @@
+"""Figures of Deep CFR beside OpenSpiel's own, for the benchmark `train`.
+
+python -m gdlx.experiments.bench.training.deep_cfr_figures
+
+The same settings on both sides: iterations, traversals, widths of layers, steps, batches, the rate of Adam and the
+capacity of reservoirs. Runs of both take turns, each from the name of a game to policies, compilation included. What
+remains of that is measured by a second run of the first seed: once in a new process, with the programs that gdlx keeps
+on disk, as in all calls of `gdlx train` but the first, and once with programs that are in memory already.
+"""
+
+import dataclasses
+import importlib.util
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gdlx.experiments.bench import harness
+
+if TYPE_CHECKING:
+    from gdlx.nets.learners import deep_cfr
+
+_PEER = "open_spiel.python.jax.deep_cfr"
+_GAMES = (("kuhn", "kuhn_poker"), ("leduc", "leduc_poker"))
+_TIMES = 5.0  # as fast as the peer
+
+
+@dataclasses.dataclass(frozen=True)
+class Contest:
+    """OpenSpiel's example of its Deep CFR, with the steps that are its default. Its policy network gets the steps of
+    its advantage networks, whatever is asked for, so these are one number here."""
+
+    iterations: int = 20
+    traversals: int = 40
+    widths: tuple[int, ...] = (64,)
+    steps: int = 750
+    batch: int = 256
+    rate: float = 1e-3
+    capacity: int = 100_000
+    seeds: tuple[int, ...] = (10, 11, 12)
+
+
+class _Run(NamedTuple):
+    seconds: float
+    again: float | None  # seconds without compilation, where that was measured
+    error: float  # NashConv, as a part of the payoff range
+    kept: float | None = None  # seconds with programs of an earlier process, where that was measured
+
+
+CONTEST = Contest()
+
+
+def figures(contest: Contest = CONTEST) -> Iterator[harness.Figure]:
+    for name, game in _GAMES:
+        yield from _of_game(name, game, contest)
+
+
+def _of_game(name: str, game: str, contest: Contest) -> Iterator[harness.Figure]:
+    has_peer = importlib.util.find_spec("pyspiel") is not None and _has(_PEER)
+    ours, theirs = [], []
+    for number, seed in enumerate(contest.seeds):
+        ours.append(_ours(game, contest, seed, twice=number == 0))
+        if has_peer:
+            theirs.append(_theirs(game, contest, seed, twice=number == 0))
+    what = f"{name}: Deep CFR, {contest.iterations} iterations of {contest.traversals} traversals"
+    if not has_peer:
+        yield harness.missing(f"{what}, with compilation", _PEER, _mean(ours, "seconds"), "s")
+        yield harness.missing(f"{what}, NashConv of the payoff range", _PEER, _mean(ours, "error"), "")
+        return
+    peer = "OpenSpiel's JAX Deep CFR"
+    for how, own, other, beside in (
+        ("with compilation", "seconds", "seconds", peer),
+        ("with the programs of an earlier call", "kept", "seconds", f"{peer}, which keeps none"),
+        ("without compilation", "again", "again", peer),
+    ):
+        yield harness.Figure(
+            f"{what}, {how}",
+            _mean(ours, own),
+            "s",
+            peer=beside,
+            peer_value=_mean(theirs, other),
+            target=harness.Target(_TIMES, of="ratio"),
+        )
+    yield harness.Figure(
+        f"{what}, NashConv of the payoff range (ours {_spread(ours)}, theirs {_spread(theirs)})",
+        _mean(ours, "error"),
+        "",
+        peer=peer,
+        peer_value=_mean(theirs, "error"),
+        target=harness.Target(1.0, of="ratio"),
+    )
+
+
+def _has(module: str) -> bool:
+    """Whether it can be imported: it may lack what it needs itself."""
+    try:
+        importlib.import_module(module)
+    except ImportError:
+        return False
+    return True
+
+
+def _mean(runs: list[_Run], field: str) -> float:
+    found = [getattr(run, field) for run in runs]
+    return float(statistics.mean(number for number in found if number is not None))
+
+
+def _spread(runs: list[_Run]) -> str:
+    return ", ".join(f"{run.error:.3f}" for run in runs)
+
+
+def seconds_of(game: str, contest: Contest, seed: int) -> float:
+    """Of a run in this process, with programs from where gdlx keeps them."""
+    from gdlx.envs import compilation_cache
+
+    compilation_cache.keep()
+    return _ours(game, contest, seed, twice=False).seconds
+
+
+def _with_kept_programs(game: str, contest: Contest, seed: int) -> float:
+    """Seconds of the second of two processes that share a folder of programs."""
+    script = (
+        "from gdlx.experiments.bench.training import deep_cfr_figures as this\n"
+        f"print(this.seconds_of({game!r}, this.{contest!r}, {seed}))\n"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        seconds = [
+            float(
+                subprocess.run(
+                    [sys.executable, "-c", script],
+                    env=os.environ | {"GDLX_CACHE": folder},
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                ).stdout
+            )
+            for _ in range(2)
+        ]
+    return seconds[1]
+
+
+def _ours(game: str, contest: Contest, seed: int, *, twice: bool) -> _Run:
+    import gdlx
+    from gdlx.envs import game_spec
+    from gdlx.nets.learners import deep_cfr
+    from gdlx.nets.models import encoders
+    from gdlx.nets.values import infoset_tables
+    from gdlx.solvers import tasks
+
+    settings = deep_cfr.Settings(
+        traversals=contest.traversals,
+        capacity=contest.capacity,
+        steps=contest.steps,
+        policy_steps=contest.steps,
+        batch=contest.batch,
+        rate=contest.rate,
+        widths=contest.widths,
+    )
+    begun = time.perf_counter()
+    task = tasks.problem(game_spec.Game(game), keep_edges=True)
+    encoder = encoders.Encoder(gdlx.make(game), len(task.tree.counts.nodes) - 1)
+    learner = deep_cfr.make(encoder, settings, task)
+    variables = _learnt(learner, contest, seed)
+    seconds, again, kept = time.perf_counter() - begun, None, None
+    if twice:
+        begun = time.perf_counter()
+        _learnt(learner, contest, seed)
+        again = time.perf_counter() - begun
+        kept = _with_kept_programs(game, contest, seed)
+    found = task.metrics(infoset_tables.policies(learner, variables, task.tree))
+    low, high = task.payoff_range
+    return _Run(seconds, again, sum(found.improvements) / (high - low), kept)
+
+
+def _learnt(learner: "deep_cfr.DeepCfr", contest: Contest, seed: int) -> Any:
+    """Parameters of the network that plays."""
+    import jax
+
+    state = learner.init(jax.random.key(seed))
+    for _ in range(contest.iterations):
+        state, _ = learner.iterate(state)
+    return jax.block_until_ready(learner.acting(state))  # type: ignore[no-untyped-call]
+
+
+def _theirs(game: str, contest: Contest, seed: int, *, twice: bool) -> _Run:
+    import numpy as np
+    import pyspiel
+    from open_spiel.python import policy
+    from open_spiel.python.algorithms import exploitability
+    from open_spiel.python.jax import deep_cfr
+
+    np.random.seed(seed)  # it draws from there too
+    begun = time.perf_counter()
+    loaded = pyspiel.load_game(game)
+    solver = deep_cfr.DeepCFRSolver(
+        loaded,
+        policy_network_layers=contest.widths,
+        advantage_network_layers=contest.widths,
+        num_iterations=contest.iterations,
+        num_traversals=contest.traversals,
+        learning_rate=contest.rate,
+        batch_size_advantage=contest.batch,
+        batch_size_strategy=contest.batch,
+        memory_capacity=contest.capacity,
+        policy_network_train_steps=contest.steps,
+        advantage_network_train_steps=contest.steps,
+        seed=seed,
+    )
+    solver.solve()
+    seconds, again = time.perf_counter() - begun, None
+    average = policy.tabular_policy_from_callable(loaded, solver.action_probabilities)
+    error = exploitability.nash_conv(loaded, average) / (loaded.max_utility() - loaded.min_utility())
+    if twice:
+        begun = time.perf_counter()
+        solver.solve()  # as many iterations more, with the programs of the first ones
+        again = time.perf_counter() - begun
+    return _Run(seconds, again, float(error))
+
+
+if __name__ == "__main__":
+    for figure in figures():
+        print(*figure.cells(), sep=" | ", flush=True)

@@ -1,0 +1,144 @@
+"""Self-play: how many steps of games with networks a second, and how strong networks of a large game become."""
+
+import pathlib
+import tempfile
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from gdlx.experiments.bench import harness
+
+_GAMES, _WIDTHS = 4_096, (128, 128)
+_PEER_STEPS = 3_000
+_MINUTES = 10.0  # at most 60
+_STRANGERS = 0.8  # part of the games in which somebody plays uniformly, as the opponent does who is met in the end
+_LARGE = "blind_tictactoe:bias=even"
+_MATCHES = 10_000  # for each role
+# West 2024 (UNSW), table 3: goals of 100 against uniform play after 16 hours of training, over 100 games each.
+PUBLISHED = {"his framework": {"x": 74.0, "o": 73.0}, "the one before his": {"x": 79.5, "o": 79.5}}
+
+
+def speed() -> Iterator[harness.Figure]:
+    """Networks of the same size choose every move; both sides have compiled before."""
+    name, own, peer = "leduc_poker: steps a second, environment and network", _own_steps(), _peer_steps()
+    if peer is None:
+        yield harness.missing(name, "OpenSpiel", own, "steps/s", better="higher")
+        return
+    yield harness.Figure(
+        name,
+        own,
+        "steps/s",
+        better="higher",
+        peer="OpenSpiel's states in a Python loop, the same network compiled",
+        peer_value=peer,
+        target=harness.Target(20, of="ratio"),
+    )
+
+
+def _own_steps() -> float:
+    import jax
+
+    from gdlx.nets import vectorised_play
+    from gdlx.nets.models import encoders, networks
+    from gdlx.players.matches import arenas
+
+    arena = arenas.of_game("leduc_poker")
+    env = arena.env
+    encoder = encoders.Encoder(env, 8)
+    network = networks.Network(env.num_players, env.num_actions, _WIDTHS)
+    parameters = networks.parameters(network, encoder.width, jax.random.key(0))
+    policy = vectorised_play.of_network(encoder, network)
+
+    def steps(key: int) -> int:
+        found = vectorised_play.play(
+            env,
+            (policy, policy),
+            (parameters, parameters),
+            jax.random.key(key),
+            matches=_GAMES,
+            steps=arena.steps,
+            window=encoder.steps,
+        )
+        return int(found.length.sum())
+
+    steps(0)
+    begun = time.perf_counter()
+    made = sum(steps(key) for key in range(1, 6))
+    return made / (time.perf_counter() - begun)
+
+
+def _peer_steps() -> float | None:
+    try:
+        import pyspiel
+    except ImportError:
+        return None
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+
+    from gdlx.nets.models import networks
+
+    game = pyspiel.load_game("leduc_poker")
+    network = networks.Network(2, game.num_distinct_actions(), _WIDTHS)
+    width = game.information_state_tensor_size()
+    parameters = networks.parameters(network, width, jax.random.key(0))
+    rng = np.random.default_rng(0)
+
+    @jax.jit
+    def policy(seen: Any, legal: Any, player: Any) -> Any:
+        told = networks.applied(network, parameters, seen[None])
+        return networks.policy(told.logits[0, player], legal)
+
+    def play(steps: int) -> None:
+        made = 0
+        while made < steps:
+            state = game.new_initial_state()
+            while not state.is_terminal():
+                if state.is_chance_node():
+                    moves, weights = zip(*state.chance_outcomes(), strict=True)
+                    state.apply_action(rng.choice(moves, p=weights))
+                else:
+                    seen = np.asarray(state.information_state_tensor(), np.float32)
+                    legal = np.asarray(state.legal_actions_mask(), np.bool_)
+                    chosen = np.asarray(policy(jnp.asarray(seen), jnp.asarray(legal), state.current_player()), float)
+                    state.apply_action(int(rng.choice(len(chosen), p=chosen / chosen.sum())))
+                made += 1
+
+    play(10)
+    begun = time.perf_counter()
+    play(_PEER_STEPS)
+    return _PEER_STEPS / (time.perf_counter() - begun)
+
+
+def strong() -> Iterator[harness.Figure]:
+    """Trained for some minutes, then matches of each role against uniform play."""
+    from gdlx.envs import game_spec, probe
+    from gdlx.nets import evaluation, training
+    from gdlx.nets.learners import learner_registry
+    from gdlx.propnet import games
+    from gdlx.solvers.runs import driver
+
+    net = games.compile_game(_LARGE)
+    settings = learner_registry.configured("self-play", {"strangers": str(_STRANGERS)})
+    recipe = learner_registry.Recipe(
+        game_spec.Game(_LARGE), "self-play", learner_registry.usual_window(net, None), settings
+    )
+    learner = learner_registry.made(recipe, net, None)
+    with tempfile.TemporaryDirectory() as folder:
+        run = training.Run(recipe, learner, probe.probe(net).digest, pathlib.Path(folder))
+        for _ in run.points(driver.Stop(None, 60 * _MINUTES)):
+            pass
+        run.finish()
+    found = evaluation.against_random(learner, learner.acting(run.state), games=_MATCHES)
+    for role, goal, error in zip(learner.encoder.env.players, found.goal, found.error, strict=True):
+        for whose, goals in PUBLISHED.items():
+            yield harness.Figure(
+                f"{_LARGE}: goals as {role} against random beside {whose}, {run.seconds / 60:.0f} minutes of training "
+                f"with strangers in {_STRANGERS:.0%} of the games, ± {error:.1f}",
+                goal,
+                "of 100",
+                better="higher",
+                peer=f"West 2024, 16 hours, {whose}",
+                peer_value=goals[role],
+                target=harness.Target(goals[role], of="value"),
+            )

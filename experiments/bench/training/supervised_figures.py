@@ -1,0 +1,152 @@
+"""Figures of supervised value networks and of depth-limited solving with them, for the benchmark `train`.
+
+python -m gdlx.experiments.bench.training.supervised_figures          the figures
+python -m gdlx.experiments.bench.training.supervised_figures public-states   how large the public states of games of the library are
+"""
+
+import dataclasses
+import sys
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from gdlx.experiments.bench import harness
+
+if TYPE_CHECKING:
+    from gdlx.nets.learners import supervised
+    from gdlx.solvers import tabular_policies, tasks
+
+_ERROR, _NEAR = 0.02, 0.05  # of the payoff range
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    game: str
+    depth: int
+    iterations: int
+    steps: int  # of training in each
+    batch: int = 512
+    minibatch: int = 32
+    solving: int = 300
+    search: int = 300  # iterations of depth-limited solving
+
+
+CASES = (
+    Case("kuhn_poker", 3, 10, 400),
+    Case("leduc_poker", 4, 20, 500, batch=256, minibatch=16),
+    Case("goofspiel:cards=4", 1, 20, 1_000, batch=2_048),
+)
+_DEEPEST, _FEW = 4, 100_000  # joint moves, and nodes, of the table of public states
+
+
+def figures(cases: tuple[Case, ...] = CASES) -> Iterator[harness.Figure]:
+    """Errors on ranges that were never trained on, and exploitability of what is found with the network."""
+    for case in cases:
+        yield from _of_case(case)
+
+
+def _of_case(case: Case) -> Iterator[harness.Figure]:
+    import jax
+
+    from gdlx.nets.learners import supervised
+    from gdlx.nets.values import depth_limited
+
+    learner = supervised.of_game(case.game, _settings(case))
+    begun = time.perf_counter()
+    state = jax.jit(learner.init)(jax.random.key(0))
+    iterate = jax.jit(learner.iterate)
+    for _ in range(case.iterations):
+        state, report = iterate(state)
+    error, played = float(report["value_error"]), float(report["value_error_played"])
+    spent = time.perf_counter() - begun
+    yield harness.Figure(
+        f"{case.game}, cuts every {case.depth}: value error on held-out ranges, part of the payoff range",
+        error,
+        "",
+        target=harness.Target(_ERROR),
+        note=f"{played:.2%} where views count as often as they are played; {case.iterations * case.steps:,} training "
+        f"steps, {case.iterations * case.batch:,} solved ranges, {spent:.0f} s with compiling",
+    )
+    begun = time.perf_counter()
+    values = depth_limited.learnt(learner, learner.values(state))
+    found = depth_limited.solve(learner.task, case.depth, values, iterations=case.search)
+    spent = time.perf_counter() - begun
+    blind = depth_limited.solve(learner.task, case.depth, depth_limited.nothing, iterations=case.search)
+    exploitability, without = (_exploitability(learner.task, policies) for policies in (found, blind))
+    yield harness.Figure(
+        f"{case.game}, cuts every {case.depth}: exploitability of depth-limited solving, part of the payoff range",
+        exploitability,
+        "",
+        target=harness.Target(_NEAR),
+        note=f"{without:.2%} where everything at cuts is worth the same; {case.search} iterations of a segment, "
+        f"{spent:.0f} s with compiling",
+    )
+
+
+def _exploitability(task: "tasks.Problem", policies: "tabular_policies.Policies") -> float:
+    found = task.metrics(policies).exploitability
+    assert found is not None
+    return found / float(np.ptp(task.payoff_range))
+
+
+def _settings(case: Case) -> "supervised.Settings":
+    from gdlx.nets.learners import supervised
+
+    return supervised.Settings(
+        depth=case.depth,
+        batch=case.batch,
+        solving=case.solving,
+        capacity=case.iterations * case.batch,
+        steps=case.steps,
+        minibatch=case.minibatch,
+        rate=2e-3,
+        horizon=case.iterations * case.steps,
+    )
+
+
+class Sizes(NamedTuple):
+    """Of the public states of one depth."""
+
+    depth: int
+    nodes: int
+    states: int
+    largest: int  # views of all players in the largest one
+    views: int
+
+
+def sizes(game: str, deepest: int = _DEEPEST) -> Sizes | None:
+    """At the largest depth up to there that has few nodes; None where every match is over by then."""
+    from gdlx.envs import game_spec
+    from gdlx.envs.trees import game_tree
+    from gdlx.nets.values import public_states
+
+    for depth in range(deepest, 0, -1):
+        try:
+            tree = game_spec.unrolled(game_spec.Game(game), depth=depth + 1, max_nodes=_FEW, keep_edges=True)
+            found = public_states.of_tree(tree, depth)
+        except (game_tree.TooLarge, public_states.WrongCut):
+            continue
+        largest = int(np.bincount(found.state).max())
+        return Sizes(depth, len(found.weight), found.states, largest, found.views)
+    return None
+
+
+def _print_sizes() -> None:
+    from gdlx.propnet import library
+
+    print("| game | joint moves | nodes | public states | views of the largest | views |")
+    print("|---|---|---|---|---|---|")
+    for game in library.names():
+        found = sizes(game)
+        numbers = ["-"] * 5 if found is None else [f"{number:,}" for number in found]
+        print(f"| {game} | {' | '.join(numbers)} |")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["public-states"]:
+        _print_sizes()
+    else:
+        for figure in figures():
+            print(figure)

@@ -1,0 +1,126 @@
+"""Runs that differ only in their seed, as one configuration; named by what it changes of the algorithm it is."""
+
+import json
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from gdlx.envs import game_spec
+from gdlx.experiments.reports import gather
+from gdlx.solvers import algorithms
+from gdlx.solvers.exact import regret_matching
+from gdlx.solvers.runs import result_folder
+
+_ELSEWHERE = {"format", "game", "digest", "versions", "algorithm"}  # shown elsewhere, or of no effect
+_SCHEDULES = ("alpha_change", "beta_change", "gamma_change")
+_IN_WORDS = {("alternating", False): "simultaneous", ("x64", True): "double precision"}
+
+
+class Configuration(NamedTuple):
+    algorithm: str
+    changes: tuple[str, ...]  # settings that are not the algorithm's own
+    runs: tuple[gather.Run, ...]  # of each seed the longest; the best first
+    repeats: tuple[gather.Run, ...]  # others of the same seeds, which tell nothing more
+
+    @property
+    def name(self) -> str:
+        return f"{self.algorithm} ({', '.join(self.changes)})" if self.changes else self.algorithm
+
+    @property
+    def error(self) -> float | None:
+        """The median of the runs."""
+        errors = [run.error for run in self.runs if run.error is not None]
+        return statistics.median(errors) if errors else None
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        return tuple(sorted(run.seed for run in self.runs if run.seed is not None))
+
+
+class Topic(NamedTuple):
+    """What runs must have in common to be compared."""
+
+    game: game_spec.Game
+    players: tuple[str, ...]  # a sheet of the same name may have been another one
+    is_restricted: bool  # whether an opponent is bound to a model: that is another game
+
+
+def by_topic(runs: Iterable[gather.Run]) -> dict[Topic, list[gather.Run]]:
+    found: dict[Topic, list[gather.Run]] = {}
+    for run in runs:
+        topic = Topic(run.config.game, run.players, run.config.modelled is not None)
+        found.setdefault(topic, []).append(run)
+    return found
+
+
+def grouped(runs: Iterable[gather.Run]) -> list[Configuration]:
+    """The configurations of the runs of a game: least exploitable first, those not measured last."""
+    found: dict[str, list[gather.Run]] = {}
+    for run in runs:
+        found.setdefault(_key(run), []).append(run)
+    return sorted(map(_configuration, found.values()), key=_rank)
+
+
+def _configuration(same: Sequence[gather.Run]) -> Configuration:
+    longest: dict[int | None, gather.Run] = {}
+    for run in sorted(same, key=lambda run: -run.last.iterations):
+        longest.setdefault(run.seed, run)
+    repeats = tuple(run for run in same if run is not longest[run.seed])
+    config = same[0].config
+    return Configuration(config.algorithm.name, changes(config), tuple(sorted(longest.values(), key=_rank)), repeats)
+
+
+def best_of_algorithms(configurations: Sequence[Configuration]) -> list[gather.Run]:
+    """The best run of each algorithm that has policies."""
+    runs = [run for configuration in configurations for run in configuration.runs if run.has_policy]
+    found: dict[str, gather.Run] = {}
+    for run in sorted(runs, key=_rank):
+        found.setdefault(run.config.algorithm.name, run)
+    return list(found.values())
+
+
+def _rank(of: Configuration | gather.Run) -> float:
+    return float("inf") if of.error is None else of.error
+
+
+def _key(run: gather.Run) -> str:
+    return json.dumps([run.config.algorithm.name, _told(run.config)], sort_keys=True)
+
+
+def changes(config: result_folder.Config) -> tuple[str, ...]:
+    """
+    >>> from gdlx.solvers import algorithms
+    >>> config = results.Config(trees.Game("g"), "", presets.find("dcfr"), x64=True)
+    >>> changes(config)
+    ('double precision',)
+    """
+    usual = _told(result_folder.Config(config.game, config.digest, algorithms.find(config.algorithm.name), x64=False))
+    now = _told(config)
+    return tuple(_shown(name, value) for name, value in now.items() if value != usual.get(name))
+
+
+def _shown(name: str, value: Any) -> str:
+    if isinstance(value, bool) and (name, value) in _IN_WORDS:
+        return _IN_WORDS[name, value]
+    return f"{name.replace('_', ' ')} {f'{value:g}' if isinstance(value, float) else value}"
+
+
+def _told(config: result_folder.Config) -> dict[str, Any]:
+    """Every setting that has an effect, but for the seed, by its name."""
+    found = _flat({name: value for name, value in config.to_json().items() if name not in _ELSEWHERE})
+    if not any(found.get(name) for name in _SCHEDULES):
+        found.pop("horizon", None)
+    found.pop("seed", None)
+    return found
+
+
+def _flat(given: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        if isinstance(value, Mapping):
+            # Both kinds of settings have a beta and an exploration; and whose player is it?
+            doubled = {"sampling": regret_matching.Settings._fields, "modelled": ("player",)}.get(name, ())
+            found |= {f"{name} {key}" if key in doubled else key: part for key, part in _flat(value).items()}
+        else:
+            found[name] = value
+    return found

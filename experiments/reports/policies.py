@@ -1,0 +1,102 @@
+"""The policies of a run in words, as far as they are read on a page."""
+
+import pathlib
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gdlx.envs.trees import game_tree, infoset_keys
+from gdlx.experiments.reports import facts, gather
+from gdlx.solvers import tasks
+from gdlx.solvers.mccfr import table_rows
+from gdlx.solvers.runs import policy_files, result_folder
+
+SHOWN = 40  # information sets of a player
+
+Floats = npt.NDArray[np.floating]
+Longs = npt.NDArray[np.uint64]
+
+
+class Choice(NamedTuple):
+    history: str
+    options: tuple[tuple[str, float], ...]  # the likeliest first
+
+
+class Table(NamedTuple):
+    """The first choices of a player, in order of time."""
+
+    player: str
+    choices: tuple[Choice, ...]
+    sets: int  # of which these are the first
+    remark: str  # on what is left out besides
+
+
+def tables(run: gather.Run, subject: facts.Subject) -> list[Table]:
+    """One for each player; an error says why there are none."""
+    if run.config.has_table:
+        return _of_table(run, subject)
+    if subject.tree is None:
+        raise result_folder.ResultError(
+            f"{run.config.game.spec} is too large to be unrolled for a report; see gdlx evaluate {run.folder}"
+        )
+    policy_files.require_same_rules(run.folder, run.config, subject.game, subject.digest)
+    policies = policy_files.read_sequences(run.folder / result_folder.POLICY, subject.tree)
+    found = []
+    for player, policy in zip(subject.tree.players, policies, strict=True):
+        options = np.split(policy, player.first[:-1])[1:]
+        found.append(_table(player, range(player.sets), options.__getitem__))
+    return found
+
+
+def _table(
+    player: game_tree.Player, known: Iterable[int], policy_at: Callable[[int], Floats], remark: str = ""
+) -> Table:
+    decisions = list(known)
+    choices = []
+    for decision in decisions[:SHOWN]:
+        chosen = zip(player.options(decision), policy_at(decision).tolist(), strict=True)
+        choices.append(Choice(player.labels[decision], tuple(sorted(chosen, key=lambda option: -option[1]))))
+    return Table(player.name, tuple(choices), len(decisions), remark)
+
+
+def _of_table(run: gather.Run, subject: facts.Subject) -> list[Table]:
+    """Of a policy in a hash table: where that has a row, in the steps of the game that are unrolled."""
+    task = tasks.table_problem(subject.game, net=subject.net)
+    policy_files.require_same_rules(run.folder, run.config, subject.game, task.digest)
+    keys, probability = _read_rows(run.folder / result_folder.POLICY, task.env.num_actions)
+    found = []
+    for number, player in enumerate(task.tree.players):
+        high, low = infoset_keys.of_player(task.tree, number, task.env.num_actions)
+        wanted = _joined(high ^ table_rows.salt(number), low)
+        row = np.searchsorted(keys, wanted) % max(1, len(keys))
+        known = keys[row] == wanted if len(keys) else np.zeros(player.sets, bool)
+
+        def policy_at(decision: int, player: game_tree.Player = player, row: npt.NDArray[np.intp] = row) -> Floats:
+            moves = player.action[player.first[decision] : player.first[decision + 1]]
+            weight = probability[row[decision]][moves].astype(np.float64)
+            return weight / weight.sum() if weight.sum() > 0 else np.full(len(moves), 1 / len(moves))
+
+        remark = _remark(int((~known).sum()), is_whole=task.whole is not None)
+        found.append(_table(player, np.flatnonzero(known).tolist(), policy_at, remark))
+    return found
+
+
+def _read_rows(path: pathlib.Path, moves: int) -> tuple[Longs, Floats]:
+    """Keys, rising, and their probabilities."""
+    keys, probability = policy_files.read_rows(path, moves)
+    whole = _joined(*keys)
+    order = np.argsort(whole)
+    return whole[order], probability[order]
+
+
+def _joined(high: npt.ArrayLike, low: npt.ArrayLike) -> Longs:
+    return np.asarray(high).astype(np.uint64) << np.uint64(32) | np.asarray(low).astype(np.uint64)
+
+
+def _remark(unknown: int, *, is_whole: bool) -> str:
+    first = "" if is_whole else "Only the first steps of the game are unrolled. "
+    if not unknown:
+        return first.strip()
+    return f"{first}Left out: {unknown:,} information sets that are not in the hash table, where play is uniform."

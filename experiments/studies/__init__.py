@@ -1,0 +1,1 @@
+"""Published studies done again, ours beside theirs; a folder each."""

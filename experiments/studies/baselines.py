@@ -1,0 +1,257 @@
+"""Outcome sampling with and without baselines: `python -m gdlx.experiments.studies.baselines PICTURE.png`.
+
+At equal trajectories, with the same settings but for the baselines. Unrolled games have their exact exploitability.
+phantom_tictactoe cannot be unrolled: there it is a lower bound, what learnt responses with a fixed budget get, and the
+seeds that are done are kept beside the picture, in a file .json that a second call goes on from.
+"""
+
+import argparse
+import functools
+import json
+import pathlib
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gdlx.envs import devices
+from gdlx.propnet.io import checked_fields
+
+GAMES = ("goofspiel:cards=4", "leduc_poker", "princess_and_monster:turns=5", "phantom_tictactoe")
+BOUNDED = ("phantom_tictactoe",)
+POINTS = (100_000, 300_000, 1_000_000, 3_000_000)
+BOUNDED_POINTS = (262_144, 1_048_576)
+DECAY = 0.3
+EXPLORATION = 0.6
+FIRST_SEED = 100  # others than those that settings were chosen with
+BATCH = 64
+BOUNDED_BATCH = 1_024
+_BITS = 21  # of the table of a game that cannot be unrolled
+_STEPS = 20  # joint moves of its longest match
+_RESPONSE = 128  # batches of 4 096 trajectories that a response is learnt from
+
+Errors = npt.NDArray[np.float64]
+
+
+class Curve(NamedTuple):
+    """Axes: S seeds, N points."""
+
+    trajectories: tuple[int, ...]  # N
+    error: Errors  # [S, N] exploitability, or a bound on it
+
+    @property
+    def mean(self) -> Errors:
+        return np.asarray(self.error.mean(axis=0))
+
+    @property
+    def standard_error(self) -> Errors:
+        spread = self.error.std(axis=0, ddof=1) if len(self.error) > 1 else np.zeros(self.error.shape[1])
+        return np.asarray(spread / np.sqrt(len(self.error)))
+
+
+class Unrolled:
+    """An unrolled game to sample on: programs are compiled once, whatever the seed."""
+
+    def __init__(self, game: str) -> None:
+        from gdlx.envs import game_spec
+        from gdlx.envs.trees import sampling_form
+        from gdlx.solvers import tasks
+
+        self.task = tasks.problem(game_spec.Game(game), keep_edges=True)
+        self.form = sampling_form.sampling_form(self.task.tree)
+
+    def run(self, batch: int, decay: float | None, seed: int) -> "Run":
+        return Run(self, batch, decay, seed)
+
+    def exploitability(self, weights: Sequence[Any]) -> float:
+        """Of the average policies with these sums, P x [A, I]."""
+        from gdlx.solvers import tabular_policies
+
+        pairs = zip(self.task.tree.players, weights, strict=True)
+        policies = tuple(tabular_policies.of_table(player, np.asarray(weight, np.float64)) for player, weight in pairs)
+        return sum(self.task.metrics(policies).improvements) / 2
+
+
+class Run:
+    """A run on all devices."""
+
+    def __init__(self, game: Unrolled, batch: int, decay: float | None, seed: int) -> None:
+        import jax
+
+        from gdlx.solvers.mccfr import mccfr, outcome_sampling
+
+        self.game, self.batch, self.done = game, batch, 0
+        self._runner = mccfr.on_devices(tuple(jax.local_devices()), outcome_sampling.sample, batch)
+        self._fixed = self._runner.place((game.form, settings(decay), jax.random.key(seed)))
+        self._state = self._runner.place(mccfr.init(game.form, baselines=decay is not None))
+
+    def until(self, trajectories: int) -> None:
+        """Go on, if that is not yet reached."""
+        self.advance(round(trajectories / (2 * self.batch)) - self.done)
+
+    def advance(self, iterations: int) -> None:
+        form, fixed, key = self._fixed
+        self._state = self._runner.advance(form, self._state, fixed, key, max(0, iterations))
+        self.done = int(self._state.t)  # waits for it
+
+    def exploitability(self) -> float:
+        return self.game.exploitability(self._state.weight)
+
+
+def settings(decay: float | None) -> Any:
+    """Those of both algorithms: linear CFR."""
+    from gdlx.solvers.exact import regret_matching
+    from gdlx.solvers.mccfr import mccfr
+
+    minimiser = regret_matching.Settings(
+        *(None if x is None else np.float32(x) for x in regret_matching.Settings(1.0, 1.0, 1.0))
+    )
+    return mccfr.SampleSettings(minimiser, np.float32(EXPLORATION), None if decay is None else np.float32(decay))
+
+
+def exact_curve(game: str, decay: float | None, seeds: int, points: Sequence[int] = POINTS) -> Curve:
+    """Exploitability of an unrolled game."""
+    made = unrolled(game)
+    error = np.zeros((seeds, len(points)))
+    for seed in range(seeds):
+        run = made.run(BATCH, decay, FIRST_SEED + seed)
+        for number, point in enumerate(points):
+            run.until(point)
+            error[seed, number] = run.exploitability()
+    return Curve(tuple(points), error)
+
+
+unrolled = functools.cache(Unrolled)
+
+
+class Sampled:
+    """A game that cannot be unrolled: information sets in a hash table, on one device, and bounds on exploitability."""
+
+    def __init__(self, game: str) -> None:
+        import gdlx
+        from gdlx.envs.packed import packed_env
+
+        self.walk = packed_env.Walk(gdlx.make(game))
+
+    def errors(self, decay: float | None, seed: int, points: Sequence[int]) -> list[float]:
+        import jax
+
+        from gdlx.solvers.bounds import approximate_response
+        from gdlx.solvers.mccfr import table_loop, table_policy, table_state
+
+        fixed = settings(decay)
+        config = table_state.SamplerConfig(BOUNDED_BATCH, _STEPS, baselines=decay is not None)
+        runner = table_loop.on_devices(tuple(jax.local_devices()[:1]), self.walk, config)
+        state = runner.place(table_state.init(self.walk, config, _BITS, runner.devices))
+        budget = approximate_response.Budget(approximate_response.LearnerConfig(_STEPS), batches=_RESPONSE, bits=19)
+        found = []
+        for point in points:
+            left = point // (2 * config.batch) - int(state.t)
+            state = runner.advance(state, fixed, jax.random.key(FIRST_SEED + seed), left)
+            policy = table_policy.of_state(state, fixed.minimiser)
+            bound = approximate_response.bound(self.walk, policy, jax.random.key(1_000 + seed), budget)
+            found.append(bound.exploitability)
+        return found
+
+
+def bounded_curves(
+    game: str, seeds: int, kept: Errors | None = None, points: Sequence[int] = BOUNDED_POINTS
+) -> Iterable[Errors]:
+    """[S, 2, N] without and with baselines, seed by seed; those that were kept are not measured again."""
+    made = Sampled(game)
+    found = np.zeros((0, 2, len(points))) if kept is None else kept[:seeds]
+    yield found
+    for seed in range(len(found), seeds):
+        new = np.array([made.errors(decay, seed, points) for decay in (None, DECAY)])
+        found = np.concatenate([found, new[None]])
+        yield found
+
+
+def report(game: str, plain: Curve, reduced: Curve) -> None:
+    """Lines of the table."""
+    wins = (reduced.error < plain.error).sum(axis=0)
+    for number, point in enumerate(plain.trajectories):
+        means = [f"{c.mean[number]:8.4f} +- {c.standard_error[number]:.4f}" for c in (plain, reduced)]
+        print(
+            f"{game:30}{point:>10,}  {means[0]:>20}  {means[1]:>20}  {wins[number]:>4} of {len(plain.error)}",
+            flush=True,
+        )
+
+
+def draw_band(axes: Any, places: Sequence[float], error: Errors, label: str) -> None:
+    """The mean over seeds [S, N] and its standard error, on logarithmic axes."""
+    curve = Curve((), error)
+    (line,) = axes.plot(places, curve.mean, marker="o", markersize=3, label=label)
+    low, high = curve.mean - curve.standard_error, curve.mean + curve.standard_error
+    axes.fill_between(places, low, high, alpha=0.25, color=line.get_color(), linewidth=0)
+    axes.set(xscale="log", yscale="log")
+    axes.grid(True, which="major", alpha=0.3)
+
+
+def save(figure: Any, path: pathlib.Path) -> None:
+    figure.savefig(path, dpi=120)
+
+
+def picture(path: pathlib.Path, curves: Iterable[tuple[str, Curve, Curve]]) -> None:
+    import matplotlib.figure
+
+    shown = list(curves)
+    figure = matplotlib.figure.Figure(figsize=(3.6 * len(shown), 3.6), layout="constrained")
+    for axes, (game, plain, reduced) in zip(figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
+        draw_band(axes, plain.trajectories, plain.error, "outcome sampling")
+        draw_band(axes, reduced.trajectories, reduced.error, f"with baselines, decay {DECAY:g}")
+        what = "bound on exploitability" if game in BOUNDED else "exploitability"
+        axes.set(title=f"{game} ({len(plain.error)} seeds)", xlabel="trajectories", ylabel=f"{what} (payoff units)")
+        axes.title.set_fontsize(9)
+    figure.axes[0].legend(frameon=False, fontsize=8)
+    save(figure, path)
+
+
+def study(
+    games: Sequence[str], seeds: int, bounded_seeds: int, kept: pathlib.Path | None = None
+) -> Iterable[tuple[str, Curve, Curve]]:
+    """Bounds take long: their seeds are kept in a file as they come."""
+    for game in games:
+        if game in BOUNDED:
+            for errors in bounded_curves(game, bounded_seeds, kept_errors(kept, game)):
+                keep(kept, game, errors)
+            plain, reduced = (Curve(BOUNDED_POINTS, errors[:, number]) for number in range(2))
+        else:
+            plain, reduced = (exact_curve(game, decay, seeds) for decay in (None, DECAY))
+        report(game, plain, reduced)
+        yield game, plain, reduced
+
+
+def kept_errors(kept: pathlib.Path | None, game: str) -> Errors | None:
+    if kept is None or not kept.exists():
+        return None
+    found = json.loads(kept.read_text())
+    same = found["settings"] == _settings_kept()
+    return np.array(found[game]) if same and found.get(game) else None
+
+
+def keep(kept: pathlib.Path | None, game: str, errors: Errors) -> None:
+    if kept is not None and len(errors):
+        checked_fields.write_whole(kept, json.dumps({"settings": _settings_kept(), game: errors.tolist()}).encode())
+
+
+def _settings_kept() -> list[float]:
+    return [DECAY, EXPLORATION, FIRST_SEED, BOUNDED_BATCH, _BITS, _RESPONSE, *BOUNDED_POINTS]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Outcome sampling with and without baselines.")
+    parser.add_argument("picture", type=pathlib.Path)
+    parser.add_argument("--games", nargs="+", default=GAMES)
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--bounded-seeds", type=int, default=20, help="of games whose exploitability is only bounded")
+    chosen = parser.parse_args()
+    devices.one_per_core()
+    print(f"{'game':30}{'trajectories':>10}  {'plain':>18}  {'baselines':>20}  baselines win", flush=True)
+    kept = chosen.picture.with_suffix(".json")
+    picture(chosen.picture, study(chosen.games, chosen.seeds, chosen.bounded_seeds, kept))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+"""Batch sizes of outcome sampling: staleness against speed.
+
+All trajectories of a batch see the same policies. Large batches are faster, but policies change less often; so each
+size is shown after as many trajectories, and after as many seconds. Compile times are left out.
+"""
+
+import pathlib
+import time
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gdlx.envs import devices
+from gdlx.experiments.studies import baselines, plots, result_cache, study_registry
+
+MINUTES, FULL_MINUTES = 6.0, 40.0
+FIGURE = "batch_size.png"
+GAMES = ("leduc_poker", "liars_dice")
+BATCHES = (64, 256, 1_024, 4_096, 16_384, 65_536)
+TRAJECTORIES = 1_000_000
+SECONDS = 3.0
+SEEDS, FULL_SEEDS = 3, 20
+_CHUNK = 0.05  # seconds between two looks at the clock, about
+
+Points = npt.NDArray[np.float64]  # [B, S, 3] batches, seeds, and what a Point has
+
+
+class Point(NamedTuple):
+    """What one run came to."""
+
+    rate: float  # trajectories a second
+    at_trajectories: float  # exploitability
+    at_seconds: float
+
+
+def run(setting: study_registry.Setting) -> Iterator[study_registry.Table]:
+    devices.one_per_core()
+    seconds = SECONDS * setting.minutes / (FULL_MINUTES if setting.is_full else MINUTES)
+    seeds = range(setting.seed, setting.seed + (FULL_SEEDS if setting.is_full else SEEDS))
+    found = {}
+    for game in GAMES:
+        found[game] = np.array([[_kept(game, batch, n, seconds, setting) for n in seeds] for batch in BATCHES])
+        yield _table(game, seconds, found[game])
+    picture(setting.folder / FIGURE, seconds, found)
+
+
+def _kept(game: str, batch: int, seed: int, seconds: float, setting: study_registry.Setting) -> Point:
+    def measured() -> result_cache.Row:
+        setting.report(f"{game}, batches of {batch:,}, seed {seed}")
+        return point(game, batch, seed, seconds)._asdict()
+
+    settings = {"game": game, "batch": batch, "seed": seed, "seconds": seconds, "trajectories": TRAJECTORIES}
+    path = setting.folder / f"{game}-{batch}-{seed}.json"
+    return Point(**result_cache.row(path, settings | result_cache.precision(), measured))
+
+
+def point(game: str, batch: int, seed: int, seconds: float) -> Point:
+    made = baselines.unrolled(game)
+    warm = made.run(batch, None, seed)
+    warm.advance(1)
+    warm.exploitability()
+    return measure(made.run(batch, None, seed), TRAJECTORIES, seconds)
+
+
+def measure(run: baselines.Run, trajectories: int, seconds: float) -> Point:
+    """One run until both marks are passed. Only sampling is timed."""
+    wanted = round(trajectories / (2 * run.batch))
+    spent, at_trajectories, at_seconds = 0.0, None, None
+    while at_trajectories is None or at_seconds is None:
+        each = spent / run.done if run.done else _CHUNK
+        chunk = max(1, round(_CHUNK / each))
+        before = time.perf_counter()
+        run.advance(min(chunk, wanted - run.done) if run.done < wanted else chunk)
+        spent += time.perf_counter() - before
+        if at_trajectories is None and run.done >= wanted:
+            at_trajectories = run.exploitability()
+        if at_seconds is None and spent >= seconds:
+            at_seconds = run.exploitability()
+    return Point(2 * run.batch * run.done / spent, at_trajectories, at_seconds)
+
+
+def _names(seconds: float) -> Sequence[str]:
+    return (f"after {TRAJECTORIES:,} trajectories", f"after {seconds:g} s")
+
+
+def _table(game: str, seconds: float, found: Points) -> study_registry.Table:
+    rows = []
+    data = []
+    for batch, own in zip(BATCHES, found, strict=True):
+        mean, error = plots.mean_and_error(own.T)
+        told = [f"{m:.3g} ± {e:.1g}" for m, e in zip(mean[1:], error[1:], strict=True)]
+        rows.append((f"{batch:,}", f"{mean[0] / 1e6:.3g}", *told))
+        data.append({"batch": batch, "runs": [Point(*each)._asdict() for each in own.tolist()]})
+    title = f"{game}: exploitability, mean and standard error of {found.shape[1]} seeds"
+    return study_registry.Table(title, ("batch", "M trajectories/s", *_names(seconds)), rows, {game: data})
+
+
+def picture(path: pathlib.Path, seconds: float, found: dict[str, Points]) -> None:
+    """A row of panels for every game: speed, and exploitability after as many trajectories and as many seconds."""
+    import matplotlib.ticker
+
+    figure, axes = plots.panels(len(found), 2)
+    batches = np.array(BATCHES, np.float64)
+    for number, (game, own) in enumerate(found.items()):
+        left, right = axes[2 * number : 2 * number + 2]
+        speed = plots.Line("speed", batches, own[..., 0] / 1e6, {"marker": "o", "ms": 4})
+        plots.curves(left, [speed], title=game, x="batch", y="million trajectories a second")
+        errors = [
+            plots.Line(name, batches, own[..., part], {"marker": marker, "ms": 4})
+            for part, (name, marker) in enumerate(zip(_names(seconds), "os", strict=True), 1)
+        ]
+        plots.curves(right, errors, title=game, x="batch", y="exploitability (payoff units)")
+        right.legend(frameon=False, fontsize=8)
+        for each in (left, right):
+            each.set_xticks(BATCHES, [f"{batch:,}" for batch in BATCHES], fontsize=8)
+            each.tick_params(axis="x", which="minor", bottom=False)
+            each.yaxis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 2, 5)))  # less than a power of ten
+            each.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+            each.tick_params(axis="y", which="minor", left=False, labelleft=False)
+    plots.save(path, figure)

@@ -1,0 +1,136 @@
+"""The three blind tic-tac-toes, sampled into a hash table: openings beside those of a published search.
+
+Bias says who gets a cell that both mark at once: each with 1/2 (even), x with 2/3 (x23), always x (x).
+"""
+
+import pathlib
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from gdlx.envs import compilation_cache, game_spec
+from gdlx.experiments.studies import study_registry
+from gdlx.solvers import algorithms, solution, tasks
+from gdlx.solvers.bounds import search_bounds
+from gdlx.solvers.runs import driver, policy_files, result_folder, solver_run
+
+MINUTES, FULL_MINUTES = 30.0, 180.0
+_SETTINGS = {"table": 24, "batch": 4_096}
+_ALGORITHM = "vr-mccfr"  # after two minutes on bias=x its bound was 1.5, that of os-mccfr 2.3
+_BOUND = 1 / 30  # of the time for a game, what goes into its bound
+
+Range = tuple[float, float]
+
+
+class Openings(NamedTuple):
+    """Probabilities of a role's first move, the least and the greatest of all cells of a kind; None: not told."""
+
+    centre: Range
+    corner: Range | None
+    side: Range
+
+
+# West 2024 (UNSW), sections 4.3.1 to 4.3.3: 100 000 iterations of external sampling, about 40 hours each.
+PUBLISHED: Mapping[str, Mapping[str, Openings]] = {
+    "even": dict.fromkeys(("x", "o"), Openings((0.316, 0.320), (0.148, 0.165), (0.012, 0.022))),
+    "x23": {
+        "x": Openings((0.329, 0.329), None, (0.005, 0.005)),
+        "o": Openings((0.203, 0.203), None, (0.074, 0.091)),
+    },
+    "x": {
+        "x": Openings((0.394, 0.394), None, (0.002, 0.003)),
+        "o": Openings((0.137, 0.137), None, (0.071, 0.080)),
+    },
+}
+
+
+def run(setting: study_registry.Setting) -> Iterator[study_registry.Table]:
+    compilation_cache.keep()
+    for bias in PUBLISHED:
+        minutes = setting.minutes / len(PUBLISHED)
+        task, found = solved(bias, setting.folder / bias, minutes, setting)
+        yield _openings(bias, found)
+        yield _worth(task, setting.folder / bias, found, 60 * minutes * _BOUND, setting)
+
+
+def solved(
+    bias: str, folder: pathlib.Path, minutes: float, setting: study_registry.Setting
+) -> tuple[tasks.TableProblem, solution.Solution]:
+    """A game after so many minutes of sampling, from wherever the folder has come to."""
+    task = tasks.table_problem(game_spec.Game(f"blind_tictactoe:bias={bias}"))
+    changes: dict[str, Any] = {**_SETTINGS, "seed": setting.seed}
+    algorithm = algorithms.configured(algorithms.find(_ALGORITHM), None, changes)
+    begun = (folder / result_folder.CHECKPOINT).exists()
+    if begun and result_folder.read_config(folder).algorithm != algorithm:
+        raise result_folder.ResultError(
+            f"{folder} was begun with other settings; give another --results, or its --seed"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    sampling = solver_run.Run(task, algorithm, folder, resume=begun, interval=60.0)
+    try:
+        for point in sampling.points(driver.Stop(None, 60 * minutes)):
+            rate = point.metrics.samples / max(point.metrics.seconds, 1e-9)
+            setting.report(f"{bias}: {point.metrics.seconds / 60:.1f} of {minutes:.0f} minutes, {rate:,.0f} a second")
+    finally:
+        found = sampling.finish()
+    return task, found
+
+
+def _openings(bias: str, found: solution.Solution) -> study_registry.Table:
+    rows, data = [], {}
+    for role in ("x", "o"):
+        ours, theirs = openings(found.policy(role)), PUBLISHED[bias][role]
+        data[role] = {"ours": ours._asdict(), "published": theirs._asdict()}
+        for kind in Openings._fields:
+            rows.append((role, kind, _shown(getattr(ours, kind)), _shown(getattr(theirs, kind))))
+    minutes = found.metrics[-1].seconds / 60
+    header = ("role", "first mark", f"ours, {minutes:.0f} minutes", "published, 40 hours")
+    return study_registry.Table(f"blind_tictactoe:bias={bias}, probability of each opening", header, rows, {bias: data})
+
+
+def openings(policy: Mapping[str, float]) -> Openings:
+    """
+    >>> openings({f"(mark {m} {n})": (0.2 if m == n == 2 else 0.1) for m in (1, 2, 3) for n in (1, 2, 3)})
+    Openings(centre=(0.2, 0.2), corner=(0.1, 0.1), side=(0.1, 0.1))
+    """
+    kinds: dict[int, list[float]] = {0: [], 1: [], 2: []}  # by how many coordinates are in the middle
+    for move, probability in policy.items():
+        kinds[sum(word == "2" for word in move.strip("()").split()[1:])].append(probability)
+    corner, side, centre = ((min(found), max(found)) for found in kinds.values())
+    return Openings(centre, corner, side)
+
+
+def _shown(found: Range | None) -> str:
+    if found is None:
+        return "not told"
+    low, high = (f"{part:.3f}" for part in found)
+    return low if low == high else f"{low} to {high}"
+
+
+def _worth(
+    task: tasks.TableProblem,
+    folder: pathlib.Path,
+    found: solution.Solution,
+    seconds: float,
+    setting: study_registry.Setting,
+) -> study_registry.Table:
+    """The value of the policies for x, and how much of it responses could take away, at least."""
+    policy = policy_files.read_table(folder / result_folder.POLICY, task.env.num_actions)
+    setting.report(f"bound, {seconds:.0f} s")
+    bound = search_bounds.of_policy(task, policy, seconds, setting.seed)
+    last = found.metrics[-1]
+    value, error = last.value[0] + task.env.payoffs.offset, 1.96 * last.value_error[0]
+    rows = [
+        ("value for x, of 100", f"{value:.2f} ± {error:.2f}"),
+        ("lower bound on exploitability", f"{bound.exploitability:.2f} ± {1.96 * bound.standard_error:.2f}"),
+        ("information sets", f"{round((last.load or 0) * 2 ** _SETTINGS['table']):,}"),
+        ("trajectories", f"{last.samples:,}"),
+    ]
+    data = {
+        "value": value,
+        "interval": [value - error, value + error],
+        "exploitability_bound": bound.exploitability,
+        "bound_error": bound.standard_error,
+        "trajectories": last.samples,
+        "seconds": last.seconds,
+    }
+    return study_registry.Table("what these policies are worth", ("", ""), rows, {f"{found.tree.name} worth": data})

@@ -1,0 +1,322 @@
+"""How fast CFR converges in three games of simultaneous moves, as in section 5.2.1 of Shafiei Khadem (2010).
+
+M. Shafiei Khadem, Simultaneous Move Games in General Game Playing, University of Alberta 2010. Its error is the
+mean square difference between the average policies and those that CFR ends with, over all states and moves (equation
+5.1). Beside it stands what it cannot tell, exploitability.
+"""
+
+import itertools
+import pathlib
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import numpy as np
+import numpy.typing as npt
+
+from gdlx.envs import compilation_cache, game_spec
+from gdlx.experiments.studies import plots, result_cache, study_registry
+from gdlx.experiments.studies.cfr_convergence import graph
+from gdlx.propnet import games
+from gdlx.solvers import algorithms, tasks
+from gdlx.solvers.runs import result_folder, tree_solvers
+
+MINUTES, FULL_MINUTES = 8.0, 80.0
+FIGURE = "cfr_convergence.png"
+BOUNDS = (0.01, 0.001)
+CONVERGED = 1e-6  # the most that a probability changes in the last iteration, in the thesis
+_EVERY = 300  # iterations of which each is measured
+_GROWTH = 1.02  # iterations between measurements from there on
+_LESS = 4  # times fewer iterations from another start
+_REST = 30.0  # seconds until what has been measured is written again
+
+Floats = npt.NDArray[np.float64]
+
+
+class Game(NamedTuple):
+    spec: str
+    is_merged: bool  # states, as in the thesis, or histories
+    first: bool  # whether play begins with everybody's first move, else evenly
+    iterations: int  # in the usual time
+    nodes: int  # of the thesis, as are the rest
+    terminals: int
+    reached: tuple[tuple[int, float], ...]  # iterations and seconds until the error is below each of BOUNDS
+
+
+_GOOFSPIEL = Game("goofspiel:cards=5,info=perfect", True, False, 300_000, 2_936, 138, ((1_114, 1.16), (29_730, 31.09)))
+GAMES = (
+    Game("biased_rps", True, False, 1_000_000, 10, 9, ((17, 0.0), (87, 0.0))),
+    Game("repeated_rps", True, True, 200_000, 220, 55, ((45, 0.0), (236, 0.02))),
+    _GOOFSPIEL,
+    _GOOFSPIEL._replace(is_merged=False, iterations=100_000),
+)
+
+
+class Solver(Protocol):
+    state: Any  # arrays that are all there is to go on from
+
+    def advance(self, count: int) -> None: ...
+
+    def policy(self) -> Floats:
+        """[E] the average probabilities of all moves of both players at all states."""
+
+    def exploitability(self) -> float: ...
+
+
+class Merged:
+    """On the graph of states."""
+
+    def __init__(self, game: Game, *, first: bool) -> None:
+        net = games.compile_game(game.spec)
+        self.graph = graph.graph(net)
+        self.state: graph.State = graph.init(self.graph, first=first)
+
+    def advance(self, count: int) -> None:
+        self.state = graph.advance(self.graph, self.state, count)
+        self.state.regret[0].block_until_ready()
+
+    def policy(self) -> Floats:
+        average = graph.average(self.graph, self.state)
+        pairs = zip(self.graph.levels, average, strict=True)
+        return np.concatenate([np.asarray(own)[np.asarray(level.legal)] for level, own in pairs])
+
+    def exploitability(self) -> float:
+        return float(graph.exploitability(self.graph, graph.average(self.graph, self.state)))
+
+
+class Unrolled:
+    """On the tree, where every history is a state of its own."""
+
+    def __init__(self, game: Game) -> None:
+        task = tasks.problem(game_spec.Game(game.spec))
+        self._process = tree_solvers.FullSolver(task, algorithms.simultaneous(algorithms.find("cfr")))
+        self.state = self._process.init()
+
+    def advance(self, count: int) -> None:
+        self.state = self._process.advance(self.state, count)
+
+    def policy(self) -> Floats:
+        return np.concatenate([own[1:] for own in self._process.policies(self.state)])
+
+    def exploitability(self) -> float:
+        found = self._process.measure(self.state, 0.0).exploitability
+        assert found is not None
+        return found
+
+
+class Curve(NamedTuple):
+    """Axes: N measurements."""
+
+    iterations: Floats  # [N]
+    mse: Floats  # [N] from the last policy
+    exploitability: Floats  # [N] in payoffs, of a range of 100
+    each: Floats  # [] seconds of an iteration
+    change: Floats  # [] the most that a probability changed in the last iteration
+    elsewhere: Floats  # [] the error of the policy that another start leads to
+
+
+def run(setting: study_registry.Setting) -> Iterator[study_registry.Table]:
+    compilation_cache.keep()
+    with jax.enable_x64(True):  # sums of millions of policies
+        yield _sizes()
+        found = [(game, _kept(game, setting)) for game in GAMES]
+    yield _speeds(found)
+    yield _ends(found)
+    picture(setting.folder / FIGURE, found)
+
+
+def name(game: Game) -> str:
+    return game.spec if game.is_merged else f"{game.spec}, unmerged"
+
+
+def _kept(game: Game, setting: study_registry.Setting) -> Curve:
+    part = setting.minutes / MINUTES
+    iterations = max(_LESS, round(game.iterations * part))
+    kind = "states" if game.is_merged else "histories"
+    path = setting.folder / f"{result_folder.folder_of(game.spec)}-{kind}-{iterations}.npz"
+    if (earlier := result_cache.arrays(path, Curve._fields)) is not None:
+        return Curve(*earlier)
+    setting.report(f"{name(game)}: {iterations:,} iterations")
+    unfinished = path.with_suffix(".part.npz")
+    found = curve(game, iterations, unfinished)
+    result_cache.write_arrays(path, found._asdict())
+    result_cache.remove_arrays(unfinished)
+    return found
+
+
+def points(iterations: int) -> list[int]:
+    """Where it is measured.
+
+    >>> points(303)[-5:], points(1_000)[-2:]
+    ([297, 298, 299, 300, 303], [984, 1000])
+    """
+    found = list(range(1, min(iterations, _EVERY) + 1))
+    while found[-1] < iterations:
+        found.append(min(iterations, max(found[-1] + 1, int(found[-1] * _GROWTH))))
+    return found
+
+
+class _Measured:
+    """What has been measured of a run, kept in a file from which another process goes on."""
+
+    def __init__(self, path: pathlib.Path, solver: Solver) -> None:
+        self.policies: list[Floats] = []
+        self.errors: list[float] = []
+        self.seconds: list[float] = []
+        self._path, self._solver, self._written = path, solver, time.monotonic()
+        leaves, shape = jax.tree.flatten(solver.state)
+        names = ("policies", "errors", "seconds", *(f"state_{n}" for n in range(len(leaves))))
+        if (earlier := result_cache.arrays(path, names)) is not None:
+            self.policies, self.errors, self.seconds = map(list, earlier[:3])
+            solver.state = jax.tree.unflatten(shape, [jax.numpy.asarray(leaf) for leaf in earlier[3:]])
+
+    def add(self, seconds: float) -> None:
+        self.policies.append(self._solver.policy())
+        self.errors.append(self._solver.exploitability())
+        self.seconds.append(seconds)
+        if time.monotonic() - self._written >= _REST:
+            self._write()
+
+    def _write(self) -> None:
+        told: dict[str, Any] = {f"state_{n}": leaf for n, leaf in enumerate(jax.tree.leaves(self._solver.state))}
+        told |= {"policies": self.policies, "errors": self.errors, "seconds": self.seconds}
+        result_cache.write_arrays(self._path, told)
+        self._written = time.monotonic()
+
+
+def curve(game: Game, iterations: int, unfinished: pathlib.Path) -> Curve:
+    solver: Solver = Merged(game, first=game.first) if game.is_merged else Unrolled(game)
+    measured = _Measured(unfinished, solver)
+    solver.advance(0)  # compiled outside of the time that is measured
+    at = [0, *points(iterations)]
+    for before, now in list(itertools.pairwise(at))[len(measured.seconds) :]:
+        begun = time.perf_counter()
+        solver.advance(now - before)
+        measured.add(time.perf_counter() - begun)
+    last = measured.policies[-1]
+    solver.advance(1)
+    tail = max(1, len(at) // 2)  # many iterations at once: what it costs to begin with them does not count
+    return Curve(
+        np.array(at[1:], float),
+        np.array([mse(policy, last) for policy in measured.policies]),
+        np.array(measured.errors),
+        np.array(sum(measured.seconds[-tail:]) / (at[-1] - at[-1 - tail])),
+        np.abs(solver.policy() - last).max(),
+        np.array(_elsewhere(game, iterations, last)),
+    )
+
+
+def mse(policy: Floats, last: Floats) -> float:
+    """Equation 5.1: the mean over all moves of both players at all states."""
+    return float(((policy - last) ** 2).mean())
+
+
+def _elsewhere(game: Game, iterations: int, last: Floats) -> float:
+    """How far from there CFR ends that began with other policies; an unrolled game has only one beginning."""
+    if not game.is_merged:
+        return np.nan
+    solver = Merged(game, first=not game.first)
+    for before, now in itertools.pairwise([0, *points(iterations // _LESS)]):  # in parts, so that Ctrl-C is heard
+        solver.advance(now - before)
+    return mse(solver.policy(), last)
+
+
+def until(found: Curve, bound: float) -> int | None:
+    """The first iteration whose error is below a bound."""
+    below = np.flatnonzero(found.mse < bound)
+    return int(found.iterations[below[0]]) if len(below) else None
+
+
+def stays(found: Curve, bound: float) -> int:
+    """The first iteration from which on all errors are below a bound; the last has none."""
+    above = np.flatnonzero(found.mse >= bound)
+    return int(found.iterations[above[-1] + 1]) if len(above) else int(found.iterations[0])
+
+
+def _sizes() -> study_registry.Table:
+    rows, data = [], []
+    for game in GAMES:
+        if game.is_merged:
+            merged = Merged(game, first=False).graph
+            nodes, terminals = merged.nodes, merged.terminals
+        else:
+            counts = game_spec.unrolled(game_spec.Game(game.spec)).summary()
+            nodes, terminals = counts["nodes"], counts["terminals"]
+        theirs = (f"{game.nodes:,}", f"{game.terminals:,}") if game.is_merged else ("", "")
+        rows.append((name(game), f"{nodes:,}", f"{terminals:,}", *theirs))
+        data.append({"game": name(game), "nodes": nodes, "terminals": terminals})
+    title = "sizes: nodes and ends, theirs from Table 5.1"
+    return study_registry.Table(title, ("game", "nodes", "ends", "theirs", "ends"), rows, data)
+
+
+def _speeds(every: Sequence[tuple[Game, Curve]]) -> study_registry.Table:
+    rows, data = [], []
+    for game, found in every:
+        row = [name(game), f"{1e6 * float(found.each):.3g} µs"]
+        told = []
+        for bound, (iterations, seconds) in zip(BOUNDS, game.reached, strict=True):
+            ours = until(found, bound)
+            spent = None if ours is None else ours * float(found.each)
+            for_good = stays(found, bound)
+            row += ["not reached", "", ""] if ours is None else [f"{ours:,}", f"{spent:.2g} s", f"{for_good:,}"]
+            row += [f"{iterations:,}", f"{seconds:g} s"] if game.is_merged else ["", ""]
+            told.append({"bound": bound, "iterations": ours, "seconds": spent, "stays": for_good})
+        rows.append(row)
+        data.append({"game": name(game), "seconds_each": float(found.each), "reached": told})
+    columns = [text for bound in BOUNDS for text in (f"MSE < {bound:g}", "time", "for good", "theirs", "time")]
+    title = "iterations until the error is below a bound, theirs from Table 5.1"
+    return study_registry.Table(title, ("game", "an iteration", *columns), rows, data)
+
+
+def _ends(every: Sequence[tuple[Game, Curve]]) -> study_registry.Table:
+    rows, data = [], []
+    for game, found in every:
+        at = [until(found, bound) for bound in BOUNDS]
+        worth = [None if x is None else float(found.exploitability[found.iterations == x][0]) for x in at]
+        end, change, other = float(found.exploitability[-1]), float(found.change), float(found.elsewhere)
+        rows.append(
+            (
+                name(game),
+                *("" if x is None else f"{x:.3g}" for x in worth),
+                f"{found.iterations[-1]:,.0f}",
+                f"{end:.2g}",
+                f"{change:.1g}",
+                "" if np.isnan(other) else f"{other:.2g}",
+            )
+        )
+        data.append(
+            {
+                "game": name(game),
+                "exploitability_at": worth,
+                "iterations": int(found.iterations[-1]),
+                "exploitability": end,
+                "change": change,
+                "elsewhere": None if np.isnan(other) else other,
+            }
+        )
+    header = ("game", *(f"at MSE < {bound:g}" for bound in BOUNDS), "iterations", "at the end", "last change", "other")
+    title = (
+        "exploitability in % of the range; the end that errors are measured from, and the error of another start's end"
+    )
+    return study_registry.Table(title, header, rows, data)
+
+
+def picture(path: pathlib.Path, every: Sequence[tuple[Game, Curve]]) -> None:
+    """As Figure 5.1, with exploitability beside it."""
+    figure, (left, right) = plots.panels(1, 2, width=5.4, height=4.2)
+    errors, worth = [], []
+    for number, (game, found) in enumerate(every):
+        look = {"color": f"C{number}", "ls": "-" if game.is_merged else "--", "lw": 1.2}
+        is_told = found.iterations < found.iterations[-1] / 3  # nearer to the end the error is that of the end
+        errors.append(plots.Line(name(game), found.iterations[is_told], found.mse[is_told, None], look))
+        worth.append(plots.Line(name(game), found.iterations, found.exploitability[:, None], look))
+        if game.is_merged:
+            theirs = [iterations for iterations, _ in game.reached]
+            left.plot(theirs, BOUNDS, "o", color=f"C{number}", mec="black", zorder=3)
+    left.plot([], [], "o", color="white", mec="black", label="the thesis, Table 5.1")
+    plots.curves(left, errors, title="error: MSE from the last policy", x="iterations", y="MSE")
+    plots.curves(right, worth, title="exploitability", x="iterations", y="% of the payoff range")
+    left.set_ylim(bottom=1e-7)
+    plots.legend_below(figure, left, 2)
+    plots.save(path, figure)

@@ -1,0 +1,34 @@
+"""Several algorithms on one game in one picture:
+`python -m gdlx.experiments.studies.convergence leduc_poker PICTURE.png`.
+
+In double precision, since single precision can end at a millionth of the payoffs' range.
+"""
+
+import pathlib
+import sys
+from collections.abc import Sequence
+
+ALGORITHMS = ("cfr", "cfr+", "dcfr", "pcfr+", "hs-pcfr+", "fp")
+ITERATIONS = 10_000
+
+
+def picture(
+    game: str, path: pathlib.Path, algorithms: Sequence[str] = ALGORITHMS, iterations: int = ITERATIONS
+) -> None:
+    """Solve a game with each algorithm, and plot how exploitability falls over iterations and time."""
+    import jax
+
+    import gdlx
+    from gdlx.envs import game_spec
+    from gdlx.solvers.runs import plot
+
+    with jax.enable_x64(True):
+        tree = game_spec.unrolled(game_spec.Game(game))
+        runs = {name: gdlx.solve(tree, name, iterations=iterations).metrics for name in algorithms}
+    plot.convergence(path, runs, game)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit("usage: python -m gdlx.experiments.studies.convergence GAME PICTURE.png")
+    picture(sys.argv[1], pathlib.Path(sys.argv[2]))

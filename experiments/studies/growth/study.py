@@ -1,0 +1,188 @@
+"""What an iteration costs as games grow by six orders of magnitude: time, memory, and what unrolling takes.
+
+Every game is measured in a process of its own. An iteration of CFR+ looks at all of a game; one of outcome sampling
+draws 4 096 trajectories for each player, and then updates the tables of all information sets.
+"""
+
+import pathlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gdlx.envs import devices
+from gdlx.experiments.bench import host_machine
+from gdlx.experiments.studies import plots, result_cache, study_registry
+from gdlx.experiments.studies.growth import measuring
+from gdlx.solvers.runs import result_folder
+
+MINUTES, FULL_MINUTES = 15.0, 30.0
+FIGURE = "growth.png"
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "rps and kuhn_poker": ("rps", "kuhn_poker"),
+    "repeated_rps": tuple(f"repeated_rps:rounds={n}" for n in range(2, 8)),
+    "goofspiel": tuple(f"goofspiel:cards={n}" for n in range(3, 7)),
+    "liars_dice": tuple(f"liars_dice:sides={n}" for n in range(2, 10)),
+    "princess_and_monster": tuple(f"princess_and_monster:turns={n}" for n in range(3, 9)),
+    "leduc_poker": tuple(f"leduc_poker:ranks={n}" for n in (3, 6, 10)),
+    "tictactoe and gops": ("tictactoe", "gops"),
+}
+LARGER = {"repeated_rps": ("repeated_rps:rounds=8",), "princess_and_monster": ("princess_and_monster:turns=9",)}
+_TIMINGS = 1_500  # parts of the time for each of the timings of a game; compiling and unrolling take the most
+_LARGE = 100_000  # ends of a game whose arrays no cache holds
+_BATCH = 2 * 4_096  # trajectories of an iteration: all these games have two players
+_MARKERS = "osD^vP*"
+
+
+class Slope(NamedTuple):
+    """Of a straight line through logarithms: 1 where twice as much takes twice as long."""
+
+    what: str
+    over: str
+    all: float
+    large: float  # of the games with at least _LARGE ends
+
+
+def run(setting: study_registry.Setting) -> Iterator[study_registry.Table]:
+    devices.one_per_core()  # for the processes to come: sampling uses every core
+    seconds = setting.minutes * 60 / _TIMINGS
+    sizes: dict[str, list[measuring.Size]] = {}
+    for family, games in FAMILIES.items():
+        wanted = (*games, *(LARGER.get(family, ()) if setting.is_full else ()))
+        sizes[family] = [_measured(game, seconds, setting) for game in wanted]
+    every = sorted((size for own in sizes.values() for size in own), key=lambda size: size.ends)
+    yield _cost_table(every)
+    yield _memory_table(every)
+    yield _slope_table(slopes(every))
+    picture(setting.folder / FIGURE, sizes)
+
+
+def _measured(game: str, seconds: float, setting: study_registry.Setting) -> measuring.Size:
+    def measure() -> result_cache.Row:
+        setting.report(game)
+        return host_machine.elsewhere(measuring.size_of, game, seconds)
+
+    path = setting.folder / f"{result_folder.folder_of(game)}.json"
+    return measuring.of_row(
+        result_cache.row(path, {"game": game, "seconds": seconds} | result_cache.precision(), measure)
+    )
+
+
+def _cost_table(sizes: Sequence[measuring.Size]) -> study_registry.Table:
+    header = (
+        "game",
+        "information sets",
+        "ends",
+        "CFR+: us",
+        "ns a set",
+        "ns an end",
+        "os-mccfr: us",
+        "ns a trajectory",
+    )
+    rows = []
+    for size in sizes:
+        full, sampled = size.full.seconds * 1e9, size.sampled.seconds * 1e9
+        rows.append((
+            size.game,
+            f"{size.sets:,}",
+            f"{size.ends:,}",
+            f"{full / 1e3:,.3g}" if full < 1e6 else f"{full / 1e3:,.0f}",
+            f"{full / size.sets:,.0f}",
+            f"{full / size.ends:.3g}",
+            f"{sampled / 1e3:,.0f}",
+            f"{sampled / _BATCH:,.0f}",
+        ))  # fmt: skip
+    return study_registry.Table("time of an iteration", header, rows, [measuring.to_row(size) for size in sizes])
+
+
+def _memory_table(sizes: Sequence[measuring.Size]) -> study_registry.Table:
+    header = ("game", "nodes", "unrolling: s", "us a node", "peak MB", "CFR+: MB", "GB/s", "copying: GB/s",
+              "iteration / copy", "os-mccfr: MB")  # fmt: skip
+    rows = []
+    for size in sizes:
+        gigabytes = size.full.megabytes / 1e3
+        rows.append((
+            size.game,
+            f"{size.nodes:,}",
+            f"{size.unrolling:.3g}",
+            f"{size.unrolling / size.nodes * 1e6:.3g}",
+            f"{size.peak_mb:,.0f}",
+            f"{size.full.megabytes:.3g}",
+            f"{gigabytes / size.full.seconds:.2g}",
+            f"{gigabytes / size.copying:.2g}",
+            f"{size.full.seconds / size.copying:.2g}",
+            f"{size.sampled.megabytes:.3g}",
+        ))  # fmt: skip
+    return study_registry.Table("unrolling, and memory of an iteration", header, rows, None)
+
+
+def slopes(sizes: Sequence[measuring.Size]) -> list[Slope]:
+    """How times grow with what they are over."""
+    asked: tuple[tuple[str, str, Callable[[measuring.Size], float], Callable[[measuring.Size], float]], ...] = (
+        ("iteration of CFR+", "ends", lambda s: s.full.seconds, lambda s: s.ends),
+        ("iteration of CFR+", "bytes", lambda s: s.full.seconds, lambda s: s.full.megabytes),
+        ("iteration of os-mccfr", "ends", lambda s: s.sampled.seconds, lambda s: s.ends),
+        ("iteration of os-mccfr", "information sets", lambda s: s.sampled.seconds, lambda s: s.sets),
+        ("unrolling", "nodes", lambda s: s.unrolling, lambda s: s.nodes),
+        ("memory of CFR+", "ends", lambda s: s.full.megabytes, lambda s: s.ends),
+    )
+    large = [size for size in sizes if size.ends >= _LARGE]
+    return [Slope(what, over, slope(sizes, y, x), slope(large, y, x)) for what, over, y, x in asked]
+
+
+def slope(
+    sizes: Sequence[measuring.Size],
+    y: Callable[[measuring.Size], float],
+    x: Callable[[measuring.Size], float],
+) -> float:
+    """nan where there are no two games to draw a line through."""
+    if len({x(size) for size in sizes}) < 2:
+        return float("nan")
+    return float(np.polyfit(np.log([x(size) for size in sizes]), np.log([y(size) for size in sizes]), 1)[0])
+
+
+def _slope_table(found: Sequence[Slope]) -> study_registry.Table:
+    rows = [(own.what, own.over, f"{own.all:.2f}", f"{own.large:.2f}") for own in found]
+    data = [{name: None if value != value else value for name, value in own._asdict().items()} for own in found]
+    header = ("growth of", "over", "slope, all games", f"from {_LARGE:,} ends on")
+    return study_registry.Table("slopes on logarithmic axes: 1 is as much longer as it is larger", header, rows, data)
+
+
+def picture(path: pathlib.Path, families: dict[str, list[measuring.Size]]) -> None:
+    figure, every_axes = plots.panels(2, 2, width=5.4, height=4.2)
+    panels: tuple[tuple[str, str, str, Callable[[measuring.Size], tuple[float, ...]]], ...] = (
+        ("an iteration (hollow: os-mccfr)", "ends", "milliseconds",
+         lambda s: (s.ends, s.full.seconds * 1e3, s.sampled.seconds * 1e3)),
+        ("CFR+, for each end", "ends", "nanoseconds", lambda s: (s.ends, s.full.seconds / s.ends * 1e9)),
+        ("CFR+: bytes of its arrays over its time (grey: copying them)", "megabytes", "gigabytes a second",
+         lambda s: (s.full.megabytes, s.full.megabytes / s.full.seconds / 1e3)),
+        ("unrolling (hollow: gigabytes of os-mccfr's tables)", "nodes", "seconds, or gigabytes",
+         lambda s: (s.nodes, s.unrolling, s.sampled.megabytes / 1e3)),
+    )  # fmt: skip
+    every = [size for own in families.values() for size in own]
+    for number, (axes, (title, across, up, values)) in enumerate(zip(every_axes, panels, strict=True)):
+        for colour, (family, own) in enumerate(families.items()):
+            x, *ys = np.array([values(size) for size in own]).T
+            lines = ("none", "none") if " and " in family else ("-", ":")  # different games are no curve
+            for hollow, y in enumerate(ys):
+                axes.plot(
+                    x, y, marker=_MARKERS[colour], color=f"C{colour}", linestyle=lines[hollow], linewidth=0.8,
+                    markersize=5, markerfacecolor="white" if hollow else None, label=None if hollow else family,
+                )  # fmt: skip
+        axes.set(title=title, xlabel=across, ylabel=up, xscale="log", yscale="log")
+        axes.title.set_fontsize(10)
+        axes.grid(True, which="major", alpha=0.3)
+        if number == 0:
+            _guide(axes, every)
+        if number == 2:
+            copies = sorted((size.full.megabytes, size.full.megabytes / size.copying / 1e3) for size in every)
+            axes.plot(*np.array(copies).T, color="0.5", linewidth=3, alpha=0.5, zorder=0)
+    plots.legend_below(figure, every_axes[0], 4)
+    plots.save(path, figure)
+
+
+def _guide(axes: Any, sizes: Sequence[measuring.Size]) -> None:
+    """A line of slope 1 below the points, which ends at the largest game."""
+    last = max(sizes, key=lambda size: size.ends)
+    ends = np.array([last.ends / 1e4, last.ends])
+    axes.plot(ends, last.full.seconds * 1e3 / 4 * ends / last.ends, "--", color="0.4", linewidth=1, label="slope 1")

@@ -1,0 +1,126 @@
+"""Players against each other: random, sampled before the match (mccfr), and sampling online (oos).
+
+The games are those of West (2024) and Schlindenbuch (2019), whose titles README.md has, in miniature: less
+time to think, fewer games. Poker is not the same variant, and liar's dice has other rules; what can be compared is who
+beats whom, and roughly by how much.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from gdlx.envs import compilation_cache
+from gdlx.experiments.studies import study_registry
+from gdlx.players.agents import agent, agent_registry
+from gdlx.players.matches import arenas, contest, match, records, scores
+from gdlx.solvers.runs import result_folder
+
+MINUTES, FULL_MINUTES = 30.0, 120.0
+_START = 1 / 90  # of the time, what an agent thinks before the matches of a game
+_MOVES = 4.0  # decisions of a match, about
+_OFFLINE, _ONLINE = "mccfr", "oos"
+
+
+class Pairing(NamedTuple):
+    """`published` is the first one's mean, and half of its interval of 95 % if that is told."""
+
+    first: str
+    second: str
+    published: tuple[float, float | None] | None
+
+
+class Game(NamedTuple):
+    spec: str
+    source: str
+    swap: bool  # whether agents take turns at the roles
+    scale: float  # of what was published: the range of its payoffs, or 100 where it has goals
+    pairings: Sequence[Pairing]
+
+
+def _in_roles(spec: str, source: str, cells: Sequence[float]) -> Game:
+    """Goals of the first role, out of 100; the agents are random and sampled, in rows and columns."""
+    pairs = (("random", "random"), ("random", _OFFLINE), (_OFFLINE, "random"), (_OFFLINE, _OFFLINE))
+    published = [Pairing(*pair, (cell, None)) for pair, cell in zip(pairs, cells, strict=True)]
+    return Game(spec, source, False, 100.0, published)
+
+
+def _swapped(spec: str, scale: float, cells: Sequence[tuple[float, float] | None]) -> Game:
+    pairs = ((_ONLINE, "random"), (_OFFLINE, "random"), (_ONLINE, _OFFLINE))
+    published = [Pairing(*pair, cell) for pair, cell in zip(pairs, cells, strict=True)]
+    return Game(spec, "Schlindenbuch 2019, Table 5.7", True, scale, published)
+
+
+# West 2024: its MCCFR searches at every move and has no network. Schlindenbuch 2019: 10 s before a match and 30 s a
+# move online, 40 s offline; ranges of payoffs 38, 2 and 28 (Table 5.1).
+GAMES = (
+    _in_roles("blind_tictactoe:bias=even", "West 2024, Table 3", (50.5, 36.0, 66.5, 55.5)),
+    _in_roles("blind_tictactoe:bias=x23", "West 2024, Table 4", (54.5, 41.5, 73.5, 56.0)),
+    _in_roles("blind_tictactoe:bias=x", "West 2024, Table 5", (64.0, 48.5, 81.5, 74.5)),
+    _in_roles("liars_dice", "West 2024, Table 6", (35.0, 4.0, 98.0, 96.0)),
+    _swapped("leduc_poker", 38.0, ((0.873, 0.048), (0.854, 0.048), (-0.006, 0.052))),
+    _swapped("goofspiel:cards=6", 2.0, ((0.547, 0.011), (0.548, 0.011), (-0.011, 0.013))),
+    _swapped("princess_and_monster:turns=8", 28.0, (None, (1.531, 0.146), (0.028, 0.148))),
+)
+
+
+def run(setting: study_registry.Setting) -> Iterator[study_registry.Table]:
+    compilation_cache.keep()
+    for game in GAMES:
+        yield _table(game, setting)
+
+
+def texts(setting: study_registry.Setting) -> dict[str, str]:
+    """The agents, with the time that they have."""
+    start = max(0.1, 60 * setting.minutes * _START)
+    online = sum(_ONLINE in pairing[:2] for game in GAMES for pairing in game.pairings)
+    left = 60 * setting.minutes - start * 2 * len(GAMES)
+    each = max(0.01, left / max(1.0, online * setting.games * _MOVES))
+    return {
+        "random": "random",
+        _OFFLINE: f"{_OFFLINE}:seconds={start:.3g}",
+        _ONLINE: f"{_ONLINE}:start={start:.3g},seconds={each:.2g}",
+    }
+
+
+def _table(game: Game, setting: study_registry.Setting) -> study_registry.Table:
+    players = {name: agent_registry.find(text) for name, text in texts(setting).items()}
+    arena = arenas.of_game(game.spec)
+    low, high = arena.env.payoff_range
+    rows, data = [], []
+    for pairing in game.pairings:
+        setting.report(f"{game.spec}: {pairing.first} against {pairing.second}")
+        both = (players[pairing.first], players[pairing.second])
+        found = _played(arena, both, game, setting)
+        part = found.scores[0].whole
+        mean, half = (part.payoff.mean, part.payoff.half) if game.swap else (part.goal.mean, part.goal.half)
+        scale = 100 / (high - low) if game.swap else 1.0
+        ours = (scale * mean, None if half is None else scale * half)
+        theirs = None
+        if pairing.published is not None:
+            theirs = tuple(None if x is None else 100 / game.scale * x for x in pairing.published)
+        rows.append((pairing.first, pairing.second, _shown(ours), "not told" if theirs is None else _shown(theirs)))
+        data.append({"agents": [player.name for player in both], "ours": ours, "published": theirs})
+    what = "payoff of the first in % of the range" if game.swap else "goals of the first, who has the first role"
+    header = ("first", "second", f"ours, {setting.games:,} games", game.source)
+    return study_registry.Table(f"{game.spec}: {what}", header, rows, {game.spec: data})
+
+
+def _played(
+    arena: agent.Arena, both: tuple[agent.Agent, agent.Agent], game: Game, setting: study_registry.Setting
+) -> scores.Result:
+    """A match, or what is missing of it."""
+    terms = match.Terms(setting.games, game.swap, setting.seed, play_seconds=60.0)
+    folder = setting.folder / result_folder.folder_of(game.spec) / records.folder_name("match", [a.name for a in both])
+    begun = (folder / result_folder.CONFIG).exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    run = contest.Run(match.Match(arena, both, terms), folder, resume=begun)
+    try:
+        for _ in run.batches():
+            setting.report(f"{game.spec}: {both[0].name} against {both[1].name}, {run.done:,} games")
+    finally:
+        found = run.finish()
+    return found
+
+
+def _shown(found: Sequence[float | None]) -> str:
+    mean, half = found
+    return f"{mean:.1f}" if half is None else f"{mean:.1f} ± {half:.1f}"

@@ -1,0 +1,185 @@
+"""How searches find the equilibrium of modified rock-paper-scissors: Figure 9 of West (2024).
+
+It draws the probabilities of the three moves over time, and what the policy gets from an opponent who exploits it, for
+two searches. Here are the same curves of the algorithms of `gdlx solve`, those that sample with one sample an
+iteration as a search has it, and with many.
+"""
+
+import pathlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gdlx.envs import compilation_cache, game_spec
+from gdlx.experiments.studies import plots, result_cache, study_registry
+from gdlx.solvers import algorithms, tasks
+from gdlx.solvers.runs import driver, solver_run
+
+MINUTES, FULL_MINUTES = 2.0, 20.0
+GAME = "modified_rps"
+MOVES = ("rock", "paper", "scissors")
+EQUILIBRIUM = np.array([0.4, 0.4, 0.2])  # section 4.2 of the thesis
+GOALS = 50.0  # of an equilibrium, against anybody
+FIGURE = "modified_rps.png"
+NEAR = (0.05, 0.01)  # of every probability
+ITERATIONS, SEEDS = 20_000, 10  # in the usual time
+
+Floats = plots.Floats
+
+
+class Search(NamedTuple):
+    name: str
+    algorithm: str
+    settings: Mapping[str, Any] = {}
+
+
+SEARCHES = (
+    Search("cfr", "cfr"),
+    Search("cfr+", "cfr+"),
+    Search("dcfr", "dcfr"),
+    Search("external, 1 sample", "es-mccfr", {"batch": 1}),
+    Search("outcome, 1 sample", "os-mccfr", {"batch": 1}),
+    Search("outcome with baselines, 1 sample", "vr-mccfr", {"batch": 1}),
+    Search("external, 512 samples", "es-mccfr", {"batch": 512}),
+)
+
+
+class Curve(NamedTuple):
+    """Axes: N measurements, R runs with other seeds, one of those without chance."""
+
+    iterations: Floats  # [N]
+    seconds: Floats  # [N, R] of solving
+    policy: Floats  # [N, R, 3] of the first player
+    worst: Floats  # [N, R] its goals against a best response
+
+    @property
+    def each(self) -> float:
+        """Seconds of an iteration, of those that are many at once: what it costs to begin with them does not count."""
+        middle = len(self.iterations) // 2
+        spent = self.seconds[-1] - self.seconds[middle]
+        return float(spent.mean() / max(1.0, self.iterations[-1] - self.iterations[middle]))
+
+    @property
+    def distance(self) -> Floats:
+        """[N, R] the largest difference of a probability from the equilibrium's."""
+        found: Floats = np.abs(self.policy - EQUILIBRIUM).max(axis=2)
+        return found
+
+
+def run(setting: study_registry.Setting) -> Iterator[study_registry.Table]:
+    compilation_cache.keep()
+    task = tasks.problem(game_spec.Game(GAME), keep_edges=True)
+    yield _equilibrium(task)
+    found = {search.name: _kept(task, search, setting) for search in SEARCHES}
+    yield _table(found)
+    picture(setting.folder / FIGURE, found)
+
+
+def _equilibrium(task: tasks.Problem) -> study_registry.Table:
+    exact = solver_run.solve_exactly(task, algorithms.find("lp"))
+    ours = [exact.policy(task.players[0])[move] for move in MOVES]
+    rows = [
+        (what, *(f"{x:.4g}" for x in own), f"{goals:.4g}")
+        for what, own, goals in (("ours, by linear programming", ours, exact.goals[0]), ("theirs", EQUILIBRIUM, GOALS))
+    ]
+    data = {"policy": ours, "goals": exact.goals[0]}
+    return study_registry.Table("the equilibrium", ("", *MOVES, "goals"), rows, data)
+
+
+def _kept(task: tasks.Problem, search: Search, setting: study_registry.Setting) -> Curve:
+    iterations = max(10, round(ITERATIONS * setting.minutes / MINUTES))
+    path = setting.folder / f"{search.name.replace(', ', '-').replace(' ', '_')}-{iterations}-{setting.seed}.npz"
+    if (earlier := result_cache.arrays(path, Curve._fields)) is not None:
+        return Curve(*earlier)
+    setting.report(f"{search.name}: {iterations:,} iterations")
+    algorithm = algorithms.configured(algorithms.find(search.algorithm), iterations, search.settings)
+    seeds = range(setting.seed, setting.seed + (SEEDS if algorithm.is_sampled else 1))
+    runs = [_run(task, algorithm, seed, iterations) for seed in seeds]
+    found = Curve(runs[0].iterations, *(np.stack([getattr(one, f) for one in runs], axis=1) for f in Curve._fields[1:]))
+    result_cache.write_arrays(path, found._asdict())
+    return found
+
+
+def _run(task: tasks.Problem, algorithm: algorithms.Algorithm, seed: int, iterations: int) -> Curve:
+    """One run: without the axis of runs."""
+    solver = solver_run.solver_of(task, algorithm.seeded(seed))
+    own = task.tree.players[0]
+    order = [1 + own.options(0).index(move) for move in MOVES]
+    rows = []
+    for point in driver.iterate(solver, solver.init(), driver.Stop(iterations)):
+        now = point.metrics
+        if now.iterations:  # before the first there is no average
+            worst = now.value[0] - now.improvements[1] + task.tree.offset
+            rows.append((now.iterations, now.seconds, solver.policies(point.state)[0][order], worst))
+    return Curve(*(np.array(column, float) for column in zip(*rows, strict=True)))
+
+
+def settled(curve: Curve, bound: float) -> int | None:
+    """The number of the measurement from which on the mean distance stays within a bound."""
+    outside = np.flatnonzero(curve.distance.mean(axis=1) > bound)
+    first = int(outside[-1]) + 1 if len(outside) else 0
+    return first if first < len(curve.iterations) else None
+
+
+def _table(found: Mapping[str, Curve]) -> study_registry.Table:
+    rows, data = [], []
+    for name, curve in found.items():
+        row, told = [name, f"{1e6 * curve.each:.2g} µs"], []
+        for bound in NEAR:
+            at = settled(curve, bound)
+            iterations = None if at is None else int(curve.iterations[at])
+            seconds = None if iterations is None else iterations * curve.each
+            row += ["not yet", ""] if seconds is None else [f"{iterations:,}", f"{1e3 * seconds:.2g} ms"]
+            told.append({"within": bound, "iterations": iterations, "seconds": seconds})
+        distance, error = (float(x) for x in plots.mean_and_error(curve.distance[-1]))
+        worst = float(curve.worst[-1].mean())
+        row += [f"{distance:.2g}" + (f" ± {error:.1g}" if error else ""), f"{worst:.2f}"]
+        rows.append(row)
+        data.append({"search": name, "reached": told, "distance": distance, "error": error, "worst": worst})
+    last = next(iter(found.values())).iterations[-1]
+    columns = [text for bound in NEAR for text in (f"within {bound:g}", "time")]
+    title = (
+        f"iterations until all probabilities stay near the equilibrium, and how far from it {last:,.0f} of them lead"
+    )
+    return study_registry.Table(
+        title, ("search", "an iteration", *columns, "distance", "goals against a best response"), rows, data
+    )
+
+
+def picture(path: pathlib.Path, found: Mapping[str, Curve]) -> None:
+    """As Figure 9: the moves, and what is got from who exploits them; and the distance, on logarithmic axes."""
+    figure, axes = plots.panels(2, 3, width=4.4, height=3.4)
+    for place, number in zip(axes, range(len(MOVES)), strict=False):
+        plots.curves(
+            place,
+            _lines(found, [curve.policy[:, :, number] for curve in found.values()]),
+            title=f"probability of {MOVES[number]}",
+            x="iterations",
+            y="",
+            log=False,
+            known=float(EQUILIBRIUM[number]),
+        )
+    worst = [curve.worst for curve in found.values()]
+    plots.curves(
+        axes[3],
+        _lines(found, worst),
+        title="goals against a best response",
+        x="iterations",
+        y="",
+        log=False,
+        known=GOALS,
+    )
+    for place, over in ((axes[4], "iterations"), (axes[5], "seconds")):
+        lines = _lines(found, [curve.distance for curve in found.values()], over)
+        plots.curves(place, lines, title="largest distance of a probability", x=over, y="")
+    plots.legend_below(figure, axes[0], 4)
+    plots.save(path, figure)
+
+
+def _lines(found: Mapping[str, Curve], heights: Sequence[Floats], over: str = "iterations") -> list[plots.Line]:
+    lines = []
+    for (name, curve), y in zip(found.items(), heights, strict=True):
+        x = curve.iterations * (1.0 if over == "iterations" else curve.each)
+        lines.append(plots.Line(name, x, y, {"lw": 1.2}))
+    return lines

@@ -1,0 +1,162 @@
+"""Results on disk as rows, and questions to them: `exploitability<0.001`, `game=kuhn_poker`, `algorithm~mccfr`."""
+
+import dataclasses
+import difflib
+import math
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from gdlx.experiments.reports import gather
+from gdlx.propnet.common import errors
+
+Value = str | float | int | bool | None
+Row = Mapping[str, Value]
+
+_COMPARED: Mapping[str, Callable[[float, float], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+    "=": operator.eq,
+}
+_ONLY_NUMBERS = ("<", "<=", ">", ">=")
+_TERM = re.compile(r"\s*([\w.+-]+?)\s*(<=|>=|!=|==|~|<|>|=)\s*(.*?)\s*", re.DOTALL)
+FIRST = ("game", "algorithm", "seed", "iterations", "seconds", "samples", "exploitability")
+
+
+class WrongQuestion(errors.UserError, ValueError):
+    pass
+
+
+class Where(NamedTuple):
+    name: str
+    compares: str
+    value: str
+
+
+def parse(text: str) -> Where:
+    """
+    >>> parse("exploitability < 1e-3")
+    Where(name='exploitability', compares='<', value='1e-3')
+    """
+    found = _TERM.fullmatch(text)
+    if found is None or not found[3]:
+        raise WrongQuestion(
+            f"{text!r} asks nothing; write NAME=VALUE, or != < <= > >=, or ~ for a part of a word: exploitability<0.001"
+        )
+    where = Where(found[1], found[2].replace("==", "="), found[3])
+    number = _number(where.value)
+    if where.compares in _ONLY_NUMBERS and (number is None or math.isnan(number)):
+        raise WrongQuestion(f"{text!r} compares by size, but {where.value!r} is no number")
+    return where
+
+
+def rows(found: Iterable[gather.Run]) -> list[Row]:
+    return [_row(run) for run in found]
+
+
+def _row(run: gather.Run) -> Row:
+    algorithm, last = run.config.algorithm, run.last
+    row: dict[str, Value] = {
+        "folder": str(run.folder),
+        "game": run.config.game.spec,
+        "algorithm": algorithm.name,
+        "seed": run.seed,
+        "iterations": last.iterations,
+        "seconds": last.seconds,
+        "samples": last.samples or None,
+        "exploitability": last.exploitability,
+        "nash_conv": last.nash_conv,
+        "largest_improvement": max(last.improvements, default=None),
+        "load": last.load,
+        "x64": run.config.x64,
+        "alternating": algorithm.alternating,
+    }
+    row |= {f"value_{number}": value for number, value in enumerate(last.value, 1)}
+    row |= {f"improvement_{number}": improvement for number, improvement in enumerate(last.improvements, 1)}
+    row |= algorithm.settings._asdict()
+    if algorithm.is_sampled:
+        drawn = dataclasses.asdict(algorithm.sampler)
+        # Two settings have a name that those of regrets have too; there the sampler's is what is set.
+        row |= {name: value for name, value in drawn.items() if name != "beta"}
+    return row
+
+
+def asked(found: Sequence[Row], questions: Iterable[Where]) -> list[Row]:
+    """Rows for which all of it is so. What a row does not have is not so."""
+    kept = list(found)
+    for where in questions:
+        require_names(found, [where.name])
+        _require_kind(found, where)
+        kept = [row for row in kept if _holds(row.get(where.name), where)]
+    return kept
+
+
+def require_names(found: Sequence[Row], names: Iterable[str]) -> None:
+    known = list(dict.fromkeys(name for row in found for name in row))
+    for name in names:
+        if known and name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            raise WrongQuestion(f"no result has a {name!r}; {f'is it {near[0]}?' if near else ', '.join(known)}")
+
+
+def _require_kind(found: Sequence[Row], where: Where) -> None:
+    """A question that no row could answer with yes is a slip."""
+    known = [row[where.name] for row in found if row.get(where.name) is not None]
+    is_word = [isinstance(value, str | bool) for value in known]
+    if where.compares in _ONLY_NUMBERS and known and all(is_word):
+        raise WrongQuestion(f"{where.name} is no number, to be compared by size; ask {where.name}= or {where.name}~")
+    if where.compares in ("=", "!=") and known and not any(is_word) and _number(where.value) is None:
+        raise WrongQuestion(f"{where.name} is a number in all results, and {where.value!r} is none")
+
+
+def _holds(value: Value, where: Where) -> bool:
+    if value is None:
+        return where.compares == "!="
+    if where.compares == "~":
+        return where.value.lower() in str(value).lower()
+    number = _number(where.value)
+    if isinstance(value, str | bool) or number is None:
+        same = str(value).lower() == where.value.lower()
+        return {"=": same, "!=": not same}.get(where.compares, False)
+    return _COMPARED[where.compares](float(value), number)
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def ordered(found: Sequence[Row], name: str, *, descending: bool = False) -> list[Row]:
+    """Numbers by size, words by letters; what has none comes last."""
+    require_names(found, [name])
+
+    def key(row: Row) -> tuple[float, str]:
+        value = row[name]
+        return (math.inf, value) if isinstance(value, str) else (float(value or 0), "")
+
+    known = [row for row in found if row.get(name) is not None]
+    unknown = [row for row in found if row.get(name) is None]
+    return sorted(known, key=key, reverse=descending) + unknown
+
+
+def columns(found: Sequence[Row]) -> list[str]:
+    """Those that tell rows of one algorithm apart, and the most important ones; the folder at last."""
+    names = dict.fromkeys(name for row in found for name in row)
+    alike: dict[Value, list[Row]] = {}
+    for row in found:
+        alike.setdefault(row["algorithm"], []).append(row)
+    first = [name for name in FIRST if any(row.get(name) is not None for row in found)]
+    told = [
+        name
+        for name in names
+        if name not in (*FIRST, "folder")
+        and not name.startswith(("value_", "improvement_", "largest_", "nash_conv"))
+        and any(len({row.get(name) for row in group}) > 1 for group in alike.values())
+    ]
+    return [*first[:2], *told, *first[2:], "folder"]
