@@ -1,7 +1,7 @@
 """Figures of supervised value networks and of depth-limited solving with them, for the benchmark `train`.
 
 python -m gdlx.experiments.bench.training.supervised_figures          the figures
-python -m gdlx.experiments.bench.training.supervised_figures public-states   how large the public states of games of the library are
+python -m gdlx.experiments.bench.training.supervised_figures public-states   sizes of public states in the library
 """
 
 import dataclasses
