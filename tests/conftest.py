@@ -10,11 +10,10 @@ import hypothesis
 import pytest
 
 from gdlx.envs import compilation_cache
-
-CORPUS = pathlib.Path(os.environ.get("GDLX_CORPUS", pathlib.Path(__file__).parents[2] / "shared" / "gdl" / "corpus"))
+from gdlx.tests.helpers import paths
 
 # Tests never touch the user's cache, and share one that a second run finds again.
-os.environ["GDLX_CACHE"] = str(pathlib.Path(__file__).parents[1] / ".pytest_cache" / "gdlx")
+os.environ["GDLX_CACHE"] = str(paths.ROOT / ".pytest_cache" / "gdlx")
 
 # Most programs of tests run for moments: they are compiled in two thirds of the time. Commands that tests call, too.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
@@ -37,9 +36,9 @@ hypothesis.settings.load_profile("gdlx")
 @pytest.fixture(scope="session")
 def corpus() -> pathlib.Path:
     """The folder of the corpus, which is no part of the project; own sheets cover the same without it."""
-    if not CORPUS.is_dir():
-        pytest.skip(f"the corpus of sheets by other authors is not at {CORPUS}")
-    return CORPUS
+    if not paths.CORPUS.is_dir():
+        pytest.skip(f"the corpus of sheets by other authors is not at {paths.CORPUS}")
+    return paths.CORPUS
 
 
 _MANY = 25_000  # parts of a process's memory

@@ -27,7 +27,7 @@ _GAMES = (
     ("goofspiel-5", f"turn_based_simultaneous_game(game={_GOOFSPIEL.format(5)})", 250.0),
     ("liar's dice", "liars_dice", 100.0),
 )
-_TRIAL = pathlib.Path(__file__).parents[2] / "shared" / "trials" / "sequence_form_cfr.py"
+_TRIAL = pathlib.Path(__file__).parents[3] / "shared" / "trials" / "sequence_form_cfr.py"
 _TRIAL_NAMES = {
     "kuhn": "kuhn",
     "goofspiel-4": "goof4",

@@ -17,7 +17,7 @@ from gdlx.propnet.grounding import ground
 from gdlx.propnet.simulate import straight_line
 from gdlx.propnet.syntax import diagnostics, rulesheet
 
-_BESIDE = pathlib.Path(__file__).parents[2] / "shared" / "gdl" / "corpus"  # of the repository, if it is there
+_BESIDE = pathlib.Path(__file__).parents[3] / "shared" / "gdl" / "corpus"  # of the repository, if it is there
 CORPUS = pathlib.Path(os.environ.get("GDLX_CORPUS", _BESIDE))
 
 _SECONDS = {"meier.gdl": 1.0, "reversi.kif": 5.0, "amazons_8x8.kif": 20.0, "ENDGAME_S.3357418313.kif": 60.0}

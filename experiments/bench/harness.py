@@ -99,7 +99,7 @@ def run(names: Iterable[str]) -> Iterator[Figure]:
     """The figures of some benchmarks, each as soon as it is known."""
     for name in names:
         try:
-            for figure in importlib.import_module(f"gdlx.experiments.{name}_bench").figures():
+            for figure in importlib.import_module(f"gdlx.experiments.bench.{name}_bench").figures():
                 yield dataclasses.replace(figure, benchmark=name)
         except Exception as error:  # what was measured before must not be lost, nor what others measure after it
             note = f"{type(error).__name__}: {error}"

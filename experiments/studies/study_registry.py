@@ -68,5 +68,5 @@ def find(name: str) -> Study:
         raise UnknownStudy(
             f"there is no study {name!r}{f' (is it {near[0]}?)' if near else ''}; there are {', '.join(STUDIES)}"
         )
-    found: Study = importlib.import_module(f"gdlx.experiments.{name}.study")
+    found: Study = importlib.import_module(f"gdlx.experiments.studies.{name}.study")
     return found

@@ -110,4 +110,4 @@ def entry(name: str) -> Entry:
 
 
 def _module(name: str) -> Any:
-    return importlib.import_module(f"gdlx.nets.{entry(name).module}")
+    return importlib.import_module(f"gdlx.nets.learners.{entry(name).module}")

@@ -62,7 +62,7 @@ class _Kind(NamedTuple):
 
 def _kind(name: str) -> _Kind:
     entry = entries.ENTRIES[name]
-    module = importlib.import_module(f"gdlx.players.{entry.module}")
+    module = importlib.import_module(f"gdlx.players.agents.{entry.module}")
     found = getattr(module, entry.kind)
     fields = {field.name: field for field in dataclasses.fields(found) if field.init and field.name != "name"}
     return _Kind(found, fields, typing.get_type_hints(found))

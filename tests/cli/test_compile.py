@@ -1,0 +1,214 @@
+"""Commands that compile: what they print, what they write, and how they fail."""
+
+import json
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from gdlx import cli
+from gdlx.propnet import games
+from gdlx.propnet.circuits import compiler
+from gdlx.propnet.io import files, ggp_json
+from gdlx.tests.helpers import support
+
+BOMB = "(role r) (legal r a) (<= (next x) (does r a)) (<= terminal (true x)) (goal r 100)\n" + "".join(
+    f"(n {n})" for n in range(50)
+)
+BOMB += "\n(<= (legal r (f ?a ?b ?c ?d)) (n ?a) (n ?b) (n ?c) (n ?d))\n"
+STUCK = """(role r) (legal r a) (init x) (<= (next y) (true x)) (<= terminal (true z)) (goal r 50)
+    (<= (next z) (true y) (does r b)) (<= (legal r b) (true w)) (<= (next w) (true x) (true y))"""
+CIRCLE = "(role r) (legal r a) (init x) (<= p (true x) (not p)) (<= terminal p) (goal r 50) (<= (next x) (true x))"
+
+
+@pytest.fixture
+def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    """The current folder, with some sheets in it."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in {"bomb": BOMB, "stuck": STUCK, "circle": CIRCLE, "broken": "(role r"}.items():
+        (tmp_path / f"{name}.gdl").write_text(text)
+    return tmp_path
+
+
+def answer(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> Any:
+    assert cli.main([*arguments, "--json"]) == code
+    return json.loads(capsys.readouterr().out)
+
+
+def test_info_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer(capsys, "info", "kuhn_poker")
+    net = compiler.compile_sheet(games.load("kuhn_poker"))
+    assert set(found) >= {"game", "roles", "moves", "percepts", "gates", "operations", "depth", "registers"}
+    assert found["game"] == "kuhn_poker"
+    assert found["roles"] == [role.name for role in net.roles]
+    assert found["moves"] == {role.name: len(role.moves) for role in net.roles}
+    assert found["percepts"] == {role.name: len(role.percepts) for role in net.players}
+    assert (found["gates"], found["registers"], found["depth"]) == (net.gates, len(net.initial), net.depth)
+    assert 0 < found["operations"] <= net.operations
+
+
+def test_info_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["info", "kuhn_poker"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["game", "kuhn_poker"]
+    assert sum(line.startswith("role ") for line in lines) == 3
+    assert [line.split()[0] for line in lines[4:]] == ["registers", "gates", "operations", "depth", "feedbacks"]
+
+
+@pytest.mark.parametrize("suffix", ["npz", "json"])
+def test_a_network_is_written_and_read_again(
+    suffix: str, folder: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = answer(capsys, "compile", "rps", "--passes", "-o", f"net.{suffix}")
+    assert set(found) >= {"game", "gates", "operations", "depth", "registers", "seconds", "peak_mb", "output"}
+    assert found["output"] == f"net.{suffix}"
+    assert 0 < found["seconds"] < 60
+    assert found["peak_mb"] > 10
+    assert found["passes"][0].keys() == {"name", "gates", "edges", "registers", "seconds"}
+    again = answer(capsys, "info", f"net.{suffix}")
+    for name in ("gates", "operations", "depth", "registers", "moves", "percepts", "roles"):
+        assert again[name] == found[name]
+    assert support.Twins(games.load("rps"), files.load(folder / f"net.{suffix}")).compare_all(20) == 10
+
+
+def test_a_network_in_the_layout_of_other_programs(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer(capsys, "compile", "rps", "-o", "net.json", "--layout", "ggp")
+    assert ggp_json.looks_foreign(json.loads((folder / "net.json").read_text()))
+    assert answer(capsys, "info", "net.json")["moves"] == answer(capsys, "info", "rps")["moves"]
+
+
+def test_compile_for_people(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["compile", "rps", "--passes", "-o", "net.npz"]) == 0
+    *passes, sizes, written = capsys.readouterr().out.splitlines()
+    assert {line.split()[0] for line in passes} >= {"constants", "flatten", "absorb", "factor", "invariants"}
+    assert sizes.startswith("rps: 7 registers, ")
+    assert written == "written to net.npz"
+
+
+def test_compile_options_reach_the_reader(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "case.gdl").write_text(
+        "(role R) (legal R a) (legal r b) (<= (next x) (does r ?m)) (<= terminal (true X)) (goal R 50)"
+    )
+    found = answer(capsys, "compile", "case.gdl", "--fold-case", "--gdl", "2")
+    assert found["moves"] == {"r": 2}
+    assert found["percepts"] == {"r": 0}
+    assert answer(capsys, "compile", "case.gdl", "--fold-case", "--gdl", "1")["percepts"] == {"r": 2}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["compile", "no_such_game"], 1, "no_such_game"),
+        (["compile", "rsp"], 1, "did you mean rps"),
+        (["info", "goofspiel:cards=0"], 1, "cards must be an integer"),
+        (["show", "rps", "--dot", "--play"], 2, "ask for one"),
+        (["compile", "missing.gdl"], 1, "missing.gdl: No such file"),
+        (["compile", "broken.gdl"], 1, "broken.gdl:1:1"),
+        (["compile", "circle.gdl"], 1, "[negative-cycle]"),
+        (["compile", "rps:n=0"], 1, "n must be an integer from 3"),
+        (["compile", "rps", "-o", "net.txt"], 2, "net.txt must end in .npz or .json"),
+        (["compile", "rps", "-o", "net.npz", "--layout", "ggp"], 2, "net.npz must end in .json"),
+        (["compile", "rps", "-o", "nowhere/net.npz"], 2, "there is no folder nowhere"),
+        (["compile", "rps", "--layout", "other"], 2, "other"),
+        (["compile", "rps", "--max-memory", "1"], 2, "--max-memory"),
+        (["compile", "rps", "--max-seconds", "0"], 2, "--max-seconds"),
+        (["compile", "rps", "--max-seconds", "nan"], 2, "--max-seconds"),
+        (["compile", "rps", "--max-rules", "0"], 2, "--max-rules"),
+        (["compile", "bomb.gdl", "--max-rules", "9999"], 1, "bomb.gdl:3:1: error: grounding needs more than 9,999"),
+        (["compile", "rps", "--passes", "--max-rules", "3"], 1, "--max-rules"),
+        (["info", "bomb.gdl", "--max-rules", "9999"], 1, "[grounding-limit]"),
+        (["show", "bomb.gdl", "--dot", "--max-rules", "9999"], 1, "[grounding-limit]"),
+        (["info", "missing.npz"], 1, "missing.npz: No such file"),
+        (["info", "noise.npz"], 1, "noise.npz: it is not a complete .npz file"),
+        (["info", "noise.json"], 1, "noise.json: it is not JSON"),
+        (["compile", "noise.npz"], 1, "noise.npz"),
+        (["show", "noise.json", "--dot"], 1, "noise.json: it is not JSON"),
+    ],
+)
+def test_mistakes_are_told_in_a_paragraph(
+    arguments: list[str], code: int, words: str, folder: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("noise.npz", "noise.json"):
+        (folder / name).write_bytes(b"\x93noise\xff")
+    before = sorted(folder.iterdir())
+    assert cli.main(arguments) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert words in err
+    assert "Traceback" not in err
+    assert "bug in gdlx" not in err
+    assert words in answer(capsys, *arguments, code=code)["error"]
+    assert sorted(folder.iterdir()) == before
+
+
+def test_a_file_that_cannot_be_written(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "net.npz").mkdir()
+    assert cli.main(["compile", "rps", "-o", "net.npz"]) == 1
+    assert capsys.readouterr().err == "error: net.npz: Is a directory\n"
+    assert list((folder / "net.npz").iterdir()) == []
+    assert not list(folder.glob(".*"))
+
+
+def test_an_older_file_is_replaced(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "net.json").write_text("old")
+    answer(capsys, "compile", "rps", "-o", "net.json")
+    assert files.load(folder / "net.json").roles
+
+
+def test_checking_by_play(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer(capsys, "check", "kuhn_poker", "stuck.gdl", "--play")["files"]
+    assert found[0] == {
+        "file": "kuhn_poker",
+        "errors": [],
+        "warnings": [],
+        "play": {
+            "exhaustive": True,
+            "states": 58,
+            "matches": 30,
+            "longest": 5,
+            "best_goal": {"player1": 52, "player2": 52},
+        },
+    }
+    warnings = {problem["code"] for problem in found[1]["warnings"]}
+    assert warnings >= {"endless-play"}
+    assert set(found[1]["warnings"][0]) >= {"code", "message", "line", "column"}
+
+
+def test_checking_by_play_for_people(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["check", "kuhn_poker", "--play"]) == 0
+    shown = capsys.readouterr().out
+    assert "kuhn_poker: played out completely: 58 states, 30 ends, longest match 5 joint moves\n" in shown
+    assert shown.endswith("kuhn_poker: ok\n")
+    assert cli.main(["check", "kuhn_poker"]) == 0
+    assert capsys.readouterr().out == "kuhn_poker: ok\n"
+
+
+def test_checking_by_play_what_cannot_be_played(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A sheet with errors is not played, one that explodes is told, and the others are still checked."""
+    arguments = ["check", "broken.gdl", "bomb.gdl", "rps", "missing.gdl", "--play", "--max-rules", "9999"]
+    broken, bomb, rps, missing = answer(capsys, *arguments, code=1)["files"]
+    assert [problem["code"] for problem in broken["errors"]][:1] == ["unclosed-parenthesis"]
+    assert "play" not in broken
+    assert [(problem["code"], problem["line"]) for problem in bomb["errors"]] == [("grounding-limit", 3)]
+    assert rps["play"]["exhaustive"]
+    assert missing["errors"]
+
+
+def test_a_network_as_a_picture(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["show", "rps", "--dot"]) == 0
+    drawn = capsys.readouterr().out
+    assert drawn.startswith("digraph")
+    assert drawn.count("{") == drawn.count("}")
+    assert answer(capsys, "show", "rps", "--dot") == {"game": "rps", "dot": drawn}
+    answer(capsys, "compile", "rps", "-o", "net.npz")
+    assert answer(capsys, "show", "net.npz", "--dot")["dot"].startswith("digraph")
+
+
+def test_json_on_stdout_is_all_there_is(folder: pathlib.Path) -> None:
+    """Also in a process of its own, where a child process grounds."""
+    command = [sys.executable, "-m", "gdlx.cli", "compile", "monty_hall", "--json", "-o", "net.npz"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(ran.stdout)["game"] == "monty_hall"
+    assert ran.stderr == ""

@@ -1,0 +1,94 @@
+"""Agents and arenas that tests of matches share."""
+
+import dataclasses
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gdlx.envs.views import history
+from gdlx.players.agents import agent, table_agent
+from gdlx.players.matches import arenas
+from gdlx.solvers import tabular_policies
+from gdlx.solvers.mccfr import table_policy
+from gdlx.tests.helpers import samples
+
+
+@functools.cache
+def arena_of(game: str) -> agent.Arena:
+    """One for all tests: they share its programs."""
+    return arenas.of_game(game)
+
+
+def random_policies(game: str, seed: int) -> tabular_policies.Policies:
+    rng = np.random.default_rng(seed)
+    players = samples.tree_of(game).players
+    return tuple(tabular_policies.normalised(player, rng.uniform(0, 1, player.sequences) ** 2) for player in players)
+
+
+@dataclasses.dataclass(frozen=True)
+class Given(table_agent.TableAgent):
+    """Plays given policies of a tree, in lockstep."""
+
+    game: str
+    policies: tabular_policies.Policies
+
+    def learn(self, arena: agent.Arena) -> table_policy.TablePolicy:
+        return table_policy.of_policies(self.policies, arena.env, samples.tree_of(self.game))
+
+
+@dataclasses.dataclass(frozen=True)
+class OneByOne:
+    """Another agent without its policy, so that it is asked move by move."""
+
+    inner: agent.Agent
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    def sit(self, seat: agent.Seat, clock: agent.Clock) -> agent.Mind:
+        return self.inner.sit(seat, clock)
+
+
+@dataclasses.dataclass(frozen=True)
+class Does:
+    """Answers with what a function makes of the view and the clock; `views` are all that it was asked about."""
+
+    answer: Callable[[history.Sight, agent.Clock], Any]
+    name: str = "does"
+    views: list[history.Sight] = dataclasses.field(default_factory=list)
+
+    def sit(self, seat: agent.Seat, clock: agent.Clock) -> "Does":
+        del seat, clock
+        return self
+
+    def choose(self, view: history.Sight, clock: agent.Clock) -> Any:
+        self.views.append(view)
+        return self.answer(view, clock)
+
+
+def first(view: history.Sight, clock: agent.Clock) -> int:
+    del clock
+    return view.legal[0]
+
+
+@dataclasses.dataclass(frozen=True)
+class Hangs:
+    """Sits down or chooses only when it is let go."""
+
+    where: str
+    let_go: threading.Event = dataclasses.field(default_factory=threading.Event)
+    name: str = "hangs"
+
+    def sit(self, seat: agent.Seat, clock: agent.Clock) -> "Hangs":
+        if self.where == "sit":
+            self.let_go.wait()
+        return self
+
+    def choose(self, view: history.Sight, clock: agent.Clock) -> int:
+        if self.where == "choose":
+            self.let_go.wait()
+        return view.legal[0]

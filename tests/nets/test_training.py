@@ -1,0 +1,446 @@
+"""The loop that trains, its checkpoints, the command `train`, and networks as agents."""
+
+import json
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from gdlx import cli
+from gdlx.cli import training as cli_training
+from gdlx.envs import game_spec, probe
+from gdlx.nets import checkpoints, evaluation, training, vectorised_play
+from gdlx.nets.learners import learner_registry, protocol, self_play, supervised
+from gdlx.nets.models import encoders, networks
+from gdlx.nets.values import depth_limited, infoset_tables
+from gdlx.players.agents import agent_registry, network_agent
+from gdlx.players.matches import match
+from gdlx.players.matches import match as matches
+from gdlx.propnet import library
+from gdlx.solvers import tabular_policies, tasks
+from gdlx.solvers.runs import driver
+from gdlx.tests.helpers import explicit, players, samples
+
+_SET = ("games=16", "steps=4", "capacity=256", "batch=32", "updates=1", "widths=8,8")
+_TRAIN = ("train", "kuhn_poker", *(part for each in _SET for part in ("--set", each)))
+
+
+def recipe() -> learner_registry.Recipe:
+    settings = learner_registry.configured("self-play", dict(text.split("=") for text in _SET))
+    return learner_registry.Recipe(players.arena_of("kuhn_poker").game, "self-play", 5, settings)
+
+
+@pytest.fixture(scope="module")
+def learner() -> protocol.Learner:
+    return learner_registry.made(recipe(), players.arena_of("kuhn_poker").env.net, None)
+
+
+def trained(learner: protocol.Learner, folder: pathlib.Path | None, iterations: int, *, resume: bool = False) -> Any:
+    digest = probe.probe(players.arena_of("kuhn_poker").env.net).digest
+    run = training.Run(recipe(), learner, digest, folder, resume=resume)
+    for _ in run.points(driver.Stop(iterations)):
+        pass
+    run.finish()
+    return run
+
+
+@pytest.fixture(scope="module")
+def folder(learner: protocol.Learner, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    made = tmp_path_factory.mktemp("trained")
+    trained(learner, made, 3)
+    return made
+
+
+def restored(folder: pathlib.Path) -> checkpoints.Restored:
+    return checkpoints.restored(folder, players.arena_of("kuhn_poker").env.net, None)
+
+
+def improvements(folder: pathlib.Path) -> dict[str, float]:
+    """Of networks for kuhn_poker, by trying all pure policies."""
+    tree, root = explicit.game_of("kuhn_poker")
+    saved = restored(folder)
+    policy = explicit.from_arrays(tree, infoset_tables.policies(saved.learner, saved.learner.acting(saved.state), tree))
+    value = explicit.expected(root, policy)
+    return {
+        player.name: max(
+            explicit.expected(root, policy | pure)[number] for pure in explicit.pure_policies(root, number)
+        )
+        - value[number]
+        for number, player in enumerate(tree.players)
+    }
+
+
+def prediction_error(folder: pathlib.Path) -> float:
+    """Of the values that networks predict at information sets, in parts of kuhn_poker's payoff range of 4."""
+    learner, state, *_ = restored(folder)
+    assert isinstance(learner, self_play.SelfPlay)
+    tree, parameters = samples.tree_of("kuhn_poker"), learner.acting(state)
+    policies = infoset_tables.policies(learner, parameters, tree)
+    square, mass = 0.0, 0.0
+    for number, player in enumerate(tree.players):
+        exact, reach = evaluation.set_values(tree, policies, number)
+        for decision, seen in enumerate(learner.encoder.of_sets(tree, number)):
+            predicted = networks.applied(learner.network, parameters, seen[None]).value[0, number] * learner.scale
+            square += reach[decision] * (float(predicted) - exact[decision]) ** 2
+            mass += reach[decision]
+        assert len(exact) == player.sets
+    return float(np.sqrt(square / mass)) / 4
+
+
+def assert_same(first: Any, second: Any) -> None:
+    for old, new in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
+        is_key = jnp.issubdtype(old.dtype, jax.dtypes.prng_key)
+        was, now = (np.asarray(jax.random.key_data(x) if is_key else x) for x in (old, new))
+        np.testing.assert_array_equal(was, now)
+
+
+def test_resumed_training_is_the_same_as_one_that_never_stopped(
+    learner: protocol.Learner, tmp_path: pathlib.Path
+) -> None:
+    whole = trained(learner, None, 5)
+    trained(learner, tmp_path, 2)
+    assert_same(whole.state, trained(learner, tmp_path, 5, resume=True).state)
+    rows = checkpoints.read_metrics(tmp_path)
+    assert [row["iteration"] for row in rows] == sorted({row["iteration"] for row in rows})
+    assert rows[-1]["iteration"] == 5
+
+
+def test_the_last_two_states_are_kept(learner: protocol.Learner, tmp_path: pathlib.Path) -> None:
+    state = learner.init(jax.random.key(0))
+    for iteration in (1, 2, 10):
+        checkpoints.write_state(tmp_path, iteration, 0.5 * iteration, state)
+    assert sorted(path.name for path in (tmp_path / checkpoints.STATES).iterdir()) == ["10", "2"]
+    found, iteration, seconds = checkpoints.read_state(tmp_path, state)
+    assert (iteration, seconds) == (10, 5.0)
+    assert_same(state, found)
+
+
+def test_a_damaged_or_foreign_state_is_refused(learner: protocol.Learner, tmp_path: pathlib.Path) -> None:
+    state = learner.init(jax.random.key(0))
+    with pytest.raises(checkpoints.WrongCheckpoint, match="no networks yet"):
+        checkpoints.read_state(tmp_path, state)
+    checkpoints.write_state(tmp_path, 1, 0.0, state)
+    _empty_files(tmp_path, 1)
+    with pytest.raises(checkpoints.WrongCheckpoint, match=r"damaged.*there is no other; train anew") as raised:
+        checkpoints.read_state(tmp_path, state)
+    assert "\n" not in str(raised.value)
+    checkpoints.write_state(tmp_path, 1, 0.0, {"other": jnp.zeros(3)})
+    with pytest.raises(checkpoints.WrongCheckpoint, match="other shapes"):
+        checkpoints.read_state(tmp_path, state)
+    checkpoints.write_state(tmp_path, 2, 0.0, state)
+    _empty_files(tmp_path, 2)
+    with pytest.raises(checkpoints.WrongCheckpoint, match=r"damaged.*go on from the one before"):
+        checkpoints.read_state(tmp_path, state)
+
+
+def _empty_files(folder: pathlib.Path, iteration: int) -> None:
+    for path in (folder / checkpoints.STATES / str(iteration)).rglob("*"):
+        if path.is_file():
+            path.write_bytes(b"")
+
+
+@pytest.mark.parametrize("game", library.names())
+def test_states_of_every_game_are_kept(game: str, tmp_path: pathlib.Path) -> None:
+    """Some have no moves of chance, or no percepts, and so arrays without numbers."""
+    arena = players.arena_of(game)
+    own = self_play.make(encoders.Encoder(arena.env, 3), recipe().settings)
+    shapes = jax.eval_shape(own.init, jax.random.key(0))
+    state = jax.tree.map(
+        lambda x: jax.random.key(5) if jnp.issubdtype(x.dtype, jax.dtypes.prng_key) else jnp.ones(x.shape, x.dtype),
+        shapes,
+    )
+    checkpoints.write_state(tmp_path, 7, 2.5, state)
+    found, iteration, seconds = checkpoints.read_state(tmp_path, shapes)
+    assert (iteration, seconds) == (7, 2.5)
+    assert str(jax.tree.structure(found)) == str(jax.tree.structure(state))
+    assert_same(found, state)
+
+
+def test_what_eight_devices_have_written_one_can_read(tmp_path: pathlib.Path) -> None:
+    program = f"""
+import jax, pathlib
+import jax.numpy as jnp
+from gdlx.nets import checkpoints
+mesh = jax.sharding.Mesh(jax.devices(), ("games",))
+divided = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("games"))
+checkpoints.write_state(pathlib.Path({str(tmp_path)!r}), 3, 1.0, jax.device_put(jnp.arange(16.0), divided))
+print(len(jax.devices()))
+"""
+    samples.printed_with_devices(program, 8)
+    found, _, _ = checkpoints.read_state(tmp_path, jnp.zeros(16))
+    np.testing.assert_array_equal(found, np.arange(16.0))
+
+
+def test_too_little_memory_for_an_iteration(learner: protocol.Learner, tmp_path: pathlib.Path) -> None:
+    run = training.Run(recipe(), _NeedsMuch(learner), "digest", tmp_path)
+    with pytest.raises(training.WentWrong, match="set games or draws or capacity or batch smaller"):
+        for _ in run.points(driver.Stop(10)):
+            pass
+    assert checkpoints.read_state(tmp_path, learner.init(jax.random.key(0)))[1] == 1
+
+
+class _RunsAway:
+    """Good for two iterations."""
+
+    def __init__(self, inner: protocol.Learner) -> None:
+        self.encoder, self.network, self.init, self.acting = inner.encoder, inner.network, inner.init, inner.acting
+        self.settings = inner.settings
+        self._inner, self._count = inner, 0
+
+    def iterate(self, state: Any) -> tuple[Any, Mapping[str, jax.Array]]:
+        self._count += 1
+        state, told = self._inner.iterate(state)
+        return state, told if self._count < 3 else dict(told) | {"loss": jnp.asarray(jnp.nan)}
+
+
+class _NeedsMuch(_RunsAway):
+    """More than there is, from the second iteration on: a petabyte."""
+
+    def iterate(self, state: Any) -> tuple[Any, Mapping[str, jax.Array]]:
+        self._count += 1
+        if self._count > 1:
+            jax.block_until_ready(jnp.zeros(2**48, jnp.float32))  # type: ignore[no-untyped-call]
+        return self._inner.iterate(state)
+
+
+def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_state(
+    learner: protocol.Learner, tmp_path: pathlib.Path
+) -> None:
+    run = training.Run(recipe(), _RunsAway(learner), "digest", tmp_path, interval=0.0)
+    with pytest.raises(training.WentWrong, match=r"the loss is no number.*those of iteration [12] are kept"):
+        for _ in run.points(driver.Stop(10)):
+            pass
+    _, iteration, _ = checkpoints.read_state(tmp_path, learner.init(jax.random.key(0)))
+    assert iteration == run.iteration <= 2
+    training.Run(recipe(), learner, "digest", tmp_path, resume=True).finish()  # nobody holds it
+
+
+def test_a_memory_that_cannot_fit_is_refused_before_it_is_made() -> None:
+    settings = learner_registry.configured("self-play", {"capacity": str(2**36)})
+    huge = learner_registry.Recipe(players.arena_of("kuhn_poker").game, "self-play", 5, settings)
+    with pytest.raises(training.WentWrong, match="make the capacity smaller"):
+        training.require_room(learner_registry.made(huge, players.arena_of("kuhn_poker").env.net, None))
+
+
+def test_networks_play_the_same_in_lockstep_and_one_by_one(folder: pathlib.Path) -> None:
+    arena = players.arena_of("kuhn_poker")
+    found = agent_registry.find(f"net:{folder}")
+    assert isinstance(found, network_agent.NetworkAgent)
+    policy = found.policy(arena)
+    asked = players.Does(lambda view, clock: view.legal[0])
+    playing_match = matches.Match(arena, (asked, asked), match.Terms(games=4))
+    for _ in matches.run(playing_match):
+        pass
+    assert {view.player for view in asked.views} == {0, 1}
+    for view in asked.views:
+        window, key = network_agent._rows(policy.encoder, view)
+        one = jax.tree.map(lambda x: x[None], window)
+        told = vectorised_play.of_network(policy.encoder, policy.network)(
+            policy.parameters,
+            vectorised_play.Seen(one, jnp.asarray(key)[None], window.legal[view.player][None], view.player),
+        )[0]
+        np.testing.assert_allclose(
+            network_agent.probabilities(policy, view), np.asarray(told)[list(view.legal)], atol=1e-5
+        )
+
+
+def test_networks_meet_others_in_lockstep(folder: pathlib.Path) -> None:
+    arena = players.arena_of("kuhn_poker")
+    one = matches.Match(
+        arena, (agent_registry.find(f"net:{folder}"), agent_registry.find("random")), match.Terms(games=40)
+    )
+    assert one.is_lockstep
+    games = [batch.games for batch in matches.run(one)]
+    assert sum(len(part.number) for part in games) == 40
+    assert all((part.payoff.sum(axis=1) == 0).all() for part in games)
+
+
+def test_networks_of_another_game_are_refused(folder: pathlib.Path) -> None:
+    with pytest.raises(checkpoints.WrongCheckpoint, match="was trained for kuhn_poker"):
+        network_agent.loaded(folder, players.arena_of("goofspiel:cards=3"))
+
+
+def test_train_from_the_command_line(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([*_TRAIN, "--iterations", "2", "--results", str(tmp_path), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["iterations"] == 2
+    assert told["improvements"] == pytest.approx(improvements(pathlib.Path(told["result"])), abs=1e-5)
+    assert told["nash_conv"] == pytest.approx(sum(told["improvements"].values()))
+    assert told["exploitability"] == pytest.approx(told["nash_conv"] / 2)
+    assert set(told["against_random"]) == {"player1", "player2"}
+    assert told["parameters"] > 100
+    assert told["metrics"]["loss"] > 0
+    assert told["metrics"]["improvement_player1"] == told["improvements"]["player1"]
+    made = pathlib.Path(told["result"])
+    assert cli.main(["train", "--resume", str(made), "--iterations", "3", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["iterations"] == 3
+    assert cli.main(["train", "--resume", str(made), "--iterations", "3"]) == 0
+    assert "nothing was trained" in capsys.readouterr().err
+    assert cli.main(["train", "--resume", str(made), "--set", "games=8"]) == 2
+    assert "leave out --set with" in " ".join(capsys.readouterr().err.split())
+    config = json.loads((made / "config.json").read_text())
+    config["settings"]["widths"] = [4]
+    (made / "config.json").write_text(json.dumps(config))
+    assert cli.main(["train", "--resume", str(made), "--iterations", "4"]) == 1
+    assert "other shapes" in capsys.readouterr().err
+    for name, value, words in (
+        ("games", 16.5, "games of self-play takes a whole number, not '16.5'"),
+        ("kind", "magic", "takes mlp or residual"),
+        ("widths", [0], "widths are one or more sizes"),
+    ):
+        (made / "config.json").write_text(json.dumps(config | {"settings": config["settings"] | {name: value}}))
+        assert cli.main(["evaluate", str(made)]) == 1
+        told = " ".join(capsys.readouterr().err.split())
+        assert words in told
+        assert "config.json" in told.replace(" ", "")
+    (made / "config.json").write_text(json.dumps(config | {"seed": 0}).replace('"seed": 0', '"seed": 1e400'))
+    assert cli.main(["evaluate", str(made)]) == 1
+
+
+def test_a_second_interrupt_loses_nothing(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """While it is measured how strong the networks have become."""
+
+    def impatient(*arguments: Any, **options: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli_training, "measured", impatient)
+    assert cli.main([*_TRAIN, "--iterations", "2", "--results", str(tmp_path), "--json"]) == 130
+    capsys.readouterr()
+    monkeypatch.undo()
+    (made,) = (tmp_path / "kuhn_poker").iterdir()
+    (made / "metrics.csv").write_text("seconds,loss\n1,2\n")
+    assert cli.main(["train", "--resume", str(made), "--iterations", "3"]) == 1
+    assert "metrics.csv cannot be read: a row has no iteration" in " ".join(capsys.readouterr().err.split())
+    (made / "metrics.csv").unlink()
+    assert cli.main(["train", "--resume", str(made), "--iterations", "3", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["iterations"] == 3
+
+
+def test_depth_limited_solving_from_the_command_line(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], folder: pathlib.Path
+) -> None:
+    few = [part for each in ("depth=3", "batch=16", "solving=100", "steps=50") for part in ("--set", each)]
+    train = ["train", "kuhn_poker", "--learner", "supervised", *few, "--iterations", "2", "--results", str(tmp_path)]
+    assert cli.main([*train, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["against_random"]["player1"]["goal"] == pytest.approx(50, abs=2)
+    assert cli.main(["evaluate", told["result"], "--json"]) == 0
+    assert 0 < json.loads(capsys.readouterr().out)["value_error"] < 0.5
+    solve = ["solve", "kuhn_poker", "--algorithm", "depth-limited", "--results", str(tmp_path), "--json"]
+    assert cli.main([*solve, "--net", told["result"], "--iterations", "100"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    tree = game_spec.unrolled(game_spec.Game("kuhn_poker"), keep_edges=True)
+    task = tasks.problem(game_spec.Game("kuhn_poker"), tree)
+    rules = players.arena_of("kuhn_poker").env.net
+    learner, state, *_ = checkpoints.restored(pathlib.Path(told["result"]), rules, task)
+    assert isinstance(learner, supervised.Supervised)
+    values = depth_limited.learnt(learner, learner.values(state))
+    direct = task.metrics(depth_limited.solve(task, 3, values, iterations=100))
+    assert found["exploitability"] == pytest.approx(direct.exploitability, rel=1e-4)
+    assert 0 < found["exploitability"] < 0.2  # uniform play has 0.458; test_supervised bounds what good networks reach
+    assert cli.main(["evaluate", found["result"], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["exploitability"] == pytest.approx(found["exploitability"], rel=1e-4)
+    for arguments, words in (
+        (["solve", "--resume", found["result"]], "nothing to go on with"),
+        (solve, "needs a network"),
+        ([*solve, "--net", str(folder)], "has no network of values of ranges"),
+        (["solve", "leduc_poker", *solve[2:], "--net", told["result"]], "was trained for kuhn_poker"),
+        (["solve", "kuhn_poker", "--net", told["result"]], "--net is of depth-limited"),
+        ([*solve, "--net", told["result"], "--target", "0.1"], "leave out --target"),
+        ([*solve, "--net", told["result"], "--payoff", "goal"], "was trained with --payoff auto"),
+    ):
+        assert cli.main(arguments) != 0
+        assert words in " ".join(capsys.readouterr().err.split()), arguments
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("train", "kuhn_poker", "--learner", "magic"), "there are self-play, deep-cfr, supervised"),
+        (("train", "kuhn_poker", "--set", "magic=1"), "has no setting 'magic'; there are games"),
+        (("train", "kuhn_poker", "--set", "games"), "takes a setting once"),
+        (("train", "kuhn_poker", "--set", "games=many"), "games of self-play takes a whole number, not 'many'"),
+        (("train", "kuhn_poker", "--set", "kind=magic"), "takes mlp or residual, not 'magic'"),
+        (("train", "kuhn_poker", "--set", "widths=8,x"), "takes whole numbers with commas between, not '8,x'"),
+        (("train", "kuhn_poker", "--set", "widths=0"), "widths are one or more sizes"),
+        (("train", "kuhn_poker", "--learner", "supervised", "--set", "spread=1"), "takes 2 numbers with commas"),
+        (("train", "kuhn_poker", "--learner", "supervised", "--set", "spread=2,1"), "the lower one first; not 2,1"),
+        (("train", "kuhn_poker", "--learner", "supervised", "--set", "batch=0"), "batch must be 1 or more, not 0"),
+        (("train", "kuhn_poker", "--learner", "supervised", "--set", "capacity=8"), "make the capacity 64 or more"),
+        (("train", "kuhn_poker", "--learner", "deep-cfr", "--max-nodes", "5"), "--learner self-play"),
+        (("train", "kuhn_poker", "--learner", "deep-cfr", "--set", "widths=0"), "widths are one or more sizes"),
+        (("train", "kuhn_poker", "--learner", "deep-cfr", "--set", "traversals=1000000000"), "take fewer traversals"),
+        (("train", "kuhn_poker", "--set", "widths=1000000,1000000"), "make widths smaller"),
+        (("train", "kuhn_poker", "--set", "learning_rate=1e30", "--iterations", "1"), "is no number"),
+        (("train", "kuhn_poker", "--minutes", "0"), "the time must be more than 0 seconds"),
+        (("train",), "name a GAME"),
+        (("train", "--resume", "nowhere"), "holds no networks"),
+        (("match", "kuhn_poker", "net:nowhere", "random"), "holds no networks"),
+    ],
+)
+def test_bad_input(
+    arguments: tuple[str, ...],
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(list(arguments)) != 0
+    assert words in " ".join(capsys.readouterr().err.split())
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_values_at_sets_are_those_of_every_end_below_them() -> None:
+    tree = samples.tree_of("kuhn_poker")
+    policies = players.random_policies("kuhn_poker", 3)
+    for number, player in enumerate(tree.players):
+        value, often = evaluation.set_values(tree, policies, number)
+        plans = [tabular_policies.plan(own, chosen) for own, chosen in zip(tree.players, policies, strict=True)]
+        for decision in range(player.sets):
+            below, mass = 0.0, 0.0
+            for sequence, payoff, weight in zip(tree.ends.sequence, tree.ends.payoff, tree.ends.weight, strict=True):
+                at = int(sequence[number])
+                while at >= player.first[decision + 1]:
+                    at = int(player.parent[np.searchsorted(player.first, at, side="right") - 1])
+                if player.first[decision] <= at:
+                    here = weight * plans[0][sequence[0]] * plans[1][sequence[1]]
+                    below, mass = below + here * payoff[number], mass + here
+            assert often[decision] == pytest.approx(mass)
+            assert value[decision] == pytest.approx(below / mass)
+
+
+def test_evaluate_tells_how_strong_networks_are(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["evaluate", str(folder), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["improvements"] == pytest.approx(improvements(folder), abs=1e-5)
+    assert told["exploitability"] == pytest.approx(sum(told["improvements"].values()) / 2)
+    assert told["predicted"]["error"] == pytest.approx(prediction_error(folder), rel=1e-4)
+    assert -1 <= told["predicted"]["correlation"] <= 1
+    assert cli.main(["evaluate", str(folder), "--bound"]) == 2
+    assert "leave out --bound" in capsys.readouterr().err
+
+
+def test_depth_limited_search_takes_the_values_of_a_network(folder: pathlib.Path) -> None:
+    arena = players.arena_of("kuhn_poker")
+    values = network_agent.state_values(str(folder), arena)
+    learner, state, *_ = checkpoints.restored(folder, arena.env.net)
+    assert isinstance(learner, self_play.SelfPlay)
+    start = arena.env.init()
+    after = arena.env.step(start, jnp.argmax(start.legal_mask, axis=1), jax.random.key(0))
+    told = values(np.stack([start.registers, after.registers], axis=1), np.array([0, 1], np.int32))
+    for number, game in enumerate((start, after)):
+        exact = learner.values(state, learner.encoder.state(game)[None])[0]
+        np.testing.assert_allclose(told[:, number], exact, rtol=1e-4, atol=1e-4)
+    searches = agent_registry.find(f"cfr:net={folder},iterations=5,depth=1")
+    one = matches.Match(arena, (searches, agent_registry.find("random")), match.Terms(games=2))
+    played = list(matches.run(one))
+    assert not any(batch.incidents for batch in played)
+    with pytest.raises(checkpoints.WrongCheckpoint, match="was trained for kuhn_poker"):
+        network_agent.state_values(str(folder), players.arena_of("goofspiel:cards=3"))

@@ -1,0 +1,173 @@
+"""What matches tell: means, intervals, who won; and tournaments."""
+
+import csv
+import itertools
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+from gdlx.players.agents import agent_registry
+from gdlx.players.matches import game_log, match, records, scores, tournament
+from gdlx.tests.helpers import players
+
+KUHN, THREE = "kuhn_poker", "smallest:numbers=3,steps=1"
+
+
+def test_an_interval_of_one_role_is_the_normal_one() -> None:
+    numbers = np.array([1.0, 2.0, 4.0, 9.0])
+    found = scores.mean_of([numbers])
+    half = 1.959964 * numbers.std(ddof=1) / 2
+    assert found.mean == 4
+    assert found.half == pytest.approx(half)
+    assert found.interval == pytest.approx((4 - half, 4 + half))
+    assert str(found) == f"4 ± {half:.2g}"
+
+
+def test_intervals_over_roles_hold_the_mean_as_often_as_they_say() -> None:
+    """Roles whose means are far apart: pooled as one sample, the interval would be several times too wide."""
+    rng = np.random.default_rng(0)
+    held, widths = 0, 0.0
+    for _ in range(2_000):
+        strata = [rng.normal(10, 1, 60), rng.normal(-10, 3, 60)]
+        found = scores.mean_of(strata)
+        assert found.interval is not None
+        held += found.interval[0] < 0 < found.interval[1]
+        widths += found.interval[1] - found.interval[0]
+    assert 0.93 < held / 2_000 < 0.97
+    assert widths / 2_000 < 1.0  # pooled: 2 * 1.96 * 10 / sqrt(120), which is 3.6
+
+
+def test_one_game_has_no_interval() -> None:
+    found = scores.mean_of([np.array([3.0]), np.array([])])
+    assert (found.mean, found.half, found.interval) == (3, None, None)
+    assert found.to_json() == {"mean": 3.0, "interval": None}
+
+
+def games_of(payoff: list[list[float]], agent: list[list[int]], unplayable: list[bool]) -> game_log.Games:
+    count = len(payoff)
+    none = np.zeros(count, np.int64)
+    return game_log.Games(
+        number=np.arange(count),
+        agent=np.array(agent),
+        payoff=np.array(payoff),
+        goal=np.array(payoff) + 50,
+        length=none,
+        unplayable=np.array(unplayable),
+        goal_conflict=np.zeros(count, np.bool_),
+        incidents=none,
+    )
+
+
+def test_who_won() -> None:
+    payoff = [[1.0, -1.0], [2.0, -2.0], [0.0, 0.0], [-1.0, 1.0], [0.0, 0.0]]
+    agent = [[0, 1], [1, 0], [0, 1], [1, 0], [0, 1]]
+    found = scores.result(
+        players.arena_of(KUHN), ("a", "b"), games_of(payoff, agent, [False] * 4 + [True]), [incident("b")]
+    )
+    first, second = found.scores
+    assert (first.wins, first.draws, first.losses) == (2, 1, 1)
+    assert (second.wins, second.draws, second.losses) == (1, 1, 2)
+    assert found.unplayable == 1
+    assert (first.incidents, second.incidents) == (0, 1)
+    # Agent 0 got 1, -2, 0, 1, 0.
+    assert first.whole.payoff.mean == 0
+    assert first.whole.goal.mean == 50
+    assert first.roles["player1"].payoff.mean == pytest.approx(1 / 3)
+    assert first.roles["player2"].payoff.mean == pytest.approx(-1 / 2)
+    assert (first.roles["player1"].games, first.roles["player2"].games) == (3, 2)
+    json.dumps(found.to_json(), allow_nan=False)
+
+
+def incident(name: str) -> game_log.Incident:
+    return game_log.Incident(0, 0, "player1", name, "crash", "")
+
+
+def test_nothing_played_yet() -> None:
+    found = scores.result(players.arena_of(KUHN), ("a", "b"), game_log.none(2), [])
+    assert (found.games, found.scores) == (0, ())
+
+
+@pytest.mark.parametrize(
+    ("names", "folder"),
+    [
+        (["random", "random"], "match-random-vs-random"),
+        (["mccfr:seconds=1,table=8"], "match-mccfr_seconds=1,table=8"),
+        (["results/leduc_poker/dcfr", "a/b/../policy.csv"], "match-leduc_poker_dcfr-vs-policy.csv"),
+        (["x" * 99, "//"], f"match-{'x' * 40}-vs-agent"),
+        (["random"] * 99, "match" + "-random-vs" * 13),
+    ],
+)
+def test_folders_have_safe_names(names: list[str], folder: str) -> None:
+    assert records.folder_name("match", names) == folder
+
+
+# ---- tournaments
+
+
+def entrants(count: int) -> "tuple[players.Does, ...]":
+    """Of whom the later ones take later options."""
+
+    def taking(number: int) -> players.Does:
+        return players.Does(lambda view, _: view.legal[min(number, len(view.legal) - 1)], f"agent {number}")
+
+    return tuple(map(taking, range(count)))
+
+
+def all_of(run: tournament.Run) -> tournament.Result:
+    for _ in run.batches():
+        pass
+    return run.finish()
+
+
+def test_everybody_meets_everybody(tmp_path: pathlib.Path) -> None:
+    whole = tournament.Tournament(players.arena_of(KUHN), entrants(3), match.Terms(games=30, seed=4))
+    found = all_of(tournament.Run(whole, tmp_path))
+    assert whole.groups == [(0, 1), (0, 2), (1, 2)]
+    assert [one.games for one in found.matches] == [30, 30, 30]
+    assert len({whole.pairing(number).terms.seed for number in range(3)}) == 3
+    for row in whole.labels:
+        assert (row, row) not in found.table
+        for column in whole.labels:
+            if row != column:  # zero-sum
+                assert found.table[row, column].mean == pytest.approx(-found.table[column, row].mean)
+    means = {standing.agent: standing.whole.payoff.mean for standing in found.standings}
+    for row in whole.labels:
+        own = [found.table[row, column].mean for column in whole.labels if column != row]
+        assert means[row] == pytest.approx(sum(own) / 2)
+    assert list(means.values()) == sorted(means.values(), reverse=True)
+    table = list(csv.reader((tmp_path / "crosstable.csv").open()))
+    assert [line[0] for line in table] == ["agent", *whole.labels]
+    assert float(table[1][2]) == found.table["agent 0", "agent 1"].mean
+    assert table[1][1] == ""
+    told = json.loads((tmp_path / "result.json").read_text())
+    assert told["table"]["agent 0"]["agent 0"] is None
+    assert len(list(tmp_path.glob("*/games.csv"))) == 3
+
+
+def test_a_tournament_goes_on_as_if_never_stopped(tmp_path: pathlib.Path) -> None:
+    whole = tournament.Tournament(players.arena_of(KUHN), entrants(3), match.Terms(games=10))
+    expected = all_of(tournament.Run(whole))
+    run = tournament.Run(whole, tmp_path)
+    for _ in itertools.islice(run.batches(), 14):  # one match and a half
+        pass
+    early = run.finish()
+    assert [one.games for one in early.matches] == [10, 4]
+    again = tournament.Run(whole, tmp_path)
+    assert all_of(again) == expected
+    assert records.read_config(tmp_path).kind == "tournament"
+
+
+def test_three_at_a_table() -> None:
+    whole = tournament.Tournament(players.arena_of(THREE), entrants(4), match.Terms(games=3))
+    found = all_of(tournament.Run(whole))
+    assert len(whole.groups) == 4
+    assert not found.table
+    assert found.to_json()["table"] is None
+    assert [standing.whole.games for standing in found.standings] == [9] * 4
+
+
+def test_too_few_for_a_tournament() -> None:
+    with pytest.raises(match.WrongMatch, match="needs 3 agents or more, and 2 were named"):
+        tournament.Tournament(players.arena_of(THREE), (agent_registry.find("random"),) * 2, match.Terms())

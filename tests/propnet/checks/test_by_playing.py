@@ -1,0 +1,150 @@
+"""What play shows of a game: each fault by a sheet that has it, found by playing out and by sampling."""
+
+import time
+
+import pytest
+
+from gdlx.propnet import games
+from gdlx.propnet.checks import by_playing
+from gdlx.propnet.circuits import build, compiler, propnet
+from gdlx.propnet.grounding import ground
+from gdlx.propnet.syntax import diagnostics
+from gdlx.tests.helpers import support
+
+SOUND = """(role r) (role s) (init (step 1)) (succ 1 2) (succ 2 3) (succ 3 4)
+    (<= (legal ?p (say ?x)) (role ?p) (bit ?x)) (bit 0) (bit 1)
+    (<= (next (step ?n)) (true (step ?m)) (succ ?m ?n)) (<= terminal (true (step 4)))
+    (<= (next same) (does r (say ?x)) (does s (say ?x)))
+    (<= (next differ) (does r (say ?x)) (does s (say ?y)) (distinct ?x ?y))
+    (<= (goal r 100) (true same)) (<= (goal r 0) (true differ)) (<= (goal r 0) (true (step 1)))
+    (<= (goal s 0) (true same)) (<= (goal s 100) (true differ))"""
+
+FAULTS = {
+    "two-goal-values": SOUND + "(<= (goal s 50) (true differ))",
+    "no-goal-value": SOUND.replace("(<= (goal s 0) (true same))", ""),
+    "unplayable-state": SOUND.replace("(bit ?x)) (bit 0)", "(bit ?x) (not (blocked ?p))) (bit 0)")
+    + "(<= (blocked s) (true (step 3)) (true same))",
+    "endless-play": SOUND.replace("(<= terminal (true (step 4)))", "(<= (next (step 1)) (true (step 4)))")
+    + "(<= (next over) (true over)) (<= (next over) (true (step 1)) (true (step 4))) (<= terminal (true over))",
+    "never-wins": SOUND.replace("(<= (goal s 100) (true differ))", "(<= (goal s 50) (true differ))")
+    + "(<= (goal s 100) (true same) (true differ))",
+    "hidden-legal-moves": SOUND
+    + "(<= (legal r pass) (true same)) (<= (next differ) (does r pass)) (<= (sees s (r ?x)) (does r (say ?x)))",
+}
+
+
+def built(text: str) -> propnet.PropNet:
+    """Not simplified, or faults that need an unreachable state would be folded away."""
+    sheet = support.read(text)
+    return build.build(sheet, ground.ground(sheet))
+
+
+@pytest.fixture(params=["played out", "sampled"])
+def exhaustive(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    if request.param == "sampled":
+        monkeypatch.setattr(by_playing, "_play_out", lambda net: None)
+    return bool(request.param == "played out")
+
+
+def test_a_sound_game_has_no_faults(exhaustive: bool) -> None:
+    findings = by_playing.examine(built(SOUND))
+    assert findings.problems == ()
+    assert findings.exhaustive is exhaustive
+    assert findings.longest == 3
+    assert findings.best_goal == {"r": 100, "s": 100}
+    if exhaustive:
+        # Whether the last two bits were the same, at three steps; the first state; every history of perfect
+        # information leads to one of these.
+        assert (findings.states, findings.matches) == (7, 2)
+
+
+@pytest.mark.parametrize("code", FAULTS)
+def test_a_fault_is_found_and_only_that(code: str, exhaustive: bool) -> None:
+    findings = by_playing.examine(built(FAULTS[code]))
+    assert {problem.code for problem in findings.problems} == {code}
+    for problem in findings.problems:
+        assert problem.severity is diagnostics.Severity.WARNING
+        assert problem.hint
+    assert findings.exhaustive is (exhaustive and code != "endless-play")
+
+
+def _message(text: str) -> str:
+    [problem] = by_playing.examine(built(text)).problems
+    return problem.message
+
+
+def test_an_example_leads_to_the_fault() -> None:
+    assert _message(FAULTS["two-goal-values"]) == (
+        "s has more than one goal value in a terminal state, first after "
+        "[(say 0) (say 0)], [(say 0) (say 0)], [(say 0) (say 1)]"
+    )
+    assert _message(FAULTS["no-goal-value"]).endswith("[(say 0) (say 0)], [(say 0) (say 0)], [(say 0) (say 0)]")
+    assert _message(FAULTS["never-wins"]) == "s never gets 100: the best goal seen is 50"
+    assert _message(FAULTS["unplayable-state"]) == (
+        "s has no legal move in a state that is not terminal, first after [(say 0) (say 0)], [(say 0) (say 0)]"
+    )
+    assert "had not ended after 1000 joint moves" in _message(FAULTS["endless-play"])
+
+
+def test_a_fault_of_the_first_state() -> None:
+    stuck = "(role r) (role s) (legal r a) (<= (legal s a) (true x)) (<= (next x) (true x)) (<= terminal (true y))"
+    text = stuck + "(<= (next y) (does r a)) (goal r 50) (goal s 50) (init z)"
+    assert _message(text) == "s has no legal move in a state that is not terminal, first in the initial state"
+    over = "(role r) (legal r a) (init x) (<= (next x) (true x)) (<= terminal (true x)) (<= (goal r 1) (not (true x)))"
+    findings = by_playing.examine(built(over))
+    assert (findings.states, findings.matches, findings.longest) == (1, 1, 0)
+    assert [problem.code for problem in findings.problems] == ["no-goal-value", "never-wins"]
+
+
+def test_long_examples_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = "".join(f"(succ {n} {n + 1})" for n in range(1, 60))
+    text = f"""(role r) (legal r a) (init (step 1)) {steps} (<= (next (step ?n)) (true (step ?m)) (succ ?m ?n))
+        (<= terminal (true (step 60))) (<= (goal r 0) (true (step 1))) (<= (goal r 100) (true (step 2)))"""
+    found = {problem.code: problem.message for problem in by_playing.examine(built(text)).problems}
+    assert found["no-goal-value"].endswith("first after 59 joint moves, the last of them [a]")
+
+
+def test_the_random_role_needs_no_goal_and_may_be_blind() -> None:
+    text = SOUND + "(role random) (legal random a) (<= (legal random b) (true same))"
+    # With a role random the sheet is GDL-II, and without a sees rule nobody sees anything.
+    assert by_playing.examine(built(text)).problems == ()
+
+
+def test_knowledge_is_of_the_whole_history() -> None:
+    """What r was told in the first step still determines its moves in the third."""
+    text = """(role r) (role random) (legal random heads) (legal random tails) (init (step 1))
+        (succ 1 2) (succ 2 3) (succ 3 4) (<= (next (step ?n)) (true (step ?m)) (succ ?m ?n))
+        (<= (next (coin ?c)) (true (step 1)) (does random ?c)) (<= (next (coin ?c)) (true (coin ?c)))
+        (<= (sees r ?c) (true (step 1)) (does random ?c)) (legal r wait)
+        (<= (legal r (name ?c)) (true (step 3)) (true (coin ?c)))
+        (<= terminal (true (step 4))) (<= (goal r 100) (true (step 4)))"""
+    assert by_playing.examine(built(text)).problems == ()
+    untold = text.replace("(<= (sees r ?c) (true (step 1)) (does random ?c))", "(<= (sees r now) (true (step 1)))")
+    assert [problem.code for problem in by_playing.examine(built(untold)).problems] == ["hidden-legal-moves"]
+
+
+def test_more_joint_moves_than_fit_anywhere_are_sampled() -> None:
+    """Five roles with 200 moves each have 320 billion joint moves."""
+    moves = "".join(f"(n {number})" for number in range(200))
+    roles = "".join(f"(role r{number})" for number in range(5))
+    text = f"""{roles} {moves} (<= (legal ?r (pick ?n)) (role ?r) (n ?n)) (<= (next over) (does r0 ?m))
+        (<= terminal (true over)) (<= (goal ?r 50) (role ?r))"""
+    net = compiler.compile_sheet(support.read(text))
+    assert by_playing._play_out(net) is None
+
+
+def test_two_states_for_ever_take_no_time() -> None:
+    text = """(role r) (legal r a) (init on) (<= (next on) (not (true on))) (<= (next never) (true never))
+        (<= (next never) (true on) (true off)) (<= (next off) (true on)) (<= terminal (true never)) (goal r 50)"""
+    net = built(text)
+    started = time.perf_counter()
+    assert [problem.code for problem in by_playing.examine(net).problems] == ["endless-play"]
+    assert time.perf_counter() - started < 30
+
+
+def test_sampling_follows_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_playing, "_MAX_NODES", 20_000)
+    net = compiler.compile_sheet(games.load("blind_tictactoe"))
+    one, again, other = (by_playing._sample(net, seed) for seed in (1, 1, 2))
+    assert one == again
+    assert one.matches != other.matches

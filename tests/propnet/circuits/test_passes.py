@@ -1,0 +1,262 @@
+"""Each pass over networks alone: what can be seen of a match stays, and what it is for goes."""
+
+import dataclasses
+import functools
+import hashlib
+import itertools
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from gdlx.propnet import games
+from gdlx.propnet.checks import checker
+from gdlx.propnet.circuits import build, compiler, input_constraints, propnet
+from gdlx.propnet.circuits.passes import absorb, constants, equal_registers, factor, flatten, invariants, pairs
+from gdlx.propnet.grounding import ground
+from gdlx.propnet.io import files, validity
+from gdlx.propnet.syntax import rulesheet, source
+from gdlx.tests.helpers import random_games, support
+
+FRAME = """(role r) (legal r a) (legal r b) (init (step 1)) (succ 1 2) (succ 2 3) (succ 3 4) (succ 4 5) (succ 5 6)
+    (<= (next (step ?n)) (true (step ?m)) (succ ?m ?n)) (<= terminal (true (step 6)))
+    (<= (goal r 100) (true won)) (<= (goal r 0) (not (true won))) (<= (next won) (true won)) """
+
+SHEETS = {
+    "static": """(init on) (<= (next on) (true on)) (<= (next off) (true off)) (<= (next won) (true on) (does r a))
+        (<= (next won) (true off) (does r b))""",
+    "static together": """(init p) (init q) (<= (next p) (true q)) (<= (next q) (true p) (not (true s)))
+        (<= (next s) (true s)) (<= (next s) (not (true p))) (<= (next won) (true p) (does r b))""",
+    "twins": """(init on) (<= (next on) (true on) (does r a)) (<= (next on) (not (true on)) (does r b))
+        (<= (next also) (true also) (does r a)) (<= (next also) (not (true also)) (does r b)) (init also)
+        (<= (next won) (true on) (does r a) (true also))""",
+    "inverted twins": """(init on) (<= (next on) (does r a)) (<= (next off) (not (does r a)))
+        (<= (next won) (true off) (does r b)) (<= (sees r dark) (true off)) (<= (sees r light) (not (true on)))""",
+    "never legal": """(init on) (<= (next on) (true on)) (<= (next never) (not (true on)))
+        (<= (legal r c) (true never)) (<= (next won) (does r c))
+        (<= (sees r cheat) (does r c)) (<= (sees r a) (does r a))""",
+    "unreachable": """(init (at 1)) (edge 1 2) (edge 2 3) (edge 3 1)
+        (<= (next (at ?y)) (does r a) (true (at ?x)) (edge ?x ?y)) (<= (next (at ?x)) (does r b) (true (at ?x)))
+        (<= (next broken) (true (at ?x)) (true (at ?y)) (distinct ?x ?y)) (<= (next broken) (true broken))
+        (<= (next won) (true (at 3))) (<= (legal r c) (true broken)) (<= (sees r (at ?x)) (true (at ?x)))""",
+    "lost": """(init (at 1)) (init (at 2)) (<= (next (at ?x)) (true (at ?x)) (does r a))
+        (<= (next gone) (does r b)) (<= (next gone) (true gone)) (<= (next won) (true (at 1)) (not (true gone)))
+        (<= (legal r c) (not (true (at 2))))""",
+    "nothing changes": "(init won)",
+}
+GAMES = ["kuhn_poker", "tictactoe", "goofspiel:cards=3", "monty_hall", "blind_tictactoe", "simultaneous_breakthrough"]
+
+
+def _apply_invariants(net: propnet.PropNet) -> propnet.PropNet:
+    return invariants.apply_invariants(net)[0]
+
+
+def _absorb_known(net: propnet.PropNet) -> propnet.PropNet:
+    smaller, groups, covers = invariants.apply_invariants(net)
+    known = input_constraints.knowledge(smaller, groups, covers)
+    return smaller.with_circuit(absorb.absorb(smaller.as_circuit(), known))
+
+
+def _absorb_legal(net: propnet.PropNet) -> propnet.PropNet:
+    return net.with_circuit(absorb.absorb(net.as_circuit(), input_constraints.knowledge(net)))
+
+
+PASSES: dict[str, compiler.Pass] = {
+    "constants": constants.fold_constants,
+    "equal registers": equal_registers.merge_equal_registers,
+    "invariants": _apply_invariants,
+    "absorb, knowing moves": _absorb_legal,
+    "absorb, knowing all": _absorb_known,
+    "flatten": lambda net: net.with_circuit(flatten.flatten(net.as_circuit())),
+    "factor": lambda net: net.with_circuit(factor.factor(net.as_circuit())),
+    "pairs": lambda net: net.with_circuit(pairs.extract_pairs(net.as_circuit())),
+    "all": compiler.simplify,
+}
+
+
+def sheet(name: str) -> rulesheet.Rulesheet:
+    return support.read(FRAME + SHEETS[name]) if name in SHEETS else games.load(name)
+
+
+@functools.cache
+def built(name: str) -> propnet.PropNet:
+    found = sheet(name)
+    return build.build(found, ground.ground(found))
+
+
+@pytest.mark.parametrize("name", [*SHEETS, *GAMES])
+@pytest.mark.parametrize("apply", PASSES)
+def test_a_pass_alone_changes_nothing_that_can_be_seen(name: str, apply: str) -> None:
+    before = built(name)
+    after = PASSES[apply](before)
+    validity.validate(after)
+    support.assert_same_play(before, after)
+    if name in SHEETS:
+        assert support.Twins(sheet(name), after).compare_all(300)
+
+
+@pytest.mark.parametrize("apply", PASSES)
+def test_a_pass_again_finds_little_more(apply: str) -> None:
+    """What a pass made can be given to it again."""
+    once = PASSES[apply](built("blind_tictactoe"))
+    twice = PASSES[apply](once)
+    assert len(twice.initial) <= len(once.initial)
+    support.assert_same_play(once, twice)
+
+
+@pytest.mark.parametrize(
+    ("name", "apply", "constant", "equal"),
+    [
+        ("static", "constants", {"on"}, []),
+        ("static together", "constants", {"p", "q", "s"}, []),
+        ("never legal", "constants", {"on", "never", "won"}, []),
+        ("nothing changes", "constants", {"won"}, []),
+        ("twins", "equal registers", set(), [{"on", "also"}]),
+        ("inverted twins", "equal registers", set(), [{"on", "off"}]),
+        ("unreachable", "constants", set(), []),
+        ("unreachable", "equal registers", set(), []),
+        ("unreachable", "invariants", {"broken"}, []),
+    ],
+)
+def test_registers_that_a_pass_removes(name: str, apply: str, constant: set[str], equal: list[set[str]]) -> None:
+    net = PASSES[apply](built(name))
+    fluents: dict[int, set[str]] = {}  # by the register they are read off
+    for fluent, literal in zip(net.fluents, net.fluent_literals.tolist(), strict=True):
+        fluents.setdefault(literal >> 1, set()).add(fluent)
+    assert fluents.pop(0, set()) == constant
+    assert [found for found in fluents.values() if len(found) > 1] == equal
+    assert sorted(fluents) == list(range(1, len(net.initial) + 1))
+
+
+def test_an_inverted_twin_is_read_off_its_register() -> None:
+    net = equal_registers.merge_equal_registers(built("inverted twins"))
+    on, off = (net.fluent_literals[net.fluents.index(fluent)] for fluent in ("on", "off"))
+    assert on == off ^ 1
+
+
+def test_what_never_holds_has_no_name_left() -> None:
+    before, after = built("never legal"), constants.fold_constants(built("never legal"))
+    assert before.roles[0].moves == ("a", "b", "c")
+    assert after.roles[0].moves == ("a", "b")
+    assert before.roles[0].percepts == ("a", "cheat")
+    assert after.roles[0].percepts == ("a",)
+    assert after.fluents == before.fluents
+
+
+def test_a_group_of_which_one_holds_is_proved() -> None:
+    smaller, groups, covers = invariants.apply_invariants(built("unreachable"))
+    places = {smaller.fluent_literals[smaller.fluents.index(f"(at {n})")] >> 1 for n in (1, 2, 3)}
+    number = groups.index(frozenset(places))
+    assert number in covers
+
+
+def test_what_holds_only_by_chance_is_not_proved() -> None:
+    """A sample sees at most one place lit at a time, because it takes a hundred steps to light the second."""
+    steps = "".join(f"(succ {n} {n + 1})" for n in range(1, 100))
+    text = f"""(role r) (legal r a) (init (step 1)) (init (lit 1)) {steps}
+        (<= (next (step ?n)) (true (step ?m)) (succ ?m ?n)) (<= (next (lit 1)) (true (lit 1)))
+        (<= (next (lit 2)) (true (step 98))) (<= (next (lit 2)) (true (lit 2)))
+        (<= terminal (true (step 100)))
+        (<= (goal r 100) (true (lit 1)) (true (lit 2))) (<= (goal r 0) (true (step 1)))"""
+    found = support.read(text)
+    assert support.Twins(found, compiler.compile_sheet(found)).compare_all(200) == 100
+
+
+def test_states_after_the_end_are_not_reached() -> None:
+    """The second place is lit only by a move that would be made after the end."""
+    text = """(role r) (legal r a) (init (at 1)) (<= (next (at 2)) (true (at 1))) (<= (next (at 3)) (true (at 2)))
+        (<= terminal (true (at 2))) (<= (goal r 100) (not (true (at 3)))) (<= (goal r 0) (true (at 3)))"""
+    net = compiler.compile_sheet(support.read(text))
+    assert net.fluent_literals[net.fluents.index("(at 3)")] == 0
+    assert support.Twins(support.read(text), net).compare_all(5) == 2
+
+
+def test_groups_that_cannot_be_proved_are_none() -> None:
+    """Both places are lit at first, and (at 1) alone is lit no more often than (at 2)."""
+    _, groups, _ = invariants.apply_invariants(built("lost"))
+    net = built("lost")
+    both = {net.fluent_literals[net.fluents.index(f"(at {n})")] >> 1 for n in (1, 2)}
+    assert not any(both <= group for group in groups)
+
+
+def test_limits_of_work_give_the_network_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(invariants, "_MAX_WORK", 0)
+    smaller, groups, covers = invariants.apply_invariants(built("unreachable"))
+    assert (groups, covers) == ([], set())
+    assert len(smaller.initial) == len(built("unreachable").initial)
+
+
+@pytest.mark.parametrize("conflicts", [0, 1, 5])
+def test_a_search_without_an_answer_concludes_nothing(conflicts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(invariants, "_MAX_CONFLICTS", conflicts)
+    support.assert_same_play(built("tictactoe"), _apply_invariants(built("tictactoe")))
+
+
+def test_statistics_tell_of_every_pass() -> None:
+    told: list[compiler.PassStatistics] = []
+    net = compiler.simplify(built("tictactoe"), told.append)
+    assert {step.name for step in told} == {"constants", "equal registers", "flatten", "absorb", "factor", "invariants"}
+    assert (told[-1].gates, told[-1].registers) == (net.gates, len(net.initial))
+    assert told[-1].edges == len(net.gate_inputs)
+    assert all(step.seconds >= 0 for step in told)
+
+
+DETERMINED = ["kuhn_poker", "tictactoe", "goofspiel:cards=3"]
+
+
+def _digests(folder: pathlib.Path) -> list[str]:
+    found = []
+    for number, game in enumerate(DETERMINED):
+        path = folder / f"{number}.npz"
+        files.save(compiler.compile_sheet(games.load(game)), path)
+        found.append(hashlib.sha256(path.read_bytes()).hexdigest())
+    return found
+
+
+def test_a_sheet_gives_the_same_network_every_time(tmp_path: pathlib.Path) -> None:
+    """Also in a process whose sets of strings have another order."""
+    code = """if True:
+        import pathlib, sys
+        from gdlx.tests import test_passes
+        print(*test_passes._digests(pathlib.Path(sys.argv[1])))
+    """
+    expected = _digests(tmp_path)
+    assert _digests(tmp_path) == expected
+    ran = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)],
+        env={**os.environ, "PYTHONHASHSEED": "4711"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout.split() == expected
+
+
+def test_equal_networks_have_equal_arrays() -> None:
+    one, two = (compiler.compile_sheet(games.load("kuhn_poker")) for _ in range(2))
+    for field in dataclasses.fields(propnet.PropNet):
+        first, second = getattr(one, field.name), getattr(two, field.name)
+        if isinstance(first, np.ndarray):
+            assert np.array_equal(first, second)
+        elif field.name != "roles":
+            assert first == second
+
+
+TIMES = int(os.environ.get("GDLX_FUZZ", "1"))
+
+
+@pytest.mark.parametrize("unrolled", [True, False], ids=["unrolled", "iterated"])
+@pytest.mark.parametrize("batch", range(3 * TIMES))
+def test_random_games(batch: int, unrolled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything at once, over sheets that nobody would write."""
+    if not unrolled:
+        monkeypatch.setattr(build, "_UNROLLED_GATES", 0)
+    for seed in itertools.islice(itertools.count(1_000 * batch + (0 if unrolled else 500)), 5):
+        report = checker.check(source.Source(f"random_games.text({seed})", random_games.text(seed)))
+        assert not report.errors
+        net = compiler.compile_sheet(report.sheet)
+        validity.validate(net)
+        support.Twins(report.sheet, net).compare_all(60)

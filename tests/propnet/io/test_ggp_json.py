@@ -1,0 +1,275 @@
+"""The JSON layout of other people's networks, against an evaluator that follows its description node by node."""
+
+import json
+import pathlib
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gdlx.propnet import games, library
+from gdlx.propnet.checks import checker
+from gdlx.propnet.circuits import build, compiler, propnet
+from gdlx.propnet.grounding import ground
+from gdlx.propnet.io import files, ggp_json
+from gdlx.propnet.simulate import machine, random_play
+from gdlx.propnet.syntax import source as sources
+from gdlx.tests.helpers import paths
+
+DATA = paths.DATA
+HANDMADE = ("foreign_rps", "foreign_lamp")
+AND, OR, PROPOSITION, TRANSITION, NOT, CONSTANT, PRE, POST = 1, 2, 3, 4, 5, 6, 8, 9
+
+Entries = dict[int, dict[str, Any]]
+
+
+def handmade(name: str) -> Any:
+    return json.loads((DATA / f"{name}.json").read_text())
+
+
+def evaluate(entries: Entries, state: dict[int, bool], does: set[int], init: bool = False) -> dict[int, bool]:
+    """The value of every entry: what the documentation says, without any order or network."""
+    found: dict[int, bool] = {}
+
+    def value(number: int) -> bool:
+        if number not in found:
+            found[number] = compute(entries[number])
+        return found[number]
+
+    def compute(entry: dict[str, Any]) -> bool:
+        kind: int = entry["type"]
+        if kind in (TRANSITION, POST):
+            return state[entry["id"]]
+        ins = entry.get("ins", [entry["in"]] if "in" in entry else [])
+        if kind in (AND, OR):
+            return all(map(value, ins)) if kind == AND else any(map(value, ins))
+        if kind == CONSTANT:
+            return True
+        if not ins:
+            return init if entry["proposition_type"] == "init" else entry["id"] in does
+        return value(ins[0]) != (kind == NOT)
+
+    for number in entries:
+        value(number)
+    return found
+
+
+def following(entries: Entries, found: dict[int, bool]) -> dict[int, bool]:
+    return {n: found[entry["in"]] for n, entry in entries.items() if entry["type"] in (TRANSITION, POST)}
+
+
+def initial(entries: Entries) -> dict[int, bool]:
+    nothing = {n: False for n, entry in entries.items() if entry["type"] in (TRANSITION, POST)}
+    return following(entries, evaluate(entries, nothing, set(), init=True))
+
+
+def check_against_evaluator(data: Any, net: propnet.PropNet, seed: int, steps: int = 12) -> None:
+    """Random play by the evaluator, followed by the network."""
+    rng = random.Random(seed)
+    entries: Entries = {entry["id"]: entry for entry in data["entries"]}
+    game, state, columns = machine.Machine(net), initial(entries), machine.Machine(net).initial(1)
+    terminal = next(n for n, entry in entries.items() if entry.get("proposition_type") == "terminal")
+
+    def text(number: int) -> str:
+        gdl = entries[number]["gdl"].replace("( ", "(").replace(" )", ")")
+        return str(gdl)[1:-1].split(" ", 2)[2]
+
+    for _ in range(steps):
+        found = evaluate(entries, state, set())
+        legal, expected, chosen, does = game.legal(columns)[:, 0], [], [], set()
+        for role, own in zip(data["roles"], net.roles, strict=True):
+            pairs = sorted(role["legal_to_input"], key=lambda pair: text(pair["legal"]))
+            assert [text(pair["legal"]) for pair in pairs] == list(own.moves)
+            expected += [found[pair["legal"]] for pair in pairs]
+            pick = rng.choice([pair["input"] for pair in pairs if found[pair["legal"]]] or [None])
+            chosen += [pair["input"] == pick for pair in pairs]
+            does.add(pick)
+        assert legal.tolist() == expected
+        over, goals = game.judge(columns)
+        assert over[0] == found[terminal]
+        assert goals[:, 0].tolist() == [
+            found[goal["goal"]]
+            for role in data["roles"]
+            if role["role"] != "random"
+            for goal in sorted(role["goals"], key=lambda goal: goal["value"])
+        ]
+        if found[terminal]:
+            return
+        columns, percepts = game.move(columns, np.array(chosen, bool)[:, None])
+        found = evaluate(entries, state, does)
+        sees = [sorted(role["sees"], key=text) for role in data["roles"] if role["role"] != "random"]
+        assert percepts[:, 0].tolist() == [found[number] for own in sees for number in own]
+        state = following(entries, found)
+
+
+def seen(net: propnet.PropNet) -> list[Any]:
+    """What can be seen of random play."""
+    steps = random_play.random_steps(net, copies=16, seed=1)
+    rows = [next(steps) for _ in range(25)]
+    names = [(role.name, role.moves, role.percepts, role.goal_values) for role in net.roles]
+    return [names, *([s.legal.tolist(), s.percepts.tolist(), s.terminal.tolist(), s.goals.tolist()] for s in rows)]
+
+
+@pytest.mark.parametrize("name", HANDMADE)
+def test_a_network_made_by_hand_is_played_as_described(name: str) -> None:
+    net = ggp_json.load_foreign(DATA / f"{name}.json")
+    assert net.name == name
+    for seed in range(20):
+        check_against_evaluator(handmade(name), net, seed)
+        check_against_evaluator(handmade(name), compiler.simplify(net), seed)
+
+
+@pytest.mark.parametrize("name", HANDMADE)
+def test_a_network_made_by_hand_comes_back(name: str, tmp_path: pathlib.Path) -> None:
+    net = files.load(DATA / f"{name}.json")  # which knows the layout by its content
+    ggp_json.save_foreign(net, tmp_path / "again.json")
+    again = files.load(tmp_path / "again.json")
+    assert seen(again) == seen(net)
+    assert again.fluents == net.fluents
+
+
+def test_rock_paper_scissors_made_by_hand() -> None:
+    game = machine.Machine(files.load(DATA / "foreign_rps.json"))
+    does = np.zeros((6, 9), bool)
+    does[np.repeat([0, 1, 2], 3), range(9)] = does[3 + np.tile([0, 1, 2], 3), range(9)] = True
+    state, percepts = game.move(game.initial(9), does)
+    assert np.array_equal(percepts, does[[3, 4, 5, 0, 1, 2]])  # each sees the other's move
+    _, goals = game.judge(state)  # 0, 50, 100 of each; columns: paper, rock, scissors of ann by those of bob
+    assert (goals.T @ [0, 50, 100, 0, 0, 0]).tolist() == [50, 100, 0, 0, 50, 100, 100, 0, 50]
+    assert (goals.T @ [0, 0, 0, 0, 50, 100]).tolist() == [50, 0, 100, 100, 50, 0, 0, 100, 50]
+
+
+def test_the_lamp_made_by_hand() -> None:
+    net = files.load(DATA / "foreign_lamp.json")
+    assert net.fluents == ("(moves 1)", "(moves 2)", "lit", "right")
+    assert net.initial.tolist() == [False] * 4  # though (moves 1) comes next whatever happens
+    assert [role.moves for role in net.roles] == [("flip", "keep"), ("off", "on")]
+    assert [role.goal_values for role in net.roles] == [(), (0, 100)]
+
+
+@pytest.mark.parametrize("game", library.names())
+def test_a_game_plays_alike_in_the_foreign_layout(game: str, tmp_path: pathlib.Path) -> None:
+    net = compiler.compile_sheet(games.load(game))
+    path = tmp_path / "game.json"
+    ggp_json.save_foreign(net, path)
+    again = files.load(path)
+    assert seen(again) == seen(net)
+    check_against_evaluator(json.loads(path.read_text()), net, seed=1)
+    check_order(json.loads(path.read_text()))
+
+
+def check_order(data: Any) -> None:
+    """Other readers evaluate entries in the given order, after those of type POST, and find them by position."""
+    done: set[int] = set()
+    for number in data["topologically_sorted"]:
+        entry = data["entries"][number]
+        assert entry["id"] == number
+        ins = entry.get("ins", [entry["in"]] if "in" in entry else [])
+        assert entry["type"] == POST or done.issuperset(ins)
+        done.add(number)
+    assert len(done) == len(data["entries"]) == len(data["topologically_sorted"])
+
+
+@pytest.mark.parametrize("name", ["montyhall.gdl", "meier.gdl", "transit.gdl", "ticTacToe.kif", "switches.kif"])
+def test_a_public_game_plays_alike(name: str, corpus: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    net = compiler.compile_sheet(games.load(str(corpus / name)))
+    ggp_json.save_foreign(net, tmp_path / "game.json")
+    assert seen(files.load(tmp_path / "game.json")) == seen(net)
+
+
+def test_percepts_that_are_not_there_stay_away(tmp_path: pathlib.Path) -> None:
+    sheet = """; gdlx: gdl-ii
+    (role a) (role b) (legal a x) (legal a y) (legal b x) (<= (next end) (does a x)) (<= terminal (true end))
+    (<= (goal a 100) (true end)) (goal b 50)"""
+    found = checker.check(sources.Source("blind.gdl", sheet)).require_usable()
+    net = compiler.compile_sheet(found)
+    assert [role.percepts for role in net.roles] == [(), ()]
+    ggp_json.save_foreign(net, tmp_path / "blind.json")
+    assert [role.percepts for role in files.load(tmp_path / "blind.json").roles] == [(), ()]
+
+
+WRONG: list[tuple[str, str, tuple[Any, ...], Any]] = [
+    ("depend on each other in a circle", "foreign_rps", ("entries", 10, "ins"), [1, 13]),
+    ("entries 10 depend on each other", "foreign_rps", ("entries", 10, "ins"), [10]),
+    ("uses an entry that is not there", "foreign_rps", ("entries", 10, "ins"), [1, 99]),
+    ("are not 0, 1, 2", "foreign_rps", ("entries", 0, "id"), 99),
+    ("same id: 1", "foreign_rps", ("entries", 0, "id"), 1),
+    ("unknown type", "foreign_rps", ("entries", 0, "type"), 7),
+    ("unknown proposition_type 'step'", "foreign_rps", ("entries", 0, "proposition_type"), "step"),
+    ("has no field 'ins'", "foreign_rps", ("entries", 9), {"id": 9, "type": 5}),
+    ("has 2 inputs, not 1", "foreign_lamp", ("entries", 24, "ins"), [23, 27]),
+    ("does not use a PRE TRANSITION", "foreign_rps", ("entries", 7, "in"), 0),
+    ("is not a term: '\\(\\('", "foreign_rps", ("entries", 1, "gdl"), "(("),
+    ("is not a term: 'a b'", "foreign_rps", ("roles", 0, "role"), "a b"),
+    ("entry 1 is \\(does bob paper\\), not \\(does ann", "foreign_rps", ("entries", 1, "gdl"), "(does bob paper)"),
+    ("entry 9 is x, not \\(true", "foreign_rps", ("entries", 9, "gdl"), "x"),
+    ("same fluent: playing", "foreign_rps", ("entries", 20, "gdl"), "(true playing)"),
+    ("moves 1. does not come from a transition", "foreign_lamp", ("entries", 24, "ins"), [11]),
+    ("terminal depends on entry 1, which is input", "foreign_rps", ("entries", 37, "in"), 1),
+    ("depends on entry 0, which is init", "foreign_rps", ("entries", 24, "in"), 0),
+    ("0 terminal propositions", "foreign_rps", ("entries", 37, "proposition_type"), "other"),
+    ("the input of another move", "foreign_rps", ("roles", 0, "legal_to_input", 0, "input"), 2),
+    ("lists an entry as legal", "foreign_rps", ("roles", 0, "legal_to_input", 0, "legal"), 4),
+    ("lists an entry as sees", "foreign_rps", ("roles", 0, "sees"), [1000]),
+    ("same goal value: 100", "foreign_rps", ("roles", 0, "goals", 1, "value"), 100),
+    ("not an integer", "foreign_rps", ("roles", 0, "goals", 1, "value"), "0"),
+    ("two roles have the same name", "foreign_lamp", ("roles", 0), handmade("foreign_lamp")["roles"][1]),
+    ("no field 'legal_to_input'", "foreign_rps", ("roles", 0), {"role": "ann"}),
+    ("'entries' of the file is 3, not a list", "foreign_rps", (), {"entries": 3}),
+]
+
+
+@pytest.mark.parametrize(("message", "name", "place", "value"), WRONG, ids=[wrong[0] for wrong in WRONG])
+def test_a_wrong_network_is_refused_with_the_reason(
+    message: str, name: str, place: tuple[Any, ...], value: Any, tmp_path: pathlib.Path
+) -> None:
+    data = {"all": handmade(name)}
+    changed: Any = data
+    *path, last = ("all", *place)
+    for key in path:
+        changed = changed[key]
+    changed[last] = value
+    path_of_file = tmp_path / "wrong.json"
+    path_of_file.write_text(json.dumps(data["all"]))
+    with pytest.raises(files.NetworkFileError, match=message) as caught:
+        files.load(path_of_file)
+    assert str(caught.value).startswith(str(path_of_file))
+
+
+@given(data=st.data(), name=st.sampled_from(HANDMADE))
+def test_mutated_networks_do_no_harm(data: st.DataObject, name: str) -> None:
+    content = handmade(name)
+    for _ in range(data.draw(st.integers(1, 2))):
+        entry = content["entries"][data.draw(st.integers(0, len(content["entries"]) - 1))]
+        key = data.draw(st.sampled_from(sorted(entry)))
+        ids = st.integers(-1, len(content["entries"]))
+        texts = st.sampled_from(["x", "init", "other", "base", "sees", "( true lit )", "(" * 5000, "?x", ""])
+        entry[key] = data.draw(ids | st.lists(ids, max_size=3) | texts | st.none() | st.booleans())
+    try:
+        net = ggp_json.from_data(content, "mutated")
+    except files.NetworkFileError:
+        return
+    files.validate(net)
+    seen(net)
+
+
+def test_what_the_layout_cannot_express_is_not_written(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    net = ggp_json.load_foreign(DATA / "foreign_rps.json")
+    with pytest.raises(files.NetworkFileError, match=r"name the file \.json"):
+        ggp_json.save_foreign(net, tmp_path / "net.npz")
+    odd = propnet.PropNet(**{**vars(net), "fluents": (*net.fluents[:-1], "z z")})
+    with pytest.raises(files.NetworkFileError, match="'z z' cannot be a name"):
+        ggp_json.save_foreign(odd, tmp_path / "net.json")
+    monkeypatch.setattr(build, "_UNROLLED_GATES", 0)
+    sheet = """(role a) (legal a x) (<= (p 1) (p 2) (true on)) (<= (p 2) (p 1)) (<= (p 1) (true (q 1)))
+    (<= (p 2) (true (q 2))) (init (q 1)) (<= (next (q 2)) (p 2)) (<= (next on) (does a x))
+    (<= terminal (p 2)) (goal a 1)"""
+    found = checker.check(sources.Source("loop.gdl", sheet)).require_usable()
+    looping = build.build(found, ground.ground(found))
+    assert len(looping.feedback)
+    with pytest.raises(files.NetworkFileError, match="no way to express recursion"):
+        ggp_json.save_foreign(looping, tmp_path / "net.json")
+    assert list(tmp_path.iterdir()) == []

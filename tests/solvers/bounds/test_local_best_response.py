@@ -1,0 +1,220 @@
+"""Local best responses against the exact ones of a tree, and bounds from the search of both responders."""
+
+import json
+import pathlib
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from gdlx import cli
+from gdlx.envs.packed import packed_env
+from gdlx.solvers import tabular_policies
+from gdlx.solvers.bounds import approximate_response, estimates, local_best_response, search_bounds
+from gdlx.solvers.exact import best_response
+from gdlx.solvers.mccfr import table_policy
+from gdlx.tests.helpers import samples
+from gdlx.tests.solvers.bounds import test_approximate_response
+
+SCHEME = local_best_response.ResponderConfig(steps=12, matches=256, size=128)
+PLAN = search_bounds.Plan(test_approximate_response.SCHEME, SCHEME, test_approximate_response.BITS, matches=2**14)
+
+
+def local_values(found: test_approximate_response.Frozen, number: int) -> Any:
+    """Of every option of a player if everybody plays on as frozen, times the others' way there."""
+    profile = tabular_policies.to_levels(found.task.tree, found.task.layouts, found.policies)
+    levels = best_response.counterfactual_values(found.task.form, profile, number)
+    return tabular_policies.from_own_levels(found.task.layouts[number], levels)
+
+
+def exact_payoff(found: test_approximate_response.Frozen, number: int) -> float:
+    """Of one who takes the best option of every set by these values."""
+    player, values = found.task.tree.players[number], local_values(found, number)
+    policies = list(found.policies)
+    policies[number] = np.ones(player.sequences)
+    for decision in range(player.sets):
+        part = slice(player.first[decision], player.first[decision + 1])
+        policies[number][part] = np.arange(part.stop - part.start) == values[part].argmax()
+    return found.task.metrics(tuple(policies)).value[number]
+
+
+def payoffs(player: int) -> Any:
+    found = test_approximate_response.frozen("kuhn_poker")
+    keys = jax.random.split(jax.random.key(player), 8)
+    played = [local_best_response.play(found.game, found.table, key, player, config=SCHEME) for key in keys]
+    return np.concatenate([np.asarray(part, np.float64) for part in played])
+
+
+def test_is_the_local_best_response_of_a_tree() -> None:
+    """Within the errors of matches, and of choices between options that are nearly equal."""
+    found = test_approximate_response.frozen("kuhn_poker")
+    metrics = found.task.metrics(found.policies)
+    gained = 0.0
+    for player in range(2):
+        payoff, exact = payoffs(player), exact_payoff(found, player)
+        error = payoff.std() / np.sqrt(len(payoff))
+        assert exact <= metrics.value[player] + metrics.improvements[player] + 1e-5
+        assert payoff.mean() < exact + 4 * error
+        assert payoff.mean() > exact - 4 * error - 0.05 * metrics.improvements[player]
+        gained += (payoff.mean() - metrics.value[player]) / error
+    assert gained > 8  # standard errors: not what the policies get
+
+
+def test_moves_are_tried_evenly() -> None:
+    rng = np.random.default_rng(0)
+    legal = rng.random((5, 40)) < 0.5
+    legal[:, 0] = False
+    tried = np.asarray(local_best_response.even_moves(jnp.asarray(legal), 13))
+    assert tried.shape == (40, 13)
+    for own, moves in zip(legal.T[1:], tried[1:], strict=True):
+        if own.any():
+            counts = np.bincount(moves, minlength=5)
+            assert (counts[~own] == 0).all()
+            assert np.ptp(counts[own]) <= 1
+
+
+def test_means_and_errors() -> None:
+    rng = np.random.default_rng(1)
+    tried, payoff = rng.integers(0, 3, (6, 50)), rng.normal(size=(6, 50))
+    mean, error = local_best_response.means(jnp.asarray(tried), jnp.asarray(payoff), 4)
+    for match in range(6):
+        for move in range(3):
+            own = payoff[match][tried[match] == move]
+            assert mean[move, match] == pytest.approx(own.mean(), rel=1e-5, abs=1e-6)
+            assert error[move, match] == pytest.approx(own.std() / np.sqrt(len(own)), rel=1e-5)
+    assert np.isneginf(np.asarray(mean[3])).all()
+
+
+def test_search_for_a_bound() -> None:
+    found = test_approximate_response.frozen("kuhn_poker")
+    exact = found.task.metrics(found.policies)
+    rounds = list(search_bounds.search(found.game, found.table, jax.random.key(0), seconds=2.0, plan=PLAN))
+    last = rounds[-1]
+    assert len(rounds) > 1
+    assert [own.batches for own in last.gains] > [own.batches for own in rounds[0].gains]
+    assert last.exploitability is not None
+    assert exact.exploitability is not None
+    assert 0.8 * exact.exploitability < last.exploitability < exact.exploitability + 4 * last.standard_error
+    for own, gain, value in zip(last.gains, exact.improvements, exact.value, strict=True):
+        assert own.gain < gain + 4 * own.standard_error
+        assert abs(own.value - value) < 0.05
+        assert {response.method for response in own.responses} == {"learnt", "local"}
+        assert own.sets == 6
+
+
+def test_no_room_for_the_ends_of_matches() -> None:
+    found = test_approximate_response.frozen("kuhn_poker")
+    short = PLAN._replace(learning=approximate_response.LearnerConfig(steps=2))
+    with pytest.raises(search_bounds.Unfinished, match=r"after 2 joint moves.*`max_steps=4`"):
+        next(search_bounds.search(found.game, found.table, jax.random.key(0), seconds=1.0, plan=short))
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert cli.main(arguments) == 0
+    return capsys.readouterr().out
+
+
+class Asked(NamedTuple):
+    """What a search was asked for."""
+
+    game: packed_env.Walk
+    policies: table_policy.TablePolicy
+    seconds: float
+    plan: search_bounds.Plan
+
+
+def some_bound() -> estimates.Bound:
+    rng = np.random.default_rng(0)
+    halves = estimates.NO_HALVES.plus(rng.normal(1, 1, 500)).plus(rng.normal(1, 1, 500))
+    usual = estimates.no_matches(2).plus(np.zeros((2, 500)))
+    return estimates.assembled(
+        ("player1", "player2"),
+        estimates.Halves(usual, usual),
+        [estimates.Found(halves, estimates.NO_HALVES, 3, 6)] * 2,
+        1.5,
+    )
+
+
+def asking(monkeypatch: pytest.MonkeyPatch, *, is_interrupted: bool = False) -> list[Asked]:
+    """Searches are asked for and find some bound."""
+    asked = []
+
+    def search(
+        game: packed_env.Walk,
+        policies: table_policy.TablePolicy,
+        key: jax.Array,
+        *,
+        seconds: float,
+        plan: search_bounds.Plan,
+    ) -> Iterator[estimates.Bound]:
+        asked.append(Asked(game, policies, seconds, plan))
+        yield some_bound()
+        if is_interrupted:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(search_bounds, "search", search)
+    return asked
+
+
+def solved(capsys: pytest.CaptureFixture[str], folder: pathlib.Path, *more: str) -> str:
+    arguments = ("solve", "kuhn_poker", "--iterations", "2", "--results", str(folder), "--json", *more)
+    return str(json.loads(printed(capsys, *arguments))["result"])
+
+
+@pytest.mark.parametrize(
+    "more",
+    [(), pytest.param(("--algorithm", "os-mccfr", "--table", "8", "--max-steps", "12"), marks=pytest.mark.slow)],
+)
+def test_evaluate(
+    more: tuple[str, ...], tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = asking(monkeypatch)
+    folder = solved(capsys, tmp_path, *more)
+    told = json.loads(printed(capsys, "evaluate", folder, "--bound", "--bound-seconds", "7", "--json"))
+    (question,) = asked
+    assert question.seconds == 7
+    assert question.plan.steps == (12 if more else 5)
+    tree = samples.tree_of("kuhn_poker")
+    (*_, own), *_ = table_policy.at_sets(question.policies, question.game.env, tree)
+    last = told["policy"][-1]
+    span = slice(tree.players[1].first[-2], tree.players[1].first[-1])
+    assert list(last["policy"].values()) == pytest.approx(own[span].tolist(), rel=1e-5)
+    found = some_bound()
+    assert found.interval is not None
+    assert told["exploitability_bound"] == found.exploitability
+    assert told["exploitability_bound_interval"] == list(found.interval)
+    gained = told["bound"]["players"]["player1"]
+    assert gained["gain"] == found.gains[0].gain
+    assert gained["response"] == "learnt"
+    assert list(gained["responses"]) == ["learnt"]
+    assert not told["bound"]["interrupted"]
+
+
+def test_evaluate_in_words(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asking(monkeypatch)
+    text = printed(capsys, "evaluate", solved(capsys, tmp_path), "--bound")
+    found = some_bound()
+    assert f"lower bound on exploitability {found.exploitability:.4g} (95 %" in text
+    assert "not known" in text  # of the local response, which was not played
+
+
+def test_ctrl_c_tells_what_there_is(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asking(monkeypatch, is_interrupted=True)
+    assert cli.main(["evaluate", solved(capsys, tmp_path), "--bound", "--json"]) == 130
+    told = json.loads(capsys.readouterr().out)
+    assert told["exploitability_bound"] == some_bound().exploitability
+    assert told["bound"]["interrupted"]
+
+
+def test_seconds_are_of_a_bound(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["evaluate", str(tmp_path), "--bound", "--bound-seconds", "inf"]) == 2
+    assert "stop with Ctrl-C" in " ".join(capsys.readouterr().err.split())
+    assert cli.main(["evaluate", str(tmp_path), "--bound-seconds", "3"]) == 2
+    assert "--bound-seconds is of --bound" in capsys.readouterr().err

@@ -1,0 +1,190 @@
+"""Outcome sampling: unbiased against full CFR, convergent, the same on any number of devices."""
+
+import functools
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import gdlx
+from gdlx.envs import game_spec
+from gdlx.envs.trees import sampling_form, sequence_form
+from gdlx.solvers import algorithms, tabular_policies, tasks
+from gdlx.solvers.exact import best_response, regret_matching
+from gdlx.solvers.mccfr import mccfr, outcome_sampling
+from gdlx.solvers.runs import solver_run, tree_solvers
+from gdlx.tests.helpers import samples
+
+
+def settings(exploration: float, decay: float | None = None) -> mccfr.SampleSettings:
+    return mccfr.SampleSettings(regret_matching.Settings(1.0, 1.0, 1.0), exploration, decay)
+
+
+@pytest.mark.parametrize("game", samples.GAMES)
+@pytest.mark.parametrize("with_baselines", [False, True])
+def test_sampled_values_are_unbiased(game: str, with_baselines: bool) -> None:
+    """The mean of Q over many batches is the exact counterfactual value, for every option of every set."""
+    tree = samples.tree_of(game)
+    form = sampling_form.sampling_form(tree)
+    exact, layouts = sequence_form.sequence_form(tree)
+    rng = np.random.default_rng(3)
+    policy = samples.random_tables(form, rng)
+    state = mccfr.init(form, baselines=with_baselines)._replace(policy=policy)
+    if with_baselines:
+        wild = rng.normal(0, 20, (form.players, form.histories))
+        state = state._replace(baseline=tuple(jnp.asarray(own, form.share.dtype) for own in wild))
+    profile = tabular_policies.to_levels(tree, layouts, samples.as_policies(tree, policy))
+    batches, size = 200, 256
+    for number, player in enumerate(tree.players):
+
+        def one(key: jax.Array, number: int = number) -> jax.Array:
+            return outcome_sampling.sample(form, state, settings(0.5), key, number, batch=size).values
+
+        drawn = np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(number), batches)), float)
+        levels = best_response.counterfactual_values(exact, profile, number)
+        expected = tabular_policies.from_own_levels(layouts[number], levels)
+        for decision in range(player.sets):
+            first, end = player.first[decision], player.first[decision + 1]
+            found = drawn[:, : end - first, decision]
+            error = found.std(axis=0) / np.sqrt(batches)
+            # 4 standard errors, for some hundred numbers with fixed seeds.
+            assert (np.abs(found.mean(axis=0) - expected[first:end]) <= 4 * error + 1e-4).all(), (number, decision)
+
+
+@pytest.mark.parametrize("game", samples.GAMES)
+def test_average_weights_are_unbiased(game: str) -> None:
+    """In proportion to a player's own reach, by a factor that does not depend on the policies."""
+    tree = samples.tree_of(game)
+    form = sampling_form.sampling_form(tree)
+    rng = np.random.default_rng(5)
+    factors = []
+    for _ in range(2):
+        policy = samples.random_tables(form, rng)
+        state = mccfr.init(form)._replace(policy=policy)
+        own = samples.as_policies(tree, policy)
+        found = []
+        for number in range(form.players):
+            updated = mccfr.weighed(form.players, number)
+            keys = jax.random.split(jax.random.key(7), 100)
+            one = functools.partial(outcome_sampling.sample, form, state, settings(0.3), player=updated, batch=512)
+            weights = np.asarray(jax.vmap(lambda key, one=one: one(key).weight)(keys), float)
+            reach = tabular_policies.plan(tree.players[number], own[number])[tree.players[number].parent]
+            part = weights / reach
+            found.append((part.mean(axis=0), part.std(axis=0) / 10))
+        factors.append(found)
+    for (first, first_error), (second, second_error) in zip(*factors, strict=True):
+        assert (np.abs(first - second) <= 4 * np.hypot(first_error, second_error) + 1e-6).all()
+
+
+@pytest.mark.parametrize("algorithm", ["os-mccfr", "vr-mccfr"])
+def test_kuhn_is_solved(algorithm: str) -> None:
+    found = gdlx.solve("kuhn_poker", algorithm, iterations=300)
+    assert found.exploitability is not None
+    assert found.exploitability < 0.02
+    assert found.value[0] == pytest.approx(-1 / 18, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    "minimiser", ["dcfr", *(pytest.param(name, marks=pytest.mark.slow) for name in ("cfr", "cfr+", "pcfr+"))]
+)
+def test_all_minimisers_converge(minimiser: str) -> None:
+    base = algorithms.find("os-mccfr")
+    chosen = algorithms.Algorithm("os", base.step, algorithms.find(minimiser).settings, "", sampling=base.sampling)
+    found = gdlx.solve("goofspiel:cards=3", chosen, iterations=150)
+    assert found.exploitability is not None
+    assert found.exploitability < 2.0  # of payoffs between -50 and 50
+
+
+def test_three_players_and_one() -> None:
+    assert max(gdlx.solve("smallest:numbers=3,steps=1", "os-mccfr", iterations=100).improvements) < 0.1  # uniform: 1.48
+    assert gdlx.solve("monty_hall", "os-mccfr", iterations=200).value[0] == pytest.approx(200 / 3, abs=1.0)
+
+
+def test_the_same_key_gives_the_same_run() -> None:
+    task = tasks.problem(game_spec.Game("kuhn_poker"), keep_edges=True)
+    runs = []
+    for seed in (1, 1, 2):
+        chosen = algorithms.configured(algorithms.find("os-mccfr"), None, {"batch": 64, "seed": seed})
+        process = tree_solvers.SampledSolver(task, chosen)
+        whole = process.advance(process.init(), 10)
+        parts = process.advance(process.advance(process.init(), 3), 7)
+        np.testing.assert_array_equal(whole.regret[0], parts.regret[0])
+        runs.append(np.asarray(whole.regret[0]))
+    np.testing.assert_array_equal(runs[0], runs[1])
+    assert (runs[0] != runs[2]).any()
+
+
+def test_going_on_is_as_if_never_stopped(tmp_path: pathlib.Path) -> None:
+    from gdlx.solvers.runs import driver, result_folder
+
+    task = tasks.problem(game_spec.Game("kuhn_poker"), keep_edges=True)
+    algorithm = algorithms.find("vr-mccfr")
+    whole = solver_run.Run(task, algorithm)
+    list(whole.points(driver.Stop(iterations=12)))
+    first = solver_run.Run(task, algorithm, tmp_path)
+    list(first.points(driver.Stop(iterations=5)))
+    first.finish()
+    second = solver_run.Run(task, result_folder.read_config(tmp_path).algorithm, tmp_path, resume=True)
+    list(second.points(driver.Stop(iterations=12)))
+    for ours, theirs in zip(jax.tree.leaves(whole.state), jax.tree.leaves(second.state), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("batch", [0, -8])
+def test_empty_batches(batch: int) -> None:
+    with pytest.raises(algorithms.UnknownAlgorithm, match="at least 1"):
+        algorithms.configured(algorithms.find("os-mccfr"), None, {"batch": batch})
+
+
+def test_a_batch_larger_than_memory() -> None:
+    task = tasks.problem(game_spec.Game("kuhn_poker"), keep_edges=True)
+    with pytest.raises(tree_solvers.WrongBatch, match="GiB"):
+        tree_solvers.SampledSolver(task, algorithms.configured(algorithms.find("os-mccfr"), None, {"batch": 2**30}))
+
+
+def test_sampling_needs_edges() -> None:
+    with pytest.raises(ValueError, match="keep_edges"):
+        sampling_form.sampling_form(game_spec.unrolled(game_spec.Game("kuhn_poker")))
+
+
+@pytest.mark.parametrize("probability", [[0.5, 0.5], [0.1, 0.2, 0.7], [1.0], [0.97, 0.01, 0.01, 0.01]])
+def test_alias_tables(probability: list[float]) -> None:
+    keep, other = sampling_form._alias(np.array(probability))
+    got = np.zeros(len(probability))
+    for number, (kept, further) in enumerate(zip(keep, other, strict=True)):
+        got[number] += kept / len(probability)
+        got[number + further] += (1 - kept) / len(probability)
+    np.testing.assert_allclose(got, probability)
+
+
+_EIGHT = """
+import jax, numpy as np
+from gdlx.envs import trees
+from gdlx.solvers import presets, problems, processes
+task = problems.problem(trees.Game("kuhn_poker"), keep_edges=True)
+process = processes.SampledSolver(task, presets.configured(presets.find("vr-mccfr"), None, {"batch": 64}))
+state = process.advance(process.init(), 3)
+print(len(jax.devices()), *np.concatenate([np.ravel(own) for own in state.regret]).tolist())
+"""
+
+
+@pytest.mark.slow
+def test_one_device_and_eight() -> None:
+    one, eight = (samples.printed_with_devices(_EIGHT, count) for count in (1, 8))
+    np.testing.assert_allclose(one, eight, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("platform", ["cuda", "tpu"])
+def test_lowers_for_accelerators(platform: str) -> None:
+    form = sampling_form.sampling_form(samples.tree_of("kuhn_poker"))
+
+    def run(form: sampling_form.SamplingForm, state: mccfr.SampleState, key: jax.Array) -> mccfr.SampleState:
+        unwrapped = jax.random.wrap_key_data(key)
+        return mccfr.step(form, state, settings(0.6, 0.1), unwrapped, sampler=outcome_sampling.sample, batch=64)
+
+    lowered = jax.export.export(jax.jit(run), platforms=[platform])(
+        form, mccfr.init(form, baselines=True), jax.random.key_data(jax.random.key(0))
+    )
+    assert lowered.platforms == (platform,)

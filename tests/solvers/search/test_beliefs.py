@@ -1,0 +1,316 @@
+"""Consistent states against posteriors by recursion over single games, and what is said of impossible percepts."""
+
+import collections
+import functools
+import itertools
+import math
+from typing import NamedTuple
+
+import jax
+import numpy as np
+import numpy.typing as npt
+import pytest
+import scipy.stats
+
+import gdlx
+from gdlx.envs import host
+from gdlx.envs.packed import packed_env
+from gdlx.envs.trees import infoset_keys
+from gdlx.envs.views import history
+from gdlx.solvers.mccfr import table_policy, table_rows
+from gdlx.solvers.search import beliefs, enumeration
+from gdlx.tests.helpers import samples
+
+Identity = tuple[bytes, ...]  # registers, and the key of every player
+FEW = beliefs.Effort(size=256, states=2**12, tries=2**18)
+FILTERS = 100
+
+
+class Match(NamedTuple):
+    registers: bytes
+    views: tuple[history.Sight, ...]
+
+    @property
+    def identity(self) -> Identity:
+        return (self.registers, *(view.keys[-1].tobytes() for view in self.views))
+
+
+@functools.cache
+def lanes_of(name: str) -> packed_env.Walk:
+    return packed_env.Walk(gdlx.make(name))
+
+
+@functools.cache
+def nodes_of(name: str) -> host.Host:
+    game = lanes_of(name).env
+    return host.Host(game.net, game.payoffs, 1_000)
+
+
+def start(name: str) -> Match:
+    game, nodes = lanes_of(name).env, nodes_of(name)
+    registers = game.net.initial.tobytes()
+    legal = nodes.position(registers).legal
+    return Match(registers, tuple(history.Sight(game, n, own) for n, own in enumerate(legal)))
+
+
+def after(name: str, match: Match, joint: tuple[int, ...], chance: int) -> Match:
+    nodes = nodes_of(name)
+    registers, percepts = nodes.moved(match.registers, joint, chance)
+    legal = nodes.position(registers).legal
+    events = (history.Event(*parts) for parts in zip(joint, percepts, legal, strict=True))
+    return Match(registers, tuple(view.after(event) for view, event in zip(match.views, events, strict=True)))
+
+
+def random_match(name: str, steps: int, seed: int) -> Match:
+    rng, match = np.random.default_rng(seed), start(name)
+    for _ in range(steps):
+        position = nodes_of(name).position(match.registers)
+        if position.terminal:
+            break
+        joint = tuple(int(rng.choice(own)) for own in position.legal)
+        match = after(name, match, joint, int(rng.choice(position.chance)) if position.chance else 0)
+    return match
+
+
+Chosen = dict[tuple[int, bytes], npt.NDArray[np.float64]]  # policies by player and key
+
+
+def posterior(name: str, view: history.Sight, policies: Chosen | None = None) -> tuple[dict[Identity, float], float]:
+    """Probabilities of everything that agrees with a view, and of the view itself given the player's moves."""
+    found: dict[Identity, float] = collections.defaultdict(float)
+
+    def visit(match: Match, weight: float) -> None:
+        own = match.views[view.player]
+        if own.events != view.events[: own.step]:
+            return
+        if own.step == view.step:
+            found[match.identity] += weight
+            return
+        position = nodes_of(name).position(match.registers)
+        options: list[list[tuple[int, float]]] = []
+        for player, legal in enumerate(position.legal):
+            chosen = (policies or {}).get((player, match.views[player].keys[-1].tobytes()))
+            weights = [1.0 for _ in legal] if chosen is None else [chosen[action] for action in legal]
+            options.append([(action, w / sum(weights)) for action, w in zip(legal, weights, strict=True)])
+        options[view.player] = [(view.events[own.step].move, 1.0)]
+        chances = position.chance or (0,)
+        options.append([(outcome, 1 / len(chances)) for outcome in chances])
+        for chosen_by_all in itertools.product(*options):
+            *joint, outcome = (action for action, _ in chosen_by_all)
+            visit(after(name, match, tuple(joint), outcome), weight * math.prod(p for _, p in chosen_by_all))
+
+    visit(start(name), 1.0)
+    total = sum(found.values())
+    return {identity: weight / total for identity, weight in found.items()}, total
+
+
+def identities(game: packed_env.Walk, found: beliefs.Consistent) -> list[Identity]:
+    seen = enumeration.look(game, enumeration.ActiveGames(found.games, found.lanes))
+    registers = seen.rows[: len(game.env.net.initial)]
+    return [
+        (registers[:, n].tobytes(), *(seen.keys[:, p, n].tobytes() for p in range(game.env.num_players)))
+        for n in range(len(found.lanes))
+    ]
+
+
+def summed(game: packed_env.Walk, found: beliefs.Consistent) -> dict[Identity, float]:
+    total: dict[Identity, float] = collections.defaultdict(float)
+    for identity, weight in zip(identities(game, found), found.weights.tolist(), strict=True):
+        total[identity] += weight
+    return dict(total)
+
+
+def likelihood(exact: dict[Identity, float], counts: dict[Identity, int]) -> float:
+    """Of counts like these or worse, by chi-square; improbable states are put together."""
+    assert set(counts) <= set(exact)
+    number = sum(counts.values())
+    expected, seen = [0.0], [0]
+    for identity, probability in sorted(exact.items()):
+        if expected[-1] >= 8:
+            expected.append(0.0)
+            seen.append(0)
+        expected[-1] += probability * number
+        seen[-1] += counts.get(identity, 0)
+    assert len(expected) > 1
+    return float(scipy.stats.chisquare(seen, expected).pvalue)
+
+
+@functools.cache
+def skewed(name: str) -> tuple[table_policy.TablePolicy, Chosen]:
+    """Policies that differ from set to set, for the table and for the recursion."""
+    tree, game, rng = samples.tree_of(name), lanes_of(name).env, np.random.default_rng(1)
+    keys, chosen = [], []
+    by_key: Chosen = {}
+    for number, player in enumerate(tree.players):
+        high, low = infoset_keys.of_player(tree, number, game.num_actions)
+        keys.append(np.stack([high ^ table_rows.salt(number), low]))
+        own = rng.uniform(0.1, 1, (player.sets, game.num_actions)) ** 3
+        chosen.append(own)
+        by_key |= {(number, np.array(key, np.uint32).tobytes()): p for *key, p in zip(high, low, own, strict=True)}
+    table = table_policy.from_arrays(np.concatenate(keys, axis=1), np.concatenate(chosen).astype(np.float32))
+    return table, by_key
+
+
+class Case(NamedTuple):
+    """A player's view in the midst of a match; the others play uniformly, or by policies that differ everywhere."""
+
+    name: str
+    steps: int
+    seed: int
+    player: int
+    is_skewed: bool = False
+
+    @property
+    def game(self) -> packed_env.Walk:
+        return lanes_of(self.name)
+
+    @property
+    def view(self) -> history.Sight:
+        return random_match(self.name, self.steps, self.seed).views[self.player]
+
+    def found(self, way: beliefs.Way, seed: int = 0) -> beliefs.Consistent:
+        policies = skewed(self.name)[0] if self.is_skewed else None
+        return beliefs.find(self.game, self.view, policies, way=way, effort=FEW, seed=seed)
+
+    def posterior(self) -> tuple[dict[Identity, float], float]:
+        return posterior(self.name, self.view, skewed(self.name)[1] if self.is_skewed else None)
+
+
+CASES = pytest.mark.parametrize(
+    "case",
+    [Case("kuhn_poker", 3, 0, 1, is_skewed=True), Case("leduc_poker", 7, 1, 1), Case("blind_tictactoe", 2, 0, 0)],
+    ids=lambda case: case.name,
+)
+
+
+@CASES
+def test_enumeration_is_the_posterior(case: Case) -> None:
+    assert len(case.view.legal) > 1
+    exact, total = case.posterior()
+    found = case.found("enumeration")
+    got = summed(case.game, found)
+    assert len(found.lanes) == len(got) == len(exact) > 1
+    assert got == pytest.approx(exact, abs=1e-5)
+    assert found.report.rate == pytest.approx(total, rel=1e-4)
+    assert (found.report.accepted, found.report.way) == (len(exact), "enumeration")
+    if case.is_skewed:
+        assert max(abs(exact[k] - p) for k, p in posterior(case.name, case.view)[0].items()) > 0.1
+
+
+@CASES
+def test_rejection_draws_from_the_posterior(case: Case) -> None:
+    exact, total = case.posterior()
+    found = case.found("rejection")
+    assert found.weights == pytest.approx(np.full(256, 1 / 256))
+    assert likelihood(exact, collections.Counter(identities(case.game, found))) > 1e-3
+    assert found.report.rate == pytest.approx(total, abs=4 * np.sqrt(total / found.report.tried))
+    assert found.report.accepted >= found.report.asked == 256
+
+
+@CASES
+def test_particles_draw_from_the_posterior(case: Case) -> None:
+    """One game of each of many filters: the games of one filter depend on one another."""
+    exact, total = case.posterior()
+    counts: collections.Counter[Identity] = collections.Counter()
+    rates = []
+    for number in range(FILTERS):
+        found = case.found("particles", number)
+        one = found._replace(lanes=found.lanes[number : number + 1])
+        counts.update(identities(case.game, one))
+        rates.append(found.report.rate)
+    assert likelihood(exact, counts) > 1e-3
+    assert np.mean(rates) == pytest.approx(total, abs=4 * np.std(rates) / np.sqrt(FILTERS))
+
+
+def test_a_tracker_goes_on_with_particles_where_enumeration_ends() -> None:
+    """And finds the same as a new one that is told all at once."""
+    name, game = "leduc_poker", lanes_of("leduc_poker")
+    view = random_match(name, 7, 1).views[1]
+    few = beliefs.Effort(size=256, states=10)
+    tracker = beliefs.Tracker(game, view, effort=few)
+    ways = [
+        tracker.follow(history.Sight(view.game, view.player, view.first, view.events[:n])).report.way for n in range(8)
+    ]
+    assert ways == sorted(ways)
+    assert set(ways) == {"enumeration", "particles"}
+    exact, _ = posterior(name, view)
+    assert set(identities(game, tracker.found())) <= set(exact)
+    again = beliefs.find(game, view, effort=few)
+    same = jax.tree.map(np.array_equal, again.games, tracker.found().games)
+    assert jax.tree.all(same)
+
+
+def test_particles_that_die_out_are_tried_again_with_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two games seldom have the card that was dealt; 256 is a program that other tests have."""
+    monkeypatch.setattr(beliefs, "_MORE", 128)
+    game, view = lanes_of("kuhn_poker"), random_match("kuhn_poker", 3, 0).views[1]
+    few, sizes = beliefs.Effort(size=2), set()
+    for seed in range(40):
+        found = beliefs.find(game, view, skewed("kuhn_poker")[0], way="particles", effort=few, seed=seed)
+        assert all(key == view.keys[-1].tobytes() for *_, key in identities(game, found))
+        assert found.report.tried == (2 if found.games.batch == 2 else 258)
+        sizes.add(found.games.batch)
+    assert sizes == {2, 256}
+
+
+def test_games_are_drawn_as_often_as_they_are_probable() -> None:
+    name, game = "kuhn_poker", lanes_of("kuhn_poker")
+    view = random_match(name, 3, 0).views[1]
+    table, _ = skewed(name)
+    found = beliefs.find(game, view, table)
+    games = found.drawn(game, 128, np.random.default_rng(0))
+    assert games.batch == 128
+    every = beliefs.Consistent(games, np.arange(128, dtype=np.int32), np.full(128, 1 / 128), found.report)
+    assert summed(game, every) == pytest.approx(summed(game, found), abs=1 / 128)
+
+
+def kuhn_number(kind: str, name: str) -> int:
+    role = lanes_of("kuhn_poker").env.net.players[0]
+    return (role.moves if kind == "move" else role.percepts).index(name)
+
+
+def test_impossible_percepts_are_told_in_words() -> None:
+    game = lanes_of("kuhn_poker")
+    view = random_match("kuhn_poker", 2, 0).views[0]
+    bet = kuhn_number("move", "bet")
+    wrong = history.Event(bet, tuple(range(len(game.env.net.players[0].percepts))), ())
+    with pytest.raises(beliefs.ImpossiblePercepts, match=r"joint move 3: it did bet, perceived \(dealt") as told:
+        beliefs.find(game, view.after(wrong))
+    assert "player1" in str(told.value)
+    assert "kuhn_poker" in str(told.value)
+
+
+def test_a_move_that_was_not_there_is_impossible() -> None:
+    game = lanes_of("kuhn_poker")
+    view = start("kuhn_poker").views[0]
+    assert kuhn_number("move", "bet") not in view.legal
+    event = history.Event(kuhn_number("move", "bet"), (), view.legal)
+    with pytest.raises(beliefs.ImpossiblePercepts, match="cannot have done bet in joint move 1"):
+        beliefs.find(game, view.after(event))
+
+
+def test_a_wrong_start_is_impossible() -> None:
+    view = history.Sight(lanes_of("kuhn_poker").env, 0, (kuhn_number("move", "bet"),))
+    with pytest.raises(beliefs.ImpossiblePercepts, match="before joint move 1"):
+        beliefs.find(lanes_of("kuhn_poker"), view)
+
+
+@pytest.mark.parametrize("way", ["particles", "rejection"])
+def test_sampling_does_not_call_anything_impossible(way: beliefs.Way) -> None:
+    game = lanes_of("kuhn_poker")
+    view = random_match("kuhn_poker", 2, 0).views[1]
+    last = view.events[1]._replace(percepts=())
+    assert last != view.events[1]
+    wrong = history.Sight(view.game, 1, view.first, (view.events[0], last))
+    few, policies = beliefs.Effort(size=256, tries=2**9), skewed("kuhn_poker")[0]
+    with pytest.raises(beliefs.NothingFound, match="not found to be impossible"):
+        beliefs.find(game, wrong, policies, way=way, effort=few)
+    with pytest.raises(beliefs.ImpossiblePercepts, match="joint move 2"):
+        beliefs.find(game, wrong)
+
+
+def test_too_many_states_to_enumerate() -> None:
+    game = lanes_of("blind_tictactoe")
+    view = random_match("blind_tictactoe", 2, 0).views[0]
+    with pytest.raises(beliefs.TooManyStates, match="joint move 2"):
+        beliefs.find(game, view, way="enumeration", effort=beliefs.Effort(states=20))
