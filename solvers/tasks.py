@@ -170,7 +170,7 @@ def prepare(
 ) -> Task:
     """The game as an algorithm needs it; `report(step, nodes)` hears of every level that is unrolled.
 
-    >>> type(prepare(trees.Game("kuhn_poker"), "tree")).__name__
+    >>> type(prepare(game_spec.Game("kuhn_poker"), "tree")).__name__
     'Problem'
     """
     if needs == "rules":

@@ -199,12 +199,12 @@ def _unrolling() -> Iterator[harness.Figure]:
 
 _UNROLL = """
 import sys, time
-from gdlx.envs import trees
-trees.unrolled(trees.Game("kuhn_poker"))
+from gdlx.envs import game_spec
+game_spec.unrolled(game_spec.Game("kuhn_poker"))
 from gdlx.propnet import games
 net = games.compile_game(sys.argv[1])
 begun = time.perf_counter()
-trees.unrolled(trees.Game(sys.argv[1]), net=net, depth=int(sys.argv[2]) or None)
+game_spec.unrolled(game_spec.Game(sys.argv[1]), net=net, depth=int(sys.argv[2]) or None)
 spent = time.perf_counter() - begun
 # Not what getrusage says, which on Linux counts the memory of the process that started this one.
 peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))

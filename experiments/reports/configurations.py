@@ -90,7 +90,7 @@ def _key(run: gather.Run) -> str:
 def changes(config: result_folder.Config) -> tuple[str, ...]:
     """
     >>> from gdlx.solvers import algorithms
-    >>> config = results.Config(trees.Game("g"), "", algorithms.find("dcfr"), x64=True)
+    >>> config = result_folder.Config(game_spec.Game("g"), "", algorithms.find("dcfr"), x64=True)
     >>> changes(config)
     ('double precision',)
     """

@@ -277,7 +277,7 @@ def test_without_open_spiel(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_python_ends_well_after_a_game_was_registered() -> None:
     """OpenSpiel keeps the registered class until after Python's end."""
-    use = "from gdlx.envs.bridges import open_spiel_game; print(spiel.game('rps').new_initial_state())"
+    use = "from gdlx.envs.bridges import open_spiel_game; print(open_spiel_game.game('rps').new_initial_state())"
     ran = subprocess.run([sys.executable, "-c", use], capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (0, "")
 

@@ -211,9 +211,9 @@ DEVICES = """
 import hashlib
 import jax, jax.numpy as jnp, numpy as np
 import gdlx
-from gdlx.envs import walk
+from gdlx.envs.packed import packed_env
 
-game = walk.Walk(gdlx.make("blind_tictactoe"))
+game = packed_env.Walk(gdlx.make("blind_tictactoe"))
 mesh = jax.make_mesh((jax.device_count(),), ("games",), axis_types=(jax.sharding.AxisType.Auto,))
 split = jax.sharding.PartitionSpec(None, "games")
 

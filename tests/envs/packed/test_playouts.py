@@ -82,10 +82,10 @@ def test_groups_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 DEVICES = """
 import json, sys
 import jax
-from gdlx.envs import sharded
+from gdlx.envs.packed import sharded_playouts
 from gdlx.propnet import games
 for game in sys.argv[1:]:
-    play = sharded.ShardedPlayout(games.compile_game(game), 1000, 16)
+    play = sharded_playouts.ShardedPlayout(games.compile_game(game), 1000, 16)
     tally = play.advance(play.advance(play.start(3, steps=2), 20), 30)
     print(json.dumps([jax.device_count(), tally.states, tally.ends, tally.goals, tally.games.state[:, 5].tolist()]))
 """

@@ -234,7 +234,7 @@ def _benchmarks(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
         yield harness.Figure("after", 3.0, "s", target=harness.Target(1))
 
     for name, figures in {"broken": broken, "sound": sound}.items():
-        monkeypatch.setitem(sys.modules, f"gdlx.experiments.{name}_bench", types.SimpleNamespace(figures=figures))
+        monkeypatch.setitem(sys.modules, f"gdlx.experiments.bench.{name}_bench", types.SimpleNamespace(figures=figures))
     monkeypatch.setattr(harness, "BENCHMARKS", {"broken": "stops", "sound": "goes on"})
 
 

@@ -11,7 +11,8 @@ from gdlx.tests.helpers import samples
 # again, with the last one made from a checkpoint of the first two, which may be of a process with other devices.
 _AFTER = """
 import jax, numpy as np, pathlib
-from gdlx.nets import checkpoints, sharding
+from gdlx.nets import checkpoints
+from gdlx.nets.models import sharding
 state = learner.init(jax.random.key(0))
 before = [x.sharding for x in jax.tree.leaves(state)]
 iterate = jax.jit(learner.iterate).lower(state).compile()
@@ -29,8 +30,9 @@ print(len(jax.devices()), int(is_divided), int(stays), *np.concatenate(numbers))
 """
 
 _SELF_PLAY = """
-from gdlx.nets import encoders, self_play
-from gdlx.players import arenas
+from gdlx.nets.models import encoders
+from gdlx.nets.learners import self_play
+from gdlx.players.matches import arenas
 settings = self_play.Settings(games=32, steps=4, capacity=1024, batch=64, updates=2, widths=(16, 16))
 learner = self_play.make(encoders.Encoder(arenas.of_game("kuhn_poker").env, 6), settings)
 learnt = lambda state: state.parameters
@@ -38,17 +40,18 @@ learnt = lambda state: state.parameters
 
 _DEEP_CFR = """
 import gdlx
-from gdlx.envs import trees
-from gdlx.nets import deep_cfr, encoders
-from gdlx.solvers import problems
-task = problems.problem(trees.Game("kuhn_poker"), keep_edges=True)
+from gdlx.envs import game_spec
+from gdlx.nets.learners import deep_cfr
+from gdlx.nets.models import encoders
+from gdlx.solvers import tasks
+task = tasks.problem(game_spec.Game("kuhn_poker"), keep_edges=True)
 settings = deep_cfr.Settings(traversals=16, capacity=1024, steps=8, policy_steps=8, batch=32, widths=(16,))
 learner = deep_cfr.make(encoders.Encoder(gdlx.make("kuhn_poker"), 5), settings, task)
 learnt = lambda state: (state.fitted.variables, learner.acting(state))
 """
 
 _SUPERVISED = """
-from gdlx.nets import supervised
+from gdlx.nets.learners import supervised
 settings = supervised.Settings(depth=3, batch=16, solving=20, capacity=64, steps=8, minibatch=16)
 learner = supervised.of_game("kuhn_poker", settings)
 learnt = lambda state: (state.values, state.policy)

@@ -76,7 +76,7 @@ def test_a_command_ends_with_its_code_though_an_agent_still_computes() -> None:
     script = """
 import sys, time
 from gdlx import cli
-from gdlx.players import worker
+from gdlx.players.matches import worker
 busy = worker.Worker("busy")
 worker._FAREWELL = 0.1
 try:

@@ -220,7 +220,7 @@ def test_a_sheet_gives_the_same_network_every_time(tmp_path: pathlib.Path) -> No
     """Also in a process whose sets of strings have another order."""
     code = """if True:
         import pathlib, sys
-        from gdlx.tests import test_passes
+        from gdlx.tests.propnet.circuits import test_passes
         print(*test_passes._digests(pathlib.Path(sys.argv[1])))
     """
     expected = _digests(tmp_path)

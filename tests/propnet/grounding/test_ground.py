@@ -191,7 +191,8 @@ def test_a_limit_of_the_system_is_respected() -> None:
     code = """if True:
         import resource
         resource.setrlimit(resource.RLIMIT_AS, (4 * 2**30, 4 * 2**30))
-        from gdlx.propnet import games, ground
+        from gdlx.propnet import games
+        from gdlx.propnet.grounding import ground
         print(len(ground.ground(games.load("kuhn_poker")).heads) > 100)
     """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -161,10 +161,11 @@ def test_alias_tables(probability: list[float]) -> None:
 
 _EIGHT = """
 import jax, numpy as np
-from gdlx.envs import trees
-from gdlx.solvers import presets, problems, processes
-task = problems.problem(trees.Game("kuhn_poker"), keep_edges=True)
-process = processes.SampledSolver(task, presets.configured(presets.find("vr-mccfr"), None, {"batch": 64}))
+from gdlx.envs import game_spec
+from gdlx.solvers import algorithms, tasks
+from gdlx.solvers.runs import tree_solvers
+task = tasks.problem(game_spec.Game("kuhn_poker"), keep_edges=True)
+process = tree_solvers.SampledSolver(task, algorithms.configured(algorithms.find("vr-mccfr"), None, {"batch": 64}))
 state = process.advance(process.init(), 3)
 print(len(jax.devices()), *np.concatenate([np.ravel(own) for own in state.regret]).tolist())
 """

@@ -305,11 +305,13 @@ def test_matches_tell_the_value() -> None:
 _DEVICES = """
 import sys
 import jax, numpy as np
-from gdlx.envs import trees
-from gdlx.solvers import hash_table, presets, problems, table_process
-task = problems.table_problem(trees.Game("goofspiel:cards=3"))
-chosen = presets.configured(presets.find("vr-mccfr"), None, {"batch": 64, "table": 8})
-process = table_process.TableSolver(task, chosen, tuple(jax.devices()))
+from gdlx.envs import game_spec
+from gdlx.solvers.mccfr import hash_table
+from gdlx.solvers import algorithms, tasks
+from gdlx.solvers.runs import table_solver
+task = tasks.table_problem(game_spec.Game("goofspiel:cards=3"))
+chosen = algorithms.configured(algorithms.find("vr-mccfr"), None, {"batch": 64, "table": 8})
+process = table_solver.TableSolver(task, chosen, tuple(jax.devices()))
 state = process.advance(process.init(), 3)
 # Through a checkpoint and back, whatever the number of devices.
 state = process.advance(process.restored(process.saved(state)), 2)
