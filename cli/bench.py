@@ -69,7 +69,7 @@ def _measure(
         if name not in harness.BENCHMARKS:
             known = ", ".join([*harness.BENCHMARKS, "all"])
             raise typer.BadParameter(f"no benchmark {name!r}, only {known}", context)
-    report, is_interrupted = figures_file.begin(), False
+    report, is_interrupted = figures_file.new_report(), False
     try:
         with console.progress(options, "measuring") as advance:
             for figure in harness.run(chosen):
@@ -90,7 +90,7 @@ def _measure(
         raise typer.Exit(130 if is_interrupted else 1)
 
 
-def _show(options: console.Options, report: figures_file.Report, plot: pathlib.Path | None) -> None:
+def _show(options: console.Options, report: figures_file.BenchReport, plot: pathlib.Path | None) -> None:
     if plot is not None:
         from gdlx.experiments.bench import ratio_plot
 

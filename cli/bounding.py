@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 _RESPONDERS = {"learnt": "learns", "local": "looks a move ahead"}
 
 
-def as_json(bounded: "evaluate.Bounded") -> dict[str, Any]:
+def as_json(bounded: "evaluate.BoundResult") -> dict[str, Any]:
     """What `--bound` adds to the result of `evaluate`."""
     found = bounded.bound
     return {
@@ -25,7 +25,7 @@ def as_json(bounded: "evaluate.Bounded") -> dict[str, Any]:
     }
 
 
-def _gain_as_json(own: "estimates.Gain") -> dict[str, Any]:
+def _gain_as_json(own: "estimates.Improvement") -> dict[str, Any]:
     return {
         "gain": own.gain,
         "gain_interval": list(own.interval),
@@ -44,7 +44,7 @@ def _gain_as_json(own: "estimates.Gain") -> dict[str, Any]:
     }
 
 
-def show(bounded: "evaluate.Bounded") -> None:
+def show(bounded: "evaluate.BoundResult") -> None:
     import rich.table
 
     found = bounded.bound

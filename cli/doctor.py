@@ -26,9 +26,9 @@ def doctor(
     if clear_cache:
         freed = cache.clear() + compilation_cache.clear()
         if options.json:
-            console.emit({"cache": str(cache.folder()), "freed_bytes": freed})
+            console.emit({"cache": str(cache.cache_dir()), "freed_bytes": freed})
         else:
-            console.say(f"removed {freed / 2**20:.1f} MB from {cache.folder()}")
+            console.say(f"removed {freed / 2**20:.1f} MB from {cache.cache_dir()}")
         return
     devices, trouble = _devices(options)
     report = {
@@ -36,8 +36,8 @@ def doctor(
         **dataclasses.asdict(host_machine.describe()),
         "devices": devices,
         "devices_error": trouble,
-        "cache": str(cache.folder()),
-        "cache_mb": round(sum(size for _, size in (*cache.entries(), *compilation_cache.entries())) / 2**20, 1),
+        "cache": str(cache.cache_dir()),
+        "cache_mb": round(sum(size for _, size in (*cache.list_entries(), *compilation_cache.entries())) / 2**20, 1),
         "dependencies": _versions(extra=None),
         "peers": _versions(extra="peers"),
     }

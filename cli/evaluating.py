@@ -44,7 +44,7 @@ def evaluate(  # noqa: C901 - one check for each pair of options that exclude ea
     from gdlx.solvers import requests
     from gdlx.solvers.runs import result_folder as folders
 
-    compilation_cache.keep()
+    compilation_cache.enable()
     if folders.is_training(result):
         for name in ("player", "history", "all_sets", "output", "bound", "max_nodes"):
             if arguments.is_given(context, name):
@@ -80,7 +80,7 @@ def _write(found: "solution.Solution", output: pathlib.Path) -> None:
         text = policy_tables.to_csv(found.tree, found.policies)
     else:
         text = json.dumps(policy_tables.to_json(found.tree, found.policies), indent=1)
-    checked_fields.write_whole(output, text.encode())
+    checked_fields.write_atomically(output, text.encode())
 
 
 def _rows(found: "solution.Solution", player: str | None, history: str | None) -> list[dict[str, Any]]:

@@ -75,7 +75,7 @@ def match(
     one = matches.Match(begun.arena, begun.agents, begun.config.terms)
     prepared = _prepare(given, begun)
     folder = begun.folder()
-    run = contest.Run(one, folder, resume=resume is not None)
+    run = contest.MatchRun(one, folder, resume=resume is not None)
     played = _play(given, begun, run, one.terms.games)._replace(preparing=prepared)
     found = run.finish()
     if given.json:
@@ -112,7 +112,7 @@ def tournament(
     whole = tournaments.Tournament(begun.arena, begun.agents, begun.config.terms)
     prepared = _prepare(given, begun)
     folder = begun.folder()
-    run = tournaments.Run(whole, folder)
+    run = tournaments.TournamentRun(whole, folder)
     played = _play(given, begun, run, whole.terms.games * len(whole.groups))._replace(preparing=prepared)
     found = run.finish()
     if given.json:
@@ -128,7 +128,7 @@ class Rules:
     """Which game, and how it is read."""
 
     game: str | None
-    payoff: "payoffs.Mode"
+    payoff: "payoffs.PayoffMode"
     gdl: int | None
     fold_case: bool
     max_steps: int
@@ -138,9 +138,9 @@ class Rules:
         from gdlx.envs import game_spec
         from gdlx.players.matches import arenas
 
-        named = game_spec.Game(self.game or "", self.payoff, "max", self.gdl, self.fold_case)
+        named = game_spec.GameSpec(self.game or "", self.payoff, "max", self.gdl, self.fold_case)
         net = networks.network_of(given, named.spec, named.gdl, named.fold_case, self.within)
-        return arenas.of_game(named, net=net, max_steps=self.max_steps, start_seconds=start_seconds)
+        return arenas.make_arena(named, net=net, max_steps=self.max_steps, start_seconds=start_seconds)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,7 +158,7 @@ class _Asked:
 
 @dataclasses.dataclass(frozen=True)
 class _Begun:
-    config: "records.Config"
+    config: "records.RunConfig"
     agents: "tuple[agent.Agent, ...]"
     arena: "agent.Arena"
     root: pathlib.Path
@@ -172,7 +172,7 @@ class _Begun:
         from gdlx.solvers.runs import result_folder
 
         name = records.folder_name(self.config.kind, self.config.agents)
-        return result_folder.new_folder(self.root, self.config.game.spec, name)
+        return result_folder.create_folder(self.root, self.config.game.spec, name)
 
     def told(self, folder: pathlib.Path) -> dict[str, Any]:
         kept = ("seed", "swap", "start_clock", "play_clock")
@@ -193,14 +193,14 @@ def _begin(
     from gdlx.players.matches import records
     from gdlx.solvers.runs import result_folder
 
-    compilation_cache.keep()
+    compilation_cache.enable()
     if resume is None:
-        terms = matches.Terms(
+        terms = matches.MatchSettings(
             asked.games or defaults.GAMES, asked.swap, given.seed, asked.start_seconds, asked.play_seconds
         )
-        players = tuple(agent_registry.find(text) for text in asked.agents)
+        players = tuple(agent_registry.make_agent(text) for text in asked.agents)
         arena = asked.rules.arena(given, asked.start_seconds)
-        config = records.config_of(asked.kind, arena, players, terms)
+        config = records.make_config(asked.kind, arena, players, terms)
         return _Begun(config, players, arena, root, None)
     arguments.refuse_changes(context, asked.kind, _FIXED)
     config = records.read_config(resume)
@@ -214,13 +214,13 @@ def _begin(
         )
     terms = dataclasses.replace(config.terms, games=asked.games or config.terms.games)
     config = dataclasses.replace(config, terms=terms)
-    players = tuple(agent_registry.find(text) for text in config.agents)
-    game: game_spec.Game = config.game
+    players = tuple(agent_registry.make_agent(text) for text in config.agents)
+    game: game_spec.GameSpec = config.game
     rules = Rules(game.spec, game.payoff, game.gdl, game.fold_case, config.max_steps, asked.rules.within)
     arena = rules.arena(given, config.terms.start_seconds)
     config.require_rules(arena, resume)
     for player in players:
-        if agent.learns_by_time(player):
+        if agent.depends_on_wall_clock(player):
             console.remark(
                 given,
                 f"{player.name} learns by time before its first game, and so is not quite the same agent as before: "
@@ -263,18 +263,20 @@ def _prepare(given: console.Options, begun: _Begun) -> float:
     return time.perf_counter() - started
 
 
-def _play(given: console.Options, begun: _Begun, run: "contest.Run | tournaments.Run", games: int) -> _Played:
+def _play(
+    given: console.Options, begun: _Begun, run: "contest.MatchRun | tournaments.TournamentRun", games: int
+) -> _Played:
     from gdlx.players.agents import agent
 
     now, started, left, stopped = 0, time.perf_counter(), False, False
-    talks = any(agent.is_unhurried(player) for player in begun.agents)  # and would have a bar drawn over
+    talks = any(agent.is_untimed(player) for player in begun.agents)  # and would have a bar drawn over
     shown = dataclasses.replace(given, quiet=given.quiet or talks)
     try:
         with console.progress(shown, f"playing {begun.config.game.spec}") as advance:
             for batch in run.batches():
                 now += len(batch.games.number)
                 advance(f"{run.done:,} of {games:,} games")
-    except agent.LeftMatch:
+    except agent.PlayerQuitError:
         left = True
     except KeyboardInterrupt:
         stopped = True
@@ -288,7 +290,7 @@ def _end(given: console.Options, kind: str, folder: pathlib.Path, played: _Playe
         raise typer.Exit(130)
 
 
-def _show_match(found: "scores.Result") -> None:
+def _show_match(found: "scores.MatchResult") -> None:
     if not found.games:
         console.say("no game has ended")
         return
@@ -305,7 +307,7 @@ def _show_match(found: "scores.Result") -> None:
     _show_oddities(found)
 
 
-def _show_tournament(found: "tournaments.Result") -> None:
+def _show_tournament(found: "tournaments.TournamentResult") -> None:
     if not found.standings:
         console.say("no game has ended")
         return
@@ -324,7 +326,7 @@ def _show_tournament(found: "tournaments.Result") -> None:
         _show_oddities(one)
 
 
-def _show_oddities(found: "scores.Result") -> None:
+def _show_oddities(found: "scores.MatchResult") -> None:
     if found.unplayable:
         console.say(f"{found.unplayable:,} games ended without goals: no legal move, or too many joint moves")
     if found.goal_conflicts:
@@ -338,7 +340,7 @@ def _show_oddities(found: "scores.Result") -> None:
             console.say("  .. and more, in incidents.csv")
 
 
-def _cells(part: "scores.Part") -> tuple[str, str, str]:
+def _cells(part: "scores.ScoreSummary") -> tuple[str, str, str]:
     return f"{part.games:,}", str(part.payoff), str(part.goal)
 
 

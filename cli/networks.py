@@ -20,7 +20,7 @@ def network_of(
     """The network of a game, or the one in a network file."""
     if games.is_propnet_file(game):
         return games.compile_game(game, saved=True)
-    sheet = games.load(game, fold_case=fold_case, gdl=gdl)
+    sheet = games.load_rulesheet(game, fold_case=fold_case, gdl=gdl)
     with console.progress(given, f"compiling {game}") as advance:
         return games.compile_game(sheet, within=within, report=lambda done: advance(done.name))
 
@@ -77,9 +77,9 @@ def _tree(
                 goal_conflict="max",
                 report=lambda step, nodes: advance(f"step {step}, {nodes:,} nodes"),
             )
-    except game_tree.TooLarge as error:
+    except game_tree.TooLargeError as error:
         fitting = max(1, guess.fitting_depth(max_nodes))
-        raise game_tree.TooLarge(f"{error}; its first steps: gdlx info {game} --tree --depth {fitting}") from None
+        raise game_tree.TooLargeError(f"{error}; its first steps: gdlx info {game} --tree --depth {fitting}") from None
     names = [player.name for player in found.players]
     steps = [
         {"nodes": nodes, "histories": int(histories), "information_sets": dict(zip(names, sets, strict=True))}
@@ -131,10 +131,10 @@ def compile(  # noqa: A001 - the name of the command
     from gdlx.propnet.io import files, ggp_json
 
     given = console.options(context)
-    write = ggp_json.save_foreign if layout == "ggp" else files.save
+    write = ggp_json.save_ggp_json if layout == "ggp" else files.save_propnet
     if output is not None:
         arguments.require_writable(output, (".json",) if layout == "ggp" else games.PROPNET_SUFFIXES)
-    sheet = games.load(game, fold_case=compiling.fold_case, gdl=compiling.gdl)
+    sheet = games.load_rulesheet(game, fold_case=compiling.fold_case, gdl=compiling.gdl)
     statistics: list[compiler.PassStatistics] = []
     started = time.perf_counter()
     with console.progress(given, f"compiling {game}") as advance:

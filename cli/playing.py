@@ -36,9 +36,9 @@ def play(
     from gdlx.players.matches import match as games
     from gdlx.players.matches import referee
 
-    compilation_cache.keep()
-    other = agent_registry.find(against)
-    if agent.is_unhurried(other):
+    compilation_cache.enable()
+    other = agent_registry.make_agent(against)
+    if agent.is_untimed(other):
         raise typer.BadParameter(f"there is one terminal: --against {against} cannot sit at it too")
     rules = matches.Rules(game, payoff, compiling.gdl, compiling.fold_case, max_steps, compiling.limits)
     arena = rules.arena(given, start_clock)
@@ -46,13 +46,13 @@ def play(
     with console.progress(given, f"{against} prepares"):
         games.prepare(other, arena)
     players: list[agent.Agent] = [other] * arena.env.num_players
-    players[own] = human.Human()
+    players[own] = human.HumanAgent()
     judge = referee.Referee(arena, players, seed=given.seed, start_seconds=start_clock, play_seconds=play_clock)
-    events: list[referee.Event] = []
+    events: list[referee.GameStep] = []
     told, interrupted = None, False
     try:
         told = judge.play(0, range(len(players)), events)
-    except agent.LeftMatch:
+    except agent.PlayerQuitError:
         pass
     except KeyboardInterrupt:
         interrupted = True
@@ -77,7 +77,7 @@ def _player(arena: "agent.Arena", role: str) -> int:
     return found
 
 
-def _moves(arena: "agent.Arena", events: "list[referee.Event]") -> list[dict[str, str]]:
+def _moves(arena: "agent.Arena", events: "list[referee.GameStep]") -> list[dict[str, str]]:
     """Everybody's moves in words, chance's included."""
     lines = []
     for event in events:
@@ -91,7 +91,7 @@ def _moves(arena: "agent.Arena", events: "list[referee.Event]") -> list[dict[str
 
 
 def _told_play(
-    arena: "agent.Arena", own: int, against: str, events: "list[referee.Event]", told: "referee.Told | None"
+    arena: "agent.Arena", own: int, against: str, events: "list[referee.GameStep]", told: "referee.GameRecord | None"
 ) -> dict[str, Any]:
     roles = arena.env.players
     return {
@@ -106,7 +106,9 @@ def _told_play(
     }
 
 
-def _show_play(arena: "agent.Arena", own: int, events: "list[referee.Event]", told: "referee.Told | None") -> None:
+def _show_play(
+    arena: "agent.Arena", own: int, events: "list[referee.GameStep]", told: "referee.GameRecord | None"
+) -> None:
     names = [f"{each.name} (you)" if each.name == arena.env.players[own] else each.name for each in arena.env.net.roles]
     table = matches.table("step", *names, texts=1 + len(names))
     for number, line in enumerate(_moves(arena, events), 1):

@@ -37,14 +37,14 @@ def playout(
             f"--batch {batch:,} games would need about {batch * _BYTES_PER_GAME / 2**30:,.0f} GiB at once; "
             f"at most {_MOST_GAMES:,} are played"
         )
-    devices.one_per_core()
+    devices.use_one_device_per_core()
     started = time.perf_counter()
     net = networks.network_of(given, game, compiling.gdl, compiling.fold_case, compiling.limits)
 
     from gdlx.envs import compilation_cache, payoffs, probe
     from gdlx.envs.packed import sharded_playouts
 
-    compilation_cache.keep()
+    compilation_cache.enable()
     units = probe.probe(net, given.seed).payoffs(payoff)
     play = sharded_playouts.ShardedPlayout(net, max_steps, -(-batch // _WORD))
     tally = play.start(given.seed, steps=_FIRST_STEPS)
@@ -95,7 +95,7 @@ def playout(
         raise typer.Exit(130)
 
 
-def _show(result: dict[str, Any], tally: "sharded_playouts.Tally", max_steps: int) -> None:
+def _show(result: dict[str, Any], tally: "sharded_playouts.PlayoutStats", max_steps: int) -> None:
     console.say(
         f"{result['game']}: {result['states_per_second'] / 1e6:.1f} million states/s ({tally.states:,} states in "
         f"{result['seconds']:.1f} s, ready after {result['ready_seconds']:.1f} s)"

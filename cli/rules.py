@@ -60,7 +60,7 @@ class _Checked:
 def _examine(file: str, compiling: arguments.Compiling, play: bool, seed: int) -> _Checked:
     checked = _Checked(file)
     try:
-        report = checker.check(games.find(file), fold_case=compiling.fold_case, gdl=compiling.gdl)
+        report = checker.check(games.find_source(file), fold_case=compiling.fold_case, gdl=compiling.gdl)
     except (OSError, errors.UserError) as error:  # told in its turn, so that the other files are still checked
         checked.unreadable = (error.strerror if isinstance(error, OSError) else None) or str(error)
         return checked
@@ -69,7 +69,7 @@ def _examine(file: str, compiling: arguments.Compiling, play: bool, seed: int) -
         from gdlx.propnet.checks import by_playing
 
         try:
-            findings = by_playing.examine(games.compile_game(report.sheet, within=compiling.limits), seed)
+            findings = by_playing.check_by_playing(games.compile_game(report.sheet, within=compiling.limits), seed)
         except diagnostics.GdlError as error:
             checked.found += error.diagnostics
             return checked
@@ -162,17 +162,17 @@ def show(
         from gdlx.propnet.io import dot as drawing
 
         net = networks.network_of(given, game, compiling.gdl, compiling.fold_case, compiling.limits)
-        text = drawing.dot(net)
+        text = drawing.to_dot(net)
         _answer(given, {"game": game, "dot": text}, text.rstrip("\n").splitlines())
         return
-    source = games.find(game)
+    source = games.find_source(game)
     if why is None and not play:
         _answer(given, {"game": game, "text": source.text}, source.text.rstrip("\n").splitlines())
         return
     sheet = checker.check(source, fold_case=compiling.fold_case, gdl=compiling.gdl).require_usable()
     rules = interpreter.Interpreter(sheet)
     if why is not None:
-        lines = explain.why(rules, why, after or [])
+        lines = explain.explain_atom(rules, why, after or [])
         _answer(given, {"game": game, "why": lines}, lines)
     else:
         lines = list(transcript.random_match(rules, given.seed))

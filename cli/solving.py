@@ -127,7 +127,7 @@ class Opponent:
         ),
     ] = None
 
-    def request(self) -> "requests.Opponent | None":
+    def request(self) -> "requests.OpponentModel | None":
         """None where nobody is modelled; options that belong together are given together."""
         if self.restrict is None:
             if self.p is not None or self.model is not None:
@@ -138,7 +138,7 @@ class Opponent:
             raise typer.BadParameter("say with --p how likely the opponent is to play as --restrict says, 0 to 1")
         from gdlx.solvers import requests
 
-        return requests.Opponent(self.restrict, self.p, self.model)
+        return requests.OpponentModel(self.restrict, self.p, self.model)
 
 
 def solve(
@@ -198,7 +198,7 @@ def solve(
     from gdlx.solvers import requests
     from gdlx.solvers import solve as solving
 
-    compilation_cache.keep()
+    compilation_cache.enable()
     common: dict[str, Any] = {
         "iterations": stopping.iterations,
         "seconds": stopping.time,
@@ -211,11 +211,11 @@ def solve(
     if resume is not None:
         arguments.refuse_changes(context, "run", _FIXED)
         _require_precision(given, resume)
-        request = requests.resumed(resume, max_steps=settings.max_steps, **common)
+        request = requests.resume_request(resume, max_steps=settings.max_steps, **common)
     else:
         _require_use(context, algorithm, net)
         request = requests.SolveRequest(
-            game_spec.Game(game or "", payoff, goal_conflict, compiling.gdl, compiling.fold_case),
+            game_spec.GameSpec(game or "", payoff, goal_conflict, compiling.gdl, compiling.fold_case),
             algorithm,
             settings=_given(settings, given, algorithm),
             simultaneous=simultaneous,
@@ -225,7 +225,7 @@ def solve(
             **common,
         )
     if request.configured.kind == "sampled":
-        devices.one_per_core()
+        devices.use_one_device_per_core()
     _show(given, solving.execute(request, callbacks(given), _with_network))
 
 
@@ -268,10 +268,10 @@ def _require_precision(given: console.Options, folder: pathlib.Path) -> None:
         )
 
 
-def _with_network(request: "requests.SolveRequest", task: "tasks.Problem") -> "solving.Find":
+def _with_network(request: "requests.SolveRequest", task: "tasks.TreeTask") -> "solving.DirectSolver":
     from gdlx.nets.values import depth_limited
 
-    return depth_limited.of_request(request, task)
+    return depth_limited.make_direct_solver(request, task)
 
 
 def callbacks(given: console.Options) -> "requests.Callbacks":
@@ -283,7 +283,7 @@ def callbacks(given: console.Options) -> "requests.Callbacks":
     )
 
 
-def _show(given: console.Options, outcome: "solving.Outcome") -> None:
+def _show(given: console.Options, outcome: "solving.SolveResult") -> None:
     folder = outcome.folder
     assert folder is not None
     lost = {"lost_visits": outcome.dropped} if outcome.dropped else {}

@@ -36,7 +36,7 @@ def experiment(
         else:
             console.say(*(f"{study:18}{about}" for study, about in study_registry.STUDIES.items()))
         return
-    study = study_registry.find(name)
+    study = study_registry.load_study(name)
     if minutes is not None and not 0 < minutes < float("inf"):
         raise typer.BadParameter(f"--minutes is a time above 0, not {minutes:g}")
 
@@ -49,7 +49,7 @@ def experiment(
         with console.progress(given, name) as advance:
             usual = study.FULL_MINUTES if full else study.MINUTES
             time = usual if minutes is None else minutes
-            setting = study_registry.Setting(folder, time, given.seed, games, advance, full)
+            setting = study_registry.StudyConfig(folder, time, given.seed, games, advance, full)
             for table in study.run(setting):
                 tables.append(table)
                 if not given.json:
@@ -58,14 +58,14 @@ def experiment(
         console.remark(given, f"interrupted; the same command goes on from {folder}")
         raise
     found = {"experiment": name, "minutes": setting.minutes, "tables": [table._asdict() for table in tables]}
-    checked_fields.write_whole(folder / "tables.json", json.dumps(found, indent=1).encode())
+    checked_fields.write_atomically(folder / "tables.json", json.dumps(found, indent=1).encode())
     if given.json:
         console.emit(found | {"result": str(folder)})
     else:
         console.say(f"result in {folder}")
 
 
-def _show(table: study_registry.Table) -> None:
+def _show(table: study_registry.StudyTable) -> None:
     import rich.table
 
     console.say(table.title)

@@ -43,7 +43,7 @@ def sweep(
     from gdlx.envs import compilation_cache
     from gdlx.experiments.sweeps import run as running
 
-    compilation_cache.keep()
+    compilation_cache.enable()
     if dry_run:
         _show_plan(given, wanted)
         return
@@ -51,7 +51,7 @@ def sweep(
     try:
         with console.progress_of_many(given, f"sweep {wanted.name}", len(wanted.cells)) as report:
             remark = functools.partial(console.remark, given)
-            done = running.sweep(wanted, folder, config.read_text("utf-8-sig"), report=report, remark=remark)
+            done = running.run_sweep(wanted, folder, config.read_text("utf-8-sig"), report=report, remark=remark)
     except KeyboardInterrupt:
         console.remark(given, f"interrupted; the same command goes on from {folder}")
         raise
@@ -60,7 +60,7 @@ def sweep(
         raise typer.Exit(1)
 
 
-def _show(given: console.Options, done: "running.Outcome") -> None:
+def _show(given: console.Options, done: "running.SweepResult") -> None:
     if given.json:
         failed = [{"cell": cell, "failure": why} for cell, why in done.failed]
         shown: dict[str, Any] = {"cells": done.cells, "earlier": done.earlier, "failed": failed}
@@ -80,7 +80,7 @@ def _show(given: console.Options, done: "running.Outcome") -> None:
 def _show_plan(given: console.Options, wanted: "configs.Sweep") -> None:
     from gdlx.experiments.sweeps import plan
 
-    rows = [plan.described(group) for group in plan.groups_of(wanted.cells)]
+    rows = [plan.describe_group(group) for group in plan.group_cells(wanted.cells)]
     if given.json:
         console.emit({"cells": len(wanted.cells), "groups": rows})
         return
@@ -125,17 +125,17 @@ def results(
     from gdlx.solvers.runs import result_folder as stored
 
     questions = [query.parse(text) for text in where or ()]
-    found = gather.gather(folders or [pathlib.Path("results")])
+    found = gather.gather_runs(folders or [pathlib.Path("results")])
     if not found.runs:
         raise stored.ResultError(f"nothing to look up: {'; '.join(left.why for left in found.left_out[:3])}")
-    rows = query.asked(query.rows(found.runs), questions)
+    rows = query.filter_rows(query.rows(found.runs), questions)
     chosen = [name.strip() for name in columns.split(",")] if columns else query.columns(rows)
     query.require_names(rows, chosen)
-    rows = query.ordered(rows, sort, descending=descending)[:limit]
+    rows = query.sort_rows(rows, sort, descending=descending)[:limit]
     for left in found.left_out:
         console.remark(given, f"left out: {left.why}")
     if output is not None:
-        checked_fields.write_whole(output, _csv(rows).encode())
+        checked_fields.write_atomically(output, _csv(rows).encode())
         if not given.json:
             console.say(f"{len(rows):,} rows in {output}")
     if given.json:

@@ -64,31 +64,35 @@ def train(
     from gdlx.solvers.runs import driver
     from gdlx.solvers.runs import result_folder as folders
 
-    compilation_cache.keep()
+    compilation_cache.enable()
     if minutes is None and iterations is None:
         minutes = 10.0
-    stop = driver.Stop(iterations, None if minutes is None else 60 * minutes)
+    stop = driver.StopCondition(iterations, None if minutes is None else 60 * minutes)
     if resume is not None:
         arguments.refuse_changes(context, "training", _FIXED)
-        recipe, digest, seed = checkpoints.read_recipe(resume)
+        recipe, digest, seed = checkpoints.read_train_config(resume)
         net = networks.network_of(given, recipe.game.spec, recipe.game.gdl, recipe.game.fold_case, within)
         if digest != probe.probe(net).digest:
             raise folders.ResultError(f"{resume} was trained with other rules of {recipe.game.spec} than there are now")
         task = task_of(given, recipe.learner, recipe.game, net, max_nodes)
         folder = resume
     else:
-        named = game_spec.Game(game or "", payoff, "max", compiling.gdl, compiling.fold_case)
-        settings = learner_registry.configured(learner, _changes(setting or []))
+        named = game_spec.GameSpec(game or "", payoff, "max", compiling.gdl, compiling.fold_case)
+        settings = learner_registry.make_settings(learner, _changes(setting or []))
         net = networks.network_of(given, named.spec, named.gdl, named.fold_case, within)
         digest, seed = probe.probe(net).digest, given.seed
         task = task_of(given, learner, named, net, max_nodes)
-        recipe = learner_registry.Recipe(named, learner, window or learner_registry.usual_window(net, task), settings)
-    made = learner_registry.made(recipe, net, task)
-    training.require_room(made)
+        recipe = learner_registry.TrainConfig(
+            named, learner, window or learner_registry.default_window(net, task), settings
+        )
+    made = learner_registry.make_learner(recipe, net, task)
+    training.require_memory(made)
     if resume is None:
-        folder = folders.new_folder(results, recipe.game.spec, f"net-{learner}")
+        folder = folders.create_folder(results, recipe.game.spec, f"net-{learner}")
     try:
-        run = training.Run(recipe, made, digest, folder, seed=seed, resume=resume is not None, interval=checkpoint)
+        run = training.TrainingRun(
+            recipe, made, digest, folder, seed=seed, resume=resume is not None, interval=checkpoint
+        )
         _train(given, run, stop, task, folder, recipe)
     finally:
         if resume is None and not checkpoints.has_state(folder):
@@ -111,26 +115,26 @@ def _changes(given: list[str]) -> dict[str, str]:
 def task_of(
     given: console.Options,
     learner: str,
-    game: "game_spec.Game",
+    game: "game_spec.GameSpec",
     net: "propnet.PropNet",
     max_nodes: int = arguments.DEFAULT_NODES,
-) -> "tasks.Problem | None":
+) -> "tasks.TreeTask | None":
     """The game unrolled, where the learner needs it, or where it is small enough to measure networks exactly."""
     from gdlx.envs import game_spec
     from gdlx.envs.trees import game_tree
     from gdlx.nets.learners import learner_registry
     from gdlx.solvers import tasks
 
-    is_needed = learner_registry.entry(learner).needs_tree
+    is_needed = learner_registry.find_entry(learner).needs_tree
     try:
         with console.progress(given, f"unrolling {game.spec}"):
             most = max_nodes if is_needed else min(max_nodes, _SMALL)
-            tree = game_spec.unrolled(game, net=net, max_nodes=most, keep_edges=True)
-    except game_tree.TooLarge as error:
+            tree = game_spec.unroll_game(game, net=net, max_nodes=most, keep_edges=True)
+    except game_tree.TooLargeError as error:
         if is_needed:
-            raise game_tree.TooLarge(f"{error}, or train without unrolling: --learner self-play") from None
+            raise game_tree.TooLargeError(f"{error}, or train without unrolling: --learner self-play") from None
         return None
-    return tasks.problem(game, tree)
+    return tasks.make_tree_task(game, tree)
 
 
 def evaluate(given: console.Options, folder: pathlib.Path) -> None:
@@ -139,15 +143,15 @@ def evaluate(given: console.Options, folder: pathlib.Path) -> None:
     from gdlx.nets.learners import self_play, supervised
     from gdlx.propnet.common import limits
 
-    recipe, _, _ = checkpoints.read_recipe(folder)
+    recipe, _, _ = checkpoints.read_train_config(folder)
     game = recipe.game
     net = networks.network_of(given, game.spec, game.gdl, game.fold_case, limits.Limits())
     task = task_of(given, recipe.learner, game, net, checkpoints.ANY_NODES)
-    learner, state, iteration, seconds = checkpoints.restored(folder, net, task)
+    learner, state, iteration, seconds = checkpoints.restore_training(folder, net, task)
     parameters = learner.acting(state)
     told = measured(learner, parameters, task, games=_GAMES, seed=given.seed)
     if task is not None and isinstance(learner, self_play.SelfPlay):
-        told["predicted"] = evaluation.predicted(learner, parameters, task)._asdict()
+        told["predicted"] = evaluation.value_accuracy(learner, parameters, task)._asdict()
     if isinstance(learner, supervised.Supervised):
         told["value_error"] = float(learner.error(learner.values(state), state.unseen))
     if given.json:
@@ -168,20 +172,20 @@ def evaluate(given: console.Options, folder: pathlib.Path) -> None:
 
 def _train(
     given: console.Options,
-    run: "training.Run",
+    run: "training.TrainingRun",
     stop: Any,
-    task: "tasks.Problem | None",
+    task: "tasks.TreeTask | None",
     folder: pathlib.Path,
-    recipe: "learner_registry.Recipe",
+    recipe: "learner_registry.TrainConfig",
 ) -> None:
     import jax
 
     from gdlx.nets import training
     from gdlx.nets.models import networks as bodies
 
-    count = bodies.count(jax.eval_shape(run.learner.acting, run.state))
+    count = bodies.num_params(jax.eval_shape(run.learner.acting, run.state))
     if not given.json:
-        memory = training.size(run.state) / 2**20
+        memory = training.num_bytes(run.state) / 2**20
         console.say(
             f"{recipe.learner} on {recipe.game.spec}: {count:,} parameters to play with, {memory:,.0f} MiB in all"
         )
@@ -217,10 +221,10 @@ def _train(
 
 def _learn(
     given: console.Options,
-    run: "training.Run",
+    run: "training.TrainingRun",
     stop: Any,
-    task: "tasks.Problem | None",
-    recipe: "learner_registry.Recipe",
+    task: "tasks.TreeTask | None",
+    recipe: "learner_registry.TrainConfig",
 ) -> bool:
     """Train until `stop`, measure now and then, and save; whether it was interrupted."""
     every = _LEAST if stop.seconds is None else max(_LEAST, stop.seconds / _LOOKS)
@@ -245,12 +249,14 @@ def _learn(
     return False
 
 
-def _show_point(point: "training.Point", strength: dict[str, Any]) -> None:
+def _show_point(point: "training.ProgressPoint", strength: dict[str, Any]) -> None:
     passed = f"{point.seconds / 60:6.1f} min  {point.iteration:7,} iterations"
     console.say(f"{passed}  loss {point.told['loss']:.4f}  {in_words(strength)}")
 
 
-def _show(run: "training.Run", game: "game_spec.Game", strength: dict[str, Any], folder: pathlib.Path) -> None:
+def _show(
+    run: "training.TrainingRun", game: "game_spec.GameSpec", strength: dict[str, Any], folder: pathlib.Path
+) -> None:
     console.say(f"after {run.iteration:,} iterations in {run.seconds / 60:.1f} minutes: {in_words(strength)}")
     options = "".join(f" {option}" for option in _options(game))
     others = " random" * (run.learner.encoder.env.num_players - 1)
@@ -258,7 +264,7 @@ def _show(run: "training.Run", game: "game_spec.Game", strength: dict[str, Any],
     console.say(f"networks in {folder}; play them with: {command}")
 
 
-def _remark_on_time(given: console.Options, run: "training.Run", stop: Any, before: int) -> None:
+def _remark_on_time(given: console.Options, run: "training.TrainingRun", stop: Any, before: int) -> None:
     """Where the time allowed nothing, or next to nothing; training had come to iteration `before` earlier."""
     if run.iteration == before:
         console.remark(given, "nothing was trained: it had been trained for so long before; give more")
@@ -266,7 +272,7 @@ def _remark_on_time(given: console.Options, run: "training.Run", stop: Any, befo
         console.remark(given, "the time was up after the first iteration, most of which compiles; give more --minutes")
 
 
-def _options(game: "game_spec.Game") -> list[str]:
+def _options(game: "game_spec.GameSpec") -> list[str]:
     """What else names the game, for a command."""
     found = [f"--payoff {game.payoff}"] if game.payoff != "auto" else []
     found += [f"--gdl {game.gdl}"] if game.gdl is not None else []
@@ -274,7 +280,7 @@ def _options(game: "game_spec.Game") -> list[str]:
 
 
 def measured(
-    learner: "protocol.Learner", parameters: Any, task: "tasks.Problem | None", *, games: int, seed: int = 0
+    learner: "protocol.Learner", parameters: Any, task: "tasks.TreeTask | None", *, games: int, seed: int = 0
 ) -> dict[str, Any]:
     """How strong networks are, as `train` and `evaluate` print it under --json."""
     from gdlx.nets import evaluation
@@ -289,7 +295,7 @@ def measured(
         if len(improvements) == 2:
             found["exploitability"] = sum(improvements) / 2
             found["exploitability_part"] = sum(improvements) / 2 / max(high - low, 1e-9)
-    against = evaluation.against_random(learner, parameters, games=games, seed=seed)
+    against = evaluation.evaluate_against_random(learner, parameters, games=games, seed=seed)
     found["against_random"] = {
         name: {"goal": goal, "interval": [goal - error, goal + error], "games": against.games}
         for name, goal, error in zip(players, against.goal, against.error, strict=True)

@@ -1,6 +1,6 @@
 """Compiled XLA programs kept on disk beside the networks, so that the second call of any command starts at once.
 
-The command line switches this on. Who uses gdlx as a library owns jax's settings, and calls `keep` to have it too.
+The command line switches this on. Who uses gdlx as a library owns jax's settings, and calls `enable` to have it too.
 Files that cannot be read or written are no error: the program is then compiled.
 """
 
@@ -17,7 +17,7 @@ from gdlx.propnet.io import cache
 _PROGRAMS = "programs"
 
 
-def keep() -> pathlib.Path | None:
+def enable() -> pathlib.Path | None:
     """Let jax keep programs in gdlx's cache from now on; returns their folder, or None where nothing is kept.
 
     Whoever has chosen a folder for jax's own cache keeps that one.
@@ -25,7 +25,7 @@ def keep() -> pathlib.Path | None:
     import jax
 
     config: Any = jax.config
-    folder = cache.folder() / _PROGRAMS / _machine()
+    folder = cache.cache_dir() / _PROGRAMS / _cpu_fingerprint()
     if config.jax_compilation_cache_dir or not cache.limit_bytes():
         return None
     try:
@@ -47,7 +47,7 @@ def keep() -> pathlib.Path | None:
     return folder
 
 
-def _machine() -> str:
+def _cpu_fingerprint() -> str:
     """The kind of processor: code made for one may not run on another that shares the folder."""
     kind = [platform.machine(), platform.processor()]
     with contextlib.suppress(OSError):
@@ -59,7 +59,7 @@ def _machine() -> str:
 def entries() -> list[tuple[pathlib.Path, int]]:
     """Files of programs with their sizes, the longest unused first."""
     found = []
-    for path in (cache.folder() / _PROGRAMS).rglob("*"):
+    for path in (cache.cache_dir() / _PROGRAMS).rglob("*"):
         with contextlib.suppress(OSError):
             status = path.stat()
             if path.is_file():

@@ -19,7 +19,7 @@ class Dynamics:
     proved: bool
 
 
-def of(net: propnet.PropNet, seed: int = 0) -> Dynamics:
+def infer_dynamics(net: propnet.PropNet, seed: int = 0) -> Dynamics:
     if len(net.players) < 2:
         return Dynamics(turn_taking=True, proved=True)
     if _seen_simultaneous(net, seed):
@@ -44,16 +44,18 @@ def _is_proved(net: propnet.PropNet) -> bool:
     """Whether no state that satisfies the game's proved invariants gives two players a choice."""
     gates = net.as_circuit()
     lines = [f"{{n(1..{gates.inputs})}}."]
-    lines += sat.gates(gates)
-    lines.append(f":- {sat.literal(net.terminal)}.")
+    lines += sat.gates_to_asp(gates)
+    lines.append(f":- {sat.literal_to_asp(net.terminal)}.")
     for number, role in enumerate(net.players):
-        lines += [f"may({number},{m}) :- {sat.literal(literal)}." for m, literal in enumerate(role.legal.tolist())]
+        lines += [
+            f"may({number},{m}) :- {sat.literal_to_asp(literal)}." for m, literal in enumerate(role.legal.tolist())
+        ]
         lines.append(f"choice({number}) :- 2 {{ may({number},M) }}.")
     lines.append(":- #count { P : choice(P) } < 2.")
     known = invariants.find_invariants(net)
-    lines += [f":- {sat.literal(2 * (n + 1) + value)}." for n, value in known.constant.items()]
+    lines += [f":- {sat.literal_to_asp(2 * (n + 1) + value)}." for n, value in known.constant.items()]
     for group, is_cover in zip(known.groups, known.covers, strict=True):
         lines.append(f":- 2 {{ {'; '.join(f'n({n + 1})' for n in group)} }}.")
         if is_cover:
             lines.append(f":- {', '.join(f'not n({n + 1})' for n in group)}.")
-    return sat.is_impossible(lines)
+    return sat.is_unsatisfiable(lines)

@@ -58,11 +58,11 @@ class Env:
 
     net: propnet.PropNet
     payoffs: payoffs.Payoffs
-    form: lower.Form = "auto"
+    form: lower.LoweringMode = "auto"
     max_steps: int = 0
 
     def __post_init__(self) -> None:
-        if self.form not in (forms := get_args(lower.Form)):
+        if self.form not in (forms := get_args(lower.LoweringMode)):
             raise EnvError(f"there is no form {self.form!r} of an environment; it is one of {', '.join(forms)}")
         if not isinstance(self.max_steps, int) or self.max_steps < 0:
             raise EnvError(f"max_steps is a number of joint moves, or 0 for no limit; not {self.max_steps}")
@@ -232,9 +232,9 @@ class Env:
     def _functions(self) -> dict[str, Callable[[jax.Array], jax.Array]]:
         net = self.net
         tapes = {
-            "legal": tape.of_network(net, np.concatenate([role.legal for role in net.roles])),
-            "move": tape.of_network(net, np.concatenate([net.next, *(role.sees for role in net.roles)])),
-            "judge": tape.of_network(net, np.concatenate([[net.terminal], *(role.goal for role in net.roles)])),
+            "legal": tape.compile_tape(net, np.concatenate([role.legal for role in net.roles])),
+            "move": tape.compile_tape(net, np.concatenate([net.next, *(role.sees for role in net.roles)])),
+            "judge": tape.compile_tape(net, np.concatenate([[net.terminal], *(role.goal for role in net.roles)])),
         }
         return {name: packing.packed_function(program, self.form) for name, program in tapes.items()}
 
@@ -274,18 +274,18 @@ class Env:
         return players, chance[0] if chance else jnp.zeros(0, jnp.bool_)
 
     @functools.cached_property
-    def _key_constants(self) -> tuple[info_key.Table, info_key.Table, info_key.Table]:
+    def _key_constants(self) -> tuple[info_key.HashConstants, info_key.HashConstants, info_key.HashConstants]:
         """Of legal moves, of own moves, and of percepts."""
         return (
-            info_key.constants(self.num_actions, 1),
-            info_key.constants(self.num_actions, 2),
-            info_key.constants(self.num_percepts, 3),
+            info_key.hash_constants(self.num_actions, 1),
+            info_key.hash_constants(self.num_actions, 2),
+            info_key.hash_constants(self.num_percepts, 3),
         )
 
     def _first_key(self, legal: jax.Array) -> jax.Array:
         options, _, _ = self._key_constants
         start = jnp.zeros(2, jnp.uint32)
-        return jax.vmap(lambda own: info_key.extend(start, info_key.of_bits(own, options)))(legal)
+        return jax.vmap(lambda own: info_key.extend(start, info_key.hash_bits(own, options)))(legal)
 
     def _next_key(self, state: State) -> jax.Array:
         """Keys of the histories that end in a state, whose own keys are still those of the step before."""
@@ -293,7 +293,9 @@ class Env:
 
         def one(key: jax.Array, action: jax.Array, seen: jax.Array, own: jax.Array) -> jax.Array:
             made = jnp.arange(self.num_actions) == action
-            event = info_key.of_bits(made, moves) + info_key.of_bits(seen, senses) + info_key.of_bits(own, options)
+            event = (
+                info_key.hash_bits(made, moves) + info_key.hash_bits(seen, senses) + info_key.hash_bits(own, options)
+            )
             return info_key.extend(key, event)
 
         return jax.vmap(one)(state.info_key, state.actions, state.percepts, state.legal_mask)

@@ -10,12 +10,12 @@ from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import limits
 
 
-class Game(NamedTuple):
+class GameSpec(NamedTuple):
     """What a user names, and how it is to be read: all that is needed to unroll the same game again."""
 
     spec: str
-    payoff: payoffs.Mode = "auto"
-    goal_conflict: unroll.GoalConflicts = "refuse"
+    payoff: payoffs.PayoffMode = "auto"
+    goal_conflict: unroll.GoalConflictMode = "refuse"
     gdl: int | None = None
     fold_case: bool = False
 
@@ -24,8 +24,8 @@ class Game(NamedTuple):
         return games.compile_game(self.spec, gdl=self.gdl, fold_case=self.fold_case, within=within, saved=saved)
 
 
-def unrolled(
-    game: Game,
+def unroll_game(
+    game: GameSpec,
     *,
     depth: int | None = None,
     max_nodes: int = unroll.MAX_NODES,
@@ -36,7 +36,7 @@ def unrolled(
 ) -> game_tree.GameTree:
     """The unrolled game; `report(step, nodes)` hears of every level.
 
-    >>> unrolled(Game("kuhn_poker")).information_sets
+    >>> unroll_game(GameSpec("kuhn_poker")).information_sets
     {'player1': 6, 'player2': 6}
     """
     if net is None:

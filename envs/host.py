@@ -13,7 +13,7 @@ from gdlx.envs import payoffs
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.simulate import machine
 
-_KEPT = 2**18  # states, and as many steps, that are remembered
+_CACHE_SIZE = 2**18  # states, and as many steps, that are remembered
 
 Numbers = tuple[int, ...]
 
@@ -56,17 +56,17 @@ class Node(NamedTuple):
         return not self.is_over and not self.deciders
 
 
-class Host:
+class HostEnv:
     """Nodes of one game. Where players and chance choose in the same step, the players come first."""
 
     def __init__(self, net: propnet.PropNet, units: payoffs.Payoffs, max_steps: int) -> None:
         self.net = net
         self.payoffs = units
         self.max_steps = max_steps
-        self._machine = machine.of(net)
+        self._machine = machine.for_propnet(net)
         self._sizes = [[len(r.moves) for r in net.roles], [len(r.percepts) for r in net.roles]]
-        self.position = functools.lru_cache(_KEPT)(self._position)
-        self.moved = functools.lru_cache(_KEPT)(self._move)
+        self.position = functools.lru_cache(_CACHE_SIZE)(self._position)
+        self.moved = functools.lru_cache(_CACHE_SIZE)(self._move)
 
     @functools.cached_property
     def start(self) -> Node:
@@ -144,9 +144,11 @@ class Host:
         terminal, goal_rows = self._machine.judge(state)
         legal_rows = machine.split_rows(self._machine.legal(state), self._sizes[0])
         unplayable = not terminal and not all(rows.any() for rows in legal_rows)
-        options = [() if terminal or unplayable else _true(rows) for rows in legal_rows]
+        options = [() if terminal or unplayable else _true_indices(rows) for rows in legal_rows]
         by_role = machine.split_rows(goal_rows, [len(role.goal_values) for role in self.net.roles])
-        goals = [(role, _true(own)) for role, own in zip(self.net.roles, by_role, strict=True) if not role.is_random]
+        goals = [
+            (role, _true_indices(own)) for role, own in zip(self.net.roles, by_role, strict=True) if not role.is_random
+        ]
         chance = [own for role, own in zip(self.net.roles, options, strict=True) if role.is_random]
         return Position(
             registers=registers,
@@ -167,9 +169,9 @@ class Host:
         )
         following, seen = self._machine.move(state, does)
         rows = machine.split_rows(seen, self._sizes[1])
-        percepts = (_true(own) for role, own in zip(self.net.roles, rows, strict=True) if not role.is_random)
+        percepts = (_true_indices(own) for role, own in zip(self.net.roles, rows, strict=True) if not role.is_random)
         return following.tobytes(), tuple(percepts)
 
 
-def _true(rows: machine.Rows) -> Numbers:
+def _true_indices(rows: machine.Rows) -> Numbers:
     return tuple(np.flatnonzero(rows).tolist())

@@ -9,8 +9,8 @@ from gdlx.propnet.common import limits
 def make(
     game: str,
     *,
-    payoff: payoffs.Mode = "auto",
-    form: lower.Form = "auto",
+    payoff: payoffs.PayoffMode = "auto",
+    form: lower.LoweringMode = "auto",
     max_steps: int = 0,
     gdl: int | None = None,
     fold_case: bool = False,

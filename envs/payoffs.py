@@ -12,11 +12,11 @@ from gdlx.propnet.circuits import memo, propnet, sat
 from gdlx.propnet.common import errors
 from gdlx.propnet.simulate import machine, random_play
 
-Mode = Literal["auto", "zero-sum", "goal"]
-_SAMPLED_ENDS = 10_000
+PayoffMode = Literal["auto", "zero-sum", "goal"]
+_SAMPLED_TERMINALS = 10_000
 # Matches side by side and steps: many short ones are soonest done; where they do not end, a few long ones.
 _ROUNDS = ((10_000, 256), (512, 4_000))
-_GLANCE = ((32, 256),)
+_QUICK_ROUNDS = ((32, 256),)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,26 +33,26 @@ class PayoffError(errors.UserError, ValueError):
 
 
 @memo.per_propnet
-def of(net: propnet.PropNet, mode: Mode = "auto", seed: int = 0) -> Payoffs:
+def infer_payoffs(net: propnet.PropNet, mode: PayoffMode = "auto", seed: int = 0) -> Payoffs:
     """How goals are turned into payoffs; fixed before a run."""
-    if mode not in (modes := get_args(Mode)):
+    if mode not in (modes := get_args(PayoffMode)):
         raise PayoffError(f"there is no payoff mode {mode!r}; it is one of {', '.join(modes)}")
     if mode == "goal" or len(net.players) != 2:
         if mode == "zero-sum":
             raise PayoffError(f"payoff mode zero-sum needs two players; {net.name} has {len(net.players)}")
         return Payoffs(0.0, False, True)
-    sums = _sampled_sums(net, seed, _GLANCE, enough=1)
+    sums = _sampled_sums(net, seed, _QUICK_ROUNDS, enough=1)
     if len(sums) == 1 and _is_proved(net, total := next(iter(sums))):  # which saves the long look
         return Payoffs(total / 2, True, True)
-    sums |= _sampled_sums(net, seed, _ROUNDS, enough=_SAMPLED_ENDS)
-    units = of_sums(net, sums, mode)
+    sums |= _sampled_sums(net, seed, _ROUNDS, enough=_SAMPLED_TERMINALS)
+    units = payoffs_from_goal_sums(net, sums, mode)
     return dataclasses.replace(units, proved=not units.zero_sum or _is_proved(net, int(2 * units.offset)))
 
 
-def of_sums(net: propnet.PropNet, sums: set[int], mode: Mode = "auto") -> Payoffs:
+def payoffs_from_goal_sums(net: propnet.PropNet, sums: set[int], mode: PayoffMode = "auto") -> Payoffs:
     """The same, from the sums of the players' goals at all ends of the game."""
     if mode == "goal" or len(net.players) != 2:
-        return of(net, mode)
+        return infer_payoffs(net, mode)
     if len(sums) != 1:
         if mode == "zero-sum":
             seen = f"sums seen: {', '.join(map(str, sorted(sums)[:6]))}" if sums else "no random match came to an end"
@@ -70,14 +70,14 @@ def _sampled_sums(net: propnet.PropNet, seed: int, rounds: Sequence[tuple[int, i
             if step.terminal.any():
                 rows = machine.split_rows(step.goals[:, step.terminal], [len(role.goal_values) for role in net.roles])
                 players = [(role, own) for role, own in zip(net.roles, rows, strict=True) if not role.is_random]
-                sums.update(np.unique(sum(highest(role, own) for role, own in players)).tolist())
+                sums.update(np.unique(sum(highest_goals(role, own) for role, own in players)).tolist())
                 ends += int(step.terminal.sum())
             if ends >= enough or len(sums) > 1:
                 return sums
     return sums
 
 
-def highest(role: propnet.Role, held: random_play.Bools) -> npt.NDArray[np.int64]:
+def highest_goals(role: propnet.Role, held: random_play.Bools) -> npt.NDArray[np.int64]:
     """The highest of a player's goal values in every column, 0 where it has none."""
     found = np.zeros(held.shape[1], np.int64)
     for value, row in zip(role.goal_values, held, strict=True):
@@ -89,15 +89,15 @@ def _is_proved(net: propnet.PropNet, total: int) -> bool:
     """Whether no state at all, reachable or not, is terminal and has goals of another sum."""
     gates = net.as_circuit()
     lines = [f"{{n(1..{gates.inputs})}}."]
-    lines += sat.gates(gates)
+    lines += sat.gates_to_asp(gates)
     first, second = net.players
-    lines.append(f":- {sat.literal(net.terminal ^ 1)}.")
+    lines.append(f":- {sat.literal_to_asp(net.terminal ^ 1)}.")
     for role, name in ((first, "a"), (second, "b")):
         lines += [
-            f"{name}({value}) :- {sat.literal(literal)}."
+            f"{name}({value}) :- {sat.literal_to_asp(literal)}."
             for value, literal in zip(role.goal_values, role.goal.tolist(), strict=True)
         ]
         lines.append(f"top_{name}(M) :- M = #max {{ V : {name}(V) }}, {name}(_).")
         lines.append(f"top_{name}(0) :- not {name}(_).")
     lines.append(f":- top_a(V), top_b(W), V + W == {total}.")
-    return sat.is_impossible(lines)
+    return sat.is_unsatisfiable(lines)

@@ -13,11 +13,11 @@ from gdlx.propnet.circuits import memo, propnet
 from gdlx.propnet.simulate import random_play
 
 # Names of their own, because some facts are called like the modules.
-Mode = payoffs.Mode
+PayoffMode = payoffs.PayoffMode
 Payoffs = payoffs.Payoffs
 Dynamics = dynamics.Dynamics
 
-_SPARE = 4  # times the joint moves of the longest random match
+_STEP_MARGIN = 4  # times the joint moves of the longest random match
 _LENGTH_MATCHES, _LENGTH_STEPS = 1_024, 1_000
 _DIGEST_MATCHES, _DIGEST_STEPS = 64, 64
 
@@ -32,11 +32,11 @@ class GameFacts:
     net: propnet.PropNet
     seed: int
 
-    def payoffs(self, mode: Mode = "auto") -> Payoffs:
+    def payoffs(self, mode: PayoffMode = "auto") -> Payoffs:
         """How goals are turned into payoffs, and whether they sum to zero."""
-        return payoffs.of(self.net, mode, self.seed)
+        return payoffs.infer_payoffs(self.net, mode, self.seed)
 
-    def payoff_range(self, mode: Mode = "auto") -> tuple[float, float]:
+    def payoff_range(self, mode: PayoffMode = "auto") -> tuple[float, float]:
         """The lowest and the highest payoff that a player's goal rules name."""
         named = [value - self.payoffs(mode).offset for role in self.net.players for value in role.goal_values]
         return min(named, default=0.0), max(named, default=0.0)
@@ -44,7 +44,7 @@ class GameFacts:
     @functools.cached_property
     def dynamics(self) -> Dynamics:
         """Whether the game is turn-taking."""
-        return dynamics.of(self.net, self.seed)
+        return dynamics.infer_dynamics(self.net, self.seed)
 
     @functools.cached_property
     def longest_match(self) -> int:
@@ -62,7 +62,7 @@ class GameFacts:
     @property
     def step_capacity(self) -> int:
         """Joint moves to make room for: several times those of the longest random match."""
-        return _SPARE * self.longest_match
+        return _STEP_MARGIN * self.longest_match
 
     @functools.cached_property
     def digest(self) -> str:
@@ -75,13 +75,13 @@ class GameFacts:
                 digest.update(np.packbits(part).tobytes())
         return digest.hexdigest()[:16]
 
-    def histories(self, enough: float = np.inf, depth: int | None = None) -> size_estimate.Estimate:
+    def histories(self, enough: float = np.inf, depth: int | None = None) -> size_estimate.SizeEstimate:
         """An estimate of the number of histories, up to the first step with more than `enough` or to a depth."""
         return self._estimator.estimate(enough, depth)
 
     @functools.cached_property
-    def _estimator(self) -> size_estimate.Estimator:
-        return size_estimate.Estimator(self.net, self.seed)
+    def _estimator(self) -> size_estimate.SizeEstimator:
+        return size_estimate.SizeEstimator(self.net, self.seed)
 
 
 @memo.per_propnet

@@ -30,30 +30,30 @@ ANY_NODES = sys.maxsize  # joint moves in a step: what was unrolled to be traine
 _FORMAT, _KEPT = 1, 2
 
 
-class WrongCheckpoint(result_folder.ResultError):
+class CheckpointError(result_folder.ResultError):
     """A folder that holds no training, or one of something else."""
 
 
-def write_config(folder: pathlib.Path, recipe: learner_registry.Recipe, digest: str, seed: int) -> None:
+def write_config(folder: pathlib.Path, recipe: learner_registry.TrainConfig, digest: str, seed: int) -> None:
     """`digest` is of the rules."""
     whole = {"format": _FORMAT, "kind": result_folder.TRAINING, **recipe.to_json(), "digest": digest, "seed": seed}
     text = json.dumps(whole | {"versions": result_folder.versions()}, indent=2, allow_nan=False)
-    checked_fields.write_whole(folder / result_folder.CONFIG, text.encode())
+    checked_fields.write_atomically(folder / result_folder.CONFIG, text.encode())
 
 
-def read_recipe(folder: pathlib.Path) -> tuple[learner_registry.Recipe, str, int]:
+def read_train_config(folder: pathlib.Path) -> tuple[learner_registry.TrainConfig, str, int]:
     """With the digest of the rules, and the seed."""
     found = _config(folder)
     try:
         if found.get("kind") != result_folder.TRAINING:
-            raise WrongCheckpoint(f"{folder} holds no networks; train some with `gdlx train`")
+            raise CheckpointError(f"{folder} holds no networks; train some with `gdlx train`")
         if found["format"] != _FORMAT:
-            raise WrongCheckpoint(f"{folder} has the format of another version of gdlx; train anew")
-        return learner_registry.from_json(found), str(found["digest"]), int(found["seed"])
-    except WrongCheckpoint:
+            raise CheckpointError(f"{folder} has the format of another version of gdlx; train anew")
+        return learner_registry.config_from_json(found), str(found["digest"]), int(found["seed"])
+    except CheckpointError:
         raise
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
-        raise WrongCheckpoint(f"{folder / result_folder.CONFIG} cannot be read: {error}") from None
+        raise CheckpointError(f"{folder / result_folder.CONFIG} cannot be read: {error}") from None
 
 
 def _config(folder: pathlib.Path) -> dict[str, Any]:
@@ -64,35 +64,35 @@ def _config(folder: pathlib.Path) -> dict[str, Any]:
             raise ValueError("it is no object")
         return found
     except (FileNotFoundError, NotADirectoryError):
-        raise WrongCheckpoint(f"{folder} holds no networks: it has no {result_folder.CONFIG}") from None
+        raise CheckpointError(f"{folder} holds no networks: it has no {result_folder.CONFIG}") from None
     except (ValueError, RecursionError) as error:
-        raise WrongCheckpoint(f"{path} cannot be read: {error}") from None
+        raise CheckpointError(f"{path} cannot be read: {error}") from None
 
 
-class Restored(NamedTuple):
+class RestoredTraining(NamedTuple):
     learner: protocol.Learner
     state: Any
     iteration: int
     seconds: float  # of training
 
 
-def restored(
-    folder: pathlib.Path, net: propnet.PropNet, task: tasks.Problem | None = None, *, payoff: str | None = None
-) -> Restored:
+def restore_training(
+    folder: pathlib.Path, net: propnet.PropNet, task: tasks.TreeTask | None = None, *, payoff: str | None = None
+) -> RestoredTraining:
     """What was trained, as it was left. `task` is the game unrolled, if that is at hand; `payoff` is what payoffs must
     have been made of, if that matters."""
-    recipe, digest, seed = read_recipe(folder)
+    recipe, digest, seed = read_train_config(folder)
     if payoff is not None and payoff != recipe.game.payoff:
-        raise WrongCheckpoint(f"{folder} was trained with `payoff={recipe.game.payoff!r}`; take that here too")
+        raise CheckpointError(f"{folder} was trained with `payoff={recipe.game.payoff!r}`; take that here too")
     if digest != probe.probe(net).digest:
-        raise WrongCheckpoint(
+        raise CheckpointError(
             f"{folder} was trained for {recipe.game.spec}, and not with the rules that {net.name} has here and now"
         )
     if task is None and learner_registry.ENTRIES[recipe.learner].needs_tree:
-        tree = game_spec.unrolled(recipe.game, net=net, max_nodes=ANY_NODES, keep_edges=True)
-        task = tasks.problem(recipe.game, tree)
-    learner = learner_registry.made(recipe, net, task)
-    return Restored(learner, *read_state(folder, jax.eval_shape(learner.init, jax.random.key(seed))))
+        tree = game_spec.unroll_game(recipe.game, net=net, max_nodes=ANY_NODES, keep_edges=True)
+        task = tasks.make_tree_task(recipe.game, tree)
+    learner = learner_registry.make_learner(recipe, net, task)
+    return RestoredTraining(learner, *read_state(folder, jax.eval_shape(learner.init, jax.random.key(seed))))
 
 
 def write_metrics(folder: pathlib.Path, rows: Sequence[Mapping[str, float]]) -> None:
@@ -101,7 +101,7 @@ def write_metrics(folder: pathlib.Path, rows: Sequence[Mapping[str, float]]) -> 
     writer = csv.DictWriter(text, names, lineterminator="\n", restval="")
     writer.writeheader()
     writer.writerows(rows)
-    checked_fields.write_whole(folder / result_folder.METRICS, text.getvalue().encode())
+    checked_fields.write_atomically(folder / result_folder.METRICS, text.getvalue().encode())
 
 
 def read_metrics(folder: pathlib.Path) -> list[dict[str, float]]:
@@ -115,7 +115,7 @@ def read_metrics(folder: pathlib.Path) -> list[dict[str, float]]:
     except FileNotFoundError:
         return []
     except (AttributeError, TypeError, ValueError) as error:
-        raise WrongCheckpoint(f"{path} cannot be read: {error}") from None
+        raise CheckpointError(f"{path} cannot be read: {error}") from None
 
 
 def _column(name: str) -> str:
@@ -140,7 +140,7 @@ def read_state(folder: pathlib.Path, like: Any) -> tuple[Any, int, float]:
     """A state of the shapes of `like`, which may be abstract, with its iteration and the seconds until then."""
     written = _iterations(folder)
     if not written:
-        raise WrongCheckpoint(f"{folder} has no networks yet: training was stopped before its first checkpoint")
+        raise CheckpointError(f"{folder} has no networks yet: training was stopped before its first checkpoint")
     iteration, shapes = written[-1], _leaves(like)
     path = (folder / STATES / str(iteration)).resolve()
     # However many devices it was written from, it is read to one.
@@ -156,19 +156,19 @@ def read_state(folder: pathlib.Path, like: Any) -> tuple[Any, int, float]:
             if _kinds(told["leaves"]) == _kinds(shapes):
                 found = orbax.restore(path, wanted)
             else:
-                raise WrongCheckpoint(
+                raise CheckpointError(
                     f"{path} has networks of other shapes than {result_folder.CONFIG} says: was that file changed?"
                 )
         except errors.UserError:
             raise
         except Exception as error:  # whatever orbax finds wrong in damaged files
             advice = "remove it to go on from the one before" if len(written) > 1 else "there is no other; train anew"
-            raise WrongCheckpoint(f"{path} is damaged and cannot be read; {advice}") from error
-    state = [_restored(old, found["leaves"].get(str(number))) for number, old in enumerate(jax.tree.leaves(like))]
+            raise CheckpointError(f"{path} is damaged and cannot be read; {advice}") from error
+    state = [_restore_leaf(old, found["leaves"].get(str(number))) for number, old in enumerate(jax.tree.leaves(like))]
     return jax.tree.unflatten(jax.tree.structure(like), state), int(iteration), float(found["seconds"])
 
 
-def _restored(like: Any, found: Any) -> Any:
+def _restore_leaf(like: Any, found: Any) -> Any:
     if found is None:
         return jnp.zeros(like.shape, like.dtype)
     numbers = jnp.asarray(np.asarray(found))  # by way of the host, so that programs of many devices may take it

@@ -18,7 +18,7 @@ _MOST_STEPS = 1_000  # of matches that nothing else ends
 _Floats = npt.NDArray[np.float64]
 
 
-class Against(NamedTuple):
+class RandomOpponentResult(NamedTuple):
     """Mean goals against players who draw every legal move alike, one for each role. Axes: P players."""
 
     goal: tuple[float, ...]  # [P]
@@ -26,19 +26,21 @@ class Against(NamedTuple):
     games: int  # of each role
 
 
-def improvements(learner: protocol.Learner, parameters: Any, task: tasks.Problem) -> tuple[float, ...]:
+def improvements(learner: protocol.Learner, parameters: Any, task: tasks.TreeTask) -> tuple[float, ...]:
     """Best-response improvement of every player."""
-    return task.metrics(infoset_tables.policies(learner, parameters, task.tree)).improvements
+    return task.metrics(infoset_tables.network_policies(learner, parameters, task.tree)).improvements
 
 
-def against_random(learner: protocol.Learner, parameters: Any, *, games: int, seed: int = 0) -> Against:
-    env, network = learner.encoder.env, vectorised_play.of_network(learner.encoder, learner.network)
+def evaluate_against_random(
+    learner: protocol.Learner, parameters: Any, *, games: int, seed: int = 0
+) -> RandomOpponentResult:
+    env, network = learner.encoder.env, vectorised_play.network_policy(learner.encoder, learner.network)
     goal, error = [], []
     for role in range(env.num_players):
         is_own = [number == role for number in range(env.num_players)]
         played = vectorised_play.play(
             env,
-            tuple(network if own else vectorised_play.even for own in is_own),
+            tuple(network if own else vectorised_play.uniform_policy for own in is_own),
             tuple(parameters if own else None for own in is_own),
             jax.random.fold_in(jax.random.key(seed), role),
             matches=games,
@@ -49,24 +51,24 @@ def against_random(learner: protocol.Learner, parameters: Any, *, games: int, se
         own_goal = np.where(lost, 0.0, np.asarray(played.payoff[role], np.float64) + env.payoffs.offset)
         goal.append(float(own_goal.mean()))
         error.append(float(1.96 * own_goal.std() / np.sqrt(games)))
-    return Against(tuple(goal), tuple(error), games)
+    return RandomOpponentResult(tuple(goal), tuple(error), games)
 
 
-class Predicted(NamedTuple):
+class ValueAccuracy(NamedTuple):
     """What a network tells of the payoff of whoever chooses at an information set, against what its policies give."""
 
     error: float  # root of the mean square, in parts of the payoff range, sets as often as play comes to them
     correlation: float
 
 
-def predicted(learner: self_play.SelfPlay, parameters: Any, task: tasks.Problem) -> Predicted:
-    policies = infoset_tables.policies(learner, parameters, task.tree)
+def value_accuracy(learner: self_play.SelfPlay, parameters: Any, task: tasks.TreeTask) -> ValueAccuracy:
+    policies = infoset_tables.network_policies(learner, parameters, task.tree)
     told, exact, weight = [], [], []
     for number in range(len(task.tree.players)):
         seen = jnp.asarray(learner.encoder.of_sets(task.tree, number))
-        value = networks.applied(learner.network, parameters, seen).value[:, number] * learner.scale
+        value = networks.apply_network(learner.network, parameters, seen).value[:, number] * learner.scale
         told.append(np.asarray(value, np.float64))
-        of_sets, reach = set_values(task.tree, policies, number)
+        of_sets, reach = infoset_values(task.tree, policies, number)
         exact.append(of_sets)
         weight.append(reach)
     x, y, w = (np.concatenate(parts) for parts in (told, exact, weight))
@@ -75,13 +77,15 @@ def predicted(learner: self_play.SelfPlay, parameters: Any, task: tasks.Problem)
     error = float(np.sqrt(w @ (x - y) ** 2)) / max(high - low, 1e-9)
     x, y = x - w @ x, y - w @ y
     spread = float(np.sqrt((w @ x**2) * (w @ y**2)))
-    return Predicted(error, float(w @ (x * y)) / spread if spread > 0 else 0.0)
+    return ValueAccuracy(error, float(w @ (x * y)) / spread if spread > 0 else 0.0)
 
 
-def set_values(tree: game_tree.GameTree, policies: tabular_policies.Policies, number: int) -> tuple[_Floats, _Floats]:
+def infoset_values(
+    tree: game_tree.GameTree, policies: tabular_policies.Policies, number: int
+) -> tuple[_Floats, _Floats]:
     """[I] what a player gets from each of its information sets on, and how often play comes there."""
     player, policy = tree.players[number], policies[number]
-    reach = [tabular_policies.plan(own, chosen) for own, chosen in zip(tree.players, policies, strict=True)]
+    reach = [tabular_policies.realization_plan(own, chosen) for own, chosen in zip(tree.players, policies, strict=True)]
     mass = tree.ends.weight.copy()
     for other, own in enumerate(reach):
         if other != number:

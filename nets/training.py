@@ -21,22 +21,22 @@ _LOOK = 1.0  # seconds between two looks at what the device does
 _PART = 0.4  # of a device's memory that a state may take: while it learns there are two of them
 
 
-class WentWrong(errors.UserError, ValueError):
+class TrainingError(errors.UserError, ValueError):
     """A training that cannot go on."""
 
 
-class Point(NamedTuple):
+class ProgressPoint(NamedTuple):
     iteration: int
     seconds: float
     told: Mapping[str, float]
 
 
-class Run:
+class TrainingRun:
     """Iterate over `points()`; stop whenever you like; then `finish()`."""
 
     def __init__(
         self,
-        recipe: learner_registry.Recipe,
+        recipe: learner_registry.TrainConfig,
         learner: protocol.Learner,
         digest: str,
         folder: pathlib.Path | None = None,
@@ -46,7 +46,7 @@ class Run:
         interval: float = 60.0,
     ) -> None:
         self.learner, self.folder, self.interval = learner, folder, interval
-        require_room(learner)
+        require_memory(learner)
         self._lock = result_folder.lock(folder) if folder is not None and folder.is_dir() else None
         self.iteration, self.seconds = 0, 0.0
         self.state: Any = None
@@ -58,11 +58,11 @@ class Run:
             self._unlock()
             raise
 
-    def _begin(self, recipe: learner_registry.Recipe, digest: str, seed: int, *, resume: bool) -> None:
+    def _begin(self, recipe: learner_registry.TrainConfig, digest: str, seed: int, *, resume: bool) -> None:
         if resume and self.folder is not None:
             like = jax.eval_shape(self.learner.init, jax.random.key(seed))
             state, self.iteration, self.seconds = checkpoints.read_state(self.folder, like)
-            self.state = sharding.everywhere(state)
+            self.state = sharding.replicate(state)
             self.rows = [row for row in checkpoints.read_metrics(self.folder) if row["iteration"] <= self.iteration]
             self._saved_at = self.iteration
             return
@@ -74,7 +74,7 @@ class Run:
         if self._lock is not None:
             self._lock.close()
 
-    def points(self, stop: driver.Stop) -> Iterator[Point]:
+    def points(self, stop: driver.StopCondition) -> Iterator[ProgressPoint]:
         """About one a second; the state is that of the last one."""
         portion = 1
         begun = time.monotonic() - self.seconds
@@ -88,7 +88,7 @@ class Run:
             first = self.iteration == 0  # which compiled
             self.state, self.iteration, self.seconds = state, self.iteration + portion, time.monotonic() - begun
             self.note(numbers)
-            yield Point(self.iteration, self.seconds, numbers)
+            yield ProgressPoint(self.iteration, self.seconds, numbers)
             if not first:
                 portion = max(1, min(1_000, round(portion * _LOOK / max(took, 1e-3))))
             if time.monotonic() - self._saved >= self.interval:
@@ -107,7 +107,7 @@ class Run:
                 raise
             self.finish()
             what = " or ".join(name for name in _SIZES if hasattr(self.learner.settings, name))
-            raise WentWrong(f"there is not enough memory for an iteration; set {what} smaller") from None
+            raise TrainingError(f"there is not enough memory for an iteration; set {what} smaller") from None
 
     def note(self, numbers: Mapping[str, float]) -> None:
         """In the metrics of now."""
@@ -128,7 +128,7 @@ class Run:
             self.save()
         self._unlock()
 
-    def _is_over(self, stop: driver.Stop) -> bool:
+    def _is_over(self, stop: driver.StopCondition) -> bool:
         enough = stop.iterations is not None and self.iteration >= stop.iterations
         return enough or (stop.seconds is not None and self.seconds >= stop.seconds)
 
@@ -137,19 +137,19 @@ class Run:
         if wrong or not _is_finite(state):
             self.finish()  # with the state before, which is good
             kept = f"; those of iteration {self.iteration:,} are kept" if self.folder and self.iteration else ""
-            raise WentWrong(
+            raise TrainingError(
                 f"after iteration {iteration:,} the {wrong[0] if wrong else 'network'} is no number: networks have run "
                 f"away{kept}. Train with a smaller learning rate"
             )
 
 
-def require_room(learner: protocol.Learner) -> None:
+def require_memory(learner: protocol.Learner) -> None:
     """Before anything is allocated."""
     state = jax.eval_shape(learner.init, jax.random.key(0))
-    there, needed, remembered = devices.memory_of_each(), size(state), size(_memories(state))
+    there, needed, remembered = devices.memory_bytes_per_device(), num_bytes(state), num_bytes(_replay_buffers(state))
     if there and needed > _PART * there:
         advice = "the capacity smaller, or the window" if remembered > needed / 2 else "widths smaller"
-        raise WentWrong(
+        raise TrainingError(
             f"networks and memories need {needed / 2**30:,.1f} GiB, twice, and a device has {there / 2**30:,.1f} here; "
             f"make {advice}"
         )
@@ -158,24 +158,24 @@ def require_room(learner: protocol.Learner) -> None:
 @jax.jit
 def _is_finite(state: Any) -> jax.Array:
     """Whether all that is learnt is numbers; memories are left out, as they are large and only say what was."""
-    learnt = [x for x in _parts(state) if not _is_memory(x) and jnp.issubdtype(x.dtype, jnp.floating)]
+    learnt = [x for x in _parts(state) if not _is_replay_buffer(x) and jnp.issubdtype(x.dtype, jnp.floating)]
     return jnp.stack([jnp.isfinite(x).all() for x in learnt]).all()
 
 
-def _memories(state: Any) -> list[Any]:
-    return list(filter(_is_memory, _parts(state)))
+def _replay_buffers(state: Any) -> list[Any]:
+    return list(filter(_is_replay_buffer, _parts(state)))
 
 
 def _parts(state: Any) -> list[Any]:
     """Arrays, and memories as a whole."""
-    return jax.tree.leaves(state, is_leaf=_is_memory)
+    return jax.tree.leaves(state, is_leaf=_is_replay_buffer)
 
 
-def _is_memory(part: Any) -> bool:
-    return isinstance(part, replay_buffers.Buffer)
+def _is_replay_buffer(part: Any) -> bool:
+    return isinstance(part, replay_buffers.ReplayBuffer)
 
 
-def size(state: Any) -> int:
+def num_bytes(state: Any) -> int:
     """Bytes."""
     return sum(
         math.prod(leaf.shape) * (8 if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf.dtype.itemsize)

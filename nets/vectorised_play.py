@@ -20,7 +20,7 @@ from gdlx.nets.models import encoders, networks
 from gdlx.solvers.mccfr import hash_table, table_policy, table_rows
 
 
-class Seen(NamedTuple):
+class Observation(NamedTuple):
     """What one player knows, in every match. Axes: B matches, A moves."""
 
     window: observation_window.Window  # [B, ..] of all players
@@ -29,35 +29,35 @@ class Seen(NamedTuple):
     player: int
 
 
-Policy = Callable[[Any, Seen], jax.Array]  # -> [B, A]; 0 where nothing is legal
+PolicyFn = Callable[[Any, Observation], jax.Array]  # -> [B, A]; 0 where nothing is legal
 
 
-def even(parameters: None, seen: Seen) -> jax.Array:
+def uniform_policy(parameters: None, seen: Observation) -> jax.Array:
     del parameters
-    return networks.even(seen.legal)
+    return networks.uniform_policy(seen.legal)
 
 
-def of_network(encoder: encoders.Encoder, network: networks.Network) -> Policy:
+def network_policy(encoder: encoders.Encoder, network: networks.Network) -> PolicyFn:
     """Parameters are the network's."""
     return functools.partial(_of_network, encoder, network)
 
 
-def _of_network(encoder: encoders.Encoder, network: networks.Network, parameters: Any, seen: Seen) -> jax.Array:
+def _of_network(encoder: encoders.Encoder, network: networks.Network, parameters: Any, seen: Observation) -> jax.Array:
     recent = seen.window._replace(
         moves=seen.window.moves[:, :, -encoder.steps :], percepts=seen.window.percepts[:, :, -encoder.steps :]
     )
     information = jax.vmap(encoder.information)(recent)[:, seen.player]
-    told = networks.applied(network, parameters, information)
-    return networks.policy(told.logits[:, seen.player], seen.legal)
+    told = networks.apply_network(network, parameters, information)
+    return networks.masked_softmax(told.logits[:, seen.player], seen.legal)
 
 
-def of_table(policy: table_policy.TablePolicy, seen: Seen) -> jax.Array:
+def hash_table_policy(policy: table_policy.TablePolicy, seen: Observation) -> jax.Array:
     high, low = seen.key.T
-    row = hash_table.lookup(policy.table, table_rows.own_keys(high, low, seen.player))
-    return table_rows.matching(policy.weight, row, seen.legal.T).T
+    row = hash_table.lookup(policy.table, table_rows.player_keys(high, low, seen.player))
+    return table_rows.proportional_policy(policy.weight, row, seen.legal.T).T
 
 
-class _Playing(NamedTuple):
+class _RolloutState(NamedTuple):
     states: envs.State
     window: observation_window.Window
     reward: jax.Array  # [B, P]
@@ -66,7 +66,7 @@ class _Playing(NamedTuple):
 
 def play(
     env: envs.Env,
-    policies: tuple[Policy, ...],
+    policies: tuple[PolicyFn, ...],
     parameters: tuple[Any, ...],
     key: jax.Array,
     *,
@@ -74,13 +74,13 @@ def play(
     steps: int,
     window: int,
     first: int = 0,
-) -> table_policy.Played:
+) -> table_policy.MatchOutcomes:
     """Matches number first, first + 1, ..: what happens in one does not depend on how many are played at once.
 
     `window` is how far the network that looks back furthest does.
     """
     with jax.enable_x64(False):
-        found: table_policy.Played = _play(
+        found: table_policy.MatchOutcomes = _play(
             env, policies, parameters, key, first, matches=matches, steps=steps, window=window
         )
     return found
@@ -89,7 +89,7 @@ def play(
 @functools.partial(jax.jit, static_argnames=("env", "policies", "matches", "steps", "window"))
 def _play(
     env: envs.Env,
-    policies: tuple[Policy, ...],
+    policies: tuple[PolicyFn, ...],
     parameters: tuple[Any, ...],
     key: jax.Array,
     first: jax.Array | int,
@@ -97,32 +97,32 @@ def _play(
     matches: int,
     steps: int,
     window: int,
-) -> table_policy.Played:
+) -> table_policy.MatchOutcomes:
     keys = jax.vmap(functools.partial(jax.random.fold_in, key))(first + jnp.arange(matches))
 
-    def move(now: _Playing) -> _Playing:
+    def move(now: _RolloutState) -> _RolloutState:
         of_step = jax.vmap(lambda own: jax.random.split(jax.random.fold_in(own, now.step), env.num_players + 1))(keys)
         actions = []
         for number, (policy, own) in enumerate(zip(policies, parameters, strict=True)):
-            seen = Seen(now.window, now.states.info_key[:, number], now.states.legal_mask[:, number], number)
-            actions.append(jax.vmap(drawn)(of_step[:, number], policy(own, seen)))
+            seen = Observation(now.window, now.states.info_key[:, number], now.states.legal_mask[:, number], number)
+            actions.append(jax.vmap(sample_actions)(of_step[:, number], policy(own, seen)))
         states = jax.vmap(env.step)(now.states, jnp.stack(actions, axis=1), of_step[:, -1])
-        return _Playing(
+        return _RolloutState(
             states, jax.vmap(observation_window.update)(now.window, states), now.reward + states.rewards, now.step + 1
         )
 
-    def goes_on(now: _Playing) -> jax.Array:
+    def goes_on(now: _RolloutState) -> jax.Array:
         return (now.step < steps) & ~now.states.terminated.all()
 
     start = env.init()
-    one = _Playing(start, observation_window.init(env, start, steps=window), start.rewards, start.step)
+    one = _RolloutState(start, observation_window.init(env, start, steps=window), start.rewards, start.step)
     every = jax.tree.map(lambda x: jnp.broadcast_to(x, (matches, *x.shape)), one)
     done = jax.lax.while_loop(goes_on, move, every._replace(step=start.step))
     last = done.states
-    return table_policy.Played(done.reward.T, last.step, last.terminated, last.unplayable, last.goal_conflict)
+    return table_policy.MatchOutcomes(done.reward.T, last.step, last.terminated, last.unplayable, last.goal_conflict)
 
 
-def drawn(key: jax.Array, probability: jax.Array) -> jax.Array:
+def sample_actions(key: jax.Array, probability: jax.Array) -> jax.Array:
     """int32[..] of [.., A]; 0 where nothing can be drawn."""
     logits = jnp.where(probability > 0, jnp.log(jnp.maximum(probability, 1e-30)), -jnp.inf)
     possible = (probability > 0).any(axis=-1, keepdims=True)

@@ -15,7 +15,7 @@ _SUFFIXES = (".gdl", ".kif", ".txt")
 PROPNET_SUFFIXES = (".npz", ".json")
 
 
-def find(game: str) -> source.Source:
+def find_source(game: str) -> source.Source:
     """The text of a library game (`goofspiel:cards=5`) or of a file."""
     if not isinstance(game, str):
         raise errors.UserError(f"a game is named by a string, a library name or a path; not by {game!r}")
@@ -34,7 +34,7 @@ def is_propnet_file(game: str) -> bool:
     return game.lower().endswith(PROPNET_SUFFIXES)
 
 
-def load(game: str, *, fold_case: bool = False, gdl: int | None = None) -> rulesheet.Rulesheet:
+def load_rulesheet(game: str, *, fold_case: bool = False, gdl: int | None = None) -> rulesheet.Rulesheet:
     """The checked rulesheet of a game.
 
     Args:
@@ -47,7 +47,7 @@ def load(game: str, *, fold_case: bool = False, gdl: int | None = None) -> rules
     """
     if gdl not in (None, 1, 2):
         raise errors.UserError(f"a sheet is read as GDL (1) or GDL-II (2), not as {gdl!r}")
-    return checker.check(find(game), fold_case=fold_case, gdl=gdl).require_usable()
+    return checker.check(find_source(game), fold_case=fold_case, gdl=gdl).require_usable()
 
 
 def compile_game(
@@ -56,16 +56,16 @@ def compile_game(
     fold_case: bool = False,
     gdl: int | None = None,
     within: limits.Limits = limits.Limits(),
-    report: "compiler.Report | None" = None,
+    report: "compiler.PassCallback | None" = None,
     recompile: bool = False,
     saved: bool = False,
 ) -> "propnet.PropNet":
     """The propnet of a game, from the cache or compiled and put there.
 
     Args:
-      game: what `load` takes, or its rulesheet.
-      fold_case: as in `load`.
-      gdl: as in `load`.
+      game: what `load_rulesheet` takes, or its rulesheet.
+      fold_case: as in `load_rulesheet`.
+      gdl: as in `load_rulesheet`.
       within: limits of grounding.
       report: called with the statistics of every pass of the compiler; not at all where the propnet was cached.
       recompile: whether to compile even what is cached.
@@ -80,6 +80,6 @@ def compile_game(
     from gdlx.propnet.io import cache, files  # here, because commands that only read rules start sooner without
 
     if saved and isinstance(game, str) and is_propnet_file(game):
-        return files.load(game)
-    sheet = game if isinstance(game, rulesheet.Rulesheet) else load(game, fold_case=fold_case, gdl=gdl)
-    return cache.compiled(sheet, within, report, recompile=recompile)
+        return files.load_propnet(game)
+    sheet = game if isinstance(game, rulesheet.Rulesheet) else load_rulesheet(game, fold_case=fold_case, gdl=gdl)
+    return cache.load_or_compile(sheet, within, report, recompile=recompile)

@@ -12,14 +12,14 @@ Step = Callable[..., cfr.CfrState]
 _NONE, _FLOOR = math.inf, -math.inf
 
 
-class UnknownAlgorithm(errors.UserError, ValueError):
+class UnknownAlgorithmError(errors.UserError, ValueError):
     """A name that no algorithm has."""
 
 
-SchemeName = Literal["outcome", "external", "average-strategy"]
+SamplingScheme = Literal["outcome", "external", "average-strategy"]
 Kind = Literal["full", "sampled", "table", "exact", "depth-limited"]
-Needs = Literal["tree", "edges", "rules"]
-_NEEDS: Mapping[Kind, Needs] = {
+GameRepresentation = Literal["tree", "edges", "rules"]
+_NEEDS: Mapping[Kind, GameRepresentation] = {
     "full": "tree",
     "sampled": "edges",
     "table": "rules",
@@ -29,10 +29,10 @@ _NEEDS: Mapping[Kind, Needs] = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Sampling:
+class SamplingConfig:
     """How play is sampled. Each scheme has its own use for some of these; docs/sampling.md tells which."""
 
-    scheme: SchemeName = "outcome"
+    scheme: SamplingScheme = "outcome"
     batch: int = 4_096  # trajectories of an iteration, for each player
     seed: int = 0
     exploration: float = 0.6  # of the player who is updated
@@ -57,7 +57,7 @@ class Algorithm:
     alternating: bool = True
     is_exact: bool = False  # no iterations: solved at once
     needs_net: bool = False  # solved at once with a network, which nothing here knows of
-    sampling: Sampling | None = None  # None where every information set is looked at in every iteration
+    sampling: SamplingConfig | None = None  # None where every information set is looked at in every iteration
 
     @property
     def kind(self) -> Kind:
@@ -71,7 +71,7 @@ class Algorithm:
         return "sampled" if self.sampling.table is None else "table"
 
     @property
-    def needs(self) -> Needs:
+    def needs(self) -> GameRepresentation:
         """Of a game: its tree, its tree with the edges that play follows, or its rules alone."""
         return _NEEDS[self.kind]
 
@@ -81,10 +81,10 @@ class Algorithm:
         return self.is_exact or self.needs_net
 
     @property
-    def sampler(self) -> Sampling:
+    def sampler(self) -> SamplingConfig:
         """How play is sampled, of an algorithm that does."""
         if self.sampling is None:
-            raise UnknownAlgorithm(f"{self.name} does not sample; {_samplers()} do")
+            raise UnknownAlgorithmError(f"{self.name} does not sample; {_samplers()} do")
         return self.sampling
 
     @property
@@ -143,28 +143,28 @@ _LISTED = (
         None,
         _S(1.0, 1.0, 1.0),
         "outcome sampling (Lanctot et al. 2009), linear weights",
-        sampling=Sampling(),
+        sampling=SamplingConfig(),
     ),
     Algorithm(
         "vr-mccfr",
         None,
         _S(1.0, 1.0, 1.0),
         "outcome sampling with baselines (Schmid et al. 2018)",
-        sampling=Sampling(decay=0.3),
+        sampling=SamplingConfig(decay=0.3),
     ),
     Algorithm(
         "es-mccfr",
         None,
         _S(1.0, 1.0, 1.0),
         "external sampling (Lanctot et al. 2009), linear weights",
-        sampling=Sampling("external", batch=512),
+        sampling=SamplingConfig("external", batch=512),
     ),
     Algorithm(
         "as-mccfr",
         None,
         _S(1.0, 1.0, 1.0),
         "average-strategy sampling (Gibson et al. 2012)",
-        sampling=Sampling("average-strategy", batch=512),
+        sampling=SamplingConfig("average-strategy", batch=512),
     ),
     Algorithm("lp", None, _S(), "linear programming: exact; two players, zero-sum, small games", is_exact=True),
     Algorithm("depth-limited", None, _S(), "CFR+ some joint moves at a time, with values of a network", needs_net=True),
@@ -179,14 +179,14 @@ def find(name: str) -> Algorithm:
     1.0
     """
     if name not in ALGORITHMS:
-        raise UnknownAlgorithm(f"there is no algorithm {name!r}; there are {', '.join(ALGORITHMS)}")
+        raise UnknownAlgorithmError(f"there is no algorithm {name!r}; there are {', '.join(ALGORITHMS)}")
     return ALGORITHMS[name]
 
 
-def require_own(algorithm: Algorithm) -> Algorithm:
+def require_no_network(algorithm: Algorithm) -> Algorithm:
     """One that needs nothing but a game."""
     if algorithm.needs_net:
-        raise UnknownAlgorithm(
+        raise UnknownAlgorithmError(
             f"{algorithm.name} needs a network: train one for the game with `learner='supervised'`, and give "
             "its folder with `net=`"
         )
@@ -194,34 +194,36 @@ def require_own(algorithm: Algorithm) -> Algorithm:
 
 
 _OF_BOTH = {"beta", "exploration"}  # of the discounts too, or of every policy
-_ONLY: Mapping[str, tuple[SchemeName, ...]] = {
+_ONLY: Mapping[str, tuple[SamplingScheme, ...]] = {
     "width": ("external", "average-strategy"),
     "epsilon": ("average-strategy",),
     "tau": ("average-strategy",),
 }
-_SAMPLED = {field.name for field in dataclasses.fields(Sampling)} - _OF_BOTH
+_SAMPLED = {field.name for field in dataclasses.fields(SamplingConfig)} - _OF_BOTH
 
 
-def configured(algorithm: Algorithm, iterations: int | None, changes: Mapping[str, Any]) -> Algorithm:
+def configure(algorithm: Algorithm, iterations: int | None, changes: Mapping[str, Any]) -> Algorithm:
     """An algorithm with other settings; schedules go over the given iterations, else 1 000."""
     known = set(regret_matching.Settings._fields) | (_SAMPLED if algorithm.is_sampled else set())
     for name in changes.keys() & _SAMPLED - known:
-        raise UnknownAlgorithm(f"{algorithm.name} does not sample, so it has no {name}; {_samplers()} do")
+        raise UnknownAlgorithmError(f"{algorithm.name} does not sample, so it has no {name}; {_samplers()} do")
     for name in changes.keys() - known:
-        raise UnknownAlgorithm(f"{algorithm.name} has no setting {name!r}; there are {', '.join(sorted(known))}")
+        raise UnknownAlgorithmError(f"{algorithm.name} has no setting {name!r}; there are {', '.join(sorted(known))}")
     for name, schemes in _ONLY.items():
         if name in changes and algorithm.is_sampled and algorithm.sampler.scheme not in schemes:
             who = " and ".join(other.name for other in _LISTED if other.sampling and other.sampling.scheme in schemes)
-            raise UnknownAlgorithm(f"{algorithm.name} has no use for {name}, which is of {who}; leave it out")
+            raise UnknownAlgorithmError(f"{algorithm.name} has no use for {name}, which is of {who}; leave it out")
     if changes and algorithm.is_direct:
-        raise UnknownAlgorithm(f"{algorithm.name} has no settings; leave out {', '.join(changes)}")
+        raise UnknownAlgorithmError(f"{algorithm.name} has no settings; leave out {', '.join(changes)}")
     for name, value in changes.items():
         allows_infinity = name in ("alpha", "beta")
         if isinstance(value, float) and (math.isnan(value) or (math.isinf(value) and not allows_infinity)):
-            raise UnknownAlgorithm(f"{name} must be a {'' if allows_infinity else 'finite '}number, not {value}")
+            raise UnknownAlgorithmError(f"{name} must be a {'' if allows_infinity else 'finite '}number, not {value}")
     exploration = changes.get("exploration")
     if exploration is not None and not 0 <= exploration <= 1:
-        raise UnknownAlgorithm(f"exploration is a part of a policy, or of sampling, from 0 to 1; not {exploration}")
+        raise UnknownAlgorithmError(
+            f"exploration is a part of a policy, or of sampling, from 0 to 1; not {exploration}"
+        )
     of_sampling: dict[str, Any] = {}
     of_regret: dict[str, Any] = {}
     for name, value in changes.items():
@@ -240,25 +242,29 @@ def _samplers() -> str:
     return ", ".join(algorithm.name for algorithm in _LISTED if algorithm.is_sampled)
 
 
-def simultaneous(algorithm: Algorithm) -> Algorithm:
+def with_simultaneous_updates(algorithm: Algorithm) -> Algorithm:
     """The same with all players updated at once."""
     if algorithm.step is None:
-        raise UnknownAlgorithm(f"{algorithm.name} cannot update all players at once; leave out `simultaneous=`")
+        raise UnknownAlgorithmError(f"{algorithm.name} cannot update all players at once; leave out `simultaneous=`")
     return dataclasses.replace(algorithm, alternating=False)
 
 
-def _check_sampling(name: str, sampling: Sampling) -> None:
+def _check_sampling(name: str, sampling: SamplingConfig) -> None:
     if sampling.batch < 1:
-        raise UnknownAlgorithm(f"a batch has at least 1 trajectory, not {sampling.batch}")
+        raise UnknownAlgorithmError(f"a batch has at least 1 trajectory, not {sampling.batch}")
     if sampling.decay is not None and not (sampling.scheme == "outcome" and 0 < sampling.decay <= 1):
-        raise UnknownAlgorithm(
+        raise UnknownAlgorithmError(
             f"decay is of the baselines of vr-mccfr, above 0 and at most 1; {name} cannot have {sampling.decay}"
         )
     if sampling.table is not None and sampling.scheme != "outcome":
-        raise UnknownAlgorithm(f"{name} has no hash table: it samples unrolled games. os-mccfr and vr-mccfr have one")
+        raise UnknownAlgorithmError(
+            f"{name} has no hash table: it samples unrolled games. os-mccfr and vr-mccfr have one"
+        )
     if not sampling.width > 0:
-        raise UnknownAlgorithm(f"the width must be above 0 lanes, not {sampling.width}")
+        raise UnknownAlgorithmError(f"the width must be above 0 lanes, not {sampling.width}")
     if sampling.table is None and (sampling.grow != "all" or sampling.max_steps):
-        raise UnknownAlgorithm("`grow=` and `max_steps=` are of hash tables: give the size of one, e.g. `table=20`")
+        raise UnknownAlgorithmError(
+            "`grow=` and `max_steps=` are of hash tables: give the size of one, e.g. `table=20`"
+        )
     if sampling.grow not in ("all", "first"):
-        raise UnknownAlgorithm(f"a table grows by 'all' unknown sets or by the 'first', not {sampling.grow!r}")
+        raise UnknownAlgorithmError(f"a table grows by 'all' unknown sets or by the 'first', not {sampling.grow!r}")

@@ -14,102 +14,104 @@ from gdlx.solvers.mccfr import table_policy
 from gdlx.solvers.runs import driver, policy_files, result_folder, table_solver
 
 
-class Bounded(NamedTuple):
+class BoundResult(NamedTuple):
     """The last bound that was found in the time."""
 
-    bound: estimates.Bound
+    bound: estimates.ExploitabilityBound
     interrupted: bool
 
 
 @dataclasses.dataclass(frozen=True)
-class Evaluated:
+class EvaluateResult:
     """What a result is worth now. In a game with a modelled opponent, metrics are those of the restricted game."""
 
     task: tasks.Task
     solution: solution.Solution
-    bounded: Bounded | None = None
+    bounded: BoundResult | None = None
 
 
-class _Played(NamedTuple):
+class _PlayInputs(NamedTuple):
     """A game and policies as play needs them. `steps` is the capacity for joint moves."""
 
-    game: packed_env.Walk
+    game: packed_env.PackedEnv
     policy: table_policy.TablePolicy
     steps: int
 
 
-class _Saved(NamedTuple):
+class _SavedPolicies(NamedTuple):
     """What a run left."""
 
     policies: tabular_policies.Policies
     metrics: driver.Metrics
-    played: Callable[[], _Played]  # in the game as it is, without a modelled opponent
+    played: Callable[[], _PlayInputs]  # in the game as it is, without a modelled opponent
 
 
-def execute(request: requests.EvaluateRequest, callbacks: requests.Callbacks = requests.SILENT) -> Evaluated:
+def execute(request: requests.EvaluateRequest, callbacks: requests.Callbacks = requests.NO_CALLBACKS) -> EvaluateResult:
     """Do what a request asks for."""
     folder = request.folder
     config = result_folder.read_config(folder)
     # Policies of a game that was unrolled to be sampled are measured without its edges.
-    needs: algorithms.Needs = "rules" if config.algorithm.needs == "rules" else "tree"
-    original, task = solve.saved_task(folder, config, needs, callbacks, max_nodes=request.max_nodes)
+    needs: algorithms.GameRepresentation = "rules" if config.algorithm.needs == "rules" else "tree"
+    original, task = solve.load_task(folder, config, needs, callbacks, max_nodes=request.max_nodes)
     earlier = result_folder.read_metrics(folder, len(task.players))
     last = earlier[-1] if earlier else driver.Metrics(0, 0.0, (), ())
-    if isinstance(task, tasks.TableProblem):
+    if isinstance(task, tasks.TableTask):
         saved = _from_table(request, task, config.algorithm, last)
     else:
-        saved = _from_tree(request, tasks.unrolled(original), tasks.unrolled(task), callbacks)
+        saved = _from_tree(request, tasks.require_tree_task(original), tasks.require_tree_task(task), callbacks)
     metrics = saved.metrics._replace(
         iterations=last.iterations, seconds=last.seconds, samples=last.samples, load=last.load
     )
     found = solution.Solution(task.tree, config.algorithm.name, saved.policies, (metrics,))
-    bounded = _searched(request, saved.played(), task.game.spec, callbacks) if request.bound else None
-    return Evaluated(task, found, bounded)
+    bounded = _search_bound(request, saved.played(), task.game.spec, callbacks) if request.bound else None
+    return EvaluateResult(task, found, bounded)
 
 
 def _from_table(
     request: requests.EvaluateRequest,
-    task: tasks.TableProblem,
+    task: tasks.TableTask,
     algorithm: algorithms.Algorithm,
     last: driver.Metrics,
-) -> _Saved:
+) -> _SavedPolicies:
     """Measured exactly where that is possible, else by matches."""
-    table = policy_files.read_table(request.folder / result_folder.POLICY, task.env.num_actions)
-    policies, _ = table_policy.at_sets(table, task.env, task.tree)
+    table = policy_files.read_table_policy(request.folder / result_folder.POLICY, task.env.num_actions)
+    policies, _ = table_policy.to_tabular(table, task.env, task.tree)
     if task.whole is None:
-        metrics = table_solver.played_metrics(task, algorithm, table, last)
+        metrics = table_solver.metrics_from_matches(task, algorithm, table, last)
     else:
         metrics = task.whole.metrics(policies)
 
-    def played() -> _Played:
+    def played() -> _PlayInputs:
         steps = algorithm.sampler.max_steps or probe.probe(task.env.net, request.seed).step_capacity
-        return _Played(task.walk, table, steps)
+        return _PlayInputs(task.walk, table, steps)
 
-    return _Saved(policies, metrics, played)
+    return _SavedPolicies(policies, metrics, played)
 
 
 def _from_tree(
     request: requests.EvaluateRequest,
-    original: tasks.Problem,
-    task: tasks.Problem,
+    original: tasks.TreeTask,
+    task: tasks.TreeTask,
     callbacks: requests.Callbacks,
-) -> _Saved:
-    policies = policy_files.read_sequences(request.folder / result_folder.POLICY, task.tree)
+) -> _SavedPolicies:
+    policies = policy_files.read_tree_policies(request.folder / result_folder.POLICY, task.tree)
 
-    def played() -> _Played:
+    def played() -> _PlayInputs:
         tree = original.tree
         units = payoffs.Payoffs(tree.offset, tree.zero_sum, True)
-        game = packed_env.Walk(env.Env(solve.compiled(original.game, callbacks), units))
-        return _Played(game, table_policy.of_policies(policies, game.env, tree), len(tree.counts.nodes) - 1)
+        game = packed_env.PackedEnv(env.Env(solve.compile_propnet(original.game, callbacks), units))
+        return _PlayInputs(game, table_policy.from_tabular(policies, game.env, tree), len(tree.counts.nodes) - 1)
 
-    return _Saved(policies, task.metrics(policies), played)
+    return _SavedPolicies(policies, task.metrics(policies), played)
 
 
-def _searched(request: requests.EvaluateRequest, played: _Played, name: str, callbacks: requests.Callbacks) -> Bounded:
+def _search_bound(
+    request: requests.EvaluateRequest, played: _PlayInputs, name: str, callbacks: requests.Callbacks
+) -> BoundResult:
     seconds = search_bounds.DEFAULT_SECONDS if request.bound_seconds is None else request.bound_seconds
     found, interrupted = None, False
     with callbacks.stage(f"bound of {name}") as note:
-        plan, key = search_bounds.plan(played.game, played.steps), jax.random.key(request.seed)
+        plan, key = search_bounds.make_config(played.game, played.steps), jax.random.key(request.seed)
         try:
             for found in search_bounds.search(played.game, played.policy, key, seconds=seconds, plan=plan):
                 note(_in_words(found))
@@ -117,10 +119,10 @@ def _searched(request: requests.EvaluateRequest, played: _Played, name: str, cal
             interrupted = True
     if found is None:
         raise KeyboardInterrupt
-    return Bounded(found, interrupted)
+    return BoundResult(found, interrupted)
 
 
-def _in_words(found: estimates.Bound) -> str:
+def _in_words(found: estimates.ExploitabilityBound) -> str:
     if found.exploitability is not None:
         return f"bound on exploitability {found.exploitability:.3g} ± {found.standard_error:.2g}"
     return ", ".join(f"bound on the gain of {own.player} {own.gain:.3g}" for own in found.gains)

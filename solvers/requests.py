@@ -14,15 +14,15 @@ from gdlx.solvers import algorithms
 from gdlx.solvers.exact import restricted_nash
 from gdlx.solvers.runs import driver, result_folder
 
-Note = Callable[[str], None]  # a word on how far a stage is
+ProgressFn = Callable[[str], None]  # a word on how far a stage is
 
 
-class WrongRequest(errors.UserError, ValueError):
+class RequestError(errors.UserError, ValueError):
     """Arguments that do not go together."""
 
 
 @contextlib.contextmanager
-def _silent(label: str) -> Iterator[Note]:
+def _silent(label: str) -> Iterator[ProgressFn]:
     del label
     yield lambda note: None
 
@@ -31,16 +31,18 @@ def _silent(label: str) -> Iterator[Note]:
 class Callbacks:
     """How the caller hears of what happens meanwhile."""
 
-    stage: Callable[[str], contextlib.AbstractContextManager[Note]] = _silent  # around each part that may take long
+    stage: Callable[[str], contextlib.AbstractContextManager[ProgressFn]] = (
+        _silent  # around each part that may take long
+    )
     measured: Callable[[driver.Metrics], None] = lambda metrics: None
     remark: Callable[[str], None] = lambda text: None
 
 
-SILENT = Callbacks()
+NO_CALLBACKS = Callbacks()
 
 
 @dataclasses.dataclass(frozen=True)
-class Opponent:
+class OpponentModel:
     """A model of an opponent, for a restricted Nash response to it."""
 
     policy: pathlib.Path  # a result folder, or a policy as .npz, .csv or .json
@@ -53,13 +55,13 @@ class Opponent:
 
 @dataclasses.dataclass(frozen=True)
 class SolveRequest:
-    """A game to solve, how, and until when. `resumed` makes one from the folder of a run that is to go on.
+    """A game to solve, how, and until when. `resume_request` makes one from the folder of a run that is to go on.
 
     >>> SolveRequest("kuhn_poker", "dcfr", settings={"gamma": 3.0}).configured.settings.gamma
     3.0
     """
 
-    game: str | game_spec.Game | game_tree.GameTree
+    game: str | game_spec.GameSpec | game_tree.GameTree
     algorithm: str | algorithms.Algorithm = algorithms.DEFAULT
     iterations: int | None = None
     seconds: float | None = None
@@ -67,7 +69,7 @@ class SolveRequest:
     every: int | None = None  # iterations between measurements
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the algorithm
     simultaneous: bool = False
-    opponent: Opponent | None = None
+    opponent: OpponentModel | None = None
     network: pathlib.Path | None = None  # the folder of a trained network, for algorithms that need one
     results: pathlib.Path | None = None  # where a folder of the result is made; None: nothing is written
     resume: pathlib.Path | None = None  # the folder that is gone on with
@@ -76,9 +78,9 @@ class SolveRequest:
     within: limits.Limits = limits.Limits()  # of compiling
 
     def __post_init__(self) -> None:
-        driver.Stop(self.iterations, self.seconds)
+        driver.StopCondition(self.iterations, self.seconds)
         if self.every is not None and self.every < 1:
-            raise WrongRequest(f"every is a number of iterations, 1 or more; not {self.every}")
+            raise RequestError(f"every is a number of iterations, 1 or more; not {self.every}")
         self._require_fit(self.configured)
 
     def _require_fit(self, algorithm: algorithms.Algorithm) -> None:
@@ -86,17 +88,17 @@ class SolveRequest:
         if self.resume is not None and algorithm.is_direct:
             raise result_folder.ResultError(f"{self.resume} was solved at once: there is nothing to go on with")
         if algorithm.needs_net and self.network is None:
-            algorithms.require_own(algorithm)
+            algorithms.require_no_network(algorithm)
         if self.network is not None and not algorithm.needs_net:
-            raise WrongRequest(f"a network is for depth-limited, not for {algorithm.name}; leave out `network=`")
+            raise RequestError(f"a network is for depth-limited, not for {algorithm.name}; leave out `network=`")
         if algorithm.needs_net:
             for name in ("seconds", "target", "every"):
                 if getattr(self, name) is not None:
-                    raise WrongRequest(f"{algorithm.name} ends after iterations of every segment; leave out `{name}=`")
+                    raise RequestError(f"{algorithm.name} ends after iterations of every segment; leave out `{name}=`")
         if self.opponent is not None:
-            restricted_nash.require_fit(algorithm)
+            restricted_nash.require_non_sampling(algorithm)
         if isinstance(self.game, game_tree.GameTree) and algorithm.needs == "rules":
-            raise algorithms.UnknownAlgorithm("a hash table needs the rules of a game, not its tree")
+            raise algorithms.UnknownAlgorithmError("a hash table needs the rules of a game, not its tree")
 
     @functools.cached_property
     def configured(self) -> algorithms.Algorithm:
@@ -104,22 +106,22 @@ class SolveRequest:
         known = self.algorithm if isinstance(self.algorithm, algorithms.Algorithm) else algorithms.find(self.algorithm)
         if self.resume is not None:
             return known
-        chosen = algorithms.configured(known, None if known.is_exact else self.iterations, self.settings)
-        return algorithms.simultaneous(chosen) if self.simultaneous else chosen
+        chosen = algorithms.configure(known, None if known.is_exact else self.iterations, self.settings)
+        return algorithms.with_simultaneous_updates(chosen) if self.simultaneous else chosen
 
     @functools.cached_property
-    def named(self) -> game_spec.Game:
+    def named(self) -> game_spec.GameSpec:
         """The game, and how it is to be read."""
         match self.game:
             case str():
-                return game_spec.Game(self.game)
+                return game_spec.GameSpec(self.game)
             case game_tree.GameTree():
-                return game_spec.Game(self.game.name)
+                return game_spec.GameSpec(self.game.name)
             case _:
                 return self.game
 
 
-def resumed(folder: pathlib.Path, *, max_steps: int | None = None, **asked: Any) -> SolveRequest:
+def resume_request(folder: pathlib.Path, *, max_steps: int | None = None, **asked: Any) -> SolveRequest:
     """The request that goes on with the run in a folder: its game and its algorithm, and what is `asked` anew of when
     to stop, what to measure and what may be used, as in `SolveRequest`.
 
@@ -146,6 +148,6 @@ class EvaluateRequest:
         if self.bound_seconds is None:
             return
         if not self.bound:
-            raise WrongRequest("`bound_seconds=` is of `bound=True`; ask for that too")
+            raise RequestError("`bound_seconds=` is of `bound=True`; ask for that too")
         if not 0 < self.bound_seconds < float("inf"):
-            raise WrongRequest(f"bound_seconds is a number of seconds above 0, not {self.bound_seconds}")
+            raise RequestError(f"bound_seconds is a number of seconds above 0, not {self.bound_seconds}")

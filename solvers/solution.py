@@ -13,7 +13,7 @@ from gdlx.solvers import tabular_policies
 from gdlx.solvers.runs import driver
 
 
-class UnknownHistory(errors.UserError, KeyError):
+class UnknownHistoryError(errors.UserError, KeyError):
     """A player or a history that the game does not have."""
 
     def __str__(self) -> str:  # a KeyError shows its message in quotes
@@ -67,7 +67,7 @@ class Solution:
         """The number of a player."""
         names = [player.name for player in self.tree.players]
         if name not in names:
-            raise UnknownHistory(f"there is no player {name!r}; the players are {', '.join(names)}")
+            raise UnknownHistoryError(f"there is no player {name!r}; the players are {', '.join(names)}")
         return names.index(name)
 
     def policy(self, player: str, history: str | Sequence[str] = ()) -> dict[str, float]:
@@ -91,9 +91,9 @@ class Solution:
             return (exact or found)[0]
         if found:
             listed = "; or ".join(repr(own.labels[n]) for n in found[:4])
-            raise UnknownHistory(f"{len(found)} information sets of {own.name} read like this; choose {listed}")
+            raise UnknownHistoryError(f"{len(found)} information sets of {own.name} read like this; choose {listed}")
         near = difflib.get_close_matches(text, own.labels[:20_000], n=3, cutoff=0.0) if own.sets else []
-        raise UnknownHistory(
+        raise UnknownHistoryError(
             f"{own.name} has no choice after {text or 'nothing'!r}"
             + (f"; the nearest of its {own.sets:,} information sets: " + " | ".join(near) if near else "")
         )

@@ -19,12 +19,12 @@ from gdlx.solvers.exact import restricted_nash
 from gdlx.solvers.runs import driver, policy_files, result_folder, solver_run
 
 # How an algorithm that needs a network solves: what solves the game of a request, and is called later.
-Find = Callable[[], solver_run.Direct]
-WithNetwork = Callable[[requests.SolveRequest, tasks.Problem], Find]
+DirectSolver = Callable[[], solver_run.DirectResult]
+NetworkSolverFactory = Callable[[requests.SolveRequest, tasks.TreeTask], DirectSolver]
 
 
 @dataclasses.dataclass(frozen=True)
-class Outcome:
+class SolveResult:
     """What came of a request."""
 
     task: tasks.Task
@@ -43,7 +43,7 @@ class Outcome:
 
 
 def solve(
-    game: str | game_spec.Game | game_tree.GameTree,
+    game: str | game_spec.GameSpec | game_tree.GameTree,
     algorithm: str | algorithms.Algorithm = algorithms.DEFAULT,
     *,
     iterations: int | None = None,
@@ -63,7 +63,7 @@ def solve(
     (-0.056, True)
     """
     request = requests.SolveRequest(game, algorithm, iterations, seconds, target, every, settings)
-    outcome = execute(request, requests.SILENT if report is None else requests.Callbacks(measured=report))
+    outcome = execute(request, requests.NO_CALLBACKS if report is None else requests.Callbacks(measured=report))
     if outcome.interrupted:
         raise KeyboardInterrupt
     return outcome.solution
@@ -71,17 +71,19 @@ def solve(
 
 def execute(
     request: requests.SolveRequest,
-    callbacks: requests.Callbacks = requests.SILENT,
-    with_network: WithNetwork | None = None,
-) -> Outcome:
+    callbacks: requests.Callbacks = requests.NO_CALLBACKS,
+    with_network: NetworkSolverFactory | None = None,
+) -> SolveResult:
     """Do what a request asks for. `with_network` makes the solver of those that have a network.
 
     A folder that was made for nothing is removed again; one that is resumed is never.
     """
     algorithm = request.configured
     task = _task(request, callbacks)
-    stop = solver_run.stop_of(task, request.iterations, request.seconds, request.target)
-    find = with_network(request, tasks.unrolled(task)) if with_network and request.network is not None else None
+    stop = solver_run.make_stop_condition(task, request.iterations, request.seconds, request.target)
+    find = (
+        with_network(request, tasks.require_tree_task(task)) if with_network and request.network is not None else None
+    )
     folder = _folder(request)
     if not algorithm.is_direct and not task.is_zero_sum and len(task.players) > 1:
         callbacks.remark(
@@ -91,7 +93,7 @@ def execute(
     run: solver_run.AnyRun | None = None
     interrupted = False
     try:
-        run = solver_run.start(
+        run = solver_run.start_run(
             task,
             algorithm,
             folder,
@@ -102,7 +104,7 @@ def execute(
         method = "linear programming" if algorithm.is_exact else algorithm.name
         with callbacks.stage(f"{method} on {task.game.spec}") as note:
             for metrics in run.measured(stop, request.every):
-                note(in_words(metrics))
+                note(format_progress(metrics))
                 callbacks.measured(metrics)
     except (errors.UserError, KeyboardInterrupt) as error:
         interrupted = isinstance(error, KeyboardInterrupt) and run is not None and bool(run.metrics)
@@ -112,7 +114,7 @@ def execute(
             raise
     assert run is not None
     done = run.finish()
-    return Outcome(task, algorithm, done, folder, interrupted, run.dropped, run.unplayable, run.facts)
+    return SolveResult(task, algorithm, done, folder, interrupted, run.dropped, run.unplayable, run.facts)
 
 
 def _task(request: requests.SolveRequest, callbacks: requests.Callbacks) -> tasks.Task:
@@ -128,11 +130,11 @@ def _task(request: requests.SolveRequest, callbacks: requests.Callbacks) -> task
     )
     if request.opponent is None:
         return task
-    whole = tasks.unrolled(task)
-    restricted_nash.require_two(whole.tree)
-    player = restricted_nash.player_of(whole, request.opponent.player)
-    model = policy_files.load(request.opponent.policy, whole.game, whole.tree, player=player)[player]
-    return restricted_nash.problem(whole, restricted_nash.Restriction(player, model, request.opponent.p))
+    whole = tasks.require_tree_task(task)
+    restricted_nash.require_two_player_zero_sum(whole.tree)
+    player = restricted_nash.player_index(whole, request.opponent.player)
+    model = policy_files.load_policies(request.opponent.policy, whole.game, whole.tree, player=player)[player]
+    return restricted_nash.make_restricted_task(whole, restricted_nash.Restriction(player, model, request.opponent.p))
 
 
 def _resumed_task(request: requests.SolveRequest, folder: pathlib.Path, callbacks: requests.Callbacks) -> tasks.Task:
@@ -141,7 +143,7 @@ def _resumed_task(request: requests.SolveRequest, folder: pathlib.Path, callback
         raise result_folder.ResultError(
             f"{folder} was computed in {'double' if config.x64 else 'single'} precision; resume it in the same"
         )
-    _, task = saved_task(
+    _, task = load_task(
         folder, config, request.configured.needs, callbacks, max_nodes=request.max_nodes, within=request.within
     )
     if config.algorithm != request.configured:
@@ -149,10 +151,10 @@ def _resumed_task(request: requests.SolveRequest, folder: pathlib.Path, callback
     return task
 
 
-def saved_task(
+def load_task(
     folder: pathlib.Path,
     config: result_folder.Config,
-    needs: algorithms.Needs,
+    needs: algorithms.GameRepresentation,
     callbacks: requests.Callbacks,
     *,
     max_nodes: int,
@@ -163,21 +165,21 @@ def saved_task(
     policy_files.require_same_rules(folder, config, config.game, original.digest)
     if config.modelled is None:
         return original, original
-    return original, restricted_nash.of_folder(tasks.unrolled(original), config.modelled, folder)
+    return original, restricted_nash.load_restricted_task(tasks.require_tree_task(original), config.modelled, folder)
 
 
 def prepare(
-    game: game_spec.Game | game_tree.GameTree,
-    needs: algorithms.Needs,
-    callbacks: requests.Callbacks = requests.SILENT,
+    game: game_spec.GameSpec | game_tree.GameTree,
+    needs: algorithms.GameRepresentation,
+    callbacks: requests.Callbacks = requests.NO_CALLBACKS,
     *,
     max_nodes: int = limiting.NODES,
     within: limiting.Limits = limiting.Limits(),
 ) -> tasks.Task:
     """A game compiled, and unrolled if that is needed, with word of both."""
     if isinstance(game, game_tree.GameTree):
-        return tasks.problem(game_spec.Game(game.name), game)
-    net = compiled(game, callbacks, within)
+        return tasks.make_tree_task(game_spec.GameSpec(game.name), game)
+    net = compile_propnet(game, callbacks, within)
     if needs == "rules":
         return tasks.prepare(game, needs, net=net)
     with callbacks.stage(f"unrolling {game.spec}") as note:
@@ -187,9 +189,9 @@ def prepare(
 
         try:
             task = tasks.prepare(game, needs, net=net, max_nodes=max_nodes, report=report)
-        except game_tree.TooLarge as error:
+        except game_tree.TooLargeError as error:
             command = f"gdlx solve {game.spec} --algorithm os-mccfr --table 22"
-            raise game_tree.TooLarge(f"{error}, or sample it as it is: `{command}`") from None
+            raise game_tree.TooLargeError(f"{error}, or sample it as it is: `{command}`") from None
     if task.tree.unplayable:
         callbacks.remark(
             f"{task.tree.unplayable:,} ends of {game.spec} are states in which some role has no legal move"
@@ -197,8 +199,8 @@ def prepare(
     return task
 
 
-def compiled(
-    game: game_spec.Game, callbacks: requests.Callbacks, within: limiting.Limits = limiting.Limits()
+def compile_propnet(
+    game: game_spec.GameSpec, callbacks: requests.Callbacks, within: limiting.Limits = limiting.Limits()
 ) -> propnet.PropNet:
     """The propnet of a game, or the one in a file, with word of every pass."""
     with callbacks.stage(f"compiling {game.spec}") as note:
@@ -216,10 +218,10 @@ def _folder(request: requests.SolveRequest) -> pathlib.Path | None:
     if request.resume is not None or request.results is None:
         return request.resume
     bound = "" if request.opponent is None else f"-p={request.opponent.p:g}"
-    return result_folder.new_folder(request.results, request.named.spec, request.configured.name + bound)
+    return result_folder.create_folder(request.results, request.named.spec, request.configured.name + bound)
 
 
-def in_words(metrics: driver.Metrics) -> str:
+def format_progress(metrics: driver.Metrics) -> str:
     """How far a run is."""
     parts = [f"{metrics.iterations:,} iterations"]
     if metrics.improvements:

@@ -22,15 +22,17 @@ from gdlx.solvers import algorithms, tabular_policies
 from gdlx.solvers.exact import best_response
 from gdlx.solvers.runs import driver, result_folder
 
-_WHOLE = 2e5  # histories of a game that is unrolled to measure what a hash table learns
-_SHOWN = 2e4  # and of the first steps of one whose policies are shown
+_MAX_UNROLLED_HISTORIES = 2e5  # histories of a game that is unrolled to measure what a hash table learns
+_MAX_SHOWN_HISTORIES = 2e4  # and of the first steps of one whose policies are shown
 
 
 # In a program of its own: operation by operation, each would be compiled for every shape.
 evaluate = jax.jit(best_response.evaluate)
 
 
-def metrics(found: best_response.Evaluation, iterations: int, seconds: float, is_finite: bool = True) -> driver.Metrics:
+def make_metrics(
+    found: best_response.Evaluation, iterations: int, seconds: float, is_finite: bool = True
+) -> driver.Metrics:
     value, improvements = (tuple(np.asarray(x, float).tolist()) for x in (found.value, found.improvements))
     driver.require_finite(iterations, is_finite and all(map(math.isfinite, (*value, *improvements))))
     return driver.Metrics(iterations, seconds, value, improvements)
@@ -39,12 +41,12 @@ def metrics(found: best_response.Evaluation, iterations: int, seconds: float, is
 class Task(abc.ABC):
     """A game made ready for some kind of solver; what runs, result folders and commands know of it."""
 
-    game: game_spec.Game
+    game: game_spec.GameSpec
     tree: game_tree.GameTree  # at whose information sets policies are shown
 
     @property
     @abc.abstractmethod
-    def whole(self) -> "Problem | None":
+    def whole(self) -> "TreeTask | None":
         """The game unrolled, where it is: then policies are measured exactly."""
 
     @property
@@ -65,7 +67,7 @@ class Task(abc.ABC):
         """Tells games apart: a result goes on with the rules that it began with."""
 
     @property
-    def modelled(self) -> result_folder.Modelled | None:
+    def modelled(self) -> result_folder.OpponentModelConfig | None:
         """What the config of a result says of a modelled opponent."""
         return None
 
@@ -80,16 +82,16 @@ class Task(abc.ABC):
 
 
 @dataclasses.dataclass(frozen=True)
-class Problem(Task):
+class TreeTask(Task):
     """An unrolled game."""
 
-    game: game_spec.Game
+    game: game_spec.GameSpec
     tree: game_tree.GameTree
     form: sequence_form.SequenceForm
-    layouts: tuple[sequence_form.Layout, ...]
+    layouts: tuple[sequence_form.SequenceLayout, ...]
 
     @property
-    def whole(self) -> "Problem":
+    def whole(self) -> "TreeTask":
         return self
 
     @property
@@ -111,19 +113,19 @@ class Problem(Task):
     def metrics(self, policies: tabular_policies.Policies, iterations: int = 0, seconds: float = 0.0) -> driver.Metrics:
         """What policies are worth."""
         found = evaluate(self.form, tabular_policies.to_levels(self.tree, self.layouts, policies))
-        return metrics(jax.device_get(found), iterations, seconds)
+        return make_metrics(jax.device_get(found), iterations, seconds)
 
 
 @dataclasses.dataclass(frozen=True)
-class TableProblem(Task):
+class TableTask(Task):
     """A game that need not be unrolled. `tree` has its first steps, or all of it where it is small: then `whole` can
     measure policies exactly."""
 
-    game: game_spec.Game
+    game: game_spec.GameSpec
     env: env.Env
     tree: game_tree.GameTree
-    whole: Problem | None = None
-    shared: packed_env.Walk | None = None  # of the same environment, whose programs are used
+    whole: TreeTask | None = None
+    shared: packed_env.PackedEnv | None = None  # of the same environment, whose programs are used
 
     @property
     def payoff_range(self) -> tuple[float, float]:
@@ -138,9 +140,9 @@ class TableProblem(Task):
         return list(self.env.players)
 
     @functools.cached_property
-    def walk(self) -> packed_env.Walk:
+    def walk(self) -> packed_env.PackedEnv:
         """One for all runs: they share programs."""
-        return packed_env.Walk(self.env) if self.shared is None else self.shared
+        return packed_env.PackedEnv(self.env) if self.shared is None else self.shared
 
     @functools.cached_property
     def digest(self) -> str:
@@ -160,8 +162,8 @@ def tree_digest(tree: game_tree.GameTree) -> str:
 
 
 def prepare(
-    game: game_spec.Game,
-    needs: algorithms.Needs,
+    game: game_spec.GameSpec,
+    needs: algorithms.GameRepresentation,
     *,
     net: propnet.PropNet | None = None,
     within: limits.Limits = limits.Limits(),
@@ -170,45 +172,47 @@ def prepare(
 ) -> Task:
     """The game as an algorithm needs it; `report(step, nodes)` hears of every level that is unrolled.
 
-    >>> type(prepare(game_spec.Game("kuhn_poker"), "tree")).__name__
+    >>> type(prepare(game_spec.GameSpec("kuhn_poker"), "tree")).__name__
     'Problem'
     """
     if needs == "rules":
-        return table_problem(game, net=net, within=within)
-    tree = game_spec.unrolled(
+        return make_table_task(game, net=net, within=within)
+    tree = game_spec.unroll_game(
         game, net=net, within=within, max_nodes=max_nodes, keep_edges=needs == "edges", report=report
     )
-    return problem(game, tree)
+    return make_tree_task(game, tree)
 
 
-def unrolled(task: Task) -> Problem:
+def require_tree_task(task: Task) -> TreeTask:
     """The game of a task that was prepared to be unrolled."""
     assert task.whole is not None, task.game.spec
     return task.whole
 
 
-def problem(game: game_spec.Game, tree: game_tree.GameTree | None = None, *, keep_edges: bool = False) -> Problem:
+def make_tree_task(
+    game: game_spec.GameSpec, tree: game_tree.GameTree | None = None, *, keep_edges: bool = False
+) -> TreeTask:
     """Sampling needs a tree with its edges."""
-    tree = game_spec.unrolled(game, keep_edges=keep_edges) if tree is None else tree
-    return Problem(game, tree, *sequence_form.sequence_form(tree))
+    tree = game_spec.unroll_game(game, keep_edges=keep_edges) if tree is None else tree
+    return TreeTask(game, tree, *sequence_form.sequence_form(tree))
 
 
-def table_problem(
-    game: game_spec.Game,
+def make_table_task(
+    game: game_spec.GameSpec,
     *,
     max_steps: int = 0,
     within: limits.Limits = limits.Limits(),
     net: propnet.PropNet | None = None,
-) -> TableProblem:
+) -> TableTask:
     """A game of any size. `max_steps` ends matches that go on longer."""
     if net is None:
         net = game.compile(within)
     facts = probe.probe(net)
-    guess = facts.histories(enough=_WHOLE)
-    if not guess.is_cut and guess.total <= _WHOLE:
-        tree = game_spec.unrolled(game, net=net)
+    guess = facts.histories(enough=_MAX_UNROLLED_HISTORIES)
+    if not guess.is_cut and guess.total <= _MAX_UNROLLED_HISTORIES:
+        tree = game_spec.unroll_game(game, net=net)
         units = payoffs.Payoffs(tree.offset, tree.zero_sum, True)
-        return TableProblem(game, env.Env(net, units, max_steps=max_steps), tree, problem(game, tree))
-    depth = sum(total <= _SHOWN for total in itertools.accumulate(guess.histories)) - 1
+        return TableTask(game, env.Env(net, units, max_steps=max_steps), tree, make_tree_task(game, tree))
+    depth = sum(total <= _MAX_SHOWN_HISTORIES for total in itertools.accumulate(guess.histories)) - 1
     tree = unroll.unroll(net, game.payoff, depth=depth, goal_conflict=game.goal_conflict)
-    return TableProblem(game, env.Env(net, facts.payoffs(game.payoff), max_steps=max_steps), tree, None)
+    return TableTask(game, env.Env(net, facts.payoffs(game.payoff), max_steps=max_steps), tree, None)

@@ -19,7 +19,7 @@ os.environ["GDLX_CACHE"] = str(paths.ROOT / ".pytest_cache" / "gdlx")
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 # What one process has compiled another one reads; now, as it takes the cache that was chosen above.
-compilation_cache.keep()
+compilation_cache.enable()
 
 # The same examples in every run; GDLX_FUZZ=20 makes that 20 times as many, and new ones.
 _TIMES = int(os.environ.get("GDLX_FUZZ", "1"))

@@ -29,14 +29,14 @@ _Game: Any = pyspiel.Game if pyspiel else object
 _State: Any = pyspiel.State if pyspiel else object
 
 
-class NotTurnTaking(errors.UserError, RuntimeError):
+class NotTurnTakingError(errors.UserError, RuntimeError):
     """A game that random play has shown as turn-taking, and that is not."""
 
 
-def game(
+def load_game(
     spec: str,
     *,
-    payoff: payoffs.Mode = "auto",
+    payoff: payoffs.PayoffMode = "auto",
     max_steps: int = 1_000,
     gdl: int | None = None,
     fold_case: bool = False,
@@ -53,7 +53,7 @@ def game(
 def register(
     spec: str,
     *,
-    payoff: payoffs.Mode = "auto",
+    payoff: payoffs.PayoffMode = "auto",
     max_steps: int = 1_000,
     gdl: int | None = None,
     fold_case: bool = False,
@@ -61,14 +61,14 @@ def register(
 ) -> str:
     """Make a game known to OpenSpiel, in this process; returns its name for pyspiel.load_game: `gdlx_kuhn_poker`."""
     if pyspiel is None:
-        raise errors.MissingPackage("this needs OpenSpiel, which is not installed: pip install 'gdlx[peers]'")
-    sheet = games.load(spec, gdl=gdl, fold_case=fold_case)
+        raise errors.MissingPackageError("this needs OpenSpiel, which is not installed: pip install 'gdlx[peers]'")
+    sheet = games.load_rulesheet(spec, gdl=gdl, fold_case=fold_case)
     if max_steps < 1:
         raise ValueError(f"max_steps is a number of joint moves, 1 or more; not {max_steps}")
-    return _register(_Sheet(sheet), payoff, max_steps, within)
+    return _register(_RulesheetKey(sheet), payoff, max_steps, within)
 
 
-class _Sheet:
+class _RulesheetKey:
     """A rulesheet that equals another one of the same text."""
 
     def __init__(self, sheet: rulesheet.Rulesheet) -> None:
@@ -76,16 +76,16 @@ class _Sheet:
         self._key = (sheet.name, sheet.language, sheet.text())
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Sheet) and self._key == other._key
+        return isinstance(other, _RulesheetKey) and self._key == other._key
 
     def __hash__(self) -> int:
         return hash(self._key)
 
 
 @functools.cache
-def _register(given: _Sheet, payoff: payoffs.Mode, max_steps: int, within: limits.Limits) -> str:
+def _register(given: _RulesheetKey, payoff: payoffs.PayoffMode, max_steps: int, within: limits.Limits) -> str:
     net = games.compile_game(given.sheet, within=within)
-    nodes = host.Host(net, probe.probe(net).payoffs(payoff), max_steps)
+    nodes = host.HostEnv(net, probe.probe(net).payoffs(payoff), max_steps)
     plain = base = "gdlx_" + re.sub("[^a-z0-9]+", "_", given.sheet.name.lower()).strip("_")
     number = 1
     while plain in pyspiel.registered_names():
@@ -101,7 +101,7 @@ def _register(given: _Sheet, payoff: payoffs.Mode, max_steps: int, within: limit
 _DYNAMICS: Any = pyspiel.GameType.Dynamics if pyspiel else None
 
 
-def _game_type(name: str, sheet: rulesheet.Rulesheet, nodes: host.Host) -> Any:
+def _game_type(name: str, sheet: rulesheet.Rulesheet, nodes: host.HostEnv) -> Any:
     kind = pyspiel.GameType
     turn_taking = probe.probe(nodes.net).dynamics.turn_taking
     is_random = any(len(role.moves) > 1 for role in nodes.net.roles if role.is_random)
@@ -124,7 +124,7 @@ def _game_type(name: str, sheet: rulesheet.Rulesheet, nodes: host.Host) -> Any:
     )
 
 
-def _game_info(nodes: host.Host) -> Any:
+def _game_info(nodes: host.HostEnv) -> Any:
     roles = nodes.net.players
     utilities = [0.0, *(value - nodes.payoffs.offset for role in roles for value in role.goal_values)]
     return pyspiel.GameInfo(
@@ -141,7 +141,7 @@ def _game_info(nodes: host.Host) -> Any:
 class SpielGame(_Game):  # type: ignore[misc]
     """One game. `host` gives its nodes to programs that look deeper than OpenSpiel's interface."""
 
-    host: host.Host
+    host: host.HostEnv
     kind: Any
     state: "type[SpielState]"
 
@@ -161,7 +161,7 @@ class SpielGame(_Game):  # type: ignore[misc]
 class SpielState(_State):  # type: ignore[misc]
     """A node of a match. OpenSpiel copies and pickles what an instance holds, so that the game is kept by the class."""
 
-    host: host.Host
+    host: host.HostEnv
     turn_taking: bool
 
     def __init__(self, own_game: SpielGame) -> None:
@@ -179,7 +179,9 @@ class SpielState(_State):  # type: ignore[misc]
             return deciders[0]
         if self.turn_taking:
             fluents = " ".join(self.host.fluents(node))
-            raise NotTurnTaking(f"{self.host.net.name} was taken for turn-taking, but two players decide in: {fluents}")
+            raise NotTurnTakingError(
+                f"{self.host.net.name} was taken for turn-taking, but two players decide in: {fluents}"
+            )
         return int(pyspiel.PlayerId.SIMULTANEOUS)
 
     def _legal_actions(self, player: int) -> list[int]:
@@ -218,7 +220,7 @@ class SpielState(_State):  # type: ignore[misc]
 class Observer:
     """What a player knows: with perfect recall all of it as a string, without it the last step, also as a tensor."""
 
-    def __init__(self, nodes: host.Host, kind: Any, params: Any) -> None:
+    def __init__(self, nodes: host.HostEnv, kind: Any, params: Any) -> None:
         if params:
             raise ValueError(f"gdlx's observers have no parameters; given were {params}")
         if not kind.public_info or kind.private_info != pyspiel.PrivateInfoType.SINGLE_PLAYER:

@@ -19,38 +19,40 @@ _SAME = 1e-9  # relative difference of sums of returns that are taken to be equa
 Numbers = tuple[int, ...]
 
 
-class UnfitGame(errors.UserError, ValueError):
+class UnsupportedGameError(errors.UserError, ValueError):
     """A game of OpenSpiel that cannot be solved as a tree."""
 
 
-def tree_of(game: Any, *, keep_edges: bool = False, max_nodes: int = MAX_NODES) -> game_tree.GameTree:
+def build_tree(game: Any, *, keep_edges: bool = False, max_nodes: int = MAX_NODES) -> game_tree.GameTree:
     """The tree of a pyspiel.Game, or of the game of that name: `leduc_poker`, `goofspiel(num_cards=4,imp_info=True)`.
 
     Payoffs are returns. Players are called player0, player1, .., and a level is what comes after the same number of
     actions of players and chance; an information set that comes at several levels has the first as its step.
     """
-    return _Walk(_loaded(game), keep_edges, max_nodes).run()
+    return _TreeBuilder(_load_game(game), keep_edges, max_nodes).run()
 
 
-def _loaded(game: Any) -> Any:
+def _load_game(game: Any) -> Any:
     try:
         import pyspiel  # here, because it takes a second to load
     except ImportError:
-        raise errors.MissingPackage("this needs OpenSpiel, which is not installed: pip install 'gdlx[peers]'") from None
+        raise errors.MissingPackageError(
+            "this needs OpenSpiel, which is not installed: pip install 'gdlx[peers]'"
+        ) from None
     if isinstance(game, str):
         if game.partition("(")[0] not in pyspiel.registered_names():
-            raise UnfitGame(f"OpenSpiel has no game called {game.partition('(')[0]!r}")
+            raise UnsupportedGameError(f"OpenSpiel has no game called {game.partition('(')[0]!r}")
         try:
             game = pyspiel.load_game(game)
         except pyspiel.SpielError as error:
-            raise UnfitGame(f"OpenSpiel cannot load {game!r}: {game_tree.one_line(str(error))}") from None
+            raise UnsupportedGameError(f"OpenSpiel cannot load {game!r}: {game_tree.one_line(str(error))}") from None
     kind, kinds = game.get_type(), pyspiel.GameType
     if kind.dynamics == kinds.Dynamics.MEAN_FIELD:
-        raise UnfitGame(f"{game} is a mean-field game, which has no tree")
+        raise UnsupportedGameError(f"{game} is a mean-field game, which has no tree")
     if kind.chance_mode == kinds.ChanceMode.SAMPLED_STOCHASTIC:
-        raise UnfitGame(f"{game} draws its chance moves itself and does not tell their probabilities")
+        raise UnsupportedGameError(f"{game} draws its chance moves itself and does not tell their probabilities")
     if not kind.provides_information_state_string and kind.information != kinds.Information.PERFECT_INFORMATION:
-        raise UnfitGame(
+        raise UnsupportedGameError(
             f"{game} has hidden information, but no information_state_string to tell information sets apart; "
             "exact solving needs one"
         )
@@ -70,7 +72,7 @@ class _Decision(NamedTuple):
     actions: list[int]
 
 
-class _Decisions:
+class _InfosetCollector:
     """Information sets of one player, as they are found."""
 
     def __init__(self, game: Any, number: int) -> None:
@@ -101,13 +103,13 @@ class _Decisions:
             self.chance.append(0.0)
             self._name(state, actions)
         elif found.parent != sequence:
-            raise UnfitGame(
+            raise UnsupportedGameError(
                 f"{self.game} has imperfect recall: {self.name} comes to the information set "
                 f"'{game_tree.one_line(view)}' by different choices of its own, which it must have forgotten. "
                 "The sequence form needs players who remember what they did"
             )
         if found.actions != actions:
-            raise UnfitGame(
+            raise UnsupportedGameError(
                 f"{self.game}: {self.name} has different legal actions within the information set "
                 f"'{game_tree.one_line(view)}', which its information_state_string therefore does not describe"
             )
@@ -138,12 +140,12 @@ class _Decisions:
         )
 
 
-class _Walk:
+class _TreeBuilder:
     """Breadth first, so that information sets are found in order of time."""
 
     def __init__(self, game: Any, keep_edges: bool, max_nodes: int) -> None:
         self.game, self.keep_edges, self.max_nodes = game, keep_edges, max_nodes
-        self.players = [_Decisions(game, number) for number in range(game.num_players())]
+        self.players = [_InfosetCollector(game, number) for number in range(game.num_players())]
         self.ends: dict[tuple[Numbers, tuple[float, ...]], int] = {}
         self.weight: list[float] = []
         self.histories: list[int] = []
@@ -164,7 +166,7 @@ class _Walk:
         zero_sum = len(self.players) == 2 and max(sums) - min(sums) <= _SAME * size
         offset = sums[0] / 2 if zero_sum and abs(sums[0]) > _SAME * size else 0.0
         shape = (len(self.ends), len(self.players))
-        ends = game_tree.Ends(
+        ends = game_tree.Terminals(
             sequence=np.array([sequence for sequence, _ in self.ends], np.int32).reshape(shape),
             payoff=np.array([returns for _, returns in self.ends], np.float64).reshape(shape) - offset,
             weight=np.array(self.weight, np.float64),
@@ -215,7 +217,7 @@ class _Walk:
                 decisions.append(decision)
                 first_edge.append(len(child))
             if total + ends + len(following) > self.max_nodes:
-                raise game_tree.TooLarge(
+                raise game_tree.TooLargeError(
                     f"{self.game} is too large to walk through: more than {self.max_nodes:,} histories, of which "
                     f"{total:,} are up to step {step}. Solve it by sampling, or raise the limit with `max_nodes=`"
                 )

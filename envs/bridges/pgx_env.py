@@ -17,12 +17,12 @@ from gdlx.envs.lowering import lower
 from gdlx.envs.views import observation_window as windows
 from gdlx.propnet.common import limits
 
-Observation = Literal["window", "registers"]
+ObservationMode = Literal["window", "registers"]
 
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class State:
+class PgxState:
     """Axes: N players, A actions, O observation."""
 
     current_player: jax.Array  # [] int32, number of the role that decides; at the end who decided last
@@ -36,11 +36,11 @@ class State:
     _window: windows.Window
     env_id: str = dataclasses.field(metadata={"static": True})
 
-    def replace(self, **changes: Any) -> "State":
+    def replace(self, **changes: Any) -> "PgxState":
         return dataclasses.replace(self, **changes)
 
 
-class _Walk(NamedTuple):
+class _LoopState(NamedTuple):
     """On the way to the next decision."""
 
     inner: envs.State
@@ -50,7 +50,7 @@ class _Walk(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Env:
+class PgxEnv:
     """One game. Functions are pure and unbatched, as pgx's are.
 
     `steps` joint moves are in an observation (see observe); "registers" instead shows the whole state, which suits
@@ -59,7 +59,7 @@ class Env:
 
     game: envs.Env
     steps: int = 4
-    observation: Observation = "window"
+    observation: ObservationMode = "window"
     reward_scale: float = 1.0
     max_skips: int = 1_000
 
@@ -83,16 +83,16 @@ class Env:
     def observation_shape(self) -> tuple[int, ...]:
         if self.observation == "registers":
             return (len(self.game.net.initial),)
-        return (windows.width(self.game, steps=self.steps),)
+        return (windows.tensor_size(self.game, steps=self.steps),)
 
-    def init(self, key: jax.Array) -> State:
+    def init(self, key: jax.Array) -> PgxState:
         """The first decision of a match, which may come after moves of chance, drawn from the key."""
         inner = self.game.init()
         window = windows.init(self.game, inner, steps=self.steps)
         zero = jnp.asarray(0, jnp.int32)
         return self._state(self._to_decision(inner, window, key), zero, zero)
 
-    def step(self, state: State, action: jax.Array, key: jax.Array | None = None) -> State:
+    def step(self, state: PgxState, action: jax.Array, key: jax.Array | None = None) -> PgxState:
         """The next decision after an action of the current player. Games with chance need the key."""
         action = jnp.asarray(action)
         if action.shape or not jnp.issubdtype(action.dtype, jnp.integer):
@@ -108,12 +108,12 @@ class Env:
         moved = self._state(walk, state.current_player, state._step_count + 1)
         return self._settled(state, moved, walk.inner.illegal.any())
 
-    def observe(self, state: State, player_id: jax.Array | None = None) -> jax.Array:
+    def observe(self, state: PgxState, player_id: jax.Array | None = None) -> jax.Array:
         """What the current player sees, or another one."""
         player = state.current_player if player_id is None else player_id
         return self._observation(state._inner, state._window, player)
 
-    def _settled(self, before: State, moved: State, illegal: jax.Array) -> State:
+    def _settled(self, before: PgxState, moved: PgxState, illegal: jax.Array) -> PgxState:
         """What is left of a step if the game had ended before, or if the action was illegal."""
         penalty = max(abs(v - self.game.payoffs.offset) for role in self.game.net.players for v in role.goal_values)
         loser = jnp.arange(self.num_players) == before.current_player
@@ -126,42 +126,42 @@ class Env:
             legal_action_mask=jnp.ones_like(before.legal_action_mask),
             _step_count=moved._step_count,
         )
-        found: State = jax.tree.map(
+        found: PgxState = jax.tree.map(
             lambda old, lost, new: jnp.where(ended, old, jnp.where(illegal, lost, new)), over, wrong, moved
         )
         return found
 
     def _to_decision(
         self, inner: envs.State, window: windows.Window, key: jax.Array | None, joint: jax.Array | None = None
-    ) -> _Walk:
+    ) -> _LoopState:
         """A joint move, if one is given, and then forced moves and chance until somebody has a choice."""
         first = jnp.asarray(0 if joint is None else -1, jnp.int32)
 
-        def goes_on(walk: _Walk) -> jax.Array:
+        def goes_on(walk: _LoopState) -> jax.Array:
             stands = walk.inner.terminated | walk.inner.illegal.any() | _deciders(walk.inner).any()
             return (walk.joint_moves < 0) | (~stands & (walk.joint_moves < self.max_skips))
 
-        def advance(walk: _Walk) -> _Walk:
+        def advance(walk: _LoopState) -> _LoopState:
             key, subkey = (None, None) if walk.key is None else jax.random.split(walk.key)
             moves = _forced(walk.inner)
             if joint is not None:
                 moves = jnp.where(walk.joint_moves < 0, joint, moves)
             after = self.game.step(walk.inner, moves, subkey)
-            return _Walk(after, windows.update(walk.window, after), key, walk.joint_moves + 1)
+            return _LoopState(after, windows.update(walk.window, after), key, walk.joint_moves + 1)
 
         # One loop for the decision and what follows it: the network is compiled once.
-        start = _Walk(inner, window, key if self.game.num_chance_actions else None, first)
-        found: _Walk = jax.lax.while_loop(goes_on, advance, start)
+        start = _LoopState(inner, window, key if self.game.num_chance_actions else None, first)
+        found: _LoopState = jax.lax.while_loop(goes_on, advance, start)
         return found
 
-    def _state(self, walk: _Walk, last_player: jax.Array, count: jax.Array) -> State:
+    def _state(self, walk: _LoopState, last_player: jax.Array, count: jax.Array) -> PgxState:
         inner = walk.inner
         deciders = _deciders(inner)
         # More than one decider contradicts that the game is turn-taking, which is not always proved.
         stopped = ~inner.terminated & (deciders.sum() != 1)
         ended = inner.terminated | stopped
         player = jnp.where(ended, last_player, jnp.argmax(deciders).astype(jnp.int32))
-        return State(
+        return PgxState(
             current_player=player,
             observation=self._observation(inner, walk.window, player),
             rewards=inner.rewards * jnp.float32(self.reward_scale),
@@ -175,24 +175,24 @@ class Env:
         )
 
     def _observation(self, inner: envs.State, window: windows.Window, player: jax.Array) -> jax.Array:
-        return inner.registers if self.observation == "registers" else windows.tensor(window)[player]
+        return inner.registers if self.observation == "registers" else windows.to_tensor(window)[player]
 
 
 def make_env(
     spec: str,
     *,
     steps: int = 4,
-    observation: Observation = "window",
+    observation: ObservationMode = "window",
     reward_scale: float = 1.0,
     max_skips: int = 1_000,
-    payoff: payoffs.Mode = "auto",
-    form: lower.Form = "auto",
+    payoff: payoffs.PayoffMode = "auto",
+    form: lower.LoweringMode = "auto",
     max_steps: int = 0,
     gdl: int | None = None,
     fold_case: bool = False,
     within: limits.Limits = limits.Limits(),
-) -> Env:
-    """The environment of a library game or of a rulesheet's path; see `Env` and `gdlx.make` for the options.
+) -> PgxEnv:
+    """The environment of a library game or of a rulesheet's path; see `PgxEnv` and `gdlx.make` for the options.
 
     >>> make_env("tictactoe").num_actions
     10
@@ -203,7 +203,7 @@ def make_env(
             f"{spec} is not turn-taking: several players decide at once, which pgx's interface cannot express; "
             f"use gdlx.make({spec!r})"
         )
-    return Env(game, steps, observation, reward_scale, max_skips)
+    return PgxEnv(game, steps, observation, reward_scale, max_skips)
 
 
 def _deciders(inner: envs.State) -> jax.Array:

@@ -16,12 +16,12 @@ _Result = TypeVar("_Result")
 _mark: Any = xla_metadata.set_xla_metadata
 _barrier: Any = jax.lax.optimization_barrier
 # Larger operations XLA divides among threads, and a piece is for one.
-_MOST_WORDS = 2**16
-LEAST_WIDTH = 80  # words in a row; LLVM makes no vector code of fewer
-_WIDTHS = (256, 128, 96, LEAST_WIDTH)
+_MAX_WORDS = 2**16
+MIN_WIDTH = 80  # words in a row; LLVM makes no vector code of fewer
+_WIDTHS = (256, 128, 96, MIN_WIDTH)
 
 
-def run(function: Callable[..., _Result], *arguments: Any) -> _Result:
+def run_fused(function: Callable[..., _Result], *arguments: Any) -> _Result:
     """function(*arguments), for arrays of less than 256 KB and in the CPU branch of a platform_dependent.
 
     The function must not scatter, which XLA does not know how to put into a piece.
@@ -40,6 +40,6 @@ def run(function: Callable[..., _Result], *arguments: Any) -> _Result:
     return kept[0]
 
 
-def width(rows: int) -> int | None:
+def choose_width(rows: int) -> int | None:
     """How many words of so many rows go through together; None if the rows are too many for one piece."""
-    return next((words for words in _WIDTHS if rows * words <= _MOST_WORDS), None)
+    return next((words for words in _WIDTHS if rows * words <= _MAX_WORDS), None)

@@ -12,18 +12,18 @@ import jax.numpy as jnp
 from gdlx.envs.lowering import levelled, rolled
 from gdlx.envs.lowering import tape as tapes
 
-Form = Literal["auto", "rolled", "levelled", "straight"]
+LoweringMode = Literal["auto", "rolled", "levelled", "straight"]
 _barrier: Any = jax.lax.optimization_barrier
 _Run = Callable[[tapes.Tape, jax.Array], jax.Array]
-GROUP = 2048  # words that go through the loop together: a turn costs a microsecond
+WORDS_PER_GROUP = 2048  # words that go through the loop together: a turn costs a microsecond
 
 
-def run(tape: tapes.Tape, inputs: jax.Array, form: Form = "auto") -> jax.Array:
+def run(tape: tapes.Tape, inputs: jax.Array, form: LoweringMode = "auto") -> jax.Array:
     """uint32[N, W] input rows -> uint32[U, W] output rows, in any jit."""
     if form == "levelled":
         return levelled.run(tape, inputs)
-    elsewhere: _Run = {"rolled": rolled.run, "straight": _written_out}.get(form, levelled.run)
-    on_cpu = _written_out if form == "straight" else rolled.run
+    elsewhere: _Run = {"rolled": rolled.run, "straight": _run_straight}.get(form, levelled.run)
+    on_cpu = _run_straight if form == "straight" else rolled.run
     found: jax.Array = jax.lax.platform_dependent(
         inputs, cpu=functools.partial(_grouped, on_cpu, tape), default=functools.partial(elsewhere, tape)
     )
@@ -36,9 +36,9 @@ def _grouped(run_group: _Run, tape: tapes.Tape, inputs: jax.Array) -> jax.Array:
     Not as pieces of machine code, as playouts are: XLA fails on a piece in a program that it divides among devices.
     """
     words = inputs.shape[1]
-    if words <= GROUP:
+    if words <= WORDS_PER_GROUP:
         return run_group(tape, inputs)
-    groups = -(-words // GROUP)
+    groups = -(-words // WORDS_PER_GROUP)
     size = -(-words // groups)
     padded = jnp.pad(inputs, ((0, 0), (0, groups * size - words)))
     parts = jnp.moveaxis(padded.reshape(inputs.shape[0], groups, size), 1, 0)
@@ -46,7 +46,7 @@ def _grouped(run_group: _Run, tape: tapes.Tape, inputs: jax.Array) -> jax.Array:
     return jnp.moveaxis(found, 0, 1).reshape(found.shape[1], -1)[:, :words]
 
 
-def _written_out(tape: tapes.Tape, inputs: jax.Array) -> jax.Array:
+def _run_straight(tape: tapes.Tape, inputs: jax.Array) -> jax.Array:
     """Every operation by itself."""
     if any(segment.feedback for segment in tape.segments):
         return rolled.run(tape, inputs)

@@ -1,7 +1,7 @@
 """One step of a random playout as a tape: what is legal, a uniformly random move for every role, the next state, its
 end and goals, and a fresh start where a game has ended.
 
-Networks with recursion through state have no single tape of this kind; `choosing` and `concluding` are then the parts
+Networks with recursion through state have no single tape of this kind; `build_choice_tape` and `build_outcome_tape` are then the parts
 before and after the network.
 """
 
@@ -17,7 +17,7 @@ from gdlx.propnet.simulate import straight_line
 Literals = list[tape.Literal]
 
 # Rows of what happened, behind the new state: see `_conclude`.
-TERMINAL, UNPLAYABLE, OVERLONG, SEVERAL, NONE, GOALS = range(6)
+TERMINAL, UNPLAYABLE, TRUNCATED, MULTIPLE_GOALS, NO_GOAL, GOALS = range(6)
 
 
 def rank_bits(net: propnet.PropNet) -> list[int]:
@@ -25,12 +25,12 @@ def rank_bits(net: propnet.PropNet) -> list[int]:
     return [len(role.moves).bit_length() for role in net.roles if len(role.moves) > 1]
 
 
-def whole(net: propnet.PropNet, max_steps: int) -> tape.Tape:
+def build_step_tape(net: propnet.PropNet, max_steps: int) -> tape.Tape:
     """Inputs: registers, step counter, ranks of the moves. Middle: counts of legal moves. Outputs: registers, step
     counter, rows of what happened.
     """
     registers, counter_bits = len(net.initial), max_steps.bit_length()
-    builder = tape.Builder(registers + counter_bits + sum(rank_bits(net)))
+    builder = tape.TapeBuilder(registers + counter_bits + sum(rank_bits(net)))
     state, counter, ranks = _inputs(builder, [registers, counter_bits, sum(rank_bits(net))])
     legal = _cone(builder, net, np.concatenate([role.legal for role in net.roles]), state)
     does, counts, stuck = _choose(builder, net, legal, ranks)
@@ -39,42 +39,42 @@ def whole(net: propnet.PropNet, max_steps: int) -> tape.Tape:
     return builder.tape(_conclude(builder, net, max_steps, following, counter, judged, stuck), middle=counts)
 
 
-def choosing(net: propnet.PropNet) -> tape.Tape:
+def build_choice_tape(net: propnet.PropNet) -> tape.Tape:
     """Inputs: legal moves, ranks. Middle: counts of legal moves. Outputs: the chosen moves, and whether a role has
     none.
     """
     moves = sum(len(role.moves) for role in net.roles)
-    builder = tape.Builder(moves + sum(rank_bits(net)))
+    builder = tape.TapeBuilder(moves + sum(rank_bits(net)))
     legal, ranks = _inputs(builder, [moves, sum(rank_bits(net))])
     does, counts, stuck = _choose(builder, net, legal, ranks)
     return builder.tape([*does, stuck], middle=counts)
 
 
-def concluding(net: propnet.PropNet, max_steps: int) -> tape.Tape:
+def build_outcome_tape(net: propnet.PropNet, max_steps: int) -> tape.Tape:
     """Inputs: next registers, step counter, whether that state is terminal, its goals, whether a role had no move.
     Outputs: as of the whole step.
     """
     sizes = [len(net.initial), max_steps.bit_length(), 1 + sum(len(role.goal) for role in net.roles), 1]
-    builder = tape.Builder(sum(sizes))
+    builder = tape.TapeBuilder(sum(sizes))
     following, counter, judged, [stuck] = _inputs(builder, sizes)
     return builder.tape(_conclude(builder, net, max_steps, following, counter, judged, stuck))
 
 
-def _inputs(builder: tape.Builder, sizes: Sequence[int]) -> list[Literals]:
+def _inputs(builder: tape.TapeBuilder, sizes: Sequence[int]) -> list[Literals]:
     numbers = iter(range(builder.inputs))
     return [[builder.input(number) for number in itertools.islice(numbers, size)] for size in sizes]
 
 
 def _cone(
-    builder: tape.Builder, net: propnet.PropNet, outputs: Iterable[tape.Literal], inputs: Sequence[tape.Literal]
+    builder: tape.TapeBuilder, net: propnet.PropNet, outputs: Iterable[tape.Literal], inputs: Sequence[tape.Literal]
 ) -> Literals:
     gates = net.as_circuit()
-    gates = straight_line.shared(aig.pruned(aig.Circuit(gates.inputs, gates.gates, tuple(map(int, outputs)))))
+    gates = straight_line.share_operations(aig.prune(aig.Circuit(gates.inputs, gates.gates, tuple(map(int, outputs)))))
     return builder.add_circuit(gates, dict(enumerate(inputs, 1)))
 
 
 def _choose(
-    builder: tape.Builder, net: propnet.PropNet, legal: Literals, ranks: Literals
+    builder: tape.TapeBuilder, net: propnet.PropNet, legal: Literals, ranks: Literals
 ) -> tuple[Literals, Literals, tape.Literal]:
     """Chosen moves, counts of legal moves, and whether some role has none."""
     options, rank = iter(legal), iter(ranks)
@@ -87,13 +87,13 @@ def _choose(
         if len(own) > 1:
             tree = random_move.count_legal(builder, own)
             counts += tree.count
-            own = random_move.take(builder, tree, list(itertools.islice(rank, len(tree.count))), own)
+            own = random_move.select_by_rank(builder, tree, list(itertools.islice(rank, len(tree.count))), own)
         does += own
     return does, counts, stuck
 
 
 def _conclude(
-    builder: tape.Builder,
+    builder: tape.TapeBuilder,
     net: propnet.PropNet,
     max_steps: int,
     following: Literals,
@@ -121,7 +121,7 @@ def _conclude(
 
 
 def _highest(
-    builder: tape.Builder, net: propnet.PropNet, goals: Literals, terminal: tape.Literal
+    builder: tape.TapeBuilder, net: propnet.PropNet, goals: Literals, terminal: tape.Literal
 ) -> tuple[Literals, tape.Literal, tape.Literal]:
     """Of each role's goals at an end the highest; whether some player has several there, or none."""
     rows = iter(goals)

@@ -18,23 +18,27 @@ EXTRA_BITS = 16  # beyond those of the largest count: no move is off its probabi
 Number = list[tape.Literal]  # bits, the lowest first
 
 
-class Tree:
+class CountTree:
     """Counts of legal moves below a node; leaves are single moves."""
 
-    def __init__(self, count: Number, size: int, left: "Tree | None" = None, right: "Tree | None" = None) -> None:
+    def __init__(
+        self, count: Number, size: int, left: "CountTree | None" = None, right: "CountTree | None" = None
+    ) -> None:
         self.count, self.size, self.left, self.right = count, size, left, right
 
 
-def count_legal(builder: tape.Builder, legal: Sequence[tape.Literal]) -> Tree:
+def count_legal(builder: tape.TapeBuilder, legal: Sequence[tape.Literal]) -> CountTree:
     if len(legal) == 1:
-        return Tree([legal[0]], 1)
+        return CountTree([legal[0]], 1)
     half = (len(legal) + 1) // 2
     left, right = count_legal(builder, legal[:half]), count_legal(builder, legal[half:])
     total = _add(builder, left.count, right.count)[: len(legal).bit_length()]
-    return Tree(total, len(legal), left, right)
+    return CountTree(total, len(legal), left, right)
 
 
-def take(builder: tape.Builder, tree: Tree, rank: Number, legal: Sequence[tape.Literal]) -> list[tape.Literal]:
+def select_by_rank(
+    builder: tape.TapeBuilder, tree: CountTree, rank: Number, legal: Sequence[tape.Literal]
+) -> list[tape.Literal]:
     """The legal move of each rank: one true literal where any is legal, none elsewhere."""
     chosen = [tape.FALSE] * len(legal)
     _descend(builder, tree, rank, tape.TRUE, 0, chosen)
@@ -69,7 +73,7 @@ def _add_and_halve(a: jax.Array, b: jax.Array) -> jax.Array:
     return jnp.stack([*total[1:], carry])
 
 
-def _add(builder: tape.Builder, a: Number, b: Number) -> Number:
+def _add(builder: tape.TapeBuilder, a: Number, b: Number) -> Number:
     carry = tape.FALSE
     total = []
     for number in range(max(len(a), len(b))):
@@ -82,7 +86,7 @@ def _add(builder: tape.Builder, a: Number, b: Number) -> Number:
 
 
 def _descend(
-    builder: tape.Builder, tree: Tree, rank: Number, here: tape.Literal, first: int, chosen: list[tape.Literal]
+    builder: tape.TapeBuilder, tree: CountTree, rank: Number, here: tape.Literal, first: int, chosen: list[tape.Literal]
 ) -> None:
     if tree.left is None or tree.right is None:
         chosen[first] = here
@@ -94,7 +98,7 @@ def _descend(
     _descend(builder, tree.right, difference[:right_bits], there, first + tree.left.size, chosen)
 
 
-def _subtract(builder: tape.Builder, a: Number, b: Number) -> tuple[Number, tape.Literal]:
+def _subtract(builder: tape.TapeBuilder, a: Number, b: Number) -> tuple[Number, tape.Literal]:
     """a - b and whether a < b."""
     borrow = tape.FALSE
     difference = []

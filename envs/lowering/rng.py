@@ -21,7 +21,7 @@ class Streams(NamedTuple):
     counter: jax.Array  # [W] uint32
 
 
-def streams(key: jax.Array, first: int | jax.Array, count: int) -> Streams:
+def make_streams(key: jax.Array, first: int | jax.Array, count: int) -> Streams:
     """The streams of the words first, first + 1, .. under a jax key."""
     data = jax.random.key_data(jax.random.fold_in(key, 0)) if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else key
     seed = jnp.asarray(data, jnp.uint32).reshape(-1)
@@ -41,7 +41,7 @@ def draw(state: Streams) -> tuple[Streams, jax.Array]:
     return Streams(b ^ (b >> 9), c + (c << 3), rotated + word, counter + jnp.uint32(1)), word
 
 
-def rows(state: Streams, count: int) -> tuple[Streams, jax.Array]:
+def draw_rows(state: Streams, count: int) -> tuple[Streams, jax.Array]:
     """uint32[count, W]: as many words of every stream."""
     words = []
     for _ in range(count):

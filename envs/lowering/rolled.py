@@ -11,24 +11,24 @@ from gdlx.envs.lowering import tape as tapes
 
 def run(tape: tapes.Tape, inputs: jax.Array) -> jax.Array:
     """uint32[N, W] input rows -> uint32[U, W] output rows."""
-    rows = start(tape, inputs)
+    rows = load_inputs(tape, inputs)
     for segment in tape.segments:
-        rows = advance(tape, segment, rows)
-    return finish(tape, rows)
+        rows = run_segment(tape, segment, rows)
+    return read_outputs(tape, rows)
 
 
-def start(tape: tapes.Tape, inputs: jax.Array) -> jax.Array:
+def load_inputs(tape: tapes.Tape, inputs: jax.Array) -> jax.Array:
     """All rows of a tape, with its inputs in place."""
     rows = jnp.zeros((tape.rows, inputs.shape[1]), jnp.uint32)
     return jax.lax.dynamic_update_slice(rows, inputs, (1, 0))
 
 
-def finish(tape: tapes.Tape, rows: jax.Array) -> jax.Array:
+def read_outputs(tape: tapes.Tape, rows: jax.Array) -> jax.Array:
     return rows[tape.outputs] ^ tape.output_mask[:, None]
 
 
-def advance(tape: tapes.Tape, segment: tapes.Segment, rows: jax.Array) -> jax.Array:
-    return _settle(tape, segment, rows) if segment.feedback else _once(tape, segment, rows)
+def run_segment(tape: tapes.Tape, segment: tapes.Segment, rows: jax.Array) -> jax.Array:
+    return _run_to_fixpoint(tape, segment, rows) if segment.feedback else _once(tape, segment, rows)
 
 
 def _once(tape: tapes.Tape, segment: tapes.Segment, rows: jax.Array) -> jax.Array:
@@ -53,7 +53,7 @@ def _once(tape: tapes.Tape, segment: tapes.Segment, rows: jax.Array) -> jax.Arra
     return after
 
 
-def _settle(tape: tapes.Tape, segment: tapes.Segment, rows: jax.Array) -> jax.Array:
+def _run_to_fixpoint(tape: tapes.Tape, segment: tapes.Segment, rows: jax.Array) -> jax.Array:
     """From false, feed the next values back until none changes: a least fixpoint."""
     to = jnp.asarray([row for row, _, _ in segment.feedback], jnp.uint32)
     source = jnp.asarray([row for _, row, _ in segment.feedback])

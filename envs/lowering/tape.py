@@ -57,7 +57,7 @@ class Tape:
         return len(self.left)
 
 
-class Builder:
+class TapeBuilder:
     """Makes operations one by one, never the same twice."""
 
     def __init__(self, inputs: int) -> None:
@@ -163,7 +163,7 @@ def _schedule(operations: Sequence[tuple[int, Literal, Literal]], inputs: int, o
 
 
 def _allocate(
-    builder: Builder, order: Sequence[int], outputs: Sequence[Literal], paused: Sequence[Literal] | None
+    builder: TapeBuilder, order: Sequence[int], outputs: Sequence[Literal], paused: Sequence[Literal] | None
 ) -> Tape:
     first = builder.inputs + 1
     middle = paused or ()
@@ -213,7 +213,7 @@ def _masks(values: list[int]) -> Words:
     return np.array(values, np.int64).astype(np.uint32)
 
 
-def of_network(net: propnet.PropNet, outputs: Iterable[Literal]) -> Tape:
+def compile_tape(net: propnet.PropNet, outputs: Iterable[Literal]) -> Tape:
     """The tape that computes some literals of a network from all its registers and moves, in node order.
 
     Recursion through state becomes segments that are repeated; rows are then not used again, because a value made
@@ -223,13 +223,13 @@ def of_network(net: propnet.PropNet, outputs: Iterable[Literal]) -> Tape:
     inputs = net.inputs - len(net.feedback)
     if not len(net.feedback):
         whole = net.as_circuit()
-        gates = straight_line.shared(aig.pruned(aig.Circuit(whole.inputs, whole.gates, wanted)))
-        builder = Builder(inputs)
+        gates = straight_line.share_operations(aig.prune(aig.Circuit(whole.inputs, whole.gates, wanted)))
+        builder = TapeBuilder(inputs)
         return builder.tape(builder.add_circuit(gates, {node: 2 * node for node in range(1, inputs + 1)}))
-    return _with_feedback(straight_line.cone(net, wanted), inputs)
+    return _with_feedback(straight_line.compile_cone(net, wanted), inputs)
 
 
-def _with_feedback(program: straight_line.Program, inputs: int) -> Tape:
+def _with_feedback(program: straight_line.StraightLineProgram, inputs: int) -> Tape:
     row_of: dict[Literal, tuple[int, int]] = {FALSE: (0, 0), TRUE: (0, 1)}  # literal -> row, inverted
     for node in range(1, inputs + 1):
         row_of[2 * node], row_of[2 * node + 1] = (node, 0), (node, 1)

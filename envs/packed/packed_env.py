@@ -23,12 +23,12 @@ from gdlx.envs.views import info_key
 from gdlx.envs.views import public as public_knowledge
 from gdlx.propnet.circuits import propnet
 
-WORD = 32
+GAMES_PER_WORD = 32
 _ALL = np.uint32(0xFFFFFFFF)
 Literals = list[tape.Literal]
 
 
-class WalkState(NamedTuple):
+class PackedState(NamedTuple):
     """Axes: S rows, W words, P players, A moves of the player with the most; B games, of which 32 W - B are missing.
 
     All but the rows and keys follows from the rows. A game that has ended stays as it is. What a sampler looks at are
@@ -51,32 +51,32 @@ class WalkState(NamedTuple):
     @property
     def keys(self) -> tuple[jax.Array, jax.Array]:
         """uint32[P, B] first and second words of Env.info_key; one row more with public knowledge."""
-        return _by_game(self.high_words, self.batch), _by_game(self.low_words, self.batch)
+        return _flatten_words(self.high_words, self.batch), _flatten_words(self.low_words, self.batch)
 
     @property
     def legal(self) -> jax.Array:
         """bool[P, A, B]; all false once ended."""
-        return _by_game(self.legal_words, self.batch)
+        return _flatten_words(self.legal_words, self.batch)
 
     @property
     def payoff(self) -> jax.Array:
         """float32[P, B]; 0 until ended, and where unplayable."""
-        return _by_game(self.payoff_words, self.batch)
+        return _flatten_words(self.payoff_words, self.batch)
 
     @property
     def ended(self) -> jax.Array:
         """bool[B]"""
-        return _by_game(self.flag_words[0], self.batch)
+        return _flatten_words(self.flag_words[0], self.batch)
 
     @property
     def unplayable(self) -> jax.Array:
         """bool[B], ended because some role had no legal move, or by the limit of steps."""
-        return _by_game(self.flag_words[1], self.batch)
+        return _flatten_words(self.flag_words[1], self.batch)
 
     @property
     def goal_conflict(self) -> jax.Array:
         """bool[B], ended with several goal values (the highest counts) or none for a player."""
-        return _by_game(self.flag_words[2], self.batch)
+        return _flatten_words(self.flag_words[2], self.batch)
 
 
 class _Layout(NamedTuple):
@@ -92,24 +92,26 @@ class _Layout(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Walk:
+class PackedEnv:
     """Batches of one game. All functions are pure, and fit for anybody's jit, loop and shard_map.
 
     Where `public` is told, states have one more key, the last, of what everybody knows.
     """
 
     env: envs.Env
-    public: public_knowledge.Public | None = None
+    public: public_knowledge.PublicInfo | None = None
 
-    def start(self, batch: int) -> WalkState:
+    def start(self, batch: int) -> PackedState:
         """So many games before the first move."""
         rows, keys = self._first
-        words = -(-batch // WORD)
+        words = -(-batch // GAMES_PER_WORD)
         every = jnp.broadcast_to(jnp.asarray(rows)[:, None], (len(rows), words))
-        high, low = (jnp.broadcast_to(jnp.asarray(key)[:, None, None], (len(key), WORD, words)) for key in keys.T)
+        high, low = (
+            jnp.broadcast_to(jnp.asarray(key)[:, None, None], (len(key), GAMES_PER_WORD, words)) for key in keys.T
+        )
         return self._seen(every, high, low, batch)
 
-    def step(self, state: WalkState, actions: jax.Array, chance: jax.Array) -> WalkState:
+    def step(self, state: PackedState, actions: jax.Array, chance: jax.Array) -> PackedState:
         """One joint move: int32[P, B] moves of the players, and float32[B] in [0, 1) to draw chance's with.
 
         Moves must be legal in games that have not ended. Chance's is the floor(chance * outcomes)th of its legal ones.
@@ -121,36 +123,36 @@ class Walk:
         rows, events = self._advance(state.rows, jnp.concatenate(codes))
         return self._seen(rows, *self._next_keys(state, events), state.batch)
 
-    def take(self, state: WalkState, lanes: jax.Array) -> WalkState:
+    def take(self, state: PackedState, lanes: jax.Array) -> PackedState:
         """The games of int32[M] lanes: as many, in that order, each as often as it is named."""
-        words, words_after = state.rows.shape[1], -(-lanes.shape[0] // WORD)
+        words, words_after = state.rows.shape[1], -(-lanes.shape[0] // GAMES_PER_WORD)
         bits = (state.rows[:, lanes % words] >> (lanes // words).astype(jnp.uint32)) & jnp.uint32(1)
         in_words = _in_words(bits, words_after)
-        rows = _joined([in_words[:, n] for n in range(WORD)])
+        rows = _joined([in_words[:, n] for n in range(GAMES_PER_WORD)])
         high, low = (_in_words(key[:, lanes], words_after) for key in state.keys)
         return self._seen(rows, high, low, lanes.shape[0])
 
     @staticmethod
-    def join(first: WalkState, second: WalkState) -> WalkState:
+    def join(first: PackedState, second: PackedState) -> PackedState:
         """The games of both, whole words of them each: in every row of 32 those of `first` come before the others."""
-        together: WalkState = jax.tree.map(
+        together: PackedState = jax.tree.map(
             lambda a, b: jnp.concatenate([a, b], axis=-1),
-            first._replace(outcomes=first.outcomes.reshape(WORD, -1)),
-            second._replace(outcomes=second.outcomes.reshape(WORD, -1)),
+            first._replace(outcomes=first.outcomes.reshape(GAMES_PER_WORD, -1)),
+            second._replace(outcomes=second.outcomes.reshape(GAMES_PER_WORD, -1)),
         )
         return together._replace(outcomes=together.outcomes.reshape(-1))
 
     @staticmethod
     def join_lanes(first: jax.Array, second: jax.Array) -> jax.Array:
         """What goes with joined games: [.., B] and [.., C] -> [.., B + C]"""
-        parts = [part.reshape(*part.shape[:-1], WORD, -1) for part in (first, second)]
+        parts = [part.reshape(*part.shape[:-1], GAMES_PER_WORD, -1) for part in (first, second)]
         return jnp.concatenate(parts, axis=-1).reshape(*first.shape[:-1], -1)
 
-    def state_keys(self, state: WalkState) -> tuple[jax.Array, jax.Array]:
+    def state_keys(self, state: PackedState) -> tuple[jax.Array, jax.Array]:
         """uint32[B] twice: 64 bits that tell the states of the game apart, whatever anybody knows of them."""
         changing = state.rows[: self._layout.counter.stop]
-        high, low = _hash_rows(changing[None], info_key.constants(changing.shape[0], 4))
-        return _by_game(high[0], state.batch), _by_game(low[0], state.batch)
+        high, low = _hash_rows(changing[None], info_key.hash_constants(changing.shape[0], 4))
+        return _flatten_words(high[0], state.batch), _flatten_words(low[0], state.batch)
 
     def registers(self, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """[R, N] of the rows of games, unpacked [S, N]."""
@@ -161,10 +163,10 @@ class Walk:
         counter = rows[self._layout.counter]
         return np.asarray((counter << np.arange(len(counter))[:, None]).sum(axis=0), np.int32)
 
-    def _seen(self, rows: jax.Array, high: jax.Array, low: jax.Array, batch: int) -> WalkState:
+    def _seen(self, rows: jax.Array, high: jax.Array, low: jax.Array, batch: int) -> PackedState:
         """A state with all that is read off its rows."""
         at = self._layout
-        return WalkState(
+        return PackedState(
             rows=rows,
             high_words=high,
             low_words=low,
@@ -183,12 +185,12 @@ class Walk:
         values = np.zeros((len(goals), most, 1, 1), np.float32)
         for player, role in enumerate(self.env.net.players):
             values[player, : len(role.goal_values) + 1, 0, 0] = np.array([*role.goal_values, 0], np.float32) - offset
-        total = jnp.zeros((len(goals), WORD, rows.shape[1]), jnp.float32)
+        total = jnp.zeros((len(goals), GAMES_PER_WORD, rows.shape[1]), jnp.float32)
         for number in range(most):
             total = jnp.where(bits[:, number], values[:, number], total)
         return total
 
-    def _next_keys(self, state: WalkState, events: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def _next_keys(self, state: PackedState, events: jax.Array) -> tuple[jax.Array, jax.Array]:
         """events uint32[P, E, W]: own move, percepts and own legal moves."""
         over = state.flag_words[0]
         before: Any = (state.high_words, state.low_words)  # a pair does as well as an array, and need not be made one
@@ -197,9 +199,9 @@ class Walk:
         return jnp.where(over, before[0], high), jnp.where(over, before[1], low)
 
     @functools.cached_property
-    def _event_constants(self) -> info_key.Table:
-        options, moves = (info_key.constants(self.env.num_actions, salt) for salt in (1, 2))
-        return np.concatenate([moves, info_key.constants(self.env.num_percepts, 3), options])
+    def _event_constants(self) -> info_key.HashConstants:
+        options, moves = (info_key.hash_constants(self.env.num_actions, salt) for salt in (1, 2))
+        return np.concatenate([moves, info_key.hash_constants(self.env.num_percepts, 3), options])
 
     @functools.cached_property
     def _code_bits(self) -> tuple[int, ...]:
@@ -224,10 +226,12 @@ class Walk:
         random = [role for role in net.roles if role.is_random]
         judged = [role.legal for role in (*net.players, *random)]
         return _Tapes(
-            decode=_decoding(net, self._code_bits, self.env.max_steps.bit_length()),
-            move=tape.of_network(net, np.concatenate([net.next, *(role.sees for role in net.players)])),
-            judge=tape.of_network(net, np.concatenate([*judged, [net.terminal], *(role.goal for role in net.players)])),
-            conclude=_concluding(net, self.env.max_steps),
+            decode=_build_decode_tape(net, self._code_bits, self.env.max_steps.bit_length()),
+            move=tape.compile_tape(net, np.concatenate([net.next, *(role.sees for role in net.players)])),
+            judge=tape.compile_tape(
+                net, np.concatenate([*judged, [net.terminal], *(role.goal for role in net.players)])
+            ),
+            conclude=_build_outcome_tape(net, self.env.max_steps),
         )
 
     @functools.cached_property
@@ -238,7 +242,7 @@ class Walk:
         changing[at.registers, 0] = np.where(self.env.net.initial, _ALL, 0)
         with jax.ensure_compile_time_eval():
             rows = np.asarray(jax.jit(self._judged)(changing))[:, 0]
-        options = info_key.constants(self.env.num_actions, 1)
+        options = info_key.hash_constants(self.env.num_actions, 1)
         keys = [np.zeros((0, 2), np.uint32)]
         for own in at.legal:
             event = options[: own.stop - own.start][rows[own] != 0].sum(axis=0, dtype=np.uint32)
@@ -302,17 +306,17 @@ def _slices(sizes: Sequence[int]) -> tuple[slice, ...]:
     return tuple(slice(a, b) for a, b in itertools.pairwise(bounds))
 
 
-def _inputs(builder: tape.Builder, sizes: Sequence[int]) -> list[Literals]:
+def _inputs(builder: tape.TapeBuilder, sizes: Sequence[int]) -> list[Literals]:
     return [[builder.input(n) for n in range(own.start, own.stop)] for own in _slices(sizes)]
 
 
-def _decoding(net: propnet.PropNet, code_bits: Sequence[int], counter_bits: int) -> tape.Tape:
+def _build_decode_tape(net: propnet.PropNet, code_bits: Sequence[int], counter_bits: int) -> tape.Tape:
     """Inputs: the players' moves as numbers, the rank of chance's, its legal moves, steps made.
     Outputs: moves of all roles, in file order, one true for each; steps made.
     """
     chance_moves = sum(len(role.moves) for role in net.roles if role.is_random)
     sizes = [*code_bits, chance_moves, counter_bits]
-    builder = tape.Builder(sum(sizes))
+    builder = tape.TapeBuilder(sum(sizes))
     *codes, rank, legal, counter = _inputs(builder, sizes)
     player_codes = iter(codes)
     does: Literals = []
@@ -322,11 +326,11 @@ def _decoding(net: propnet.PropNet, code_bits: Sequence[int], counter_bits: int)
             for move in range(len(role.moves)):
                 does.append(builder.all_of(bit ^ (not move >> n & 1) for n, bit in enumerate(code)))
         elif legal:
-            does += random_move.take(builder, random_move.count_legal(builder, legal), rank, legal)
+            does += random_move.select_by_rank(builder, random_move.count_legal(builder, legal), rank, legal)
     return builder.tape([*does, *builder.increment(counter)])
 
 
-def _concluding(net: propnet.PropNet, max_steps: int) -> tape.Tape:
+def _build_outcome_tape(net: propnet.PropNet, max_steps: int) -> tape.Tape:
     """Inputs: steps made, legal moves of the players and of chance, whether the state is terminal, the players' goals.
     Outputs: the rows of a state behind its counter.
     """
@@ -334,7 +338,7 @@ def _concluding(net: propnet.PropNet, max_steps: int) -> tape.Tape:
     random = [role for role in net.roles if role.is_random]
     moves = [len(role.moves) for role in (*players, *random)]
     sizes = [max_steps.bit_length(), *moves, 1, *(len(role.goal) for role in players)]
-    builder = tape.Builder(sum(sizes))
+    builder = tape.TapeBuilder(sum(sizes))
     counter, *rest = _inputs(builder, sizes)
     legal, [terminal], goals = rest[: len(moves)], rest[len(moves)], rest[len(moves) + 1 :]
     playable = builder.all_of(builder.any_of(own) for own in legal)
@@ -358,7 +362,7 @@ def _concluding(net: propnet.PropNet, max_steps: int) -> tape.Tape:
     return builder.tape([*options, *counts, *judged, ended, unplayable, builder.conjunction(conflict, terminal)])
 
 
-def _highest(builder: tape.Builder, goals: Literals) -> tuple[Literals, tape.Literal]:
+def _highest(builder: tape.TapeBuilder, goals: Literals) -> tuple[Literals, tape.Literal]:
     """Only the last of those that are true, and whether there are several."""
     above = several = tape.FALSE
     top: Literals = []
@@ -371,12 +375,12 @@ def _highest(builder: tape.Builder, goals: Literals) -> tuple[Literals, tape.Lit
 
 def _in_words(values: jax.Array, words: int) -> jax.Array:
     """[.., B] -> [.., 32, W]"""
-    missing = words * WORD - values.shape[-1]
+    missing = words * GAMES_PER_WORD - values.shape[-1]
     padded = jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, missing)])
-    return padded.reshape(*values.shape[:-1], WORD, words)
+    return padded.reshape(*values.shape[:-1], GAMES_PER_WORD, words)
 
 
-def _by_game(values: jax.Array, batch: int) -> jax.Array:
+def _flatten_words(values: jax.Array, batch: int) -> jax.Array:
     """[.., 32, W] -> [.., B]"""
     return values.reshape(*values.shape[:-2], values.shape[-2] * values.shape[-1])[..., :batch]
 
@@ -389,7 +393,7 @@ def _stacked(parts: Sequence[jax.Array], width: int, like: jax.Array) -> jax.Arr
 
 def _bits(rows: jax.Array) -> jax.Array:
     """uint32[.., W] -> uint32[.., 32, W], 0 or 1"""
-    bits: jax.Array = (rows[..., None, :] >> np.arange(WORD, dtype=np.uint32)[:, None]) & jnp.uint32(1)
+    bits: jax.Array = (rows[..., None, :] >> np.arange(GAMES_PER_WORD, dtype=np.uint32)[:, None]) & jnp.uint32(1)
     return bits
 
 
@@ -397,7 +401,7 @@ def _pack_number(numbers: jax.Array, bits: int, words: int) -> jax.Array:
     """int32[B] -> uint32[bits, W], the lowest bit first."""
     lanes = _in_words(numbers.astype(jnp.uint32), words)
     places = np.arange(bits, dtype=np.uint32)[:, None]
-    return _joined([(lanes[n] >> places) & jnp.uint32(1) for n in range(WORD)])
+    return _joined([(lanes[n] >> places) & jnp.uint32(1) for n in range(GAMES_PER_WORD)])
 
 
 def _joined(bits: Sequence[jax.Array]) -> jax.Array:
@@ -408,15 +412,15 @@ def _joined(bits: Sequence[jax.Array]) -> jax.Array:
 
 def _unpack_number(rows: jax.Array, batch: int) -> jax.Array:
     """uint32[bits, W] -> int32[B]"""
-    total = jnp.zeros((WORD, rows.shape[1]), jnp.uint32)
+    total = jnp.zeros((GAMES_PER_WORD, rows.shape[1]), jnp.uint32)
     for place, row in enumerate(rows):
         total |= _bits(row) << jnp.uint32(place)
-    return _by_game(total.astype(jnp.int32), batch)
+    return _flatten_words(total.astype(jnp.int32), batch)
 
 
-def _hash_rows(events: jax.Array, table: info_key.Table) -> tuple[jax.Array, jax.Array]:
+def _hash_rows(events: jax.Array, table: info_key.HashConstants) -> tuple[jax.Array, jax.Array]:
     """uint32[P, E, W], uint32[E, 2] -> uint32[P, 32, W] twice: info_key.of_bits, written out so that it is one loop."""
-    first = second = jnp.zeros((events.shape[0], WORD, events.shape[2]), jnp.uint32)
+    first = second = jnp.zeros((events.shape[0], GAMES_PER_WORD, events.shape[2]), jnp.uint32)
     for number, (left, right) in enumerate(table):
         mask = jnp.uint32(0) - _bits(events[:, number])
         first, second = first + (mask & left), second + (mask & right)

@@ -18,22 +18,22 @@ from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import errors
 from gdlx.propnet.simulate import machine
 
-WORD = 32
-GROUP = 2048  # words that go through the tape together where it is too large for one piece of machine code
+GAMES_PER_WORD = 32
+WORDS_PER_GROUP = 2048  # words that go through the tape together where it is too large for one piece of machine code
 
 
 class PlayoutError(errors.UserError, ValueError):
     """A game that cannot be played, or a limit that makes no sense."""
 
 
-class Rollouts(NamedTuple):
+class PlayoutState(NamedTuple):
     """Axes: R registers (and the step counter), W words, that is 32 W games."""
 
     state: jax.Array  # [R, W] uint32, bits of the games
     streams: rng.Streams  # [W] each
 
 
-class Totals(NamedTuple):
+class PlayoutCounts(NamedTuple):
     """What happened in a call, over all its games and steps."""
 
     ends: jax.Array  # [] uint32, terminal states reached
@@ -54,7 +54,7 @@ class Playout:
     def __post_init__(self) -> None:
         if self.max_steps < 1:
             raise PlayoutError(f"max_steps is a number of joint moves, 1 or more; not {self.max_steps}")
-        game = machine.of(self.net)
+        game = machine.for_propnet(self.net)
         if game.judge(game.initial(1))[0].any():
             raise PlayoutError(f"{self.net.name} is over before the first move: its initial state is terminal")
 
@@ -64,81 +64,81 @@ class Playout:
 
     @functools.cached_property
     def step_tape(self) -> tape.Tape:
-        return playout_tape.whole(self.net, self.max_steps)
+        return playout_tape.build_step_tape(self.net, self.max_steps)
 
     @functools.cached_property
-    def _parts(self) -> "_Parts":
-        return _Parts(
-            legal=tape.of_network(self.net, np.concatenate([role.legal for role in self.net.roles])),
-            choosing=playout_tape.choosing(self.net),
-            next=tape.of_network(self.net, self.net.next),
-            judge=tape.of_network(
+    def _parts(self) -> "_StepTapes":
+        return _StepTapes(
+            legal=tape.compile_tape(self.net, np.concatenate([role.legal for role in self.net.roles])),
+            choosing=playout_tape.build_choice_tape(self.net),
+            next=tape.compile_tape(self.net, self.net.next),
+            judge=tape.compile_tape(
                 self.net, np.concatenate([[self.net.terminal], *(role.goal for role in self.net.roles)])
             ),
-            concluding=playout_tape.concluding(self.net, self.max_steps),
+            concluding=playout_tape.build_outcome_tape(self.net, self.max_steps),
         )
 
     @property
     def bytes_per_game(self) -> float:
         """Memory that stays with a game between calls."""
-        return (len(self.net.initial) + self.counter_bits + 4 * WORD) / 8
+        return (len(self.net.initial) + self.counter_bits + 4 * GAMES_PER_WORD) / 8
 
-    def init(self, key: jax.Array, words: int, first_word: int = 0) -> Rollouts:
+    def init(self, key: jax.Array, words: int, first_word: int = 0) -> PlayoutState:
         """Games at the start; `first_word` numbers the words of a part of a larger batch."""
         start = np.concatenate([self.net.initial, np.zeros(self.counter_bits, bool)])
         column = jnp.asarray(np.where(start, 0xFFFFFFFF, 0).astype(np.uint32))
-        return Rollouts(jnp.repeat(column[:, None], words, axis=1), rng.streams(key, first_word, words))
+        return PlayoutState(jnp.repeat(column[:, None], words, axis=1), rng.make_streams(key, first_word, words))
 
-    def run(self, games: Rollouts, steps: int | jax.Array) -> tuple[Rollouts, Totals]:
+    def run(self, games: PlayoutState, steps: int | jax.Array) -> tuple[PlayoutState, PlayoutCounts]:
         """Every game makes so many steps (at most 2^32 divided by the games, or counts overflow)."""
         words = games.state.shape[1]
-        size = self._width or GROUP
+        size = self._width or WORDS_PER_GROUP
         whole = words // size * size
         if words <= size:
             return self._run_group(games, steps)
         grouped = jax.tree.map(lambda x: jnp.moveaxis(x[..., :whole].reshape(*x.shape[:-1], -1, size), -2, 0), games)
         after, per_group = jax.lax.map(lambda group: self._run_group(group, steps), grouped)
         after = jax.tree.map(lambda x: jnp.moveaxis(x, 0, -2).reshape(*x.shape[1:-1], whole), after)
-        totals: Totals = jax.tree.map(lambda x: x.sum(axis=0, dtype=jnp.uint32), per_group)
+        totals: PlayoutCounts = jax.tree.map(lambda x: x.sum(axis=0, dtype=jnp.uint32), per_group)
         if whole == words:
             return after, totals
         rest, happened = self._run_group(jax.tree.map(lambda x: x[..., whole:], games), steps)
-        joined: Rollouts = jax.tree.map(lambda *parts: jnp.concatenate(parts, axis=-1), after, rest)
+        joined: PlayoutState = jax.tree.map(lambda *parts: jnp.concatenate(parts, axis=-1), after, rest)
         return joined, jax.tree.map(jnp.add, totals, happened)
 
     @functools.cached_property
     def _width(self) -> int | None:
         programs = tuple(self._parts) if len(self.net.feedback) else (self.step_tape,)
-        return cpu_kernel.width(max(program.rows for program in programs))
+        return cpu_kernel.choose_width(max(program.rows for program in programs))
 
-    def _run_group(self, games: Rollouts, steps: int | jax.Array) -> tuple[Rollouts, Totals]:
-        in_one_piece = functools.partial(cpu_kernel.run, self._run_plain) if self._width else self._run_plain
-        found: tuple[Rollouts, Totals] = jax.lax.platform_dependent(
+    def _run_group(self, games: PlayoutState, steps: int | jax.Array) -> tuple[PlayoutState, PlayoutCounts]:
+        in_one_piece = functools.partial(cpu_kernel.run_fused, self._run_plain) if self._width else self._run_plain
+        found: tuple[PlayoutState, PlayoutCounts] = jax.lax.platform_dependent(
             games, jnp.asarray(steps, jnp.int32), cpu=in_one_piece, default=self._run_plain
         )
         return found
 
-    def _run_plain(self, games: Rollouts, steps: jax.Array) -> tuple[Rollouts, Totals]:
+    def _run_plain(self, games: PlayoutState, steps: jax.Array) -> tuple[PlayoutState, PlayoutCounts]:
         registers = len(self.net.initial) + self.counter_bits
         goal_rows = sum(len(role.goal_values) for role in self.net.roles)
 
-        def step(_: jax.Array, carry: tuple[Rollouts, Totals]) -> tuple[Rollouts, Totals]:
+        def step(_: jax.Array, carry: tuple[PlayoutState, PlayoutCounts]) -> tuple[PlayoutState, PlayoutCounts]:
             (state, streams), totals = carry
             streams, rows = self._step(state, streams)
             counts = jax.lax.population_count(rows[registers:]).sum(axis=1, dtype=jnp.uint32)
-            happened = Totals(
+            happened = PlayoutCounts(
                 ends=counts[playout_tape.TERMINAL],
                 unplayable=counts[playout_tape.UNPLAYABLE],
-                overlong=counts[playout_tape.OVERLONG],
+                overlong=counts[playout_tape.TRUNCATED],
                 goals=counts[playout_tape.GOALS : playout_tape.GOALS + goal_rows],
-                several=counts[playout_tape.SEVERAL],
-                none=counts[playout_tape.NONE],
+                several=counts[playout_tape.MULTIPLE_GOALS],
+                none=counts[playout_tape.NO_GOAL],
             )
-            return Rollouts(rows[:registers], streams), jax.tree.map(jnp.add, totals, happened)
+            return PlayoutState(rows[:registers], streams), jax.tree.map(jnp.add, totals, happened)
 
         zero = jnp.zeros((), jnp.uint32)
-        start = Totals(zero, zero, zero, jnp.zeros(goal_rows, jnp.uint32), zero, zero)
-        found: tuple[Rollouts, Totals] = jax.lax.fori_loop(0, steps, step, (games, start))
+        start = PlayoutCounts(zero, zero, zero, jnp.zeros(goal_rows, jnp.uint32), zero, zero)
+        found: tuple[PlayoutState, PlayoutCounts] = jax.lax.fori_loop(0, steps, step, (games, start))
         return found
 
     def _step(self, state: jax.Array, streams: rng.Streams) -> tuple[rng.Streams, jax.Array]:
@@ -158,18 +158,18 @@ class Playout:
     def _with_choice(self, program: tape.Tape, known: jax.Array, streams: rng.Streams) -> tuple[rng.Streams, jax.Array]:
         """A tape whose middle holds counts of legal moves and whose last inputs are their ranks, drawn in between."""
         blank = jnp.zeros((program.inputs - known.shape[0], known.shape[1]), jnp.uint32)
-        rows = rolled.start(program, jnp.concatenate([known, blank]))
+        rows = rolled.load_inputs(program, jnp.concatenate([known, blank]))
         counting, moving = program.segments
-        rows = rolled.advance(program, counting, rows)
+        rows = rolled.run_segment(program, counting, rows)
         counts = rows[program.middle] ^ program.middle_mask[:, None]
         bounds = np.cumsum([0, *playout_tape.rank_bits(self.net)])
         streams, ranks = random_move.draw_ranks(streams, [counts[a:b] for a, b in itertools.pairwise(bounds)])
         if ranks:
             rows = jax.lax.dynamic_update_slice(rows, jnp.concatenate(ranks), (1 + known.shape[0], 0))
-        return streams, rolled.finish(program, rolled.advance(program, moving, rows))
+        return streams, rolled.read_outputs(program, rolled.run_segment(program, moving, rows))
 
 
-class _Parts(NamedTuple):
+class _StepTapes(NamedTuple):
     """The step of a network with recursion through state."""
 
     legal: tape.Tape

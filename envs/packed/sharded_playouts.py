@@ -18,10 +18,10 @@ _sum: Any = jax.lax.psum
 
 
 @dataclasses.dataclass(frozen=True)
-class Tally:
+class PlayoutStats:
     """What happened so far; Python integers, so that nothing overflows. `advance` uses the games of a tally up."""
 
-    games: playouts.Rollouts
+    games: playouts.PlayoutState
     states: int
     ends: int
     unplayable: int
@@ -92,11 +92,13 @@ class ShardedPlayout:
     @functools.cached_property
     def _specs(self) -> Any:
         split = _Spec("games")
-        return playouts.Rollouts(_Spec(None, "games"), rng.Streams(split, split, split, split))
+        return playouts.PlayoutState(_Spec(None, "games"), rng.Streams(split, split, split, split))
 
     @functools.cached_property
     def _run(self) -> Any:
-        def part(games: playouts.Rollouts, steps: jax.Array) -> tuple[playouts.Rollouts, playouts.Totals]:
+        def part(
+            games: playouts.PlayoutState, steps: jax.Array
+        ) -> tuple[playouts.PlayoutState, playouts.PlayoutCounts]:
             after, totals = self._playout.run(games, steps)
             return after, jax.tree.map(lambda x: _sum(x, "games"), totals)
 
@@ -105,24 +107,24 @@ class ShardedPlayout:
         )
         return jax.jit(mapped, donate_argnums=0)
 
-    def start(self, seed: int, steps: int) -> Tally:
+    def start(self, seed: int, steps: int) -> PlayoutStats:
         """Games at the start, after so many steps that are not counted (they compile the program)."""
         make = jax.jit(
             functools.partial(self._playout.init, words=self.words),
             out_shardings=jax.tree.map(lambda spec: jax.sharding.NamedSharding(self._mesh, spec), self._specs),
         )
-        nothing = Tally(make(jax.random.key(seed)), 0, 0, 0, 0, 0, 0, ())
+        nothing = PlayoutStats(make(jax.random.key(seed)), 0, 0, 0, 0, 0, 0, ())
         warm = self.advance(nothing, steps)
         return dataclasses.replace(nothing, games=warm.games)
 
-    def advance(self, tally: Tally, steps: int) -> Tally:
+    def advance(self, tally: PlayoutStats, steps: int) -> PlayoutStats:
         games, totals = self._run(tally.games, jnp.asarray(steps, jnp.int32))
         counts = [int(x) for x in (totals.ends, totals.unplayable, totals.overlong, totals.several, totals.none)]
         goals = np.asarray(totals.goals).tolist()
         before = tally.goals or (0,) * len(goals)
-        return Tally(
+        return PlayoutStats(
             games,
-            tally.states + self.words * playouts.WORD * steps,
+            tally.states + self.words * playouts.GAMES_PER_WORD * steps,
             tally.ends + counts[0],
             tally.unplayable + counts[1],
             tally.overlong + counts[2],

@@ -9,7 +9,7 @@ Bools = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.uint64]
 
 
-def move(game: machine.Machine, state: Bools, does: Bools) -> tuple[Bools, Bools]:
+def move_packed(game: machine.StateMachine, state: Bools, does: Bools) -> tuple[Bools, Bools]:
     """`move` on 64 copies a word."""
     count = state.shape[1]
     after, sees = game.move(pack(state), pack(does))

@@ -17,12 +17,12 @@ from gdlx.envs.trees import unique_rows
 
 Longs = npt.NDArray[np.int64]
 
-_FULL_ENOUGH = 0.08  # of a table; below that single entries are faster
+_MIN_DENSITY = 0.08  # of a table; below that single entries are faster
 _OVERHEAD = 2_000  # what one more group of tables costs, in table cells
 
 
 @dataclasses.dataclass(frozen=True)
-class Group:
+class BlockGroup:
     """Tables padded to one shape. Axes: E ends in them."""
 
     shape: tuple[int, int, int]  # rows, columns, tables
@@ -31,28 +31,28 @@ class Group:
     column: Longs  # [E]
     table: Longs  # [E]
 
-    def turned(self) -> "Group":
+    def turned(self) -> "BlockGroup":
         """The same, seen by the second player."""
         rows, columns, tables = self.shape
-        return Group((columns, rows, tables), self.ends, self.column, self.row, self.table)
+        return BlockGroup((columns, rows, tables), self.ends, self.column, self.row, self.table)
 
 
-class Tables(NamedTuple):
-    groups: tuple[Group, ...]
+class DenseBlocks(NamedTuple):
+    groups: tuple[BlockGroup, ...]
     rest: Longs  # ends that are in no table
 
 
-def none(ends: int) -> Tables:
-    return Tables((), np.arange(ends))
+def no_dense_blocks(ends: int) -> DenseBlocks:
+    return DenseBlocks((), np.arange(ends))
 
 
-def find(first: Longs, second: Longs) -> Tables:
+def find_dense_blocks(first: Longs, second: Longs) -> DenseBlocks:
     """Tables of ends [T], given by their (different) pairs of sequences."""
     if not len(first):
-        return none(0)
+        return no_dense_blocks(0)
     rows, columns = (
-        unique_rows.number([first], [int(first.max()) + 1]),
-        unique_rows.number([second], [int(second.max()) + 1]),
+        unique_rows.number_rows([first], [int(first.max()) + 1]),
+        unique_rows.number_rows([second], [int(second.max()) + 1]),
     )
     links = scipy.sparse.coo_array(
         (np.ones(len(first), np.int8), (rows.number, rows.size + columns.number)),
@@ -62,7 +62,7 @@ def find(first: Longs, second: Longs) -> Tables:
     of_row, of_column = part[: rows.size], part[rows.size :]
     height, width = np.bincount(of_row, minlength=count), np.bincount(of_column, minlength=count)
     of_end = of_row[rows.number]
-    is_dense = np.bincount(of_end, minlength=count) >= _FULL_ENOUGH * height * width
+    is_dense = np.bincount(of_end, minlength=count) >= _MIN_DENSITY * height * width
     place_row, place_column = _place(of_row)[rows.number], _place(of_column)[columns.number]
     groups = []
     for members in _groups(height, width, np.flatnonzero(is_dense)):
@@ -70,8 +70,8 @@ def find(first: Longs, second: Longs) -> Tables:
         position[members] = np.arange(len(members))
         ends = np.flatnonzero(position[of_end] >= 0)
         shape = (int(height[members].max()), int(width[members].max()), len(members))
-        groups.append(Group(shape, ends, place_row[ends], place_column[ends], position[of_end[ends]]))
-    return Tables(tuple(groups), np.flatnonzero(~is_dense[of_end]))
+        groups.append(BlockGroup(shape, ends, place_row[ends], place_column[ends], position[of_end[ends]]))
+    return DenseBlocks(tuple(groups), np.flatnonzero(~is_dense[of_end]))
 
 
 def _place(part: Longs) -> Longs:
@@ -86,7 +86,7 @@ def _place(part: Longs) -> Longs:
 def _groups(height: Longs, width: Longs, tables: Longs) -> list[Longs]:
     """Tables of one shape together; shapes joined while padding costs less than one more group."""
     shapes: dict[tuple[int, int], list[Longs]] = {}
-    kinds = unique_rows.number([height[tables], width[tables]], [int(height.max()) + 1, int(width.max()) + 1])
+    kinds = unique_rows.number_rows([height[tables], width[tables]], [int(height.max()) + 1, int(width.max()) + 1])
     for number, example in enumerate(kinds.example):
         shape = int(height[tables[example]]), int(width[tables[example]])
         shapes[shape] = [tables[kinds.number == number]]

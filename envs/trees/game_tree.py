@@ -21,15 +21,15 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 
-class TooLarge(errors.UserError, ValueError):
+class TooLargeError(errors.UserError, ValueError):
     """A game with more nodes than may be unrolled."""
 
 
-class GoalConflict(errors.UserError, ValueError):
+class GoalConflictError(errors.UserError, ValueError):
     """An end of the game at which some player has several goal values, or none."""
 
 
-class Trail(NamedTuple):
+class InfosetTree(NamedTuple):
     """How each information set of a player came about, forced moves included. Axes: V sets, Q percepts,
     K different sets of them."""
 
@@ -54,13 +54,13 @@ class Player:
     action: Ints  # [S] number of the option in the game; -1 for the empty sequence
     text: Ints  # [S] its name in `texts`; -1 for the empty sequence
     texts: tuple[str, ...]
-    views: Trail | tuple[str, ...]  # where the sets are, or texts of another library that may have several lines
+    views: InfosetTree | tuple[str, ...]  # where the sets are, or texts of another library that may have several lines
     view: Ints  # [I] the information set among them
 
     @functools.cached_property
     def labels(self) -> tuple[str, ...]:
         """What the player has done and seen before each decision, for people; no two are the same."""
-        return labels_of(self)
+        return infoset_labels(self)
 
     @property
     def sets(self) -> int:
@@ -76,7 +76,7 @@ class Player:
         return [self.texts[n] for n in self.text[start:end]]
 
 
-class Ends(NamedTuple):
+class Terminals(NamedTuple):
     """Merged ends of a game. Axes: T ends, P players."""
 
     sequence: Ints  # [T, P]
@@ -124,7 +124,7 @@ class GameTree:
 
     name: str
     players: tuple[Player, ...]
-    ends: Ends
+    ends: Terminals
     counts: Counts
     zero_sum: bool
     offset: float
@@ -147,23 +147,23 @@ class GameTree:
         """Sizes, as `gdlx info --tree` shows them."""
         return {
             "nodes": sum(self.counts.nodes),
-            "histories": _whole(sum(self.counts.histories)),
-            "terminals": _whole(float(self.ends.histories.sum())),
+            "histories": _int_if_exact(sum(self.counts.histories)),
+            "terminals": _int_if_exact(float(self.ends.histories.sum())),
             "terminals_merged": len(np.unique(self.ends.sequence, axis=0)),
             "information_sets": self.information_sets,
             "sequences": {player.name: player.sequences for player in self.players},
         }
 
 
-def _whole(number: float) -> int | float:
+def _int_if_exact(number: float) -> int | float:
     """As an integer where a float is one exactly."""
     return int(number) if number < 2**53 else number
 
 
-def labels_of(player: Player) -> tuple[str, ...]:
+def infoset_labels(player: Player) -> tuple[str, ...]:
     """`dealt K; bet`: at every step the player's choice, if it had one, and what it perceived."""
-    if not isinstance(player.views, Trail):
-        return distinct([one_line(player.views[view]) or "start" for view in player.view.tolist()], [])
+    if not isinstance(player.views, InfosetTree):
+        return make_distinct([one_line(player.views[view]) or "start" for view in player.view.tolist()], [])
     trail = player.views
     percepts = [", ".join(trail.percept_names[n] for n in np.flatnonzero(row)) for row in trail.percepts]
     short: list[str] = []
@@ -181,7 +181,7 @@ def labels_of(player: Player) -> tuple[str, ...]:
         short.append("; ".join(part for part in (short[parent], told) if part))
         full.append(f"{full[parent]}{'; ' if full[parent] else ''}{made}: {seen or '-'}")
     options = [f"{full[view]}; may {', '.join(player.options(n))}" for n, view in enumerate(player.view.tolist())]
-    return distinct(
+    return make_distinct(
         [short[v] or "start" for v in player.view.tolist()], [[full[v] for v in player.view.tolist()], options]
     )
 
@@ -194,10 +194,10 @@ def one_line(text: str) -> str:
     return "; ".join(words for line in text.splitlines() if (words := " ".join(line.split())))
 
 
-def distinct(labels: Sequence[str], fuller: Sequence[Sequence[str]]) -> tuple[str, ...]:
+def make_distinct(labels: Sequence[str], fuller: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """Each label as it is if no other is the same, else the first of its fuller forms that tells it apart.
 
-    >>> distinct(["a", "b", "b"], [["a1", "b1", "b2"]])
+    >>> make_distinct(["a", "b", "b"], [["a1", "b1", "b2"]])
     ('a', 'b1', 'b2')
     """
     found = list(labels)

@@ -11,7 +11,7 @@ Bools = game_tree.Bools
 Floats = game_tree.Floats
 
 
-class Collector:
+class InfosetCollector:
     """`arrive` takes the sets of a level; then `sequence_after` and `remember` look from them to the next one."""
 
     def __init__(self, role: propnet.Role) -> None:
@@ -88,7 +88,7 @@ class Collector:
         parent, move, was_choice, percept = (np.concatenate(parts) for parts in zip(*self.trail, strict=True))
         rows = np.concatenate([np.zeros((0, len(self.role.percepts)), np.bool_), *self.percepts])
         forced = np.concatenate([*self.forced, np.full(len(parent) - self.views, -1, np.int32)])  # over at the start
-        trail = game_tree.Trail(parent, move, was_choice, percept, rows, self.role.percepts, forced)
+        trail = game_tree.InfosetTree(parent, move, was_choice, percept, rows, self.role.percepts, forced)
         parents, widths, steps, chance, actions, views = (
             np.concatenate(parts) for parts in zip(*self.decisions, strict=True)
         )

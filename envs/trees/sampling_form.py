@@ -156,8 +156,8 @@ def _alias(probability: game_tree.Floats) -> tuple[game_tree.Floats, Ints]:
 
 
 def _ints(values: object) -> jax.Array:
-    return sequence_form.put(np.asarray(values, np.int32))
+    return sequence_form.to_device(np.asarray(values, np.int32))
 
 
 def _floats(values: object) -> jax.Array:
-    return sequence_form.put(np.asarray(values, jax.numpy.result_type(float)))
+    return sequence_form.to_device(np.asarray(values, jax.numpy.result_type(float)))

@@ -20,7 +20,7 @@ Ints = game_tree.Ints
 Longs = game_tree.Longs
 
 
-class Wide(NamedTuple):
+class WideBlock(NamedTuple):
     """Ends of two-player games in dense tables, at least as wide as high: of own sequences by the other player's.
 
     Axes: b tables of the same shape, m own sequences, k sequences of the other player.
@@ -30,26 +30,26 @@ class Wide(NamedTuple):
     payoff: jax.Array  # [b, m, k] float, the player's payoff times the weight of chance; 0 where there is no end
 
 
-class Tall(NamedTuple):
+class TallBlock(NamedTuple):
     """Tables that are higher than wide: a product is fastest where the longer side is contiguous."""
 
     other: jax.Array  # [b, k]
     payoff: jax.Array  # [b, k, m]
 
 
-class Thin(NamedTuple):
+class SmallBlock(NamedTuple):
     """Tables of a few cells, or few of them: faster cell by cell, over all of them at once."""
 
     other: jax.Array  # [k, b]
     payoff: jax.Array  # [k, m, b]
 
 
-Block = Wide | Tall | Thin
+Block = WideBlock | TallBlock | SmallBlock
 _ROUNDING = 4  # times the relative precision: what sums of payoffs may be wrong by
-_THIN, _TINY = 4, 256  # cells of a table, and of all tables together
+_SMALL, _TINY = 4, 256  # cells of a table, and of all tables together
 
 
-class Entries(NamedTuple):
+class SparseEntries(NamedTuple):
     """Other ends, one by one. Axes: T ends, P players, m own sequences that have any."""
 
     own: jax.Array  # [T] int32 below m, sorted
@@ -69,7 +69,7 @@ class PlayerForm(NamedTuple):
     uniform: tuple[jax.Array, ...]  # L x [w, n] float, 1 / options of the set; 0 where there is no option
     noise: tuple[jax.Array, ...]  # L x [w, n] float, regrets up to this are rounding errors; inf where no option is
     blocks: tuple[Block, ...]
-    entries: Entries
+    entries: SparseEntries
     source: tuple[jax.Array, ...]  # L x [w, n] int32
     root: jax.Array  # [] int32, source of the empty sequence
 
@@ -79,7 +79,7 @@ class SequenceForm(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Layout:
+class SequenceLayout:
     """Where the sequences of one player are. Axes: I sets, S sequences."""
 
     place: Longs  # [S] in the flat vector
@@ -88,7 +88,7 @@ class Layout:
     shapes: tuple[tuple[int, int], ...]  # of the levels
 
 
-def layout(player: game_tree.Player) -> Layout:
+def compute_layout(player: game_tree.Player) -> SequenceLayout:
     widths = np.diff(player.first)
     owner = np.repeat(np.arange(player.sets), widths)  # of sequence 1 + n
     level = np.zeros(player.sets, np.int64)
@@ -112,24 +112,28 @@ def layout(player: game_tree.Player) -> Layout:
         place[sequence] = offset + within * len(sets) + np.repeat(np.arange(len(sets)), widths[sets])
         shapes.append((width, len(sets)))
         offset += len(sets) * width
-    return Layout(place, level, row, tuple(shapes))
+    return SequenceLayout(place, level, row, tuple(shapes))
 
 
 def sequence_form(
     tree: game_tree.GameTree, payoff: game_tree.Floats | None = None
-) -> tuple[SequenceForm, tuple[Layout, ...]]:
+) -> tuple[SequenceForm, tuple[SequenceLayout, ...]]:
     """The arrays in the precision that jax is set to, and where every sequence is in them.
 
     `payoff` [T, P, B] gives the ends of the tree other payoffs: B variants of one game, to be solved as a batch.
     """
-    layouts = tuple(layout(player) for player in tree.players)
+    layouts = tuple(compute_layout(player) for player in tree.players)
     payoff = tree.ends.payoff if payoff is None else payoff
-    ends = _merged_ends(tree, layouts, payoff)
+    ends = _merge_terminals(tree, layouts, payoff)
     rounding = _ROUNDING * float(np.finfo(jnp.result_type(float)).eps * np.abs(payoff).max(initial=0.0))
-    tables = dense_blocks.find(*ends.places) if len(tree.players) == 2 else dense_blocks.none(len(ends.payoff))
+    tables = (
+        dense_blocks.find_dense_blocks(*ends.places)
+        if len(tree.players) == 2
+        else dense_blocks.no_dense_blocks(len(ends.payoff))
+    )
     players = []
     for number, (player, own) in enumerate(zip(tree.players, layouts, strict=True)):
-        blocks, entries, places = _sums(ends, tables, number)
+        blocks, entries, places = _build_payoff_blocks(ends, tables, number)
         size = 1 + sum(sets * width for width, sets in own.shapes)
         source = np.full(size, len(places), np.int64)
         used = places >= 0  # tables may be padded with rows that are nobody's
@@ -139,24 +143,28 @@ def sequence_form(
     return SequenceForm(tuple(players)), layouts
 
 
-class _MergedEnds(NamedTuple):
+class _MergedTerminals(NamedTuple):
     places: list[Longs]  # P x [T]
     payoff: game_tree.Floats  # [T, P, ...]
 
 
-def _merged_ends(tree: game_tree.GameTree, layouts: Sequence[Layout], payoff: game_tree.Floats) -> _MergedEnds:
+def _merge_terminals(
+    tree: game_tree.GameTree, layouts: Sequence[SequenceLayout], payoff: game_tree.Floats
+) -> _MergedTerminals:
     """Ends with the same sequence of every player are one, with the sum of what they pay."""
-    merged = unique_rows.number(
+    merged = unique_rows.number_rows(
         [np.zeros(len(tree.ends.weight), np.int64), *tree.ends.sequence.T],
         [1, *(player.sequences for player in tree.players)],
     )
     sequences = tree.ends.sequence[merged.example]
     places = [own.place[sequence] for own, sequence in zip(layouts, sequences.T, strict=True)]
     weight = tree.ends.weight.reshape(-1, *[1] * (payoff.ndim - 1))
-    return _MergedEnds(places, merged.sums(payoff * weight))
+    return _MergedTerminals(places, merged.sums(payoff * weight))
 
 
-def _sums(ends: _MergedEnds, tables: dense_blocks.Tables, number: int) -> tuple[tuple[Block, ...], Entries, Longs]:
+def _build_payoff_blocks(
+    ends: _MergedTerminals, tables: dense_blocks.DenseBlocks, number: int
+) -> tuple[tuple[Block, ...], SparseEntries, Longs]:
     """What is summed for a player, and the places of the sums in its flat vector."""
     own, payoff = ends.places[number], ends.payoff[:, number]
     others = [places for n, places in enumerate(ends.places) if n != number]
@@ -175,7 +183,7 @@ def _sums(ends: _MergedEnds, tables: dense_blocks.Tables, number: int) -> tuple[
         places.append(row.reshape(-1))
     rest = tables.rest[np.argsort(own[tables.rest], kind="stable")]
     rows, compact = np.unique(own[rest], return_inverse=True)
-    entries = Entries(
+    entries = SparseEntries(
         _ints(compact),
         _ints(np.stack([places[rest] for places in others]) if others else np.zeros((0, len(rest)))),
         _floats(payoff[rest]),
@@ -187,34 +195,34 @@ def _sums(ends: _MergedEnds, tables: dense_blocks.Tables, number: int) -> tuple[
 def _block(other: Longs, values: game_tree.Floats, row: Longs) -> tuple[Block, Longs]:
     """Tables [b, m, k, ...] in the form that suits their shape, and the places of its sums."""
     count, height, width = values.shape[:3]
-    if height * width <= _THIN or count * height * width <= _TINY:
-        return Thin(_ints(other.T), _floats(values.swapaxes(0, 2))), row.T
+    if height * width <= _SMALL or count * height * width <= _TINY:
+        return SmallBlock(_ints(other.T), _floats(values.swapaxes(0, 2))), row.T
     if height > width:
-        return Tall(_ints(other), _floats(values.swapaxes(1, 2))), row
-    return Wide(_ints(other), _floats(values)), row
+        return TallBlock(_ints(other), _floats(values.swapaxes(1, 2))), row
+    return WideBlock(_ints(other), _floats(values)), row
 
 
-def _by_level(vector: Longs, own: Layout) -> tuple[jax.Array, ...]:
+def _by_level(vector: Longs, own: SequenceLayout) -> tuple[jax.Array, ...]:
     bounds = np.cumsum([1, *(sets * width for width, sets in own.shapes)])
     return tuple(_ints(vector[a:b].reshape(shape)) for a, b, shape in zip(bounds, bounds[1:], own.shapes, strict=False))
 
 
 def _ints(values: npt.ArrayLike) -> jax.Array:
-    return put(np.asarray(values, np.int32))
+    return to_device(np.asarray(values, np.int32))
 
 
 def _floats(values: npt.ArrayLike) -> jax.Array:
-    return put(np.asarray(values, jnp.result_type(float)))
+    return to_device(np.asarray(values, jnp.result_type(float)))
 
 
-def put(values: npt.NDArray[Any]) -> jax.Array:
+def to_device(values: npt.NDArray[Any]) -> jax.Array:
     """To the device as it is; `jnp.asarray` would compile a program for every shape."""
     there: jax.Array = jax.device_put(values)
     return there
 
 
 def _levels(
-    player: game_tree.Player, own: Layout, rounding: float
+    player: game_tree.Player, own: SequenceLayout, rounding: float
 ) -> tuple[tuple[jax.Array, ...], tuple[jax.Array, ...], tuple[jax.Array, ...]]:
     parents, uniform, noise = [], [], []
     above = 0  # where the level above starts in the flat vector

@@ -22,15 +22,15 @@ _PRIME, _OFFSET = np.uint64(0x100000001B3), np.uint64(0xCBF29CE484222325)
 _BYTES_PER_EDGE = 100  # that unrolling needs for every joint move of its widest step
 
 
-class Estimate(NamedTuple):
+class SizeEstimate(NamedTuple):
     histories: tuple[float, ...]  # after each number of joint moves, ends included; unmerged
     is_cut: bool  # whether matches went on after the last one
 
-    def upto(self, depth: int | None) -> "Estimate":
+    def upto(self, depth: int | None) -> "SizeEstimate":
         """Of the first joint moves only."""
         if depth is None or depth + 1 >= len(self.histories):
             return self
-        return Estimate(self.histories[: depth + 1], is_cut=False)
+        return SizeEstimate(self.histories[: depth + 1], is_cut=False)
 
     def fitting_depth(self, most: float) -> int:
         """The most joint moves after which there are not more than so many histories in all."""
@@ -46,7 +46,7 @@ class Estimate(NamedTuple):
         return _BYTES_PER_EDGE * max(self.histories)
 
 
-class Estimator:
+class SizeEstimator:
     """Estimates from one set of random matches, which are played on only as far as somebody asks."""
 
     def __init__(self, net: propnet.PropNet, seed: int = 0, *, matches: int = _MATCHES) -> None:
@@ -54,17 +54,17 @@ class Estimator:
         self._histories = [1.0]
         self._is_cut: bool | None = None  # None as long as more can be played
 
-    def estimate(self, enough: float = np.inf, depth: int | None = None) -> Estimate:
+    def estimate(self, enough: float = np.inf, depth: int | None = None) -> SizeEstimate:
         """Up to the first step with more than `enough` histories; of the first `depth` joint moves only."""
         for step in itertools.count(1):
             if depth is not None and step > depth:
-                return Estimate(tuple(self._histories[:step]), is_cut=False)
+                return SizeEstimate(tuple(self._histories[:step]), is_cut=False)
             if step == len(self._histories):
                 self._play_on()
             if step == len(self._histories):
-                return Estimate(tuple(self._histories), is_cut=bool(self._is_cut))
+                return SizeEstimate(tuple(self._histories), is_cut=bool(self._is_cut))
             if self._histories[step] > enough:
-                return Estimate(tuple(self._histories[: step + 1]), is_cut=True)
+                return SizeEstimate(tuple(self._histories[: step + 1]), is_cut=True)
         raise AssertionError("steps are endless")
 
     def _play_on(self) -> None:
@@ -75,14 +75,16 @@ class Estimator:
                 self._is_cut = end.value
 
 
-def estimate(net: propnet.PropNet, seed: int = 0, *, matches: int = _MATCHES, enough: float = np.inf) -> Estimate:
+def estimate_size(
+    net: propnet.PropNet, seed: int = 0, *, matches: int = _MATCHES, enough: float = np.inf
+) -> SizeEstimate:
     """Stops early where there are more than `enough` histories."""
-    return Estimator(net, seed, matches=matches).estimate(enough)
+    return SizeEstimator(net, seed, matches=matches).estimate(enough)
 
 
 def _levels(net: propnet.PropNet, seed: int, matches: int) -> Generator[float, None, bool]:
     """The number of histories after one joint move, two, ..; returns whether matches went on after the last."""
-    game = machine.of(net)
+    game = machine.for_propnet(net)
     rng = np.random.default_rng(seed)
     sizes = [len(role.moves) for role in net.roles]
     state = game.initial(matches)
@@ -98,11 +100,11 @@ def _levels(net: propnet.PropNet, seed: int, matches: int) -> Generator[float, N
                 return False
             histories = float(weight.mean())
         yield histories
-        state, _ = game.move(state, np.concatenate([random_play.choose(rows, rng) for rows in per_role]))
+        state, _ = game.move(state, np.concatenate([random_play.sample_legal_moves(rows, rng) for rows in per_role]))
     return True
 
 
-def fewest_nodes(net: propnet.PropNet, *, matches: int, seed: int = 0) -> Iterator[float]:
+def node_count_lower_bounds(net: propnet.PropNet, *, matches: int, seed: int = 0) -> Iterator[float]:
     """Lower confidence bounds of the number of nodes after one joint move, two, .., as long as matches go on.
 
     A node is a state together with what every player did and perceived on the way, so that histories which unrolling
@@ -111,7 +113,7 @@ def fewest_nodes(net: propnet.PropNet, *, matches: int, seed: int = 0) -> Iterat
     N >= m (m - 1) / 2 / u, where u is an upper confidence bound of a Poisson mean of which c was seen; it fails about
     once in a hundred thousand times.
     """
-    game = machine.of(net)
+    game = machine.for_propnet(net)
     rng = np.random.default_rng(seed)
     state, views = game.initial(matches), np.zeros((len(net.players), matches), np.uint64)
     while True:
@@ -128,14 +130,14 @@ def fewest_nodes(net: propnet.PropNet, *, matches: int, seed: int = 0) -> Iterat
 
 
 def _random_move(
-    game: machine.Machine, state: random_play.Bools, views: Hashes, rng: np.random.Generator
+    game: machine.StateMachine, state: random_play.Bools, views: Hashes, rng: np.random.Generator
 ) -> tuple[random_play.Bools, Hashes]:
     """States, and hashes [players, matches] of what the players know, after a random joint move of matches not over."""
     net = game.net
     terminal, _ = game.judge(state)
     per_role = machine.split_rows(game.legal(state), [len(role.moves) for role in net.roles])
     goes_on = ~terminal & np.all([rows.any(axis=0) for rows in per_role], axis=0)
-    chosen = [random_play.choose(rows[:, goes_on], rng) for rows in per_role]
+    chosen = [random_play.sample_legal_moves(rows[:, goes_on], rng) for rows in per_role]
     following, sees = game.move(state[:, goes_on], np.concatenate(chosen))
     percepts = machine.split_rows(sees, [len(role.percepts) for role in net.roles])
     players = [n for n, role in enumerate(net.roles) if not role.is_random]

@@ -29,7 +29,7 @@ class Numbering(NamedTuple):
         return found
 
 
-def number(columns: Sequence[Ints], ranges: Sequence[int]) -> Numbering:
+def number_rows(columns: Sequence[Ints], ranges: Sequence[int]) -> Numbering:
     """Number the rows of several integer columns; entry k of column c is in 0 .. ranges[c] - 1."""
     size = len(columns[0])
     key = np.zeros(size, np.int64)
@@ -38,7 +38,7 @@ def number(columns: Sequence[Ints], ranges: Sequence[int]) -> Numbering:
         if bound == 1:
             continue
         if span * bound > _WORD:  # ranks of what came before need less room
-            ranked = number([key], [span])
+            ranked = number_rows([key], [span])
             key, span = ranked.number.astype(np.int64), ranked.size
         key *= bound
         key += column
@@ -70,11 +70,11 @@ def _sorted(key: Ints) -> Numbering:
     return Numbering(numbers, order[is_first])
 
 
-def number_bits(rows: npt.NDArray[np.bool_]) -> Numbering:
+def number_bit_columns(rows: npt.NDArray[np.bool_]) -> Numbering:
     """Number the columns of bool[R, N] by their bits."""
     packed = np.packbits(rows, axis=0)
     words = -(-len(packed) // 4)
     padded = np.zeros((4 * words, rows.shape[1]), np.uint8)
     padded[: len(packed)] = packed
     whole = np.ascontiguousarray(padded.T).view(np.uint32)
-    return number([np.zeros(rows.shape[1], np.int64), *whole.T], [1, *[2**32] * words])
+    return number_rows([np.zeros(rows.shape[1], np.int64), *whole.T], [1, *[2**32] * words])

@@ -24,18 +24,18 @@ Ints = game_tree.Ints
 Longs = game_tree.Longs
 Bools = game_tree.Bools
 Floats = game_tree.Floats
-GoalConflicts = Literal["refuse", "max"]
+GoalConflictMode = Literal["refuse", "max"]
 
 MAX_NODES = limits.NODES
 _BYTES_PER_EDGE, _MAX_BYTES = 100, 10 * 2**30
-_HOPELESS = 100_000  # histories for every node that is allowed
+_MAX_HISTORIES_PER_NODE = 100_000  # histories for every node that is allowed
 # Random matches that show whether a game is too large: the root of so many times the joint moves allowed.
-_MATCHES_SQUARED, _MOST_MATCHES = 100, 2**18
-_COLUMNS = 2**18  # states that the network is evaluated on at once
-_GIVEN_UP = 1_000  # joint moves after which a game is taken to be endless
+_MATCHES_SQUARED, _MAX_MATCHES = 100, 2**18
+_STATES_PER_BATCH = 2**18  # states that the network is evaluated on at once
+_MAX_STEPS = 1_000  # joint moves after which a game is taken to be endless
 
 
-class _Nodes(NamedTuple):
+class _LevelNodes(NamedTuple):
     """Nodes of a level that are not ends. Axes: N nodes, P players, S different states."""
 
     states: Bools  # [R, S]
@@ -46,7 +46,7 @@ class _Nodes(NamedTuple):
     histories: Floats  # [N]
 
 
-class _Table(NamedTuple):
+class _Transitions(NamedTuple):
     """Every joint move of every state of a level, in order of states. Axes: J joint moves, P players, S states."""
 
     state: Longs  # [J] the state before
@@ -64,13 +64,13 @@ class _Table(NamedTuple):
 
 def unroll(
     net: propnet.PropNet,
-    mode: payoffs.Mode = "auto",
+    mode: payoffs.PayoffMode = "auto",
     *,
     depth: int | None = None,
     max_nodes: int = MAX_NODES,
     merge: bool = True,
     keep_edges: bool = False,
-    goal_conflict: GoalConflicts = "refuse",
+    goal_conflict: GoalConflictMode = "refuse",
     report: Callable[[int, int], None] | None = None,
 ) -> game_tree.GameTree:
     """The whole game, or its first `depth` joint moves with the states reached then as leaves.
@@ -79,25 +79,25 @@ def unroll(
     `report(step, nodes)` hears of every level. `keep_edges` keeps the nodes and joint moves of every level, which
     sampling needs and exact solving does not.
     """
-    return _Unrolling(net, mode, max_nodes, merge, keep_edges, goal_conflict).run(depth, report)
+    return _Unroller(net, mode, max_nodes, merge, keep_edges, goal_conflict).run(depth, report)
 
 
-class _Unrolling:
+class _Unroller:
     def __init__(
         self,
         net: propnet.PropNet,
-        mode: payoffs.Mode,
+        mode: payoffs.PayoffMode,
         max_nodes: int,
         merge: bool,
         keep_edges: bool,
-        goal_conflict: GoalConflicts,
+        goal_conflict: GoalConflictMode,
     ) -> None:
         self.net, self.mode, self.merge, self.keep_edges = net, mode, merge, keep_edges
         self.max_nodes, self.goal_conflict = max_nodes, goal_conflict
-        self.machine = machine.of(net)
+        self.machine = machine.for_propnet(net)
         self.sizes = [len(role.moves) for role in net.roles]
         self.player_roles = [n for n, role in enumerate(net.roles) if not role.is_random]
-        self.players = [infosets.Collector(role) for role in net.players]
+        self.players = [infosets.InfosetCollector(role) for role in net.players]
         # Sequences, goals, weights, numbers of histories, and whether the ends are unplayable:
         none = np.zeros((0, len(self.players)))
         self.ends = [(none.astype(np.int32), none, np.zeros(0), np.zeros(0), np.zeros(0, np.bool_))]
@@ -112,8 +112,8 @@ class _Unrolling:
         self._refuse_hopeless(depth)
         step = 0
         while len(nodes.state) and step != depth:
-            if step == _GIVEN_UP:
-                raise game_tree.TooLarge(
+            if step == _MAX_STEPS:
+                raise game_tree.TooLargeError(
                     f"{self.net.name} goes on after {step} joint moves; exact solving needs a game that ends: "
                     "add a step counter to its rules, or limit the depth"
                 )
@@ -127,7 +127,7 @@ class _Unrolling:
         )
         units = self._units(goals[~unplayable], is_whole=not len(nodes.state))
         payoff = np.where(unplayable[:, None], 0.0, goals - units.offset)
-        ends = game_tree.Ends(sequence, payoff, weight, histories)
+        ends = game_tree.Terminals(sequence, payoff, weight, histories)
         return game_tree.GameTree(
             name=self.net.name,
             players=tuple(player.player() for player in self.players),
@@ -140,7 +140,7 @@ class _Unrolling:
             leaves=self._leaves(nodes) if len(nodes.state) else None,
         )
 
-    def _start(self) -> _Nodes:
+    def _start(self) -> _LevelNodes:
         states = self.machine.initial(1)
         legal, is_end, is_unplayable, goals = self._judge(states)
         if is_end[0]:
@@ -150,7 +150,7 @@ class _Unrolling:
         for player, own in zip(self.players, self._of_players(legal, self.sizes), strict=True):
             player.arrive(np.zeros(alive, np.int32), own.T[:alive], np.ones(alive), 0)
         zeros = np.zeros(alive, np.int32)
-        return _Nodes(states, legal, zeros, [zeros] * len(self.players), np.ones(alive), np.ones(alive))
+        return _LevelNodes(states, legal, zeros, [zeros] * len(self.players), np.ones(alive), np.ones(alive))
 
     def _count(self, nodes: int, histories: float, sets: list[int]) -> None:
         self.nodes.append(nodes)
@@ -173,12 +173,12 @@ class _Unrolling:
             if wrong.any() and self.goal_conflict == "refuse":
                 column = int(np.argmax(wrong))
                 self._refuse_goals(role, own[:, column], states[:, column])
-            goals_held[terminal, n] = payoffs.highest(role, own)[terminal]
+            goals_held[terminal, n] = payoffs.highest_goals(role, own)[terminal]
         return legal & ~stuck, terminal | stuck, stuck, goals_held
 
     def _refuse_goals(self, role: propnet.Role, held: Bools, state: Bools) -> None:
         values = [str(value) for value, holds in zip(role.goal_values, held, strict=True) if holds]
-        raise game_tree.GoalConflict(
+        raise game_tree.GoalConflictError(
             f"{role.name} has {'the goal values ' + ' and '.join(values) if values else 'no goal value'} in a terminal "
             f"state of {self.net.name}: {self._text(state)}. Make its goal rules exclude each other, or take the "
             "highest (0 for none) with `goal_conflict='max'`"
@@ -194,35 +194,35 @@ class _Unrolling:
                     "unrolled game; use `payoff='goal'`"
                 )
             return units
-        return payoffs.of_sums(self.net, set(sums.astype(int).tolist()), self.mode)
+        return payoffs.payoffs_from_goal_sums(self.net, set(sums.astype(int).tolist()), self.mode)
 
     def _text(self, state: Bools) -> str:
         literals = self.net.fluent_literals
         values = np.concatenate([[False], state])[literals >> 1] ^ (literals & 1).astype(np.bool_)
         return " ".join(name for name, holds in zip(self.net.fluents, values, strict=True) if holds) or "(nothing true)"
 
-    def _evaluate(self, nodes: _Nodes) -> _Table:
+    def _evaluate(self, nodes: _LevelNodes) -> _Transitions:
         """All joint moves of all states; the network sees every one of them once."""
-        total = joint_actions.count_joint_moves(nodes.legal, self.sizes)
+        total = joint_actions.count_joint_actions(nodes.legal, self.sizes)
         self._limit(total, total * (2 * len(self.net.initial) + sum(len(role.percepts) for role in self.net.players)))
         columns, chosen = self._joint_moves(nodes.legal)
         percept_bits = [np.zeros((len(role.percepts), len(columns)), np.bool_) for role in self.net.players]
         following = np.zeros((len(self.net.initial), len(columns)), np.bool_)
         percept_sizes = [len(role.percepts) for role in self.net.roles]
-        for begin in range(0, len(columns), _COLUMNS):
-            part = slice(begin, begin + _COLUMNS)
-            does = joint_actions.does_rows([moves[part] for moves in chosen], self.sizes)
-            after, sees = words.move(self.machine, nodes.states[:, columns[part]], does)
+        for begin in range(0, len(columns), _STATES_PER_BATCH):
+            part = slice(begin, begin + _STATES_PER_BATCH)
+            does = joint_actions.one_hot_rows([moves[part] for moves in chosen], self.sizes)
+            after, sees = words.move_packed(self.machine, nodes.states[:, columns[part]], does)
             following[:, part] = after
             for bits, own in zip(percept_bits, self._of_players(sees, percept_sizes), strict=True):
                 bits[:, part] = own
-        different = unique_rows.number_bits(following)
+        different = unique_rows.number_bit_columns(following)
         states = following[:, different.example]
         del following
-        percepts = [unique_rows.number_bits(bits) for bits in percept_bits]
+        percepts = [unique_rows.number_bit_columns(bits) for bits in percept_bits]
         legal, is_end, is_unplayable, goals = self._judge(states)
         counts = np.bincount(columns, minlength=nodes.states.shape[1])
-        return _Table(
+        return _Transitions(
             state=columns,
             first=np.concatenate([[0], np.cumsum(counts)]),
             moves=chosen,
@@ -240,35 +240,37 @@ class _Unrolling:
         """In the order that `Level` promises: chance's moves change fastest, wherever it stands among the roles."""
         rows = machine.split_rows(legal, self.sizes)
         order = sorted(range(len(rows)), key=lambda n: self.net.roles[n].is_random)
-        columns, chosen = joint_actions.joint_moves(
+        columns, chosen = joint_actions.enumerate_joint_actions(
             np.concatenate([rows[n] for n in order]), [self.sizes[n] for n in order]
         )
         return columns, [chosen[order.index(n)] for n in range(len(rows))]
 
     def _refuse_hopeless(self, depth: int | None) -> None:
         """At once, where random play shows that a step has too many nodes, however many histories merge."""
-        bound = _HOPELESS * self.max_nodes
+        bound = _MAX_HISTORIES_PER_NODE * self.max_nodes
         guess = probe.probe(self.net).histories(bound, depth)
         widest = max(guess.histories)
         if widest > bound:  # merging would have to find a hundred thousand histories for every node
-            raise game_tree.TooLarge(
+            raise game_tree.TooLargeError(
                 f"{self.net.name} is too large to unroll: random play tells of more than {widest:.0e} histories "
                 f"after {len(guess.histories) - 1} joint moves. {self._smaller(guess)}"
             )
         allowed = min(self.max_nodes, _MAX_BYTES // _BYTES_PER_EDGE)
         if widest <= allowed:
             return
-        matches = min(_MOST_MATCHES, math.isqrt(_MATCHES_SQUARED * allowed) + 1)
-        steps = itertools.islice(size_estimate.fewest_nodes(self.net, matches=matches), len(guess.histories) - 1)
+        matches = min(_MAX_MATCHES, math.isqrt(_MATCHES_SQUARED * allowed) + 1)
+        steps = itertools.islice(
+            size_estimate.node_count_lower_bounds(self.net, matches=matches), len(guess.histories) - 1
+        )
         for step, nodes in enumerate(steps, 1):
             if nodes > allowed:
-                raise game_tree.TooLarge(
+                raise game_tree.TooLargeError(
                     f"{self.net.name} is too large to unroll: random play tells of about {guess.total:.1e} histories, "
                     f"which lead to more than {nodes:.1e} different nodes after {step} joint moves; allowed are "
                     f"{allowed:,} joint moves that lead to a step. {self._smaller(guess)}"
                 )
 
-    def _smaller(self, guess: size_estimate.Estimate) -> str:
+    def _smaller(self, guess: size_estimate.SizeEstimate) -> str:
         depth = guess.fitting_depth(self.max_nodes)
         fewer = f"Unroll fewer steps (depth {depth})" if depth > 0 else "Allow more nodes"
         return f"{fewer}, or make the game smaller"
@@ -278,14 +280,14 @@ class _Unrolling:
         needed = size + _BYTES_PER_EDGE * edges
         if edges > self.max_nodes or needed > _MAX_BYTES:
             guess = probe.probe(self.net).histories(1e30)
-            raise game_tree.TooLarge(
+            raise game_tree.TooLargeError(
                 f"{self.net.name} is too large to unroll: {edges:,.0f} joint moves lead to step {len(self.nodes)}, "
                 f"which need about {needed / 2**30:,.1f} GiB; allowed are {self.max_nodes:,} joint moves and "
                 f"{_MAX_BYTES / 2**30:.0f} GiB. Random play tells of about {guess.total:.1e} histories in all. Unroll "
                 "fewer steps, or make the game smaller"
             )
 
-    def _expand(self, nodes: _Nodes, table: _Table, step: int) -> _Nodes:
+    def _expand(self, nodes: _LevelNodes, table: _Transitions, step: int) -> _LevelNodes:
         fan = np.diff(table.first)[nodes.state]
         edges = int(fan.sum())
         self._limit(edges)
@@ -313,7 +315,7 @@ class _Unrolling:
             self.levels.append(game_tree.Level(decisions, starts, chance[source], child, views.astype(np.int32)))
         return following
 
-    def _chance(self, nodes: _Nodes) -> Floats:
+    def _chance(self, nodes: _LevelNodes) -> Floats:
         """The probability of each chance move in every node: 1 where chance has none to make."""
         parts = machine.split_rows(nodes.legal, self.sizes)
         options = [rows.sum(axis=0) for rows, role in zip(parts, self.net.roles, strict=True) if role.is_random]
@@ -322,7 +324,7 @@ class _Unrolling:
         return found
 
     def _finish(
-        self, nodes: _Nodes, table: _Table, source: Ints, row: Longs, weight: Floats, histories: Floats
+        self, nodes: _LevelNodes, table: _Transitions, source: Ints, row: Longs, weight: Floats, histories: Floats
     ) -> Longs:
         """Merge what ends: the same sequences of all players, and the same goals."""
         if not len(source):
@@ -334,7 +336,7 @@ class _Unrolling:
         ]
         result = _rank_goals(table)
         end_kind = result.number[table.following[row]]
-        kinds = unique_rows.number(
+        kinds = unique_rows.number_rows(
             [*sequence, end_kind] if self.merge else [np.arange(len(row))],
             [*(player.sequences for player in self.players), result.size] if self.merge else [len(row)],
         )
@@ -357,8 +359,15 @@ class _Unrolling:
         self.end_count += len(weight)
 
     def _merge(
-        self, nodes: _Nodes, table: _Table, source: Ints, row: Longs, weight: Floats, histories: Floats, step: int
-    ) -> tuple[_Nodes, Ints]:
+        self,
+        nodes: _LevelNodes,
+        table: _Transitions,
+        source: Ints,
+        row: Longs,
+        weight: Floats,
+        histories: Floats,
+        step: int,
+    ) -> tuple[_LevelNodes, Ints]:
         """Number the information sets of what goes on, then merge nodes that agree in them and in the state."""
         legal_of = self._of_players(table.legal, self.sizes)
         information: list[Ints] = []
@@ -373,14 +382,14 @@ class _Unrolling:
             legal_of,
             strict=True,
         ):
-            options = unique_rows.number_bits(legal)
+            options = unique_rows.number_bit_columns(legal)
             moves = table.moves[role]
-            kinds = unique_rows.number(
+            kinds = unique_rows.number_rows(
                 [moves, percepts.number, options.number[table.following]],
                 [self.sizes[role], percepts.size, options.size],
             )
             before = own[source]
-            sets = unique_rows.number([before, kinds.number[row]], [max(1, len(player.sequence)), kinds.size])
+            sets = unique_rows.number_rows([before, kinds.number[row]], [max(1, len(player.sequence)), kinds.size])
             parent, example = before[sets.example], row[sets.example]
             information.append(sets.number)
             counts.append(sets.size)
@@ -398,14 +407,16 @@ class _Unrolling:
             )
         state = table.following[row]
         if self.merge:
-            merged = unique_rows.number([*information, state], [*(max(1, n) for n in counts), table.states.shape[1]])
+            merged = unique_rows.number_rows(
+                [*information, state], [*(max(1, n) for n in counts), table.states.shape[1]]
+            )
         else:
             merged = unique_rows.Numbering(np.arange(len(row), dtype=np.int32), np.arange(len(row)))
         for player, parent, move, percept, rows, legal, example, chance in arrivals:
             sequence = player.sequence_after(parent, move)
             player.remember(parent, move, percept, rows)
             player.arrive(sequence, legal[:, table.following[example]].T, chance, step + 1)
-        following = _Nodes(
+        following = _LevelNodes(
             states=table.states,
             legal=table.legal,
             state=state[merged.example],
@@ -417,7 +428,7 @@ class _Unrolling:
         self._count(merged.size + ends, float(histories.sum()) + ended_histories, counts)
         return following, merged.number
 
-    def _leaves(self, nodes: _Nodes) -> game_tree.Leaves:
+    def _leaves(self, nodes: _LevelNodes) -> game_tree.Leaves:
         sequence = [p.sequence[own] for p, own in zip(self.players, nodes.information, strict=True)]
         return game_tree.Leaves(
             np.stack(sequence, axis=1),
@@ -429,10 +440,10 @@ class _Unrolling:
         )
 
 
-def _rank_goals(table: _Table) -> unique_rows.Numbering:
+def _rank_goals(table: _Transitions) -> unique_rows.Numbering:
     """States afterwards by what an end in them gives."""
     columns = [np.unique(own, return_inverse=True)[1] for own in table.goals.T]
-    return unique_rows.number(
+    return unique_rows.number_rows(
         [np.zeros(len(table.is_end), np.int64), *columns, table.is_unplayable],
         [1, *(int(own.max(initial=0)) + 1 for own in columns), 2],
     )

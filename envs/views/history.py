@@ -23,7 +23,7 @@ class Event(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Sight:
+class ActionObservationHistory:
     """`first` are the numbers of the moves that are legal before the first joint move."""
 
     game: env.Env
@@ -41,11 +41,11 @@ class Sight:
         """Joint moves made."""
         return len(self.events)
 
-    def before(self) -> "Sight":
+    def before(self) -> "ActionObservationHistory":
         """When nothing had happened yet."""
         return dataclasses.replace(self, events=())
 
-    def after(self, event: Event) -> "Sight":
+    def after(self, event: Event) -> "ActionObservationHistory":
         return dataclasses.replace(self, events=(*self.events, event))
 
     @functools.cached_property
@@ -57,7 +57,7 @@ class Sight:
             heard.append(_sum(moves, (event.move,)) + _sum(senses, event.percepts) + _sum(options, event.legal))
         return _chained(_extended(np.zeros(2, np.uint32), _sum(options, self.first)), heard)
 
-    def public_keys(self, shared: public.Public) -> Keys:
+    def public_keys(self, shared: public.PublicInfo) -> Keys:
         """[T + 1, 2] keys of what everybody knew, as `walk.Walk` has them."""
         heard = []
         for event in self.events:
@@ -75,16 +75,16 @@ class Sight:
         return role.moves[event.move], [role.percepts[number] for number in event.percepts]
 
 
-def _constants(game: env.Env) -> tuple[info_key.Table, info_key.Table, info_key.Table]:
+def _constants(game: env.Env) -> tuple[info_key.HashConstants, info_key.HashConstants, info_key.HashConstants]:
     """Of legal moves, of own moves, and of percepts."""
     return (
-        info_key.constants(game.num_actions, 1),
-        info_key.constants(game.num_actions, 2),
-        info_key.constants(game.num_percepts, 3),
+        info_key.hash_constants(game.num_actions, 1),
+        info_key.hash_constants(game.num_actions, 2),
+        info_key.hash_constants(game.num_percepts, 3),
     )
 
 
-def _sum(table: info_key.Table, numbers: tuple[int, ...]) -> Keys:
+def _sum(table: info_key.HashConstants, numbers: tuple[int, ...]) -> Keys:
     return np.asarray(table[list(numbers)].sum(axis=0, dtype=np.uint32), np.uint32)
 
 
@@ -98,4 +98,4 @@ def _chained(start: Keys, heard: Sequence[Keys]) -> Keys:
 
 def _extended(key: Keys, event: Keys) -> Keys:
     with np.errstate(over="ignore"):
-        return np.array(info_key.extended((key[0], key[1]), (event[0], event[1])), np.uint32)
+        return np.array(info_key.extend_words((key[0], key[1]), (event[0], event[1])), np.uint32)

@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 Key = jax.Array  # [2] uint32
-Table = npt.NDArray[np.uint32]  # [width, 2]
+HashConstants = npt.NDArray[np.uint32]  # [width, 2]
 _ROUNDS = 6
 
 
-def constants(width: int, salt: int) -> Table:
+def hash_constants(width: int, salt: int) -> HashConstants:
     """The same in every run and version: saved tables are found by these keys."""
     raw = np.asarray(
         np.random.Philox(key=salt).random_raw(width), np.uint64
@@ -25,17 +25,17 @@ def constants(width: int, salt: int) -> Table:
     return np.stack([raw >> np.uint64(32), raw & np.uint64(0xFFFFFFFF)], axis=1).astype(np.uint32)
 
 
-def of_bits(bits: jax.Array, table: Table) -> Key:
+def hash_bits(bits: jax.Array, table: HashConstants) -> Key:
     """bool[N], uint32[N, 2] -> uint32[2]"""
     return jnp.sum(jnp.where(bits[:, None], table, jnp.uint32(0)), axis=0, dtype=jnp.uint32)
 
 
 def extend(key: Key, event: Key) -> Key:
     """The key of a history made longer by an event."""
-    return jnp.stack(extended((key[0], key[1]), (event[0], event[1])))
+    return jnp.stack(extend_words((key[0], key[1]), (event[0], event[1])))
 
 
-def extended(key: tuple[Any, Any], event: tuple[Any, Any]) -> tuple[Any, Any]:
+def extend_words(key: tuple[Any, Any], event: tuple[Any, Any]) -> tuple[Any, Any]:
     """The same, word by word, of arrays of any shape, in jax or numpy."""
     x, y = key[0] ^ event[0], key[1] ^ event[1]
     for number in range(_ROUNDS):

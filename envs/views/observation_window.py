@@ -50,13 +50,13 @@ def update(window: Window, state: envs.State) -> Window:
     return moved._replace(moves=kept[0], percepts=kept[1])
 
 
-def tensor(window: Window) -> jax.Array:
+def to_tensor(window: Window) -> jax.Array:
     """float32[N, T * (A + P) + A]: for each player own moves and percepts step by step, then the legal moves."""
     players = window.legal.shape[0]
     steps = jnp.concatenate([window.moves, window.percepts], axis=2).reshape(players, -1)
     return jnp.concatenate([steps, window.legal], axis=1).astype(jnp.float32)
 
 
-def width(env: envs.Env, *, steps: int) -> int:
+def tensor_size(env: envs.Env, *, steps: int) -> int:
     """Numbers in one player's row of the tensor."""
     return steps * (env.num_actions + env.num_percepts) + env.num_actions

@@ -16,7 +16,7 @@ from gdlx.propnet.circuits import propnet
 Keys = npt.NDArray[np.uint32]
 
 
-class Public(NamedTuple):
+class PublicInfo(NamedTuple):
     """Hashes of what is public of each player's moves and percepts, 0 where it is not. Axes: P players.
 
     The same thing has the same hash for all: the constant that the first player's key has for it.
@@ -30,21 +30,21 @@ class Public(NamedTuple):
         return not any(part.any() for part in (*self.moves, *self.percepts))
 
 
-def of_network(net: propnet.PropNet) -> Public:
+def find_public_info(net: propnet.PropNet) -> PublicInfo:
     players = [number for number, role in enumerate(net.roles) if not role.is_random]
-    known = [_known(net, number) for number in players]
+    known = [_observed_literals(net, number) for number in players]
     shared = set.intersection(*({*moves, *percepts} for moves, percepts in known)) if known else set()
     shared -= {0, 1}  # what never or always holds tells nothing
     hashes: dict[int, Keys] = {}
     for part, salt in zip(known[0] if known else (), (2, 3), strict=False):
-        for literal, constant in zip(part, info_key.constants(len(part), salt), strict=True):
+        for literal, constant in zip(part, info_key.hash_constants(len(part), salt), strict=True):
             if literal in shared:
                 hashes.setdefault(literal, constant)
-    told = [_told(own, hashes) for own in known]
-    return Public(tuple(own[0] for own in told), tuple(own[1] for own in told))
+    told = [_public_hashes(own, hashes) for own in known]
+    return PublicInfo(tuple(own[0] for own in told), tuple(own[1] for own in told))
 
 
-def _told(known: tuple[list[int], list[int]], hashes: dict[int, Keys]) -> tuple[Keys, Keys]:
+def _public_hashes(known: tuple[list[int], list[int]], hashes: dict[int, Keys]) -> tuple[Keys, Keys]:
     """Of moves and percepts: the hash where a literal comes first, since a player may know it twice."""
     left = dict(hashes)
     none = np.zeros(2, np.uint32)
@@ -52,7 +52,7 @@ def _told(known: tuple[list[int], list[int]], hashes: dict[int, Keys]) -> tuple[
     return moves.reshape(-1, 2), percepts.reshape(-1, 2)
 
 
-def _known(net: propnet.PropNet, number: int) -> tuple[list[int], list[int]]:
+def _observed_literals(net: propnet.PropNet, number: int) -> tuple[list[int], list[int]]:
     """Literals of a role's moves and of its percepts."""
     role, first = net.roles[number], net.first_move(number)
     return [2 * (first + n) for n in range(len(role.moves))], [int(literal) for literal in role.sees]

@@ -74,7 +74,7 @@ def state_text(env: envs.Env, state: envs.State) -> str:
     return "\n".join(lines)
 
 
-def view_text(env: envs.Env, states: Iterable[envs.State], player: int) -> str:
+def history_text(env: envs.Env, states: Iterable[envs.State], player: int) -> str:
     """What a player knows after a match so far: its own moves and percepts, from the initial state on."""
     states = list(states)
     lines = [f"{env.players[player]} in {env.name}"]
@@ -87,7 +87,7 @@ def view_text(env: envs.Env, states: Iterable[envs.State], player: int) -> str:
     return "\n".join(lines)
 
 
-def unstacked(states: envs.State) -> list[envs.State]:
+def unstack_states(states: envs.State) -> list[envs.State]:
     """The states along the first axis, such as lax.scan stacks them, as separate ones on the host."""
     host = jax.device_get(states)
     return [envs.State(*(field[number] for field in host)) for number in range(len(host.step))]

@@ -47,7 +47,7 @@ void play(long count, int threads) {{
 """
 
 
-def source(play: playouts.Playout) -> str:
+def generate_source(play: playouts.Playout) -> str:
     """A C file with `play(steps, threads)`: every thread plays GAMES games for so many steps."""
     registers = len(play.net.initial) + play.counter_bits
     initial = [f"    memset(&state[{n}], 255, sizeof(row));" for n, bit in enumerate(play.net.initial.tolist()) if bit]

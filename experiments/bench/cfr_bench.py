@@ -35,7 +35,7 @@ _TRIAL_NAMES = {
     "goofspiel-5": "goof5",
     "liar's dice": "liars",
 }
-Work = Callable[[int], None]  # so many times
+Workload = Callable[[int], None]  # so many times
 
 _ROUNDS, _ROUND_SECONDS = 5, 0.3
 
@@ -46,7 +46,7 @@ def figures() -> Iterator[harness.Figure]:
         if has_peer:
             yield from _iterations(name, game, times)
         else:
-            yield harness.missing(f"{name}: CFR+ iteration", "open_spiel")
+            yield harness.missing_peer(f"{name}: CFR+ iteration", "open_spiel")
     yield from _unrolling()
     yield from _from_rules()
     yield from _batches()
@@ -64,7 +64,7 @@ def _iterations(name: str, game: str, times: float) -> Iterator[harness.Figure]:
     from gdlx.solvers.runs import tree_solvers
 
     loaded = pyspiel.load_game(game)
-    tree = open_spiel_tree.tree_of(loaded)
+    tree = open_spiel_tree.build_tree(loaded)
     form, _ = sequence_form.sequence_form(tree)
     plus = algorithms.find("cfr+")
     state = cfr.init(form)
@@ -73,7 +73,7 @@ def _iterations(name: str, game: str, times: float) -> Iterator[harness.Figure]:
     int(one.t)
     compiled = time.perf_counter() - begun
     solver = pyspiel.CFRPlusSolver(loaded)
-    measure = jax.jit(best_response.average_evaluation)
+    measure = jax.jit(best_response.evaluate_average)
 
     def ours(count: int) -> None:
         int(tree_solvers.advance(plus.step, form, state, plus.settings, count).t)
@@ -86,17 +86,17 @@ def _iterations(name: str, game: str, times: float) -> Iterator[harness.Figure]:
         for _ in range(count):
             jax.device_get(measure(form, one))
 
-    sides: dict[str, Work] = {"ours": ours, "peers": peers, "worth": worth}
-    if trial := _trial(name):
+    sides: dict[str, Workload] = {"ours": ours, "peers": peers, "worth": worth}
+    if trial := _prototype_workload(name):
         sides["trial"] = trial
     if name != "liar's dice":  # there its set-up takes minutes
         if jax_cfr := _jax_cfr(loaded):
             sides["jax"] = jax_cfr
         else:
-            yield harness.missing(f"{name}: CFR+ iteration, beside JAX", "OpenSpiel's JAX CFR")
+            yield harness.missing_peer(f"{name}: CFR+ iteration, beside JAX", "OpenSpiel's JAX CFR")
     if name == "liar's dice":
         sides["csr"] = _csr_products(tree)
-    seconds = dict(zip(sides, _in_turn(list(sides.values())), strict=True))
+    seconds = dict(zip(sides, _time_interleaved(list(sides.values())), strict=True))
     peers_of = {
         "peers": ("", "OpenSpiel's C++ CFRPlusSolver", times),
         "trial": (", beside the trial", "the 100-line trial", 1.0),
@@ -116,7 +116,7 @@ def _figure(name: str, ours: float, peer: str, theirs: float, bound: float | Non
     return harness.Figure(name, ours * 1e6, "us", peer=peer, peer_value=theirs * 1e6, target=target)
 
 
-def _in_turn(sides: list[Work]) -> list[float]:
+def _time_interleaved(sides: list[Workload]) -> list[float]:
     """Seconds of one call's unit of work for each side: the best of rounds that alternate."""
     counts = []
     for side in sides:
@@ -137,7 +137,7 @@ def _in_turn(sides: list[Work]) -> list[float]:
     return best
 
 
-def _trial(name: str) -> Work | None:
+def _prototype_workload(name: str) -> Workload | None:
     """The design's own yardstick, where it lies beside the project."""
     if not _TRIAL.is_file():
         return None
@@ -157,7 +157,7 @@ def _trial(name: str) -> Work | None:
     return work
 
 
-def _jax_cfr(game: Any) -> Work | None:
+def _jax_cfr(game: Any) -> Workload | None:
     try:
         from open_spiel.python.jax.cfr import jax_cfr
     except ImportError:
@@ -170,11 +170,11 @@ def _jax_cfr(game: Any) -> Work | None:
     return work
 
 
-def _csr_products(tree: Any) -> Work:
+def _csr_products(tree: Any) -> Workload:
     """Two products with the game's payoffs as one sparse matrix: what an iteration cannot do without."""
     from gdlx.solvers.exact import lp
 
-    payoff = lp.matrix(tree).astype(np.float32)
+    payoff = lp.payoff_matrix(tree).astype(np.float32)
     turned = payoff.T.tocsr()
     first, second = (np.ones(n, np.float32) for n in payoff.shape)
 
@@ -191,7 +191,7 @@ def _unrolling() -> Iterator[harness.Figure]:
         yield harness.Figure("unrolling", None, "", note="memory is only told by Linux: skipped")
         return
     for name, depth, seconds, gigabytes in (("liars_dice", 0, 30.0, 4.0), ("blind_tictactoe", 4, 60.0, 8.0)):
-        spent, memory = _elsewhere(_UNROLL, name, str(depth))
+        spent, memory = _run_in_subprocess(_UNROLL, name, str(depth))
         label = f"unrolling {name}" + (f" to depth {depth}" if depth else "")
         yield harness.Figure(label, spent, "s", target=harness.Target(seconds))
         yield harness.Figure(f"{label}: memory", memory / 1024, "GiB", target=harness.Target(gigabytes))
@@ -200,11 +200,11 @@ def _unrolling() -> Iterator[harness.Figure]:
 _UNROLL = """
 import sys, time
 from gdlx.envs import game_spec
-game_spec.unrolled(game_spec.Game("kuhn_poker"))
+game_spec.unroll_game(game_spec.GameSpec("kuhn_poker"))
 from gdlx.propnet import games
 net = games.compile_game(sys.argv[1])
 begun = time.perf_counter()
-game_spec.unrolled(game_spec.Game(sys.argv[1]), net=net, depth=int(sys.argv[2]) or None)
+game_spec.unroll_game(game_spec.GameSpec(sys.argv[1]), net=net, depth=int(sys.argv[2]) or None)
 spent = time.perf_counter() - begun
 # Not what getrusage says, which on Linux counts the memory of the process that started this one.
 peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
@@ -212,7 +212,7 @@ print(spent, float(peak) / 1024)
 """
 
 
-def _elsewhere(code: str, *arguments: str) -> tuple[float, ...]:
+def _run_in_subprocess(code: str, *arguments: str) -> tuple[float, ...]:
     """The numbers that a fresh process prints."""
     ran = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
     return tuple(map(float, ran.stdout.split()))
@@ -254,7 +254,7 @@ def _batch_seconds(spec: str, iterations: int, runs: int = 1_024) -> tuple[float
     from gdlx.solvers.exact import batch, cfr, regret_matching
     from gdlx.solvers.runs import tree_solvers
 
-    form, _ = sequence_form.sequence_form(game_spec.unrolled(game_spec.Game(spec)))
+    form, _ = sequence_form.sequence_form(game_spec.unroll_game(game_spec.GameSpec(spec)))
     dcfr = algorithms.find("dcfr")
     state = cfr.init(form)
     draw = np.random.default_rng(0).uniform
@@ -285,7 +285,7 @@ def _batch_seconds(spec: str, iterations: int, runs: int = 1_024) -> tuple[float
 
 def _double_precision() -> Iterator[harness.Figure]:
     for spec in ("kuhn_poker", "leduc_poker"):
-        reached, iterations = _elsewhere(_DOUBLE, spec)
+        reached, iterations = _run_in_subprocess(_DOUBLE, spec)
         yield harness.Figure(
             f"{spec} --x64, hs-pcfr+, {iterations:,.0f} iterations: exploitability",
             reached,

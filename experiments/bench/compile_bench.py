@@ -17,8 +17,8 @@ from gdlx.propnet.grounding import ground
 from gdlx.propnet.simulate import straight_line
 from gdlx.propnet.syntax import diagnostics, rulesheet
 
-_BESIDE = pathlib.Path(__file__).parents[3] / "shared" / "gdl" / "corpus"  # of the repository, if it is there
-CORPUS = pathlib.Path(os.environ.get("GDLX_CORPUS", _BESIDE))
+_DEFAULT_CORPUS = pathlib.Path(__file__).parents[3] / "shared" / "gdl" / "corpus"  # of the repository, if it is there
+CORPUS = pathlib.Path(os.environ.get("GDLX_CORPUS", _DEFAULT_CORPUS))
 
 _SECONDS = {"meier.gdl": 1.0, "reversi.kif": 5.0, "amazons_8x8.kif": 20.0, "ENDGAME_S.3357418313.kif": 60.0}
 _SIZES = {  # the most gates and two-input operations
@@ -35,7 +35,7 @@ _GROWING = {  # large enough that proofs of invariants, whose work is limited, d
 
 
 def compile_game(game: str) -> None:
-    compiler.compile_sheet(games.load(game))
+    compiler.compile_rulesheet(games.load_rulesheet(game))
 
 
 def figures() -> Iterator[harness.Figure]:
@@ -56,10 +56,11 @@ def _library_figures() -> Iterator[harness.Figure]:
 def _growth_figures() -> Iterator[harness.Figure]:
     """The slope of time over ground rules on log scales: 1 is linear."""
     for family, members in _GROWING.items():
-        sheets = [games.load(game) for game in members]
+        sheets = [games.load_rulesheet(game) for game in members]
         rules = [len(ground.ground(sheet).heads) for sheet in sheets]
         times = [
-            host_machine.best_seconds(functools.partial(compiler.compile_sheet, sheet), repeats=2) for sheet in sheets
+            host_machine.best_seconds(functools.partial(compiler.compile_rulesheet, sheet), repeats=2)
+            for sheet in sheets
         ]
         slope = statistics.linear_regression(list(map(math.log, rules)), list(map(math.log, times))).slope
         name = f"growth of {family}, {rules[0]} to {rules[-1]} ground rules"
@@ -68,17 +69,17 @@ def _growth_figures() -> Iterator[harness.Figure]:
 
 def _corpus_figures() -> Iterator[harness.Figure]:
     for file, bound in _SECONDS.items():
-        sheet = games.load(str(CORPUS / file))
-        seconds = host_machine.best_seconds(functools.partial(compiler.compile_sheet, sheet), repeats=2)
+        sheet = games.load_rulesheet(str(CORPUS / file))
+        seconds = host_machine.best_seconds(functools.partial(compiler.compile_rulesheet, sheet), repeats=2)
         yield harness.Figure(f"compile {file}", seconds, "s", target=harness.Target(bound))
         yield from _against_direct(file, sheet)
     amazons = str(CORPUS / "amazons_8x8.kif")
-    peak = max(host_machine.peak_mb(compile_game, amazons), ground.ground(games.load(amazons)).peak_mb)
+    peak = max(host_machine.peak_mb(compile_game, amazons), ground.ground(games.load_rulesheet(amazons)).peak_mb)
     yield harness.Figure("memory to compile amazons_8x8.kif", peak, "MB", target=harness.Target(2_048))
     for file, (gates, operations) in _SIZES.items():
-        net = compiler.compile_sheet(games.load(str(CORPUS / file)))
+        net = compiler.compile_rulesheet(games.load_rulesheet(str(CORPUS / file)))
         yield harness.Figure(f"gates of {file}", net.gates, "", target=harness.Target(gates))
-        shared = straight_line.shared(net.as_circuit())
+        shared = straight_line.share_operations(net.as_circuit())
         yield harness.Figure(f"operations of {file}", shared.operations, "", target=harness.Target(operations))
     files = sorted(path for path in CORPUS.iterdir() if path.suffix in (".gdl", ".kif"))
     done = sum(_compiles(str(path)) for path in files)

@@ -21,10 +21,10 @@ class BenchFileError(errors.UserError, ValueError):
 
 
 @dataclasses.dataclass(frozen=True)
-class Report:
+class BenchReport:
     """What was measured so far."""
 
-    machine: host_machine.Machine
+    machine: host_machine.HostInfo
     versions: Mapping[str, str | None]  # of gdlx, what it builds on, and its peers; None where one is not installed
     when: str  # it began, in UTC
     figures: tuple[harness.Figure, ...] = ()
@@ -40,10 +40,10 @@ class Report:
         }
 
 
-def begin() -> Report:
+def new_report() -> BenchReport:
     """Nothing measured yet, on this machine and now."""
     now = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
-    return Report(host_machine.describe(), {name: _version(name) for name in _PACKAGES}, now.isoformat())
+    return BenchReport(host_machine.describe(), {name: _version(name) for name in _PACKAGES}, now.isoformat())
 
 
 def _version(package: str) -> str | None:
@@ -77,7 +77,7 @@ def _number(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _figure_of_json(found: Mapping[str, Any]) -> harness.Figure:
+def _figure_from_json(found: Mapping[str, Any]) -> harness.Figure:
     if found["better"] not in ("lower", "higher") or found["bound_of"] not in ("value", "ratio", None):
         raise ValueError(f"better is {found['better']!r}, bound_of {found['bound_of']!r}")
     target = None if found["bound"] is None else harness.Target(float(found["bound"]), found["bound_of"])
@@ -88,7 +88,7 @@ def _figure_of_json(found: Mapping[str, Any]) -> harness.Figure:
     )
 
 
-def write(path: pathlib.Path, report: Report) -> None:
+def write(path: pathlib.Path, report: BenchReport) -> None:
     """Whole or not at all, as JSON or as Markdown: what the file's name ends in tells."""
     from gdlx.propnet.io import checked_fields  # which brings numpy; listing benchmarks must start fast
 
@@ -96,10 +96,10 @@ def write(path: pathlib.Path, report: Report) -> None:
         text = markdown(report)
     else:
         text = json.dumps(report.to_json(), indent=2, allow_nan=False) + "\n"
-    checked_fields.write_whole(path, text.encode())
+    checked_fields.write_atomically(path, text.encode())
 
 
-def read(path: pathlib.Path) -> Report:
+def read(path: pathlib.Path) -> BenchReport:
     """What `write` wrote as JSON."""
     from gdlx.propnet.io import checked_fields  # which brings numpy; listing benchmarks must start fast
 
@@ -109,18 +109,18 @@ def read(path: pathlib.Path) -> Report:
     except (ValueError, RecursionError) as error:
         raise BenchFileError(f"{path} is not JSON ({error}); {again}") from None
     try:
-        return Report(
-            host_machine.Machine(**found["machine"]),
+        return BenchReport(
+            host_machine.HostInfo(**found["machine"]),
             {str(name): version for name, version in found["versions"].items()},
             str(found["when"]),
-            tuple(_figure_of_json(figure) for figure in found["figures"]),
+            tuple(_figure_from_json(figure) for figure in found["figures"]),
             bool(found["complete"]),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BenchFileError(f"{path} holds no figures of benchmarks ({error!r}); {again}") from None
 
 
-def markdown(report: Report) -> str:
+def markdown(report: BenchReport) -> str:
     """A line about the machine, and a table for every benchmark."""
     parts = [about(report)]
     if not report.complete:
@@ -131,7 +131,7 @@ def markdown(report: Report) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def about(report: Report) -> str:
+def about(report: BenchReport) -> str:
     here = report.machine
     memory = "" if here.memory_gb is None else f", {here.memory_gb:g} GB"
     named = ", ".join(f"{name} {version or '(not installed)'}" for name, version in report.versions.items())

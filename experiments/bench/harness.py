@@ -90,7 +90,7 @@ class Figure:
 HEADER = ("figure", "value", "peer's", "ratio", "peer", "target", "holds")
 
 
-def missing(name: str, peer: str, value: float | None = None, unit: str = "", **more: Any) -> Figure:
+def missing_peer(name: str, peer: str, value: float | None = None, unit: str = "", **more: Any) -> Figure:
     """A figure whose peer is not there to compare with; some have no value of ours either."""
     return Figure(name, value, unit, peer=peer, note=f"peer {peer} is not installed: skipped", **more)
 

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True)
-class Machine:
+class HostInfo:
     cpu: str
     cores: int  # that this process may use
     memory_gb: float | None
@@ -26,10 +26,10 @@ class Machine:
     platform: str
 
 
-def describe() -> Machine:
-    return Machine(
+def describe() -> HostInfo:
+    return HostInfo(
         cpu=_cpu_model(),
-        cores=devices.cores(),
+        cores=devices.available_cores(),
         memory_gb=_memory_gb(),
         python=platform.python_version(),
         platform=f"{platform.system()} {platform.machine()}",
@@ -49,7 +49,7 @@ def _cpu_model() -> str:
 
 
 def _memory_gb() -> float | None:
-    found = devices.memory_bytes()
+    found = devices.machine_memory_bytes()
     return None if found is None else round(found / 1e9, 1)
 
 
@@ -66,10 +66,12 @@ def best_seconds(function: Callable[[], object], repeats: int = 3) -> float:
 
 def peak_mb(function: Callable[..., object], *arguments: object) -> float:
     """Peak resident memory of a fresh Python process that calls a function (which must be importable)."""
-    return elsewhere(_peak_mb_of, function, *arguments)
+    return run_in_subprocess(_call_and_measure_peak, function, *arguments)
 
 
-def elsewhere(function: Callable[..., T], *arguments: object, environment: Mapping[str, str] | None = None) -> T:
+def run_in_subprocess(
+    function: Callable[..., T], *arguments: object, environment: Mapping[str, str] | None = None
+) -> T:
     """What an importable function returns in a fresh Python process, with other variables of its environment."""
     context = multiprocessing.get_context("spawn")
     given = environment or {}
@@ -86,12 +88,12 @@ def elsewhere(function: Callable[..., T], *arguments: object, environment: Mappi
                 os.environ[name] = value
 
 
-def _peak_mb_of(function: Callable[..., object], *arguments: object) -> float:
+def _call_and_measure_peak(function: Callable[..., object], *arguments: object) -> float:
     function(*arguments)
-    return own_peak_mb()
+    return process_peak_mb()
 
 
-def own_peak_mb() -> float:
+def process_peak_mb() -> float:
     """Peak resident memory of this process so far."""
     status = pathlib.Path("/proc/self/status")
     if status.exists():  # Linux counts the parent's memory at the fork in ru_maxrss, but not in VmHWM

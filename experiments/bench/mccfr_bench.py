@@ -18,7 +18,7 @@ _SEEDS = 5
 _GAMES = (("leduc", "leduc_poker"), ("liar's dice", "liars_dice"))
 
 
-class _Contest(NamedTuple):
+class _PeerComparison(NamedTuple):
     """A scheme of ours, OpenSpiel's, and how many times sooner ours is to be as good."""
 
     name: str
@@ -27,25 +27,25 @@ class _Contest(NamedTuple):
     ratio: float
 
 
-_CONTESTS = (
-    _Contest("outcome sampling", "os-mccfr", "OutcomeSamplingMCCFRSolver", 20.0),
-    _Contest("external sampling", "es-mccfr", "ExternalSamplingMCCFRSolver", 3.0),
+_COMPARISONS = (
+    _PeerComparison("outcome sampling", "os-mccfr", "OutcomeSamplingMCCFRSolver", 20.0),
+    _PeerComparison("external sampling", "es-mccfr", "ExternalSamplingMCCFRSolver", 3.0),
 )
 
 
 def figures() -> Iterator[harness.Figure]:
-    devices.one_per_core()
+    devices.use_one_device_per_core()
     has_peer = importlib.util.find_spec("pyspiel") is not None
     for name, game in _GAMES:
-        for contest in _CONTESTS:
+        for contest in _COMPARISONS:
             if has_peer:
-                yield from _beside_peer(name, game, contest)
+                yield from _peer_figures(name, game, contest)
             else:
-                yield harness.missing(f"{name}: {contest.name}", "open_spiel")
-    yield from _hashed()
+                yield harness.missing_peer(f"{name}: {contest.name}", "open_spiel")
+    yield from _hash_table_figures()
 
 
-def _beside_peer(name: str, game: str, contest: _Contest) -> Iterator[harness.Figure]:
+def _peer_figures(name: str, game: str, contest: _PeerComparison) -> Iterator[harness.Figure]:
     import pyspiel
 
     from gdlx.envs import game_spec
@@ -54,17 +54,17 @@ def _beside_peer(name: str, game: str, contest: _Contest) -> Iterator[harness.Fi
     from gdlx.solvers.runs import tree_solvers
 
     loaded = pyspiel.load_game(game)
-    task = tasks.problem(game_spec.Game(game), open_spiel_tree.tree_of(loaded, keep_edges=True))
+    task = tasks.make_tree_task(game_spec.GameSpec(game), open_spiel_tree.build_tree(loaded, keep_edges=True))
     theirs, rate = _peer(loaded, contest.peer)
     seconds, rates, compiling = [], [], 0.0
     for seed in range(_SEEDS):
-        algorithm = algorithms.configured(algorithms.find(contest.algorithm), None, {"seed": seed})
+        algorithm = algorithms.configure(algorithms.find(contest.algorithm), None, {"seed": seed})
         process = tree_solvers.SampledSolver(task, algorithm)
         begun = time.perf_counter()
         process.advance(process.init(), 0)
         process.measure(process.init(), 0.0)
         compiling = compiling or time.perf_counter() - begun
-        spent, made = _until(process, theirs)
+        spent, made = _run_to_target(process, theirs)
         seconds.append(spent)
         rates.append(made / spent)
     spread = f"{min(seconds):.2g} to {max(seconds):.2g} s over {_SEEDS} seeds"
@@ -103,7 +103,7 @@ def _peer(game: Any, solver_name: str) -> tuple[float, float]:
     return pyspiel.nash_conv(game, solver.average_policy(), True) / 2, 2 * count / spent
 
 
-def _until(process: Any, target: float) -> tuple[float, int]:
+def _run_to_target(process: Any, target: float) -> tuple[float, int]:
     """Seconds of sampling and trajectories until the average policies are that good."""
     state, spent, count, done = process.init(), 0.0, 1, 0
     while True:
@@ -117,16 +117,16 @@ def _until(process: Any, target: float) -> tuple[float, int]:
         count = max(1, done // 10)
 
 
-def _hashed() -> Iterator[harness.Figure]:
+def _hash_table_figures() -> Iterator[harness.Figure]:
     """A game that cannot be unrolled, in a hash table; the machine's cores are shared out by XLA."""
     from gdlx.envs import game_spec
     from gdlx.solvers import algorithms, tasks
     from gdlx.solvers.runs import table_solver
 
-    task = tasks.table_problem(game_spec.Game("blind_tictactoe"))
+    task = tasks.make_table_task(game_spec.GameSpec("blind_tictactoe"))
     rates, loads, compiling, cores = [], [], 0.0, []
     for seed in range(_SEEDS):
-        algorithm = algorithms.configured(algorithms.find("os-mccfr"), None, {"seed": seed, "table": 22})
+        algorithm = algorithms.configure(algorithms.find("os-mccfr"), None, {"seed": seed, "table": 22})
         process = table_solver.TableSolver(task, algorithm)
         begun = time.perf_counter()
         state = process.advance(process.init(), 1)

@@ -29,7 +29,7 @@ _SECONDS = 2.0
 
 
 def figures() -> Iterator[harness.Figure]:
-    devices.one_per_core()
+    devices.use_one_device_per_core()
     ours = {}
     for game in (*_PGX, *_OTHERS):
         found, ready, memory = _our_rate(game)
@@ -38,20 +38,24 @@ def figures() -> Iterator[harness.Figure]:
         yield harness.Figure(f"{game}: memory of a game", memory, "bytes", target=harness.Target(300))
         if game in _PGX:
             name, times = _PGX[game]
-            yield _beside(f"{game}: playout", found, "pgx", "pgx, best of its batch sizes", _pgx_rate(name), times)
+            yield _comparison_figure(
+                f"{game}: playout", found, "pgx", "pgx, best of its batch sizes", _pgx_rate(name), times
+            )
         else:
             yield harness.Figure(f"{game}: playout", found / 1e6, "M states/s", better="higher")
     for game, slower in _AS_C.items():
         name, least = f"{game}: playout, beside C", 1 / slower if slower else None
-        yield _beside(name, ours[game], "cc", "the same step as C, on all cores", _c_rate(game), least)
+        yield _comparison_figure(name, ours[game], "cc", "the same step as C, on all cores", _c_rate(game), least)
 
 
-def _beside(name: str, ours: float, peer: str, label: str, theirs: float | None, times: float | None) -> harness.Figure:
+def _comparison_figure(
+    name: str, ours: float, peer: str, label: str, theirs: float | None, times: float | None
+) -> harness.Figure:
     """Rates in states a second; theirs is None where the peer is missing."""
     target = harness.Target(times, of="ratio") if times else None
     value, unit = ours / 1e6, "M states/s"
     if theirs is None:
-        return harness.missing(name, peer, value, unit, better="higher", target=target)
+        return harness.missing_peer(name, peer, value, unit, better="higher", target=target)
     return harness.Figure(name, value, unit, "higher", label, theirs / 1e6, target)
 
 
@@ -62,7 +66,7 @@ def _our_rate(game: str) -> tuple[float, float, float]:
 
     started = time.perf_counter()
     net = games.compile_game(game)
-    play = sharded_playouts.ShardedPlayout(net, 10_000, _BATCH // playouts.WORD)
+    play = sharded_playouts.ShardedPlayout(net, 10_000, _BATCH // playouts.GAMES_PER_WORD)
     tally = play.start(0, steps=8)
     ready = time.perf_counter() - started
 
@@ -70,10 +74,10 @@ def _our_rate(game: str) -> tuple[float, float, float]:
         nonlocal tally
         tally = play.advance(tally, steps)
 
-    return rate(advance, play.words * playouts.WORD), ready, playouts.Playout(net).bytes_per_game
+    return measure_rate(advance, play.words * playouts.GAMES_PER_WORD), ready, playouts.Playout(net).bytes_per_game
 
 
-def rate(advance: Callable[[int], None], games: int, seconds: float = _SECONDS) -> float:
+def measure_rate(advance: Callable[[int], None], games: int, seconds: float = _SECONDS) -> float:
     """States a second of the fastest of five runs: a shared machine only ever makes a run slower."""
     steps = 8
     started = time.perf_counter()
@@ -132,7 +136,7 @@ def pgx_rate(name: str) -> float:
             held[0] = jax.block_until_ready(run(*held[0], steps))  # type: ignore[no-untyped-call]
 
         advance(8)
-        best = max(best, rate(advance, batch))
+        best = max(best, measure_rate(advance, batch))
     return best
 
 
@@ -147,7 +151,7 @@ def _c_rate(game: str) -> float | None:
     play = playouts.Playout(games.compile_game(game))
     with tempfile.TemporaryDirectory() as folder:
         source, shared = pathlib.Path(folder) / "step.c", pathlib.Path(folder) / "step.so"
-        source.write_text(c_playout.source(play))
+        source.write_text(c_playout.generate_source(play))
         subprocess.run(
             [compiler_path, "-O2", "-march=native", "-shared", "-fPIC", "-pthread", "-o", str(shared), str(source)],
             check=True,
@@ -156,7 +160,7 @@ def _c_rate(game: str) -> float | None:
         library.play.argtypes = [ctypes.c_long, ctypes.c_int]
         cores = os.cpu_count() or 1
         advance = functools.partial(_run_c, library, cores)
-        return rate(advance, cores * c_playout.GAMES)
+        return measure_rate(advance, cores * c_playout.GAMES)
 
 
 def _run_c(library: ctypes.CDLL, threads: int, steps: int) -> None:

@@ -16,7 +16,7 @@ _PASSES = 2  # some minutes apart, the faster counts: a shared machine only ever
 
 def draw(path: pathlib.Path, advance: Callable[[str], None] = lambda note: None) -> dict[str, object]:
     """Measure and draw; returns what was measured, in millions of states a second."""
-    devices.one_per_core()
+    devices.use_one_device_per_core()
     over_batch = {game: [0.0] * len(_BATCHES) for game in _OVER_BATCH}
     over_operations = dict.fromkeys(library.names(), (0.0, 0))
     for _ in range(_PASSES):
@@ -41,14 +41,14 @@ def _rate(game: str, batch: int, advance: Callable[[str], None]) -> tuple[float,
     from gdlx.propnet import games
 
     net = games.compile_game(game)
-    play = sharded_playouts.ShardedPlayout(net, 10_000, batch // playouts.WORD)
+    play = sharded_playouts.ShardedPlayout(net, 10_000, batch // playouts.GAMES_PER_WORD)
     tally = play.start(0, steps=8)
 
     def run(steps: int) -> None:
         nonlocal tally
         tally = play.advance(tally, steps)
 
-    found = playout_bench.rate(run, play.words * playouts.WORD, seconds=1.0) / 1e6
+    found = playout_bench.measure_rate(run, play.words * playouts.GAMES_PER_WORD, seconds=1.0) / 1e6
     advance(f"{game}, {batch} games: {found:.1f} million states/s")
     return found, playouts.Playout(net).step_tape.operations
 

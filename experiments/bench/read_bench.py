@@ -45,7 +45,7 @@ _REGION = """
 """
 
 
-def sheet(size: int) -> str:
+def generate_sheet(size: int) -> str:
     """A well-formed rulesheet of about `size` characters: many small boards, as in large published sheets."""
     parts = [_FRAME, *(f"(succ {n} {n + 1})\n" for n in range(60))]
     cells = [f"(init (cell {{r}} {x} {y} blank))" for x in (1, 2, 3) for y in (1, 2, 3)]
@@ -60,7 +60,7 @@ def sheet(size: int) -> str:
 
 
 def read_and_check(size: int) -> None:
-    report = checker.check(source.Source(f"{size} characters", sheet(size)))
+    report = checker.check(source.Source(f"{size} characters", generate_sheet(size)))
     if report.diagnostics:
         raise RuntimeError(f"the generated sheet is not clean: {report.diagnostics[0].render()}")
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 _BOUNDED_GAMES = ("leduc_poker", "goofspiel:cards=5", "liars_dice")
 _ITERATIONS = (0, 10, 100)  # of cfr, whose average policies are bounded; after none they are uniform
 
-_SEEN_GAMES = ("leduc_poker", "blind_tictactoe", "phantom_tictactoe")
-_WAYS: "tuple[consistent_states.Way, ...]" = ("enumeration", "particles", "rejection")
+_BELIEF_GAMES = ("leduc_poker", "blind_tictactoe", "phantom_tictactoe")
+_METHODS: "tuple[consistent_states.BeliefMethod, ...]" = ("enumeration", "particles", "rejection")
 
 
 def figures() -> Iterator[harness.Figure]:
@@ -25,7 +25,7 @@ def figures() -> Iterator[harness.Figure]:
         yield from part()
 
 
-def bounds_beside_exact() -> Iterator[harness.Figure]:
+def bound_figures() -> Iterator[harness.Figure]:
     """Which part of the exact exploitability is found, for policies of three qualities."""
     for game in _BOUNDED_GAMES:
         yield from _bounds_of(game)
@@ -41,14 +41,14 @@ def _bounds_of(game: str) -> Iterator[harness.Figure]:
     from gdlx.solvers.bounds import search_bounds
     from gdlx.solvers.mccfr import table_policy
 
-    task = tasks.problem(game_spec.Game(game))
-    playing = packed_env.Walk(gdlx.make(game))
-    plan = search_bounds.plan(playing, len(task.tree.counts.nodes) - 1)
+    task = tasks.make_tree_task(game_spec.GameSpec(game))
+    playing = packed_env.PackedEnv(gdlx.make(game))
+    plan = search_bounds.make_config(playing, len(task.tree.counts.nodes) - 1)
     compiling = 0.0
     for iterations, policies in _policies(task):
         exact = task.metrics(policies).exploitability
         assert exact is not None
-        frozen = table_policy.of_policies(policies, playing.env, task.tree)
+        frozen = table_policy.from_tabular(policies, playing.env, task.tree)
         begun = time.perf_counter()
         *_, found = search_bounds.search(
             playing, frozen, jax.random.key(0), seconds=search_bounds.DEFAULT_SECONDS, plan=plan
@@ -68,25 +68,25 @@ def _bounds_of(game: str) -> Iterator[harness.Figure]:
     yield harness.Figure(f"{game}: compiling, once for all bounds", compiling, "s")
 
 
-def acceptance() -> Iterator[harness.Figure]:
+def belief_figures() -> Iterator[harness.Figure]:
     """How many games agree with what a player has seen, and how long it takes to find 1 024 of them."""
     from gdlx.players.agents import match_beliefs
     from gdlx.players.matches import arenas
     from gdlx.solvers.search import beliefs
 
-    for game in _SEEN_GAMES:
-        arena = arenas.of_game(game)
-        seen = match_beliefs.random_match(arena, np.random.default_rng(0))[0]
+    for game in _BELIEF_GAMES:
+        arena = arenas.make_arena(game)
+        seen = match_beliefs.play_random_match(arena, np.random.default_rng(0))[0]
         view = dataclasses.replace(seen, events=seen.events[:-1])  # before the last joint move
-        for way in _WAYS:
+        for way in _METHODS:
             what = f"{game}, after {view.step} joint moves, {way}"
             try:
-                beliefs.find(arena.walk, view, way=way)  # compiles
-            except beliefs.TooManyStates as error:
+                beliefs.compute_belief(arena.walk, view, way=way)  # compiles
+            except beliefs.TooManyStatesError as error:
                 yield harness.Figure(what, None, "", note=str(error))
                 continue
             begun = time.perf_counter()
-            report = beliefs.find(arena.walk, view, way=way, seed=1).report
+            report = beliefs.compute_belief(arena.walk, view, way=way, seed=1).report
             spent = time.perf_counter() - begun
             yield harness.Figure(
                 f"{what}: {report.accepted:,} of {report.tried:,} agree; their probability", report.rate, "", "higher"
@@ -94,7 +94,7 @@ def acceptance() -> Iterator[harness.Figure]:
             yield harness.Figure(f"{what}: time", spent, "s")
 
 
-def _policies(task: "tasks.Problem") -> Iterator[tuple[int, "tabular_policies.Policies"]]:
+def _policies(task: "tasks.TreeTask") -> Iterator[tuple[int, "tabular_policies.Policies"]]:
     """Average policies after each number of iterations."""
     from gdlx.solvers import algorithms
     from gdlx.solvers.runs import tree_solvers
@@ -106,4 +106,4 @@ def _policies(task: "tasks.Problem") -> Iterator[tuple[int, "tabular_policies.Po
         yield iterations, process.policies(state)
 
 
-_PARTS: tuple[Callable[[], Iterator[harness.Figure]], ...] = (bounds_beside_exact, acceptance)
+_PARTS: tuple[Callable[[], Iterator[harness.Figure]], ...] = (bound_figures, belief_figures)

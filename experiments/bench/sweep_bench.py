@@ -35,16 +35,16 @@ def _sweeps(folder: pathlib.Path) -> Iterator[harness.Figure]:
     from gdlx.envs import compilation_cache, game_spec
     from gdlx.experiments.sweeps import config, run
 
-    compilation_cache.keep()
+    compilation_cache.enable()
     path = folder / "grid.toml"
     path.write_text(_FILE)
     wanted = config.read(path)
-    run.sweep(wanted, folder / "compiled")
+    run.run_sweep(wanted, folder / "compiled")
     begun = time.perf_counter()
-    run.sweep(wanted, folder / "here")
+    run.run_sweep(wanted, folder / "here")
     together = time.perf_counter() - begun
 
-    tree = game_spec.unrolled(game_spec.Game("kuhn_poker"))
+    tree = game_spec.unroll_game(game_spec.GameSpec("kuhn_poker"))
     gdlx.solve(tree, wanted.cells[0].algorithm, iterations=1_000)
     begun = time.perf_counter()
     for cell in wanted.cells:

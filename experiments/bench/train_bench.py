@@ -7,9 +7,9 @@ from gdlx.experiments.bench.training import deep_cfr_figures, self_play_figures,
 
 _PARTS: tuple[Callable[[], Iterator[harness.Figure]], ...] = (
     deep_cfr_figures.figures,
-    self_play_figures.speed,
+    self_play_figures.speed_figures,
     supervised_figures.figures,
-    self_play_figures.strong,
+    self_play_figures.strength_figures,
 )
 
 

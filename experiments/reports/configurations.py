@@ -11,7 +11,7 @@ from gdlx.solvers import algorithms
 from gdlx.solvers.exact import regret_matching
 from gdlx.solvers.runs import result_folder
 
-_ELSEWHERE = {"format", "game", "digest", "versions", "algorithm"}  # shown elsewhere, or of no effect
+_EXCLUDED_KEYS = {"format", "game", "digest", "versions", "algorithm"}  # shown elsewhere, or of no effect
 _SCHEDULES = ("alpha_change", "beta_change", "gamma_change")
 _IN_WORDS = {("alternating", False): "simultaneous", ("x64", True): "double precision"}
 
@@ -19,8 +19,8 @@ _IN_WORDS = {("alternating", False): "simultaneous", ("x64", True): "double prec
 class Configuration(NamedTuple):
     algorithm: str
     changes: tuple[str, ...]  # settings that are not the algorithm's own
-    runs: tuple[gather.Run, ...]  # of each seed the longest; the best first
-    repeats: tuple[gather.Run, ...]  # others of the same seeds, which tell nothing more
+    runs: tuple[gather.RunRecord, ...]  # of each seed the longest; the best first
+    repeats: tuple[gather.RunRecord, ...]  # others of the same seeds, which tell nothing more
 
     @property
     def name(self) -> str:
@@ -37,65 +37,69 @@ class Configuration(NamedTuple):
         return tuple(sorted(run.seed for run in self.runs if run.seed is not None))
 
 
-class Topic(NamedTuple):
+class ComparisonKey(NamedTuple):
     """What runs must have in common to be compared."""
 
-    game: game_spec.Game
+    game: game_spec.GameSpec
     players: tuple[str, ...]  # a sheet of the same name may have been another one
     is_restricted: bool  # whether an opponent is bound to a model: that is another game
 
 
-def by_topic(runs: Iterable[gather.Run]) -> dict[Topic, list[gather.Run]]:
-    found: dict[Topic, list[gather.Run]] = {}
+def group_comparable(runs: Iterable[gather.RunRecord]) -> dict[ComparisonKey, list[gather.RunRecord]]:
+    found: dict[ComparisonKey, list[gather.RunRecord]] = {}
     for run in runs:
-        topic = Topic(run.config.game, run.players, run.config.modelled is not None)
+        topic = ComparisonKey(run.config.game, run.players, run.config.modelled is not None)
         found.setdefault(topic, []).append(run)
     return found
 
 
-def grouped(runs: Iterable[gather.Run]) -> list[Configuration]:
+def group_by_configuration(runs: Iterable[gather.RunRecord]) -> list[Configuration]:
     """The configurations of the runs of a game: least exploitable first, those not measured last."""
-    found: dict[str, list[gather.Run]] = {}
+    found: dict[str, list[gather.RunRecord]] = {}
     for run in runs:
         found.setdefault(_key(run), []).append(run)
     return sorted(map(_configuration, found.values()), key=_rank)
 
 
-def _configuration(same: Sequence[gather.Run]) -> Configuration:
-    longest: dict[int | None, gather.Run] = {}
+def _configuration(same: Sequence[gather.RunRecord]) -> Configuration:
+    longest: dict[int | None, gather.RunRecord] = {}
     for run in sorted(same, key=lambda run: -run.last.iterations):
         longest.setdefault(run.seed, run)
     repeats = tuple(run for run in same if run is not longest[run.seed])
     config = same[0].config
-    return Configuration(config.algorithm.name, changes(config), tuple(sorted(longest.values(), key=_rank)), repeats)
+    return Configuration(
+        config.algorithm.name, changed_settings(config), tuple(sorted(longest.values(), key=_rank)), repeats
+    )
 
 
-def best_of_algorithms(configurations: Sequence[Configuration]) -> list[gather.Run]:
+def best_run_per_algorithm(configurations: Sequence[Configuration]) -> list[gather.RunRecord]:
     """The best run of each algorithm that has policies."""
     runs = [run for configuration in configurations for run in configuration.runs if run.has_policy]
-    found: dict[str, gather.Run] = {}
+    found: dict[str, gather.RunRecord] = {}
     for run in sorted(runs, key=_rank):
         found.setdefault(run.config.algorithm.name, run)
     return list(found.values())
 
 
-def _rank(of: Configuration | gather.Run) -> float:
+def _rank(of: Configuration | gather.RunRecord) -> float:
     return float("inf") if of.error is None else of.error
 
 
-def _key(run: gather.Run) -> str:
-    return json.dumps([run.config.algorithm.name, _told(run.config)], sort_keys=True)
+def _key(run: gather.RunRecord) -> str:
+    return json.dumps([run.config.algorithm.name, _effective_settings(run.config)], sort_keys=True)
 
 
-def changes(config: result_folder.Config) -> tuple[str, ...]:
+def changed_settings(config: result_folder.Config) -> tuple[str, ...]:
     """
     >>> from gdlx.solvers import algorithms
-    >>> config = result_folder.Config(game_spec.Game("g"), "", algorithms.find("dcfr"), x64=True)
-    >>> changes(config)
+    >>> config = result_folder.Config(game_spec.GameSpec("g"), "", algorithms.find("dcfr"), x64=True)
+    >>> changed_settings(config)
     ('double precision',)
     """
-    usual = _told(result_folder.Config(config.game, config.digest, algorithms.find(config.algorithm.name), x64=False))
-    now = _told(config)
+    usual = _effective_settings(
+        result_folder.Config(config.game, config.digest, algorithms.find(config.algorithm.name), x64=False)
+    )
+    now = _effective_settings(config)
     return tuple(_shown(name, value) for name, value in now.items() if value != usual.get(name))
 
 
@@ -105,22 +109,22 @@ def _shown(name: str, value: Any) -> str:
     return f"{name.replace('_', ' ')} {f'{value:g}' if isinstance(value, float) else value}"
 
 
-def _told(config: result_folder.Config) -> dict[str, Any]:
+def _effective_settings(config: result_folder.Config) -> dict[str, Any]:
     """Every setting that has an effect, but for the seed, by its name."""
-    found = _flat({name: value for name, value in config.to_json().items() if name not in _ELSEWHERE})
+    found = _flatten({name: value for name, value in config.to_json().items() if name not in _EXCLUDED_KEYS})
     if not any(found.get(name) for name in _SCHEDULES):
         found.pop("horizon", None)
     found.pop("seed", None)
     return found
 
 
-def _flat(given: Mapping[str, Any]) -> dict[str, Any]:
+def _flatten(given: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in given.items():
         if isinstance(value, Mapping):
             # Both kinds of settings have a beta and an exploration; and whose player is it?
             doubled = {"sampling": regret_matching.Settings._fields, "modelled": ("player",)}.get(name, ())
-            found |= {f"{name} {key}" if key in doubled else key: part for key, part in _flat(value).items()}
+            found |= {f"{name} {key}" if key in doubled else key: part for key, part in _flatten(value).items()}
         else:
             found[name] = value
     return found

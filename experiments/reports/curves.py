@@ -26,7 +26,7 @@ class Curve(NamedTuple):
     left_out: int  # that have nothing in common with those
 
 
-Across = Callable[[driver.Metrics], float]
+XValue = Callable[[driver.Metrics], float]
 
 
 def iterations(row: driver.Metrics) -> float:
@@ -37,7 +37,7 @@ def seconds(row: driver.Metrics) -> float:
     return max(row.seconds, _SHORTEST)
 
 
-def curve(configuration: configurations.Configuration, across: Across, most: int) -> Curve | None:
+def build_curve(configuration: configurations.Configuration, across: XValue, most: int) -> Curve | None:
     """Over what all its runs have in common; at most so many points. None where nothing was measured.
 
     Runs are measured at different times: between two measurements they are taken to be straight on logarithmic axes.
@@ -50,7 +50,7 @@ def curve(configuration: configurations.Configuration, across: Across, most: int
     if first > last:
         first, last = together[0][0][0], together[0][0][-1]
     every = np.unique(np.concatenate([x for x, _ in together]))
-    grid = thinned(every[(every >= first) & (every <= last)], most)
+    grid = thin(every[(every >= first) & (every <= last)], most)
     lines = np.stack([_between(grid, x, y) for x, y in together])
     return Curve(
         grid,
@@ -62,7 +62,7 @@ def curve(configuration: configurations.Configuration, across: Across, most: int
     )
 
 
-def _points(run: gather.Run, across: Across) -> tuple[Floats, Floats]:
+def _points(run: gather.RunRecord, across: XValue) -> tuple[Floats, Floats]:
     """What was measured, but for the uniform policies before the first iteration: logarithms have no zero."""
     exact = run.config.algorithm.is_exact and across is not iterations
     rows = [row for row in run.metrics if row.improvements and (row.iterations > 0 or exact)]
@@ -79,10 +79,10 @@ def _between(grid: Floats, x: Floats, y: Floats) -> Floats:
     return np.interp(np.log(grid), np.log(x), y)
 
 
-def thinned(x: Floats, most: int) -> Floats:
+def thin(x: Floats, most: int) -> Floats:
     """At most so many of rising numbers, evenly on a logarithmic axis, the first and the last among them.
 
-    >>> thinned(np.arange(1.0, 1001.0), 4).tolist()
+    >>> thin(np.arange(1.0, 1001.0), 4).tolist()
     [1.0, 10.0, 100.0, 1000.0]
     """
     if len(x) <= most:
@@ -92,7 +92,7 @@ def thinned(x: Floats, most: int) -> Floats:
     return x[np.unique(nearest)]
 
 
-def floor(found: Sequence[Curve]) -> float:
+def lowest_drawn_error(found: Sequence[Curve]) -> float:
     """The lowest error that is drawn."""
     highest = max(float(curve.high.max()) for curve in found)
     above = [positive for curve in found if (positive := curve.low[curve.low > 0]).size]

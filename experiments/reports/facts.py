@@ -8,14 +8,14 @@ from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import errors, limits
 from gdlx.solvers import tasks
 
-_UNROLLED = 3e6  # histories of the largest game that is unrolled for a report: a few seconds
+_MAX_HISTORIES = 3e6  # histories of the largest game that is unrolled for a report: a few seconds
 _SECONDS = 60.0  # to ground a game that is no longer in the cache
 
 
-class Subject(NamedTuple):
+class LoadedGame(NamedTuple):
     """A game that could be loaded."""
 
-    game: game_spec.Game
+    game: game_spec.GameSpec
     net: propnet.PropNet
     tree: game_tree.GameTree | None  # None where it is too large
     digest: str  # of the tree
@@ -24,7 +24,7 @@ class Subject(NamedTuple):
     payoff_range: tuple[float, float]
 
 
-def load_game(game: game_spec.Game) -> Subject | str:
+def load_game(game: game_spec.GameSpec) -> LoadedGame | str:
     """The game, or why it cannot be loaded."""
     try:
         return _loaded(game)
@@ -32,23 +32,23 @@ def load_game(game: game_spec.Game) -> Subject | str:
         return str(error).partition("\n")[0]  # what follows may quote the sheet, and the page may be passed on
 
 
-def _loaded(game: game_spec.Game) -> Subject:
-    net = _network(game)
+def _loaded(game: game_spec.GameSpec) -> LoadedGame:
+    net = _compile(game)
     known = probe.probe(net)
-    guess = known.histories(enough=_UNROLLED)
-    if guess.is_cut or guess.total > _UNROLLED:
+    guess = known.histories(enough=_MAX_HISTORIES)
+    if guess.is_cut or guess.total > _MAX_HISTORIES:
         units, bounds = known.payoffs(game.payoff), known.payoff_range(game.payoff)
-        return Subject(game, net, None, "", guess.total, units, bounds)
-    tree = game_spec.unrolled(game, net=net)
+        return LoadedGame(game, net, None, "", guess.total, units, bounds)
+    tree = game_spec.unroll_game(game, net=net)
     units = payoffs.Payoffs(tree.offset, tree.zero_sum, True)
-    return Subject(game, net, tree, tasks.tree_digest(tree), sum(tree.counts.histories), units, tree.payoff_range)
+    return LoadedGame(game, net, tree, tasks.tree_digest(tree), sum(tree.counts.histories), units, tree.payoff_range)
 
 
-def _network(game: game_spec.Game) -> propnet.PropNet:
+def _compile(game: game_spec.GameSpec) -> propnet.PropNet:
     return game.compile(limits.Limits(seconds=_SECONDS), saved=True)
 
 
-def facts(subject: Subject) -> list[tuple[str, str]]:
+def describe_game(subject: LoadedGame) -> list[tuple[str, str]]:
     """Names and what to say of them."""
     net, tree = subject.net, subject.tree
     low, high = subject.payoff_range
@@ -59,7 +59,7 @@ def facts(subject: Subject) -> list[tuple[str, str]]:
     found.append(("network", f"{_many(net.gates, 'gate')}, {_many(len(net.initial), 'register')}"))
     found.append(("payoffs", f"from {low:g} to {high:g}, {'zero-sum' if subject.units.zero_sum else 'not zero-sum'}"))
     if tree is None:
-        found.append(("size", f"more than {_UNROLLED:,.0f} histories: not unrolled for this report"))
+        found.append(("size", f"more than {_MAX_HISTORIES:,.0f} histories: not unrolled for this report"))
         return found
     for player in tree.players:
         found.append((f"decisions of {player.name}", f"{_many(player.sets, 'information set')} with a choice"))

@@ -14,7 +14,7 @@ _POINTS, _FEWER_POINTS = 120, 40  # of a line in colour, and of a thin one
 Configurations = Sequence[configurations.Configuration]
 
 
-class _Drawn(NamedTuple):
+class _PlottedConfiguration(NamedTuple):
     configuration: configurations.Configuration
     style: str
     most: int  # points
@@ -32,13 +32,15 @@ def _style(rank: int) -> str:
 
 def convergence(found: Configurations, players: int) -> markup.Markup:
     """Of configurations in their order, the best first."""
-    named = [_Drawn(one, style, _POINTS) for one, style in zip(found, styles(found), strict=True) if style]
+    named = [
+        _PlottedConfiguration(one, style, _POINTS) for one, style in zip(found, styles(found), strict=True) if style
+    ]
     coloured, others = named[:COLOURS], _spread(named[COLOURS:])
     order = [*others, *reversed(coloured)]  # the best on top
     error = "exploitability" if players == 2 else "largest improvement of a player"
     over = {"iterations": curves.iterations, "seconds of solving": curves.seconds}
     made = {
-        label: [(one, curves.curve(one.configuration, across, one.most)) for one in order]
+        label: [(one, curves.build_curve(one.configuration, across, one.most)) for one in order]
         for label, across in over.items()
     }
     shown = [curve for pairs in made.values() for _, curve in pairs if curve is not None]
@@ -47,7 +49,7 @@ def convergence(found: Configurations, players: int) -> markup.Markup:
         return markup.element("p", f"The {error} was not measured, so there are no curves. {advice}", class_="remark")
     if not any((curve.high > 0).any() for curve in shown):
         return markup.element("p", f"The {error} was 0 whenever it was measured: nothing to draw.", class_="remark")
-    floor = curves.floor(shown)
+    floor = curves.lowest_drawn_error(shown)
     charts = []
     for label, pairs in made.items():
         lines = [_line(one, curve, floor, error, label) for one, curve in pairs if curve is not None]
@@ -66,20 +68,20 @@ def convergence(found: Configurations, players: int) -> markup.Markup:
     )
 
 
-def _spread(others: Sequence[_Drawn]) -> list[_Drawn]:
+def _spread(others: Sequence[_PlottedConfiguration]) -> list[_PlottedConfiguration]:
     """All, or some from every rank."""
     chosen = np.linspace(0, len(others) - 1, min(_OTHERS, len(others))).round().astype(int)
     return [others[n]._replace(most=_FEWER_POINTS) for n in chosen]
 
 
-def _line(one: _Drawn, curve: curves.Curve, floor: float, error: str, label: str) -> svg.Line:
+def _line(one: _PlottedConfiguration, curve: curves.Curve, floor: float, error: str, label: str) -> svg.Line:
     median = f", median of {curve.runs} runs" if curve.runs > 1 else ""
     name = f"{one.configuration.name}: {error} {curve.median[-1]:.3g} at {curve.x[-1]:.3g} {label}{median}"
     median_, low, high = (np.maximum(part, floor) for part in (curve.median, curve.low, curve.high))
     return svg.Line(name, one.style, curve.x, median_, low, high)
 
 
-def _legend(coloured: Sequence[_Drawn], others: int) -> markup.Markup:
+def _legend(coloured: Sequence[_PlottedConfiguration], others: int) -> markup.Markup:
     items = [markup.element("li", svg.swatch(one.style), " ", one.configuration.name) for one in coloured]
     if others:
         items.append(markup.element("li", svg.swatch("other"), " ", "all others"))
@@ -88,10 +90,10 @@ def _legend(coloured: Sequence[_Drawn], others: int) -> markup.Markup:
 
 def _caption(
     found: Configurations,
-    coloured: Sequence[_Drawn],
-    named: Sequence[_Drawn],
-    others: Sequence[_Drawn],
-    made: dict[str, list[tuple[_Drawn, curves.Curve | None]]],
+    coloured: Sequence[_PlottedConfiguration],
+    named: Sequence[_PlottedConfiguration],
+    others: Sequence[_PlottedConfiguration],
+    made: dict[str, list[tuple[_PlottedConfiguration, curves.Curve | None]]],
     floor: float,
     error: str,
 ) -> str:

@@ -19,7 +19,7 @@ from gdlx.solvers.runs import driver, result_folder
 _KINDS = 3  # columns of metrics.csv for each player
 
 
-class Run(NamedTuple):
+class RunRecord(NamedTuple):
     """What a result folder holds, but for its policies. Axes: P players."""
 
     folder: pathlib.Path
@@ -43,52 +43,52 @@ class Run(NamedTuple):
         return error_of(self.last)
 
 
-class LeftOut(NamedTuple):
+class SkippedFolder(NamedTuple):
     folder: pathlib.Path
     why: str  # a sentence that names it
 
 
-class Found(NamedTuple):
-    runs: tuple[Run, ...]
-    left_out: tuple[LeftOut, ...]
+class GatheredRuns(NamedTuple):
+    runs: tuple[RunRecord, ...]
+    left_out: tuple[SkippedFolder, ...]
 
 
 def error_of(metrics: driver.Metrics) -> float | None:
     return metrics.error if metrics.improvements else None
 
 
-def gather(folders: Iterable[pathlib.Path]) -> Found:
+def gather_runs(folders: Iterable[pathlib.Path]) -> GatheredRuns:
     """All runs in or beneath the folders, each once, sorted."""
-    runs: list[Run] = []
-    left_out: list[LeftOut] = []
+    runs: list[RunRecord] = []
+    left_out: list[SkippedFolder] = []
     seen: set[pathlib.Path] = set()
     for given in folders:
         beneath = list(_result_folders(given))
         if not beneath:
             what = "holds no result, nor does a folder beneath it" if given.is_dir() else "is no folder"
-            left_out.append(LeftOut(given, f"{given} {what}"))
+            left_out.append(SkippedFolder(given, f"{given} {what}"))
         for folder in beneath:
             if (place := folder.resolve()) in seen:
                 continue
             seen.add(place)
-            if (why := _why_not(folder, given)) is not None:
-                left_out.append(LeftOut(folder, why))
+            if (why := _skip_reason(folder, given)) is not None:
+                left_out.append(SkippedFolder(folder, why))
                 continue
             try:
                 runs.append(_read(folder))
             except errors.UserError as error:
-                left_out.append(LeftOut(folder, str(error)))
+                left_out.append(SkippedFolder(folder, str(error)))
             except (OSError, OverflowError, RecursionError) as error:
-                left_out.append(LeftOut(folder, f"{folder} cannot be read: {error}"))
-    return Found(tuple(runs), tuple(left_out))
+                left_out.append(SkippedFolder(folder, f"{folder} cannot be read: {error}"))
+    return GatheredRuns(tuple(runs), tuple(left_out))
 
 
 def _result_folders(given: pathlib.Path) -> Iterator[pathlib.Path]:
     marked = {*given.rglob(result_folder.CONFIG), *given.rglob(store.FAILED)}
-    return iter(sorted({path.parent for path in marked if not store.is_part(path.parent)}))
+    return iter(sorted({path.parent for path in marked if not store.is_partial(path.parent)}))
 
 
-def _why_not(folder: pathlib.Path, given: pathlib.Path) -> str | None:
+def _skip_reason(folder: pathlib.Path, given: pathlib.Path) -> str | None:
     """Cells of sweeps that are no results."""
     failed = folder / store.FAILED
     if failed.exists():
@@ -100,7 +100,7 @@ def _why_not(folder: pathlib.Path, given: pathlib.Path) -> str | None:
     return None
 
 
-def _read(folder: pathlib.Path) -> Run:
+def _read(folder: pathlib.Path) -> RunRecord:
     config = result_folder.read_config(folder)
     _require_kinds(folder, config)
     given = json.loads((folder / result_folder.CONFIG).read_text(encoding="utf-8"))
@@ -110,15 +110,15 @@ def _read(folder: pathlib.Path) -> Run:
         raise result_folder.ResultError(f"{folder} has no metrics yet: the run was stopped before it wrote any")
     for row in metrics:
         _require_possible(folder, row, len(players))
-    return Run(folder, config, given, players, metrics, _has_policy(folder))
+    return RunRecord(folder, config, given, players, metrics, _has_policy(folder))
 
 
 def _require_kinds(folder: pathlib.Path, config: result_folder.Config) -> None:
     """What is compared and looked up must be of its kind; what is only shown may be anything."""
     game = config.game
     right = (
-        isinstance(game.spec, str) and "\0" not in game.spec and game.payoff in typing.get_args(payoffs.Mode),
-        game.goal_conflict in typing.get_args(unroll.GoalConflicts) and game.gdl in (None, 1, 2),
+        isinstance(game.spec, str) and "\0" not in game.spec and game.payoff in typing.get_args(payoffs.PayoffMode),
+        game.goal_conflict in typing.get_args(unroll.GoalConflictMode) and game.gdl in (None, 1, 2),
         isinstance(game.fold_case, bool) and isinstance(config.algorithm.seed, int | None),
     )
     if not all(right):
@@ -139,7 +139,7 @@ def _players(folder: pathlib.Path) -> tuple[str, ...]:
         ) from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise result_folder.ResultError(f"{path} cannot be read: {error}") from None
-    first = result_folder.first_of_players(head)
+    first = result_folder.first_player_column(head)
     count, rest = divmod(len(head) - first, _KINDS)
     if rest or count < 1:
         raise result_folder.ResultError(f"{path} cannot be read: its columns are {', '.join(head)[:200]}")
@@ -159,6 +159,6 @@ def _require_possible(folder: pathlib.Path, row: driver.Metrics, players: int) -
 def _has_policy(folder: pathlib.Path) -> bool:
     """None is there while a run goes on."""
     path = folder / result_folder.POLICY
-    if path.exists() and not store.is_whole(path):
+    if path.exists() and not store.is_intact_npz(path):
         raise result_folder.ResultError(f"{path} cannot be read: it is no .npz file, or a damaged one")
     return path.exists()

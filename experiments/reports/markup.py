@@ -10,16 +10,16 @@ class Markup(str):
     """Text that is HTML already."""
 
 
-def text(given: str) -> Markup:
+def escape(given: str) -> Markup:
     """
-    >>> text("<bet>")
+    >>> escape("<bet>")
     '&lt;bet&gt;'
     """
     return given if isinstance(given, Markup) else Markup(html.escape(given))
 
 
-def joined(parts: Iterable[str]) -> Markup:
-    return Markup("".join(map(text, parts)))
+def join(parts: Iterable[str]) -> Markup:
+    return Markup("".join(map(escape, parts)))
 
 
 def element(name: str, /, *children: str, **attributes: str | float | bool) -> Markup:
@@ -30,7 +30,7 @@ def element(name: str, /, *children: str, **attributes: str | float | bool) -> M
     """
     given = "".join(_attribute(key, value) for key, value in attributes.items())
     end = "" if name in _VOID else f"</{name}>"
-    return Markup(f"<{name}{given}>{joined(children)}{end}")
+    return Markup(f"<{name}{given}>{join(children)}{end}")
 
 
 _VOID = {"br", "meta"}

@@ -23,8 +23,8 @@ _RESTRICTED = (
 element = markup.element
 
 
-def page(found: gather.Found, now: datetime.datetime) -> str:
-    topics = configurations.by_topic(found.runs)
+def page(found: gather.GatheredRuns, now: datetime.datetime) -> str:
+    topics = configurations.group_comparable(found.runs)
     names = [_name(topic) for topic in topics]
     title = f"gdlx report: {', '.join(names[:4])}{' ..' * (len(names) > 4)}"
     contents = [element("li", element("a", name, href=f"#game{n}")) for n, name in enumerate(names)]
@@ -47,14 +47,14 @@ def page(found: gather.Found, now: datetime.datetime) -> str:
     return f"<!DOCTYPE html>\n{whole}\n"
 
 
-def _about(found: gather.Found, games: int, now: datetime.datetime) -> Iterable[str]:
+def _about(found: gather.GatheredRuns, games: int, now: datetime.datetime) -> Iterable[str]:
     solved_with = {", ".join(_versions(run)) for run in found.runs}
     yield f"{_many(len(found.runs), 'run')} of {_many(games, 'game')}. Made by gdlx {gdlx.__version__} on "
     yield element("time", f"{now:%Y-%m-%d %H:%M} {now.tzname() or ''}".strip(), datetime=now.isoformat())
     yield f"; solved with {'; '.join(sorted(solved_with))}."
 
 
-def _versions(run: gather.Run) -> list[str]:
+def _versions(run: gather.RunRecord) -> list[str]:
     given = run.given.get("versions")
     told = [f"{name} {version}" for name, version in given.items()] if isinstance(given, dict) else []
     return told or ["unknown versions"]
@@ -64,15 +64,15 @@ def _many(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def _name(topic: configurations.Topic) -> str:
-    game, usual = topic.game, game_spec.Game(topic.game.spec)
+def _name(topic: configurations.ComparisonKey) -> str:
+    game, usual = topic.game, game_spec.GameSpec(topic.game.spec)
     other = [f"{name} {value}" for name, value in game._asdict().items() if value != getattr(usual, name)]
     options = f" ({', '.join(other)})" if other else ""
     return f"{game.spec}{options}{', opponents modelled' if topic.is_restricted else ''}"
 
 
-def _topic(anchor: str, topic: configurations.Topic, runs: Sequence[gather.Run]) -> markup.Markup:
-    found = configurations.grouped(runs)
+def _topic(anchor: str, topic: configurations.ComparisonKey, runs: Sequence[gather.RunRecord]) -> markup.Markup:
+    found = configurations.group_by_configuration(runs)
     subject = facts.load_game(topic.game)
     if isinstance(subject, str):
         known = element(
@@ -80,7 +80,9 @@ def _topic(anchor: str, topic: configurations.Topic, runs: Sequence[gather.Run])
         )
         played = markup.Markup()
     else:
-        pairs = (element("div", element("dt", name), element("dd", told)) for name, told in facts.facts(subject))
+        pairs = (
+            element("div", element("dt", name), element("dd", told)) for name, told in facts.describe_game(subject)
+        )
         known = element("dl", *pairs)
         played = _policies(found, subject)
     return element(
@@ -122,7 +124,7 @@ def _row(one: configurations.Configuration, style_name: str) -> markup.Markup:
     runs = one.runs
     mark = [svg.swatch(style_name), " "] if style_name else []
     cells = (
-        markup.joined([*mark, one.algorithm]),
+        markup.join([*mark, one.algorithm]),
         ", ".join(one.changes),
         _range([run.error for run in runs if run.error is not None], "{:.3g}"),
         _range([run.last.iterations for run in runs], "{:,.0f}"),
@@ -138,10 +140,10 @@ def _range(numbers: Sequence[float], form: str) -> str:
     if not numbers:
         return "not measured"
     middle, low, high = (form.format(n) for n in (statistics.median(numbers), min(numbers), max(numbers)))
-    return middle if low == high else markup.joined([middle, " ", element("small", f"({low} to {high})")])
+    return middle if low == high else markup.join([middle, " ", element("small", f"({low} to {high})")])
 
 
-def _values(runs: Sequence[gather.Run]) -> str:
+def _values(runs: Sequence[gather.RunRecord]) -> str:
     """Of every player the median of the runs, with its standard error where matches told it."""
     known = [run.last.value for run in runs if run.last.value]
     if not known:
@@ -159,10 +161,10 @@ def _seeds(one: configurations.Configuration) -> str:
     return f"{shown}; {_many(len(one.repeats), 'shorter run')} not counted" if one.repeats else shown
 
 
-def _policies(found: Sequence[configurations.Configuration], subject: facts.Subject) -> markup.Markup:
-    best = configurations.best_of_algorithms(found)
+def _policies(found: Sequence[configurations.Configuration], subject: facts.LoadedGame) -> markup.Markup:
+    best = configurations.best_run_per_algorithm(found)
     parts = [_policy(run, subject, is_first=n == 0) for n, run in enumerate(best[:_ALGORITHMS])]
-    says = f"Of the best run of each algorithm; at most the first {policies.SHOWN} information sets of a player."
+    says = f"Of the best run of each algorithm; at most the first {policies.MAX_INFOSETS} information sets of a player."
     if left := best[_ALGORITHMS:]:
         says += f" Not shown: those of {', '.join(run.config.algorithm.name for run in left)}."
     if not parts:
@@ -170,10 +172,10 @@ def _policies(found: Sequence[configurations.Configuration], subject: facts.Subj
     return element("section", element("h3", "Policies"), element("p", says, class_="soft"), *parts)
 
 
-def _policy(run: gather.Run, subject: facts.Subject, *, is_first: bool) -> markup.Markup:
+def _policy(run: gather.RunRecord, subject: facts.LoadedGame, *, is_first: bool) -> markup.Markup:
     name = f"{run.config.algorithm.name} in {run.folder}"
     try:
-        tables = policies.tables(run, subject)
+        tables = policies.load_policy_tables(run, subject)
     except (errors.UserError, OSError) as error:
         return element("p", f"{name}: no policies are shown. {error}", class_="remark")
     shown = [element("div", *_player(table)) for table in tables]
@@ -183,7 +185,7 @@ def _policy(run: gather.Run, subject: facts.Subject, *, is_first: bool) -> marku
     )
 
 
-def _player(table: policies.Table) -> Iterable[markup.Markup]:
+def _player(table: policies.PolicyTable) -> Iterable[markup.Markup]:
     yield element("h4", table.player)
     says = [table.remark] if table.remark else []
     if table.sets > len(table.choices):
@@ -228,7 +230,7 @@ def _configs(found: Sequence[configurations.Configuration]) -> markup.Markup:
     return element("details", element("summary", f"The whole configuration of {_many(len(runs), 'run')}"), *each)
 
 
-def _left_out(left_out: Sequence[gather.LeftOut]) -> markup.Markup:
+def _left_out(left_out: Sequence[gather.SkippedFolder]) -> markup.Markup:
     if not left_out:
         return markup.Markup()
     each = (element("li", one.why) for one in left_out)

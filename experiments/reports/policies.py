@@ -13,36 +13,36 @@ from gdlx.solvers import tasks
 from gdlx.solvers.mccfr import table_rows
 from gdlx.solvers.runs import policy_files, result_folder
 
-SHOWN = 40  # information sets of a player
+MAX_INFOSETS = 40  # information sets of a player
 
 Floats = npt.NDArray[np.floating]
 Longs = npt.NDArray[np.uint64]
 
 
-class Choice(NamedTuple):
+class InfosetPolicy(NamedTuple):
     history: str
     options: tuple[tuple[str, float], ...]  # the likeliest first
 
 
-class Table(NamedTuple):
+class PolicyTable(NamedTuple):
     """The first choices of a player, in order of time."""
 
     player: str
-    choices: tuple[Choice, ...]
+    choices: tuple[InfosetPolicy, ...]
     sets: int  # of which these are the first
     remark: str  # on what is left out besides
 
 
-def tables(run: gather.Run, subject: facts.Subject) -> list[Table]:
+def load_policy_tables(run: gather.RunRecord, subject: facts.LoadedGame) -> list[PolicyTable]:
     """One for each player; an error says why there are none."""
     if run.config.has_table:
-        return _of_table(run, subject)
+        return _load_hash_table_policy(run, subject)
     if subject.tree is None:
         raise result_folder.ResultError(
             f"{run.config.game.spec} is too large to be unrolled for a report; see gdlx evaluate {run.folder}"
         )
     policy_files.require_same_rules(run.folder, run.config, subject.game, subject.digest)
-    policies = policy_files.read_sequences(run.folder / result_folder.POLICY, subject.tree)
+    policies = policy_files.read_tree_policies(run.folder / result_folder.POLICY, subject.tree)
     found = []
     for player, policy in zip(subject.tree.players, policies, strict=True):
         options = np.split(policy, player.first[:-1])[1:]
@@ -52,24 +52,24 @@ def tables(run: gather.Run, subject: facts.Subject) -> list[Table]:
 
 def _table(
     player: game_tree.Player, known: Iterable[int], policy_at: Callable[[int], Floats], remark: str = ""
-) -> Table:
+) -> PolicyTable:
     decisions = list(known)
     choices = []
-    for decision in decisions[:SHOWN]:
+    for decision in decisions[:MAX_INFOSETS]:
         chosen = zip(player.options(decision), policy_at(decision).tolist(), strict=True)
-        choices.append(Choice(player.labels[decision], tuple(sorted(chosen, key=lambda option: -option[1]))))
-    return Table(player.name, tuple(choices), len(decisions), remark)
+        choices.append(InfosetPolicy(player.labels[decision], tuple(sorted(chosen, key=lambda option: -option[1]))))
+    return PolicyTable(player.name, tuple(choices), len(decisions), remark)
 
 
-def _of_table(run: gather.Run, subject: facts.Subject) -> list[Table]:
+def _load_hash_table_policy(run: gather.RunRecord, subject: facts.LoadedGame) -> list[PolicyTable]:
     """Of a policy in a hash table: where that has a row, in the steps of the game that are unrolled."""
-    task = tasks.table_problem(subject.game, net=subject.net)
+    task = tasks.make_table_task(subject.game, net=subject.net)
     policy_files.require_same_rules(run.folder, run.config, subject.game, task.digest)
     keys, probability = _read_rows(run.folder / result_folder.POLICY, task.env.num_actions)
     found = []
     for number, player in enumerate(task.tree.players):
-        high, low = infoset_keys.of_player(task.tree, number, task.env.num_actions)
-        wanted = _joined(high ^ table_rows.salt(number), low)
+        high, low = infoset_keys.compute_infoset_keys(task.tree, number, task.env.num_actions)
+        wanted = _joined(high ^ table_rows.player_salt(number), low)
         row = np.searchsorted(keys, wanted) % max(1, len(keys))
         known = keys[row] == wanted if len(keys) else np.zeros(player.sets, bool)
 
@@ -85,7 +85,7 @@ def _of_table(run: gather.Run, subject: facts.Subject) -> list[Table]:
 
 def _read_rows(path: pathlib.Path, moves: int) -> tuple[Longs, Floats]:
     """Keys, rising, and their probabilities."""
-    keys, probability = policy_files.read_rows(path, moves)
+    keys, probability = policy_files.read_table_rows(path, moves)
     whole = _joined(*keys)
     order = np.argsort(whole)
     return whole[order], probability[order]

@@ -19,7 +19,7 @@ from gdlx.envs import devices
 from gdlx.propnet.io import checked_fields
 
 GAMES = ("goofspiel:cards=4", "leduc_poker", "princess_and_monster:turns=5", "phantom_tictactoe")
-BOUNDED = ("phantom_tictactoe",)
+BOUNDED_GAMES = ("phantom_tictactoe",)
 POINTS = (100_000, 300_000, 1_000_000, 3_000_000)
 BOUNDED_POINTS = (262_144, 1_048_576)
 DECAY = 0.3
@@ -50,7 +50,7 @@ class Curve(NamedTuple):
         return np.asarray(spread / np.sqrt(len(self.error)))
 
 
-class Unrolled:
+class TreeSampler:
     """An unrolled game to sample on: programs are compiled once, whatever the seed."""
 
     def __init__(self, game: str) -> None:
@@ -58,32 +58,34 @@ class Unrolled:
         from gdlx.envs.trees import sampling_form
         from gdlx.solvers import tasks
 
-        self.task = tasks.problem(game_spec.Game(game), keep_edges=True)
+        self.task = tasks.make_tree_task(game_spec.GameSpec(game), keep_edges=True)
         self.form = sampling_form.sampling_form(self.task.tree)
 
-    def run(self, batch: int, decay: float | None, seed: int) -> "Run":
-        return Run(self, batch, decay, seed)
+    def run(self, batch: int, decay: float | None, seed: int) -> "SamplingRun":
+        return SamplingRun(self, batch, decay, seed)
 
     def exploitability(self, weights: Sequence[Any]) -> float:
         """Of the average policies with these sums, P x [A, I]."""
         from gdlx.solvers import tabular_policies
 
         pairs = zip(self.task.tree.players, weights, strict=True)
-        policies = tuple(tabular_policies.of_table(player, np.asarray(weight, np.float64)) for player, weight in pairs)
+        policies = tuple(
+            tabular_policies.from_table(player, np.asarray(weight, np.float64)) for player, weight in pairs
+        )
         return sum(self.task.metrics(policies).improvements) / 2
 
 
-class Run:
+class SamplingRun:
     """A run on all devices."""
 
-    def __init__(self, game: Unrolled, batch: int, decay: float | None, seed: int) -> None:
+    def __init__(self, game: TreeSampler, batch: int, decay: float | None, seed: int) -> None:
         import jax
 
         from gdlx.solvers.mccfr import mccfr, outcome_sampling
 
         self.game, self.batch, self.done = game, batch, 0
-        self._runner = mccfr.on_devices(tuple(jax.local_devices()), outcome_sampling.sample, batch)
-        self._fixed = self._runner.place((game.form, settings(decay), jax.random.key(seed)))
+        self._runner = mccfr.make_loop(tuple(jax.local_devices()), outcome_sampling.sample, batch)
+        self._fixed = self._runner.place((game.form, sampling_settings(decay), jax.random.key(seed)))
         self._state = self._runner.place(mccfr.init(game.form, baselines=decay is not None))
 
     def until(self, trajectories: int) -> None:
@@ -99,7 +101,7 @@ class Run:
         return self.game.exploitability(self._state.weight)
 
 
-def settings(decay: float | None) -> Any:
+def sampling_settings(decay: float | None) -> Any:
     """Those of both algorithms: linear CFR."""
     from gdlx.solvers.exact import regret_matching
     from gdlx.solvers.mccfr import mccfr
@@ -107,12 +109,12 @@ def settings(decay: float | None) -> Any:
     minimiser = regret_matching.Settings(
         *(None if x is None else np.float32(x) for x in regret_matching.Settings(1.0, 1.0, 1.0))
     )
-    return mccfr.SampleSettings(minimiser, np.float32(EXPLORATION), None if decay is None else np.float32(decay))
+    return mccfr.MccfrSettings(minimiser, np.float32(EXPLORATION), None if decay is None else np.float32(decay))
 
 
 def exact_curve(game: str, decay: float | None, seeds: int, points: Sequence[int] = POINTS) -> Curve:
     """Exploitability of an unrolled game."""
-    made = unrolled(game)
+    made = load_tree_sampler(game)
     error = np.zeros((seeds, len(points)))
     for seed in range(seeds):
         run = made.run(BATCH, decay, FIRST_SEED + seed)
@@ -122,17 +124,17 @@ def exact_curve(game: str, decay: float | None, seeds: int, points: Sequence[int
     return Curve(tuple(points), error)
 
 
-unrolled = functools.cache(Unrolled)
+load_tree_sampler = functools.cache(TreeSampler)
 
 
-class Sampled:
+class HashTableSampler:
     """A game that cannot be unrolled: information sets in a hash table, on one device, and bounds on exploitability."""
 
     def __init__(self, game: str) -> None:
         import gdlx
         from gdlx.envs.packed import packed_env
 
-        self.walk = packed_env.Walk(gdlx.make(game))
+        self.walk = packed_env.PackedEnv(gdlx.make(game))
 
     def errors(self, decay: float | None, seed: int, points: Sequence[int]) -> list[float]:
         import jax
@@ -140,17 +142,17 @@ class Sampled:
         from gdlx.solvers.bounds import approximate_response
         from gdlx.solvers.mccfr import table_loop, table_policy, table_state
 
-        fixed = settings(decay)
+        fixed = sampling_settings(decay)
         config = table_state.SamplerConfig(BOUNDED_BATCH, _STEPS, baselines=decay is not None)
-        runner = table_loop.on_devices(tuple(jax.local_devices()[:1]), self.walk, config)
+        runner = table_loop.make_loop(tuple(jax.local_devices()[:1]), self.walk, config)
         state = runner.place(table_state.init(self.walk, config, _BITS, runner.devices))
         budget = approximate_response.Budget(approximate_response.LearnerConfig(_STEPS), batches=_RESPONSE, bits=19)
         found = []
         for point in points:
             left = point // (2 * config.batch) - int(state.t)
             state = runner.advance(state, fixed, jax.random.key(FIRST_SEED + seed), left)
-            policy = table_policy.of_state(state, fixed.minimiser)
-            bound = approximate_response.bound(self.walk, policy, jax.random.key(1_000 + seed), budget)
+            policy = table_policy.average_policy(state, fixed.minimiser)
+            bound = approximate_response.estimate_bound(self.walk, policy, jax.random.key(1_000 + seed), budget)
             found.append(bound.exploitability)
         return found
 
@@ -159,7 +161,7 @@ def bounded_curves(
     game: str, seeds: int, kept: Errors | None = None, points: Sequence[int] = BOUNDED_POINTS
 ) -> Iterable[Errors]:
     """[S, 2, N] without and with baselines, seed by seed; those that were kept are not measured again."""
-    made = Sampled(game)
+    made = HashTableSampler(game)
     found = np.zeros((0, 2, len(points))) if kept is None else kept[:seeds]
     yield found
     for seed in range(len(found), seeds):
@@ -193,7 +195,7 @@ def save(figure: Any, path: pathlib.Path) -> None:
     figure.savefig(path, dpi=120)
 
 
-def picture(path: pathlib.Path, curves: Iterable[tuple[str, Curve, Curve]]) -> None:
+def draw_figure(path: pathlib.Path, curves: Iterable[tuple[str, Curve, Curve]]) -> None:
     import matplotlib.figure
 
     shown = list(curves)
@@ -201,21 +203,21 @@ def picture(path: pathlib.Path, curves: Iterable[tuple[str, Curve, Curve]]) -> N
     for axes, (game, plain, reduced) in zip(figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
         draw_band(axes, plain.trajectories, plain.error, "outcome sampling")
         draw_band(axes, reduced.trajectories, reduced.error, f"with baselines, decay {DECAY:g}")
-        what = "bound on exploitability" if game in BOUNDED else "exploitability"
+        what = "bound on exploitability" if game in BOUNDED_GAMES else "exploitability"
         axes.set(title=f"{game} ({len(plain.error)} seeds)", xlabel="trajectories", ylabel=f"{what} (payoff units)")
         axes.title.set_fontsize(9)
     figure.axes[0].legend(frameon=False, fontsize=8)
     save(figure, path)
 
 
-def study(
+def run_study(
     games: Sequence[str], seeds: int, bounded_seeds: int, kept: pathlib.Path | None = None
 ) -> Iterable[tuple[str, Curve, Curve]]:
     """Bounds take long: their seeds are kept in a file as they come."""
     for game in games:
-        if game in BOUNDED:
-            for errors in bounded_curves(game, bounded_seeds, kept_errors(kept, game)):
-                keep(kept, game, errors)
+        if game in BOUNDED_GAMES:
+            for errors in bounded_curves(game, bounded_seeds, load_errors(kept, game)):
+                save_errors(kept, game, errors)
             plain, reduced = (Curve(BOUNDED_POINTS, errors[:, number]) for number in range(2))
         else:
             plain, reduced = (exact_curve(game, decay, seeds) for decay in (None, DECAY))
@@ -223,20 +225,22 @@ def study(
         yield game, plain, reduced
 
 
-def kept_errors(kept: pathlib.Path | None, game: str) -> Errors | None:
+def load_errors(kept: pathlib.Path | None, game: str) -> Errors | None:
     if kept is None or not kept.exists():
         return None
     found = json.loads(kept.read_text())
-    same = found["settings"] == _settings_kept()
+    same = found["settings"] == _cache_settings()
     return np.array(found[game]) if same and found.get(game) else None
 
 
-def keep(kept: pathlib.Path | None, game: str, errors: Errors) -> None:
+def save_errors(kept: pathlib.Path | None, game: str, errors: Errors) -> None:
     if kept is not None and len(errors):
-        checked_fields.write_whole(kept, json.dumps({"settings": _settings_kept(), game: errors.tolist()}).encode())
+        checked_fields.write_atomically(
+            kept, json.dumps({"settings": _cache_settings(), game: errors.tolist()}).encode()
+        )
 
 
-def _settings_kept() -> list[float]:
+def _cache_settings() -> list[float]:
     return [DECAY, EXPLORATION, FIRST_SEED, BOUNDED_BATCH, _BITS, _RESPONSE, *BOUNDED_POINTS]
 
 
@@ -247,10 +251,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--bounded-seeds", type=int, default=20, help="of games whose exploitability is only bounded")
     chosen = parser.parse_args()
-    devices.one_per_core()
+    devices.use_one_device_per_core()
     print(f"{'game':30}{'trajectories':>10}  {'plain':>18}  {'baselines':>20}  baselines win", flush=True)
     kept = chosen.picture.with_suffix(".json")
-    picture(chosen.picture, study(chosen.games, chosen.seeds, chosen.bounded_seeds, kept))
+    draw_figure(chosen.picture, run_study(chosen.games, chosen.seeds, chosen.bounded_seeds, kept))
 
 
 if __name__ == "__main__":

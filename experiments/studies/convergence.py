@@ -12,7 +12,7 @@ ALGORITHMS = ("cfr", "cfr+", "dcfr", "pcfr+", "hs-pcfr+", "fp")
 ITERATIONS = 10_000
 
 
-def picture(
+def plot_convergence(
     game: str, path: pathlib.Path, algorithms: Sequence[str] = ALGORITHMS, iterations: int = ITERATIONS
 ) -> None:
     """Solve a game with each algorithm, and plot how exploitability falls over iterations and time."""
@@ -23,12 +23,12 @@ def picture(
     from gdlx.solvers.runs import plot
 
     with jax.enable_x64(True):
-        tree = game_spec.unrolled(game_spec.Game(game))
+        tree = game_spec.unroll_game(game_spec.GameSpec(game))
         runs = {name: gdlx.solve(tree, name, iterations=iterations).metrics for name in algorithms}
-    plot.convergence(path, runs, game)
+    plot.plot_convergence(path, runs, game)
 
 
 if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit("usage: python -m gdlx.experiments.studies.convergence GAME PICTURE.png")
-    picture(sys.argv[1], pathlib.Path(sys.argv[2]))
+    plot_convergence(sys.argv[1], pathlib.Path(sys.argv[2]))

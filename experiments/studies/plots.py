@@ -49,7 +49,7 @@ def mean_and_error(runs: Floats) -> tuple[Floats, Floats]:
     return mean, error
 
 
-def panels(rows: int, columns: int, *, width: float = 4.2, height: float = 3.4) -> tuple[Any, list[Any]]:
+def make_panels(rows: int, columns: int, *, width: float = 4.2, height: float = 3.4) -> tuple[Any, list[Any]]:
     """A figure and its axes, row by row."""
     import matplotlib.figure
 
@@ -57,7 +57,7 @@ def panels(rows: int, columns: int, *, width: float = 4.2, height: float = 3.4) 
     return figure, list(figure.subplots(rows, columns, squeeze=False).flat)
 
 
-def curves(
+def plot_curves(
     axes: Any, lines: Sequence[Line], *, title: str, x: str, y: str, log: bool = True, known: float | None = None
 ) -> None:
     """Means over runs, with bands of a standard error, on logarithmic axes; what is 0 has no place there. With
@@ -76,10 +76,12 @@ def curves(
         axes.axhline(known, color="black", ls=":", lw=1)
     axes.set_xscale("log")
     axes.set_yscale("log" if log else "linear")
-    label(axes, title, x, y)
+    label_axes(axes, title, x, y)
 
 
-def choices(axes: Any, names: Sequence[str], series: Sequence[Series], marked: Sequence[str], *, title: str) -> None:
+def plot_choices(
+    axes: Any, names: Sequence[str], series: Sequence[Series], marked: Sequence[str], *, title: str
+) -> None:
     """What each choice comes to, with standard errors; those of the original are shaded, numbers joined by lines."""
     places = np.arange(len(names))
     is_named = max(map(len, names)) > _LONGEST_NUMBER
@@ -95,10 +97,10 @@ def choices(axes: Any, names: Sequence[str], series: Sequence[Series], marked: S
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter("{x:g}" if high < _FEW * low else "")
     axes.set_xticks(places, names, rotation=40 if is_named else 0, ha="right" if is_named else "center")
-    label(axes, title, "", "")
+    label_axes(axes, title, "", "")
 
 
-def label(axes: Any, title: str, x: str, y: str) -> None:
+def label_axes(axes: Any, title: str, x: str, y: str) -> None:
     axes.set_title(title, fontsize="medium")
     axes.set_xlabel(x)
     axes.set_ylabel(y)
@@ -110,7 +112,7 @@ def legend_below(figure: Any, axes: Any, columns: int) -> None:
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=columns, frameon=False)
 
 
-def save(path: pathlib.Path, figure: Any) -> None:
+def save_figure(path: pathlib.Path, figure: Any) -> None:
     data = io.BytesIO()
     figure.savefig(data, format="png", dpi=_DPI)
-    checked_fields.write_whole(path, data.getvalue())
+    checked_fields.write_atomically(path, data.getvalue())

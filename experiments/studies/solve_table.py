@@ -33,7 +33,7 @@ _NONE = 1e-7  # of the range: below this single precision tells nothing
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class SolvedGame:
     """One solved game. Axes: P players."""
 
     game: str
@@ -64,7 +64,7 @@ def _whole(number: float) -> str:
     return f"{number:,.0f}".replace(",", " ")
 
 
-def solved(game: str, iterations: int = ITERATIONS) -> Row:
+def solve_game(game: str, iterations: int = ITERATIONS) -> SolvedGame:
     """A game of the library, solved with the default algorithm."""
     import gdlx
 
@@ -72,7 +72,7 @@ def solved(game: str, iterations: int = ITERATIONS) -> Row:
     found = gdlx.solve(game, iterations=iterations)
     whole = time.perf_counter() - begun
     low, high = found.tree.payoff_range
-    return Row(
+    return SolvedGame(
         game,
         sum(found.tree.information_sets.values()),
         sum(found.tree.counts.histories),
@@ -89,7 +89,7 @@ def lines(games: Sequence[str] = GAMES, iterations: int = ITERATIONS) -> Iterato
     yield f"| {' | '.join(HEADER)} |"
     yield f"|{'---|' * len(HEADER)}"
     for game in games:
-        yield f"| {' | '.join(solved(game, iterations).cells())} |"
+        yield f"| {' | '.join(solve_game(game, iterations).cells())} |"
 
 
 if __name__ == "__main__":

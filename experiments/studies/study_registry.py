@@ -30,11 +30,11 @@ STUDIES = {
 }
 
 
-class UnknownStudy(errors.UserError, ValueError):
+class UnknownStudyError(errors.UserError, ValueError):
     pass
 
 
-class Table(NamedTuple):
+class StudyTable(NamedTuple):
     """What a study found: texts for people, and the same as data."""
 
     title: str
@@ -44,7 +44,7 @@ class Table(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Setting:
+class StudyConfig:
     """`minutes` is for all of a study; `report` hears how it goes."""
 
     folder: pathlib.Path
@@ -59,13 +59,13 @@ class Study(Protocol):
     MINUTES: float
     FULL_MINUTES: float
 
-    def run(self, setting: Setting) -> Iterator[Table]: ...
+    def run(self, setting: StudyConfig) -> Iterator[StudyTable]: ...
 
 
-def find(name: str) -> Study:
+def load_study(name: str) -> Study:
     if name not in STUDIES:
         near = difflib.get_close_matches(name, STUDIES, n=1)
-        raise UnknownStudy(
+        raise UnknownStudyError(
             f"there is no study {name!r}{f' (is it {near[0]}?)' if near else ''}; there are {', '.join(STUDIES)}"
         )
     found: Study = importlib.import_module(f"gdlx.experiments.studies.{name}.study")

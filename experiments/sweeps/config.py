@@ -30,16 +30,17 @@ from gdlx.solvers import algorithms
 from gdlx.solvers.exact import regret_matching
 from gdlx.solvers.runs import driver, result_folder
 
-MOST_CELLS = 1_000_000
-_MOST_SEED = 2**32 - 1
-_LONGEST_NAME = 100
+MAX_CELLS = 1_000_000
+_MAX_SEED = 2**32 - 1
+_MAX_NAME_LENGTH = 100
 _SWEEP_KEYS = ("games", "algorithms", "iterations", "seconds", "target", "seeds", "every")
 _STOPS = ("iterations", "seconds", "target")
 _RANGE_KEYS = ("from", "to", "count", "scale")
 # `seeds` gives these; the horizon is that of `iterations`.
 _SETTINGS = tuple(
     sorted(
-        {*regret_matching.Settings._fields, *algorithms.Sampling.__dataclass_fields__} - {"seed", "scheme", "horizon"}
+        {*regret_matching.Settings._fields, *algorithms.SamplingConfig.__dataclass_fields__}
+        - {"seed", "scheme", "horizon"}
     )
 )
 _KINDS: Mapping[str, type] = {"batch": int, "table": int, "max_steps": int, "grow": str, "simultaneous": bool}
@@ -56,7 +57,7 @@ class Cell(NamedTuple):
 
     game: str
     algorithm: algorithms.Algorithm
-    stop: driver.Stop
+    stop: driver.StopCondition
     target: str | float | None  # as it is written: a part of the payoff range is known later
     every: int | None
     given: Mapping[str, Value]
@@ -66,14 +67,14 @@ class Cell(NamedTuple):
         """Of its folder: readable, and another one for every other cell."""
         words = ",".join([self.algorithm.name, *(f"{key}={value}" for key, value in self.given.items())])
         plain = re.sub(r"[^\w.+=,-]", "_", words)
-        if plain != words or len(plain) > _LONGEST_NAME:
-            plain = f"{plain[:_LONGEST_NAME]}-{self.digest}"
+        if plain != words or len(plain) > _MAX_NAME_LENGTH:
+            plain = f"{plain[:_MAX_NAME_LENGTH]}-{self.digest}"
         return f"{self._game_name()}/{plain}-{self._stop_name()}"
 
     def _game_name(self) -> str:
         """Two files in different folders may have the same name."""
-        plain = result_folder.folder_of(self.game)
-        return f"{plain}-{_digest(self.game)}" if result_folder.is_path(self.game) else plain
+        plain = result_folder.folder_name(self.game)
+        return f"{plain}-{_digest(self.game)}" if result_folder.is_rulesheet_path(self.game) else plain
 
     def _stop_name(self) -> str:
         every = None if self.every is None else f"every_{self.every}"
@@ -110,36 +111,36 @@ def read(path: pathlib.Path) -> Sweep:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise SweepError(f"{path} is no TOML: {error}") from None
     try:
-        return Sweep(path.stem, cells(found))
+        return Sweep(path.stem, expand_cells(found))
     except errors.UserError as error:
         raise SweepError(f"{path}: {error}") from None
 
 
-def cells(found: Mapping[str, Any]) -> tuple[Cell, ...]:
+def expand_cells(found: Mapping[str, Any]) -> tuple[Cell, ...]:
     """All cells of a sweep, in the order of the file.
 
     >>> algorithms = [{"name": "dcfr", "alpha": [1.0, 1.5]}, {"name": "cfr+"}]
-    >>> [cell.name for cell in cells({"games": ["kuhn_poker"], "iterations": 10, "algorithms": algorithms})]
+    >>> [cell.name for cell in expand_cells({"games": ["kuhn_poker"], "iterations": 10, "algorithms": algorithms})]
     ['kuhn_poker/dcfr,alpha=1.0-10', 'kuhn_poker/dcfr,alpha=1.5-10', 'kuhn_poker/cfr+-10']
     """
     _require_known("the sweep", found, _SWEEP_KEYS)
-    games = _games(_needed(found, "games"))
-    entries = _needed(found, "algorithms")
+    games = _games(_require_key(found, "games"))
+    entries = _require_key(found, "algorithms")
     if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
         raise SweepError("algorithms must be one or more tables: write each under a line [[algorithms]]")
     seeds = _seeds(found.get("seeds", 1))
     every = _whole("every", found["every"], 1) if "every" in found else None
     axes = [_axes(number, entry) for number, entry in enumerate(entries, 1)]
     count = len(games) * sum(
-        math.prod(map(len, grid.values())) * (len(seeds) if _of(entry).sampling else 1)
+        math.prod(map(len, grid.values())) * (len(seeds) if _find_algorithm(entry).sampling else 1)
         for entry, grid in zip(entries, axes, strict=True)
     )
-    if count > MOST_CELLS:
-        raise SweepError(f"these are {count:,} cells, more than {MOST_CELLS:,}; make the lists shorter")
+    if count > MAX_CELLS:
+        raise SweepError(f"these are {count:,} cells, more than {MAX_CELLS:,}; make the lists shorter")
     made: dict[Any, Cell] = {}
     for game in games:
         for number, (entry, grid) in enumerate(zip(entries, axes, strict=True), 1):
-            for cell in _combined(game, entry, grid, seeds, every, {**found, **entry}, f"algorithms[{number}]"):
+            for cell in _expand_entry(game, entry, grid, seeds, every, {**found, **entry}, f"algorithms[{number}]"):
                 run = (cell.game, cell.algorithm, cell.stop, str(cell.target), cell.every)  # however it was written
                 if run in made:
                     raise SweepError(
@@ -151,7 +152,7 @@ def cells(found: Mapping[str, Any]) -> tuple[Cell, ...]:
     return tuple(made.values())
 
 
-def _combined(
+def _expand_entry(
     game: str,
     entry: Mapping[str, Any],
     grid: Mapping[str, Sequence[Value]],
@@ -160,7 +161,7 @@ def _combined(
     stops: Mapping[str, Any],
     place: str,
 ) -> Iterator[Cell]:
-    algorithm = _of(entry)
+    algorithm = _find_algorithm(entry)
     stop, target = _stop(place, stops)
     for values in itertools.product(*grid.values()):
         given: dict[str, Value] = dict(zip(grid, values, strict=True))
@@ -168,16 +169,16 @@ def _combined(
             said = given if seed is None else {**given, "seed": seed}
             changes = {name: value for name, value in said.items() if name != "simultaneous"}
             try:
-                chosen = algorithms.configured(algorithm, stop.iterations, changes)
+                chosen = algorithms.configure(algorithm, stop.iterations, changes)
                 if given.get("simultaneous"):
-                    chosen = algorithms.simultaneous(chosen)
-            except algorithms.UnknownAlgorithm as error:
+                    chosen = algorithms.with_simultaneous_updates(chosen)
+            except algorithms.UnknownAlgorithmError as error:
                 raise SweepError(f"{place}: {error}") from None
             yield Cell(game, chosen, stop, target, every, said)
 
 
-def _of(entry: Mapping[str, Any]) -> algorithms.Algorithm:
-    return algorithms.require_own(algorithms.find(entry["name"]))
+def _find_algorithm(entry: Mapping[str, Any]) -> algorithms.Algorithm:
+    return algorithms.require_no_network(algorithms.find(entry["name"]))
 
 
 def _axes(number: int, entry: Mapping[str, Any]) -> dict[str, list[Value]]:
@@ -185,8 +186,8 @@ def _axes(number: int, entry: Mapping[str, Any]) -> dict[str, list[Value]]:
     if not isinstance(entry.get("name"), str):
         raise SweepError(f'{place} needs the name of an algorithm, as in name = "dcfr"')
     try:
-        _of(entry)
-    except algorithms.UnknownAlgorithm as error:
+        _find_algorithm(entry)
+    except algorithms.UnknownAlgorithmError as error:
         raise SweepError(f"{place}: {error}") from None
     _require_known(place, entry, ("name", "simultaneous", *_STOPS, *_SETTINGS))
     return {key: _axis(f"{place}.{key}", value) for key, value in entry.items() if key != "name" and key not in _STOPS}
@@ -221,8 +222,8 @@ def _range(place: str, value: Mapping[str, Any]) -> Iterator[float]:
         raise SweepError(f"{place} lacks {' and '.join(missing)}: write {{ from = 0.0, to = 3.0, count = 10 }}")
     low, high = (_number(f"{place}.{key}", value[key]) for key in ("from", "to"))
     count = _whole(f"{place}.count", value["count"], 2)
-    if count > MOST_CELLS:
-        raise SweepError(f"{place}.count is more than {MOST_CELLS:,}")
+    if count > MAX_CELLS:
+        raise SweepError(f"{place}.count is more than {MAX_CELLS:,}")
     scale = value.get("scale", "linear")
     if scale not in ("linear", "log"):
         raise SweepError(f'{place}.scale is "linear" or "log", not {scale!r}')
@@ -236,7 +237,7 @@ def _range(place: str, value: Mapping[str, Any]) -> Iterator[float]:
         yield float(f"{between:.12g}")
 
 
-def _stop(place: str, given: Mapping[str, Any]) -> tuple[driver.Stop, str | float | None]:
+def _stop(place: str, given: Mapping[str, Any]) -> tuple[driver.StopCondition, str | float | None]:
     if not any(key in given for key in _STOPS):
         raise SweepError("nothing says when a run ends; write iterations = 1000, or seconds, or target")
     iterations = _whole(f"{place}.iterations", given["iterations"], 1) if "iterations" in given else None
@@ -244,17 +245,17 @@ def _stop(place: str, given: Mapping[str, Any]) -> tuple[driver.Stop, str | floa
     target = given.get("target")
     if target is not None and not isinstance(target, str):
         target = _number(f"{place}.target", target)
-    driver.Stop(iterations, seconds, driver.parse_target(target, 1.0))
-    return driver.Stop(iterations, seconds), target
+    driver.StopCondition(iterations, seconds, driver.parse_target(target, 1.0))
+    return driver.StopCondition(iterations, seconds), target
 
 
 def _seeds(value: Any) -> list[int]:
     if isinstance(value, list):
-        found = [_whole("seeds", one, 0, _MOST_SEED) for one in value]
+        found = [_whole("seeds", one, 0, _MAX_SEED) for one in value]
         if not found or len(set(found)) < len(found):
             raise SweepError("seeds must be different whole numbers, one or more")
         return found
-    return list(range(_whole("seeds", value, 1, MOST_CELLS)))
+    return list(range(_whole("seeds", value, 1, MAX_CELLS)))
 
 
 def _texts(place: str, value: Any) -> list[str]:
@@ -279,7 +280,7 @@ def _games(value: Any) -> list[str]:
     return list(found.values())
 
 
-def _needed(found: Mapping[str, Any], key: str) -> Any:
+def _require_key(found: Mapping[str, Any], key: str) -> Any:
     if key not in found:
         raise SweepError(f"{key} is missing; a sweep needs games, algorithms, and iterations, seconds or target")
     return found[key]

@@ -23,18 +23,18 @@ GROWTH = 1.25  # iterations between measurements, unless the file says `every`
 _PORTION = 0.5  # of what a batch may take, for the cells of one group
 
 
-class Group(NamedTuple):
+class CellGroup(NamedTuple):
     """Cells that differ in numbers alone, together in one program; or a single one, with the reason."""
 
     cells: tuple[config.Cell, ...]
     alone: str | None = None  # why
 
 
-def measured_at(iterations: int, every: int | None) -> tuple[int, ...]:
+def measurement_points(iterations: int, every: int | None) -> tuple[int, ...]:
     """
-    >>> measured_at(12, None)
+    >>> measurement_points(12, None)
     (1, 2, 3, 4, 5, 6, 8, 10, 12)
-    >>> measured_at(12, 5)
+    >>> measurement_points(12, 5)
     (5, 10, 12)
     """
     if every is not None:
@@ -45,7 +45,7 @@ def measured_at(iterations: int, every: int | None) -> tuple[int, ...]:
     return tuple(points)
 
 
-def task_of(cell: config.Cell) -> tasks.Task:
+def load_task(cell: config.Cell) -> tasks.Task:
     try:
         return _task(cell.game, cell.algorithm.needs)
     except OSError as error:  # of the rules' file
@@ -53,33 +53,33 @@ def task_of(cell: config.Cell) -> tasks.Task:
 
 
 @functools.lru_cache(maxsize=1)  # cells come game by game
-def _task(game: str, needs: algorithms.Needs) -> tasks.Task:
-    return tasks.prepare(game_spec.Game(game), needs)
+def _task(game: str, needs: algorithms.GameRepresentation) -> tasks.Task:
+    return tasks.prepare(game_spec.GameSpec(game), needs)
 
 
-def forget() -> None:
+def clear_task_cache() -> None:
     """Files of rules may have changed."""
     _task.cache_clear()
 
 
-def digests_of_rules(cells: Iterable[config.Cell]) -> dict[str, str]:
+def rules_digests(cells: Iterable[config.Cell]) -> dict[str, str]:
     """Of every game that can be read, by its text: what cannot fails later, as cells."""
     found = {}
     for game in dict.fromkeys(cell.game for cell in cells):
         with contextlib.suppress(errors.UserError, OSError, ValueError):
-            found[game] = hashlib.sha256(games.find(game).text.encode(errors="replace")).hexdigest()[:16]
+            found[game] = hashlib.sha256(games.find_source(game).text.encode(errors="replace")).hexdigest()[:16]
     return found
 
 
-def groups_of(cells: Iterable[config.Cell]) -> list[Group]:
+def group_cells(cells: Iterable[config.Cell]) -> list[CellGroup]:
     """What could go together, whatever the memory."""
     together: dict[Any, list[config.Cell]] = collections.defaultdict(list)
     for cell in cells:
-        together[cell.name if why_alone(cell) else _shape(cell)].append(cell)
-    return [Group(tuple(found), why_alone(found[0])) for found in together.values()]
+        together[cell.name if solo_reason(cell) else _static_signature(cell)].append(cell)
+    return [CellGroup(tuple(found), solo_reason(found[0])) for found in together.values()]
 
 
-def why_alone(cell: config.Cell) -> str | None:
+def solo_reason(cell: config.Cell) -> str | None:
     if cell.algorithm.is_exact:
         return "has no iterations"
     if cell.algorithm.kind == "table":
@@ -89,7 +89,7 @@ def why_alone(cell: config.Cell) -> str | None:
     return None
 
 
-def _shape(cell: config.Cell) -> tuple[Any, ...]:
+def _static_signature(cell: config.Cell) -> tuple[Any, ...]:
     """What is fixed when a program is compiled."""
     algorithm, settings = cell.algorithm, cell.algorithm.settings
     missing = tuple(value is None for value in settings)
@@ -98,16 +98,16 @@ def _shape(cell: config.Cell) -> tuple[Any, ...]:
     return cell.game, algorithm.step, algorithm.alternating, missing, static, cell.stop.iterations, cell.every
 
 
-def runs_of(task: tasks.Problem, cells: Sequence[config.Cell]) -> batch.Runs:
+def make_batch_runs(task: tasks.TreeTask, cells: Sequence[config.Cell]) -> batch.BatchSolver:
     """The cells of a group, as a batch."""
     first = cells[0].algorithm
     settings = _stacked([cell.algorithm.settings for cell in cells])
     if first.kind == "full":
-        return batch.FullRuns(task.form, first, settings)
-    own = _stacked([tree_solvers.sample_settings(cell.algorithm) for cell in cells])
-    sampler = tree_solvers.sampler_of(sampling_form.sampling_form(task.tree), first.sampler, task.tree.name)
+        return batch.FullBatchSolver(task.form, first, settings)
+    own = _stacked([tree_solvers.make_sample_settings(cell.algorithm) for cell in cells])
+    sampler = tree_solvers.make_sampler(sampling_form.sampling_form(task.tree), first.sampler, task.tree.name)
     seeds = [cell.algorithm.sampler.seed for cell in cells]
-    return batch.SampledRuns(task, sampler, own, seeds, first.samples)
+    return batch.SampledBatchSolver(task, sampler, own, seeds, first.samples)
 
 
 def _stacked(settings: Sequence[Any]) -> Any:
@@ -115,25 +115,27 @@ def _stacked(settings: Sequence[Any]) -> Any:
     return jax.tree.map(lambda *values: np.asarray(values, float), *settings)
 
 
-def portions(task: tasks.Problem, group: Group, max_bytes: int = batch.MAX_BYTES) -> list[Group]:
+def split_by_memory(task: tasks.TreeTask, group: CellGroup, max_bytes: int = batch.MAX_BYTES) -> list[CellGroup]:
     """A group in parts that fit into memory."""
-    runs = runs_of(task, group.cells)
-    fixed = runs.bytes_each * runs.chunk * batch.workers()
+    runs = make_batch_runs(task, group.cells)
+    fixed = runs.bytes_each * runs.chunk * batch.num_workers()
     room = max(_PORTION * max_bytes - fixed, 0)
-    size = max(runs.chunk * batch.workers(), int(room // max(1, runs.bytes_kept)))
-    return [Group(group.cells[n : n + size]) for n in range(0, len(group.cells), size)]
+    size = max(runs.chunk * batch.num_workers(), int(room // max(1, runs.bytes_kept)))
+    return [CellGroup(group.cells[n : n + size]) for n in range(0, len(group.cells), size)]
 
 
-def described(group: Group) -> dict[str, Any]:
+def describe_group(group: CellGroup) -> dict[str, Any]:
     """What a group would do, for people and programs."""
     first = group.cells[0]
     told: dict[str, Any] = {"game": first.game, "algorithm": first.algorithm.name, "cells": len(group.cells)}
     if group.alone is not None:
         return told | {"at_once": None, "bytes": None, "alone": group.alone}
     try:
-        task = task_of(first)
-        runs = runs_of(tasks.unrolled(task), portions(tasks.unrolled(task), group)[0].cells)
+        task = load_task(first)
+        runs = make_batch_runs(
+            tasks.require_tree_task(task), split_by_memory(tasks.require_tree_task(task), group)[0].cells
+        )
     except errors.UserError as error:
         return told | {"at_once": None, "bytes": None, "alone": f"would fail: {error}"}
-    at_once = min(runs.count, runs.chunk * batch.workers())
+    at_once = min(runs.count, runs.chunk * batch.num_workers())
     return told | {"at_once": at_once, "bytes": batch.needed_bytes(runs), "alone": None}

@@ -27,38 +27,38 @@ _TERM = re.compile(r"\s*([\w.+-]+?)\s*(<=|>=|!=|==|~|<|>|=)\s*(.*?)\s*", re.DOTA
 FIRST = ("game", "algorithm", "seed", "iterations", "seconds", "samples", "exploitability")
 
 
-class WrongQuestion(errors.UserError, ValueError):
+class QueryError(errors.UserError, ValueError):
     pass
 
 
-class Where(NamedTuple):
+class Condition(NamedTuple):
     name: str
     compares: str
     value: str
 
 
-def parse(text: str) -> Where:
+def parse(text: str) -> Condition:
     """
     >>> parse("exploitability < 1e-3")
     Where(name='exploitability', compares='<', value='1e-3')
     """
     found = _TERM.fullmatch(text)
     if found is None or not found[3]:
-        raise WrongQuestion(
+        raise QueryError(
             f"{text!r} asks nothing; write NAME=VALUE, or != < <= > >=, or ~ for a part of a word: exploitability<0.001"
         )
-    where = Where(found[1], found[2].replace("==", "="), found[3])
+    where = Condition(found[1], found[2].replace("==", "="), found[3])
     number = _number(where.value)
     if where.compares in _ONLY_NUMBERS and (number is None or math.isnan(number)):
-        raise WrongQuestion(f"{text!r} compares by size, but {where.value!r} is no number")
+        raise QueryError(f"{text!r} compares by size, but {where.value!r} is no number")
     return where
 
 
-def rows(found: Iterable[gather.Run]) -> list[Row]:
+def rows(found: Iterable[gather.RunRecord]) -> list[Row]:
     return [_row(run) for run in found]
 
 
-def _row(run: gather.Run) -> Row:
+def _row(run: gather.RunRecord) -> Row:
     algorithm, last = run.config.algorithm, run.last
     row: dict[str, Value] = {
         "folder": str(run.folder),
@@ -85,7 +85,7 @@ def _row(run: gather.Run) -> Row:
     return row
 
 
-def asked(found: Sequence[Row], questions: Iterable[Where]) -> list[Row]:
+def filter_rows(found: Sequence[Row], questions: Iterable[Condition]) -> list[Row]:
     """Rows for which all of it is so. What a row does not have is not so."""
     kept = list(found)
     for where in questions:
@@ -100,20 +100,20 @@ def require_names(found: Sequence[Row], names: Iterable[str]) -> None:
     for name in names:
         if known and name not in known:
             near = difflib.get_close_matches(name, known, n=1)
-            raise WrongQuestion(f"no result has a {name!r}; {f'is it {near[0]}?' if near else ', '.join(known)}")
+            raise QueryError(f"no result has a {name!r}; {f'is it {near[0]}?' if near else ', '.join(known)}")
 
 
-def _require_kind(found: Sequence[Row], where: Where) -> None:
+def _require_kind(found: Sequence[Row], where: Condition) -> None:
     """A question that no row could answer with yes is a slip."""
     known = [row[where.name] for row in found if row.get(where.name) is not None]
     is_word = [isinstance(value, str | bool) for value in known]
     if where.compares in _ONLY_NUMBERS and known and all(is_word):
-        raise WrongQuestion(f"{where.name} is no number, to be compared by size; ask {where.name}= or {where.name}~")
+        raise QueryError(f"{where.name} is no number, to be compared by size; ask {where.name}= or {where.name}~")
     if where.compares in ("=", "!=") and known and not any(is_word) and _number(where.value) is None:
-        raise WrongQuestion(f"{where.name} is a number in all results, and {where.value!r} is none")
+        raise QueryError(f"{where.name} is a number in all results, and {where.value!r} is none")
 
 
-def _holds(value: Value, where: Where) -> bool:
+def _holds(value: Value, where: Condition) -> bool:
     if value is None:
         return where.compares == "!="
     if where.compares == "~":
@@ -132,7 +132,7 @@ def _number(text: str) -> float | None:
         return None
 
 
-def ordered(found: Sequence[Row], name: str, *, descending: bool = False) -> list[Row]:
+def sort_rows(found: Sequence[Row], name: str, *, descending: bool = False) -> list[Row]:
     """Numbers by size, words by letters; what has none comes last."""
     require_names(found, [name])
 

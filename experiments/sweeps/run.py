@@ -14,11 +14,11 @@ from gdlx.solvers import algorithms, tabular_policies, tasks
 from gdlx.solvers.exact import batch
 from gdlx.solvers.runs import driver, result_folder, solver_run
 
-Report = Callable[[int, str], None]  # cells that have just finished, and a word on what comes
-Remark = Callable[[str], None]
+ProgressCallback = Callable[[int, str], None]  # cells that have just finished, and a word on what comes
+RemarkCallback = Callable[[str], None]
 
 
-class Outcome(NamedTuple):
+class SweepResult(NamedTuple):
     folder: pathlib.Path
     cells: int
     earlier: int  # had finished before, and had not failed
@@ -26,93 +26,95 @@ class Outcome(NamedTuple):
     table: pathlib.Path
 
 
-def sweep(
+def run_sweep(
     wanted: config.Sweep,
     folder: pathlib.Path,
     source: str = "",
     *,
-    report: Report = lambda count, note: None,
-    remark: Remark = lambda text: None,
-) -> Outcome:
+    report: ProgressCallback = lambda count, note: None,
+    remark: RemarkCallback = lambda text: None,
+) -> SweepResult:
     """All cells that have not finished yet. Stopped at any time, it goes on from there when it is called again.
 
     `source` is the text of the file that describes the sweep, if there is one.
     """
-    kept = store.Store(folder)
-    plan.forget()
+    kept = store.SweepStore(folder)
+    plan.clear_task_cache()
     with kept.opened(source, jnp.result_type(float) == np.float64):
         if source:  # a study may well put several sweeps into one folder
             kept.require_own_cells(wanted.cells)
-        kept.require_same_rules(plan.digests_of_rules(wanted.cells), wanted.cells)
+        kept.require_same_rules(plan.rules_digests(wanted.cells), wanted.cells)
         _set_damaged_aside(kept, wanted.cells, remark)
         left = [cell for cell in wanted.cells if not kept.is_finished(cell)]
         there = [cell for cell in wanted.cells if kept.is_finished(cell)]
         earlier = sum(kept.failure(cell) is None for cell in there)
         report(len(there), "finished before" if there else "")
         try:
-            for group in plan.groups_of(left):
+            for group in plan.group_cells(left):
                 _run(kept, group, report, remark)
         finally:
             table = kept.write_table(wanted.cells)
         whys = ((cell.name, kept.failure(cell)) for cell in wanted.cells)
         failed = tuple((name, why) for name, why in whys if why is not None)
-    return Outcome(folder, len(wanted.cells), earlier, failed, table)
+    return SweepResult(folder, len(wanted.cells), earlier, failed, table)
 
 
-def _set_damaged_aside(kept: store.Store, cells: Sequence[config.Cell], remark: Remark) -> None:
+def _set_damaged_aside(kept: store.SweepStore, cells: Sequence[config.Cell], remark: RemarkCallback) -> None:
     """They run again."""
     for cell in cells:
         if kept.is_finished(cell) and (why := kept.damage(cell)) is not None:
             remark(f"{cell.name} runs again ({why}); what there was is in {kept.set_aside(kept.place(cell))}")
 
 
-def _run(kept: store.Store, group: plan.Group, report: Report, remark: Remark) -> None:
+def _run(kept: store.SweepStore, group: plan.CellGroup, report: ProgressCallback, remark: RemarkCallback) -> None:
     first = group.cells[0]
     report(0, f"{first.algorithm.name} on {first.game}")
     try:
-        task = plan.task_of(first)
+        task = plan.load_task(first)
         if group.alone is not None:
             _run_alone(kept, task, first, remark)
             report(1, "")
             return
-        unrolled = tasks.unrolled(task)
-        for portion in plan.portions(unrolled, group):
+        unrolled = tasks.require_tree_task(task)
+        for portion in plan.split_by_memory(unrolled, group):
             for done in _run_together(unrolled, portion.cells):
                 kept.keep(done)
                 report(len(done), "")
     except errors.UserError as error:  # of the game, or of settings that do not fit it: other cells may well run
         left = [cell for cell in group.cells if not kept.is_finished(cell)]
-        kept.keep([store.Done(cell, None, (), (), None, str(error)) for cell in left])
+        kept.keep([store.FinishedCell(cell, None, (), (), None, str(error)) for cell in left])
         report(len(left), "")
 
 
-def _run_together(task: tasks.Problem, cells: Sequence[config.Cell]) -> Iterator[list[store.Done]]:
-    runs = plan.runs_of(task, cells)
+def _run_together(task: tasks.TreeTask, cells: Sequence[config.Cell]) -> Iterator[list[store.FinishedCell]]:
+    runs = plan.make_batch_runs(task, cells)
     stop, every = cells[0].stop, cells[0].every
     assert stop.iterations is not None
-    found = batch.chunks(runs, plan.measured_at(stop.iterations, every))
+    found = batch.run_chunks(runs, plan.measurement_points(stop.iterations, every))
     with contextlib.closing(found):
         for chunk in found:
             policies = _policies(task, cells[0].algorithm, chunk)
             yield [
-                _done(task, cell, chunk, number, tuple(own[..., number] for own in policies))
+                _finished_cell(task, cell, chunk, number, tuple(own[..., number] for own in policies))
                 for number, cell in enumerate(cells[chunk.part])
             ]
 
 
-def _policies(task: tasks.Problem, algorithm: algorithms.Algorithm, chunk: batch.Chunk) -> tabular_policies.Policies:
+def _policies(
+    task: tasks.TreeTask, algorithm: algorithms.Algorithm, chunk: batch.ChunkResult
+) -> tabular_policies.Policies:
     """P x [S, B]"""
     if algorithm.kind == "sampled":
         return chunk.weight
     return tuple(
-        tabular_policies.from_plan(player, weight[own.place])
+        tabular_policies.from_realization_plan(player, weight[own.place])
         for player, own, weight in zip(task.tree.players, task.layouts, chunk.weight, strict=True)
     )
 
 
-def _done(
-    task: tasks.Problem, cell: config.Cell, chunk: batch.Chunk, number: int, policies: tabular_policies.Policies
-) -> store.Done:
+def _finished_cell(
+    task: tasks.TreeTask, cell: config.Cell, chunk: batch.ChunkResult, number: int, policies: tabular_policies.Policies
+) -> store.FinishedCell:
     """A run's time is its part of what its chunk took."""
     size = chunk.value.shape[2]
     each = cell.algorithm.samples * len(task.players)
@@ -130,18 +132,18 @@ def _done(
             chunk.iterations[:good], chunk.seconds, chunk.value, chunk.improvements, strict=False
         )
     ]
-    made = solver_run.config_of(task, cell.algorithm)
+    made = solver_run.make_config(task, cell.algorithm)
     if good == len(chunk.iterations):
-        return store.Done(cell, made, task.players, metrics, policies)
-    why = str(driver.overflowed(chunk.iterations[good]))
-    return store.Done(cell, made, task.players, metrics, None, why)
+        return store.FinishedCell(cell, made, task.players, metrics, policies)
+    why = str(driver.overflow_error(chunk.iterations[good]))
+    return store.FinishedCell(cell, made, task.players, metrics, None, why)
 
 
-def _run_alone(kept: store.Store, task: tasks.Task, cell: config.Cell, remark: Remark) -> None:
+def _run_alone(kept: store.SweepStore, task: tasks.Task, cell: config.Cell, remark: RemarkCallback) -> None:
     folder = kept.unfinished(cell)
     folder.mkdir(parents=True, exist_ok=True)
-    stop = solver_run.stop_of(task, cell.stop.iterations, cell.stop.seconds, cell.target)
-    run = _begun(kept, task, cell, remark)
+    stop = solver_run.make_stop_condition(task, cell.stop.iterations, cell.stop.seconds, cell.target)
+    run = _start_or_resume(kept, task, cell, remark)
     try:
         for _ in run.measured(stop, cell.every):
             pass
@@ -151,13 +153,15 @@ def _run_alone(kept: store.Store, task: tasks.Task, cell: config.Cell, remark: R
     kept.move(cell)
 
 
-def _begun(kept: store.Store, task: tasks.Task, cell: config.Cell, remark: Remark) -> solver_run.AnyRun:
+def _start_or_resume(
+    kept: store.SweepStore, task: tasks.Task, cell: config.Cell, remark: RemarkCallback
+) -> solver_run.AnyRun:
     """A run from its last checkpoint, or from the start if there is none that can be read."""
     folder = kept.unfinished(cell)
     if (folder / result_folder.CHECKPOINT).exists():
         try:
-            return solver_run.start(task, cell.algorithm, folder, resume=True)
+            return solver_run.start_run(task, cell.algorithm, folder, resume=True)
         except result_folder.ResultError as error:
             remark(f"{cell.name} starts anew ({error}); what there was is in {kept.set_aside(folder)}")
             folder.mkdir(parents=True)
-    return solver_run.start(task, cell.algorithm, folder)
+    return solver_run.start_run(task, cell.algorithm, folder)

@@ -30,13 +30,13 @@ from gdlx.solvers.runs import driver, result_folder
 
 MANIFEST, TABLE, FAILED = "sweep.json", "sweep.csv", "failed.txt"
 CELLS, UNFINISHED, DAMAGED = "cells", "unfinished", "damaged"
-_OWN = (MANIFEST, TABLE, CELLS, UNFINISHED, DAMAGED, result_folder.LOCK)
+_SWEEP_FILES = (MANIFEST, TABLE, CELLS, UNFINISHED, DAMAGED, result_folder.LOCK)
 _FORMAT = 1
 _KINDS = ("value_error", "value", "improvement", "gain")  # columns of players; older files say gain
 _PART = ".part"  # of the name of a folder that is being written
 
 
-class Done(NamedTuple):
+class FinishedCell(NamedTuple):
     """A cell that has run. Without policies it failed."""
 
     cell: config.Cell
@@ -47,7 +47,7 @@ class Done(NamedTuple):
     failure: str | None = None
 
 
-class Store:
+class SweepStore:
     """Only one process writes to it at a time."""
 
     def __init__(self, folder: pathlib.Path) -> None:
@@ -74,7 +74,7 @@ class Store:
     def _require_own(self, x64: bool) -> None:
         path = self.folder / MANIFEST
         if not path.exists():
-            if any(child.name not in _OWN for child in self.folder.iterdir()):
+            if any(child.name not in _SWEEP_FILES for child in self.folder.iterdir()):
                 raise config.SweepError(f"{self.folder} holds something else than a sweep; name another --results")
             return
         try:
@@ -125,7 +125,7 @@ class Store:
             )
 
     def _write_manifest(self) -> None:
-        checked_fields.write_whole(self.folder / MANIFEST, json.dumps(self._manifest, indent=1).encode())
+        checked_fields.write_atomically(self.folder / MANIFEST, json.dumps(self._manifest, indent=1).encode())
 
     def is_finished(self, cell: config.Cell) -> bool:
         return self.place(cell).is_dir()
@@ -152,7 +152,7 @@ class Store:
         except (errors.UserError, OSError, ValueError, csv.Error) as error:
             return str(error)
         policy = place / result_folder.POLICY
-        return None if is_whole(policy) else f"{policy} is not there, or damaged"
+        return None if is_intact_npz(policy) else f"{policy} is not there, or damaged"
 
     def place(self, cell: config.Cell) -> pathlib.Path:
         return self.folder / CELLS / cell.name
@@ -160,7 +160,7 @@ class Store:
     def unfinished(self, cell: config.Cell) -> pathlib.Path:
         return self.folder / UNFINISHED / cell.name
 
-    def keep(self, done: Iterable[Done]) -> None:
+    def keep(self, done: Iterable[FinishedCell]) -> None:
         """Cells that have run, each in its folder: written beside it first, so that it appears whole.
 
         What is written reaches the disk by one call for all: one for each file would take longer than the runs.
@@ -208,7 +208,7 @@ class Store:
                 own["failure"] = failure
             writer.writerows([own | row for row in rows] or [own])
         path = self.folder / TABLE
-        checked_fields.write_whole(path, text.getvalue().encode())
+        checked_fields.write_atomically(path, text.getvalue().encode())
         return path
 
     def _measurements(self, cell: config.Cell) -> list[dict[str, str]]:
@@ -223,12 +223,12 @@ class Store:
         return [dict(zip(_numbered(head), row, strict=True)) for row in rows]
 
 
-def is_part(folder: pathlib.Path) -> bool:
+def is_partial(folder: pathlib.Path) -> bool:
     """Whether it is being written, or was when its process was killed."""
     return folder.name.startswith(".") and folder.name.endswith(_PART)
 
 
-def is_whole(path: pathlib.Path) -> bool:
+def is_intact_npz(path: pathlib.Path) -> bool:
     """Whether an .npz file is there with all its bytes as they were written."""
     try:
         with zipfile.ZipFile(path) as found:
@@ -253,12 +253,12 @@ def _numbered(head: Sequence[str]) -> list[str]:
     return named
 
 
-def _write(folder: pathlib.Path, done: Done) -> None:
+def _write(folder: pathlib.Path, done: FinishedCell) -> None:
     if done.config is not None:
-        (folder / result_folder.CONFIG).write_bytes(result_folder.config_data(done.config))
+        (folder / result_folder.CONFIG).write_bytes(result_folder.encode_config(done.config))
     if done.metrics:
-        (folder / result_folder.METRICS).write_bytes(result_folder.metrics_data(done.players, done.metrics))
+        (folder / result_folder.METRICS).write_bytes(result_folder.encode_metrics(done.players, done.metrics))
     if done.policies is not None:
-        (folder / result_folder.POLICY).write_bytes(result_folder.arrays_data(done.policies))
+        (folder / result_folder.POLICY).write_bytes(result_folder.encode_arrays(done.policies))
     if done.failure is not None:
         (folder / FAILED).write_text(f"{done.failure}\n", encoding="utf-8")

@@ -39,7 +39,7 @@ from gdlx.solvers import tasks
 from gdlx.solvers.mccfr import lane_packing
 
 
-class WrongSettings(errors.UserError, ValueError):
+class SettingsError(errors.UserError, ValueError):
     pass
 
 
@@ -54,28 +54,28 @@ class Settings:
     rate: float = 1e-3  # of Adam
     fresh: bool = True  # advantage networks learn from the start in every iteration, else they go on
     widths: tuple[int, ...] = (64, 64)  # of the layers of all networks
-    kind: networks.Kind = "residual"  # learns in fewer steps
+    kind: networks.NetworkKind = "residual"  # learns in fewer steps
 
     def __post_init__(self) -> None:
         for name in ("traversals", "capacity", "steps", "policy_steps", "batch"):
             if getattr(self, name) < 1:
-                raise WrongSettings(f"deep-cfr: {name} must be 1 or more, not {getattr(self, name)}")
+                raise SettingsError(f"deep-cfr: {name} must be 1 or more, not {getattr(self, name)}")
         if not self.width > 0:
-            raise WrongSettings(f"deep-cfr: width must be more than 0 lanes for a traversal, not {self.width:g}")
+            raise SettingsError(f"deep-cfr: width must be more than 0 lanes for a traversal, not {self.width:g}")
         if not 0 < self.rate < 1:
-            raise WrongSettings(f"deep-cfr: rate must be between 0 and 1, not {self.rate:g}; 0.001 suits most games")
+            raise SettingsError(f"deep-cfr: rate must be between 0 and 1, not {self.rate:g}; 0.001 suits most games")
         networks.require_widths(self.widths)
 
 
-class Game(NamedTuple):
+class GameArrays(NamedTuple):
     """Arrays that every iteration needs."""
 
-    table: traversals.Table
-    sets: infoset_tables.Sets  # the columns of the table, without that of no choice
+    table: traversals.TraversalTable
+    sets: infoset_tables.EncodedInfosets  # the columns of the table, without that of no choice
     unit: jax.Array  # [] float, of advantages
 
 
-class Visit(NamedTuple):
+class ReservoirItem(NamedTuple):
     """An item of a reservoir. Axes: W options."""
 
     column: jax.Array  # [] int32, information set
@@ -83,7 +83,7 @@ class Visit(NamedTuple):
     target: jax.Array  # [W] float, sampled advantages in units, or a policy
 
 
-class Fitted(NamedTuple):
+class TrainState(NamedTuple):
     variables: Any  # of a network
     moments: Any  # of the optimiser
 
@@ -91,10 +91,10 @@ class Fitted(NamedTuple):
 class State(NamedTuple):
     """Axes: 2 players."""
 
-    start: Fitted  # what every network begins with
-    fitted: Fitted  # [2, ..] advantage networks
-    advantages: replay_buffers.Buffer  # [2, ..] of Visit
-    policies: replay_buffers.Buffer  # of Visit
+    start: TrainState  # what every network begins with
+    fitted: TrainState  # [2, ..] advantage networks
+    advantages: replay_buffers.ReplayBuffer  # [2, ..] of Visit
+    policies: replay_buffers.ReplayBuffer  # of Visit
     iteration: jax.Array  # [] int32
     key: jax.Array
 
@@ -112,12 +112,12 @@ class DeepCfr:
 
     def __post_init__(self) -> None:
         if len(self.tree.players) != 2:
-            raise WrongSettings(
+            raise SettingsError(
                 f"deep-cfr learns games of two players, and {self.tree.name} has {len(self.tree.players)}; "
                 "es-mccfr solves games of any number of players"
             )
         if not any(player.sets for player in self.tree.players):
-            raise WrongSettings(f"deep-cfr: nobody ever has a choice in {self.tree.name}; there is nothing to learn")
+            raise SettingsError(f"deep-cfr: nobody ever has a choice in {self.tree.name}; there is nothing to learn")
         _ = self.game, self.size  # now, as inside a traced iteration it would be too late
 
     @property
@@ -132,16 +132,18 @@ class DeepCfr:
         return sampling_form.sampling_form(self.tree)
 
     @functools.cached_property
-    def game(self) -> Game:
+    def game(self) -> GameArrays:
         low, high = self.tree.payoff_range
         unit = jnp.asarray(max(high - low, 1e-6) / 2, self.form.share.dtype)
-        return Game(traversals.table(self.form), infoset_tables.of_tree(self.encoder, self.tree), unit)
+        return GameArrays(
+            traversals.make_traversal_table(self.form), infoset_tables.encode_infosets(self.encoder, self.tree), unit
+        )
 
     @functools.cached_property
-    def size(self) -> traversals.Size:
-        found = traversals.size(self.form, batch=self.settings.traversals, width=self.settings.width)
-        if not lane_packing.has_room(found.lanes, self.form.shape[0], found.lanes):
-            raise WrongSettings(
+    def size(self) -> traversals.TraversalSize:
+        found = traversals.traversal_size(self.form, batch=self.settings.traversals, width=self.settings.width)
+        if not lane_packing.can_pack(found.lanes, self.form.shape[0], found.lanes):
+            raise SettingsError(
                 f"deep-cfr: {self.settings.traversals:,} traversals of {self.tree.name} may be at {found.lanes:,} "
                 "places at once, which are too many; take fewer traversals or a smaller width"
             )
@@ -180,14 +182,14 @@ class DeepCfr:
 
     def _beginning(self, key: jax.Array) -> State:
         starting, after = jax.random.split(key)
-        variables = networks.parameters(self.network, self.encoder.width, starting)
-        start = Fitted(variables, self._optimiser.init(variables))
-        like = Visit(jnp.int32(0), jnp.float32(0), jnp.zeros(self.form.shape[0], jnp.float32))
+        variables = networks.init_params(self.network, self.encoder.width, starting)
+        start = TrainState(variables, self._optimiser.init(variables))
+        like = ReservoirItem(jnp.int32(0), jnp.float32(0), jnp.zeros(self.form.shape[0], jnp.float32))
         empty = replay_buffers.init(like, self.settings.capacity)
         fitted, advantages = jax.tree.map(lambda x: jnp.stack([x, x]), (start, empty))
-        return sharding.everywhere(State(start, fitted, advantages, empty, jnp.int32(0), after))
+        return sharding.replicate(State(start, fitted, advantages, empty, jnp.int32(0), after))
 
-    def _iteration(self, game: Game, state: State) -> tuple[State, Mapping[str, jax.Array]]:
+    def _iteration(self, game: GameArrays, state: State) -> tuple[State, Mapping[str, jax.Array]]:
         now, after = jax.random.split(state.key)
         # All that is random at once: every call of a generator is long to compile.
         turns = (jnp.arange(2), jax.random.bits(now, (2, sum(self._draws)), jnp.uint32))
@@ -198,28 +200,28 @@ class DeepCfr:
         visits = jnp.sum(jnp.append(state.advantages.seen, state.policies.seen).astype(jnp.float32))
         mean, some = losses.mean(axis=0) / state.iteration, -(-self.settings.steps // 10)  # one batch tells little
         told = {"loss": mean[-some:].mean(), "loss_before": mean[:some].mean(), "visits": visits}
-        return sharding.everywhere(state._replace(key=after)), told
+        return sharding.replicate(state._replace(key=after)), told
 
     @property
     def _draws(self) -> tuple[int, int, int, int]:
         """Of a turn: for its walks, for what both reservoirs keep of them, for the fit."""
         visits, choices = self.size.levels * self.size.lanes, len(self.game.table.nodes.column)
-        walks = math.prod(traversals.draws(self.game.table, self.size))
+        walks = math.prod(traversals.draws_shape(self.game.table, self.size))
         return walks, visits, choices * visits, self.settings.steps * self.settings.batch
 
-    def _turn(self, game: Game, state: State, player: jax.Array, bits: jax.Array) -> tuple[State, jax.Array]:
+    def _turn(self, game: GameArrays, state: State, player: jax.Array, bits: jax.Array) -> tuple[State, jax.Array]:
         """A player's traversals, then its network."""
         walking, keeping, keeping_other, fitting = jnp.split(bits, np.cumsum(self._draws)[:-1])
         policy = self._policy(game, state.fitted)
         drawn = (walking >> 8).astype(policy.dtype) * 2**-24  # as many bits as a float tells
-        drawn = drawn.reshape(traversals.draws(game.table, self.size))
-        met = traversals.sample(game.table, policy, drawn, player, size=self.size)
+        drawn = drawn.reshape(traversals.draws_shape(game.table, self.size))
+        met = traversals.sample_visits(game.table, policy, drawn, player, size=self.size)
         none = policy.shape[1] - 1
         own, reservoir = (_of_player(x, player) for x in (state.fitted, state.advantages))
-        visits = Visit(met.column, met.weight * state.iteration, met.advantage / game.unit)
-        reservoir = replay_buffers.add_fairly(reservoir, visits, met.column < none, keeping)
-        others = Visit(met.others, met.others_weight * state.iteration, policy.T[met.others])
-        policies = replay_buffers.add_fairly(state.policies, others, met.others < none, keeping_other)
+        visits = ReservoirItem(met.column, met.weight * state.iteration, met.advantage / game.unit)
+        reservoir = replay_buffers.add_reservoir(reservoir, visits, met.column < none, keeping)
+        others = ReservoirItem(met.others, met.others_weight * state.iteration, policy.T[met.others])
+        policies = replay_buffers.add_reservoir(state.policies, others, met.others < none, keeping_other)
         start = state.start if self.settings.fresh else own
         own, losses = self._fit(game.sets, start, reservoir, fitting, _squares)
         fitted, advantages = (
@@ -228,50 +230,57 @@ class DeepCfr:
         )
         return state._replace(fitted=fitted, advantages=advantages, policies=policies), losses
 
-    def _average(self, game: Game, state: State) -> Any:
+    def _average(self, game: GameArrays, state: State) -> Any:
         # The key of the next iteration does as well: nothing that is learnt depends on what is drawn here.
         steps = self.settings.policy_steps
         bits = jax.random.bits(state.key, (steps * self.settings.batch,), jnp.uint32)
         fitted, _ = self._fit(game.sets, state.start, state.policies, bits, _crossed)
         return fitted.variables
 
-    def _policy(self, game: Game, fitted: Fitted) -> jax.Array:
+    def _policy(self, game: GameArrays, fitted: TrainState) -> jax.Array:
         """[W, C] the policies of both players."""
-        told = jax.vmap(lambda variables: infoset_tables.told(self.network, variables, game.sets))(fitted.variables)
+        told = jax.vmap(lambda variables: infoset_tables.apply_to_infosets(self.network, variables, game.sets))(
+            fitted.variables
+        )
         own = jnp.where(game.sets.player[:, None] == 0, told[0], told[1])
-        return self.form.joined([matched(own, game.sets.is_option).T])
+        return self.form.joined([regret_matching(own, game.sets.is_option).T])
 
     @property
     def _optimiser(self) -> optax.GradientTransformation:
         return optax.adam(self.settings.rate)
 
     def _fit(
-        self, sets: infoset_tables.Sets, start: Fitted, buffer: replay_buffers.Buffer, bits: jax.Array, loss: Loss
-    ) -> tuple[Fitted, jax.Array]:
+        self,
+        sets: infoset_tables.EncodedInfosets,
+        start: TrainState,
+        buffer: replay_buffers.ReplayBuffer,
+        bits: jax.Array,
+        loss: Loss,
+    ) -> tuple[TrainState, jax.Array]:
         """A network after steps on batches of a reservoir, one visit for each of the random bits, and [steps] its
         losses."""
 
         # The network is asked once for every set or once for every visit, whichever is less.
         is_small = len(sets.player) < self.settings.batch
 
-        def weighted(variables: Any, visits: Visit) -> jax.Array:
+        def weighted(variables: Any, visits: ReservoirItem) -> jax.Array:
             there = jax.tree.map(lambda x: x[visits.column], sets)
             if is_small:
-                told = infoset_tables.told(self.network, variables, sets)[visits.column]
+                told = infoset_tables.apply_to_infosets(self.network, variables, sets)[visits.column]
             else:
-                told = infoset_tables.told(self.network, variables, there)
+                told = infoset_tables.apply_to_infosets(self.network, variables, there)
             return jnp.mean(visits.weight * loss(told, visits.target, there.is_option))
 
-        def step(fitted: Fitted, place: jax.Array) -> tuple[Fitted, jax.Array]:
-            visits = sharding.divided(jax.tree.map(lambda x: x[place], buffer.items))
+        def step(fitted: TrainState, place: jax.Array) -> tuple[TrainState, jax.Array]:
+            visits = sharding.shard(jax.tree.map(lambda x: x[place], buffer.items))
             lost, slope = jax.value_and_grad(weighted)(fitted.variables, visits)
             change, moments = self._optimiser.update(slope, fitted.moments)
-            return Fitted(optax.apply_updates(fitted.variables, change), moments), lost
+            return TrainState(optax.apply_updates(fitted.variables, change), moments), lost
 
         # By a remainder, whose bias is nothing beside 2^32.
         drawn = bits.reshape(-1, self.settings.batch)
         places = (drawn % jnp.maximum(buffer.filled, 1).astype(jnp.uint32)).astype(jnp.int32)
-        found: tuple[Fitted, jax.Array] = jax.lax.scan(step, start, places)
+        found: tuple[TrainState, jax.Array] = jax.lax.scan(step, start, places)
         return found
 
 
@@ -285,7 +294,7 @@ def _of_player(tree: Any, player: jax.Array) -> Any:
     return jax.tree.map(lambda x: x[player], tree)
 
 
-def matched(advantage: jax.Array, is_option: jax.Array) -> jax.Array:
+def regret_matching(advantage: jax.Array, is_option: jax.Array) -> jax.Array:
     """[.., W] regret matching on what a network tells of options."""
     positive = jnp.where(is_option, jnp.maximum(advantage, 0), 0)
     total = positive.sum(axis=-1, keepdims=True)
@@ -303,5 +312,5 @@ def _crossed(told: jax.Array, target: jax.Array, is_option: jax.Array) -> jax.Ar
     return -jnp.sum(jnp.where(is_option, target * jnp.where(is_option, likely, 0), 0), axis=-1)
 
 
-def make(encoder: encoders.Encoder, settings: Settings, task: tasks.Problem) -> DeepCfr:
-    return DeepCfr(encoders.narrowed(encoder, task.tree), task.tree, settings)
+def make(encoder: encoders.Encoder, settings: Settings, task: tasks.TreeTask) -> DeepCfr:
+    return DeepCfr(encoders.drop_unused_features(encoder, task.tree), task.tree, settings)

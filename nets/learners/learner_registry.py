@@ -14,11 +14,11 @@ from gdlx.propnet.common import errors, options
 from gdlx.solvers import tasks
 
 
-class WrongRecipe(errors.UserError, ValueError):
+class TrainConfigError(errors.UserError, ValueError):
     """A learner or a setting that there is not."""
 
 
-class Entry(NamedTuple):
+class LearnerEntry(NamedTuple):
     """`make` of the module takes an Encoder, Settings, and the game unrolled where `needs_tree`."""
 
     module: str  # of gdlx.nets
@@ -26,18 +26,18 @@ class Entry(NamedTuple):
     about: str
 
 
-ENTRIES: Mapping[str, Entry] = {
-    "self-play": Entry("self_play", False, "games in lockstep, with a search in each of their states"),
-    "deep-cfr": Entry("deep_cfr", True, "Deep CFR (Brown et al. 2019), of games that can be unrolled"),
-    "supervised": Entry("supervised", True, "exact values and policies of solved games: the yardstick"),
+ENTRIES: Mapping[str, LearnerEntry] = {
+    "self-play": LearnerEntry("self_play", False, "games in lockstep, with a search in each of their states"),
+    "deep-cfr": LearnerEntry("deep_cfr", True, "Deep CFR (Brown et al. 2019), of games that can be unrolled"),
+    "supervised": LearnerEntry("supervised", True, "exact values and policies of solved games: the yardstick"),
 }
 
 
 @dataclasses.dataclass(frozen=True)
-class Recipe:
+class TrainConfig:
     """What is trained, on what: enough to do it again. `settings` is the learner's own dataclass."""
 
-    game: game_spec.Game
+    game: game_spec.GameSpec
     learner: str
     window: int  # steps that information states look back
     settings: Any
@@ -52,16 +52,16 @@ class Recipe:
         }
 
 
-def from_json(found: Mapping[str, Any]) -> Recipe:
+def config_from_json(found: Mapping[str, Any]) -> TrainConfig:
     learner = str(found["learner"])
-    settings = configured(learner, {name: options.text(value) for name, value in found["settings"].items()})
-    return Recipe(game_spec.Game(**found["game"]), learner, int(found["window"]), settings)
+    settings = make_settings(learner, {name: options.format_value(value) for name, value in found["settings"].items()})
+    return TrainConfig(game_spec.GameSpec(**found["game"]), learner, int(found["window"]), settings)
 
 
-def configured(name: str, changes: Mapping[str, str]) -> Any:
+def make_settings(name: str, changes: Mapping[str, str]) -> Any:
     """Settings of a learner, some of them given as texts.
 
-    >>> configured("self-play", {"games": "64", "widths": "32,32"}).widths
+    >>> make_settings("self-play", {"games": "64", "widths": "32,32"}).widths
     (32, 32)
     """
     kind = _module(name).Settings
@@ -69,45 +69,47 @@ def configured(name: str, changes: Mapping[str, str]) -> Any:
     values: dict[str, Any] = {}
     for key, text in changes.items():
         if key not in hints:
-            raise WrongRecipe(f"{name} has no setting {key!r}; there are {', '.join(hints)}")
+            raise TrainConfigError(f"{name} has no setting {key!r}; there are {', '.join(hints)}")
         try:
-            values[key] = options.value(text, hints[key])
+            values[key] = options.parse_value(text, hints[key])
         except ValueError:
-            raise WrongRecipe(f"{key} of {name} takes {options.takes(hints[key])}, not {text!r}") from None
+            raise TrainConfigError(f"{key} of {name} takes {options.describe_type(hints[key])}, not {text!r}") from None
     return kind(**values)
 
 
-def made(recipe: Recipe, net: propnet.PropNet, task: tasks.Problem | None) -> protocol.Learner:
+def make_learner(recipe: TrainConfig, net: propnet.PropNet, task: tasks.TreeTask | None) -> protocol.Learner:
     """`task` is the game unrolled; None if that was not tried, or it is too large."""
-    playing = env.Env(net, probe.probe(net).payoffs(recipe.game.payoff), max_steps=room(net))
+    playing = env.Env(net, probe.probe(net).payoffs(recipe.game.payoff), max_steps=step_capacity(net))
     encoder = encoders.Encoder(playing, recipe.window)
     module = _module(recipe.learner)
-    if not entry(recipe.learner).needs_tree:
+    if not find_entry(recipe.learner).needs_tree:
         found: protocol.Learner = module.make(encoder, recipe.settings)
         return found
     if task is None:
-        raise WrongRecipe(f"{recipe.learner} needs a game that can be unrolled, which {net.name} cannot; use self-play")
+        raise TrainConfigError(
+            f"{recipe.learner} needs a game that can be unrolled, which {net.name} cannot; use self-play"
+        )
     of_tree: protocol.Learner = module.make(encoder, recipe.settings, task)
     return of_tree
 
 
-def room(net: propnet.PropNet) -> int:
+def step_capacity(net: propnet.PropNet) -> int:
     """For joint moves of a match."""
     return probe.probe(net).step_capacity
 
 
-def usual_window(net: propnet.PropNet, task: tasks.Problem | None) -> int:
+def default_window(net: propnet.PropNet, task: tasks.TreeTask | None) -> int:
     """The whole of every match, or as long as random ones last at most where that is all there is to see."""
     if task is not None:
         return max(1, len(task.tree.counts.nodes) - 1)
     return probe.probe(net).longest_match
 
 
-def entry(name: str) -> Entry:
+def find_entry(name: str) -> LearnerEntry:
     if name not in ENTRIES:
-        raise WrongRecipe(f"there is no learner {name!r}; there are {', '.join(ENTRIES)}")
+        raise TrainConfigError(f"there is no learner {name!r}; there are {', '.join(ENTRIES)}")
     return ENTRIES[name]
 
 
 def _module(name: str) -> Any:
-    return importlib.import_module(f"gdlx.nets.learners.{entry(name).module}")
+    return importlib.import_module(f"gdlx.nets.learners.{find_entry(name).module}")

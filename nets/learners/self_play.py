@@ -36,7 +36,7 @@ from gdlx.nets.models import encoders, networks, replay_buffers, sharding
 from gdlx.propnet.common import errors
 
 
-class WrongSettings(errors.UserError, ValueError):
+class SettingsError(errors.UserError, ValueError):
     pass
 
 
@@ -60,23 +60,23 @@ class Settings:
     learning_rate: float = 1e-3  # of Adam, at first; falls as the temperature does
     smoothing: float = 0.998  # of the parameters that are played
     widths: tuple[int, ...] = (128, 128)  # of the layers of both networks
-    kind: networks.Kind = "residual"  # learns in fewer iterations
+    kind: networks.NetworkKind = "residual"  # learns in fewer iterations
 
     def __post_init__(self) -> None:
         for name in ("games", "steps", "depth", "draws", "capacity", "batch", "updates"):
             if getattr(self, name) < 1:
-                raise WrongSettings(f"{name} is a whole number above 0, not {getattr(self, name)}")
+                raise SettingsError(f"{name} is a whole number above 0, not {getattr(self, name)}")
         for name in ("exploration", "strangers", "trace", "smoothing"):
             if not 0 <= getattr(self, name) <= 1:
-                raise WrongSettings(f"{name} is a part, from 0 to 1; not {getattr(self, name)}")
+                raise SettingsError(f"{name} is a part, from 0 to 1; not {getattr(self, name)}")
         for name in ("temperature", "coldest", "rate", "learning_rate"):
             if not 0 < getattr(self, name) < float("inf"):
-                raise WrongSettings(f"{name} is a number above 0, not {getattr(self, name)}")
+                raise SettingsError(f"{name} is a number above 0, not {getattr(self, name)}")
         if self.coldest > self.temperature:
-            raise WrongSettings(f"the coldest temperature, {self.coldest}, is above the first, {self.temperature}")
+            raise SettingsError(f"the coldest temperature, {self.coldest}, is above the first, {self.temperature}")
         networks.require_widths(self.widths)
         if self.capacity < self.games * self.steps:
-            raise WrongSettings(
+            raise SettingsError(
                 f"an iteration of {self.games} games and {self.steps} steps does not fit in a memory of "
                 f"{self.capacity}; make the capacity {self.games * self.steps} or more"
             )
@@ -87,7 +87,7 @@ class Parameters(NamedTuple):
     value: Any  # of the network of states
 
 
-class Games(NamedTuple):
+class SelfPlayGames(NamedTuple):
     """Axes: B games first."""
 
     states: envs.State
@@ -95,7 +95,7 @@ class Games(NamedTuple):
     stranger: jax.Array  # [B, P] bool, who plays uniformly in this game; at most one
 
 
-class Lesson(NamedTuple):
+class Transition(NamedTuple):
     """What a state taught. Axes: P players, A moves, F numbers of an information state, R of a state."""
 
     information: jax.Array  # [P, F]
@@ -109,8 +109,8 @@ class State(NamedTuple):
     parameters: Parameters
     smooth: Any  # of the policy network: the parameters that are played
     optimiser: Any
-    games: Games
-    memory: replay_buffers.Buffer  # of Lessons
+    games: SelfPlayGames
+    memory: replay_buffers.ReplayBuffer  # of Lessons
     key: jax.Array
     iteration: jax.Array  # [] int32
 
@@ -136,28 +136,28 @@ class SelfPlay:
     @functools.partial(jax.jit, static_argnames="self")
     def init(self, key: jax.Array) -> State:
         policy_key, value_key, own = jax.random.split(key, 3)
-        policy = networks.parameters(self.network, self.encoder.width, policy_key)
-        value = networks.parameters(self.network, self._state_width, value_key)
+        policy = networks.init_params(self.network, self.encoder.width, policy_key)
+        value = networks.init_params(self.network, self._state_width, value_key)
         parameters = Parameters(policy, value)
         start = self._start()
         games = jax.tree.map(lambda x: jnp.broadcast_to(x, (self.settings.games, *x.shape)), start)
         memory = replay_buffers.init(self._lesson(start), self.settings.capacity)
         iteration = jnp.zeros((), jnp.int32)
         optimiser = self._optimiser.init(parameters)
-        return sharding.everywhere(State(parameters, policy, optimiser, games, memory, own, iteration))
+        return sharding.replicate(State(parameters, policy, optimiser, games, memory, own, iteration))
 
     @functools.partial(jax.jit, static_argnames="self")
     def iterate(self, state: State) -> tuple[State, Mapping[str, jax.Array]]:
         key, of_play, of_learning = jax.random.split(state.key, 3)
-        games, lessons, told = self._play(state.parameters, sharding.divided(state.games), of_play)
-        flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), sharding.everywhere(lessons))
-        memory = replay_buffers.add_last(state.memory, flat, jnp.ones(flat.value.shape[0], jnp.bool_))
+        games, lessons, told = self._play(state.parameters, sharding.shard(state.games), of_play)
+        flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), sharding.replicate(lessons))
+        memory = replay_buffers.add_fifo(state.memory, flat, jnp.ones(flat.value.shape[0], jnp.bool_))
         temperature = self._temperature(state.iteration)
         parameters, optimiser, losses = self._learn(state, memory, temperature, of_learning)
         keep = jnp.minimum(self.settings.smoothing, (1 + state.iteration) / (10 + state.iteration))
         smooth = jax.tree.map(lambda old, new: keep * old + (1 - keep) * new, state.smooth, parameters.policy)
         after = State(parameters, smooth, optimiser, games, memory, key, state.iteration + 1)
-        return sharding.everywhere(after), {**losses, **told, "temperature": temperature}
+        return sharding.replicate(after), {**losses, **told, "temperature": temperature}
 
     def acting(self, state: State) -> Any:
         return state.smooth
@@ -165,7 +165,7 @@ class SelfPlay:
     def values(self, state: State, states: jax.Array) -> jax.Array:
         """[B, P] payoffs that states [B, R] are worth, encoded, as the network of states tells."""
         seen = jnp.pad(states, ((0, 0), (0, self.encoder.env.num_players)))  # nobody plays uniformly
-        return networks.applied(self.network, state.parameters.value, seen).value * self.scale
+        return networks.apply_network(self.network, state.parameters.value, seen).value * self.scale
 
     @functools.cached_property
     def _optimiser(self) -> optax.GradientTransformation:
@@ -175,33 +175,33 @@ class SelfPlay:
         fallen = self.settings.temperature / jnp.sqrt(1 + iteration / 100)
         return jnp.maximum(self.settings.coldest, fallen)
 
-    def _start(self) -> Games:
+    def _start(self) -> SelfPlayGames:
         """One game."""
         state = self.encoder.env.init()
-        return Games(state, self.encoder.window(state), jnp.zeros(self.encoder.env.num_players, jnp.bool_))
+        return SelfPlayGames(state, self.encoder.window(state), jnp.zeros(self.encoder.env.num_players, jnp.bool_))
 
     @property
     def _state_width(self) -> int:
         return self.encoder.state_width + self.encoder.env.num_players
 
-    def _told_of(self, games: Games) -> jax.Array:
+    def _told_of(self, games: SelfPlayGames) -> jax.Array:
         """[B, R + P] what the network of states sees."""
         return jnp.concatenate([jax.vmap(self.encoder.state)(games.states), games.stranger], axis=1)
 
-    def _lesson(self, game: Games) -> Lesson:
+    def _lesson(self, game: SelfPlayGames) -> Transition:
         """Of the shapes of one."""
         env = self.encoder.env
         moves = jnp.zeros((env.num_players, env.num_actions))
         information = self.encoder.information(game.windows)
-        return Lesson(information, jnp.zeros(self._state_width), game.states.legal_mask, moves, moves[:, 0])
+        return Transition(information, jnp.zeros(self._state_width), game.states.legal_mask, moves, moves[:, 0])
 
     def _play(
-        self, parameters: Parameters, games: Games, key: jax.Array
-    ) -> tuple[Games, Lesson, Mapping[str, jax.Array]]:
+        self, parameters: Parameters, games: SelfPlayGames, key: jax.Array
+    ) -> tuple[SelfPlayGames, Transition, Mapping[str, jax.Array]]:
         """The games afterwards, and lessons [T, B, ..]."""
         start = self._start()
 
-        def step(now: Games, key: jax.Array) -> tuple[Games, tuple[Lesson, _Step]]:
+        def step(now: SelfPlayGames, key: jax.Array) -> tuple[SelfPlayGames, tuple[Transition, _Step]]:
             of_move, of_search, of_stranger = jax.random.split(key, 3)
             information = jax.vmap(self.encoder.information)(now.windows)
             policy = self._policy(parameters, now, information)
@@ -210,7 +210,7 @@ class SelfPlay:
             after, trust = self._move(now, policy, of_move)
             ended = after.states.terminated
             guess = self._value(parameters, after)
-            lesson = Lesson(information, self._told_of(now), now.states.legal_mask, searched, value)
+            lesson = Transition(information, self._told_of(now), now.states.legal_mask, searched, value)
             seen = _Step(after.states.rewards / self.scale, guess, ended, trust)
             new = jax.tree.map(lambda x: jnp.broadcast_to(x, (len(ended), *x.shape)), start)
             fresh = _where(ended, new._replace(stranger=self._strangers(of_stranger, len(ended))), after)
@@ -241,42 +241,48 @@ class SelfPlay:
         who = jax.random.randint(of_player, (games, 1), 0, players) == jnp.arange(players)
         return who & (jax.random.uniform(of_game, (games, 1)) < self.settings.strangers)
 
-    def _policy(self, parameters: Parameters, games: Games, information: jax.Array | None = None) -> jax.Array:
+    def _policy(self, parameters: Parameters, games: SelfPlayGames, information: jax.Array | None = None) -> jax.Array:
         """[B, P, A]"""
         legal = games.states.legal_mask
         if information is None:
             information = jax.vmap(self.encoder.information)(games.windows)
-        told = networks.own(networks.applied(self.network, parameters.policy, information))
-        return jnp.where(games.stranger[..., None], networks.even(legal), networks.policy(told.logits, legal))
+        told = networks.diagonal_outputs(networks.apply_network(self.network, parameters.policy, information))
+        return jnp.where(
+            games.stranger[..., None], networks.uniform_policy(legal), networks.masked_softmax(told.logits, legal)
+        )
 
-    def _value(self, parameters: Parameters, games: Games) -> jax.Array:
+    def _value(self, parameters: Parameters, games: SelfPlayGames) -> jax.Array:
         """[B, P]"""
-        return networks.applied(self.network, parameters.value, self._told_of(games)).value
+        return networks.apply_network(self.network, parameters.value, self._told_of(games)).value
 
-    def _move(self, games: Games, policy: jax.Array, key: jax.Array) -> tuple[Games, jax.Array]:
+    def _move(self, games: SelfPlayGames, policy: jax.Array, key: jax.Array) -> tuple[SelfPlayGames, jax.Array]:
         """The games after a joint move, and how much more probable it was to the policies, at most 1."""
         legal = games.states.legal_mask
-        drawn_from = (1 - self.settings.exploration) * policy + self.settings.exploration * networks.even(legal)
+        drawn_from = (1 - self.settings.exploration) * policy + self.settings.exploration * networks.uniform_policy(
+            legal
+        )
         of_draw, of_chance = jax.random.split(key)
-        actions = vectorised_play.drawn(of_draw, drawn_from)
+        actions = vectorised_play.sample_actions(of_draw, drawn_from)
         chosen = actions[..., None] == jnp.arange(legal.shape[-1])
         ratio = jnp.sum(chosen * policy, -1) / jnp.maximum(jnp.sum(chosen * drawn_from, -1), 1e-9)
         trust = jnp.prod(jnp.minimum(ratio, 1.0), axis=-1)
         return self._moved(games, actions, of_chance), trust
 
-    def _moved(self, games: Games, actions: jax.Array, key: jax.Array) -> Games:
+    def _moved(self, games: SelfPlayGames, actions: jax.Array, key: jax.Array) -> SelfPlayGames:
         states = self._stepped(games.states, actions, key)
-        return Games(states, jax.vmap(observation_window.update)(games.windows, states), games.stranger)
+        return SelfPlayGames(states, jax.vmap(observation_window.update)(games.windows, states), games.stranger)
 
     def _stepped(self, states: envs.State, actions: jax.Array, key: jax.Array) -> envs.State:
         return jax.vmap(self.encoder.env.step)(states, actions, jax.random.split(key, actions.shape[0]))
 
-    def _search(self, parameters: Parameters, games: Games, policy: jax.Array, key: jax.Array) -> jax.Array:
+    def _search(self, parameters: Parameters, games: SelfPlayGames, policy: jax.Array, key: jax.Array) -> jax.Array:
         """[B, P, A] q of each player's moves; 0 of those that are not legal."""
         batch, players, moves = policy.shape
         draws = self.settings.draws
         of_others, of_chance, of_rest = jax.random.split(key, 3)
-        others = vectorised_play.drawn(of_others, jnp.broadcast_to(policy[:, None], (batch, draws, players, moves)))
+        others = vectorised_play.sample_actions(
+            of_others, jnp.broadcast_to(policy[:, None], (batch, draws, players, moves))
+        )
         # All moves of a player meet the same moves of the others: their differences are what counts.
         joint = jnp.broadcast_to(others[:, None, None], (batch, players, moves, draws, players))
         own = jnp.eye(players, dtype=jnp.bool_)[:, None, None]
@@ -288,7 +294,12 @@ class SelfPlay:
         return jnp.where(games.states.legal_mask, found, 0.0)
 
     def _searched(
-        self, parameters: Parameters, branches: Games, joint: jax.Array, of_chance: jax.Array, of_rest: jax.Array
+        self,
+        parameters: Parameters,
+        branches: SelfPlayGames,
+        joint: jax.Array,
+        of_chance: jax.Array,
+        of_rest: jax.Array,
     ) -> jax.Array:
         """[L, P] what branches [L] are worth after their first joint move."""
         if self.settings.depth == 1:
@@ -296,11 +307,13 @@ class SelfPlay:
             reward = last.states.rewards
             return jnp.where(last.states.terminated[:, None], reward / self.scale, self._value(parameters, last))
 
-        def go_on(carry: tuple[Games, jax.Array], key: jax.Array) -> tuple[tuple[Games, jax.Array], None]:
+        def go_on(
+            carry: tuple[SelfPlayGames, jax.Array], key: jax.Array
+        ) -> tuple[tuple[SelfPlayGames, jax.Array], None]:
             now, reward = carry
             policy = self._policy(parameters, now)
             of_draw, of_move = jax.random.split(key)
-            after = self._moved(now, vectorised_play.drawn(of_draw, policy), of_move)
+            after = self._moved(now, vectorised_play.sample_actions(of_draw, policy), of_move)
             return (after, reward + after.states.rewards), None  # rewards come in the step that ends a game alone
 
         first = self._moved(branches, joint, of_chance)
@@ -309,28 +322,32 @@ class SelfPlay:
         return jnp.where(last.states.terminated[:, None], reward / self.scale, self._value(parameters, last))
 
     def _learn(
-        self, state: State, memory: replay_buffers.Buffer, temperature: jax.Array, key: jax.Array
+        self, state: State, memory: replay_buffers.ReplayBuffer, temperature: jax.Array, key: jax.Array
     ) -> tuple[Parameters, Any, Mapping[str, jax.Array]]:
         settings = self.settings
         slower = temperature / settings.temperature  # the colder, the more a small error of q moves policies
 
-        def loss(parameters: Parameters, lessons: Lesson) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+        def loss(parameters: Parameters, lessons: Transition) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
             has_choice = lessons.legal.sum(axis=-1) > 1
-            told = networks.own(networks.applied(self.network, parameters.policy, lessons.information))
-            before = networks.own(networks.applied(self.network, state.parameters.policy, lessons.information)).logits
+            told = networks.diagonal_outputs(
+                networks.apply_network(self.network, parameters.policy, lessons.information)
+            )
+            before = networks.diagonal_outputs(
+                networks.apply_network(self.network, state.parameters.policy, lessons.information)
+            ).logits
             centred = functools.partial(_centred, legal=lessons.legal)
             target = before + settings.rate * (lessons.searched - temperature * before)
             missed = jnp.square(centred(told.logits) - jax.lax.stop_gradient(centred(target))).sum(axis=-1)
             of_policy = jnp.sum(missed * has_choice) / jnp.maximum(has_choice.sum(), 1)
             of_value = jnp.square(
-                networks.applied(self.network, parameters.value, lessons.state).value - lessons.value
+                networks.apply_network(self.network, parameters.value, lessons.state).value - lessons.value
             ).mean()
             of_guess = jnp.square(told.value - lessons.value).mean()
             return of_policy + of_value + 0.1 * of_guess, (of_policy, of_value)
 
         def update(carry: tuple[Parameters, Any], key: jax.Array) -> tuple[tuple[Parameters, Any], Any]:
             parameters, optimiser = carry
-            lessons = sharding.divided(replay_buffers.sample(memory, key, settings.batch))
+            lessons = sharding.shard(replay_buffers.sample(memory, key, settings.batch))
             (total, parts), gradient = jax.value_and_grad(loss, has_aux=True)(parameters, lessons)
             change, optimiser = self._optimiser.update(gradient, optimiser, parameters)
             change = jax.tree.map(lambda x: x * slower, change)

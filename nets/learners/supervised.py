@@ -27,11 +27,11 @@ from gdlx.solvers.runs import tree_solvers
 _TREMBLE = 1e-2  # how often a drawn policy is uniform: values that follow from no range cannot be learnt
 
 
-class NothingToLearn(errors.UserError, ValueError):
+class NothingToLearnError(errors.UserError, ValueError):
     """A game, or a depth, without public states to cut at."""
 
 
-class WrongSettings(errors.UserError, ValueError):
+class SettingsError(errors.UserError, ValueError):
     pass
 
 
@@ -50,17 +50,17 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("depth", "batch", "solving", "capacity", "steps", "minibatch", "horizon"):
             if getattr(self, name) < 1:
-                raise WrongSettings(f"supervised: {name} must be 1 or more, not {getattr(self, name)}")
+                raise SettingsError(f"supervised: {name} must be 1 or more, not {getattr(self, name)}")
         if self.capacity < self.batch:
-            raise WrongSettings(
+            raise SettingsError(
                 f"supervised: {self.batch} policies of an iteration do not fit in a memory of {self.capacity}; "
                 f"make the capacity {self.batch} or more"
             )
         if not 0 < self.rate < 1:
-            raise WrongSettings(f"supervised: rate must be between 0 and 1, not {self.rate:g}")
+            raise SettingsError(f"supervised: rate must be between 0 and 1, not {self.rate:g}")
         low, high = self.spread
         if not 0 < low <= high:
-            raise WrongSettings(
+            raise SettingsError(
                 f"supervised: spread is two temperatures above 0, the lower one first; not {low:g},{high:g}"
             )
 
@@ -68,7 +68,7 @@ class Settings:
 DEFAULT = Settings()
 
 
-class Item(NamedTuple):
+class TrainingExample(NamedTuple):
     """One policy at all cuts. Axes: V views of all of them, one cut's after the other's."""
 
     ranges: jax.Array  # [V] how likely its player comes to a view
@@ -81,8 +81,8 @@ class State(NamedTuple):
     policy: Any  # and of that of information states
     values_optimiser: Any
     policy_optimiser: Any
-    buffer: replay_buffers.Buffer  # of Item
-    unseen: Item  # [B, V] never trained on
+    buffer: replay_buffers.ReplayBuffer  # of Item
+    unseen: TrainingExample  # [B, V] never trained on
     key: jax.Array
 
 
@@ -92,56 +92,58 @@ class Supervised:
     def __init__(
         self,
         encoder: encoders.Encoder,
-        task: tasks.Problem,
+        task: tasks.TreeTask,
         settings: Settings = DEFAULT,
         *,
         network: networks.Network | None = None,
-        values: range_network.RangeValues | None = None,
+        values: range_network.RangeValueNetwork | None = None,
     ) -> None:
         """Of a game unrolled with its edges."""
-        cuts = public_states.cuts(task.tree, settings.depth)
+        cuts = public_states.cut_depths(task.tree, settings.depth)
         if not cuts:
-            raise NothingToLearn(
+            raise NothingToLearnError(
                 f"{task.tree.name} has no choices both before and after a multiple of {settings.depth} joint moves; "
                 "take another depth, or solve the whole game"
             )
-        self.task, self.settings, self.value_network = task, settings, values or range_network.RangeValues()
+        self.task, self.settings, self.value_network = task, settings, values or range_network.RangeValueNetwork()
         self.encoder, env = encoder, encoder.env
         self.network = network or networks.Network(env.num_players, env.num_actions)
-        self.rests = tuple(subgame_values.rest(task, cut) for cut in cuts)
-        self.places = tuple(range_network.place(self.encoder, task.tree, rest.public) for rest in self.rests)
+        self.rests = tuple(subgame_values.make_subgame_evaluator(task, cut) for cut in cuts)
+        self.places = tuple(
+            range_network.encode_public_states(self.encoder, task.tree, rest.public) for rest in self.rests
+        )
         self._bounds = np.cumsum([0, *(rest.public.views for rest in self.rests)]).tolist()
-        self._sets = infoset_tables.of_tree(self.encoder, task.tree)
+        self._sets = infoset_tables.encode_infosets(self.encoder, task.tree)
         self._equilibrium = _equilibrium(task)
         self._iterates = _iterates(task)
 
     @functools.partial(jax.jit, static_argnames="self")
     def init(self, key: jax.Array) -> State:
         own, of_values, of_policy, unseen = jax.random.split(key, 4)
-        values = range_network.parameters(self.value_network, self.places[0], of_values)
-        policy = networks.parameters(self.network, self.encoder.width, of_policy)
+        values = range_network.init_params(self.value_network, self.places[0], of_values)
+        policy = networks.init_params(self.network, self.encoder.width, of_policy)
         none = jnp.zeros(self._bounds[-1])
         state = State(
             values,
             policy,
             self._optimiser.init(values),
             self._optimiser.init(policy),
-            replay_buffers.init(Item(none, none, none), self.settings.capacity),
+            replay_buffers.init(TrainingExample(none, none, none), self.settings.capacity),
             self.items(unseen),
             own,
         )
-        return sharding.everywhere(state)
+        return sharding.replicate(state)
 
     @functools.partial(jax.jit, static_argnames="self")
     def iterate(self, state: State) -> tuple[State, Mapping[str, jax.Array]]:
         key, drawing, training = jax.random.split(state.key, 3)
         items = self.items(drawing)
         fresh = self.error(state.values, items)  # before they are trained on
-        buffer = replay_buffers.add_last(state.buffer, items, jnp.ones(self.settings.batch, bool))
+        buffer = replay_buffers.add_fifo(state.buffer, items, jnp.ones(self.settings.batch, bool))
 
         def train(carry: Any, own: jax.Array) -> Any:
             values, policy, of_values, of_policy = carry
-            batch = sharding.divided(replay_buffers.sample(buffer, own, self.settings.minibatch))
+            batch = sharding.shard(replay_buffers.sample(buffer, own, self.settings.minibatch))
             loss, slope = jax.value_and_grad(self._value_loss)(values, batch)
             values, of_values = self._moved(values, slope, of_values)
             policy_loss, slope = jax.value_and_grad(self._policy_loss)(policy)
@@ -159,7 +161,7 @@ class Supervised:
             "value_error": self.error(after[0], state.unseen),
             "value_error_played": self.error(after[0], state.unseen, is_played=True),
         }
-        return sharding.everywhere(State(*after, buffer, state.unseen, key)), report
+        return sharding.replicate(State(*after, buffer, state.unseen, key)), report
 
     def acting(self, state: State) -> Any:
         return state.policy
@@ -168,17 +170,21 @@ class Supervised:
         """Parameters of `value_network`."""
         return state.values
 
-    def items(self, key: jax.Array) -> Item:
+    def items(self, key: jax.Array) -> TrainingExample:
         """[B, V] of policies drawn anew."""
-        profile = sharding.divided(self._draw(key), axis=-1)
+        profile = sharding.shard(self._draw(key), axis=-1)
         found = []
         for rest in self.rests:
-            solved = fixed_policies.solved(self.task.form, profile, rest.is_given, self.settings.solving)
+            solved = fixed_policies.solve_remaining(self.task.form, profile, rest.is_given, self.settings.solving)
             ranges = self._ranges(rest.public, solved)
-            found.append(Item(ranges, self._in_units(rest.values(solved)), public_states.arrivals(rest.public, ranges)))
-        return Item(*(jnp.concatenate(parts).T for parts in zip(*found, strict=True)))
+            found.append(
+                TrainingExample(
+                    ranges, self._in_units(rest.values(solved)), public_states.counterfactual_reach(rest.public, ranges)
+                )
+            )
+        return TrainingExample(*(jnp.concatenate(parts).T for parts in zip(*found, strict=True)))
 
-    def error(self, values: Any, items: Item, *, is_played: bool = False) -> jax.Array:
+    def error(self, values: Any, items: TrainingExample, *, is_played: bool = False) -> jax.Array:
         """[] root mean square error of values, as a part of the payoff range.
 
         Views count as often as the others and chance come there; where play is asked for, as often as everybody does.
@@ -200,12 +206,12 @@ class Supervised:
     def _told(self, values: Any, ranges: jax.Array) -> jax.Array:
         """[B, V]"""
         parts = [
-            told(self.value_network, values, where, ranges[:, begin:end].T, is_zero_sum=self.task.is_zero_sum)
+            predict_values(self.value_network, values, where, ranges[:, begin:end].T, is_zero_sum=self.task.is_zero_sum)
             for where, begin, end in zip(self.places, self._bounds, self._bounds[1:], strict=False)
         ]
         return jnp.concatenate(parts).T
 
-    def _value_loss(self, values: Any, items: Item) -> jax.Array:
+    def _value_loss(self, values: Any, items: TrainingExample) -> jax.Array:
         off = (self._told(values, items.ranges) - items.values) ** 2
         weight = jnp.concatenate(
             [
@@ -217,7 +223,9 @@ class Supervised:
 
     def _policy_loss(self, policy: Any) -> jax.Array:
         """Cross-entropy to the equilibrium, less what it cannot fall below."""
-        logits = jnp.where(self._sets.is_option, infoset_tables.told(self.network, policy, self._sets), -jnp.inf)
+        logits = jnp.where(
+            self._sets.is_option, infoset_tables.apply_to_infosets(self.network, policy, self._sets), -jnp.inf
+        )
         log = jnp.where(self._sets.is_option, jax.nn.log_softmax(logits, axis=1), 0)
         target = self._equilibrium
         return jnp.mean(jnp.sum(jax.scipy.special.xlogy(target, target) - target * log, axis=1))
@@ -252,16 +260,16 @@ class Supervised:
         def policy(uniform: jax.Array, iterates: jax.Array) -> jax.Array:
             logits = next(noise).reshape(*uniform.shape, count)
             logits = logits + jnp.where(is_near, jnp.log(iterates[..., which] + 1e-4), 0)
-            even = realization_plans.over(uniform, logits)
+            even = realization_plans.expand_like(uniform, logits)
             drawn = jax.nn.softmax(logits, axis=0, where=even > 0)
-            return fixed_policies.trembled(drawn, uniform, _TREMBLE)
+            return fixed_policies.add_tremble(drawn, uniform, _TREMBLE)
 
         return tuple(tuple(map(policy, own.uniform, levels)) for own, levels in zip(forms, self._iterates, strict=True))
 
     def _ranges(self, public: public_states.PublicStates, profile: tabular_policies.Profile) -> jax.Array:
         own = []
         for player, layout, policy in zip(self.task.form.players, self.task.layouts, profile, strict=True):
-            own.append(realization_plans.flat(realization_plans.realise(player, policy))[layout.place])
+            own.append(realization_plans.flatten(realization_plans.to_realization_plan(player, policy))[layout.place])
         return public_states.ranges(public, own)
 
 
@@ -271,18 +279,23 @@ def _flattened(public: public_states.PublicStates, arrivals: jax.Array) -> jax.A
     Public states that are seldom come to would else be learnt last, and deeper solving may start from any of them. They
     cannot count all alike: where nearly nobody comes, single precision tells no regrets, and values are wrong.
     """
-    return jnp.sqrt(public_states.shares(public, arrivals) * arrivals)
+    return jnp.sqrt(public_states.normalize_by_state(public, arrivals) * arrivals)
 
 
-def told(
-    network: range_network.RangeValues, values: Any, where: range_network.Place, ranges: jax.Array, *, is_zero_sum: bool
+def predict_values(
+    network: range_network.RangeValueNetwork,
+    values: Any,
+    where: range_network.EncodedPublicStates,
+    ranges: jax.Array,
+    *,
+    is_zero_sum: bool,
 ) -> jax.Array:
     """[V, B] values in units."""
     found: jax.Array = network.apply(values, where, ranges)  # type: ignore[assignment]
-    return range_network.balanced(where.public, ranges, found) if is_zero_sum else found
+    return range_network.enforce_zero_sum(where.public, ranges, found) if is_zero_sum else found
 
 
-def _equilibrium(task: tasks.Problem) -> jax.Array:
+def _equilibrium(task: tasks.TreeTask) -> jax.Array:
     """[I, W] of all sets, one player's after the other's."""
     if task.is_zero_sum and len(task.tree.players) == 2:
         policies = lp.solve(task.tree).policies
@@ -295,23 +308,25 @@ def _equilibrium(task: tasks.Problem) -> jax.Array:
     return jnp.asarray(table)
 
 
-def _iterates(task: tasks.Problem, times: Sequence[int] = (0, 1, 2, 4, 8, 16, 32, 64, 128)) -> tabular_policies.Profile:
+def _iterates(
+    task: tasks.TreeTask, times: Sequence[int] = (0, 1, 2, 4, 8, 16, 32, 64, 128)
+) -> tabular_policies.Profile:
     """[w, n, M] policies on the way of CFR to an equilibrium, as it plays them and on average."""
     process = tree_solvers.FullSolver(task, algorithms.find("cfr+"))
     state, found = process.init(), []
     for before, now in zip((0, *times), times, strict=False):
         state = process.advance(state, now - before)
         found.append(state.policy)
-        found.append(cfr.average(task.form, state))
+        found.append(cfr.average_policies(task.form, state))
     together: tabular_policies.Profile = jax.tree.map(lambda *parts: jnp.stack(parts, axis=-1), *found)
     return together
 
 
-def of_game(game: str, settings: Settings = DEFAULT) -> Supervised:
+def make_for_game(game: str, settings: Settings = DEFAULT) -> Supervised:
     """A learner of a game by name, which sees the whole of every match."""
-    task = tasks.problem(game_spec.Game(game), keep_edges=True)
+    task = tasks.make_tree_task(game_spec.GameSpec(game), keep_edges=True)
     return Supervised(encoders.Encoder(gdlx.make(game), steps=len(task.tree.counts.nodes) - 1), task, settings)
 
 
-def make(encoder: encoders.Encoder, settings: Settings, task: tasks.Problem) -> Supervised:
+def make(encoder: encoders.Encoder, settings: Settings, task: tasks.TreeTask) -> Supervised:
     return Supervised(encoder, task, settings)

@@ -39,7 +39,7 @@ class Nodes(NamedTuple):
     child: jax.Array  # [E] int32, node; ends are -1 - their number
 
 
-class Table(NamedTuple):
+class TraversalTable(NamedTuple):
     """A game. Axes: C columns, the information sets of all players and one for no choice; P players, T ends."""
 
     nodes: Nodes
@@ -48,7 +48,7 @@ class Table(NamedTuple):
     payoff: jax.Array  # [P, T + 1] float, 0 for what is not there
 
 
-class Size(NamedTuple):
+class TraversalSize(NamedTuple):
     """Of a batch of traversals. Static."""
 
     batch: int
@@ -69,7 +69,7 @@ class Visits(NamedTuple):
     others_weight: jax.Array  # [U] float
 
 
-def table(form: sampling_form.SamplingForm) -> Table:
+def make_traversal_table(form: sampling_form.SamplingForm) -> TraversalTable:
     none, slots = form.shape[1] - 1, max(len(level.choices) for level in form.levels)
     parts, node, edge = [], 0, 0
     for level in form.levels:
@@ -79,13 +79,13 @@ def table(form: sampling_form.SamplingForm) -> Table:
     row, one = np.zeros((slots, 1)), np.ones(1)
     parts.append(Nodes(row + none, row, one, one * edge, one, one * 0, one * 0))  # type: ignore[arg-type]
     joined = Nodes(*(np.concatenate(field, axis=-1) for field in zip(*parts, strict=True)))  # type: ignore[arg-type]
-    whole = jax.tree.map(lambda x: sequence_form.put(np.asarray(x, np.int32)), joined)
+    whole = jax.tree.map(lambda x: sequence_form.to_device(np.asarray(x, np.int32)), joined)
     who = [*(np.full(own.shape[1], number) for number, own in enumerate(form.own_uniform)), np.full(1, -1)]
-    return Table(
-        whole._replace(keep=sequence_form.put(np.asarray(joined.keep, form.share.dtype))),
-        sequence_form.put(np.rint(1 / np.asarray(form.share)).astype(np.int32)),
-        sequence_form.put(np.concatenate(who).astype(np.int32)),
-        sequence_form.put(np.pad(np.asarray(form.payoff), ((0, 0), (0, 1)))),
+    return TraversalTable(
+        whole._replace(keep=sequence_form.to_device(np.asarray(joined.keep, form.share.dtype))),
+        sequence_form.to_device(np.rint(1 / np.asarray(form.share)).astype(np.int32)),
+        sequence_form.to_device(np.concatenate(who).astype(np.int32)),
+        sequence_form.to_device(np.pad(np.asarray(form.payoff), ((0, 0), (0, 1)))),
     )
 
 
@@ -106,10 +106,10 @@ def _level(level: sampling_form.SamplingLevel, none: int, slots: int, below: int
     return Nodes(column, stride, outcomes, first_edge, keep, other, after)  # type: ignore[arg-type]
 
 
-def size(form: sampling_form.SamplingForm, *, batch: int, width: float) -> Size:
+def traversal_size(form: sampling_form.SamplingForm, *, batch: int, width: float) -> TraversalSize:
     """With room for all lanes that are to be expected, or for `width` of each traversal where that is less."""
-    lanes = max(room.lanes for own in external_sampling.rooms(form, width=width) for room in own)
-    return Size(batch, max(batch, -int(-lanes * batch // 8) * 8), len(form.levels))
+    lanes = max(room.lanes for own in external_sampling.compute_capacities(form, width=width) for room in own)
+    return TraversalSize(batch, max(batch, -int(-lanes * batch // 8) * 8), len(form.levels))
 
 
 class _Lanes(NamedTuple):
@@ -119,7 +119,7 @@ class _Lanes(NamedTuple):
     weight: jax.Array  # [L] float
 
 
-class _Walk(NamedTuple):
+class _LevelTrace(NamedTuple):
     """A level of the game. Axes: L lanes, K choices."""
 
     lanes: _Lanes  # before it
@@ -130,26 +130,28 @@ class _Walk(NamedTuple):
     factor: jax.Array  # [] float, 1 / the part of the lanes that were kept
 
 
-def draws(game: Table, size: Size) -> tuple[int, int, int]:
+def draws_shape(game: TraversalTable, size: TraversalSize) -> tuple[int, int, int]:
     """The shape of what a batch of traversals draws."""
     return size.levels, len(game.nodes.column) + 2, size.lanes
 
 
-def sample(game: Table, policy: jax.Array, drawn: jax.Array, player: jax.Array | int, *, size: Size) -> Visits:
+def sample_visits(
+    game: TraversalTable, policy: jax.Array, drawn: jax.Array, player: jax.Array | int, *, size: TraversalSize
+) -> Visits:
     """The visits of a batch of traversals, with the policies [W, C] of all columns, and what is `drawn` in [0, 1)."""
     nowhere = -game.payoff.shape[1]
     lane = jnp.arange(size.lanes)
     start = _Lanes(jnp.where(lane < size.batch, 0, nowhere), jnp.ones(size.lanes, policy.dtype))
-    bounds = categorical.bounds(policy)
+    bounds = categorical.cdf_thresholds(policy)
 
-    def down(lanes: _Lanes, draw: jax.Array) -> tuple[_Lanes, _Walk]:
+    def down(lanes: _Lanes, draw: jax.Array) -> tuple[_Lanes, _LevelTrace]:
         return _down(game, bounds, lanes, draw, player, len(policy))
 
     last, walks = jax.lax.scan(down, start, drawn)
     payoff = game.payoff[player]
     ends = categorical.take(payoff, -1 - last.last)  # all lanes have ended
 
-    def up(value: jax.Array, walk: _Walk) -> tuple[jax.Array, jax.Array]:
+    def up(value: jax.Array, walk: _LevelTrace) -> tuple[jax.Array, jax.Array]:
         back = jnp.zeros((size.lanes, len(policy)), value.dtype).at[walk.parent, walk.option].add(value * walk.factor)
         worth = (policy.T[walk.own] * back).sum(axis=1)
         is_option = jnp.arange(len(policy)) < game.options[walk.own][:, None]
@@ -168,8 +170,8 @@ def sample(game: Table, policy: jax.Array, drawn: jax.Array, player: jax.Array |
 
 
 def _down(
-    game: Table, bounds: jax.Array, lanes: _Lanes, draws: jax.Array, player: jax.Array | int, most: int
-) -> tuple[_Lanes, _Walk]:
+    game: TraversalTable, bounds: jax.Array, lanes: _Lanes, draws: jax.Array, player: jax.Array | int, most: int
+) -> tuple[_Lanes, _LevelTrace]:
     """One level: others choose, then all options of the player who walks, then chance; ended lanes stay behind."""
     nodes, none = game.nodes, len(game.options) - 1
     node = jnp.where(lanes.last >= 0, lanes.last, len(nodes.first_edge) - 1)
@@ -180,16 +182,16 @@ def _down(
         is_own = categorical.take(game.player, column) == player
         own, own_stride = jnp.where(is_own, column, own), jnp.where(is_own, stride, own_stride)
         others.append(jnp.where(is_own, none, column))
-        edge = edge + categorical.option(bounds, others[-1], draw) * stride
+        edge = edge + categorical.invert_cdf(bounds, others[-1], draw) * stride
     counts = jnp.where(lanes.last >= 0, categorical.take(game.options, own), 0)
-    children = lane_packing.packed(counts, most, len(node), keeping[0])
+    children = lane_packing.pack_children(counts, most, len(node), keeping[0])
     assert children.parent is not None
     assert children.factor is not None
     node, edge, stride, chance, weight = (
         categorical.take(x, children.parent) for x in (node, edge, own_stride, chance, lanes.weight)
     )
     slot = sampling_form.ChanceSlot(nodes.outcomes, nodes.outcomes, nodes.keep, nodes.other)
-    edge = categorical.after_chance(slot, node, edge + children.rank * stride, chance)
+    edge = categorical.sample_chance_edge(slot, node, edge + children.rank * stride, chance)
     last = jnp.where(children.is_active, categorical.take(nodes.child, edge), -game.payoff.shape[1])
     after = _Lanes(last, weight * children.factor)
-    return after, _Walk(lanes, own, jnp.stack(others), children.parent, children.rank, children.factor)
+    return after, _LevelTrace(lanes, own, jnp.stack(others), children.parent, children.rank, children.factor)

@@ -20,7 +20,7 @@ from gdlx.propnet.common import errors
 Floats = npt.NDArray[np.float32]
 
 
-class WrongEncoder(errors.UserError, ValueError):
+class EncoderError(errors.UserError, ValueError):
     pass
 
 
@@ -34,7 +34,7 @@ class Encoder:
 
     def __post_init__(self) -> None:
         if self.steps < 1:
-            raise WrongEncoder(f"an encoder looks back 1 step or more, not {self.steps}")
+            raise EncoderError(f"an encoder looks back 1 step or more, not {self.steps}")
 
     @property
     def width(self) -> int:
@@ -52,7 +52,7 @@ class Encoder:
 
     def information(self, window: observation_window.Window) -> jax.Array:
         """float32[N, F] of all players."""
-        seen = observation_window.tensor(window)
+        seen = observation_window.to_tensor(window)
         who = jnp.eye(self.env.num_players, dtype=jnp.float32)
         when = jnp.broadcast_to(self._progress(window.step), (self.env.num_players, 1))
         whole = jnp.concatenate([seen, who, when], axis=1)
@@ -74,8 +74,8 @@ class Encoder:
     def of_views(self, tree: game_tree.GameTree, number: int, views: game_tree.Ints) -> Floats:
         """float32[V, F] of any information sets of a player's trail."""
         trail = tree.players[number].views
-        if not isinstance(trail, game_tree.Trail):
-            raise WrongEncoder(f"{tree.name} was not unrolled from rules: its information sets cannot be encoded")
+        if not isinstance(trail, game_tree.InfosetTree):
+            raise EncoderError(f"{tree.name} was not unrolled from rules: its information sets cannot be encoded")
         moves = self.env.num_actions
         window = np.zeros((len(views), self.steps, moves + self.env.num_percepts), np.float32)
         at = views.copy()
@@ -94,13 +94,13 @@ class Encoder:
 
     @property
     def _whole_width(self) -> int:
-        return observation_window.width(self.env, steps=self.steps) + self.env.num_players + 1
+        return observation_window.tensor_size(self.env, steps=self.steps) + self.env.num_players + 1
 
     def _progress(self, step: jax.Array) -> jax.Array:
         return step.astype(jnp.float32)[None] / self.steps
 
 
-def narrowed(encoder: Encoder, tree: game_tree.GameTree) -> Encoder:
+def drop_unused_features(encoder: Encoder, tree: game_tree.GameTree) -> Encoder:
     """Without numbers that are 0 at all information sets of the unrolled game: most of them are, as a window has room
     for every move and percept of the game at each of its steps."""
     whole = dataclasses.replace(encoder, kept=None)
@@ -110,7 +110,7 @@ def narrowed(encoder: Encoder, tree: game_tree.GameTree) -> Encoder:
     return dataclasses.replace(encoder, kept=tuple(np.flatnonzero(is_used).tolist()))
 
 
-def _legal_moves(player: game_tree.Player, trail: game_tree.Trail, moves: int) -> Floats:
+def _legal_moves(player: game_tree.Player, trail: game_tree.InfosetTree, moves: int) -> Floats:
     """[V, moves] of every set."""
     legal = np.zeros((len(trail.parent), moves), np.float32)
     views = np.flatnonzero(trail.forced >= 0)
@@ -119,7 +119,7 @@ def _legal_moves(player: game_tree.Player, trail: game_tree.Trail, moves: int) -
     return legal
 
 
-def _steps_before(trail: game_tree.Trail, views: game_tree.Ints) -> game_tree.Ints:
+def _steps_before(trail: game_tree.InfosetTree, views: game_tree.Ints) -> game_tree.Ints:
     steps = np.zeros(len(views), np.int32)
     at = trail.parent[views]
     while (at >= 0).any():

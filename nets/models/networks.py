@@ -8,14 +8,14 @@ import jax.numpy as jnp
 
 from gdlx.propnet.common import errors
 
-Kind = Literal["mlp", "residual"]
+NetworkKind = Literal["mlp", "residual"]
 
 
-class WrongNetwork(errors.UserError, ValueError):
+class NetworkError(errors.UserError, ValueError):
     pass
 
 
-class Told(NamedTuple):
+class NetworkOutput(NamedTuple):
     """Axes: any of a batch, then P players, A moves."""
 
     logits: jax.Array  # [.., P, A] of policies, or whatever is told of moves (advantages)
@@ -28,10 +28,10 @@ class Network(nn.Module):
     players: int
     moves: int
     widths: tuple[int, ...] = (128, 128)
-    kind: Kind = "mlp"
+    kind: NetworkKind = "mlp"
 
     @nn.compact
-    def __call__(self, seen: jax.Array) -> Told:
+    def __call__(self, seen: jax.Array) -> NetworkOutput:
         hidden = nn.relu(nn.Dense(self.widths[0])(seen))
         is_residual = self.kind == "residual"
         for width in self.widths[1:]:
@@ -41,46 +41,46 @@ class Network(nn.Module):
             hidden = nn.LayerNorm()(hidden)
         logits = nn.Dense(self.players * self.moves, kernel_init=nn.initializers.zeros_init())(hidden)
         value = nn.Dense(self.players, kernel_init=nn.initializers.zeros_init())(hidden)
-        return Told(logits.reshape(*seen.shape[:-1], self.players, self.moves), value)
+        return NetworkOutput(logits.reshape(*seen.shape[:-1], self.players, self.moves), value)
 
 
 def require_widths(widths: tuple[int, ...]) -> None:
     if not widths or min(widths) < 1:
-        raise WrongNetwork(f"widths are one or more sizes of layers, as 128,128; not {','.join(map(str, widths))}")
+        raise NetworkError(f"widths are one or more sizes of layers, as 128,128; not {','.join(map(str, widths))}")
 
 
-def parameters(network: Network, inputs: int, key: jax.Array) -> Any:
+def init_params(network: Network, inputs: int, key: jax.Array) -> Any:
     return network.init(key, jnp.zeros((1, inputs)))
 
 
-def count(tree: Any) -> int:
+def num_params(tree: Any) -> int:
     """Of parameters."""
     return sum(leaf.size for leaf in jax.tree.leaves(tree))
 
 
-def of_player(told: Told, player: jax.Array) -> tuple[jax.Array, jax.Array]:
+def select_player(told: NetworkOutput, player: jax.Array) -> tuple[jax.Array, jax.Array]:
     """What is told of one player [B]: logits [B, A] and value [B]."""
     logits = jnp.take_along_axis(told.logits, player[:, None, None], axis=1)[:, 0]
     return logits, jnp.take_along_axis(told.value, player[:, None], axis=1)[:, 0]
 
 
-def applied(network: Network, variables: Any, seen: jax.Array) -> Told:
+def apply_network(network: Network, variables: Any, seen: jax.Array) -> NetworkOutput:
     """What a network tells of [.., F]."""
-    found: Told = network.apply(variables, seen)  # type: ignore[assignment]
+    found: NetworkOutput = network.apply(variables, seen)  # type: ignore[assignment]
     return found
 
 
-def own(told: Told) -> Told:
+def diagonal_outputs(told: NetworkOutput) -> NetworkOutput:
     """What each player is told of itself, where the last axis of the batch is players: [.., P, A] and [.., P]."""
-    return Told(jnp.einsum("...ppa->...pa", told.logits), jnp.einsum("...pp->...p", told.value))
+    return NetworkOutput(jnp.einsum("...ppa->...pa", told.logits), jnp.einsum("...pp->...p", told.value))
 
 
-def even(legal: jax.Array) -> jax.Array:
+def uniform_policy(legal: jax.Array) -> jax.Array:
     """[.., A] all legal moves alike; 0 where nothing is legal."""
     return legal / jnp.maximum(legal.sum(axis=-1, keepdims=True), 1)
 
 
-def policy(logits: jax.Array, legal: jax.Array) -> jax.Array:
+def masked_softmax(logits: jax.Array, legal: jax.Array) -> jax.Array:
     """[.., A] probabilities of legal moves; 0 where nothing is legal."""
     masked = jnp.where(legal, logits, -jnp.inf)
     highest = jnp.max(masked, axis=-1, keepdims=True, where=legal, initial=-jnp.inf)

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-MANY = 1 << 30  # so that numbers stay within 32 bits
+MAX_COUNT = 1 << 30  # so that numbers stay within 32 bits
 
 
-class Buffer(NamedTuple):
+class ReplayBuffer(NamedTuple):
     """Axes: C places."""
 
     items: Any  # a pytree of arrays [C, ..]
@@ -28,21 +28,21 @@ class Buffer(NamedTuple):
         return jnp.minimum(self.seen, self.capacity)
 
 
-def init(like: Any, capacity: int) -> Buffer:
+def init(like: Any, capacity: int) -> ReplayBuffer:
     """Room for so many items of the shapes and types of `like`."""
     items = jax.tree.map(lambda x: jnp.zeros((capacity, *jnp.shape(x)), jnp.result_type(x)), like)
-    return Buffer(items, jnp.zeros((), jnp.int32))
+    return ReplayBuffer(items, jnp.zeros((), jnp.int32))
 
 
-def add_last(buffer: Buffer, items: Any, wanted: jax.Array) -> Buffer:
+def add_fifo(buffer: ReplayBuffer, items: Any, wanted: jax.Array) -> ReplayBuffer:
     """Keep the last C: [B, ..] items, bool[B]."""
     found = _put(buffer, items, _numbers(buffer, wanted) % buffer.capacity, wanted)
     # As if fewer had come, but as full, and with the same place for the next one.
     fewer = buffer.capacity + found.seen % buffer.capacity
-    return found._replace(seen=jnp.where(found.seen < MANY, found.seen, fewer))
+    return found._replace(seen=jnp.where(found.seen < MAX_COUNT, found.seen, fewer))
 
 
-def add_fairly(buffer: Buffer, items: Any, wanted: jax.Array, bits: jax.Array) -> Buffer:
+def add_reservoir(buffer: ReplayBuffer, items: Any, wanted: jax.Array, bits: jax.Array) -> ReplayBuffer:
     """Keep C of all, each with the same probability (reservoir sampling, Vitter 1985). `bits` are random, uint32[B].
 
     Item n takes the place of a random one of the n there were with itself, if that is among the C places. After MANY
@@ -51,7 +51,7 @@ def add_fairly(buffer: Buffer, items: Any, wanted: jax.Array, bits: jax.Array) -
     number = _numbers(buffer, wanted)
     drawn = _part(bits, number + 1)
     found = _put(buffer, items, jnp.where(number < buffer.capacity, number, drawn), wanted)
-    return found._replace(seen=jnp.minimum(found.seen, MANY))
+    return found._replace(seen=jnp.minimum(found.seen, MAX_COUNT))
 
 
 def _part(bits: jax.Array, count: jax.Array) -> jax.Array:
@@ -64,18 +64,18 @@ def _part(bits: jax.Array, count: jax.Array) -> jax.Array:
     return whole.astype(jnp.int32)
 
 
-def sample(buffer: Buffer, key: jax.Array, count: int) -> Any:
+def sample(buffer: ReplayBuffer, key: jax.Array, count: int) -> Any:
     """So many items [count, ..], drawn with replacement; zeros while there is none."""
     place = jax.random.randint(key, (count,), 0, jnp.maximum(buffer.filled, 1))
     return jax.tree.map(lambda x: x[place], buffer.items)
 
 
-def _numbers(buffer: Buffer, wanted: jax.Array) -> jax.Array:
+def _numbers(buffer: ReplayBuffer, wanted: jax.Array) -> jax.Array:
     """[B] what number each item has among all that ever came."""
     return buffer.seen + jnp.cumsum(wanted.astype(jnp.int32)) - 1
 
 
-def _put(buffer: Buffer, items: Any, place: jax.Array, wanted: jax.Array) -> Buffer:
+def _put(buffer: ReplayBuffer, items: Any, place: jax.Array, wanted: jax.Array) -> ReplayBuffer:
     """Items at their places; of several at one place the last."""
     capacity = buffer.capacity
     order = jnp.arange(place.shape[0])
@@ -84,4 +84,4 @@ def _put(buffer: Buffer, items: Any, place: jax.Array, wanted: jax.Array) -> Buf
     keeps = (at < capacity) & (last[at] == order)
     target = jnp.where(keeps, at, capacity)
     kept = jax.tree.map(lambda old, new: old.at[target].set(new, mode="drop"), buffer.items, items)
-    return Buffer(kept, buffer.seen + jnp.sum(wanted, dtype=jnp.int32))
+    return ReplayBuffer(kept, buffer.seen + jnp.sum(wanted, dtype=jnp.int32))

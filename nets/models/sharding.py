@@ -9,13 +9,13 @@ import numpy as np
 T = TypeVar("T")
 
 
-def divided(batch: T, axis: int = 0) -> T:
+def shard(batch: T, axis: int = 0) -> T:
     """Arrays, whose axis is that of the batch, an equal part on each device; as they are where that cannot be."""
     count = jax.tree.leaves(batch)[0].shape[axis]
     return batch if count % len(jax.devices()) else _placed(batch, axis)
 
 
-def everywhere(state: T) -> T:
+def replicate(state: T) -> T:
     """Arrays, the whole of them on each device. So that a state is after an iteration where it was before it, and one
     program does for all iterations."""
     return _placed(state, None)

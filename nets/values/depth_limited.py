@@ -30,33 +30,37 @@ from gdlx.solvers.runs import solver_run
 _ITERATIONS = 500  # of each segment
 
 # (public states, plans [S, B] of every player by the sequences before it) -> payoffs [V, B] of the views.
-Values = Callable[[public_states.PublicStates, Sequence[jax.Array]], jax.Array]
+ValueFn = Callable[[public_states.PublicStates, Sequence[jax.Array]], jax.Array]
 
 
 def solve(
-    task: tasks.Problem, depth: int, values: Values, *, iterations: int = _ITERATIONS, lanes: int = 32
+    task: tasks.TreeTask, depth: int, values: ValueFn, *, iterations: int = _ITERATIONS, lanes: int = 32
 ) -> tabular_policies.Policies:
     """Policies of the whole game, unrolled with its edges, found `depth` joint moves at a time."""
     players = task.tree.players
     found = [tabular_policies.uniform(player) for player in players]
     given = [np.repeat(own[:, None], lanes, axis=1) for own in found]
     start = 0
-    for end in (*public_states.cuts(task.tree, depth), None):
+    for end in (*public_states.cut_depths(task.tree, depth), None):
         part = task.tree if end is None else public_states.trunk(task.tree, end)
-        public = None if end is None else public_states.of_tree(task.tree, end)
+        public = None if end is None else public_states.find_public_states(task.tree, end)
         above = [own[: player.sequences] for own, player in zip(given, part.players, strict=True)]
         averages, moments = _segment(part, above, start, public, values, iterations)
         for number, player in enumerate(part.players):
             here = player.first[np.searchsorted(player.step, start)]
             # A lane counts at a set as much as its player comes there.
-            reach = tabular_policies.plan(player, np.concatenate([above[number][:here], averages[number][here:]]))
-            found[number][here : player.sequences] = tabular_policies.from_plan(player, reach.sum(axis=1))[here:]
+            reach = tabular_policies.realization_plan(
+                player, np.concatenate([above[number][:here], averages[number][here:]])
+            )
+            found[number][here : player.sequences] = tabular_policies.from_realization_plan(player, reach.sum(axis=1))[
+                here:
+            ]
             given[number][here : player.sequences] = moments[number][here:]
         start = end or 0
     return tuple(found)
 
 
-def learnt(learner: supervised.Supervised, parameters: Any) -> Values:
+def network_values(learner: supervised.Supervised, parameters: Any) -> ValueFn:
     """What a learner's network tells."""
     known = {where.public.depth: where for where in learner.places}
     middle, scale = learner.unit
@@ -64,37 +68,41 @@ def learnt(learner: supervised.Supervised, parameters: Any) -> Values:
     def values(public: public_states.PublicStates, reach: Sequence[jax.Array]) -> jax.Array:
         where = known[public.depth]
         ranges = public_states.ranges(where.public, reach)
-        told = supervised.told(learner.value_network, parameters, where, ranges, is_zero_sum=learner.task.is_zero_sum)
+        told = supervised.predict_values(
+            learner.value_network, parameters, where, ranges, is_zero_sum=learner.task.is_zero_sum
+        )
         return middle + scale * told
 
     return values
 
 
-def nothing(public: public_states.PublicStates, reach: Sequence[jax.Array]) -> jax.Array:
+def zero_values(public: public_states.PublicStates, reach: Sequence[jax.Array]) -> jax.Array:
     """The other yardstick: everything is worth the same."""
     return jnp.zeros_like(public_states.ranges(public, reach))
 
 
-def exact(task: tasks.Problem, iterations: int = _ITERATIONS) -> Values:
+def exact_values(task: tasks.TreeTask, iterations: int = _ITERATIONS) -> ValueFn:
     """The yardstick: the rest of the game solved at every question."""
-    rests: dict[int, subgame_values.Rest] = {}
+    rests: dict[int, subgame_values.SubgameEvaluator] = {}
 
     def values(public: public_states.PublicStates, reach: Sequence[jax.Array]) -> jax.Array:
-        rest = rests.setdefault(public.depth, subgame_values.rest(task, public.depth))
+        rest = rests.setdefault(public.depth, subgame_values.make_subgame_evaluator(task, public.depth))
         given = tuple(
             tuple(
                 map(
-                    fixed_policies.trembled, realization_plans.by_level(own, _policy(player, layout, plan)), own.uniform
+                    fixed_policies.add_tremble,
+                    realization_plans.unflatten(own, _policy(player, layout, plan)),
+                    own.uniform,
                 )
             )
             for own, player, layout, plan in zip(task.form.players, task.tree.players, task.layouts, reach, strict=True)
         )
-        return rest.values(fixed_policies.solved(task.form, given, rest.is_given, iterations))
+        return rest.values(fixed_policies.solve_remaining(task.form, given, rest.is_given, iterations))
 
     return values
 
 
-def _policy(player: game_tree.Player, layout: sequence_form.Layout, plan: jax.Array) -> jax.Array:
+def _policy(player: game_tree.Player, layout: sequence_form.SequenceLayout, plan: jax.Array) -> jax.Array:
     """The flat policy [size, B] of a plan [S', B] of the first sequences; anything where that is 0."""
     known = len(plan)
     parent = np.concatenate([[0], np.repeat(player.parent, np.diff(player.first))])[:known]
@@ -108,21 +116,21 @@ def _segment(
     given: Sequence[tabular_policies.Policy],
     start: int,
     public: public_states.PublicStates | None,
-    values: Values,
+    values: ValueFn,
     iterations: int,
 ) -> tuple[tabular_policies.Policies, tabular_policies.Policies]:
     """Policies [S', B] of the first sequences, given those before `start`: on average, and, trembling, at a moment of
     each lane."""
     form, layouts = sequence_form.sequence_form(part)
     levels = tabular_policies.to_levels(part, layouts, given)
-    is_given = fixed_policies.before(part, layouts, start)
+    is_given = fixed_policies.infosets_before(part, layouts, start)
     moment = _moments(iterations, given[0].shape[1])
 
     def leaves(reach: Sequence[jax.Array], number: int) -> jax.Array:
         """[size, B] what views at the end of the segment add to the sequences that lead to them."""
         assert public is not None
         by_sequence = [plan[own.place] for plan, own in zip(reach, layouts, strict=True)]
-        arriving = public_states.arrivals(public, public_states.ranges(public, by_sequence))
+        arriving = public_states.counterfactual_reach(public, public_states.ranges(public, by_sequence))
         views = public.of_player(number)
         worth = (arriving * values(public, by_sequence))[views]
         return jnp.zeros_like(reach[number]).at[layouts[number].place[public.sequence[views]]].add(worth)
@@ -131,8 +139,8 @@ def _segment(
     def run(
         form: sequence_form.SequenceForm, levels: tabular_policies.Profile
     ) -> tuple[tabular_policies.Profile, tabular_policies.Profile]:
-        fixed = fixed_policies.form(form, levels, is_given)
-        start = cfr.restart(fixed, jax.tree.map(jnp.zeros_like, levels))
+        fixed = fixed_policies.fix_policies(form, levels, is_given)
+        start = cfr.init_from_regrets(fixed, jax.tree.map(jnp.zeros_like, levels))
 
         def step(
             _: jax.Array, carry: tuple[cfr.CfrState, tabular_policies.Profile]
@@ -140,14 +148,14 @@ def _segment(
             state, taken = carry
             now = state.t == moment
             taken = jax.tree.map(lambda old, new: jnp.where(now, new, old), taken, state.policy)
-            return fixed_policies.step(fixed, state, leaves if public else None), taken
+            return fixed_policies.cfr_plus_step(fixed, state, leaves if public else None), taken
 
         state, taken = jax.lax.fori_loop(0, iterations, step, (start, start.policy))
         given = [
-            tuple(map(fixed_policies.trembled, own, player.uniform))
+            tuple(map(fixed_policies.add_tremble, own, player.uniform))
             for own, player in zip(taken, form.players, strict=True)
         ]
-        return cfr.average(fixed, state), tuple(given)
+        return cfr.average_policies(fixed, state), tuple(given)
 
     averages, moments = (tabular_policies.from_levels(part, layouts, found) for found in run(form, levels))
     return averages, moments
@@ -160,21 +168,21 @@ def _moments(iterations: int, lanes: int) -> public_states.Ints:
     return found
 
 
-def of_request(request: requests.SolveRequest, task: tasks.Problem) -> Callable[[], solver_run.Direct]:
+def make_direct_solver(request: requests.SolveRequest, task: tasks.TreeTask) -> Callable[[], solver_run.DirectResult]:
     """What solves the game of a request with the network in the folder that it names."""
 
-    def find() -> solver_run.Direct:
+    def find() -> solver_run.DirectResult:
         begun, folder, game = time.monotonic(), request.network, task.game
         assert folder is not None
         net = games.compile_game(game.spec, fold_case=game.fold_case, gdl=game.gdl, saved=True)
-        learner, state, *_ = checkpoints.restored(folder, net, task, payoff=game.payoff)
+        learner, state, *_ = checkpoints.restore_training(folder, net, task, payoff=game.payoff)
         if not isinstance(learner, supervised.Supervised):
-            raise checkpoints.WrongCheckpoint(
+            raise checkpoints.CheckpointError(
                 f"{folder} has no network of values of ranges; train one with the learner supervised"
             )
         depth, iterations = learner.settings.depth, request.iterations or _ITERATIONS
-        policies = solve(task, depth, learnt(learner, learner.values(state)), iterations=iterations)
+        policies = solve(task, depth, network_values(learner, learner.values(state)), iterations=iterations)
         facts = {"net": str(folder), "depth": depth}
-        return solver_run.Direct(policies, time.monotonic() - begun, iterations, facts)
+        return solver_run.DirectResult(policies, time.monotonic() - begun, iterations, facts)
 
     return find

@@ -21,7 +21,7 @@ Ints = game_tree.Ints
 Floats = game_tree.Floats
 
 
-class WrongCut(errors.UserError, ValueError):
+class CutError(errors.UserError, ValueError):
     """A depth at which a game cannot be cut."""
 
 
@@ -56,11 +56,11 @@ class PublicStates:
         return number
 
 
-def of_tree(tree: game_tree.GameTree, depth: int) -> PublicStates:
+def find_public_states(tree: game_tree.GameTree, depth: int) -> PublicStates:
     """Of a tree with its edges."""
     level = _levels(tree)[depth] if 0 <= depth < len(_levels(tree)) else None
     if level is None or not len(level.decision):
-        raise WrongCut(f"{tree.name} is over after {depth} joint moves: cut it earlier, or solve it whole")
+        raise CutError(f"{tree.name} is over after {depth} joint moves: cut it earlier, or solve it whole")
     assert level.information is not None
     players = len(tree.players)
     views: list[Ints] = []
@@ -72,8 +72,10 @@ def of_tree(tree: game_tree.GameTree, depth: int) -> PublicStates:
         nodes.append((first + node).astype(np.int32))
         first += len(own)
     together: Ints = np.stack(nodes, axis=1)
-    state = _joined(together, first)
-    sequence = [sequences(tree.players[number], tree.name)[own].astype(np.int32) for number, own in enumerate(views)]
+    state = _connected_components(together, first)
+    sequence = [
+        view_sequences(tree.players[number], tree.name)[own].astype(np.int32) for number, own in enumerate(views)
+    ]
     who = np.repeat(np.arange(players, dtype=np.int32), [len(own) for own in views])
     return PublicStates(
         depth=depth,
@@ -84,14 +86,14 @@ def of_tree(tree: game_tree.GameTree, depth: int) -> PublicStates:
         sequence=np.concatenate(sequence),
         state=state,
         node=together,
-        weight=weights(tree)[depth],
+        weight=chance_reach(tree)[depth],
     )
 
 
-def cuts(tree: game_tree.GameTree, depth: int) -> tuple[int, ...]:
+def cut_depths(tree: game_tree.GameTree, depth: int) -> tuple[int, ...]:
     """Multiples of `depth` with choices before the cut, since the cut before, and after it."""
     if depth < 1:
-        raise WrongCut(f"segments have 1 joint move or more, not {depth}")
+        raise CutError(f"segments have 1 joint move or more, not {depth}")
     steps = np.unique(np.concatenate([player.step for player in tree.players]))
     found, last = [], -1
     for cut in range(depth, int(steps.max(initial=0)) + 1, depth):
@@ -103,11 +105,11 @@ def cuts(tree: game_tree.GameTree, depth: int) -> tuple[int, ...]:
 
 def _levels(tree: game_tree.GameTree) -> tuple[game_tree.Level, ...]:
     if tree.levels is None or any(level.information is None for level in tree.levels):
-        raise WrongCut(f"{tree.name} was unrolled without its edges, or not from rules: it cannot be cut")
+        raise CutError(f"{tree.name} was unrolled without its edges, or not from rules: it cannot be cut")
     return tree.levels
 
 
-def _joined(node: Ints, views: int) -> Ints:
+def _connected_components(node: Ints, views: int) -> Ints:
     """[V] connected components of views that are together in a node, in the order of their first views."""
     first = np.repeat(node[:, :1], node.shape[1], axis=1)
     edges = scipy.sparse.coo_array((np.ones(node.size), (first.reshape(-1), node.reshape(-1))), (views, views))
@@ -116,11 +118,11 @@ def _joined(node: Ints, views: int) -> Ints:
     return found
 
 
-def sequences(player: game_tree.Player, game: str) -> Ints:
+def view_sequences(player: game_tree.Player, game: str) -> Ints:
     """[V] the sequence that leads to each view of a player's trail."""
     trail = player.views
-    if not isinstance(trail, game_tree.Trail):
-        raise WrongCut(f"{game} was not unrolled from rules: its information sets cannot be followed")
+    if not isinstance(trail, game_tree.InfosetTree):
+        raise CutError(f"{game} was not unrolled from rules: its information sets cannot be followed")
     decision = np.full(len(trail.parent), -1, np.int64)
     decision[player.view] = np.arange(player.sets)
     # Options of a set are in the order of their numbers, so that these keys are sorted.
@@ -133,7 +135,7 @@ def sequences(player: game_tree.Player, game: str) -> Ints:
     return found
 
 
-def weights(tree: game_tree.GameTree) -> list[Floats]:
+def chance_reach(tree: game_tree.GameTree) -> list[Floats]:
     """[N] of each level: the probability of chance's moves up to each node."""
     found: list[Floats] = [np.ones(len(_levels(tree)[0].decision))] if tree.levels else []
     for level, after in zip(_levels(tree), _levels(tree)[1:], strict=False):
@@ -147,7 +149,7 @@ def trunk(tree: game_tree.GameTree, depth: int) -> game_tree.GameTree:
     """The first joint moves of a game, with the ends among them: the sets and sequences keep their numbers."""
     levels = _levels(tree)[:depth]
     ended = max((int((-level.child).max(initial=0)) for level in levels), default=0)
-    ends = game_tree.Ends(
+    ends = game_tree.Terminals(
         tree.ends.sequence[:ended], tree.ends.payoff[:ended], tree.ends.weight[:ended], tree.ends.histories[:ended]
     )
     players = []
@@ -175,7 +177,7 @@ def ranges(public: PublicStates, plans: Sequence[jax.Array]) -> jax.Array:
     return jnp.concatenate(own)
 
 
-def arrivals(public: PublicStates, range_: jax.Array) -> jax.Array:
+def counterfactual_reach(public: PublicStates, range_: jax.Array) -> jax.Array:
     """[V, ..] how likely the others and chance come to each view."""
     found = jnp.zeros_like(range_)
     weight = jnp.asarray(public.weight, range_.dtype).reshape(-1, *[1] * (range_.ndim - 1))
@@ -188,7 +190,7 @@ def arrivals(public: PublicStates, range_: jax.Array) -> jax.Array:
     return found
 
 
-def shares(public: PublicStates, amounts: jax.Array) -> jax.Array:
+def normalize_by_state(public: PublicStates, amounts: jax.Array) -> jax.Array:
     """[V, ..] amounts as parts of what their player has in their public state; equal parts where it has none."""
     states, where = public.states * public.players, public.state_of_player
     all_of = jax.ops.segment_sum(amounts, where, num_segments=states)[where]

@@ -18,19 +18,19 @@ from gdlx.nets.models import encoders
 from gdlx.nets.values import public_states
 
 
-class RangeValues(nn.Module):
+class RangeValueNetwork(nn.Module):
     """Values in units of the game's payoffs: -1 the lowest and 1 the highest."""
 
     embedding: int = 64
     widths: tuple[int, ...] = (128, 128)
 
     @nn.compact
-    def __call__(self, place: "Place", ranges: jax.Array) -> jax.Array:
+    def __call__(self, place: "EncodedPublicStates", ranges: jax.Array) -> jax.Array:
         """[V, B] values from ranges [V, B] of any scale."""
         public = place.public
         seen = nn.relu(nn.Dense(self.embedding)(jnp.asarray(place.seen)))
         seen = nn.Dense(self.embedding)(seen)  # [V, E]
-        share = public_states.shares(public, ranges)
+        share = public_states.normalize_by_state(public, ranges)
         states = public.states * public.players
         pool = jax.ops.segment_sum(
             share[:, :, None] * seen[:, None], public.state_of_player, num_segments=states
@@ -42,7 +42,7 @@ class RangeValues(nn.Module):
             told = nn.Dense(self.widths[0], use_bias=False)(pool)
             other = public.state * public.players + (public.player + turn) % public.players
             hidden = hidden + told[other]
-        for about in beliefs(public, share, seen):
+        for about in opponent_beliefs(public, share, seen):
             hidden = hidden + nn.Dense(self.widths[0], use_bias=False)(about)
         hidden = nn.relu(hidden)
         for width in self.widths[1:]:
@@ -52,28 +52,30 @@ class RangeValues(nn.Module):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Place:
+class EncodedPublicStates:
     """Public states of one depth as the network sees them. Axes: V views, F numbers of an encoding."""
 
     public: public_states.PublicStates
     seen: encoders.Floats  # [V, F]
 
 
-def place(encoder: encoders.Encoder, tree: game_tree.GameTree, public: public_states.PublicStates) -> Place:
+def encode_public_states(
+    encoder: encoders.Encoder, tree: game_tree.GameTree, public: public_states.PublicStates
+) -> EncodedPublicStates:
     rows = [encoder.of_views(tree, number, public.view[public.of_player(number)]) for number in range(public.players)]
-    return Place(public, np.concatenate(rows))
+    return EncodedPublicStates(public, np.concatenate(rows))
 
 
-def parameters(network: RangeValues, where: Place, key: jax.Array) -> Any:
+def init_params(network: RangeValueNetwork, where: EncodedPublicStates, key: jax.Array) -> Any:
     return network.init(key, where, jnp.ones((where.public.views, 1)))
 
 
-def beliefs(public: public_states.PublicStates, share: jax.Array, seen: jax.Array) -> list[jax.Array]:
+def opponent_beliefs(public: public_states.PublicStates, share: jax.Array, seen: jax.Array) -> list[jax.Array]:
     """(P - 1) x [V, B, E] the mean of another player's embeddings [V, E], as likely as the owner of a view thinks them.
 
     The next player's come first, then those of the one after it.
     """
-    arriving = public_states.arrivals(public, share)
+    arriving = public_states.counterfactual_reach(public, share)
     scale = jnp.where(arriving > 0, 1 / jnp.where(arriving > 0, arriving, 1), 0)[..., None]
     players = range(public.players)
     found = []
@@ -90,9 +92,9 @@ def beliefs(public: public_states.PublicStates, share: jax.Array, seen: jax.Arra
     return found
 
 
-def balanced(public: public_states.PublicStates, ranges: jax.Array, values: jax.Array) -> jax.Array:
+def enforce_zero_sum(public: public_states.PublicStates, ranges: jax.Array, values: jax.Array) -> jax.Array:
     """Values [V, B] of a zero-sum game, moved by one number for each public state so that its players' add up to 0."""
-    mass = ranges * public_states.arrivals(public, ranges)
+    mass = ranges * public_states.counterfactual_reach(public, ranges)
     total, weight = (jax.ops.segment_sum(x, public.state, num_segments=public.states) for x in (mass * values, mass))
     # Every player has the whole mass of the public state: the excess is what all have too much together.
     excess = jnp.where(weight > 0, total / jnp.where(weight > 0, weight, 1), 0)

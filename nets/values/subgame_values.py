@@ -29,24 +29,24 @@ class _Edges(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Rest:
+class SubgameEvaluator:
     """What is needed of a game to value views at the public states of one depth."""
 
-    task: tasks.Problem
+    task: tasks.TreeTask
     public: public_states.PublicStates
-    is_given: fixed_policies.Flags  # sets before the cut
+    is_given: fixed_policies.InfosetMask  # sets before the cut
     edges: tuple[_Edges, ...]  # levels from the cut on
 
     def values(self, profile: tabular_policies.Profile) -> jax.Array:
         """[V, ..] of best answers to given policies [w, n, ..] of the whole game."""
         number_of = range(self.public.players)
         batch = next((level.shape[2:] for own in profile for level in own), ())
-        flat = [realization_plans.flat(own, batch) for own in profile]
-        reach = best_response.flat_plans(self.task.form, profile)
+        flat = [realization_plans.flatten(own, batch) for own in profile]
+        reach = best_response.flat_realization_plans(self.task.form, profile)
         found = []
         for number in number_of:
             best, _ = best_response.best_response(self.task.form, profile, number)
-            answer = [realization_plans.flat(best, batch) if n == number else flat[n] for n in number_of]
+            answer = [realization_plans.flatten(best, batch) if n == number else flat[n] for n in number_of]
             worth = self._nodes(answer, number)
             found.append(self._of_views(worth, reach, number))
         return jnp.concatenate(found)
@@ -59,7 +59,7 @@ class Rest:
         ends = jnp.broadcast_to(payoff.reshape(-1, *[1] * len(batch)), (len(payoff), *batch))
         worth = jnp.zeros((0, *batch), dtype)
         for level in reversed(self.edges):
-            each = jnp.concatenate([worth, ends])[level.child] * realization_plans.over(level.chance, worth)
+            each = jnp.concatenate([worth, ends])[level.child] * realization_plans.expand_like(level.chance, worth)
             for places, policy in zip(level.option, policies, strict=True):
                 each = each * policy[places]
             worth = jax.ops.segment_sum(each, level.source, num_segments=level.nodes, indices_are_sorted=True)
@@ -68,7 +68,7 @@ class Rest:
     def _of_views(self, worth: jax.Array, reach: Sequence[jax.Array], number: int) -> jax.Array:
         """Nodes' values averaged over what a player cannot tell apart; 0 where nobody else comes."""
         public, layouts = self.public, self.task.layouts
-        weight = realization_plans.over(jnp.asarray(public.weight, worth.dtype), worth)
+        weight = realization_plans.expand_like(jnp.asarray(public.weight, worth.dtype), worth)
         for other, plan in enumerate(reach):
             if other != number:
                 views = public.node[:, other]
@@ -82,17 +82,17 @@ class Rest:
         return jnp.where(mass > 0, total / jnp.where(mass > 0, mass, 1), 0)
 
 
-def rest(task: tasks.Problem, depth: int) -> Rest:
+def make_subgame_evaluator(task: tasks.TreeTask, depth: int) -> SubgameEvaluator:
     """Of a game unrolled with its edges."""
-    public = public_states.of_tree(task.tree, depth)
+    public = public_states.find_public_states(task.tree, depth)
     assert task.tree.levels is not None
     levels = task.tree.levels[depth:]
     after = [*(len(level.decision) for level in levels[1:]), 0]
     edges = tuple(_edges(task, level, nodes) for level, nodes in zip(levels, after, strict=True))
-    return Rest(task, public, fixed_policies.before(task.tree, task.layouts, depth), edges)
+    return SubgameEvaluator(task, public, fixed_policies.infosets_before(task.tree, task.layouts, depth), edges)
 
 
-def _edges(task: tasks.Problem, level: game_tree.Level, after: int) -> _Edges:
+def _edges(task: tasks.TreeTask, level: game_tree.Level, after: int) -> _Edges:
     fan = np.diff(level.first_edge)
     source = np.repeat(np.arange(len(fan)), fan)
     widths = [
@@ -108,9 +108,9 @@ def _edges(task: tasks.Problem, level: game_tree.Level, after: int) -> _Edges:
         option.insert(0, _ints(task.layouts[number].place[sequence]))
         left = left // width
     child = np.where(level.child >= 0, level.child, after - 1 - level.child)
-    chance = sequence_form.put(level.chance.astype(jnp.result_type(float)))
+    chance = sequence_form.to_device(level.chance.astype(jnp.result_type(float)))
     return _Edges(_ints(source), chance, tuple(option), _ints(child), len(fan))
 
 
 def _ints(values: game_tree.Longs) -> jax.Array:
-    return sequence_form.put(values.astype(np.int32))
+    return sequence_form.to_device(values.astype(np.int32))

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from gdlx.players.agents import network_agent
 
 
-class WrongAgent(errors.UserError, ValueError):
+class AgentError(errors.UserError, ValueError):
     """An agent that there is not, or that cannot play this game."""
 
     names_options = False  # settings of agents are written as arguments: mccfr:table=16
 
 
-class LeftMatch(Exception):
+class PlayerQuitError(Exception):
     """Somebody at the terminal does not want to go on."""
 
 
@@ -43,15 +43,15 @@ class Arena:
     `start_seconds` is the start clock of the matches, for agents that think once and then play all of them.
     """
 
-    game: game_spec.Game
+    game: game_spec.GameSpec
     env: env.Env
-    walk: packed_env.Walk
+    walk: packed_env.PackedEnv
     steps: int
     start_seconds: float = defaults.START_SECONDS
 
 
 @dataclasses.dataclass(frozen=True)
-class Seat:
+class PlayerContext:
     """Where an agent sits; `random` is its own source of random numbers in this match."""
 
     arena: Arena
@@ -71,10 +71,10 @@ class Clock:
         return max(0.0, self.begun + self.seconds - time.monotonic())
 
 
-class Mind(Protocol):
+class Player(Protocol):
     """One player in one match."""
 
-    def choose(self, view: history.Sight, clock: Clock) -> int:
+    def choose(self, view: history.ActionObservationHistory, clock: Clock) -> int:
         """The number of one of `view.legal`."""
 
 
@@ -85,25 +85,25 @@ class Agent(Protocol):
     def name(self) -> str:
         """What it is called in results, e.g. `mccfr:seconds=1`."""
 
-    def sit(self, seat: Seat, clock: Clock) -> Mind:
+    def sit(self, seat: PlayerContext, clock: Clock) -> Player:
         """A mind for a new match. Thinking ends when the clock does."""
 
 
 @runtime_checkable
-class Prepares(Protocol):
+class PreparableAgent(Protocol):
     """An agent that is told of a game before any clock runs."""
 
     def prepare(self, arena: Arena) -> None:
         """Compile and read here. May be called again for the same game."""
 
 
-def is_unhurried(player: Agent) -> bool:
+def is_untimed(player: Agent) -> bool:
     """Whether no clock runs for it: a person, who is asked in the main thread."""
     return bool(getattr(player, "unhurried", False))
 
 
 @runtime_checkable
-class Lockstep(Protocol):
+class PolicyAgent(Protocol):
     """An agent whose moves depend on what the player knows alone."""
 
     def policy(self, arena: Arena) -> "table_policy.TablePolicy | network_agent.NetworkPolicy":
@@ -116,6 +116,6 @@ def sources(player: Agent) -> list[pathlib.Path]:
     return list(told()) if told is not None else []
 
 
-def learns_by_time(player: Agent) -> bool:
+def depends_on_wall_clock(player: Agent) -> bool:
     """Whether what it learns before its first game depends on the time that takes: no two of it are the same."""
     return bool(getattr(player, "learns_by_time", False))

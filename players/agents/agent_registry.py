@@ -19,86 +19,86 @@ from gdlx.solvers.runs import policy_files, result_folder
 _NEXT = re.compile(r",(?=\s*\w+\s*=|\s*$)")  # option, so that paths may have commas
 
 
-def find(text: str) -> agent.Agent:
+def make_agent(text: str) -> agent.Agent:
     """
-    >>> find("random").name
+    >>> make_agent("random").name
     'random'
     """
     name, _, given = text.partition(":")
     if name == "net" and given:
-        return _made(text, name, {"folder": given.removeprefix("folder=")})
+        return _instantiate(text, name, {"folder": given.removeprefix("folder=")})
     if name in entries.ENTRIES:
-        return _made(text, name, _split(name, given))
+        return _instantiate(text, name, _split(name, given))
     path = pathlib.Path(text)
     if path.suffix.lower() in policy_files.SUFFIXES:
-        return _made(text, "fixed", {"file": text})
+        return _instantiate(text, "fixed", {"file": text})
     if text and (path / result_folder.CONFIG).exists():
-        return _made(text, "solution", {"folder": text})
+        return _instantiate(text, "solution", {"folder": text})
     if (text and path.is_dir()) or "/" in text or "\\" in text:
         what = f"has no {result_folder.CONFIG}" if path.is_dir() else "is not there"
-        raise agent.WrongAgent(f"{text} is no saved solution: the folder {what}; make one with `gdlx solve`")
+        raise agent.AgentError(f"{text} is no saved solution: the folder {what}; make one with `gdlx solve`")
     near = " or ".join(difflib.get_close_matches(name, entries.ENTRIES, n=2, cutoff=0.5))
-    raise agent.WrongAgent(
+    raise agent.AgentError(
         f"there is no agent {name!r}{f' (is it {near}?)' if near else ''}; there are {', '.join(entries.ENTRIES)}, "
         "and the folders that `gdlx solve` makes"
     )
 
 
-def options_of(name: str) -> dict[str, str]:
+def describe_options(name: str) -> dict[str, str]:
     """The options of an agent, and what each takes.
 
-    >>> options_of("fixed")
+    >>> describe_options("fixed")
     {'file': 'a text'}
     """
-    kind = _kind(name)
-    return {option: options.takes(kind.hints[option]) for option in kind.options}
+    kind = _load_class(name)
+    return {option: options.describe_type(kind.hints[option]) for option in kind.options}
 
 
-class _Kind(NamedTuple):
+class _AgentClass(NamedTuple):
     make: Any
     options: Mapping[str, "dataclasses.Field[Any]"]
     hints: Mapping[str, Any]
 
 
-def _kind(name: str) -> _Kind:
+def _load_class(name: str) -> _AgentClass:
     entry = entries.ENTRIES[name]
     module = importlib.import_module(f"gdlx.players.agents.{entry.module}")
     found = getattr(module, entry.kind)
     fields = {field.name: field for field in dataclasses.fields(found) if field.init and field.name != "name"}
-    return _Kind(found, fields, typing.get_type_hints(found))
+    return _AgentClass(found, fields, typing.get_type_hints(found))
 
 
 def _split(name: str, given: str) -> dict[str, str]:
     found: dict[str, str] = {}
-    known = options_of(name)
+    known = describe_options(name)
     last = ""
     for part in filter(None, _NEXT.split(given)):
         key, has_value, value = (piece.strip() for piece in part.partition("="))
-        if key not in known and known.get(last) == options.takes(str):  # a path may look as if it had options
+        if key not in known and known.get(last) == options.describe_type(str):  # a path may look as if it had options
             found[last] += f",{part}"
             continue
         if not has_value:
-            raise agent.WrongAgent(f"{part!r} is no option of {name}: write {name}:option=value,option=value")
+            raise agent.AgentError(f"{part!r} is no option of {name}: write {name}:option=value,option=value")
         if key in found:
-            raise agent.WrongAgent(f"{name} is given its option {key} twice")
+            raise agent.AgentError(f"{name} is given its option {key} twice")
         found[key], last = value, key
     return found
 
 
-def _made(text: str, name: str, given: Mapping[str, str]) -> agent.Agent:
-    kind = _kind(name)
+def _instantiate(text: str, name: str, given: Mapping[str, str]) -> agent.Agent:
+    kind = _load_class(name)
     known = f"its options: {', '.join(kind.options)}" if kind.options else "it has no options"
     values: dict[str, Any] = {}
     for key, value in given.items():
         if key not in kind.options:
-            raise agent.WrongAgent(f"{name} has no option {key!r}; {known}")
+            raise agent.AgentError(f"{name} has no option {key!r}; {known}")
         try:
-            values[key] = options.value(value, kind.hints[key])
+            values[key] = options.parse_value(value, kind.hints[key])
         except ValueError:
-            takes = options.takes(kind.hints[key])
-            raise agent.WrongAgent(f"{key} of {name} takes {takes}, not {value!r}; {known}") from None
+            takes = options.describe_type(kind.hints[key])
+            raise agent.AgentError(f"{key} of {name} takes {takes}, not {value!r}; {known}") from None
     for field in kind.options.values():
         if field.name not in values and field.default is dataclasses.MISSING:
-            raise agent.WrongAgent(f"{name} needs {field.name}: write {name}:{field.name}=..")
+            raise agent.AgentError(f"{name} needs {field.name}: write {name}:{field.name}=..")
     found: agent.Agent = kind.make(name=text, **values)
     return found

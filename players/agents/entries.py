@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 
-class Entry(NamedTuple):
+class AgentEntry(NamedTuple):
     """The class is a frozen dataclass whose fields are `name` and the agent's options, with their defaults."""
 
     module: str  # of gdlx.players.agents
@@ -12,19 +12,21 @@ class Entry(NamedTuple):
     about: str
 
 
-ENTRIES: Mapping[str, Entry] = {
-    "random": Entry("uniform", "Uniform", "every legal move with the same probability"),
-    "solution": Entry("saved_policies", "SavedSolution", "the average policies of a result folder of `gdlx solve`"),
-    "fixed": Entry(
-        "saved_policies", "PolicyFile", "a policy.npz, or a table, .csv or .json, of `gdlx evaluate RESULT -o FILE`"
+ENTRIES: Mapping[str, AgentEntry] = {
+    "random": AgentEntry("uniform", "UniformAgent", "every legal move with the same probability"),
+    "solution": AgentEntry(
+        "saved_policies", "SolutionAgent", "the average policies of a result folder of `gdlx solve`"
     ),
-    "net": Entry("network_agent", "NetworkAgent", "networks of `gdlx train`: net:FOLDER"),
-    "mccfr": Entry(
-        "mccfr_agent", "Mccfr", "samples the game into a hash table before the matches, then plays the average"
+    "fixed": AgentEntry(
+        "saved_policies", "PolicyFileAgent", "a policy.npz, or a table, .csv or .json, of `gdlx evaluate RESULT -o FILE`"
     ),
-    "oos": Entry("oos_agent", "Oos", "goes on sampling for every move, aimed at where the match is"),
-    "uct": Entry("uct_agent", "Uct", "UCT for simultaneous moves, from states that the match may be in"),
-    "pimc": Entry("pimc_agent", "PerfectInformation", "searches sampled states as if everything were known"),
-    "cfr": Entry("subtree_cfr_agent", "DepthLimited", "CFR+ on a small tree, with random play below it"),
-    "human": Entry("human", "Human", "somebody at the terminal"),
+    "net": AgentEntry("network_agent", "NetworkAgent", "networks of `gdlx train`: net:FOLDER"),
+    "mccfr": AgentEntry(
+        "mccfr_agent", "MccfrAgent", "samples the game into a hash table before the matches, then plays the average"
+    ),
+    "oos": AgentEntry("oos_agent", "OosAgent", "goes on sampling for every move, aimed at where the match is"),
+    "uct": AgentEntry("uct_agent", "UctAgent", "UCT for simultaneous moves, from states that the match may be in"),
+    "pimc": AgentEntry("pimc_agent", "PimcAgent", "searches sampled states as if everything were known"),
+    "cfr": AgentEntry("subtree_cfr_agent", "SubtreeCfrAgent", "CFR+ on a small tree, with random play below it"),
+    "human": AgentEntry("human", "HumanAgent", "somebody at the terminal"),
 }

@@ -14,13 +14,13 @@ _LEAVE = ("quit", "exit", "q")
 
 
 @dataclasses.dataclass(frozen=True)
-class Human:
+class HumanAgent:
     """Is asked in the main thread and has all the time there is."""
 
     name: str = "human"
     unhurried: bool = dataclasses.field(default=True, init=False)
 
-    def sit(self, seat: agent.Seat, clock: agent.Clock) -> "Asked":
+    def sit(self, seat: agent.PlayerContext, clock: agent.Clock) -> "HumanPlayer":
         del clock
         import rich.console
 
@@ -29,17 +29,17 @@ class Human:
         role = seat.arena.env.players[seat.player]
         others = ", ".join(name for name in seat.arena.env.players if name != role)
         terminal.print(f"You are {role} in {seat.arena.env.name}{f', with {others}' if others else ''}.")
-        return Asked(terminal)
+        return HumanPlayer(terminal)
 
 
 @dataclasses.dataclass
-class Asked:
+class HumanPlayer:
     """`told` is the number of joint moves that the person has been told of."""
 
     terminal: "rich.console.Console"
     told: int = 0
 
-    def choose(self, view: history.Sight, clock: agent.Clock) -> int:
+    def choose(self, view: history.ActionObservationHistory, clock: agent.Clock) -> int:
         del clock
         for number, event in enumerate(view.events[self.told :], self.told + 1):
             self.terminal.print(f"{number:>3}. {in_words(view, event)}")
@@ -50,7 +50,7 @@ class Asked:
             self.terminal.print(f"  [{number}] {name}")
         while True:
             typed = self._typed()
-            found = read(typed, names)
+            found = parse_move(typed, names)
             if found is not None:
                 return view.legal[found]
             near = difflib.get_close_matches(typed, names, n=1)
@@ -64,22 +64,22 @@ class Asked:
             typed = " ".join(self.terminal.input("your move> ").split())
         except EOFError:
             self.terminal.print()  # the prompt is still open
-            raise agent.LeftMatch from None
+            raise agent.PlayerQuitError from None
         if typed.lower() in _LEAVE:
-            raise agent.LeftMatch
+            raise agent.PlayerQuitError
         return typed
 
 
-def in_words(view: history.Sight, event: history.Event) -> str:
+def in_words(view: history.ActionObservationHistory, event: history.Event) -> str:
     """What the player did, and what it saw of the joint move."""
     move, seen = view.names(event)
     return f"you: {move}" + (f", and you see {' '.join(seen)}" if seen else "")
 
 
-def read(typed: str, names: list[str]) -> int | None:
+def parse_move(typed: str, names: list[str]) -> int | None:
     """Which of the moves is meant: its text, with or without outer brackets, or its number counted from 1.
 
-    >>> read("2", ["bet", "check"]), read("mark 1 1", ["(mark 1 1)"]), read("fold", ["bet", "check"])
+    >>> parse_move("2", ["bet", "check"]), parse_move("mark 1 1", ["(mark 1 1)"]), parse_move("fold", ["bet", "check"])
     (1, 0, None)
     """
     for text in (typed, f"({typed})"):

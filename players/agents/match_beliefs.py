@@ -8,45 +8,47 @@ from gdlx.envs.views import history, public
 from gdlx.players.agents import agent
 from gdlx.solvers.search import beliefs
 
-EFFORT = beliefs.Effort(size=2**12, states=2**12)  # as many lanes whether enumerated or sampled: one program for both
+EFFORT = beliefs.BeliefBudget(
+    size=2**12, states=2**12
+)  # as many lanes whether enumerated or sampled: one program for both
 _REHEARSED = 2  # matches
 
 
-class Beliefs:
+class MatchBeliefs:
     """Of one player in one match. Others are taken to play at random."""
 
-    def __init__(self, seat: agent.Seat) -> None:
+    def __init__(self, seat: agent.PlayerContext) -> None:
         self._seat = seat
-        self._tracker: beliefs.Tracker | None = None
+        self._tracker: beliefs.BeliefTracker | None = None
 
-    def at(self, view: history.Sight) -> beliefs.Consistent:
+    def at(self, view: history.ActionObservationHistory) -> beliefs.Belief:
         if self._tracker is None:
             seed = int(self._seat.random.integers(2**31))
-            self._tracker = beliefs.Tracker(self._seat.arena.walk, view, effort=EFFORT, seed=seed)
+            self._tracker = beliefs.BeliefTracker(self._seat.arena.walk, view, effort=EFFORT, seed=seed)
         return self._tracker.follow(view)
 
-    def drawn(self, view: history.Sight, count: int) -> packed_env.WalkState:
+    def drawn(self, view: history.ActionObservationHistory, count: int) -> packed_env.PackedState:
         """So many of the games, each as often as it is probable."""
         return self.at(view).drawn(self._seat.arena.walk, count, self._seat.random)
 
 
-def rehearse(arena: agent.Arena, count: int) -> None:
+def warm_up(arena: agent.Arena, count: int) -> None:
     """Follow a few random matches, so that all programs that following needs are compiled; `count` is for `drawn`."""
     for seed in range(_REHEARSED):
         random = np.random.default_rng(seed)
-        for view in random_match(arena, random):
-            belief = Beliefs(agent.Seat(arena, view.player, random))
+        for view in play_random_match(arena, random):
+            belief = MatchBeliefs(agent.PlayerContext(arena, view.player, random))
             try:
                 belief.drawn(view, count)
-            except beliefs.NothingFound:  # a match that is hard to follow, whoever plays it
+            except beliefs.NoConsistentStateError:  # a match that is hard to follow, whoever plays it
                 continue
 
 
-def random_match(arena: agent.Arena, random: np.random.Generator) -> list[history.Sight]:
+def play_random_match(arena: agent.Arena, random: np.random.Generator) -> list[history.ActionObservationHistory]:
     """What every player has seen of it at the end."""
-    nodes = host.Host(arena.env.net, arena.env.payoffs, arena.steps)
+    nodes = host.HostEnv(arena.env.net, arena.env.payoffs, arena.steps)
     position = nodes.position(arena.env.net.initial.tobytes())
-    views = [history.Sight(arena.env, player, legal) for player, legal in enumerate(position.legal)]
+    views = [history.ActionObservationHistory(arena.env, player, legal) for player, legal in enumerate(position.legal)]
     for step in range(arena.steps):
         if position.terminal or position.unplayable:
             break
@@ -62,7 +64,7 @@ def random_match(arena: agent.Arena, random: np.random.Generator) -> list[histor
     return views
 
 
-def is_open(arena: agent.Arena) -> bool:
+def is_fully_observable(arena: agent.Arena) -> bool:
     """Whether everybody sees every move and nothing is left to chance: then everybody knows the state."""
-    shown = public.of_network(arena.env.net).moves
+    shown = public.find_public_info(arena.env.net).moves
     return not arena.env.num_chance_actions and all(own.any(axis=1).all() for own in shown)

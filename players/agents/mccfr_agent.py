@@ -11,7 +11,7 @@ from gdlx.solvers.runs import driver, table_solver
 
 
 @dataclasses.dataclass(frozen=True)
-class Mccfr(table_agent.TableAgent):
+class MccfrAgent(table_agent.TableAgent):
     """Thinks once for all matches of a game: for `seconds`, or as long as the start clock, or `iterations`.
 
     By iterations it is the same agent in every run with the same seed; by seconds it is not.
@@ -26,12 +26,12 @@ class Mccfr(table_agent.TableAgent):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        time_control.require_pace(self.name, self.seconds, self.iterations)
+        time_control.require_time_control(self.name, self.seconds, self.iterations)
         time_control.require_seed(self.name, self.seed)
         try:
             self._algorithm(0)
         except ValueError as error:
-            raise agent.WrongAgent(f"{self.name}: {error}") from None
+            raise agent.AgentError(f"{self.name}: {error}") from None
 
     @property
     def learns_by_time(self) -> bool:
@@ -40,13 +40,13 @@ class Mccfr(table_agent.TableAgent):
     def learn(self, arena: agent.Arena) -> table_policy.TablePolicy:
         # Nobody asks for policies at the sets of a tree, so that the start alone will do.
         start = unroll.unroll(arena.env.net, "goal", depth=0, goal_conflict="max")
-        task = tasks.TableProblem(arena.game, arena.env, start, None, arena.walk)
+        task = tasks.TableTask(arena.game, arena.env, start, None, arena.walk)
         timed = self.iterations is None and self.seconds is None
-        stop = driver.Stop(self.iterations, arena.start_seconds if timed else self.seconds)
+        stop = driver.StopCondition(self.iterations, arena.start_seconds if timed else self.seconds)
         try:
             process = table_solver.TableSolver(task, self._algorithm(arena.steps))
-        except table_solver.WrongTable as error:
-            raise agent.WrongAgent(f"{self.name}: {error}") from None
+        except table_solver.TableError as error:
+            raise agent.AgentError(f"{self.name}: {error}") from None
         state = process.init()
         for point in driver.iterate(process, state, stop):
             state = point.state
@@ -54,4 +54,4 @@ class Mccfr(table_agent.TableAgent):
 
     def _algorithm(self, steps: int) -> algorithms.Algorithm:
         changes = {"table": self.table, "batch": self.batch, "exploration": self.exploration, "seed": self.seed}
-        return algorithms.configured(algorithms.find(self.algorithm), None, changes | {"max_steps": steps})
+        return algorithms.configure(algorithms.find(self.algorithm), None, changes | {"max_steps": steps})

@@ -41,8 +41,12 @@ class NetworkAgent:
 
     def prepare(self, arena: agent.Arena) -> None:
         if arena not in self._kept:
-            self._kept[arena] = loaded(pathlib.Path(self.folder), arena)
-            _probabilities(self._kept[arena], 0, *_rows(self._kept[arena].encoder, history.Sight(arena.env, 0, ())))
+            self._kept[arena] = load_policy(pathlib.Path(self.folder), arena)
+            _probabilities(
+                self._kept[arena],
+                0,
+                *_rows(self._kept[arena].encoder, history.ActionObservationHistory(arena.env, 0, ())),
+            )
 
     def sources(self) -> list[pathlib.Path]:
         return checkpoints.last_files(pathlib.Path(self.folder))
@@ -51,32 +55,32 @@ class NetworkAgent:
         self.prepare(arena)
         return self._kept[arena]
 
-    def sit(self, seat: agent.Seat, clock: agent.Clock) -> "Mind":
+    def sit(self, seat: agent.PlayerContext, clock: agent.Clock) -> "NetworkPlayer":
         del clock
-        return Mind(self.policy(seat.arena), seat.random)
+        return NetworkPlayer(self.policy(seat.arena), seat.random)
 
 
 @dataclasses.dataclass(frozen=True)
-class Mind:
+class NetworkPlayer:
     policy: NetworkPolicy
     random: np.random.Generator
 
-    def choose(self, view: history.Sight, clock: agent.Clock) -> int:
+    def choose(self, view: history.ActionObservationHistory, clock: agent.Clock) -> int:
         del clock
-        return int(self.random.choice(view.legal, p=probabilities(self.policy, view)))
+        return int(self.random.choice(view.legal, p=legal_action_probabilities(self.policy, view)))
 
 
-def loaded(folder: pathlib.Path, arena: agent.Arena) -> NetworkPolicy:
+def load_policy(folder: pathlib.Path, arena: agent.Arena) -> NetworkPolicy:
     """Networks of this very game."""
-    found = _restored(folder, arena)
+    found = _restore(folder, arena)
     return NetworkPolicy(found.learner.encoder, found.learner.network, found.learner.acting(found.state))
 
 
-def _restored(folder: pathlib.Path, arena: agent.Arena) -> checkpoints.Restored:
-    return checkpoints.restored(folder, arena.env.net, payoff=arena.game.payoff)
+def _restore(folder: pathlib.Path, arena: agent.Arena) -> checkpoints.RestoredTraining:
+    return checkpoints.restore_training(folder, arena.env.net, payoff=arena.game.payoff)
 
 
-def state_values(folder: str, arena: agent.Arena) -> subtree_cfr.Values:
+def load_value_function(folder: str, arena: agent.Arena) -> subtree_cfr.ValueFn:
     """What the network of whole states says that they are worth."""
     of_arena = _VALUES.setdefault(arena, {})
     if folder not in of_arena:
@@ -84,14 +88,14 @@ def state_values(folder: str, arena: agent.Arena) -> subtree_cfr.Values:
     return of_arena[folder]
 
 
-_VALUES: weakref.WeakKeyDictionary[agent.Arena, dict[str, subtree_cfr.Values]] = weakref.WeakKeyDictionary()
+_VALUES: weakref.WeakKeyDictionary[agent.Arena, dict[str, subtree_cfr.ValueFn]] = weakref.WeakKeyDictionary()
 
 
-def _state_values(folder: pathlib.Path, arena: agent.Arena) -> subtree_cfr.Values:
-    found = _restored(folder, arena)
+def _state_values(folder: pathlib.Path, arena: agent.Arena) -> subtree_cfr.ValueFn:
+    found = _restore(folder, arena)
     learner = found.learner
     if not isinstance(learner, self_play.SelfPlay):
-        raise agent.WrongAgent(f"{folder} has no network of whole states; train one with the learner self-play")
+        raise agent.AgentError(f"{folder} has no network of whole states; train one with the learner self-play")
     told = jax.jit(functools.partial(learner.values, found.state))
 
     def values(registers: npt.NDArray[np.bool_], steps: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
@@ -103,14 +107,18 @@ def _state_values(folder: pathlib.Path, arena: agent.Arena) -> subtree_cfr.Value
     return values
 
 
-def probabilities(policy: NetworkPolicy, view: history.Sight) -> npt.NDArray[np.float64]:
+def legal_action_probabilities(
+    policy: NetworkPolicy, view: history.ActionObservationHistory
+) -> npt.NDArray[np.float64]:
     """Of the legal moves."""
     window, key = _rows(policy.encoder, view)
     found = np.asarray(_probabilities(policy, view.player, window, key), np.float64)[list(view.legal)]
     return np.asarray(found / found.sum())
 
 
-def _rows(encoder: encoders.Encoder, view: history.Sight) -> tuple[observation_window.Window, npt.NDArray[np.uint32]]:
+def _rows(
+    encoder: encoders.Encoder, view: history.ActionObservationHistory
+) -> tuple[observation_window.Window, npt.NDArray[np.uint32]]:
     """What a player has seen, as the window of all players: the others have done and seen nothing in it."""
     env, steps = encoder.env, encoder.steps
     moves = np.zeros((env.num_players, steps, env.num_actions), np.bool_)
@@ -127,12 +135,14 @@ def _rows(encoder: encoders.Encoder, view: history.Sight) -> tuple[observation_w
 def _probabilities(
     policy: NetworkPolicy, player: int, window: observation_window.Window, key: npt.NDArray[np.uint32]
 ) -> jax.Array:
-    found: jax.Array = _told(policy.encoder, policy.network, policy.parameters, window, jnp.asarray(key), player=player)
+    found: jax.Array = _apply_policy(
+        policy.encoder, policy.network, policy.parameters, window, jnp.asarray(key), player=player
+    )
     return found
 
 
 @functools.partial(jax.jit, static_argnames=("encoder", "network", "player"))
-def _told(
+def _apply_policy(
     encoder: encoders.Encoder,
     network: networks.Network,
     parameters: Any,
@@ -142,23 +152,23 @@ def _told(
     player: int,
 ) -> jax.Array:
     one = jax.tree.map(lambda x: x[None], window)
-    seen = vectorised_play.Seen(one, key[None], window.legal[player][None], player)
-    return vectorised_play.of_network(encoder, network)(parameters, seen)[0]
+    seen = vectorised_play.Observation(one, key[None], window.legal[player][None], player)
+    return vectorised_play.network_policy(encoder, network)(parameters, seen)[0]
 
 
-def played(
+def play_matches(
     arena: agent.Arena,
     policies: Sequence[table_policy.TablePolicy | NetworkPolicy],
     key: jax.Array,
     *,
     matches: int,
     first: int,
-) -> table_policy.Played:
+) -> table_policy.MatchOutcomes:
     """Matches in lockstep in which some players are networks."""
     kinds = tuple(
-        vectorised_play.of_network(own.encoder, own.network)
+        vectorised_play.network_policy(own.encoder, own.network)
         if isinstance(own, NetworkPolicy)
-        else vectorised_play.of_table
+        else vectorised_play.hash_table_policy
         for own in policies
     )
     parameters = tuple(own.parameters if isinstance(own, NetworkPolicy) else own for own in policies)

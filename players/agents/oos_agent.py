@@ -17,12 +17,12 @@ from gdlx.solvers.exact import regret_matching
 from gdlx.solvers.mccfr import mccfr, online_sampling, table_loop, table_rows, table_state
 from gdlx.solvers.runs import table_solver
 
-_AIMS: dict[str, online_sampling.Aim] = {"set": "information set", "public": "public subgame"}
+_AIMS: dict[str, online_sampling.Targeting] = {"set": "information set", "public": "public subgame"}
 _AIMED = 0.75  # of the trajectories
 
 
 @dataclasses.dataclass(frozen=True)
-class Oos:
+class OosAgent:
     """Before the first match it samples the whole game, for `start` seconds, or as long as the start clock, or
     `start_iterations`; every match goes on from there. For every move it samples for `seconds`, or as long as the
     clock, or `iterations`, with the part `aimed` of its trajectories led to its information set, or to all that has
@@ -47,33 +47,36 @@ class Oos:
     )
 
     def __post_init__(self) -> None:
-        time_control.require_pace(self.name, self.seconds, self.iterations)
-        time_control.require_pace(self.name, self.start, self.start_iterations)
+        time_control.require_time_control(self.name, self.seconds, self.iterations)
+        time_control.require_time_control(self.name, self.start, self.start_iterations)
         time_control.require_seed(self.name, self.seed)
         if self.aimed is not None and not 0 < self.aimed < 1:
-            raise agent.WrongAgent(f"{self.name}: aimed is a part of the trajectories, more than 0 and less than 1")
-        if self.batch < 2 * packed_env.WORD or self.batch % packed_env.WORD:
-            raise agent.WrongAgent(
-                f"{self.name}: batch is a multiple of {packed_env.WORD}, {2 * packed_env.WORD} at least"
+            raise agent.AgentError(f"{self.name}: aimed is a part of the trajectories, more than 0 and less than 1")
+        if self.batch < 2 * packed_env.GAMES_PER_WORD or self.batch % packed_env.GAMES_PER_WORD:
+            raise agent.AgentError(
+                f"{self.name}: batch must be a multiple of {packed_env.GAMES_PER_WORD} "
+                f"and at least {2 * packed_env.GAMES_PER_WORD}"
             )
         if self.aimed is not None and not math.isclose(self.aimed * self.batch, self.aimed_trajectories):
-            raise agent.WrongAgent(
-                f"{self.name}: aimed trajectories are a multiple of {packed_env.WORD}, so with batch={self.batch} "
-                f"aimed is a multiple of {packed_env.WORD / self.batch:g}; "
+            raise agent.AgentError(
+                f"{self.name}: aimed trajectories are a multiple of {packed_env.GAMES_PER_WORD}, "
+                f"so with batch={self.batch} aimed is a multiple of {packed_env.GAMES_PER_WORD / self.batch:g}; "
                 f"the nearest is aimed={self.aimed_trajectories / self.batch:g}"
             )
         if not 4 <= self.table <= 26:
-            raise agent.WrongAgent(f"{self.name}: table is the logarithm of a number of sets, 4 to 26")
+            raise agent.AgentError(f"{self.name}: table is the logarithm of a number of sets, 4 to 26")
         for option in ("exploration", "uniform", "decay"):
             value = getattr(self, option)
             if value is not None and not 0 < value <= 1:
-                raise agent.WrongAgent(f"{self.name}: {option} is more than 0 and at most 1, not {value:g}")
+                raise agent.AgentError(f"{self.name}: {option} is more than 0 and at most 1, not {value:g}")
 
     @property
     def aimed_trajectories(self) -> int:
         """Of a batch: one word at least, and not all."""
-        words = self.batch // packed_env.WORD
-        return packed_env.WORD * min(words - 1, max(1, round((_AIMED if self.aimed is None else self.aimed) * words)))
+        words = self.batch // packed_env.GAMES_PER_WORD
+        return packed_env.GAMES_PER_WORD * min(
+            words - 1, max(1, round((_AIMED if self.aimed is None else self.aimed) * words))
+        )
 
     @property
     def learns_by_time(self) -> bool:
@@ -83,101 +86,101 @@ class Oos:
         if arena not in self._kept:
             self._kept[arena] = _Prepared(self, arena)
 
-    def sit(self, seat: agent.Seat, clock: agent.Clock) -> "Mind":
+    def sit(self, seat: agent.PlayerContext, clock: agent.Clock) -> "OosPlayer":
         del clock  # what it is for has been done for all matches
         self.prepare(seat.arena)
-        return Mind(self, seat, self._kept[seat.arena])
+        return OosPlayer(self, seat, self._kept[seat.arena])
 
 
 class _Prepared:
     """What all matches of a game share: programs, and the table that they start from."""
 
-    def __init__(self, options: Oos, arena: agent.Arena) -> None:
+    def __init__(self, options: OosAgent, arena: agent.Arena) -> None:
         is_public = options.aim == "public"
-        self.game = packed_env.Walk(arena.env, public.of_network(arena.env.net)) if is_public else arena.walk
+        self.game = packed_env.PackedEnv(arena.env, public.find_public_info(arena.env.net)) if is_public else arena.walk
         if self.game.public is not None and self.game.public.is_nothing:
-            raise agent.WrongAgent(f"{options.name}: no move and no percept of {arena.env.name} is public; use aim=set")
+            raise agent.AgentError(f"{options.name}: no move and no percept of {arena.env.name} is public; use aim=set")
         self.config = table_state.SamplerConfig(options.batch, arena.steps, baselines=options.decay is not None)
         self._require_room(options)
         minimiser = regret_matching.Settings(1.0, 1.0, 1.0, exploration=options.uniform)
-        found = mccfr.SampleSettings(minimiser, options.exploration, options.decay)
+        found = mccfr.MccfrSettings(minimiser, options.exploration, options.decay)
         self.settings: Any = jax.tree.map(np.float32, found)
         self.aimed = options.aimed_trajectories
         self.aim = _AIMS[options.aim]
         self._compile(options, arena)
         self._start = self._solved(options, arena)
 
-    def _require_room(self, options: Oos) -> None:
+    def _require_room(self, options: OosAgent) -> None:
         # One to start from, and for every player one and the next.
         tables = (1 + 2 * self.game.env.num_players) * 2**options.table
         needed = tables * table_state.row_bytes(self.game, self.config)
-        allowed = table_solver.allowed_bytes()
+        allowed = table_solver.memory_budget()
         if needed > allowed:
-            raise agent.WrongAgent(
+            raise agent.AgentError(
                 f"{options.name}: tables of 2^{options.table} sets of {self.game.env.name} need about "
                 f"{needed / 2**30:.1f} GiB, and may take {allowed / 2**30:.1f} GiB; take a smaller table"
             )
 
-    def _compile(self, options: Oos, arena: agent.Arena) -> None:
+    def _compile(self, options: OosAgent, arena: agent.Arena) -> None:
         """Before any clock runs."""
         with jax.enable_x64(False):
             legal = tuple(np.flatnonzero(np.asarray(self.game.start(1).legal[0, :, 0])).tolist())
-        view = history.Sight(arena.env, 0, legal)
+        view = history.ActionObservationHistory(arena.env, 0, legal)
         self.policy(self.advance(self._blank(options), view, jax.random.key(0), 1), view)
 
-    def _blank(self, options: Oos) -> table_state.HashState:
+    def _blank(self, options: OosAgent) -> table_state.TableState:
         with jax.enable_x64(False):
             return table_state.init(self.game, self.config, options.table, 1)
 
-    def _solved(self, options: Oos, arena: agent.Arena) -> table_state.HashState:
+    def _solved(self, options: OosAgent, arena: agent.Arena) -> table_state.TableState:
         state, key = self._blank(options), jax.random.key(options.seed)
-        runner = table_loop.on_devices(tuple(jax.local_devices()[:1]), self.game, self.config)
+        runner = table_loop.make_loop(tuple(jax.local_devices()[:1]), self.game, self.config)
         with jax.enable_x64(False):
             state = runner.advance(state, self.settings, key, 0)  # compiles
         timed = options.start_iterations is None and options.start is None
         end = time.monotonic() + ((arena.start_seconds if timed else options.start) or np.inf)
-        for count in time_control.portions(end, options.start_iterations):
+        for count in time_control.iteration_chunks(end, options.start_iterations):
             with jax.enable_x64(False):
                 state = runner.advance(state, self.settings, key, count)
                 int(state.t)  # waits for it
         return state
 
-    def start(self) -> table_state.HashState:
+    def start(self) -> table_state.TableState:
         """For a new match. Search uses states up."""
-        copied: table_state.HashState = jax.tree.map(jnp.copy, self._start)
+        copied: table_state.TableState = jax.tree.map(jnp.copy, self._start)
         return copied
 
     def advance(
-        self, state: table_state.HashState, view: history.Sight, key: jax.Array, count: int
-    ) -> table_state.HashState:
-        search = online_sampling.Search(self.config, self.aimed, self.aim)
+        self, state: table_state.TableState, view: history.ActionObservationHistory, key: jax.Array, count: int
+    ) -> table_state.TableState:
+        search = online_sampling.SearchConfig(self.config, self.aimed, self.aim)
         with jax.enable_x64(False):
-            where = online_sampling.target(self.game, view, self.config.steps, self.aim)
-            after: table_state.HashState = online_sampling.advance(
+            where = online_sampling.make_target(self.game, view, self.config.steps, self.aim)
+            after: table_state.TableState = online_sampling.advance(
                 self.game, state, self.settings, where, key, count, search=search
             )
             int(after.t)  # waits for it
         return after
 
-    def policy(self, state: table_state.HashState, view: history.Sight) -> Any:
+    def policy(self, state: table_state.TableState, view: history.ActionObservationHistory) -> Any:
         """[A] where the player is."""
         legal = np.zeros(self.game.env.num_actions, np.bool_)
         legal[list(view.legal)] = True
         with jax.enable_x64(False):
-            key = table_rows.own_keys(jnp.asarray(view.keys[-1, 0]), jnp.asarray(view.keys[-1, 1]), view.player)
-            found, _ = online_sampling.policy_at(state, key, jnp.asarray(legal))
+            key = table_rows.player_keys(jnp.asarray(view.keys[-1, 0]), jnp.asarray(view.keys[-1, 1]), view.player)
+            found, _ = online_sampling.average_policy_at(state, key, jnp.asarray(legal))
         return np.asarray(found, np.float64)
 
 
-class Mind:
-    def __init__(self, options: Oos, seat: agent.Seat, prepared: _Prepared) -> None:
+class OosPlayer:
+    def __init__(self, options: OosAgent, seat: agent.PlayerContext, prepared: _Prepared) -> None:
         self._options, self._seat, self._prepared = options, seat, prepared
         self._state = prepared.start()
         self._key = jax.random.key(int(seat.random.integers(2**31)))
 
-    def choose(self, view: history.Sight, clock: agent.Clock) -> int:
+    def choose(self, view: history.ActionObservationHistory, clock: agent.Clock) -> int:
         end = time_control.deadline(clock, self._options.seconds)
-        for count in time_control.portions(end, self._options.iterations):
+        for count in time_control.iteration_chunks(end, self._options.iterations):
             self._state = self._prepared.advance(self._state, view, self._key, count)
         chosen = self._prepared.policy(self._state, view)[list(view.legal)]
         return int(self._seat.random.choice(view.legal, p=chosen / chosen.sum()))

@@ -22,7 +22,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True)
-class PerfectInformation:
+class PimcAgent:
     name: str = "pimc"
     seconds: float | None = None  # for a move; None: as long as the clock
     iterations: int | None = None  # rounds, each of new states
@@ -32,30 +32,30 @@ class PerfectInformation:
     c: float | None = None  # exploration of UCT, in goals; None: 0.4 of their range
 
     def __post_init__(self) -> None:
-        time_control.require_pace(self.name, self.seconds, self.iterations)
+        time_control.require_time_control(self.name, self.seconds, self.iterations)
         time_control.require_positive(self.name, states=self.states, visits=self.visits)
         uct_player.require_search(self.name, self.c, 4)
 
     def prepare(self, arena: agent.Arena) -> None:
-        match_beliefs.rehearse(arena, self.states)
+        match_beliefs.warm_up(arena, self.states)
         with jax.enable_x64(False):
             games = arena.walk.start(self.states)
         for player in range(arena.env.num_players):
-            Mind(self, agent.Seat(arena, player, np.random.default_rng(0))).values(games, end=0.0)
+            PimcPlayer(self, agent.PlayerContext(arena, player, np.random.default_rng(0))).values(games, end=0.0)
 
-    def sit(self, seat: agent.Seat, clock: agent.Clock) -> "Mind":
+    def sit(self, seat: agent.PlayerContext, clock: agent.Clock) -> "PimcPlayer":
         del clock
-        return Mind(self, seat)
+        return PimcPlayer(self, seat)
 
 
-class Mind:
-    def __init__(self, options: PerfectInformation, seat: agent.Seat) -> None:
+class PimcPlayer:
+    def __init__(self, options: PimcAgent, seat: agent.PlayerContext) -> None:
         self._options, self._seat = options, seat
-        self._beliefs = match_beliefs.Beliefs(seat)
+        self._beliefs = match_beliefs.MatchBeliefs(seat)
         table = (2 * options.states * options.visits).bit_length()  # nobody adds more than a node in an iteration
-        self._trees = uct_player.Search(seat.arena, seat.player, options.states, options.c, min(max(table, 12), 28))
+        self._trees = uct_player.UctSearch(seat.arena, seat.player, options.states, options.c, min(max(table, 12), 28))
 
-    def choose(self, view: history.Sight, clock: agent.Clock) -> int:
+    def choose(self, view: history.ActionObservationHistory, clock: agent.Clock) -> int:
         end = time_control.deadline(clock, self._options.seconds)
         total = known = np.zeros(self._seat.arena.env.num_actions)
         rounds, longest = 0, 0.0
@@ -69,25 +69,25 @@ class Mind:
         mean = np.where(known > 0, total / np.maximum(known, 1), -np.inf)[list(view.legal)]
         return view.legal[int(np.argmax(mean))]
 
-    def values(self, games: packed_env.WalkState, end: float) -> Floats:
+    def values(self, games: packed_env.PackedState, end: float) -> Floats:
         """[A, K] the mean payoff of each of its moves in every state; not a number where none was made."""
         arena, options = self._seat.arena, self._options
         counts: npt.NDArray[np.int64] | npt.NDArray[np.float64]
         if options.search == "uct":
             self._trees.begin(games)
-            for portion in time_control.portions(end, options.visits):
+            for portion in time_control.iteration_chunks(end, options.visits):
                 self._trees.advance(self._seat.random, portion)
             counts, totals = self._trees.counts()
         else:
             counts, totals = np.zeros((2, arena.env.num_actions, games.batch))
-            for portion in time_control.portions(end, options.visits):
+            for portion in time_control.iteration_chunks(end, options.visits):
                 more = self._flat(games, portion)
                 counts, totals = counts + more[0], totals + more[1]
         return np.where(counts > 0, totals / np.maximum(counts, 1), np.nan)
 
-    def _flat(self, games: packed_env.WalkState, rounds: int) -> tuple[Floats, Floats]:
+    def _flat(self, games: packed_env.PackedState, rounds: int) -> tuple[Floats, Floats]:
         with jax.enable_x64(False):
-            found = rollouts.by_first_move(
+            found = rollouts.payoffs_by_first_action(
                 self._seat.arena.walk,
                 games,
                 jax.random.key(self._seat.random.integers(2**31)),

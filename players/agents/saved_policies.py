@@ -9,26 +9,26 @@ from gdlx.solvers.runs import policy_files
 
 
 @dataclasses.dataclass(frozen=True)
-class SavedSolution(table_agent.TableAgent):
+class SolutionAgent(table_agent.TableAgent):
     """Plays the average policies of a result."""
 
     folder: str
 
     def sources(self) -> list[pathlib.Path]:
-        return [policy_files.source(pathlib.Path(self.folder))]
+        return [policy_files.policy_path(pathlib.Path(self.folder))]
 
     def learn(self, arena: agent.Arena) -> table_policy.TablePolicy:
-        return policy_files.load_table(pathlib.Path(self.folder), arena.game, arena.env)
+        return policy_files.load_table_policy(pathlib.Path(self.folder), arena.game, arena.env)
 
 
 @dataclasses.dataclass(frozen=True)
-class PolicyFile(table_agent.TableAgent):
+class PolicyFileAgent(table_agent.TableAgent):
     """Plays a policy table; information sets that are not in it have uniform policies."""
 
     file: str
 
     def sources(self) -> list[pathlib.Path]:
-        return [policy_files.source(pathlib.Path(self.file))]
+        return [policy_files.policy_path(pathlib.Path(self.file))]
 
     def learn(self, arena: agent.Arena) -> table_policy.TablePolicy:
-        return policy_files.load_table(pathlib.Path(self.file), arena.game, arena.env)
+        return policy_files.load_table_policy(pathlib.Path(self.file), arena.game, arena.env)

@@ -19,7 +19,7 @@ from gdlx.solvers.search import beliefs, enumeration, subtree_cfr
 
 
 @dataclasses.dataclass(frozen=True)
-class DepthLimited:
+class SubtreeCfrAgent:
     name: str = "cfr"
     seconds: float | None = None  # for a move; None: as long as the clock
     iterations: int | None = None  # of CFR+
@@ -30,33 +30,38 @@ class DepthLimited:
     net: str | None = None  # folder of `gdlx train --learner self-play`: its network values open ends instead
 
     def __post_init__(self) -> None:
-        time_control.require_pace(self.name, self.seconds, self.iterations)
+        time_control.require_time_control(self.name, self.seconds, self.iterations)
         time_control.require_positive(
             self.name, depth=self.depth, nodes=self.nodes, states=self.states, rollouts=self.rollouts
         )
-        if self.nodes > enumeration.MOST:
-            raise agent.WrongAgent(f"{self.name}: a tree has at most {enumeration.MOST:,} nodes, not {self.nodes:,}")
+        if self.nodes > enumeration.MAX_LANES:
+            raise agent.AgentError(
+                f"{self.name}: a tree has at most {enumeration.MAX_LANES:,} nodes, not {self.nodes:,}"
+            )
 
     def prepare(self, arena: agent.Arena) -> None:
-        mind = Mind(self, agent.Seat(arena, 0, np.random.default_rng(0)))
+        mind = SubtreeCfrPlayer(self, agent.PlayerContext(arena, 0, np.random.default_rng(0)))
         tree = mind.from_start(self.depth)
         if tree is None or not tree.is_whole:  # then trees will begin at states that agree, sooner or later
-            match_beliefs.rehearse(arena, self.states)
-            for view in match_beliefs.random_match(arena, np.random.default_rng(0)):
+            match_beliefs.warm_up(arena, self.states)
+            for view in match_beliefs.play_random_match(arena, np.random.default_rng(0)):
                 self._rehearse(view, arena)
 
-    def _rehearse(self, whole: history.Sight, arena: agent.Arena) -> None:
+    def _rehearse(self, whole: history.ActionObservationHistory, arena: agent.Arena) -> None:
         """Grow a tree wherever a player has to choose in a match."""
-        mind, view = Mind(self, agent.Seat(arena, whole.player, np.random.default_rng(0))), whole.before()
+        mind, view = (
+            SubtreeCfrPlayer(self, agent.PlayerContext(arena, whole.player, np.random.default_rng(0))),
+            whole.before(),
+        )
         for event in whole.events:
             if len(view.legal) > 1:
-                with contextlib.suppress(beliefs.NothingFound, agent.WrongAgent):  # told when it matters
+                with contextlib.suppress(beliefs.NoConsistentStateError, agent.AgentError):  # told when it matters
                     mind.below(view)
             view = view.after(event)
 
-    def sit(self, seat: agent.Seat, clock: agent.Clock) -> "Mind":
+    def sit(self, seat: agent.PlayerContext, clock: agent.Clock) -> "SubtreeCfrPlayer":
         del clock
-        return Mind(self, seat)
+        return SubtreeCfrPlayer(self, seat)
 
     def sources(self) -> list[pathlib.Path]:
         if self.net is None:
@@ -66,24 +71,26 @@ class DepthLimited:
         return checkpoints.last_files(pathlib.Path(self.net))
 
 
-class Mind:
-    def __init__(self, options: DepthLimited, seat: agent.Seat) -> None:
+class SubtreeCfrPlayer:
+    def __init__(self, options: SubtreeCfrAgent, seat: agent.PlayerContext) -> None:
         self._options, self._seat = options, seat
-        self._beliefs = match_beliefs.Beliefs(seat)
-        self._room = subtree_cfr.Room(
+        self._beliefs = match_beliefs.MatchBeliefs(seat)
+        self._room = subtree_cfr.SubtreeLimits(
             options.nodes, options.rollouts, seat.arena.steps, _values(options.net, seat.arena)
         )
-        self._whole: subtree_cfr.Solver | None = None  # of the whole game
-        self._fits = not match_beliefs.is_open(seat.arena)  # where everybody knows the state, a tree may begin at it
+        self._whole: subtree_cfr.SubtreeSolver | None = None  # of the whole game
+        self._fits = not match_beliefs.is_fully_observable(
+            seat.arena
+        )  # where everybody knows the state, a tree may begin at it
 
-    def choose(self, view: history.Sight, clock: agent.Clock) -> int:
+    def choose(self, view: history.ActionObservationHistory, clock: agent.Clock) -> int:
         return int(self._seat.random.choice(view.legal, p=self.policy(view, clock)))
 
-    def policy(self, view: history.Sight, clock: agent.Clock) -> enumeration.Floats:
+    def policy(self, view: history.ActionObservationHistory, clock: agent.Clock) -> enumeration.Floats:
         """Probabilities of the legal moves."""
         solver = self._solver(view)
         end = time_control.deadline(clock, self._options.seconds)
-        for portion in time_control.portions(end, self._options.iterations):
+        for portion in time_control.iteration_chunks(end, self._options.iterations):
             for _ in range(portion):
                 solver.iterate()
         high, low = view.keys[-1].tolist()
@@ -94,18 +101,18 @@ class Mind:
         own = np.asarray(average[list(view.legal)])
         return np.asarray(own / own.sum())
 
-    def _solver(self, view: history.Sight) -> subtree_cfr.Solver:
+    def _solver(self, view: history.ActionObservationHistory) -> subtree_cfr.SubtreeSolver:
         if self._whole is not None:
             return self._whole
         tree = self.from_start(view.step + self._options.depth)
         if tree is None:
-            return subtree_cfr.Solver(self.below(view))
-        solver = subtree_cfr.Solver(tree)
+            return subtree_cfr.SubtreeSolver(self.below(view))
+        solver = subtree_cfr.SubtreeSolver(tree)
         if tree.is_whole:
             self._whole = solver
         return solver
 
-    def from_start(self, depth: int) -> subtree_cfr.Tree | None:
+    def from_start(self, depth: int) -> subtree_cfr.Subtree | None:
         """The tree from the start of the game to this depth, or to the ends; None if it does not fit in."""
         if self._fits:
             tree = self.grow(enumeration.start(self._seat.arena.walk), np.ones(1), depth)
@@ -114,7 +121,7 @@ class Mind:
             self._fits = False
         return None
 
-    def below(self, view: history.Sight) -> subtree_cfr.Tree:
+    def below(self, view: history.ActionObservationHistory) -> subtree_cfr.Subtree:
         """From states that agree, fewer where moves are many."""
         active, weights = self._distinct(self._beliefs.at(view))
         states = self._options.states
@@ -124,37 +131,37 @@ class Mind:
             if tree is not None:
                 return tree
             if states == 1:
-                raise agent.WrongAgent(
+                raise agent.AgentError(
                     f"{self._options.name}: joint move {view.step + 1} of {view.game.name} alone has more than "
                     f"{self._options.nodes:,} possibilities; allow for more with nodes="
                 )
             states //= 2
 
-    def _distinct(self, found: beliefs.Consistent) -> tuple[enumeration.ActiveGames, enumeration.Floats]:
+    def _distinct(self, found: beliefs.Belief) -> tuple[enumeration.ActiveGames, enumeration.Floats]:
         """Sampled games may be there many times."""
         active = enumeration.ActiveGames(found.games, found.lanes)
-        same = enumeration.merged(enumeration.look(self._seat.arena.walk, active))
+        same = enumeration.merge_equal_states(enumeration.take_snapshot(self._seat.arena.walk, active))
         return enumeration.ActiveGames(found.games, found.lanes[same.example]), same.sums(found.weights)
 
     def _some(self, weights: enumeration.Floats, states: int) -> tuple[enumeration.Ints, enumeration.Floats]:
         """Positions and weights: of all states if they are few enough, else of some, as often as they are probable."""
         if len(weights) <= states:
             return np.arange(len(weights), dtype=np.int32), weights
-        drawn = beliefs.spread(weights, states, self._seat.random)
+        drawn = beliefs.systematic_resample(weights, states, self._seat.random)
         chosen, often = np.unique(drawn, return_counts=True)
         return chosen, often / states
 
     def grow(
         self, active: enumeration.ActiveGames, weights: enumeration.Floats, depth: int | None = None
-    ) -> subtree_cfr.Tree | None:
+    ) -> subtree_cfr.Subtree | None:
         deep = self._options.depth if depth is None else depth
         key = jax.random.key(self._seat.random.integers(2**31))
-        return subtree_cfr.grow(self._seat.arena.walk, active, weights, deep, self._room, key)
+        return subtree_cfr.build_subtree(self._seat.arena.walk, active, weights, deep, self._room, key)
 
 
-def _values(net: str | None, arena: agent.Arena) -> subtree_cfr.Values | None:
+def _values(net: str | None, arena: agent.Arena) -> subtree_cfr.ValueFn | None:
     if net is None:
         return None
     from gdlx.players.agents import network_agent  # not before it is asked for: flax takes a while to import
 
-    return network_agent.state_values(net, arena)
+    return network_agent.load_value_function(net, arena)

@@ -13,16 +13,16 @@ from gdlx.players.agents import agent
 from gdlx.solvers.mccfr import table_policy, table_rows
 
 
-class Lookup(NamedTuple):
+class HostPolicy(NamedTuple):
     """A policy on the host, without programs to compile. Axes: N information sets, A moves."""
 
     keys: npt.NDArray[np.uint64]  # [N] sorted
     probability: npt.NDArray[np.float64]  # [N, A]
 
-    def at(self, view: history.Sight) -> npt.NDArray[np.float64]:
+    def at(self, view: history.ActionObservationHistory) -> npt.NDArray[np.float64]:
         """Probabilities of the legal moves; uniform where nothing is known."""
         high, low = view.keys[-1]
-        key = _joined(high ^ table_rows.salt(view.player), low)
+        key = _pack_keys(high ^ table_rows.player_salt(view.player), low)
         place = int(np.searchsorted(self.keys, key))
         legal = list(view.legal)
         if place < len(self.keys) and self.keys[place] == key:
@@ -32,32 +32,32 @@ class Lookup(NamedTuple):
         return np.full(len(legal), 1 / len(legal))
 
 
-def lookup(policy: table_policy.TablePolicy) -> Lookup:
+def to_host_policy(policy: table_policy.TablePolicy) -> HostPolicy:
     (high, low), probability = table_policy.to_arrays(policy)
-    keys = _joined(high, low)
+    keys = _pack_keys(high, low)
     order = np.argsort(keys)
-    return Lookup(keys[order], np.asarray(probability[order], np.float64))
+    return HostPolicy(keys[order], np.asarray(probability[order], np.float64))
 
 
-def _joined(high: Any, low: Any) -> Any:
+def _pack_keys(high: Any, low: Any) -> Any:
     return np.asarray(high, np.uint64) << np.uint64(32) | np.asarray(low, np.uint64)
 
 
 @dataclasses.dataclass(frozen=True)
-class TableMind:
+class TablePlayer:
     """Draws its moves from a policy."""
 
-    policy: Lookup
+    policy: HostPolicy
     random: np.random.Generator
 
-    def choose(self, view: history.Sight, clock: agent.Clock) -> int:
+    def choose(self, view: history.ActionObservationHistory, clock: agent.Clock) -> int:
         del clock
         return int(self.random.choice(view.legal, p=self.policy.at(view)))
 
 
-class _Kept(NamedTuple):
+class _PreparedPolicy(NamedTuple):
     policy: table_policy.TablePolicy
-    lookup: Lookup
+    lookup: HostPolicy
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +65,7 @@ class TableAgent(abc.ABC):
     """`learn` is called once for a game, before any clock runs."""
 
     name: str
-    _kept: weakref.WeakKeyDictionary[agent.Arena, _Kept] = dataclasses.field(
+    _kept: weakref.WeakKeyDictionary[agent.Arena, _PreparedPolicy] = dataclasses.field(
         default_factory=weakref.WeakKeyDictionary, init=False, repr=False, compare=False
     )
 
@@ -75,13 +75,13 @@ class TableAgent(abc.ABC):
     def prepare(self, arena: agent.Arena) -> None:
         if arena not in self._kept:
             policy = self.learn(arena)
-            self._kept[arena] = _Kept(policy, lookup(policy))
+            self._kept[arena] = _PreparedPolicy(policy, to_host_policy(policy))
 
     def policy(self, arena: agent.Arena) -> table_policy.TablePolicy:
         self.prepare(arena)
         return self._kept[arena].policy
 
-    def sit(self, seat: agent.Seat, clock: agent.Clock) -> TableMind:
+    def sit(self, seat: agent.PlayerContext, clock: agent.Clock) -> TablePlayer:
         del clock
         self.prepare(seat.arena)
-        return TableMind(self._kept[seat.arena].lookup, seat.random)
+        return TablePlayer(self._kept[seat.arena].lookup, seat.random)

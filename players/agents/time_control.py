@@ -17,7 +17,7 @@ def deadline(clock: agent.Clock, seconds: float | None) -> float:
     return time.monotonic() + (allowed if seconds is None else min(allowed, seconds))
 
 
-def portions(end: float, iterations: int | None) -> Iterator[int]:
+def iteration_chunks(end: float, iterations: int | None) -> Iterator[int]:
     """Numbers of iterations to do one after the other until `end`; at least one portion, however late it is.
 
     If there are to be so many iterations, portions are the same in every run: only how far they get depends on time.
@@ -36,19 +36,19 @@ def portions(end: float, iterations: int | None) -> Iterator[int]:
             return
 
 
-def require_pace(name: str, seconds: float | None, iterations: int | None) -> None:
+def require_time_control(name: str, seconds: float | None, iterations: int | None) -> None:
     """Of the options of an agent."""
     if seconds is not None and not 0 < seconds < math.inf:
-        raise agent.WrongAgent(f"{name}: it thinks for more than 0 seconds, not {seconds:g}")
+        raise agent.AgentError(f"{name}: it thinks for more than 0 seconds, not {seconds:g}")
     require_positive(name, iterations=1 if iterations is None else iterations)
 
 
 def require_seed(name: str, seed: int) -> None:
     if not -(2**63) <= seed < 2**63:
-        raise agent.WrongAgent(f"{name}: seed is a number of 64 bits, from -2^63 to 2^63 - 1; not {seed}")
+        raise agent.AgentError(f"{name}: seed is a number of 64 bits, from -2^63 to 2^63 - 1; not {seed}")
 
 
 def require_positive(name: str, **options: int) -> None:
     for option, value in options.items():
         if value < 1:
-            raise agent.WrongAgent(f"{name}: {option} is at least 1, not {value}")
+            raise agent.AgentError(f"{name}: {option} is at least 1, not {value}")

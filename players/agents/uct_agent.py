@@ -18,7 +18,7 @@ _MOST_BYTES = 2**27  # of a table
 
 
 @dataclasses.dataclass(frozen=True)
-class Uct:
+class UctAgent:
     """Where everything is known all trees have the same root; else each starts from a state that may be the true one,
     and searches as if it were known to be.
     """
@@ -32,34 +32,34 @@ class Uct:
     by: Literal["visits", "value"] = "visits"
 
     def __post_init__(self) -> None:
-        time_control.require_pace(self.name, self.seconds, self.iterations)
+        time_control.require_time_control(self.name, self.seconds, self.iterations)
         time_control.require_positive(self.name, trees=self.trees)
         require_search(self.name, self.c, self.table)
 
     def prepare(self, arena: agent.Arena) -> None:
-        match_beliefs.rehearse(arena, self.trees)
+        match_beliefs.warm_up(arena, self.trees)
         for player in range(arena.env.num_players):
             search = self._search(arena, player)
             search.begin(search.start())
             search.advance(np.random.default_rng(0), 1)
             search.counts()
 
-    def sit(self, seat: agent.Seat, clock: agent.Clock) -> "Mind":
+    def sit(self, seat: agent.PlayerContext, clock: agent.Clock) -> "UctPlayer":
         del clock
-        return Mind(self, seat, self._search(seat.arena, seat.player))
+        return UctPlayer(self, seat, self._search(seat.arena, seat.player))
 
-    def _search(self, arena: agent.Arena, player: int) -> "Search":
-        return Search(arena, player, self.trees, self.c, self.table)
+    def _search(self, arena: agent.Arena, player: int) -> "UctSearch":
+        return UctSearch(arena, player, self.trees, self.c, self.table)
 
 
 def require_search(name: str, c: float | None, table: int) -> None:
     if c is not None and not 0 <= c < math.inf:
-        raise agent.WrongAgent(f"{name}: c is the weight of exploration, 0 or more, not {c:g}")
+        raise agent.AgentError(f"{name}: c is the weight of exploration, 0 or more, not {c:g}")
     if not 4 <= table <= 28:
-        raise agent.WrongAgent(f"{name}: table is the logarithm of a number of nodes, 4 to 28; not {table}")
+        raise agent.AgentError(f"{name}: table is the logarithm of a number of nodes, 4 to 28; not {table}")
 
 
-class Search:
+class UctSearch:
     """Trees for one player; each search begins with new ones."""
 
     def __init__(self, arena: agent.Arena, player: int, trees: int, c: float | None, table: int) -> None:
@@ -70,12 +70,12 @@ class Search:
         room = (_MOST_BYTES // uct.node_bytes(arena.walk)).bit_length() - 1
         self._bits = max(4, min(table, room))
 
-    def start(self) -> packed_env.WalkState:
+    def start(self) -> packed_env.PackedState:
         """As many games as trees, before the first move."""
         with jax.enable_x64(False):
             return self._arena.walk.start(self._trees)
 
-    def begin(self, roots: packed_env.WalkState) -> None:
+    def begin(self, roots: packed_env.PackedState) -> None:
         self._roots = roots
         with jax.enable_x64(False):
             self._found = uct.init(self._arena.walk, self._bits)
@@ -97,23 +97,23 @@ class Search:
     def counts(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
         """[A, K] visits of the player's moves at every root, and its payoffs then."""
         with jax.enable_x64(False):
-            found = uct.at_roots(self._arena.walk, self._found, self._roots, player=self._player)
+            found = uct.root_statistics(self._arena.walk, self._found, self._roots, player=self._player)
         return np.asarray(found.counts, np.int64), np.asarray(found.totals, np.float64)
 
 
 @dataclasses.dataclass
-class Mind:
-    options: Uct
-    seat: agent.Seat
-    search: Search
+class UctPlayer:
+    options: UctAgent
+    seat: agent.PlayerContext
+    search: UctSearch
 
     def __post_init__(self) -> None:
-        self._beliefs = match_beliefs.Beliefs(self.seat)
+        self._beliefs = match_beliefs.MatchBeliefs(self.seat)
 
-    def choose(self, view: history.Sight, clock: agent.Clock) -> int:
+    def choose(self, view: history.ActionObservationHistory, clock: agent.Clock) -> int:
         self.search.begin(self._beliefs.drawn(view, self.options.trees))
         end = time_control.deadline(clock, self.options.seconds)
-        for portion in time_control.portions(end, self.options.iterations):
+        for portion in time_control.iteration_chunks(end, self.options.iterations):
             self.search.advance(self.seat.random, portion)
         visits, payoffs = (part.sum(axis=1)[list(view.legal)] for part in self.search.counts())
         value = np.where(visits > 0, payoffs / np.maximum(visits, 1), -np.inf)

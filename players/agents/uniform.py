@@ -7,6 +7,6 @@ from gdlx.solvers.mccfr import table_policy
 
 
 @dataclasses.dataclass(frozen=True)
-class Uniform(table_agent.TableAgent):
+class UniformAgent(table_agent.TableAgent):
     def learn(self, arena: agent.Arena) -> table_policy.TablePolicy:
-        return table_policy.uniform(arena.env.num_actions)
+        return table_policy.uniform_table_policy(arena.env.num_actions)

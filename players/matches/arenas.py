@@ -8,8 +8,8 @@ from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import limits
 
 
-def of_game(
-    game: game_spec.Game | str,
+def make_arena(
+    game: game_spec.GameSpec | str,
     *,
     max_steps: int = 0,
     start_seconds: float = defaults.START_SECONDS,
@@ -18,12 +18,12 @@ def of_game(
 ) -> agent.Arena:
     """Matches end after `max_steps` joint moves; after several times as many as random ones last, if that is 0.
 
-    >>> of_game("kuhn_poker").env.players
+    >>> make_arena("kuhn_poker").env.players
     ('player1', 'player2')
     """
-    named = game if isinstance(game, game_spec.Game) else game_spec.Game(game)
+    named = game if isinstance(game, game_spec.GameSpec) else game_spec.GameSpec(game)
     if net is None:
         net = named.compile(within)
     steps = max_steps or probe.probe(net).step_capacity
     made = env.Env(net, probe.probe(net).payoffs(named.payoff), max_steps=steps)
-    return agent.Arena(named, made, packed_env.Walk(made), steps, start_seconds)
+    return agent.Arena(named, made, packed_env.PackedEnv(made), steps, start_seconds)

@@ -17,7 +17,7 @@ _INTERVAL, _RESTS = (
 )  # seconds between two times that games are written, and how many times as long as that took
 
 
-class Run:
+class MatchRun:
     """A match under way, written to a folder as it goes if it has one.
 
     Iterate over `batches()`; stop whenever you like; then `finish()` gives the result of the games that have ended.
@@ -25,7 +25,7 @@ class Run:
 
     def __init__(self, one: match.Match, folder: pathlib.Path | None = None, *, resume: bool = False) -> None:
         self.match, self.folder = one, folder
-        self.games = game_log.none(one.players)
+        self.games = game_log.empty_records(one.players)
         self.incidents: list[game_log.Incident] = []
         self._lock = result_folder.lock(folder) if folder is not None else None
         self._saved, self._rest = time.monotonic(), 0.0
@@ -36,11 +36,11 @@ class Run:
                 self._let_go()
                 raise
         self.done = len(self.games.number)  # games that have ended
-        self._waiting: list[match.PlayedGames] = []
-        self._running: Generator[match.PlayedGames, None, None] | None = None
+        self._waiting: list[match.GameBatch] = []
+        self._running: Generator[match.GameBatch, None, None] | None = None
 
     def _begin(self, folder: pathlib.Path, resume: bool) -> None:
-        config = records.config_of("match", self.match.arena, self.match.agents, self.match.terms)
+        config = records.make_config("match", self.match.arena, self.match.agents, self.match.terms)
         if resume:
             records.require_same(folder, config)
             self.games = records.read_games(folder, self.match)
@@ -51,8 +51,8 @@ class Run:
         if self._lock is not None:
             self._lock.close()
 
-    def batches(self) -> Iterator[match.PlayedGames]:
-        self._running = match.run(self.match, self.games.number.tolist())
+    def batches(self) -> Iterator[match.GameBatch]:
+        self._running = match.play_games(self.match, self.games.number.tolist())
         for batch in self._running:
             self._waiting.append(batch)
             self.done += len(batch.games.number)
@@ -63,7 +63,7 @@ class Run:
     def _take(self) -> None:
         """What has been played since the last time: to join games one by one would take longer the more there are."""
         waiting, self._waiting = self._waiting, []
-        self.games = game_log.joined([self.games, *(batch.games for batch in waiting)])
+        self.games = game_log.merge_records([self.games, *(batch.games for batch in waiting)])
         self.incidents += [incident for batch in waiting for incident in batch.incidents]
 
     def save(self) -> None:
@@ -75,12 +75,12 @@ class Run:
         self._saved = time.monotonic()
         self._rest = _RESTS * (self._saved - begun)
 
-    def finish(self) -> scores.Result:
+    def finish(self) -> scores.MatchResult:
         """The result so far, saved."""
         if self._running is not None:
             self._running.close()  # lets go of the agents where it was broken off
         self.save()
-        found = scores.result(self.match.arena, self.match.labels, self.games, self.incidents)
+        found = scores.score_match(self.match.arena, self.match.labels, self.games, self.incidents)
         if self.folder is not None:
             records.write_json(self.folder / records.RESULT, found.to_json())
         self._let_go()
@@ -88,7 +88,7 @@ class Run:
 
 
 def compete(
-    game: str | game_spec.Game | agent.Arena,
+    game: str | game_spec.GameSpec | agent.Arena,
     players: Sequence[str | agent.Agent],
     *,
     games: int = defaults.GAMES,
@@ -98,8 +98,8 @@ def compete(
     play_seconds: float = defaults.PLAY_SECONDS,
     folder: pathlib.Path | None = None,
     resume: bool = False,
-    report: Callable[[match.PlayedGames], None] | None = None,
-) -> scores.Result:
+    report: Callable[[match.GameBatch], None] | None = None,
+) -> scores.MatchResult:
     """Let agents play, one for every player of the game: texts as in `gdlx match`, or agents of your own.
 
     With a folder, what has been played is kept whatever happens; with `resume` a match in it goes on.
@@ -108,10 +108,12 @@ def compete(
     >>> result.games, [score.agent for score in result.scores]
     (64, ['random', 'random (2)'])
     """
-    arena = game if isinstance(game, agent.Arena) else arenas.of_game(game, start_seconds=start_seconds)
-    found = tuple(agent_registry.find(player) if isinstance(player, str) else player for player in players)
-    run = Run(
-        match.Match(arena, found, match.Terms(games, swap, seed, start_seconds, play_seconds)), folder, resume=resume
+    arena = game if isinstance(game, agent.Arena) else arenas.make_arena(game, start_seconds=start_seconds)
+    found = tuple(agent_registry.make_agent(player) if isinstance(player, str) else player for player in players)
+    run = MatchRun(
+        match.Match(arena, found, match.MatchSettings(games, swap, seed, start_seconds, play_seconds)),
+        folder,
+        resume=resume,
     )
     try:
         for batch in run.batches():

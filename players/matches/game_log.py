@@ -9,7 +9,7 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
-Kind = Literal["too late", "illegal move", "crash"]
+IncidentKind = Literal["too late", "illegal move", "crash"]
 
 
 class Incident(NamedTuple):
@@ -19,11 +19,11 @@ class Incident(NamedTuple):
     step: int  # joint moves made before
     role: str
     agent: str
-    kind: Kind
+    kind: IncidentKind
     message: str
 
 
-class Games(NamedTuple):
+class GameRecords(NamedTuple):
     """In the order of their numbers. Axes: G games, P players."""
 
     number: Ints  # [G]
@@ -36,30 +36,30 @@ class Games(NamedTuple):
     incidents: Ints  # [G] how many there were
 
 
-def kind(text: str) -> Kind:
+def parse_incident_kind(text: str) -> IncidentKind:
     """
-    >>> kind("crash")
+    >>> parse_incident_kind("crash")
     'crash'
     """
-    for known in get_args(Kind):
+    for known in get_args(IncidentKind):
         if text == known:
-            return cast(Kind, text)
+            return cast(IncidentKind, text)
     raise ValueError(f"{text!r} is no kind of incident")
 
 
-def none(players: int) -> Games:
+def empty_records(players: int) -> GameRecords:
     wide = np.zeros((0, players))
     whole, false = np.zeros(0, np.int64), np.zeros(0, np.bool_)
-    return Games(whole, wide.astype(np.int64), wide, wide, whole, false, false, whole)
+    return GameRecords(whole, wide.astype(np.int64), wide, wide, whole, false, false, whole)
 
 
-def joined(parts: Iterable[Games]) -> Games:
+def merge_records(parts: Iterable[GameRecords]) -> GameRecords:
     """In the order of their numbers, each once."""
-    together = Games(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-    return taken(together, np.unique(together.number, return_index=True)[1])
+    together = GameRecords(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    return select_records(together, np.unique(together.number, return_index=True)[1])
 
 
-def taken(games: Games, which: Any) -> Games:
+def select_records(games: GameRecords, which: Any) -> GameRecords:
     """Some of the games: their places, or a mask."""
     columns: tuple[Any, ...] = games
-    return Games(*(column[which] for column in columns))
+    return GameRecords(*(column[which] for column in columns))

@@ -26,12 +26,12 @@ from gdlx.solvers.mccfr import table_policy
 _LANES = (2**8, 2**11, 2**14)  # games at once: few sizes, so few programs; Ctrl-C is heard between two batches
 
 
-class WrongMatch(errors.UserError, ValueError):
+class MatchError(errors.UserError, ValueError):
     """A match that cannot be played."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Terms:
+class MatchSettings:
     """How a match is played, whatever the game and whoever the agents are."""
 
     games: int = defaults.GAMES
@@ -42,17 +42,17 @@ class Terms:
 
     def __post_init__(self) -> None:
         if self.games < 1:
-            raise WrongMatch(f"a match has at least 1 game, not {self.games}")
+            raise MatchError(f"a match has at least 1 game, not {self.games}")
         for what, seconds in (("start", self.start_seconds), ("play", self.play_seconds)):
             if not 0 < seconds < math.inf:
-                raise WrongMatch(f"the {what} clock must be a number of seconds above 0, not {seconds}")
+                raise MatchError(f"the {what} clock must be a number of seconds above 0, not {seconds}")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Match:
     arena: agent.Arena
     agents: tuple[agent.Agent, ...]
-    terms: Terms = Terms()
+    terms: MatchSettings = MatchSettings()
 
     def __post_init__(self) -> None:
         require_players(self.arena, [player.name for player in self.agents])
@@ -64,7 +64,7 @@ class Match:
     @functools.cached_property
     def labels(self) -> tuple[str, ...]:
         """Names of the agents; those of the same name are told apart by a number."""
-        return labels([player.name for player in self.agents])
+        return unique_labels([player.name for player in self.agents])
 
     @property
     def rotations(self) -> int:
@@ -76,19 +76,19 @@ class Match:
 
     @property
     def is_lockstep(self) -> bool:
-        return all(isinstance(player, agent.Lockstep) for player in self.agents)
+        return all(isinstance(player, agent.PolicyAgent) for player in self.agents)
 
 
-class PlayedGames(NamedTuple):
+class GameBatch(NamedTuple):
     """Games that were played together, and what went wrong in them."""
 
-    games: game_log.Games
+    games: game_log.GameRecords
     incidents: tuple[game_log.Incident, ...]
 
 
-def labels(names: list[str]) -> tuple[str, ...]:
+def unique_labels(names: list[str]) -> tuple[str, ...]:
     """
-    >>> labels(["random", "mccfr", "random"])
+    >>> unique_labels(["random", "mccfr", "random"])
     ('random', 'mccfr', 'random (2)')
     """
     before = [names[:n].count(name) for n, name in enumerate(names)]
@@ -99,9 +99,9 @@ def require_players(arena: agent.Arena, names: list[str]) -> None:
     """One agent for every player."""
     roles = arena.env.players
     if not roles:
-        raise WrongMatch(f"{arena.game.spec} has no players but chance, so there is nothing to play")
+        raise MatchError(f"{arena.game.spec} has no players but chance, so there is nothing to play")
     if len(names) != len(roles):
-        raise WrongMatch(
+        raise MatchError(
             f"{arena.game.spec} has {_counted(len(roles), 'player')} ({', '.join(roles)}), and "
             f"{_counted(len(names), 'agent')} {'was' if len(names) == 1 else 'were'} named; name one for each"
         )
@@ -111,7 +111,7 @@ def _counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def run(match: Match, done: Collection[int] = ()) -> Generator[PlayedGames, None, None]:
+def play_games(match: Match, done: Collection[int] = ()) -> Generator[GameBatch, None, None]:
     """Play the games that are not done, a few at a time. `agent.LeftMatch` ends it early."""
     for player in match.agents:
         prepare(player, match.arena)
@@ -128,22 +128,22 @@ _prepared: weakref.WeakKeyDictionary[agent.Arena, list[agent.Agent]] = weakref.W
 def prepare(player: agent.Agent, arena: agent.Arena) -> None:
     """Before any clock runs, and once for an arena."""
     known = _prepared.setdefault(arena, [])
-    if not isinstance(player, agent.Prepares) or any(other is player for other in known):
+    if not isinstance(player, agent.PreparableAgent) or any(other is player for other in known):
         return
     try:
         player.prepare(arena)
     except errors.UserError:
         raise
     except Exception as error:
-        raise agent.WrongAgent(
+        raise agent.AgentError(
             f"{player.name} cannot prepare for {arena.game.spec} ({type(error).__name__}: {error})"
         ) from error
     known.append(player)
 
 
-def _in_lockstep(match: Match, done: Collection[int]) -> Generator[PlayedGames, None, None]:
+def _in_lockstep(match: Match, done: Collection[int]) -> Generator[GameBatch, None, None]:
     arena, rotations = match.arena, match.rotations
-    policies = [player.policy(arena) for player in match.agents if isinstance(player, agent.Lockstep)]
+    policies = [player.policy(arena) for player in match.agents if isinstance(player, agent.PolicyAgent)]
     most = -(-match.terms.games // rotations)  # games of one rotation
     lanes = next((size for size in _LANES if size >= most), _LANES[-1])
     finished = np.fromiter(done, np.int64, len(done))
@@ -155,28 +155,30 @@ def _in_lockstep(match: Match, done: Collection[int]) -> Generator[PlayedGames, 
                 continue
             seats = match.seats(rotation)
             key = jax.random.fold_in(jax.random.key(match.terms.seed), rotation)
-            found = _played(arena, [policies[seat] for seat in seats], key, lanes, first)
-            yield PlayedGames(game_log.taken(_columns(arena, number, seats, found), wanted), ())
+            found = _play_batch(arena, [policies[seat] for seat in seats], key, lanes, first)
+            yield GameBatch(game_log.select_records(_columns(arena, number, seats, found), wanted), ())
 
 
-def _played(
+def _play_batch(
     arena: agent.Arena, policies: Sequence[Any], key: jax.Array, matches: int, first: int
-) -> table_policy.Played:
+) -> table_policy.MatchOutcomes:
     """By words of 32 games where all policies are tables; networks need what their players see, game by game."""
     if all(isinstance(policy, table_policy.TablePolicy) for policy in policies):
-        return table_policy.played(arena.walk, tuple(policies), key, matches=matches, steps=arena.steps, first=first)
+        return table_policy.play_matches(
+            arena.walk, tuple(policies), key, matches=matches, steps=arena.steps, first=first
+        )
     from gdlx.players.agents import network_agent
 
-    return network_agent.played(arena, policies, key, matches=matches, first=first)
+    return network_agent.play_matches(arena, policies, key, matches=matches, first=first)
 
 
 def _columns(
-    arena: agent.Arena, number: game_log.Ints, seats: tuple[int, ...], found: table_policy.Played
-) -> game_log.Games:
+    arena: agent.Arena, number: game_log.Ints, seats: tuple[int, ...], found: table_policy.MatchOutcomes
+) -> game_log.GameRecords:
     """Games of one rotation, as they come from the device."""
     unplayable = np.asarray(found.unplayable) | ~np.asarray(found.ended)
     payoff = np.asarray(found.payoff, np.float64).T
-    return game_log.Games(
+    return game_log.GameRecords(
         number=number,
         agent=np.tile(np.array(seats), (len(number), 1)),
         payoff=payoff,
@@ -188,7 +190,7 @@ def _columns(
     )
 
 
-def _one_by_one(match: Match, done: Collection[int]) -> Generator[PlayedGames, None, None]:
+def _one_by_one(match: Match, done: Collection[int]) -> Generator[GameBatch, None, None]:
     terms = match.terms
     judge = referee.Referee(
         match.arena,
@@ -204,13 +206,13 @@ def _one_by_one(match: Match, done: Collection[int]) -> Generator[PlayedGames, N
             if number not in finished:
                 seats = match.seats(number)
                 told = judge.play(number, seats)
-                yield PlayedGames(_row(number, seats, told), told.incidents)
+                yield GameBatch(_referee_record(number, seats, told), told.incidents)
     finally:
         judge.close()
 
 
-def _row(number: int, seats: tuple[int, ...], told: referee.Told) -> game_log.Games:
-    return game_log.Games(
+def _referee_record(number: int, seats: tuple[int, ...], told: referee.GameRecord) -> game_log.GameRecords:
+    return game_log.GameRecords(
         number=np.array([number]),
         agent=np.array([seats]),
         payoff=np.array([told.payoff]),
@@ -222,7 +224,7 @@ def _row(number: int, seats: tuple[int, ...], told: referee.Told) -> game_log.Ga
     )
 
 
-def _require_zero_sum(arena: agent.Arena, played: game_log.Games) -> None:
+def _require_zero_sum(arena: agent.Arena, played: game_log.GameRecords) -> None:
     """Goals that were only seen to have a constant sum may turn out not to have it."""
     units = arena.env.payoffs
     if units.zero_sum and (played.payoff.sum(axis=1) != 0).any():

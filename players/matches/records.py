@@ -28,18 +28,18 @@ GAMES, INCIDENTS, RESULT = "games.csv", "incidents.csv", "result.json"
 _FORMAT = 1
 _LONGEST_NAME, _LONGEST_FOLDER = 40, 136
 _ENDS = ("goal", "conflict", "unplayable")
-Kind = Literal["match", "tournament"]
+RunKind = Literal["match", "tournament"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class RunConfig:
     """What was played: enough to play it again, and to go on with it. `agents` are texts."""
 
-    kind: Kind
-    game: game_spec.Game
+    kind: RunKind
+    game: game_spec.GameSpec
     digest: str  # of the rules
     agents: tuple[str, ...]
-    terms: match.Terms  # of the match, or of every match of a tournament but for the seed
+    terms: match.MatchSettings  # of the match, or of every match of a tournament but for the seed
     max_steps: int
     sources: tuple[str, ...] | None = None  # digests of the files that agents play from; None: not known
 
@@ -67,9 +67,11 @@ class Config:
             )
 
 
-def config_of(kind: Kind, arena: agent.Arena, agents: Sequence[agent.Agent], terms: match.Terms) -> Config:
+def make_config(
+    kind: RunKind, arena: agent.Arena, agents: Sequence[agent.Agent], terms: match.MatchSettings
+) -> RunConfig:
     names, digest = tuple(player.name for player in agents), probe.probe(arena.env.net).digest
-    return Config(kind, arena.game, digest, names, terms, arena.steps, tuple(map(_source, agents)))
+    return RunConfig(kind, arena.game, digest, names, terms, arena.steps, tuple(map(_source, agents)))
 
 
 def _source(player: agent.Agent) -> str:
@@ -81,7 +83,7 @@ def _source(player: agent.Agent) -> str:
     return found.hexdigest()[:16] if paths else ""
 
 
-def require_same(folder: pathlib.Path, now: Config) -> None:
+def require_same(folder: pathlib.Path, now: RunConfig) -> None:
     """What was played in a folder, if anything was, was the same but for the number of games."""
     if not (folder / result_folder.CONFIG).exists():
         return
@@ -106,15 +108,15 @@ def require_same(folder: pathlib.Path, now: Config) -> None:
         )
 
 
-def write_config(folder: pathlib.Path, config: Config) -> None:
+def write_config(folder: pathlib.Path, config: RunConfig) -> None:
     write_json(folder / result_folder.CONFIG, config.to_json())
 
 
 def write_json(path: pathlib.Path, value: object) -> None:
-    checked_fields.write_whole(path, json.dumps(value, indent=2, allow_nan=False).encode())
+    checked_fields.write_atomically(path, json.dumps(value, indent=2, allow_nan=False).encode())
 
 
-def read_config(folder: pathlib.Path) -> Config:
+def read_config(folder: pathlib.Path) -> RunConfig:
     path = folder / result_folder.CONFIG
     try:
         with open(path, encoding="utf-8") as file:
@@ -123,12 +125,12 @@ def read_config(folder: pathlib.Path) -> Config:
             raise result_folder.ResultError(f"{folder} holds no games between agents; is it a solution?")
         if found["format"] != _FORMAT or found["kind"] not in ("match", "tournament"):
             raise result_folder.ResultError(f"{folder} has the format of another version of gdlx; play anew")
-        return Config(
+        return RunConfig(
             kind=found["kind"],
-            game=game_spec.Game(**found["game"]),
+            game=game_spec.GameSpec(**found["game"]),
             digest=str(found["digest"]),
             agents=tuple(str(text) for text in found["agents"]),
-            terms=match.Terms(
+            terms=match.MatchSettings(
                 games=int(found["games"]),
                 swap=bool(found["swap"]),
                 seed=int(found["seed"]),
@@ -160,7 +162,7 @@ def _safe(text: str) -> str:
     return re.sub(r"[^\w.+=,-]+", "_", short)[:_LONGEST_NAME].strip("_.") or "agent"
 
 
-def write_games(folder: pathlib.Path, one: match.Match, played: game_log.Games) -> None:
+def write_games(folder: pathlib.Path, one: match.Match, played: game_log.GameRecords) -> None:
     roles = one.arena.env.players
     lines: list[Sequence[object]] = [_header(roles)]
     ends = np.where(played.unplayable, 2, np.where(played.goal_conflict, 1, 0)).tolist()
@@ -189,10 +191,10 @@ def write_incidents(folder: pathlib.Path, incidents: Sequence[game_log.Incident]
 def _write_table(path: pathlib.Path, lines: Iterable[Sequence[object]]) -> None:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(lines)
-    checked_fields.write_whole(path, text.getvalue().encode(errors="replace"))
+    checked_fields.write_atomically(path, text.getvalue().encode(errors="replace"))
 
 
-def read_games(folder: pathlib.Path, one: match.Match) -> game_log.Games:
+def read_games(folder: pathlib.Path, one: match.Match) -> game_log.GameRecords:
     """Those that were played before, by the same agents."""
     header, *rows = _read_table(folder / GAMES) or [_header(one.arena.env.players)]
     players = one.players
@@ -218,7 +220,7 @@ def read_games(folder: pathlib.Path, one: match.Match) -> game_log.Games:
         if not (np.isfinite(goal).all() and np.isfinite(payoff).all()):
             raise ValueError("a goal or a payoff is no number")
         length, end, incidents = (np.array([row[at] for row in rows]) for at in (-3, -2, -1))
-        return game_log.Games(
+        return game_log.GameRecords(
             number=np.array(numbers, np.int64),
             agent=np.array(seats, np.int64).reshape(-1, players),
             payoff=payoff,
@@ -232,14 +234,16 @@ def read_games(folder: pathlib.Path, one: match.Match) -> game_log.Games:
         raise result_folder.ResultError(f"{folder / GAMES} cannot be read: {error}") from None
 
 
-def read_incidents(folder: pathlib.Path, played: game_log.Games) -> list[game_log.Incident]:
+def read_incidents(folder: pathlib.Path, played: game_log.GameRecords) -> list[game_log.Incident]:
     there = set(played.number.tolist())
     found = []
     try:
         for row in _read_table(folder / INCIDENTS)[1:]:
             game, step, role, name, kind, message = row
             if int(game) in there:
-                found.append(game_log.Incident(int(game), int(step), role, name, game_log.kind(kind), message))
+                found.append(
+                    game_log.Incident(int(game), int(step), role, name, game_log.parse_incident_kind(kind), message)
+                )
     except ValueError as error:
         raise result_folder.ResultError(f"{folder / INCIDENTS} cannot be read: {error}") from None
     return found

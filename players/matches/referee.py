@@ -25,7 +25,7 @@ _LONGEST_MESSAGE = 300
 T = TypeVar("T")
 
 
-class Event(NamedTuple):
+class GameStep(NamedTuple):
     """One joint move, as nobody of the players sees it. Axes: P players."""
 
     moves: tuple[int, ...]  # [P]
@@ -33,10 +33,10 @@ class Event(NamedTuple):
     percepts: tuple[tuple[int, ...], ...]  # [P] numbers
 
 
-class Told(NamedTuple):
+class GameRecord(NamedTuple):
     """A game with all that happened in it. Axes: P players."""
 
-    events: tuple[Event, ...]
+    events: tuple[GameStep, ...]
     payoff: tuple[float, ...]  # [P]
     goal: tuple[int, ...]  # [P]
     unplayable: bool
@@ -59,35 +59,41 @@ class Referee:
     ) -> None:
         self.arena, self.agents, self.labels = arena, agents, labels or [player.name for player in agents]
         self.seed, self.start_seconds, self.play_seconds = seed, start_seconds, play_seconds
-        self._host = host.Host(arena.env.net, arena.env.payoffs, arena.steps)
+        self._host = host.HostEnv(arena.env.net, arena.env.payoffs, arena.steps)
         self._workers = [worker.Worker(label) for label in self.labels]
 
     def close(self) -> None:
         for each in self._workers:
             each.close()
 
-    def play(self, number: int, seats: Sequence[int], told: list[Event] | None = None) -> Told:
+    def play(self, number: int, seats: Sequence[int], told: list[GameStep] | None = None) -> GameRecord:
         """Game `number`, in which player p is agent seats[p]. Joint moves are added to `told` as they are made."""
         events = [] if told is None else told
         source = np.random.SeedSequence([self.seed & (2**64 - 1), number])
         chance, instead, *own = (np.random.default_rng(each) for each in source.spawn(2 + len(seats)))
-        table = _Table(self, number, instead)
+        table = _GameSession(self, number, instead)
         for player, (seat, random) in enumerate(zip(seats, own, strict=True)):
             table.seat(
-                self.agents[seat], self._workers[seat], self.labels[seat], agent.Seat(self.arena, player, random)
+                self.agents[seat],
+                self._workers[seat],
+                self.labels[seat],
+                agent.PlayerContext(self.arena, player, random),
             )
         position = self._host.position(self.arena.env.net.initial.tobytes())
-        views = [history.Sight(self.arena.env, player, legal) for player, legal in enumerate(position.legal)]
+        views = [
+            history.ActionObservationHistory(self.arena.env, player, legal)
+            for player, legal in enumerate(position.legal)
+        ]
         while not self._is_over(position, len(events)):
             moves = table.moves(views)
             drawn = int(chance.choice(position.chance)) if position.chance else None
             registers, percepts = self._host.moved(position.registers, moves, drawn or 0)
             position = self._host.position(registers)
-            events.append(Event(moves, drawn, percepts))
+            events.append(GameStep(moves, drawn, percepts))
             legal = ((),) * len(seats) if self._is_over(position, len(events)) else position.legal
             seen = itertools.starmap(history.Event, zip(moves, percepts, legal, strict=True))
             views = [view.after(event) for view, event in zip(views, seen, strict=True)]
-        return Told(
+        return GameRecord(
             events=tuple(events),
             payoff=tuple(goal - self.arena.env.payoffs.offset if position.terminal else 0.0 for goal in position.goals),
             goal=tuple(goal if position.terminal else 0 for goal in position.goals),
@@ -101,14 +107,14 @@ class Referee:
 
 
 @dataclasses.dataclass
-class _Player:
+class _TimedPlayer:
     """One agent in one game; it has no mind until it has sat down."""
 
     who: agent.Agent
     thread: worker.Worker
     label: str
-    seat: agent.Seat
-    mind: agent.Mind | None = None
+    seat: agent.PlayerContext
+    mind: agent.Player | None = None
     is_out: bool = False  # will not sit down any more in this game
 
     def sit(self, seconds: float) -> None:
@@ -117,22 +123,22 @@ class _Player:
 
         try:
             self._ask(sat, seconds)
-        except (worker.Busy, worker.Crashed):
+        except (worker.WorkerBusyError, worker.WorkerCrashError):
             self.is_out = True
             raise
 
-    def choose(self, view: history.Sight, seconds: float) -> int | None:
+    def choose(self, view: history.ActionObservationHistory, seconds: float) -> int | None:
         """A legal move; None if it is not at the table."""
         if self.is_out:
             return None
         move = self._ask(lambda: self._chosen(view, agent.Clock(seconds)), seconds)
         if type(move) is not int or move not in view.legal:
-            raise Illegal(f"{_shown(move, repr)} is not one of {', '.join(map(str, view.legal))}")
+            raise IllegalMoveError(f"{_shown(move, repr)} is not one of {', '.join(map(str, view.legal))}")
         return move
 
-    def _chosen(self, view: history.Sight, clock: agent.Clock) -> object:
+    def _chosen(self, view: history.ActionObservationHistory, clock: agent.Clock) -> object:
         if self.mind is None:
-            raise agent.WrongAgent("it did not sit down")
+            raise agent.AgentError("it did not sit down")
         move = self.mind.choose(view, clock)
         try:  # a whole number of any kind, also one that a device has yet to compute
             return move if isinstance(move, bool) else operator.index(move)
@@ -140,14 +146,14 @@ class _Player:
             return move
 
     def _ask(self, question: Callable[[], T], seconds: float) -> T:
-        if not agent.is_unhurried(self.who):
+        if not agent.is_untimed(self.who):
             return self.thread.ask(question, seconds)
         try:
             return question()
-        except agent.LeftMatch:
+        except agent.PlayerQuitError:
             raise
         except Exception as error:
-            raise worker.Crashed from error
+            raise worker.WorkerCrashError from error
 
 
 def _shown(found: object, how: Callable[[object], str]) -> str:
@@ -158,45 +164,45 @@ def _shown(found: object, how: Callable[[object], str]) -> str:
         return f"something of type {type(found).__name__} that cannot be shown"
 
 
-class Illegal(Exception):
+class IllegalMoveError(Exception):
     """An answer that is no legal move."""
 
 
 @dataclasses.dataclass
-class _Table:
+class _GameSession:
     """Those who play one game, and what goes wrong in it."""
 
     referee: Referee
     game: int
     instead: np.random.Generator  # of moves that are made for agents
-    players: list[_Player] = dataclasses.field(default_factory=list)
+    players: list[_TimedPlayer] = dataclasses.field(default_factory=list)
     incidents: list[game_log.Incident] = dataclasses.field(default_factory=list)
 
-    def seat(self, who: agent.Agent, thread: worker.Worker, label: str, seat: agent.Seat) -> None:
-        player = _Player(who, thread, label, seat)
+    def seat(self, who: agent.Agent, thread: worker.Worker, label: str, seat: agent.PlayerContext) -> None:
+        player = _TimedPlayer(who, thread, label, seat)
         self.players.append(player)
         self._watch(lambda: player.sit(self.referee.start_seconds), player, 0)
 
-    def moves(self, views: Sequence[history.Sight]) -> tuple[int, ...]:
+    def moves(self, views: Sequence[history.ActionObservationHistory]) -> tuple[int, ...]:
         """Everybody's next, which are legal."""
         return tuple(self._move(player, view) for player, view in zip(self.players, views, strict=True))
 
-    def _move(self, player: _Player, view: history.Sight) -> int:
+    def _move(self, player: _TimedPlayer, view: history.ActionObservationHistory) -> int:
         if len(view.legal) == 1:
             return view.legal[0]
         move = self._watch(lambda: player.choose(view, self.referee.play_seconds), player, view.step)
         return int(self.instead.choice(view.legal)) if move is None else move
 
-    def _watch(self, ask: Callable[[], T], player: _Player, step: int) -> T | None:
+    def _watch(self, ask: Callable[[], T], player: _TimedPlayer, step: int) -> T | None:
         """The answer; None where there is none, and that is put down."""
-        kind: game_log.Kind
+        kind: game_log.IncidentKind
         try:
             return ask()
-        except worker.TooLate as error:
+        except worker.DeadlineError as error:
             kind, message = "too late", str(error)
-        except Illegal as error:
+        except IllegalMoveError as error:
             kind, message = "illegal move", str(error)
-        except worker.Crashed as error:
+        except worker.WorkerCrashError as error:
             cause = error.__cause__
             kind, message = "crash", f"{type(cause).__name__}: {_shown(cause, str)}".rstrip(": ")
         role = self.referee.arena.env.players[player.seat.player]

@@ -21,7 +21,7 @@ from gdlx.players.matches import game_log
 _NORMAL = 1.959964  # standard errors to either side hold 95 %
 
 
-class Mean(NamedTuple):
+class MeanEstimate(NamedTuple):
     mean: float
     half: float | None  # of the interval's width; None where one game of a role tells nothing
 
@@ -36,39 +36,39 @@ class Mean(NamedTuple):
         return f"{self.mean:.4g}" if self.half is None else f"{self.mean:.4g} ± {self.half:.2g}"
 
 
-def mean_of(strata: Sequence[game_log.Floats]) -> Mean:
+def stratified_mean(strata: Sequence[game_log.Floats]) -> MeanEstimate:
     """
-    >>> mean_of([np.array([1.0, 1.0]), np.array([-1.0, -1.0])])
+    >>> stratified_mean([np.array([1.0, 1.0]), np.array([-1.0, -1.0])])
     Mean(mean=0.0, half=0.0)
     """
     there = [part for part in strata if len(part)]
     count = sum(map(len, there))
     mean = sum(float(part.sum()) for part in there) / count
     if any(len(part) == 1 for part in there):
-        return Mean(mean, None)
+        return MeanEstimate(mean, None)
     variance = sum(len(part) * float(part.var(ddof=1)) for part in there) / count**2
-    return Mean(mean, _NORMAL * math.sqrt(variance))
+    return MeanEstimate(mean, _NORMAL * math.sqrt(variance))
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
+class ScoreSummary:
     """Games of an agent."""
 
     games: int
-    payoff: Mean
-    goal: Mean
+    payoff: MeanEstimate
+    goal: MeanEstimate
 
     def to_json(self) -> dict[str, Any]:
         return {"games": self.games, "payoff": self.payoff.to_json(), "goal": self.goal.to_json()}
 
 
 @dataclasses.dataclass(frozen=True)
-class Score:
+class AgentScore:
     """Of one agent. Who has the higher payoff wins; only where two play, and not in games that are unplayable."""
 
     agent: str
-    whole: Part
-    roles: Mapping[str, Part]
+    whole: ScoreSummary
+    roles: Mapping[str, ScoreSummary]
     wins: int | None
     draws: int | None
     losses: int | None
@@ -81,12 +81,12 @@ class Score:
 
 
 @dataclasses.dataclass(frozen=True)
-class Result:
+class MatchResult:
     """Of a match, or of what there is of it."""
 
     game: str
     games: int
-    scores: tuple[Score, ...]
+    scores: tuple[AgentScore, ...]
     unplayable: int  # games that ended without goals
     goal_conflicts: int
     incidents: tuple[game_log.Incident, ...]
@@ -102,11 +102,11 @@ class Result:
         }
 
 
-def result(
-    arena: agent.Arena, labels: Sequence[str], played: game_log.Games, incidents: Sequence[game_log.Incident]
-) -> Result:
+def score_match(
+    arena: agent.Arena, labels: Sequence[str], played: game_log.GameRecords, incidents: Sequence[game_log.Incident]
+) -> MatchResult:
     count = len(played.number)
-    return Result(
+    return MatchResult(
         game=arena.game.spec,
         games=count,
         scores=tuple(_score(arena, number, label, played, incidents) for number, label in enumerate(labels) if count),
@@ -117,22 +117,22 @@ def result(
 
 
 def _score(
-    arena: agent.Arena, number: int, label: str, played: game_log.Games, incidents: Sequence[game_log.Incident]
-) -> Score:
+    arena: agent.Arena, number: int, label: str, played: game_log.GameRecords, incidents: Sequence[game_log.Incident]
+) -> AgentScore:
     by_role = [np.flatnonzero(played.agent[:, player] == number) for player in range(arena.env.num_players)]
     payoff, goal = (
         [column[rows, player] for player, rows in enumerate(by_role)] for column in (played.payoff, played.goal)
     )
     roles = {
-        role: Part(len(rows), mean_of([payoff[player]]), mean_of([goal[player]]))
+        role: ScoreSummary(len(rows), stratified_mean([payoff[player]]), stratified_mean([goal[player]]))
         for player, (role, rows) in enumerate(zip(arena.env.players, by_role, strict=True))
         if len(rows)
     }
     own = sum(map(len, by_role))
     wins, draws, losses = _outcomes(number, played) if arena.env.num_players == 2 else (None, None, None)
-    return Score(
+    return AgentScore(
         agent=label,
-        whole=Part(own, mean_of(payoff), mean_of(goal)),
+        whole=ScoreSummary(own, stratified_mean(payoff), stratified_mean(goal)),
         roles=roles,
         wins=wins,
         draws=draws,
@@ -141,9 +141,9 @@ def _score(
     )
 
 
-def _outcomes(number: int, played: game_log.Games) -> tuple[int, int, int]:
+def _outcomes(number: int, played: game_log.GameRecords) -> tuple[int, int, int]:
     """Games of two that the agent won, drew and lost."""
-    ends = game_log.taken(played, ~played.unplayable)
+    ends = game_log.select_records(played, ~played.unplayable)
     is_first = ends.agent[:, 0] == number
     ahead = np.where(is_first, ends.payoff[:, 0] - ends.payoff[:, 1], ends.payoff[:, 1] - ends.payoff[:, 0])
     return int((ahead > 0).sum()), int((ahead == 0).sum()), int((ahead < 0).sum())

@@ -27,19 +27,19 @@ class Tournament:
 
     arena: agent.Arena
     agents: tuple[agent.Agent, ...]
-    terms: match.Terms
+    terms: match.MatchSettings
 
     def __post_init__(self) -> None:
         players = self.arena.env.num_players
         if len(self.agents) < max(2, players):
-            raise match.WrongMatch(
+            raise match.MatchError(
                 f"a tournament of {self.arena.game.spec} needs {max(2, players)} agents or more, "
                 f"and {len(self.agents)} {'was' if len(self.agents) == 1 else 'were'} named"
             )
 
     @property
     def labels(self) -> tuple[str, ...]:
-        return match.labels([player.name for player in self.agents])
+        return match.unique_labels([player.name for player in self.agents])
 
     @property
     def groups(self) -> list[tuple[int, ...]]:
@@ -57,7 +57,7 @@ class Standing:
     """Of an agent over all its matches, which count by their games."""
 
     agent: str
-    whole: scores.Part
+    whole: scores.ScoreSummary
     incidents: int
 
     def to_json(self) -> dict[str, Any]:
@@ -65,14 +65,14 @@ class Standing:
 
 
 @dataclasses.dataclass(frozen=True)
-class Result:
+class TournamentResult:
     """`table` has mean payoffs by (row, column), where two play."""
 
     game: str
     labels: tuple[str, ...]
-    matches: tuple[scores.Result, ...]  # that have begun
+    matches: tuple[scores.MatchResult, ...]  # that have begun
     standings: tuple[Standing, ...]  # the best first
-    table: Mapping[tuple[str, str], scores.Mean]
+    table: Mapping[tuple[str, str], scores.MeanEstimate]
 
     def to_json(self) -> dict[str, Any]:
         table = {row: {column: self._cell(row, column) for column in self.labels} for row in self.labels}
@@ -88,16 +88,16 @@ class Result:
         return None if found is None else found.to_json()
 
 
-class Run:
+class TournamentRun:
     """A tournament under way: iterate over `batches()`; stop whenever you like; then `finish()` gives the result."""
 
     def __init__(self, whole: Tournament, folder: pathlib.Path | None = None) -> None:
         self.tournament, self.folder = whole, folder
-        self.runs: list[contest.Run] = []
+        self.runs: list[contest.MatchRun] = []
         if folder is not None:
-            records.write_config(folder, records.config_of("tournament", whole.arena, whole.agents, whole.terms))
+            records.write_config(folder, records.make_config("tournament", whole.arena, whole.agents, whole.terms))
 
-    def batches(self) -> Iterator[match.PlayedGames]:
+    def batches(self) -> Iterator[match.GameBatch]:
         for number in range(len(self.tournament.groups)):
             run = self._begin(number)
             yield from run.batches()
@@ -108,7 +108,7 @@ class Run:
         """Games that have ended, in matches that have begun."""
         return sum(run.done for run in self.runs)
 
-    def _begin(self, number: int) -> contest.Run:
+    def _begin(self, number: int) -> contest.MatchRun:
         """Match `number`, gone on with where it has begun before."""
         one = self.tournament.pairing(number)
         folder = None
@@ -116,21 +116,21 @@ class Run:
             name = f"{number + 1:03}-{records.folder_name('match', (player.name for player in one.agents))}"
             folder = self.folder / name
             folder.mkdir(exist_ok=True)
-        run = contest.Run(one, folder, resume=True)
+        run = contest.MatchRun(one, folder, resume=True)
         self.runs.append(run)
         return run
 
-    def finish(self) -> Result:
+    def finish(self) -> TournamentResult:
         """The result so far, saved."""
-        found = result(self.tournament, self.runs)
+        found = score_tournament(self.tournament, self.runs)
         if self.folder is not None:
             records.write_json(self.folder / records.RESULT, found.to_json())
             if found.table:
-                checked_fields.write_whole(self.folder / TABLE, cross_table(found).encode(errors="replace"))
+                checked_fields.write_atomically(self.folder / TABLE, cross_table(found).encode(errors="replace"))
         return found
 
 
-def result(whole: Tournament, runs: Sequence[contest.Run]) -> Result:
+def score_tournament(whole: Tournament, runs: Sequence[contest.MatchRun]) -> TournamentResult:
     """Of the matches that have begun, which are the first ones."""
     matches = tuple(run.finish() for run in runs)
     labels = whole.labels
@@ -142,10 +142,10 @@ def result(whole: Tournament, runs: Sequence[contest.Run]) -> Result:
     standings = [_standing(whole, number, runs) for number in range(len(labels))]
     there = [standing for standing in standings if standing is not None]
     there.sort(key=lambda standing: -standing.whole.payoff.mean)
-    return Result(whole.arena.game.spec, labels, matches, tuple(there), table)
+    return TournamentResult(whole.arena.game.spec, labels, matches, tuple(there), table)
 
 
-def _standing(whole: Tournament, number: int, runs: Sequence[contest.Run]) -> Standing | None:
+def _standing(whole: Tournament, number: int, runs: Sequence[contest.MatchRun]) -> Standing | None:
     """Every role in every match is a stratum."""
     payoff, goal, incidents = [], [], 0
     for group, run in zip(whole.groups, runs, strict=False):
@@ -158,11 +158,11 @@ def _standing(whole: Tournament, number: int, runs: Sequence[contest.Run]) -> St
     count = sum(map(len, payoff))
     if not count:
         return None
-    part = scores.Part(count, scores.mean_of(payoff), scores.mean_of(goal))
+    part = scores.ScoreSummary(count, scores.stratified_mean(payoff), scores.stratified_mean(goal))
     return Standing(whole.labels[number], part, incidents)
 
 
-def cross_table(found: Result) -> str:
+def cross_table(found: TournamentResult) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["agent", *found.labels])

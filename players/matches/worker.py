@@ -13,19 +13,19 @@ _LEFT: list[threading.Thread] = []  # that were still busy then
 T = TypeVar("T")
 
 
-class TooLate(Exception):
+class DeadlineError(Exception):
     """No answer in time."""
 
 
-class Busy(TooLate):
+class WorkerBusyError(DeadlineError):
     """Was not even asked, because it is still busy with an earlier question."""
 
 
-class Crashed(Exception):
+class WorkerCrashError(Exception):
     """What was asked raised an error, of whatever kind; it is the cause."""
 
 
-def is_anybody_left() -> bool:
+def has_running_threads() -> bool:
     """Whether some thread still computes what nobody waits for: then end a process with os._exit alone."""
     return any(thread.is_alive() for thread in _LEFT)
 
@@ -46,7 +46,7 @@ class Worker:
 
     def ask(self, question: Callable[[], T], seconds: float) -> T:
         if self.is_busy:
-            raise Busy("is still busy with an earlier question")
+            raise WorkerBusyError("is still busy with an earlier question")
         if self._thread is None:
             self._thread = threading.Thread(target=self._answer, name=self._name, daemon=True)
             self._thread.start()
@@ -55,10 +55,10 @@ class Worker:
         self._questions.put((question, answer))
         concurrent.futures.wait([answer], min(seconds + GRACE, threading.TIMEOUT_MAX))
         if not answer.done():
-            raise TooLate(f"had not answered after {seconds:g} s")
+            raise DeadlineError(f"had not answered after {seconds:g} s")
         error = answer.exception()
         if error is not None:
-            raise Crashed from error
+            raise WorkerCrashError from error
         return answer.result()
 
     def close(self) -> None:

@@ -36,7 +36,7 @@ class Findings:
     problems: tuple[diagnostics.Diagnostic, ...]
 
 
-class _Notes:
+class _ProblemCollector:
     """Collects problems, one of each kind and role, with how often and where first."""
 
     def __init__(self, net: propnet.PropNet) -> None:
@@ -99,12 +99,12 @@ _HINTS = {
 }
 
 
-def examine(net: propnet.PropNet, seed: int = 0) -> Findings:
+def check_by_playing(net: propnet.PropNet, seed: int = 0) -> Findings:
     """Play the game out if it is small, else sample it."""
     return _play_out(net) or _sample(net, seed)
 
 
-def _finish(notes: _Notes, exhaustive: bool, states: int, matches: int, longest: int) -> Findings:
+def _finish(notes: _ProblemCollector, exhaustive: bool, states: int, matches: int, longest: int) -> Findings:
     for role in notes.net.players:
         best, highest = notes.best[role.name], max(role.goal_values, default=-1)
         if matches and best < highest:
@@ -115,8 +115,8 @@ def _finish(notes: _Notes, exhaustive: bool, states: int, matches: int, longest:
 
 def _play_out(net: propnet.PropNet) -> Findings | None:
     """Everything about the game, or None if it has too many states."""
-    game = machine.of(net)
-    notes = _Notes(net)
+    game = machine.for_propnet(net)
+    notes = _ProblemCollector(net)
     sizes = [len(role.moves) for role in net.roles]
     percept_sizes = [len(role.percepts) for role in net.roles]
     players = [n for n, role in enumerate(net.roles) if not role.is_random and not _sees_everything(net, role)]
@@ -135,15 +135,15 @@ def _play_out(net: propnet.PropNet) -> Findings | None:
         matches += int(terminal.sum())
         legal = game.legal(state) & ~terminal
         _check_knowledge(net, notes, players, knowledge, legal, terminal, example)
-        if states + joint_actions.count_joint_moves(legal, sizes) > _MAX_NODES:
+        if states + joint_actions.count_joint_actions(legal, sizes) > _MAX_NODES:
             return None
-        parents, chosen = joint_actions.joint_moves(legal, sizes)
+        parents, chosen = joint_actions.enumerate_joint_actions(legal, sizes)
         stuck = ~terminal
         stuck[parents] = False
         notes.unplayable(stuck, legal, example)
         if not len(parents):
             return _finish(notes, True, states, matches, depth)
-        following, percepts = game.move(state[:, parents], joint_actions.does_rows(chosen, sizes))
+        following, percepts = game.move(state[:, parents], joint_actions.one_hot_rows(chosen, sizes))
         seen = machine.split_rows(percepts, percept_sizes)
         knowledge = [
             _number(np.stack([old[parents], chosen[n]]), seen[n]) for n, old in zip(players, knowledge, strict=True)
@@ -180,7 +180,7 @@ def _first_of_each(keys: Ints, rows: Bools) -> Ints:
 
 def _check_knowledge(
     net: propnet.PropNet,
-    notes: _Notes,
+    notes: _ProblemCollector,
     players: list[int],
     knowledge: list[Ints],
     legal: Bools,
@@ -210,10 +210,10 @@ def _path(net: propnet.PropNet, levels: list[tuple[Ints, list[Ints]]], column: i
     for parents, chosen in reversed(levels):
         steps.append([role.moves[moves[column]] for role, moves in zip(net.roles, chosen, strict=True)])
         column = int(parents[column])
-    return _tell(steps[::-1])
+    return _describe_history(steps[::-1])
 
 
-def _tell(steps: list[list[str]]) -> str:
+def _describe_history(steps: list[list[str]]) -> str:
     if not steps:
         return "in the initial state"
     if len(steps) > _SHOWN_STEPS:
@@ -222,7 +222,7 @@ def _tell(steps: list[list[str]]) -> str:
 
 
 def _sample(net: propnet.PropNet, seed: int) -> Findings:
-    notes = _Notes(net)
+    notes = _ProblemCollector(net)
     sizes = [len(role.moves) for role in net.roles]
     history: list[list[list[str]]] = [[] for _ in range(_COPIES)]
     seen: dict[tuple[int, bytes], bytes] = {}
@@ -234,7 +234,7 @@ def _sample(net: propnet.PropNet, seed: int) -> Findings:
         states += _COPIES
 
         def example(column: int) -> str:
-            return _tell(history[column])
+            return _describe_history(history[column])
 
         notes.judge(step.terminal, step.goals, example)
         notes.unplayable(step.unplayable, step.legal, example)
@@ -255,8 +255,8 @@ def _sample(net: propnet.PropNet, seed: int) -> Findings:
 
 def _sample_knowledge(
     net: propnet.PropNet,
-    notes: _Notes,
-    step: random_play.Step,
+    notes: _ProblemCollector,
+    step: random_play.BatchedStep,
     known: list[list[bytes]],
     seen: dict[tuple[int, bytes], bytes],
     example: Callable[[int], str],

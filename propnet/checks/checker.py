@@ -11,7 +11,7 @@ _CHECKS = (variables.check, vocabulary.check, structure.check, growth.check)
 
 
 @dataclasses.dataclass(frozen=True)
-class Report:
+class CheckReport:
     """A sheet and its diagnostics in file order, those without a place last."""
 
     sheet: rulesheet.Rulesheet
@@ -32,20 +32,20 @@ class Report:
         return self.sheet
 
 
-def check(text: source.Source, *, fold_case: bool = False, gdl: int | None = None) -> Report:
+def check(text: source.Source, *, fold_case: bool = False, gdl: int | None = None) -> CheckReport:
     """Read a sheet and check it.
 
     >>> report = check(source.Source("a.gdl", "(role x) (legal x ?m) (goal x 100)"))
     >>> [problem.code for problem in report.errors]
     ['variable-in-fact', 'missing-terminal']
     """
-    sheet, found = rulesheet.read(text, fold_case=fold_case, gdl=gdl)
-    log = kif.Log(found)
-    facts = overview.Overview(sheet)
+    sheet, found = rulesheet.parse_rulesheet(text, fold_case=fold_case, gdl=gdl)
+    log = kif.DiagnosticLog(found)
+    facts = overview.SheetAnalysis(sheet)
     try:
         for run in _CHECKS:
             run(facts, log)
     except diagnostics.GdlError as error:  # a rule that even the checks cannot work with
         log.found += error.diagnostics
     placed = sorted((d for d in log.found if d.span is not None), key=lambda d: d.span.start if d.span else 0)
-    return Report(sheet, (*placed, *(d for d in log.found if d.span is None)))
+    return CheckReport(sheet, (*placed, *(d for d in log.found if d.span is None)))

@@ -13,7 +13,7 @@ Place = tuple[str, str, int]
 _KIND = {"init": "fluent", "next": "fluent", "true": "fluent", "legal": "move", "does": "move"}
 
 
-def check(facts: overview.Overview, log: kif.Log) -> None:
+def check(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
     """Suspect rules are found on the text; evaluation of everything that could hold then decides."""
     suspect = _growing_rule(facts)
     if suspect is None:
@@ -41,7 +41,7 @@ class _Use(NamedTuple):
     targets: Depths
 
 
-def _growing_rule(facts: overview.Overview) -> terms.Rule | None:
+def _growing_rule(facts: overview.SheetAnalysis) -> terms.Rule | None:
     """A rule that puts a variable deeper than it found it, on a circle of places that makes terms deeper in all."""
     edges: Edges = {}
     uses: list[_Use] = []
@@ -51,7 +51,9 @@ def _growing_rule(facts: overview.Overview) -> terms.Rule | None:
         uses += _add_rule(edges, rule, number)
     for kind in ("fluent", "move"):
         _connect_bare_variables(edges, kind)
-    group_of = {place: number for number, group in enumerate(graphs.components(edges)) for place in group}
+    group_of = {
+        place: number for number, group in enumerate(graphs.strongly_connected_components(edges)) for place in group
+    }
     growing = {number for number, group in _within_groups(edges, group_of).items() if _grows(group)}
     return next((use.rule for use in uses if _is_deeper(use, group_of, growing)), None)
 

@@ -10,11 +10,11 @@ from gdlx.propnet.syntax import rulesheet, terms
 
 ROOT_NAMES = ("role", "init", "legal", "next", "sees", "goal", "terminal")
 _SECONDS = 2.0
-STATE = (("true", 1), ("does", 2))
+INPUT_RELATIONS = (("true", 1), ("does", 2))
 
 
 @dataclasses.dataclass(frozen=True)
-class Overview:
+class SheetAnalysis:
     sheet: rulesheet.Rulesheet
 
     @property
@@ -53,7 +53,7 @@ class Overview:
     def component(self) -> dict[terms.Relation, frozenset[terms.Relation]]:
         """The relations that depend on each other, for every relation that is part of a circle."""
         found = {}
-        for group in graphs.components(self.edges):
+        for group in graphs.strongly_connected_components(self.edges):
             if len(group) > 1 or group[0] in self.edges.get(group[0], ()):
                 found.update(dict.fromkeys(group, frozenset(group)))
         return found
@@ -83,9 +83,9 @@ class Overview:
 
         Negation of what changes, or may not be defined, is dropped there.
         """
-        dynamic = graphs.reachable(self.users, [*STATE, *self.negative_circles])
+        dynamic = graphs.reachable(self.users, [*INPUT_RELATIONS, *self.negative_circles])
         found: dict[terms.Relation, list[tuple[terms.Rule, terms.Rule]]] = {}
-        for origin, rule in safety.expanded(rule for rule in self.rules if rule.head.relation in self.needed):
+        for origin, rule in safety.expand_rules(rule for rule in self.rules if rule.head.relation in self.needed):
             if not any(safety.unsafe_variables(rule)):
                 relaxed = dataclasses.replace(rule, body=tuple(_keep(rule.body, dynamic)))
                 found.setdefault(origin.head.relation, []).append((rule, relaxed))
@@ -109,7 +109,7 @@ class Overview:
             ):
                 rules.append(terms.Rule(_atom(*head), (_atom(*body),), False, rules[0].span))
         try:
-            return program.Program(rules).evaluate({}, joins.Budget(facts=50_000, seconds=_SECONDS))
+            return program.DatalogProgram(rules).evaluate({}, joins.Budget(facts=50_000, seconds=_SECONDS))
         except joins.LimitError as limit:
             return limit
 

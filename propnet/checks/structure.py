@@ -11,19 +11,19 @@ GroundAtom = tuple[terms.Relation, ground_terms.Fact]
 _DOES = ("does", 2)
 _SHOWN = 6
 _TRIED = 50  # ground atoms looked at to find all rules that are wrong
-_JUDGES: tuple[terms.Relation, ...] = (("legal", 2), ("goal", 2), ("terminal", 0))
+_STATE_ONLY_RELATIONS: tuple[terms.Relation, ...] = (("legal", 2), ("goal", 2), ("terminal", 0))
 
 
-def check(facts: overview.Overview, log: kif.Log) -> None:
+def check(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
     _check_static(facts, log)
     _check_does(facts, log)
     _check_negation(facts, log)
     _check_recursion(facts, log)
 
 
-def _check_static(facts: overview.Overview, log: kif.Log) -> None:
+def _check_static(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
     for root in (("role", 1), ("init", 1)):
-        chain = graphs.path(facts.edges, root, set(overview.STATE))
+        chain = graphs.shortest_path(facts.edges, root, set(overview.INPUT_RELATIONS))
         if chain:
             message = f"`{root[0]}` depends on the state: {_chain(chain)}"
             span = facts.by_head[root][0].span
@@ -35,12 +35,12 @@ def _check_static(facts: overview.Overview, log: kif.Log) -> None:
             )
 
 
-def _check_does(facts: overview.Overview, log: kif.Log) -> None:
+def _check_does(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
     """legal, goal and terminal are judged before a move; an error only where ground rules lead to `does`."""
-    judged = graphs.reachable(facts.edges, _JUDGES)
+    judged = graphs.reachable(facts.edges, _STATE_ONLY_RELATIONS)
     relations: set[terms.Relation] = graphs.reachable(facts.users, [_DOES])
     relations &= judged
-    judges = [judge for judge in _JUDGES if judge in relations]
+    judges = [judge for judge in _STATE_ONLY_RELATIONS if judge in relations]
     if not judges:
         return
     edges = _ground_edges(facts, relations - {_DOES})
@@ -54,14 +54,14 @@ def _check_does(facts: overview.Overview, log: kif.Log) -> None:
     for judge in judges:
         span = facts.by_head[judge][0].span
         if edges is None:
-            message = f"`{judge[0]}` may depend on `does`: {_chain(graphs.path(facts.edges, judge, {_DOES}))}"
+            message = f"`{judge[0]}` may depend on `does`: {_chain(graphs.shortest_path(facts.edges, judge, {_DOES}))}"
             log.add("undecided", message, span, "the game is too big to decide this here; compiling it will tell")
             continue
         blamed = sorted((atom for atom in edges if atom[0] == judge and atom in too_late), key=str)
         told = set()
         for atom in blamed[:_TRIED]:
-            path = graphs.path(ordered, atom, moves)
-            rule = _rule_behind(facts, atom, path[1])
+            path = graphs.shortest_path(ordered, atom, moves)
+            rule = _find_deriving_rule(facts, atom, path[1])
             if rule.span not in told:
                 told.add(rule.span)
                 steps = " <- ".join(diagnostics.shorten(ground_terms.atom_text(r[0], f)) for r, f in path[:_SHOWN])
@@ -71,7 +71,7 @@ def _check_does(facts: overview.Overview, log: kif.Log) -> None:
                 break
 
 
-def _rule_behind(facts: overview.Overview, head: GroundAtom, used: GroundAtom) -> terms.Rule:
+def _find_deriving_rule(facts: overview.SheetAnalysis, head: GroundAtom, used: GroundAtom) -> terms.Rule:
     """The rule whose instance concludes one ground atom from another."""
     for rule in facts.by_head[head[0]]:
         uses = any(atom.relation == used[0] for atom, _ in terms.atoms_in(rule.body))
@@ -81,7 +81,7 @@ def _rule_behind(facts: overview.Overview, head: GroundAtom, used: GroundAtom) -
     return facts.by_head[head[0]][0]
 
 
-def _fits(term: terms.Term, value: ground_terms.Value) -> bool:
+def _fits(term: terms.Term, value: ground_terms.GroundTerm) -> bool:
     """Whether a term could be a value, variables being anything."""
     if isinstance(term, terms.Variable):
         return True
@@ -90,7 +90,7 @@ def _fits(term: terms.Term, value: ground_terms.Value) -> bool:
     return (term.functor, len(term.args) + 1) == (value[0], len(value)) and all(map(_fits, term.args, value[1:]))
 
 
-def _check_negation(facts: overview.Overview, log: kif.Log) -> None:
+def _check_negation(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
     done = set()
     for relation, atom in facts.negative_circles.items():
         group = facts.component[relation]
@@ -114,7 +114,7 @@ def _check_negation(facts: overview.Overview, log: kif.Log) -> None:
                 "too big to decide here whether ground rules do; compiling will tell",
             )
             continue
-        circle = _negative_circle(edges, negative)
+        circle = _find_negative_cycle(edges, negative)
         if circle is None:
             message = f"{names} {depend}, though no ground atom does"
             log.add(
@@ -131,10 +131,10 @@ def _check_negation(facts: overview.Overview, log: kif.Log) -> None:
             log.add("negative-cycle", message, atom.span, "break the circle of rules through `not`")
 
 
-def _check_recursion(facts: overview.Overview, log: kif.Log) -> None:
+def _check_recursion(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
     """The recursion restriction of GDL: a recursive call only passes on terms that something else bounds."""
     for rule in facts.rules:
-        loose = _loose(rule, facts.component.get(rule.head.relation, frozenset()))
+        loose = _find_unbounded_argument(rule, facts.component.get(rule.head.relation, frozenset()))
         if loose:
             what, name = (diagnostics.shorten(term) for term in loose)
             message = f"recursive call passes {what}, which nothing outside the recursion bounds"
@@ -142,7 +142,9 @@ def _check_recursion(facts: overview.Overview, log: kif.Log) -> None:
             log.add("recursion-restriction", message, loose[0].span, hint)
 
 
-def _loose(rule: terms.Rule, group: frozenset[terms.Relation]) -> tuple[terms.Term, terms.Variable] | None:
+def _find_unbounded_argument(
+    rule: terms.Rule, group: frozenset[terms.Relation]
+) -> tuple[terms.Term, terms.Variable] | None:
     """The first argument of a recursive call that breaks the restriction, and its variable."""
     positive = [atom for atom, sign in terms.atoms_in(rule.body) if sign]
     calls = [atom for atom in positive if atom.relation in group]
@@ -159,7 +161,7 @@ def _loose(rule: terms.Rule, group: frozenset[terms.Relation]) -> tuple[terms.Te
 
 
 def _ground_edges(
-    facts: overview.Overview,
+    facts: overview.SheetAnalysis,
     relations: Iterable[terms.Relation],
     signs: set[tuple[GroundAtom, GroundAtom]] | None = None,
 ) -> dict[GroundAtom, set[GroundAtom]] | None:
@@ -173,7 +175,7 @@ def _ground_edges(
     edges: dict[GroundAtom, set[GroundAtom]] = {}
     try:
         for full, relaxed in (pair for relation in sorted(relations) for pair in facts.relaxed_rules.get(relation, ())):
-            plan = joins.Plan(relaxed)
+            plan = joins.JoinPlan(relaxed)
             for env in plan.solutions(tables, tables, facts.budget):
                 facts.budget.spend(relaxed)
                 bindings = dict(zip(plan.slots, env, strict=True))
@@ -190,20 +192,22 @@ def _ground_edges(
     return edges
 
 
-def _ground(atom: terms.Atom, bindings: dict[str, ground_terms.Value]) -> GroundAtom:
+def _ground(atom: terms.Atom, bindings: dict[str, ground_terms.GroundTerm]) -> GroundAtom:
     return atom.relation, tuple(ground_terms.from_term(arg, bindings) for arg in atom.args)
 
 
-def _negative_circle(
+def _find_negative_cycle(
     edges: dict[GroundAtom, set[GroundAtom]], negative: set[tuple[GroundAtom, GroundAtom]]
 ) -> list[GroundAtom] | None:
     """The atoms of a circle with a negative edge in it."""
-    member = {atom: number for number, group in enumerate(graphs.components(edges)) for atom in group}
+    member = {
+        atom: number for number, group in enumerate(graphs.strongly_connected_components(edges)) for atom in group
+    }
     circles = [(head, body) for head, body in negative if member[head] == member[body]]
     if not circles:
         return None
     head, body = min(circles, key=str)
-    return [head, *(atom for atom in graphs.path(edges, body, {head}) if atom != head)]
+    return [head, *(atom for atom in graphs.shortest_path(edges, body, {head}) if atom != head)]
 
 
 def _chain(relations: Iterable[terms.Relation]) -> str:

@@ -5,7 +5,7 @@ from gdlx.propnet.datalog import safety
 from gdlx.propnet.syntax import diagnostics, kif, terms
 
 
-def check(facts: overview.Overview, log: kif.Log) -> None:
+def check(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
     for rule in facts.rules:
         if rule.is_fact:
             _check_fact(rule, log)
@@ -24,7 +24,7 @@ def check(facts: overview.Overview, log: kif.Log) -> None:
                 log.add("unsafe-variable", message, variable.span, hint)
 
 
-def _check_fact(rule: terms.Rule, log: kif.Log) -> None:
+def _check_fact(rule: terms.Rule, log: kif.DiagnosticLog) -> None:
     seen = set()
     head = ""
     for variable in terms.variables_in(rule.head.args):

@@ -15,7 +15,7 @@ _REQUIRED = {
 _shorten = diagnostics.shorten
 
 
-def check(facts: overview.Overview, log: kif.Log) -> None:
+def check(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
     _check_required(facts, log)
     _check_arities(facts, log)
     _check_case(facts, log)
@@ -27,14 +27,14 @@ def check(facts: overview.Overview, log: kif.Log) -> None:
     _check_keywords_in_bodies(facts, log)
 
 
-def _check_required(facts: overview.Overview, log: kif.Log) -> None:
+def _check_required(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
     heads = {rule.head.name for rule in facts.rules}
     for name, hint in _REQUIRED.items():
         if name not in heads and name not in facts.sheet.lost:
             log.add(f"missing-{name}", f"the sheet has no `{name}` rule", None, hint)
 
 
-def _atoms(facts: overview.Overview) -> Iterator[terms.Atom]:
+def _atoms(facts: overview.SheetAnalysis) -> Iterator[terms.Atom]:
     for rule in facts.rules:
         yield rule.head
         yield from (atom for atom, _ in terms.atoms_in(rule.body))
@@ -47,7 +47,7 @@ def _compounds(items: Iterable[terms.Term]) -> Iterator[terms.Compound]:
             yield from _compounds(term.args)
 
 
-def _check_arities(facts: overview.Overview, log: kif.Log) -> None:
+def _check_arities(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
     relations = ((a.name, len(a.args), a.span) for a in _atoms(facts) if a.name not in terms.KEYWORD_ARITY)
     functions = ((c.functor, len(c.args), c.span) for rule in facts.rules for c in _compounds(terms.rule_terms(rule)))
     for what, uses in (("relation", relations), ("function", functions)):
@@ -61,7 +61,7 @@ def _check_arities(facts: overview.Overview, log: kif.Log) -> None:
                 log.add("two-arities", message, span, "they are two different ones; give them two names")
 
 
-def _check_case(facts: overview.Overview, log: kif.Log) -> None:
+def _check_case(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
     seen: dict[str, dict[str, source.Span]] = {}
     for rule in facts.rules:
         variables: dict[str, dict[str, source.Span]] = {}
@@ -77,7 +77,9 @@ def _check_case(facts: overview.Overview, log: kif.Log) -> None:
                 _note_spelling(variables, str(variable), variable.span, log)
 
 
-def _note_spelling(seen: dict[str, dict[str, source.Span]], name: str, span: source.Span, log: kif.Log) -> None:
+def _note_spelling(
+    seen: dict[str, dict[str, source.Span]], name: str, span: source.Span, log: kif.DiagnosticLog
+) -> None:
     spellings = seen.setdefault(name.lower(), {})
     if name not in spellings:
         if spellings:
@@ -92,13 +94,13 @@ def _note_spelling(seen: dict[str, dict[str, source.Span]], name: str, span: sou
         spellings[name] = span
 
 
-def _check_undefined(facts: overview.Overview, log: kif.Log) -> None:
+def _check_undefined(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
     fluents = _functors(rule.head for rule in facts.rules if rule.head.name in ("init", "next"))
     told = set()
     for rule in facts.rules:
         for atom, _ in terms.atoms_in(rule.body):
             relation = atom.relation
-            if relation in facts.by_head or relation in overview.STATE or relation in told:
+            if relation in facts.by_head or relation in overview.INPUT_RELATIONS or relation in told:
                 continue
             told.add(relation)
             if atom.name in facts.sheet.lost or atom.name in _REQUIRED:  # told as missing
@@ -109,7 +111,7 @@ def _check_undefined(facts: overview.Overview, log: kif.Log) -> None:
             log.add("undefined-relation", message, atom.span, hint)
 
 
-def _check_unused(facts: overview.Overview, log: kif.Log) -> None:
+def _check_unused(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
     for relation, rules in facts.by_head.items():
         name, _ = relation
         circle = facts.component.get(relation, frozenset((relation,)))
@@ -131,7 +133,7 @@ def _functors(atoms: Iterable[terms.Atom]) -> set[terms.Relation] | None:
     return found
 
 
-def _check_fluents_and_moves(facts: overview.Overview, log: kif.Log) -> None:
+def _check_fluents_and_moves(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
     for code, what, used, made in (
         ("undefined-fluent", "fluent", "true", ("init", "next")),
         ("undefined-move", "move", "does", ("legal",)),
@@ -156,7 +158,7 @@ def _check_fluents_and_moves(facts: overview.Overview, log: kif.Log) -> None:
                     )
 
 
-def _check_roles(facts: overview.Overview, log: kif.Log) -> None:
+def _check_roles(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
     declared: dict[str, source.Span] = {}
     complete = True
     for rule in facts.by_head.get(("role", 1), []):
@@ -199,7 +201,7 @@ def _check_roles(facts: overview.Overview, log: kif.Log) -> None:
                 )
 
 
-def _check_goal_values(facts: overview.Overview, log: kif.Log) -> None:
+def _check_goal_values(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
     for rule in facts.by_head.get(("goal", 2), []):
         value = rule.head.args[1]
         if isinstance(value, terms.Variable):
@@ -211,7 +213,7 @@ def _check_goal_values(facts: overview.Overview, log: kif.Log) -> None:
             log.add("goal-value", message, value.span, "goals are integers from 0 (lost) to 100 (won)")
 
 
-def _check_keywords_in_bodies(facts: overview.Overview, log: kif.Log) -> None:
+def _check_keywords_in_bodies(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
     """`next` belongs into bodies only where percepts are worked out; `init` only into hints."""
     used_for = {root: _used_for(facts, root) for root in _ROOTS}
     everything_but_percepts = set[terms.Relation]().union(*(used_for[root] for root in _ROOTS if root != ("sees", 2)))
@@ -229,7 +231,7 @@ def _check_keywords_in_bodies(facts: overview.Overview, log: kif.Log) -> None:
 _ROOTS = tuple((name, terms.KEYWORD_ARITY[name]) for name in overview.ROOT_NAMES)
 
 
-def _used_for(facts: overview.Overview, root: terms.Relation) -> set[terms.Relation]:
+def _used_for(facts: overview.SheetAnalysis, root: terms.Relation) -> set[terms.Relation]:
     """What a keyword is concluded from, itself included, without what another keyword stands between."""
     past_keywords = {head: body for head, body in facts.edges.items() if head == root or head not in _ROOTS}
     return graphs.reachable(past_keywords, [root]) - (set(_ROOTS) - {root})

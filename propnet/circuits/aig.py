@@ -85,10 +85,10 @@ class Builder:
 
     def circuit(self, outputs: Iterable[Literal]) -> Circuit:
         """The circuit of the gates that outputs need."""
-        return pruned(Circuit(self.inputs, tuple(self.gates), tuple(outputs)))
+        return prune(Circuit(self.inputs, tuple(self.gates), tuple(outputs)))
 
 
-def rebuilt(circuit: Circuit, inputs: Sequence[Literal] | None = None) -> Circuit:
+def rebuild(circuit: Circuit, inputs: Sequence[Literal] | None = None) -> Circuit:
     """The circuit folded again, with its inputs replaced by other literals over the same inputs."""
     builder = Builder(circuit.inputs)
     literal_of = [
@@ -100,7 +100,7 @@ def rebuilt(circuit: Circuit, inputs: Sequence[Literal] | None = None) -> Circui
     return builder.circuit(literal_of[lit >> 1] ^ (lit & 1) for lit in circuit.outputs)
 
 
-def pruned(circuit: Circuit) -> Circuit:
+def prune(circuit: Circuit) -> Circuit:
     """Without gates that no output depends on."""
     first = circuit.inputs + 1
     used = bytearray(len(circuit.gates))
@@ -125,7 +125,7 @@ def pruned(circuit: Circuit) -> Circuit:
     return Circuit(circuit.inputs, tuple(gates), tuple(2 * node_of[lit >> 1] + (lit & 1) for lit in circuit.outputs))
 
 
-def ordered(inputs: int, gates: Sequence[Gate | None], outputs: Iterable[Literal]) -> Circuit:
+def sort_topologically(inputs: int, gates: Sequence[Gate | None], outputs: Iterable[Literal]) -> Circuit:
     """A circuit from gates in any order (None: unused); restores that every gate comes after what it uses."""
     first = inputs + 1
     node_of: dict[int, int] = {node: node for node in range(first)}

@@ -71,7 +71,7 @@ def _bodies(rules: ground.GroundRules) -> dict[int, list[tuple[int, ...]]]:
 
 def _components(bodies: RuleBodies) -> list[list[int]]:
     edges = {head: [abs(lit) for body in own for lit in body] for head, own in bodies.items()}
-    return [group for group in graphs.components(edges) if group[0] in bodies]
+    return [group for group in graphs.strongly_connected_components(edges) if group[0] in bodies]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,7 +93,7 @@ class _Recursion:
         inner = {atom: {lit for body in bodies[atom] for lit in body if lit in members} for atom in group}
         feedback = _feedback_atoms(inner)
         fed = set(feedback)
-        order = [a for g in graphs.components({a: inner[a] - fed for a in sorted(group)}) for a in g]
+        order = [a for g in graphs.strongly_connected_components({a: inner[a] - fed for a in sorted(group)}) for a in g]
         size = sum(1 + len(bodies[atom]) for atom in group)
         return cls(order, feedback, (len(feedback) + 1) * size <= _UNROLLED_GATES)
 
@@ -131,7 +131,7 @@ def _feedback_atoms(inner: Mapping[int, set[int]]) -> list[int]:
         worst = max(edges, key=lambda atom: (len(edges[atom]) * users[atom], -atom))
         found.append(worst)
         rest = {atom: used - {worst} for atom, used in edges.items() if atom != worst}
-        for group in graphs.components(rest):
+        for group in graphs.strongly_connected_components(rest):
             if len(group) > 1:
                 members = set(group)
                 work.append({atom: rest[atom] & members for atom in group})
@@ -152,16 +152,16 @@ class _Interface:
 
     sheet: rulesheet.Rulesheet
     roles: tuple[str, ...]
-    registers: dict[ground_terms.Value, int]  # fluent -> atom of (true fluent)
-    moves: tuple[dict[ground_terms.Value, int], ...]  # per role: move -> atom of (does role move)
+    registers: dict[ground_terms.GroundTerm, int]  # fluent -> atom of (true fluent)
+    moves: tuple[dict[ground_terms.GroundTerm, int], ...]  # per role: move -> atom of (does role move)
     atoms: Mapping[terms.Relation, Mapping[ground_terms.Fact, int]]
 
     @classmethod
     def of(cls, sheet: rulesheet.Rulesheet, rules: ground.GroundRules) -> "_Interface":
         atoms = collections.defaultdict(dict, rules.atoms)
-        roles = stratify.roles(sheet)
+        roles = stratify.role_names(sheet)
         fluents = {fact[0]: atom for fact, atom in atoms[terms.TRUE].items()}
-        moves: dict[str, dict[ground_terms.Value, int]] = {role: {} for role in roles}
+        moves: dict[str, dict[ground_terms.GroundTerm, int]] = {role: {} for role in roles}
         for (role, move), atom in atoms[terms.DOES].items():
             if role in moves:
                 moves[str(role)][move] = atom
@@ -182,7 +182,7 @@ class _Interface:
         net = propnet.PropNet(
             name=self.sheet.name,
             roles=roles,
-            fluents=tuple(map(ground_terms.text, self.registers)),
+            fluents=tuple(map(ground_terms.to_text, self.registers)),
             fluent_literals=np.arange(2, 2 * len(self.registers) + 2, 2, dtype=np.int32),
             # Not just (fluent,) in init: with negation that is stratified only once ground, there are too many atoms.
             initial=_literals((init.get((fluent,)) for fluent in self.registers), literal) == aig.TRUE,
@@ -201,15 +201,15 @@ class _Interface:
         goals: dict[int, list[int]] = {} if name == terms.RANDOM else self._goals(name)
         return propnet.Role(
             name=name,
-            moves=tuple(map(ground_terms.text, self.moves[number])),
+            moves=tuple(map(ground_terms.to_text, self.moves[number])),
             legal=_literals((legal.get((name, move)) for move in self.moves[number]), literal),
-            percepts=tuple(map(ground_terms.text, percepts)),
+            percepts=tuple(map(ground_terms.to_text, percepts)),
             sees=_literals(percepts.values(), literal),
             goal_values=tuple(goals),
             goal=np.array([builder.disjunction(_literals(own, literal).tolist()) for own in goals.values()], np.int32),
         )
 
-    def _percepts(self, name: str) -> dict[ground_terms.Value, int]:
+    def _percepts(self, name: str) -> dict[ground_terms.GroundTerm, int]:
         """In GDL (without -II) every player perceives the whole joint move."""
         if self.sheet.language == 2:
             return _sorted({p: atom for (role, p), atom in self.atoms[terms.SEES].items() if role == name})
@@ -225,8 +225,8 @@ class _Interface:
         return dict(sorted(found.items()))
 
 
-def _sorted(found: Mapping[ground_terms.Value, int]) -> dict[ground_terms.Value, int]:
-    return dict(sorted(found.items(), key=lambda item: ground_terms.text(item[0])))
+def _sorted(found: Mapping[ground_terms.GroundTerm, int]) -> dict[ground_terms.GroundTerm, int]:
+    return dict(sorted(found.items(), key=lambda item: ground_terms.to_text(item[0])))
 
 
 def _literals(atoms: Iterable[int | None], literal: Mapping[int, int]) -> propnet.Ints:

@@ -29,7 +29,7 @@ _LARGE = 10_000  # in gates, edges and registers: above it a round of passes tak
 _HUGE = 600_000  # edges: above it only the cheapest passes are worth their time
 
 Pass = Callable[[propnet.PropNet], propnet.PropNet]
-Report = Callable[[PassStatistics], None]
+PassCallback = Callable[[PassStatistics], None]
 
 
 def _on_gates(rewrite: Callable[[aig.Circuit], aig.Circuit]) -> Pass:
@@ -43,7 +43,7 @@ def _silent(statistics: PassStatistics) -> None:
 class _Pipeline:
     """A network on its way through passes."""
 
-    def __init__(self, net: propnet.PropNet, report: Report) -> None:
+    def __init__(self, net: propnet.PropNet, report: PassCallback) -> None:
         self.net = net
         self._report = report
 
@@ -68,14 +68,16 @@ class _Pipeline:
         return self.net.gates + len(self.net.gate_inputs) + len(self.net.initial)
 
 
-def simplify(net: propnet.PropNet, report: Report = _silent) -> propnet.PropNet:
+def simplify(net: propnet.PropNet, report: PassCallback = _silent) -> propnet.PropNet:
     """The network made smaller by all passes; `report` hears of each."""
     pipeline = _Pipeline(net, report)
     groups: list[frozenset[int]] = []  # of register nodes, of which at most one is true
     covers: set[int] = set()  # numbers of groups of which one is always true
 
     def absorb_known(net: propnet.PropNet) -> propnet.PropNet:
-        return net.with_circuit(absorb.absorb(net.as_circuit(), input_constraints.knowledge(net, groups, covers)))
+        return net.with_circuit(
+            absorb.absorb(net.as_circuit(), input_constraints.derive_input_constraints(net, groups, covers))
+        )
 
     def drop_proved(net: propnet.PropNet) -> propnet.PropNet:
         nonlocal groups, covers
@@ -102,14 +104,14 @@ def simplify(net: propnet.PropNet, report: Report = _silent) -> propnet.PropNet:
     return pipeline.net
 
 
-def compile_sheet(
-    sheet: rulesheet.Rulesheet, within: limits.Limits = limits.Limits(), report: Report = _silent
+def compile_rulesheet(
+    sheet: rulesheet.Rulesheet, within: limits.Limits = limits.Limits(), report: PassCallback = _silent
 ) -> propnet.PropNet:
     """Ground, build and simplify."""
     with _no_garbage_collection():
         built = constants.fold_constants(build.build(sheet, ground.ground(sheet, within)))
         # Now, because the other passes rely on every role making a legal move, also where none has been made yet.
-        _require_judged_before_moves(built, sheet)
+        _require_state_only_outputs(built, sheet)
         return simplify(built, report)
 
 
@@ -125,7 +127,7 @@ def _no_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _require_judged_before_moves(net: propnet.PropNet, sheet: rulesheet.Rulesheet) -> None:
+def _require_state_only_outputs(net: propnet.PropNet, sheet: rulesheet.Rulesheet) -> None:
     """legal, goal and terminal are judged in a state; they cannot ask for the move that is made in it."""
     moved = _after_moves(net)
     found = []

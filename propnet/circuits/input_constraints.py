@@ -6,9 +6,9 @@ from gdlx.propnet.circuits import aig, propnet
 from gdlx.propnet.circuits.passes import absorb
 
 
-def knowledge(
+def derive_input_constraints(
     net: propnet.PropNet, groups: Iterable[frozenset[int]] = (), covers: Iterable[int] = ()
-) -> absorb.Knowledge:
+) -> absorb.InputConstraints:
     """Every role makes exactly one move, and it is legal; `groups` and `covers` (of registers) as in Knowledge."""
     gates = net.as_circuit()
     registers = list(groups)
@@ -20,7 +20,7 @@ def knowledge(
         for node, legal in enumerate(role.legal.tolist(), start):
             implied[node] = _conjuncts(gates, legal)
     move_covers = range(len(registers), len(registers) + len(moves))
-    return absorb.Knowledge([*registers, *moves], frozenset([*covers, *move_covers]), implied)
+    return absorb.InputConstraints([*registers, *moves], frozenset([*covers, *move_covers]), implied)
 
 
 def _conjuncts(gates: aig.Circuit, literal: aig.Literal) -> list[aig.Literal]:

@@ -18,7 +18,7 @@ def sizes(net: propnet.PropNet) -> dict[str, object]:
         "moves": {role.name: len(role.moves) for role in net.roles},
         "percepts": {role.name: len(role.percepts) for role in net.players},
         "gates": net.gates,
-        "operations": straight_line.shared(net.as_circuit()).operations,
+        "operations": straight_line.share_operations(net.as_circuit()).operations,
         "depth": net.depth,
         "registers": len(net.initial),
         "feedbacks": len(net.feedback),

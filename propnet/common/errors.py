@@ -13,5 +13,5 @@ class UserError(Exception):
     names_options: ClassVar[bool] = True
 
 
-class MissingPackage(UserError, ImportError):
+class MissingPackageError(UserError, ImportError):
     """An optional package that is needed here is not installed."""

@@ -6,10 +6,10 @@ from typing import TypeVar
 N = TypeVar("N", bound=Hashable)
 
 
-def components(edges: Mapping[N, Iterable[N]]) -> list[list[N]]:
+def strongly_connected_components(edges: Mapping[N, Iterable[N]]) -> list[list[N]]:
     """Strongly connected components, successors before predecessors (Tarjan 1972, without recursion).
 
-    >>> components({"a": ["b"], "b": ["c"], "c": ["b"]})
+    >>> strongly_connected_components({"a": ["b"], "b": ["c"], "c": ["b"]})
     [['c', 'b'], ['a']]
     """
     index: dict[N, int] = {}
@@ -60,7 +60,7 @@ def reachable(edges: Mapping[N, Iterable[N]], roots: Iterable[N]) -> set[N]:
     return seen
 
 
-def path(edges: Mapping[N, Iterable[N]], start: N, goals: set[N]) -> list[N]:
+def shortest_path(edges: Mapping[N, Iterable[N]], start: N, goals: set[N]) -> list[N]:
     """A shortest path from start to one of the goals; empty if there is none."""
     before: dict[N, N] = {start: start}
     layer = [start]

@@ -9,10 +9,10 @@ _TAKES = {int: "a whole number", float: "a number", bool: "true or false", str: 
 _MANY = {int: "whole numbers", float: "numbers", str: "texts"}
 
 
-def value(text: str, hint: Any) -> Any:
+def parse_value(text: str, hint: Any) -> Any:
     """What a text says to a field of this type; ValueError if nothing.
 
-    >>> value("128, 64", tuple[int, ...]), value("0.5", float | None)
+    >>> parse_value("128, 64", tuple[int, ...]), parse_value("0.5", float | None)
     ((128, 64), 0.5)
     """
     kind = _kind(hint)
@@ -29,21 +29,21 @@ def value(text: str, hint: Any) -> Any:
     return kind(text)
 
 
-def text(value: Any) -> str:
-    """What `value` would read as this one.
+def format_value(value: Any) -> str:
+    """What `parse_value` would read as this one.
 
-    >>> text(True), text([128, 64]), text(0.5)
+    >>> format_value(True), format_value([128, 64]), format_value(0.5)
     ('true', '128,64', '0.5')
     """
     if isinstance(value, bool):
         return str(value).lower()
-    return ",".join(map(text, value)) if isinstance(value, list | tuple) else str(value)
+    return ",".join(map(format_value, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def takes(hint: Any) -> str:
+def describe_type(hint: Any) -> str:
     """In words.
 
-    >>> takes(tuple[int, ...]), takes(Literal["mlp", "residual"])
+    >>> describe_type(tuple[int, ...]), describe_type(Literal["mlp", "residual"])
     ('whole numbers with commas between', 'mlp or residual')
     """
     kind = _kind(hint)
@@ -73,4 +73,4 @@ def _values(text: str, kinds: tuple[Any, ...]) -> tuple[Any, ...]:
         kinds = (kinds[0],) * len(parts)
     if len(parts) != len(kinds):
         raise ValueError(text)
-    return tuple(value(part, kind) for part, kind in zip(parts, kinds, strict=True))
+    return tuple(parse_value(part, kind) for part, kind in zip(parts, kinds, strict=True))

@@ -9,7 +9,7 @@ _MAX_LINES = 400
 _SECONDS = 10.0
 
 
-def why(game: interpreter.Interpreter, typed: str, moves: list[str]) -> list[str]:
+def explain_atom(game: interpreter.Interpreter, typed: str, moves: list[str]) -> list[str]:
     """Lines of text that explain a typed ground atom after the typed joint moves.
 
     Of what holds of a move (next, sees, what they use) it speaks while the last of the moves is being made.
@@ -83,16 +83,18 @@ def _derivation(atom: GroundAtom, trace: program.Trace, shown: set[GroundAtom], 
 _GIVEN = {("true", 1): "(holds in the state)", ("does", 2): "(the move made)"}
 
 
-def _ground(atom: terms.Atom, bindings: dict[str, ground_terms.Value]) -> GroundAtom:
+def _ground(atom: terms.Atom, bindings: dict[str, ground_terms.GroundTerm]) -> GroundAtom:
     return atom.relation, tuple(ground_terms.from_term(arg, bindings) for arg in atom.args)
 
 
-def _literal_text(literal: terms.Literal, bindings: dict[str, ground_terms.Value]) -> str:
+def _literal_text(literal: terms.Literal, bindings: dict[str, ground_terms.GroundTerm]) -> str:
     if isinstance(literal, terms.Not):
         relation, args = _ground(literal.atom, bindings)
         return f"(not {ground_terms.atom_text(relation[0], args)})  (does not hold)"
     assert isinstance(literal, terms.Distinct)
-    left, right = (ground_terms.text(ground_terms.from_term(term, bindings)) for term in (literal.left, literal.right))
+    left, right = (
+        ground_terms.to_text(ground_terms.from_term(term, bindings)) for term in (literal.left, literal.right)
+    )
     return f"{left} {'=' if literal.equal else '!='} {right}"
 
 
@@ -143,7 +145,7 @@ def _fit(head: terms.Atom, args: ground_terms.Fact) -> list[terms.Literal] | Non
     return equalities
 
 
-def _term(value: ground_terms.Value, near: terms.Term) -> terms.Term:
+def _term(value: ground_terms.GroundTerm, near: terms.Term) -> terms.Term:
     if isinstance(value, str):
         return terms.Symbol(value, near.span)
     return terms.Compound(str(value[0]), tuple(_term(arg, near) for arg in value[1:]), near.span)
@@ -151,7 +153,7 @@ def _term(value: ground_terms.Value, near: terms.Term) -> terms.Term:
 
 def _satisfiable(prefix: terms.Body, fit: list[terms.Literal], rule: terms.Rule, tables: joins.Tables) -> bool:
     """Whether some bindings make a prefix of a body true; literals not yet bound are left for later."""
-    known = safety.bound((*fit, *prefix))
+    known = safety.bound_variables((*fit, *prefix))
     usable = tuple(
         literal
         for literal in prefix
@@ -159,11 +161,11 @@ def _satisfiable(prefix: terms.Body, fit: list[terms.Literal], rule: terms.Rule,
     )
     probe = terms.Rule(terms.Atom("probe", (), rule.span), (*fit, *usable), False, rule.span)
     try:
-        return any(True for _ in joins.Plan(probe).solutions(tables, tables, joins.Budget(seconds=_SECONDS)))
+        return any(True for _ in joins.JoinPlan(probe).solutions(tables, tables, joins.Budget(seconds=_SECONDS)))
     except joins.LimitError as limit:
-        raise diagnostics.GdlError([program.explain_failure(limit)], rule.span.source.name) from None
+        raise diagnostics.GdlError([program.failure_to_diagnostic(limit)], rule.span.source.name) from None
 
 
 def _variables(literal: terms.Literal) -> list[terms.Variable]:
     assert not isinstance(literal, terms.Or)
-    return list(terms.variables_in(terms.terms_of(literal)))
+    return list(terms.variables_in(terms.literal_terms(literal)))

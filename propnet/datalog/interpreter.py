@@ -9,8 +9,8 @@ from gdlx.propnet.common import graphs
 from gdlx.propnet.datalog import joins, program, safety
 from gdlx.propnet.syntax import ground_terms, rulesheet, terms
 
-State = frozenset[ground_terms.Value]
-Joint = Mapping[str, ground_terms.Value]  # a move for every role
+State = frozenset[ground_terms.GroundTerm]
+JointAction = Mapping[str, ground_terms.GroundTerm]  # a move for every role
 
 _KEPT_MODELS = 64
 
@@ -27,7 +27,7 @@ def _uses(rules: Iterable[terms.Rule]) -> dict[terms.Relation, set[terms.Relatio
 def _needed(uses: Uses, roots: Iterable[terms.Relation]) -> set[terms.Relation]:
     """The roots and what they use: one pass along the components, users first."""
     needed = set(roots)
-    for component in reversed(graphs.components(uses)):
+    for component in reversed(graphs.strongly_connected_components(uses)):
         if not needed.isdisjoint(component):
             needed.update(component, *(uses.get(relation, ()) for relation in component))
     return needed
@@ -39,10 +39,10 @@ def _inputs(uses: Uses) -> dict[terms.Relation, set[terms.Relation]]:
     legal, goal and terminal are judged in the state, with all `does` false: whoever uses them reads no move by it.
     """
     inputs = {terms.TRUE: {terms.TRUE}, terms.DOES: {terms.DOES}}
-    for component in graphs.components(uses):
+    for component in graphs.strongly_connected_components(uses):
         read = {given for r in component for used in (r, *uses.get(r, ())) for given in inputs.get(used, ())}
         for relation in component:
-            is_judged = relation in terms.JUDGED_BEFORE_THE_MOVE
+            is_judged = relation in terms.STATE_ONLY_RELATIONS
             inputs[relation] = {terms.TRUE} if is_judged and read else read
     return inputs
 
@@ -51,7 +51,7 @@ class Interpreter:
     """Plays a rulesheet by its rules.
 
     >>> from gdlx.propnet.syntax import source
-    >>> sheet, _ = rulesheet.read(source.Source("toss.gdl", '''
+    >>> sheet, _ = rulesheet.parse_rulesheet(source.Source("toss.gdl", '''
     ...     (role guesser) (role random) (legal guesser heads) (legal guesser tails) (legal random toss)
     ...     (<= (next done) (does guesser ?x)) (<= terminal (true done)) (goal guesser 50)'''))
     >>> game = Interpreter(sheet)
@@ -63,45 +63,47 @@ class Interpreter:
         """`budget` makes what a single evaluation may use."""
         self.sheet = sheet
         self._budget = budget
-        needed = _needed(_uses(sheet.rules), terms.ROOTS)
-        self.rules = safety.evaluable(rule for rule in sheet.rules if rule.head.relation in needed)
+        needed = _needed(_uses(sheet.rules), terms.ROOT_RELATIONS)
+        self.rules = safety.normalize_rules(rule for rule in sheet.rules if rule.head.relation in needed)
         uses = _uses(self.rules)
-        inputs, judged = _inputs(uses), _needed(uses, terms.JUDGED_BEFORE_THE_MOVE)
+        inputs, judged = _inputs(uses), _needed(uses, terms.STATE_ONLY_RELATIONS)
         static = [rule for rule in self.rules if not inputs[rule.head.relation]]
         self._moved_relations = {relation for relation in uses if terms.DOES in inputs[relation]}
         # What legal, goal and terminal use is judged with all `does` false, so that what `next` uses too is in both.
-        self._state_program = program.Program(
+        self._state_program = program.DatalogProgram(
             rule
             for rule in self.rules
             if inputs[rule.head.relation]
             and (rule.head.relation in judged or rule.head.relation not in self._moved_relations)
         )
-        self._move_program = program.Program(r for r in self.rules if r.head.relation in self._moved_relations)
+        self._move_program = program.DatalogProgram(r for r in self.rules if r.head.relation in self._moved_relations)
         self._static_trace: program.Trace = {}
-        with program.explained_failures(sheet.name):
-            self._static = program.Program(static).evaluate({}, budget(), trace=self._static_trace)
+        with program.failures_as_gdl_errors(sheet.name):
+            self._static = program.DatalogProgram(static).evaluate({}, budget(), trace=self._static_trace)
         self.roles = tuple(ground_terms.role_name(fact[0], sheet.name) for fact in self._rows(self._static, terms.ROLE))
         self.players = tuple(role for role in self.roles if role != terms.RANDOM)
         self.initial: State = frozenset(fact[0] for fact in self._rows(self._static, terms.INIT))
         self._models: collections.OrderedDict[State, joins.Tables] = collections.OrderedDict()
 
-    def legal(self, state: State) -> dict[str, tuple[ground_terms.Value, ...]]:
+    def legal(self, state: State) -> dict[str, tuple[ground_terms.GroundTerm, ...]]:
         """Every role's legal moves, sorted by their text."""
-        found: dict[str, list[ground_terms.Value]] = {role: [] for role in self.roles}
+        found: dict[str, list[ground_terms.GroundTerm]] = {role: [] for role in self.roles}
         for role, move in self._rows(self._model(state), terms.LEGAL):
             if role in found:
                 found[str(role)].append(move)
-        return {role: tuple(sorted(moves, key=ground_terms.text)) for role, moves in found.items()}
+        return {role: tuple(sorted(moves, key=ground_terms.to_text)) for role, moves in found.items()}
 
-    def next(self, state: State, joint: Joint) -> State:
+    def next(self, state: State, joint: JointAction) -> State:
         return frozenset(fact[0] for fact in self._rows(self._moved(state, joint), terms.NEXT))
 
-    def percepts(self, state: State, joint: Joint) -> dict[str, frozenset[ground_terms.Value]]:
+    def percepts(self, state: State, joint: JointAction) -> dict[str, frozenset[ground_terms.GroundTerm]]:
         """What every player perceives of a joint move made in a state."""
         if self.sheet.language == 1:
-            everything: frozenset[ground_terms.Value] = frozenset(("does", role, joint[role]) for role in self.roles)
+            everything: frozenset[ground_terms.GroundTerm] = frozenset(
+                ("does", role, joint[role]) for role in self.roles
+            )
             return dict.fromkeys(self.players, everything)
-        seen: dict[str, set[ground_terms.Value]] = {role: set() for role in self.players}
+        seen: dict[str, set[ground_terms.GroundTerm]] = {role: set() for role in self.players}
         for role, percept in self._rows(self._moved(state, joint), terms.SEES):
             if role in seen:
                 seen[str(role)].add(percept)
@@ -118,7 +120,7 @@ class Interpreter:
                 found[str(role)].add(ground_terms.goal_value(value, self.sheet.name))
         return {role: tuple(sorted(goals)) for role, goals in found.items()}
 
-    def tables(self, state: State, joint: Joint | None = None) -> joins.Tables:
+    def tables(self, state: State, joint: JointAction | None = None) -> joins.Tables:
         """Everything that holds in a state, or in a state with a joint move."""
         return self._model(state) if joint is None else self._moved(state, joint)
 
@@ -126,10 +128,10 @@ class Interpreter:
         """Whether a relation holds of a joint move rather than of a state."""
         return relation in self._moved_relations
 
-    def traced(self, state: State, joint: Joint | None = None) -> tuple[joins.Tables, program.Trace]:
+    def traced(self, state: State, joint: JointAction | None = None) -> tuple[joins.Tables, program.Trace]:
         """The same, with the rule instance that first concluded each fact."""
         trace = dict(self._static_trace)
-        with program.explained_failures(self.sheet.name):
+        with program.failures_as_gdl_errors(self.sheet.name):
             tables = self._state_program.evaluate(self._given(state), self._budget(), trace)
             if joint is not None:
                 trace = {key: origin for key, origin in trace.items() if key[0] not in self._moved_relations}
@@ -139,22 +141,22 @@ class Interpreter:
     def _model(self, state: State) -> joins.Tables:
         model = self._models.get(state)
         if model is None:
-            with program.explained_failures(self.sheet.name):
+            with program.failures_as_gdl_errors(self.sheet.name):
                 model = self._state_program.evaluate(self._given(state), self._budget())
             self._models[state] = model
             if len(self._models) > _KEPT_MODELS:
                 self._models.popitem(last=False)
         return model
 
-    def _moved(self, state: State, joint: Joint) -> joins.Tables:
-        with program.explained_failures(self.sheet.name):
+    def _moved(self, state: State, joint: JointAction) -> joins.Tables:
+        with program.failures_as_gdl_errors(self.sheet.name):
             return self._move_program.evaluate(self._model(state) | self._does(joint), self._budget())
 
     def _given(self, state: State) -> joins.Tables:
-        ordered = sorted(state, key=ground_terms.text)  # so that derivations are the same in every run
+        ordered = sorted(state, key=ground_terms.to_text)  # so that derivations are the same in every run
         return self._static | {terms.TRUE: joins.Table((fluent,) for fluent in ordered)} | self._does({})
 
-    def _does(self, joint: Joint) -> joins.Tables:
+    def _does(self, joint: JointAction) -> joins.Tables:
         return {terms.DOES: joins.Table((role, joint[role]) for role in self.roles if role in joint)}
 
     @staticmethod

@@ -11,8 +11,8 @@ from typing import Any
 
 from gdlx.propnet.syntax import ground_terms, terms
 
-Env = list[Any]  # the value of each variable of a rule, by slot
-Builder = Callable[[Env], Any]  # a value, or the name and size of a compound
+Bindings = list[Any]  # the value of each variable of a rule, by slot
+TermBuilder = Callable[[Bindings], Any]  # a value, or the name and size of a compound
 Path = tuple[int, ...]  # where in a fact: argument, then positions inside compounds
 Probe = tuple[Path, bool]  # a path, and whether only name and size of the compound there are asked for
 
@@ -109,11 +109,11 @@ class _Pattern:
     """Argument terms matched against facts: what must be there (probes, key), what is learned from there."""
 
     probes: tuple[Probe, ...]
-    key: tuple[Builder, ...]
+    key: tuple[TermBuilder, ...]
     learned: tuple[tuple[Path, int], ...]
     repeated: tuple[tuple[Path, int], ...]
 
-    def bind(self, fact: ground_terms.Fact, env: Env) -> bool:
+    def bind(self, fact: ground_terms.Fact, env: Bindings) -> bool:
         for path, slot in self.learned:
             env[slot] = _probe(fact, path, False)
         return all(_probe(fact, path, False) == env[slot] for path, slot in self.repeated)
@@ -121,7 +121,7 @@ class _Pattern:
 
 def _pattern(args: Sequence[terms.Term], slots: Mapping[str, int], bound: set[str]) -> _Pattern:
     probes: list[Probe] = []
-    key: list[Builder] = []
+    key: list[TermBuilder] = []
     learned: dict[str, tuple[Path, int]] = {}
     repeated: list[tuple[Path, int]] = []
 
@@ -147,7 +147,7 @@ def _pattern(args: Sequence[terms.Term], slots: Mapping[str, int], bound: set[st
     return _Pattern(tuple(probes), tuple(key), tuple(learned.values()), tuple(repeated))
 
 
-def _builder(term: terms.Term, slots: Mapping[str, int]) -> Builder:
+def _builder(term: terms.Term, slots: Mapping[str, int]) -> TermBuilder:
     if isinstance(term, terms.Variable):
         slot = slots[term.name]
         return lambda env: env[slot]
@@ -158,17 +158,17 @@ def _builder(term: terms.Term, slots: Mapping[str, int]) -> Builder:
     return lambda env: (functor, *(part(env) for part in parts))
 
 
-def _fact_builder(args: Sequence[terms.Term], slots: Mapping[str, int]) -> Callable[[Env], ground_terms.Fact]:
+def _fact_builder(args: Sequence[terms.Term], slots: Mapping[str, int]) -> Callable[[Bindings], ground_terms.Fact]:
     parts = [_builder(arg, slots) for arg in args]
     return lambda env: tuple(part(env) for part in parts)
 
 
 # A step of a plan: given bindings, the positive and the negative tables, yields once per way to go on.
-Step = Callable[[Env, Tables, Tables], Iterator[None]]
+JoinStep = Callable[[Bindings, Tables, Tables], Iterator[None]]
 
 
-def _match_step(relation: terms.Relation, pattern: _Pattern) -> Step:
-    def step(env: Env, positive: Tables, negative: Tables) -> Iterator[None]:
+def _match_step(relation: terms.Relation, pattern: _Pattern) -> JoinStep:
+    def step(env: Bindings, positive: Tables, negative: Tables) -> Iterator[None]:
         key = tuple(part(env) for part in pattern.key)
         for fact in positive.get(relation, _EMPTY).find(pattern.probes, key):
             if pattern.bind(fact, env):
@@ -177,26 +177,26 @@ def _match_step(relation: terms.Relation, pattern: _Pattern) -> Step:
     return step
 
 
-def _absent_step(relation: terms.Relation, fact: Callable[[Env], ground_terms.Fact]) -> Step:
-    def step(env: Env, positive: Tables, negative: Tables) -> Iterator[None]:
+def _absent_step(relation: terms.Relation, fact: Callable[[Bindings], ground_terms.Fact]) -> JoinStep:
+    def step(env: Bindings, positive: Tables, negative: Tables) -> Iterator[None]:
         if fact(env) not in negative.get(relation, _EMPTY).known:
             yield
 
     return step
 
 
-def _compare_step(left: Builder, right: Builder, equal: bool) -> Step:
-    def step(env: Env, positive: Tables, negative: Tables) -> Iterator[None]:
+def _compare_step(left: TermBuilder, right: TermBuilder, equal: bool) -> JoinStep:
+    def step(env: Bindings, positive: Tables, negative: Tables) -> Iterator[None]:
         if (left(env) == right(env)) == equal:
             yield
 
     return step
 
 
-def _equal_step(known: Builder, pattern: _Pattern, rule: terms.Rule) -> Step:
+def _equal_step(known: TermBuilder, pattern: _Pattern, rule: terms.Rule) -> JoinStep:
     """Bind the variables of one side of an equality from the value of the other."""
 
-    def step(env: Env, positive: Tables, negative: Tables) -> Iterator[None]:
+    def step(env: Bindings, positive: Tables, negative: Tables) -> Iterator[None]:
         fact = (known(env),)
         require_small(fact, rule)
         key = tuple(part(env) for part in pattern.key)
@@ -206,7 +206,7 @@ def _equal_step(known: Builder, pattern: _Pattern, rule: terms.Rule) -> Step:
     return step
 
 
-class Plan:
+class JoinPlan:
     """One rule with its literals in an order in which each can be evaluated.
 
     With `first` (the number of a positive literal) that literal leads and reads the table of new facts.
@@ -218,9 +218,9 @@ class Plan:
         self.slots = {name: slot for slot, name in enumerate(names)}
         self.head = _fact_builder(rule.head.args, self.slots)
         self.may_grow = any(
-            isinstance(term, terms.Compound) and any(terms.variables_in([term])) for term in _made(rule)
+            isinstance(term, terms.Compound) and any(terms.variables_in([term])) for term in _constructed_terms(rule)
         )
-        self.steps: list[Step] = []
+        self.steps: list[JoinStep] = []
         self._plan(rule.body, first)
 
     def _plan(self, body: terms.Body, first: int | None) -> None:
@@ -230,7 +230,7 @@ class Plan:
         users: dict[str, list[int]] = {}
         for number, literal in enumerate(body):
             assert not isinstance(literal, terms.Or)
-            names.append({v.name for v in terms.variables_in(terms.terms_of(literal))})
+            names.append({v.name for v in terms.variables_in(terms.literal_terms(literal))})
             for name in names[-1]:
                 users.setdefault(name, []).append(number)
         costs: dict[int, tuple[int, int]] = {n: self._cost(literal, bound) for n, literal in enumerate(body)}
@@ -255,7 +255,7 @@ class Plan:
     def _cost(self, literal: terms.Literal, bound: set[str]) -> tuple[int, int]:
         """Filters as soon as they can run, then the atom with the smallest share of unknowns."""
         assert not isinstance(literal, terms.Or)
-        unknown = len({v.name for v in terms.variables_in(terms.terms_of(literal))} - bound)
+        unknown = len({v.name for v in terms.variables_in(terms.literal_terms(literal))} - bound)
         if isinstance(literal, terms.Atom):
             known_parts = sum(not self._free(arg, bound) for arg in _leaves(literal.args))
             return (0, 0) if not unknown else (1, 0) if known_parts else (2, unknown)
@@ -268,7 +268,7 @@ class Plan:
     def _free(term: terms.Term, bound: set[str]) -> bool:
         return any(v.name not in bound for v in terms.variables_in([term]))
 
-    def _step(self, literal: terms.Atom | terms.Not | terms.Distinct, bound: set[str], new: bool) -> Step:
+    def _step(self, literal: terms.Atom | terms.Not | terms.Distinct, bound: set[str], new: bool) -> JoinStep:
         slots = self.slots
         if isinstance(literal, terms.Atom):
             name, arity = literal.relation
@@ -282,9 +282,9 @@ class Plan:
             return _equal_step(_builder(left, slots), _pattern([right], slots, bound), self.rule)
         return _compare_step(_builder(left, slots), _builder(right, slots), literal.equal)
 
-    def solutions(self, positive: Tables, negative: Tables, budget: Budget) -> Iterator[Env]:
+    def solutions(self, positive: Tables, negative: Tables, budget: Budget) -> Iterator[Bindings]:
         """Every way to make the body true; the yielded list is reused, so read it at once."""
-        env: Env = [None] * len(self.slots)
+        env: Bindings = [None] * len(self.slots)
         if not self.steps:
             yield env
             return
@@ -305,12 +305,12 @@ class Plan:
                 running.append(self.steps[len(running)](env, positive, negative))
 
 
-def _made(rule: terms.Rule) -> Iterator[terms.Term]:
+def _constructed_terms(rule: terms.Rule) -> Iterator[terms.Term]:
     """The terms a rule may build: those of its head, and those of equalities that a variable may take."""
     yield from rule.head.args
     for literal in rule.body:
         if isinstance(literal, terms.Distinct) and literal.equal:
-            yield from terms.terms_of(literal)
+            yield from terms.literal_terms(literal)
 
 
 def _leaves(args: Sequence[terms.Term]) -> Iterator[terms.Term]:

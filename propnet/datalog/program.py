@@ -22,7 +22,7 @@ class UndefinedError(Exception):
         super().__init__(ground_terms.atom_text(atoms[0][0][0], atoms[0][1]))
 
 
-Trace = dict[tuple[terms.Relation, ground_terms.Fact], tuple[terms.Rule, dict[str, ground_terms.Value]]]
+Trace = dict[tuple[terms.Relation, ground_terms.Fact], tuple[terms.Rule, dict[str, ground_terms.GroundTerm]]]
 
 
 class _Component:
@@ -37,7 +37,7 @@ class _Component:
             for place, literal in enumerate(rule.body)
             if isinstance(literal, terms.Atom) and literal.relation in self.relations
         ]
-        self._plans: dict[tuple[int, int | None], joins.Plan] = {}
+        self._plans: dict[tuple[int, int | None], joins.JoinPlan] = {}
         self.negative = any(
             not positive and atom.relation in self.relations
             for rule in rules
@@ -62,17 +62,17 @@ class _Component:
                 del tables[relation]
         return own
 
-    def _plan(self, number: int, first: int | None, budget: joins.Budget) -> joins.Plan:
+    def _plan(self, number: int, first: int | None, budget: joins.Budget) -> joins.JoinPlan:
         """Made when first needed: a rule with many recursive literals has as many plans."""
         plan = self._plans.get((number, first))
         if plan is None:
             budget.look_at_clock(self.rules[number])
-            plan = self._plans[number, first] = joins.Plan(self.rules[number], first)
+            plan = self._plans[number, first] = joins.JoinPlan(self.rules[number], first)
         return plan
 
     def _derive(
         self,
-        plans: Iterable[joins.Plan],
+        plans: Iterable[joins.JoinPlan],
         tables: joins.Tables,
         negative: joins.Tables,
         own: joins.Tables,
@@ -116,7 +116,7 @@ class _Component:
         self.least_fixpoint(tables, tables | possible, budget, trace)
 
 
-class Program:
+class DatalogProgram:
     """Rules without `or`, ready to be evaluated: components in the order of their dependencies."""
 
     def __init__(self, rules: Iterable[terms.Rule]) -> None:
@@ -131,7 +131,7 @@ class Program:
         }
         self.components = [
             _Component(group, [rule for relation in sorted(group) for rule in by_head[relation]])
-            for group in graphs.components(edges)
+            for group in graphs.strongly_connected_components(edges)
         ]
 
     def evaluate(
@@ -146,15 +146,15 @@ class Program:
 
 
 @contextlib.contextmanager
-def explained_failures(sheet_name: str) -> Iterator[None]:
+def failures_as_gdl_errors(sheet_name: str) -> Iterator[None]:
     """What stops an evaluation becomes a GdlError of the sheet."""
     try:
         yield
     except (joins.LimitError, UndefinedError) as failure:
-        raise diagnostics.GdlError([explain_failure(failure)], sheet_name) from None
+        raise diagnostics.GdlError([failure_to_diagnostic(failure)], sheet_name) from None
 
 
-def explain_failure(failure: joins.LimitError | UndefinedError) -> diagnostics.Diagnostic:
+def failure_to_diagnostic(failure: joins.LimitError | UndefinedError) -> diagnostics.Diagnostic:
     if isinstance(failure, UndefinedError):
         message = f"{diagnostics.shorten(failure)} depends on its own negation, so it is neither true nor false"
         return diagnostics.Diagnostic("negative-cycle", message, None, "break the circle of rules through `not`")

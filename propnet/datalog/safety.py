@@ -34,7 +34,7 @@ class _Scope:
                 inside = _Choice(self, len(literal.options))
                 self.inner += [_Scope(option, inside) for option in literal.options]
                 continue
-            self.names |= _names(terms.terms_of(literal))
+            self.names |= _names(terms.literal_terms(literal))
             if isinstance(literal, terms.Atom):
                 self.binds += _names(literal.args)
             elif isinstance(literal, terms.Distinct) and literal.equal:
@@ -65,7 +65,7 @@ class _Scope:
                 for option in itertools.islice(options, len(literal.options)):
                     yield from option.unsafe()
             elif not isinstance(literal, terms.Atom):
-                yield from (v for v in terms.variables_in(terms.terms_of(literal)) if v.name not in self.known)
+                yield from (v for v in terms.variables_in(terms.literal_terms(literal)) if v.name not in self.known)
 
 
 @dataclasses.dataclass
@@ -107,7 +107,7 @@ def _bind(body: terms.Body, given: frozenset[str] = frozenset()) -> _Scope:
     return root
 
 
-def bound(body: terms.Body, given: frozenset[str] = frozenset()) -> frozenset[str]:
+def bound_variables(body: terms.Body, given: frozenset[str] = frozenset()) -> frozenset[str]:
     """Variables that a body binds: those of its positive atoms, and what is equal to something bound."""
     return frozenset(_bind(body, given).known)
 
@@ -128,7 +128,7 @@ def unbound_role(rule: terms.Rule) -> terms.Variable | None:
     if rule.is_fact or rule.head.name not in _ROLE_HEADS:
         return None
     role = rule.head.args[0]
-    if isinstance(role, terms.Variable) and role.name not in bound(rule.body):
+    if isinstance(role, terms.Variable) and role.name not in bound_variables(rule.body):
         return role
     return None
 
@@ -141,16 +141,16 @@ def bind_role(rule: terms.Rule) -> terms.Rule:
     return dataclasses.replace(rule, body=(terms.Atom("role", (role,), role.span), *rule.body))
 
 
-def without_or(rule: terms.Rule) -> list[terms.Rule]:
+def eliminate_disjunctions(rule: terms.Rule) -> list[terms.Rule]:
     """Rules that mean the same and have no `or`.
 
     Few alternatives are multiplied out. Many (ten `or` of ten options each) get one auxiliary relation per
     `or` instead; the rest of the body is repeated there, because an option may need variables bound outside.
     """
-    return _without_or(rule, f"or {rule.span.start}")
+    return _eliminate_disjunctions(rule, f"or {rule.span.start}")
 
 
-def _without_or(rule: terms.Rule, prefix: str) -> list[terms.Rule]:
+def _eliminate_disjunctions(rule: terms.Rule, prefix: str) -> list[terms.Rule]:
     choices = [literal for literal in rule.body if isinstance(literal, terms.Or)]
     if not choices:
         return [rule]
@@ -177,7 +177,9 @@ def _with_relations(
         head = terms.Atom(f"{prefix} {number}", link, rule.span)
         body.append(head)
         for inner, option in enumerate(choice.options):
-            rules += _without_or(terms.Rule(head, (*plain, *option), False, rule.span), f"{head.name} {inner}")
+            rules += _eliminate_disjunctions(
+                terms.Rule(head, (*plain, *option), False, rule.span), f"{head.name} {inner}"
+            )
     return [*rules, dataclasses.replace(rule, body=tuple(body))]
 
 
@@ -188,18 +190,18 @@ def _links(rule: terms.Rule, choices: list[terms.Or]) -> list[tuple[terms.Variab
         uses.update(_all_names((literal,)))
     plain = tuple(literal for literal in rule.body if not isinstance(literal, terms.Or))
     equalities = tuple(literal for literal in plain if isinstance(literal, terms.Distinct) and literal.equal)
-    known = bound(plain)
+    known = bound_variables(plain)
     found = []
     for choice in choices:
         shared = {name for name in _all_names((choice,)) if uses[name] > 1}
-        if not all(shared <= bound((*equalities, *option), known) for option in choice.options):
+        if not all(shared <= bound_variables((*equalities, *option), known) for option in choice.options):
             return None
         found.append(tuple(terms.Variable(name, rule.span) for name in sorted(shared)))
     return found
 
 
 def _all_names(body: terms.Body) -> set[str]:
-    return {name for part in terms.literals_in(body) for name in _names(terms.terms_of(part))}
+    return {name for part in terms.literals_in(body) for name in _names(terms.literal_terms(part))}
 
 
 def _alternatives(body: terms.Body, limit: int) -> list[terms.Body] | None:
@@ -222,20 +224,20 @@ def _alternatives(body: terms.Body, limit: int) -> list[terms.Body] | None:
     return [tuple(itertools.chain.from_iterable(chosen)) for chosen in itertools.product(*choices)]
 
 
-def expanded(rules: Iterable[terms.Rule]) -> Iterator[tuple[terms.Rule, terms.Rule]]:
+def expand_rules(rules: Iterable[terms.Rule]) -> Iterator[tuple[terms.Rule, terms.Rule]]:
     """Rules beside those made from them, with role variables bound and without `or`."""
     size = 0
     for rule in rules:
-        for plain in without_or(bind_role(rule)):
+        for plain in eliminate_disjunctions(bind_role(rule)):
             size += len(plain.body) if plain.body != rule.body else 0
             if size > _MOST_LITERALS:
                 raise _too_many(rule, f"{_MOST_LITERALS} literals in this sheet")
             yield rule, plain
 
 
-def evaluable(rules: Iterable[terms.Rule]) -> tuple[terms.Rule, ...]:
+def normalize_rules(rules: Iterable[terms.Rule]) -> tuple[terms.Rule, ...]:
     """The rules with role variables bound and without `or`."""
-    return tuple(plain for _, plain in expanded(rules))
+    return tuple(plain for _, plain in expand_rules(rules))
 
 
 def _too_many(rule: terms.Rule, what: str) -> diagnostics.GdlError:

@@ -33,18 +33,18 @@ def _edges(rules: Iterable[terms.Rule]) -> dict[terms.Relation, set[terms.Relati
     return edges
 
 
-def stages(rules: tuple[terms.Rule, ...]) -> Stages:
+def split_into_stages(rules: tuple[terms.Rule, ...]) -> Stages:
     """Sort evaluable rules into stages; rules that nothing needs are left out."""
     edges = _edges(rules)
     users: dict[terms.Relation, set[terms.Relation]] = {}
     for head, body in edges.items():
         for relation in body:
             users.setdefault(relation, set()).add(head)
-    needed = graphs.reachable(edges, terms.ROOTS)
+    needed = graphs.reachable(edges, terms.ROOT_RELATIONS)
     dynamic = graphs.reachable(users, [terms.TRUE, terms.DOES]) & needed
-    past_judges = {relation: heads - set(terms.JUDGED_BEFORE_THE_MOVE) for relation, heads in users.items()}
+    past_judges = {relation: heads - set(terms.STATE_ONLY_RELATIONS) for relation, heads in users.items()}
     moved = graphs.reachable(past_judges, [terms.DOES]) & needed
-    judged = graphs.reachable(edges, terms.JUDGED_BEFORE_THE_MOVE)
+    judged = graphs.reachable(edges, terms.STATE_ONLY_RELATIONS)
     static, state = needed - dynamic, dynamic & (judged | (dynamic - moved))
     return Stages(
         static=tuple(r for r in rules if r.head.relation in static),
@@ -53,12 +53,12 @@ def stages(rules: tuple[terms.Rule, ...]) -> Stages:
     )
 
 
-def roles(sheet: rulesheet.Rulesheet) -> tuple[str, ...]:
+def role_names(sheet: rulesheet.Rulesheet) -> tuple[str, ...]:
     """The roles in file order."""
-    static = stages(needed_rules(sheet)).static
+    static = split_into_stages(needed_rules(sheet)).static
     needed = graphs.reachable(_edges(static), [terms.ROLE])
-    with program.explained_failures(sheet.name):
-        tables = program.Program(rule for rule in static if rule.head.relation in needed).evaluate({})
+    with program.failures_as_gdl_errors(sheet.name):
+        tables = program.DatalogProgram(rule for rule in static if rule.head.relation in needed).evaluate({})
     return (
         tuple(ground_terms.role_name(role, sheet.name) for (role,) in tables[terms.ROLE].rows)
         if terms.ROLE in tables
@@ -68,5 +68,5 @@ def roles(sheet: rulesheet.Rulesheet) -> tuple[str, ...]:
 
 def needed_rules(sheet: rulesheet.Rulesheet) -> tuple[terms.Rule, ...]:
     """The rules that the game's meaning depends on, evaluable. The others may be unsafe."""
-    needed = graphs.reachable(_edges(sheet.rules), terms.ROOTS)
-    return safety.evaluable(rule for rule in sheet.rules if rule.head.relation in needed)
+    needed = graphs.reachable(_edges(sheet.rules), terms.ROOT_RELATIONS)
+    return safety.normalize_rules(rule for rule in sheet.rules if rule.head.relation in needed)

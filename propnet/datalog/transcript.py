@@ -7,7 +7,9 @@ from gdlx.propnet.datalog import interpreter
 from gdlx.propnet.syntax import diagnostics, ground_terms
 
 
-def joint_move(game: interpreter.Interpreter, state: interpreter.State, typed: str) -> dict[str, ground_terms.Value]:
+def parse_joint_action(
+    game: interpreter.Interpreter, state: interpreter.State, typed: str
+) -> dict[str, ground_terms.GroundTerm]:
     """The joint move a person typed: one for every role in file order, or for those that have a choice."""
     moves = ground_terms.from_text(typed, "joint move")
     legal = game.legal(state)
@@ -22,9 +24,9 @@ def joint_move(game: interpreter.Interpreter, state: interpreter.State, typed: s
     chosen = {role: options[0] for role, options in legal.items() if len(options) == 1}
     for role, move in zip(roles, moves, strict=True):
         if move not in legal[role]:
-            some = ", ".join(map(ground_terms.text, legal[role][:8])) + (", .." if len(legal[role]) > 8 else "")
+            some = ", ".join(map(ground_terms.to_text, legal[role][:8])) + (", .." if len(legal[role]) > 8 else "")
             raise _refuse(
-                f"`{diagnostics.shorten(ground_terms.text(move))}` is not legal for {role}",
+                f"`{diagnostics.shorten(ground_terms.to_text(move))}` is not legal for {role}",
                 f"legal: {some or 'nothing'}",
             )
         chosen[role] = move
@@ -37,11 +39,11 @@ def _refuse(message: str, hint: str) -> diagnostics.GdlError:
 
 def replay(
     game: interpreter.Interpreter, typed: list[str]
-) -> Iterator[tuple[interpreter.State, dict[str, ground_terms.Value]]]:
+) -> Iterator[tuple[interpreter.State, dict[str, ground_terms.GroundTerm]]]:
     """The states in which the typed joint moves were made, with the moves."""
     state = game.initial
     for text in typed:
-        joint = joint_move(game, state, text)
+        joint = parse_joint_action(game, state, text)
         yield state, joint
         state = game.next(state, joint)
 
@@ -61,10 +63,10 @@ def random_match(game: interpreter.Interpreter, seed: int, max_steps: int = 1_00
             yield f"unplayable after {step} joint moves: no legal move for {', '.join(stuck)}"
             return
         joint = {role: rng.choice(legal[role]) for role in game.roles}
-        made = (f"{role} {ground_terms.text(joint[role])}" for role in game.roles if len(legal[role]) > 1)
+        made = (f"{role} {ground_terms.to_text(joint[role])}" for role in game.roles if len(legal[role]) > 1)
         yield f"{step + 1}. {', '.join(made) or 'forced moves only'}"
         for role, percepts in game.percepts(state, joint).items():
             if game.sheet.language == 2:
-                yield f"     {role} sees {', '.join(sorted(map(ground_terms.text, percepts))) or 'nothing'}"
+                yield f"     {role} sees {', '.join(sorted(map(ground_terms.to_text, percepts))) or 'nothing'}"
         state = game.next(state, joint)
     yield f"stopped after {max_steps} joint moves"

@@ -14,7 +14,7 @@ _Place = tuple[terms.Relation, int]  # an argument of a relation
 _Values = Mapping[terms.Relation, frozenset[terms.Term]]
 
 
-def drop_idle(rules: Iterable[terms.Rule]) -> tuple[terms.Rule, ...]:
+def drop_unused_arguments(rules: Iterable[terms.Rule]) -> tuple[terms.Rule, ...]:
     """The rules with idle arguments left out, in heads and calls."""
     rules = tuple(rules)
     lists = _lists(rules)
@@ -100,7 +100,7 @@ def _uses(rule: terms.Rule, number: int, lists: _Values) -> Iterator[_Place | No
         assert not isinstance(literal, terms.Or)
         if _listed(literal, lists) == arg.name:
             continue
-        for place, term in enumerate(terms.terms_of(literal)):
+        for place, term in enumerate(terms.literal_terms(literal)):
             if _occurs(arg, (term,)):
                 atom = literal.atom if isinstance(literal, terms.Not) else literal
                 handed_on = isinstance(atom, terms.Atom) and isinstance(term, terms.Variable)

@@ -89,7 +89,7 @@ def _rule(rule: terms.Rule, names: _Names) -> str:
 
 def translate(rules: Iterable[terms.Rule], names: _Names) -> str:
     """The program for the grounder: the rules, and that what is initial, next or legal may hold or be done."""
-    number = {relation: names.relation(relation) for relation in (*terms.ROOTS, terms.TRUE, terms.DOES)}
+    number = {relation: names.relation(relation) for relation in (*terms.ROOT_RELATIONS, terms.TRUE, terms.DOES)}
     true, does = number[terms.TRUE], number[terms.DOES]
     lines = [_rule(rule, names) for rule in rules]
     lines += [f"{{r{true}(F)}} :- r{number[root]}(F)." for root in (terms.INIT, terms.NEXT)]
@@ -97,27 +97,27 @@ def translate(rules: Iterable[terms.Rule], names: _Names) -> str:
     return "\n".join(lines)
 
 
-def prepared(rules: Iterable[terms.Rule], static: frozenset[terms.Relation]) -> tuple[terms.Rule, ...]:
+def rewrite_rules(rules: Iterable[terms.Rule], static: frozenset[terms.Relation]) -> tuple[terms.Rule, ...]:
     """Rules that mean the same and have fewer instances."""
     fresh = itertools.count()
-    merged = share_bodies.merge(drop_arguments.drop_idle(rules), fresh)
-    parts = split_joins.split(inline_static.unfold(merged, static))
-    return magic_sets.guard(share_bodies.merge(parts, fresh), static)
+    merged = share_bodies.merge_shared_bodies(drop_arguments.drop_unused_arguments(rules), fresh)
+    parts = split_joins.split_rules(inline_static.unfold(merged, static))
+    return magic_sets.apply_magic_sets(share_bodies.merge_shared_bodies(parts, fresh), static)
 
 
 def ground(
     sheet: rulesheet.Rulesheet, within: limits.Limits = limits.Limits(), *, splitting: bool = True
 ) -> GroundRules:
     """The ground rules of a checked sheet; GdlError where a limit stops it, naming the rule."""
-    stages = stratify.stages(stratify.needed_rules(sheet))
+    stages = stratify.split_into_stages(stratify.needed_rules(sheet))
     rules = tuple(dict.fromkeys((*stages.static, *stages.state, *stages.move)))
     if splitting:
-        rules = prepared(rules, frozenset(rule.head.relation for rule in stages.static))
+        rules = rewrite_rules(rules, frozenset(rule.head.relation for rule in stages.static))
     names = _Names()
     program = translate(rules, names)
     request = {
         "program": program,
-        "wanted": [names.relation(r) for r in (*terms.ROOTS, terms.TRUE, terms.DOES)],
+        "wanted": [names.relation(r) for r in (*terms.ROOT_RELATIONS, terms.TRUE, terms.DOES)],
         "max_seconds": within.seconds,
         "max_bytes": within.memory_mb * 2**20,
         "max_rules": within.rules,
@@ -125,7 +125,7 @@ def ground(
     started = time.monotonic()
     header, arrays = _run_child(request, within)
     if header["stopped"]:
-        raise diagnostics.GdlError([_explosion(header, rules, names, within)], sheet.name)
+        raise diagnostics.GdlError([_limit_diagnostic(header, rules, names, within)], sheet.name)
     return _decode(header, arrays, names, time.monotonic() - started)
 
 
@@ -135,7 +135,7 @@ def _run_child(request: dict[str, Any], within: limits.Limits) -> tuple[dict[str
     command = [sys.executable, "-P", "-m", "gdlx.propnet.grounding.worker"]
     # A group of its own: Ctrl-C is for this process, which ends the child.
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0) as child:
-        killer = _kill_after(child, within.seconds + max(_GRACE_SECONDS, within.seconds / 4))
+        killer = _KillTimer(child, within.seconds + max(_GRACE_SECONDS, within.seconds / 4))
         with killer, contextlib.suppress(BrokenPipeError):
             stdin, stdout = cast(BinaryIO, child.stdin), cast(BinaryIO, child.stdout)
             stdin.write(json.dumps(request).encode() + b"\n")
@@ -155,7 +155,7 @@ def _run_child(request: dict[str, Any], within: limits.Limits) -> tuple[dict[str
     return {"stopped": what, "counts": {}, "count": 0}, []
 
 
-class _kill_after(contextlib.AbstractContextManager["_kill_after"]):
+class _KillTimer(contextlib.AbstractContextManager["_KillTimer"]):
     """Kills a child that is still running after a time."""
 
     def __init__(self, child: "subprocess.Popen[bytes]", seconds: float) -> None:
@@ -175,7 +175,7 @@ class _kill_after(contextlib.AbstractContextManager["_kill_after"]):
             self._child.kill()
 
 
-def _explosion(
+def _limit_diagnostic(
     header: dict[str, Any], rules: tuple[terms.Rule, ...], names: _Names, within: limits.Limits
 ) -> diagnostics.Diagnostic:
     """Name the rule with the most instances so far, or, where the grounder said nothing, the one that joins most."""
@@ -230,7 +230,7 @@ def _fact(text: str, symbols: list[str]) -> ground_terms.Fact:
     return tuple(_value(part, symbols) for part in json.loads("[" + args.replace("f(", "[").replace(")", "]")))
 
 
-def _value(part: Any, symbols: list[str]) -> ground_terms.Value:
+def _value(part: Any, symbols: list[str]) -> ground_terms.GroundTerm:
     if isinstance(part, int):
         return symbols[part]
     return tuple(_value(inner, symbols) for inner in part)

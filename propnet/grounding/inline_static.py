@@ -18,11 +18,11 @@ _MOST_RULES = 8  # that a caller may become
 
 def unfold(rules: Iterable[terms.Rule], static: frozenset[terms.Relation]) -> tuple[terms.Rule, ...]:
     """The rules with calls of suitable relations unfolded; `static` are those that depend on nothing that changes."""
-    book = _Book(rules)
+    book = _RuleIndex(rules)
     fresh = itertools.count()
     for relation in sorted(static):
         definition = book.rules_of(relation)
-        if not _is_worth_it(definition):
+        if not _should_unfold(definition):
             continue
         callers = book.callers(relation)
         unfolded = {caller: _unfolded(book.rules[caller], definition, fresh) for caller in callers}
@@ -33,7 +33,7 @@ def unfold(rules: Iterable[terms.Rule], static: frozenset[terms.Relation]) -> tu
     return tuple(book.rules[number] for number in sorted(book.rules))
 
 
-class _Book:
+class _RuleIndex:
     """Rules by number, and which of them conclude and call each relation."""
 
     def __init__(self, rules: Iterable[terms.Rule]) -> None:
@@ -66,13 +66,17 @@ class _Book:
             self._callers.setdefault(atom.relation, set()).add(number)
 
 
-def _is_worth_it(definition: Sequence[terms.Rule]) -> bool:
+def _should_unfold(definition: Sequence[terms.Rule]) -> bool:
     """Whether a definition is wide and can be put in the place of a call, and its arguments then come apart."""
     if not definition or definition[0].head.relation[1] < _LEAST_ARGUMENTS:
         return False
     if not all(map(_is_plain, definition)):
         return False
-    return _speaks_of_more(definition[0]) if len(definition) == 1 else all(map(_tells_apart, definition))
+    return (
+        _joins_through_others(definition[0])
+        if len(definition) == 1
+        else all(map(_only_separates_arguments, definition))
+    )
 
 
 def _is_plain(rule: terms.Rule) -> bool:
@@ -81,13 +85,15 @@ def _is_plain(rule: terms.Rule) -> bool:
     return bool(rule.body) and len(heads) == arity and name not in terms.KEYWORD_ARITY
 
 
-def _speaks_of_more(rule: terms.Rule) -> bool:
+def _joins_through_others(rule: terms.Rule) -> bool:
     """Whether a rule joins its arguments through others."""
-    inner = {v.name for literal in terms.literals_in(rule.body) for v in terms.variables_in(terms.terms_of(literal))}
+    inner = {
+        v.name for literal in terms.literals_in(rule.body) for v in terms.variables_in(terms.literal_terms(literal))
+    }
     return len(inner) > rule.head.relation[1] and all(isinstance(part, terms.Atom | terms.Not) for part in rule.body)
 
 
-def _tells_apart(rule: terms.Rule) -> bool:
+def _only_separates_arguments(rule: terms.Rule) -> bool:
     """Whether a rule is true of most arguments: it says where each of them ranges, and that some differ."""
     for literal in rule.body:
         if isinstance(literal, terms.Distinct):

@@ -24,7 +24,7 @@ _Place = tuple[terms.Relation, int]  # an argument of a relation
 _Guards = Mapping[terms.Relation, tuple[int, ...]]  # the arguments of every guarded relation that its callers tell
 
 
-def guard(rules: Iterable[terms.Rule], static: frozenset[terms.Relation]) -> tuple[terms.Rule, ...]:
+def apply_magic_sets(rules: Iterable[terms.Rule], static: frozenset[terms.Relation]) -> tuple[terms.Rule, ...]:
     """Rules that conclude everything that is asked for; `static` are relations that depend on nothing that changes."""
     rules = tuple(rules)
     guards = _guards(rules, static)
@@ -100,7 +100,7 @@ def _recursion(rules: Iterable[terms.Rule]) -> dict[terms.Relation, frozenset[te
     edges: dict[terms.Relation, set[terms.Relation]] = {}
     for rule in rules:
         edges.setdefault(rule.head.relation, set()).update(atom.relation for atom, _ in terms.atoms_in(rule.body))
-    return {relation: frozenset(group) for group in graphs.components(edges) for relation in group}
+    return {relation: frozenset(group) for group in graphs.strongly_connected_components(edges) for relation in group}
 
 
 def _passed_on(name: str, body: Iterable[terms.Atom], static: frozenset[terms.Relation]) -> set[_Place] | None:

@@ -18,7 +18,7 @@ _LEAST_VARIABLES = 6  # rules with fewer have few instances, and simplification 
 _Names = frozenset[str]
 
 
-def merge(rules: Iterable[terms.Rule], fresh: Iterator[int]) -> tuple[terms.Rule, ...]:
+def merge_shared_bodies(rules: Iterable[terms.Rule], fresh: Iterator[int]) -> tuple[terms.Rule, ...]:
     """Rules that conclude the same; `fresh` numbers the auxiliary relations."""
     groups: dict[terms.Atom, list[terms.Rule]] = {}
     for rule in rules:
@@ -97,4 +97,4 @@ def _width(rule: terms.Rule) -> int:
 
 def _names(literal: terms.Literal) -> _Names:
     assert not isinstance(literal, terms.Or)
-    return frozenset(v.name for v in terms.variables_in(terms.terms_of(literal)))
+    return frozenset(v.name for v in terms.variables_in(terms.literal_terms(literal)))

@@ -27,7 +27,7 @@ class _Literal:
         return isinstance(self.literal, terms.Atom)
 
 
-def split(rules: Iterable[terms.Rule]) -> tuple[terms.Rule, ...]:
+def split_rules(rules: Iterable[terms.Rule]) -> tuple[terms.Rule, ...]:
     """Rules that conclude the same, each over as few variables as elimination gets."""
     fresh = itertools.count()
     return tuple(part for rule in rules for part in _split(rule, fresh))
@@ -107,7 +107,7 @@ class _Join:
 
 def _wrap(literal: terms.Literal) -> _Literal:
     assert not isinstance(literal, terms.Or)
-    return _Literal(literal, frozenset(v.name for v in terms.variables_in(terms.terms_of(literal))))
+    return _Literal(literal, frozenset(v.name for v in terms.variables_in(terms.literal_terms(literal))))
 
 
 def _domains(

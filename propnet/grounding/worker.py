@@ -24,7 +24,7 @@ import clingo
 _CHECK_EVERY = 4096
 
 
-class _Stop(Exception):
+class _LimitReachedError(Exception):
     """A limit was reached; the message says which."""
 
 
@@ -57,7 +57,7 @@ class _Observer(clingo.Observer):
         elif _peak_bytes() > self._max_bytes:
             self.stopped = "memory"
         if self.stopped:
-            raise _Stop(self.stopped)
+            raise _LimitReachedError(self.stopped)
 
 
 def _peak_bytes() -> int:
@@ -92,11 +92,11 @@ def _stop_silent_joins(observer: _Observer, seconds: float) -> None:
     """A join that finds nothing never asks the observer; grounding holds no lock, so that a thread can end it."""
     time.sleep(min(seconds + 1, 1e8))  # infinity is too long for some systems
     if observer.is_grounding and not observer.stopped:
-        _tell({"stopped": "seconds", "count": observer.count, "counts": {}})
+        _write_header({"stopped": "seconds", "count": observer.count, "counts": {}})
         os._exit(0)
 
 
-def _tell(header: dict[str, Any]) -> None:
+def _write_header(header: dict[str, Any]) -> None:
     sys.stdout.buffer.write(json.dumps(header).encode() + b"\n")
     sys.stdout.buffer.flush()
 
@@ -113,7 +113,7 @@ def main() -> None:
     try:
         control.ground([("base", [])])
         observer.check()
-    except (_Stop, RuntimeError, MemoryError):
+    except (_LimitReachedError, RuntimeError, MemoryError):
         observer.stopped = observer.stopped or "memory"
     observer.is_grounding = False
     relations = array.array("i")
@@ -140,7 +140,7 @@ def main() -> None:
         "counts": counts,
         "peak_bytes": _peak_bytes(),
     }
-    _tell(header)
+    _write_header(header)
     if not observer.stopped:
         for part in (observer.heads, observer.sizes, observer.body, relations):
             part.tofile(sys.stdout.buffer)

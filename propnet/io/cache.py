@@ -23,7 +23,7 @@ _DEFAULT_MB = 2_000
 _NETWORKS = "networks"
 
 
-def folder() -> pathlib.Path:
+def cache_dir() -> pathlib.Path:
     """Where networks are kept: GDLX_CACHE, or the user's cache folder."""
     if chosen := os.environ.get("GDLX_CACHE"):
         return pathlib.Path(chosen)
@@ -43,25 +43,25 @@ def limit_bytes() -> int:
         return _DEFAULT_MB * 2**20
 
 
-def compiled(
+def load_or_compile(
     sheet: rulesheet.Rulesheet,
     within: limits.Limits = limits.Limits(),
-    report: compiler.Report | None = None,
+    report: compiler.PassCallback | None = None,
     *,
     recompile: bool = False,
 ) -> propnet.PropNet:
     """The network of a sheet, from the cache or compiled and put there; with `recompile`, compiled in any case."""
-    path = folder() / _NETWORKS / f"{_key(sheet)}.npz"
+    path = cache_dir() / _NETWORKS / f"{_key(sheet)}.npz"
     if not recompile:
-        with contextlib.suppress(OSError, files.NetworkFileError):
-            net = files.load(path)
+        with contextlib.suppress(OSError, files.PropNetFileError):
+            net = files.load_propnet(path)
             os.utime(path)  # what was used last is removed last
             return net
-    net = compiler.compile_sheet(sheet, within, *([report] if report else []))
-    with contextlib.suppress(OSError, files.NetworkFileError):  # a path may be no name that a file can hold
+    net = compiler.compile_rulesheet(sheet, within, *([report] if report else []))
+    with contextlib.suppress(OSError, files.PropNetFileError):  # a path may be no name that a file can hold
         if limit_bytes():
             path.parent.mkdir(parents=True, exist_ok=True)
-            files.save(net, path)
+            files.save_propnet(net, path)
             _shrink()
     return net
 
@@ -100,13 +100,13 @@ def _python_files(folder: abc.Traversable, prefix: str = "") -> Iterator[tuple[s
             yield path, entry
 
 
-def entries() -> list[tuple[pathlib.Path, int]]:
+def list_entries() -> list[tuple[pathlib.Path, int]]:
     """Files of the cache with their sizes, the longest unused first.
 
     Only what this module writes: GDLX_CACHE may name a folder that holds other things too.
     """
     found = []
-    for path in (folder() / _NETWORKS).glob("*"):
+    for path in (cache_dir() / _NETWORKS).glob("*"):
         with contextlib.suppress(OSError):
             status = path.stat()
             found.append((status.st_mtime, path, status.st_size))
@@ -114,12 +114,12 @@ def entries() -> list[tuple[pathlib.Path, int]]:
 
 
 def _shrink() -> None:
-    remove_oldest(entries())
+    remove_oldest(list_entries())
 
 
 def clear() -> int:
     """Remove everything; returns the bytes that were freed."""
-    return remove(entries())
+    return remove(list_entries())
 
 
 def remove_oldest(kept: list[tuple[pathlib.Path, int]]) -> None:

@@ -17,25 +17,25 @@ from gdlx.propnet.syntax import diagnostics
 Path = str | os.PathLike[str]
 T = TypeVar("T")
 
-AGAIN = "write it again, e.g. with `gdlx compile GAME -o FILE`"
+REWRITE_HINT = "write it again, e.g. with `gdlx compile GAME -o FILE`"
 MAX_BYTES = 2**28  # of a file, and of what a compressed one unpacks to
 
 
-class NetworkFileError(errors.UserError, ValueError):
+class PropNetFileError(errors.UserError, ValueError):
     """What is wrong with which file, and what to do about it."""
 
-    def __init__(self, problem: str, hint: str = AGAIN, file: str | None = None) -> None:
+    def __init__(self, problem: str, hint: str = REWRITE_HINT, file: str | None = None) -> None:
         self.problem, self.hint, self.file = problem, hint, file
         super().__init__(f"{file + ': ' if file else ''}{problem}; {hint}")
 
 
 @contextlib.contextmanager
-def naming(path: Path) -> Iterator[None]:
+def name_file_in_errors(path: Path) -> Iterator[None]:
     """Errors raised inside name the file."""
     try:
         yield
-    except NetworkFileError as error:
-        raise NetworkFileError(error.problem, error.hint, os.fspath(path)) from None
+    except PropNetFileError as error:
+        raise PropNetFileError(error.problem, error.hint, os.fspath(path)) from None
 
 
 def read_bounded(path: Path, max_bytes: int) -> bytes:
@@ -46,18 +46,18 @@ def read_bounded(path: Path, max_bytes: int) -> bytes:
     return data
 
 
-def too_large(max_bytes: int) -> NetworkFileError:
-    return NetworkFileError(f"it holds more than {max_bytes:,} bytes", "raise max_bytes if you trust it")
+def too_large(max_bytes: int) -> PropNetFileError:
+    return PropNetFileError(f"it holds more than {max_bytes:,} bytes", "raise max_bytes if you trust it")
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_atomically(path: Path, data: bytes) -> None:
     """Readers see the old file or the new one, never a part."""
-    with whole_file(path) as file:
+    with open_atomically(path) as file:
         file.write(data)
 
 
 @contextlib.contextmanager
-def whole_file(path: Path) -> Iterator[IO[bytes]]:
+def open_atomically(path: Path) -> Iterator[IO[bytes]]:
     """A file to write to, which appears whole or not at all: it is written beside and then renamed."""
     target = pathlib.Path(path)
     beside = target.with_name(f".{secrets.token_hex(8)}.tmp")
@@ -81,7 +81,7 @@ def parse_json(data: bytes) -> object:
         return json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         problem = f"it is not JSON in UTF-8 ({diagnostics.shorten(error)})"
-        raise NetworkFileError(problem, f"if it is a .npz file, name it so; otherwise {AGAIN}") from None
+        raise PropNetFileError(problem, f"if it is a .npz file, name it so; otherwise {REWRITE_HINT}") from None
 
 
 class Fields:
@@ -93,7 +93,7 @@ class Fields:
 
     def __init__(self, data: object, where: str) -> None:
         if not isinstance(data, dict):
-            raise NetworkFileError(f"{where} is not a JSON object")
+            raise PropNetFileError(f"{where} is not a JSON object")
         self._data, self.where = data, where
 
     def __contains__(self, key: str) -> bool:
@@ -101,12 +101,12 @@ class Fields:
 
     def value(self, key: str, kind: type[T]) -> T:
         if key not in self._data:
-            raise NetworkFileError(f"{self.where} has no field {key!r}")
-        return of_kind(self._data[key], kind, f"{key!r} of {self.where}")
+            raise PropNetFileError(f"{self.where} has no field {key!r}")
+        return require_type(self._data[key], kind, f"{key!r} of {self.where}")
 
     def values(self, key: str, kind: type[T]) -> list[T]:
         what = f"an item of {key!r} of {self.where}"
-        return [of_kind(item, kind, what) for item in self.value(key, list)]
+        return [require_type(item, kind, what) for item in self.value(key, list)]
 
     def literals(self, key: str) -> propnet.Ints:
         return int32(self.values(key, int), f"{key!r} of {self.where}")
@@ -118,9 +118,9 @@ class Fields:
 _KINDS = {int: "an integer", str: "a string", bool: "true or false", list: "a list"}
 
 
-def of_kind(value: object, kind: type[T], what: str) -> T:
+def require_type(value: object, kind: type[T], what: str) -> T:
     if type(value) is not kind:  # isinstance would take true for an integer
-        raise NetworkFileError(f"{what} is {_shown(value)}, not {_KINDS[kind]}")
+        raise PropNetFileError(f"{what} is {_shown(value)}, not {_KINDS[kind]}")
     return value
 
 
@@ -137,4 +137,4 @@ def int32(numbers: Sequence[int], what: str) -> propnet.Ints:
     try:
         return np.array(numbers, np.int32)
     except OverflowError:
-        raise NetworkFileError(f"{what} has a number outside of 32 bits") from None
+        raise PropNetFileError(f"{what} has a number outside of 32 bits") from None

@@ -24,11 +24,11 @@ _OUTPUT = 'shape=box, style=filled, fillcolor="#d9ead3"'
 _NEXT = 'shape=box, style="filled,dashed", fillcolor="#cfe2f3"'
 
 
-class TooLargeToDraw(errors.UserError, ValueError):
+class TooLargeToDrawError(errors.UserError, ValueError):
     """A network has more nodes than a drawing may have."""
 
 
-def dot(net: propnet.PropNet, *, limit: int = LIMIT) -> str:
+def to_dot(net: propnet.PropNet, *, limit: int = LIMIT) -> str:
     """Registers (double-framed if initially true), moves, gates, and what they decide, from left to right.
 
     A circle at the end of an arrow inverts. A gate is drawn as OR where all its inputs and uses are inverted.
@@ -37,7 +37,7 @@ def dot(net: propnet.PropNet, *, limit: int = LIMIT) -> str:
     nodes = 1 + gates.inputs + len(gates.gates) + len(gates.outputs)
     if nodes > limit:
         problem = f"{diagnostics.shorten(net.name)} has {nodes:,} nodes, too many to look at"
-        raise TooLargeToDraw(f"{problem}; raise the limit (now {limit:,}) to draw it all the same")
+        raise TooLargeToDrawError(f"{problem}; raise the limit (now {limit:,}) to draw it all the same")
     used = {literal for gate in gates.gates for literal in gate} | set(gates.outputs)
     is_or = {
         node

@@ -20,7 +20,7 @@ from gdlx.propnet.circuits import propnet
 from gdlx.propnet.io import checked_fields, ggp_json, validity
 from gdlx.propnet.syntax import diagnostics
 
-NetworkFileError = checked_fields.NetworkFileError
+PropNetFileError = checked_fields.PropNetFileError
 validate = validity.validate
 
 FORMAT, VERSION = "gdlx-network", 1
@@ -51,22 +51,22 @@ _BROKEN_ZIP = (
 )
 
 
-def save(net: propnet.PropNet, path: checked_fields.Path) -> None:
+def save_propnet(net: propnet.PropNet, path: checked_fields.Path) -> None:
     """Write a network to a .npz or .json file: the whole file or nothing, equal bytes for equal networks."""
-    with checked_fields.naming(path):
+    with checked_fields.name_file_in_errors(path):
         writer = {".npz": _to_npz, ".json": _to_json}.get(_suffix(path))
         if writer is None:
             raise _unknown_suffix(path)
         validate(net)
-        checked_fields.write_whole(path, writer(net))
+        checked_fields.write_atomically(path, writer(net))
 
 
-def load(path: checked_fields.Path, *, max_bytes: int = checked_fields.MAX_BYTES) -> propnet.PropNet:
+def load_propnet(path: checked_fields.Path, *, max_bytes: int = checked_fields.MAX_BYTES) -> propnet.PropNet:
     """Read a network from a .npz or .json file; NetworkFileError if it is not one that can be played.
 
     A .json file may also have the layout of `gdlx.propnet.io.ggp_json`, which its content tells.
     """
-    with checked_fields.naming(path):
+    with checked_fields.name_file_in_errors(path):
         if _suffix(path) not in (".npz", ".json"):
             raise _unknown_suffix(path)
         data = checked_fields.read_bounded(path, max_bytes)
@@ -74,8 +74,8 @@ def load(path: checked_fields.Path, *, max_bytes: int = checked_fields.MAX_BYTES
             net = _from_npz(data, max_bytes)
         else:
             parsed = checked_fields.parse_json(data)
-            if ggp_json.looks_foreign(parsed):
-                return ggp_json.from_data(parsed, pathlib.Path(path).stem)
+            if ggp_json.is_ggp_json(parsed):
+                return ggp_json.propnet_from_json(parsed, pathlib.Path(path).stem)
             net = _from_json(parsed)
         validate(net)
         return net
@@ -85,19 +85,19 @@ def _suffix(path: checked_fields.Path) -> str:
     return pathlib.PurePath(path).suffix.lower()
 
 
-def _unknown_suffix(path: checked_fields.Path) -> NetworkFileError:
+def _unknown_suffix(path: checked_fields.Path) -> PropNetFileError:
     suffix = _suffix(path)
     problem = f"files ending in {suffix} are not networks" if suffix else "its name has no suffix"
-    return NetworkFileError(problem, "name it .npz or .json")
+    return PropNetFileError(problem, "name it .npz or .json")
 
 
 def _check_format(header: checked_fields.Fields) -> None:
     form = header.value("format", str)
     if form != FORMAT:
-        raise NetworkFileError(f"its format is {diagnostics.shorten(form)!r}, not {FORMAT!r}")
+        raise PropNetFileError(f"its format is {diagnostics.shorten(form)!r}, not {FORMAT!r}")
     if header.value("version", int) != VERSION:
-        hint = f"use the gdlx that wrote it, or {checked_fields.AGAIN}"
-        raise NetworkFileError(f"it has another version of the format than {VERSION}", hint)
+        hint = f"use the gdlx that wrote it, or {checked_fields.REWRITE_HINT}"
+        raise PropNetFileError(f"it has another version of the format than {VERSION}", hint)
 
 
 def _names_of(role: propnet.Role) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def _from_json(data: object) -> propnet.PropNet:
     fields = checked_fields.Fields(data, "the file")
     _check_format(fields)
     gates = fields.values("gates", list)
-    inputs = [checked_fields.of_kind(lit, int, "a literal of a gate") for gate in gates for lit in gate]
+    inputs = [checked_fields.require_type(lit, int, "a literal of a gate") for gate in gates for lit in gate]
     return propnet.PropNet(
         name=fields.value("name", str),
         roles=tuple(_role(role, *map(role.literals, _OF_ROLES)) for role in fields.objects("roles")),
@@ -185,7 +185,7 @@ def _from_npz(data: bytes, max_bytes: int) -> propnet.PropNet:
     header = checked_fields.Fields(checked_fields.parse_json(arrays["header"].tobytes()), "the header")
     _check_format(header)
     if len(arrays["terminal"]) != 1:
-        raise NetworkFileError(f"array 'terminal' has {len(arrays['terminal'])} numbers, not 1")
+        raise PropNetFileError(f"array 'terminal' has {len(arrays['terminal'])} numbers, not 1")
     roles = header.objects("roles")
     rows = [_shared_out(arrays[key], roles, key, names) for key, names in _OF_ROLES.items()]
     kept = ("fluent_literals", "initial", "next", "feedback", "gate_starts", "gate_inputs")
@@ -205,22 +205,22 @@ def _unzip(data: bytes, max_bytes: int) -> dict[str, bytes]:
             _check_entries(entries, max_bytes)
             # A member is never read past the size it declares, so what was checked is all there can be.
             return {entry.filename.removesuffix(".npy"): archive.read(entry) for entry in entries}
-    except NetworkFileError:
+    except PropNetFileError:
         raise
     except _BROKEN_ZIP as error:
         problem = f"it is not a complete .npz file ({diagnostics.shorten(error)})"
-        hint = f"if it is a .json file, name it so; otherwise {checked_fields.AGAIN}"
-        raise NetworkFileError(problem, hint) from None
+        hint = f"if it is a .json file, name it so; otherwise {checked_fields.REWRITE_HINT}"
+        raise PropNetFileError(problem, hint) from None
 
 
 def _check_entries(entries: list[zipfile.ZipInfo], max_bytes: int) -> None:
     if sorted(entry.filename for entry in entries) != sorted(f"{name}.npy" for name in _ARRAYS):
-        raise NetworkFileError("it does not hold the arrays of a network, or holds others too")
+        raise PropNetFileError("it does not hold the arrays of a network, or holds others too")
     if sum(entry.file_size for entry in entries) > max_bytes:
         raise checked_fields.too_large(max_bytes)
     for entry in entries:
         if entry.flag_bits & 1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise NetworkFileError("it is encrypted, or compressed in another way than by deflate")
+            raise PropNetFileError("it is encrypted, or compressed in another way than by deflate")
 
 
 def _array(data: bytes, kind: str, name: str) -> Any:
@@ -228,14 +228,14 @@ def _array(data: bytes, kind: str, name: str) -> Any:
     start = 10 + int.from_bytes(data[8:10], "little")
     header = _NPY_HEADER.fullmatch(data[10:start])
     if data[:8] != b"\x93NUMPY\x01\x00" or header is None:
-        raise NetworkFileError(f"array {name!r} is not a plain array of rank 1 (.npy version 1.0)")
+        raise PropNetFileError(f"array {name!r} is not a plain array of rank 1 (.npy version 1.0)")
     found, dtype, raw = header[1].decode("latin-1"), np.dtype(kind), data[start:]
     if found != kind:
-        raise NetworkFileError(f"array {name!r} has elements {diagnostics.shorten(found)!r}, not {kind!r}")
+        raise PropNetFileError(f"array {name!r} has elements {diagnostics.shorten(found)!r}, not {kind!r}")
     if len(raw) != int(header[2]) * dtype.itemsize:
-        raise NetworkFileError(f"array {name!r} does not have the size that it says")
+        raise PropNetFileError(f"array {name!r} does not have the size that it says")
     if dtype == np.bool_ and raw.strip(b"\0\1"):
-        raise NetworkFileError(f"array {name!r} has a value that is neither true nor false")
+        raise PropNetFileError(f"array {name!r} has a value that is neither true nor false")
     return np.frombuffer(raw, dtype).astype(dtype.newbyteorder("="))
 
 
@@ -243,5 +243,5 @@ def _shared_out(array: propnet.Ints, roles: list[checked_fields.Fields], key: st
     """The part of each role in an array of all roles."""
     bounds = list(itertools.accumulate((len(role.value(names, list)) for role in roles), initial=0))
     if len(array) != bounds[-1]:
-        raise NetworkFileError(f"array {key!r} has {len(array)} numbers for {bounds[-1]} {names}")
+        raise PropNetFileError(f"array {key!r} has {len(array)} numbers for {bounds[-1]} {names}")
     return [array[a:b] for a, b in itertools.pairwise(bounds)]

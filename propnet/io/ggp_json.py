@@ -17,7 +17,7 @@ from gdlx.propnet.common import graphs
 from gdlx.propnet.io import checked_fields, ggp_json_writer, validity
 from gdlx.propnet.syntax import diagnostics, ground_terms, terms
 
-Type = ggp_json_writer.Type
+NodeType = ggp_json_writer.NodeType
 
 _KINDS = ("init", "base", "input", "legal", "goal", "sees", "terminal", "other")  # of propositions
 _INSTEAD = "compile the game's rulesheet with gdlx instead"
@@ -26,26 +26,26 @@ K = TypeVar("K", str, int)
 V = TypeVar("V")
 
 
-def load_foreign(path: checked_fields.Path, *, max_bytes: int = checked_fields.MAX_BYTES) -> propnet.PropNet:
+def load_ggp_json(path: checked_fields.Path, *, max_bytes: int = checked_fields.MAX_BYTES) -> propnet.PropNet:
     """Read a network of this layout; the game is named after the file."""
-    with checked_fields.naming(path):
+    with checked_fields.name_file_in_errors(path):
         data = checked_fields.parse_json(checked_fields.read_bounded(path, max_bytes))
-        return from_data(data, pathlib.Path(path).stem)
+        return propnet_from_json(data, pathlib.Path(path).stem)
 
 
-def save_foreign(net: propnet.PropNet, path: checked_fields.Path) -> None:
+def save_ggp_json(net: propnet.PropNet, path: checked_fields.Path) -> None:
     """Write a network in this layout, to a .json file; NetworkFileError if the layout cannot express it."""
-    with checked_fields.naming(path):
+    with checked_fields.name_file_in_errors(path):
         if pathlib.PurePath(path).suffix.lower() != ".json":
-            raise checked_fields.NetworkFileError("this layout is JSON", "name the file .json")
-        checked_fields.write_whole(path, ggp_json_writer.text(net).encode("ascii"))
+            raise checked_fields.PropNetFileError("this layout is JSON", "name the file .json")
+        checked_fields.write_atomically(path, ggp_json_writer.to_json(net).encode("ascii"))
 
 
-def looks_foreign(data: object) -> bool:
+def is_ggp_json(data: object) -> bool:
     return isinstance(data, dict) and "format" not in data and "entries" in data
 
 
-def from_data(data: object, name: str) -> propnet.PropNet:
+def propnet_from_json(data: object, name: str) -> propnet.PropNet:
     """The network that parsed JSON describes, folded, but not simplified further."""
     file = checked_fields.Fields(data, "the file")
     nodes = _nodes(file)
@@ -64,8 +64,8 @@ def from_data(data: object, name: str) -> propnet.PropNet:
     return net
 
 
-def _error(problem: str) -> checked_fields.NetworkFileError:
-    return checked_fields.NetworkFileError(problem, f"mend it, or {_INSTEAD}")
+def _error(problem: str) -> checked_fields.PropNetFileError:
+    return checked_fields.PropNetFileError(problem, f"mend it, or {_INSTEAD}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,12 +76,12 @@ class _Node:
     type: int
     kind: str  # of a proposition, else empty
     ins: tuple[int, ...]  # ids
-    gdl: ground_terms.Value  # of propositions whose name matters
+    gdl: ground_terms.GroundTerm  # of propositions whose name matters
     constant: bool
 
     @property
     def is_register(self) -> bool:
-        return self.type in (Type.TRANSITION, Type.POST_TRANSITION)
+        return self.type in (NodeType.TRANSITION, NodeType.POST_TRANSITION)
 
     @property
     def uses(self) -> tuple[int, ...]:
@@ -97,18 +97,18 @@ def _nodes(file: checked_fields.Fields) -> dict[int, _Node]:
         for used in node.ins:
             if used not in found:
                 raise _error(f"entry {node.id} uses an entry that is not there")
-        if node.type == Type.POST_TRANSITION and found[node.ins[0]].type != Type.PRE_TRANSITION:
+        if node.type == NodeType.POST_TRANSITION and found[node.ins[0]].type != NodeType.PRE_TRANSITION:
             raise _error(f"entry {node.id}, a POST TRANSITION, does not use a PRE TRANSITION")
     return found
 
 
 def _node(entry: checked_fields.Fields) -> _Node:
     node_type, kind, constant = entry.value("type", int), "", True
-    if node_type not in {int(known) for known in Type}:
+    if node_type not in {int(known) for known in NodeType}:
         raise _error(f"{entry.where} has an unknown type")
-    if node_type == Type.CONSTANT and "value" in entry:
+    if node_type == NodeType.CONSTANT and "value" in entry:
         constant = entry.value("value", bool)
-    if node_type == Type.PROPOSITION:
+    if node_type == NodeType.PROPOSITION:
         kind = entry.value("proposition_type", str)
         if kind not in _KINDS:
             raise _error(f"{entry.where} has the unknown proposition_type {diagnostics.shorten(kind)!r}")
@@ -125,9 +125,9 @@ def _node(entry: checked_fields.Fields) -> _Node:
 
 def _ins(entry: checked_fields.Fields, node_type: int, kind: str) -> tuple[int, ...]:
     """The ids an entry uses: a list `ins`, or one as `in`."""
-    if node_type in (Type.AND, Type.OR):
+    if node_type in (NodeType.AND, NodeType.OR):
         return tuple(entry.values("ins", int))
-    if node_type == Type.CONSTANT or kind in ("init", "input"):
+    if node_type == NodeType.CONSTANT or kind in ("init", "input"):
         return ()
     found = [entry.value("in", int)] if "in" in entry else entry.values("ins", int)
     if len(found) != 1:
@@ -135,7 +135,7 @@ def _ins(entry: checked_fields.Fields, node_type: int, kind: str) -> tuple[int, 
     return tuple(found)
 
 
-def _term(text: str, what: str) -> ground_terms.Value:
+def _term(text: str, what: str) -> ground_terms.GroundTerm:
     try:
         found = ground_terms.from_text(text)
     except diagnostics.GdlError:
@@ -149,10 +149,10 @@ def _argument(node: _Node, relation: str, role: str | None = None) -> str:
     """The text of the last argument of a proposition: its fluent, move or percept."""
     before = [relation] if role is None else [relation, role]
     gdl = node.gdl
-    found = [ground_terms.text(part) for part in gdl] if isinstance(gdl, tuple) else []
+    found = [ground_terms.to_text(part) for part in gdl] if isinstance(gdl, tuple) else []
     if len(found) != len(before) + 1 or [found[0].lower(), *found[1:-1]] != before:
         shown = diagnostics.shorten(" ".join(before))
-        raise _error(f"entry {node.id} is {diagnostics.shorten(ground_terms.text(gdl))}, not ({shown} ..)")
+        raise _error(f"entry {node.id} is {diagnostics.shorten(ground_terms.to_text(gdl))}, not ({shown} ..)")
     return found[-1]
 
 
@@ -166,12 +166,12 @@ def _unique(what: str, pairs: Iterable[tuple[K, V]]) -> dict[K, V]:
 
 
 def _topological(nodes: Mapping[int, _Node]) -> list[_Node]:
-    groups = graphs.components({number: node.uses for number, node in nodes.items()})
+    groups = graphs.strongly_connected_components({number: node.uses for number, node in nodes.items()})
     for group in groups:
         if len(group) > 1 or group[0] in nodes[group[0]].uses:
             shown = ", ".join(map(str, sorted(group)[:8])) + (", .." if len(group) > 8 else "")
             problem = f"entries {shown} depend on each other in a circle, with no transition between"
-            raise checked_fields.NetworkFileError(problem, _INSTEAD)
+            raise checked_fields.PropNetFileError(problem, _INSTEAD)
     return [nodes[number] for group in groups for number in group]
 
 
@@ -187,7 +187,7 @@ class _Role:
 
 
 def _read_role(fields: checked_fields.Fields, nodes: Mapping[int, _Node]) -> _Role:
-    name = ground_terms.text(_term(fields.value("role", str), "the name of a role"))
+    name = ground_terms.to_text(_term(fields.value("role", str), "the name of a role"))
 
     def named(number: int, kind: str, relation: str) -> tuple[str, int]:
         if number not in nodes or nodes[number].kind != kind:
@@ -300,15 +300,15 @@ def _literals(order: list[_Node], given: Mapping[int, int], builder: aig.Builder
         used = [literal[number] for number in node.uses]
         if node.id in given:
             made = given[node.id]
-        elif node.type == Type.CONSTANT:
+        elif node.type == NodeType.CONSTANT:
             made = aig.TRUE if node.constant else aig.FALSE
-        elif node.type == Type.AND:
+        elif node.type == NodeType.AND:
             made = builder.conjunction(used)
-        elif node.type == Type.OR:
+        elif node.type == NodeType.OR:
             made = builder.disjunction(used)
         elif not used:
             made = aig.FALSE
         else:
-            made = used[0] ^ (node.type == Type.NOT)
+            made = used[0] ^ (node.type == NodeType.NOT)
         literal[node.id] = made
     return literal

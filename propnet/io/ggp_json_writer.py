@@ -10,7 +10,7 @@ from gdlx.propnet.io import checked_fields, validity
 from gdlx.propnet.syntax import diagnostics, ground_terms
 
 
-class Type(enum.IntEnum):
+class NodeType(enum.IntEnum):
     """What an entry is. The numbers are those of ggp-cpp."""
 
     AND = 1
@@ -23,12 +23,12 @@ class Type(enum.IntEnum):
     POST_TRANSITION = 9
 
 
-def text(net: propnet.PropNet) -> str:
+def to_json(net: propnet.PropNet) -> str:
     """JSON with one entry per line; NetworkFileError if the layout cannot express the network."""
     validity.validate(net)
     if len(net.feedback):
         problem = "this layout has no way to express recursion through the state"
-        raise checked_fields.NetworkFileError(problem, "write the network with gdlx.propnet.io.files.save")
+        raise checked_fields.PropNetFileError(problem, "write the network with gdlx.propnet.io.files.save_propnet")
     writer = _Writer(net)
     roles, order = writer.write()
     parts = (
@@ -55,7 +55,7 @@ class _Writer:
         for number, role in enumerate(net.roles):
             for node, move in enumerate(role.moves, net.first_move(number)):
                 self._id_of[2 * node] = self._proposition("input", ("does", _term(role.name), _term(move)))
-        posts = [self._add(Type.POST_TRANSITION) for _ in net.initial]
+        posts = [self._add(NodeType.POST_TRANSITION) for _ in net.initial]
         self._id_of |= {2 * node: post for node, post in enumerate(posts, 1)}
         self._fluents()
         for node, gate in enumerate(net.as_circuit().gates, net.inputs + 1):
@@ -66,25 +66,25 @@ class _Writer:
         first = set(posts)
         return roles, [*posts, *(n for n in range(len(self.entries)) if n not in first)]
 
-    def _add(self, kind: Type, **fields: Any) -> int:
+    def _add(self, kind: NodeType, **fields: Any) -> int:
         number = len(self.entries)
         self.entries.append({"id": number, "type": int(kind), "type_name": kind.name.replace("_", " "), **fields})
         return number
 
-    def _proposition(self, kind: str, gdl: ground_terms.Value, source: int | None = None) -> int:
+    def _proposition(self, kind: str, gdl: ground_terms.GroundTerm, source: int | None = None) -> int:
         fields: dict[str, Any] = {"proposition_type": kind, "gdl": _spaced(gdl)}
         if source is not None:
             fields["in"] = source
         shown = gdl[-1] if kind in ("legal", "sees") else gdl  # as ggp-cpp shows it to a player
-        return self._add(Type.PROPOSITION, **fields, display=_spaced(shown))
+        return self._add(NodeType.PROPOSITION, **fields, display=_spaced(shown))
 
     def _not(self, number: int) -> int:
-        return self._add(Type.NOT, **{"in": number})
+        return self._add(NodeType.NOT, **{"in": number})
 
     def _id(self, literal: aig.Literal) -> int:
         if literal not in self._id_of:
             is_true = literal == aig.TRUE
-            self._id_of[literal] = self._add(Type.CONSTANT) if is_true else self._not(self._id(literal ^ 1))
+            self._id_of[literal] = self._add(NodeType.CONSTANT) if is_true else self._not(self._id(literal ^ 1))
         return self._id_of[literal]
 
     def _fluents(self) -> None:
@@ -98,18 +98,18 @@ class _Writer:
         """An AND of inverted literals is an inverted OR, which needs no entries for the inversions."""
         invert = all(literal & 1 for literal in gate)
         ids = [self._id(literal ^ invert) for literal in gate]
-        self._id_of[2 * node + invert] = self._add(Type.OR if invert else Type.AND, ins=ids)
+        self._id_of[2 * node + invert] = self._add(NodeType.OR if invert else NodeType.AND, ins=ids)
 
     def _transitions(self, init: int, posts: list[int]) -> None:
         holds = _at_zero(self._net)
         for post, initial, literal in zip(posts, self._net.initial, self._net.next.tolist(), strict=True):
             following = self._id(literal)
             if initial:
-                following = self._add(Type.OR, ins=[init, following])
+                following = self._add(NodeType.OR, ins=[init, following])
             elif holds[literal >> 1] ^ (literal & 1):
                 # The step into the initial state, which starts from nothing, must not make it true.
-                following = self._add(Type.AND, ins=[self._not(init), following])
-            self.entries[post]["in"] = self._add(Type.PRE_TRANSITION, **{"in": following})
+                following = self._add(NodeType.AND, ins=[self._not(init), following])
+            self.entries[post]["in"] = self._add(NodeType.PRE_TRANSITION, **{"in": following})
 
     def _role(self, number: int) -> dict[str, Any]:
         role = self._net.roles[number]
@@ -129,19 +129,19 @@ class _Writer:
         }
 
 
-def _term(name: str) -> ground_terms.Value:
+def _term(name: str) -> ground_terms.GroundTerm:
     """The term of a name, which must be found again in the text of a proposition."""
     try:
         found = ground_terms.from_text(name)
     except diagnostics.GdlError:
         found = ()
-    if len(found) != 1 or ground_terms.text(found[0]) != name:
+    if len(found) != 1 or ground_terms.to_text(found[0]) != name:
         problem = f"in this layout {diagnostics.shorten(name)!r} cannot be a name, because it is not a term"
-        raise checked_fields.NetworkFileError(problem, "write the network with gdlx.propnet.io.files.save")
+        raise checked_fields.PropNetFileError(problem, "write the network with gdlx.propnet.io.files.save_propnet")
     return found[0]
 
 
-def _spaced(value: ground_terms.Value) -> str:
+def _spaced(value: ground_terms.GroundTerm) -> str:
     return value if isinstance(value, str) else f"( {' '.join(map(_spaced, value))} )"
 
 

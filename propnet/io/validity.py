@@ -11,7 +11,7 @@ from gdlx.propnet.common import graphs
 from gdlx.propnet.io import checked_fields
 from gdlx.propnet.syntax import diagnostics
 
-NetworkFileError = checked_fields.NetworkFileError
+PropNetFileError = checked_fields.PropNetFileError
 
 
 def validate(net: propnet.PropNet) -> None:
@@ -25,26 +25,26 @@ def validate(net: propnet.PropNet) -> None:
 
 def _check_names(net: propnet.PropNet) -> None:
     if not net.roles:
-        raise NetworkFileError("it has no roles")
+        raise PropNetFileError("it has no roles")
     _check_texts([net.name], "the name of the game")
     _check_texts([role.name for role in net.roles], "role names")
     if len({role.name for role in net.roles}) < len(net.roles):
-        raise NetworkFileError("two roles have the same name")
+        raise PropNetFileError("two roles have the same name")
     _check_ascending(net.fluents, "fluents")
     for role in net.roles:
         shown = diagnostics.shorten(role.name)
         _check_ascending(role.moves, f"moves of {shown}")
         _check_ascending(role.percepts, f"percepts of {shown}")
         if any(type(value) is not int or abs(value) >= 2**31 for value in role.goal_values):
-            raise NetworkFileError(f"a goal value of {shown} is not an integer of 32 bits")
+            raise PropNetFileError(f"a goal value of {shown} is not an integer of 32 bits")
         if any(a >= b for a, b in itertools.pairwise(role.goal_values)):
-            raise NetworkFileError(f"the goal values of {shown} are not sorted, or one is there twice")
+            raise PropNetFileError(f"the goal values of {shown} are not sorted, or one is there twice")
 
 
 def _check_texts(names: Iterable[str], what: str) -> None:
     for name in names:
         if not isinstance(name, str) or not name or name.encode("utf-8", "ignore").decode() != name:
-            raise NetworkFileError(f"{what}: {diagnostics.shorten(repr(name))} is not a name")
+            raise PropNetFileError(f"{what}: {diagnostics.shorten(repr(name))} is not a name")
 
 
 def _check_ascending(names: Sequence[str], what: str) -> None:
@@ -52,7 +52,7 @@ def _check_ascending(names: Sequence[str], what: str) -> None:
     for first, second in itertools.pairwise(names):
         if first >= second:
             shown = diagnostics.shorten(second)
-            raise NetworkFileError(f"{what} are not sorted by their text, or one is there twice: {shown}")
+            raise PropNetFileError(f"{what} are not sorted by their text, or one is there twice: {shown}")
 
 
 def _check_arrays(net: propnet.PropNet) -> None:
@@ -73,7 +73,7 @@ def _check_arrays(net: propnet.PropNet) -> None:
     for name, array, kind, size in expected:
         if array.dtype != kind or array.shape != (size,):
             found = f"{array.dtype}{list(array.shape)}"
-            raise NetworkFileError(f"{name!r} is {found}, not {np.dtype(kind)}[{size}]")
+            raise PropNetFileError(f"{name!r} is {found}, not {np.dtype(kind)}[{size}]")
 
 
 def _check_literals(net: propnet.PropNet) -> None:
@@ -87,25 +87,25 @@ def _check_literals(net: propnet.PropNet) -> None:
         for name, literals in (("legal", role.legal), ("sees", role.sees), ("goal", role.goal)):
             _check_range(f"{name!r} of {shown}", literals, bound)
     if type(net.terminal) is not int or not 0 <= net.terminal < bound:
-        raise NetworkFileError(f"'terminal' is not a literal of 0..{bound - 1}")
+        raise PropNetFileError(f"'terminal' is not a literal of 0..{bound - 1}")
 
 
 def _check_range(what: str, literals: propnet.Ints, bound: int) -> None:
     if len(literals) and (literals.min() < 0 or literals.max() >= bound):
-        raise NetworkFileError(f"{what}: a literal is outside of 0..{bound - 1}")
+        raise PropNetFileError(f"{what}: a literal is outside of 0..{bound - 1}")
 
 
 def _check_gates(net: propnet.PropNet) -> None:
     starts = net.gate_starts.astype(np.int64)
     sizes = starts[1:] - starts[:-1]
     if starts[0] != 0 or (sizes < 2).any() or starts[-1] != len(net.gate_inputs):
-        raise NetworkFileError("the gates do not share out their inputs, two or more for each")
+        raise PropNetFileError("the gates do not share out their inputs, two or more for each")
     gate, nodes = np.repeat(np.arange(net.gates), sizes), net.gate_inputs >> 1
     if (nodes > net.inputs + gate).any():
-        raise NetworkFileError("a gate uses itself or a later gate", "put each gate after those it uses")
+        raise PropNetFileError("a gate uses itself or a later gate", "put each gate after those it uses")
     # As circuit.Builder makes them: passes rely on it that nothing is left to fold.
     if (nodes == 0).any() or ((nodes[1:] <= nodes[:-1]) & (gate[1:] == gate[:-1])).any():
-        raise NetworkFileError("a gate uses a constant, or a node twice, or its literals are not sorted")
+        raise PropNetFileError("a gate uses a constant, or a node twice, or its literals are not sorted")
 
 
 def _check_recursion(net: propnet.PropNet) -> None:
@@ -119,7 +119,9 @@ def _check_recursion(net: propnet.PropNet) -> None:
     edges = {first + n: [lit] for n, lit in enumerate(net.feedback.tolist())}
     bounds, inputs = net.gate_starts.tolist(), net.gate_inputs.tolist()
     edges |= {1 + net.inputs + g: inputs[a:b] for g, (a, b) in enumerate(itertools.pairwise(bounds))}
-    for group in graphs.components({node: [lit >> 1 for lit in used] for node, used in edges.items()}):
+    for group in graphs.strongly_connected_components(
+        {node: [lit >> 1 for lit in used] for node, used in edges.items()}
+    ):
         members = set(group)
         uses = {node: [lit for lit in edges.get(node, ()) if lit >> 1 in members] for node in sorted(group)}
         inverted: dict[int, int] = {}  # relative to the feedbacks
@@ -127,4 +129,4 @@ def _check_recursion(net: propnet.PropNet) -> None:
             is_gate = node > net.inputs and used
             inverted[node] = inverted[used[0] >> 1] ^ used[0] & 1 if is_gate else 0
         if any(inverted[node] != inverted[lit >> 1] ^ lit & 1 for node, used in uses.items() for lit in used):
-            raise NetworkFileError("a feedback depends on its own negation, so it may never settle")
+            raise PropNetFileError("a feedback depends on its own negation, so it may never settle")

@@ -11,7 +11,7 @@ from gdlx.propnet.circuits import aig
 Rows = npt.NDArray[Any]
 
 
-class NumpyCircuit:
+class LevelizedCircuit:
     """The gates of a circuit in groups that need only earlier groups."""
 
     def __init__(self, gates: aig.Circuit) -> None:
@@ -46,6 +46,6 @@ def _read(rows: Rows, literals: npt.NDArray[np.int64]) -> Rows:
     return values
 
 
-def outputs_only(gates: aig.Circuit, outputs: Iterable[aig.Literal]) -> aig.Circuit:
+def extract_cone(gates: aig.Circuit, outputs: Iterable[aig.Literal]) -> aig.Circuit:
     """The part of a circuit that some literals need."""
-    return aig.pruned(aig.Circuit(gates.inputs, gates.gates, tuple(outputs)))
+    return aig.prune(aig.Circuit(gates.inputs, gates.gates, tuple(outputs)))

@@ -9,7 +9,7 @@ Bools = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
 
 
-def joint_moves(legal: Bools, sizes: list[int]) -> tuple[Indices, list[Indices]]:
+def enumerate_joint_actions(legal: Bools, sizes: list[int]) -> tuple[Indices, list[Indices]]:
     """Every joint move of every column of legal rows (all roles one after the other, `sizes` rows each).
 
     Returns the column of each joint move, and for every role the move it makes there, counted from its first.
@@ -27,13 +27,13 @@ def joint_moves(legal: Bools, sizes: list[int]) -> tuple[Indices, list[Indices]]
     return columns, chosen
 
 
-def count_joint_moves(legal: Bools, sizes: list[int]) -> float:
+def count_joint_actions(legal: Bools, sizes: list[int]) -> float:
     """How many `joint_moves` would return; a float, because it may be astronomical."""
     counts = [rows.sum(axis=0, dtype=np.float64) for rows in machine.split_rows(legal, sizes)]
     return float(np.prod(counts, axis=0).sum()) if counts else 0.0
 
 
-def does_rows(chosen: list[Indices], sizes: list[int]) -> Bools:
+def one_hot_rows(chosen: list[Indices], sizes: list[int]) -> Bools:
     """Moves by number -> rows with one true per role and column."""
     count = len(chosen[0]) if chosen else 0
     rows = np.zeros((sum(sizes), count), np.bool_)

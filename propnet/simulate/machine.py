@@ -16,7 +16,7 @@ Rows = npt.NDArray[Any]  # bool[rows, copies], or unsigned words [rows, words]
 
 
 @dataclasses.dataclass(frozen=True)
-class Machine:
+class StateMachine:
     """Three functions of a game: what is legal in a state, what a joint move does, and how a state is judged."""
 
     net: propnet.PropNet
@@ -42,20 +42,22 @@ class Machine:
         return both[0], both[1:]
 
     @functools.cached_property
-    def _legal(self) -> straight_line.Program:
-        return straight_line.cone(self.net, np.concatenate([role.legal for role in self.net.roles]))
+    def _legal(self) -> straight_line.StraightLineProgram:
+        return straight_line.compile_cone(self.net, np.concatenate([role.legal for role in self.net.roles]))
 
     @functools.cached_property
-    def _move(self) -> straight_line.Program:
-        return straight_line.cone(self.net, np.concatenate([self.net.next, *(role.sees for role in self.net.roles)]))
+    def _move(self) -> straight_line.StraightLineProgram:
+        return straight_line.compile_cone(
+            self.net, np.concatenate([self.net.next, *(role.sees for role in self.net.roles)])
+        )
 
     @functools.cached_property
-    def _judge(self) -> straight_line.Program:
-        return straight_line.cone(
+    def _judge(self) -> straight_line.StraightLineProgram:
+        return straight_line.compile_cone(
             self.net, np.concatenate([[self.net.terminal], *(role.goal for role in self.net.roles)])
         )
 
-    def _run(self, program: straight_line.Program, state: Rows, does: Rows | None) -> Rows:
+    def _run(self, program: straight_line.StraightLineProgram, state: Rows, does: Rows | None) -> Rows:
         false = np.zeros(state.shape[1:], state.dtype)
         registers = len(self.net.initial)
         inputs = []
@@ -70,9 +72,9 @@ class Machine:
 
 
 @memo.per_propnet
-def of(net: propnet.PropNet) -> Machine:
+def for_propnet(net: propnet.PropNet) -> StateMachine:
     """The machine of a propnet: one for all its users, so that each function is emitted once."""
-    return Machine(net)
+    return StateMachine(net)
 
 
 def _ones(dtype: npt.DTypeLike) -> Any:

@@ -12,7 +12,7 @@ from gdlx.propnet.simulate import machine
 Bools = npt.NDArray[np.bool_]
 
 
-class Step(NamedTuple):
+class BatchedStep(NamedTuple):
     """One step of B copies. Rows as in machine.Machine."""
 
     state: Bools  # [R, B] before the move
@@ -25,9 +25,9 @@ class Step(NamedTuple):
     goals: Bools  # [G, B] goal rows of `state`
 
 
-def random_steps(net: propnet.PropNet, copies: int, seed: int, start: Bools | None = None) -> Iterator[Step]:
+def random_steps(net: propnet.PropNet, copies: int, seed: int, start: Bools | None = None) -> Iterator[BatchedStep]:
     """Endless uniformly random play; finished copies start again from the initial state (or from `start`)."""
-    game = machine.of(net)
+    game = machine.for_propnet(net)
     rng = np.random.default_rng(seed)
     fresh = game.initial(copies) if start is None else start
     state = fresh
@@ -37,13 +37,13 @@ def random_steps(net: propnet.PropNet, copies: int, seed: int, start: Bools | No
         legal = game.legal(state)
         per_role = machine.split_rows(legal, sizes)
         unplayable = ~terminal & ~np.all([rows.any(axis=0) for rows in per_role], axis=0)
-        does = np.concatenate([choose(rows, rng) for rows in per_role]) if per_role else legal
+        does = np.concatenate([sample_legal_moves(rows, rng) for rows in per_role]) if per_role else legal
         following, percepts = game.move(state, does)
-        yield Step(state, legal, does, percepts, following, terminal, unplayable, goals)
+        yield BatchedStep(state, legal, does, percepts, following, terminal, unplayable, goals)
         state = np.where(terminal | unplayable, fresh, following)
 
 
-def choose(legal: Bools, rng: np.random.Generator) -> Bools:
+def sample_legal_moves(legal: Bools, rng: np.random.Generator) -> Bools:
     """One uniformly random true row in every column that has any."""
     chosen = np.zeros_like(legal)
     if legal.size:

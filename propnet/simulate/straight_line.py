@@ -43,7 +43,7 @@ class Block:
 
 
 @dataclasses.dataclass(frozen=True)
-class Program:
+class StraightLineProgram:
     """Code that computes output literals from the values of input nodes."""
 
     inputs: tuple[int, ...]  # nodes that are used, in order
@@ -55,22 +55,22 @@ class Program:
         return sum(max(1, len(i.operands) - 1) for block in self.blocks for i in block.instructions)
 
 
-def cone(net: propnet.PropNet, outputs: Iterable[aig.Literal]) -> Program:
+def compile_cone(net: propnet.PropNet, outputs: Iterable[aig.Literal]) -> StraightLineProgram:
     """The code for some literals of a network."""
     wanted = tuple(int(literal) for literal in outputs)
     gates = net.as_circuit()
-    gates = shared(aig.pruned(aig.Circuit(gates.inputs, gates.gates, (*wanted, *net.feedback.tolist()))))
+    gates = share_operations(aig.prune(aig.Circuit(gates.inputs, gates.gates, (*wanted, *net.feedback.tolist()))))
     first_feedback = 1 + gates.inputs - len(net.feedback)
     feedback = dict(enumerate(gates.outputs[len(wanted) :], first_feedback))
     return emit(gates, gates.outputs[: len(wanted)], feedback)
 
 
-def shared(gates: aig.Circuit) -> aig.Circuit:
+def share_operations(gates: aig.Circuit) -> aig.Circuit:
     """The circuit as it is best evaluated: with as few two-input operations as factors and shared pairs give."""
     return flatten.flatten(pairs.extract_pairs(factor.factor(gates)))
 
 
-def emit(gates: aig.Circuit, outputs: Sequence[aig.Literal], feedback: dict[int, aig.Literal]) -> Program:
+def emit(gates: aig.Circuit, outputs: Sequence[aig.Literal], feedback: dict[int, aig.Literal]) -> StraightLineProgram:
     """Code for output literals of a circuit; `feedback` maps input nodes to the literals they take next."""
     first = gates.inputs + 1
     uses = {first + n: [lit >> 1 for lit in gate] for n, gate in enumerate(gates.gates)}
@@ -80,11 +80,11 @@ def emit(gates: aig.Circuit, outputs: Sequence[aig.Literal], feedback: dict[int,
     if needed.isdisjoint(feedback):
         writer.straight(sorted(node for node in needed if node >= first))
     else:
-        for group in graphs.components({node: uses.get(node, []) for node in sorted(needed)}):
+        for group in graphs.strongly_connected_components({node: uses.get(node, []) for node in sorted(needed)}):
             members = set(group)
             fed = sorted(members & feedback.keys())
             inner = {n: [u for u in uses[n] if u in members] for n in group if n not in feedback and n >= first}
-            order = [n for g in graphs.components(inner) for n in g if n in inner]
+            order = [n for g in graphs.strongly_connected_components(inner) for n in g if n in inner]
             if fed:
                 writer.loop(order, [(2 * node, feedback[node]) for node in fed])
             else:
@@ -135,12 +135,12 @@ class _Writer:
             code.append(Instruction(Op.NOT, literal, (literal ^ 1,)))
             self._have.add(literal)
 
-    def program(self, outputs: Sequence[aig.Literal], inputs: list[int]) -> Program:
+    def program(self, outputs: Sequence[aig.Literal], inputs: list[int]) -> StraightLineProgram:
         tail: list[Instruction] = []
         for literal in outputs:
             self._need(literal, tail)
         blocks = [*self._blocks, Block(tuple(tail))] if tail else self._blocks
-        return Program(tuple(inputs), tuple(_with_last_uses(blocks, outputs)), tuple(outputs))
+        return StraightLineProgram(tuple(inputs), tuple(_with_last_uses(blocks, outputs)), tuple(outputs))
 
 
 def _with_last_uses(blocks: Sequence[Block], outputs: Sequence[aig.Literal]) -> list[Block]:
@@ -165,7 +165,9 @@ def _with_last_uses(blocks: Sequence[Block], outputs: Sequence[aig.Literal]) -> 
 Repeat = Callable[[Callable[[list[Any]], list[Any]], list[Any]], list[Any]]
 
 
-def run(program: Program, inputs: Sequence[Array], false: Array, repeat: Repeat | None = None) -> list[Array]:
+def run(
+    program: StraightLineProgram, inputs: Sequence[Array], false: Array, repeat: Repeat | None = None
+) -> list[Array]:
     """The output values. `inputs[k]` is the value of node program.inputs[k]; `false` a value of the same shape.
 
     `repeat(step, start)` applies step until nothing changes; for numpy it is built in.

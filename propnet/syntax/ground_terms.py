@@ -6,32 +6,32 @@ from typing import Union
 
 from gdlx.propnet.syntax import diagnostics, infix, kif, parser, source, terms
 
-Value = Union[str, tuple["Value", ...]]  # noqa: UP007 - a recursive alias needs the string form
-Fact = tuple[Value, ...]
+GroundTerm = Union[str, tuple["GroundTerm", ...]]  # noqa: UP007 - a recursive alias needs the string form
+Fact = tuple[GroundTerm, ...]
 
 _INTEGER = re.compile("-?[0-9]+")
 _MOST_DIGITS = 9  # propnets hold goals in 32 bits
 
 
-def text(value: Value) -> str:
+def to_text(value: GroundTerm) -> str:
     """KIF text of a value.
 
-    >>> text(("mark", "1", ("cell", "2")))
+    >>> to_text(("mark", "1", ("cell", "2")))
     '(mark 1 (cell 2))'
     """
-    return value if isinstance(value, str) else f"({' '.join(map(text, value))})"
+    return value if isinstance(value, str) else f"({' '.join(map(to_text, value))})"
 
 
 def atom_text(name: str, args: Fact) -> str:
-    return text((name, *args)) if args else name
+    return to_text((name, *args)) if args else name
 
 
-def is_huge(value: Value, max_depth: int, max_size: int) -> bool:
+def is_huge(value: GroundTerm, max_depth: int, max_size: int) -> bool:
     """Whether a value is nested deeper than one limit, or has more symbols than the other.
 
     Looks no further than the limits: (f ?x ?x) doubles what it shares, so that whole values may be endless.
     """
-    level: list[Value] = [value]
+    level: list[GroundTerm] = [value]
     size = 1
     for _ in range(max_depth + 1):
         compounds = [outer for outer in level if not isinstance(outer, str)]
@@ -44,7 +44,7 @@ def is_huge(value: Value, max_depth: int, max_size: int) -> bool:
     return True
 
 
-def from_term(term: terms.Term, bindings: Mapping[str, Value] | None = None) -> Value:
+def from_term(term: terms.Term, bindings: Mapping[str, GroundTerm] | None = None) -> GroundTerm:
     """The value of a term whose variables are all bound."""
     if isinstance(term, terms.Symbol):
         return term.name
@@ -53,12 +53,12 @@ def from_term(term: terms.Term, bindings: Mapping[str, Value] | None = None) -> 
     return (term.functor, *(from_term(arg, bindings) for arg in term.args))
 
 
-def from_text(typed: str, what: str = "term") -> tuple[Value, ...]:
+def from_text(typed: str, what: str = "term") -> tuple[GroundTerm, ...]:
     """The ground terms in a text a person typed, e.g. `(mark 1 1) noop`."""
-    log = kif.Log()
+    log = kif.DiagnosticLog()
     read = infix.read_nodes if infix.looks_infix(typed) else kif.read_nodes
     found = read(source.Source(what, typed), log)
-    values = parser.FormReader(log).all_terms(found)
+    values = parser.RuleParser(log).all_terms(found)
     errors = [d for d in log.found if d.severity is diagnostics.Severity.ERROR]
     for value in values:
         errors += [
@@ -75,22 +75,22 @@ def from_text(typed: str, what: str = "term") -> tuple[Value, ...]:
     return tuple(map(from_term, values))
 
 
-def role_name(role: Value, sheet_name: str) -> str:
+def role_name(role: GroundTerm, sheet_name: str) -> str:
     """The name that a role stands for."""
     if isinstance(role, str):
         return role
-    message = f"role {diagnostics.shorten(text(role))} is not a name"
+    message = f"role {diagnostics.shorten(to_text(role))} is not a name"
     problem = diagnostics.Diagnostic("compound-role", message, None, "give every role a name of its own")
     raise diagnostics.GdlError([problem], sheet_name)
 
 
-def goal_value(value: Value, sheet_name: str) -> int:
+def goal_value(value: GroundTerm, sheet_name: str) -> int:
     """The integer that a goal value stands for."""
     # int() alone would also take underscores, blanks and the digits of other scripts.
     is_integer = isinstance(value, str) and _INTEGER.fullmatch(value) is not None
     if isinstance(value, str) and is_integer and len(value.lstrip("-").lstrip("0")) <= _MOST_DIGITS:
         return int(value)
-    shown = diagnostics.shorten(text(value))
+    shown = diagnostics.shorten(to_text(value))
     message = f"goal value {shown} {f'has more than {_MOST_DIGITS} digits' if is_integer else 'is not an integer'}"
     problem = diagnostics.Diagnostic("goal-not-integer", message, None, "goals are integers from 0 to 100")
     raise diagnostics.GdlError([problem], sheet_name)

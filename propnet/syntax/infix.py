@@ -39,7 +39,7 @@ def _end(pattern: re.Pattern[str], text: str, position: int) -> int:
     return match.end() if match else position
 
 
-class _Problem(Exception):
+class _InfixSyntaxError(Exception):
     """What was expected, and of which code it is; the reader then skips to the next sentence."""
 
     def __init__(self, message: str, code: str = "syntax") -> None:
@@ -50,7 +50,7 @@ class _Problem(Exception):
 @dataclasses.dataclass
 class _Reader:
     text: source.Source
-    log: kif.Log
+    log: kif.DiagnosticLog
     tokens: list[tuple[str, str, int]]  # kind, text, offset
     position: int = 0
     depth: int = 0
@@ -75,7 +75,7 @@ class _Reader:
     def expect(self, mark: str, opened: int) -> None:
         if not self.at(mark):
             line, column = self.text.position(opened)
-            raise _Problem(f"expected `{mark}` to match line {line}, column {column}")
+            raise _InfixSyntaxError(f"expected `{mark}` to match line {line}, column {column}")
         self.take()
 
     def span(self, start: int) -> source.Span:
@@ -85,7 +85,7 @@ class _Reader:
 
     def symbol(self, text: str, start: int) -> kif.Node:
         span = source.Span(self.text, start, start + len(text))
-        text = kif.check_symbol(text, span, self.log)
+        text = kif.sanitize_symbol(text, span, self.log)
         variable = (text[0].isupper() or text[0] == "_") and not self._is_keyword(text, span.end)
         return kif.Node(span, f"?{text}" if variable else text)
 
@@ -102,14 +102,14 @@ class _Reader:
     def nested(self) -> None:
         self.depth += 1
         if self.depth > kif.MAX_NESTING // 2:  # one level here is up to four calls of the Python stack
-            raise _Problem(f"terms nested more than {kif.MAX_NESTING // 2} deep", "nesting-too-deep")
+            raise _InfixSyntaxError(f"terms nested more than {kif.MAX_NESTING // 2} deep", "nesting-too-deep")
 
     def term(self) -> kif.Node:
         """A symbol, a variable or name(term, ..)."""
         kind, text, start = self.take()
         if kind != "name":
             self.position -= kind != "end"
-            raise _Problem("expected a name" if kind != "other" else f"unexpected character {text!r}")
+            raise _InfixSyntaxError("expected a name" if kind != "other" else f"unexpected character {text!r}")
         name = self.symbol(text, start)
         _, _, offset = self.peek()
         if not self.at("(") or offset != start + len(text):
@@ -190,7 +190,7 @@ class _Reader:
             self.take()
 
 
-def read_nodes(text: source.Source, log: kif.Log) -> list[kif.Node]:
+def read_nodes(text: source.Source, log: kif.DiagnosticLog) -> list[kif.Node]:
     """The top-level sentences, as nodes of KIF shape."""
     found: list[tuple[str, str, int]] = []
     for match in _TOKEN.finditer(text.text):
@@ -206,8 +206,8 @@ def read_nodes(text: source.Source, log: kif.Log) -> list[kif.Node]:
             forms.append(reader.sentence())
             if reader.position - before > kif.MAX_FORM:
                 forms[-1].broken = True
-                log.add(*kif.large_form(forms[-1]))
-        except _Problem as problem:
+                log.add(*kif.large_form_diagnostic(forms[-1]))
+        except _InfixSyntaxError as problem:
             _, token, start = reader.peek()
             place = source.Span(text, start, start + max(1, len(token)))
             log.add(problem.code, str(problem), place, "write head(..) :- literal & ~literal & distinct(X, Y)")

@@ -37,7 +37,7 @@ class Node:
 
 
 @dataclasses.dataclass
-class Log:
+class DiagnosticLog:
     """Collects the diagnostics of one sheet to be told at once, up to a limit for each code."""
 
     found: list[diagnostics.Diagnostic] = dataclasses.field(default_factory=list)
@@ -58,7 +58,7 @@ def too_large(what: str) -> diagnostics.GdlError:
     return diagnostics.GdlError([diagnostics.Diagnostic("too-large", f"the sheet has more than {what}", None, hint)])
 
 
-def large_form(form: Node) -> tuple[str, str, source.Span, str]:
+def large_form_diagnostic(form: Node) -> tuple[str, str, source.Span, str]:
     """What to log of a form that is dropped for its size: several algorithms are quadratic in it."""
     place = source.Span(form.span.source, form.span.start, form.span.start + 1)
     return "too-large", f"a single form of more than {MAX_FORM} symbols", place, "split it into several rules"
@@ -69,7 +69,7 @@ def require_size(text: source.Source) -> None:
         raise too_large(f"{source.MAX_BYTES // 2**20} MiB")
 
 
-def check_symbol(text: str, span: source.Span, log: Log) -> str:
+def sanitize_symbol(text: str, span: source.Span, log: DiagnosticLog) -> str:
     """Report a hostile symbol; returns one that is safe to go on with."""
     if len(text) > MAX_SYMBOL:
         message = f"a symbol of {len(text)} characters, starting {diagnostics.shorten(text, 20)}"
@@ -91,7 +91,7 @@ def tokens(text: source.Source) -> Iterator[tuple[str, int]]:
             yield match.group(), match.start()
 
 
-def read_nodes(text: source.Source, log: Log) -> list[Node]:
+def read_nodes(text: source.Source, log: DiagnosticLog) -> list[Node]:
     """The top-level forms. What is too large raises GdlError; all else that is wrong goes to the log."""
     reader = _Reader(text, log)
     for number, (token, start) in enumerate(tokens(text)):
@@ -112,7 +112,7 @@ class _Reader:
     """
 
     text: source.Source
-    log: Log
+    log: DiagnosticLog
     forms: list[Node] = dataclasses.field(default_factory=list)
     stack: list[Node] = dataclasses.field(default_factory=list)  # lists still open, the outermost first
     skipped: int = 0  # lists open inside those, left out because the form is too deep or too large
@@ -138,14 +138,14 @@ class _Reader:
         elif token == "(":
             self.stack.append(Node(span, items=[]))
         else:
-            self.append(Node(span, text=check_symbol(token, span, self.log)))
+            self.append(Node(span, text=sanitize_symbol(token, span, self.log)))
 
     def report_limit(self, span: source.Span) -> None:
         if self.stack[0].broken:
             return
         self.stack[0].broken = True
         if self.size > MAX_FORM:
-            self.log.add(*large_form(self.stack[0]))
+            self.log.add(*large_form_diagnostic(self.stack[0]))
         else:
             hint = "flatten the term, e.g. count with numbers instead of (s (s (s 0)))"
             self.log.add("nesting-too-deep", f"terms nested more than {MAX_NESTING} deep", span, hint)

@@ -9,13 +9,13 @@ MAX_LITERALS = 1_000  # planning a rule and multiplying out its `or` parts cost 
 _OPTIONAL_KEYWORDS = ("base", "input")  # hints only; published sheets use these names in other ways too
 
 
-class _Skip(Exception):
+class _InvalidFormError(Exception):
     """The form was reported as wrong and cannot be used."""
 
 
 @dataclasses.dataclass(frozen=True)
-class FormReader:
-    log: kif.Log
+class RuleParser:
+    log: kif.DiagnosticLog
     fold_case: bool = False
     lost: set[str] = dataclasses.field(default_factory=set)  # names in the forms that could not be used
 
@@ -24,9 +24,9 @@ class FormReader:
         for form in forms:
             try:
                 if form.broken:
-                    raise _Skip
+                    raise _InvalidFormError
                 found.append(self._rule(form))
-            except _Skip:
+            except _InvalidFormError:
                 for name in form.symbols():
                     self.lost.update((self._fold(name), name.lower()))  # in lower case, it may be a keyword
         return tuple(found)
@@ -37,7 +37,7 @@ class FormReader:
         for form in forms:
             try:
                 found.append(self._term(form))
-            except _Skip:
+            except _InvalidFormError:
                 continue
         return tuple(found)
 
@@ -77,10 +77,10 @@ class FormReader:
                     head = self._head(item)
                 else:
                     body += self._literal(item, positive=True)
-            except _Skip:
+            except _InvalidFormError:
                 failed = True
         if failed or head is None:
-            raise _Skip
+            raise _InvalidFormError
         return head, tuple(body)
 
     def _head(self, node: kif.Node) -> terms.Atom:
@@ -220,7 +220,7 @@ class FormReader:
 
     def _fail(self, code: str, message: str, span: source.Span, hint: str) -> NoReturn:
         self.log.add(code, message, span, hint)
-        raise _Skip
+        raise _InvalidFormError
 
 
 _USAGE = {

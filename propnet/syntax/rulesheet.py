@@ -1,6 +1,6 @@
 """The text of a game -> its rules.
 
-`read` never fails: what is wrong goes to the list of diagnostics, and the rest of the sheet is still there to
+`parse_rulesheet` never fails: what is wrong goes to the list of diagnostics, and the rest of the sheet is still there to
 be checked.
 """
 
@@ -36,21 +36,21 @@ class Rulesheet:
         return pragma + "".join(f"{rule}\n" for rule in self.rules)
 
 
-def read(
+def parse_rulesheet(
     text: source.Source, *, fold_case: bool = False, gdl: int | None = None
 ) -> tuple[Rulesheet, list[diagnostics.Diagnostic]]:
     """The rules of a sheet and what is wrong with their text.
 
     `fold_case` reads all symbols in lower case; `gdl` (1 or 2) overrides what the text says of its language.
 
-    >>> sheet, problems = read(source.Source("a.gdl", "(role x) (<= terminal (true (done ?r)))"))
+    >>> sheet, problems = parse_rulesheet(source.Source("a.gdl", "(role x) (<= terminal (true (done ?r)))"))
     >>> print(sheet.rules[1])
     (<= terminal
         (true (done ?r)))
     >>> sheet.language, problems
     (1, [])
     """
-    log = kif.Log()
+    log = kif.DiagnosticLog()
     if text.undecodable:
         first = text.undecodable[0]
         message = f"{len(text.undecodable)} bytes are not UTF-8 text, the first here"
@@ -61,7 +61,7 @@ def read(
         found = parse(text, log)
     except diagnostics.GdlError as error:
         return Rulesheet(text, (), gdl or 1, frozenset(terms.KEYWORD_ARITY)), [*log.found, *error.diagnostics]
-    reader = parser.FormReader(log, fold_case)
+    reader = parser.RuleParser(log, fold_case)
     rules = reader.rules(found)
     pragma = _PRAGMA.search(text.text)
     stated = len(pragma.group(1)) if pragma else None

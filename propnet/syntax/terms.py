@@ -30,8 +30,8 @@ Relation = tuple[str, int]  # name and number of arguments; two arities are two 
 TRUE, DOES = ("true", 1), ("does", 2)  # given: the state and the joint move
 ROLE, INIT, LEGAL, NEXT = ("role", 1), ("init", 1), ("legal", 2), ("next", 1)
 SEES, GOAL, TERMINAL = ("sees", 2), ("goal", 2), ("terminal", 0)
-ROOTS = (ROLE, INIT, LEGAL, NEXT, SEES, GOAL, TERMINAL)  # what a game is made of
-JUDGED_BEFORE_THE_MOVE = (LEGAL, GOAL, TERMINAL)
+ROOT_RELATIONS = (ROLE, INIT, LEGAL, NEXT, SEES, GOAL, TERMINAL)  # what a game is made of
+STATE_ONLY_RELATIONS = (LEGAL, GOAL, TERMINAL)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ def atoms_in(body: Body) -> Iterator[tuple[Atom, bool]]:
             yield literal.atom, False
 
 
-def terms_of(literal: Atom | Not | Distinct) -> tuple[Term, ...]:
+def literal_terms(literal: Atom | Not | Distinct) -> tuple[Term, ...]:
     if isinstance(literal, Distinct):
         return literal.left, literal.right
     return literal.atom.args if isinstance(literal, Not) else literal.args
@@ -175,4 +175,4 @@ def terms_of(literal: Atom | Not | Distinct) -> tuple[Term, ...]:
 def rule_terms(rule: Rule) -> Iterator[Term]:
     yield from rule.head.args
     for literal in literals_in(rule.body):
-        yield from terms_of(literal)
+        yield from literal_terms(literal)

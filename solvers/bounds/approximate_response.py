@@ -39,7 +39,7 @@ from gdlx.solvers.mccfr import hash_table, table_policy, table_rows
 _LEAST_SPREAD = 0.02  # of the payoffs' range: the least standard deviation that is believed
 
 
-class Learner(NamedTuple):
+class LearnerState(NamedTuple):
     """What one player has learnt. Axes: R rows of its sets, the last one for lanes that are at none; A moves."""
 
     table: hash_table.Table
@@ -49,7 +49,7 @@ class Learner(NamedTuple):
     batches: jax.Array  # [] int32
 
 
-class Settings(NamedTuple):
+class LearnerSettings(NamedTuple):
     """Traced."""
 
     spread: Any  # s, in payoff units
@@ -64,11 +64,11 @@ class LearnerConfig(NamedTuple):
     batch: int = 4_096
 
 
-def init(game: packed_env.Walk, bits: int) -> Learner:
+def init(game: packed_env.PackedEnv, bits: int) -> LearnerState:
     """Knows nothing, and has room for 2^bits information sets."""
     shape = (2**bits + 1, max(1, game.env.num_actions))
     with jax.enable_x64(False):
-        return Learner(
+        return LearnerState(
             table=hash_table.init(bits),
             visits=jnp.zeros(shape, jnp.float32),
             total=jnp.zeros(shape, jnp.float32),
@@ -77,11 +77,11 @@ def init(game: packed_env.Walk, bits: int) -> Learner:
         )
 
 
-def row_bytes(game: packed_env.Walk) -> int:
+def row_bytes(game: packed_env.PackedEnv) -> int:
     return 8 * max(1, game.env.num_actions) + 12
 
 
-def spread(game: packed_env.Walk, deviation: float) -> float:
+def clip_payoff_std(game: packed_env.PackedEnv, deviation: float) -> float:
     """s for a standard deviation of payoffs in matches of the frozen policies, which may all have gone the same way."""
     low, high = game.env.payoff_range
     return max(deviation, _LEAST_SPREAD * (high - low), 1e-6)
@@ -91,7 +91,7 @@ class _Trail(NamedTuple):
     """Trajectories under way. Axes: T steps, B trajectories."""
 
     step: jax.Array  # [] int32
-    games: packed_env.WalkState
+    games: packed_env.PackedState
     streams: rng.Streams
     rolling: jax.Array  # [B] bool, has come to a set that was not known
     table: hash_table.Table
@@ -101,43 +101,43 @@ class _Trail(NamedTuple):
 
 @functools.partial(jax.jit, static_argnames=("game", "config"), donate_argnames="learner")
 def learn(
-    game: packed_env.Walk,
-    policies: table_policy.Policies,
-    learner: Learner,
-    settings: Settings,
+    game: packed_env.PackedEnv,
+    policies: table_policy.TablePolicies,
+    learner: LearnerState,
+    settings: LearnerSettings,
     key: jax.Array,
     player: jax.Array | int,
     count: jax.Array | int,
     *,
     config: LearnerConfig,
-) -> Learner:
+) -> LearnerState:
     """So many batches more. The learner is used up; it is the same program for all players."""
 
-    def one(_: jax.Array, before: Learner) -> Learner:
+    def one(_: jax.Array, before: LearnerState) -> LearnerState:
         now = jax.random.fold_in(jax.random.fold_in(key, player), before.batches)
         trail = _forward(game, policies, before, settings, now, player, config)
-        return _backward(before, trail, settings, payoff_of(game, trail.games, player))
+        return _backward(before, trail, settings, player_payoff(game, trail.games, player))
 
-    after: Learner = jax.lax.fori_loop(0, count, one, learner)
+    after: LearnerState = jax.lax.fori_loop(0, count, one, learner)
     return after
 
 
 def _forward(
-    game: packed_env.Walk,
-    policies: table_policy.Policies,
-    learner: Learner,
-    settings: Settings,
+    game: packed_env.PackedEnv,
+    policies: table_policy.TablePolicies,
+    learner: LearnerState,
+    settings: LearnerSettings,
     key: jax.Array,
     player: jax.Array | int,
     config: LearnerConfig,
 ) -> _Trail:
     """Play a batch to its end; unknown sets are added on the way."""
     size = config.batch
-    is_open = hash_table.is_open(learner.table)
+    is_open = hash_table.has_capacity(learner.table)
 
     def move(trail: _Trail) -> _Trail:
-        streams, words = rng.rows(trail.streams, game.env.num_players + 1)
-        draws = table_rows.uniform(words)
+        streams, words = rng.draw_rows(trail.streams, game.env.num_players + 1)
+        draws = table_rows.uniform_from_bits(words)
         legal = trail.games.legal[player]
         has_choice = jnp.sum(legal, axis=0) > 1
         asks = has_choice & ~trail.rolling
@@ -150,8 +150,8 @@ def _forward(
             jnp.where(row >= 0, table_rows.gather(part, row), 0) for part in (learner.visits, learner.total)
         )
         is_known = visits.sum(axis=0) > 0
-        tried = _tried(visits, total, legal, settings)
-        actions = joint(policies, trail.games, player, tried, is_known, draws)
+        tried = _exploration_policy(visits, total, legal, settings)
+        actions = sample_joint_action(policies, trail.games, player, tried, is_known, draws)
         return _Trail(
             step=trail.step + 1,
             games=game.step(trail.games, actions, draws[-1]),
@@ -166,7 +166,7 @@ def _forward(
     start = _Trail(
         jnp.zeros((), jnp.int32),
         game.start(size),
-        rng.streams(key, 0, size),
+        rng.make_streams(key, 0, size),
         jnp.zeros(size, jnp.bool_),
         learner.table,
         blank,
@@ -177,43 +177,43 @@ def _forward(
 
 
 def _rows_of(
-    table: hash_table.Table, games: packed_env.WalkState, player: jax.Array | int, asks: jax.Array, is_open: jax.Array
+    table: hash_table.Table, games: packed_env.PackedState, player: jax.Array | int, asks: jax.Array, is_open: jax.Array
 ) -> tuple[hash_table.Table, jax.Array]:
     """The table with the player's sets in games that ask, and their rows; -1 for others, and where it has no place."""
-    high, low = (jnp.where(asks, word, 0) for word in _own_keys(games, player))
+    high, low = (jnp.where(asks, word, 0) for word in _player_keys(games, player))
     after, found, _ = hash_table.insert(table, (high, low), asks & is_open)
     return after, jnp.where(asks, found, -1)
 
 
-def _backward(learner: Learner, trail: _Trail, settings: Settings, payoff: jax.Array) -> Learner:
+def _backward(learner: LearnerState, trail: _Trail, settings: LearnerSettings, payoff: jax.Array) -> LearnerState:
     """Add what a batch brought, the last choices first.
 
     A lane brings its payoff to its last choice. To every earlier one the set after it brings the change of n V, once:
     the lane that speaks for the set has it, the others have nothing.
     """
 
-    def back(count: jax.Array, carry: tuple[Learner, jax.Array]) -> tuple[Learner, jax.Array]:
+    def back(count: jax.Array, carry: tuple[LearnerState, jax.Array]) -> tuple[LearnerState, jax.Array]:
         at = trail.step - 1 - count
         row, action = trail.row[at], trail.action[at]
-        added: tuple[Learner, jax.Array] = jax.lax.cond(
+        added: tuple[LearnerState, jax.Array] = jax.lax.cond(
             (row >= 0).any(), lambda: _added(*carry, row, action, settings), lambda: carry
         )
         return added
 
     start = learner._replace(table=trail.table, batches=learner.batches + 1)
-    done: tuple[Learner, jax.Array] = jax.lax.fori_loop(0, trail.step, back, (start, payoff))
+    done: tuple[LearnerState, jax.Array] = jax.lax.fori_loop(0, trail.step, back, (start, payoff))
     return done[0]
 
 
 def _added(
-    learner: Learner, brought: jax.Array, row: jax.Array, action: jax.Array, settings: Settings
-) -> tuple[Learner, jax.Array]:
+    learner: LearnerState, brought: jax.Array, row: jax.Array, action: jax.Array, settings: LearnerSettings
+) -> tuple[LearnerState, jax.Array]:
     """What was brought to choices that are all of one step, and what these sets bring to those before [B]."""
-    speaker, lane = table_rows.speakers(learner.speaker, row)
+    speaker, lane = table_rows.elect_representatives(learner.speaker, row)
     visits, total = table_rows.gather(learner.visits, row), table_rows.gather(learner.total, row)
-    visits_after = visits + table_rows.summed_at(lane, action, jnp.ones_like(brought), visits.shape[0])
-    total_after = total + table_rows.summed_at(lane, action, brought, visits.shape[0])
-    change = _worth(visits_after, total_after, settings) - _worth(visits, total, settings)
+    visits_after = visits + table_rows.sum_by_action(lane, action, jnp.ones_like(brought), visits.shape[0])
+    total_after = total + table_rows.sum_by_action(lane, action, brought, visits.shape[0])
+    change = _visit_weighted_value(visits_after, total_after, settings) - _visit_weighted_value(visits, total, settings)
     speaks = lane == jnp.arange(lane.shape[0])
     return learner._replace(
         visits=table_rows.scatter(learner.visits, row, lane, visits_after),
@@ -222,57 +222,57 @@ def _added(
     ), jnp.where(row >= 0, jnp.where(speaks, change, 0), brought)
 
 
-def _values(visits: jax.Array, total: jax.Array, settings: Settings) -> jax.Array:
+def _values(visits: jax.Array, total: jax.Array, settings: LearnerSettings) -> jax.Array:
     """Q [A, ..] of n and W; the mean of the set for options that were never tried."""
     mean = total.sum(axis=0) / jnp.maximum(visits.sum(axis=0), 1)
     values: jax.Array = (total + settings.pull * mean) / (visits + settings.pull)
     return values
 
 
-def _worth(visits: jax.Array, total: jax.Array, settings: Settings) -> jax.Array:
+def _visit_weighted_value(visits: jax.Array, total: jax.Array, settings: LearnerSettings) -> jax.Array:
     """n V of sets [B]; what was never tried, or is not legal, is worth the mean, which is no more than the maximum."""
     return visits.sum(axis=0) * _values(visits, total, settings).max(axis=0)
 
 
-def _tried(visits: jax.Array, total: jax.Array, legal: jax.Array, settings: Settings) -> jax.Array:
+def _exploration_policy(visits: jax.Array, total: jax.Array, legal: jax.Array, settings: LearnerSettings) -> jax.Array:
     """[A, B] how the learner draws its options."""
     values = _values(visits, total, settings)
     gap = jnp.where(legal, jnp.max(jnp.where(legal, values, -jnp.inf), axis=0) - values, 0)
     likely = jnp.where(legal, jnp.exp(-0.5 * visits * (gap / settings.spread) ** 2), 0)
     chosen = likely / jnp.maximum(likely.sum(axis=0), 1)  # the best one is 1, unless nothing is legal
-    mixed: jax.Array = chosen + settings.exploration * (table_rows.even(legal) - chosen)
+    mixed: jax.Array = chosen + settings.exploration * (table_rows.uniform_policy(legal) - chosen)
     return mixed
 
 
-def _own_keys(games: packed_env.WalkState, player: jax.Array | int) -> tuple[jax.Array, jax.Array]:
+def _player_keys(games: packed_env.PackedState, player: jax.Array | int) -> tuple[jax.Array, jax.Array]:
     """rows.own_keys of a player who is not known at compile time."""
     high, low = games.keys
-    salts = np.array([table_rows.salt(number) for number in range(high.shape[0])], np.uint32)
+    salts = np.array([table_rows.player_salt(number) for number in range(high.shape[0])], np.uint32)
     return high[player] ^ jnp.asarray(salts)[player], low[player]
 
 
-def joint(
-    policies: table_policy.Policies,
-    games: packed_env.WalkState,
+def sample_joint_action(
+    policies: table_policy.TablePolicies,
+    games: packed_env.PackedState,
     player: jax.Array | int,
     own: jax.Array,
     is_known: jax.Array,
     draws: jax.Array,
 ) -> jax.Array:
     """int32[P, B] moves: `player` draws from `own` [A, B] where that is known, everybody else from frozen policies."""
-    frozen = table_policy.everyones(policies, games)
+    frozen = table_policy.all_player_policies(policies, games)
     is_own = np.arange(len(frozen))[:, None, None] == player
     chosen = jnp.where(is_own & is_known, own, frozen)
-    return jnp.stack([table_rows.drawn(policy, draw) for policy, draw in zip(chosen, draws, strict=False)])
+    return jnp.stack([table_rows.sample_actions(policy, draw) for policy, draw in zip(chosen, draws, strict=False)])
 
 
-def payoff_of(game: packed_env.Walk, games: packed_env.WalkState, player: jax.Array | int) -> jax.Array:
+def player_payoff(game: packed_env.PackedEnv, games: packed_env.PackedState, player: jax.Array | int) -> jax.Array:
     """[B] of a player; the lowest there is where there was no room for the end, so that bounds stay bounds."""
     return jnp.where(games.ended, games.payoff[player], game.env.payoff_range[0])
 
 
 @jax.jit
-def response(learner: Learner, settings: Settings) -> table_policy.TablePolicy:
+def greedy_response(learner: LearnerState, settings: LearnerSettings) -> table_policy.TablePolicy:
     """The best option of every known set; rows of others are 0: there it plays as the frozen policies do."""
     values = jnp.where(learner.visits > 0, _values(learner.visits.T, learner.total.T, settings).T, -jnp.inf)
     best = jax.nn.one_hot(jnp.argmax(values, axis=1), values.shape[1], dtype=jnp.float32)
@@ -282,8 +282,8 @@ def response(learner: Learner, settings: Settings) -> table_policy.TablePolicy:
 
 @functools.partial(jax.jit, static_argnames=("game", "matches", "steps"))
 def play(
-    game: packed_env.Walk,
-    policies: table_policy.Policies,
+    game: packed_env.PackedEnv,
+    policies: table_policy.TablePolicies,
     found: table_policy.TablePolicy,
     key: jax.Array,
     player: jax.Array | int,
@@ -294,23 +294,23 @@ def play(
     """float32[M] payoffs of a player who plays a response, in matches against frozen policies."""
 
     def move(
-        carry: tuple[jax.Array, packed_env.WalkState, rng.Streams],
-    ) -> tuple[jax.Array, packed_env.WalkState, rng.Streams]:
+        carry: tuple[jax.Array, packed_env.PackedState, rng.Streams],
+    ) -> tuple[jax.Array, packed_env.PackedState, rng.Streams]:
         step, games, streams = carry
-        streams, words = rng.rows(streams, game.env.num_players + 1)
-        draws = table_rows.uniform(words)
+        streams, words = rng.draw_rows(streams, game.env.num_players + 1)
+        draws = table_rows.uniform_from_bits(words)
         row = jax.lax.cond(
             (jnp.sum(games.legal[player], axis=0) > 1).any(),
-            lambda: hash_table.lookup(found.table, _own_keys(games, player)),
+            lambda: hash_table.lookup(found.table, _player_keys(games, player)),
             lambda: jnp.full(matches, -1, jnp.int32),
         )
         own = jnp.where(row >= 0, table_rows.gather(found.weight, row), 0)
-        actions = joint(policies, games, player, own, own.sum(axis=0) > 0, draws)
+        actions = sample_joint_action(policies, games, player, own, own.sum(axis=0) > 0, draws)
         return step + 1, game.step(games, actions, draws[-1]), streams
 
-    start = (jnp.zeros((), jnp.int32), game.start(matches), rng.streams(key, 0, matches))
+    start = (jnp.zeros((), jnp.int32), game.start(matches), rng.make_streams(key, 0, matches))
     _, games, _ = jax.lax.while_loop(lambda c: (c[0] < steps) & ~c[1].ended.all(), move, start)
-    return payoff_of(game, games, player)
+    return player_payoff(game, games, player)
 
 
 class Budget(NamedTuple):
@@ -322,7 +322,7 @@ class Budget(NamedTuple):
     bits: int = 18
 
 
-class Bound(NamedTuple):
+class ResponseBound(NamedTuple):
     """Axes: P players."""
 
     payoff: tuple[float, ...]  # mean of each player's response
@@ -338,20 +338,22 @@ class Bound(NamedTuple):
         return math.hypot(*self.error) / 2
 
 
-def bound(game: packed_env.Walk, policies: table_policy.Policies, key: jax.Array, budget: Budget) -> Bound:
+def estimate_bound(
+    game: packed_env.PackedEnv, policies: table_policy.TablePolicies, key: jax.Array, budget: Budget
+) -> ResponseBound:
     """What learnt responses get against policies, for a fixed budget."""
     payoff, error = [], []
     with jax.enable_x64(False):
         learning, playing, before = jax.random.split(key, 3)
-        usual = table_policy.played(game, policies, before, matches=_MATCHES, steps=budget.config.steps).payoff
+        usual = table_policy.play_matches(game, policies, before, matches=_MATCHES, steps=budget.config.steps).payoff
         for player in range(game.env.num_players):
-            settings = Settings(np.float32(spread(game, float(np.asarray(usual[player]).std()))))
+            settings = LearnerSettings(np.float32(clip_payoff_std(game, float(np.asarray(usual[player]).std()))))
             learner = init(game, budget.bits)
             learner = learn(game, policies, learner, settings, learning, player, budget.batches, config=budget.config)
             found = play(
                 game,
                 policies,
-                response(learner, settings),
+                greedy_response(learner, settings),
                 jax.random.fold_in(playing, player),
                 player,
                 matches=budget.matches,
@@ -359,7 +361,7 @@ def bound(game: packed_env.Walk, policies: table_policy.Policies, key: jax.Array
             )
             payoff.append(float(np.mean(np.asarray(found), dtype=np.float64)))
             error.append(float(np.std(np.asarray(found), dtype=np.float64)) / math.sqrt(budget.matches))
-    return Bound(tuple(payoff), tuple(error))
+    return ResponseBound(tuple(payoff), tuple(error))
 
 
 _MATCHES = 2**14  # that tell the spread of payoffs

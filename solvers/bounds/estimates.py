@@ -18,24 +18,24 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-LEARNT, LOCAL = "learnt", "local"
-ENOUGH = 256  # matches of each half without which a responder does not count: fewer tell little of their own error
+APPROXIMATE_RESPONSE, LOCAL_BEST_RESPONSE = "learnt", "local"
+MIN_MATCHES = 256  # matches of each half without which a responder does not count: fewer tell little of their own error
 _Z95 = 1.96  # standard errors on each side of a mean that leave out one case in twenty
 
 Floats = npt.NDArray[np.float64]
 
 
-class Tally(NamedTuple):
+class PayoffMoments(NamedTuple):
     """Of matches. Axes: K numbers that each match has."""
 
     matches: int
     total: Floats  # [K]
     products: Floats  # [K, K] sums of products of two
 
-    def plus(self, numbers: npt.ArrayLike) -> "Tally":
+    def plus(self, numbers: npt.ArrayLike) -> "PayoffMoments":
         """With further matches [K, M]."""
         more = np.asarray(numbers, np.float64)
-        return Tally(self.matches + more.shape[1], self.total + more.sum(axis=1), self.products + more @ more.T)
+        return PayoffMoments(self.matches + more.shape[1], self.total + more.sum(axis=1), self.products + more @ more.T)
 
     @property
     def mean(self) -> Floats:
@@ -57,17 +57,17 @@ class Tally(NamedTuple):
         return _interval(float(self.mean[0]), self.standard_error)
 
 
-def no_matches(width: int = 1) -> Tally:
-    return Tally(0, np.zeros(width), np.zeros((width, width)))
+def empty_moments(width: int = 1) -> PayoffMoments:
+    return PayoffMoments(0, np.zeros(width), np.zeros((width, width)))
 
 
-class Halves(NamedTuple):
+class SplitMatches(NamedTuple):
     """Matches of one responder, or of the policies."""
 
-    choosing: Tally
-    telling: Tally
+    choosing: PayoffMoments
+    telling: PayoffMoments
 
-    def plus(self, payoff: npt.ArrayLike) -> "Halves":
+    def plus(self, payoff: npt.ArrayLike) -> "SplitMatches":
         """Further matches go to the half that has fewer: payoffs [M] of a responder, or [P, M] of all players."""
         more = np.atleast_2d(np.asarray(payoff))
         if self.choosing.matches <= self.telling.matches:
@@ -75,10 +75,10 @@ class Halves(NamedTuple):
         return self._replace(telling=self.telling.plus(more))
 
 
-NO_HALVES = Halves(no_matches(), no_matches())
+EMPTY_SPLIT = SplitMatches(empty_moments(), empty_moments())
 
 
-class Response(NamedTuple):
+class ResponseEstimate(NamedTuple):
     """What a responder got in the matches that tell it."""
 
     method: str
@@ -87,13 +87,13 @@ class Response(NamedTuple):
     matches: int
 
 
-class Gain(NamedTuple):
+class Improvement(NamedTuple):
     """Of one player."""
 
     player: str
     value: float  # payoff of the policies
-    responses: tuple[Response, ...]
-    chosen: Response | None  # None: no responder gains
+    responses: tuple[ResponseEstimate, ...]
+    chosen: ResponseEstimate | None  # None: no responder gains
     gain: float  # at least
     standard_error: float  # of that
     batches: int  # that were learnt from
@@ -104,10 +104,10 @@ class Gain(NamedTuple):
         return _interval(self.gain, self.standard_error)
 
 
-class Bound(NamedTuple):
+class ExploitabilityBound(NamedTuple):
     """Axes: P players."""
 
-    gains: tuple[Gain, ...]  # [P]
+    gains: tuple[Improvement, ...]  # [P]
     exploitability: float | None  # at least; None unless there are two players
     standard_error: float  # of that, 0 if it is None
     seconds: float
@@ -121,16 +121,18 @@ def _interval(mean: float, error: float) -> tuple[float, float]:
     return mean - _Z95 * error, mean + _Z95 * error
 
 
-class Found(NamedTuple):
+class ResponderMatches(NamedTuple):
     """All that is known of one player's gain."""
 
-    learnt: Halves
-    local: Halves
+    learnt: SplitMatches
+    local: SplitMatches
     batches: int = 0
     sets: int = 0
 
 
-def assembled(players: Sequence[str], played: Halves, found: Sequence[Found], seconds: float) -> Bound:
+def combine_matches(
+    players: Sequence[str], played: SplitMatches, found: Sequence[ResponderMatches], seconds: float
+) -> ExploitabilityBound:
     """`played` are matches in which everybody plays its policy, with all payoffs.
 
     They are halved too: to choose a responder because policies had bad luck must not count that luck as a gain.
@@ -139,31 +141,31 @@ def assembled(players: Sequence[str], played: Halves, found: Sequence[Found], se
     gains, is_gained = [], np.zeros(len(players))
     for number, (name, own) in enumerate(zip(players, found, strict=True)):
         value = float(usual.mean[number])
-        halves = {LEARNT: own.learnt, LOCAL: own.local}
+        halves = {APPROXIMATE_RESPONSE: own.learnt, LOCAL_BEST_RESPONSE: own.local}
         told = tuple(_response(method, half.telling) for method, half in halves.items() if half.telling.matches)
-        method = chosen(float(played.choosing.mean[number]), halves)
+        method = select_responder(float(played.choosing.mean[number]), halves)
         best = next((response for response in told if response.method == method), None)
         gain = error = 0.0
         if best is not None:
             is_gained[number] = 1
             gain = best.payoff - value
             error = math.sqrt(best.standard_error**2 + max(float(usual.covariance[number, number]), 0.0))
-        gains.append(Gain(name, value, told, best, gain, error, own.batches, own.sets))
+        gains.append(Improvement(name, value, told, best, gain, error, own.batches, own.sets))
     if len(players) != 2:
-        return Bound(tuple(gains), None, 0.0, seconds)
+        return ExploitabilityBound(tuple(gains), None, 0.0, seconds)
     # In a zero-sum game the payoffs of the policies cancel, and so do their errors.
     variance = max(float(is_gained @ usual.covariance @ is_gained), 0.0)
     variance += sum(own.chosen.standard_error**2 for own in gains if own.chosen)
-    return Bound(tuple(gains), sum(own.gain for own in gains) / 2, math.sqrt(variance) / 2, seconds)
+    return ExploitabilityBound(tuple(gains), sum(own.gain for own in gains) / 2, math.sqrt(variance) / 2, seconds)
 
 
-def _response(method: str, tally: Tally) -> Response:
-    return Response(method, float(tally.mean[0]), tally.standard_error, tally.matches)
+def _response(method: str, tally: PayoffMoments) -> ResponseEstimate:
+    return ResponseEstimate(method, float(tally.mean[0]), tally.standard_error, tally.matches)
 
 
-def chosen(value: float, halves: dict[str, Halves]) -> str | None:
+def select_responder(value: float, halves: dict[str, SplitMatches]) -> str | None:
     """The responder that most surely gains, by the half that chooses; None if that one does not gain."""
-    able = {name: own.choosing for name, own in halves.items() if min(tally.matches for tally in own) >= ENOUGH}
+    able = {name: own.choosing for name, own in halves.items() if min(tally.matches for tally in own) >= MIN_MATCHES}
     if not able:
         return None
     # Not by means alone: a few lucky matches must not replace many.

@@ -38,15 +38,15 @@ class _Playing(NamedTuple):
     """Matches under way. Axes: M matches, N games in a group."""
 
     step: jax.Array  # [] int32
-    games: packed_env.WalkState  # M
+    games: packed_env.PackedState  # M
     beliefs: particle_filter.Particles  # M groups of N
     key: jax.Array
 
 
 @functools.partial(jax.jit, static_argnames=("game", "config"))
 def play(
-    game: packed_env.Walk,
-    policies: table_policy.Policies,
+    game: packed_env.PackedEnv,
+    policies: table_policy.TablePolicies,
     key: jax.Array,
     player: jax.Array | int,
     *,
@@ -56,10 +56,12 @@ def play(
 
     def move(now: _Playing) -> _Playing:
         drawing, trying, believing, key = jax.random.split(now.key, 4)
-        _, words = rng.rows(rng.streams(drawing, 0, config.matches), game.env.num_players + 1)
-        draws = table_rows.uniform(words)
+        _, words = rng.draw_rows(rng.make_streams(drawing, 0, config.matches), game.env.num_players + 1)
+        draws = table_rows.uniform_from_bits(words)
         chosen = _chosen(game, policies, now, trying, player, config)
-        actions = approximate_response.joint(policies, now.games, player, chosen, chosen.sum(axis=0) > 0, draws)
+        actions = approximate_response.sample_joint_action(
+            policies, now.games, player, chosen, chosen.sum(axis=0) > 0, draws
+        )
         games = game.step(now.games, actions, draws[-1])
         high, low = games.keys
         beliefs, _ = particle_filter.step(
@@ -80,12 +82,12 @@ def play(
         key,
     )
     done = jax.lax.while_loop(lambda now: (now.step < config.steps) & ~now.games.ended.all(), move, start)
-    return approximate_response.payoff_of(game, done.games, player)
+    return approximate_response.player_payoff(game, done.games, player)
 
 
 def _chosen(
-    game: packed_env.Walk,
-    policies: table_policy.Policies,
+    game: packed_env.PackedEnv,
+    policies: table_policy.TablePolicies,
     now: _Playing,
     key: jax.Array,
     player: jax.Array | int,
@@ -94,22 +96,22 @@ def _chosen(
     """float32[A, M], 1 for the move that is to be made; 0 for all where the responder plays as frozen."""
     legal = now.games.legal[player]
     is_able = (jnp.sum(legal, axis=0) > 1) & jnp.isfinite(now.beliefs.evidence)
-    frozen = table_policy.everyones(policies, now.games)[player]
+    frozen = table_policy.all_player_policies(policies, now.games)[player]
 
     def better() -> jax.Array:
-        tried = even_moves(legal, config.size)
+        tried = assign_actions_evenly(legal, config.size)
         payoff = _rolled_out(game, policies, now, tried, key, player, config)
-        mean, error = means(tried, payoff, legal.shape[0])
+        mean, error = mean_payoff_by_action(tried, payoff, legal.shape[0])
         best = jnp.argmax(jnp.where(legal, mean, -jnp.inf), axis=0)
         as_frozen = jnp.sum(jnp.where(legal, frozen * mean, 0), axis=0)
-        is_better = table_rows.at(mean, best) - as_frozen > table_rows.at(error, best)
+        is_better = table_rows.select_actions(mean, best) - as_frozen > table_rows.select_actions(error, best)
         return jnp.where((np.arange(legal.shape[0])[:, None] == best) & is_able & is_better, 1.0, 0.0)
 
     found: jax.Array = jax.lax.cond(is_able.any(), better, lambda: jnp.zeros(legal.shape, jnp.float32))
     return found
 
 
-def even_moves(legal: jax.Array, size: int) -> jax.Array:
+def assign_actions_evenly(legal: jax.Array, size: int) -> jax.Array:
     """bool[A, M] -> int32[M, N] moves that are tried, each legal one in as many games of a group but for one.
 
     Neighbours try different moves: copies of one game are neighbours.
@@ -119,7 +121,7 @@ def even_moves(legal: jax.Array, size: int) -> jax.Array:
     return jnp.sum(before <= rank, axis=2, dtype=jnp.int32).T
 
 
-def means(tried: jax.Array, payoff: jax.Array, moves: int) -> tuple[jax.Array, jax.Array]:
+def mean_payoff_by_action(tried: jax.Array, payoff: jax.Array, moves: int) -> tuple[jax.Array, jax.Array]:
     """Of moves and payoffs [M, N]: the mean [A, M] of each move and its standard error; -inf, 0 if never tried."""
     is_tried = tried == np.arange(moves)[:, None, None]
     count = jnp.sum(is_tried, axis=2)
@@ -130,8 +132,8 @@ def means(tried: jax.Array, payoff: jax.Array, moves: int) -> tuple[jax.Array, j
 
 
 def _rolled_out(
-    game: packed_env.Walk,
-    policies: table_policy.Policies,
+    game: packed_env.PackedEnv,
+    policies: table_policy.TablePolicies,
     now: _Playing,
     tried: jax.Array,
     key: jax.Array,
@@ -142,16 +144,16 @@ def _rolled_out(
     lanes = config.matches * config.size
 
     def move(
-        carry: tuple[jax.Array, packed_env.WalkState, rng.Streams],
-    ) -> tuple[jax.Array, packed_env.WalkState, rng.Streams]:
+        carry: tuple[jax.Array, packed_env.PackedState, rng.Streams],
+    ) -> tuple[jax.Array, packed_env.PackedState, rng.Streams]:
         step, games, streams = carry
-        streams, words = rng.rows(streams, game.env.num_players + 1)
-        draws = table_rows.uniform(words)
+        streams, words = rng.draw_rows(streams, game.env.num_players + 1)
+        draws = table_rows.uniform_from_bits(words)
         own = (np.arange(game.env.num_actions)[:, None] == tried.reshape(-1)).astype(jnp.float32)
         is_first = jnp.broadcast_to(step == now.step, (lanes,))
-        actions = approximate_response.joint(policies, games, player, own, is_first, draws)
+        actions = approximate_response.sample_joint_action(policies, games, player, own, is_first, draws)
         return step + 1, game.step(games, actions, draws[-1]), streams
 
-    start = (now.step, now.beliefs.games, rng.streams(key, 0, lanes))
+    start = (now.step, now.beliefs.games, rng.make_streams(key, 0, lanes))
     _, games, _ = jax.lax.while_loop(lambda c: (c[0] < config.steps) & ~c[1].ended.all(), move, start)
-    return approximate_response.payoff_of(game, games, player).reshape(tried.shape)
+    return approximate_response.player_payoff(game, games, player).reshape(tried.shape)

@@ -25,18 +25,18 @@ from gdlx.solvers.mccfr import hash_table, table_policy
 DEFAULT_SECONDS = 30.0
 _ROUNDS = 4  # each but the first as long as all before it
 # Parts of the time of a round: matches of the policies, learning, matches of what was learnt, local responses.
-_USUAL_SHARE, _LEARNING_SHARE, _LEARNT_SHARE, _LOCAL_SHARE = 0.05, 0.5, 0.3, 0.15
+_POLICY_MATCHES_SHARE, _LEARNING_SHARE, _RESPONSE_MATCHES_SHARE, _LOCAL_SHARE = 0.05, 0.5, 0.3, 0.15
 _FIRST_MATCHES = 16  # times that policies are played before the first round
 _BATCHES = 4  # learnt from at a time
 _TABLE_BYTES = 2**27  # of a learner
 _MOST_BITS = 20
 
 
-class Unfinished(errors.UserError, ValueError):
+class UnfinishedMatchesError(errors.UserError, ValueError):
     """Matches for whose ends there is no room."""
 
 
-class Plan(NamedTuple):
+class BoundConfig(NamedTuple):
     """How responders are played. `steps` is the room for joint moves, 2^bits that for sets of a learner."""
 
     learning: approximate_response.LearnerConfig
@@ -49,41 +49,41 @@ class Plan(NamedTuple):
         return self.learning.steps
 
 
-def plan(game: packed_env.Walk, steps: int) -> Plan:
+def make_config(game: packed_env.PackedEnv, steps: int) -> BoundConfig:
     bits = min(_MOST_BITS, (_TABLE_BYTES // approximate_response.row_bytes(game)).bit_length() - 1)
-    return Plan(approximate_response.LearnerConfig(steps), local_best_response.ResponderConfig(steps), bits)
+    return BoundConfig(approximate_response.LearnerConfig(steps), local_best_response.ResponderConfig(steps), bits)
 
 
 def search(
-    game: packed_env.Walk,
-    policies: table_policy.Policies,
+    game: packed_env.PackedEnv,
+    policies: table_policy.TablePolicies,
     key: jax.Array,
     *,
     seconds: float,
-    plan: Plan,
-) -> Iterator[estimates.Bound]:
+    plan: BoundConfig,
+) -> Iterator[estimates.ExploitabilityBound]:
     """Bounds, each from more work than the one before, the last after so many seconds; compiling is left out."""
     if game.env.num_players == 0:
-        yield estimates.Bound((), None, 0.0, 0.0)
+        yield estimates.ExploitabilityBound((), None, 0.0, 0.0)
         return
-    usual = _Usual(game, policies, jax.random.fold_in(key, 0), plan)
+    usual = _PolicyMatches(game, policies, jax.random.fold_in(key, 0), plan)
     for _ in range(_FIRST_MATCHES):
         usual.play()
     seats = [
-        _Seat(game, policies, jax.random.fold_in(key, 1 + number), plan, number, usual.spread(number))
+        _PlayerResponders(game, policies, jax.random.fold_in(key, 1 + number), plan, number, usual.spread(number))
         for number in range(game.env.num_players)
     ]
     for seat in seats:
         seat.compile()
     part = 1 / len(seats)
     work = [
-        _Work(_USUAL_SHARE, usual.play),
+        _Work(_POLICY_MATCHES_SHARE, usual.play),
         *(
             _Work(share * part, do)
             for seat in seats
             for share, do in (
                 (_LEARNING_SHARE, seat.learn),
-                (_LEARNT_SHARE, seat.play_learnt),
+                (_RESPONSE_MATCHES_SHARE, seat.play_learnt),
                 (_LOCAL_SHARE, seat.play_local),
             )
         ),
@@ -95,15 +95,15 @@ def search(
             own.do_for(until - before)
         before = until
         found = [seat.found() for seat in seats]
-        yield estimates.assembled(game.env.players, usual.halves, found, time.perf_counter() - begun)
+        yield estimates.combine_matches(game.env.players, usual.halves, found, time.perf_counter() - begun)
 
 
-def of_policy(
-    task: tasks.TableProblem, policy: table_policy.TablePolicy, seconds: float, seed: int, max_steps: int = 0
-) -> estimates.Bound:
+def bound_policy(
+    task: tasks.TableTask, policy: table_policy.TablePolicy, seconds: float, seed: int, max_steps: int = 0
+) -> estimates.ExploitabilityBound:
     """The last bound that a search finds for policies that were sampled into a table."""
     steps = max_steps or probe.probe(task.env.net, seed).step_capacity
-    *_, found = search(task.walk, policy, jax.random.key(seed), seconds=seconds, plan=plan(task.walk, steps))
+    *_, found = search(task.walk, policy, jax.random.key(seed), seconds=seconds, plan=make_config(task.walk, steps))
     return found
 
 
@@ -124,16 +124,18 @@ class _Work:
             self._times += 1
 
 
-class _Usual:
+class _PolicyMatches:
     """Matches in which everybody plays its policy."""
 
-    def __init__(self, game: packed_env.Walk, policies: table_policy.Policies, key: jax.Array, plan: Plan) -> None:
+    def __init__(
+        self, game: packed_env.PackedEnv, policies: table_policy.TablePolicies, key: jax.Array, plan: BoundConfig
+    ) -> None:
         self._game, self._policies, self._key, self._plan = game, policies, key, plan
-        none = estimates.no_matches(game.env.num_players)
-        self.halves = estimates.Halves(none, none)
+        none = estimates.empty_moments(game.env.num_players)
+        self.halves = estimates.SplitMatches(none, none)
 
     def play(self) -> None:
-        found = table_policy.played(
+        found = table_policy.play_matches(
             self._game,
             self._policies,
             self._key,
@@ -142,7 +144,7 @@ class _Usual:
             steps=self._plan.steps,
         )
         if unfinished := int((~np.asarray(found.ended)).sum()):
-            raise Unfinished(
+            raise UnfinishedMatchesError(
                 f"{unfinished:,} of {self._plan.matches:,} matches of {self._game.env.name} went on after "
                 f"{self._plan.steps} joint moves, for which there is no room; if they were sampled into a table, "
                 f"resume that run with `max_steps={2 * self._plan.steps}`"
@@ -152,27 +154,27 @@ class _Usual:
     def spread(self, player: int) -> float:
         known = self.halves.choosing
         variance = known.covariance[player, player] * known.matches
-        return approximate_response.spread(self._game, math.sqrt(max(variance, 0.0)))
+        return approximate_response.clip_payoff_std(self._game, math.sqrt(max(variance, 0.0)))
 
 
-class _Seat:
+class _PlayerResponders:
     """The responders of one player."""
 
     def __init__(
         self,
-        game: packed_env.Walk,
-        policies: table_policy.Policies,
+        game: packed_env.PackedEnv,
+        policies: table_policy.TablePolicies,
         key: jax.Array,
-        plan: Plan,
+        plan: BoundConfig,
         player: int,
         spread: float,
     ) -> None:
         self._game, self._policies, self._plan, self._player = game, policies, plan, player
         self._learning, self._playing, self._trying = jax.random.split(key, 3)
-        self._settings = approximate_response.Settings(np.float32(spread))
+        self._settings = approximate_response.LearnerSettings(np.float32(spread))
         self._learner = approximate_response.init(game, plan.bits)
         self._response: table_policy.TablePolicy | None = None
-        self._learnt = self._local = estimates.NO_HALVES
+        self._learnt = self._local = estimates.EMPTY_SPLIT
         self._played = self._tried = 0
 
     def compile(self) -> None:
@@ -196,12 +198,12 @@ class _Seat:
                 config=self._plan.learning,
             )
             self._learner.visits.block_until_ready()
-        self._response, self._learnt = None, estimates.NO_HALVES  # what it got before it learnt more does not count
+        self._response, self._learnt = None, estimates.EMPTY_SPLIT  # what it got before it learnt more does not count
 
     def play_learnt(self) -> None:
         with jax.enable_x64(False):
             if self._response is None:
-                self._response = approximate_response.response(self._learner, self._settings)
+                self._response = approximate_response.greedy_response(self._learner, self._settings)
             payoff = approximate_response.play(
                 self._game,
                 self._policies,
@@ -221,8 +223,8 @@ class _Seat:
         self._tried += 1
         self._local = self._local.plus(payoff)
 
-    def found(self) -> estimates.Found:
+    def found(self) -> estimates.ResponderMatches:
         while not self._learnt.telling.matches:
             self.play_learnt()
-        sets = int(hash_table.used(self._learner.table))
-        return estimates.Found(self._learnt, self._local, int(self._learner.batches), sets)
+        sets = int(hash_table.count_used(self._learner.table))
+        return estimates.ResponderMatches(self._learnt, self._local, int(self._learner.batches), sets)

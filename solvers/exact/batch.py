@@ -51,7 +51,7 @@ class BatchResult(NamedTuple):
         return total / 2
 
 
-class Chunk(NamedTuple):
+class ChunkResult(NamedTuple):
     """Some runs of a batch, done. Axes: N measurements, P players, B runs of the chunk."""
 
     part: slice  # of the batch
@@ -63,7 +63,7 @@ class Chunk(NamedTuple):
     weight: tuple[npt.NDArray[np.float64], ...]  # P x [size, B], as in BatchResult
 
 
-class _Measured(NamedTuple):
+class _Measurement(NamedTuple):
     """Axes: P players, B runs."""
 
     value: Any  # [P, B]
@@ -71,7 +71,7 @@ class _Measured(NamedTuple):
     is_finite: Any  # [B]
 
 
-class Runs(Protocol):
+class BatchSolver(Protocol):
     """Many runs of an algorithm on a game; a part of them at a time is started, and goes on."""
 
     count: int
@@ -85,7 +85,7 @@ class Runs(Protocol):
     def advance(self, started: Any, iterations: int) -> Any:
         """So many iterations; has happened when it returns."""
 
-    def measure(self, started: Any) -> _Measured: ...
+    def measure(self, started: Any) -> _Measurement: ...
 
     def weight(self, started: Any) -> tuple[npt.NDArray[np.float64], ...]: ...
 
@@ -100,20 +100,20 @@ def _size(player: sequence_form.PlayerForm) -> int:
     return 1 + sum(level.size for level in player.uniform)
 
 
-def workers() -> int:
+def num_workers() -> int:
     """Chunks that run side by side."""
     there = jax.local_devices()
-    return max(len(there), devices.cores() if there[0].platform == "cpu" else 1)
+    return max(len(there), devices.available_cores() if there[0].platform == "cpu" else 1)
 
 
 def chunk_size(game: sequence_form.SequenceForm, runs: int) -> int:
     """Runs that share a core's cache, in chunks for every core if there are lanes enough."""
     fitting = _CACHE_BYTES // bytes_per_run(game) // _LANES * _LANES
-    shared = -(-runs // workers() // _LANES) * _LANES
+    shared = -(-runs // num_workers() // _LANES) * _LANES
     return int(max(1, min(runs, max(_LANES, min(fitting, shared)))))
 
 
-class FullRuns:
+class FullBatchSolver:
     """Full iterations. The batch's size B is that of the arrays [B] in `settings`, of `regrets` (as in CfrState, with a
     last axis B), or of the variants of payoffs that `game` was made with; all that have this axis must agree."""
 
@@ -128,7 +128,7 @@ class FullRuns:
         if algorithm.step is None:
             raise BatchError(f"{algorithm.name} has no full iterations; batches of sampled ones are `sample`'s")
         self._game, self._algorithm, self._settings, self._regrets = game, algorithm, settings, regrets
-        self.count = _runs(game, settings, regrets)
+        self.count = _batch_size(game, settings, regrets)
         self.chunk = chunk_size(game, self.count) if chunk is None else chunk
         self.bytes_each = bytes_per_run(game)
         self.bytes_kept = 8 * sum(_size(player) for player in game.players)
@@ -146,16 +146,16 @@ class FullRuns:
         int(after.t)  # waits for it
         return game, settings, after
 
-    def measure(self, started: Any) -> _Measured:
+    def measure(self, started: Any) -> _Measurement:
         game, _, state = started
         found, is_finite = jax.device_get(_measure(game, state))
-        return _Measured(found.value, found.improvements, is_finite)
+        return _Measurement(found.value, found.improvements, is_finite)
 
     def weight(self, started: Any) -> tuple[npt.NDArray[np.float64], ...]:
         return tuple(np.asarray(own, np.float64) for own in jax.device_get(_sums(started[2])))
 
 
-class SampledRuns:
+class SampledBatchSolver:
     """Sampled iterations for every seed [B]; any of the settings may be arrays [B] too.
 
     The tree must have its edges (`keep_edges`).
@@ -163,23 +163,23 @@ class SampledRuns:
 
     def __init__(
         self,
-        task: tasks.Problem,
+        task: tasks.TreeTask,
         sampler: mccfr.Sampler,
-        settings: mccfr.SampleSettings,
+        settings: mccfr.MccfrSettings,
         seeds: npt.ArrayLike,
         batch: int,
         chunk: int | None = None,
     ) -> None:
         self._task, self._scheme, self._batch = task, sampler, batch
         self._form = sampling_form.sampling_form(task.tree)
-        self._settings = tree_solvers.in_precision(settings)
+        self._settings = tree_solvers.to_default_precision(settings)
         self._seeds = np.asarray(seeds)
         self.count = len(self._seeds)
         sizes = {self.count, *(len(x) for x in jax.tree.leaves(self._settings) if x.ndim)}
         if len(sizes) != 1:
             shown = ", ".join(map(str, sorted(sizes)))
             raise BatchError(f"the arrays of a batch must have one size; these have {shown}")
-        shared = -(-self.count // workers())
+        shared = -(-self.count // num_workers())
         self.chunk = max(1, min(shared, _SAMPLED_LANES // batch)) if chunk is None else chunk
         width = self._settings.minimiser.gamma.itemsize
         table = self._form.shape[0] * self._form.shape[1]
@@ -201,26 +201,28 @@ class SampledRuns:
         np.asarray(after.t)  # waits for it
         return form, settings, keys, after
 
-    def measure(self, started: Any) -> _Measured:
+    def measure(self, started: Any) -> _Measurement:
         state = jax.device_get(started[3])
         levels = tabular_policies.to_levels(self._task.tree, self._task.layouts, self.weight(started))
         found = jax.device_get(tasks.evaluate(self._task.form, levels))
         is_finite = np.array([np.isfinite(x).all(axis=(1, 2)) for x in (*state.regret, *state.weight)]).all(axis=0)
-        return _Measured(found.value, found.improvements, is_finite)
+        return _Measurement(found.value, found.improvements, is_finite)
 
     def weight(self, started: Any) -> tuple[npt.NDArray[np.float64], ...]:
         return tuple(
-            tabular_policies.of_table(player, np.moveaxis(np.asarray(table, np.float64), 0, -1))
+            tabular_policies.from_table(player, np.moveaxis(np.asarray(table, np.float64), 0, -1))
             for player, table in zip(self._task.tree.players, started[3].weight, strict=True)
         )
 
 
-def needed_bytes(runs: Runs) -> int:
+def needed_bytes(runs: BatchSolver) -> int:
     """At once: of the chunks that run side by side, and of what is left of all."""
-    return runs.bytes_each * min(runs.count, runs.chunk * workers()) + runs.bytes_kept * runs.count
+    return runs.bytes_each * min(runs.count, runs.chunk * num_workers()) + runs.bytes_kept * runs.count
 
 
-def chunks(runs: Runs, points: Sequence[int], *, max_bytes: int = MAX_BYTES) -> Generator[Chunk, None, None]:
+def run_chunks(
+    runs: BatchSolver, points: Sequence[int], *, max_bytes: int = MAX_BYTES
+) -> Generator[ChunkResult, None, None]:
     """All runs, measured after so many iterations as `points` say; chunk by chunk, as each is done."""
     needed = needed_bytes(runs)
     if needed > max_bytes:
@@ -232,7 +234,7 @@ def chunks(runs: Runs, points: Sequence[int], *, max_bytes: int = MAX_BYTES) -> 
     parts = [slice(n, min(runs.count, n + runs.chunk)) for n in range(0, runs.count, runs.chunk)]
     stopped = threading.Event()
 
-    def work(part: slice, device: jax.Device) -> Chunk:
+    def work(part: slice, device: jax.Device) -> ChunkResult:
         started = runs.advance(runs.start(part, device), 0)  # compiled outside of the time that is measured
         seconds, times, found = 0.0, [], []
         for before, now in itertools.pairwise((0, *points)):
@@ -244,7 +246,7 @@ def chunks(runs: Runs, points: Sequence[int], *, max_bytes: int = MAX_BYTES) -> 
             times.append(seconds)
             found.append(runs.measure(started))
         value, gain, is_finite = (np.stack(column) for column in zip(*found, strict=True))
-        return Chunk(
+        return ChunkResult(
             part,
             tuple(points),
             tuple(times),
@@ -254,7 +256,7 @@ def chunks(runs: Runs, points: Sequence[int], *, max_bytes: int = MAX_BYTES) -> 
             runs.weight(started),
         )
 
-    with concurrent.futures.ThreadPoolExecutor(workers()) as pool:
+    with concurrent.futures.ThreadPoolExecutor(num_workers()) as pool:
         waiting = [pool.submit(work, part, there[n % len(there)]) for n, part in enumerate(parts)]
         try:
             for done in concurrent.futures.as_completed(waiting):
@@ -275,13 +277,13 @@ def solve(
     max_bytes: int = MAX_BYTES,
 ) -> BatchResult:
     """Run `iterations` of an algorithm for every member of a batch; its size is as FullRuns says."""
-    return _joined(FullRuns(game, algorithm, settings, regrets, chunk), iterations, max_bytes)
+    return _joined(FullBatchSolver(game, algorithm, settings, regrets, chunk), iterations, max_bytes)
 
 
-def sample(
-    task: tasks.Problem,
+def solve_sampled(
+    task: tasks.TreeTask,
     sampler: mccfr.Sampler,
-    settings: mccfr.SampleSettings,
+    settings: mccfr.MccfrSettings,
     seeds: npt.ArrayLike,
     iterations: int,
     *,
@@ -289,11 +291,11 @@ def sample(
     max_bytes: int = MAX_BYTES,
 ) -> BatchResult:
     """Run sampled iterations for every seed [B]; any of the settings may be arrays [B] too."""
-    return _joined(SampledRuns(task, sampler, settings, seeds, batch), iterations, max_bytes)
+    return _joined(SampledBatchSolver(task, sampler, settings, seeds, batch), iterations, max_bytes)
 
 
-def _joined(runs: Runs, iterations: int, max_bytes: int) -> BatchResult:
-    parts = sorted(chunks(runs, (iterations,), max_bytes=max_bytes), key=lambda chunk: chunk.part.start)
+def _joined(runs: BatchSolver, iterations: int, max_bytes: int) -> BatchResult:
+    parts = sorted(run_chunks(runs, (iterations,), max_bytes=max_bytes), key=lambda chunk: chunk.part.start)
     return BatchResult(
         np.concatenate([part.value[-1] for part in parts], axis=1),
         np.concatenate([part.improvements[-1] for part in parts], axis=1),
@@ -304,24 +306,24 @@ def _joined(runs: Runs, iterations: int, max_bytes: int) -> BatchResult:
 @functools.partial(jax.jit, static_argnames=("sampler", "batch"))
 def _sample(
     form: sampling_form.SamplingForm,
-    settings: mccfr.SampleSettings,
+    settings: mccfr.MccfrSettings,
     keys: jax.Array,
-    state: mccfr.SampleState,
+    state: mccfr.MccfrState,
     iterations: int,
     *,
     sampler: mccfr.Sampler,
     batch: int,
-) -> mccfr.SampleState:
+) -> mccfr.MccfrState:
     """States [B, ..] after so many more iterations."""
     axes = jax.tree.map(lambda x: 0 if x.ndim else None, settings)
 
-    def run(own: mccfr.SampleSettings, key: jax.Array, begun: mccfr.SampleState) -> mccfr.SampleState:
-        done: mccfr.SampleState = jax.lax.fori_loop(
+    def run(own: mccfr.MccfrSettings, key: jax.Array, begun: mccfr.MccfrState) -> mccfr.MccfrState:
+        done: mccfr.MccfrState = jax.lax.fori_loop(
             0, iterations, lambda _, s: mccfr.step(form, s, own, key, sampler=sampler, batch=batch), begun
         )
         return done
 
-    after: mccfr.SampleState = jax.vmap(run, in_axes=(axes, 0, 0))(settings, keys, state)
+    after: mccfr.MccfrState = jax.vmap(run, in_axes=(axes, 0, 0))(settings, keys, state)
     return after
 
 
@@ -331,7 +333,7 @@ def _start(game: sequence_form.SequenceForm, regrets: tuple[cfr.Levels, ...] | N
         regrets = tuple(
             tuple(jnp.zeros((*level.shape, runs), level.dtype) for level in player.uniform) for player in game.players
         )
-    return cfr.restart(game, regrets)
+    return cfr.init_from_regrets(game, regrets)
 
 
 @jax.jit
@@ -339,13 +341,13 @@ def _measure(game: sequence_form.SequenceForm, state: cfr.CfrState) -> tuple[bes
     """And whether all numbers of each run are finite."""
     numbers = jax.tree.leaves((state.regret, state.weight, state.recent, state.plan))
     is_finite = [jnp.isfinite(x).all(axis=tuple(range(x.ndim - 1))) for x in numbers]
-    return best_response.average_evaluation(game, state), jnp.stack(is_finite).all(axis=0)
+    return best_response.evaluate_average(game, state), jnp.stack(is_finite).all(axis=0)
 
 
-_sums = jax.jit(cfr.sums)
+_sums = jax.jit(cfr.cumulative_plans)
 
 
-def _runs(
+def _batch_size(
     game: sequence_form.SequenceForm, settings: regret_matching.Settings, regrets: tuple[cfr.Levels, ...] | None
 ) -> int:
     sizes = {len(value) for value in _arrays(settings) if value is not None and value.ndim}

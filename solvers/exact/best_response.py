@@ -31,26 +31,26 @@ class Evaluation(NamedTuple):
 
 def evaluate(game: sequence_form.SequenceForm, profile: Profile) -> Evaluation:
     """Values and best responses of all players at once."""
-    reach = flat_plans(game, profile)
+    reach = flat_realization_plans(game, profile)
     value, best = [], []
     for number, player in enumerate(game.players):
         utility = realization_plans.utilities(player, _others(reach, number), reach[number].shape[1:])
         value.append(_expected(player, utility, reach[number]))
-        best.append(realization_plans.back_up(player, utility, best_option(player))[1])
+        best.append(realization_plans.backup_values(player, utility, best_action_value(player))[1])
     return Evaluation(jnp.stack(value), jnp.stack(best))
 
 
-def average_evaluation(game: sequence_form.SequenceForm, state: cfr.CfrState) -> Evaluation:
+def evaluate_average(game: sequence_form.SequenceForm, state: cfr.CfrState) -> Evaluation:
     """Of the average policies of a run."""
     # Without the barrier every use of a policy would divide its weights anew, which takes twice as long.
-    policies: Profile = jax.lax.optimization_barrier(cfr.average(game, state))  # type: ignore[no-untyped-call]
+    policies: Profile = jax.lax.optimization_barrier(cfr.average_policies(game, state))  # type: ignore[no-untyped-call]
     return evaluate(game, policies)
 
 
-def flat_plans(game: sequence_form.SequenceForm, profile: Profile) -> list[jax.Array]:
+def flat_realization_plans(game: sequence_form.SequenceForm, profile: Profile) -> list[jax.Array]:
     batch = next((level.shape[2:] for policy in profile for level in policy), ())
     return [
-        realization_plans.flat(realization_plans.realise(player, policy), batch)
+        realization_plans.flatten(realization_plans.to_realization_plan(player, policy), batch)
         for player, policy in zip(game.players, profile, strict=True)
     ]
 
@@ -61,16 +61,16 @@ def _others(reach: list[jax.Array], number: int) -> list[jax.Array]:
 
 def _expected(player: sequence_form.PlayerForm, utility: tuple[jax.Array, Levels], plan: jax.Array) -> jax.Array:
     root, levels = utility
-    rows = zip(levels, realization_plans.by_level(player, plan), strict=True)
-    return root + sum(realization_plans.total(own * reached).sum(axis=0) for own, reached in rows)
+    rows = zip(levels, realization_plans.unflatten(player, plan), strict=True)
+    return root + sum(realization_plans.sum_over_actions(own * reached).sum(axis=0) for own, reached in rows)
 
 
-def best_option(player: sequence_form.PlayerForm) -> realization_plans.ValueOf:
+def best_action_value(player: sequence_form.PlayerForm) -> realization_plans.InfosetValueFn:
     """The worth of a set to one who chooses best there."""
 
     def best(level: int, values: jax.Array) -> jax.Array:
-        is_option = realization_plans.over(player.uniform[level], values) > 0
-        return realization_plans.highest(jnp.where(is_option, values, -jnp.inf))
+        is_option = realization_plans.expand_like(player.uniform[level], values) > 0
+        return realization_plans.max_over_actions(jnp.where(is_option, values, -jnp.inf))
 
     return best
 
@@ -82,17 +82,17 @@ def best_response(game: sequence_form.SequenceForm, profile: Profile, number: in
     choices avoid: a counterfactual best response. Sets that the others never let happen get their first option.
     """
     player = game.players[number]
-    reach = flat_plans(game, profile)
+    reach = flat_realization_plans(game, profile)
     utility = realization_plans.utilities(player, _others(reach, number), reach[number].shape[1:])
-    values, worth = realization_plans.back_up(player, utility, best_option(player))
-    return choose_best(player, values), worth
+    values, worth = realization_plans.backup_values(player, utility, best_action_value(player))
+    return greedy_policy(player, values), worth
 
 
-def choose_best(player: sequence_form.PlayerForm, values: Levels) -> Levels:
+def greedy_policy(player: sequence_form.PlayerForm, values: Levels) -> Levels:
     """Policies that take the best option of every set, the first of several."""
     policy = []
     for level, options in enumerate(values):
-        allowed = jnp.where(realization_plans.over(player.uniform[level], options) > 0, options, -jnp.inf)
+        allowed = jnp.where(realization_plans.expand_like(player.uniform[level], options) > 0, options, -jnp.inf)
         chosen = allowed.argmax(axis=0)
         policy.append((jnp.arange(len(options)).reshape(-1, *[1] * chosen.ndim) == chosen).astype(options.dtype))
     return tuple(policy)
@@ -102,10 +102,10 @@ def counterfactual_values(game: sequence_form.SequenceForm, profile: Profile, nu
     """What every option of a player is worth, counting only the others' and chance's way there [w, n, ...]."""
     player = game.players[number]
     policy = profile[number]
-    reach = flat_plans(game, profile)
+    reach = flat_realization_plans(game, profile)
     utility = realization_plans.utilities(player, _others(reach, number), reach[number].shape[1:])
-    return realization_plans.back_up(
-        player, utility, lambda level, values: realization_plans.total(values * policy[level])
+    return realization_plans.backup_values(
+        player, utility, lambda level, values: realization_plans.sum_over_actions(values * policy[level])
     )[0]
 
 
@@ -118,7 +118,7 @@ def head_to_head(game: sequence_form.SequenceForm, first: Profile, second: Profi
     return jnp.stack(rows)
 
 
-def average_regret(state: cfr.CfrState) -> jax.Array:
+def average_regret_bound(state: cfr.CfrState) -> jax.Array:
     """[P] the bound on a player's regret per iteration: the sum of its positive immediate ones, over t.
 
     Holds for undiscounted regrets (cfr, and cfr+ as an upper bound).

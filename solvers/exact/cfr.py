@@ -11,8 +11,10 @@ from gdlx.envs.trees import sequence_form
 from gdlx.solvers.exact import realization_plans, regret_matching
 
 Levels = realization_plans.Levels
-Leaves = Callable[[Sequence[jax.Array], int], jax.Array]  # (flat plans of all, player) -> [size] worth of its sequences
-FOLD = 4_096  # iterations
+LeafValueFn = Callable[
+    [Sequence[jax.Array], int], jax.Array
+]  # (flat plans of all, player) -> [size] worth of its sequences
+FOLD_INTERVAL = 4_096  # iterations
 
 
 class CfrState(NamedTuple):
@@ -38,26 +40,28 @@ def init(game: sequence_form.SequenceForm, batch: tuple[int, ...] = ()) -> CfrSt
         regrets.append(tuple(_spread(np.zeros_like(level), batch) for level in uniform))
         policies.append(tuple(_spread(level, batch) for level in uniform))
         reach.append(_spread(np.concatenate(plan), batch))
-    zero = jax.tree.map(lambda x: sequence_form.put(np.zeros(x.shape, x.dtype)), tuple(reach))
+    zero = jax.tree.map(lambda x: sequence_form.to_device(np.zeros(x.shape, x.dtype)), tuple(reach))
     one = _spread(np.ones((), jnp.result_type(float)), batch)
-    t = sequence_form.put(np.zeros((), np.int32))
+    t = sequence_form.to_device(np.zeros((), np.int32))
     return CfrState(tuple(regrets), zero, zero, one, tuple(policies), tuple(reach), t)
 
 
 def _spread(array: Any, batch: tuple[int, ...]) -> jax.Array:
     """The same for every member of a batch."""
-    return sequence_form.put(np.broadcast_to(array.reshape((*array.shape, *[1] * len(batch))), (*array.shape, *batch)))
+    return sequence_form.to_device(
+        np.broadcast_to(array.reshape((*array.shape, *[1] * len(batch))), (*array.shape, *batch))
+    )
 
 
-def restart(game: sequence_form.SequenceForm, start: tuple[Levels, ...]) -> CfrState:
+def init_from_regrets(game: sequence_form.SequenceForm, start: tuple[Levels, ...]) -> CfrState:
     """A state with given initial regrets, and the policies that follow from them."""
     policy = tuple(
-        tuple(map(regret_matching.matching, levels, player.uniform))
+        tuple(map(regret_matching.match_regrets, levels, player.uniform))
         for player, levels in zip(game.players, start, strict=True)
     )
     batch = next((level.shape[2:] for levels in start for level in levels), ())
     plan = tuple(
-        realization_plans.flat(realization_plans.realise(player, own), batch)
+        realization_plans.flatten(realization_plans.to_realization_plan(player, own), batch)
         for player, own in zip(game.players, policy, strict=True)
     )
     zero = jax.tree.map(jnp.zeros_like, plan)
@@ -70,7 +74,7 @@ def step(
     settings: regret_matching.Settings,
     *,
     alternating: bool = True,
-    leaves: Leaves | None = None,
+    leaves: LeafValueFn | None = None,
 ) -> CfrState:
     """One iteration: every player in turn adds its plan to its average, then updates its regrets and its policy.
 
@@ -85,8 +89,8 @@ def step(
     for number, player in enumerate(game.players):
         seen = reach if alternating else state.plan
         others = [plan for n, plan in enumerate(seen) if n != number]
-        below = None if leaves is None else realization_plans.by_level(player, leaves(seen, number))
-        new = regrets_of(player, others, policies[number], batch, below)
+        below = None if leaves is None else realization_plans.unflatten(player, leaves(seen, number))
+        new = instantaneous_regrets(player, others, policies[number], batch, below)
         updated = [
             regret_matching.update(*row, by)
             for row in zip(regrets[number], new, player.uniform, player.noise, strict=True)
@@ -94,12 +98,14 @@ def step(
         recent[number] = recent[number] * by.average + state.plan[number]
         regrets[number] = tuple(level for level, _ in updated)
         policies[number] = tuple(level for _, level in updated)
-        reach[number] = realization_plans.flat(realization_plans.realise(player, policies[number]), batch)
+        reach[number] = realization_plans.flatten(
+            realization_plans.to_realization_plan(player, policies[number]), batch
+        )
     fade = state.fade * by.average
     return CfrState(tuple(regrets), state.weight, tuple(recent), fade, tuple(policies), tuple(reach), t)
 
 
-def regrets_of(
+def instantaneous_regrets(
     player: sequence_form.PlayerForm,
     others: Sequence[jax.Array],
     policy: Levels,
@@ -112,15 +118,17 @@ def regrets_of(
     """
 
     def mean(level: int, values: jax.Array) -> jax.Array:
-        return realization_plans.total(values * policy[level])
+        return realization_plans.sum_over_actions(values * policy[level])
 
     root, own = realization_plans.utilities(player, others, batch)
     utility = root, own if below is None else tuple(map(jnp.add, own, below))
-    options, _ = realization_plans.back_up(player, utility, mean)
-    return tuple(values - realization_plans.total(values * own) for values, own in zip(options, policy, strict=True))
+    options, _ = realization_plans.backup_values(player, utility, mean)
+    return tuple(
+        values - realization_plans.sum_over_actions(values * own) for values, own in zip(options, policy, strict=True)
+    )
 
 
-def sums(state: CfrState) -> tuple[jax.Array, ...]:
+def cumulative_plans(state: CfrState) -> tuple[jax.Array, ...]:
     """P x [size], weighted sums of all plans so far: the average policies up to scale."""
     return tuple(old * state.fade + new for old, new in zip(state.weight, state.recent, strict=True))
 
@@ -131,12 +139,12 @@ def fold(state: CfrState) -> CfrState:
     Every FOLD iterations: a sum of millions of plans would lose the digits of each new one, in single precision.
     """
     nothing = jax.tree.map(jnp.zeros_like, state.recent)
-    return state._replace(weight=sums(state), recent=nothing, fade=jnp.ones_like(state.fade))
+    return state._replace(weight=cumulative_plans(state), recent=nothing, fade=jnp.ones_like(state.fade))
 
 
-def average(game: sequence_form.SequenceForm, state: CfrState) -> tuple[Levels, ...]:
+def average_policies(game: sequence_form.SequenceForm, state: CfrState) -> tuple[Levels, ...]:
     """The average policies; uniform where a player never comes."""
     return tuple(
-        tuple(map(regret_matching.matching, realization_plans.by_level(player, weight), player.uniform))
-        for player, weight in zip(game.players, sums(state), strict=True)
+        tuple(map(regret_matching.match_regrets, realization_plans.unflatten(player, weight), player.uniform))
+        for player, weight in zip(game.players, cumulative_plans(state), strict=True)
     )

@@ -20,22 +20,24 @@ def step(
     """
     t = state.t + 1
     by = regret_matching.discounts(settings, t)
-    recent, before = list(state.recent), list(cfr.sums(state))
+    recent, before = list(state.recent), list(cfr.cumulative_plans(state))
     policies, reach = list(state.policy), list(state.plan)
     for number, player in enumerate(game.players):
-        seen = before if alternating else cfr.sums(state)
+        seen = before if alternating else cfr.cumulative_plans(state)
         # Discounts keep the scale of sums unknown; the empty sequence, always played, tells it.
         others = [w / jnp.maximum(w[0], 1e-30) for n, w in enumerate(seen) if n != number]
         others = [jnp.where(w[0] > 0, w, plan) for w, plan in zip(others, _except(state.plan, number), strict=True)]
-        values, _ = realization_plans.back_up(
+        values, _ = realization_plans.backup_values(
             player,
             realization_plans.utilities(player, others, state.plan[number].shape[1:]),
-            best_response.best_option(player),
+            best_response.best_action_value(player),
         )
-        chosen = best_response.choose_best(player, values)
+        chosen = best_response.greedy_policy(player, values)
         policy = tuple(jnp.where(t > 1, best, old) for best, old in zip(chosen, policies[number], strict=True))
         policies[number] = policy
-        reach[number] = realization_plans.flat(realization_plans.realise(player, policy), state.plan[number].shape[1:])
+        reach[number] = realization_plans.flatten(
+            realization_plans.to_realization_plan(player, policy), state.plan[number].shape[1:]
+        )
         recent[number] = recent[number] * by.average + reach[number]
         before[number] = before[number] * by.average + reach[number]
     fade = state.fade * by.average

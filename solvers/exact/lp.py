@@ -29,38 +29,40 @@ _NEVER = 1e-8  # probabilities below are rounding errors
 Matrix = Any  # scipy.sparse.csr_array, which has no types
 
 
-class NotSolvable(errors.UserError, ValueError):
+class LinearProgramError(errors.UserError, ValueError):
     """A game that no linear program solves, or too large a one."""
 
 
-class Solved(NamedTuple):
+class LpSolution(NamedTuple):
     value: tuple[float, float]  # payoffs of the two players
     policies: tabular_policies.Policies
     seconds: float  # of HiGHS
 
 
-def solve(tree: game_tree.GameTree, *, max_entries: int = MAX_ENTRIES) -> Solved:
+def solve(tree: game_tree.GameTree, *, max_entries: int = MAX_ENTRIES) -> LpSolution:
     """An equilibrium. Where a player never comes by its own choice, it has a best answer to the other one's policy."""
     _require_fit(tree)
-    payoffs = matrix(tree)
+    payoffs = payoff_matrix(tree)
     if payoffs.nnz > max_entries:
-        raise NotSolvable(
+        raise LinearProgramError(
             f"{tree.name} is too large for a linear program: {payoffs.nnz:,} payoffs, more than {max_entries:,}. "
             "Use cfr+ or dcfr, which come as near as you like"
         )
     scale = float(abs(payoffs).max()) if payoffs.nnz else 1.0
     start = time.perf_counter()
-    first, second, value = _optimum(payoffs / scale, constraints(tree.players[0]), constraints(tree.players[1]))
+    first, second, value = _optimum(
+        payoffs / scale, plan_constraints(tree.players[0]), plan_constraints(tree.players[1])
+    )
     seconds = time.perf_counter() - start
     value = value * scale + 0.0  # and never -0
     policies = (
         _completed(tree.players[0], first, payoffs @ second),
         _completed(tree.players[1], second, -(payoffs.T @ first)),
     )
-    return Solved((value, 0.0 - value), policies, seconds)
+    return LpSolution((value, 0.0 - value), policies, seconds)
 
 
-def matrix(tree: game_tree.GameTree) -> Matrix:
+def payoff_matrix(tree: game_tree.GameTree) -> Matrix:
     """[S, S'] the first player's payoff times the probability of chance, by the sequences of the two players."""
     ends = tree.ends
     shape = (tree.players[0].sequences, tree.players[1].sequences)
@@ -70,7 +72,7 @@ def matrix(tree: game_tree.GameTree) -> Matrix:
     return found
 
 
-def constraints(player: game_tree.Player) -> Matrix:
+def plan_constraints(player: game_tree.Player) -> Matrix:
     """[1 + I, S] for a plan x: x_0, and at every set the sum of its options less what leads to it."""
     sets = np.arange(player.sets)
     rows = np.concatenate([[0], 1 + np.repeat(sets, np.diff(player.first)), 1 + sets])
@@ -82,9 +84,11 @@ def constraints(player: game_tree.Player) -> Matrix:
 def _require_fit(tree: game_tree.GameTree) -> None:
     if len(tree.players) != 2 or not tree.zero_sum:
         what = f"{len(tree.players)} player{'s' * (len(tree.players) > 1)}" if len(tree.players) != 2 else "other sums"
-        raise NotSolvable(f"a linear program solves zero-sum games of two players; {tree.name} has {what}. Use cfr")
+        raise LinearProgramError(
+            f"a linear program solves zero-sum games of two players; {tree.name} has {what}. Use cfr"
+        )
     if tree.leaves is not None:
-        raise NotSolvable(f"{tree.name} is not unrolled to its end; a linear program needs the whole game")
+        raise LinearProgramError(f"{tree.name} is not unrolled to its end; a linear program needs the whole game")
 
 
 def _optimum(
@@ -110,11 +114,15 @@ def _optimum(
         options={"primal_feasibility_tolerance": _TOLERANCE, "dual_feasibility_tolerance": _TOLERANCE},
     )
     if found.status != 0:
-        raise NotSolvable(f"HiGHS found no solution: {found.message}")
-    return _plan(found.x[:sequences]), _plan(-found.ineqlin.marginals), float(-found.fun)
+        raise LinearProgramError(f"HiGHS found no solution: {found.message}")
+    return (
+        _drop_rounding_errors(found.x[:sequences]),
+        _drop_rounding_errors(-found.ineqlin.marginals),
+        float(-found.fun),
+    )
 
 
-def _plan(values: tabular_policies.Policy) -> tabular_policies.Policy:
+def _drop_rounding_errors(values: tabular_policies.Policy) -> tabular_policies.Policy:
     return np.where(values < _NEVER, 0.0, values)
 
 
@@ -124,7 +132,7 @@ def _completed(
     """The policy of a plan; where that says nothing, the best options against the other player, given by `utility`."""
     worth = utility.copy()
     weights = plan.copy()
-    for begin, end in reversed(tabular_policies.steps(player)):
+    for begin, end in reversed(tabular_policies.step_ranges(player)):
         first, last = player.first[begin], player.first[end]
         widths = np.diff(player.first[begin : end + 1])
         starts = player.first[begin:end] - first
@@ -135,4 +143,4 @@ def _completed(
         slack = 1e-9 * np.abs(utility).max(initial=0)
         is_best = options >= np.repeat(best, widths) - slack
         weights[first:last] = np.where(total > 0, plan[first:last], is_best)
-    return tabular_policies.normalised(player, weights)
+    return tabular_policies.normalise(player, weights)

@@ -14,17 +14,17 @@ import jax.numpy as jnp
 from gdlx.envs.trees import sequence_form
 
 Levels = tuple[jax.Array, ...]  # L x [w, n, ...]
-ValueOf = Callable[[int, jax.Array], jax.Array]  # (level, values of options) -> what each set is worth
+InfosetValueFn = Callable[[int, jax.Array], jax.Array]  # (level, values of options) -> what each set is worth
 
 _FEW = 16  # options
 
 
-def over(array: jax.Array, like: jax.Array) -> jax.Array:
+def expand_like(array: jax.Array, like: jax.Array) -> jax.Array:
     """An array of the game, with axes of length 1 for the batch axes that `like` has after them."""
     return array.reshape(array.shape + (1,) * (like.ndim - array.ndim))
 
 
-def total(options: jax.Array) -> jax.Array:
+def sum_over_actions(options: jax.Array) -> jax.Array:
     """Sums over the options of every set [w, n, ...] -> [n, ...].
 
     Written out where there are few: then it is one elementwise operation with what comes before and after.
@@ -32,12 +32,12 @@ def total(options: jax.Array) -> jax.Array:
     return _add(list(options)) if len(options) <= _FEW else options.sum(axis=0)
 
 
-def highest(options: jax.Array) -> jax.Array:
+def max_over_actions(options: jax.Array) -> jax.Array:
     """The highest of the options of every set [w, n, ...] -> [n, ...]."""
     return functools.reduce(jnp.maximum, list(options)) if len(options) <= _FEW else options.max(axis=0)
 
 
-def realise(player: sequence_form.PlayerForm, policy: Levels) -> Levels:
+def to_realization_plan(player: sequence_form.PlayerForm, policy: Levels) -> Levels:
     """Probabilities of choices -> probability that a player makes all its choices up to each sequence."""
     plan: list[jax.Array] = []
     for parent, choice in zip(player.parent, policy, strict=True):
@@ -49,7 +49,7 @@ def realise(player: sequence_form.PlayerForm, policy: Levels) -> Levels:
     return tuple(plan)
 
 
-def flat(plan: Levels, batch: tuple[int, ...] = ()) -> jax.Array:
+def flatten(plan: Levels, batch: tuple[int, ...] = ()) -> jax.Array:
     """The flat vector of a player, the empty sequence first."""
     if not plan:
         return jnp.ones((1, *batch))
@@ -57,7 +57,7 @@ def flat(plan: Levels, batch: tuple[int, ...] = ()) -> jax.Array:
     return jnp.concatenate([one, *(level.reshape(-1, *level.shape[2:]) for level in plan)])
 
 
-def by_level(player: sequence_form.PlayerForm, vector: jax.Array) -> Levels:
+def unflatten(player: sequence_form.PlayerForm, vector: jax.Array) -> Levels:
     """A flat vector as levels, without the empty sequence."""
     levels = []
     start = 1
@@ -91,12 +91,12 @@ def utilities(
 def _product(block: sequence_form.Block, reach: jax.Array) -> jax.Array:
     """Sums over the other player's sequences of every table."""
     match block:
-        case sequence_form.Wide():
+        case sequence_form.WideBlock():
             return jnp.einsum("bmk...,bk...->bm...", block.payoff, reach)
-        case sequence_form.Tall():
+        case sequence_form.TallBlock():
             return jnp.einsum("bkm...,bk...->bm...", block.payoff, reach)
-        case sequence_form.Thin():
-            cells = [over(p, r[None]) * r for p, r in zip(block.payoff, reach, strict=True)]
+        case sequence_form.SmallBlock():
+            cells = [expand_like(p, r[None]) * r for p, r in zip(block.payoff, reach, strict=True)]
             return _add(cells)
 
 
@@ -104,19 +104,19 @@ def _add(arrays: Sequence[jax.Array]) -> jax.Array:
     return functools.reduce(operator.add, arrays)
 
 
-def _sum_entries(entries: sequence_form.Entries, others: Sequence[jax.Array]) -> jax.Array:
+def _sum_entries(entries: sequence_form.SparseEntries, others: Sequence[jax.Array]) -> jax.Array:
     reach = entries.payoff
     for places, plan in zip(entries.others, others, strict=True):
         found = plan.at[places].get(mode="promise_in_bounds")
-        reach = over(reach, found) * found
+        reach = expand_like(reach, found) * found
     rows = len(entries.rows)
     return jax.ops.segment_sum(reach, entries.own, num_segments=rows, indices_are_sorted=True, mode="promise_in_bounds")
 
 
-def back_up(
+def backup_values(
     player: sequence_form.PlayerForm,
     utility: tuple[jax.Array, Levels],
-    value_of: ValueOf,
+    value_of: InfosetValueFn,
 ) -> tuple[Levels, jax.Array]:
     """Counterfactual values of all options [w, n, ...] of every level, and the value of the game.
 

@@ -63,18 +63,20 @@ def discounts(settings: Settings, t: jax.Array) -> Discounts:
             settings.gamma + settings.gamma_change * before,
         )
     )
-    is_average = realization_plans.over(jnp.arange(3) == 2, exponent)
+    is_average = realization_plans.expand_like(jnp.arange(3) == 2, exponent)
     is_finite = jnp.isfinite(exponent)
     power = jnp.where(is_average, (t - 1) / t, t) ** jnp.where(is_finite, exponent, 0)
     by = jnp.where(is_finite, jnp.where(is_average, power, power / (power + 1)), exponent > 0)
     return Discounts(by[0], by[1], by[2], settings.optimism, settings.exploration)
 
 
-def matching(regret: jax.Array, uniform: jax.Array) -> jax.Array:
+def match_regrets(regret: jax.Array, uniform: jax.Array) -> jax.Array:
     """Choices in proportion to positive regret [w, n, ...]; uniform where there is none."""
     positive = jnp.maximum(regret, 0)
-    scale = realization_plans.total(positive)
-    return jnp.where(scale > 0, positive / jnp.where(scale > 0, scale, 1), realization_plans.over(uniform, regret))
+    scale = realization_plans.sum_over_actions(positive)
+    return jnp.where(
+        scale > 0, positive / jnp.where(scale > 0, scale, 1), realization_plans.expand_like(uniform, regret)
+    )
 
 
 def update(
@@ -85,10 +87,10 @@ def update(
     Where all regrets are zero, as between equal options, rounding errors would decide, and regret matching makes them
     a policy as firm as any: regrets up to `noise` are none. What is no option has infinite noise.
     """
-    new = jnp.where(jnp.abs(new) > realization_plans.over(noise, new), new, 0)
+    new = jnp.where(jnp.abs(new) > realization_plans.expand_like(noise, new), new, 0)
     total = regret + new
     total = total * jnp.where(total > 0, by.positive, by.negative)
-    policy = matching(total if by.optimism is None else total + by.optimism * new, uniform)
+    policy = match_regrets(total if by.optimism is None else total + by.optimism * new, uniform)
     if by.exploration is not None:
-        policy = policy + by.exploration * (realization_plans.over(uniform, policy) - policy)
+        policy = policy + by.exploration * (realization_plans.expand_like(uniform, policy) - policy)
     return total, policy

@@ -33,10 +33,10 @@ from gdlx.solvers.exact import batch, lp
 from gdlx.solvers.runs import result_folder
 
 Floats = npt.NDArray[np.float64]
-_QUICK = 20_000  # payoffs of a game whose value a linear program tells in about a second
+_MAX_QUICK_LP_ENTRIES = 20_000  # payoffs of a game whose value a linear program tells in about a second
 
 
-class WrongRestriction(errors.UserError, ValueError):
+class RestrictionError(errors.UserError, ValueError):
     """A game, a player, a probability or an algorithm that cannot be."""
 
 
@@ -63,14 +63,14 @@ class Restriction:
 
 def require_probability(p: float) -> None:
     if not 0 <= p <= 1:
-        raise WrongRestriction(
+        raise RestrictionError(
             f"p is the probability that the opponent plays as its model does, from 0 to 1; it cannot be {p:g}"
         )
 
 
 def restricted_tree(tree: game_tree.GameTree, restriction: Restriction) -> game_tree.GameTree:
     """The game in which the opponent is bound with probability p."""
-    p, bound = restriction.p, bound_ends(tree, restriction.player, restriction.model)
+    p, bound = restriction.p, model_terminals(tree, restriction.player, restriction.model)
     free = tree.ends._replace(weight=(1 - p) * tree.ends.weight)
     players = list(tree.players)
     modelled = players[restriction.player]
@@ -79,12 +79,12 @@ def restricted_tree(tree: game_tree.GameTree, restriction: Restriction) -> game_
     return dataclasses.replace(tree, players=tuple(players), ends=ends, levels=None)
 
 
-def bound_ends(tree: game_tree.GameTree, player: int, model: tabular_policies.Policy) -> game_tree.Ends:
+def model_terminals(tree: game_tree.GameTree, player: int, model: tabular_policies.Policy) -> game_tree.Terminals:
     """Ends of the game in which a player's choices are chance's, by the model: one for each sequence of the other."""
-    require_two(tree)
-    policy = tabular_policies.checked(tree.players[player], model)
+    require_two_player_zero_sum(tree)
+    policy = tabular_policies.validate(tree.players[player], model)
     ends = tree.ends
-    weight = ends.weight * tabular_policies.plan(tree.players[player], policy)[ends.sequence[:, player]]
+    weight = ends.weight * tabular_policies.realization_plan(tree.players[player], policy)[ends.sequence[:, player]]
     happens = np.flatnonzero(weight > 0)
     own, group = np.unique(ends.sequence[happens, 1 - player], return_inverse=True)
 
@@ -95,34 +95,34 @@ def bound_ends(tree: game_tree.GameTree, player: int, model: tabular_policies.Po
     paid = [summed(weight * payoff) for payoff in ends.payoff.T]
     sequence = np.zeros((len(own), 2), ends.sequence.dtype)
     sequence[:, 1 - player] = own
-    return game_tree.Ends(sequence, np.stack(paid, axis=1) / total[:, None], total, summed(ends.histories))
+    return game_tree.Terminals(sequence, np.stack(paid, axis=1) / total[:, None], total, summed(ends.histories))
 
 
-def _together(*parts: game_tree.Ends) -> game_tree.Ends:
-    return game_tree.Ends(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+def _together(*parts: game_tree.Terminals) -> game_tree.Terminals:
+    return game_tree.Terminals(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
-def require_two(tree: game_tree.GameTree) -> None:
+def require_two_player_zero_sum(tree: game_tree.GameTree) -> None:
     if len(tree.players) != 2 or not tree.zero_sum:
         what = "other sums" if len(tree.players) == 2 else f"{len(tree.players)} player{'s' * (len(tree.players) > 1)}"
-        raise WrongRestriction(
+        raise RestrictionError(
             f"an opponent can be restricted in zero-sum games of two players; {tree.name} has {what}"
         )
 
 
-def require_fit(algorithm: algorithms.Algorithm) -> None:
+def require_non_sampling(algorithm: algorithms.Algorithm) -> None:
     if algorithm.is_sampled:
-        raise WrongRestriction(
+        raise RestrictionError(
             f"{algorithm.name} samples play, and a restricted game has no play to sample; take cfr+, dcfr or another "
             "algorithm that looks at every information set, or lp"
         )
 
 
 @dataclasses.dataclass(frozen=True)
-class RestrictedProblem(tasks.Problem):
+class RestrictedTask(tasks.TreeTask):
     """A restricted game made ready for solvers. What is measured of its policies holds in it, not in the original."""
 
-    original: tasks.Problem
+    original: tasks.TreeTask
     restriction: Restriction
 
     @functools.cached_property
@@ -131,9 +131,9 @@ class RestrictedProblem(tasks.Problem):
         return self.original.digest
 
     @property
-    def modelled(self) -> result_folder.Modelled:
+    def modelled(self) -> result_folder.OpponentModelConfig:
         bound = self.restriction
-        return result_folder.Modelled(self.players[bound.player], bound.p, bound.digest)
+        return result_folder.OpponentModelConfig(self.players[bound.player], bound.p, bound.digest)
 
     def write_inputs(self, folder: pathlib.Path) -> None:
         result_folder.write_model(folder, self.restriction.model)
@@ -141,8 +141,8 @@ class RestrictedProblem(tasks.Problem):
     def facts(self, policies: tabular_policies.Policies) -> dict[str, Any]:
         """Payoffs of the responder in the game as it is, and goals."""
         bound, original = self.restriction, self.original
-        got = trade_off(original, bound.player, bound.model, policies[bound.responder])
-        game_value = value(original, bound.responder)
+        got = evaluate_trade_off(original, bound.player, bound.model, policies[bound.responder])
+        game_value = exact_game_value(original, bound.responder)
         exploitation, worst = float(got.exploitation), float(got.worst)
         offset = original.tree.offset
         return {
@@ -160,29 +160,31 @@ class RestrictedProblem(tasks.Problem):
         }
 
 
-def problem(original: tasks.Problem, restriction: Restriction) -> RestrictedProblem:
+def make_restricted_task(original: tasks.TreeTask, restriction: Restriction) -> RestrictedTask:
     tree = restricted_tree(original.tree, restriction)
-    return RestrictedProblem(original.game, tree, *sequence_form.sequence_form(tree), original, restriction)
+    return RestrictedTask(original.game, tree, *sequence_form.sequence_form(tree), original, restriction)
 
 
-def of_folder(original: tasks.Problem, modelled: result_folder.Modelled, folder: pathlib.Path) -> RestrictedProblem:
+def load_restricted_task(
+    original: tasks.TreeTask, modelled: result_folder.OpponentModelConfig, folder: pathlib.Path
+) -> RestrictedTask:
     """The game that a result is of."""
-    player = player_of(original, modelled.player)
+    player = player_index(original, modelled.player)
     model = result_folder.read_model(folder, original.tree.players[player])
     restriction = Restriction(player, model, modelled.p)
     if restriction.digest != modelled.model:
         raise result_folder.ResultError(
             f"{folder / result_folder.MODEL} is another model than {result_folder.CONFIG} says; solve anew"
         )
-    return problem(original, restriction)
+    return make_restricted_task(original, restriction)
 
 
-def player_of(task: tasks.Problem, name: str | None) -> int:
+def player_index(task: tasks.TreeTask, name: str | None) -> int:
     """The number of a player; without a name, of the last."""
     if name is None:
         return len(task.players) - 1
     if name not in task.players:
-        raise WrongRestriction(f"{task.game.spec} has no player {name!r} to model; it has {' and '.join(task.players)}")
+        raise RestrictionError(f"{task.game.spec} has no player {name!r} to model; it has {' and '.join(task.players)}")
     return task.players.index(name)
 
 
@@ -193,8 +195,8 @@ class TradeOff(NamedTuple):
     worst: Floats  # against a best response to it
 
 
-def trade_off(
-    task: tasks.Problem, player: int, model: tabular_policies.Policy, responses: tabular_policies.Policy
+def evaluate_trade_off(
+    task: tasks.TreeTask, player: int, model: tabular_policies.Policy, responses: tabular_policies.Policy
 ) -> TradeOff:
     """Of policies [S, ...] of the responder, in the game as it is: what each gets from the model, and at worst."""
     spread = np.broadcast_to(model.reshape(-1, *[1] * (responses.ndim - 1)), (len(model), *responses.shape[1:]))
@@ -204,15 +206,15 @@ def trade_off(
     return TradeOff(value[1 - player], -best[player])
 
 
-def value(task: tasks.Problem, player: int) -> float | None:
+def exact_game_value(task: tasks.TreeTask, player: int) -> float | None:
     """Of the game to a player, exactly; None where that would take long."""
-    if lp.matrix(task.tree).nnz > _QUICK:
+    if lp.payoff_matrix(task.tree).nnz > _MAX_QUICK_LP_ENTRIES:
         return None
     return lp.solve(task.tree).value[player]
 
 
-def sweep(
-    task: tasks.Problem,
+def sweep_probabilities(
+    task: tasks.TreeTask,
     player: int,
     model: tabular_policies.Policy,
     probabilities: npt.ArrayLike,
@@ -220,21 +222,21 @@ def sweep(
     iterations: int,
 ) -> tabular_policies.Policy:
     """[S, B] the responder's policies for B values of p, solved side by side in one program."""
-    require_fit(algorithm)
+    require_non_sampling(algorithm)
     p = np.atleast_1d(np.asarray(probabilities, np.float64))
     for each in p:
         require_probability(each)
-    bound = bound_ends(task.tree, player, model)
+    bound = model_terminals(task.tree, player, model)
     tree = dataclasses.replace(task.tree, ends=_together(task.tree.ends, bound), levels=None)
     is_bound = np.arange(len(tree.ends.weight)) >= len(task.tree.ends.weight)
     share = np.where(is_bound[:, None], p, 1 - p)
     form, layouts = sequence_form.sequence_form(tree, tree.ends.payoff[:, :, None] * share[:, None, :])
     found = batch.solve(form, algorithm, algorithm.settings, iterations)
     own = 1 - player
-    return tabular_policies.from_plan(tree.players[own], found.weight[own][layouts[own].place])
+    return tabular_policies.from_realization_plan(tree.players[own], found.weight[own][layouts[own].place])
 
 
-def mixed(
+def mix_policies(
     player: game_tree.Player, first: tabular_policies.Policy, second: tabular_policies.Policy, p: npt.ArrayLike
 ) -> tabular_policies.Policy:
     """One policy that does what drawing one of two before the game would do: the second with probability p.
@@ -244,6 +246,8 @@ def mixed(
     [...] -> [S, ...]
     """
     part = np.asarray(p, np.float64)
-    plans = (tabular_policies.plan(player, policy).reshape(-1, *[1] * part.ndim) for policy in (first, second))
+    plans = (
+        tabular_policies.realization_plan(player, policy).reshape(-1, *[1] * part.ndim) for policy in (first, second)
+    )
     earlier, later = plans
-    return tabular_policies.from_plan(player, (1 - part) * earlier + part * later)
+    return tabular_policies.from_realization_plan(player, (1 - part) * earlier + part * later)

@@ -10,11 +10,11 @@ def take(table: jax.Array, index: jax.Array) -> jax.Array:
     return table.at[index].get(mode="promise_in_bounds")
 
 
-def add(table: jax.Array, index: jax.Array, numbers: jax.Array) -> jax.Array:
+def scatter_add(table: jax.Array, index: jax.Array, numbers: jax.Array) -> jax.Array:
     return table.at[index].add(numbers, mode="promise_in_bounds")
 
 
-def bounds(table: jax.Array) -> jax.Array:
+def cdf_thresholds(table: jax.Array) -> jax.Array:
     """[A, columns] -> [columns, W] where the next option begins; W is the power of two from A on, to search by halves.
 
     Beyond the last option with any probability there is nothing, whatever rounding does to the sums: an option that
@@ -23,13 +23,13 @@ def bounds(table: jax.Array) -> jax.Array:
     never = jnp.full_like(table[0], jnp.inf)
     found: list[jax.Array] = []
     goes_on = jnp.zeros_like(table[0], jnp.bool_)
-    for row, total in zip(table[:0:-1], added(table)[-2::-1], strict=True):
+    for row, total in zip(table[:0:-1], prefix_sums(table)[-2::-1], strict=True):
         goes_on |= row > 0
         found.insert(0, jnp.where(goes_on, total, never))
     return jnp.stack(found + [never] * (2 ** (len(table) - 1).bit_length() - len(found)), axis=1)
 
 
-def added(table: jax.Array) -> list[jax.Array]:
+def prefix_sums(table: jax.Array) -> list[jax.Array]:
     """Sums of the rows up to each one, written out: XLA's sums over windows take longer than all the rest."""
     sums = [table[0]]
     for row in table[1:]:
@@ -37,7 +37,7 @@ def added(table: jax.Array) -> list[jax.Array]:
     return sums
 
 
-def option(rows: jax.Array, row: jax.Array, draw: jax.Array) -> jax.Array:
+def invert_cdf(rows: jax.Array, row: jax.Array, draw: jax.Array) -> jax.Array:
     """How many bounds of its row each draw has reached."""
     width = rows.shape[1]
     flat, start = rows.reshape(-1), row * width
@@ -48,7 +48,7 @@ def option(rows: jax.Array, row: jax.Array, draw: jax.Array) -> jax.Array:
     return reached
 
 
-def after_chance(slot: sampling_form.ChanceSlot, node: jax.Array, edge: jax.Array, draw: jax.Array) -> jax.Array:
+def sample_chance_edge(slot: sampling_form.ChanceSlot, node: jax.Array, edge: jax.Array, draw: jax.Array) -> jax.Array:
     """The edge of chance's move; `edge` is that of its first one."""
     count = take(slot.outcomes, node)
     scaled = draw * count

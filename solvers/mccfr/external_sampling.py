@@ -52,7 +52,7 @@ class AverageStrategy(NamedTuple):
     beta: Any = 1_000.0
 
 
-class Room(NamedTuple):
+class LevelCapacity(NamedTuple):
     """What one level has for the traversals of one player. Static."""
 
     options: int  # of the widest choice of this player; 1 where it has none
@@ -60,18 +60,18 @@ class Room(NamedTuple):
     lanes: float  # for one traversal, afterwards
 
 
-Rooms = tuple[tuple[Room, ...], ...]  # players x levels
+LaneCapacities = tuple[tuple[LevelCapacity, ...], ...]  # players x levels
 
-SPARE = 1.5  # times the lanes that are needed while the others play uniformly
-LEAST = 0.125  # lanes for a traversal, however few are expected
+CAPACITY_MARGIN = 1.5  # times the lanes that are needed while the others play uniformly
+MIN_LANES_PER_TRAVERSAL = 0.125  # lanes for a traversal, however few are expected
 
 
-def rooms(form: sampling_form.SamplingForm, *, width: float) -> Rooms:
+def compute_capacities(form: sampling_form.SamplingForm, *, width: float) -> LaneCapacities:
     """For all players, with at most `width` lanes for a traversal. Looks at the tables, so it must not be traced."""
-    return tuple(_rooms(form, player, width) for player in range(form.players))
+    return tuple(_player_capacities(form, player, width) for player in range(form.players))
 
 
-def _rooms(form: sampling_form.SamplingForm, player: int, width: float) -> tuple[Room, ...]:
+def _player_capacities(form: sampling_form.SamplingForm, player: int, width: float) -> tuple[LevelCapacity, ...]:
     sizes = np.rint(1 / np.asarray(form.share)).astype(np.int64)
     own = form.own(player)
     found, lanes = [], 1.0
@@ -84,15 +84,18 @@ def _rooms(form: sampling_form.SamplingForm, player: int, width: float) -> tuple
         others = bool((~is_own & (sizes[column] > 1)).any())
         along = np.repeat(expected * options / edges, edges)
         if options.max() > 1:
-            lanes = min(lanes * int(options.max()), max(LEAST, min(width, SPARE * float(along.sum()))))
-        found.append(Room(int(options.max()), others, lanes))
+            lanes = min(
+                lanes * int(options.max()),
+                max(MIN_LANES_PER_TRAVERSAL, min(width, CAPACITY_MARGIN * float(along.sum()))),
+            )
+        found.append(LevelCapacity(int(options.max()), others, lanes))
         child = np.asarray(level.child)[:-1]
         goes_on = child >= 0
         expected = np.bincount(child[goes_on], along[goes_on], minlength=1).astype(float)
     return tuple(found)
 
 
-def bytes_per_traversal(own: tuple[Room, ...]) -> float:
+def bytes_per_traversal(own: tuple[LevelCapacity, ...]) -> float:
     """Of what is kept of a traversal until its payoffs have come back, about."""
     return sum(40 * room.lanes for room in own)
 
@@ -105,7 +108,7 @@ class Lanes(NamedTuple):
     reach: jax.Array | None  # [L] float, the updated player's over that of the others; None: nobody needs it
 
 
-class Walk(NamedTuple):
+class BranchingLevel(NamedTuple):
     """A level where the updated player may choose. Axes: L lanes before, S slots after."""
 
     last: jax.Array  # [L] int32
@@ -130,33 +133,33 @@ class _Tables(NamedTuple):
 class ExternalSampler:
     """A `sampled.Sampler`: external sampling, or average-strategy sampling where the settings say how."""
 
-    rooms: Rooms
+    rooms: LaneCapacities
 
     def __call__(
         self,
         form: sampling_form.SamplingForm,
-        state: mccfr.SampleState,
-        settings: mccfr.SampleSettings,
+        state: mccfr.MccfrState,
+        settings: mccfr.MccfrSettings,
         key: jax.Array,
         player: int,
         *,
         batch: int,
         axis: str | None = None,
-    ) -> mccfr.Means:
+    ) -> mccfr.BatchEstimates:
         return sample(form, state, settings.walking, key, player, rooms=self.rooms, batch=batch, axis=axis)
 
 
 def sample(
     form: sampling_form.SamplingForm,
-    state: mccfr.SampleState,
+    state: mccfr.MccfrState,
     settings: AverageStrategy | None,
     key: jax.Array,
     player: int,
     *,
-    rooms: Rooms,
+    rooms: LaneCapacities,
     batch: int,
     axis: str | None = None,
-) -> mccfr.Means:
+) -> mccfr.BatchEstimates:
     """The means over a batch of traversals that estimate a player's counterfactual values.
 
     External sampling without settings. With `axis` every device has lanes of its own for its part of the batch.
@@ -168,16 +171,16 @@ def sample(
     sums = _backward(form, tables, walks, last, player), weight
     if axis is not None:
         sums = jax.lax.psum(sums, axis)  # type: ignore[no-untyped-call]
-    return mccfr.Means(sums[0] / batch, sums[1] / batch)
+    return mccfr.BatchEstimates(sums[0] / batch, sums[1] / batch)
 
 
 def _tables(
-    form: sampling_form.SamplingForm, state: mccfr.SampleState, settings: AverageStrategy | None, player: int
+    form: sampling_form.SamplingForm, state: mccfr.MccfrState, settings: AverageStrategy | None, player: int
 ) -> _Tables:
     own, dtype = form.own(player), form.share.dtype
     policy = _with_none(state.policy[player].reshape(-1), 1)
     others = form.joined([table for n, table in enumerate(state.policy) if n != player])
-    bounds = categorical.bounds(others)
+    bounds = categorical.cdf_thresholds(others)
     payoff = _with_none(form.payoff[player], 0)
     if settings is None:
         walked = _with_none(jnp.round(1 / form.share[own]).astype(jnp.int32), 1)
@@ -188,9 +191,11 @@ def _tables(
     rho = jnp.clip(jnp.where(scale > 0, likely, 1), settings.epsilon, 1).astype(dtype)
     rho = jnp.where(form.own_uniform[player] > 0, rho, 0)
     none = (jnp.arange(len(rho)) == 0).astype(dtype)[:, None]
-    lines = categorical.bounds(jnp.concatenate([rho, none], axis=1))
+    lines = categorical.cdf_thresholds(jnp.concatenate([rho, none], axis=1))
     share = _with_none(rho.reshape(-1), 1)
-    return _Tables(policy, share, lines, _with_none(categorical.added(rho)[-1], 1), others.reshape(-1), bounds, payoff)
+    return _Tables(
+        policy, share, lines, _with_none(categorical.prefix_sums(rho)[-1], 1), others.reshape(-1), bounds, payoff
+    )
 
 
 def _with_none(numbers: jax.Array, none: float) -> jax.Array:
@@ -227,17 +232,17 @@ def _irrational(count: int) -> npt.NDArray[np.uint32]:
 def _forward(
     form: sampling_form.SamplingForm,
     tables: _Tables,
-    rooms: tuple[Room, ...],
+    rooms: tuple[LevelCapacity, ...],
     key: jax.Array,
     device: int | jax.Array,
     player: int,
     size: int,
-) -> tuple[list[Walk], jax.Array, jax.Array]:
+) -> tuple[list[BranchingLevel], jax.Array, jax.Array]:
     """Walk until all lanes have ended: the walks in order, the last lanes' ends, and sums for the averages."""
     draws = _Draws(key, form.slots + 2 * len(form.levels), device, form.share.dtype)
     one = jnp.ones((), form.share.dtype)
     lanes = Lanes(jnp.zeros(size, jnp.int32), one, None if form.players == 2 else jnp.ones(size, one.dtype))
-    weight = jnp.zeros(form.own_uniform[mccfr.weighed(form.players, player)].shape[1] + 1, one.dtype)
+    weight = jnp.zeros(form.own_uniform[mccfr.averaged_player(form.players, player)].shape[1] + 1, one.dtype)
     walks = []
     for level, room in zip(form.levels, rooms, strict=True):
         move, lanes, weight = _others_move(form, tables, level, room, lanes, weight, draws, player)
@@ -265,7 +270,7 @@ def _others_move(
     form: sampling_form.SamplingForm,
     tables: _Tables,
     level: sampling_form.SamplingLevel,
-    room: Room,
+    room: LevelCapacity,
     lanes: Lanes,
     weight: jax.Array,
     draws: _Draws,
@@ -283,15 +288,15 @@ def _others_move(
         if not room.others:
             continue
         row = jnp.where(is_own, len(tables.bounds) - 1, jnp.where(column < columns.start, column, column - none))
-        option = categorical.option(tables.bounds, row, draws(size))
+        option = categorical.invert_cdf(tables.bounds, row, draws(size))
         edge = edge + option * stride
         if reach is None:
-            weight = categorical.add(weight, row, jnp.broadcast_to(lanes.factor, (size,)))
+            weight = categorical.scatter_add(weight, row, jnp.broadcast_to(lanes.factor, (size,)))
         else:
             share = jnp.where(is_own, 1, categorical.take(form.share, column))
             reach = reach * share / categorical.take(tables.others, option * len(tables.bounds) + row)
     if lanes.reach is not None:
-        weight = categorical.add(weight, own, lanes.factor * lanes.reach)
+        weight = categorical.scatter_add(weight, own, lanes.factor * lanes.reach)
     chance = None if level.chance is None else draws(size)
     return _Move(node, edge, own, own_stride, chance), lanes._replace(reach=reach), weight
 
@@ -305,22 +310,26 @@ def _own_moves(
     lanes: Lanes,
     move: _Move,
     draws: _Draws,
-) -> tuple[Walk, Lanes]:
+) -> tuple[BranchingLevel, Lanes]:
     size = len(lanes.last)
     walked, point = categorical.take(tables.walked, move.own), draws(size)
     if tables.lines is not None:
         walked = jnp.ceil(walked - point).astype(jnp.int32)
     counts = jnp.where(lanes.last >= 0, walked, 0)
     enough = slots >= size * most
-    children = lane_packing.spread(counts, most) if enough else lane_packing.packed(counts, most, slots, draws(1)[0])
+    children = (
+        lane_packing.spread_children(counts, most)
+        if enough
+        else lane_packing.pack_children(counts, most, slots, draws(1)[0])
+    )
 
     def of_parents(numbers: jax.Array) -> jax.Array:
-        return lane_packing.of_parents(children, numbers) if numbers.ndim else numbers
+        return lane_packing.gather_from_parents(children, numbers) if numbers.ndim else numbers
 
     own, option = of_parents(move.own), children.rank
     if tables.lines is not None:
         option = jnp.where(
-            children.is_active, categorical.option(tables.lines, own, of_parents(point) + children.rank), 0
+            children.is_active, categorical.invert_cdf(tables.lines, own, of_parents(point) + children.rank), 0
         )
     none, sets = len(tables.policy) - 1, len(tables.walked) - 1
     place = jnp.where(children.is_active & (own < sets), option * sets + own, none)
@@ -335,25 +344,25 @@ def _own_moves(
     chance = None if move.chance is None else of_parents(move.chance)
     edge = _after_chance(level, _Move(of_parents(move.node), edge, own, option, chance))
     last = jnp.where(children.is_active, categorical.take(level.child, edge), -len(tables.payoff))
-    return Walk(lanes.last, children, place, factor), Lanes(last, factor, reach)
+    return BranchingLevel(lanes.last, children, place, factor), Lanes(last, factor, reach)
 
 
 def _after_chance(level: sampling_form.SamplingLevel, move: _Move) -> jax.Array:
     if level.chance is None or move.chance is None:
         return move.edge
-    return categorical.after_chance(level.chance, move.node, move.edge, move.chance)
+    return categorical.sample_chance_edge(level.chance, move.node, move.edge, move.chance)
 
 
 def _backward(
-    form: sampling_form.SamplingForm, tables: _Tables, walks: list[Walk], last: jax.Array, player: int
+    form: sampling_form.SamplingForm, tables: _Tables, walks: list[BranchingLevel], last: jax.Array, player: int
 ) -> jax.Array:
     """[A, I] Carry payoffs back through the walks and add them up."""
     sums = jnp.zeros_like(tables.policy)
     policy = tables.policy if tables.share is None else tables.policy / jnp.where(tables.share > 0, tables.share, 1)
     value = categorical.take(tables.payoff, -1 - last)
     for walk in reversed(walks):
-        sums = categorical.add(sums, walk.place, value * walk.factor)
-        back = lane_packing.to_parents(walk.children, value * categorical.take(policy, walk.place), len(walk.last))
+        sums = categorical.scatter_add(sums, walk.place, value * walk.factor)
+        back = lane_packing.sum_to_parents(walk.children, value * categorical.take(policy, walk.place), len(walk.last))
         ended = categorical.take(tables.payoff, jnp.maximum(-1 - walk.last, 0))
         value = jnp.where(walk.last < 0, ended, back)
     return sums[:-1].reshape(form.own_uniform[player].shape)

@@ -18,8 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 
 WINDOW = 8  # entries
-MOST_WINDOWS = 64  # that are searched for a key
-FULL = (
+MAX_WINDOWS = 64  # that are searched for a key
+MAX_LOAD_FACTOR = (
     0.85  # part of a table that is used before it should take no more: searches end soon where there are empty entries
 )
 _LOOKED_AT = 2**16  # entries that tell how much is used
@@ -27,7 +27,7 @@ _FEW = 8  # so many times fewer keys than in the call are in a round after the f
 _LEAST = 256  # but so many at least
 
 Pair = jax.Array | tuple[jax.Array, jax.Array]  # uint32[2, V], or two uint32[V]
-Home = Callable[[jax.Array, jax.Array], jax.Array]  # high and low words, uint32[V] each -> uint32[V]
+HashFn = Callable[[jax.Array, jax.Array], jax.Array]  # high and low words, uint32[V] each -> uint32[V]
 _ZERO_BECOMES = np.uint32(0x9E3779B9)  # low word of the key that stands for (0, 0)
 
 
@@ -62,23 +62,23 @@ def init(bits: int) -> Table:
     return Table(jnp.zeros(size, jnp.uint32), jnp.zeros(size, jnp.uint32))
 
 
-def used(table: Table) -> jax.Array:
+def count_used(table: Table) -> jax.Array:
     """[] int32, entries that are not empty."""
     return jnp.sum((table.high | table.low) != 0, dtype=jnp.int32)
 
 
-def load(table: Table, most: int) -> jax.Array:
+def load_factor(table: Table, most: int) -> jax.Array:
     """[] float32, the part that is used of the first entries: keys are spread evenly."""
     first = Table(table.high[:most], table.low[:most])
-    return jnp.asarray(used(first) / len(first.high), jnp.float32)
+    return jnp.asarray(count_used(first) / len(first.high), jnp.float32)
 
 
-def is_open(table: Table) -> jax.Array:
+def has_capacity(table: Table) -> jax.Array:
     """[] bool, whether it should take more keys."""
-    return load(table, _LOOKED_AT) < FULL
+    return load_factor(table, _LOOKED_AT) < MAX_LOAD_FACTOR
 
 
-def spread(high: jax.Array, low: jax.Array) -> jax.Array:
+def hash_keys(high: jax.Array, low: jax.Array) -> jax.Array:
     """Where the search for a key starts, in as many of the lowest bits as the table needs.
 
     Every bit of the key changes all of them: multiplication carries upwards, shifts bring the carries down again.
@@ -88,14 +88,16 @@ def spread(high: jax.Array, low: jax.Array) -> jax.Array:
     return mixed ^ (mixed >> 13)
 
 
-def lookup(table: Table, keys: Pair, *, home: Home = spread) -> jax.Array:
+def lookup(table: Table, keys: Pair, *, home: HashFn = hash_keys) -> jax.Array:
     """int32[V] rows of the keys, -1 where absent."""
     nothing = jnp.zeros(keys[0].shape, jnp.bool_)
     _, progress = _search(table, _prepared(keys, nothing, home), add=False)
     return progress.row
 
 
-def insert(table: Table, keys: Pair, wanted: jax.Array, *, home: Home = spread) -> tuple[Table, jax.Array, jax.Array]:
+def insert(
+    table: Table, keys: Pair, wanted: jax.Array, *, home: HashFn = hash_keys
+) -> tuple[Table, jax.Array, jax.Array]:
     """The table with those of the keys that are wanted (bool[V]), int32[V] rows of all, and which are new (bool[V]).
 
     A row is -1 where a wanted key found no place, and where a key is absent that nobody wanted; a key that is wanted in
@@ -106,7 +108,7 @@ def insert(table: Table, keys: Pair, wanted: jax.Array, *, home: Home = spread) 
     return Table(high, low), progress.row, progress.new
 
 
-def _prepared(keys: Pair, wanted: jax.Array, home: Home) -> _Keys:
+def _prepared(keys: Pair, wanted: jax.Array, home: HashFn) -> _Keys:
     high = keys[0]
     low = jnp.where((high | keys[1]) == 0, _ZERO_BECOMES, keys[1])
     return _Keys(high, low, home(high, low), wanted)
@@ -158,7 +160,7 @@ def _round(words: _Words, keys: _Keys, progress: _Progress, *, add: bool) -> tup
     full = absent & (nearest == window)
     passed = progress.passed + full
     row = jnp.where(progress.searching & (held >= 0), at * window + held, progress.row)
-    searching = full & (passed < min(MOST_WINDOWS, windows))
+    searching = full & (passed < min(MAX_WINDOWS, windows))
     after = progress._replace(passed=passed, row=row, searching=searching)
     if not add:
         return words, after

@@ -1,10 +1,10 @@
 """Lane packing: lanes have children, and this says which slot of the next level holds which child.
 
 The shapes are fixed. A lane may have any number of children up to a bound, none if it is inactive. There are two ways
-to hand out slots: `spread` has one for every possible child and needs no sums; `packed` leaves no gaps, and where there
+to hand out slots: `spread_children` has one for every possible child and needs no sums; `pack_children` leaves no gaps, and where there
 are more children than slots it keeps a random part of them, every child with the same probability.
 
-One prefix sum is all that `packed` needs. `jnp.cumsum` does it: on a CPU an associative scan is faster alone, but whole
+One prefix sum is all that `pack_children` needs. `jnp.cumsum` does it: on a CPU an associative scan is faster alone, but whole
 traversals with it take a tenth longer to run and half as long again to compile. Parents are found by writing every
 lane's number to its first slot and taking the largest number of the slots before, as many as a lane may have children:
 few passes over neighbours, where a search would gather once for every halving.
@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 from gdlx.solvers.mccfr import categorical
 
-MOST_SLOTS = 1 << 20
+MAX_SLOTS = 1 << 20
 
 
 class Children(NamedTuple):
@@ -30,15 +30,15 @@ class Children(NamedTuple):
     total: jax.Array  # [] int32, children there were
 
 
-def spread(counts: jax.Array, most: int) -> Children:
+def spread_children(counts: jax.Array, most: int) -> Children:
     """Slots for `most` children of each lane [L], the first children of all lanes first."""
     rank = jnp.repeat(jnp.arange(most, dtype=jnp.int32), len(counts))
     return Children(None, rank, rank < jnp.tile(counts, most), None, jnp.sum(counts))
 
 
-def has_room(lanes: int, most: int, slots: int) -> bool:
+def can_pack(lanes: int, most: int, slots: int) -> bool:
     """Whether so many lanes with up to `most` children each can be packed into slots."""
-    return _digits(lanes, most, slots) >= 4 and slots <= MOST_SLOTS
+    return _digits(lanes, most, slots) >= 4 and slots <= MAX_SLOTS
 
 
 def _digits(lanes: int, most: int, slots: int) -> int:
@@ -46,7 +46,7 @@ def _digits(lanes: int, most: int, slots: int) -> int:
     return 30 - max(lanes * most, slots).bit_length()
 
 
-def packed(counts: jax.Array, most: int, slots: int, draw: jax.Array) -> Children:
+def pack_children(counts: jax.Array, most: int, slots: int, draw: jax.Array) -> Children:
     """Children of all lanes [L] side by side; `most` bounds the counts, draw is uniform in [0, 1).
 
     With N > S children, slot s takes child floor(s d + r), d at least N / S and r uniform in [0, d): systematic
@@ -54,7 +54,7 @@ def packed(counts: jax.Array, most: int, slots: int, draw: jax.Array) -> Childre
     power of two, small enough for d to be hardly more than N / S, and large enough for exact integers.
     """
     digits = _digits(len(counts), most, slots)
-    if not has_room(len(counts), most, slots):
+    if not can_pack(len(counts), most, slots):
         raise ValueError(f"{slots} slots for up to {most} children of {len(counts)} lanes: take a smaller batch")
     unit = 1 << digits
     end = jnp.cumsum(counts, dtype=jnp.int32)
@@ -76,14 +76,14 @@ def packed(counts: jax.Array, most: int, slots: int, draw: jax.Array) -> Childre
     return Children(parent, rank, is_active, factor, total)
 
 
-def of_parents(children: Children, numbers: jax.Array) -> jax.Array:
+def gather_from_parents(children: Children, numbers: jax.Array) -> jax.Array:
     """What the parent of each slot has: [L] to [S]."""
     if children.parent is None:
         return jnp.tile(numbers, len(children.rank) // len(numbers))
     return categorical.take(numbers, children.parent)
 
 
-def to_parents(children: Children, numbers: jax.Array, lanes: int) -> jax.Array:
+def sum_to_parents(children: Children, numbers: jax.Array, lanes: int) -> jax.Array:
     """Unbiased sums over the children of each lane: [S] to [L]. Numbers of empty slots have to be 0."""
     if children.parent is None:
         parts = numbers.reshape(-1, lanes)

@@ -17,7 +17,7 @@ from gdlx.envs.trees import sampling_form, sequence_form
 from gdlx.solvers.exact import realization_plans, regret_matching
 
 
-class SampleSettings(NamedTuple):
+class MccfrSettings(NamedTuple):
     """All traced. What a sampler has no use for is ignored."""
 
     minimiser: regret_matching.Settings
@@ -29,7 +29,7 @@ class SampleSettings(NamedTuple):
 Tables = tuple[jax.Array, ...]  # P x [A, I], A options and I information sets of each player
 
 
-class SampleState(NamedTuple):
+class MccfrState(NamedTuple):
     """Axes: P players, A options, I information sets of a player, H choices of players and of chance at all nodes.
 
     Each player has tables of its own: XLA is many times slower where a part of a larger table is replaced.
@@ -42,7 +42,7 @@ class SampleState(NamedTuple):
     t: jax.Array  # [] int32, iterations: each is one batch for every player
 
 
-class Means(NamedTuple):
+class BatchEstimates(NamedTuple):
     """Over a batch, for one updated player. Axes: I its information sets, V those of the one whose average grows."""
 
     values: jax.Array  # [A, I] estimates of counterfactual values
@@ -57,34 +57,34 @@ class Sampler(Hashable, Protocol):
     def __call__(
         self,
         form: sampling_form.SamplingForm,
-        state: SampleState,
-        settings: SampleSettings,
+        state: MccfrState,
+        settings: MccfrSettings,
         key: jax.Array,
         player: int,
         *,
         batch: int,
         axis: str | None = None,
-    ) -> Means:
+    ) -> BatchEstimates:
         """The means over a batch."""
 
 
-def init(form: sampling_form.SamplingForm, *, baselines: bool = False) -> SampleState:
-    zero = tuple(sequence_form.put(np.zeros(own.shape, own.dtype)) for own in form.own_uniform)
-    none = sequence_form.put(np.zeros(form.histories, form.share.dtype))
+def init(form: sampling_form.SamplingForm, *, baselines: bool = False) -> MccfrState:
+    zero = tuple(sequence_form.to_device(np.zeros(own.shape, own.dtype)) for own in form.own_uniform)
+    none = sequence_form.to_device(np.zeros(form.histories, form.share.dtype))
     expected = (none,) * form.players if baselines else None
-    return SampleState(zero, zero, form.own_uniform, expected, sequence_form.put(np.zeros((), np.int32)))
+    return MccfrState(zero, zero, form.own_uniform, expected, sequence_form.to_device(np.zeros((), np.int32)))
 
 
 def step(
     form: sampling_form.SamplingForm,
-    state: SampleState,
-    settings: SampleSettings,
+    state: MccfrState,
+    settings: MccfrSettings,
     key: jax.Array,
     *,
     sampler: Sampler,
     batch: int,
     axis: str | None = None,
-) -> SampleState:
+) -> MccfrState:
     """One iteration: a batch for every player in turn. `key` is the run's, the same in every step.
 
     With `axis` this device plays its part of the batch, and sums are taken over the axis of that name.
@@ -98,25 +98,25 @@ def step(
     return state._replace(t=t)
 
 
-def weighed(players: int, player: int) -> int:
+def averaged_player(players: int, player: int) -> int:
     """Whose average policy grows when a player is updated: the other one's of two, else its own."""
     return 1 - player if players == 2 else player
 
 
 def update(
     form: sampling_form.SamplingForm,
-    state: SampleState,
-    settings: SampleSettings,
+    state: MccfrState,
+    settings: MccfrSettings,
     by: regret_matching.Discounts,
-    means: Means,
+    means: BatchEstimates,
     player: int,
-) -> SampleState:
+) -> MccfrState:
     """Averages, baselines, then the regrets and the policy of the updated player."""
-    other = weighed(form.players, player)
+    other = averaged_player(form.players, player)
     weight = state.weight[other] * by.average + state.policy[other] * means.weight
     old, uniform = state.policy[player], form.own_uniform[player]
     # Without the barrier every option's update would compute the mean of all options anew.
-    mean: jax.Array = jax.lax.optimization_barrier(realization_plans.total(old * means.values))  # type: ignore[no-untyped-call]
+    mean: jax.Array = jax.lax.optimization_barrier(realization_plans.sum_over_actions(old * means.values))  # type: ignore[no-untyped-call]
     new = means.values - mean
     noise = jnp.where(uniform > 0, 0.0, jnp.inf)
     total, policy = regret_matching.update(state.regret[player], new, uniform, noise, by)
@@ -126,7 +126,7 @@ def update(
         regret=_put(state.regret, player, total),
         policy=_put(state.policy, player, policy),
         weight=_put(state.weight, other, weight),
-        baseline=_followed(state, settings, means, player),
+        baseline=_update_baselines(state, settings, means, player),
     )
 
 
@@ -134,7 +134,7 @@ def _put(tables: Tables, player: int, table: jax.Array) -> Tables:
     return (*tables[:player], table, *tables[player + 1 :])
 
 
-def _followed(state: SampleState, settings: SampleSettings, means: Means, player: int) -> Tables | None:
+def _update_baselines(state: MccfrState, settings: MccfrSettings, means: BatchEstimates, player: int) -> Tables | None:
     """Baselines after a batch: each visit moves them a part of the way, all visits of a batch at once."""
     if state.baseline is None or means.below is None or means.counts is None:
         return state.baseline
@@ -144,7 +144,7 @@ def _followed(state: SampleState, settings: SampleSettings, means: Means, player
     return _put(state.baseline, player, old + part * (seen - old))
 
 
-Advance = Callable[..., SampleState]
+Advance = Callable[..., MccfrState]
 
 
 class SampledLoop(NamedTuple):
@@ -155,15 +155,15 @@ class SampledLoop(NamedTuple):
 
 
 @functools.lru_cache
-def on_devices(devices: tuple[jax.Device, ...], sampler: Sampler, batch: int) -> SampledLoop:
+def make_loop(devices: tuple[jax.Device, ...], sampler: Sampler, batch: int) -> SampledLoop:
     """Iterations with the batch divided among as many of the devices as divide it."""
     used = next(n for n in range(len(devices), 0, -1) if batch % n == 0)
     axis = "batch" if used > 1 else None
 
     def advance(
-        form: sampling_form.SamplingForm, state: SampleState, settings: SampleSettings, key: jax.Array, count: Any
-    ) -> SampleState:
-        done: SampleState = jax.lax.fori_loop(
+        form: sampling_form.SamplingForm, state: MccfrState, settings: MccfrSettings, key: jax.Array, count: Any
+    ) -> MccfrState:
+        done: MccfrState = jax.lax.fori_loop(
             0, count, lambda _, s: step(form, s, settings, key, sampler=sampler, batch=batch, axis=axis), state
         )
         return done

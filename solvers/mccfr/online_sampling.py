@@ -36,7 +36,7 @@ from gdlx.envs.views import history
 from gdlx.solvers.mccfr import hash_table, mccfr, table_loop, table_rows, table_sampler, table_state
 from gdlx.solvers.search import particle_filter
 
-Aim = Literal["information set", "public subgame"]
+Targeting = Literal["information set", "public subgame"]
 _MOST = 1e25  # of q: beyond it numbers that are divided by it would be no numbers any more
 
 
@@ -50,15 +50,17 @@ class Target(NamedTuple):
     length: jax.Array  # [] int32, steps made
 
 
-class Search(NamedTuple):
+class SearchConfig(NamedTuple):
     """What is static. `aimed` of the config's batch are aimed, both in whole words of 32."""
 
     config: table_state.SamplerConfig
     aimed: int
-    aim: Aim = "information set"
+    aim: Targeting = "information set"
 
 
-def target(game: packed_env.Walk, view: history.Sight, steps: int, aim: Aim) -> Target:
+def make_target(
+    game: packed_env.PackedEnv, view: history.ActionObservationHistory, steps: int, aim: Targeting
+) -> Target:
     """Where the match is that a player sees, with room for so many steps."""
     keys = view.keys
     if aim == "public subgame":
@@ -79,33 +81,33 @@ def target(game: packed_env.Walk, view: history.Sight, steps: int, aim: Aim) -> 
 
 @functools.partial(jax.jit, static_argnames=("game", "search"), donate_argnames="state")
 def advance(
-    game: packed_env.Walk,
-    state: table_state.HashState,
-    settings: mccfr.SampleSettings,
+    game: packed_env.PackedEnv,
+    state: table_state.TableState,
+    settings: mccfr.MccfrSettings,
     where: Target,
     key: jax.Array,
     count: Any,
     *,
-    search: Search,
-) -> table_state.HashState:
+    search: SearchConfig,
+) -> table_state.TableState:
     """So many iterations, each with a batch for every player in turn. The state is used up."""
 
-    def one(now: table_state.HashState, made: table_state.Products) -> table_state.HashState:
+    def one(now: table_state.TableState, made: table_state.CumulativeDiscounts) -> table_state.TableState:
         now, by = table_loop.next_iteration(now, settings.minimiser, made)
         own = jax.random.fold_in(key, now.t)
         for player in range(game.env.num_players):
-            batch = AimedBatch(game, settings, by, search.config, None, player, search, where)
+            batch = TargetedBatch(game, settings, by, search.config, None, player, search, where)
             now = batch.update(now, jax.random.fold_in(own, player))
         return now
 
     return table_loop.iterate(state, settings.minimiser, count, one)
 
 
-class _Led(NamedTuple):
+class _TargetedGames(NamedTuple):
     """Games on the way to the target. Axes: B games."""
 
     step: jax.Array  # [] int32
-    games: packed_env.WalkState
+    games: packed_env.PackedState
     streams: rng.Streams
     before: jax.Array  # [B] float32, q
     reach: jax.Array  # [B] float32, weight of average policies
@@ -113,13 +115,13 @@ class _Led(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class AimedBatch(table_sampler.TrajectoryBatch):
+class TargetedBatch(table_sampler.TrajectoryBatch):
     """A batch that updates one player, some of its trajectories being aimed."""
 
-    search: Search
+    search: SearchConfig
     where: Target
 
-    def begin(self, state: table_state.HashState, key: jax.Array, size: int) -> table_sampler.Begun:
+    def begin(self, state: table_state.TableState, key: jax.Array, size: int) -> table_sampler.TrajectoryStart:
         aimed = self.search.aimed
         led = self.lead(state, key)
         # Each kind is an estimate of its own: its lanes count by how few they are. But at the beginning all are alike.
@@ -129,90 +131,94 @@ class AimedBatch(table_sampler.TrajectoryBatch):
         possible = led.part > 0
         weight = jnp.where(possible, led.part / share, 0)
         own = jnp.where(possible, jnp.minimum(led.before * (share / jnp.where(possible, led.part, 1)), _MOST), jnp.inf)
-        return table_sampler.Begun(
-            packed_env.Walk.join(self.game.start(size - aimed), led.games),
-            packed_env.Walk.join_lanes(before, own),
-            packed_env.Walk.join_lanes(1 / before, led.reach * weight),
+        return table_sampler.TrajectoryStart(
+            packed_env.PackedEnv.join(self.game.start(size - aimed), led.games),
+            packed_env.PackedEnv.join_lanes(before, own),
+            packed_env.PackedEnv.join_lanes(1 / before, led.reach * weight),
         )
 
-    def lead(self, state: table_state.HashState, key: jax.Array) -> _Led:
+    def lead(self, state: table_state.TableState, key: jax.Array) -> _TargetedGames:
         size = self.search.aimed
         one = jnp.ones(size, jnp.float32)
         resampling, walking = jax.random.split(key)
-        start = _Led(
+        start = _TargetedGames(
             jnp.zeros((), jnp.int32),
             self.game.start(size),
-            rng.streams(walking, 0, size),
+            rng.make_streams(walking, 0, size),
             one,
             one,
             jnp.ones((), jnp.float32),
         )
 
-        def step(led: _Led) -> _Led:
+        def step(led: _TargetedGames) -> _TargetedGames:
             moved = self.led_step(state, led)
             draws = jax.random.uniform(jax.random.fold_in(resampling, led.step), (2,), jnp.float32)
             return self.resampled(moved, self.is_at(moved.games, moved.step), draws)
 
-        found: _Led = jax.lax.while_loop(lambda led: led.step < self.where.length, step, start)
+        found: _TargetedGames = jax.lax.while_loop(lambda led: led.step < self.where.length, step, start)
         return found
 
-    def led_step(self, state: table_state.HashState, led: _Led) -> _Led:
+    def led_step(self, state: table_state.TableState, led: _TargetedGames) -> _TargetedGames:
         """One joint move. Nothing is learnt on the way: games that were replaced are missing in what would be."""
         players = self.game.env.num_players
-        streams, words = rng.rows(led.streams, players + 1)
-        draws = table_rows.uniform(words)
+        streams, words = rng.draw_rows(led.streams, players + 1)
+        draws = table_rows.uniform_from_bits(words)
         before, reach, actions = led.before, led.reach, []
         high, low = led.games.keys
         for number in range(players):
             legal = led.games.legal[number]
-            row = hash_table.lookup(state.table, table_rows.own_keys(high[number], low[number], number))
+            row = hash_table.lookup(state.table, table_rows.player_keys(high[number], low[number], number))
             policy = self.policy(state.entries, row, legal)
             drawn_from = policy
             if number == self.player:
-                drawn_from = policy + self.settings.exploration * (table_rows.even(legal) - policy)
+                drawn_from = policy + self.settings.exploration * (table_rows.uniform_policy(legal) - policy)
             if self.search.aim == "information set":
                 made = legal & (np.arange(legal.shape[0])[:, None] == self.where.moves[led.step])
                 # It is legal, unless no game has been where the match was.
                 is_led = (number == self.where.player) & made.any(axis=0)
                 drawn_from = jnp.where(is_led, made.astype(jnp.float32), drawn_from)
-            action = table_rows.drawn(drawn_from, draws[number])
+            action = table_rows.sample_actions(drawn_from, draws[number])
             options = jnp.sum(legal, axis=0)
             counted = _counted(
                 players,
                 number == self.player,
                 (before, reach),
-                (table_rows.at(policy, action), table_rows.at(drawn_from, action), 1 / jnp.maximum(options, 1)),
+                (
+                    table_rows.select_actions(policy, action),
+                    table_rows.select_actions(drawn_from, action),
+                    1 / jnp.maximum(options, 1),
+                ),
             )
             before, reach = (
                 jnp.where(options > 1, new, old) for new, old in zip(counted, (before, reach), strict=True)
             )
             actions.append(action)
         games = self.game.step(led.games, jnp.stack(actions), draws[players])
-        return _Led(led.step + 1, games, streams, before, reach, led.part)
+        return _TargetedGames(led.step + 1, games, streams, before, reach, led.part)
 
-    def is_at(self, games: packed_env.WalkState, step: jax.Array) -> jax.Array:
+    def is_at(self, games: packed_env.PackedState, step: jax.Array) -> jax.Array:
         """[B] bool, whether games are, after so many steps, where the match was then."""
         number = self.game.env.num_players if self.search.aim == "public subgame" else self.where.player
         high, low = (word[number] for word in games.keys)
         return (high == self.where.high[step]) & (low == self.where.low[step]) & ~games.ended
 
-    def resampled(self, led: _Led, fits: jax.Array, draws: jax.Array) -> _Led:
+    def resampled(self, led: _TargetedGames, fits: jax.Array, draws: jax.Array) -> _TargetedGames:
         """Only games that fit, each about as often, if there are any."""
         size = fits.shape[0]
         count = jnp.sum(fits, dtype=jnp.int32)
 
-        def replaced(led: _Led) -> _Led:
-            (lanes,) = particle_filter.resampled(fits[None], *draws[:, None])
+        def replaced(led: _TargetedGames) -> _TargetedGames:
+            (lanes,) = particle_filter.resample_lanes(fits[None], *draws[:, None])
             return led._replace(
                 games=self.game.take(led.games, lanes), before=led.before[lanes], reach=led.reach[lanes]
             )
 
-        kept: _Led = jax.lax.cond(count == size, lambda led: led, replaced, led)
+        kept: _TargetedGames = jax.lax.cond(count == size, lambda led: led, replaced, led)
         return kept._replace(part=led.part * (count / size))
 
-    def play(self, walked: table_sampler.Walked) -> table_sampler.Walked:
+    def play(self, walked: table_sampler.TrajectoryState) -> table_sampler.TrajectoryState:
         """One joint move; what lies below the target is left to the games that were led there."""
-        words, aimed = walked.games.rows.shape[1], self.search.aimed // packed_env.WORD
+        words, aimed = walked.games.rows.shape[1], self.search.aimed // packed_env.GAMES_PER_WORD
         is_led = jnp.arange(walked.games.batch) % words >= words - aimed
         is_there = (walked.step == self.where.length) & (walked.step > 0)
         comes_by = is_there & self.is_at(walked.games, walked.step) & ~is_led
@@ -242,8 +248,8 @@ def _counted(
 
 
 @jax.jit
-def policy_at(
-    state: table_state.HashState, key: tuple[jax.Array, jax.Array], legal: jax.Array
+def average_policy_at(
+    state: table_state.TableState, key: tuple[jax.Array, jax.Array], legal: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """float32[A] the average policy at one set with moves bool[A], and whether the set has been weighed.
 

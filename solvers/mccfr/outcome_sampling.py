@@ -31,7 +31,7 @@ from gdlx.envs.trees import sampling_form
 from gdlx.solvers.mccfr import categorical, mccfr
 
 
-class Visit(NamedTuple):
+class DecisionVisit(NamedTuple):
     """What a batch of trajectories did in one slot. Axes: B trajectories."""
 
     column: jax.Array  # [B] int32
@@ -46,7 +46,7 @@ class Visit(NamedTuple):
     baseline: jax.Array  # [B] int32, that of the option
 
 
-class Luck(NamedTuple):
+class ChanceVisit(NamedTuple):
     """What chance did. Axes: B trajectories, M outcomes of the node with the most."""
 
     first: jax.Array  # [B] int32, baseline of the first outcome
@@ -57,21 +57,21 @@ class Luck(NamedTuple):
 
 def sample(
     form: sampling_form.SamplingForm,
-    state: mccfr.SampleState,
-    settings: mccfr.SampleSettings,
+    state: mccfr.MccfrState,
+    settings: mccfr.MccfrSettings,
     key: jax.Array,
     player: int,
     *,
     batch: int,
     axis: str | None = None,
-) -> mccfr.Means:
+) -> mccfr.BatchEstimates:
     """The means over a batch of trajectories that estimate a player's counterfactual values.
 
     A trajectory's random numbers depend on its number in the batch alone, whatever device it runs on.
     """
     size = batch if axis is None else batch // jax.lax.axis_size(axis)
     first = 0 if axis is None else jax.lax.axis_index(axis) * size
-    _, words = rng.rows(rng.streams(key, first, size), form.slots)
+    _, words = rng.draw_rows(rng.make_streams(key, first, size), form.slots)
     draws = (words >> 8).astype(form.share.dtype) * 2.0**-24
     policy = form.joined(state.policy)
     visits, payoff = _forward(form, policy, settings.exploration, draws, player)
@@ -84,15 +84,15 @@ def sample(
 
 def _forward(
     form: sampling_form.SamplingForm, policy: jax.Array, exploration: Any, draws: jax.Array, player: int
-) -> tuple[list[Visit | Luck], jax.Array]:
+) -> tuple[list[DecisionVisit | ChanceVisit], jax.Array]:
     """Play all trajectories to their ends; the visits in order, and the payoffs."""
     size = draws.shape[1]
     columns = policy.shape[1]
-    bounds = categorical.bounds(policy)
+    bounds = categorical.cdf_thresholds(policy)
     own = form.own(player)
     before = reach = jnp.ones(size, policy.dtype)
     last = jnp.zeros(size, jnp.int32)  # node of the level, or -1 - end
-    visits: list[Visit | Luck] = []
+    visits: list[DecisionVisit | ChanceVisit] = []
     slot = start = 0
     for level in form.levels:
         node = jnp.where(last >= 0, last, len(level.first_edge) - 1)
@@ -101,30 +101,32 @@ def _forward(
             column = categorical.take(choice.column, node)
             is_own = (column >= own.start) & (column < own.stop)
             share = categorical.take(form.share, column)
-            action = _drawn(bounds, column, is_own, share, exploration, draws[slot])
+            action = _sample_actions(bounds, column, is_own, share, exploration, draws[slot])
             place = action * columns + column
             chosen = categorical.take(policy.reshape(-1), place)
             drawn = jnp.where(is_own, chosen + exploration * (share - chosen), chosen)
             stride = categorical.take(choice.stride, node)
             first = start + edge
             edge = edge + action * stride
-            visits.append(Visit(column, place, is_own, chosen, drawn, before, reach, first, stride, start + edge))
+            visits.append(
+                DecisionVisit(column, place, is_own, chosen, drawn, before, reach, first, stride, start + edge)
+            )
             start += len(level.child)
             before = jnp.where(is_own, before * drawn, before)
-            reach = next_reach(form.players, is_own, reach, chosen, drawn, share)
+            reach = next_average_weight(form.players, is_own, reach, chosen, drawn, share)
             slot += 1
         if level.chance is not None:
-            first, edge = start + edge, categorical.after_chance(level.chance, node, edge, draws[slot])
+            first, edge = start + edge, categorical.sample_chance_edge(level.chance, node, edge, draws[slot])
             if level.chance.keep is None:
                 count = categorical.take(level.chance.outcomes, node)
-                visits.append(Luck(first, start + edge, count, level.chance.numbers))
+                visits.append(ChanceVisit(first, start + edge, count, level.chance.numbers))
             start += len(level.child)
             slot += 1
         last = jnp.where(last >= 0, categorical.take(level.child, edge), last)
     return visits, categorical.take(form.payoff[player], -1 - last)
 
 
-def _drawn(
+def _sample_actions(
     bounds: jax.Array, column: jax.Array, is_own: jax.Array, share: jax.Array, exploration: Any, draw: jax.Array
 ) -> jax.Array:
     """The option of each draw: by its place in [0, e) where it explores, else what the rest of it falls on."""
@@ -132,10 +134,10 @@ def _drawn(
     even = draw / (jnp.maximum(exploration, 1e-30) * share)
     most = 1 / share - 0.5  # rounding must not lead beyond the last option
     rest = jnp.where(is_own, (draw - exploration) / jnp.maximum(1 - exploration, 1e-30), draw)
-    return jnp.where(explores, jnp.minimum(even, most).astype(jnp.int32), categorical.option(bounds, column, rest))
+    return jnp.where(explores, jnp.minimum(even, most).astype(jnp.int32), categorical.invert_cdf(bounds, column, rest))
 
 
-def next_reach(
+def next_average_weight(
     players: int, is_own: Any, reach: jax.Array, chosen: jax.Array, drawn: jax.Array, share: jax.Array
 ) -> jax.Array:
     """The weight of average policies after one more choice; `share` is 1 / options there."""
@@ -156,7 +158,7 @@ def _backward(
     form: sampling_form.SamplingForm,
     policy: jax.Array,
     baseline: jax.Array | None,
-    visits: list[Visit | Luck],
+    visits: list[DecisionVisit | ChanceVisit],
     payoff: jax.Array,
 ) -> _Sums:
     """Carry payoffs back through the visits and add them up."""
@@ -165,21 +167,21 @@ def _backward(
     value = payoff
     if baseline is None:
         for visit in reversed(visits):
-            if isinstance(visit, Visit):
+            if isinstance(visit, DecisionVisit):
                 corrected = value / visit.drawn
-                tally = _tallied(tally, form, visit, corrected / visit.before)
+                tally = _accumulate_visit(tally, form, visit, corrected / visit.before)
                 value = visit.chosen * corrected
         return _Sums(tally, None, None)
     below = counts = jnp.zeros_like(baseline)
     for visit in reversed(visits):
-        below = categorical.add(below, visit.baseline, value)
-        counts = categorical.add(counts, visit.baseline, jnp.ones_like(value))
+        below = categorical.scatter_add(below, visit.baseline, value)
+        counts = categorical.scatter_add(counts, visit.baseline, jnp.ones_like(value))
         told = value - categorical.take(baseline, visit.baseline)
-        if isinstance(visit, Luck):
+        if isinstance(visit, ChanceVisit):
             value = told + _mean_outcome(baseline, visit)
             continue
         corrected = told / visit.drawn
-        tally = _tallied(tally, form, visit, corrected / visit.before)
+        tally = _accumulate_visit(tally, form, visit, corrected / visit.before)
         expected = jnp.zeros_like(value)
         for option in range(options):
             is_option = (option + 0.5) * categorical.take(form.share, visit.column) < 1
@@ -188,31 +190,35 @@ def _backward(
             known = jnp.where(is_option, categorical.take(baseline, at), 0)
             expected = expected + known * categorical.take(policy.reshape(-1), place)
             nowhere = len(tally) - 1
-            tally = categorical.add(tally, jnp.where(visit.is_own & is_option, place, nowhere), known / visit.before)
+            tally = categorical.scatter_add(
+                tally, jnp.where(visit.is_own & is_option, place, nowhere), known / visit.before
+            )
         value = expected + visit.chosen * corrected
     return _Sums(tally, below, counts)
 
 
-def _mean_outcome(baseline: jax.Array, luck: Luck) -> jax.Array:
+def _mean_outcome(baseline: jax.Array, luck: ChanceVisit) -> jax.Array:
     """What is expected before chance chooses; its outcomes are equally likely, and side by side."""
     is_outcome = luck.numbers[:, None] < luck.outcomes
     known = categorical.take(baseline, jnp.where(is_outcome, luck.first + luck.numbers[:, None], luck.first))
     return jnp.sum(jnp.where(is_outcome, known, 0), axis=0) / luck.outcomes
 
 
-def _tallied(tally: jax.Array, form: sampling_form.SamplingForm, visit: Visit, value: jax.Array) -> jax.Array:
+def _accumulate_visit(
+    tally: jax.Array, form: sampling_form.SamplingForm, visit: DecisionVisit, value: jax.Array
+) -> jax.Array:
     """Values of the updated player's options, and weights of whose average grows."""
     options, columns = form.shape
     aside = options * columns + visit.column
     if form.players == 2:  # either the one or the other: a single scatter does
-        return categorical.add(
+        return categorical.scatter_add(
             tally, jnp.where(visit.is_own, visit.place, aside), jnp.where(visit.is_own, value, visit.reach)
         )
-    return categorical.add(categorical.add(tally, visit.place, value), aside, visit.reach)
+    return categorical.scatter_add(categorical.scatter_add(tally, visit.place, value), aside, visit.reach)
 
 
-def _means(form: sampling_form.SamplingForm, sums: _Sums, player: int, batch: int) -> mccfr.Means:
+def _means(form: sampling_form.SamplingForm, sums: _Sums, player: int, batch: int) -> mccfr.BatchEstimates:
     options, columns = form.shape
     tally = sums.tally[:-1].reshape(options + 1, columns) / batch
-    own, other = form.own(player), form.own(mccfr.weighed(form.players, player))
-    return mccfr.Means(tally[:options, own], tally[options, other], sums.below, sums.counts)
+    own, other = form.own(player), form.own(mccfr.averaged_player(form.players, player))
+    return mccfr.BatchEstimates(tally[:options, own], tally[options, other], sums.below, sums.counts)

@@ -14,15 +14,15 @@ from gdlx.solvers.mccfr import mccfr, table_sampler, table_state
 
 
 def step(
-    game: packed_env.Walk,
-    state: table_state.HashState,
-    settings: mccfr.SampleSettings,
-    products: table_state.Products,
+    game: packed_env.PackedEnv,
+    state: table_state.TableState,
+    settings: mccfr.MccfrSettings,
+    products: table_state.CumulativeDiscounts,
     key: jax.Array,
     *,
     config: table_state.SamplerConfig,
     axis: str | None = None,
-) -> table_state.HashState:
+) -> table_state.TableState:
     """One iteration: a batch for every player in turn. Averages are this device's, without the axis of devices."""
     state, by = next_iteration(state, settings.minimiser, products)
     now = jax.random.fold_in(key, state.t)
@@ -33,65 +33,69 @@ def step(
 
 
 def next_iteration(
-    state: table_state.HashState, minimiser: regret_matching.Settings, products: table_state.Products
-) -> tuple[table_state.HashState, table_state.Discounts]:
+    state: table_state.TableState, minimiser: regret_matching.Settings, products: table_state.CumulativeDiscounts
+) -> tuple[table_state.TableState, table_state.IterationDiscounts]:
     t = state.t + 1
-    by = table_state.Discounts(products, regret_matching.discounts(minimiser, t), (t - 1) % table_state.FOLD + 1)
+    by = table_state.IterationDiscounts(
+        products, regret_matching.discounts(minimiser, t), (t - 1) % table_state.FOLD_INTERVAL + 1
+    )
     return state._replace(t=t, lost=jnp.zeros((), jnp.int32)), by
 
 
 def advance(
-    game: packed_env.Walk,
-    state: table_state.HashState,
-    settings: mccfr.SampleSettings,
+    game: packed_env.PackedEnv,
+    state: table_state.TableState,
+    settings: mccfr.MccfrSettings,
     key: jax.Array,
     count: Any,
     *,
     config: table_state.SamplerConfig,
     axis: str | None = None,
-) -> table_state.HashState:
+) -> table_state.TableState:
     """So many iterations."""
 
-    def one(now: table_state.HashState, made: table_state.Products) -> table_state.HashState:
+    def one(now: table_state.TableState, made: table_state.CumulativeDiscounts) -> table_state.TableState:
         return step(game, now, settings, made, key, config=config, axis=axis)
 
     return iterate(state, settings.minimiser, count, one)
 
 
 def iterate(
-    state: table_state.HashState,
+    state: table_state.TableState,
     minimiser: regret_matching.Settings,
     count: Any,
-    one: Callable[[table_state.HashState, table_state.Products], table_state.HashState],
-) -> table_state.HashState:
+    one: Callable[[table_state.TableState, table_state.CumulativeDiscounts], table_state.TableState],
+) -> table_state.TableState:
     """So many iterations. Folds come at multiples of FOLD, so that it does not matter where a run was stopped."""
     end = state.t + count
 
-    def block(before: table_state.HashState) -> table_state.HashState:
-        start = before.t // table_state.FOLD * table_state.FOLD
-        made = table_state.products(minimiser, start)
-        stop = jnp.minimum(end, start + table_state.FOLD)
-        after: table_state.HashState = jax.lax.fori_loop(before.t, stop, lambda _, s: one(s, made), before)
-        folded: table_state.HashState = jax.lax.cond(
-            stop == start + table_state.FOLD, lambda s: table_state.fold(s, made), lambda s: s, after
+    def block(before: table_state.TableState) -> table_state.TableState:
+        start = before.t // table_state.FOLD_INTERVAL * table_state.FOLD_INTERVAL
+        made = table_state.cumulative_discounts(minimiser, start)
+        stop = jnp.minimum(end, start + table_state.FOLD_INTERVAL)
+        after: table_state.TableState = jax.lax.fori_loop(before.t, stop, lambda _, s: one(s, made), before)
+        folded: table_state.TableState = jax.lax.cond(
+            stop == start + table_state.FOLD_INTERVAL, lambda s: table_state.fold(s, made), lambda s: s, after
         )
         return folded
 
     own = state._replace(averages=jax.tree.map(lambda x: x[0], state.averages))
-    done: table_state.HashState = jax.lax.while_loop(lambda s: s.t < end, block, own)
+    done: table_state.TableState = jax.lax.while_loop(lambda s: s.t < end, block, own)
     return done._replace(averages=jax.tree.map(lambda x: x[None], done.averages))
 
 
 class TableLoop(NamedTuple):
     """`advance(state, settings, key, count)` uses its state up; `place` puts a state where it is to be."""
 
-    advance: Callable[..., table_state.HashState]
-    place: Callable[[table_state.HashState], table_state.HashState]
+    advance: Callable[..., table_state.TableState]
+    place: Callable[[table_state.TableState], table_state.TableState]
     devices: int
 
 
 @functools.lru_cache(maxsize=8)
-def on_devices(devices: tuple[jax.Device, ...], game: packed_env.Walk, config: table_state.SamplerConfig) -> TableLoop:
+def make_loop(
+    devices: tuple[jax.Device, ...], game: packed_env.PackedEnv, config: table_state.SamplerConfig
+) -> TableLoop:
     """Iterations with the batch divided among as many of the devices as divide it."""
     used = next(n for n in range(len(devices), 0, -1) if config.batch % n == 0)
     if used == 1:
@@ -99,7 +103,7 @@ def on_devices(devices: tuple[jax.Device, ...], game: packed_env.Walk, config: t
         return TableLoop(jax.jit(run, donate_argnums=0), functools.partial(jax.device_put, device=devices[0]), 1)
     mesh = jax.sharding.Mesh(np.array(devices[:used]), ("batch",))
     spec: Any = jax.sharding.PartitionSpec
-    specs: Any = table_state.HashState(spec(), spec(), spec("batch"), spec(), spec(), spec(), spec())
+    specs: Any = table_state.TableState(spec(), spec(), spec("batch"), spec(), spec(), spec(), spec())
     divided = jax.shard_map(
         functools.partial(advance, game, config=config, axis="batch"),
         mesh=mesh,
@@ -109,8 +113,8 @@ def on_devices(devices: tuple[jax.Device, ...], game: packed_env.Walk, config: t
     )
     shardings = [jax.NamedSharding(mesh, own) for own in specs]
 
-    def place(state: table_state.HashState) -> table_state.HashState:
+    def place(state: table_state.TableState) -> table_state.TableState:
         placed: Any = [jax.device_put(part, own) for part, own in zip(state, shardings, strict=True)]
-        return table_state.HashState(*placed)
+        return table_state.TableState(*placed)
 
     return TableLoop(jax.jit(divided, donate_argnums=0), place, used)

@@ -25,54 +25,56 @@ class TablePolicy(NamedTuple):
     weight: jax.Array  # [C + 1, A] float32
 
 
-Policies = TablePolicy | Sequence[TablePolicy]  # everybody's, or one for each player
+TablePolicies = TablePolicy | Sequence[TablePolicy]  # everybody's, or one for each player
 
 
-def uniform(moves: int) -> TablePolicy:
+def uniform_table_policy(moves: int) -> TablePolicy:
     """Knows no set; `moves` is the number of moves of the player with the most."""
     with jax.enable_x64(False):
         return TablePolicy(hash_table.init(4), jnp.zeros((2**4 + 1, max(1, moves)), jnp.float32))
 
 
-def at_games(policies: Policies, games: packed_env.WalkState, number: int) -> jax.Array:
+def player_policy(policies: TablePolicies, games: packed_env.PackedState, number: int) -> jax.Array:
     """float32[A, B] the policy of a player in every game; 0 where it has no move."""
     own = policies if isinstance(policies, TablePolicy) else policies[number]
     high, low = games.keys
-    row = hash_table.lookup(own.table, table_rows.own_keys(high[number], low[number], number))
-    return table_rows.matching(own.weight, row, games.legal[number])
+    row = hash_table.lookup(own.table, table_rows.player_keys(high[number], low[number], number))
+    return table_rows.proportional_policy(own.weight, row, games.legal[number])
 
 
-def everyones(policies: Policies, games: packed_env.WalkState) -> jax.Array:
+def all_player_policies(policies: TablePolicies, games: packed_env.PackedState) -> jax.Array:
     """float32[P, A, B] of all players; only those are looked up who have a choice in some game."""
     found = []
     for number, legal in enumerate(games.legal):
         found.append(
             jax.lax.cond(
                 (jnp.sum(legal, axis=0) > 1).any(),
-                functools.partial(at_games, policies, games, number),
-                functools.partial(table_rows.even, legal),
+                functools.partial(player_policy, policies, games, number),
+                functools.partial(table_rows.uniform_policy, legal),
             )
         )
     return jnp.stack(found)
 
 
-def of_state(state: table_state.HashState, settings: regret_matching.Settings) -> TablePolicy:
+def average_policy(state: table_state.TableState, settings: regret_matching.Settings) -> TablePolicy:
     with jax.enable_x64(False):
-        return TablePolicy(state.table, _weights(state.averages, settings, state.t))
+        return TablePolicy(state.table, _cumulative_policy(state.averages, settings, state.t))
 
 
 @jax.jit
-def _weights(averages: table_state.Averages, settings: regret_matching.Settings, t: jax.Array) -> jax.Array:
+def _cumulative_policy(
+    averages: table_state.AveragePolicies, settings: regret_matching.Settings, t: jax.Array
+) -> jax.Array:
     """What all devices have summed up, as if they had been at all sets just now."""
-    made = table_state.products(settings, t // table_state.FOLD * table_state.FOLD)
-    since = made.average[t % table_state.FOLD] - made.average[averages.stamp]
+    made = table_state.cumulative_discounts(settings, t // table_state.FOLD_INTERVAL * table_state.FOLD_INTERVAL)
+    since = made.average[t % table_state.FOLD_INTERVAL] - made.average[averages.stamp]
     return jnp.sum(averages.weight * jnp.exp(since)[..., None], axis=0)
 
 
 _lookup = jax.jit(hash_table.lookup)
 
 
-def at_sets(policy: TablePolicy, game: env.Env, tree: game_tree.GameTree) -> tuple[tabular_policies.Policies, int]:
+def to_tabular(policy: TablePolicy, game: env.Env, tree: game_tree.GameTree) -> tuple[tabular_policies.Policies, int]:
     """The policies at the information sets of a tree, and how many of those are in the table."""
     found, known = [], 0
     for number, player in enumerate(tree.players):
@@ -81,11 +83,11 @@ def at_sets(policy: TablePolicy, game: env.Env, tree: game_tree.GameTree) -> tup
         known += int((row >= 0).sum())
         weight = np.asarray(policy.weight[np.where(row >= 0, row, len(policy.weight) - 1)], np.float64)
         weight[row < 0] = 0  # the last row is everybody's scratch
-        found.append(tabular_policies.normalised(player, np.concatenate([[1.0], weight[_places(player)]])))
+        found.append(tabular_policies.normalise(player, np.concatenate([[1.0], weight[_places(player)]])))
     return tuple(found), known
 
 
-def of_policies(policies: tabular_policies.Policies, game: env.Env, tree: game_tree.GameTree) -> TablePolicy:
+def from_tabular(policies: tabular_policies.Policies, game: env.Env, tree: game_tree.GameTree) -> TablePolicy:
     """The inverse: policies at the information sets of a tree as a table, for what plays without the tree."""
     keys, probability = [], []
     for number, (player, policy) in enumerate(zip(tree.players, policies, strict=True)):
@@ -99,8 +101,8 @@ def of_policies(policies: tabular_policies.Policies, game: env.Env, tree: game_t
 
 def _keys(game: env.Env, tree: game_tree.GameTree, number: int) -> tuple[jax.Array, jax.Array]:
     """Under which the sets of a player of a tree are in tables."""
-    high, low = infoset_keys.of_player(tree, number, game.num_actions)
-    return table_rows.own_keys(jnp.asarray(high), jnp.asarray(low), number)
+    high, low = infoset_keys.compute_infoset_keys(tree, number, game.num_actions)
+    return table_rows.player_keys(jnp.asarray(high), jnp.asarray(low), number)
 
 
 def _places(player: game_tree.Player) -> tuple[npt.NDArray[np.int64], game_tree.Ints]:
@@ -128,7 +130,7 @@ def _inserted(keys: npt.NDArray[np.uint32], probability: npt.NDArray[np.float32]
     return TablePolicy(table, weight.at[row].set(probability))
 
 
-class Score(NamedTuple):
+class MatchScores(NamedTuple):
     """Of matches. Axes: P players."""
 
     mean: tuple[float, ...]  # payoffs
@@ -136,7 +138,7 @@ class Score(NamedTuple):
     unfinished: int
 
 
-class Played(NamedTuple):
+class MatchOutcomes(NamedTuple):
     """Matches where they stopped. Axes: P players, B matches."""
 
     payoff: jax.Array  # [P, B] float32; 0 where unplayable or not ended
@@ -146,40 +148,53 @@ class Played(NamedTuple):
     goal_conflict: jax.Array  # [B] bool
 
 
-def play(game: packed_env.Walk, policies: Policies, key: jax.Array, *, matches: int, steps: int) -> Score:
+def score_matches(
+    game: packed_env.PackedEnv, policies: TablePolicies, key: jax.Array, *, matches: int, steps: int
+) -> MatchScores:
     """Let everybody play its policy."""
-    found = played(game, policies, key, matches=matches, steps=steps)
+    found = play_matches(game, policies, key, matches=matches, steps=steps)
     payoff = np.asarray(found.payoff, np.float64)
     error = payoff.std(axis=1) / np.sqrt(matches)
-    return Score(tuple(payoff.mean(axis=1).tolist()), tuple(error.tolist()), int((~np.asarray(found.ended)).sum()))
+    return MatchScores(
+        tuple(payoff.mean(axis=1).tolist()), tuple(error.tolist()), int((~np.asarray(found.ended)).sum())
+    )
 
 
-def played(
-    game: packed_env.Walk, policies: Policies, key: jax.Array, *, matches: int, steps: int, first: int = 0
-) -> Played:
+def play_matches(
+    game: packed_env.PackedEnv, policies: TablePolicies, key: jax.Array, *, matches: int, steps: int, first: int = 0
+) -> MatchOutcomes:
     """Matches number first, first + 1, ..: what happens in one does not depend on how many are played at once."""
     with jax.enable_x64(False):
-        found: Played = _played(game, policies, key, first, matches=matches, steps=steps)
+        found: MatchOutcomes = _play_matches(game, policies, key, first, matches=matches, steps=steps)
     return found
 
 
 class _Playing(NamedTuple):
     step: jax.Array  # [] int32
     length: jax.Array  # [B] int32
-    games: packed_env.WalkState
+    games: packed_env.PackedState
     streams: rng.Streams
 
 
 @functools.partial(jax.jit, static_argnames=("game", "matches", "steps"))
-def _played(
-    game: packed_env.Walk, policies: Policies, key: jax.Array, first: jax.Array | int, *, matches: int, steps: int
-) -> Played:
+def _play_matches(
+    game: packed_env.PackedEnv,
+    policies: TablePolicies,
+    key: jax.Array,
+    first: jax.Array | int,
+    *,
+    matches: int,
+    steps: int,
+) -> MatchOutcomes:
     players = game.env.num_players
 
     def move(now: _Playing) -> _Playing:
-        streams, words = rng.rows(now.streams, players + 1)
-        draws = table_rows.uniform(words)
-        actions = [table_rows.drawn(at_games(policies, now.games, number), draws[number]) for number in range(players)]
+        streams, words = rng.draw_rows(now.streams, players + 1)
+        draws = table_rows.uniform_from_bits(words)
+        actions = [
+            table_rows.sample_actions(player_policy(policies, now.games, number), draws[number])
+            for number in range(players)
+        ]
         after = game.step(now.games, jnp.stack(actions), draws[players])
         return _Playing(now.step + 1, now.length + ~now.games.ended, after, streams)
 
@@ -187,7 +202,7 @@ def _played(
         return (now.step < steps) & ~now.games.ended.all()
 
     nothing = jnp.zeros(matches, jnp.int32)
-    start = _Playing(jnp.zeros((), jnp.int32), nothing, game.start(matches), rng.streams(key, first, matches))
+    start = _Playing(jnp.zeros((), jnp.int32), nothing, game.start(matches), rng.make_streams(key, first, matches))
     done = jax.lax.while_loop(goes_on, move, start)
     games = done.games
-    return Played(games.payoff, done.length, games.ended, games.unplayable, games.goal_conflict)
+    return MatchOutcomes(games.payoff, done.length, games.ended, games.unplayable, games.goal_conflict)

@@ -10,34 +10,34 @@ import numpy as np
 _SALT = 0x9E3779B9
 
 
-def salt(player: int) -> np.uint32:
+def player_salt(player: int) -> np.uint32:
     """What the high words of a player's keys are mixed with: players may have the same history."""
     return np.uint32(_SALT * (player + 1) & 0xFFFFFFFF)
 
 
-def own_keys(high: jax.Array, low: jax.Array, player: int) -> tuple[jax.Array, jax.Array]:
+def player_keys(high: jax.Array, low: jax.Array, player: int) -> tuple[jax.Array, jax.Array]:
     """Keys under which a player's sets are in the table."""
-    return high ^ salt(player), low
+    return high ^ player_salt(player), low
 
 
-def uniform(words: jax.Array) -> jax.Array:
+def uniform_from_bits(words: jax.Array) -> jax.Array:
     """uint32 -> float32 in [0, 1)"""
     return (words >> 8).astype(jnp.float32) * 2.0**-24
 
 
-def even(legal: jax.Array) -> jax.Array:
+def uniform_policy(legal: jax.Array) -> jax.Array:
     """bool[A, B] -> uniform policies; 0 where nothing is legal."""
     return jnp.where(legal, 1 / jnp.maximum(jnp.sum(legal, axis=0), 1), 0)
 
 
-def matching(table: jax.Array, row: jax.Array, legal: jax.Array) -> jax.Array:
+def proportional_policy(table: jax.Array, row: jax.Array, legal: jax.Array) -> jax.Array:
     """[A, B] in proportion to what is positive in these rows; uniform where that is nothing."""
     positive = jnp.where(legal & (row >= 0), jnp.maximum(gather(table, row), 0), 0)
     total = jnp.sum(positive, axis=0)
-    return jnp.where(total > 0, positive / jnp.where(total > 0, total, 1), even(legal))
+    return jnp.where(total > 0, positive / jnp.where(total > 0, total, 1), uniform_policy(legal))
 
 
-def drawn(probabilities: jax.Array, draw: jax.Array) -> jax.Array:
+def sample_actions(probabilities: jax.Array, draw: jax.Array) -> jax.Array:
     """The option [B] that each draw falls on."""
     total = jnp.zeros_like(draw)
     reached = last = jnp.zeros(draw.shape, jnp.int32)
@@ -48,19 +48,19 @@ def drawn(probabilities: jax.Array, draw: jax.Array) -> jax.Array:
     return jnp.minimum(reached, last)  # what rounding leaves above the sum is the last one's
 
 
-def at(table: jax.Array, action: jax.Array) -> jax.Array:
+def select_actions(table: jax.Array, action: jax.Array) -> jax.Array:
     """[A, B], [B] -> [B]"""
     return jnp.sum(jnp.where(np.arange(table.shape[0])[:, None] == action, table, 0), axis=0)
 
 
-def packed(legal: jax.Array) -> jax.Array:
+def pack_legal_mask(legal: jax.Array) -> jax.Array:
     """bool[A, B] -> uint32[L, B]"""
     words = -(-legal.shape[0] // 32)
     padded = jnp.pad(legal, ((0, words * 32 - legal.shape[0]), (0, 0))).reshape(words, 32, -1).astype(jnp.uint32)
     return jnp.sum(padded << np.arange(32, dtype=np.uint32)[:, None], axis=1, dtype=jnp.uint32)
 
 
-def unpacked(bits: jax.Array, row: jax.Array, moves: int) -> jax.Array:
+def unpack_legal_mask(bits: jax.Array, row: jax.Array, moves: int) -> jax.Array:
     """The legal moves bool[A, B] of the sets in these rows."""
     words = gather(bits, row)
     return jnp.stack([(words[n // 32] >> (n % 32)) & 1 for n in range(moves)]) == 1
@@ -82,34 +82,34 @@ def gather_one(table: jax.Array, row: jax.Array) -> jax.Array:
     return table.at[jnp.where(row >= 0, row, table.shape[0] - 1)].get(mode="promise_in_bounds")
 
 
-def speakers(speaker: jax.Array, row: jax.Array) -> tuple[jax.Array, jax.Array]:
+def elect_representatives(speaker: jax.Array, row: jax.Array) -> tuple[jax.Array, jax.Array]:
     """For each lane one of those that are at the same set [B]: sums go there, and it alone writes."""
     at = jnp.where(row >= 0, row, speaker.shape[0] - 1)
     speaker = speaker.at[at].set(jnp.arange(row.shape[0], dtype=jnp.int32), mode="promise_in_bounds")
     return speaker, speaker.at[at].get(mode="promise_in_bounds")
 
 
-def summed(lane: jax.Array, numbers: jax.Array) -> jax.Array:
+def sum_to_representatives(lane: jax.Array, numbers: jax.Array) -> jax.Array:
     return jnp.zeros_like(numbers).at[lane].add(numbers, mode="promise_in_bounds")
 
 
-def summed_all(lane: jax.Array, numbers: jax.Array) -> jax.Array:
+def sum_rows_to_representatives(lane: jax.Array, numbers: jax.Array) -> jax.Array:
     """[A, B] of all options."""
     moves, size = numbers.shape
     place = np.arange(moves, dtype=np.int32)[:, None] * size + lane
     return jnp.zeros(moves * size, numbers.dtype).at[place].add(numbers, mode="promise_in_bounds").reshape(moves, size)
 
 
-def summed_at(lane: jax.Array, action: jax.Array, numbers: jax.Array, moves: int) -> jax.Array:
+def sum_by_action(lane: jax.Array, action: jax.Array, numbers: jax.Array, moves: int) -> jax.Array:
     """[A, B]"""
     place = action * lane.shape[0] + lane
     flat = jnp.zeros(moves * lane.shape[0], numbers.dtype).at[place].add(numbers, mode="promise_in_bounds")
     return flat.reshape(moves, -1)
 
 
-def summed_among(lane: jax.Array, action: jax.Array, numbers: jax.Array, moves: int) -> jax.Array:
+def sum_over_same_action(lane: jax.Array, action: jax.Array, numbers: jax.Array, moves: int) -> jax.Array:
     """[B] for each lane, over all that are at its set and made its move."""
-    sums = summed_at(lane, action, numbers, moves).reshape(-1)
+    sums = sum_by_action(lane, action, numbers, moves).reshape(-1)
     return sums.at[action * lane.shape[0] + lane].get(mode="promise_in_bounds")
 
 
@@ -119,12 +119,12 @@ def _place_of(table: jax.Array, row: jax.Array, action: jax.Array) -> jax.Array:
     return jnp.where(row >= 0, row, rows - 1) * moves + action
 
 
-def gather_option(table: jax.Array, row: jax.Array, action: jax.Array) -> jax.Array:
+def gather_action(table: jax.Array, row: jax.Array, action: jax.Array) -> jax.Array:
     """[R, A], [B], [B] -> [B]"""
     return table.reshape(-1).at[_place_of(table, row, action)].get(mode="promise_in_bounds")
 
 
-def scatter_option(table: jax.Array, row: jax.Array, action: jax.Array, numbers: jax.Array) -> jax.Array:
+def scatter_action(table: jax.Array, row: jax.Array, action: jax.Array, numbers: jax.Array) -> jax.Array:
     """The table with [B] written to these options; those at the same one must write the same."""
     places = _place_of(table, row, action)
     return table.reshape(-1).at[places].set(numbers, mode="promise_in_bounds").reshape(table.shape)
@@ -137,7 +137,7 @@ def scatter(table: jax.Array, row: jax.Array, lane: jax.Array, numbers: jax.Arra
     return table.reshape(-1).at[places].set(numbers, mode="promise_in_bounds").reshape(table.shape)
 
 
-def stamped(stamp: jax.Array, row: jax.Array, last: jax.Array, n: jax.Array) -> jax.Array:
+def update_stamps(stamp: jax.Array, row: jax.Array, last: jax.Array, n: jax.Array) -> jax.Array:
     """Rows that had the stamps `last`, stamped n.
 
     The maximum is n. It tells XLA that the old stamps have been read, and that no copy of them is needed.
@@ -146,7 +146,7 @@ def stamped(stamp: jax.Array, row: jax.Array, last: jax.Array, n: jax.Array) -> 
     return stamp.at[at].set(jnp.maximum(last, n), mode="promise_in_bounds")
 
 
-def everyone(part: jax.Array, axis: str | None) -> jax.Array:
+def all_gather_lanes(part: jax.Array, axis: str | None) -> jax.Array:
     """All devices' lanes, in the order of devices."""
     if axis is None:
         return part
@@ -154,12 +154,12 @@ def everyone(part: jax.Array, axis: str | None) -> jax.Array:
     return whole
 
 
-def own_part(whole: jax.Array, size: int, axis: str | None) -> jax.Array:
+def local_shard(whole: jax.Array, size: int, axis: str | None) -> jax.Array:
     """This device's of all lanes."""
     return whole if axis is None else jax.lax.dynamic_slice(whole, (jax.lax.axis_index(axis) * size,), (size,))
 
 
-def count(flags: jax.Array, axis: str | None) -> jax.Array:
+def count_true(flags: jax.Array, axis: str | None) -> jax.Array:
     own = jnp.sum(flags, dtype=jnp.int32)
     whole: jax.Array = own if axis is None else jax.lax.psum(own, axis)  # type: ignore[no-untyped-call]
     return whole

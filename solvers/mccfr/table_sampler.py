@@ -41,10 +41,10 @@ class _Visits(NamedTuple):
     chosen: jax.Array  # [T, P, B] float32, probability under the policy
     drawn: jax.Array  # [T, P, B] float32, probability with which it was drawn
     before: jax.Array  # [T, P, B] float32, q
-    values: "_Baselines | None"
+    values: "_BaselineVisits | None"
 
 
-class _Baselines(NamedTuple):
+class _BaselineVisits(NamedTuple):
     """What baselines said at visits, and are told. Axes as above."""
 
     row: jax.Array  # [T, P, B] int32, of the state; -1 where there was no choice, or no place for it
@@ -53,19 +53,19 @@ class _Baselines(NamedTuple):
     came: jax.Array  # [T, P, B] float32, what came back from below
 
 
-class Begun(NamedTuple):
+class TrajectoryStart(NamedTuple):
     """Starts of trajectories. Axes as above."""
 
-    games: packed_env.WalkState
+    games: packed_env.PackedState
     before: jax.Array  # [B] float32, q
     reach: jax.Array  # [B] float32, weight of average policies
 
 
-class Walked(NamedTuple):
+class TrajectoryState(NamedTuple):
     """Trajectories under way. Axes as above."""
 
     step: jax.Array  # [] int32
-    games: packed_env.WalkState
+    games: packed_env.PackedState
     streams: rng.Streams
     before: jax.Array  # [B] float32, q
     reach: jax.Array  # [B] float32, weight of average policies
@@ -75,8 +75,8 @@ class Walked(NamedTuple):
     is_open: jax.Array  # [] bool, whether the table takes more sets
     table: hash_table.Table
     entries: table_state.Entries
-    averages: table_state.Averages
-    values: state_baselines.StateValues | None
+    averages: table_state.AveragePolicies
+    values: state_baselines.StateBaselines | None
     visits: _Visits
 
 
@@ -84,27 +84,27 @@ class Walked(NamedTuple):
 class TrajectoryBatch:
     """A batch of trajectories that updates one player."""
 
-    game: packed_env.Walk
-    settings: mccfr.SampleSettings
-    by: table_state.Discounts
+    game: packed_env.PackedEnv
+    settings: mccfr.MccfrSettings
+    by: table_state.IterationDiscounts
     config: table_state.SamplerConfig
     axis: str | None
     player: int
 
-    def update(self, state: table_state.HashState, key: jax.Array) -> table_state.HashState:
+    def update(self, state: table_state.TableState, key: jax.Array) -> table_state.TableState:
         walked = self.forward(state, key)
         ended = walked.games.ended
         value = jnp.where(ended, walked.games.payoff[self.player], 0)
 
-        def back(count: jax.Array, carry: _Returned) -> _Returned:
+        def back(count: jax.Array, carry: _BackupState) -> _BackupState:
             at = walked.step - 1 - count
             for number in reversed(range(self.game.env.num_players)):
                 carry = self.carry_back(walked.values, carry, at, number)
             return carry
 
-        start = _Returned(walked.entries, walked.visits, value, value)
+        start = _BackupState(walked.entries, walked.visits, value, value)
         returned = jax.lax.fori_loop(0, walked.step, back, start)
-        return table_state.HashState(
+        return table_state.TableState(
             table=walked.table,
             entries=returned.entries,
             averages=walked.averages,
@@ -114,37 +114,39 @@ class TrajectoryBatch:
             values=self.followed(walked.values, returned.visits, walked.step),
         )
 
-    def odd_ends(self, before: table_state.OddEnds, games: packed_env.WalkState) -> table_state.OddEnds:
+    def odd_ends(
+        self, before: table_state.AbnormalTerminations, games: packed_env.PackedState
+    ) -> table_state.AbnormalTerminations:
         payoff, is_zero_sum = games.payoff, self.game.env.payoffs.zero_sum
         ends = games.ended & ~games.unplayable
         unbalanced = ends & (payoff.sum(axis=0) != 0) if is_zero_sum else jnp.zeros_like(ends)
         now = (~games.ended, games.goal_conflict, unbalanced, games.unplayable)
-        counts = [table_rows.count(flags, self.axis) for flags in now]
-        return table_state.OddEnds(
-            *(jnp.minimum(old + new, table_state.MANY) for old, new in zip(before, counts, strict=True))
+        counts = [table_rows.count_true(flags, self.axis) for flags in now]
+        return table_state.AbnormalTerminations(
+            *(jnp.minimum(old + new, table_state.COUNT_LIMIT) for old, new in zip(before, counts, strict=True))
         )
 
-    def begin(self, state: table_state.HashState, key: jax.Array, size: int) -> Begun:
+    def begin(self, state: table_state.TableState, key: jax.Array, size: int) -> TrajectoryStart:
         """Where trajectories start, and with which weights: at the beginning of the game."""
         one = jnp.ones(size, jnp.float32)
-        return Begun(self.game.start(size), one, one)
+        return TrajectoryStart(self.game.start(size), one, one)
 
-    def forward(self, state: table_state.HashState, key: jax.Array) -> Walked:
+    def forward(self, state: table_state.TableState, key: jax.Array) -> TrajectoryState:
         """Play all trajectories to their ends; sets are added and average policies grow on the way."""
         size = self.config.batch if self.axis is None else self.config.batch // jax.lax.axis_size(self.axis)
         first = 0 if self.axis is None else jax.lax.axis_index(self.axis) * size
         begun = self.begin(state, jax.random.fold_in(key, 1), size)
         blank = functools.partial(jnp.zeros, (self.config.steps, self.game.env.num_players, size))
-        start = Walked(
+        start = TrajectoryState(
             step=jnp.zeros((), jnp.int32),
             games=begun.games,
-            streams=rng.streams(key, first, size),
+            streams=rng.make_streams(key, first, size),
             before=begun.before,
             reach=begun.reach,
             guess=jnp.zeros(size, jnp.float32),
             grown=jnp.zeros(size, jnp.bool_),
             lost=jnp.zeros((), jnp.int32),
-            is_open=hash_table.is_open(state.table),
+            is_open=hash_table.has_capacity(state.table),
             table=state.table,
             entries=state.entries,
             averages=state.averages,
@@ -157,27 +159,27 @@ class TrajectoryBatch:
                 before=blank(jnp.float32),
                 values=None
                 if state.values is None
-                else _Baselines(blank(jnp.int32), *(blank(jnp.float32) for _ in range(3))),
+                else _BaselineVisits(blank(jnp.int32), *(blank(jnp.float32) for _ in range(3))),
             ),
         )
 
-        def goes_on(walked: Walked) -> jax.Array:
-            return (walked.step < self.config.steps) & (table_rows.count(~walked.games.ended, self.axis) > 0)
+        def goes_on(walked: TrajectoryState) -> jax.Array:
+            return (walked.step < self.config.steps) & (table_rows.count_true(~walked.games.ended, self.axis) > 0)
 
-        found: Walked = jax.lax.while_loop(goes_on, self.play, start)
+        found: TrajectoryState = jax.lax.while_loop(goes_on, self.play, start)
         return found
 
-    def play(self, walked: Walked) -> Walked:
+    def play(self, walked: TrajectoryState) -> TrajectoryState:
         """One joint move of every trajectory."""
         players = self.game.env.num_players
         states = None if walked.values is None else self.game.state_keys(walked.games)
-        streams, words = rng.rows(walked.streams, players + 1)
-        draws = table_rows.uniform(words)
+        streams, words = rng.draw_rows(walked.streams, players + 1)
+        draws = table_rows.uniform_from_bits(words)
         made = []
         for number in range(players):
             walked, visit = self.choose(walked, states, number, draws[number])
             made.append(visit)
-            states = None if states is None else state_baselines.after_move(states, visit.action)
+            states = None if states is None else state_baselines.keys_after_action(states, visit.action)
         joint: _Visits = jax.tree.map(lambda *parts: jnp.stack(parts), *made)
         visits = jax.tree.map(
             lambda all_, new: jax.lax.dynamic_update_slice(all_, new[None], (walked.step, 0, 0)), walked.visits, joint
@@ -186,28 +188,30 @@ class TrajectoryBatch:
         return walked._replace(step=walked.step + 1, games=games, streams=streams, visits=visits)
 
     def choose(
-        self, walked: Walked, states: state_baselines.Keys | None, number: int, draw: jax.Array
-    ) -> tuple[Walked, _Visits]:
+        self, walked: TrajectoryState, states: state_baselines.Keys | None, number: int, draw: jax.Array
+    ) -> tuple[TrajectoryState, _Visits]:
         """What one player does in this step; the states are after the moves of those before it."""
         legal = walked.games.legal[number]
         has_choice = jnp.sum(legal, axis=0) > 1
         walked, row = self.find(walked, number, has_choice)
-        even = table_rows.even(legal)
+        even = table_rows.uniform_policy(legal)
         policy = self.policy(walked.entries, row, legal)
         is_own = number == self.player
         drawn_from = policy + self.settings.exploration * (even - policy) if is_own else policy
-        action = table_rows.drawn(drawn_from, draw)
-        chosen, drawn = table_rows.at(policy, action), table_rows.at(drawn_from, action)
+        action = table_rows.sample_actions(drawn_from, draw)
+        chosen, drawn = table_rows.select_actions(policy, action), table_rows.select_actions(drawn_from, action)
         walked, said = self.say(walked, states, number, has_choice, policy, action)
         visit = _Visits(row, action, chosen, drawn, walked.before, said)
-        if number == mccfr.weighed(self.game.env.num_players, self.player):
+        if number == mccfr.averaged_player(self.game.env.num_players, self.player):
             walked = self.average(walked, row, policy)
         share = 1 / jnp.maximum(jnp.sum(legal, axis=0), 1)
         relative = drawn / share
         if self.game.env.num_players == 2:
             reach = walked.reach / relative if is_own else walked.reach
         else:
-            reach = outcome_sampling.next_reach(self.game.env.num_players, is_own, walked.reach, chosen, drawn, share)
+            reach = outcome_sampling.next_average_weight(
+                self.game.env.num_players, is_own, walked.reach, chosen, drawn, share
+            )
         # Where a game has ended there is no option, and nothing was drawn.
         reach = jnp.where(has_choice, reach, walked.reach)
         before = jnp.where(has_choice, walked.before * relative, walked.before) if is_own else walked.before
@@ -215,78 +219,80 @@ class TrajectoryBatch:
 
     def say(
         self,
-        walked: Walked,
+        walked: TrajectoryState,
         states: state_baselines.Keys | None,
         number: int,
         has_choice: jax.Array,
         policy: jax.Array,
         action: jax.Array,
-    ) -> tuple[Walked, _Baselines | None]:
+    ) -> tuple[TrajectoryState, _BaselineVisits | None]:
         """What baselines say of a choice."""
         if walked.values is None or states is None:
             return walked, None
-        values, row = state_baselines.find(
-            walked.values, state_baselines.of_chooser(states, number), has_choice, self.axis
+        values, row = state_baselines.find_or_insert(
+            walked.values, state_baselines.keys_for_player(states, number), has_choice, self.axis
         )
-        told = state_baselines.told(values, self.player, row, walked.guess)
+        told = state_baselines.lookup(values, self.player, row, walked.guess)
         expected = jnp.sum(policy * told, axis=0)
-        said = _Baselines(row, walked.guess, expected, jnp.zeros_like(expected))
+        said = _BaselineVisits(row, walked.guess, expected, jnp.zeros_like(expected))
         return walked._replace(
-            guess=jnp.where(has_choice, table_rows.at(told, action), walked.guess),
+            guess=jnp.where(has_choice, table_rows.select_actions(told, action), walked.guess),
             values=values,
         ), said
 
     def policy(self, entries: table_state.Entries, row: jax.Array, legal: jax.Array) -> jax.Array:
         """[A, B]"""
-        found = table_rows.matching(entries.regret if entries.score is None else entries.score, row, legal)
+        found = table_rows.proportional_policy(entries.regret if entries.score is None else entries.score, row, legal)
         part = self.by.now.exploration
-        return found if part is None else found + part * (table_rows.even(legal) - found)
+        return found if part is None else found + part * (table_rows.uniform_policy(legal) - found)
 
-    def find(self, walked: Walked, number: int, has_choice: jax.Array) -> tuple[Walked, jax.Array]:
+    def find(self, walked: TrajectoryState, number: int, has_choice: jax.Array) -> tuple[TrajectoryState, jax.Array]:
         """Rows of this device's lanes, once the sets of all devices' lanes have been added; -1 where there is none."""
         wanted = has_choice & walked.is_open
         if self.config.grow == "first":
             wanted &= ~walked.grown
         high, low = walked.games.keys
-        high, low = (jnp.where(has_choice, word, 0) for word in table_rows.own_keys(high[number], low[number], number))
+        high, low = (
+            jnp.where(has_choice, word, 0) for word in table_rows.player_keys(high[number], low[number], number)
+        )
         high, low, wanted, bits = (
-            table_rows.everyone(part, self.axis)
-            for part in (high, low, wanted, table_rows.packed(walked.games.legal[number]))
+            table_rows.all_gather_lanes(part, self.axis)
+            for part in (high, low, wanted, table_rows.pack_legal_mask(walked.games.legal[number]))
         )
         table, found, fresh = hash_table.insert(walked.table, (high, low), wanted)
         entries = walked.entries
         none = entries.stamp.shape[0] - 1
         told = entries.legal.at[jnp.where(fresh, found, none)].set(bits.T, mode="promise_in_bounds")
-        row = jnp.where(has_choice, table_rows.own_part(found, has_choice.shape[0], self.axis), -1)
-        is_unknown = has_choice & (table_rows.own_part(fresh, has_choice.shape[0], self.axis) | (row < 0))
+        row = jnp.where(has_choice, table_rows.local_shard(found, has_choice.shape[0], self.axis), -1)
+        is_unknown = has_choice & (table_rows.local_shard(fresh, has_choice.shape[0], self.axis) | (row < 0))
         # What only rolls out below a new set is not lost.
         without = has_choice & (row < 0) & ~walked.grown if self.config.grow == "first" else has_choice & (row < 0)
         return walked._replace(
             table=table,
             entries=entries._replace(legal=told),
             grown=walked.grown | is_unknown,
-            lost=walked.lost + table_rows.count(without, self.axis),
+            lost=walked.lost + table_rows.count_true(without, self.axis),
         ), row
 
-    def average(self, walked: Walked, row: jax.Array, policy: jax.Array) -> Walked:
+    def average(self, walked: TrajectoryState, row: jax.Array, policy: jax.Array) -> TrajectoryState:
         """Average policies of the sets in these rows: all discounts since the last visit, and this batch's part."""
         averages, by = walked.averages, self.by
-        speaker, lane = table_rows.speakers(walked.entries.speaker, row)
-        told = table_rows.summed(lane, walked.reach) / self.config.batch
+        speaker, lane = table_rows.elect_representatives(walked.entries.speaker, row)
+        told = table_rows.sum_to_representatives(lane, walked.reach) / self.config.batch
         last = table_rows.gather_one(averages.stamp, row)
         since = by.made.average[by.n] - by.made.average[last]
         after = table_rows.gather(averages.weight, row) * jnp.exp(since) + policy * told
         return walked._replace(
             entries=walked.entries._replace(speaker=speaker),
-            averages=table_state.Averages(
+            averages=table_state.AveragePolicies(
                 table_rows.scatter(averages.weight, row, lane, after),
-                table_rows.stamped(averages.stamp, row, last, by.n),
+                table_rows.update_stamps(averages.stamp, row, last, by.n),
             ),
         )
 
     def carry_back(
-        self, values: state_baselines.StateValues | None, carry: "_Returned", at: jax.Array, number: int
-    ) -> "_Returned":
+        self, values: state_baselines.StateBaselines | None, carry: "_BackupState", at: jax.Array, number: int
+    ) -> "_BackupState":
         """Values before a choice, and the entries with what was learnt there."""
         entries, visits, value, hint = carry
         visit: _Visits = jax.tree.map(lambda x: x[at, number], visits)
@@ -295,8 +301,8 @@ class TrajectoryBatch:
         ratio = visit.chosen / drawn
         told, corrected, expected = None, value / drawn, jnp.zeros_like(value)
         if values is not None and visits.values is not None and visit.values is not None:
-            told = state_baselines.told(values, self.player, visit.values.row, visit.values.guess)
-            baseline, expected = table_rows.at(told, visit.action), visit.values.expected
+            told = state_baselines.lookup(values, self.player, visit.values.row, visit.values.guess)
+            baseline, expected = table_rows.select_actions(told, visit.action), visit.values.expected
             corrected = (value - baseline) / drawn
             came = visits.values.came.at[at, number].set(hint)
             visits = visits._replace(values=visits.values._replace(came=came))
@@ -304,25 +310,30 @@ class TrajectoryBatch:
         if number == self.player:
             entries = self.learn(entries, told, visit, corrected)
         value = jnp.where(was_choice, expected + visit.chosen * corrected, value)
-        return _Returned(entries, visits, value, hint)
+        return _BackupState(entries, visits, value, hint)
 
     def learn(
         self, entries: table_state.Entries, told: jax.Array | None, visit: _Visits, corrected: jax.Array
     ) -> table_state.Entries:
         """Regrets of the updated player's sets that were visited; `told` [A, B] are baselines."""
-        row, action = (table_rows.everyone(part, self.axis) for part in (visit.row, visit.action))
-        speaker, lane = table_rows.speakers(entries.speaker, row)
+        row, action = (table_rows.all_gather_lanes(part, self.axis) for part in (visit.row, visit.action))
+        speaker, lane = table_rows.elect_representatives(entries.speaker, row)
         entries = entries._replace(speaker=speaker)
         scale = 1 / (self.config.batch * visit.before)
         gained, mean = (
-            table_rows.everyone(part, self.axis) for part in (corrected * scale, visit.chosen * corrected * scale)
+            table_rows.all_gather_lanes(part, self.axis)
+            for part in (corrected * scale, visit.chosen * corrected * scale)
         )
-        legal = table_rows.unpacked(entries.legal, row, entries.regret.shape[1])
-        values = table_rows.summed_at(lane, action, gained, legal.shape[0])
-        total = table_rows.summed(lane, mean)
+        legal = table_rows.unpack_legal_mask(entries.legal, row, entries.regret.shape[1])
+        values = table_rows.sum_by_action(lane, action, gained, legal.shape[0])
+        total = table_rows.sum_to_representatives(lane, mean)
         if told is not None and visit.values is not None:
-            values = values + table_rows.summed_all(lane, table_rows.everyone(told * scale, self.axis))
-            total = total + table_rows.summed(lane, table_rows.everyone(visit.values.expected * scale, self.axis))
+            values = values + table_rows.sum_rows_to_representatives(
+                lane, table_rows.all_gather_lanes(told * scale, self.axis)
+            )
+            total = total + table_rows.sum_to_representatives(
+                lane, table_rows.all_gather_lanes(visit.values.expected * scale, self.axis)
+            )
         new = jnp.where(legal, values - total, 0)
         old, made, n = table_rows.gather(entries.regret, row), self.by.made, self.by.n
         last = table_rows.gather_one(entries.stamp, row)
@@ -338,27 +349,27 @@ class TrajectoryBatch:
         return entries._replace(
             regret=table_rows.scatter(entries.regret, row, lane, after),
             score=score,
-            stamp=table_rows.stamped(entries.stamp, row, last, n),
+            stamp=table_rows.update_stamps(entries.stamp, row, last, n),
         )
 
     def followed(
-        self, values: state_baselines.StateValues | None, visits: _Visits, steps: jax.Array
-    ) -> state_baselines.StateValues | None:
+        self, values: state_baselines.StateBaselines | None, visits: _Visits, steps: jax.Array
+    ) -> state_baselines.StateBaselines | None:
         """Baselines, once all of a batch came back."""
         if values is None or visits.values is None:
             return None
 
-        def one(at: jax.Array, values: state_baselines.StateValues) -> state_baselines.StateValues:
+        def one(at: jax.Array, values: state_baselines.StateBaselines) -> state_baselines.StateBaselines:
             # All choosers of a step at once: their rows differ, and each alone would copy scratch of a table's size.
             row, action, came = (part[at].reshape(-1) for part in (told.row, visits.action, told.came))
-            return state_baselines.follow(values, self.player, (row, action, came), self.settings.decay, self.axis)
+            return state_baselines.update(values, self.player, (row, action, came), self.settings.decay, self.axis)
 
         told = visits.values
-        found: state_baselines.StateValues = jax.lax.fori_loop(0, steps, one, values)
+        found: state_baselines.StateBaselines = jax.lax.fori_loop(0, steps, one, values)
         return found
 
 
-class _Returned(NamedTuple):
+class _BackupState(NamedTuple):
     """Trajectories on the way back. Axes: B trajectories."""
 
     entries: table_state.Entries

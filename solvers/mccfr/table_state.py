@@ -16,9 +16,9 @@ from gdlx.envs.packed import packed_env
 from gdlx.solvers.exact import regret_matching
 from gdlx.solvers.mccfr import hash_table, state_baselines
 
-FOLD = 1_024  # iterations between two times that all discounts are made up for
+FOLD_INTERVAL = 1_024  # iterations between two times that all discounts are made up for
 Grow = Literal["all", "first"]
-MANY = 2**30  # where counting stops
+COUNT_LIMIT = 2**30  # where counting stops
 _LEAST = 1e-30  # of a discount: its logarithm is finite
 
 
@@ -42,26 +42,26 @@ class Entries(NamedTuple):
     speaker: jax.Array  # [R] int32, scratch: which of the lanes that are at a set speaks for it
 
 
-class Averages(NamedTuple):
+class AveragePolicies(NamedTuple):
     """Of one device. Axes as above."""
 
     weight: jax.Array  # [R, A] float32
     stamp: jax.Array  # [R] int32
 
 
-class HashState(NamedTuple):
+class TableState(NamedTuple):
     """Axes: D devices."""
 
     table: hash_table.Table
     entries: Entries
-    averages: Averages  # with a first axis D
+    averages: AveragePolicies  # with a first axis D
     t: jax.Array  # [] int32
     lost: jax.Array  # [] int32, visits of the last iteration for which there was no place
-    odd: "OddEnds"
-    values: state_baselines.StateValues | None  # baselines
+    odd: "AbnormalTerminations"
+    values: state_baselines.StateBaselines | None  # baselines
 
 
-class OddEnds(NamedTuple):
+class AbnormalTerminations(NamedTuple):
     """How many trajectories so far ended other than they should; each [] int32, and at most MANY."""
 
     unfinished: jax.Array  # had no room for their end
@@ -70,10 +70,10 @@ class OddEnds(NamedTuple):
     unplayable: jax.Array  # some role had no legal move
 
 
-def init(game: packed_env.Walk, config: SamplerConfig, bits: int, devices: int) -> HashState:
+def init(game: packed_env.PackedEnv, config: SamplerConfig, bits: int, devices: int) -> TableState:
     size, moves = 2**bits + 1, max(1, game.env.num_actions)
     zeros = functools.partial(jnp.zeros, (size, moves), jnp.float32)
-    return HashState(
+    return TableState(
         hash_table.init(bits),
         Entries(
             regret=zeros(),
@@ -82,15 +82,15 @@ def init(game: packed_env.Walk, config: SamplerConfig, bits: int, devices: int) 
             stamp=jnp.zeros(size, jnp.int32),
             speaker=jnp.zeros(size, jnp.int32),
         ),
-        Averages(jnp.zeros((devices, size, moves), jnp.float32), jnp.zeros((devices, size), jnp.int32)),
+        AveragePolicies(jnp.zeros((devices, size, moves), jnp.float32), jnp.zeros((devices, size), jnp.int32)),
         jnp.zeros((), jnp.int32),
         jnp.zeros((), jnp.int32),
-        OddEnds(*(jnp.zeros((), jnp.int32) for _ in OddEnds._fields)),
+        AbnormalTerminations(*(jnp.zeros((), jnp.int32) for _ in AbnormalTerminations._fields)),
         state_baselines.init(game.env.num_players, moves, bits) if config.baselines else None,
     )
 
 
-def row_bytes(game: packed_env.Walk, config: SamplerConfig) -> int:
+def row_bytes(game: packed_env.PackedEnv, config: SamplerConfig) -> int:
     """Of one information set, on one device."""
     moves = max(1, game.env.num_actions)
     tables = 2 + config.optimism
@@ -98,12 +98,12 @@ def row_bytes(game: packed_env.Walk, config: SamplerConfig) -> int:
     return 4 * (moves * tables + -(-moves // 32) + 3) + 12 + values
 
 
-def visit_bytes(game: packed_env.Walk, config: SamplerConfig) -> int:
+def visit_bytes(game: packed_env.PackedEnv, config: SamplerConfig) -> int:
     """Of a batch of trajectories."""
     return 4 * (6 + 4 * config.baselines) * config.steps * game.env.num_players * config.batch
 
 
-class Products(NamedTuple):
+class CumulativeDiscounts(NamedTuple):
     """Logarithms of the discounts of the first n = 0 .. FOLD iterations of a fold, multiplied up; each [FOLD + 1]."""
 
     positive: jax.Array
@@ -111,28 +111,28 @@ class Products(NamedTuple):
     average: jax.Array
 
 
-class Discounts(NamedTuple):
-    made: Products
+class IterationDiscounts(NamedTuple):
+    made: CumulativeDiscounts
     now: regret_matching.Discounts  # of this iteration
     n: jax.Array  # [] int32, the number of this iteration in the fold
 
 
-def products(settings: regret_matching.Settings, start: jax.Array) -> Products:
+def cumulative_discounts(settings: regret_matching.Settings, start: jax.Array) -> CumulativeDiscounts:
     """Of the fold that begins after `start` iterations."""
-    by = jax.vmap(lambda n: regret_matching.discounts(settings, start + n)[:3])(jnp.arange(1, FOLD + 1))
+    by = jax.vmap(lambda n: regret_matching.discounts(settings, start + n)[:3])(jnp.arange(1, FOLD_INTERVAL + 1))
     none = jnp.zeros(1, jnp.float32)
-    return Products(
+    return CumulativeDiscounts(
         *(jnp.concatenate([none, jnp.log(jnp.maximum(part, _LEAST)).cumsum().astype(jnp.float32)]) for part in by)
     )
 
 
-def fold(state: HashState, made: Products) -> HashState:
+def fold(state: TableState, made: CumulativeDiscounts) -> TableState:
     """The state with all discounts made up for."""
-    entries, averages, last = state.entries, state.averages, FOLD
+    entries, averages, last = state.entries, state.averages, FOLD_INTERVAL
     positive, negative = ((part[last] - part[entries.stamp])[:, None] for part in (made.positive, made.negative))
     regrets = entries.regret * jnp.exp(jnp.where(entries.regret > 0, positive, negative))
     weight = averages.weight * jnp.exp(made.average[last] - made.average[averages.stamp])[..., None]
     return state._replace(
         entries=entries._replace(regret=regrets, stamp=jnp.zeros_like(entries.stamp)),
-        averages=Averages(weight, jnp.zeros_like(averages.stamp)),
+        averages=AveragePolicies(weight, jnp.zeros_like(averages.stamp)),
     )

@@ -20,21 +20,23 @@ _CHUNK_SECONDS = 0.5  # and at least this often, so that progress is seen and Ct
 _ADVICE = "`jax_enable_x64=True`, or exponents that are less extreme"
 
 
-class NotFinite(errors.UserError, ArithmeticError):
+class NotFiniteError(errors.UserError, ArithmeticError):
     """Numbers that overflowed."""
 
 
-class WrongStop(errors.UserError, ValueError):
+class StopError(errors.UserError, ValueError):
     """A number of iterations, a time or a target that makes no sense."""
 
 
 def require_finite(iterations: int, is_finite: bool, advice: str = _ADVICE) -> None:
     if not is_finite:
-        raise overflowed(iterations, advice)
+        raise overflow_error(iterations, advice)
 
 
-def overflowed(iterations: int, advice: str = _ADVICE) -> NotFinite:
-    return NotFinite(f"numbers overflowed before iteration {iterations}; what was saved before is good. Try {advice}")
+def overflow_error(iterations: int, advice: str = _ADVICE) -> NotFiniteError:
+    return NotFiniteError(
+        f"numbers overflowed before iteration {iterations}; what was saved before is good. Try {advice}"
+    )
 
 
 class Metrics(NamedTuple):
@@ -66,7 +68,7 @@ class Metrics(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Stop:
+class StopCondition:
     """Whichever comes first; without any, after 1 000 iterations."""
 
     iterations: int | None = None
@@ -75,11 +77,11 @@ class Stop:
 
     def __post_init__(self) -> None:
         if self.iterations is not None and self.iterations < 0:
-            raise WrongStop(f"iterations cannot be negative: {self.iterations}")
+            raise StopError(f"iterations cannot be negative: {self.iterations}")
         if self.seconds is not None and not self.seconds > 0:
-            raise WrongStop(f"the time must be more than 0 seconds, not {self.seconds}")
+            raise StopError(f"the time must be more than 0 seconds, not {self.seconds}")
         if self.target is not None and not self.target > 0:
-            raise WrongStop(f"the target must be above 0, not {self.target}")
+            raise StopError(f"the target must be above 0, not {self.target}")
 
     @property
     def last(self) -> float:
@@ -108,7 +110,7 @@ def parse_target(target: float | str | None, payoff_range: float) -> float | Non
     try:
         number = float(text.removesuffix("%"))
     except ValueError:
-        raise WrongStop(f"the target {target!r} is no number; write 0.001, or 0.01% of the payoff range") from None
+        raise StopError(f"the target {target!r} is no number; write 0.001, or 0.01% of the payoff range") from None
     return number * payoff_range / 100 if text.endswith("%") else number
 
 
@@ -123,7 +125,7 @@ class RunState(Protocol):
 State = TypeVar("State", bound=RunState)
 
 
-class Point(NamedTuple, Generic[State]):
+class Snapshot(NamedTuple, Generic[State]):
     state: State
     metrics: Metrics
 
@@ -131,23 +133,23 @@ class Point(NamedTuple, Generic[State]):
 def iterate(
     solver: "solvers.Solver[State]",
     state: State,
-    stop: Stop,
+    stop: StopCondition,
     *,
     every: int | None = None,
     seconds: float = 0.0,
     clock: Callable[[], float] = time.perf_counter,
-) -> Iterator[Point[State]]:
+) -> Iterator[Snapshot[State]]:
     """Yield the state and its metrics now and then, at last where it stopped. `seconds` were spent before.
 
     `every` fixes the iterations after which metrics are taken; else they grow by a tenth, or come twice a second.
     What happens between two points does not depend on where they are.
     """
     if every is not None and every < 1:
-        raise WrongStop(f"metrics can be taken every 1 or more iterations, not every {every}")
+        raise StopError(f"metrics can be taken every 1 or more iterations, not every {every}")
     state = solver.advance(state, 0)  # compiled outside of the time that is measured
     now = solver.measure(state, seconds)
     rate = 0.0  # iterations per second
-    yield Point(state, now)
+    yield Snapshot(state, now)
     while not stop.is_reached(now):
         count = _chunk(now, stop, every, rate)
         begun = clock()
@@ -155,10 +157,10 @@ def iterate(
         spent = clock() - begun
         rate = count / max(spent, 1e-9)
         now = solver.measure(state, now.seconds + spent)
-        yield Point(state, now)
+        yield Snapshot(state, now)
 
 
-def _chunk(now: Metrics, stop: Stop, every: int | None, rate: float) -> int:
+def _chunk(now: Metrics, stop: StopCondition, every: int | None, rate: float) -> int:
     """Iterations until the next metrics."""
     done = now.iterations
     ahead = every - done % every if every else max(1, math.ceil(done * _GROWTH) - done)

@@ -8,7 +8,7 @@ from gdlx.propnet.io import checked_fields
 from gdlx.solvers.runs import driver
 
 
-def convergence(path: pathlib.Path, runs: Mapping[str, Sequence[driver.Metrics]], title: str) -> None:
+def plot_convergence(path: pathlib.Path, runs: Mapping[str, Sequence[driver.Metrics]], title: str) -> None:
     """One line for each run, on logarithmic axes."""
     import matplotlib.figure
 
@@ -32,4 +32,4 @@ def convergence(path: pathlib.Path, runs: Mapping[str, Sequence[driver.Metrics]]
     figure.suptitle(title)
     data = io.BytesIO()
     figure.savefig(data, format="png", dpi=120)
-    checked_fields.write_whole(path, data.getvalue())
+    checked_fields.write_atomically(path, data.getvalue())

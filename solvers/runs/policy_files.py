@@ -7,7 +7,7 @@
 | `.npz` of a hash table | keys [2, N] of information sets and probabilities [N, A] of their moves |
 | `.csv`, `.json` | tables as `exports` writes them, which need not be complete |
 
-`load` gives policies at the information sets of an unrolled game, `load_table` a hash table for whoever plays without
+`load_policies` gives policies at the information sets of an unrolled game, `load_table_policy` a hash table for whoever plays without
 one. Information sets that a table has nothing on have uniform policies.
 """
 
@@ -29,17 +29,19 @@ from gdlx.solvers import tabular_policies, tasks
 from gdlx.solvers.mccfr import table_policy
 from gdlx.solvers.runs import policy_tables, result_folder
 
-TABLES = (".csv", ".json")
-SUFFIXES = (".npz", *TABLES)
-_WANTED = "name the result folder of a run, its policy.npz, or a .csv or .json table of `gdlx evaluate RESULT -o FILE`"
+TABLE_SUFFIXES = (".csv", ".json")
+SUFFIXES = (".npz", *TABLE_SUFFIXES)
+_ACCEPTED_FORMATS = (
+    "name the result folder of a run, its policy.npz, or a .csv or .json table of `gdlx evaluate RESULT -o FILE`"
+)
 
 
-class WrongPolicyFile(result_folder.ResultError):
+class PolicyFileError(result_folder.ResultError):
     """A file or folder that holds no policy of the game."""
 
 
-def load(
-    path: pathlib.Path, game: game_spec.Game, tree: game_tree.GameTree, *, player: int | None = None
+def load_policies(
+    path: pathlib.Path, game: game_spec.GameSpec, tree: game_tree.GameTree, *, player: int | None = None
 ) -> tabular_policies.Policies:
     """The policies of all players at the information sets of an unrolled game.
 
@@ -60,10 +62,10 @@ def load(
     with _explained(path, game, name):
         match _format(path):
             case "folder":
-                return _at_sets_of_folder(path, game, tree)
+                return _load_folder(path, game, tree)
             case ".npz":
                 arrays = result_folder.read_arrays(path)
-                return _at_sets_of_rows(path, game, tree) if _are_rows(arrays) else read_sequences(path, tree)
+                return _load_rows(path, game, tree) if _are_rows(arrays) else read_tree_policies(path, tree)
             case suffix:
                 table = _read_table_text(path, suffix)
                 policies = table.at_sets(tree)
@@ -72,7 +74,7 @@ def load(
                 return policies
 
 
-def load_table(path: pathlib.Path, game: game_spec.Game, played: env.Env) -> table_policy.TablePolicy:
+def load_table_policy(path: pathlib.Path, game: game_spec.GameSpec, played: env.Env) -> table_policy.TablePolicy:
     """The policies of all players under the keys of an environment.
 
     The game is unrolled where the file is of an unrolled game, and as far as its table goes where it is one.
@@ -89,125 +91,125 @@ def load_table(path: pathlib.Path, game: game_spec.Game, played: env.Env) -> tab
     with _explained(path, game, None):
         match _format(path):
             case "folder":
-                return _table_of_folder(path, game, played)
+                return _load_folder_as_table(path, game, played)
             case ".npz":
                 if _are_rows(result_folder.read_arrays(path)):
-                    return read_table(path, played.num_actions)
+                    return read_table_policy(path, played.num_actions)
                 tree = _unrolled(played)
-                return table_policy.of_policies(read_sequences(path, tree), played, tree)
+                return table_policy.from_tabular(read_tree_policies(path, tree), played, tree)
             case suffix:
                 table = _read_table_text(path, suffix)
                 tree = _unrolled(played, table.depth)
-                return table_policy.of_policies(table.at_sets(tree), played, tree)
+                return table_policy.from_tabular(table.at_sets(tree), played, tree)
 
 
-def source(path: pathlib.Path) -> pathlib.Path:
+def policy_path(path: pathlib.Path) -> pathlib.Path:
     """The file that holds the probabilities."""
     return path if path.suffix.lower() in SUFFIXES else path / result_folder.POLICY
 
 
-def require_same_rules(folder: pathlib.Path, solved: result_folder.Config, game: game_spec.Game, digest: str) -> None:
+def require_same_rules(
+    folder: pathlib.Path, solved: result_folder.Config, game: game_spec.GameSpec, digest: str
+) -> None:
     """A result is of the rules that it was solved with; `digest` is of those that the game has now."""
     if solved.digest != digest:
         other = "" if solved.game.spec == game.spec else f", those of {solved.game.spec}"
-        raise WrongPolicyFile(f"{folder} was solved with other rules than {game.spec} has now{other}; solve it again")
+        raise PolicyFileError(f"{folder} was solved with other rules than {game.spec} has now{other}; solve it again")
 
 
 def _format(path: pathlib.Path) -> str:
     """`folder`, or the suffix of a file."""
     if not path.exists():
-        raise WrongPolicyFile(f"{path} is not there: {_WANTED}")
+        raise PolicyFileError(f"{path} is not there: {_ACCEPTED_FORMATS}")
     if path.is_dir():
         if result_folder.is_training(path):
-            raise WrongPolicyFile(f"{path} holds networks, which have no policy in a file: {_WANTED}")
+            raise PolicyFileError(f"{path} holds networks, which have no policy in a file: {_ACCEPTED_FORMATS}")
         return "folder"
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise WrongPolicyFile(f"{path} is not a policy: {_WANTED}")
+        raise PolicyFileError(f"{path} is not a policy: {_ACCEPTED_FORMATS}")
     return suffix
 
 
 @contextlib.contextmanager
-def _explained(path: pathlib.Path, game: game_spec.Game, player: str | None) -> Iterator[None]:
+def _explained(path: pathlib.Path, game: game_spec.GameSpec, player: str | None) -> Iterator[None]:
     whose = game.spec if player is None else f"{player} in {game.spec}"
     try:
         yield
     except OSError as error:
-        raise WrongPolicyFile(f"{path} cannot be read: {error.strerror}") from None
-    except tabular_policies.WrongPolicy as error:
-        raise WrongPolicyFile(f"{path} is not a policy of {whose}: {error}") from None
+        raise PolicyFileError(f"{path} cannot be read: {error.strerror}") from None
+    except tabular_policies.PolicyError as error:
+        raise PolicyFileError(f"{path} is not a policy of {whose}: {error}") from None
 
 
 # ---- result folders
 
 
-def _at_sets_of_folder(
-    folder: pathlib.Path, game: game_spec.Game, tree: game_tree.GameTree
-) -> tabular_policies.Policies:
+def _load_folder(folder: pathlib.Path, game: game_spec.GameSpec, tree: game_tree.GameTree) -> tabular_policies.Policies:
     config = result_folder.read_config(folder)
     if config.has_table:
-        return _at_sets_of_rows(folder / result_folder.POLICY, game, tree, config)
+        return _load_rows(folder / result_folder.POLICY, game, tree, config)
     require_same_rules(folder, config, game, tasks.tree_digest(tree))
-    return read_sequences(folder / result_folder.POLICY, tree)
+    return read_tree_policies(folder / result_folder.POLICY, tree)
 
 
-def _table_of_folder(folder: pathlib.Path, game: game_spec.Game, played: env.Env) -> table_policy.TablePolicy:
+def _load_folder_as_table(folder: pathlib.Path, game: game_spec.GameSpec, played: env.Env) -> table_policy.TablePolicy:
     config = result_folder.read_config(folder)
     if config.has_table:
         require_same_rules(folder, config, game, probe.probe(played.net).digest)
-        return read_table(folder / result_folder.POLICY, played.num_actions)
+        return read_table_policy(folder / result_folder.POLICY, played.num_actions)
     # With the payoffs of the run, which are part of its digest.
-    tree = game_spec.unrolled(config.game, net=played.net)
+    tree = game_spec.unroll_game(config.game, net=played.net)
     require_same_rules(folder, config, game, tasks.tree_digest(tree))
-    return table_policy.of_policies(read_sequences(folder / result_folder.POLICY, tree), played, tree)
+    return table_policy.from_tabular(read_tree_policies(folder / result_folder.POLICY, tree), played, tree)
 
 
 # ---- arrays
 
 
-class Rows(NamedTuple):
+class TableRows(NamedTuple):
     """Of a hash table. Axes: N information sets, A moves."""
 
     keys: npt.NDArray[np.uint32]  # [2, N]
     probability: npt.NDArray[np.float32]  # [N, A]
 
 
-def read_sequences(path: pathlib.Path, tree: game_tree.GameTree) -> tabular_policies.Policies:
+def read_tree_policies(path: pathlib.Path, tree: game_tree.GameTree) -> tabular_policies.Policies:
     """The policies of an unrolled game from its .npz file."""
     arrays = result_folder.read_arrays(path)
     if len(arrays) != len(tree.players):
-        raise WrongPolicyFile(f"{path} has policies of {len(arrays)} players, the game {len(tree.players)}")
-    return tuple(tabular_policies.checked(player, policy) for player, policy in zip(tree.players, arrays, strict=True))
+        raise PolicyFileError(f"{path} has policies of {len(arrays)} players, the game {len(tree.players)}")
+    return tuple(tabular_policies.validate(player, policy) for player, policy in zip(tree.players, arrays, strict=True))
 
 
-def read_rows(path: pathlib.Path, num_actions: int) -> Rows:
+def read_table_rows(path: pathlib.Path, num_actions: int) -> TableRows:
     """What an .npz file has of a hash table, as it is: to make the table again takes seconds."""
     arrays = result_folder.read_arrays(path)
     try:
         keys, probability = arrays
         if keys.shape != (2, len(probability)) or probability.shape[1:] != (num_actions,):
             raise ValueError(f"shapes {keys.shape} and {probability.shape}")
-        return Rows(keys.astype(np.uint32), probability.astype(np.float32))
+        return TableRows(keys.astype(np.uint32), probability.astype(np.float32))
     except (TypeError, ValueError) as error:
-        raise WrongPolicyFile(f"{path} holds no policies of this game: {error}") from None
+        raise PolicyFileError(f"{path} holds no policies of this game: {error}") from None
 
 
-def read_table(path: pathlib.Path, num_actions: int) -> table_policy.TablePolicy:
+def read_table_policy(path: pathlib.Path, num_actions: int) -> table_policy.TablePolicy:
     """The hash table of an .npz file."""
-    return table_policy.from_arrays(*read_rows(path, num_actions))
+    return table_policy.from_arrays(*read_table_rows(path, num_actions))
 
 
 def _are_rows(arrays: list[Any]) -> bool:
     return len(arrays) == 2 and all(array.ndim == 2 for array in arrays)
 
 
-def _at_sets_of_rows(
-    path: pathlib.Path, game: game_spec.Game, tree: game_tree.GameTree, config: result_folder.Config | None = None
+def _load_rows(
+    path: pathlib.Path, game: game_spec.GameSpec, tree: game_tree.GameTree, config: result_folder.Config | None = None
 ) -> tabular_policies.Policies:
-    played = tasks.table_problem(game)
+    played = tasks.make_table_task(game)
     if config is not None:
         require_same_rules(path.parent, config, game, played.digest)
-    return table_policy.at_sets(read_table(path, played.env.num_actions), played.env, tree)[0]
+    return table_policy.to_tabular(read_table_policy(path, played.env.num_actions), played.env, tree)[0]
 
 
 def _unrolled(played: env.Env, depth: int | None = None) -> game_tree.GameTree:
@@ -255,7 +257,7 @@ class _Table(NamedTuple):
             named = {player for player, sets in _players(self.parsed).items() if sets}
         if name not in named:
             others = ", ".join(sorted(named)) or "nobody"
-            raise tabular_policies.WrongPolicy(f"it says nothing about {name}, but about {others}")
+            raise tabular_policies.PolicyError(f"it says nothing about {name}, but about {others}")
 
 
 def _players(parsed: Any) -> Mapping[str, Any]:
@@ -271,6 +273,6 @@ def _read_table_text(path: pathlib.Path, suffix: str) -> _Table:
             pass
         return table
     except UnicodeDecodeError:
-        raise tabular_policies.WrongPolicy("it is not text in UTF-8") from None
+        raise tabular_policies.PolicyError("it is not text in UTF-8") from None
     except (csv.Error, ValueError, RecursionError) as error:
-        raise tabular_policies.WrongPolicy(f"it cannot be read ({error})") from None
+        raise tabular_policies.PolicyError(f"it cannot be read ({error})") from None

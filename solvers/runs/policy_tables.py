@@ -14,7 +14,7 @@ import numpy as np
 from gdlx.envs.trees import game_tree
 from gdlx.solvers import tabular_policies
 
-WrongPolicy = tabular_policies.WrongPolicy
+PolicyError = tabular_policies.PolicyError
 
 
 class Row(NamedTuple):
@@ -41,7 +41,7 @@ def rows(tree: game_tree.GameTree, policies: Sequence[tabular_policies.Policy]) 
     player2 0 start scissors 0.3125
     """
     for player, policy in zip(tree.players, policies, strict=True):
-        chosen = tabular_policies.checked_shape(player, policy).tolist()
+        chosen = tabular_policies.validate_shape(player, policy).tolist()
         for number, (label, step) in enumerate(zip(player.labels, player.step.tolist(), strict=True)):
             start = int(player.first[number])
             for place, option in enumerate(player.options(number), start):
@@ -67,10 +67,10 @@ def from_csv(tree: game_tree.GameTree, text: str, *, partial: bool = False) -> t
     try:
         missing = [name for name in needed if name not in (table.fieldnames or ())]
         if missing:
-            raise WrongPolicy(f"the policy table lacks the column {missing[0]}; it needs {', '.join(needed)}")
+            raise PolicyError(f"the policy table lacks the column {missing[0]}; it needs {', '.join(needed)}")
         return _from_options(tree, ((f"line {table.line_num}", *_columns(row)) for row in table), partial)
     except csv.Error as error:
-        raise WrongPolicy(f"line {table.line_num} of the policy table is no CSV: {error}") from None
+        raise PolicyError(f"line {table.line_num} of the policy table is no CSV: {error}") from None
 
 
 def _columns(row: Mapping[str, str]) -> tuple[str, str, str, str]:
@@ -94,7 +94,7 @@ def from_json(tree: game_tree.GameTree, table: Any, *, partial: bool = False) ->
 def _json_options(table: Any) -> Iterator[tuple[str, Any, Any, Any, Any]]:
     for player, sets in _mapping(_mapping(table, "the policy table").get("policy"), "policy").items():
         if not isinstance(sets, list):
-            raise WrongPolicy(f"policy.{player} is not a list of information sets")
+            raise PolicyError(f"policy.{player} is not a list of information sets")
         for number, found in enumerate(sets):
             where = f"policy.{player}[{number}]"
             entry = _mapping(found, where)
@@ -104,7 +104,7 @@ def _json_options(table: Any) -> Iterator[tuple[str, Any, Any, Any, Any]]:
 
 def _mapping(value: Any, where: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise WrongPolicy(f"{where} is not an object")
+        raise PolicyError(f"{where} is not an object")
     return value
 
 
@@ -117,22 +117,22 @@ def _from_options(
     found = {name: np.full(player.sequences, np.nan) for name, player in players.items()}
     for where, name, label, option, probability in options:
         if name not in players:
-            raise WrongPolicy(f"{where}: {tree.name} has no player {name!r}; it has {', '.join(players)}")
+            raise PolicyError(f"{where}: {tree.name} has no player {name!r}; it has {', '.join(players)}")
         player, decision = players[name], decisions[name].get(label) if isinstance(label, str) else None
         if decision is None:
-            raise WrongPolicy(f"{where}: {name} has no information set {label!r} with a choice in {tree.name}")
+            raise PolicyError(f"{where}: {name} has no information set {label!r} with a choice in {tree.name}")
         names = player.options(decision)
         if option not in names:
-            raise WrongPolicy(f"{where}: {name} has no option {option!r} at {label!r}; it has {', '.join(names)}")
+            raise PolicyError(f"{where}: {name} has no option {option!r} at {label!r}; it has {', '.join(names)}")
         sequence = int(player.first[decision]) + names.index(option)
         if not np.isnan(found[name][sequence]):
-            raise WrongPolicy(f"{where}: a second probability of {option!r} at {label!r} of {name}")
+            raise PolicyError(f"{where}: a second probability of {option!r} at {label!r} of {name}")
         try:
             found[name][sequence] = float(probability)
         except (OverflowError, TypeError, ValueError):
-            raise WrongPolicy(f"{where}: the probability of {option!r} at {label!r} is {probability!r}") from None
+            raise PolicyError(f"{where}: the probability of {option!r} at {label!r} is {probability!r}") from None
         if not 0 <= found[name][sequence] <= 1:
-            raise WrongPolicy(f"{where}: the probability of {option!r} at {label!r} is {probability}, not in 0 .. 1")
+            raise PolicyError(f"{where}: the probability of {option!r} at {label!r} is {probability}, not in 0 .. 1")
     if partial:
         return tuple(_filled(player, found[player.name]) for player in tree.players)
     return tuple(_complete(player, found[player.name]) for player in tree.players)
@@ -143,7 +143,7 @@ def _filled(player: game_tree.Player, found: tabular_policies.Policy) -> tabular
     own = np.repeat(np.arange(player.sets), np.diff(player.first))
     is_told = np.bincount(own[~np.isnan(found[1:])], minlength=player.sets) > 0
     told = np.concatenate([[False], is_told[own]])
-    return tabular_policies.checked(player, np.where(told, np.nan_to_num(found), tabular_policies.uniform(player)))
+    return tabular_policies.validate(player, np.where(told, np.nan_to_num(found), tabular_policies.uniform(player)))
 
 
 def _complete(player: game_tree.Player, found: tabular_policies.Policy) -> tabular_policies.Policy:
@@ -152,21 +152,21 @@ def _complete(player: game_tree.Player, found: tabular_policies.Policy) -> tabul
     if len(missing):
         decision = int(np.searchsorted(player.first, missing[0], side="right")) - 1
         option = player.texts[player.text[missing[0]]]
-        raise WrongPolicy(
+        raise PolicyError(
             f"the policy has no probability of {option!r} at {player.labels[decision]!r} of {player.name}"
             f"{f', nor of {len(missing) - 1:,} others' if len(missing) > 1 else ''}"
         )
-    return tabular_policies.checked(player, found)
+    return tabular_policies.validate(player, found)
 
 
 # ---- OpenSpiel
 
-Actions = Sequence[tuple[int, float]] | Mapping[int, float]
+ActionProbabilities = Sequence[tuple[int, float]] | Mapping[int, float]
 
 
-def information_states(player: game_tree.Player) -> list[str]:
+def information_state_strings(player: game_tree.Player) -> list[str]:
     """[I] what OpenSpiel calls the information sets: of its own games, and of GDL games in `envs.spiel`."""
-    if not isinstance(player.views, game_tree.Trail):
+    if not isinstance(player.views, game_tree.InfosetTree):
         return [player.views[view] for view in player.view.tolist()]
     trail = player.views
     # A set without a choice that is on the way to one with it has a single option: the move that was made there.
@@ -195,11 +195,11 @@ def to_open_spiel_table(
     """
     table: dict[str, list[tuple[int, float]]] = {}
     for player, policy in zip(tree.players, policies, strict=True):
-        actions, chosen = player.action.tolist(), tabular_policies.checked_shape(player, policy).tolist()
-        for state, begin, end in zip(information_states(player), player.first, player.first[1:], strict=False):
+        actions, chosen = player.action.tolist(), tabular_policies.validate_shape(player, policy).tolist()
+        for state, begin, end in zip(information_state_strings(player), player.first, player.first[1:], strict=False):
             own = list(zip(actions[begin:end], chosen[begin:end], strict=True))
             if table.setdefault(state, own) != own:
-                raise WrongPolicy(
+                raise PolicyError(
                     f"two players of {tree.name} have different policies at the information state "
                     f"'{game_tree.one_line(state)}', and a TabularPolicy of OpenSpiel cannot tell them apart"
                 )
@@ -215,7 +215,7 @@ def to_open_spiel(tree: game_tree.GameTree, policies: Sequence[tabular_policies.
     for state, actions in table.items():
         place = tabular.state_lookup.get(state)
         if place is None:
-            raise WrongPolicy(f"{game} has no information state '{game_tree.one_line(state)}'; is it {tree.name}?")
+            raise PolicyError(f"{game} has no information state '{game_tree.one_line(state)}'; is it {tree.name}?")
         tabular.action_probability_array[place] = 0
         for action, probability in actions:
             tabular.action_probability_array[place, action] = probability
@@ -224,7 +224,7 @@ def to_open_spiel(tree: game_tree.GameTree, policies: Sequence[tabular_policies.
 
 def from_open_spiel(tree: game_tree.GameTree, policy: Any) -> tabular_policies.Policies:
     """Policies from a TabularPolicy of OpenSpiel, of its Python or its C++ half, or from a table as above."""
-    table: Mapping[str, Actions]
+    table: Mapping[str, ActionProbabilities]
     if isinstance(policy, Mapping):
         table = policy
     else:
@@ -232,20 +232,20 @@ def from_open_spiel(tree: game_tree.GameTree, policy: Any) -> tabular_policies.P
     return tuple(_from_states(player, table) for player in tree.players)
 
 
-def _from_states(player: game_tree.Player, table: Mapping[str, Actions]) -> tabular_policies.Policy:
+def _from_states(player: game_tree.Player, table: Mapping[str, ActionProbabilities]) -> tabular_policies.Policy:
     policy = np.zeros(player.sequences)
-    for number, state in enumerate(information_states(player)):
+    for number, state in enumerate(information_state_strings(player)):
         where = f"{player.name}, '{game_tree.one_line(state)}'"
         given = table.get(state)
         if given is None:
-            raise WrongPolicy(f"{where}: the policy says nothing about this information state")
+            raise PolicyError(f"{where}: the policy says nothing about this information state")
         chosen = dict(given)
         begin, end = player.first[number], player.first[number + 1]
         actions = player.action[begin:end].tolist()
         # OpenSpiel's own tables list all actions of the game, the illegal ones with probability 0.
         wrong = [action for action, probability in chosen.items() if probability and action not in actions]
         if wrong:
-            raise WrongPolicy(f"{where}: action {wrong[0]} has probability {chosen[wrong[0]]:g}, but is not legal")
+            raise PolicyError(f"{where}: action {wrong[0]} has probability {chosen[wrong[0]]:g}, but is not legal")
         policy[begin:end] = [chosen.get(action, 0.0) for action in actions]
     policy[0] = 1
-    return tabular_policies.checked(player, policy)
+    return tabular_policies.validate(player, policy)

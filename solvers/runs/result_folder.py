@@ -41,7 +41,7 @@ CONFIG, METRICS, POLICY, CHECKPOINT, PLOT, LOCK, MODEL = (
 )
 _FORMAT = 4
 # Columns of metrics.csv before those of players.
-_OF_ALL, _NASH_CONV = ("iterations", "seconds", "exploitability", "samples", "load"), "nash_conv"
+_COMMON_COLUMNS, _NASH_CONV = ("iterations", "seconds", "exploitability", "samples", "load"), "nash_conv"
 TRAINING = "training"  # what config.json of networks says it is of
 _State = TypeVar("_State")
 
@@ -50,7 +50,7 @@ class ResultError(errors.UserError, ValueError):
     """A folder that holds no result, or another one than is needed."""
 
 
-class Modelled(NamedTuple):
+class OpponentModelConfig(NamedTuple):
     """The player that is bound to the policy in `model.npz` with probability p."""
 
     player: str
@@ -62,11 +62,11 @@ class Modelled(NamedTuple):
 class Config:
     """What produced a result: enough to produce it again, and to go on with it."""
 
-    game: game_spec.Game
+    game: game_spec.GameSpec
     digest: str  # of the unrolled game, or of its rules
     algorithm: algorithms.Algorithm
     x64: bool
-    modelled: Modelled | None = None
+    modelled: OpponentModelConfig | None = None
 
     @property
     def has_table(self) -> bool:
@@ -102,25 +102,25 @@ def versions() -> dict[str, str]:
     }
 
 
-def folder_of(game: str) -> str:
+def folder_name(game: str) -> str:
     """
-    >>> folder_of("goofspiel:cards=4")
+    >>> folder_name("goofspiel:cards=4")
     'goofspiel_cards=4'
-    >>> folder_of("smuggler.gdl")
+    >>> folder_name("smuggler.gdl")
     'smuggler'
     """
-    name = pathlib.PurePath(game).stem if is_path(game) else game
+    name = pathlib.PurePath(game).stem if is_rulesheet_path(game) else game
     return re.sub(r"[^\w.+=,-]+", "_", name).strip("_") or "game"
 
 
-def is_path(game: str) -> bool:
+def is_rulesheet_path(game: str) -> bool:
     """Of a rulesheet, and no name of the library."""
     return "/" in game or game.endswith((".gdl", ".kif"))
 
 
-def new_folder(root: pathlib.Path, game: str, algorithm: str) -> pathlib.Path:
+def create_folder(root: pathlib.Path, game: str, algorithm: str) -> pathlib.Path:
     """A folder that is not there yet: results/leduc_poker/dcfr, then dcfr-2, dcfr-3, .."""
-    parent = root / folder_of(game)
+    parent = root / folder_name(game)
     number = 1
     while True:
         folder = parent / (algorithm if number == 1 else f"{algorithm}-{number}")
@@ -165,10 +165,10 @@ def is_training(folder: pathlib.Path) -> bool:
 
 
 def write_config(folder: pathlib.Path, config: Config) -> None:
-    checked_fields.write_whole(folder / CONFIG, config_data(config))
+    checked_fields.write_atomically(folder / CONFIG, encode_config(config))
 
 
-def config_data(config: Config) -> bytes:
+def encode_config(config: Config) -> bytes:
     return json.dumps(config.to_json(), indent=2, allow_nan=False).encode()
 
 
@@ -189,11 +189,15 @@ def read_config(folder: pathlib.Path) -> Config:
             known,
             settings=regret_matching.Settings(**settings),
             alternating=bool(found["alternating"]),
-            sampling=None if drawn is None else algorithms.Sampling(**drawn),
+            sampling=None if drawn is None else algorithms.SamplingConfig(**drawn),
         )
         bound = found.get("modelled")
-        modelled = None if bound is None else Modelled(str(bound["player"]), float(bound["p"]), str(bound["model"]))
-        return Config(game_spec.Game(**found["game"]), str(found["digest"]), algorithm, bool(found["x64"]), modelled)
+        modelled = (
+            None if bound is None else OpponentModelConfig(str(bound["player"]), float(bound["p"]), str(bound["model"]))
+        )
+        return Config(
+            game_spec.GameSpec(**found["game"]), str(found["digest"]), algorithm, bool(found["x64"]), modelled
+        )
     except FileNotFoundError:
         raise ResultError(f"{folder} holds no result: it has no {CONFIG}") from None
     except (AttributeError, KeyError, TypeError, ValueError, UnicodeDecodeError) as error:
@@ -203,14 +207,14 @@ def read_config(folder: pathlib.Path) -> Config:
 
 
 def write_metrics(folder: pathlib.Path, names: Sequence[str], metrics: Sequence[driver.Metrics]) -> None:
-    checked_fields.write_whole(folder / METRICS, metrics_data(names, metrics))
+    checked_fields.write_atomically(folder / METRICS, encode_metrics(names, metrics))
 
 
-def metrics_data(names: Sequence[str], metrics: Sequence[driver.Metrics]) -> bytes:
+def encode_metrics(names: Sequence[str], metrics: Sequence[driver.Metrics]) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     columns = [f"{what}_{name}" for what in ("value", "improvement", "value_error") for name in names]
-    writer.writerow([*_OF_ALL, _NASH_CONV, *columns])
+    writer.writerow([*_COMMON_COLUMNS, _NASH_CONV, *columns])
     for row in metrics:
         told = [row.exploitability, row.samples, row.load, row.nash_conv]
         numbers = [
@@ -227,7 +231,7 @@ def read_metrics(folder: pathlib.Path, players: int) -> list[driver.Metrics]:
     try:
         with open(folder / METRICS, encoding="utf-8", newline="") as file:
             head, *rows = list(csv.reader(file)) or [[]]
-        first = first_of_players(head)
+        first = first_player_column(head)
         return [_read_row(row, first, players) for row in rows]
     except FileNotFoundError:
         return []
@@ -235,13 +239,13 @@ def read_metrics(folder: pathlib.Path, players: int) -> list[driver.Metrics]:
         raise ResultError(f"{folder / METRICS} cannot be read: {error}") from None
 
 
-def first_of_players(head: Sequence[str]) -> int:
+def first_player_column(head: Sequence[str]) -> int:
     """The first column of players in metrics.csv; files without a column for NashConv are read too.
 
-    >>> first_of_players(["iterations", "seconds", "exploitability", "samples", "load", "value_x", "gain_x"])
+    >>> first_player_column(["iterations", "seconds", "exploitability", "samples", "load", "value_x", "gain_x"])
     5
     """
-    return len(_OF_ALL) + (list(head[len(_OF_ALL) :][:1]) == [_NASH_CONV])
+    return len(_COMMON_COLUMNS) + (list(head[len(_COMMON_COLUMNS) :][:1]) == [_NASH_CONV])
 
 
 def _read_row(row: list[str], first: int, players: int) -> driver.Metrics:
@@ -265,7 +269,7 @@ def read_model(folder: pathlib.Path, player: game_tree.Player) -> tabular_polici
     arrays = read_arrays(folder / MODEL)
     if len(arrays) != 1:
         raise ResultError(f"{folder / MODEL} has {len(arrays)} arrays, not the policy of one player")
-    return tabular_policies.checked_shape(player, arrays[0])
+    return tabular_policies.validate_shape(player, arrays[0])
 
 
 def write_table_policy(folder: pathlib.Path, policy: table_policy.TablePolicy) -> None:
@@ -287,11 +291,11 @@ def read_checkpoint(folder: pathlib.Path, like: _State) -> tuple[_State, float]:
 
 
 def _write_arrays(path: pathlib.Path, arrays: Sequence[Any]) -> None:
-    with checked_fields.whole_file(path) as file:
+    with checked_fields.open_atomically(path) as file:
         np.savez(file, *arrays)
 
 
-def arrays_data(arrays: Sequence[Any]) -> bytes:
+def encode_arrays(arrays: Sequence[Any]) -> bytes:
     """What `write_policy` writes."""
     file = io.BytesIO()
     np.savez(file, *arrays)

@@ -19,18 +19,20 @@ _LONG_WRITING, _RESTS = 0.5, 20  # seconds to write a checkpoint, and how many t
 AnySolver = solver.Solver[driver.RunState]
 
 
-def solver_of(task: tasks.Task, algorithm: algorithms.Algorithm) -> AnySolver:
+def make_solver(task: tasks.Task, algorithm: algorithms.Algorithm) -> AnySolver:
     """The one place where a game and an algorithm that iterates become a solver."""
     made: object
     match task, algorithm.kind:
-        case tasks.TableProblem(), "table":
+        case tasks.TableTask(), "table":
             made = table_solver.TableSolver(task, algorithm)
-        case tasks.Problem(), "sampled":
+        case tasks.TreeTask(), "sampled":
             made = tree_solvers.SampledSolver(task, algorithm)
-        case tasks.Problem(), "full":
+        case tasks.TreeTask(), "full":
             made = tree_solvers.FullSolver(task, algorithm)
         case _:
-            raise algorithms.UnknownAlgorithm(f"{algorithm.name} does not run on {task.game.spec} as it was prepared")
+            raise algorithms.UnknownAlgorithmError(
+                f"{algorithm.name} does not run on {task.game.spec} as it was prepared"
+            )
     # Whatever its own kind of state is: nobody else looks into one, and none is given to another solver.
     return cast(AnySolver, made)
 
@@ -52,8 +54,8 @@ class Run:
         interval: float = 10.0,
     ) -> None:
         self.task, self.algorithm, self.folder, self.interval = task, algorithm, folder, interval
-        self.config = config_of(task, algorithm)
-        self.solver = solver_of(task, algorithm)
+        self.config = make_config(task, algorithm)
+        self.solver = make_solver(task, algorithm)
         self.state = self.solver.init()
         self.seconds = 0.0
         self.metrics: list[driver.Metrics] = []
@@ -82,7 +84,9 @@ class Run:
         if self._lock is not None:
             self._lock.close()
 
-    def points(self, stop: driver.Stop, every: int | None = None) -> Iterator[driver.Point[driver.RunState]]:
+    def points(
+        self, stop: driver.StopCondition, every: int | None = None
+    ) -> Iterator[driver.Snapshot[driver.RunState]]:
         for point in driver.iterate(self.solver, self.state, stop, every=every, seconds=self.seconds):
             self.state, self.seconds = point.state, point.metrics.seconds
             self.metrics.append(point.metrics)
@@ -90,7 +94,7 @@ class Run:
                 self.save()
             yield point
 
-    def measured(self, stop: driver.Stop, every: int | None = None) -> Iterator[driver.Metrics]:
+    def measured(self, stop: driver.StopCondition, every: int | None = None) -> Iterator[driver.Metrics]:
         """The metrics of `points`."""
         for point in self.points(stop, every):
             yield point.metrics
@@ -126,14 +130,14 @@ class Run:
             self.solver.write_policy(self.folder, self.state)
             if picture and any(row.improvements for row in self.metrics):
                 title = f"{self.task.game.spec}, {self.algorithm.name}"
-                plot.convergence(self.folder / result_folder.PLOT, {self.algorithm.name: self.metrics}, title)
+                plot.plot_convergence(self.folder / result_folder.PLOT, {self.algorithm.name: self.metrics}, title)
         self._unlock()
         return solution.Solution(
             self.task.tree, self.algorithm.name, policies, tuple(self.metrics), self.config.to_json()
         )
 
 
-class Direct(NamedTuple):
+class DirectResult(NamedTuple):
     """Policies that were found at once."""
 
     policies: tabular_policies.Policies
@@ -149,18 +153,18 @@ class DirectRun:
 
     def __init__(
         self,
-        task: tasks.Problem,
+        task: tasks.TreeTask,
         algorithm: algorithms.Algorithm,
-        find: Callable[[], Direct],
+        find: Callable[[], DirectResult],
         folder: pathlib.Path | None = None,
     ) -> None:
         self.task, self.algorithm, self.folder = task, algorithm, folder
-        self.config = config_of(task, algorithm)
+        self.config = make_config(task, algorithm)
         self.metrics: list[driver.Metrics] = []
         self._find = find
-        self._result: Direct | None = None
+        self._result: DirectResult | None = None
 
-    def measured(self, stop: driver.Stop, every: int | None = None) -> Iterator[driver.Metrics]:
+    def measured(self, stop: driver.StopCondition, every: int | None = None) -> Iterator[driver.Metrics]:
         """Whatever `stop` and `every` say."""
         del stop, every
         self._result = self._find()
@@ -190,53 +194,55 @@ class DirectRun:
 AnyRun = Run | DirectRun
 
 
-def start(
+def start_run(
     task: tasks.Task,
     algorithm: algorithms.Algorithm,
     folder: pathlib.Path | None = None,
     *,
     resume: bool = False,
     interval: float = 10.0,
-    find: Callable[[], Direct] | None = None,
+    find: Callable[[], DirectResult] | None = None,
 ) -> AnyRun:
     """The run of an algorithm, of whatever kind; `find` is what one with a network does."""
     if not algorithm.is_direct:
         return Run(task, algorithm, folder, resume=resume, interval=interval)
     if task.whole is None:
-        raise algorithms.UnknownAlgorithm(f"{algorithm.name} needs {task.game.spec} unrolled")
+        raise algorithms.UnknownAlgorithmError(f"{algorithm.name} needs {task.game.spec} unrolled")
     if algorithm.is_exact:
         find = functools.partial(_by_linear_program, task.whole)
     if find is None:
-        algorithms.require_own(algorithm)
+        algorithms.require_no_network(algorithm)
         raise AssertionError
     return DirectRun(task.whole, algorithm, find, folder)
 
 
-def _by_linear_program(task: tasks.Problem) -> Direct:
+def _by_linear_program(task: tasks.TreeTask) -> DirectResult:
     found = lp.solve(task.tree)
-    return Direct(found.policies, found.seconds)
+    return DirectResult(found.policies, found.seconds)
 
 
 def solve_exactly(
-    task: tasks.Problem, algorithm: algorithms.Algorithm, folder: pathlib.Path | None = None
+    task: tasks.TreeTask, algorithm: algorithms.Algorithm, folder: pathlib.Path | None = None
 ) -> solution.Solution:
     """By linear programming."""
     run = DirectRun(task, algorithm, functools.partial(_by_linear_program, task), folder)
-    list(run.measured(driver.Stop()))
+    list(run.measured(driver.StopCondition()))
     return run.finish()
 
 
-def stop_of(task: tasks.Task, iterations: int | None, seconds: float | None, target: float | str | None) -> driver.Stop:
+def make_stop_condition(
+    task: tasks.Task, iterations: int | None, seconds: float | None, target: float | str | None
+) -> driver.StopCondition:
     low, high = task.payoff_range
     if target is not None and task.whole is None:
-        raise driver.WrongStop(
+        raise driver.StopError(
             f"{task.game.spec} is too large to measure exploitability, so there can be no target; "
             "say when to stop by iterations or time"
         )
-    return driver.Stop(iterations, seconds, driver.parse_target(target, high - low))
+    return driver.StopCondition(iterations, seconds, driver.parse_target(target, high - low))
 
 
-def config_of(task: tasks.Task, algorithm: algorithms.Algorithm) -> result_folder.Config:
+def make_config(task: tasks.Task, algorithm: algorithms.Algorithm) -> result_folder.Config:
     is_double = jax.numpy.result_type(float) == np.float64
     return result_folder.Config(task.game, task.digest, algorithm, is_double, task.modelled)
 

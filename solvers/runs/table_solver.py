@@ -22,16 +22,16 @@ from gdlx.solvers.mccfr import hash_table, table_loop, table_policy, table_state
 from gdlx.solvers.runs import driver, result_folder, solver, tree_solvers
 
 _RESTS = 20  # times what it takes to look through a whole table, until the next time
-_PART = 0.8  # of the machine's memory that a table and its batch may take
-_UNKNOWN = 16 * 2**30  # bytes, where it cannot be told
+_MEMORY_FRACTION = 0.8  # of the machine's memory that a table and its batch may take
+_DEFAULT_MEMORY_BYTES = 16 * 2**30  # bytes, where it cannot be told
 _MATCHES = 2**16  # played to tell the value of policies
 
 
-class WrongTable(errors.UserError, ValueError):
+class TableError(errors.UserError, ValueError):
     """A table that does not fit, or trajectories that do not."""
 
 
-class TableSolver(solver.Solver[table_state.HashState]):
+class TableSolver(solver.Solver[table_state.TableState]):
     """Outcome sampling on an environment. Each state is used up by the next one.
 
     On CPUs it uses one device: XLA divides the work of a batch among all cores, and several devices would do parts of
@@ -40,7 +40,7 @@ class TableSolver(solver.Solver[table_state.HashState]):
 
     def __init__(
         self,
-        task: tasks.TableProblem,
+        task: tasks.TableTask,
         algorithm: algorithms.Algorithm,
         devices: tuple[jax.Device, ...] | None = None,
     ) -> None:
@@ -50,7 +50,7 @@ class TableSolver(solver.Solver[table_state.HashState]):
         if devices is None:
             there = jax.local_devices()
             devices = tuple(there[:1] if there[0].platform == "cpu" else there)
-        settings = tree_solvers.sample_settings(algorithm)
+        settings = tree_solvers.make_sample_settings(algorithm)
         self._game = task.walk
         self.config = table_state.SamplerConfig(
             drawn.batch,
@@ -60,66 +60,66 @@ class TableSolver(solver.Solver[table_state.HashState]):
             settings.minimiser.optimism is not None,
         )
         self._require_room(len(devices))
-        self._loop = table_loop.on_devices(devices, self._game, self.config)
+        self._loop = table_loop.make_loop(devices, self._game, self.config)
         self._settings: Any = jax.tree.map(lambda x: np.asarray(x, np.float32), settings)
         self._key = jax.random.key(drawn.seed)
         self._is_interrupted = False
-        self._latest: table_state.HashState | None = None
+        self._latest: table_state.TableState | None = None
         self._looked, self._rest = -math.inf, 0.0
 
     def _require_room(self, devices: int) -> None:
         if not 4 <= self.bits <= 28:
-            raise WrongTable(f"`table=` is the logarithm of a number of information sets, 4 to 28; not {self.bits}")
+            raise TableError(f"`table=` is the logarithm of a number of information sets, 4 to 28; not {self.bits}")
         if 2**self.bits * max(1, self.task.env.num_actions) >= 2**31:
-            raise WrongTable(
+            raise TableError(
                 f"a table of 2^{self.bits} sets with {self.task.env.num_actions} moves has more entries than can be "
                 "numbered; take a smaller `table=`"
             )
         # Twice, because a state and the next one may be there at the same time.
         table = 2 * table_state.row_bytes(self._game, self.config) * 2**self.bits * devices
         visits = table_state.visit_bytes(self._game, self.config)
-        allowed = allowed_bytes()
+        allowed = memory_budget()
         if table + visits > allowed:
             trajectories = f"{self.config.batch:,} trajectories of up to {self.config.steps} steps"
             what, option = (f"2^{self.bits} sets", "`table=`") if table > visits else (trajectories, "`batch=`")
-            raise WrongTable(
+            raise TableError(
                 f"{what} of {self.task.env.name} need about {max(table, visits) / 2**30:.1f} GiB, and table and "
                 f"trajectories may take {allowed / 2**30:.1f} GiB; take a smaller {option}"
             )
 
-    def init(self) -> table_state.HashState:
+    def init(self) -> table_state.TableState:
         with jax.enable_x64(False):
             return self._loop.place(table_state.init(self._game, self.config, self.bits, self._loop.devices))
 
-    def advance(self, state: table_state.HashState, count: int) -> table_state.HashState:
+    def advance(self, state: table_state.TableState, count: int) -> table_state.TableState:
         if self._is_interrupted:
             self._is_interrupted = False
             raise KeyboardInterrupt
         # In the midst there is neither the old state nor the new one.
-        with _interrupts_noted() as noted, jax.enable_x64(False):
+        with _defer_interrupts() as noted, jax.enable_x64(False):
             after = self._loop.advance(state, self._settings, self._key, count)
             int(after.t)  # waits for it
             self._latest = after
         self._is_interrupted = bool(noted)
         return after
 
-    def latest(self, state: table_state.HashState) -> table_state.HashState:
+    def latest(self, state: table_state.TableState) -> table_state.TableState:
         """The last state there is: `state` has been used up if something broke off before the next one was taken."""
         return state if self._latest is None else self._latest
 
-    def measure(self, state: table_state.HashState, seconds: float) -> driver.Metrics:
+    def measure(self, state: table_state.TableState, seconds: float) -> driver.Metrics:
         iterations = int(state.t)
         self._refuse_odd_ends(state.odd)
         if time.monotonic() - self._looked >= self._rest:
             self._require_finite(state)
         found = driver.Metrics(iterations, seconds, (), ())
         if self.task.whole is not None:
-            policies, _ = table_policy.at_sets(self.policy(state), self.task.env, self.task.tree)
+            policies, _ = table_policy.to_tabular(self.policy(state), self.task.env, self.task.tree)
             found = self.task.whole.metrics(policies, iterations, seconds)
-        load = int(hash_table.used(state.table)) / 2**self.bits
+        load = int(hash_table.count_used(state.table)) / 2**self.bits
         return found._replace(samples=iterations * self.config.batch * len(self.task.players), load=load)
 
-    def _require_finite(self, state: table_state.HashState) -> None:
+    def _require_finite(self, state: table_state.TableState) -> None:
         """Takes as long as some iterations, in a large table: done now and then, and before a state is written."""
         begun = time.monotonic()
         is_finite = bool(_is_finite(state))
@@ -127,16 +127,16 @@ class TableSolver(solver.Solver[table_state.HashState]):
         self._rest = _RESTS * (self._looked - begun)
         driver.require_finite(int(state.t), is_finite, "more `exploration=`, or less extreme exponents")
 
-    def _refuse_odd_ends(self, odd: table_state.OddEnds) -> None:
+    def _refuse_odd_ends(self, odd: table_state.AbnormalTerminations) -> None:
         name = self.task.env.name
         if int(odd.unfinished):
-            raise WrongTable(
+            raise TableError(
                 f"a trajectory of {name} went on after {self.config.steps} joint moves, for which there is no room; "
                 f"resume from the last checkpoint with `max_steps={2 * self.config.steps}`, or solve anew; "
                 "if its matches may go on for ever, add a step counter to its rules"
             )
         if int(odd.conflicts) and self.task.game.goal_conflict == "refuse":
-            raise game_tree.GoalConflict(
+            raise game_tree.GoalConflictError(
                 f"{int(odd.conflicts):,} trajectories of {name} ended with several goal values of a player, or none "
                 "(`gdlx.propnet.checks.by_playing` finds a state); fix the rules, or take the highest, or 0, with "
                 "`goal_conflict='max'`"
@@ -147,38 +147,40 @@ class TableSolver(solver.Solver[table_state.HashState]):
                 "trajectories; solve again with `payoff='goal'`"
             )
 
-    def dropped(self, state: table_state.HashState) -> int:
+    def dropped(self, state: table_state.TableState) -> int:
         """Visits of the last iteration for which the table had no place."""
         return int(state.lost)
 
-    def unplayable(self, state: table_state.HashState) -> int:
+    def unplayable(self, state: table_state.TableState) -> int:
         return int(state.odd.unplayable)
 
-    def valued(self, state: table_state.HashState, metrics: driver.Metrics) -> driver.Metrics:
+    def valued(self, state: table_state.TableState, metrics: driver.Metrics) -> driver.Metrics:
         """By matches, where nothing tells it exactly."""
-        return metrics if metrics.value else played_metrics(self.task, self.algorithm, self.policy(state), metrics)
+        return (
+            metrics if metrics.value else metrics_from_matches(self.task, self.algorithm, self.policy(state), metrics)
+        )
 
-    def write_policy(self, folder: pathlib.Path, state: table_state.HashState) -> None:
+    def write_policy(self, folder: pathlib.Path, state: table_state.TableState) -> None:
         result_folder.write_table_policy(folder, self.policy(state))
 
-    def policy(self, state: table_state.HashState) -> table_policy.TablePolicy:
-        return table_policy.of_state(state, self._settings.minimiser)
+    def policy(self, state: table_state.TableState) -> table_policy.TablePolicy:
+        return table_policy.average_policy(state, self._settings.minimiser)
 
-    def policies(self, state: table_state.HashState) -> tabular_policies.Policies:
+    def policies(self, state: table_state.TableState) -> tabular_policies.Policies:
         """At the sets of the task's tree."""
-        return table_policy.at_sets(self.policy(state), self.task.env, self.task.tree)[0]
+        return table_policy.to_tabular(self.policy(state), self.task.env, self.task.tree)[0]
 
-    def saved(self, state: table_state.HashState) -> table_state.HashState:
+    def saved(self, state: table_state.TableState) -> table_state.TableState:
         """The state as one device would have it."""
         self._require_finite(state)
         averages = state.averages
         if self._loop.devices > 1:
             weight = self.policy(state).weight[None]
-            stamp = jnp.full((1, weight.shape[1]), state.t % table_state.FOLD, jnp.int32)
-            averages = table_state.Averages(weight, stamp)
+            stamp = jnp.full((1, weight.shape[1]), state.t % table_state.FOLD_INTERVAL, jnp.int32)
+            averages = table_state.AveragePolicies(weight, stamp)
         return state._replace(averages=averages)
 
-    def restored(self, saved: table_state.HashState) -> table_state.HashState:
+    def restored(self, saved: table_state.TableState) -> table_state.TableState:
         more = self._loop.devices - 1
         wider: Any = jax.tree.map(
             lambda x: jnp.concatenate([x, jnp.zeros((more, *x.shape[1:]), x.dtype)]), saved.averages
@@ -186,40 +188,42 @@ class TableSolver(solver.Solver[table_state.HashState]):
         return self._loop.place(saved._replace(averages=wider if more else saved.averages))
 
 
-def allowed_bytes() -> float:
+def memory_budget() -> float:
     """That tables and trajectories may take."""
-    return _PART * (machine.memory_bytes() or _UNKNOWN)
+    return _MEMORY_FRACTION * (machine.machine_memory_bytes() or _DEFAULT_MEMORY_BYTES)
 
 
-def score(task: tasks.TableProblem, policy: table_policy.TablePolicy, seed: int, max_steps: int) -> table_policy.Score:
+def estimate_value(
+    task: tasks.TableTask, policy: table_policy.TablePolicy, seed: int, max_steps: int
+) -> table_policy.MatchScores:
     """What everybody gets in matches of the average policies."""
     steps = max_steps or probe.probe(task.env.net, seed).step_capacity
     key = jax.random.fold_in(jax.random.key(seed), 1)
-    found = table_policy.play(task.walk, policy, key, matches=_MATCHES, steps=steps)
+    found = table_policy.score_matches(task.walk, policy, key, matches=_MATCHES, steps=steps)
     if found.unfinished:
-        raise WrongTable(f"{found.unfinished:,} matches of {task.env.name} went on after {steps} joint moves")
+        raise TableError(f"{found.unfinished:,} matches of {task.env.name} went on after {steps} joint moves")
     return found
 
 
-def played_metrics(
-    task: tasks.TableProblem,
+def metrics_from_matches(
+    task: tasks.TableTask,
     algorithm: algorithms.Algorithm,
     policy: table_policy.TablePolicy,
     last: driver.Metrics,
 ) -> driver.Metrics:
     """Metrics with values told by matches."""
     drawn = algorithm.sampler
-    found = score(task, policy, drawn.seed, drawn.max_steps)
+    found = estimate_value(task, policy, drawn.seed, drawn.max_steps)
     return last._replace(value=found.mean, value_error=found.error)
 
 
 @jax.jit
-def _is_finite(state: table_state.HashState) -> jax.Array:
+def _is_finite(state: table_state.TableState) -> jax.Array:
     return jnp.isfinite(state.entries.regret[:-1]).all() & jnp.isfinite(state.averages.weight[:, :-1]).all()
 
 
 @contextlib.contextmanager
-def _interrupts_noted() -> Iterator[list[int]]:
+def _defer_interrupts() -> Iterator[list[int]]:
     """Ctrl-C is put on the list instead of breaking off."""
     noted: list[int] = []
     if threading.current_thread() is not threading.main_thread():

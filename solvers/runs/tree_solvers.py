@@ -15,7 +15,7 @@ from gdlx.solvers.mccfr import external_sampling, lane_packing, mccfr, outcome_s
 from gdlx.solvers.runs import driver, solver
 
 
-class WrongBatch(errors.UserError, ValueError):
+class BatchSizeError(errors.UserError, ValueError):
     """A batch that cannot be divided, or is too large."""
 
 
@@ -34,11 +34,11 @@ def advance(
 
     def block(before: cfr.CfrState) -> cfr.CfrState:
         # Folds come at multiples of FOLD, so that it does not matter where a run was stopped in between.
-        stop = jnp.minimum(end, (before.t // cfr.FOLD + 1) * cfr.FOLD)
+        stop = jnp.minimum(end, (before.t // cfr.FOLD_INTERVAL + 1) * cfr.FOLD_INTERVAL)
         after: cfr.CfrState = jax.lax.fori_loop(
             before.t, stop, lambda _, s: step(game, s, settings, alternating=alternating), before
         )
-        folded: cfr.CfrState = jax.lax.cond(stop % cfr.FOLD == 0, cfr.fold, lambda s: s, after)
+        folded: cfr.CfrState = jax.lax.cond(stop % cfr.FOLD_INTERVAL == 0, cfr.fold, lambda s: s, after)
         return folded
 
     done: cfr.CfrState = jax.lax.while_loop(lambda s: s.t < end, block, state)
@@ -50,7 +50,7 @@ def _evaluate_average(
     game: sequence_form.SequenceForm, state: cfr.CfrState
 ) -> tuple[best_response.Evaluation, jax.Array]:
     """And whether all numbers of the state are finite: regret matching would hide those that are not."""
-    return best_response.average_evaluation(game, state), _is_finite(
+    return best_response.evaluate_average(game, state), _is_finite(
         (state.regret, state.weight, state.recent, state.plan)
     )
 
@@ -62,10 +62,10 @@ def _is_finite(arrays: Any) -> jax.Array:
 class FullSolver(solver.Solver[cfr.CfrState]):
     """Every information set in every iteration."""
 
-    def __init__(self, task: tasks.Problem, algorithm: algorithms.Algorithm) -> None:
+    def __init__(self, task: tasks.TreeTask, algorithm: algorithms.Algorithm) -> None:
         assert algorithm.step is not None
         self.task, self._step, self._alternating = task, algorithm.step, algorithm.alternating
-        self._settings = in_precision(algorithm.settings)
+        self._settings = to_default_precision(algorithm.settings)
 
     @property
     def arrays(self) -> sequence_form.SequenceForm:
@@ -83,94 +83,94 @@ class FullSolver(solver.Solver[cfr.CfrState]):
 
     def measure(self, state: cfr.CfrState, seconds: float) -> driver.Metrics:
         found, is_finite = jax.device_get(_evaluate_average(self.task.form, state))
-        return tasks.metrics(found, int(state.t), seconds, bool(is_finite))
+        return tasks.make_metrics(found, int(state.t), seconds, bool(is_finite))
 
     def policies(self, state: cfr.CfrState) -> tabular_policies.Policies:
         return tuple(
-            tabular_policies.from_plan(player, weight[own.place])
+            tabular_policies.from_realization_plan(player, weight[own.place])
             for player, own, weight in zip(
-                self.task.tree.players, self.task.layouts, cfr.sums(jax.device_get(state)), strict=True
+                self.task.tree.players, self.task.layouts, cfr.cumulative_plans(jax.device_get(state)), strict=True
             )
         )
 
 
-def in_precision(settings: Any) -> Any:
+def to_default_precision(settings: Any) -> Any:
     """Numbers in the precision that jax is set to."""
     dtype = jnp.result_type(float)
     return jax.tree.map(lambda x: np.asarray(x, dtype), settings)
 
 
-def sample_settings(algorithm: algorithms.Algorithm) -> mccfr.SampleSettings:
+def make_sample_settings(algorithm: algorithms.Algorithm) -> mccfr.MccfrSettings:
     drawn = algorithm.sampler
     walking = external_sampling.AverageStrategy(drawn.epsilon, drawn.tau, drawn.beta)
-    settings: mccfr.SampleSettings = in_precision(
-        mccfr.SampleSettings(
+    settings: mccfr.MccfrSettings = to_default_precision(
+        mccfr.MccfrSettings(
             algorithm.settings, drawn.exploration, drawn.decay, walking if drawn.scheme == "average-strategy" else None
         )
     )
     return settings
 
 
-def sampler_of(form: sampling_form.SamplingForm, drawn: algorithms.Sampling, game: str) -> mccfr.Sampler:
+def make_sampler(form: sampling_form.SamplingForm, drawn: algorithms.SamplingConfig, game: str) -> mccfr.Sampler:
     """How an unrolled game is sampled; refused where a batch would be too large."""
     if drawn.scheme == "outcome":
-        _require_room(40 * form.slots, drawn.batch, game)
+        _require_memory(40 * form.slots, drawn.batch, game)
         return outcome_sampling.sample
-    sampler = external_sampling.ExternalSampler(external_sampling.rooms(form, width=drawn.width))
-    _require_room(max(external_sampling.bytes_per_traversal(own) for own in sampler.rooms), drawn.batch, game)
+    sampler = external_sampling.ExternalSampler(external_sampling.compute_capacities(form, width=drawn.width))
+    _require_memory(max(external_sampling.bytes_per_traversal(own) for own in sampler.rooms), drawn.batch, game)
     lanes = drawn.batch * max(room.lanes * room.options for own in sampler.rooms for room in own)
-    if lanes > lane_packing.MOST_SLOTS:
-        raise WrongBatch(
+    if lanes > lane_packing.MAX_SLOTS:
+        raise BatchSizeError(
             f"{drawn.batch:,} traversals of {game} may be at {lanes:,.0f} places at once, more than "
-            f"{lane_packing.MOST_SLOTS:,}; take a smaller `batch=` or `width=`"
+            f"{lane_packing.MAX_SLOTS:,}; take a smaller `batch=` or `width=`"
         )
     return sampler
 
 
-def _require_room(each: float, batch: int, game: str) -> None:
+def _require_memory(each: float, batch: int, game: str) -> None:
     needed = each * batch
     if needed > _MAX_BYTES:
-        raise WrongBatch(
+        raise BatchSizeError(
             f"{batch:,} trajectories of {game} need about {needed / 2**30:.1f} GiB at once, "
             f"more than {_MAX_BYTES / 2**30:.0f} GiB; take a smaller `batch=`"
         )
 
 
-class SampledSolver(solver.Solver[mccfr.SampleState]):
+class SampledSolver(solver.Solver[mccfr.MccfrState]):
     """Batches of trajectories or traversals of an unrolled game, divided among the devices there are."""
 
-    def __init__(self, task: tasks.Problem, algorithm: algorithms.Algorithm) -> None:
+    def __init__(self, task: tasks.TreeTask, algorithm: algorithms.Algorithm) -> None:
         drawn = algorithm.sampler
         self.task, self.batch = task, drawn.batch
         self.sampling = sampling_form.sampling_form(task.tree)
         self._has_baselines = drawn.decay is not None
-        sampler = sampler_of(self.sampling, drawn, task.tree.name)
-        self._loop = mccfr.on_devices(tuple(jax.local_devices()), sampler, self.batch)
-        arguments = (self.sampling, sample_settings(algorithm), jax.random.key(drawn.seed))
+        sampler = make_sampler(self.sampling, drawn, task.tree.name)
+        self._loop = mccfr.make_loop(tuple(jax.local_devices()), sampler, self.batch)
+        arguments = (self.sampling, make_sample_settings(algorithm), jax.random.key(drawn.seed))
         self._form, *self._arguments = self._loop.place(arguments)
 
     @property
     def arrays(self) -> sampling_form.SamplingForm:
         return self.sampling
 
-    def init(self) -> mccfr.SampleState:
+    def init(self) -> mccfr.MccfrState:
         return mccfr.init(self.sampling, baselines=self._has_baselines)
 
-    def advance(self, state: mccfr.SampleState, count: int) -> mccfr.SampleState:
+    def advance(self, state: mccfr.MccfrState, count: int) -> mccfr.MccfrState:
         after = self._loop.advance(self._form, self._loop.place(state), *self._arguments, count)
         int(after.t)  # waits for it
         return after
 
-    def measure(self, state: mccfr.SampleState, seconds: float) -> driver.Metrics:
+    def measure(self, state: mccfr.MccfrState, seconds: float) -> driver.Metrics:
         is_finite = all(np.isfinite(x).all() for x in (*state.regret, *state.weight))
         iterations = int(state.t)
         driver.require_finite(iterations, is_finite)
         found = self.task.metrics(self.policies(state), iterations, seconds)
         return found._replace(samples=iterations * self.batch * len(self.task.tree.players))
 
-    def policies(self, state: mccfr.SampleState) -> tabular_policies.Policies:
+    def policies(self, state: mccfr.MccfrState) -> tabular_policies.Policies:
         return tuple(
-            tabular_policies.of_table(player, np.asarray(table, np.float64))
+            tabular_policies.from_table(player, np.asarray(table, np.float64))
             for player, table in zip(self.task.tree.players, state.weight, strict=True)
         )
 

@@ -8,7 +8,7 @@ Then the states that agree with its sight have probabilities, and there are thre
 - particles: sampled games of which those that agree are copied in every step (`particles`);
 - rejection: whole games from the start, of which those that agree are kept.
 
-A `Tracker` follows one match: it enumerates as long as the joint moves of a step are few enough, then goes on from what
+A `BeliefTracker` follows one match: it enumerates as long as the joint moves of a step are few enough, then goes on from what
 it has with particles. `rate` of a report is the same thing whichever way it was found: how probable what was seen is,
 given the player's own moves. Rejection keeps that part of its games.
 """
@@ -28,36 +28,36 @@ from gdlx.propnet.common import errors
 from gdlx.solvers.mccfr import table_policy
 from gdlx.solvers.search import enumeration, particle_filter, rejection
 
-Way = Literal["auto", "enumeration", "particles", "rejection"]
+BeliefMethod = Literal["auto", "enumeration", "particles", "rejection"]
 _TREMBLE = 1e-6  # of policies: what they never do must not make a match impossible
 _MORE = 8  # times the particles after all have died out
 
 
-class ImpossiblePercepts(errors.UserError, ValueError):
+class ImpossiblePerceptsError(errors.UserError, ValueError):
     """What no play by the rules can give."""
 
 
-class TooManyStates(errors.UserError, ValueError):
+class TooManyStatesError(errors.UserError, ValueError):
     """More states than enumeration may look at."""
 
 
-class NothingFound(errors.UserError, RuntimeError):
+class NoConsistentStateError(errors.UserError, RuntimeError):
     """Sampling that found no state that agrees. There may be some."""
 
 
-class Effort(NamedTuple):
+class BeliefBudget(NamedTuple):
     size: int = 1_024  # games to sample
     states: int = 2**12  # joint moves of a step that are enumerated at most
     tries: int = 2**20  # games that are begun at most by sampling
 
 
-_USUAL = Effort()
+_DEFAULT_BUDGET = BeliefBudget()
 
 
 class Report(NamedTuple):
     """`tried` are the joint moves of the last step for enumeration, else the games that were begun."""
 
-    way: Way
+    way: BeliefMethod
     asked: int
     tried: int
     accepted: int
@@ -67,18 +67,18 @@ class Report(NamedTuple):
         return f"{self.way}: {self.accepted:,} of {self.tried:,}, probability {self.rate:.3g}"
 
 
-class Consistent(NamedTuple):
+class Belief(NamedTuple):
     """Games that agree. Axes: N lanes that count."""
 
-    games: packed_env.WalkState
+    games: packed_env.PackedState
     lanes: enumeration.Ints  # [N]
     weights: enumeration.Floats  # [N], their probabilities
     report: Report
 
-    def drawn(self, game: packed_env.Walk, count: int, random: np.random.Generator) -> packed_env.WalkState:
+    def drawn(self, game: packed_env.PackedEnv, count: int, random: np.random.Generator) -> packed_env.PackedState:
         """So many games, each as often as it is probable: within 1 of the mean."""
         return enumeration.take(
-            game, enumeration.ActiveGames(self.games, self.lanes), spread(self.weights, count, random)
+            game, enumeration.ActiveGames(self.games, self.lanes), systematic_resample(self.weights, count, random)
         )
 
 
@@ -91,50 +91,50 @@ class _Exact(NamedTuple):
     tried: int
 
 
-def find(
-    game: packed_env.Walk,
-    view: history.Sight,
-    policies: table_policy.Policies | None = None,
+def compute_belief(
+    game: packed_env.PackedEnv,
+    view: history.ActionObservationHistory,
+    policies: table_policy.TablePolicies | None = None,
     *,
-    way: Way = "auto",
-    effort: Effort = _USUAL,
+    way: BeliefMethod = "auto",
+    effort: BeliefBudget = _DEFAULT_BUDGET,
     seed: int = 0,
-) -> Consistent:
+) -> Belief:
     """States that agree with a player's sight."""
     if way == "rejection":
         return _rejected(game, view, policies, effort, seed)
-    tracker = Tracker(game, view, policies, way=way, effort=effort, seed=seed)
+    tracker = BeliefTracker(game, view, policies, way=way, effort=effort, seed=seed)
     return tracker.follow(view)
 
 
-class Tracker:
+class BeliefTracker:
     """One player's match, event by event: nothing is found out twice."""
 
     def __init__(
         self,
-        game: packed_env.Walk,
-        view: history.Sight,
-        policies: table_policy.Policies | None = None,
+        game: packed_env.PackedEnv,
+        view: history.ActionObservationHistory,
+        policies: table_policy.TablePolicies | None = None,
         *,
         way: Literal["auto", "enumeration", "particles"] = "auto",
-        effort: Effort = _USUAL,
+        effort: BeliefBudget = _DEFAULT_BUDGET,
         seed: int = 0,
     ) -> None:
         """Before the first event of the view, whichever it has."""
         self._game, self._policies = game, policies
         self._way, self._effort = way, effort
         self._seed, self._key = seed, jax.random.key(seed)
-        self.view = history.Sight(view.game, view.player, view.first)
+        self.view = history.ActionObservationHistory(view.game, view.player, view.first)
         start = enumeration.start(game)
-        if not _agrees(enumeration.look(game, start), self.view).all():
-            raise ImpossiblePercepts(_wrong_start(game, self.view))
+        if not _agrees(enumeration.take_snapshot(game, start), self.view).all():
+            raise ImpossiblePerceptsError(_wrong_start(game, self.view))
         self._exact = _Exact(start, np.ones(1), 0.0, 1)  # the last step that was enumerated
         self._enumerated = 0  # events until then
         self._sampled: particle_filter.Particles | None = None
         self._accepted = 0
         self._begun = 0
 
-    def follow(self, view: history.Sight) -> Consistent:
+    def follow(self, view: history.ActionObservationHistory) -> Belief:
         """What agrees after all that is new in the view of the same match."""
         for event in view.events[self.view.step :]:
             self.observe(event)
@@ -143,49 +143,49 @@ class Tracker:
     def observe(self, event: history.Event) -> None:
         """One joint move more. After an error everything is as it was before."""
         if event.move not in self.view.legal:
-            raise ImpossiblePercepts(_wrong_move(self.view, event))
+            raise ImpossiblePerceptsError(_wrong_move(self.view, event))
         after = self.view.after(event)
         if self._way != "particles" and self._enumerated == self.view.step:
             exact = _enumerated(self._game, self._exact, self._policies, after, self._effort.states)
             if exact is not None:
                 if not len(exact.weights):
-                    raise ImpossiblePercepts(_impossible(self.view, event))
+                    raise ImpossiblePerceptsError(_impossible(self.view, event))
                 self._exact, self._enumerated, self.view = exact, after.step, after
                 return
             if self._way == "enumeration":
-                raise TooManyStates(
+                raise TooManyStatesError(
                     f"joint move {after.step} of {after.game.name} has more than {self._effort.states:,} possibilities "
                     f"for {after.game.players[after.player]}; sample them (way particles), or allow for more states"
                 )
         self._sampled, self.view = self._resampled(after), after
 
-    def found(self) -> Consistent:
+    def found(self) -> Belief:
         if self._sampled is None:
             active, weights, evidence, tried = self._exact
             report = Report("enumeration", len(weights), tried, len(weights), math.exp(evidence))
-            return Consistent(active.games, active.lanes, weights, report)
+            return Belief(active.games, active.lanes, weights, report)
         games = self._sampled.games
         rate = math.exp(float(self._sampled.evidence[0]))
         report = Report("particles", self._effort.size, self._begun, self._accepted, rate)
         lanes = np.arange(games.batch, dtype=np.int32)
-        return Consistent(games, lanes, np.full(len(lanes), 1 / len(lanes)), report)
+        return Belief(games, lanes, np.full(len(lanes), 1 / len(lanes)), report)
 
-    def _resampled(self, view: history.Sight) -> particle_filter.Particles:
+    def _resampled(self, view: history.ActionObservationHistory) -> particle_filter.Particles:
         """After the last event; if nothing is left, all since the last exact step once more, with more games."""
         start, last = self._begun, self._sampled
         found = self._filtered(last, view, view.step) if last is not None else self._begin(view, self._effort.size)
         size = self._effort.size if last is None else last.games.batch
         while found is None:
-            size = min(_MORE * size, particle_filter.MOST)
+            size = min(_MORE * size, particle_filter.MAX_PARTICLES)
             if self._begun + size > start + self._effort.tries:
-                raise NothingFound(_nothing(view, self._begun))
+                raise NoConsistentStateError(_nothing(view, self._begun))
             found = self._begin(view, size)
         return found
 
-    def _begin(self, view: history.Sight, size: int) -> particle_filter.Particles | None:
+    def _begin(self, view: history.ActionObservationHistory, size: int) -> particle_filter.Particles | None:
         """From the last exact step on, if any are left at the end."""
         random = np.random.default_rng((self._seed, self._enumerated, self._begun))
-        chosen = random.permutation(spread(self._exact.weights, size, random))
+        chosen = random.permutation(systematic_resample(self._exact.weights, size, random))
         evidence = jnp.full(1, self._exact.evidence, jnp.float32)
         found: particle_filter.Particles | None = particle_filter.Particles(
             enumeration.take(self._game, self._exact.active, chosen), evidence
@@ -196,7 +196,7 @@ class Tracker:
         return found
 
     def _filtered(
-        self, before: particle_filter.Particles, view: history.Sight, step: int
+        self, before: particle_filter.Particles, view: history.ActionObservationHistory, step: int
     ) -> particle_filter.Particles | None:
         """After the event of a step, if any are left."""
         high, low = view.keys[step]
@@ -204,7 +204,9 @@ class Tracker:
             found, part = _filter(
                 self._game,
                 before,
-                table_policy.uniform(self._game.env.num_actions) if self._policies is None else self._policies,
+                table_policy.uniform_table_policy(self._game.env.num_actions)
+                if self._policies is None
+                else self._policies,
                 jax.random.fold_in(jax.random.fold_in(self._key, step), self._begun),
                 player=view.player,
                 actions=np.array([view.events[step - 1].move], np.int32),
@@ -217,7 +219,7 @@ class Tracker:
 _filter = jax.jit(particle_filter.step, static_argnames="game")
 
 
-def spread(weights: enumeration.Floats, count: int, random: np.random.Generator) -> enumeration.Ints:
+def systematic_resample(weights: enumeration.Floats, count: int, random: np.random.Generator) -> enumeration.Ints:
     """int32[count] positions, each as often as its weight says: within 1 of the mean (systematic resampling)."""
     total = np.cumsum(weights)
     marks = (np.arange(count) + random.random()) * (total[-1] / count)
@@ -225,34 +227,38 @@ def spread(weights: enumeration.Floats, count: int, random: np.random.Generator)
     return np.minimum(found, np.int32(len(weights) - 1))
 
 
-def _agrees(seen: enumeration.Seen, view: history.Sight) -> npt.NDArray[np.bool_]:
+def _agrees(seen: enumeration.Snapshot, view: history.ActionObservationHistory) -> npt.NDArray[np.bool_]:
     """Lanes in which the player knows what it does after all events of the view."""
     return np.asarray((seen.keys[:, view.player] == view.keys[-1][:, None]).all(axis=0))
 
 
 def _enumerated(
-    game: packed_env.Walk, before: _Exact, policies: table_policy.Policies | None, view: history.Sight, most: int
+    game: packed_env.PackedEnv,
+    before: _Exact,
+    policies: table_policy.TablePolicies | None,
+    view: history.ActionObservationHistory,
+    most: int,
 ) -> _Exact | None:
     """After the last event of the view; None if that has too many possibilities."""
     forced = {view.player: view.events[-1].move}
-    seen = enumeration.look(game, before.active)
-    number = int(enumeration.count(seen, forced).sum())
-    if number > min(most, enumeration.MOST):
+    seen = enumeration.take_snapshot(game, before.active)
+    number = int(enumeration.count_joint_actions(seen, forced).sum())
+    if number > min(most, enumeration.MAX_LANES):
         return None
     if not number:
         return _Exact(before.active, np.zeros(0), -math.inf, 0)
-    moves = enumeration.joint_moves(seen, forced)
+    moves = enumeration.enumerate_joint_actions(seen, forced)
     weights = before.weights[moves.parent] * moves.share
     for player in range(game.env.num_players):
         if player != view.player:
             chosen = _policy(policies, before.active, seen.legal[player], player)
             weights *= chosen[moves.actions[player], moves.parent]
-    after = enumeration.move(game, before.active, moves)
-    told = enumeration.look(game, after)
+    after = enumeration.apply_joint_actions(game, before.active, moves)
+    told = enumeration.take_snapshot(game, after)
     agree = np.flatnonzero(_agrees(told, view))
     if not len(agree):
         return _Exact(after, np.zeros(0), -math.inf, number)
-    same = enumeration.merged(enumeration.only(told, agree))
+    same = enumeration.merge_equal_states(enumeration.select_lanes(told, agree))
     active = enumeration.ActiveGames(after.games, after.lanes[agree[same.example]])
     summed = same.sums(weights[agree])
     total = float(summed.sum())
@@ -260,7 +266,10 @@ def _enumerated(
 
 
 def _policy(
-    policies: table_policy.Policies | None, active: enumeration.ActiveGames, legal: npt.NDArray[np.bool_], player: int
+    policies: table_policy.TablePolicies | None,
+    active: enumeration.ActiveGames,
+    legal: npt.NDArray[np.bool_],
+    player: int,
 ) -> enumeration.Floats:
     """[A, N] of the lanes that count."""
     even: enumeration.Floats = legal / np.maximum(legal.sum(axis=0), 1)
@@ -271,41 +280,45 @@ def _policy(
     return found + _TREMBLE * (even - found)
 
 
-_at_games = jax.jit(table_policy.at_games, static_argnames="number")
+_at_games = jax.jit(table_policy.player_policy, static_argnames="number")
 
 
 def _rejected(
-    game: packed_env.Walk, view: history.Sight, policies: table_policy.Policies | None, effort: Effort, seed: int
-) -> Consistent:
-    batches = rejection.batches(game, view, policies, effort.size, seed)
+    game: packed_env.PackedEnv,
+    view: history.ActionObservationHistory,
+    policies: table_policy.TablePolicies | None,
+    effort: BeliefBudget,
+    seed: int,
+) -> Belief:
+    batches = rejection.sample_batches(game, view, policies, effort.size, seed)
     begun = accepted = 0
     for batch in itertools.islice(batches, -(-effort.tries // rejection.BATCH)):
         begun, accepted, games = begun + rejection.BATCH, accepted + batch.agreed, batch.games
         if accepted >= effort.size:
             break
     if not accepted:
-        raise NothingFound(_nothing(view, begun))
+        raise NoConsistentStateError(_nothing(view, begun))
     kept = np.arange(min(accepted, effort.size), dtype=np.int32)
     report = Report("rejection", effort.size, begun, accepted, accepted / begun)
-    return Consistent(games, kept, np.full(len(kept), 1 / len(kept)), report)
+    return Belief(games, kept, np.full(len(kept), 1 / len(kept)), report)
 
 
-def _told(view: history.Sight, event: history.Event) -> str:
+def _describe_event(view: history.ActionObservationHistory, event: history.Event) -> str:
     move, percepts = view.names(event)
     seen = ", ".join(percepts) or "nothing"
     may = ", ".join(view.game.net.players[view.player].moves[n] for n in event.legal)
     return f"it did {move}, perceived {seen}, and then {f'may {may}' if may else 'has no move'}"
 
 
-def _impossible(view: history.Sight, event: history.Event) -> str:
+def _impossible(view: history.ActionObservationHistory, event: history.Event) -> str:
     return (
         f"no play of {view.game.name} gives {view.game.players[view.player]} what it was told of joint move "
-        f"{view.step + 1}: {_told(view, event)}. All before agrees with the rules; look whether the match is played "
-        "by the same rules, and whether percepts went missing"
+        f"{view.step + 1}: {_describe_event(view, event)}. All before agrees with the rules; look whether the match is "
+        "played by the same rules, and whether percepts went missing"
     )
 
 
-def _wrong_move(view: history.Sight, event: history.Event) -> str:
+def _wrong_move(view: history.ActionObservationHistory, event: history.Event) -> str:
     role = view.game.net.players[view.player]
     legal = ", ".join(role.moves[n] for n in view.legal) or "none"
     return (
@@ -314,7 +327,7 @@ def _wrong_move(view: history.Sight, event: history.Event) -> str:
     )
 
 
-def _wrong_start(game: packed_env.Walk, view: history.Sight) -> str:
+def _wrong_start(game: packed_env.PackedEnv, view: history.ActionObservationHistory) -> str:
     role = view.game.net.players[view.player]
     told = ", ".join(role.moves[n] for n in view.first) or "none"
     return (
@@ -323,7 +336,7 @@ def _wrong_start(game: packed_env.Walk, view: history.Sight) -> str:
     )
 
 
-def _nothing(view: history.Sight, begun: int) -> str:
+def _nothing(view: history.ActionObservationHistory, begun: int) -> str:
     return (
         f"none of {begun:,} sampled games of {view.game.name} gave {view.game.players[view.player]} what it knows "
         f"after joint move {view.step} ({_last(view)}); that is improbable, but it was not found to be impossible. "
@@ -331,5 +344,5 @@ def _nothing(view: history.Sight, begun: int) -> str:
     )
 
 
-def _last(view: history.Sight) -> str:
-    return _told(view, view.events[-1]) if view.events else "before the first move"
+def _last(view: history.ActionObservationHistory) -> str:
+    return _describe_event(view, view.events[-1]) if view.events else "before the first move"

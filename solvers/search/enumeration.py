@@ -18,18 +18,18 @@ from gdlx.envs.trees import unique_rows
 
 Ints = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
-MOST = 2**16  # lanes
-_SIZES = (2**12, MOST)
+MAX_LANES = 2**16  # lanes
+_SIZES = (2**12, MAX_LANES)
 
 
 class ActiveGames(NamedTuple):
     """Games of which some lanes count. Axes: N lanes that count, M that there are."""
 
-    games: packed_env.WalkState  # M lanes
+    games: packed_env.PackedState  # M lanes
     lanes: Ints  # [N]
 
 
-class Seen(NamedTuple):
+class Snapshot(NamedTuple):
     """What holds in the lanes that count, on the host. Axes: N lanes, P players, A moves."""
 
     legal: npt.NDArray[np.bool_]  # [P, A, N]
@@ -40,7 +40,7 @@ class Seen(NamedTuple):
     rows: npt.NDArray[np.bool_]  # [S, N], every bit of the games
 
 
-class Moves(NamedTuple):
+class JointActions(NamedTuple):
     """Joint moves. Axes: N of them, P players."""
 
     parent: Ints  # [N], by position among the lanes that count
@@ -49,17 +49,17 @@ class Moves(NamedTuple):
     share: Floats  # [N], probability of the outcome
 
 
-def start(game: packed_env.Walk) -> ActiveGames:
+def start(game: packed_env.PackedEnv) -> ActiveGames:
     with jax.enable_x64(False):
         return ActiveGames(_started(game, _SIZES[0]), np.zeros(1, np.int32))
 
 
-def look(game: packed_env.Walk, active: ActiveGames) -> Seen:
+def take_snapshot(game: packed_env.PackedEnv, active: ActiveGames) -> Snapshot:
     games, lanes = jax.device_get(active.games), active.lanes
     words = games.rows.shape[1]
     rows = (games.rows[:, lanes % words] >> (lanes // words).astype(np.uint32)) & np.uint32(1)
     players = game.env.num_players
-    return Seen(
+    return Snapshot(
         legal=games.legal[..., lanes],
         outcomes=np.maximum(games.outcomes[lanes], 1),
         ended=games.ended[lanes],
@@ -69,13 +69,13 @@ def look(game: packed_env.Walk, active: ActiveGames) -> Seen:
     )
 
 
-def only(seen: Seen, chosen: npt.NDArray[np.int64]) -> Seen:
+def select_lanes(seen: Snapshot, chosen: npt.NDArray[np.int64]) -> Snapshot:
     """Of these positions among the lanes that count."""
-    found: Seen = jax.tree.map(lambda part: part[..., chosen], seen)
+    found: Snapshot = jax.tree.map(lambda part: part[..., chosen], seen)
     return found
 
 
-def options(seen: Seen, forced: Mapping[int, int]) -> npt.NDArray[np.bool_]:
+def allowed_actions(seen: Snapshot, forced: Mapping[int, int]) -> npt.NDArray[np.bool_]:
     """[P, A, N] legal moves, of players whose move is forced that one alone."""
     found = seen.legal.copy()
     for player, action in forced.items():
@@ -84,24 +84,24 @@ def options(seen: Seen, forced: Mapping[int, int]) -> npt.NDArray[np.bool_]:
     return found
 
 
-def count(seen: Seen, forced: Mapping[int, int]) -> npt.NDArray[np.int64]:
+def count_joint_actions(seen: Snapshot, forced: Mapping[int, int]) -> npt.NDArray[np.int64]:
     """[N] joint moves of every lane."""
-    every = options(seen, forced).sum(axis=1, dtype=np.int64).prod(axis=0) * seen.outcomes
+    every = allowed_actions(seen, forced).sum(axis=1, dtype=np.int64).prod(axis=0) * seen.outcomes
     return np.where(seen.ended, 0, every)
 
 
-def joint_moves(seen: Seen, forced: Mapping[int, int]) -> Moves:
+def enumerate_joint_actions(seen: Snapshot, forced: Mapping[int, int]) -> JointActions:
     """All of all lanes that have not ended, in the order of lanes."""
     lanes = np.flatnonzero(~seen.ended)
     actions: list[npt.NDArray[np.int64]] = []
-    for own in options(seen, forced):
+    for own in allowed_actions(seen, forced):
         at, action = np.nonzero(own[:, lanes].T)
         lanes, actions = lanes[at], [*(before[at] for before in actions), action]
     outcomes = seen.outcomes[lanes]
     rank = np.arange(outcomes.sum()) - np.repeat(np.cumsum(outcomes) - outcomes, outcomes)
     at = np.repeat(np.arange(len(lanes)), outcomes)
     joint = np.array([action[at] for action in actions], np.int32).reshape(len(actions), len(at))
-    return Moves(
+    return JointActions(
         parent=lanes[at].astype(np.int32),
         actions=joint,
         chance=((rank + 0.5) / outcomes[at]).astype(np.float32),
@@ -109,10 +109,10 @@ def joint_moves(seen: Seen, forced: Mapping[int, int]) -> Moves:
     )
 
 
-def move(game: packed_env.Walk, active: ActiveGames, moves: Moves) -> ActiveGames:
+def apply_joint_actions(game: packed_env.PackedEnv, active: ActiveGames, moves: JointActions) -> ActiveGames:
     """The games after each of the joint moves."""
     number = len(moves.parent)
-    missing = size(number) - number
+    missing = padded_size(number) - number
     lanes = np.pad(active.lanes[moves.parent], (0, missing), mode="edge")
     actions = np.pad(moves.actions, ((0, 0), (0, missing)), mode="edge")
     chance = np.pad(moves.chance, (0, missing), mode="edge")
@@ -121,37 +121,37 @@ def move(game: packed_env.Walk, active: ActiveGames, moves: Moves) -> ActiveGame
     return ActiveGames(games, np.arange(number, dtype=np.int32))
 
 
-def take(game: packed_env.Walk, active: ActiveGames, chosen: Ints) -> packed_env.WalkState:
+def take(game: packed_env.PackedEnv, active: ActiveGames, chosen: Ints) -> packed_env.PackedState:
     """The games at these positions among the lanes that count."""
     with jax.enable_x64(False):
-        games: packed_env.WalkState = _taken(game, active.games, active.lanes[chosen])
+        games: packed_env.PackedState = _taken(game, active.games, active.lanes[chosen])
     return games
 
 
-def size(number: int) -> int:
+def padded_size(number: int) -> int:
     """Lanes for so many games."""
     return next(lanes for lanes in _SIZES if lanes >= number)
 
 
-def merged(seen: Seen) -> unique_rows.Numbering:
+def merge_equal_states(seen: Snapshot) -> unique_rows.Numbering:
     """Lanes in the same state in which everybody knows the same have the same number."""
     words = seen.keys.reshape(-1, seen.keys.shape[2]).astype(np.int64)
-    state = unique_rows.number_bits(seen.rows)
-    return unique_rows.number([state.number.astype(np.int64), *words], [max(1, state.size), *[2**32] * len(words)])
+    state = unique_rows.number_bit_columns(seen.rows)
+    return unique_rows.number_rows([state.number.astype(np.int64), *words], [max(1, state.size), *[2**32] * len(words)])
 
 
 @functools.partial(jax.jit, static_argnames=("game", "lanes"))
-def _started(game: packed_env.Walk, lanes: int) -> packed_env.WalkState:
+def _started(game: packed_env.PackedEnv, lanes: int) -> packed_env.PackedState:
     return game.start(lanes)
 
 
 @functools.partial(jax.jit, static_argnames="game")
 def _moved(
-    game: packed_env.Walk, games: packed_env.WalkState, lanes: jax.Array, actions: jax.Array, chance: jax.Array
-) -> packed_env.WalkState:
+    game: packed_env.PackedEnv, games: packed_env.PackedState, lanes: jax.Array, actions: jax.Array, chance: jax.Array
+) -> packed_env.PackedState:
     return game.step(game.take(games, lanes), actions, chance)
 
 
 @functools.partial(jax.jit, static_argnames="game")
-def _taken(game: packed_env.Walk, games: packed_env.WalkState, lanes: jax.Array) -> packed_env.WalkState:
+def _taken(game: packed_env.PackedEnv, games: packed_env.PackedState, lanes: jax.Array) -> packed_env.PackedState:
     return game.take(games, jnp.asarray(lanes))

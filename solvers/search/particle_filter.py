@@ -21,27 +21,27 @@ from gdlx.envs.lowering import rng
 from gdlx.envs.packed import packed_env
 from gdlx.solvers.mccfr import table_policy, table_rows
 
-MOST = 2**15  # games of a group: products of two such numbers are int32
+MAX_PARTICLES = 2**15  # games of a group: products of two such numbers are int32
 
 
 class Particles(NamedTuple):
     """Axes: G groups of N games, lanes in order of groups: lane = group * N + n."""
 
-    games: packed_env.WalkState  # of G N games
+    games: packed_env.PackedState  # of G N games
     evidence: jax.Array  # [G] float32, log probability of what was seen; -inf where no game agreed
 
 
-def start(game: packed_env.Walk, groups: int, size: int) -> Particles:
+def start(game: packed_env.PackedEnv, groups: int, size: int) -> Particles:
     """Before the first move."""
-    if not 1 <= size <= MOST:
-        raise ValueError(f"a group has 1 to {MOST} games, not {size}")
+    if not 1 <= size <= MAX_PARTICLES:
+        raise ValueError(f"a group has 1 to {MAX_PARTICLES} games, not {size}")
     return Particles(game.start(groups * size), jnp.zeros(groups, jnp.float32))
 
 
 def step(
-    game: packed_env.Walk,
+    game: packed_env.PackedEnv,
     particles: Particles,
-    policies: table_policy.Policies,
+    policies: table_policy.TablePolicies,
     key: jax.Array,
     *,
     player: jax.Array | int,
@@ -55,12 +55,12 @@ def step(
     """
     groups = particles.evidence.shape[0]
     size = particles.games.batch // groups
-    _, words = rng.rows(rng.streams(key, 0, groups * size), game.env.num_players + 3)
-    *draws, offset, turn = table_rows.uniform(words)
+    _, words = rng.draw_rows(rng.make_streams(key, 0, groups * size), game.env.num_players + 3)
+    *draws, offset, turn = table_rows.uniform_from_bits(words)
     moved = game.step(particles.games, _joint(particles, policies, draws, player, actions), draws[-1])
     high, low = (word[player].reshape(groups, size) for word in moved.keys)
     agrees = (high == keys[0][:, None]) & (low == keys[1][:, None])
-    lanes = resampled(agrees, offset[::size], turn[::size])
+    lanes = resample_lanes(agrees, offset[::size], turn[::size])
     games = jax.lax.cond(agrees.all(), lambda: moved, lambda: game.take(moved, lanes.reshape(-1)))
     accepted = jnp.mean(agrees, axis=1, dtype=jnp.float32)
     return Particles(games, particles.evidence + jnp.log(accepted)), accepted
@@ -68,7 +68,7 @@ def step(
 
 def _joint(
     particles: Particles,
-    policies: table_policy.Policies,
+    policies: table_policy.TablePolicies,
     draws: list[jax.Array],
     player: jax.Array | int,
     actions: jax.Array,
@@ -78,13 +78,13 @@ def _joint(
     own = jnp.repeat(actions, games.batch // actions.shape[0])
     # In games that agree with nothing the move may be illegal; any other does as well.
     legal = games.legal[player]
-    own = jnp.where(table_rows.at(legal, own) > 0, own, jnp.argmax(legal, axis=0).astype(jnp.int32))
-    frozen = table_policy.everyones(policies, games)
-    drawn = jnp.stack([table_rows.drawn(policy, draw) for policy, draw in zip(frozen, draws, strict=False)])
+    own = jnp.where(table_rows.select_actions(legal, own) > 0, own, jnp.argmax(legal, axis=0).astype(jnp.int32))
+    frozen = table_policy.all_player_policies(policies, games)
+    drawn = jnp.stack([table_rows.sample_actions(policy, draw) for policy, draw in zip(frozen, draws, strict=False)])
     return jnp.where(np.arange(len(frozen))[:, None] == player, own, drawn)
 
 
-def resampled(agrees: jax.Array, offset: jax.Array, turn: jax.Array) -> jax.Array:
+def resample_lanes(agrees: jax.Array, offset: jax.Array, turn: jax.Array) -> jax.Array:
     """int32[G, N] lanes that are put in the place of each: only ones that agree (bool[G, N]), all equally often.
 
     Offset and turn are random float32[G] in [0, 1). A group without any that agree stays as it is.

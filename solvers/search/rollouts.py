@@ -9,18 +9,21 @@ from gdlx.envs.lowering import rng
 from gdlx.envs.packed import packed_env
 from gdlx.solvers.mccfr import table_rows
 
-Carry = tuple[jax.Array, packed_env.WalkState, rng.Streams]
+Carry = tuple[jax.Array, packed_env.PackedState, rng.Streams]
 
 
-def to_end(game: packed_env.Walk, start: Carry, steps: int) -> tuple[packed_env.WalkState, rng.Streams]:
+def play_to_end(game: packed_env.PackedEnv, start: Carry, steps: int) -> tuple[packed_env.PackedState, rng.Streams]:
     """Everybody takes any legal move, until all games have ended or so many steps are made; `start` has made some."""
     players = game.env.num_players
 
     def move(carry: Carry) -> Carry:
         step, games, streams = carry
-        streams, words = rng.rows(streams, players + 1)
-        draws = table_rows.uniform(words)
-        joint = [table_rows.drawn(table_rows.even(own), draws[player]) for player, own in enumerate(games.legal)]
+        streams, words = rng.draw_rows(streams, players + 1)
+        draws = table_rows.uniform_from_bits(words)
+        joint = [
+            table_rows.sample_actions(table_rows.uniform_policy(own), draws[player])
+            for player, own in enumerate(games.legal)
+        ]
         return step + 1, game.step(games, jnp.stack(joint), draws[players]), streams
 
     def goes_on(carry: Carry) -> jax.Array:
@@ -31,25 +34,31 @@ def to_end(game: packed_env.Walk, start: Carry, steps: int) -> tuple[packed_env.
 
 
 @functools.partial(jax.jit, static_argnames=("game", "steps"))
-def values(
-    game: packed_env.Walk, games: packed_env.WalkState, key: jax.Array, rounds: jax.Array, *, steps: int
+def mean_payoffs(
+    game: packed_env.PackedEnv, games: packed_env.PackedState, key: jax.Array, rounds: jax.Array, *, steps: int
 ) -> jax.Array:
     """float32[P, B] mean payoffs of so many random matches from each game on; 0 for those that did not end."""
     zero = jnp.zeros((), jnp.int32)
 
     def play(_: jax.Array, carry: tuple[jax.Array, rng.Streams]) -> tuple[jax.Array, rng.Streams]:
         total, streams = carry
-        ends, streams = to_end(game, (zero, games, streams), steps)
+        ends, streams = play_to_end(game, (zero, games, streams), steps)
         return total + jnp.where(ends.ended, ends.payoff, 0), streams
 
-    start = (jnp.zeros((game.env.num_players, games.batch), jnp.float32), rng.streams(key, 0, games.batch))
+    start = (jnp.zeros((game.env.num_players, games.batch), jnp.float32), rng.make_streams(key, 0, games.batch))
     found: tuple[jax.Array, rng.Streams] = jax.lax.fori_loop(0, rounds, play, start)
     return found[0] / rounds
 
 
 @functools.partial(jax.jit, static_argnames=("game", "player", "steps"))
-def by_first_move(
-    game: packed_env.Walk, games: packed_env.WalkState, key: jax.Array, rounds: jax.Array, *, player: int, steps: int
+def payoffs_by_first_action(
+    game: packed_env.PackedEnv,
+    games: packed_env.PackedState,
+    key: jax.Array,
+    rounds: jax.Array,
+    *,
+    player: int,
+    steps: int,
 ) -> tuple[jax.Array, jax.Array]:
     """int32[A, B] and float32[A, B]: how often each move came first, and the payoffs of the player then.
 
@@ -64,17 +73,20 @@ def by_first_move(
 
     def play(number: jax.Array, carry: Sums) -> Sums:
         counts, totals, streams = carry
-        streams, words = rng.rows(streams, players + 1)
-        draws = table_rows.uniform(words)
+        streams, words = rng.draw_rows(streams, players + 1)
+        draws = table_rows.uniform_from_bits(words)
         own = jnp.argmax(legal & (ranks == (number + jnp.arange(size)) % moves), axis=0).astype(jnp.int32)
-        joint = [table_rows.drawn(table_rows.even(theirs), draws[other]) for other, theirs in enumerate(games.legal)]
+        joint = [
+            table_rows.sample_actions(table_rows.uniform_policy(theirs), draws[other])
+            for other, theirs in enumerate(games.legal)
+        ]
         joint[player] = own
         after = game.step(games, jnp.stack(joint), draws[players])
-        ends, streams = to_end(game, (zero + 1, after, streams), steps)
+        ends, streams = play_to_end(game, (zero + 1, after, streams), steps)
         is_own = options == own
         payoff = jnp.where(ends.ended, ends.payoff[player], 0)
         return counts + is_own, totals + jnp.where(is_own, payoff, 0), streams
 
     blank = jnp.zeros(legal.shape, jnp.int32), jnp.zeros(legal.shape, jnp.float32)
-    found: Sums = jax.lax.fori_loop(0, rounds, play, (*blank, rng.streams(key, 0, size)))
+    found: Sums = jax.lax.fori_loop(0, rounds, play, (*blank, rng.make_streams(key, 0, size)))
     return found[0], found[1]

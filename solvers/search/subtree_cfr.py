@@ -28,7 +28,7 @@ Floats = npt.NDArray[np.float64]
 
 
 # Registers [R, N] and joint moves made [N] of states -> payoffs [P, N] that they are worth.
-Values = Callable[[npt.NDArray[np.bool_], npt.NDArray[np.int32]], Floats]
+ValueFn = Callable[[npt.NDArray[np.bool_], npt.NDArray[np.int32]], Floats]
 
 
 class Level(NamedTuple):
@@ -41,16 +41,16 @@ class Level(NamedTuple):
     payoff: Floats  # [P, N], where nothing follows: exact, or by random play
 
 
-class Sets(NamedTuple):
+class PlayerInfosets(NamedTuple):
     """Information sets of one player. Axes: I sets, A moves."""
 
     key: npt.NDArray[np.uint64]  # [I]
     legal: npt.NDArray[np.bool_]  # [I, A]
 
 
-class Tree(NamedTuple):
+class Subtree(NamedTuple):
     levels: tuple[Level, ...]
-    sets: tuple[Sets, ...]  # of every player
+    sets: tuple[PlayerInfosets, ...]  # of every player
     is_whole: bool  # all its ends are ends of the game
 
     @property
@@ -59,33 +59,40 @@ class Tree(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Room:
+class SubtreeLimits:
     """`steps` is that of a random match; `rounds` so many value an open end, unless there are `values`."""
 
     nodes: int
     rounds: int
     steps: int
-    values: Values | None = None
+    values: ValueFn | None = None
 
 
-def grow(
-    game: packed_env.Walk, active: enumeration.ActiveGames, weights: Floats, depth: int, room: Room, key: jax.Array
-) -> Tree | None:
+def build_subtree(
+    game: packed_env.PackedEnv,
+    active: enumeration.ActiveGames,
+    weights: Floats,
+    depth: int,
+    room: SubtreeLimits,
+    key: jax.Array,
+) -> Subtree | None:
     """At most `depth` joint moves deep, and less where there is no room; None if there is none for one."""
     players = game.env.num_players
     first = np.zeros((players, len(weights)), np.int32)
-    moves = enumeration.Moves(np.zeros(len(weights), np.int32), first, np.zeros(len(weights), np.float32), weights)
-    grown: list[tuple[enumeration.Moves, enumeration.Seen]] = []
+    moves = enumeration.JointActions(
+        np.zeros(len(weights), np.int32), first, np.zeros(len(weights), np.float32), weights
+    )
+    grown: list[tuple[enumeration.JointActions, enumeration.Snapshot]] = []
     nodes = len(weights)
     while True:
-        seen = enumeration.look(game, active)
+        seen = enumeration.take_snapshot(game, active)
         grown.append((moves, seen))
-        number = int(enumeration.count(seen, {}).sum())
+        number = int(enumeration.count_joint_actions(seen, {}).sum())
         nodes += number
         if not number or len(grown) > depth or nodes > room.nodes:
             break
-        moves = enumeration.joint_moves(seen, {})
-        active = enumeration.move(game, active, moves)
+        moves = enumeration.enumerate_joint_actions(seen, {})
+        active = enumeration.apply_joint_actions(game, active, moves)
     if len(grown) == 1 and number:
         return None
     sets, in_sets = _numbered(grown)
@@ -94,11 +101,15 @@ def grow(
         Level(moves.parent, moves.actions, moves.share, own, seen.payoff.astype(np.float64))
         for (moves, seen), own in zip(grown, in_sets, strict=True)
     )
-    return Tree((*levels[:-1], levels[-1]._replace(payoff=payoff)), sets, not number)
+    return Subtree((*levels[:-1], levels[-1]._replace(payoff=payoff)), sets, not number)
 
 
 def _values(
-    game: packed_env.Walk, active: enumeration.ActiveGames, seen: enumeration.Seen, room: Room, key: jax.Array
+    game: packed_env.PackedEnv,
+    active: enumeration.ActiveGames,
+    seen: enumeration.Snapshot,
+    room: SubtreeLimits,
+    key: jax.Array,
 ) -> Floats:
     """float64[P, N] payoffs of the last level."""
     if seen.ended.all():
@@ -107,11 +118,13 @@ def _values(
         told = room.values(game.registers(seen.rows), game.steps(seen.rows))
         return np.where(seen.ended, seen.payoff.astype(np.float64), told)
     with jax.enable_x64(False):
-        found = rollouts.values(game, active.games, key, np.int32(room.rounds), steps=room.steps)
+        found = rollouts.mean_payoffs(game, active.games, key, np.int32(room.rounds), steps=room.steps)
     return np.asarray(found, np.float64)[:, active.lanes]
 
 
-def _numbered(grown: list[tuple[enumeration.Moves, enumeration.Seen]]) -> tuple[tuple[Sets, ...], list[Ints]]:
+def _numbered(
+    grown: list[tuple[enumeration.JointActions, enumeration.Snapshot]],
+) -> tuple[tuple[PlayerInfosets, ...], list[Ints]]:
     """The sets of all levels but the last, in which nobody chooses, and for each level their numbers [P, N]."""
     every = [seen for _, seen in grown]
     bounds = np.cumsum([0, *(len(seen.ended) for seen in every)])
@@ -123,17 +136,17 @@ def _numbered(grown: list[tuple[enumeration.Moves, enumeration.Seen]]) -> tuple[
         key = high << np.uint64(32) | low
         chooses = np.flatnonzero(legal[:, : bounds[-2]].sum(axis=0) > 1)
         words = [(key[chooses] >> np.uint64(32)).astype(np.int64), low[chooses].astype(np.int64)]
-        same = unique_rows.number(words, [2**32, 2**32])
+        same = unique_rows.number_rows(words, [2**32, 2**32])
         numbers[player, chooses] = same.number
         example = chooses[same.example]
-        sets.append(Sets(key[example], legal[:, example].T))
+        sets.append(PlayerInfosets(key[example], legal[:, example].T))
     return tuple(sets), [numbers[:, a:b] for a, b in itertools.pairwise(bounds)]
 
 
-class Solver:
+class SubtreeSolver:
     """Regrets and averages on a tree. Axes: I sets of a player, A moves."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: Subtree) -> None:
         self.tree = tree
         self.iterations = 0
         self.regret = [np.zeros(own.legal.shape) for own in tree.sets]  # P x [I, A]
@@ -154,7 +167,7 @@ class Solver:
         return weight / weight.sum() if weight.sum() > 0 else now
 
     def _policy(self, player: int) -> Floats:
-        return matching(self.regret[player], self.tree.sets[player].legal)
+        return match_regrets(self.regret[player], self.tree.sets[player].legal)
 
     def _update(self, player: int) -> None:
         """Counterfactual values of one player, its regrets and its average."""
@@ -208,7 +221,7 @@ class Solver:
         ]
 
 
-def matching(regret: Floats, legal: npt.NDArray[np.bool_]) -> Floats:
+def match_regrets(regret: Floats, legal: npt.NDArray[np.bool_]) -> Floats:
     """[I, A] in proportion to positive regrets; uniform where there are none."""
     total = regret.sum(axis=1, keepdims=True)
     even: Floats = legal / np.maximum(legal.sum(axis=1, keepdims=True), 1)

@@ -44,7 +44,7 @@ class Trees(NamedTuple):
     totals: tuple[jax.Array, ...]  # P x [R, A] float32, n_p(a) Q_p(a)
 
 
-class Roots(NamedTuple):
+class RootStatistics(NamedTuple):
     """Statistics at the roots of trees, of one player. Axes: A moves, K trees."""
 
     counts: jax.Array  # [A, K] int32
@@ -60,7 +60,7 @@ class _Path(NamedTuple):
 
 class _Descent(NamedTuple):
     step: jax.Array  # [] int32
-    games: packed_env.WalkState
+    games: packed_env.PackedState
     streams: rng.Streams
     inside: jax.Array  # [K] bool, all states so far are in the tree
     table: hash_table.Table
@@ -68,7 +68,7 @@ class _Descent(NamedTuple):
     path: _Path
 
 
-def init(game: packed_env.Walk, bits: int) -> Trees:
+def init(game: packed_env.PackedEnv, bits: int) -> Trees:
     """2^bits nodes have room, in all trees together."""
     players, shape = range(game.env.num_players), (2**bits + 1, max(1, game.env.num_actions))
     return Trees(
@@ -79,15 +79,15 @@ def init(game: packed_env.Walk, bits: int) -> Trees:
     )
 
 
-def node_bytes(game: packed_env.Walk) -> int:
+def node_bytes(game: packed_env.PackedEnv) -> int:
     return 8 * (1 + game.env.num_players * max(1, game.env.num_actions))
 
 
 @functools.partial(jax.jit, static_argnames=("game", "steps"), donate_argnames="trees")
 def search(
-    game: packed_env.Walk,
+    game: packed_env.PackedEnv,
     trees: Trees,
-    roots: packed_env.WalkState,
+    roots: packed_env.PackedState,
     key: jax.Array,
     iterations: jax.Array,
     exploration: jax.Array,
@@ -102,32 +102,34 @@ def search(
     def iterate(_: jax.Array, carry: tuple[Trees, rng.Streams]) -> tuple[Trees, rng.Streams]:
         trees, streams = carry
         down = _descend(game, trees, roots, streams, exploration, steps)
-        games, streams = rollouts.to_end(game, (down.step, down.games, down.streams), steps)
+        games, streams = rollouts.play_to_end(game, (down.step, down.games, down.streams), steps)
         counts, totals = _updated(trees, down, jnp.where(games.ended, games.payoff, 0))
         return Trees(down.table, down.used, counts, totals), streams
 
-    start = (trees, rng.streams(key, 0, roots.batch))
+    start = (trees, rng.make_streams(key, 0, roots.batch))
     found: tuple[Trees, rng.Streams] = jax.lax.fori_loop(0, iterations, iterate, start)
     return found[0]
 
 
 @functools.partial(jax.jit, static_argnames=("game", "player"))
-def at_roots(game: packed_env.Walk, trees: Trees, roots: packed_env.WalkState, *, player: int) -> Roots:
+def root_statistics(
+    game: packed_env.PackedEnv, trees: Trees, roots: packed_env.PackedState, *, player: int
+) -> RootStatistics:
     row = hash_table.lookup(trees.table, node_keys(game, roots))
     found = (table_rows.gather(part[player], row) for part in (trees.counts, trees.totals))
-    return Roots(*(jnp.where(row >= 0, part, 0) for part in found))
+    return RootStatistics(*(jnp.where(row >= 0, part, 0) for part in found))
 
 
-def node_keys(game: packed_env.Walk, games: packed_env.WalkState) -> tuple[jax.Array, jax.Array]:
+def node_keys(game: packed_env.PackedEnv, games: packed_env.PackedState) -> tuple[jax.Array, jax.Array]:
     """uint32[K] twice: of the state of game k as a node of tree k."""
     tree = jnp.arange(games.batch, dtype=jnp.uint32)
-    return info_key.extended(game.state_keys(games), (tree, tree ^ _SALT))
+    return info_key.extend_words(game.state_keys(games), (tree, tree ^ _SALT))
 
 
 def _descend(
-    game: packed_env.Walk,
+    game: packed_env.PackedEnv,
     trees: Trees,
-    roots: packed_env.WalkState,
+    roots: packed_env.PackedState,
     streams: rng.Streams,
     exploration: jax.Array,
     steps: int,
@@ -137,18 +139,18 @@ def _descend(
 
     def move(now: _Descent) -> _Descent:
         legal = now.games.legal
-        streams, words = rng.rows(now.streams, players + 1)
-        draws = table_rows.uniform(words)
+        streams, words = rng.draw_rows(now.streams, players + 1)
+        draws = table_rows.uniform_from_bits(words)
         keys = node_keys(game, now.games)
         is_node = now.inside & (jnp.sum(legal, axis=1) > 1).any(axis=0)
-        has_room = now.used + size < hash_table.FULL * trees.table.high.shape[0]
+        has_room = now.used + size < hash_table.MAX_LOAD_FACTOR * trees.table.high.shape[0]
         table, row, new = hash_table.insert(now.table, keys, is_node & has_room)
         known = is_node & (row >= 0) & (~new | (now.step == 0))  # the root is in its tree from the beginning
         row = jnp.where(known, row, -1)
         chosen = _chosen(trees, row, keys, legal, exploration)
         actions = []
         for player in range(players):
-            at_random = table_rows.drawn(table_rows.even(legal[player]), draws[player])
+            at_random = table_rows.sample_actions(table_rows.uniform_policy(legal[player]), draws[player])
             actions.append(jnp.where(known, chosen[player], at_random))
         joint = jnp.stack(actions)
         return _Descent(
@@ -183,7 +185,7 @@ def _chosen(
     """int32[P, K] what the players do at these nodes: bool[P, A, K] are their legal moves."""
     counts = [table_rows.gather(own, row) for own in trees.counts]
     visits = jnp.sum(counts[0], axis=0)
-    joint, in_turn = uct_order.nth_joint_move(legal, visits, keys)
+    joint, in_turn = uct_order.nth_joint_action(legal, visits, keys)
     logarithm = jnp.log(jnp.maximum(visits, 1).astype(jnp.float32))
     best = []
     for player, count in enumerate(counts):

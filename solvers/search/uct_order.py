@@ -11,17 +11,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-MOST = 2**16  # joint moves that are made in turn, so that products are uint32; of more, any is taken at each visit
+MAX_JOINT_ACTIONS = (
+    2**16
+)  # joint moves that are made in turn, so that products are uint32; of more, any is taken at each visit
 
 
 def _primes(count: int) -> list[int]:
     """Above MOST, far from one another."""
-    numbers = itertools.count(MOST + 1, 2)
+    numbers = itertools.count(MAX_JOINT_ACTIONS + 1, 2)
     found: list[int] = []
     for number in numbers:
         if len(found) == count:
             break
-        if number > MOST * (1 + len(found)) and all(number % d for d in range(3, int(number**0.5) + 1, 2)):
+        if number > MAX_JOINT_ACTIONS * (1 + len(found)) and all(number % d for d in range(3, int(number**0.5) + 1, 2)):
             found.append(number)
     return found
 
@@ -29,19 +31,19 @@ def _primes(count: int) -> list[int]:
 PRIMES = np.array(_primes(32), np.uint32)
 
 
-def nth_joint_move(legal: jax.Array, n: jax.Array, keys: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+def nth_joint_action(legal: jax.Array, n: jax.Array, keys: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
     """int32[K] how many joint moves there are, and int32[P, K] the n-th of them, n int32[K].
 
     bool[P, A, K] are legal moves, uint32[K] twice the keys of nodes.
     """
     counts = jnp.maximum(jnp.sum(legal, axis=1, dtype=jnp.int32), 1)
     joint = jnp.minimum(jnp.prod(counts.astype(jnp.float32), axis=0), 2.0**30).astype(jnp.int32)
-    within = jnp.minimum(joint, MOST).astype(jnp.uint32)
+    within = jnp.minimum(joint, MAX_JOINT_ACTIONS).astype(jnp.uint32)
     factor = jnp.asarray(PRIMES)[keys[0] >> 27] % within
     number = (n.astype(jnp.uint32) * factor + keys[1] % within) % within
     # Too many to be counted: digits from a hash of the visit and the node.
     wild = (n.astype(jnp.uint32) * np.uint32(0x9E3779B1)) ^ keys[1]
-    is_wild = joint > MOST
+    is_wild = joint > MAX_JOINT_ACTIONS
     actions = []
     for player, count in enumerate(counts.astype(jnp.uint32)):
         wild = (wild ^ (wild >> 15)) * np.uint32(0x85EBCA77) + np.uint32(player)

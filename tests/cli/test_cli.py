@@ -262,7 +262,7 @@ def test_progress_is_silent_where_nobody_looks(capsys: pytest.CaptureFixture[str
 
 def test_options_in_place_of_arguments(capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
     """The library names arguments, and the command line its options."""
-    with pytest.raises(tree_solvers.WrongBatch, match="smaller `batch=`"):
+    with pytest.raises(tree_solvers.BatchSizeError, match="smaller `batch=`"):
         gdlx.solve("leduc_poker", "es-mccfr", iterations=1, batch=400_000)
     solve = ["solve", "leduc_poker", "--algorithm", "es-mccfr", "--batch", "400000", "--results", str(tmp_path)]
     assert cli.main(solve) == 1

@@ -39,7 +39,7 @@ def answer(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -
 
 def test_info_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     found = answer(capsys, "info", "kuhn_poker")
-    net = compiler.compile_sheet(games.load("kuhn_poker"))
+    net = compiler.compile_rulesheet(games.load_rulesheet("kuhn_poker"))
     assert set(found) >= {"game", "roles", "moves", "percepts", "gates", "operations", "depth", "registers"}
     assert found["game"] == "kuhn_poker"
     assert found["roles"] == [role.name for role in net.roles]
@@ -70,12 +70,17 @@ def test_a_network_is_written_and_read_again(
     again = answer(capsys, "info", f"net.{suffix}")
     for name in ("gates", "operations", "depth", "registers", "moves", "percepts", "roles"):
         assert again[name] == found[name]
-    assert support.Twins(games.load("rps"), files.load(folder / f"net.{suffix}")).compare_all(20) == 10
+    assert (
+        support.RulesAndPropnet(games.load_rulesheet("rps"), files.load_propnet(folder / f"net.{suffix}")).compare_all(
+            20
+        )
+        == 10
+    )
 
 
 def test_a_network_in_the_layout_of_other_programs(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     answer(capsys, "compile", "rps", "-o", "net.json", "--layout", "ggp")
-    assert ggp_json.looks_foreign(json.loads((folder / "net.json").read_text()))
+    assert ggp_json.is_ggp_json(json.loads((folder / "net.json").read_text()))
     assert answer(capsys, "info", "net.json")["moves"] == answer(capsys, "info", "rps")["moves"]
 
 
@@ -154,7 +159,7 @@ def test_a_file_that_cannot_be_written(folder: pathlib.Path, capsys: pytest.Capt
 def test_an_older_file_is_replaced(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "net.json").write_text("old")
     answer(capsys, "compile", "rps", "-o", "net.json")
-    assert files.load(folder / "net.json").roles
+    assert files.load_propnet(folder / "net.json").roles
 
 
 def test_checking_by_play(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,7 +26,7 @@ GDLX = [sys.executable, "-m", "gdlx.cli"]
 def _alone(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a folder of its own; jax's settings stay those of the other tests."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(compilation_cache, "keep", lambda: None)
+    monkeypatch.setattr(compilation_cache, "enable", lambda: None)
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

@@ -131,7 +131,7 @@ def test_goals_of_a_sum_that_turns_out_otherwise(tmp_path: pathlib.Path, monkeyp
         (<= (goal a 90) (true (at 12))) (<= (goal b 90) (true (at 12)))
     """
     use = (
-        "import sys; from gdlx.envs import payoffs; payoffs._SAMPLED_ENDS, payoffs._ROUNDS = 20, ((10, 100),)\n"
+        "import sys; from gdlx.envs import payoffs; payoffs._SAMPLED_TERMINALS, payoffs._ROUNDS = 20, ((10, 100),)\n"
         "from gdlx import cli; sys.exit(cli.main(sys.argv[1:]))"
     )
     command = [sys.executable, "-c", use, "playout", written(tmp_path, rare), "--batch", "65536", "--seconds", "0.2"]

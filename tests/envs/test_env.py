@@ -52,7 +52,7 @@ def same(left: envs.State, right: envs.State, *, but: tuple[str, ...] = ()) -> b
 @pytest.mark.parametrize("game", library.names())
 def test_the_contract(game: str) -> None:
     env = made(game)
-    found = matches.play(env, matches=40, steps=steps_of(game))
+    found = matches.play_random(env, matches=40, steps=steps_of(game))
     states = found.states
     players, actions = env.num_players, env.num_actions
     shapes = {
@@ -100,7 +100,7 @@ def test_the_contract(game: str) -> None:
             assert np.array_equal(getattr(states, name)[1:][~moved], getattr(states, name)[:-1][~moved]), name
     assert (states.info_key[1:][moved] != states.info_key[:-1][moved]).any(axis=-1).all()
 
-    compared = matches.compare_with_rules(env, games.load(game), found, range(3))
+    compared = matches.compare_with_rules(env, games.load_rulesheet(game), found, range(3))
     assert compared >= 6
     for role in env.net.roles:
         for names in (role.moves, role.percepts, role.goal_values):
@@ -112,13 +112,13 @@ def test_the_contract(game: str) -> None:
 )
 def test_every_form_plays_the_same(game: str) -> None:
     auto = made(game)
-    expected = matches.play(auto, matches=40, steps=steps_of(game))
+    expected = matches.play_random(auto, matches=40, steps=steps_of(game))
     on_cpu = jax.default_backend() == "cpu"  # where auto is rolled
-    forms: list[lower.Form] = ["rolled", "levelled", "straight"]
+    forms: list[lower.LoweringMode] = ["rolled", "levelled", "straight"]
     if on_cpu and game in IN_DEFAULT:
         forms.remove("rolled")
     for form in forms:
-        found = matches.play(envs.Env(auto.net, auto.payoffs, form), matches=40, steps=steps_of(game))
+        found = matches.play_random(envs.Env(auto.net, auto.payoffs, form), matches=40, steps=steps_of(game))
         assert same(found.states, expected.states), form
 
 
@@ -139,14 +139,14 @@ def dealt() -> envs.State:
 
 def test_vmap_is_a_loop_and_jit_changes_nothing() -> None:
     env, step = kuhn()
-    found = matches.play(env, matches=6, steps=5)
+    found = matches.play_random(env, matches=6, steps=5)
     for match in range(6):
         states = found.along(match)
         for t, (before, after) in enumerate(itertools.pairwise(states)):
             chance = jnp.asarray(found.chance[t, match])
             assert same(step(before, jnp.asarray(after.actions), None, chance), after)
     rps = made("rps")
-    start, end = matches.play(rps, matches=1, steps=1).along(0)
+    start, end = matches.play_random(rps, matches=1, steps=1).along(0)
     assert same(rps.init(), start)
     assert same(rps.step(start, jnp.asarray(end.actions), None), end)
 
@@ -320,7 +320,7 @@ def test_rewards_are_payoffs_or_goals() -> None:
 
 
 def test_the_step_limit() -> None:
-    env = sheets.make(sheets.ENDLESS, max_steps=3)
+    env = sheets.make_env(sheets.ENDLESS, max_steps=3)
     step = jax.jit(env.step)
     go, stop, off, on = 0, 1, 0, 1
     assert (env.net.roles[0].moves, env.net.roles[1].moves) == (("go", "stop"), ("off", "on"))
@@ -336,7 +336,7 @@ def test_the_step_limit() -> None:
 
 
 def test_a_state_without_a_legal_move_ends_as_unplayable() -> None:
-    env = sheets.make(sheets.DEAD_END)
+    env = sheets.make_env(sheets.DEAD_END)
     hole = env.net.roles[0].moves.index("(go hole)")
     state = jax.jit(lambda: env.step(env.init(), jnp.array([hole, 0]), None))()
     assert (bool(state.terminated), bool(state.unplayable)) == (True, True)
@@ -345,20 +345,20 @@ def test_a_state_without_a_legal_move_ends_as_unplayable() -> None:
 
 
 def test_the_highest_goal_counts_and_a_conflict_is_told() -> None:
-    env = sheets.make(sheets.CONFLICTS)
+    env = sheets.make_env(sheets.CONFLICTS)
     found = jax.jit(jax.vmap(lambda first: env.step(env.init(), jnp.stack([first, 0]), None)))(jnp.arange(4))
     assert found.goals.tolist() == [[20, 80], [100, 10], [0, 10], [30, 70]]
     assert found.goal_conflict.tolist() == [False, True, True, True]
 
 
 def test_a_game_that_is_over_at_once() -> None:
-    state = sheets.make(sheets.OVER_AT_ONCE).init()
+    state = sheets.make_env(sheets.OVER_AT_ONCE).init()
     assert (bool(state.terminated), state.goals.tolist(), state.rewards.tolist()) == (True, [100], [100.0])
     assert not state.legal_mask.any()
 
 
 def test_a_game_without_moves_of_chance() -> None:
-    idle = sheets.make(
+    idle = sheets.make_env(
         "(role a) (role random) (legal a x) (legal a y) (<= (legal random z) (true never)) "
         "(<= (next done) (does a x)) (<= terminal (true done)) (goal a 50)"
     )
@@ -368,16 +368,16 @@ def test_a_game_without_moves_of_chance() -> None:
 
 @pytest.mark.parametrize("iterated", [False, True])
 def test_recursion_through_state(iterated: bool) -> None:
-    env = sheets.make(sheets.MAZE, iterated=iterated)
-    found = matches.play(env, matches=10, steps=7)
+    env = sheets.make_env(sheets.MAZE, iterated=iterated)
+    found = matches.play_random(env, matches=10, steps=7)
     assert matches.compare_with_rules(env, support.read(sheets.MAZE), found, range(10)) > 30
     assert found.states.goals.max() == 100  # somebody got through
 
 
 def test_players_and_chance_at_the_same_time() -> None:
-    env = sheets.make(sheets.COINS)
+    env = sheets.make_env(sheets.COINS)
     assert env.players == ("odd", "even")
-    found = matches.play(env, matches=10, steps=3)
+    found = matches.play_random(env, matches=10, steps=3)
     assert matches.compare_with_rules(env, support.read(sheets.COINS), found, range(10)) == 30
 
 

@@ -31,7 +31,7 @@ def exported(function: Callable[..., Any], *arguments: Any) -> jax.export.Export
 
 @pytest.mark.parametrize("game", ["kuhn_poker", "smallest", "maze"])
 def test_a_step_lowers_for_accelerators(game: str) -> None:
-    env = sheets.make(sheets.MAZE, iterated=True) if game == "maze" else gdlx.make(game)
+    env = sheets.make_env(sheets.MAZE, iterated=True) if game == "maze" else gdlx.make(game)
     key = jax.random.key(0)
     state = jax.eval_shape(env.init)
     actions = jax.ShapeDtypeStruct((env.num_players,), jnp.int32)  # type: ignore[no-untyped-call]
@@ -48,14 +48,14 @@ def _batched(field: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
 
 @pytest.mark.parametrize("game", ["tictactoe", "maze"])
 def test_a_playout_step_lowers_for_accelerators(game: str) -> None:
-    net = sheets.net(sheets.MAZE, iterated=True) if game == "maze" else gdlx.make(game).net
+    net = sheets.compile_text(sheets.MAZE, iterated=True) if game == "maze" else gdlx.make(game).net
     play = playouts.Playout(net)
     games = jax.eval_shape(lambda key: play.init(key, 4), jax.random.key(0))
     exported(play.run, games, jax.ShapeDtypeStruct((), jnp.int32))  # type: ignore[no-untyped-call]
 
 
 def test_a_bridge_lowers_for_accelerators() -> None:
-    env = pgx_env.Env(gdlx.make("kuhn_poker"))
+    env = pgx_env.PgxEnv(gdlx.make("kuhn_poker"))
     exported(lambda key: env.step(env.init(key), jnp.asarray(0), key), jax.random.key(0))
 
 

@@ -22,74 +22,81 @@ SPLIT = """
 @pytest.mark.parametrize("game", library.names())
 def test_the_payoffs_of_the_library(game: str) -> None:
     net = games.compile_game(game)
-    found = payoffs.of(net)
+    found = payoffs.infer_payoffs(net)
     if game in ("monty_hall", "smallest"):  # one player, three players
         assert found == payoffs.Payoffs(0.0, False, True)
     else:
         assert (found.offset, found.zero_sum) == (50.0, True)
-    assert payoffs.of(net) == found
+    assert payoffs.infer_payoffs(net) == found
 
 
 def test_goals_of_a_constant_sum_are_shifted() -> None:
-    net = sheets.net(SPLIT.format(more=""))
-    assert (payoffs.of(net).offset, payoffs.of(net).zero_sum) == (35.0, True)
-    assert payoffs.of(net, "zero-sum") == payoffs.of(net)
-    assert payoffs.of(net, "goal") == payoffs.Payoffs(0.0, False, True)
+    net = sheets.compile_text(SPLIT.format(more=""))
+    assert (payoffs.infer_payoffs(net).offset, payoffs.infer_payoffs(net).zero_sum) == (35.0, True)
+    assert payoffs.infer_payoffs(net, "zero-sum") == payoffs.infer_payoffs(net)
+    assert payoffs.infer_payoffs(net, "goal") == payoffs.Payoffs(0.0, False, True)
 
 
 def test_goals_of_other_sums_are_payoffs() -> None:
-    net = sheets.net(SPLIT.format(more="(share 50 50)"))
-    assert payoffs.of(net) == payoffs.Payoffs(0.0, False, True)
+    net = sheets.compile_text(SPLIT.format(more="(share 50 50)"))
+    assert payoffs.infer_payoffs(net) == payoffs.Payoffs(0.0, False, True)
     with pytest.raises(payoffs.PayoffError, match="constant sum; sums seen: 70, 100"):
-        payoffs.of(net, "zero-sum")
+        payoffs.infer_payoffs(net, "zero-sum")
 
 
 def test_negative_goals() -> None:
-    net = sheets.net(SPLIT.format(more="").replace("0 70", "-5 75"))
+    net = sheets.compile_text(SPLIT.format(more="").replace("0 70", "-5 75"))
     assert net.roles[0].goal_values == (-5, 30, 70)
-    assert (payoffs.of(net).offset, payoffs.of(net).zero_sum) == (35.0, True)
+    assert (payoffs.infer_payoffs(net).offset, payoffs.infer_payoffs(net).zero_sum) == (35.0, True)
 
 
 def test_the_highest_of_several_goals_counts() -> None:
-    assert not payoffs.of(sheets.net(sheets.CONFLICTS)).zero_sum
+    assert not payoffs.infer_payoffs(sheets.compile_text(sheets.CONFLICTS)).zero_sum
     # With the highest goal of each the sum is always 100; with the lowest, or with all, it is not.
     text = sheets.CONFLICTS.replace("(goal second 10) (true (chosen 2))", "(goal second 0) (true (chosen 2))")
     text = text.replace("(goal second 10) (true (chosen 3))", "(goal second 100) (true (chosen 3))")
-    assert (payoffs.of(sheets.net(text)).offset, payoffs.of(sheets.net(text)).zero_sum) == (50.0, True)
+    assert (
+        payoffs.infer_payoffs(sheets.compile_text(text)).offset,
+        payoffs.infer_payoffs(sheets.compile_text(text)).zero_sum,
+    ) == (50.0, True)
 
 
 def test_zero_sum_needs_two_players() -> None:
     for game, players in (("monty_hall", 1), ("smallest", 3)):
         with pytest.raises(payoffs.PayoffError, match=f"needs two players; {game} has {players}"):
-            payoffs.of(games.compile_game(game), "zero-sum")
+            payoffs.infer_payoffs(games.compile_game(game), "zero-sum")
     assert issubclass(payoffs.PayoffError, errors.UserError)
 
 
 def test_a_game_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(payoffs, "_ROUNDS", ((10, 20), (5, 10)))
-    net = sheets.net(SPLIT.format(more="").replace("(<= terminal (true (took ?x)))", "(<= terminal (true done))"))
-    assert payoffs.of(net) == payoffs.Payoffs(0.0, False, True)
+    net = sheets.compile_text(
+        SPLIT.format(more="").replace("(<= terminal (true (took ?x)))", "(<= terminal (true done))")
+    )
+    assert payoffs.infer_payoffs(net) == payoffs.Payoffs(0.0, False, True)
     with pytest.raises(payoffs.PayoffError, match="no random match came to an end"):
-        payoffs.of(net, "zero-sum")
+        payoffs.infer_payoffs(net, "zero-sum")
 
 
 def test_a_game_that_ends_late(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first round of matches is over before any of them is; the second one sees their ends."""
-    monkeypatch.setattr(payoffs, "_GLANCE", ((5, 10),))
+    monkeypatch.setattr(payoffs, "_QUICK_ROUNDS", ((5, 10),))
     monkeypatch.setattr(payoffs, "_ROUNDS", ((10, 20), (5, 100)))
     numbers = " ".join(f"(succ {n} {n + 1})" for n in range(30))
     text = f"""(role a) (role b) (legal a go) (legal b go) (init (at 0)) {numbers}
         (<= (next (at ?n)) (true (at ?m)) (succ ?m ?n)) (<= terminal (true (at 30))) (goal a 20) (goal b 50)"""
-    assert payoffs.of(sheets.net(text)).offset == 35.0
+    assert payoffs.infer_payoffs(sheets.compile_text(text)).offset == 35.0
 
 
 def test_a_sum_is_proved_where_no_state_at_all_has_another() -> None:
-    assert payoffs.of(games.compile_game("blind_tictactoe")).proved
+    assert payoffs.infer_payoffs(games.compile_game("blind_tictactoe")).proved
     # Here a state in which both (took 0) and (took 70) hold would have another sum, though none is ever reached.
-    net = sheets.net(SPLIT.format(more=""))
+    net = sheets.compile_text(SPLIT.format(more=""))
     assert not payoffs._is_proved(net, 71)
     recursive = sheets.MAZE.replace("(role random)", "(role random) (role rival)").replace(
         "(legal random wait)", "(legal random wait) (legal rival wait) (goal rival 0)"
     )
-    assert not payoffs.of(sheets.net(recursive, iterated=True)).zero_sum
-    assert payoffs._is_proved(sheets.net(recursive.replace("(goal digger 0)", "(goal digger 100)"), iterated=True), 100)
+    assert not payoffs.infer_payoffs(sheets.compile_text(recursive, iterated=True)).zero_sum
+    assert payoffs._is_proved(
+        sheets.compile_text(recursive.replace("(goal digger 0)", "(goal digger 100)"), iterated=True), 100
+    )

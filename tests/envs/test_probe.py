@@ -16,9 +16,9 @@ from gdlx.tests.helpers import sheets
 def test_one_machine_for_every_propnet() -> None:
     net = games.compile_game("kuhn_poker")
     other = dataclasses.replace(net)
-    assert machine.of(net) is machine.of(net)
-    assert machine.of(other) is not machine.of(net)
-    assert machine.of(other).net is other
+    assert machine.for_propnet(net) is machine.for_propnet(net)
+    assert machine.for_propnet(other) is not machine.for_propnet(net)
+    assert machine.for_propnet(other).net is other
 
 
 def test_facts_are_kept_for_every_propnet_and_seed() -> None:
@@ -45,7 +45,7 @@ def test_a_game_is_emitted_and_played_once(monkeypatch: pytest.MonkeyPatch) -> N
         assert facts.longest_match > 1
         assert facts.digest
         assert facts.histories().total > 1
-        assert game_spec.unrolled(game_spec.Game("leduc_poker"), net=net).zero_sum
+        assert game_spec.unroll_game(game_spec.GameSpec("leduc_poker"), net=net).zero_sum
         unroll.unroll(net, depth=2)
     assert counts["cone"] == 3  # what is legal, what a move does, how a state is judged
     plays = counts["random_steps"]
@@ -58,14 +58,14 @@ def test_a_game_is_emitted_and_played_once(monkeypatch: pytest.MonkeyPatch) -> N
 def test_facts_are_what_they_are_without_keeping_them(game: str) -> None:
     net, fresh = games.compile_game(game), games.compile_game(game)
     facts = probe.probe(net, 3)
-    assert facts.payoffs() == payoffs.of(fresh, seed=3)
+    assert facts.payoffs() == payoffs.infer_payoffs(fresh, seed=3)
     assert facts.payoffs("goal") == payoffs.Payoffs(0.0, False, True)
-    assert facts.dynamics == dynamics.of(fresh, 3)
+    assert facts.dynamics == dynamics.infer_dynamics(fresh, 3)
     for enough in (10.0, 1e3, np.inf):  # in any order, from matches that were begun before
-        assert facts.histories(enough) == size_estimate.estimate(fresh, 3, enough=enough)
-    assert facts.histories(10.0) == size_estimate.estimate(fresh, 3, enough=10.0)
+        assert facts.histories(enough) == size_estimate.estimate_size(fresh, 3, enough=enough)
+    assert facts.histories(10.0) == size_estimate.estimate_size(fresh, 3, enough=10.0)
     for depth in (1, 2, 100):
-        assert facts.histories(depth=depth) == size_estimate.estimate(fresh, 3).upto(depth)
+        assert facts.histories(depth=depth) == size_estimate.estimate_size(fresh, 3).upto(depth)
         assert probe.probe(fresh, 3).histories(depth=depth) == facts.histories(depth=depth)
 
 
@@ -84,4 +84,4 @@ def test_digests_distinguish_rules_not_propnets() -> None:
     digest = probe.probe(games.compile_game("kuhn_poker")).digest
     assert probe.probe(games.compile_game("kuhn_poker", recompile=True)).digest == digest
     assert probe.probe(games.compile_game("kuhn_poker", gdl=1)).digest != digest
-    assert probe.probe(sheets.net(sheets.COINS)).digest != digest
+    assert probe.probe(sheets.compile_text(sheets.COINS)).digest != digest

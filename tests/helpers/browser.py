@@ -11,14 +11,14 @@ import numpy.typing as npt
 import pytest
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
-_ALONE = (
+_FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
     *("--hide-scrollbars", "--enable-logging=stderr", "--v=0"),
 )
 
 
-class Seen(NamedTuple):
+class RenderedPage(NamedTuple):
     """Axes: H height, W width."""
 
     complaints: list[str]  # lines of the console
@@ -33,14 +33,14 @@ def find() -> str:
     pytest.skip("there is no Chromium to open the page with; install it, e.g. with apt-get install chromium")
 
 
-def opened(page: pathlib.Path, scratch: pathlib.Path, *, dark: bool, width: int, height: int) -> Seen:
+def open_page(page: pathlib.Path, scratch: pathlib.Path, *, dark: bool, width: int, height: int) -> RenderedPage:
     """A page as a new user sees it. `scratch` is a folder that may be filled."""
     program, shot = find(), scratch / "picture.png"
     shot.unlink(missing_ok=True)
     ran = subprocess.run(
         [
             program,
-            *_ALONE,
+            *_FLAGS,
             f"--user-data-dir={scratch / 'profile'}",
             f"--blink-settings=preferredColorScheme={0 if dark else 1}",
             f"--window-size={width},{height}",
@@ -54,7 +54,7 @@ def opened(page: pathlib.Path, scratch: pathlib.Path, *, dark: bool, width: int,
     )
     complaints = [line for line in ran.stderr.splitlines() if "CONSOLE" in line]
     pixels: Any = matplotlib.image.imread(shot)
-    return Seen(complaints, np.rint(pixels[..., :3] * 255).astype(np.uint8))
+    return RenderedPage(complaints, np.rint(pixels[..., :3] * 255).astype(np.uint8))
 
 
 def count(picture: npt.NDArray[np.uint8], colour: str) -> int:

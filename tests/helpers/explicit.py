@@ -18,22 +18,22 @@ from gdlx.solvers.exact import regret_matching
 from gdlx.solvers.runs import policy_tables
 from gdlx.tests.helpers import sheets
 
-Key = tuple[int, str]  # player, information state
-Policy = dict[Key, dict[int, float]]
+InfosetKey = tuple[int, str]  # player, information state
+Policy = dict[InfosetKey, dict[int, float]]
 _NOISE = 1e-13
-Node = Union["End", "Chance", "Choice"]
+Node = Union["TerminalNode", "ChanceNode", "DecisionNode"]
 
 
-class End(NamedTuple):
+class TerminalNode(NamedTuple):
     payoffs: tuple[float, ...]
     is_leaf: bool = False  # where the depth was limited
 
 
-class Chance(NamedTuple):
+class ChanceNode(NamedTuple):
     children: list[tuple[float, Node]]
 
 
-class Choice(NamedTuple):
+class DecisionNode(NamedTuple):
     """Joint moves are those of the players that decide, in their order."""
 
     views: dict[int, str]
@@ -41,21 +41,21 @@ class Choice(NamedTuple):
     children: dict[tuple[int, ...], Node]
 
 
-def of_net(net: propnet.PropNet, units: payoffs.Payoffs | None = None, depth: int = 1_000) -> Node:
-    nodes = host.Host(net, units or payoffs.of(net), depth)
+def from_propnet(net: propnet.PropNet, units: payoffs.Payoffs | None = None, depth: int = 1_000) -> Node:
+    nodes = host.HostEnv(net, units or payoffs.infer_payoffs(net), depth)
     names = [role.name for role in net.players]
 
     def build(node: host.Node) -> Node:
         if node.is_over:
-            return End(tuple(nodes.returns(node)), not (node.position.terminal or node.position.unplayable))
+            return TerminalNode(tuple(nodes.returns(node)), not (node.position.terminal or node.position.unplayable))
         if node.is_chance:
             options = node.position.chance
-            return Chance([(1 / len(options), build(nodes.happen(node, action))) for action in options])
+            return ChanceNode([(1 / len(options), build(nodes.happen(node, action))) for action in options])
         legal = node.position.legal
         children = {}
         for joint in itertools.product(*legal):
             children[tuple(joint[player] for player in node.deciders)] = build(nodes.choose(node, joint))
-        return Choice(
+        return DecisionNode(
             {player: f"{names[player]}\n{node.views[player]}" for player in node.deciders},
             {player: list(legal[player]) for player in node.deciders},
             children,
@@ -64,12 +64,12 @@ def of_net(net: propnet.PropNet, units: payoffs.Payoffs | None = None, depth: in
     return build(nodes.start)
 
 
-def of_spiel(state: Any) -> Node:
+def from_open_spiel(state: Any) -> Node:
     """Of OpenSpiel's states; a single legal action is no choice."""
     if state.is_terminal():
-        return End(tuple(state.returns()))
+        return TerminalNode(tuple(state.returns()))
     if state.is_chance_node():
-        return Chance([(p, of_spiel(state.child(action))) for action, p in state.chance_outcomes()])
+        return ChanceNode([(p, from_open_spiel(state.child(action))) for action, p in state.chance_outcomes()])
     movers = list(range(state.num_players())) if state.is_simultaneous_node() else [state.current_player()]
     legal = {player: state.legal_actions(player) for player in movers}
     deciders = [player for player in movers if len(legal[player]) > 1]
@@ -81,17 +81,17 @@ def of_spiel(state: Any) -> Node:
         else:
             child.apply_action(joint[0])
         chosen = dict(zip(movers, joint, strict=True))
-        children[tuple(chosen[player] for player in deciders)] = of_spiel(child)
+        children[tuple(chosen[player] for player in deciders)] = from_open_spiel(child)
     if not deciders:
         return children[()]
-    return Choice(
+    return DecisionNode(
         {player: state.information_state_string(player) for player in deciders},
         {player: legal[player] for player in deciders},
         children,
     )
 
 
-class EndKind(NamedTuple):
+class TerminalClass(NamedTuple):
     """The own choices of every player, and what they get."""
 
     choices: tuple[tuple[tuple[str, int], ...], ...]
@@ -99,20 +99,20 @@ class EndKind(NamedTuple):
     is_leaf: bool
 
 
-def ends(root: Node, players: int) -> dict[EndKind, tuple[float, int]]:
+def terminal_classes(root: Node, players: int) -> dict[TerminalClass, tuple[float, int]]:
     """Probability of chance and number of histories of every kind of end."""
-    found: dict[EndKind, tuple[float, int]] = {}
+    found: dict[TerminalClass, tuple[float, int]] = {}
 
     def walk(node: Node, weight: float, choices: tuple[tuple[tuple[str, int], ...], ...]) -> None:
         match node:
-            case End():
-                kind = EndKind(choices, node.payoffs, node.is_leaf)
+            case TerminalNode():
+                kind = TerminalClass(choices, node.payoffs, node.is_leaf)
                 before, count = found.get(kind, (0.0, 0))
                 found[kind] = before + weight, count + 1
-            case Chance():
+            case ChanceNode():
                 for probability, child in node.children:
                     walk(child, weight * probability, choices)
-            case Choice():
+            case DecisionNode():
                 for joint, child in node.children.items():
                     after = list(choices)
                     for player, action in zip(node.views, joint, strict=True):
@@ -123,35 +123,35 @@ def ends(root: Node, players: int) -> dict[EndKind, tuple[float, int]]:
     return found
 
 
-def nodes_of(root: Node) -> Iterator[Node]:
+def iterate_nodes(root: Node) -> Iterator[Node]:
     yield root
     match root:
-        case Chance():
+        case ChanceNode():
             for _, child in root.children:
-                yield from nodes_of(child)
-        case Choice():
+                yield from iterate_nodes(child)
+        case DecisionNode():
             for child in root.children.values():
-                yield from nodes_of(child)
+                yield from iterate_nodes(child)
 
 
-def options_of(root: Node) -> dict[Key, list[int]]:
-    found: dict[Key, list[int]] = {}
-    for node in nodes_of(root):
-        if isinstance(node, Choice):
+def legal_actions(root: Node) -> dict[InfosetKey, list[int]]:
+    found: dict[InfosetKey, list[int]] = {}
+    for node in iterate_nodes(root):
+        if isinstance(node, DecisionNode):
             found |= {(player, view): node.options[player] for player, view in node.views.items()}
     return found
 
 
-def chance_of_sets(root: Node) -> dict[Key, float]:
+def infoset_chance_reach(root: Node) -> dict[InfosetKey, float]:
     """The probabilities of chance, summed over the histories of every information set."""
-    found: dict[Key, float] = collections.defaultdict(float)
+    found: dict[InfosetKey, float] = collections.defaultdict(float)
 
     def walk(node: Node, weight: float) -> None:
         match node:
-            case Chance():
+            case ChanceNode():
                 for probability, child in node.children:
                     walk(child, weight * probability)
-            case Choice():
+            case DecisionNode():
                 for key in node.views.items():
                     found[key] += weight
                 for child in node.children.values():
@@ -162,13 +162,13 @@ def chance_of_sets(root: Node) -> dict[Key, float]:
 
 
 def uniform(root: Node) -> Policy:
-    return {key: dict.fromkeys(own, 1 / len(own)) for key, own in options_of(root).items()}
+    return {key: dict.fromkeys(own, 1 / len(own)) for key, own in legal_actions(root).items()}
 
 
 def from_arrays(tree: game_tree.GameTree, policies: tabular_policies.Policies) -> Policy:
     table = {}
     for number, (player, policy) in enumerate(zip(tree.players, policies, strict=True)):
-        for decision, state in enumerate(policy_tables.information_states(player)):
+        for decision, state in enumerate(policy_tables.information_state_strings(player)):
             own = slice(player.first[decision], player.first[decision + 1])
             table[number, state] = dict(zip(player.action[own].tolist(), policy[own].tolist(), strict=True))
     return table
@@ -179,7 +179,7 @@ def to_arrays(tree: game_tree.GameTree, table: Policy) -> tabular_policies.Polic
     for number, player in enumerate(tree.players):
         values = [
             table[number, state][action]
-            for decision, state in enumerate(policy_tables.information_states(player))
+            for decision, state in enumerate(policy_tables.information_state_strings(player))
             for action in player.action[player.first[decision] : player.first[decision + 1]].tolist()
         ]
         arrays.append(np.array([1.0, *values]))
@@ -188,28 +188,28 @@ def to_arrays(tree: game_tree.GameTree, table: Policy) -> tabular_policies.Polic
 
 def expected(node: Node, policy: Policy) -> list[float]:
     match node:
-        case End():
+        case TerminalNode():
             return list(node.payoffs)
-        case Chance():
-            return _mixed([(p, expected(child, policy)) for p, child in node.children])
-        case Choice():
-            return _mixed(
-                [(_chance_of(node, joint, policy), expected(c, policy)) for joint, c in node.children.items()]
+        case ChanceNode():
+            return _weighted_sum([(p, expected(child, policy)) for p, child in node.children])
+        case DecisionNode():
+            return _weighted_sum(
+                [(_joint_probability(node, joint, policy), expected(c, policy)) for joint, c in node.children.items()]
             )
 
 
-def _mixed(parts: list[tuple[float, list[float]]]) -> list[float]:
+def _weighted_sum(parts: list[tuple[float, list[float]]]) -> list[float]:
     return [
         sum(p * own for (p, _), own in zip(parts, row, strict=True)) for row in zip(*(v for _, v in parts), strict=True)
     ]
 
 
-def _chance_of(node: Choice, joint: tuple[int, ...], policy: Policy) -> float:
+def _joint_probability(node: DecisionNode, joint: tuple[int, ...], policy: Policy) -> float:
     return math.prod(policy[key][action] for key, action in zip(node.views.items(), joint, strict=True))
 
 
 def pure_policies(root: Node, player: int) -> Iterator[Policy]:
-    own = {key: actions for key, actions in options_of(root).items() if key[0] == player}
+    own = {key: actions for key, actions in legal_actions(root).items() if key[0] == player}
     for chosen in itertools.product(*own.values()):
         yield {
             key: {action: float(action == choice) for action in actions}
@@ -217,7 +217,7 @@ def pure_policies(root: Node, player: int) -> Iterator[Policy]:
         }
 
 
-class Cfr:
+class ReferenceCfr:
     """Counterfactual regret minimisation with dictionaries, player by player, with the conventions of OpenSpiel."""
 
     def __init__(self, root: Node, players: int) -> None:
@@ -273,12 +273,12 @@ class Cfr:
         chosen = {a: max(value, 0.0) / total if total > 0 else even for a, value in values.items()}
         return {a: (1 - exploration) * p + exploration * even for a, p in chosen.items()}
 
-    def _add_to_average(self, node: Node, player: int, reach: float, seen: set[Key]) -> None:
+    def _add_to_average(self, node: Node, player: int, reach: float, seen: set[InfosetKey]) -> None:
         match node:
-            case Chance():
+            case ChanceNode():
                 for _, child in node.children:
                     self._add_to_average(child, player, reach, seen)
-            case Choice():
+            case DecisionNode():
                 key = player, node.views.get(player, "")
                 place = list(node.views).index(player) if player in node.views else -1
                 if place >= 0 and key not in seen:  # perfect recall: the own reach is the same at all its nodes
@@ -292,11 +292,11 @@ class Cfr:
     def _value(self, node: Node, player: int, others: float, policy: Policy, new: Policy) -> float:
         """The value to a player; `others` is the reach of all others and chance, `new` collects regrets."""
         match node:
-            case End():
+            case TerminalNode():
                 return node.payoffs[player]
-            case Chance():
+            case ChanceNode():
                 return sum(p * self._value(child, player, others * p, policy, new) for p, child in node.children)
-            case Choice():
+            case DecisionNode():
                 worth: dict[int, float] = collections.defaultdict(float)
                 for joint, child in node.children.items():
                     chosen = dict(zip(node.views, joint, strict=True))
@@ -316,8 +316,8 @@ class Cfr:
 
 
 @functools.cache
-def game_of(spec: str) -> tuple[game_tree.GameTree, Node]:
+def load_game(spec: str) -> tuple[game_tree.GameTree, Node]:
     """A library game, or the text of a sheet, unrolled and as nodes."""
-    net = sheets.net(spec) if "(" in spec else games.compile_game(spec)
+    net = sheets.compile_text(spec) if "(" in spec else games.compile_game(spec)
     tree = unroll.unroll(net)
-    return tree, of_net(net, payoffs.Payoffs(tree.offset, tree.zero_sum, True))
+    return tree, from_propnet(net, payoffs.Payoffs(tree.offset, tree.zero_sum, True))

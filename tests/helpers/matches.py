@@ -14,7 +14,7 @@ from gdlx.propnet.datalog import interpreter
 from gdlx.propnet.syntax import ground_terms, rulesheet
 
 
-class Matches(NamedTuple):
+class MatchBatch(NamedTuple):
     """Axes: T steps, B matches."""
 
     states: envs.State  # [T + 1, B, ..] numpy
@@ -22,12 +22,12 @@ class Matches(NamedTuple):
 
     def along(self, match: int) -> list[envs.State]:
         """The states of one match, to its end or the last step."""
-        states = render.unstacked(envs.State(*(field[:, match] for field in self.states)))
+        states = render.unstack_states(envs.State(*(field[:, match] for field in self.states)))
         steps = sum(not bool(state.terminated) for state in states)
         return states[: steps + 1]
 
 
-def choice(mask: jax.Array, scores: jax.Array) -> jax.Array:
+def masked_argmax(mask: jax.Array, scores: jax.Array) -> jax.Array:
     """The true position with the highest score along the last axis; 0 where there is none."""
     return jnp.argmax(jnp.where(mask, scores, -1.0), axis=-1).astype(jnp.int32)
 
@@ -35,8 +35,8 @@ def choice(mask: jax.Array, scores: jax.Array) -> jax.Array:
 @functools.partial(jax.jit, static_argnames="env")
 def _random(env: envs.Env, scores: jax.Array, chance_scores: jax.Array) -> tuple[envs.State, envs.State, jax.Array]:
     def step(state: envs.State, given: tuple[jax.Array, jax.Array]) -> tuple[envs.State, tuple[envs.State, jax.Array]]:
-        chance = choice(state.chance_mask, given[1]) if env.num_chance_actions else None
-        after = env.step(state, choice(state.legal_mask, given[0]), None, chance)
+        chance = masked_argmax(state.chance_mask, given[1]) if env.num_chance_actions else None
+        after = env.step(state, masked_argmax(state.legal_mask, given[0]), None, chance)
         return after, (after, jnp.asarray(-1) if chance is None else chance)
 
     def match(scores: jax.Array, chance_scores: jax.Array) -> tuple[envs.State, envs.State, jax.Array]:
@@ -47,7 +47,7 @@ def _random(env: envs.Env, scores: jax.Array, chance_scores: jax.Array) -> tuple
     return jax.vmap(match)(scores, chance_scores)
 
 
-def play(env: envs.Env, *, matches: int, steps: int, seed: int = 0) -> Matches:
+def play_random(env: envs.Env, *, matches: int, steps: int, seed: int = 0) -> MatchBatch:
     """Random matches, under vmap in a scan in a jit. The random numbers are numpy's: jax's take long to compile."""
     rng = np.random.default_rng(seed)
     scores = rng.random((matches, steps, env.num_players, env.num_actions), np.float32)
@@ -57,10 +57,10 @@ def play(env: envs.Env, *, matches: int, steps: int, seed: int = 0) -> Matches:
         np.concatenate([np.broadcast_to(a, (1, *a.shape)), np.moveaxis(b, 0, 1)])
         for a, b in zip(first, later, strict=True)
     ]
-    return Matches(envs.State(*stacked), np.moveaxis(chances, 0, 1))
+    return MatchBatch(envs.State(*stacked), np.moveaxis(chances, 0, 1))
 
 
-def compare_with_rules(env: envs.Env, sheet: rulesheet.Rulesheet, found: Matches, numbers: Sequence[int]) -> int:
+def compare_with_rules(env: envs.Env, sheet: rulesheet.Rulesheet, found: MatchBatch, numbers: Sequence[int]) -> int:
     """Play some of the matches by the rules, with the same moves; the number of states that were compared."""
     rules = interpreter.Interpreter(sheet)
     compared = 0
@@ -74,14 +74,14 @@ def compare_with_rules(env: envs.Env, sheet: rulesheet.Rulesheet, found: Matches
                 joint = _joint(env, states[step + 1], int(found.chance[step, match]))
                 seen = rules.percepts(by_rules, joint)
                 for player, name in enumerate(env.players):
-                    texts = sorted(map(ground_terms.text, seen[name]))
+                    texts = sorted(map(ground_terms.to_text, seen[name]))
                     assert list(render.percept_names(env, states[step + 1], player)) == texts
                 by_rules = rules.next(by_rules, joint)
     return compared
 
 
 def _compare(env: envs.Env, rules: interpreter.Interpreter, by_rules: interpreter.State, state: envs.State) -> None:
-    assert set(render.fluent_names(env, state)) == {ground_terms.text(fluent) for fluent in by_rules}
+    assert set(render.fluent_names(env, state)) == {ground_terms.to_text(fluent) for fluent in by_rules}
     assert bool(state.terminated) == rules.is_terminal(by_rules)
     if rules.is_terminal(by_rules):
         goals = rules.goals(by_rules)
@@ -89,12 +89,12 @@ def _compare(env: envs.Env, rules: interpreter.Interpreter, by_rules: interprete
         return
     legal = rules.legal(by_rules)
     for player, name in enumerate(env.players):
-        assert list(render.legal_names(env, state, player)) == [ground_terms.text(move) for move in legal[name]]
+        assert list(render.legal_names(env, state, player)) == [ground_terms.to_text(move) for move in legal[name]]
     if env.num_chance_actions:
-        assert list(render.legal_chance_names(env, state)) == [ground_terms.text(move) for move in legal["random"]]
+        assert list(render.legal_chance_names(env, state)) == [ground_terms.to_text(move) for move in legal["random"]]
 
 
-def _joint(env: envs.Env, after: envs.State, chance: int) -> dict[str, ground_terms.Value]:
+def _joint(env: envs.Env, after: envs.State, chance: int) -> dict[str, ground_terms.GroundTerm]:
     moves = {name: render.move_name(env, n, int(after.actions[n])) for n, name in enumerate(env.players)}
     if env.num_chance_actions:
         moves["random"] = render.chance_name(env, chance)

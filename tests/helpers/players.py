@@ -17,30 +17,30 @@ from gdlx.tests.helpers import samples
 
 
 @functools.cache
-def arena_of(game: str) -> agent.Arena:
+def load_arena(game: str) -> agent.Arena:
     """One for all tests: they share its programs."""
-    return arenas.of_game(game)
+    return arenas.make_arena(game)
 
 
 def random_policies(game: str, seed: int) -> tabular_policies.Policies:
     rng = np.random.default_rng(seed)
-    players = samples.tree_of(game).players
-    return tuple(tabular_policies.normalised(player, rng.uniform(0, 1, player.sequences) ** 2) for player in players)
+    players = samples.load_tree(game).players
+    return tuple(tabular_policies.normalise(player, rng.uniform(0, 1, player.sequences) ** 2) for player in players)
 
 
 @dataclasses.dataclass(frozen=True)
-class Given(table_agent.TableAgent):
+class TreePolicyAgent(table_agent.TableAgent):
     """Plays given policies of a tree, in lockstep."""
 
     game: str
     policies: tabular_policies.Policies
 
     def learn(self, arena: agent.Arena) -> table_policy.TablePolicy:
-        return table_policy.of_policies(self.policies, arena.env, samples.tree_of(self.game))
+        return table_policy.from_tabular(self.policies, arena.env, samples.load_tree(self.game))
 
 
 @dataclasses.dataclass(frozen=True)
-class OneByOne:
+class UnbatchedAgent:
     """Another agent without its policy, so that it is asked move by move."""
 
     inner: agent.Agent
@@ -49,46 +49,46 @@ class OneByOne:
     def name(self) -> str:
         return self.inner.name
 
-    def sit(self, seat: agent.Seat, clock: agent.Clock) -> agent.Mind:
+    def sit(self, seat: agent.PlayerContext, clock: agent.Clock) -> agent.Player:
         return self.inner.sit(seat, clock)
 
 
 @dataclasses.dataclass(frozen=True)
-class Does:
+class FunctionAgent:
     """Answers with what a function makes of the view and the clock; `views` are all that it was asked about."""
 
-    answer: Callable[[history.Sight, agent.Clock], Any]
+    answer: Callable[[history.ActionObservationHistory, agent.Clock], Any]
     name: str = "does"
-    views: list[history.Sight] = dataclasses.field(default_factory=list)
+    views: list[history.ActionObservationHistory] = dataclasses.field(default_factory=list)
 
-    def sit(self, seat: agent.Seat, clock: agent.Clock) -> "Does":
+    def sit(self, seat: agent.PlayerContext, clock: agent.Clock) -> "FunctionAgent":
         del seat, clock
         return self
 
-    def choose(self, view: history.Sight, clock: agent.Clock) -> Any:
+    def choose(self, view: history.ActionObservationHistory, clock: agent.Clock) -> Any:
         self.views.append(view)
         return self.answer(view, clock)
 
 
-def first(view: history.Sight, clock: agent.Clock) -> int:
+def choose_first(view: history.ActionObservationHistory, clock: agent.Clock) -> int:
     del clock
     return view.legal[0]
 
 
 @dataclasses.dataclass(frozen=True)
-class Hangs:
+class HangingAgent:
     """Sits down or chooses only when it is let go."""
 
     where: str
     let_go: threading.Event = dataclasses.field(default_factory=threading.Event)
     name: str = "hangs"
 
-    def sit(self, seat: agent.Seat, clock: agent.Clock) -> "Hangs":
+    def sit(self, seat: agent.PlayerContext, clock: agent.Clock) -> "HangingAgent":
         if self.where == "sit":
             self.let_go.wait()
         return self
 
-    def choose(self, view: history.Sight, clock: agent.Clock) -> int:
+    def choose(self, view: history.ActionObservationHistory, clock: agent.Clock) -> int:
         if self.where == "choose":
             self.let_go.wait()
         return view.legal[0]

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Sequence
 
 _VARIABLES = ("?x", "?y", "?z")
-_Maker = Callable[[Callable[[], str]], str]  # given a source of arguments, the text of an atom
+_AtomBuilder = Callable[[Callable[[], str]], str]  # given a source of arguments, the text of an atom
 
 
 class _Writer:
@@ -15,7 +15,7 @@ class _Writer:
         self.flags = [f"p{n}" for n in range(rng.randint(1, 4))]
         self.has_links = rng.random() < 0.6  # fluents that recursion goes along
         self.lines: list[str] = []
-        self.relations: list[_Maker] = []  # that may be used by what follows, so that negation is stratified
+        self.relations: list[_AtomBuilder] = []  # that may be used by what follows, so that negation is stratified
 
     def chance(self, probability: float) -> bool:
         return self.rng.random() < probability
@@ -33,7 +33,7 @@ class _Writer:
         def argument() -> str:
             return self.rng.choice(_VARIABLES) if self.chance(0.8) else self.number()
 
-        makers: list[_Maker] = [
+        makers: list[_AtomBuilder] = [
             lambda _: f"(true {self.flag()})",
             lambda given: f"(true (at {given()}))",
             lambda given: f"(e {given()} {given()})",
@@ -45,7 +45,7 @@ class _Writer:
         def argument() -> str:
             return self.rng.choice(bound) if bound and self.chance(0.8) else self.number()
 
-        makers: list[_Maker] = [
+        makers: list[_AtomBuilder] = [
             lambda _: f"(not (true {self.flag()}))",
             lambda given: f"(not (true (at {given()})))",
             lambda given: f"(not (e {given()} {given()}))",
@@ -75,7 +75,7 @@ class _Writer:
         return [self.does()] if self.chance(0.6) else []
 
 
-def text(seed: int) -> str:
+def generate_sheet(seed: int) -> str:
     """The same sheet for the same seed. A role always has a move, so that play goes on."""
     write = _Writer(random.Random(seed))
     _write_facts(write)

@@ -44,7 +44,7 @@ def read_all(
     text: str | bytes, *, fold_case: bool = False, gdl: int | None = None
 ) -> tuple[rulesheet.Rulesheet, list[diagnostics.Diagnostic]]:
     plain = source.Source("sheet", text) if isinstance(text, str) else source.Source.from_bytes("sheet", text)
-    return rulesheet.read(plain, fold_case=fold_case, gdl=gdl)
+    return rulesheet.parse_rulesheet(plain, fold_case=fold_case, gdl=gdl)
 
 
 def codes(text: str | bytes) -> list[str]:

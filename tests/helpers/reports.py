@@ -58,13 +58,13 @@ class Parser(html.parser.HTMLParser):
         self.open[-1].children.append(data)
 
 
-def parsed(path: pathlib.Path) -> Element:
+def parse_page(path: pathlib.Path) -> Element:
     parser = Parser(path.read_text())
     assert len(parser.open) == 1  # every element is closed
     return parser.open[0]
 
 
-def falling(iterations: Sequence[int], scale: float = 1.0, speed: float = 0.01) -> list[driver.Metrics]:
+def make_metrics(iterations: Sequence[int], scale: float = 1.0, speed: float = 0.01) -> list[driver.Metrics]:
     """Made up metrics of two players."""
     rng = np.random.default_rng(int(1e6 * scale))
     rows = []
@@ -83,20 +83,20 @@ def write_run(
     **changes: Any,
 ) -> pathlib.Path:
     """A result folder as gdlx writes it."""
-    tree = samples.tree_of(game)
-    chosen = algorithms.configured(algorithms.find(algorithm), None, changes)
+    tree = samples.load_tree(game)
+    chosen = algorithms.configure(algorithms.find(algorithm), None, changes)
     folder.mkdir(parents=True)
     result_folder.write_config(
-        folder, result_folder.Config(game_spec.Game(game), tasks.tree_digest(tree), chosen, x64=False)
+        folder, result_folder.Config(game_spec.GameSpec(game), tasks.tree_digest(tree), chosen, x64=False)
     )
     result_folder.write_metrics(folder, [player.name for player in tree.players], metrics)
     result_folder.write_policy(folder, own or tuple(tabular_policies.uniform(player) for player in tree.players))
     return folder
 
 
-def reported(folder: pathlib.Path) -> Element:
+def write_and_parse_report(folder: pathlib.Path) -> Element:
     report.write([folder], folder / "report.html")
-    return parsed(folder / "report.html")
+    return parse_page(folder / "report.html")
 
 
 def last_row(folder: pathlib.Path) -> dict[str, float]:

@@ -19,8 +19,8 @@ GAMES = ("kuhn_poker", "goofspiel:cards=3", "simple_poker", "smallest:numbers=3,
 
 
 @functools.cache
-def tree_of(game: str) -> game_tree.GameTree:
-    return game_spec.unrolled(game_spec.Game(game), keep_edges=True)
+def load_tree(game: str) -> game_tree.GameTree:
+    return game_spec.unroll_game(game_spec.GameSpec(game), keep_edges=True)
 
 
 def random_tables(form: sampling_form.SamplingForm, rng: np.random.Generator) -> mccfr.Tables:
@@ -32,7 +32,7 @@ def random_tables(form: sampling_form.SamplingForm, rng: np.random.Generator) ->
     return tuple(tables)
 
 
-def as_policies(tree: game_tree.GameTree, tables: Any) -> tabular_policies.Policies:
+def policies_from_tables(tree: game_tree.GameTree, tables: Any) -> tabular_policies.Policies:
     found = []
     for player, table in zip(tree.players, tables, strict=True):
         own = np.ones(player.sequences)
@@ -43,7 +43,7 @@ def as_policies(tree: game_tree.GameTree, tables: Any) -> tabular_policies.Polic
     return tuple(found)
 
 
-def printed_with_devices(script: str, count: int) -> list[float]:
+def run_with_devices(script: str, count: int) -> list[float]:
     """The numbers that a script prints where there are so many devices; the first one tells how many it saw."""
     flags = {"XLA_FLAGS": f"--xla_force_host_platform_device_count={count}"}
     ran = subprocess.run(

@@ -95,19 +95,19 @@ COINS = """
 """
 
 
-def net(text: str, name: str = "test.gdl", iterated: bool = False) -> propnet.PropNet:
+def compile_text(text: str, name: str = "test.gdl", iterated: bool = False) -> propnet.PropNet:
     """With `iterated`, recursion is not unrolled however small it is."""
     with mock.patch.object(build, "_UNROLLED_GATES", -1 if iterated else build._UNROLLED_GATES):
-        return compiler.compile_sheet(support.read(text, name))
+        return compiler.compile_rulesheet(support.read(text, name))
 
 
-def make(
+def make_env(
     text: str,
     *,
-    payoff: payoffs.Mode = "goal",
-    form: lower.Form = "auto",
+    payoff: payoffs.PayoffMode = "goal",
+    form: lower.LoweringMode = "auto",
     max_steps: int = 0,
     iterated: bool = False,
 ) -> env.Env:
-    compiled = net(text, iterated=iterated)
-    return env.Env(compiled, payoffs.of(compiled, payoff), form, max_steps)
+    compiled = compile_text(text, iterated=iterated)
+    return env.Env(compiled, payoffs.infer_payoffs(compiled, payoff), form, max_steps)

@@ -15,7 +15,7 @@ from gdlx.propnet.simulate import machine, random_play
 from gdlx.propnet.syntax import ground_terms, rulesheet, source
 
 Column = Sequence[bool]  # a value for every input
-Options = dict[str, tuple[ground_terms.Value, ...]]  # legal moves of every role
+LegalMoves = dict[str, tuple[ground_terms.GroundTerm, ...]]  # legal moves of every role
 
 
 def read(text: str, name: str = "test.gdl", gdl: int | None = None) -> rulesheet.Rulesheet:
@@ -64,7 +64,7 @@ def node_values(gates: aig.Circuit, column: Column) -> list[bool]:
     return value
 
 
-def outputs_of(gates: aig.Circuit, columns: Sequence[Column]) -> list[tuple[bool, ...]]:
+def evaluate_circuit(gates: aig.Circuit, columns: Sequence[Column]) -> list[tuple[bool, ...]]:
     """The outputs of a circuit for each column of input values."""
     found = []
     for column in columns:
@@ -77,33 +77,33 @@ def all_columns(inputs: int) -> list[tuple[bool, ...]]:
     return list(itertools.product((False, True), repeat=inputs))
 
 
-class Twins:
+class RulesAndPropnet:
     """A game twice: by its rules, and by its network. Every comparison asserts that both say the same."""
 
     def __init__(self, sheet: rulesheet.Rulesheet, net: propnet.PropNet) -> None:
         self.rules = interpreter.Interpreter(sheet)
         self.net = net
-        self.machine = machine.Machine(net)
+        self.machine = machine.StateMachine(net)
         self.moves = [{move: n for n, move in enumerate(role.moves)} for role in net.roles]
         assert tuple(role.name for role in net.roles) == self.rules.roles
 
     def start(self) -> tuple[list[interpreter.State], machine.Rows]:
         return [self.rules.initial], self.machine.initial(1)
 
-    def compare_states(self, states: Sequence[interpreter.State], bits: machine.Rows) -> list[Options | None]:
+    def compare_states(self, states: Sequence[interpreter.State], bits: machine.Rows) -> list[LegalMoves | None]:
         """Compare fluents, legal moves, goals and terminal; returns legal moves, None where the game is over."""
-        fluents = _read_off(self.net.fluent_literals, bits)
+        fluents = _literal_values(self.net.fluent_literals, bits)
         terminal, goals = self.machine.judge(bits)
         goal_rows = machine.split_rows(goals, [len(role.goal_values) for role in self.net.roles])
         legal_rows = machine.split_rows(self.machine.legal(bits), [len(role.moves) for role in self.net.roles])
-        found: list[Options | None] = []
+        found: list[LegalMoves | None] = []
         for column, state in enumerate(states):
-            texts = {ground_terms.text(fluent) for fluent in state}
+            texts = {ground_terms.to_text(fluent) for fluent in state}
             assert {self.net.fluents[n] for n in np.flatnonzero(fluents[:, column])} == texts
             legal = self.rules.legal(state)
             held = self.rules.goals(state)
             for role, moves, goal in zip(self.net.roles, legal_rows, goal_rows, strict=True):
-                shown = [ground_terms.text(move) for move in legal[role.name]]
+                shown = [ground_terms.to_text(move) for move in legal[role.name]]
                 assert [role.moves[n] for n in np.flatnonzero(moves[:, column])] == shown, (role.name, sorted(texts))
                 judged = tuple(role.goal_values[n] for n in np.flatnonzero(goal[:, column]))
                 assert judged == held.get(role.name, ()), (role.name, sorted(texts))
@@ -112,14 +112,14 @@ class Twins:
         return found
 
     def make(
-        self, states: Sequence[interpreter.State], bits: machine.Rows, joints: Sequence[interpreter.Joint]
+        self, states: Sequence[interpreter.State], bits: machine.Rows, joints: Sequence[interpreter.JointAction]
     ) -> tuple[list[interpreter.State], machine.Rows]:
         """The states after a joint move each, with percepts compared."""
         does = np.zeros((sum(map(len, self.moves)), len(states)), np.bool_)
         for column, joint in enumerate(joints):
             first = 0
             for role, numbers in zip(self.net.roles, self.moves, strict=True):
-                does[first + numbers[ground_terms.text(joint[role.name])], column] = True
+                does[first + numbers[ground_terms.to_text(joint[role.name])], column] = True
                 first += len(numbers)
         following, seen = self.machine.move(bits, does)
         rows = machine.split_rows(seen, [len(role.percepts) for role in self.net.roles])
@@ -127,7 +127,7 @@ class Twins:
         for column, (state, joint) in enumerate(zip(states, joints, strict=True)):
             perceived = self.rules.percepts(state, joint)
             for role, own in zip(self.net.roles, rows, strict=True):
-                texts = {ground_terms.text(percept) for percept in perceived.get(role.name, ())}
+                texts = {ground_terms.to_text(percept) for percept in perceived.get(role.name, ())}
                 assert {role.percepts[n] for n in np.flatnonzero(own[:, column])} == texts, (role.name, joint)
             after.append(self.rules.next(state, joint))
         return after, following
@@ -138,7 +138,7 @@ class Twins:
         states, bits = self.start()
         while states:
             columns: list[int] = []
-            joints: list[interpreter.Joint] = []
+            joints: list[interpreter.JointAction] = []
             options = self.compare_states(states, bits)
             if sum(math.prod(map(len, legal.values())) for legal in options if legal) > 30 * max_states:
                 return None
@@ -165,7 +165,7 @@ class Twins:
         states, bits = states * copies, np.repeat(bits, copies, axis=1)
         for _ in range(0, count, copies):
             going: list[int] = []
-            joints: list[interpreter.Joint] = []
+            joints: list[interpreter.JointAction] = []
             for column, legal in enumerate(self.compare_states(states, bits)):
                 if legal and all(legal.values()):
                     going.append(column)
@@ -179,7 +179,7 @@ class Twins:
             )
 
 
-def _read_off(literals: propnet.Ints, bits: machine.Rows) -> machine.Rows:
+def _literal_values(literals: propnet.Ints, bits: machine.Rows) -> machine.Rows:
     """The values of literals that are constants or registers."""
     rows = np.concatenate([np.zeros((1, bits.shape[1]), np.bool_), bits])
     read: machine.Rows = rows[literals >> 1] ^ (literals & 1).astype(np.bool_)[:, None]
@@ -188,15 +188,15 @@ def _read_off(literals: propnet.Ints, bits: machine.Rows) -> machine.Rows:
 
 def assert_same_play(first: propnet.PropNet, second: propnet.PropNet, steps: int = 40, copies: int = 32) -> None:
     """Random legal matches of one network look the same in another, which may lack what never happens."""
-    games = (machine.Machine(first), machine.Machine(second))
+    games = (machine.StateMachine(first), machine.StateMachine(second))
     assert [role.name for role in first.roles] == [role.name for role in second.roles]
     assert first.fluents == second.fluents
     state = games[1].initial(copies)
     for number, step in enumerate(random_play.random_steps(first, copies, seed=0)):
         if number == steps:
             return
-        fluents = _read_off(first.fluent_literals, step.state)
-        assert np.array_equal(fluents, _read_off(second.fluent_literals, state))
+        fluents = _literal_values(first.fluent_literals, step.state)
+        assert np.array_equal(fluents, _literal_values(second.fluent_literals, state))
         terminal, goals = games[1].judge(state)
         assert np.array_equal(step.terminal, terminal)
         _assert_same_rows(first, second, "goal_values", step.goals, goals)

@@ -17,28 +17,28 @@ from gdlx.solvers.exact import best_response, regret_matching
 from gdlx.solvers.mccfr import hash_table, mccfr, table_loop, table_rows, table_sampler, table_state
 from gdlx.solvers.runs import table_solver
 
-PLAIN = regret_matching.Settings()
+DEFAULT_SETTINGS = regret_matching.Settings()
 _BITS, _STEPS = 8, 16
 
 
-class Known(NamedTuple):
+class RandomTable(NamedTuple):
     """A game with random policies at all its sets, kept as regrets. The state has no axis of devices."""
 
-    task: tasks.Problem
-    walk: packed_env.Walk
-    state: table_state.HashState
+    task: tasks.TreeTask
+    walk: packed_env.PackedEnv
+    state: table_state.TableState
     rows: list[Any]  # of each player's sets
     policies: list[Any]
 
 
 @functools.cache
-def known(game: str, *, with_public: bool = False) -> Known:
-    task = tasks.problem(game_spec.Game(game))
+def make_random_table(game: str, *, with_public: bool = False) -> RandomTable:
+    task = tasks.make_tree_task(game_spec.GameSpec(game))
     env = gdlx.make(game)
-    moving = packed_env.Walk(env, public.of_network(env.net) if with_public else None)
+    moving = packed_env.PackedEnv(env, public.find_public_info(env.net) if with_public else None)
     config = table_state.SamplerConfig(256, _STEPS)
-    runner = table_loop.on_devices(tuple(jax.devices()[:1]), moving, config)
-    settings = mccfr.SampleSettings(*jax.tree.map(np.float32, (PLAIN, 1.0)))
+    runner = table_loop.make_loop(tuple(jax.devices()[:1]), moving, config)
+    settings = mccfr.MccfrSettings(*jax.tree.map(np.float32, (DEFAULT_SETTINGS, 1.0)))
     state = runner.advance(table_state.init(moving, config, _BITS, 1), settings, jax.random.key(0), 3)
     start = np.random.default_rng(1).uniform(0.2, 1, state.entries.regret.shape)
     state = state._replace(
@@ -47,33 +47,35 @@ def known(game: str, *, with_public: bool = False) -> Known:
         ),
         averages=jax.tree.map(lambda x: jnp.zeros_like(x[0]), state.averages),
     )
-    found = [found_rows(state, task, env.num_actions, n) for n in range(len(task.tree.players))]
+    found = [lookup_rows(state, task, env.num_actions, n) for n in range(len(task.tree.players))]
     policies = []
     for player, row in zip(task.tree.players, found, strict=True):
         assert (row >= 0).all()
         own = np.repeat(row, np.diff(player.first))
-        policies.append(tabular_policies.normalised(player, np.concatenate([[1.0], start[own, player.action[1:]]])))
-    return Known(task, moving, state, found, policies)
+        policies.append(tabular_policies.normalise(player, np.concatenate([[1.0], start[own, player.action[1:]]])))
+    return RandomTable(task, moving, state, found, policies)
 
 
-def found_rows(state: table_state.HashState, task: tasks.Problem, moves: int, player: int) -> Any:
-    high, low = infoset_keys.of_player(task.tree, player, moves)
-    keys = table_rows.own_keys(jnp.asarray(high), jnp.asarray(low), player)
+def lookup_rows(state: table_state.TableState, task: tasks.TreeTask, moves: int, player: int) -> Any:
+    high, low = infoset_keys.compute_infoset_keys(task.tree, player, moves)
+    keys = table_rows.player_keys(jnp.asarray(high), jnp.asarray(low), player)
     return np.asarray(jax.jit(hash_table.lookup)(state.table, keys))
 
 
-def first_iteration() -> table_state.Discounts:
-    return table_state.Discounts(
-        table_state.products(PLAIN, jnp.asarray(0)), regret_matching.discounts(PLAIN, jnp.asarray(1)), jnp.asarray(1)
+def first_iteration_discounts() -> table_state.IterationDiscounts:
+    return table_state.IterationDiscounts(
+        table_state.cumulative_discounts(DEFAULT_SETTINGS, jnp.asarray(0)),
+        regret_matching.discounts(DEFAULT_SETTINGS, jnp.asarray(1)),
+        jnp.asarray(1),
     )
 
 
-def exact_regrets(game: Known, number: int) -> list[Any]:
+def exact_regrets(game: RandomTable, number: int) -> list[Any]:
     """Of each set of a player, as a hash table has them."""
     player, policy = game.task.tree.players[number], game.policies[number]
     profile = tabular_policies.to_levels(game.task.tree, game.task.layouts, game.policies)
     levels = best_response.counterfactual_values(game.task.form, profile, number)
-    values = tabular_policies.from_own_levels(game.task.layouts[number], levels)
+    values = tabular_policies.player_from_levels(game.task.layouts[number], levels)
     found = []
     for decision, reach in enumerate(uniform_reach(player)):
         part = slice(player.first[decision], player.first[decision + 1])
@@ -93,8 +95,8 @@ def uniform_reach(player: game_tree.Player) -> Any:
     return found
 
 
-def require_unbiased(
-    game: Known, state: table_state.HashState, batch: table_sampler.TrajectoryBatch, number: int, repeats: int
+def assert_unbiased(
+    game: RandomTable, state: table_state.TableState, batch: table_sampler.TrajectoryBatch, number: int, repeats: int
 ) -> dict[int, float]:
     """Means of sampled regrets of a player are the exact ones; standard errors of the first option of every set."""
     player = game.task.tree.players[number]
@@ -110,26 +112,26 @@ def require_unbiased(
     return errors
 
 
-def found_at(state: table_state.HashState, view: history.Sight) -> int:
+def lookup_history(state: table_state.TableState, view: history.ActionObservationHistory) -> int:
     """The row of the set that a view is at."""
-    high, low = own_key(view)
+    high, low = table_key(view)
     return int(jax.jit(hash_table.lookup)(state.table, (high[None], low[None]))[0])
 
 
-def own_key(view: history.Sight) -> tuple[Any, Any]:
+def table_key(view: history.ActionObservationHistory) -> tuple[Any, Any]:
     """The key of a view's set in a table."""
     high, low = view.keys[-1]
-    return table_rows.own_keys(jnp.asarray(high), jnp.asarray(low), view.player)
+    return table_rows.player_keys(jnp.asarray(high), jnp.asarray(low), view.player)
 
 
-def configured(name: str = "os-mccfr", **changes: Any) -> algorithms.Algorithm:
-    return algorithms.configured(algorithms.find(name), None, {"table": 8, "batch": 64, **changes})
+def configure(name: str = "os-mccfr", **changes: Any) -> algorithms.Algorithm:
+    return algorithms.configure(algorithms.find(name), None, {"table": 8, "batch": 64, **changes})
 
 
 @functools.cache
-def task_of(game: str) -> tasks.TableProblem:
-    return tasks.table_problem(game_spec.Game(game))
+def load_task(game: str) -> tasks.TableTask:
+    return tasks.make_table_task(game_spec.GameSpec(game))
 
 
-def process_of(game: str, **changes: Any) -> table_solver.TableSolver:
-    return table_solver.TableSolver(task_of(game), configured(**changes))
+def make_solver(game: str, **changes: Any) -> table_solver.TableSolver:
+    return table_solver.TableSolver(load_task(game), configure(**changes))

@@ -8,7 +8,7 @@ from gdlx.envs.lowering import tape
 from gdlx.tests.helpers import support
 
 
-def run_plain(program: tape.Tape, inputs: tape.Words, late: tuple[int, tape.Words] | None = None) -> tape.Words:
+def interpret_tape(program: tape.Tape, inputs: tape.Words, late: tuple[int, tape.Words] | None = None) -> tape.Words:
     """A tape read out operation by operation. `late` rows are written after the first segment."""
     rows = np.zeros((program.rows, inputs.shape[1]), np.uint32)
     rows[1 : 1 + len(inputs)] = inputs
@@ -30,7 +30,7 @@ def run_plain(program: tape.Tape, inputs: tape.Words, late: tuple[int, tape.Word
     return found
 
 
-def packed(columns: Sequence[support.Column]) -> tape.Words:
+def pack_columns(columns: Sequence[support.Column]) -> tape.Words:
     """One word per input, with a column in each of its lowest bits."""
     assert len(columns) <= 64
     bits = np.array(columns, np.uint64).reshape(len(columns), -1).T
@@ -38,6 +38,6 @@ def packed(columns: Sequence[support.Column]) -> tape.Words:
     return np.stack([wide & 0xFFFFFFFF, wide >> 32], axis=1).astype(np.uint32)
 
 
-def unpacked(rows: tape.Words, columns: int) -> list[tuple[bool, ...]]:
+def unpack_columns(rows: tape.Words, columns: int) -> list[tuple[bool, ...]]:
     wide = rows.astype(np.uint64)[:, 0] | rows.astype(np.uint64)[:, 1] << np.uint64(32)
     return [tuple(bool(word >> np.uint64(n) & np.uint64(1)) for word in wide) for n in range(columns)]

@@ -29,20 +29,20 @@ _SET = ("games=16", "steps=4", "capacity=256", "batch=32", "updates=1", "widths=
 _TRAIN = ("train", "kuhn_poker", *(part for each in _SET for part in ("--set", each)))
 
 
-def recipe() -> learner_registry.Recipe:
-    settings = learner_registry.configured("self-play", dict(text.split("=") for text in _SET))
-    return learner_registry.Recipe(players.arena_of("kuhn_poker").game, "self-play", 5, settings)
+def recipe() -> learner_registry.TrainConfig:
+    settings = learner_registry.make_settings("self-play", dict(text.split("=") for text in _SET))
+    return learner_registry.TrainConfig(players.load_arena("kuhn_poker").game, "self-play", 5, settings)
 
 
 @pytest.fixture(scope="module")
 def learner() -> protocol.Learner:
-    return learner_registry.made(recipe(), players.arena_of("kuhn_poker").env.net, None)
+    return learner_registry.make_learner(recipe(), players.load_arena("kuhn_poker").env.net, None)
 
 
 def trained(learner: protocol.Learner, folder: pathlib.Path | None, iterations: int, *, resume: bool = False) -> Any:
-    digest = probe.probe(players.arena_of("kuhn_poker").env.net).digest
-    run = training.Run(recipe(), learner, digest, folder, resume=resume)
-    for _ in run.points(driver.Stop(iterations)):
+    digest = probe.probe(players.load_arena("kuhn_poker").env.net).digest
+    run = training.TrainingRun(recipe(), learner, digest, folder, resume=resume)
+    for _ in run.points(driver.StopCondition(iterations)):
         pass
     run.finish()
     return run
@@ -55,15 +55,17 @@ def folder(learner: protocol.Learner, tmp_path_factory: pytest.TempPathFactory) 
     return made
 
 
-def restored(folder: pathlib.Path) -> checkpoints.Restored:
-    return checkpoints.restored(folder, players.arena_of("kuhn_poker").env.net, None)
+def restored(folder: pathlib.Path) -> checkpoints.RestoredTraining:
+    return checkpoints.restore_training(folder, players.load_arena("kuhn_poker").env.net, None)
 
 
 def improvements(folder: pathlib.Path) -> dict[str, float]:
     """Of networks for kuhn_poker, by trying all pure policies."""
-    tree, root = explicit.game_of("kuhn_poker")
+    tree, root = explicit.load_game("kuhn_poker")
     saved = restored(folder)
-    policy = explicit.from_arrays(tree, infoset_tables.policies(saved.learner, saved.learner.acting(saved.state), tree))
+    policy = explicit.from_arrays(
+        tree, infoset_tables.network_policies(saved.learner, saved.learner.acting(saved.state), tree)
+    )
     value = explicit.expected(root, policy)
     return {
         player.name: max(
@@ -78,13 +80,13 @@ def prediction_error(folder: pathlib.Path) -> float:
     """Of the values that networks predict at information sets, in parts of kuhn_poker's payoff range of 4."""
     learner, state, *_ = restored(folder)
     assert isinstance(learner, self_play.SelfPlay)
-    tree, parameters = samples.tree_of("kuhn_poker"), learner.acting(state)
-    policies = infoset_tables.policies(learner, parameters, tree)
+    tree, parameters = samples.load_tree("kuhn_poker"), learner.acting(state)
+    policies = infoset_tables.network_policies(learner, parameters, tree)
     square, mass = 0.0, 0.0
     for number, player in enumerate(tree.players):
-        exact, reach = evaluation.set_values(tree, policies, number)
+        exact, reach = evaluation.infoset_values(tree, policies, number)
         for decision, seen in enumerate(learner.encoder.of_sets(tree, number)):
-            predicted = networks.applied(learner.network, parameters, seen[None]).value[0, number] * learner.scale
+            predicted = networks.apply_network(learner.network, parameters, seen[None]).value[0, number] * learner.scale
             square += reach[decision] * (float(predicted) - exact[decision]) ** 2
             mass += reach[decision]
         assert len(exact) == player.sets
@@ -121,19 +123,19 @@ def test_the_last_two_states_are_kept(learner: protocol.Learner, tmp_path: pathl
 
 def test_a_damaged_or_foreign_state_is_refused(learner: protocol.Learner, tmp_path: pathlib.Path) -> None:
     state = learner.init(jax.random.key(0))
-    with pytest.raises(checkpoints.WrongCheckpoint, match="no networks yet"):
+    with pytest.raises(checkpoints.CheckpointError, match="no networks yet"):
         checkpoints.read_state(tmp_path, state)
     checkpoints.write_state(tmp_path, 1, 0.0, state)
     _empty_files(tmp_path, 1)
-    with pytest.raises(checkpoints.WrongCheckpoint, match=r"damaged.*there is no other; train anew") as raised:
+    with pytest.raises(checkpoints.CheckpointError, match=r"damaged.*there is no other; train anew") as raised:
         checkpoints.read_state(tmp_path, state)
     assert "\n" not in str(raised.value)
     checkpoints.write_state(tmp_path, 1, 0.0, {"other": jnp.zeros(3)})
-    with pytest.raises(checkpoints.WrongCheckpoint, match="other shapes"):
+    with pytest.raises(checkpoints.CheckpointError, match="other shapes"):
         checkpoints.read_state(tmp_path, state)
     checkpoints.write_state(tmp_path, 2, 0.0, state)
     _empty_files(tmp_path, 2)
-    with pytest.raises(checkpoints.WrongCheckpoint, match=r"damaged.*go on from the one before"):
+    with pytest.raises(checkpoints.CheckpointError, match=r"damaged.*go on from the one before"):
         checkpoints.read_state(tmp_path, state)
 
 
@@ -146,7 +148,7 @@ def _empty_files(folder: pathlib.Path, iteration: int) -> None:
 @pytest.mark.parametrize("game", library.names())
 def test_states_of_every_game_are_kept(game: str, tmp_path: pathlib.Path) -> None:
     """Some have no moves of chance, or no percepts, and so arrays without numbers."""
-    arena = players.arena_of(game)
+    arena = players.load_arena(game)
     own = self_play.make(encoders.Encoder(arena.env, 3), recipe().settings)
     shapes = jax.eval_shape(own.init, jax.random.key(0))
     state = jax.tree.map(
@@ -170,15 +172,15 @@ divided = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("games"))
 checkpoints.write_state(pathlib.Path({str(tmp_path)!r}), 3, 1.0, jax.device_put(jnp.arange(16.0), divided))
 print(len(jax.devices()))
 """
-    samples.printed_with_devices(program, 8)
+    samples.run_with_devices(program, 8)
     found, _, _ = checkpoints.read_state(tmp_path, jnp.zeros(16))
     np.testing.assert_array_equal(found, np.arange(16.0))
 
 
 def test_too_little_memory_for_an_iteration(learner: protocol.Learner, tmp_path: pathlib.Path) -> None:
-    run = training.Run(recipe(), _NeedsMuch(learner), "digest", tmp_path)
-    with pytest.raises(training.WentWrong, match="set games or draws or capacity or batch smaller"):
-        for _ in run.points(driver.Stop(10)):
+    run = training.TrainingRun(recipe(), _NeedsMuch(learner), "digest", tmp_path)
+    with pytest.raises(training.TrainingError, match="set games or draws or capacity or batch smaller"):
+        for _ in run.points(driver.StopCondition(10)):
             pass
     assert checkpoints.read_state(tmp_path, learner.init(jax.random.key(0)))[1] == 1
 
@@ -210,58 +212,60 @@ class _NeedsMuch(_RunsAway):
 def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_state(
     learner: protocol.Learner, tmp_path: pathlib.Path
 ) -> None:
-    run = training.Run(recipe(), _RunsAway(learner), "digest", tmp_path, interval=0.0)
-    with pytest.raises(training.WentWrong, match=r"the loss is no number.*those of iteration [12] are kept"):
-        for _ in run.points(driver.Stop(10)):
+    run = training.TrainingRun(recipe(), _RunsAway(learner), "digest", tmp_path, interval=0.0)
+    with pytest.raises(training.TrainingError, match=r"the loss is no number.*those of iteration [12] are kept"):
+        for _ in run.points(driver.StopCondition(10)):
             pass
     _, iteration, _ = checkpoints.read_state(tmp_path, learner.init(jax.random.key(0)))
     assert iteration == run.iteration <= 2
-    training.Run(recipe(), learner, "digest", tmp_path, resume=True).finish()  # nobody holds it
+    training.TrainingRun(recipe(), learner, "digest", tmp_path, resume=True).finish()  # nobody holds it
 
 
 def test_a_memory_that_cannot_fit_is_refused_before_it_is_made() -> None:
-    settings = learner_registry.configured("self-play", {"capacity": str(2**36)})
-    huge = learner_registry.Recipe(players.arena_of("kuhn_poker").game, "self-play", 5, settings)
-    with pytest.raises(training.WentWrong, match="make the capacity smaller"):
-        training.require_room(learner_registry.made(huge, players.arena_of("kuhn_poker").env.net, None))
+    settings = learner_registry.make_settings("self-play", {"capacity": str(2**36)})
+    huge = learner_registry.TrainConfig(players.load_arena("kuhn_poker").game, "self-play", 5, settings)
+    with pytest.raises(training.TrainingError, match="make the capacity smaller"):
+        training.require_memory(learner_registry.make_learner(huge, players.load_arena("kuhn_poker").env.net, None))
 
 
 def test_networks_play_the_same_in_lockstep_and_one_by_one(folder: pathlib.Path) -> None:
-    arena = players.arena_of("kuhn_poker")
-    found = agent_registry.find(f"net:{folder}")
+    arena = players.load_arena("kuhn_poker")
+    found = agent_registry.make_agent(f"net:{folder}")
     assert isinstance(found, network_agent.NetworkAgent)
     policy = found.policy(arena)
-    asked = players.Does(lambda view, clock: view.legal[0])
-    playing_match = matches.Match(arena, (asked, asked), match.Terms(games=4))
-    for _ in matches.run(playing_match):
+    asked = players.FunctionAgent(lambda view, clock: view.legal[0])
+    playing_match = matches.Match(arena, (asked, asked), match.MatchSettings(games=4))
+    for _ in matches.play_games(playing_match):
         pass
     assert {view.player for view in asked.views} == {0, 1}
     for view in asked.views:
         window, key = network_agent._rows(policy.encoder, view)
         one = jax.tree.map(lambda x: x[None], window)
-        told = vectorised_play.of_network(policy.encoder, policy.network)(
+        told = vectorised_play.network_policy(policy.encoder, policy.network)(
             policy.parameters,
-            vectorised_play.Seen(one, jnp.asarray(key)[None], window.legal[view.player][None], view.player),
+            vectorised_play.Observation(one, jnp.asarray(key)[None], window.legal[view.player][None], view.player),
         )[0]
         np.testing.assert_allclose(
-            network_agent.probabilities(policy, view), np.asarray(told)[list(view.legal)], atol=1e-5
+            network_agent.legal_action_probabilities(policy, view), np.asarray(told)[list(view.legal)], atol=1e-5
         )
 
 
 def test_networks_meet_others_in_lockstep(folder: pathlib.Path) -> None:
-    arena = players.arena_of("kuhn_poker")
+    arena = players.load_arena("kuhn_poker")
     one = matches.Match(
-        arena, (agent_registry.find(f"net:{folder}"), agent_registry.find("random")), match.Terms(games=40)
+        arena,
+        (agent_registry.make_agent(f"net:{folder}"), agent_registry.make_agent("random")),
+        match.MatchSettings(games=40),
     )
     assert one.is_lockstep
-    games = [batch.games for batch in matches.run(one)]
+    games = [batch.games for batch in matches.play_games(one)]
     assert sum(len(part.number) for part in games) == 40
     assert all((part.payoff.sum(axis=1) == 0).all() for part in games)
 
 
 def test_networks_of_another_game_are_refused(folder: pathlib.Path) -> None:
-    with pytest.raises(checkpoints.WrongCheckpoint, match="was trained for kuhn_poker"):
-        network_agent.loaded(folder, players.arena_of("goofspiel:cards=3"))
+    with pytest.raises(checkpoints.CheckpointError, match="was trained for kuhn_poker"):
+        network_agent.load_policy(folder, players.load_arena("goofspiel:cards=3"))
 
 
 def test_train_from_the_command_line(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -335,12 +339,12 @@ def test_depth_limited_solving_from_the_command_line(
     solve = ["solve", "kuhn_poker", "--algorithm", "depth-limited", "--results", str(tmp_path), "--json"]
     assert cli.main([*solve, "--net", told["result"], "--iterations", "100"]) == 0
     found = json.loads(capsys.readouterr().out)
-    tree = game_spec.unrolled(game_spec.Game("kuhn_poker"), keep_edges=True)
-    task = tasks.problem(game_spec.Game("kuhn_poker"), tree)
-    rules = players.arena_of("kuhn_poker").env.net
-    learner, state, *_ = checkpoints.restored(pathlib.Path(told["result"]), rules, task)
+    tree = game_spec.unroll_game(game_spec.GameSpec("kuhn_poker"), keep_edges=True)
+    task = tasks.make_tree_task(game_spec.GameSpec("kuhn_poker"), tree)
+    rules = players.load_arena("kuhn_poker").env.net
+    learner, state, *_ = checkpoints.restore_training(pathlib.Path(told["result"]), rules, task)
     assert isinstance(learner, supervised.Supervised)
-    values = depth_limited.learnt(learner, learner.values(state))
+    values = depth_limited.network_values(learner, learner.values(state))
     direct = task.metrics(depth_limited.solve(task, 3, values, iterations=100))
     assert found["exploitability"] == pytest.approx(direct.exploitability, rel=1e-4)
     assert 0 < found["exploitability"] < 0.2  # uniform play has 0.458; test_supervised bounds what good networks reach
@@ -398,11 +402,13 @@ def test_bad_input(
 
 
 def test_values_at_sets_are_those_of_every_end_below_them() -> None:
-    tree = samples.tree_of("kuhn_poker")
+    tree = samples.load_tree("kuhn_poker")
     policies = players.random_policies("kuhn_poker", 3)
     for number, player in enumerate(tree.players):
-        value, often = evaluation.set_values(tree, policies, number)
-        plans = [tabular_policies.plan(own, chosen) for own, chosen in zip(tree.players, policies, strict=True)]
+        value, often = evaluation.infoset_values(tree, policies, number)
+        plans = [
+            tabular_policies.realization_plan(own, chosen) for own, chosen in zip(tree.players, policies, strict=True)
+        ]
         for decision in range(player.sets):
             below, mass = 0.0, 0.0
             for sequence, payoff, weight in zip(tree.ends.sequence, tree.ends.payoff, tree.ends.weight, strict=True):
@@ -428,9 +434,9 @@ def test_evaluate_tells_how_strong_networks_are(folder: pathlib.Path, capsys: py
 
 
 def test_depth_limited_search_takes_the_values_of_a_network(folder: pathlib.Path) -> None:
-    arena = players.arena_of("kuhn_poker")
-    values = network_agent.state_values(str(folder), arena)
-    learner, state, *_ = checkpoints.restored(folder, arena.env.net)
+    arena = players.load_arena("kuhn_poker")
+    values = network_agent.load_value_function(str(folder), arena)
+    learner, state, *_ = checkpoints.restore_training(folder, arena.env.net)
     assert isinstance(learner, self_play.SelfPlay)
     start = arena.env.init()
     after = arena.env.step(start, jnp.argmax(start.legal_mask, axis=1), jax.random.key(0))
@@ -438,9 +444,9 @@ def test_depth_limited_search_takes_the_values_of_a_network(folder: pathlib.Path
     for number, game in enumerate((start, after)):
         exact = learner.values(state, learner.encoder.state(game)[None])[0]
         np.testing.assert_allclose(told[:, number], exact, rtol=1e-4, atol=1e-4)
-    searches = agent_registry.find(f"cfr:net={folder},iterations=5,depth=1")
-    one = matches.Match(arena, (searches, agent_registry.find("random")), match.Terms(games=2))
-    played = list(matches.run(one))
+    searches = agent_registry.make_agent(f"cfr:net={folder},iterations=5,depth=1")
+    one = matches.Match(arena, (searches, agent_registry.make_agent("random")), match.MatchSettings(games=2))
+    played = list(matches.play_games(one))
     assert not any(batch.incidents for batch in played)
-    with pytest.raises(checkpoints.WrongCheckpoint, match="was trained for kuhn_poker"):
-        network_agent.state_values(str(folder), players.arena_of("goofspiel:cards=3"))
+    with pytest.raises(checkpoints.CheckpointError, match="was trained for kuhn_poker"):
+        network_agent.load_value_function(str(folder), players.load_arena("goofspiel:cards=3"))

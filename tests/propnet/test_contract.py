@@ -65,13 +65,13 @@ def test_every_parameter_is_changed_once() -> None:
 
 @pytest.mark.parametrize("game", GAMES)
 def test_a_game_is_clean(game: str) -> None:
-    report = checker.check(games.find(game))
+    report = checker.check(games.find_source(game))
     assert [problem.render() for problem in report.diagnostics] == []
 
 
 def compare(game: str, states: int, small: int) -> None:
-    sheet = games.load(game)
-    twins = support.Twins(sheet, cache.compiled(sheet))
+    sheet = games.load_rulesheet(game)
+    twins = support.RulesAndPropnet(sheet, cache.load_or_compile(sheet))
     if twins.compare_all(small) is None:
         twins.compare_random(states)
 
@@ -90,8 +90,8 @@ def test_the_network_plays_by_the_rules_for_long(game: str) -> None:
 
 @pytest.mark.parametrize("name", PUBLISHED or [pytest.param("", marks=pytest.mark.skip("the corpus is not there"))])
 def test_networks_of_other_authors_play_by_the_rules(name: str) -> None:
-    sheet = games.load(str(paths.CORPUS / name))
-    twins = support.Twins(sheet, cache.compiled(sheet))
+    sheet = games.load_rulesheet(str(paths.CORPUS / name))
+    twins = support.RulesAndPropnet(sheet, cache.load_or_compile(sheet))
     if twins.compare_all(30) is None:
         twins.compare_random(40)
 
@@ -99,14 +99,14 @@ def test_networks_of_other_authors_play_by_the_rules(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_networks_of_other_authors_play_by_the_rules_for_long(name: str) -> None:
-    sheet = games.load(str(paths.CORPUS / name))
-    support.Twins(sheet, cache.compiled(sheet)).compare_random(2_000, seed=1)
+    sheet = games.load_rulesheet(str(paths.CORPUS / name))
+    support.RulesAndPropnet(sheet, cache.load_or_compile(sheet)).compare_random(2_000, seed=1)
 
 
 @pytest.mark.parametrize("game", GAMES)
 def test_a_game_plays_as_it_should(game: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(by_playing, "_MAX_NODES", 30_000)
-    findings = by_playing.examine(games.compile_game(game))
+    findings = by_playing.check_by_playing(games.compile_game(game))
     # A goal that few of the sampled matches reach is no fault; what play must never show is.
     faults = [problem.render() for problem in findings.problems if problem.code != "never-wins"]
     assert faults == []
@@ -126,7 +126,7 @@ def test_a_game_plays_as_it_should(game: str, monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 def test_known_sizes(game: str, states: int | None, ends: int) -> None:
-    findings = by_playing.examine(games.compile_game(game))
+    findings = by_playing.check_by_playing(games.compile_game(game))
     assert findings.exhaustive
     assert findings.matches == ends
     assert states in (None, findings.states)
@@ -157,7 +157,7 @@ def decision_sets(net: propnet.PropNet, waiting: str | None = None) -> tuple[int
 
     With `waiting`, also those after which its only move is another one than that.
     """
-    game = machine.Machine(net)
+    game = machine.StateMachine(net)
     sizes = [len(role.moves) for role in net.roles]
     percepts = [len(role.percepts) for role in net.roles]
     state = game.initial(1)
@@ -177,8 +177,8 @@ def decision_sets(net: propnet.PropNet, waiting: str | None = None) -> tuple[int
                 if waiting is not None:
                     choice |= rows.any(axis=1) & ~rows[:, role.moves.index(waiting)]
                 found |= {(number, past) for past, has in zip(known[number], choice, strict=True) if has}
-        parents, chosen = joint_actions.joint_moves(legal, sizes)
-        state, seen = game.move(state[:, parents], joint_actions.does_rows(chosen, sizes))
+        parents, chosen = joint_actions.enumerate_joint_actions(legal, sizes)
+        state, seen = game.move(state[:, parents], joint_actions.one_hot_rows(chosen, sizes))
         own_seen = machine.split_rows(seen, percepts)
         known = [
             [
@@ -197,6 +197,6 @@ def test_numbering_is_by_text_and_roles_are_in_file_order() -> None:
         assert list(role.moves) == sorted(role.moves)
         assert list(role.percepts) == sorted(role.percepts)
         assert list(role.goal_values) == sorted(role.goal_values)
-        assert all(ground_terms.text(ground_terms.from_text(move)[0]) == move for move in role.moves)
+        assert all(ground_terms.to_text(ground_terms.from_text(move)[0]) == move for move in role.moves)
     assert list(net.fluents) == sorted(net.fluents)
     assert net.initial.dtype == np.bool_

@@ -50,7 +50,7 @@ def time_limit() -> Iterator[None]:
         signal.signal(signal.SIGVTALRM, before)
 
 
-def survive(text: str | bytes) -> checker.Report:
+def survive(text: str | bytes) -> checker.CheckReport:
     """Check a sheet, tell what is wrong with it in every way, and play it if it is usable."""
     plain = source.Source("sheet", text) if isinstance(text, str) else source.Source.from_bytes("sheet", text)
     with time_limit():
@@ -74,7 +74,7 @@ def survive(text: str | bytes) -> checker.Report:
 
 def play(sheet: rulesheet.Rulesheet) -> None:
     """A few random moves; only a GdlError may stop them, and what is printed must read back."""
-    again, _ = rulesheet.read(source.Source("again", sheet.text()))
+    again, _ = rulesheet.parse_rulesheet(source.Source("again", sheet.text()))
     assert (again.rules, again.language) == (sheet.rules, sheet.language)
     with contextlib.suppress(diagnostics.GdlError):
         game = interpreter.Interpreter(sheet, lambda: joins.Budget(facts=20_000, seconds=1.0))
@@ -281,7 +281,7 @@ def test_a_game_keeps_what_its_check_promised(rules: list[str]) -> None:
     if report.errors or any(problem.code == "undecided" for problem in report.warnings):
         return
     game = interpreter.Interpreter(report.sheet)
-    everything = program.Program(game.rules)
+    everything = program.DatalogProgram(game.rules)
     state = game.initial
     for move in [*game.legal(state)["x"], *game.legal(state)["x"]][:4]:
         if move not in game.legal(state)["x"]:
@@ -352,4 +352,4 @@ def test_sheets_cut_off(number: int) -> None:
 def test_typed_moves(typed: str) -> None:
     game = interpreter.Interpreter(checker.check(source.Source("sheet", FRAME)).require_usable())
     with contextlib.suppress(diagnostics.GdlError):
-        assert transcript.joint_move(game, game.initial, typed) == {"x": "go"}
+        assert transcript.parse_joint_action(game, game.initial, typed) == {"x": "go"}

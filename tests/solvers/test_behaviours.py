@@ -27,14 +27,14 @@ class Seen:
         self.legal, self.state, self.size = legal, state, size
 
     def hold_against(self, game: interpreter.Interpreter) -> None:
-        state = playing.after(game, *self.moves)
+        state = playing.play_moves(game, *self.moves)
         if self.ends is not None:
             assert game.is_terminal(state) is self.ends
         if self.goal is not None:
             wanted = {game.roles[0]: self.goal} if isinstance(self.goal, int) else self.goal
             assert game.goals(state) == {role: (value,) for role, value in wanted.items()}
         if self.legal is not None:
-            assert playing.legal(game, state)[game.roles[0]] == self.legal
+            assert playing.legal_texts(game, state)[game.roles[0]] == self.legal
         if self.state is not None:
             assert playing.texts(state) == self.state
         if self.size is not None:
@@ -110,25 +110,25 @@ CORPUS: dict[str, list[Seen]] = {
 
 @pytest.mark.parametrize("name", CORPUS)
 def test_the_corpus_behaves_as_expected(name: str, corpus: pathlib.Path) -> None:
-    game = playing.load((corpus / f"{name}.kif").read_text(encoding="utf-8"))
+    game = playing.load_interpreter((corpus / f"{name}.kif").read_text(encoding="utf-8"))
     for expected in CORPUS[name]:
         expected.hold_against(game)
 
 
 def test_more_of_the_corpus(corpus: pathlib.Path) -> None:
     def game(name: str) -> interpreter.Interpreter:
-        return playing.load((corpus / name).read_text(encoding="utf-8"))
+        return playing.load_interpreter((corpus / name).read_text(encoding="utf-8"))
 
     mutex = game("simpleMutex.kif")
     for moves in itertools.chain(*(itertools.product("abcd", repeat=length) for length in range(4))):
         try:
-            state = playing.after(mutex, *moves)
+            state = playing.play_moves(mutex, *moves)
         except diagnostics.GdlError:
             continue
         assert mutex.tables(state)["likely", 0].rows == [()]
     tic = game("ticTacToe.kif")
     assert tic.roles == ("xplayer", "oplayer")
-    assert playing.legal(tic, tic.initial)["oplayer"] == ["noop"]
+    assert playing.legal_texts(tic, tic.initial)["oplayer"] == ["noop"]
     closure = game("test_case_5a.kif")
     assert len(closure.tables(closure.initial)["r", 2].rows) == 3
     steps = game("test_case_2a.kif")
@@ -261,6 +261,6 @@ OWN: dict[str, tuple[str, list[Seen]]] = {
 @pytest.mark.parametrize("behaviour", OWN)
 def test_own_sheets_behave_as_expected(behaviour: str) -> None:
     text, expected = OWN[behaviour]
-    game = playing.load(text)
+    game = playing.load_interpreter(text)
     for seen in expected:
         seen.hold_against(game)

@@ -19,23 +19,27 @@ from gdlx.solvers.runs import driver, result_folder, solver_run
 @pytest.mark.parametrize(
     ("asked", "error", "message"),
     [
-        ({"algorithm": "magic"}, algorithms.UnknownAlgorithm, "there is no algorithm 'magic'"),
-        ({"iterations": -1}, driver.WrongStop, "iterations cannot be negative"),
-        ({"seconds": 0.0}, driver.WrongStop, "more than 0 seconds"),
-        ({"every": 0}, requests.WrongRequest, "every is a number of iterations, 1 or more; not 0"),
-        ({"settings": {"delta": 1.0}}, algorithms.UnknownAlgorithm, "dcfr has no setting 'delta'"),
-        ({"settings": {"batch": 8}}, algorithms.UnknownAlgorithm, "dcfr does not sample, so it has no batch"),
-        ({"algorithm": "os-mccfr", "simultaneous": True}, algorithms.UnknownAlgorithm, "cannot update all players"),
-        ({"network": pathlib.Path("x")}, requests.WrongRequest, "not for dcfr; leave out `network=`"),
-        ({"algorithm": "depth-limited"}, algorithms.UnknownAlgorithm, "depth-limited needs a network"),
+        ({"algorithm": "magic"}, algorithms.UnknownAlgorithmError, "there is no algorithm 'magic'"),
+        ({"iterations": -1}, driver.StopError, "iterations cannot be negative"),
+        ({"seconds": 0.0}, driver.StopError, "more than 0 seconds"),
+        ({"every": 0}, requests.RequestError, "every is a number of iterations, 1 or more; not 0"),
+        ({"settings": {"delta": 1.0}}, algorithms.UnknownAlgorithmError, "dcfr has no setting 'delta'"),
+        ({"settings": {"batch": 8}}, algorithms.UnknownAlgorithmError, "dcfr does not sample, so it has no batch"),
+        (
+            {"algorithm": "os-mccfr", "simultaneous": True},
+            algorithms.UnknownAlgorithmError,
+            "cannot update all players",
+        ),
+        ({"network": pathlib.Path("x")}, requests.RequestError, "not for dcfr; leave out `network=`"),
+        ({"algorithm": "depth-limited"}, algorithms.UnknownAlgorithmError, "depth-limited needs a network"),
         (
             {"algorithm": "depth-limited", "network": pathlib.Path("x"), "target": 0.1},
-            requests.WrongRequest,
+            requests.RequestError,
             "leave out `target=`",
         ),
         (
-            {"algorithm": "es-mccfr", "opponent": requests.Opponent(pathlib.Path("x"), 0.5)},
-            restricted_nash.WrongRestriction,
+            {"algorithm": "es-mccfr", "opponent": requests.OpponentModel(pathlib.Path("x"), 0.5)},
+            restricted_nash.RestrictionError,
             "es-mccfr samples play",
         ),
     ],
@@ -43,13 +47,13 @@ from gdlx.solvers.runs import driver, result_folder, solver_run
 def test_what_a_request_refuses(asked: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message) as caught:
         requests.SolveRequest("kuhn_poker", **asked)
-    if error is requests.WrongRequest:
+    if error is requests.RequestError:
         assert "--" not in str(caught.value)
 
 
 def test_an_opponent_is_trusted_from_0_to_1() -> None:
-    with pytest.raises(restricted_nash.WrongRestriction, match="from 0 to 1"):
-        requests.Opponent(pathlib.Path("x"), 1.5)
+    with pytest.raises(restricted_nash.RestrictionError, match="from 0 to 1"):
+        requests.OpponentModel(pathlib.Path("x"), 1.5)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +65,7 @@ def test_an_opponent_is_trusted_from_0_to_1() -> None:
     ],
 )
 def test_what_a_request_to_evaluate_refuses(asked: dict[str, Any], message: str) -> None:
-    with pytest.raises(requests.WrongRequest, match=message):
+    with pytest.raises(requests.RequestError, match=message):
         requests.EvaluateRequest(pathlib.Path("x"), **asked)
 
 
@@ -80,16 +84,16 @@ def test_kinds_of_run(algorithm: str, settings: dict[str, Any], kind: str, needs
 
 
 def test_a_table_needs_rules() -> None:
-    tree = game_spec.unrolled(game_spec.Game("kuhn_poker"))
-    with pytest.raises(algorithms.UnknownAlgorithm, match="needs the rules of a game"):
+    tree = game_spec.unroll_game(game_spec.GameSpec("kuhn_poker"))
+    with pytest.raises(algorithms.UnknownAlgorithmError, match="needs the rules of a game"):
         requests.SolveRequest(tree, "os-mccfr", settings={"table": 8})
 
 
 def test_a_task_fits_its_algorithm() -> None:
-    task = tasks.prepare(game_spec.Game("kuhn_poker"), "tree")
-    table = algorithms.configured(algorithms.find("os-mccfr"), None, {"table": 8})
-    with pytest.raises(algorithms.UnknownAlgorithm, match="as it was prepared"):
-        solver_run.solver_of(task, table)
+    task = tasks.prepare(game_spec.GameSpec("kuhn_poker"), "tree")
+    table = algorithms.configure(algorithms.find("os-mccfr"), None, {"table": 8})
+    with pytest.raises(algorithms.UnknownAlgorithmError, match="as it was prepared"):
+        solver_run.make_solver(task, table)
 
 
 @pytest.mark.parametrize("algorithm", ["hs-dcfr", "lp"])
@@ -100,7 +104,7 @@ def test_python_and_requests_are_the_same(algorithm: str, tmp_path: pathlib.Path
 
     def stage(label: str) -> Any:
         labels.append(label.split()[0])
-        return requests.SILENT.stage(label)
+        return requests.NO_CALLBACKS.stage(label)
 
     outcome = solve.execute(request, requests.Callbacks(stage=stage, measured=told.append))
     assert outcome.solution.metrics[-1].value == told[-1].value
@@ -118,13 +122,13 @@ def test_python_and_requests_are_the_same(algorithm: str, tmp_path: pathlib.Path
 
 def test_a_request_goes_through_its_folder(tmp_path: pathlib.Path) -> None:
     """What is resumed has the game, the settings and the horizon that it began with, whatever is asked of its end."""
-    game = game_spec.Game("kuhn_poker", "zero-sum")
+    game = game_spec.GameSpec("kuhn_poker", "zero-sum")
     first = requests.SolveRequest(
         game, "hs-dcfr", 30, settings={"beta": -math.inf}, simultaneous=True, results=tmp_path
     )
     outcome = solve.execute(first)
     assert outcome.folder is not None
-    second = requests.resumed(outcome.folder, iterations=50)
+    second = requests.resume_request(outcome.folder, iterations=50)
     assert (second.named, second.configured) == (game, first.configured)
     assert second.configured.settings.horizon == 30
     assert solve.execute(second).solution.iterations == 50
@@ -135,7 +139,7 @@ def test_steps_may_be_raised_when_resumed(tmp_path: pathlib.Path) -> None:
     settings = {"table": 8, "batch": 32, "max_steps": 8}
     outcome = solve.execute(requests.SolveRequest("kuhn_poker", "os-mccfr", 2, settings=settings, results=tmp_path))
     assert outcome.folder is not None
-    again = requests.resumed(outcome.folder, max_steps=16, iterations=3)
+    again = requests.resume_request(outcome.folder, max_steps=16, iterations=3)
     assert solve.execute(again).solution.iterations == 3
     assert result_folder.read_config(outcome.folder).algorithm.sampler.max_steps == 16
 
@@ -144,7 +148,7 @@ def test_what_is_found_at_once_is_not_resumed(tmp_path: pathlib.Path) -> None:
     outcome = solve.execute(requests.SolveRequest("kuhn_poker", "lp", results=tmp_path))
     assert outcome.folder is not None
     with pytest.raises(result_folder.ResultError, match="solved at once"):
-        requests.resumed(outcome.folder)
+        requests.resume_request(outcome.folder)
 
 
 def test_what_fails_at_once_leaves_no_folder(tmp_path: pathlib.Path) -> None:

@@ -38,9 +38,9 @@ def test_histories_may_be_written_loosely(kuhn: solution.Solution, history: str)
 
 
 def test_what_there_is_not(kuhn: solution.Solution) -> None:
-    with pytest.raises(solution.UnknownHistory, match="player1, player2"):
+    with pytest.raises(solution.UnknownHistoryError, match="player1, player2"):
         kuhn.policy("first", "(dealt king)")
-    with pytest.raises(solution.UnknownHistory, match=r"nearest of its 6 information sets: \(dealt king\)"):
+    with pytest.raises(solution.UnknownHistoryError, match=r"nearest of its 6 information sets: \(dealt king\)"):
         kuhn.policy("player1", "(dealt kin)")
 
 
@@ -85,6 +85,6 @@ def test_settings_change_an_algorithm() -> None:
 
 
 def test_a_game_read_in_another_way() -> None:
-    found = gdlx.solve(game_spec.Game("kuhn_poker", payoff="goal"), iterations=100)
+    found = gdlx.solve(game_spec.GameSpec("kuhn_poker", payoff="goal"), iterations=100)
     assert found.value[0] == pytest.approx(50 - 1 / 18, abs=0.1)
     assert not found.tree.zero_sum

@@ -30,7 +30,7 @@ _TIMES = 5.0  # as fast as the peer
 
 
 @dataclasses.dataclass(frozen=True)
-class Contest:
+class ComparisonConfig:
     """OpenSpiel's example of its Deep CFR, with the steps that are its default. Its policy network gets the steps of
     its advantage networks, whatever is asked for, so these are one number here."""
 
@@ -51,25 +51,25 @@ class _Run(NamedTuple):
     kept: float | None = None  # seconds with programs of an earlier process, where that was measured
 
 
-CONTEST = Contest()
+DEFAULT_CONFIG = ComparisonConfig()
 
 
-def figures(contest: Contest = CONTEST) -> Iterator[harness.Figure]:
+def figures(contest: ComparisonConfig = DEFAULT_CONFIG) -> Iterator[harness.Figure]:
     for name, game in _GAMES:
         yield from _of_game(name, game, contest)
 
 
-def _of_game(name: str, game: str, contest: Contest) -> Iterator[harness.Figure]:
+def _of_game(name: str, game: str, contest: ComparisonConfig) -> Iterator[harness.Figure]:
     has_peer = importlib.util.find_spec("pyspiel") is not None and _has(_PEER)
     ours, theirs = [], []
     for number, seed in enumerate(contest.seeds):
-        ours.append(_ours(game, contest, seed, twice=number == 0))
+        ours.append(_run_ours(game, contest, seed, twice=number == 0))
         if has_peer:
-            theirs.append(_theirs(game, contest, seed, twice=number == 0))
+            theirs.append(_run_open_spiel(game, contest, seed, twice=number == 0))
     what = f"{name}: Deep CFR, {contest.iterations} iterations of {contest.traversals} traversals"
     if not has_peer:
-        yield harness.missing(f"{what}, with compilation", _PEER, _mean(ours, "seconds"), "s")
-        yield harness.missing(f"{what}, NashConv of the payoff range", _PEER, _mean(ours, "error"), "")
+        yield harness.missing_peer(f"{what}, with compilation", _PEER, _mean(ours, "seconds"), "s")
+        yield harness.missing_peer(f"{what}, NashConv of the payoff range", _PEER, _mean(ours, "error"), "")
         return
     peer = "OpenSpiel's JAX Deep CFR"
     for how, own, other, beside in (
@@ -113,15 +113,15 @@ def _spread(runs: list[_Run]) -> str:
     return ", ".join(f"{run.error:.3f}" for run in runs)
 
 
-def seconds_of(game: str, contest: Contest, seed: int) -> float:
+def time_run(game: str, contest: ComparisonConfig, seed: int) -> float:
     """Of a run in this process, with programs from where gdlx keeps them."""
     from gdlx.envs import compilation_cache
 
-    compilation_cache.keep()
-    return _ours(game, contest, seed, twice=False).seconds
+    compilation_cache.enable()
+    return _run_ours(game, contest, seed, twice=False).seconds
 
 
-def _with_kept_programs(game: str, contest: Contest, seed: int) -> float:
+def _time_with_cached_programs(game: str, contest: ComparisonConfig, seed: int) -> float:
     """Seconds of the second of two processes that share a folder of programs."""
     script = (
         "from gdlx.experiments.bench.training import deep_cfr_figures as this\n"
@@ -143,7 +143,7 @@ def _with_kept_programs(game: str, contest: Contest, seed: int) -> float:
     return seconds[1]
 
 
-def _ours(game: str, contest: Contest, seed: int, *, twice: bool) -> _Run:
+def _run_ours(game: str, contest: ComparisonConfig, seed: int, *, twice: bool) -> _Run:
     import gdlx
     from gdlx.envs import game_spec
     from gdlx.nets.learners import deep_cfr
@@ -161,22 +161,22 @@ def _ours(game: str, contest: Contest, seed: int, *, twice: bool) -> _Run:
         widths=contest.widths,
     )
     begun = time.perf_counter()
-    task = tasks.problem(game_spec.Game(game), keep_edges=True)
+    task = tasks.make_tree_task(game_spec.GameSpec(game), keep_edges=True)
     encoder = encoders.Encoder(gdlx.make(game), len(task.tree.counts.nodes) - 1)
     learner = deep_cfr.make(encoder, settings, task)
-    variables = _learnt(learner, contest, seed)
+    variables = _train(learner, contest, seed)
     seconds, again, kept = time.perf_counter() - begun, None, None
     if twice:
         begun = time.perf_counter()
-        _learnt(learner, contest, seed)
+        _train(learner, contest, seed)
         again = time.perf_counter() - begun
-        kept = _with_kept_programs(game, contest, seed)
-    found = task.metrics(infoset_tables.policies(learner, variables, task.tree))
+        kept = _time_with_cached_programs(game, contest, seed)
+    found = task.metrics(infoset_tables.network_policies(learner, variables, task.tree))
     low, high = task.payoff_range
     return _Run(seconds, again, sum(found.improvements) / (high - low), kept)
 
 
-def _learnt(learner: "deep_cfr.DeepCfr", contest: Contest, seed: int) -> Any:
+def _train(learner: "deep_cfr.DeepCfr", contest: ComparisonConfig, seed: int) -> Any:
     """Parameters of the network that plays."""
     import jax
 
@@ -186,7 +186,7 @@ def _learnt(learner: "deep_cfr.DeepCfr", contest: Contest, seed: int) -> Any:
     return jax.block_until_ready(learner.acting(state))  # type: ignore[no-untyped-call]
 
 
-def _theirs(game: str, contest: Contest, seed: int, *, twice: bool) -> _Run:
+def _run_open_spiel(game: str, contest: ComparisonConfig, seed: int, *, twice: bool) -> _Run:
     import numpy as np
     import pyspiel
     from open_spiel.python import policy

@@ -11,18 +11,24 @@ from gdlx.experiments.bench import harness
 _GAMES, _WIDTHS = 4_096, (128, 128)
 _PEER_STEPS = 3_000
 _MINUTES = 10.0  # at most 60
-_STRANGERS = 0.8  # part of the games in which somebody plays uniformly, as the opponent does who is met in the end
+_UNIFORM_OPPONENT_FRACTION = (
+    0.8  # part of the games in which somebody plays uniformly, as the opponent does who is met in the end
+)
 _LARGE = "blind_tictactoe:bias=even"
 _MATCHES = 10_000  # for each role
 # West 2024 (UNSW), table 3: goals of 100 against uniform play after 16 hours of training, over 100 games each.
 PUBLISHED = {"his framework": {"x": 74.0, "o": 73.0}, "the one before his": {"x": 79.5, "o": 79.5}}
 
 
-def speed() -> Iterator[harness.Figure]:
+def speed_figures() -> Iterator[harness.Figure]:
     """Networks of the same size choose every move; both sides have compiled before."""
-    name, own, peer = "leduc_poker: steps a second, environment and network", _own_steps(), _peer_steps()
+    name, own, peer = (
+        "leduc_poker: steps a second, environment and network",
+        _our_steps_per_second(),
+        _peer_steps_per_second(),
+    )
     if peer is None:
-        yield harness.missing(name, "OpenSpiel", own, "steps/s", better="higher")
+        yield harness.missing_peer(name, "OpenSpiel", own, "steps/s", better="higher")
         return
     yield harness.Figure(
         name,
@@ -35,19 +41,19 @@ def speed() -> Iterator[harness.Figure]:
     )
 
 
-def _own_steps() -> float:
+def _our_steps_per_second() -> float:
     import jax
 
     from gdlx.nets import vectorised_play
     from gdlx.nets.models import encoders, networks
     from gdlx.players.matches import arenas
 
-    arena = arenas.of_game("leduc_poker")
+    arena = arenas.make_arena("leduc_poker")
     env = arena.env
     encoder = encoders.Encoder(env, 8)
     network = networks.Network(env.num_players, env.num_actions, _WIDTHS)
-    parameters = networks.parameters(network, encoder.width, jax.random.key(0))
-    policy = vectorised_play.of_network(encoder, network)
+    parameters = networks.init_params(network, encoder.width, jax.random.key(0))
+    policy = vectorised_play.network_policy(encoder, network)
 
     def steps(key: int) -> int:
         found = vectorised_play.play(
@@ -67,7 +73,7 @@ def _own_steps() -> float:
     return made / (time.perf_counter() - begun)
 
 
-def _peer_steps() -> float | None:
+def _peer_steps_per_second() -> float | None:
     try:
         import pyspiel
     except ImportError:
@@ -81,13 +87,13 @@ def _peer_steps() -> float | None:
     game = pyspiel.load_game("leduc_poker")
     network = networks.Network(2, game.num_distinct_actions(), _WIDTHS)
     width = game.information_state_tensor_size()
-    parameters = networks.parameters(network, width, jax.random.key(0))
+    parameters = networks.init_params(network, width, jax.random.key(0))
     rng = np.random.default_rng(0)
 
     @jax.jit
     def policy(seen: Any, legal: Any, player: Any) -> Any:
-        told = networks.applied(network, parameters, seen[None])
-        return networks.policy(told.logits[0, player], legal)
+        told = networks.apply_network(network, parameters, seen[None])
+        return networks.masked_softmax(told.logits[0, player], legal)
 
     def play(steps: int) -> None:
         made = 0
@@ -110,7 +116,7 @@ def _peer_steps() -> float | None:
     return _PEER_STEPS / (time.perf_counter() - begun)
 
 
-def strong() -> Iterator[harness.Figure]:
+def strength_figures() -> Iterator[harness.Figure]:
     """Trained for some minutes, then matches of each role against uniform play."""
     from gdlx.envs import game_spec, probe
     from gdlx.nets import evaluation, training
@@ -119,22 +125,22 @@ def strong() -> Iterator[harness.Figure]:
     from gdlx.solvers.runs import driver
 
     net = games.compile_game(_LARGE)
-    settings = learner_registry.configured("self-play", {"strangers": str(_STRANGERS)})
-    recipe = learner_registry.Recipe(
-        game_spec.Game(_LARGE), "self-play", learner_registry.usual_window(net, None), settings
+    settings = learner_registry.make_settings("self-play", {"strangers": str(_UNIFORM_OPPONENT_FRACTION)})
+    recipe = learner_registry.TrainConfig(
+        game_spec.GameSpec(_LARGE), "self-play", learner_registry.default_window(net, None), settings
     )
-    learner = learner_registry.made(recipe, net, None)
+    learner = learner_registry.make_learner(recipe, net, None)
     with tempfile.TemporaryDirectory() as folder:
-        run = training.Run(recipe, learner, probe.probe(net).digest, pathlib.Path(folder))
-        for _ in run.points(driver.Stop(None, 60 * _MINUTES)):
+        run = training.TrainingRun(recipe, learner, probe.probe(net).digest, pathlib.Path(folder))
+        for _ in run.points(driver.StopCondition(None, 60 * _MINUTES)):
             pass
         run.finish()
-    found = evaluation.against_random(learner, learner.acting(run.state), games=_MATCHES)
+    found = evaluation.evaluate_against_random(learner, learner.acting(run.state), games=_MATCHES)
     for role, goal, error in zip(learner.encoder.env.players, found.goal, found.error, strict=True):
         for whose, goals in PUBLISHED.items():
             yield harness.Figure(
                 f"{_LARGE}: goals as {role} against random beside {whose}, {run.seconds / 60:.0f} minutes of training "
-                f"with strangers in {_STRANGERS:.0%} of the games, ± {error:.1f}",
+                f"with strangers in {_UNIFORM_OPPONENT_FRACTION:.0%} of the games, ± {error:.1f}",
                 goal,
                 "of 100",
                 better="higher",

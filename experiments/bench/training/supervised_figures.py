@@ -53,7 +53,7 @@ def _of_case(case: Case) -> Iterator[harness.Figure]:
     from gdlx.nets.learners import supervised
     from gdlx.nets.values import depth_limited
 
-    learner = supervised.of_game(case.game, _settings(case))
+    learner = supervised.make_for_game(case.game, _settings(case))
     begun = time.perf_counter()
     state = jax.jit(learner.init)(jax.random.key(0))
     iterate = jax.jit(learner.iterate)
@@ -70,10 +70,10 @@ def _of_case(case: Case) -> Iterator[harness.Figure]:
         f"steps, {case.iterations * case.batch:,} solved ranges, {spent:.0f} s with compiling",
     )
     begun = time.perf_counter()
-    values = depth_limited.learnt(learner, learner.values(state))
+    values = depth_limited.network_values(learner, learner.values(state))
     found = depth_limited.solve(learner.task, case.depth, values, iterations=case.search)
     spent = time.perf_counter() - begun
-    blind = depth_limited.solve(learner.task, case.depth, depth_limited.nothing, iterations=case.search)
+    blind = depth_limited.solve(learner.task, case.depth, depth_limited.zero_values, iterations=case.search)
     exploitability, without = (_exploitability(learner.task, policies) for policies in (found, blind))
     yield harness.Figure(
         f"{case.game}, cuts every {case.depth}: exploitability of depth-limited solving, part of the payoff range",
@@ -85,7 +85,7 @@ def _of_case(case: Case) -> Iterator[harness.Figure]:
     )
 
 
-def _exploitability(task: "tasks.Problem", policies: "tabular_policies.Policies") -> float:
+def _exploitability(task: "tasks.TreeTask", policies: "tabular_policies.Policies") -> float:
     found = task.metrics(policies).exploitability
     assert found is not None
     return found / float(np.ptp(task.payoff_range))
@@ -106,7 +106,7 @@ def _settings(case: Case) -> "supervised.Settings":
     )
 
 
-class Sizes(NamedTuple):
+class PublicStateSizes(NamedTuple):
     """Of the public states of one depth."""
 
     depth: int
@@ -116,7 +116,7 @@ class Sizes(NamedTuple):
     views: int
 
 
-def sizes(game: str, deepest: int = _DEEPEST) -> Sizes | None:
+def measure_public_states(game: str, deepest: int = _DEEPEST) -> PublicStateSizes | None:
     """At the largest depth up to there that has few nodes; None where every match is over by then."""
     from gdlx.envs import game_spec
     from gdlx.envs.trees import game_tree
@@ -124,12 +124,12 @@ def sizes(game: str, deepest: int = _DEEPEST) -> Sizes | None:
 
     for depth in range(deepest, 0, -1):
         try:
-            tree = game_spec.unrolled(game_spec.Game(game), depth=depth + 1, max_nodes=_FEW, keep_edges=True)
-            found = public_states.of_tree(tree, depth)
-        except (game_tree.TooLarge, public_states.WrongCut):
+            tree = game_spec.unroll_game(game_spec.GameSpec(game), depth=depth + 1, max_nodes=_FEW, keep_edges=True)
+            found = public_states.find_public_states(tree, depth)
+        except (game_tree.TooLargeError, public_states.CutError):
             continue
         largest = int(np.bincount(found.state).max())
-        return Sizes(depth, len(found.weight), found.states, largest, found.views)
+        return PublicStateSizes(depth, len(found.weight), found.states, largest, found.views)
     return None
 
 
@@ -139,7 +139,7 @@ def _print_sizes() -> None:
     print("| game | joint moves | nodes | public states | views of the largest | views |")
     print("|---|---|---|---|---|---|")
     for game in library.names():
-        found = sizes(game)
+        found = measure_public_states(game)
         numbers = ["-"] * 5 if found is None else [f"{number:,}" for number in found]
         print(f"| {game} | {' | '.join(numbers)} |")
 

@@ -27,7 +27,7 @@ _CHUNK = 0.05  # seconds between two looks at the clock, about
 Points = npt.NDArray[np.float64]  # [B, S, 3] batches, seeds, and what a Point has
 
 
-class Point(NamedTuple):
+class RunResult(NamedTuple):
     """What one run came to."""
 
     rate: float  # trajectories a second
@@ -35,36 +35,36 @@ class Point(NamedTuple):
     at_seconds: float
 
 
-def run(setting: study_registry.Setting) -> Iterator[study_registry.Table]:
-    devices.one_per_core()
+def run(setting: study_registry.StudyConfig) -> Iterator[study_registry.StudyTable]:
+    devices.use_one_device_per_core()
     seconds = SECONDS * setting.minutes / (FULL_MINUTES if setting.is_full else MINUTES)
     seeds = range(setting.seed, setting.seed + (FULL_SEEDS if setting.is_full else SEEDS))
     found = {}
     for game in GAMES:
-        found[game] = np.array([[_kept(game, batch, n, seconds, setting) for n in seeds] for batch in BATCHES])
+        found[game] = np.array([[_cached_point(game, batch, n, seconds, setting) for n in seeds] for batch in BATCHES])
         yield _table(game, seconds, found[game])
-    picture(setting.folder / FIGURE, seconds, found)
+    draw_figure(setting.folder / FIGURE, seconds, found)
 
 
-def _kept(game: str, batch: int, seed: int, seconds: float, setting: study_registry.Setting) -> Point:
+def _cached_point(game: str, batch: int, seed: int, seconds: float, setting: study_registry.StudyConfig) -> RunResult:
     def measured() -> result_cache.Row:
         setting.report(f"{game}, batches of {batch:,}, seed {seed}")
-        return point(game, batch, seed, seconds)._asdict()
+        return measure_point(game, batch, seed, seconds)._asdict()
 
     settings = {"game": game, "batch": batch, "seed": seed, "seconds": seconds, "trajectories": TRAJECTORIES}
     path = setting.folder / f"{game}-{batch}-{seed}.json"
-    return Point(**result_cache.row(path, settings | result_cache.precision(), measured))
+    return RunResult(**result_cache.load_or_measure(path, settings | result_cache.precision_settings(), measured))
 
 
-def point(game: str, batch: int, seed: int, seconds: float) -> Point:
-    made = baselines.unrolled(game)
+def measure_point(game: str, batch: int, seed: int, seconds: float) -> RunResult:
+    made = baselines.load_tree_sampler(game)
     warm = made.run(batch, None, seed)
     warm.advance(1)
     warm.exploitability()
-    return measure(made.run(batch, None, seed), TRAJECTORIES, seconds)
+    return measure_run(made.run(batch, None, seed), TRAJECTORIES, seconds)
 
 
-def measure(run: baselines.Run, trajectories: int, seconds: float) -> Point:
+def measure_run(run: baselines.SamplingRun, trajectories: int, seconds: float) -> RunResult:
     """One run until both marks are passed. Only sampling is timed."""
     wanted = round(trajectories / (2 * run.batch))
     spent, at_trajectories, at_seconds = 0.0, None, None
@@ -78,40 +78,40 @@ def measure(run: baselines.Run, trajectories: int, seconds: float) -> Point:
             at_trajectories = run.exploitability()
         if at_seconds is None and spent >= seconds:
             at_seconds = run.exploitability()
-    return Point(2 * run.batch * run.done / spent, at_trajectories, at_seconds)
+    return RunResult(2 * run.batch * run.done / spent, at_trajectories, at_seconds)
 
 
 def _names(seconds: float) -> Sequence[str]:
     return (f"after {TRAJECTORIES:,} trajectories", f"after {seconds:g} s")
 
 
-def _table(game: str, seconds: float, found: Points) -> study_registry.Table:
+def _table(game: str, seconds: float, found: Points) -> study_registry.StudyTable:
     rows = []
     data = []
     for batch, own in zip(BATCHES, found, strict=True):
         mean, error = plots.mean_and_error(own.T)
         told = [f"{m:.3g} ± {e:.1g}" for m, e in zip(mean[1:], error[1:], strict=True)]
         rows.append((f"{batch:,}", f"{mean[0] / 1e6:.3g}", *told))
-        data.append({"batch": batch, "runs": [Point(*each)._asdict() for each in own.tolist()]})
+        data.append({"batch": batch, "runs": [RunResult(*each)._asdict() for each in own.tolist()]})
     title = f"{game}: exploitability, mean and standard error of {found.shape[1]} seeds"
-    return study_registry.Table(title, ("batch", "M trajectories/s", *_names(seconds)), rows, {game: data})
+    return study_registry.StudyTable(title, ("batch", "M trajectories/s", *_names(seconds)), rows, {game: data})
 
 
-def picture(path: pathlib.Path, seconds: float, found: dict[str, Points]) -> None:
+def draw_figure(path: pathlib.Path, seconds: float, found: dict[str, Points]) -> None:
     """A row of panels for every game: speed, and exploitability after as many trajectories and as many seconds."""
     import matplotlib.ticker
 
-    figure, axes = plots.panels(len(found), 2)
+    figure, axes = plots.make_panels(len(found), 2)
     batches = np.array(BATCHES, np.float64)
     for number, (game, own) in enumerate(found.items()):
         left, right = axes[2 * number : 2 * number + 2]
         speed = plots.Line("speed", batches, own[..., 0] / 1e6, {"marker": "o", "ms": 4})
-        plots.curves(left, [speed], title=game, x="batch", y="million trajectories a second")
+        plots.plot_curves(left, [speed], title=game, x="batch", y="million trajectories a second")
         errors = [
             plots.Line(name, batches, own[..., part], {"marker": marker, "ms": 4})
             for part, (name, marker) in enumerate(zip(_names(seconds), "os", strict=True), 1)
         ]
-        plots.curves(right, errors, title=game, x="batch", y="exploitability (payoff units)")
+        plots.plot_curves(right, errors, title=game, x="batch", y="exploitability (payoff units)")
         right.legend(frameon=False, fontsize=8)
         for each in (left, right):
             each.set_xticks(BATCHES, [f"{batch:,}" for batch in BATCHES], fontsize=8)
@@ -119,4 +119,4 @@ def picture(path: pathlib.Path, seconds: float, found: dict[str, Points]) -> Non
             each.yaxis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 2, 5)))  # less than a power of ten
             each.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
             each.tick_params(axis="y", which="minor", left=False, labelleft=False)
-    plots.save(path, figure)
+    plots.save_figure(path, figure)

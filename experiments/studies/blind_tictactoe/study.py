@@ -43,22 +43,22 @@ PUBLISHED: Mapping[str, Mapping[str, Openings]] = {
 }
 
 
-def run(setting: study_registry.Setting) -> Iterator[study_registry.Table]:
-    compilation_cache.keep()
+def run(setting: study_registry.StudyConfig) -> Iterator[study_registry.StudyTable]:
+    compilation_cache.enable()
     for bias in PUBLISHED:
         minutes = setting.minutes / len(PUBLISHED)
-        task, found = solved(bias, setting.folder / bias, minutes, setting)
+        task, found = solve_variant(bias, setting.folder / bias, minutes, setting)
         yield _openings(bias, found)
-        yield _worth(task, setting.folder / bias, found, 60 * minutes * _BOUND, setting)
+        yield _value_table(task, setting.folder / bias, found, 60 * minutes * _BOUND, setting)
 
 
-def solved(
-    bias: str, folder: pathlib.Path, minutes: float, setting: study_registry.Setting
-) -> tuple[tasks.TableProblem, solution.Solution]:
+def solve_variant(
+    bias: str, folder: pathlib.Path, minutes: float, setting: study_registry.StudyConfig
+) -> tuple[tasks.TableTask, solution.Solution]:
     """A game after so many minutes of sampling, from wherever the folder has come to."""
-    task = tasks.table_problem(game_spec.Game(f"blind_tictactoe:bias={bias}"))
+    task = tasks.make_table_task(game_spec.GameSpec(f"blind_tictactoe:bias={bias}"))
     changes: dict[str, Any] = {**_SETTINGS, "seed": setting.seed}
-    algorithm = algorithms.configured(algorithms.find(_ALGORITHM), None, changes)
+    algorithm = algorithms.configure(algorithms.find(_ALGORITHM), None, changes)
     begun = (folder / result_folder.CHECKPOINT).exists()
     if begun and result_folder.read_config(folder).algorithm != algorithm:
         raise result_folder.ResultError(
@@ -67,7 +67,7 @@ def solved(
     folder.mkdir(parents=True, exist_ok=True)
     sampling = solver_run.Run(task, algorithm, folder, resume=begun, interval=60.0)
     try:
-        for point in sampling.points(driver.Stop(None, 60 * minutes)):
+        for point in sampling.points(driver.StopCondition(None, 60 * minutes)):
             rate = point.metrics.samples / max(point.metrics.seconds, 1e-9)
             setting.report(f"{bias}: {point.metrics.seconds / 60:.1f} of {minutes:.0f} minutes, {rate:,.0f} a second")
     finally:
@@ -75,21 +75,23 @@ def solved(
     return task, found
 
 
-def _openings(bias: str, found: solution.Solution) -> study_registry.Table:
+def _openings(bias: str, found: solution.Solution) -> study_registry.StudyTable:
     rows, data = [], {}
     for role in ("x", "o"):
-        ours, theirs = openings(found.policy(role)), PUBLISHED[bias][role]
+        ours, theirs = summarize_openings(found.policy(role)), PUBLISHED[bias][role]
         data[role] = {"ours": ours._asdict(), "published": theirs._asdict()}
         for kind in Openings._fields:
             rows.append((role, kind, _shown(getattr(ours, kind)), _shown(getattr(theirs, kind))))
     minutes = found.metrics[-1].seconds / 60
     header = ("role", "first mark", f"ours, {minutes:.0f} minutes", "published, 40 hours")
-    return study_registry.Table(f"blind_tictactoe:bias={bias}, probability of each opening", header, rows, {bias: data})
+    return study_registry.StudyTable(
+        f"blind_tictactoe:bias={bias}, probability of each opening", header, rows, {bias: data}
+    )
 
 
-def openings(policy: Mapping[str, float]) -> Openings:
+def summarize_openings(policy: Mapping[str, float]) -> Openings:
     """
-    >>> openings({f"(mark {m} {n})": (0.2 if m == n == 2 else 0.1) for m in (1, 2, 3) for n in (1, 2, 3)})
+    >>> summarize_openings({f"(mark {m} {n})": (0.2 if m == n == 2 else 0.1) for m in (1, 2, 3) for n in (1, 2, 3)})
     Openings(centre=(0.2, 0.2), corner=(0.1, 0.1), side=(0.1, 0.1))
     """
     kinds: dict[int, list[float]] = {0: [], 1: [], 2: []}  # by how many coordinates are in the middle
@@ -106,17 +108,17 @@ def _shown(found: Range | None) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _worth(
-    task: tasks.TableProblem,
+def _value_table(
+    task: tasks.TableTask,
     folder: pathlib.Path,
     found: solution.Solution,
     seconds: float,
-    setting: study_registry.Setting,
-) -> study_registry.Table:
+    setting: study_registry.StudyConfig,
+) -> study_registry.StudyTable:
     """The value of the policies for x, and how much of it responses could take away, at least."""
-    policy = policy_files.read_table(folder / result_folder.POLICY, task.env.num_actions)
+    policy = policy_files.read_table_policy(folder / result_folder.POLICY, task.env.num_actions)
     setting.report(f"bound, {seconds:.0f} s")
-    bound = search_bounds.of_policy(task, policy, seconds, setting.seed)
+    bound = search_bounds.bound_policy(task, policy, seconds, setting.seed)
     last = found.metrics[-1]
     value, error = last.value[0] + task.env.payoffs.offset, 1.96 * last.value_error[0]
     rows = [
@@ -133,4 +135,6 @@ def _worth(
         "trajectories": last.samples,
         "seconds": last.seconds,
     }
-    return study_registry.Table("what these policies are worth", ("", ""), rows, {f"{found.tree.name} worth": data})
+    return study_registry.StudyTable(
+        "what these policies are worth", ("", ""), rows, {f"{found.tree.name} worth": data}
+    )

@@ -24,7 +24,7 @@ from gdlx.propnet.simulate import joint_actions, machine
 _NOISE = 1e-9
 
 
-class Level(NamedTuple):
+class GraphLevel(NamedTuple):
     """States after the same number of joint moves. Axes: N states, A options of the state with the most, K ways to the
     state with the most; both players' moves are numbered by their order among the legal ones."""
 
@@ -34,8 +34,8 @@ class Level(NamedTuple):
     payoff: Any  # [N] of the first player, 0 where the game goes on
 
 
-class Graph(NamedTuple):
-    levels: tuple[Level, ...]
+class StateGraph(NamedTuple):
+    levels: tuple[GraphLevel, ...]
 
     @property
     def nodes(self) -> int:
@@ -46,9 +46,9 @@ class Graph(NamedTuple):
         return sum(int((~np.asarray(level.legal[0]).any(axis=1)).sum()) for level in self.levels)
 
 
-def graph(net: propnet.PropNet) -> Graph:
+def build_graph(net: propnet.PropNet) -> StateGraph:
     """All states of a game of two players without chance, whose goals add up to 100."""
-    game = machine.of(net)
+    game = machine.for_propnet(net)
     assert len(net.roles) == 2, "two players, and no chance"
     sizes = [len(role.moves) for role in net.roles]
     levels = []
@@ -62,17 +62,17 @@ def graph(net: propnet.PropNet) -> Graph:
         options = [own.sum(axis=0) for own in machine.split_rows(rows, sizes)]
         most = max(1, *(int(own.max()) for own in options))
         legal = np.array([np.arange(most) < own[:, None] for own in options])
-        parents, chosen = joint_actions.joint_moves(rows, sizes)
-        after = game.move(states[:, parents], joint_actions.does_rows(chosen, sizes))[0]
+        parents, chosen = joint_actions.enumerate_joint_actions(rows, sizes)
+        after = game.move(states[:, parents], joint_actions.one_hot_rows(chosen, sizes))[0]
         following, number = np.unique(after, axis=1, return_inverse=True)
         child = np.full((states.shape[1], most, most), following.shape[1], np.int32)
         child[legal[0][:, :, None] & legal[1][:, None, :]] = number.reshape(-1)  # joint moves come in this order
-        levels.append(Level(legal, child, ways, payoff))
-        states, ways = following, _ways(child.reshape(-1), following.shape[1])
-    return Graph(tuple(levels))
+        levels.append(GraphLevel(legal, child, ways, payoff))
+        states, ways = following, _incoming_edges(child.reshape(-1), following.shape[1])
+    return StateGraph(tuple(levels))
 
 
-def _ways(child: npt.NDArray[np.int32], size: int) -> npt.NDArray[np.int32]:
+def _incoming_edges(child: npt.NDArray[np.int32], size: int) -> npt.NDArray[np.int32]:
     """[size, K] the places of every number in `child`. To gather from them is many times faster than to scatter."""
     order = np.argsort(child, kind="stable")
     counts = np.bincount(child, minlength=size + 1)[:size]
@@ -82,7 +82,7 @@ def _ways(child: npt.NDArray[np.int32], size: int) -> npt.NDArray[np.int32]:
     return found
 
 
-class State(NamedTuple):
+class GraphCfrState(NamedTuple):
     """Axes: L levels, of N states with A moves each."""
 
     regret: tuple[jax.Array, ...]  # L x [2, N, A]
@@ -90,23 +90,23 @@ class State(NamedTuple):
     policy: tuple[jax.Array, ...]  # L x [2, N, A]
 
 
-def init(game: Graph, *, first: bool = False) -> State:
+def init(game: StateGraph, *, first: bool = False) -> GraphCfrState:
     """Uniform policies, or always the first move."""
     none = tuple(jnp.zeros(level.legal.shape) for level in game.levels)
-    return State(none, none, tuple(_first(level) if first else _uniform(level) for level in game.levels))
+    return GraphCfrState(none, none, tuple(_first(level) if first else _uniform(level) for level in game.levels))
 
 
-def _uniform(level: Level) -> jax.Array:
+def _uniform(level: GraphLevel) -> jax.Array:
     options = jnp.asarray(level.legal, jnp.result_type(float))
     return options / jnp.maximum(options.sum(axis=2, keepdims=True), 1)
 
 
-def _first(level: Level) -> jax.Array:
+def _first(level: GraphLevel) -> jax.Array:
     legal = np.asarray(level.legal)
     return jnp.asarray(legal & (np.cumsum(legal, axis=2) == 1), jnp.result_type(float))
 
 
-def _matched(level: Level, weights: jax.Array) -> jax.Array:
+def _normalize_or_uniform(level: GraphLevel, weights: jax.Array) -> jax.Array:
     """[2, N, A] in proportion to what is positive; uniform where nothing is."""
     positive = jnp.maximum(weights, 0)
     total = positive.sum(axis=2, keepdims=True)
@@ -114,12 +114,12 @@ def _matched(level: Level, weights: jax.Array) -> jax.Array:
 
 
 @jax.jit
-def advance(game: Graph, state: State, count: int) -> State:
-    done: State = jax.lax.fori_loop(0, count, lambda _, s: step(game, s), state)
+def advance(game: StateGraph, state: GraphCfrState, count: int) -> GraphCfrState:
+    done: GraphCfrState = jax.lax.fori_loop(0, count, lambda _, s: step(game, s), state)
     return done
 
 
-def step(game: Graph, state: State) -> State:
+def step(game: StateGraph, state: GraphCfrState) -> GraphCfrState:
     reach = _reach(game, state.policy)
     regrets, weights, policies = [], [], []
     value = jnp.zeros(0)
@@ -132,11 +132,11 @@ def step(game: Graph, state: State) -> State:
         regret = regret + own[::-1, :, None] * jnp.where(jnp.abs(new) > _NOISE, new, 0)
         regrets.append(regret)
         weights.append(weight + own[:, :, None] * policy)
-        policies.append(_matched(level, regret))
-    return State(tuple(regrets[::-1]), tuple(weights[::-1]), tuple(policies[::-1]))
+        policies.append(_normalize_or_uniform(level, regret))
+    return GraphCfrState(tuple(regrets[::-1]), tuple(weights[::-1]), tuple(policies[::-1]))
 
 
-def _reach(game: Graph, policy: tuple[jax.Array, ...]) -> list[jax.Array]:
+def _reach(game: StateGraph, policy: tuple[jax.Array, ...]) -> list[jax.Array]:
     """L x [2, N]: sums over all ways to a state of the product of each player's choices."""
     found = [jnp.ones((2, 1))]
     for level, following, own in zip(game.levels, game.levels[1:], policy, strict=False):
@@ -149,20 +149,20 @@ def _reach(game: Graph, policy: tuple[jax.Array, ...]) -> list[jax.Array]:
     return found
 
 
-def _options(level: Level, value: jax.Array, policy: jax.Array) -> jax.Array:
+def _options(level: GraphLevel, value: jax.Array, policy: jax.Array) -> jax.Array:
     """[2, N, A] what each move is worth to who makes it, if the other plays its policy."""
     after = jnp.append(value, 0.0)[level.child]
     return jnp.stack([(after * policy[1][:, None, :]).sum(axis=2), -(after * policy[0][:, :, None]).sum(axis=1)])
 
 
 @jax.jit
-def average(game: Graph, state: State) -> tuple[jax.Array, ...]:
+def average_policy(game: StateGraph, state: GraphCfrState) -> tuple[jax.Array, ...]:
     """L x [2, N, A]; uniform where a player never comes."""
-    return tuple(_matched(level, weight) for level, weight in zip(game.levels, state.weight, strict=True))
+    return tuple(_normalize_or_uniform(level, weight) for level, weight in zip(game.levels, state.weight, strict=True))
 
 
 @jax.jit
-def exploitability(game: Graph, policy: tuple[jax.Array, ...]) -> jax.Array:
+def exploitability(game: StateGraph, policy: tuple[jax.Array, ...]) -> jax.Array:
     """The mean of what the two players get by best responses: states are public, so each can be answered by itself."""
     best = [jnp.zeros(0), jnp.zeros(0)]
     for level, own in zip(reversed(game.levels), reversed(policy), strict=True):

@@ -26,15 +26,15 @@ MINUTES, FULL_MINUTES = 8.0, 80.0
 FIGURE = "cfr_convergence.png"
 BOUNDS = (0.01, 0.001)
 CONVERGED = 1e-6  # the most that a probability changes in the last iteration, in the thesis
-_EVERY = 300  # iterations of which each is measured
+_DENSE_ITERATIONS = 300  # iterations of which each is measured
 _GROWTH = 1.02  # iterations between measurements from there on
-_LESS = 4  # times fewer iterations from another start
-_REST = 30.0  # seconds until what has been measured is written again
+_OTHER_START_DIVISOR = 4  # times fewer iterations from another start
+_SAVE_INTERVAL = 30.0  # seconds until what has been measured is written again
 
 Floats = npt.NDArray[np.float64]
 
 
-class Game(NamedTuple):
+class StudyGame(NamedTuple):
     spec: str
     is_merged: bool  # states, as in the thesis, or histories
     first: bool  # whether play begins with everybody's first move, else evenly
@@ -44,16 +44,18 @@ class Game(NamedTuple):
     reached: tuple[tuple[int, float], ...]  # iterations and seconds until the error is below each of BOUNDS
 
 
-_GOOFSPIEL = Game("goofspiel:cards=5,info=perfect", True, False, 300_000, 2_936, 138, ((1_114, 1.16), (29_730, 31.09)))
+_GOOFSPIEL = StudyGame(
+    "goofspiel:cards=5,info=perfect", True, False, 300_000, 2_936, 138, ((1_114, 1.16), (29_730, 31.09))
+)
 GAMES = (
-    Game("biased_rps", True, False, 1_000_000, 10, 9, ((17, 0.0), (87, 0.0))),
-    Game("repeated_rps", True, True, 200_000, 220, 55, ((45, 0.0), (236, 0.02))),
+    StudyGame("biased_rps", True, False, 1_000_000, 10, 9, ((17, 0.0), (87, 0.0))),
+    StudyGame("repeated_rps", True, True, 200_000, 220, 55, ((45, 0.0), (236, 0.02))),
     _GOOFSPIEL,
     _GOOFSPIEL._replace(is_merged=False, iterations=100_000),
 )
 
 
-class Solver(Protocol):
+class StudySolver(Protocol):
     state: Any  # arrays that are all there is to go on from
 
     def advance(self, count: int) -> None: ...
@@ -64,33 +66,33 @@ class Solver(Protocol):
     def exploitability(self) -> float: ...
 
 
-class Merged:
+class StateGraphSolver:
     """On the graph of states."""
 
-    def __init__(self, game: Game, *, first: bool) -> None:
+    def __init__(self, game: StudyGame, *, first: bool) -> None:
         net = games.compile_game(game.spec)
-        self.graph = graph.graph(net)
-        self.state: graph.State = graph.init(self.graph, first=first)
+        self.graph = graph.build_graph(net)
+        self.state: graph.GraphCfrState = graph.init(self.graph, first=first)
 
     def advance(self, count: int) -> None:
         self.state = graph.advance(self.graph, self.state, count)
         self.state.regret[0].block_until_ready()
 
     def policy(self) -> Floats:
-        average = graph.average(self.graph, self.state)
+        average = graph.average_policy(self.graph, self.state)
         pairs = zip(self.graph.levels, average, strict=True)
         return np.concatenate([np.asarray(own)[np.asarray(level.legal)] for level, own in pairs])
 
     def exploitability(self) -> float:
-        return float(graph.exploitability(self.graph, graph.average(self.graph, self.state)))
+        return float(graph.exploitability(self.graph, graph.average_policy(self.graph, self.state)))
 
 
-class Unrolled:
+class TreeSolver:
     """On the tree, where every history is a state of its own."""
 
-    def __init__(self, game: Game) -> None:
-        task = tasks.problem(game_spec.Game(game.spec))
-        self._process = tree_solvers.FullSolver(task, algorithms.simultaneous(algorithms.find("cfr")))
+    def __init__(self, game: StudyGame) -> None:
+        task = tasks.make_tree_task(game_spec.GameSpec(game.spec))
+        self._process = tree_solvers.FullSolver(task, algorithms.with_simultaneous_updates(algorithms.find("cfr")))
         self.state = self._process.init()
 
     def advance(self, count: int) -> None:
@@ -105,7 +107,7 @@ class Unrolled:
         return found
 
 
-class Curve(NamedTuple):
+class ConvergenceCurve(NamedTuple):
     """Axes: N measurements."""
 
     iterations: Floats  # [N]
@@ -116,58 +118,58 @@ class Curve(NamedTuple):
     elsewhere: Floats  # [] the error of the policy that another start leads to
 
 
-def run(setting: study_registry.Setting) -> Iterator[study_registry.Table]:
-    compilation_cache.keep()
+def run(setting: study_registry.StudyConfig) -> Iterator[study_registry.StudyTable]:
+    compilation_cache.enable()
     with jax.enable_x64(True):  # sums of millions of policies
         yield _sizes()
-        found = [(game, _kept(game, setting)) for game in GAMES]
+        found = [(game, _cached_curve(game, setting)) for game in GAMES]
     yield _speeds(found)
-    yield _ends(found)
-    picture(setting.folder / FIGURE, found)
+    yield _final_table(found)
+    draw_figure(setting.folder / FIGURE, found)
 
 
-def name(game: Game) -> str:
+def display_name(game: StudyGame) -> str:
     return game.spec if game.is_merged else f"{game.spec}, unmerged"
 
 
-def _kept(game: Game, setting: study_registry.Setting) -> Curve:
+def _cached_curve(game: StudyGame, setting: study_registry.StudyConfig) -> ConvergenceCurve:
     part = setting.minutes / MINUTES
-    iterations = max(_LESS, round(game.iterations * part))
+    iterations = max(_OTHER_START_DIVISOR, round(game.iterations * part))
     kind = "states" if game.is_merged else "histories"
-    path = setting.folder / f"{result_folder.folder_of(game.spec)}-{kind}-{iterations}.npz"
-    if (earlier := result_cache.arrays(path, Curve._fields)) is not None:
-        return Curve(*earlier)
-    setting.report(f"{name(game)}: {iterations:,} iterations")
+    path = setting.folder / f"{result_folder.folder_name(game.spec)}-{kind}-{iterations}.npz"
+    if (earlier := result_cache.load_arrays(path, ConvergenceCurve._fields)) is not None:
+        return ConvergenceCurve(*earlier)
+    setting.report(f"{display_name(game)}: {iterations:,} iterations")
     unfinished = path.with_suffix(".part.npz")
-    found = curve(game, iterations, unfinished)
+    found = measure_curve(game, iterations, unfinished)
     result_cache.write_arrays(path, found._asdict())
     result_cache.remove_arrays(unfinished)
     return found
 
 
-def points(iterations: int) -> list[int]:
+def measurement_points(iterations: int) -> list[int]:
     """Where it is measured.
 
-    >>> points(303)[-5:], points(1_000)[-2:]
+    >>> measurement_points(303)[-5:], measurement_points(1_000)[-2:]
     ([297, 298, 299, 300, 303], [984, 1000])
     """
-    found = list(range(1, min(iterations, _EVERY) + 1))
+    found = list(range(1, min(iterations, _DENSE_ITERATIONS) + 1))
     while found[-1] < iterations:
         found.append(min(iterations, max(found[-1] + 1, int(found[-1] * _GROWTH))))
     return found
 
 
-class _Measured:
+class _RunRecorder:
     """What has been measured of a run, kept in a file from which another process goes on."""
 
-    def __init__(self, path: pathlib.Path, solver: Solver) -> None:
+    def __init__(self, path: pathlib.Path, solver: StudySolver) -> None:
         self.policies: list[Floats] = []
         self.errors: list[float] = []
         self.seconds: list[float] = []
         self._path, self._solver, self._written = path, solver, time.monotonic()
         leaves, shape = jax.tree.flatten(solver.state)
         names = ("policies", "errors", "seconds", *(f"state_{n}" for n in range(len(leaves))))
-        if (earlier := result_cache.arrays(path, names)) is not None:
+        if (earlier := result_cache.load_arrays(path, names)) is not None:
             self.policies, self.errors, self.seconds = map(list, earlier[:3])
             solver.state = jax.tree.unflatten(shape, [jax.numpy.asarray(leaf) for leaf in earlier[3:]])
 
@@ -175,7 +177,7 @@ class _Measured:
         self.policies.append(self._solver.policy())
         self.errors.append(self._solver.exploitability())
         self.seconds.append(seconds)
-        if time.monotonic() - self._written >= _REST:
+        if time.monotonic() - self._written >= _SAVE_INTERVAL:
             self._write()
 
     def _write(self) -> None:
@@ -185,11 +187,11 @@ class _Measured:
         self._written = time.monotonic()
 
 
-def curve(game: Game, iterations: int, unfinished: pathlib.Path) -> Curve:
-    solver: Solver = Merged(game, first=game.first) if game.is_merged else Unrolled(game)
-    measured = _Measured(unfinished, solver)
+def measure_curve(game: StudyGame, iterations: int, unfinished: pathlib.Path) -> ConvergenceCurve:
+    solver: StudySolver = StateGraphSolver(game, first=game.first) if game.is_merged else TreeSolver(game)
+    measured = _RunRecorder(unfinished, solver)
     solver.advance(0)  # compiled outside of the time that is measured
-    at = [0, *points(iterations)]
+    at = [0, *measurement_points(iterations)]
     for before, now in list(itertools.pairwise(at))[len(measured.seconds) :]:
         begun = time.perf_counter()
         solver.advance(now - before)
@@ -197,13 +199,13 @@ def curve(game: Game, iterations: int, unfinished: pathlib.Path) -> Curve:
     last = measured.policies[-1]
     solver.advance(1)
     tail = max(1, len(at) // 2)  # many iterations at once: what it costs to begin with them does not count
-    return Curve(
+    return ConvergenceCurve(
         np.array(at[1:], float),
         np.array([mse(policy, last) for policy in measured.policies]),
         np.array(measured.errors),
         np.array(sum(measured.seconds[-tail:]) / (at[-1] - at[-1 - tail])),
         np.abs(solver.policy() - last).max(),
-        np.array(_elsewhere(game, iterations, last)),
+        np.array(_mse_from_other_start(game, iterations, last)),
     )
 
 
@@ -212,72 +214,74 @@ def mse(policy: Floats, last: Floats) -> float:
     return float(((policy - last) ** 2).mean())
 
 
-def _elsewhere(game: Game, iterations: int, last: Floats) -> float:
+def _mse_from_other_start(game: StudyGame, iterations: int, last: Floats) -> float:
     """How far from there CFR ends that began with other policies; an unrolled game has only one beginning."""
     if not game.is_merged:
         return np.nan
-    solver = Merged(game, first=not game.first)
-    for before, now in itertools.pairwise([0, *points(iterations // _LESS)]):  # in parts, so that Ctrl-C is heard
+    solver = StateGraphSolver(game, first=not game.first)
+    for before, now in itertools.pairwise(
+        [0, *measurement_points(iterations // _OTHER_START_DIVISOR)]
+    ):  # in parts, so that Ctrl-C is heard
         solver.advance(now - before)
     return mse(solver.policy(), last)
 
 
-def until(found: Curve, bound: float) -> int | None:
+def first_iteration_below(found: ConvergenceCurve, bound: float) -> int | None:
     """The first iteration whose error is below a bound."""
     below = np.flatnonzero(found.mse < bound)
     return int(found.iterations[below[0]]) if len(below) else None
 
 
-def stays(found: Curve, bound: float) -> int:
+def stays_below_from(found: ConvergenceCurve, bound: float) -> int:
     """The first iteration from which on all errors are below a bound; the last has none."""
     above = np.flatnonzero(found.mse >= bound)
     return int(found.iterations[above[-1] + 1]) if len(above) else int(found.iterations[0])
 
 
-def _sizes() -> study_registry.Table:
+def _sizes() -> study_registry.StudyTable:
     rows, data = [], []
     for game in GAMES:
         if game.is_merged:
-            merged = Merged(game, first=False).graph
+            merged = StateGraphSolver(game, first=False).graph
             nodes, terminals = merged.nodes, merged.terminals
         else:
-            counts = game_spec.unrolled(game_spec.Game(game.spec)).summary()
+            counts = game_spec.unroll_game(game_spec.GameSpec(game.spec)).summary()
             nodes, terminals = counts["nodes"], counts["terminals"]
         theirs = (f"{game.nodes:,}", f"{game.terminals:,}") if game.is_merged else ("", "")
-        rows.append((name(game), f"{nodes:,}", f"{terminals:,}", *theirs))
-        data.append({"game": name(game), "nodes": nodes, "terminals": terminals})
+        rows.append((display_name(game), f"{nodes:,}", f"{terminals:,}", *theirs))
+        data.append({"game": display_name(game), "nodes": nodes, "terminals": terminals})
     title = "sizes: nodes and ends, theirs from Table 5.1"
-    return study_registry.Table(title, ("game", "nodes", "ends", "theirs", "ends"), rows, data)
+    return study_registry.StudyTable(title, ("game", "nodes", "ends", "theirs", "ends"), rows, data)
 
 
-def _speeds(every: Sequence[tuple[Game, Curve]]) -> study_registry.Table:
+def _speeds(every: Sequence[tuple[StudyGame, ConvergenceCurve]]) -> study_registry.StudyTable:
     rows, data = [], []
     for game, found in every:
-        row = [name(game), f"{1e6 * float(found.each):.3g} µs"]
+        row = [display_name(game), f"{1e6 * float(found.each):.3g} µs"]
         told = []
         for bound, (iterations, seconds) in zip(BOUNDS, game.reached, strict=True):
-            ours = until(found, bound)
+            ours = first_iteration_below(found, bound)
             spent = None if ours is None else ours * float(found.each)
-            for_good = stays(found, bound)
+            for_good = stays_below_from(found, bound)
             row += ["not reached", "", ""] if ours is None else [f"{ours:,}", f"{spent:.2g} s", f"{for_good:,}"]
             row += [f"{iterations:,}", f"{seconds:g} s"] if game.is_merged else ["", ""]
             told.append({"bound": bound, "iterations": ours, "seconds": spent, "stays": for_good})
         rows.append(row)
-        data.append({"game": name(game), "seconds_each": float(found.each), "reached": told})
+        data.append({"game": display_name(game), "seconds_each": float(found.each), "reached": told})
     columns = [text for bound in BOUNDS for text in (f"MSE < {bound:g}", "time", "for good", "theirs", "time")]
     title = "iterations until the error is below a bound, theirs from Table 5.1"
-    return study_registry.Table(title, ("game", "an iteration", *columns), rows, data)
+    return study_registry.StudyTable(title, ("game", "an iteration", *columns), rows, data)
 
 
-def _ends(every: Sequence[tuple[Game, Curve]]) -> study_registry.Table:
+def _final_table(every: Sequence[tuple[StudyGame, ConvergenceCurve]]) -> study_registry.StudyTable:
     rows, data = [], []
     for game, found in every:
-        at = [until(found, bound) for bound in BOUNDS]
+        at = [first_iteration_below(found, bound) for bound in BOUNDS]
         worth = [None if x is None else float(found.exploitability[found.iterations == x][0]) for x in at]
         end, change, other = float(found.exploitability[-1]), float(found.change), float(found.elsewhere)
         rows.append(
             (
-                name(game),
+                display_name(game),
                 *("" if x is None else f"{x:.3g}" for x in worth),
                 f"{found.iterations[-1]:,.0f}",
                 f"{end:.2g}",
@@ -287,7 +291,7 @@ def _ends(every: Sequence[tuple[Game, Curve]]) -> study_registry.Table:
         )
         data.append(
             {
-                "game": name(game),
+                "game": display_name(game),
                 "exploitability_at": worth,
                 "iterations": int(found.iterations[-1]),
                 "exploitability": end,
@@ -299,24 +303,24 @@ def _ends(every: Sequence[tuple[Game, Curve]]) -> study_registry.Table:
     title = (
         "exploitability in % of the range; the end that errors are measured from, and the error of another start's end"
     )
-    return study_registry.Table(title, header, rows, data)
+    return study_registry.StudyTable(title, header, rows, data)
 
 
-def picture(path: pathlib.Path, every: Sequence[tuple[Game, Curve]]) -> None:
+def draw_figure(path: pathlib.Path, every: Sequence[tuple[StudyGame, ConvergenceCurve]]) -> None:
     """As Figure 5.1, with exploitability beside it."""
-    figure, (left, right) = plots.panels(1, 2, width=5.4, height=4.2)
+    figure, (left, right) = plots.make_panels(1, 2, width=5.4, height=4.2)
     errors, worth = [], []
     for number, (game, found) in enumerate(every):
         look = {"color": f"C{number}", "ls": "-" if game.is_merged else "--", "lw": 1.2}
         is_told = found.iterations < found.iterations[-1] / 3  # nearer to the end the error is that of the end
-        errors.append(plots.Line(name(game), found.iterations[is_told], found.mse[is_told, None], look))
-        worth.append(plots.Line(name(game), found.iterations, found.exploitability[:, None], look))
+        errors.append(plots.Line(display_name(game), found.iterations[is_told], found.mse[is_told, None], look))
+        worth.append(plots.Line(display_name(game), found.iterations, found.exploitability[:, None], look))
         if game.is_merged:
             theirs = [iterations for iterations, _ in game.reached]
             left.plot(theirs, BOUNDS, "o", color=f"C{number}", mec="black", zorder=3)
     left.plot([], [], "o", color="white", mec="black", label="the thesis, Table 5.1")
-    plots.curves(left, errors, title="error: MSE from the last policy", x="iterations", y="MSE")
-    plots.curves(right, worth, title="exploitability", x="iterations", y="% of the payoff range")
+    plots.plot_curves(left, errors, title="error: MSE from the last policy", x="iterations", y="MSE")
+    plots.plot_curves(right, worth, title="exploitability", x="iterations", y="% of the payoff range")
     left.set_ylim(bottom=1e-7)
     plots.legend_below(figure, left, 2)
-    plots.save(path, figure)
+    plots.save_figure(path, figure)

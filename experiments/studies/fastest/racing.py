@@ -11,8 +11,8 @@ from gdlx.solvers import algorithms, tasks
 from gdlx.solvers.runs import driver, result_folder, solver_run
 
 _SHORT = 0.5  # seconds: what takes less is done again, for so long in all, and the fastest counts
-_MOST_REPEATS = 20
-_MOST_SEQUENCES = 5_000  # of a game that is given to a linear program, which knows no limit of time
+_MAX_REPEATS = 20
+_MAX_SEQUENCES = 5_000  # of a game that is given to a linear program, which knows no limit of time
 
 
 class Candidate(NamedTuple):
@@ -26,7 +26,7 @@ class Candidate(NamedTuple):
         return self.algorithm if self.horizon is None else f"{self.algorithm}, n = {self.horizon:,}"
 
 
-class Race(NamedTuple):
+class RaceConfig(NamedTuple):
     game: str
     part: float  # of the payoff range, the exploitability to be reached
     limit: float  # seconds
@@ -37,10 +37,10 @@ class Race(NamedTuple):
 
     def path(self, folder: pathlib.Path, candidate: Candidate) -> pathlib.Path:
         name = "-".join((self.game, f"{self.part:g}", candidate.algorithm, str(candidate.horizon or "")))
-        return folder / f"{result_folder.folder_of(name)}.json"
+        return folder / f"{result_folder.folder_name(name)}.json"
 
 
-class Result(NamedTuple):
+class RaceResult(NamedTuple):
     candidate: str
     is_reached: bool
     seconds: float | None  # of solving; None where it was not tried
@@ -48,54 +48,54 @@ class Result(NamedTuple):
     error: float  # exploitability at last, as a part of the payoff range
 
 
-def find(folder: pathlib.Path, race: Race, candidates: Sequence[Candidate]) -> list[Result] | None:
+def find(folder: pathlib.Path, race: RaceConfig, candidates: Sequence[Candidate]) -> list[RaceResult] | None:
     """What was kept of a race, if nothing is missing."""
-    rows = [result_cache.find(race.path(folder, candidate), race.settings(candidate)) for candidate in candidates]
-    return None if None in rows else [Result(**row) for row in rows if row is not None]
+    rows = [result_cache.load_row(race.path(folder, candidate), race.settings(candidate)) for candidate in candidates]
+    return None if None in rows else [RaceResult(**row) for row in rows if row is not None]
 
 
-def run(folder: pathlib.Path, race: Race, candidates: Sequence[Candidate]) -> None:
+def run_race(folder: pathlib.Path, race: RaceConfig, candidates: Sequence[Candidate]) -> None:
     """In a process of its own, because its precision is fixed when it starts."""
-    compilation_cache.keep()
-    task = tasks.problem(game_spec.Game(race.game), keep_edges=True)
+    compilation_cache.enable()
+    task = tasks.make_tree_task(game_spec.GameSpec(race.game), keep_edges=True)
     for candidate in candidates:
 
         def measure(candidate: Candidate = candidate) -> result_cache.Row:
-            return result(task, race, candidate)._asdict()
+            return measure_candidate(task, race, candidate)._asdict()
 
-        result_cache.row(race.path(folder, candidate), race.settings(candidate), measure)
+        result_cache.load_or_measure(race.path(folder, candidate), race.settings(candidate), measure)
 
 
-def result(task: tasks.Problem, race: Race, candidate: Candidate) -> Result:
+def measure_candidate(task: tasks.TreeTask, race: RaceConfig, candidate: Candidate) -> RaceResult:
     chosen = algorithms.find(candidate.algorithm)
     low, high = task.payoff_range
     if chosen.is_exact:
-        if sum(player.sequences for player in task.tree.players) > _MOST_SEQUENCES:
-            return Result(candidate.name, False, None, 0, 1.0)
+        if sum(player.sequences for player in task.tree.players) > _MAX_SEQUENCES:
+            return RaceResult(candidate.name, False, None, 0, 1.0)
         last = solver_run.solve_exactly(task, chosen).metrics[-1]
     else:
-        algorithm = algorithms.configured(chosen, candidate.horizon, {}).seeded(race.seed)
-        stop = driver.Stop(seconds=race.limit, target=race.part * (high - low))
-        last = reached(task, algorithm, stop)
+        algorithm = algorithms.configure(chosen, candidate.horizon, {}).seeded(race.seed)
+        stop = driver.StopCondition(seconds=race.limit, target=race.part * (high - low))
+        last = run_to_target(task, algorithm, stop)
     error = last.error / (high - low)
-    return Result(candidate.name, error <= race.part, last.seconds, last.iterations, error)
+    return RaceResult(candidate.name, error <= race.part, last.seconds, last.iterations, error)
 
 
-def reached(task: tasks.Problem, algorithm: algorithms.Algorithm, stop: driver.Stop) -> driver.Metrics:
+def run_to_target(task: tasks.TreeTask, algorithm: algorithms.Algorithm, stop: driver.StopCondition) -> driver.Metrics:
     """Where a run stopped. A short one is done again in one go: on small games most of the time passes between
     iterations and measuring, and would tell how often there was measured."""
-    solver = solver_run.solver_of(task, algorithm)
+    solver = solver_run.make_solver(task, algorithm)
     *_, last = driver.iterate(solver, solver.init(), stop)
     found = last.metrics
     if found.seconds >= _SHORT:
         return found
     times: list[float] = []
-    while len(times) < _MOST_REPEATS and sum(times) < _SHORT:
-        times.append(_straight(solver, found.iterations))
+    while len(times) < _MAX_REPEATS and sum(times) < _SHORT:
+        times.append(_time_uninterrupted(solver, found.iterations))
     return found._replace(seconds=min(times))
 
 
-def _straight(solver: solver_run.AnySolver, iterations: int) -> float:
+def _time_uninterrupted(solver: solver_run.AnySolver, iterations: int) -> float:
     state = solver.init()
     begun = time.perf_counter()
     solver.advance(state, iterations)

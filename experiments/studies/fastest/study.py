@@ -40,7 +40,7 @@ _APART = 1.35
 _SECONDS_PER_MINUTE = 4 / 25  # that each algorithm has for a game, for a minute of the whole study
 
 
-class Goal(NamedTuple):
+class AccuracyTarget(NamedTuple):
     part: float  # of the payoff range
     x64: bool
     horizons: tuple[int, ...]  # of schedules
@@ -51,9 +51,9 @@ class Goal(NamedTuple):
         return [*map(racing.Candidate, _PLAIN), *scheduled, *map(racing.Candidate, (*_SAMPLED, "lp"))]
 
 
-GOALS = (Goal(1e-3, False, (100, 1_000)), Goal(1e-6, True, (1_000, 10_000)))
+ACCURACY_TARGETS = (AccuracyTarget(1e-3, False, (100, 1_000)), AccuracyTarget(1e-6, True, (1_000, 10_000)))
 Floats = npt.NDArray[np.float64]
-Results = Mapping[str, Sequence[racing.Result]]  # by game
+Results = Mapping[str, Sequence[racing.RaceResult]]  # by game
 
 
 class Rank(NamedTuple):
@@ -66,34 +66,36 @@ class Rank(NamedTuple):
     slowdown: float  # median of the times over the winner's; inf where it did not reach it
 
 
-def run(setting: study_registry.Setting) -> Iterator[study_registry.Table]:
-    devices.one_per_core()  # for the processes to come: sampling uses every core
+def run(setting: study_registry.StudyConfig) -> Iterator[study_registry.StudyTable]:
+    devices.use_one_device_per_core()  # for the processes to come: sampling uses every core
     limit = setting.minutes * _SECONDS_PER_MINUTE
     every = []
-    for goal in GOALS:
-        found: dict[str, list[racing.Result]] = {}
+    for goal in ACCURACY_TARGETS:
+        found: dict[str, list[racing.RaceResult]] = {}
         for game in GAMES:
             setting.report(f"{game} to {goal.part:g} of its range")
-            found[game] = raced(setting.folder, racing.Race(game, goal.part, limit, setting.seed), goal)
+            found[game] = load_or_run_race(
+                setting.folder, racing.RaceConfig(game, goal.part, limit, setting.seed), goal
+            )
         every.append((goal, found))
         yield _seconds_table(goal, limit, found)
         yield _iterations_table(goal, found)
         yield _winners_table(goal, found)
         yield _ranks_table(goal, ranks(found))
-    picture(setting.folder / FIGURE, every)
+    draw_figure(setting.folder / FIGURE, every)
 
 
-def raced(folder: pathlib.Path, race: racing.Race, goal: Goal) -> list[racing.Result]:
+def load_or_run_race(folder: pathlib.Path, race: racing.RaceConfig, goal: AccuracyTarget) -> list[racing.RaceResult]:
     found = racing.find(folder, race, goal.candidates)
     if found is None:
         precision = {"JAX_ENABLE_X64": "1" if goal.x64 else "0"}
-        host_machine.elsewhere(racing.run, folder, race, goal.candidates, environment=precision)
+        host_machine.run_in_subprocess(racing.run_race, folder, race, goal.candidates, environment=precision)
         found = racing.find(folder, race, goal.candidates)
     assert found is not None
     return found
 
 
-def times(results: Sequence[racing.Result]) -> list[float]:
+def seconds_to_target(results: Sequence[racing.RaceResult]) -> list[float]:
     """Seconds to the goal; inf where it was not reached."""
     return [own.seconds if own.is_reached and own.seconds is not None else math.inf for own in results]
 
@@ -101,7 +103,7 @@ def times(results: Sequence[racing.Result]) -> list[float]:
 def ranks(found: Results) -> list[Rank]:
     """The best first."""
     names = [own.candidate for own in next(iter(found.values()))]
-    spent = np.array([times(results) for results in found.values()])  # games, candidates
+    spent = np.array([seconds_to_target(results) for results in found.values()])  # games, candidates
     place = scipy.stats.rankdata(spent, axis=1)
     slower = slowdowns(spent)
     found_ranks = [
@@ -124,8 +126,8 @@ def slowdowns(spent: Floats) -> Floats:
     return found
 
 
-def _seconds_table(goal: Goal, limit: float, found: Results) -> study_registry.Table:
-    def shown(own: racing.Result) -> str:
+def _seconds_table(goal: AccuracyTarget, limit: float, found: Results) -> study_registry.StudyTable:
+    def shown(own: racing.RaceResult) -> str:
         if own.seconds is None:
             return "not tried"
         return f"{own.seconds:.2g}" if own.is_reached else "-"
@@ -136,8 +138,8 @@ def _seconds_table(goal: Goal, limit: float, found: Results) -> study_registry.T
     return _by_algorithm(title, found, shown, {"part": goal.part, "limit": limit, "games": data})
 
 
-def _iterations_table(goal: Goal, found: Results) -> study_registry.Table:
-    def shown(own: racing.Result) -> str:
+def _iterations_table(goal: AccuracyTarget, found: Results) -> study_registry.StudyTable:
+    def shown(own: racing.RaceResult) -> str:
         if own.seconds is None or not own.iterations:
             return ""
         return f"{own.iterations:,}" if own.is_reached else f"({own.error:.0e})"
@@ -146,39 +148,39 @@ def _iterations_table(goal: Goal, found: Results) -> study_registry.Table:
     return _by_algorithm(title, found, shown, None)
 
 
-def _by_algorithm(title: str, found: Results, shown: object, data: object) -> study_registry.Table:
+def _by_algorithm(title: str, found: Results, shown: object, data: object) -> study_registry.StudyTable:
     assert callable(shown)
     columns = list(found.values())
     rows = [(own[0].candidate, *map(shown, own)) for own in zip(*columns, strict=True)]
-    return study_registry.Table(title, ("algorithm", *found), rows, data)
+    return study_registry.StudyTable(title, ("algorithm", *found), rows, data)
 
 
-def _winners_table(goal: Goal, found: Results) -> study_registry.Table:
+def _winners_table(goal: AccuracyTarget, found: Results) -> study_registry.StudyTable:
     rows, data = [], []
     for game, results in found.items():
         order = sorted((own for own in results if own.is_reached), key=lambda own: own.seconds or 0.0)
         first, second = (*order[:2], None, None)[:2]
-        cells = [_told(own) for own in (first, second)]
+        cells = [_result_cells(own) for own in (first, second)]
         rows.append((game, *cells[0], *cells[1]))
         data.append({"game": game, "winner": first and first.candidate, "second": second and second.candidate})
     header = ("game", "first", "seconds", "iterations", "second", "seconds", "iterations")
-    return study_registry.Table(f"first at {goal.part:g} of the payoff range", header, rows, data)
+    return study_registry.StudyTable(f"first at {goal.part:g} of the payoff range", header, rows, data)
 
 
-def _told(own: racing.Result | None) -> tuple[str, str, str]:
+def _result_cells(own: racing.RaceResult | None) -> tuple[str, str, str]:
     if own is None or own.seconds is None:
         return ("nobody", "", "")
     return (own.candidate, f"{own.seconds:.2g}", f"{own.iterations:,}" if own.iterations else "")
 
 
-def _ranks_table(goal: Goal, found: Sequence[Rank]) -> study_registry.Table:
+def _ranks_table(goal: AccuracyTarget, found: Sequence[Rank]) -> study_registry.StudyTable:
     header = ("algorithm", "games reached", "wins", "mean rank", "times the winner's, median")
     rows = [
         (own.candidate, str(own.reached), str(own.wins), f"{own.mean:.1f}", _times(own.slowdown))
         for own in found
     ]  # fmt: skip
     data = [own._asdict() | {"slowdown": own.slowdown if math.isfinite(own.slowdown) else None} for own in found]
-    return study_registry.Table(f"ranks by time to {goal.part:g}", header, rows, data)
+    return study_registry.StudyTable(f"ranks by time to {goal.part:g}", header, rows, data)
 
 
 def _times(number: float) -> str:
@@ -187,12 +189,12 @@ def _times(number: float) -> str:
     return f"{number:.2g}" if number < 100 else f"{number:,.0f}"
 
 
-def picture(path: pathlib.Path, every: Sequence[tuple[Goal, Results]]) -> None:
+def draw_figure(path: pathlib.Path, every: Sequence[tuple[AccuracyTarget, Results]]) -> None:
     """How many times longer than the winner each algorithm took: a mark for every game, algorithms by mean rank."""
-    figure, every_axes = plots.panels(1, len(every), width=6, height=7.4)
+    figure, every_axes = plots.make_panels(1, len(every), width=6, height=7.4)
     for axes, (goal, found) in zip(every_axes, every, strict=True):
         order = [own.candidate for own in reversed(ranks(found))]
-        ratio = slowdowns(np.array([times(results) for results in found.values()]))
+        ratio = slowdowns(np.array([seconds_to_target(results) for results in found.values()]))
         edge = 4 * max(10.0, ratio[np.isfinite(ratio)].max(initial=1.0))
         for number, (results, own) in enumerate(zip(found.values(), ratio, strict=True)):
             places = np.array([order.index(each.candidate) for each in results])
@@ -214,4 +216,4 @@ def picture(path: pathlib.Path, every: Sequence[tuple[Goal, Results]]) -> None:
         axes.set_title(f"to {goal.part:g} of the payoff range", loc="left", fontsize=11)
         axes.grid(True, axis="both", which="major", alpha=0.3)
     plots.legend_below(figure, every_axes[0], 5)
-    plots.save(path, figure)
+    plots.save_figure(path, figure)

@@ -17,14 +17,14 @@ from gdlx.solvers.runs import solver_run
 _ROUNDS = 3
 
 
-class Cost(NamedTuple):
+class IterationCost(NamedTuple):
     """Of one iteration."""
 
     seconds: float
     megabytes: float  # of the arrays it works on: the game's and its own
 
 
-class Size(NamedTuple):
+class GameCost(NamedTuple):
     """What a game comes to."""
 
     game: str
@@ -34,51 +34,51 @@ class Size(NamedTuple):
     unrolling: float  # seconds, edges kept
     peak_mb: float  # of a process that has unrolled it and nothing else
     copying: float  # seconds to copy half of the bytes that CFR+ works on to the other half
-    full: Cost  # CFR+
-    sampled: Cost  # outcome sampling, a batch for each player
+    full: IterationCost  # CFR+
+    sampled: IterationCost  # outcome sampling, a batch for each player
 
 
-def size_of(game: str, seconds: float) -> dict[str, Any]:
+def measure_game(game: str, seconds: float) -> dict[str, Any]:
     """In a process of its own, because peaks of memory stay; `seconds` for each of the timings."""
-    named = game_spec.Game(game)
+    named = game_spec.GameSpec(game)
     net = games.compile_game(game)
     begun = time.perf_counter()
-    tree = game_spec.unrolled(named, net=net, keep_edges=True)
+    tree = game_spec.unroll_game(named, net=net, keep_edges=True)
     unrolling = time.perf_counter() - begun
-    peak = host_machine.own_peak_mb()
-    task = tasks.problem(named, tree)
-    full = cost_of(task, "cfr+", seconds)
+    peak = host_machine.process_peak_mb()
+    task = tasks.make_tree_task(named, tree)
+    full = measure_iteration(task, "cfr+", seconds)
     return to_row(
-        Size(
+        GameCost(
             game,
             sum(tree.information_sets.values()),
             len(tree.ends.weight),
             sum(tree.counts.nodes),
             unrolling,
             peak,
-            copying_seconds(full.megabytes, seconds),
+            time_copy(full.megabytes, seconds),
             full,
-            cost_of(task, "os-mccfr", seconds),
+            measure_iteration(task, "os-mccfr", seconds),
         )
     )
 
 
-def to_row(size: Size) -> dict[str, Any]:
+def to_row(size: GameCost) -> dict[str, Any]:
     return size._asdict() | {"full": size.full._asdict(), "sampled": size.sampled._asdict()}
 
 
-def of_row(row: dict[str, Any]) -> Size:
-    return Size(**row | {"full": Cost(**row["full"]), "sampled": Cost(**row["sampled"])})
+def from_row(row: dict[str, Any]) -> GameCost:
+    return GameCost(**row | {"full": IterationCost(**row["full"]), "sampled": IterationCost(**row["sampled"])})
 
 
-def cost_of(task: tasks.Problem, algorithm: str, seconds: float) -> Cost:
-    solver = solver_run.solver_of(task, algorithms.find(algorithm))
+def measure_iteration(task: tasks.TreeTask, algorithm: str, seconds: float) -> IterationCost:
+    solver = solver_run.make_solver(task, algorithms.find(algorithm))
     state = solver.advance(solver.init(), 1)  # compiled outside of the time
-    each = seconds_each(lambda count: solver.advance(state, count), seconds)
-    return Cost(each, sum(leaf.nbytes for leaf in jax.tree.leaves((solver.arrays, state))) / 1e6)
+    each = time_per_call(lambda count: solver.advance(state, count), seconds)
+    return IterationCost(each, sum(leaf.nbytes for leaf in jax.tree.leaves((solver.arrays, state))) / 1e6)
 
 
-def copying_seconds(megabytes: float, seconds: float) -> float:
+def time_copy(megabytes: float, seconds: float) -> float:
     """What no algorithm that reads or writes all these bytes once can beat."""
     source = np.ones(max(1, math.ceil(megabytes * 1e6 / 2)), np.uint8)
     target = np.zeros_like(source)
@@ -87,10 +87,10 @@ def copying_seconds(megabytes: float, seconds: float) -> float:
         for _ in range(count):
             np.copyto(target, source)
 
-    return seconds_each(copy, seconds / 4)
+    return time_per_call(copy, seconds / 4)
 
 
-def seconds_each(work: Callable[[int], Any], seconds: float) -> float:
+def time_per_call(work: Callable[[int], Any], seconds: float) -> float:
     """Of one of many: the best of some rounds, because other work on a machine comes and goes."""
     count, spent = 1, 0.0
     work(1)

@@ -43,32 +43,34 @@ class Slope(NamedTuple):
     large: float  # of the games with at least _LARGE ends
 
 
-def run(setting: study_registry.Setting) -> Iterator[study_registry.Table]:
-    devices.one_per_core()  # for the processes to come: sampling uses every core
+def run(setting: study_registry.StudyConfig) -> Iterator[study_registry.StudyTable]:
+    devices.use_one_device_per_core()  # for the processes to come: sampling uses every core
     seconds = setting.minutes * 60 / _TIMINGS
-    sizes: dict[str, list[measuring.Size]] = {}
+    sizes: dict[str, list[measuring.GameCost]] = {}
     for family, games in FAMILIES.items():
         wanted = (*games, *(LARGER.get(family, ()) if setting.is_full else ()))
-        sizes[family] = [_measured(game, seconds, setting) for game in wanted]
+        sizes[family] = [_cached_cost(game, seconds, setting) for game in wanted]
     every = sorted((size for own in sizes.values() for size in own), key=lambda size: size.ends)
     yield _cost_table(every)
     yield _memory_table(every)
     yield _slope_table(slopes(every))
-    picture(setting.folder / FIGURE, sizes)
+    draw_figure(setting.folder / FIGURE, sizes)
 
 
-def _measured(game: str, seconds: float, setting: study_registry.Setting) -> measuring.Size:
+def _cached_cost(game: str, seconds: float, setting: study_registry.StudyConfig) -> measuring.GameCost:
     def measure() -> result_cache.Row:
         setting.report(game)
-        return host_machine.elsewhere(measuring.size_of, game, seconds)
+        return host_machine.run_in_subprocess(measuring.measure_game, game, seconds)
 
-    path = setting.folder / f"{result_folder.folder_of(game)}.json"
-    return measuring.of_row(
-        result_cache.row(path, {"game": game, "seconds": seconds} | result_cache.precision(), measure)
+    path = setting.folder / f"{result_folder.folder_name(game)}.json"
+    return measuring.from_row(
+        result_cache.load_or_measure(
+            path, {"game": game, "seconds": seconds} | result_cache.precision_settings(), measure
+        )
     )
 
 
-def _cost_table(sizes: Sequence[measuring.Size]) -> study_registry.Table:
+def _cost_table(sizes: Sequence[measuring.GameCost]) -> study_registry.StudyTable:
     header = (
         "game",
         "information sets",
@@ -92,10 +94,10 @@ def _cost_table(sizes: Sequence[measuring.Size]) -> study_registry.Table:
             f"{sampled / 1e3:,.0f}",
             f"{sampled / _BATCH:,.0f}",
         ))  # fmt: skip
-    return study_registry.Table("time of an iteration", header, rows, [measuring.to_row(size) for size in sizes])
+    return study_registry.StudyTable("time of an iteration", header, rows, [measuring.to_row(size) for size in sizes])
 
 
-def _memory_table(sizes: Sequence[measuring.Size]) -> study_registry.Table:
+def _memory_table(sizes: Sequence[measuring.GameCost]) -> study_registry.StudyTable:
     header = ("game", "nodes", "unrolling: s", "us a node", "peak MB", "CFR+: MB", "GB/s", "copying: GB/s",
               "iteration / copy", "os-mccfr: MB")  # fmt: skip
     rows = []
@@ -113,12 +115,12 @@ def _memory_table(sizes: Sequence[measuring.Size]) -> study_registry.Table:
             f"{size.full.seconds / size.copying:.2g}",
             f"{size.sampled.megabytes:.3g}",
         ))  # fmt: skip
-    return study_registry.Table("unrolling, and memory of an iteration", header, rows, None)
+    return study_registry.StudyTable("unrolling, and memory of an iteration", header, rows, None)
 
 
-def slopes(sizes: Sequence[measuring.Size]) -> list[Slope]:
+def slopes(sizes: Sequence[measuring.GameCost]) -> list[Slope]:
     """How times grow with what they are over."""
-    asked: tuple[tuple[str, str, Callable[[measuring.Size], float], Callable[[measuring.Size], float]], ...] = (
+    asked: tuple[tuple[str, str, Callable[[measuring.GameCost], float], Callable[[measuring.GameCost], float]], ...] = (
         ("iteration of CFR+", "ends", lambda s: s.full.seconds, lambda s: s.ends),
         ("iteration of CFR+", "bytes", lambda s: s.full.seconds, lambda s: s.full.megabytes),
         ("iteration of os-mccfr", "ends", lambda s: s.sampled.seconds, lambda s: s.ends),
@@ -131,9 +133,9 @@ def slopes(sizes: Sequence[measuring.Size]) -> list[Slope]:
 
 
 def slope(
-    sizes: Sequence[measuring.Size],
-    y: Callable[[measuring.Size], float],
-    x: Callable[[measuring.Size], float],
+    sizes: Sequence[measuring.GameCost],
+    y: Callable[[measuring.GameCost], float],
+    x: Callable[[measuring.GameCost], float],
 ) -> float:
     """nan where there are no two games to draw a line through."""
     if len({x(size) for size in sizes}) < 2:
@@ -141,16 +143,18 @@ def slope(
     return float(np.polyfit(np.log([x(size) for size in sizes]), np.log([y(size) for size in sizes]), 1)[0])
 
 
-def _slope_table(found: Sequence[Slope]) -> study_registry.Table:
+def _slope_table(found: Sequence[Slope]) -> study_registry.StudyTable:
     rows = [(own.what, own.over, f"{own.all:.2f}", f"{own.large:.2f}") for own in found]
     data = [{name: None if value != value else value for name, value in own._asdict().items()} for own in found]
     header = ("growth of", "over", "slope, all games", f"from {_LARGE:,} ends on")
-    return study_registry.Table("slopes on logarithmic axes: 1 is as much longer as it is larger", header, rows, data)
+    return study_registry.StudyTable(
+        "slopes on logarithmic axes: 1 is as much longer as it is larger", header, rows, data
+    )
 
 
-def picture(path: pathlib.Path, families: dict[str, list[measuring.Size]]) -> None:
-    figure, every_axes = plots.panels(2, 2, width=5.4, height=4.2)
-    panels: tuple[tuple[str, str, str, Callable[[measuring.Size], tuple[float, ...]]], ...] = (
+def draw_figure(path: pathlib.Path, families: dict[str, list[measuring.GameCost]]) -> None:
+    figure, every_axes = plots.make_panels(2, 2, width=5.4, height=4.2)
+    panels: tuple[tuple[str, str, str, Callable[[measuring.GameCost], tuple[float, ...]]], ...] = (
         ("an iteration (hollow: os-mccfr)", "ends", "milliseconds",
          lambda s: (s.ends, s.full.seconds * 1e3, s.sampled.seconds * 1e3)),
         ("CFR+, for each end", "ends", "nanoseconds", lambda s: (s.ends, s.full.seconds / s.ends * 1e9)),
@@ -178,10 +182,10 @@ def picture(path: pathlib.Path, families: dict[str, list[measuring.Size]]) -> No
             copies = sorted((size.full.megabytes, size.full.megabytes / size.copying / 1e3) for size in every)
             axes.plot(*np.array(copies).T, color="0.5", linewidth=3, alpha=0.5, zorder=0)
     plots.legend_below(figure, every_axes[0], 4)
-    plots.save(path, figure)
+    plots.save_figure(path, figure)
 
 
-def _guide(axes: Any, sizes: Sequence[measuring.Size]) -> None:
+def _guide(axes: Any, sizes: Sequence[measuring.GameCost]) -> None:
     """A line of slope 1 below the points, which ends at the largest game."""
     last = max(sizes, key=lambda size: size.ends)
     ends = np.array([last.ends / 1e4, last.ends])

@@ -28,7 +28,7 @@ class Pairing(NamedTuple):
     published: tuple[float, float | None] | None
 
 
-class Game(NamedTuple):
+class StudyGame(NamedTuple):
     spec: str
     source: str
     swap: bool  # whether agents take turns at the roles
@@ -36,39 +36,39 @@ class Game(NamedTuple):
     pairings: Sequence[Pairing]
 
 
-def _in_roles(spec: str, source: str, cells: Sequence[float]) -> Game:
+def _fixed_role_game(spec: str, source: str, cells: Sequence[float]) -> StudyGame:
     """Goals of the first role, out of 100; the agents are random and sampled, in rows and columns."""
     pairs = (("random", "random"), ("random", _OFFLINE), (_OFFLINE, "random"), (_OFFLINE, _OFFLINE))
     published = [Pairing(*pair, (cell, None)) for pair, cell in zip(pairs, cells, strict=True)]
-    return Game(spec, source, False, 100.0, published)
+    return StudyGame(spec, source, False, 100.0, published)
 
 
-def _swapped(spec: str, scale: float, cells: Sequence[tuple[float, float] | None]) -> Game:
+def _swapped_role_game(spec: str, scale: float, cells: Sequence[tuple[float, float] | None]) -> StudyGame:
     pairs = ((_ONLINE, "random"), (_OFFLINE, "random"), (_ONLINE, _OFFLINE))
     published = [Pairing(*pair, cell) for pair, cell in zip(pairs, cells, strict=True)]
-    return Game(spec, "Schlindenbuch 2019, Table 5.7", True, scale, published)
+    return StudyGame(spec, "Schlindenbuch 2019, Table 5.7", True, scale, published)
 
 
 # West 2024: its MCCFR searches at every move and has no network. Schlindenbuch 2019: 10 s before a match and 30 s a
 # move online, 40 s offline; ranges of payoffs 38, 2 and 28 (Table 5.1).
 GAMES = (
-    _in_roles("blind_tictactoe:bias=even", "West 2024, Table 3", (50.5, 36.0, 66.5, 55.5)),
-    _in_roles("blind_tictactoe:bias=x23", "West 2024, Table 4", (54.5, 41.5, 73.5, 56.0)),
-    _in_roles("blind_tictactoe:bias=x", "West 2024, Table 5", (64.0, 48.5, 81.5, 74.5)),
-    _in_roles("liars_dice", "West 2024, Table 6", (35.0, 4.0, 98.0, 96.0)),
-    _swapped("leduc_poker", 38.0, ((0.873, 0.048), (0.854, 0.048), (-0.006, 0.052))),
-    _swapped("goofspiel:cards=6", 2.0, ((0.547, 0.011), (0.548, 0.011), (-0.011, 0.013))),
-    _swapped("princess_and_monster:turns=8", 28.0, (None, (1.531, 0.146), (0.028, 0.148))),
+    _fixed_role_game("blind_tictactoe:bias=even", "West 2024, Table 3", (50.5, 36.0, 66.5, 55.5)),
+    _fixed_role_game("blind_tictactoe:bias=x23", "West 2024, Table 4", (54.5, 41.5, 73.5, 56.0)),
+    _fixed_role_game("blind_tictactoe:bias=x", "West 2024, Table 5", (64.0, 48.5, 81.5, 74.5)),
+    _fixed_role_game("liars_dice", "West 2024, Table 6", (35.0, 4.0, 98.0, 96.0)),
+    _swapped_role_game("leduc_poker", 38.0, ((0.873, 0.048), (0.854, 0.048), (-0.006, 0.052))),
+    _swapped_role_game("goofspiel:cards=6", 2.0, ((0.547, 0.011), (0.548, 0.011), (-0.011, 0.013))),
+    _swapped_role_game("princess_and_monster:turns=8", 28.0, (None, (1.531, 0.146), (0.028, 0.148))),
 )
 
 
-def run(setting: study_registry.Setting) -> Iterator[study_registry.Table]:
-    compilation_cache.keep()
+def run(setting: study_registry.StudyConfig) -> Iterator[study_registry.StudyTable]:
+    compilation_cache.enable()
     for game in GAMES:
         yield _table(game, setting)
 
 
-def texts(setting: study_registry.Setting) -> dict[str, str]:
+def agent_specs(setting: study_registry.StudyConfig) -> dict[str, str]:
     """The agents, with the time that they have."""
     start = max(0.1, 60 * setting.minutes * _START)
     online = sum(_ONLINE in pairing[:2] for game in GAMES for pairing in game.pairings)
@@ -81,15 +81,15 @@ def texts(setting: study_registry.Setting) -> dict[str, str]:
     }
 
 
-def _table(game: Game, setting: study_registry.Setting) -> study_registry.Table:
-    players = {name: agent_registry.find(text) for name, text in texts(setting).items()}
-    arena = arenas.of_game(game.spec)
+def _table(game: StudyGame, setting: study_registry.StudyConfig) -> study_registry.StudyTable:
+    players = {name: agent_registry.make_agent(text) for name, text in agent_specs(setting).items()}
+    arena = arenas.make_arena(game.spec)
     low, high = arena.env.payoff_range
     rows, data = [], []
     for pairing in game.pairings:
         setting.report(f"{game.spec}: {pairing.first} against {pairing.second}")
         both = (players[pairing.first], players[pairing.second])
-        found = _played(arena, both, game, setting)
+        found = _play_match(arena, both, game, setting)
         part = found.scores[0].whole
         mean, half = (part.payoff.mean, part.payoff.half) if game.swap else (part.goal.mean, part.goal.half)
         scale = 100 / (high - low) if game.swap else 1.0
@@ -101,18 +101,20 @@ def _table(game: Game, setting: study_registry.Setting) -> study_registry.Table:
         data.append({"agents": [player.name for player in both], "ours": ours, "published": theirs})
     what = "payoff of the first in % of the range" if game.swap else "goals of the first, who has the first role"
     header = ("first", "second", f"ours, {setting.games:,} games", game.source)
-    return study_registry.Table(f"{game.spec}: {what}", header, rows, {game.spec: data})
+    return study_registry.StudyTable(f"{game.spec}: {what}", header, rows, {game.spec: data})
 
 
-def _played(
-    arena: agent.Arena, both: tuple[agent.Agent, agent.Agent], game: Game, setting: study_registry.Setting
-) -> scores.Result:
+def _play_match(
+    arena: agent.Arena, both: tuple[agent.Agent, agent.Agent], game: StudyGame, setting: study_registry.StudyConfig
+) -> scores.MatchResult:
     """A match, or what is missing of it."""
-    terms = match.Terms(setting.games, game.swap, setting.seed, play_seconds=60.0)
-    folder = setting.folder / result_folder.folder_of(game.spec) / records.folder_name("match", [a.name for a in both])
+    terms = match.MatchSettings(setting.games, game.swap, setting.seed, play_seconds=60.0)
+    folder = (
+        setting.folder / result_folder.folder_name(game.spec) / records.folder_name("match", [a.name for a in both])
+    )
     begun = (folder / result_folder.CONFIG).exists()
     folder.mkdir(parents=True, exist_ok=True)
-    run = contest.Run(match.Match(arena, both, terms), folder, resume=begun)
+    run = contest.MatchRun(match.Match(arena, both, terms), folder, resume=begun)
     try:
         for _ in run.batches():
             setting.report(f"{game.spec}: {both[0].name} against {both[1].name}, {run.done:,} games")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 INF = math.inf
 
 
-class Full(NamedTuple):
+class FullCfrChoice(NamedTuple):
     """Full iterations: a regret minimiser, the exponent of the average, and whether both players move at once."""
 
     alpha: float = INF
@@ -19,7 +19,7 @@ class Full(NamedTuple):
     simultaneous: bool = False
 
 
-class Sampled(NamedTuple):
+class OutcomeSamplingChoice(NamedTuple):
     """Outcome sampling, with baselines if they have a decay."""
 
     alpha: float = INF
@@ -29,19 +29,19 @@ class Sampled(NamedTuple):
     decay: float | None = None
 
 
-Choice = Full | Sampled
+Choice = FullCfrChoice | OutcomeSamplingChoice
 
 
-class Figure(NamedTuple):
+class ThesisFigure(NamedTuple):
     number: str
     about: str
     choices: Mapping[str, Choice]
     chosen: Sequence[str]  # by the thesis
 
 
-def entry(choice: Choice) -> dict[str, float | str | bool]:
+def sweep_entry(choice: Choice) -> dict[str, float | str | bool]:
     """As a sweep has it. All settings are told, so that the same choice of two figures is the same cell."""
-    if isinstance(choice, Full):
+    if isinstance(choice, FullCfrChoice):
         return {"name": "dcfr", **choice._asdict()}
     given = choice._asdict()
     decay = given.pop("decay")
@@ -62,62 +62,74 @@ _BETAS = _named([-INF, -1, -0.5, 0, 0.5, 1, 1.5, 2, INF])
 _EXPLORATION = _named([0.1 * n for n in range(1, 11)])
 _DECAYS = _named([0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0])
 
-PLUS = Full(beta=-INF, gamma=1.0)
-CANDIDATE = Full(1.5, 0.5, 1.5)
-SAMPLED = Sampled(1.0, 1.0, 0.3, 0.7)
-REDUCED = SAMPLED._replace(decay=0.3)
+CFR_PLUS = FullCfrChoice(beta=-INF, gamma=1.0)
+DCFR_CANDIDATE = FullCfrChoice(1.5, 0.5, 1.5)
+MCCFR_CANDIDATE = OutcomeSamplingChoice(1.0, 1.0, 0.3, 0.7)
+VR_MCCFR_CANDIDATE = MCCFR_CANDIDATE._replace(decay=0.3)
 
 FULL = (
-    Figure(
+    ThesisFigure(
         "5.1",
         "updates",
-        {"alternating": Full(), "simultaneous": Full(simultaneous=True)},
+        {"alternating": FullCfrChoice(), "simultaneous": FullCfrChoice(simultaneous=True)},
         ["alternating"],
     ),
-    Figure("5.2", "averaging exponent of CFR+", {n: Full(beta=-INF, gamma=x) for n, x in _GAMMAS.items()}, ["1.5"]),
-    Figure("5.3", "alpha of DCFR(alpha, inf, 2)", {n: Full(x, INF, 2.0) for n, x in _ALPHAS.items()}, ["1.5"]),
-    Figure("5.4", "beta of DCFR(inf, beta, 2)", {n: Full(INF, x, 2.0) for n, x in _BETAS.items()}, ["0.5"]),
-    Figure(
+    ThesisFigure(
+        "5.2", "averaging exponent of CFR+", {n: FullCfrChoice(beta=-INF, gamma=x) for n, x in _GAMMAS.items()}, ["1.5"]
+    ),
+    ThesisFigure(
+        "5.3", "alpha of DCFR(alpha, inf, 2)", {n: FullCfrChoice(x, INF, 2.0) for n, x in _ALPHAS.items()}, ["1.5"]
+    ),
+    ThesisFigure(
+        "5.4", "beta of DCFR(inf, beta, 2)", {n: FullCfrChoice(INF, x, 2.0) for n, x in _BETAS.items()}, ["0.5"]
+    ),
+    ThesisFigure(
         "5.5",
         "candidates of CFR",
         {
-            "CFR": Full(simultaneous=True),
-            "CFR au": Full(),
-            "Deepstack CFR": Full(beta=-INF, simultaneous=True),
-            "CFR+ 1": PLUS,
-            "CFR+ 2": Full(beta=-INF, gamma=2.0),
-            "DCFR 1.5, 0, 2": Full(1.5, 0.0, 2.0),
-            "LCFR": Full(1.0, 1.0, 1.0),
-            "DCFR 1.5, 0.5, 1.5": CANDIDATE,
+            "CFR": FullCfrChoice(simultaneous=True),
+            "CFR au": FullCfrChoice(),
+            "Deepstack CFR": FullCfrChoice(beta=-INF, simultaneous=True),
+            "CFR+ 1": CFR_PLUS,
+            "CFR+ 2": FullCfrChoice(beta=-INF, gamma=2.0),
+            "DCFR 1.5, 0, 2": FullCfrChoice(1.5, 0.0, 2.0),
+            "LCFR": FullCfrChoice(1.0, 1.0, 1.0),
+            "DCFR 1.5, 0.5, 1.5": DCFR_CANDIDATE,
         },
         ["CFR+ 1", "DCFR 1.5, 0.5, 1.5"],
     ),
 )
 SAMPLING = (
-    Figure("5.6", "averaging exponent", {n: Sampled(gamma=x) for n, x in _GAMMAS.items()}, ["0.3"]),
-    Figure("5.7", "exploration", {n: Sampled(exploration=x) for n, x in _EXPLORATION.items()}, ["0.7"]),
-    Figure("5.8", "alpha of DRM(alpha, inf)", {n: Sampled(alpha=x) for n, x in _ALPHAS.items()}, ["1"]),
-    Figure("5.9", "beta of DRM(inf, beta)", {n: Sampled(beta=x) for n, x in _BETAS.items()}, ["1"]),
-    Figure("5.10", "decay of baselines", {n: Sampled(decay=x) for n, x in _DECAYS.items()}, ["0.3"]),
-    Figure(
+    ThesisFigure("5.6", "averaging exponent", {n: OutcomeSamplingChoice(gamma=x) for n, x in _GAMMAS.items()}, ["0.3"]),
+    ThesisFigure(
+        "5.7", "exploration", {n: OutcomeSamplingChoice(exploration=x) for n, x in _EXPLORATION.items()}, ["0.7"]
+    ),
+    ThesisFigure(
+        "5.8", "alpha of DRM(alpha, inf)", {n: OutcomeSamplingChoice(alpha=x) for n, x in _ALPHAS.items()}, ["1"]
+    ),
+    ThesisFigure("5.9", "beta of DRM(inf, beta)", {n: OutcomeSamplingChoice(beta=x) for n, x in _BETAS.items()}, ["1"]),
+    ThesisFigure(
+        "5.10", "decay of baselines", {n: OutcomeSamplingChoice(decay=x) for n, x in _DECAYS.items()}, ["0.3"]
+    ),
+    ThesisFigure(
         "5.11",
         "candidates of MC-CFR",
         {
-            "MC-CFR": Sampled(),
-            "MC-CFR+": Sampled(beta=-INF),
-            "MC-DCFR 1.5, 0, 2": Sampled(1.5, 0.0, 2.0),
-            "MC-LCFR": Sampled(1.0, 1.0, 1.0),
-            "VR-MCCFR": Sampled(decay=0.5),
-            "VR-MCCFR+": Sampled(beta=-INF, gamma=1.0, decay=0.5),
-            "MC candidate": SAMPLED,
-            "VR candidate": REDUCED,
+            "MC-CFR": OutcomeSamplingChoice(),
+            "MC-CFR+": OutcomeSamplingChoice(beta=-INF),
+            "MC-DCFR 1.5, 0, 2": OutcomeSamplingChoice(1.5, 0.0, 2.0),
+            "MC-LCFR": OutcomeSamplingChoice(1.0, 1.0, 1.0),
+            "VR-MCCFR": OutcomeSamplingChoice(decay=0.5),
+            "VR-MCCFR+": OutcomeSamplingChoice(beta=-INF, gamma=1.0, decay=0.5),
+            "MC candidate": MCCFR_CANDIDATE,
+            "VR candidate": VR_MCCFR_CANDIDATE,
         },
         ["MC candidate", "VR candidate"],
     ),
 )
-LAST: Mapping[str, Choice] = {
-    "DCFR 1.5, 0.5, 1.5": CANDIDATE,
-    "CFR+ 1": PLUS,
-    "MC candidate": SAMPLED,
-    "VR candidate": REDUCED,
+FINAL_CANDIDATES: Mapping[str, Choice] = {
+    "DCFR 1.5, 0.5, 1.5": DCFR_CANDIDATE,
+    "CFR+ 1": CFR_PLUS,
+    "MC candidate": MCCFR_CANDIDATE,
+    "VR candidate": VR_MCCFR_CANDIDATE,
 }

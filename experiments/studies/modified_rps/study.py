@@ -28,24 +28,24 @@ ITERATIONS, SEEDS = 20_000, 10  # in the usual time
 Floats = plots.Floats
 
 
-class Search(NamedTuple):
+class SearchConfig(NamedTuple):
     name: str
     algorithm: str
     settings: Mapping[str, Any] = {}
 
 
 SEARCHES = (
-    Search("cfr", "cfr"),
-    Search("cfr+", "cfr+"),
-    Search("dcfr", "dcfr"),
-    Search("external, 1 sample", "es-mccfr", {"batch": 1}),
-    Search("outcome, 1 sample", "os-mccfr", {"batch": 1}),
-    Search("outcome with baselines, 1 sample", "vr-mccfr", {"batch": 1}),
-    Search("external, 512 samples", "es-mccfr", {"batch": 512}),
+    SearchConfig("cfr", "cfr"),
+    SearchConfig("cfr+", "cfr+"),
+    SearchConfig("dcfr", "dcfr"),
+    SearchConfig("external, 1 sample", "es-mccfr", {"batch": 1}),
+    SearchConfig("outcome, 1 sample", "os-mccfr", {"batch": 1}),
+    SearchConfig("outcome with baselines, 1 sample", "vr-mccfr", {"batch": 1}),
+    SearchConfig("external, 512 samples", "es-mccfr", {"batch": 512}),
 )
 
 
-class Curve(NamedTuple):
+class PolicyCurve(NamedTuple):
     """Axes: N measurements, R runs with other seeds, one of those without chance."""
 
     iterations: Floats  # [N]
@@ -67,16 +67,16 @@ class Curve(NamedTuple):
         return found
 
 
-def run(setting: study_registry.Setting) -> Iterator[study_registry.Table]:
-    compilation_cache.keep()
-    task = tasks.problem(game_spec.Game(GAME), keep_edges=True)
+def run(setting: study_registry.StudyConfig) -> Iterator[study_registry.StudyTable]:
+    compilation_cache.enable()
+    task = tasks.make_tree_task(game_spec.GameSpec(GAME), keep_edges=True)
     yield _equilibrium(task)
-    found = {search.name: _kept(task, search, setting) for search in SEARCHES}
+    found = {search.name: _cached_curve(task, search, setting) for search in SEARCHES}
     yield _table(found)
-    picture(setting.folder / FIGURE, found)
+    draw_figure(setting.folder / FIGURE, found)
 
 
-def _equilibrium(task: tasks.Problem) -> study_registry.Table:
+def _equilibrium(task: tasks.TreeTask) -> study_registry.StudyTable:
     exact = solver_run.solve_exactly(task, algorithms.find("lp"))
     ours = [exact.policy(task.players[0])[move] for move in MOVES]
     rows = [
@@ -84,50 +84,52 @@ def _equilibrium(task: tasks.Problem) -> study_registry.Table:
         for what, own, goals in (("ours, by linear programming", ours, exact.goals[0]), ("theirs", EQUILIBRIUM, GOALS))
     ]
     data = {"policy": ours, "goals": exact.goals[0]}
-    return study_registry.Table("the equilibrium", ("", *MOVES, "goals"), rows, data)
+    return study_registry.StudyTable("the equilibrium", ("", *MOVES, "goals"), rows, data)
 
 
-def _kept(task: tasks.Problem, search: Search, setting: study_registry.Setting) -> Curve:
+def _cached_curve(task: tasks.TreeTask, search: SearchConfig, setting: study_registry.StudyConfig) -> PolicyCurve:
     iterations = max(10, round(ITERATIONS * setting.minutes / MINUTES))
     path = setting.folder / f"{search.name.replace(', ', '-').replace(' ', '_')}-{iterations}-{setting.seed}.npz"
-    if (earlier := result_cache.arrays(path, Curve._fields)) is not None:
-        return Curve(*earlier)
+    if (earlier := result_cache.load_arrays(path, PolicyCurve._fields)) is not None:
+        return PolicyCurve(*earlier)
     setting.report(f"{search.name}: {iterations:,} iterations")
-    algorithm = algorithms.configured(algorithms.find(search.algorithm), iterations, search.settings)
+    algorithm = algorithms.configure(algorithms.find(search.algorithm), iterations, search.settings)
     seeds = range(setting.seed, setting.seed + (SEEDS if algorithm.is_sampled else 1))
     runs = [_run(task, algorithm, seed, iterations) for seed in seeds]
-    found = Curve(runs[0].iterations, *(np.stack([getattr(one, f) for one in runs], axis=1) for f in Curve._fields[1:]))
+    found = PolicyCurve(
+        runs[0].iterations, *(np.stack([getattr(one, f) for one in runs], axis=1) for f in PolicyCurve._fields[1:])
+    )
     result_cache.write_arrays(path, found._asdict())
     return found
 
 
-def _run(task: tasks.Problem, algorithm: algorithms.Algorithm, seed: int, iterations: int) -> Curve:
+def _run(task: tasks.TreeTask, algorithm: algorithms.Algorithm, seed: int, iterations: int) -> PolicyCurve:
     """One run: without the axis of runs."""
-    solver = solver_run.solver_of(task, algorithm.seeded(seed))
+    solver = solver_run.make_solver(task, algorithm.seeded(seed))
     own = task.tree.players[0]
     order = [1 + own.options(0).index(move) for move in MOVES]
     rows = []
-    for point in driver.iterate(solver, solver.init(), driver.Stop(iterations)):
+    for point in driver.iterate(solver, solver.init(), driver.StopCondition(iterations)):
         now = point.metrics
         if now.iterations:  # before the first there is no average
             worst = now.value[0] - now.improvements[1] + task.tree.offset
             rows.append((now.iterations, now.seconds, solver.policies(point.state)[0][order], worst))
-    return Curve(*(np.array(column, float) for column in zip(*rows, strict=True)))
+    return PolicyCurve(*(np.array(column, float) for column in zip(*rows, strict=True)))
 
 
-def settled(curve: Curve, bound: float) -> int | None:
+def settling_index(curve: PolicyCurve, bound: float) -> int | None:
     """The number of the measurement from which on the mean distance stays within a bound."""
     outside = np.flatnonzero(curve.distance.mean(axis=1) > bound)
     first = int(outside[-1]) + 1 if len(outside) else 0
     return first if first < len(curve.iterations) else None
 
 
-def _table(found: Mapping[str, Curve]) -> study_registry.Table:
+def _table(found: Mapping[str, PolicyCurve]) -> study_registry.StudyTable:
     rows, data = [], []
     for name, curve in found.items():
         row, told = [name, f"{1e6 * curve.each:.2g} µs"], []
         for bound in NEAR:
-            at = settled(curve, bound)
+            at = settling_index(curve, bound)
             iterations = None if at is None else int(curve.iterations[at])
             seconds = None if iterations is None else iterations * curve.each
             row += ["not yet", ""] if seconds is None else [f"{iterations:,}", f"{1e3 * seconds:.2g} ms"]
@@ -142,16 +144,16 @@ def _table(found: Mapping[str, Curve]) -> study_registry.Table:
     title = (
         f"iterations until all probabilities stay near the equilibrium, and how far from it {last:,.0f} of them lead"
     )
-    return study_registry.Table(
+    return study_registry.StudyTable(
         title, ("search", "an iteration", *columns, "distance", "goals against a best response"), rows, data
     )
 
 
-def picture(path: pathlib.Path, found: Mapping[str, Curve]) -> None:
+def draw_figure(path: pathlib.Path, found: Mapping[str, PolicyCurve]) -> None:
     """As Figure 9: the moves, and what is got from who exploits them; and the distance, on logarithmic axes."""
-    figure, axes = plots.panels(2, 3, width=4.4, height=3.4)
+    figure, axes = plots.make_panels(2, 3, width=4.4, height=3.4)
     for place, number in zip(axes, range(len(MOVES)), strict=False):
-        plots.curves(
+        plots.plot_curves(
             place,
             _lines(found, [curve.policy[:, :, number] for curve in found.values()]),
             title=f"probability of {MOVES[number]}",
@@ -161,7 +163,7 @@ def picture(path: pathlib.Path, found: Mapping[str, Curve]) -> None:
             known=float(EQUILIBRIUM[number]),
         )
     worst = [curve.worst for curve in found.values()]
-    plots.curves(
+    plots.plot_curves(
         axes[3],
         _lines(found, worst),
         title="goals against a best response",
@@ -172,12 +174,12 @@ def picture(path: pathlib.Path, found: Mapping[str, Curve]) -> None:
     )
     for place, over in ((axes[4], "iterations"), (axes[5], "seconds")):
         lines = _lines(found, [curve.distance for curve in found.values()], over)
-        plots.curves(place, lines, title="largest distance of a probability", x=over, y="")
+        plots.plot_curves(place, lines, title="largest distance of a probability", x=over, y="")
     plots.legend_below(figure, axes[0], 4)
-    plots.save(path, figure)
+    plots.save_figure(path, figure)
 
 
-def _lines(found: Mapping[str, Curve], heights: Sequence[Floats], over: str = "iterations") -> list[plots.Line]:
+def _lines(found: Mapping[str, PolicyCurve], heights: Sequence[Floats], over: str = "iterations") -> list[plots.Line]:
     lines = []
     for (name, curve), y in zip(found.items(), heights, strict=True):
         x = curve.iterations * (1.0 if over == "iterations" else curve.each)

@@ -22,7 +22,7 @@ _DEEPEST = 60  # levels of gates simplified under one assumption, which bounds r
 
 
 @dataclasses.dataclass(frozen=True)
-class Knowledge:
+class InputConstraints:
     """What holds of the inputs of a circuit whenever its outputs matter.
 
     `groups` are sets of input nodes of which at most one is true; `covers` tells the groups of which one always is;
@@ -34,10 +34,10 @@ class Knowledge:
     implied: Mapping[int, Sequence[aig.Literal]] = dataclasses.field(default_factory=dict)
 
 
-_NOTHING = Knowledge()
+_NOTHING = InputConstraints()
 
 
-def absorb(gates: aig.Circuit, knowledge: Knowledge = _NOTHING) -> aig.Circuit:
+def absorb(gates: aig.Circuit, knowledge: InputConstraints = _NOTHING) -> aig.Circuit:
     return _Absorber(gates, knowledge).run()
 
 
@@ -53,7 +53,7 @@ class _Context:
 
 
 class _Absorber:
-    def __init__(self, gates: aig.Circuit, knowledge: Knowledge) -> None:
+    def __init__(self, gates: aig.Circuit, knowledge: InputConstraints) -> None:
         self._gates = gates
         self._first = gates.inputs + 1
         self._knowledge = knowledge

@@ -18,7 +18,7 @@ def fold_constants(net: propnet.PropNet) -> propnet.PropNet:
     value = _constant_nodes(net, gates)
     registers = len(net.initial)
     inputs = [v if v != _CHANGES else 2 * n for n, v in enumerate(value[1 : gates.inputs + 1], 1)]
-    folded = aig.rebuilt(gates, inputs)
+    folded = aig.rebuild(gates, inputs)
     kept_inputs = [literal > 1 for literal in inputs]
     return drop_inputs(net.with_circuit(folded), kept_inputs, [inputs[n] for n in range(registers)])
 

@@ -25,7 +25,7 @@ def merge_equal_registers(net: propnet.PropNet) -> propnet.PropNet:
     gates = net.as_circuit()
     for _ in range(rounds):
         leader = _leaders(net, classes)
-        folded = aig.rebuilt(gates, leader)
+        folded = aig.rebuild(gates, leader)
         following = folded.outputs[: len(net.initial)]
         keys = [(c, lit ^ int(start)) for c, lit, start in zip(classes, following, net.initial, strict=True)]
         numbers: dict[tuple[int, int], int] = {}
@@ -59,7 +59,7 @@ def _split_by_simulation(net: propnet.PropNet) -> list[int]:
     """
     rng = np.random.default_rng(0)
     whole = net.as_circuit()
-    step = by_level.NumpyCircuit(by_level.outputs_only(whole, net.next.tolist()))
+    step = by_level.LevelizedCircuit(by_level.extract_cone(whole, net.next.tolist()))
     state = np.repeat(np.where(net.initial, ~np.uint64(0), np.uint64(0))[:, None], _WORDS, axis=1)
     trace = [state]
     for _ in range(min(256, max(24, _SIMULATED_EDGES // (len(net.gate_inputs) + 1)))):

@@ -119,10 +119,10 @@ def _step_program(net: propnet.PropNet) -> str:
     for number, role in enumerate(net.roles):
         start = net.first_move(number)
         lines.append(f"1 {{n({start}..{start + len(role.moves) - 1})}} 1.")
-        lines += [f":- n({start + m}), {sat.literal(lit ^ 1)}." for m, lit in enumerate(role.legal.tolist())]
-    lines += sat.gates(gates)
-    lines += [f"v({register}) :- {sat.literal(lit)}." for register, lit in enumerate(net.next.tolist())]
-    lines.append(f":- {sat.literal(net.terminal)}.")
+        lines += [f":- n({start + m}), {sat.literal_to_asp(lit ^ 1)}." for m, lit in enumerate(role.legal.tolist())]
+    lines += sat.gates_to_asp(gates)
+    lines += [f"v({register}) :- {sat.literal_to_asp(lit)}." for register, lit in enumerate(net.next.tolist())]
+    lines.append(f":- {sat.literal_to_asp(net.terminal)}.")
     return "\n".join(lines)
 
 
@@ -175,6 +175,6 @@ def apply_invariants(net: propnet.PropNet) -> tuple[propnet.PropNet, list[frozen
     kept = [literal > 1 for literal in literals]
     node_of = np.cumsum([0, *kept])  # of a kept input, by its old node
     groups = [frozenset(int(node_of[register + 1]) for register in group) for group in found.groups]
-    smaller = net.with_circuit(aig.rebuilt(gates, literals))
+    smaller = net.with_circuit(aig.rebuild(gates, literals))
     smaller = constants.drop_inputs(smaller, kept, literals[: len(net.initial)])
     return smaller, groups, {number for number, covers in enumerate(found.covers) if covers}

@@ -35,7 +35,7 @@ def extract_pairs(gates: aig.Circuit, least_uses: int = 2) -> aig.Circuit:
         for new in _replaced(sets, users, pair, using - {exact}, 2 * (first + exact)):
             if len(users[new]) >= least_uses:
                 heapq.heappush(heap, (-len(users[new]), new))
-    return aig.ordered(gates.inputs, [tuple(sorted(s)) for s in sets], gates.outputs)
+    return aig.sort_topologically(gates.inputs, [tuple(sorted(s)) for s in sets], gates.outputs)
 
 
 def _users_of_pairs(gates: aig.Circuit) -> dict[Pair, set[int]]:

@@ -43,13 +43,13 @@ SLOW = pytest.mark.slow
 
 @pytest.mark.parametrize("game", library.names())
 def test_which_games_are_turn_taking(game: str) -> None:
-    assert dynamics.of(games.compile_game(game)).turn_taking == (game not in SIMULTANEOUS)
+    assert dynamics.infer_dynamics(games.compile_game(game)).turn_taking == (game not in SIMULTANEOUS)
 
 
 def test_turn_taking_is_proved_where_it_can_be() -> None:
-    assert dynamics.of(games.compile_game("tictactoe")) == dynamics.Dynamics(True, True)
-    assert dynamics.of(sheets.net(sheets.COINS)) == dynamics.Dynamics(False, True)
-    assert dynamics.of(sheets.net(sheets.ENDLESS)) == dynamics.Dynamics(True, True)  # one player
+    assert dynamics.infer_dynamics(games.compile_game("tictactoe")) == dynamics.Dynamics(True, True)
+    assert dynamics.infer_dynamics(sheets.compile_text(sheets.COINS)) == dynamics.Dynamics(False, True)
+    assert dynamics.infer_dynamics(sheets.compile_text(sheets.ENDLESS)) == dynamics.Dynamics(True, True)  # one player
 
 
 # ---- OpenSpiel
@@ -73,12 +73,12 @@ def written(folder: pathlib.Path, text: str, name: str = "sheet.gdl") -> str:
     ],
 )
 def test_open_spiels_own_checks(game: str) -> None:
-    pyspiel.random_sim_test(open_spiel_game.game(game), num_sims=3, serialize=True, verbose=False)
+    pyspiel.random_sim_test(open_spiel_game.load_game(game), num_sims=3, serialize=True, verbose=False)
 
 
 def test_the_type_of_a_game() -> None:
     kinds = pyspiel.GameType
-    kuhn, goofspiel, hall = (open_spiel_game.game(g) for g in ("kuhn_poker", "goofspiel:cards=3", "monty_hall"))
+    kuhn, goofspiel, hall = (open_spiel_game.load_game(g) for g in ("kuhn_poker", "goofspiel:cards=3", "monty_hall"))
     assert str(kuhn) == "gdlx_kuhn_poker()"
     assert str(pyspiel.load_game("gdlx_kuhn_poker")) == str(kuhn)
     assert kuhn.get_type().dynamics == kinds.Dynamics.SEQUENTIAL
@@ -90,14 +90,14 @@ def test_the_type_of_a_game() -> None:
     assert goofspiel.get_type().chance_mode == kinds.ChanceMode.DETERMINISTIC
     assert hall.get_type().utility == kinds.Utility.GENERAL_SUM
     assert hall.num_players() == 1
-    assert open_spiel_game.game("tictactoe").get_type().information == kinds.Information.PERFECT_INFORMATION
+    assert open_spiel_game.load_game("tictactoe").get_type().information == kinds.Information.PERFECT_INFORMATION
 
 
 def test_open_spiel_solves_kuhn_poker() -> None:
     """Kuhn (1950): the first player loses 1/18 of an ante."""
     from open_spiel.python.algorithms import cfr, expected_game_score, exploitability
 
-    game = open_spiel_game.game("kuhn_poker")
+    game = open_spiel_game.load_game("kuhn_poker")
     solver = cfr.CFRPlusSolver(game)
     for _ in range(100):
         solver.evaluate_and_update_policy()
@@ -123,7 +123,7 @@ def test_as_many_information_sets_as_open_spiels_game(ours: str, theirs: str, un
     from open_spiel.python import policy
     from open_spiel.python.algorithms import exploitability
 
-    games = [open_spiel_game.game(ours), pyspiel.load_game(theirs)]
+    games = [open_spiel_game.load_game(ours), pyspiel.load_game(theirs)]
     if games[0].get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS:
         games = [pyspiel.convert_to_turn_based(game) for game in games]
     assert information_sets(games[0]) == information_sets(games[1])
@@ -148,15 +148,15 @@ def information_sets(game: Any) -> list[collections.Counter[int]]:
 
 
 def test_published_numbers_of_information_sets() -> None:
-    assert information_sets(open_spiel_game.game("kuhn_poker")) == [{2: 6}, {2: 6}]
-    assert [sum(own.values()) for own in information_sets(open_spiel_game.game("leduc_poker"))] == [468, 468]
+    assert information_sets(open_spiel_game.load_game("kuhn_poker")) == [{2: 6}, {2: 6}]
+    assert [sum(own.values()) for own in information_sets(open_spiel_game.load_game("leduc_poker"))] == [468, 468]
 
 
 @pytest.mark.slow
 def test_the_whole_of_liars_dice() -> None:
     """OpenSpiel counts 24 576 information states; in half of them the only move is to doubt the highest bid."""
     ours, theirs = (
-        information_sets(open_spiel_game.game("liars_dice")),
+        information_sets(open_spiel_game.load_game("liars_dice")),
         information_sets(pyspiel.load_game("liars_dice")),
     )
     assert ours == theirs
@@ -167,9 +167,9 @@ def test_the_whole_of_liars_dice() -> None:
 def test_views_are_equal_where_keys_are(game: str) -> None:
     """Along the same matches, the text of an information state and the key of `Env` tell the same histories apart."""
     texts = {"coins": sheets.COINS, "maze": sheets.MAZE}
-    env = sheets.make(texts[game]) if game in texts else gdlx.make(game)
-    nodes = host.Host(env.net, env.payoffs, 100)
-    found = matches.play(env, matches=100, steps=8)
+    env = sheets.make_env(texts[game]) if game in texts else gdlx.make(game)
+    nodes = host.HostEnv(env.net, env.payoffs, 100)
+    found = matches.play_random(env, matches=100, steps=8)
     key_of: list[dict[str, tuple[int, ...]]] = [{} for _ in env.players]
     for match in range(100):
         states = found.along(match)
@@ -193,7 +193,7 @@ def test_views_are_equal_where_keys_are(game: str) -> None:
 
 
 def test_a_match_of_kuhn_poker() -> None:
-    state = open_spiel_game.game("kuhn_poker").new_initial_state()
+    state = open_spiel_game.load_game("kuhn_poker").new_initial_state()
     assert state.is_chance_node()
     assert state.chance_outcomes() == [(0, 1 / 3), (1, 1 / 3), (2, 1 / 3)]
     assert [state.action_to_string(a) for a in state.legal_actions()] == ["(deal jack)", "(deal king)", "(deal queen)"]
@@ -224,7 +224,7 @@ def test_a_match_of_kuhn_poker() -> None:
 
 def test_a_node_of_both_players_and_chance(tmp_path: pathlib.Path) -> None:
     """Players decide first, together; then chance. Neither is seen before both have been."""
-    game = open_spiel_game.game(written(tmp_path, sheets.COINS))
+    game = open_spiel_game.load_game(written(tmp_path, sheets.COINS))
     state = game.new_initial_state()
     assert state.is_simultaneous_node()
     assert [state.legal_actions(player) for player in (0, 1)] == [[0, 1], [0, 1]]
@@ -250,40 +250,42 @@ def test_names_of_registered_games(tmp_path: pathlib.Path) -> None:
 
 
 def test_matches_without_a_proper_end(tmp_path: pathlib.Path) -> None:
-    state = open_spiel_game.game(written(tmp_path, sheets.ENDLESS, "endless.gdl"), max_steps=2).new_initial_state()
+    state = open_spiel_game.load_game(written(tmp_path, sheets.ENDLESS, "endless.gdl"), max_steps=2).new_initial_state()
     while not state.is_terminal():
         state.apply_action(0)
     assert (state.returns(), state.node.step) == ([0.0], 2)
-    state = open_spiel_game.game(written(tmp_path, sheets.DEAD_END, "dead_end.gdl"), payoff="goal").new_initial_state()
+    state = open_spiel_game.load_game(
+        written(tmp_path, sheets.DEAD_END, "dead_end.gdl"), payoff="goal"
+    ).new_initial_state()
     state.apply_action(state.string_to_action("(go hole)"))
     assert (state.is_terminal(), state.returns()) == (True, [0.0, 0.0])
     with pytest.raises(ValueError, match="max_steps"):
-        open_spiel_game.game("rps", max_steps=0)
+        open_spiel_game.load_game("rps", max_steps=0)
 
 
 def test_a_game_that_was_taken_for_turn_taking(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dynamics, "of", lambda net, seed: dynamics.Dynamics(True, False))
-    state = open_spiel_game.game(written(tmp_path, sheets.COINS, "mistaken.gdl")).new_initial_state()
-    with pytest.raises(open_spiel_game.NotTurnTaking, match=r"two players decide in: \(round 1\)"):
+    monkeypatch.setattr(dynamics, "infer_dynamics", lambda net, seed: dynamics.Dynamics(True, False))
+    state = open_spiel_game.load_game(written(tmp_path, sheets.COINS, "mistaken.gdl")).new_initial_state()
+    with pytest.raises(open_spiel_game.NotTurnTakingError, match=r"two players decide in: \(round 1\)"):
         state.current_player()
 
 
 def test_without_open_spiel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(open_spiel_game, "pyspiel", None)
-    with pytest.raises(errors.MissingPackage, match=r"pip install 'gdlx\[peers\]'") as told:
-        open_spiel_game.game("kuhn_poker")
+    with pytest.raises(errors.MissingPackageError, match=r"pip install 'gdlx\[peers\]'") as told:
+        open_spiel_game.load_game("kuhn_poker")
     assert isinstance(told.value, errors.UserError)
 
 
 def test_python_ends_well_after_a_game_was_registered() -> None:
     """OpenSpiel keeps the registered class until after Python's end."""
-    use = "from gdlx.envs.bridges import open_spiel_game; print(open_spiel_game.game('rps').new_initial_state())"
+    use = "from gdlx.envs.bridges import open_spiel_game; print(open_spiel_game.load_game('rps').new_initial_state())"
     ran = subprocess.run([sys.executable, "-c", use], capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
 def test_nodes_are_pickled_without_the_game() -> None:
-    nodes = host.Host(games.compile_game("kuhn_poker"), payoffs.Payoffs(50.0, True, False), 100)
+    nodes = host.HostEnv(games.compile_game("kuhn_poker"), payoffs.Payoffs(50.0, True, False), 100)
     node = nodes.happen(nodes.start, 1)
     assert pickle.loads(pickle.dumps(node)) == node
     assert len(pickle.dumps(node)) < 2_000
@@ -295,7 +297,7 @@ def test_nodes_are_pickled_without_the_game() -> None:
 
 
 @functools.cache
-def bridged(game: str) -> tuple[pgx_env.Env, "jax.stages.Wrapped", "jax.stages.Wrapped"]:
+def bridged(game: str) -> tuple[pgx_env.PgxEnv, "jax.stages.Wrapped", "jax.stages.Wrapped"]:
     env = pgx_env.make_env(game)
     return env, jax.jit(jax.vmap(env.init)), jax.jit(jax.vmap(env.step))
 
@@ -382,7 +384,7 @@ def test_pgx_observations_are_those_of_the_current_player() -> None:
     mine, other = (np.asarray(env.observe(one, jnp.asarray(player))) for player in (0, 1))
     assert np.array_equal(mine, one.observation)
     assert not np.array_equal(mine, other)
-    whole = pgx_env.Env(env.game, observation="registers")
+    whole = pgx_env.PgxEnv(env.game, observation="registers")
     assert whole.observation_shape == (len(env.game.net.initial),)
     assert np.array_equal(whole.observe(one), one._inner.registers)
 
@@ -423,11 +425,11 @@ FORCED = """
 
 
 def test_a_game_without_decisions_is_truncated() -> None:
-    env = pgx_env.Env(sheets.make(FORCED), max_skips=5)
+    env = pgx_env.PgxEnv(sheets.make_env(FORCED), max_skips=5)
     state = jax.jit(env.init)(jax.random.key(0))
     assert (bool(state.truncated), bool(state.terminated), int(state._inner.step)) == (True, False, 5)
     assert state.legal_action_mask.all()
-    limited = pgx_env.Env(sheets.make(FORCED, max_steps=3), max_skips=5)
+    limited = pgx_env.PgxEnv(sheets.make_env(FORCED, max_steps=3), max_skips=5)
     state = jax.jit(limited.init)(jax.random.key(0))
     assert (bool(state.truncated), bool(state.terminated), int(state._inner.step)) == (True, False, 3)
 

@@ -48,12 +48,12 @@ t "" 6 "" { 4 -4 }
 )
 def test_the_same_ends_as_recursion(name: str) -> None:
     game = pyspiel.load_game(name)
-    tree = open_spiel_tree.tree_of(game, keep_edges=True)
-    root = explicit.of_spiel(game.new_initial_state())
+    tree = open_spiel_tree.build_tree(game, keep_edges=True)
+    root = explicit.from_open_spiel(game.new_initial_state())
     assert_same_ends(tree, root)
     assert_edges_lead_to_ends(tree)
     assert tree.name == str(game)
-    assert sum(p.sets for p in tree.players) == len(explicit.options_of(root))
+    assert sum(p.sets for p in tree.players) == len(explicit.legal_actions(root))
     for player in tree.players:
         assert len(set(player.labels)) == player.sets
         assert not any("\n" in label for label in player.labels)
@@ -63,7 +63,7 @@ def test_games_of_the_library_through_the_bridge() -> None:
     """A rulesheet unrolled, and walked through as a game of OpenSpiel: the same ends."""
     for spec in ("kuhn_poker", "goofspiel:cards=3", "monty_hall", "smallest:numbers=2,steps=2"):
         net = net_of(spec)
-        assert_same_ends(open_spiel_tree.tree_of(open_spiel_game.game(spec)), explicit.of_net(net))
+        assert_same_ends(open_spiel_tree.build_tree(open_spiel_game.load_game(spec)), explicit.from_propnet(net))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_games_of_the_library_through_the_bridge() -> None:
 def test_published_sizes(
     name: str, information_sets: int, with_choice: int, terminals: int, histories: int | None
 ) -> None:
-    tree = open_spiel_tree.tree_of(name)
+    tree = open_spiel_tree.build_tree(name)
     assert sum(map(sum, tree.counts.information_sets)) == information_sets
     assert sum(player.sets for player in tree.players) == with_choice
     assert tree.ends.histories.sum() == terminals
@@ -88,7 +88,7 @@ def test_published_sizes(
 
 
 def test_unequal_chance() -> None:
-    tree = open_spiel_tree.tree_of(pyspiel.load_efg_game(EFG))
+    tree = open_spiel_tree.build_tree(pyspiel.load_efg_game(EFG))
     assert sorted(tree.ends.weight.tolist()) == pytest.approx([0.25] * 3 + [0.75] * 3)
     assert tree.information_sets == {"player0": 2, "player1": 1}
     # If the second player says yes with probability q, the first goes left for 1 - 3(1 - q) and right for 4 - 5q.
@@ -97,21 +97,21 @@ def test_unequal_chance() -> None:
 
 
 def test_constant_sums_are_shifted() -> None:
-    tree = open_spiel_tree.tree_of(pyspiel.create_matrix_game([[3, 1], [0, 2]], [[1, 3], [4, 2]]))
+    tree = open_spiel_tree.build_tree(pyspiel.create_matrix_game([[3, 1], [0, 2]], [[1, 3], [4, 2]]))
     assert tree.zero_sum
     assert tree.offset == 2
     assert sorted(tree.ends.payoff.tolist()) == [[-2, 2], [-1, 1], [0, 0], [1, -1]]
     assert lp.solve(tree).value[0] + tree.offset == pytest.approx(1.5)
-    assert not open_spiel_tree.tree_of("matrix_pd").zero_sum
-    assert not open_spiel_tree.tree_of("matching_pennies_3p").zero_sum
+    assert not open_spiel_tree.build_tree("matrix_pd").zero_sum
+    assert not open_spiel_tree.build_tree("matching_pennies_3p").zero_sum
 
 
 def test_names_of_options_and_sets() -> None:
-    tree = open_spiel_tree.tree_of("kuhn_poker")
+    tree = open_spiel_tree.build_tree("kuhn_poker")
     assert tree.players[0].options(0) == ["Pass", "Bet"]
     assert set(tree.players[0].labels) == {"0", "1", "2", "0pb", "1pb", "2pb"}
     assert tree.players[0].action.tolist() == [-1, *[0, 1] * 6]
-    goofspiel = open_spiel_tree.tree_of(GOOFSPIEL)
+    goofspiel = open_spiel_tree.build_tree(GOOFSPIEL)
     assert goofspiel.players[0].labels[0].startswith("P0 hand: 1 2 3; P0 action sequence:")
 
 
@@ -119,15 +119,15 @@ def test_perfect_information_needs_no_strings() -> None:
     """markov_soccer has none; it ends here, because it is long."""
     game = pyspiel.load_game("markov_soccer")
     assert not game.get_type().provides_information_state_string
-    with pytest.raises(game_tree.TooLarge, match="more than 5,000 histories"):
-        open_spiel_tree.tree_of(game, max_nodes=5_000)
+    with pytest.raises(game_tree.TooLargeError, match="more than 5,000 histories"):
+        open_spiel_tree.build_tree(game, max_nodes=5_000)
 
 
 def test_imperfect_recall_is_refused() -> None:
     with pytest.raises(
-        open_spiel_tree.UnfitGame, match=r"imperfect recall: player1 comes to .* 'P1 xo; ..' by different"
+        open_spiel_tree.UnsupportedGameError, match=r"imperfect recall: player1 comes to .* 'P1 xo; ..' by different"
     ):
-        open_spiel_tree.tree_of("dark_hex_ir(board_size=2)")
+        open_spiel_tree.build_tree("dark_hex_ir(board_size=2)")
 
 
 @pytest.mark.parametrize(
@@ -139,11 +139,11 @@ def test_imperfect_recall_is_refused() -> None:
     ],
 )
 def test_games_without_a_tree(name: str, told: str) -> None:
-    with pytest.raises(open_spiel_tree.UnfitGame, match=told):
-        open_spiel_tree.tree_of(name)
+    with pytest.raises(open_spiel_tree.UnsupportedGameError, match=told):
+        open_spiel_tree.build_tree(name)
 
 
 def test_without_open_spiel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspiel", None)
     with pytest.raises(errors.UserError, match=r"pip install 'gdlx\[peers\]'"):
-        open_spiel_tree.tree_of("kuhn_poker")
+        open_spiel_tree.build_tree("kuhn_poker")

@@ -62,12 +62,12 @@ def test_add_and_halve_is_exact(bits: int) -> None:
 def test_the_legal_move_of_every_rank(moves: int) -> None:
     """For every set of legal moves and every rank below its size; nothing is taken from the empty set."""
     rank_bits = moves.bit_length()
-    builder = tape.Builder(moves + rank_bits)
+    builder = tape.TapeBuilder(moves + rank_bits)
     legal = [builder.input(n) for n in range(moves)]
     tree = random_move.count_legal(builder, legal)
     assert len(tree.count) == rank_bits
     rank = [builder.input(moves + n) for n in range(rank_bits)]
-    program = builder.tape(random_move.take(builder, tree, rank, legal), middle=tree.count)
+    program = builder.tape(random_move.select_by_rank(builder, tree, rank, legal), middle=tree.count)
     cases = [
         (options, wanted, [n for n in range(moves) if options[n]])
         for options in support.all_columns(moves)
@@ -76,13 +76,13 @@ def test_the_legal_move_of_every_rank(moves: int) -> None:
     for start in range(0, len(cases), 64):
         part = cases[start : start + 64]
         columns = [(*options, *(bool(wanted >> n & 1) for n in range(rank_bits))) for options, wanted, _ in part]
-        inputs = tapes.packed(columns)
-        found = tapes.unpacked(tapes.run_plain(program, inputs), len(part))
+        inputs = tapes.pack_columns(columns)
+        found = tapes.unpack_columns(tapes.interpret_tape(program, inputs), len(part))
         for (_, wanted, able), chosen in zip(part, found, strict=True):
             assert [n for n in range(moves) if chosen[n]] == able[wanted : wanted + 1]
         counting = tape.Tape(**{**vars(program), "outputs": program.middle, "output_mask": program.middle_mask})
         counting = tape.Tape(**{**vars(counting), "segments": program.segments[:1]})
-        counts = tapes.unpacked(tapes.run_plain(counting, inputs), len(part))
+        counts = tapes.unpack_columns(tapes.interpret_tape(counting, inputs), len(part))
         assert [sum(bit << n for n, bit in enumerate(count)) for count in counts] == [len(able) for *_, able in part]
 
 
@@ -90,7 +90,7 @@ def test_ranks_are_uniform() -> None:
     counts = [0, 1, 2, 3, 5, 6, 7, 10, 31]
     words = 1024
     rows = [jnp.asarray(sliced(np.full(32 * words, count), max(1, count.bit_length()))) for count in counts]
-    streams = rng.streams(jax.random.key(3), 0, words)
+    streams = rng.make_streams(jax.random.key(3), 0, words)
     _, ranks = jax.jit(random_move.draw_ranks)(streams, rows)
     for count, rank in zip(counts, ranks, strict=True):
         seen = np.bincount(joined(rank), minlength=max(1, count))
@@ -102,11 +102,11 @@ def test_ranks_are_uniform() -> None:
 
 def test_moves_of_all_roles_are_legal_and_uniform() -> None:
     """All combinations of legal sets of four roles side by side, each 512 times."""
-    play = playouts.Playout(sheets.net(CHOICES))
-    program = playout_tape.choosing(play.net)
+    play = playouts.Playout(sheets.compile_text(CHOICES))
+    program = playout_tape.build_choice_tape(play.net)
     columns = np.array([*support.all_columns(sum(SIZES))] * 512).T
     legal = jnp.asarray(sliced_bits(columns))
-    streams = rng.streams(jax.random.key(5), 0, legal.shape[1])
+    streams = rng.make_streams(jax.random.key(5), 0, legal.shape[1])
     _, rows = jax.jit(lambda known, streams: play._with_choice(program, known, streams))(legal, streams)
     found = bits_of(rows)
     does, stuck = found[:-1], found[-1]
@@ -133,18 +133,18 @@ def sliced_bits(columns: npt.NDArray[np.bool_]) -> tape.Words:
 
 def test_a_stream_depends_on_the_key_and_its_index_only() -> None:
     key = jax.random.key(7)
-    whole = rng.streams(key, 0, 10)
-    part = rng.streams(key, 4, 3)
+    whole = rng.make_streams(key, 0, 10)
+    part = rng.make_streams(key, 4, 3)
     assert all(np.array_equal(a[4:7], b) for a, b in zip(whole, part, strict=True))
-    _, words = rng.rows(whole, 4)
-    _, others = rng.rows(rng.streams(jax.random.key(8), 0, 10), 4)
+    _, words = rng.draw_rows(whole, 4)
+    _, others = rng.draw_rows(rng.make_streams(jax.random.key(8), 0, 10), 4)
     assert not np.intersect1d(words, others).size
-    assert rng.streams(jax.random.PRNGKey(7), 0, 2).a.dtype == jnp.uint32  # keys of the old kind will do too
+    assert rng.make_streams(jax.random.PRNGKey(7), 0, 2).a.dtype == jnp.uint32  # keys of the old kind will do too
 
 
 def test_random_words_are_balanced() -> None:
     """Every bit is set half of the time, and neighbours in stream and time are independent."""
-    _, words = rng.rows(rng.streams(jax.random.key(0), 0, 1024), 16)
+    _, words = rng.draw_rows(rng.make_streams(jax.random.key(0), 0, 1024), 16)
     bits = bits_of(words).reshape(16, 1024, 32).astype(int)
     samples = 16 * 1024
     for other in (np.ones_like(bits), np.roll(bits, 1, axis=0), np.roll(bits, 1, axis=1), np.roll(bits, 1, axis=2)):

@@ -15,7 +15,7 @@ from gdlx.propnet.circuits import aig, propnet
 from gdlx.propnet.simulate import straight_line
 from gdlx.tests.helpers import sheets, support, tapes
 
-FORMS: tuple[lower.Form, ...] = ("rolled", "levelled", "straight")
+FORMS: tuple[lower.LoweringMode, ...] = ("rolled", "levelled", "straight")
 SMALL = ("kuhn_poker", "tictactoe", "maze")
 DOZEN = (
     *("blind_tictactoe", "goofspiel", "latent_tictactoe", "leduc_poker", "liars_dice", "monty_hall", "repeated_rps"),
@@ -25,7 +25,7 @@ SLOW = [pytest.param(game, marks=pytest.mark.slow) for game in ("meier", "connec
 
 
 def net_of(game: str) -> propnet.PropNet:
-    return sheets.net(sheets.MAZE, iterated=True) if game == "maze" else games.compile_game(game)
+    return sheets.compile_text(sheets.MAZE, iterated=True) if game == "maze" else games.compile_game(game)
 
 
 def all_outputs(net: propnet.PropNet) -> list[int]:
@@ -38,14 +38,14 @@ def words(rows: int, columns: int, seed: int = 0) -> tape.Words:
 
 
 def of_circuit(gates: aig.Circuit) -> tape.Tape:
-    builder = tape.Builder(gates.inputs)
+    builder = tape.TapeBuilder(gates.inputs)
     return builder.tape(builder.add_circuit(gates, {n: 2 * n for n in range(1, gates.inputs + 1)}))
 
 
 @hypothesis.given(values=st.tuples(*[st.integers(0, 5)] * 3))
 def test_the_builder_folds_without_changing_meaning(values: tuple[int, int, int]) -> None:
     a, b, c = values
-    builder = tape.Builder(2)
+    builder = tape.TapeBuilder(2)
     made = {
         "and": builder.conjunction(a, b),
         "or": builder.disjunction(a, b),
@@ -57,7 +57,9 @@ def test_the_builder_folds_without_changing_meaning(values: tuple[int, int, int]
     }
     program = builder.tape(list(made.values()))
     columns = support.all_columns(2)
-    for (x, y), found in zip(columns, tapes.unpacked(tapes.run_plain(program, tapes.packed(columns)), 4), strict=True):
+    for (x, y), found in zip(
+        columns, tapes.unpack_columns(tapes.interpret_tape(program, tapes.pack_columns(columns)), 4), strict=True
+    ):
         p, q, r = ([False, True, x, not x, y, not y][literal] for literal in values)
         expected = (p and q, p or q, p != q, q if p else r, p and q and r, p or q or r, True)
         assert found == expected, made
@@ -67,9 +69,9 @@ def test_the_builder_folds_without_changing_meaning(values: tuple[int, int, int]
 def test_the_tape_of_a_circuit(gates: aig.Circuit) -> None:
     columns = support.all_columns(gates.inputs)
     program = of_circuit(gates)
-    assert tapes.unpacked(tapes.run_plain(program, tapes.packed(columns)), len(columns)) == support.outputs_of(
-        gates, columns
-    )
+    assert tapes.unpack_columns(
+        tapes.interpret_tape(program, tapes.pack_columns(columns)), len(columns)
+    ) == support.evaluate_circuit(gates, columns)
     assert program.rows <= 1 + gates.inputs + program.operations
     assert 0 not in program.target
 
@@ -78,37 +80,37 @@ def test_the_tape_of_a_circuit(gates: aig.Circuit) -> None:
 @hypothesis.given(gates=st.one_of(support.circuits(), support.formulas()))
 def test_every_form_of_a_circuit(gates: aig.Circuit) -> None:
     columns = support.all_columns(gates.inputs)
-    program, inputs = of_circuit(gates), tapes.packed(columns)
-    expected = support.outputs_of(gates, columns)
+    program, inputs = of_circuit(gates), tapes.pack_columns(columns)
+    expected = support.evaluate_circuit(gates, columns)
     with jax.disable_jit():
-        for run in (rolled.run, levelled.run, lower._written_out):
+        for run in (rolled.run, levelled.run, lower._run_straight):
             found = np.asarray(run(program, jax.numpy.asarray(inputs)))
-            assert tapes.unpacked(found, len(columns)) == expected
+            assert tapes.unpack_columns(found, len(columns)) == expected
 
 
 @hypothesis.given(early=support.circuits(max_inputs=4), late=support.circuits(max_inputs=6), ranks=st.integers(1, 3))
 def test_inputs_that_come_after_the_first_segment(early: aig.Circuit, late: aig.Circuit, ranks: int) -> None:
     """As in a playout: counts of legal moves are ready first, and the moves drawn from them are written then."""
     known = max(early.inputs, late.inputs - ranks, 0)
-    builder = tape.Builder(known + ranks)
+    builder = tape.TapeBuilder(known + ranks)
     middle = builder.add_circuit(early, {n: 2 * n for n in range(1, early.inputs + 1)})
     order = [*range(known + 1, known + ranks + 1), *range(1, known + 1)]  # late inputs are the circuit's first
     outputs = builder.add_circuit(late, {n: 2 * node for n, node in enumerate(order[: late.inputs], 1)})
     program = builder.tape(outputs, middle=middle)
     columns = support.all_columns(known + ranks)[:64]
-    inputs = tapes.packed(columns)
+    inputs = tapes.pack_columns(columns)
     assert len(program.segments) == 2
     rows = np.zeros((program.rows, 2), np.uint32)
     rows[1 : known + 1] = inputs[:known]
     first = tape.Tape(**{**vars(program), "segments": program.segments[:1], "outputs": program.middle})
     first = tape.Tape(**{**vars(first), "output_mask": program.middle_mask})
-    counted = tapes.run_plain(first, rows[1 : known + 1])
-    assert tapes.unpacked(counted, len(columns)) == support.outputs_of(
+    counted = tapes.interpret_tape(first, rows[1 : known + 1])
+    assert tapes.unpack_columns(counted, len(columns)) == support.evaluate_circuit(
         early, [column[: early.inputs] for column in columns]
     )
-    found = tapes.run_plain(program, rows[1 : known + 1], late=(1 + known, inputs[known:]))
+    found = tapes.interpret_tape(program, rows[1 : known + 1], late=(1 + known, inputs[known:]))
     given = [[column[node - 1] for node in order[: late.inputs]] for column in columns]
-    assert tapes.unpacked(found, len(columns)) == support.outputs_of(late, given)
+    assert tapes.unpack_columns(found, len(columns)) == support.evaluate_circuit(late, given)
 
 
 @pytest.mark.parametrize("game", [*SMALL, *DOZEN, *SLOW])
@@ -117,16 +119,16 @@ def test_every_form_of_a_game(game: str, monkeypatch: pytest.MonkeyPatch) -> Non
     assert bool(len(net.feedback)) == (game == "maze")
     outputs = all_outputs(net)
     inputs = words(net.inputs - len(net.feedback), 5)
-    program = straight_line.cone(net, outputs)
+    program = straight_line.compile_cone(net, outputs)
     expected = np.stack(
         straight_line.run(program, [inputs[node - 1] for node in program.inputs], np.zeros(5, np.uint32))
     )
-    made = tape.of_network(net, outputs)
-    assert np.array_equal(tapes.run_plain(made, inputs), expected)
-    monkeypatch.setattr(lower, "GROUP", 2)  # so that five words are three groups, the last one not full
+    made = tape.compile_tape(net, outputs)
+    assert np.array_equal(tapes.interpret_tape(made, inputs), expected)
+    monkeypatch.setattr(lower, "WORDS_PER_GROUP", 2)  # so that five words are three groups, the last one not full
     for form in FORMS:
         for width in (256, 2, None) if game in SMALL else (256,):  # in one piece, in several, without
-            monkeypatch.setattr(cpu_kernel, "width", lambda rows, width=width: width)
+            monkeypatch.setattr(cpu_kernel, "choose_width", lambda rows, width=width: width)
             found = jax.jit(functools.partial(lower.run, made, form=form))(inputs)
             assert np.array_equal(np.asarray(found), expected), (form, width)
 
@@ -135,10 +137,10 @@ def test_every_form_of_a_game(game: str, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_any_number_of_words(games: int) -> None:
     """Rows are made wider where that is faster, and cut again."""
     net = net_of("tictactoe")
-    made = tape.of_network(net, all_outputs(net))
+    made = tape.compile_tape(net, all_outputs(net))
     inputs = words(net.inputs, games)
     found = jax.jit(lambda rows: lower.run(made, rows))(inputs)
-    assert np.array_equal(np.asarray(found), tapes.run_plain(made, inputs))
+    assert np.array_equal(np.asarray(found), tapes.interpret_tape(made, inputs))
 
 
 def test_a_result_that_is_divided_among_threads() -> None:
@@ -148,20 +150,20 @@ def test_a_result_that_is_divided_among_threads() -> None:
         return rows * 2 + 1
 
     given = np.arange(2**20, dtype=np.uint32).reshape(1024, 1024)
-    found = jax.jit(lambda rows: cpu_kernel.run(doubled, rows))(given)
+    found = jax.jit(lambda rows: cpu_kernel.run_fused(doubled, rows))(given)
     assert np.array_equal(np.asarray(found), given * 2 + 1)
 
 
 def test_a_game_whose_moves_are_always_legal() -> None:
     """Its cone of legal moves has no operation and looks at no input, in a program that has other cones."""
     env = gdlx.make("smallest", form="straight")
-    assert not tape.of_network(env.net, np.concatenate([role.legal for role in env.net.roles])).operations
+    assert not tape.compile_tape(env.net, np.concatenate([role.legal for role in env.net.roles])).operations
     state = jax.jit(lambda: env.step(env.init(), jax.numpy.array([0, 1, 2]), None))()
     assert int(state.step) == 1
 
 
 def test_the_width_of_a_piece() -> None:
-    assert [cpu_kernel.width(rows) for rows in (1, 256, 257, 512, 513, 682, 683, 819, 820)] == [
+    assert [cpu_kernel.choose_width(rows) for rows in (1, 256, 257, 512, 513, 682, 683, 819, 820)] == [
         *[256, 256, 128, 128, 96, 96, 80, 80, None]
     ]
 
@@ -179,15 +181,15 @@ def test_auto_is_chosen_by_platform() -> None:
 def test_rows_are_used_again() -> None:
     """A network of hundreds of operations works in little more than its state."""
     net = net_of("connect_four")
-    program = tape.of_network(net, all_outputs(net))
+    program = tape.compile_tape(net, all_outputs(net))
     assert program.operations > 500
     assert program.rows < program.inputs + len(program.outputs) + 60
-    whole = playout_tape.whole(net, 10_000)
+    whole = playout_tape.build_step_tape(net, 10_000)
     assert whole.rows < 3 * len(net.initial)
 
 
 def test_the_same_operation_is_made_once() -> None:
-    builder = tape.Builder(3)
+    builder = tape.TapeBuilder(3)
     a, b, c = (builder.input(n) for n in range(3))
     assert builder.conjunction(a, b) == builder.conjunction(b, a)
     assert builder.exclusive(a ^ 1, b) == builder.exclusive(a, b) ^ 1

@@ -30,21 +30,21 @@ SMALLER = {
 GAMES = tuple(SMALLER.get(name, name) for name in library.names())
 IN_DEFAULT = ("blind_tictactoe", "goofspiel:cards=4", "kuhn_poker", "meier", "monty_hall")
 ODD = {
-    "endless": lambda: sheets.make(sheets.ENDLESS, max_steps=3),
+    "endless": lambda: sheets.make_env(sheets.ENDLESS, max_steps=3),
     "limited": lambda: gdlx.make("tictactoe", max_steps=6),
-    "dead end": lambda: sheets.make(sheets.DEAD_END),
-    "conflicts": lambda: sheets.make(sheets.CONFLICTS),
-    "over at once": lambda: sheets.make(sheets.OVER_AT_ONCE),
-    "maze": lambda: sheets.make(sheets.MAZE, iterated=True),
-    "coins": lambda: sheets.make(sheets.COINS),
-    "idle": lambda: sheets.make(
+    "dead end": lambda: sheets.make_env(sheets.DEAD_END),
+    "conflicts": lambda: sheets.make_env(sheets.CONFLICTS),
+    "over at once": lambda: sheets.make_env(sheets.OVER_AT_ONCE),
+    "maze": lambda: sheets.make_env(sheets.MAZE, iterated=True),
+    "coins": lambda: sheets.make_env(sheets.COINS),
+    "idle": lambda: sheets.make_env(
         "(role a) (role random) (legal a x) (legal a y) (<= (legal random z) (true never)) "
         "(<= (next done) (does a x)) (<= terminal (true done)) (goal a 50)"
     ),
 }
 
 
-def view(state: packed_env.WalkState) -> dict[str, jax.Array]:
+def view(state: packed_env.PackedState) -> dict[str, jax.Array]:
     """What a sampler sees."""
     keys = jnp.stack(state.keys, axis=1)
     return {name: getattr(state, name) for name in ("legal", "outcomes", "ended", "payoff", "unplayable")} | {
@@ -67,7 +67,7 @@ def expected(states: envs.State) -> dict[str, np.ndarray]:
     return {name: np.moveaxis(field, 1, -1) for name, field in fields.items()}
 
 
-def moves_of(found: matches.Matches) -> tuple[Any, Any]:
+def moves_of(found: matches.MatchBatch) -> tuple[Any, Any]:
     """int32[T, P, B] joint moves, and float32[T, B] numbers that make chance's moves what they were."""
     states: Any = found.states
     mask = states.chance_mask[:-1]
@@ -78,11 +78,11 @@ def moves_of(found: matches.Matches) -> tuple[Any, Any]:
 
 @functools.partial(jax.jit, static_argnames=("game", "batch"))
 def replay(
-    game: packed_env.Walk, batch: int, actions: jax.Array, chance: jax.Array
-) -> tuple[Any, Any, packed_env.WalkState]:
+    game: packed_env.PackedEnv, batch: int, actions: jax.Array, chance: jax.Array
+) -> tuple[Any, Any, packed_env.PackedState]:
     """What is seen before and after each of int32[T, P, B] joint moves, and the last state."""
 
-    def step(state: packed_env.WalkState, given: tuple[jax.Array, jax.Array]) -> tuple[packed_env.WalkState, Any]:
+    def step(state: packed_env.PackedState, given: tuple[jax.Array, jax.Array]) -> tuple[packed_env.PackedState, Any]:
         after = game.step(state, *given)
         return after, view(after)
 
@@ -91,8 +91,8 @@ def replay(
     return view(start), seen, last
 
 
-def compare(game: packed_env.Walk, *, batch: int = 45, steps: int = 16, seed: int = 0) -> matches.Matches:
-    found = matches.play(game.env, matches=batch, steps=steps, seed=seed)
+def compare(game: packed_env.PackedEnv, *, batch: int = 45, steps: int = 16, seed: int = 0) -> matches.MatchBatch:
+    found = matches.play_random(game.env, matches=batch, steps=steps, seed=seed)
     first, later, _ = replay(game, batch, *moves_of(found))
     for name, field in expected(found.states).items():
         assert np.array_equal(first[name], field[0]), name
@@ -109,7 +109,7 @@ def test_no_game_is_missing() -> None:
     "game", [game if game in IN_DEFAULT else pytest.param(game, marks=pytest.mark.slow) for game in GAMES]
 )
 def test_it_plays_as_the_environment(game: str) -> None:
-    play = packed_env.Walk(gdlx.make(game))
+    play = packed_env.PackedEnv(gdlx.make(game))
     for seed in range(3):
         found = compare(play, steps=18, seed=seed)
     assert found.states.terminated[-1].any()
@@ -117,25 +117,25 @@ def test_it_plays_as_the_environment(game: str) -> None:
 
 @pytest.mark.parametrize("odd", ODD)
 def test_it_plays_odd_games_as_the_environment(odd: str) -> None:
-    states = compare(packed_env.Walk(ODD[odd]()), steps=7).states
+    states = compare(packed_env.PackedEnv(ODD[odd]()), steps=7).states
     assert states.terminated[-1].any()
     assert states.unplayable.any() == (odd in ("endless", "limited", "dead end", "idle"))
     assert states.goal_conflict.any() == (odd == "conflicts")
 
 
 @functools.cache
-def kuhn() -> packed_env.Walk:
-    return packed_env.Walk(gdlx.make("kuhn_poker"))
+def kuhn() -> packed_env.PackedEnv:
+    return packed_env.PackedEnv(gdlx.make("kuhn_poker"))
 
 
 @functools.cache
-def middle() -> packed_env.WalkState:
+def middle() -> packed_env.PackedState:
     """Matches of Kuhn poker, 70 of them, of which some have ended."""
     game = kuhn()
-    found = matches.play(game.env, matches=70, steps=4)
+    found = matches.play_random(game.env, matches=70, steps=4)
     _, _, state = replay(game, 70, *moves_of(found))
     assert 0 < int(state.ended.sum()) < 70
-    last: packed_env.WalkState = state
+    last: packed_env.PackedState = state
     return last
 
 
@@ -185,7 +185,7 @@ def test_chance_takes_the_move_of_its_rank() -> None:
 
 def test_the_first_use_may_be_inside_a_jit() -> None:
     """Nothing that was computed while tracing may stay behind."""
-    game = packed_env.Walk(gdlx.make("rps"))
+    game = packed_env.PackedEnv(gdlx.make("rps"))
     moves, chance = jnp.zeros((2, 3), jnp.int32), jnp.zeros(3)
     once = jax.jit(lambda: game.step(game.start(3), moves, chance))()
     assert once.ended.all()
@@ -194,10 +194,10 @@ def test_the_first_use_may_be_inside_a_jit() -> None:
 
 @pytest.mark.parametrize("game", ["meier", "maze"])
 def test_it_lowers_for_accelerators(game: str) -> None:
-    play = packed_env.Walk(ODD["maze"]() if game == "maze" else gdlx.make(game))
+    play = packed_env.PackedEnv(ODD["maze"]() if game == "maze" else gdlx.make(game))
 
-    def run(lanes: jax.Array) -> packed_env.WalkState:
-        def step(state: packed_env.WalkState) -> packed_env.WalkState:
+    def run(lanes: jax.Array) -> packed_env.PackedState:
+        def step(state: packed_env.PackedState) -> packed_env.PackedState:
             return play.step(state, jnp.argmax(state.legal, axis=1).astype(jnp.int32), jnp.full(state.batch, 0.5))
 
         return play.take(jax.lax.while_loop(lambda state: ~jnp.all(state.ended), step, play.start(40)), lanes)
@@ -213,7 +213,7 @@ import jax, jax.numpy as jnp, numpy as np
 import gdlx
 from gdlx.envs.packed import packed_env
 
-game = packed_env.Walk(gdlx.make("blind_tictactoe"))
+game = packed_env.PackedEnv(gdlx.make("blind_tictactoe"))
 mesh = jax.make_mesh((jax.device_count(),), ("games",), axis_types=(jax.sharding.AxisType.Auto,))
 split = jax.sharding.PartitionSpec(None, "games")
 

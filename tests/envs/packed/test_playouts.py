@@ -31,7 +31,7 @@ GOALS = payoffs.Payoffs(0.0, False, True)
 def play_of(game: str, max_steps: int = 10_000, iterated: bool = False) -> playouts.Playout:
     """The playout program of a library game or of a text, made once."""
     is_text = "(role" in game
-    net = sheets.net(game, iterated=iterated) if is_text else games.compile_game(game)
+    net = sheets.compile_text(game, iterated=iterated) if is_text else games.compile_game(game)
     return playouts.Playout(net, max_steps)
 
 
@@ -40,9 +40,9 @@ def compiled(play: playouts.Playout) -> "jax.stages.Wrapped":
     return jax.jit(play.run)
 
 
-def played(play: playouts.Playout, words: int, steps: int, seed: int = 0) -> sharded_playouts.Tally:
+def played(play: playouts.Playout, words: int, steps: int, seed: int = 0) -> sharded_playouts.PlayoutStats:
     games, totals = compiled(play)(play.init(jax.random.key(seed), words), steps)
-    return sharded_playouts.Tally(
+    return sharded_playouts.PlayoutStats(
         games=games,
         states=32 * words * steps,
         ends=int(totals.ends),
@@ -54,7 +54,7 @@ def played(play: playouts.Playout, words: int, steps: int, seed: int = 0) -> sha
     )
 
 
-def counts(tally: sharded_playouts.Tally) -> dict[str, object]:
+def counts(tally: sharded_playouts.PlayoutStats) -> dict[str, object]:
     return {f.name: getattr(tally, f.name) for f in dataclasses.fields(tally) if f.name != "games"}
 
 
@@ -73,7 +73,7 @@ def test_groups_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     after = [compiled(play)(part, 40) for part in parts]
     assert np.array_equal(np.concatenate([games.state for games, _ in after], axis=1), whole.games.state)
     assert sum(int(totals.ends) for _, totals in after) == whole.ends
-    monkeypatch.setattr(playouts, "GROUP", 3)  # two whole groups and a rest
+    monkeypatch.setattr(playouts, "WORDS_PER_GROUP", 3)  # two whole groups and a rest
     grouped = playouts.Playout(play.net)
     assert counts(played(grouped, 8, 40)) == counts(whole)
     assert np.array_equal(played(grouped, 8, 40).games.state, whole.games.state)
@@ -113,7 +113,7 @@ def state_of(net: propnet.PropNet, bits: np.ndarray) -> interpreter.State:
 @pytest.mark.parametrize("game", ["kuhn_poker", "maze"])
 def test_every_step_is_one_of_the_rules(game: str) -> None:
     """From each state to one of its successors, or to the start where a successor is terminal."""
-    sheet = support.read(sheets.MAZE) if game == "maze" else games.load(game)
+    sheet = support.read(sheets.MAZE) if game == "maze" else games.load_rulesheet(game)
     play = play_of(sheets.MAZE, iterated=True) if game == "maze" else play_of(game)
     rules = interpreter.Interpreter(sheet)
     batch = play.init(jax.random.key(0), 1)
@@ -162,7 +162,7 @@ def by_rules(sheet: rulesheet.Rulesheet, matches: int, seed: int) -> list[tuple[
 
 @pytest.mark.parametrize("game", ["kuhn_poker", "three_card_poker"])
 def test_random_play_agrees_with_the_rules(game: str) -> None:
-    matches = by_rules(games.load(game), 400, seed=1)
+    matches = by_rules(games.load_rulesheet(game), 400, seed=1)
     play = play_of(game)
     tally = played(play, 32, 400)
     means = tally.mean_goals(play.net)
@@ -191,7 +191,7 @@ def test_random_tictactoe() -> None:
     length = sum(n * w for n, w in weight.items())
     assert tally.mean_length() == pytest.approx(length, rel=0.01)  # games cut at the end make it a little longer
     reward = 50 * (0.584921 - 0.288095)
-    rewards = tally.rewards(play.net, payoffs.of(play.net))
+    rewards = tally.rewards(play.net, payoffs.infer_payoffs(play.net))
     error = 50 / math.sqrt(tally.ends)
     assert rewards["x"] == pytest.approx(reward, abs=5 * error)
     assert rewards["o"] == pytest.approx(-reward, abs=5 * error)

@@ -34,7 +34,7 @@ def _x64() -> Iterator[None]:
 
 def random_policies(tree: game_tree.GameTree, seed: int = 0) -> tabular_policies.Policies:
     rng = np.random.default_rng(seed)
-    return tuple(tabular_policies.normalised(player, rng.random(player.sequences)) for player in tree.players)
+    return tuple(tabular_policies.normalise(player, rng.random(player.sequences)) for player in tree.players)
 
 
 @pytest.mark.parametrize("name", SPECS)
@@ -43,8 +43,8 @@ def test_utilities_are_sums_over_ends(name: str) -> None:
     tree = unroll.unroll(net_of(SPECS[name]))
     game, layouts = sequence_form.sequence_form(tree)
     policies = random_policies(tree)
-    reach = [tabular_policies.plan(player, own) for player, own in zip(tree.players, policies, strict=True)]
-    flat = best_response.flat_plans(game, tabular_policies.to_levels(tree, layouts, policies))
+    reach = [tabular_policies.realization_plan(player, own) for player, own in zip(tree.players, policies, strict=True)]
+    flat = best_response.flat_realization_plans(game, tabular_policies.to_levels(tree, layouts, policies))
     for number, player in enumerate(tree.players):
         np.testing.assert_allclose(np.asarray(flat[number])[layouts[number].place], reach[number], atol=1e-15)
         expected = np.zeros(player.sequences)
@@ -55,7 +55,7 @@ def test_utilities_are_sums_over_ends(name: str) -> None:
         np.add.at(expected, tree.ends.sequence[:, number], worth)
         root, levels = utilities(game.players[number], [own for n, own in enumerate(flat) if n != number])
         assert float(root) == pytest.approx(expected[0])
-        found = tabular_policies.from_own_levels(layouts[number], levels)
+        found = tabular_policies.player_from_levels(layouts[number], levels)
         np.testing.assert_allclose(found[1:], expected[1:], atol=1e-12)
 
 
@@ -93,8 +93,8 @@ def test_policies_in_both_layouts(name: str) -> None:
     ):
         np.testing.assert_allclose(own, other, atol=1e-15)
     for player, own in zip(tree.players, policies, strict=True):
-        reach = tabular_policies.plan(player, own)
-        np.testing.assert_allclose(tabular_policies.from_plan(player, reach), own)
+        reach = tabular_policies.realization_plan(player, own)
+        np.testing.assert_allclose(tabular_policies.from_realization_plan(player, reach), own)
         # A plan: the options of a set have together what leads to it.
         sums = np.add.reduceat(reach[1:], player.first[:-1] - 1) if player.sets else np.zeros(0)
         np.testing.assert_allclose(sums, reach[player.parent])
@@ -102,11 +102,11 @@ def test_policies_in_both_layouts(name: str) -> None:
 
 def test_policies_are_completed_and_checked() -> None:
     player = unroll.unroll(net_of("kuhn_poker")).players[0]
-    assert np.array_equal(tabular_policies.normalised(player, np.zeros(13)), [1, *[0.5] * 12])
+    assert np.array_equal(tabular_policies.normalise(player, np.zeros(13)), [1, *[0.5] * 12])
     assert np.array_equal(tabular_policies.uniform(player), [1, *[0.5] * 12])
     weights = np.array([1, 3, 1, 0, 0, *[1] * 8])
-    assert tabular_policies.normalised(player, weights)[:5].tolist() == [1, 0.75, 0.25, 0.5, 0.5]
-    assert tabular_policies.checked(player, tabular_policies.uniform(player) + 1e-6).sum() == pytest.approx(
+    assert tabular_policies.normalise(player, weights)[:5].tolist() == [1, 0.75, 0.25, 0.5, 0.5]
+    assert tabular_policies.validate(player, tabular_policies.uniform(player) + 1e-6).sum() == pytest.approx(
         7, abs=1e-12
     )
     for wrong, told in [
@@ -116,8 +116,8 @@ def test_policies_are_completed_and_checked() -> None:
         (np.where(np.arange(13) == 3, np.nan, 0.5), r"the probability of bet is nan"),
         (np.where(np.arange(13) == 4, -0.5, 0.5), r"the probability of check is -0\.5"),
     ]:
-        with pytest.raises(tabular_policies.WrongPolicy, match=told):
-            tabular_policies.checked(player, wrong)
+        with pytest.raises(tabular_policies.PolicyError, match=told):
+            tabular_policies.validate(player, wrong)
 
 
 # ---- what it is made of
@@ -127,7 +127,7 @@ def test_numbers_tell_rows_apart() -> None:
     rng = np.random.default_rng(0)
     for size, ranges in [(1, [1]), (50, [3, 4]), (300, [2**40, 2**40, 5]), (500, [7, 1, 2, 9]), (0, [4])]:
         columns = [rng.integers(0, min(bound, 6), size) * (bound // 6 if bound > 6 else 1) for bound in ranges]
-        found = unique_rows.number(columns, ranges)
+        found = unique_rows.number_rows(columns, ranges)
         rows = list(zip(*(column.tolist() for column in columns), strict=True))
         assert found.size == len(set(rows))
         assert len({(n, row) for n, row in zip(found.number.tolist(), rows, strict=True)}) == found.size
@@ -143,7 +143,7 @@ def test_numbers_of_bits() -> None:
     rng = np.random.default_rng(0)
     for rows, columns in [(0, 4), (1, 9), (40, 200), (70, 64)]:
         bits = rng.random((rows, columns)) < 0.03
-        found = unique_rows.number_bits(bits)
+        found = unique_rows.number_bit_columns(bits)
         assert found.size == len({tuple(column) for column in bits.T.tolist()})
         assert np.array_equal(bits[:, found.example][:, found.number], bits)
 
@@ -159,7 +159,7 @@ def test_every_end_is_in_one_table_or_the_rest(density: float) -> None:
         if rng.random() < density
     ]
     first, second = (np.array(side) for side in zip(*cells, strict=True))
-    tables = dense_blocks.find(first, second)
+    tables = dense_blocks.find_dense_blocks(first, second)
     covered = [*tables.rest.tolist(), *(end for group in tables.groups for end in group.ends.tolist())]
     assert sorted(covered) == list(range(len(cells)))
     for group in tables.groups:

@@ -13,7 +13,7 @@ def test_games_of_one_length_are_counted_exactly(game: str) -> None:
     """Where every state of a step has as many joint moves as the others, one match tells all."""
     net = games.compile_game(game)
     counted = unroll.unroll(net, goal_conflict="max").counts.histories
-    found = size_estimate.estimate(net)
+    found = size_estimate.estimate_size(net)
     assert not found.is_cut
     if game != "simple_poker":
         assert found.histories == pytest.approx(counted)
@@ -22,12 +22,12 @@ def test_games_of_one_length_are_counted_exactly(game: str) -> None:
 
 def test_leduc_is_about_right() -> None:
     # FACTS: 9 457 histories, counted with OpenSpiel.
-    assert size_estimate.estimate(games.compile_game("leduc_poker")).total == pytest.approx(9_457, rel=0.25)
+    assert size_estimate.estimate_size(games.compile_game("leduc_poker")).total == pytest.approx(9_457, rel=0.25)
 
 
 def test_estimates_may_stop_early() -> None:
     net = games.compile_game("connect_four")
-    found = size_estimate.estimate(net, matches=64, enough=1e6)
+    found = size_estimate.estimate_size(net, matches=64, enough=1e6)
     assert found.is_cut
     assert 1e6 < found.histories[-1] < 1e8
     shorter = found.upto(2)
@@ -38,14 +38,14 @@ def test_estimates_may_stop_early() -> None:
 
 def test_hopeless_games_are_refused_at_once() -> None:
     with pytest.raises(ValueError, match="too large to unroll: random play tells of more than"):
-        game_spec.unrolled(game_spec.Game("connect_four"))
+        game_spec.unroll_game(game_spec.GameSpec("connect_four"))
 
 
 @pytest.mark.parametrize("game", ["kuhn_poker", "leduc_poker", "goofspiel:cards=4", "liars_dice:sides=3", "tictactoe"])
 def test_no_step_has_fewer_nodes_than_the_bound(game: str) -> None:
     net = games.compile_game(game)
     counted = unroll.unroll(net, goal_conflict="max").counts.nodes[1:]
-    bounds = [list(size_estimate.fewest_nodes(net, matches=4_000, seed=seed)) for seed in range(3)]
+    bounds = [list(size_estimate.node_count_lower_bounds(net, matches=4_000, seed=seed)) for seed in range(3)]
     assert all(bound <= nodes for seen in bounds for bound, nodes in zip(seen, counted, strict=False))
     assert all(seen[0] > 0.9 * counted[0] for seen in bounds)  # and it is near where matches meet often
 
@@ -58,10 +58,10 @@ _FORGOTTEN = """(role x) (role random) (init (at 0)) (legal x wait) (succ 0 1) (
 
 def test_merged_histories_count_once() -> None:
     """Of eight numbers drawn, the player learns whether it was the 2, and the state nothing."""
-    net = sheets.net(_FORGOTTEN)
+    net = sheets.compile_text(_FORGOTTEN)
     counted = unroll.unroll(net).counts
     assert (counted.nodes, counted.histories) == ((1, 2, 4, 8, 1), (1, 8, 64, 512, 4_096))
-    bounds = list(size_estimate.fewest_nodes(net, matches=20_000))
+    bounds = list(size_estimate.node_count_lower_bounds(net, matches=20_000))
     # Unrolling also merges ends that differ only in what is known there.
     assert all(1 <= bound <= nodes for bound, nodes in zip(bounds, (2, 4, 8, 16), strict=True))
     assert unroll.unroll(net, max_nodes=100).counts == counted  # with 4 096 histories, most of which merge
@@ -71,15 +71,15 @@ def test_merged_histories_count_once() -> None:
 def test_a_game_is_refused_before_it_is_unrolled(max_nodes: int, step: int) -> None:
     steps: list[int] = []
     with pytest.raises(ValueError, match=rf"nodes after {step} joint moves; allowed are .*depth {step - 1}\)"):
-        game_spec.unrolled(
-            game_spec.Game("goofspiel:cards=6"), max_nodes=max_nodes, report=lambda step, nodes: steps.append(step)
+        game_spec.unroll_game(
+            game_spec.GameSpec("goofspiel:cards=6"), max_nodes=max_nodes, report=lambda step, nodes: steps.append(step)
         )
     assert not steps
 
 
 def test_a_game_within_the_limits_is_not_refused() -> None:
-    game = game_spec.Game("goofspiel:cards=5")
-    widest = max(game_spec.unrolled(game).counts.nodes)
-    assert max(game_spec.unrolled(game, max_nodes=widest).counts.nodes) == widest
+    game = game_spec.GameSpec("goofspiel:cards=5")
+    widest = max(game_spec.unroll_game(game).counts.nodes)
+    assert max(game_spec.unroll_game(game, max_nodes=widest).counts.nodes) == widest
     with pytest.raises(ValueError, match="too large to unroll"):
-        game_spec.unrolled(game, max_nodes=widest - 1)
+        game_spec.unroll_game(game, max_nodes=widest - 1)

@@ -42,23 +42,23 @@ THREE = """
 
 @functools.cache
 def net_of(spec: str) -> propnet.PropNet:
-    return sheets.net(spec) if "(" in spec else games.compile_game(spec)
+    return sheets.compile_text(spec) if "(" in spec else games.compile_game(spec)
 
 
-def ends_of(tree: game_tree.GameTree) -> dict[explicit.EndKind, tuple[float, int]]:
+def ends_of(tree: game_tree.GameTree) -> dict[explicit.TerminalClass, tuple[float, int]]:
     """Ends and leaves of a tree, with sequences written as choices at information states."""
     words = []
     for player in tree.players:
         own: list[tuple[tuple[str, int], ...]] = [()]
-        for number, state in enumerate(policy_tables.information_states(player)):
+        for number, state in enumerate(policy_tables.information_state_strings(player)):
             for sequence in range(player.first[number], player.first[number + 1]):
                 own.append((*own[player.parent[number]], (state, int(player.action[sequence]))))
         words.append(own)
-    found: dict[explicit.EndKind, tuple[float, int]] = {}
+    found: dict[explicit.TerminalClass, tuple[float, int]] = {}
 
     def add(sequences: game_tree.Ints, paid: list[float], is_leaf: bool, weight: float, count: float) -> None:
         choices = tuple(own[s] for own, s in zip(words, sequences.tolist(), strict=True))
-        kind = explicit.EndKind(choices, tuple(paid), is_leaf)
+        kind = explicit.TerminalClass(choices, tuple(paid), is_leaf)
         before, histories = found.get(kind, (0.0, 0))
         found[kind] = before + weight, histories + int(count)
 
@@ -73,14 +73,14 @@ def ends_of(tree: game_tree.GameTree) -> dict[explicit.EndKind, tuple[float, int
 
 
 def assert_same_ends(tree: game_tree.GameTree, root: explicit.Node) -> None:
-    ours, theirs = ends_of(tree), explicit.ends(root, len(tree.players))
+    ours, theirs = ends_of(tree), explicit.terminal_classes(root, len(tree.players))
     assert ours.keys() == theirs.keys()
     for kind, (weight, histories) in theirs.items():
         assert ours[kind][0] == pytest.approx(weight, abs=1e-12)
         assert ours[kind][1] == histories
-    chance = explicit.chance_of_sets(root)
+    chance = explicit.infoset_chance_reach(root)
     for number, player in enumerate(tree.players):
-        for state, weight in zip(policy_tables.information_states(player), player.chance.tolist(), strict=True):
+        for state, weight in zip(policy_tables.information_state_strings(player), player.chance.tolist(), strict=True):
             # Sets at the leaves of a limited depth are nobody's choice in a walk that ends there.
             assert (number, state) in chance or tree.leaves is not None
             assert chance.get((number, state), weight) == pytest.approx(weight)
@@ -129,7 +129,7 @@ def test_published_sizes(spec: str, information_sets: int, terminals: int, histo
 def test_the_same_ends_as_a_walk(spec: str, merge: bool) -> None:
     net = net_of(spec)
     tree = unroll.unroll(net, merge=merge)
-    assert_same_ends(tree, explicit.of_net(net, payoffs.Payoffs(tree.offset, tree.zero_sum, True)))
+    assert_same_ends(tree, explicit.from_propnet(net, payoffs.Payoffs(tree.offset, tree.zero_sum, True)))
     assert (tree.counts.nodes == tree.counts.histories) or merge
 
 
@@ -141,7 +141,7 @@ def test_a_limited_depth(spec: str, depth: int) -> None:
     net = net_of(spec)
     tree = unroll.unroll(net, depth=depth)
     assert tree.leaves is not None
-    assert_same_ends(tree, explicit.of_net(net, payoffs.of(net), depth))
+    assert_same_ends(tree, explicit.from_propnet(net, payoffs.infer_payoffs(net), depth))
     assert tree.leaves.state.max() < len(tree.leaves.states)
     assert len(tree.counts.nodes) == depth + 1
     whole = unroll.unroll(net_of("kuhn_poker"), depth=50)
@@ -161,12 +161,12 @@ def test_leaves_are_states_of_the_game() -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_random_games(seed: int) -> None:
-    net = sheets.net(random_games.text(seed))
+    net = sheets.compile_text(random_games.generate_sheet(seed))
     try:
         tree = unroll.unroll(net, "goal", depth=3, max_nodes=4_000, goal_conflict="max", keep_edges=True)
-    except game_tree.TooLarge:
+    except game_tree.TooLargeError:
         tree = unroll.unroll(net, "goal", depth=1, goal_conflict="max", keep_edges=True)
-    assert_same_ends(tree, explicit.of_net(net, payoffs.Payoffs(0.0, False, True), len(tree.counts.nodes) - 1))
+    assert_same_ends(tree, explicit.from_propnet(net, payoffs.Payoffs(0.0, False, True), len(tree.counts.nodes) - 1))
     assert_edges_lead_to_ends(tree)
 
 
@@ -239,7 +239,7 @@ def test_merged_and_unmerged_have_the_same_payoffs(spec: str) -> None:
     for first, second in zip(merged.players, unmerged.players, strict=True):
         for name in ("parent", "first", "step", "action"):
             assert np.array_equal(getattr(first, name), getattr(second, name))
-    assert abs(lp.matrix(merged) - lp.matrix(unmerged)).max() < 1e-12
+    assert abs(lp.payoff_matrix(merged) - lp.payoff_matrix(unmerged)).max() < 1e-12
 
 
 def test_chance_in_the_middle_of_the_roles() -> None:
@@ -266,7 +266,9 @@ def test_labels_say_what_a_player_did_and_saw() -> None:
 
 def test_goal_conflicts_are_refused_or_settled() -> None:
     net = net_of(sheets.CONFLICTS)
-    with pytest.raises(game_tree.GoalConflict, match=r"first has (the goal values 20 and 70 and 100|no goal value)"):
+    with pytest.raises(
+        game_tree.GoalConflictError, match=r"first has (the goal values 20 and 70 and 100|no goal value)"
+    ):
         unroll.unroll(net)
     tree = unroll.unroll(net, goal_conflict="max")
     assert sorted(tree.ends.payoff.tolist()) == [[0.0, 10.0], [20.0, 80.0], [30.0, 70.0], [100.0, 10.0]]
@@ -281,13 +283,13 @@ def test_unplayable_ends_are_counted_and_pay_nothing() -> None:
 
 
 def test_too_large_or_endless() -> None:
-    with pytest.raises(game_tree.TooLarge, match=r"allowed are 1,000 joint moves.* Unroll fewer steps"):
+    with pytest.raises(game_tree.TooLargeError, match=r"allowed are 1,000 joint moves.* Unroll fewer steps"):
         unroll.unroll(net_of("leduc_poker"), max_nodes=1_000)
-    with pytest.raises(game_tree.TooLarge, match=r"more than 1e\+12 histories after 4 joint moves"):
+    with pytest.raises(game_tree.TooLargeError, match=r"more than 1e\+12 histories after 4 joint moves"):
         unroll.unroll(net_of("smallest"), max_nodes=100_000)
-    with pytest.raises(game_tree.TooLarge, match="needs a game that ends"):
+    with pytest.raises(game_tree.TooLargeError, match="needs a game that ends"):
         unroll.unroll(
-            sheets.net(
+            sheets.compile_text(
                 "(role x) (legal x go) (init on) (<= (next on) (true on)) (<= terminal (not (true on)))(goal x 0)"
             )
         )
@@ -309,4 +311,4 @@ def test_information_sets_in_order_of_time() -> None:
         owner = np.repeat(np.arange(player.sets), np.diff(player.first))
         later = np.flatnonzero(player.parent > 0)
         assert (player.step[owner[player.parent[later] - 1]] < player.step[later]).all()
-        assert np.isclose(tabular_policies.plan(player, tabular_policies.uniform(player)).max(), 1)
+        assert np.isclose(tabular_policies.realization_plan(player, tabular_policies.uniform(player)).max(), 1)

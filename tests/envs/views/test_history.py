@@ -15,12 +15,12 @@ def true(row: jax.Array) -> tuple[int, ...]:
     return tuple(np.flatnonzero(np.asarray(row)).tolist())
 
 
-def seen(game: env.Env, seed: int) -> list[tuple[history.Sight, np.ndarray]]:
+def seen(game: env.Env, seed: int) -> list[tuple[history.ActionObservationHistory, np.ndarray]]:
     """Every player's view at the end of a random match, and its keys on the way."""
     rng, key = np.random.default_rng(seed), jax.random.key(seed)
     state = game.init(key)
     step = jax.jit(game.step)
-    views = [history.Sight(game, n, true(own)) for n, own in enumerate(state.legal_mask)]
+    views = [history.ActionObservationHistory(game, n, true(own)) for n, own in enumerate(state.legal_mask)]
     keys = [np.asarray(state.info_key)]
     while not bool(state.terminated):
         key, now = jax.random.split(key)
@@ -53,8 +53,8 @@ def test_events_are_told_in_words() -> None:
 @pytest.mark.parametrize("game", ["kuhn_poker", "goofspiel:cards=3", "tictactoe", "smallest:numbers=3,steps=1"])
 def test_public_keys_are_everybodys_and_those_of_a_walk(game: str) -> None:
     made = gdlx.make(game)
-    shared = public.of_network(made.net)
-    met = public_keys_met(packed_env.Walk(made, shared), 2**14, 3)
+    shared = public.find_public_info(made.net)
+    met = public_keys_met(packed_env.PackedEnv(made, shared), 2**14, 3)
     told = set()
     for seed in range(8):
         keys = [view.public_keys(shared)[:4] for view, _ in seen(made, seed)]
@@ -64,7 +64,7 @@ def test_public_keys_are_everybodys_and_those_of_a_walk(game: str) -> None:
     assert told <= met
 
 
-def public_keys_met(lanes: packed_env.Walk, batch: int, steps: int) -> set[bytes]:
+def public_keys_met(lanes: packed_env.PackedEnv, batch: int, steps: int) -> set[bytes]:
     """In the first steps of many random games."""
     rng = np.random.default_rng(0)
     games, found, step = lanes.start(batch), set(), jax.jit(lanes.step)
@@ -79,7 +79,7 @@ def public_keys_met(lanes: packed_env.Walk, batch: int, steps: int) -> set[bytes
 
 def test_what_only_one_player_knows_is_not_public() -> None:
     kuhn = gdlx.make("kuhn_poker").net
-    shown = public.of_network(kuhn).percepts[0].any(axis=1)
+    shown = public.find_public_info(kuhn).percepts[0].any(axis=1)
     names = {kuhn.players[0].percepts[n] for n in np.flatnonzero(shown)}
     assert names == {f"(opponent_did {move})" for move in ("bet", "call", "check", "fold")}
-    assert public.of_network(gdlx.make("blind_tictactoe").net).is_nothing
+    assert public.find_public_info(gdlx.make("blind_tictactoe").net).is_nothing

@@ -41,8 +41,8 @@ class Histories:
 
 @pytest.mark.parametrize("game", ["meier", "phantom_tictactoe", "smallest", "maze"])
 def test_keys_along_random_matches(game: str) -> None:
-    env = sheets.make(sheets.MAZE) if game == "maze" else gdlx.make(game)
-    found = matches.play(env, matches=300, steps=12)
+    env = sheets.make_env(sheets.MAZE) if game == "maze" else gdlx.make(game)
+    found = matches.play_random(env, matches=300, steps=12)
     players = [Histories() for _ in env.players]
     for match in range(300):
         numbers = [-1] * len(players)
@@ -105,7 +105,7 @@ def test_a_change_anywhere_changes_half_of_the_key() -> None:
 
 
 def test_the_order_of_events_counts() -> None:
-    a, b = (jnp.asarray(row) for row in info_key.constants(2, 9))
+    a, b = (jnp.asarray(row) for row in info_key.hash_constants(2, 9))
     start = jnp.zeros(2, jnp.uint32)
     assert (
         info_key.extend(info_key.extend(start, a), b).tolist() != info_key.extend(info_key.extend(start, b), a).tolist()
@@ -115,6 +115,6 @@ def test_the_order_of_events_counts() -> None:
 def test_keys_are_the_same_in_every_version() -> None:
     """Tables that were saved with keys are found by them: these numbers must not change."""
     constants = [[1303814779, 1969390303], [3645176323, 3133017647]]
-    assert info_key.constants(2, 1).tolist() == constants
-    assert info_key.constants(5, 1)[:2].tolist() == constants
+    assert info_key.hash_constants(2, 1).tolist() == constants
+    assert info_key.hash_constants(5, 1)[:2].tolist() == constants
     assert np.asarray(gdlx.make("rps").init().info_key).tolist() == [[3633404162, 2595625328]] * 2

@@ -20,7 +20,7 @@ def test_a_state_as_text() -> None:
         "player2: noop",
         "random: (deal jack) (deal king) (deal queen)",
     ]
-    last = matches.play(env, matches=1, steps=6).along(0)[-1]
+    last = matches.play_random(env, matches=1, steps=6).along(0)[-1]
     lines = render.state_text(env, last).splitlines()
     assert lines[0] == f"kuhn_poker, step {int(last.step)}"
     assert lines[-3:] == ["the end", *(f"player{n + 1}: goal {int(last.goals[n])}" for n in (0, 1))]
@@ -32,7 +32,7 @@ def test_a_view_as_text() -> None:
     states = [env.init()]
     for actions, chance in (([4, 4], 1), ([4, 4], 0), ([0, 4], 3)):
         states.append(step(states[-1], jnp.array(actions), None, jnp.asarray(chance)))
-    assert render.view_text(env, states, 1).splitlines() == [
+    assert render.history_text(env, states, 1).splitlines() == [
         "player2 in kuhn_poker",
         "  1. noop",
         "  2. noop, sees (dealt jack)",
@@ -41,12 +41,12 @@ def test_a_view_as_text() -> None:
     ]
     states.append(step(states[-1], jnp.array([4, 3]), None, jnp.asarray(3)))
     assert bool(states[-1].terminated)
-    assert render.view_text(env, states, 0).splitlines()[-2:] == ["  3. bet", "  4. noop, sees (opponent_did fold)"]
-    assert render.view_text(env, [], 0) == "player1 in kuhn_poker"
+    assert render.history_text(env, states, 0).splitlines()[-2:] == ["  3. bet", "  4. noop, sees (opponent_did fold)"]
+    assert render.history_text(env, [], 0) == "player1 in kuhn_poker"
 
 
 def test_an_unplayable_state_as_text() -> None:
-    env = sheets.make(sheets.DEAD_END)
+    env = sheets.make_env(sheets.DEAD_END)
     hole = env.net.roles[0].moves.index("(go hole)")
     state = jax.jit(lambda: env.step(env.init(), jnp.array([hole, 0]), None))()
     assert "unplayable" in render.state_text(env, state)
@@ -61,7 +61,7 @@ def test_names_of_no_move() -> None:
 @pytest.mark.parametrize("steps", [1, 3])
 def test_the_window_holds_the_last_steps(steps: int) -> None:
     env = gdlx.make("kuhn_poker")
-    found = matches.play(env, matches=4, steps=6)
+    found = matches.play_random(env, matches=4, steps=6)
 
     @jax.jit
     @jax.vmap
@@ -78,7 +78,7 @@ def test_the_window_holds_the_last_steps(steps: int) -> None:
         return jax.lax.scan(step, observation_window.init(env, first, steps=steps), later)[1]
 
     windows = jax.device_get(along(jax.tree.map(lambda x: jnp.moveaxis(jnp.asarray(x), 1, 0), found.states)))
-    width = observation_window.width(env, steps=steps)
+    width = observation_window.tensor_size(env, steps=steps)
     for match in range(4):
         states = found.along(match)
         for now in range(1, 7):
@@ -94,7 +94,7 @@ def test_the_window_holds_the_last_steps(steps: int) -> None:
                 assert (moves.sum(axis=1) == 1).all()
                 assert np.array_equal(percepts, states[end - back].percepts)
             assert np.array_equal(window.legal, states[end].legal_mask)
-            tensor = np.asarray(observation_window.tensor(window))
+            tensor = np.asarray(observation_window.to_tensor(window))
             assert tensor.shape == (2, width)
             assert tensor.dtype == np.float32
             assert tensor.sum() == window.moves.sum() + window.percepts.sum() + window.legal.sum()

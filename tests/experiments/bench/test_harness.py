@@ -67,8 +67,8 @@ def test_nothing_is_claimed_without_a_target_or_without_the_peer() -> None:
     assert missing.holds is None
 
 
-def _report(*figures: harness.Figure, complete: bool = True) -> figures_file.Report:
-    return dataclasses.replace(figures_file.begin(), figures=figures, complete=complete)
+def _report(*figures: harness.Figure, complete: bool = True) -> figures_file.BenchReport:
+    return dataclasses.replace(figures_file.new_report(), figures=figures, complete=complete)
 
 
 def test_json_has_the_documented_shape() -> None:
@@ -106,7 +106,7 @@ FIGURES = (
     harness.Figure("fast", 2.0, "s", "lower", "a peer", 8.0, harness.Target(3, of="ratio"), benchmark="read"),
     harness.Figure("slow | slower", 5.0, "s", target=harness.Target(1), benchmark="read"),
     harness.Figure("bare", 7.0, "M/s", "higher", benchmark="cfr"),
-    dataclasses.replace(harness.missing("lonely", "pgx"), benchmark="cfr"),
+    dataclasses.replace(harness.missing_peer("lonely", "pgx"), benchmark="cfr"),
 )
 
 
@@ -174,7 +174,7 @@ def test_peak_memory_is_that_of_the_child() -> None:
 
 @pytest.mark.parametrize("size", [5_000, 70_000])
 def test_the_generated_sheet_is_sound_and_as_large_as_asked(size: int) -> None:
-    text = read_bench.sheet(size)
+    text = read_bench.generate_sheet(size)
     assert size <= len(text) < size + 3_000
     assert checker.check(source.Source("generated", text)).errors == ()
 
@@ -207,16 +207,16 @@ def test_the_first_and_the_second_call(tmp_path: pathlib.Path) -> None:
 
 
 def test_more_states_than_can_be_listed_are_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
-    find = beliefs.find
+    find = beliefs.compute_belief
 
-    def few(*arguments: Any, way: beliefs.Way, **options: Any) -> Any:
+    def few(*arguments: Any, way: beliefs.BeliefMethod, **options: Any) -> Any:
         if way == "enumeration":
-            raise beliefs.TooManyStates("too many")
+            raise beliefs.TooManyStatesError("too many")
         return find(*arguments, way=way, **options)
 
-    monkeypatch.setattr(search_bench, "_SEEN_GAMES", ("kuhn_poker",))
-    monkeypatch.setattr(beliefs, "find", few)
-    listed, *found = search_bench.acceptance()
+    monkeypatch.setattr(search_bench, "_BELIEF_GAMES", ("kuhn_poker",))
+    monkeypatch.setattr(beliefs, "compute_belief", few)
+    listed, *found = search_bench.belief_figures()
     assert (listed.value, listed.note) == (None, "too many")
     rates = [figure.value for figure in found if "agree" in figure.name]
     assert len(rates) == 2
@@ -265,10 +265,10 @@ def test_an_interrupt_loses_nothing(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _benchmarks(monkeypatch, KeyboardInterrupt())
-    written: list[figures_file.Report] = []
+    written: list[figures_file.BenchReport] = []
     write = figures_file.write
 
-    def noted(path: pathlib.Path, report: figures_file.Report) -> None:
+    def noted(path: pathlib.Path, report: figures_file.BenchReport) -> None:
         written.append(report)
         write(path, report)
 

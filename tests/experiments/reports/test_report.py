@@ -22,13 +22,15 @@ from gdlx.tests.helpers import reports, samples
 
 
 def test_the_table_of_runs_has_the_numbers_of_the_metrics(tmp_path: pathlib.Path) -> None:
-    slow = reports.write_run(tmp_path / "a", reports.falling([0, 1, 10, 1000]), "cfr")
-    good = reports.write_run(tmp_path / "b", reports.falling([0, 1, 10, 500], 0.01), alpha=2.0)
+    slow = reports.write_run(tmp_path / "a", reports.make_metrics([0, 1, 10, 1000]), "cfr")
+    good = reports.write_run(tmp_path / "b", reports.make_metrics([0, 1, 10, 500], 0.01), alpha=2.0)
     seeds = [
-        reports.write_run(tmp_path / f"c{n}", reports.falling([0, 1, 100 + n], 20.0 + n), "os-mccfr", seed=n, batch=64)
+        reports.write_run(
+            tmp_path / f"c{n}", reports.make_metrics([0, 1, 100 + n], 20.0 + n), "os-mccfr", seed=n, batch=64
+        )
         for n in range(3)
     ]
-    first, second, third = reports.rows_of(reports.reported(tmp_path))
+    first, second, third = reports.rows_of(reports.write_and_parse_report(tmp_path))
     for row, folder, name, settings in ((first, good, "dcfr", "alpha 2"), (second, slow, "cfr", "")):
         told = reports.last_row(folder)
         assert row[:2] == [name, settings]
@@ -48,9 +50,9 @@ def test_the_table_of_runs_has_the_numbers_of_the_metrics(tmp_path: pathlib.Path
 
 
 def test_curves_are_the_logarithms_of_the_metrics(tmp_path: pathlib.Path) -> None:
-    folder = reports.write_run(tmp_path / "a", reports.falling([0, 1, 2, 5, 17, 100, 4000]))
-    reports.write_run(tmp_path / "b", reports.falling([0, 1, 3, 40], 50.0), "cfr")
-    over_iterations, over_seconds = reports.charts_of(reports.reported(tmp_path))
+    folder = reports.write_run(tmp_path / "a", reports.make_metrics([0, 1, 2, 5, 17, 100, 4000]))
+    reports.write_run(tmp_path / "b", reports.make_metrics([0, 1, 3, 40], 50.0), "cfr")
+    over_iterations, over_seconds = reports.charts_of(reports.write_and_parse_report(tmp_path))
     with open(folder / "metrics.csv") as file:
         rows = [{name: float(text or 0) for name, text in row.items()} for row in csv.DictReader(file)][1:]
     for chart, across in ((over_iterations, "iterations"), (over_seconds, "seconds")):
@@ -62,10 +64,10 @@ def test_curves_are_the_logarithms_of_the_metrics(tmp_path: pathlib.Path) -> Non
 
 def test_a_band_goes_from_the_lowest_seed_to_the_highest(tmp_path: pathlib.Path) -> None:
     times = [0, 1, 4, 20, 300]
-    runs = [reports.falling(times, 1.0 + n) for n in range(4)]
+    runs = [reports.make_metrics(times, 1.0 + n) for n in range(4)]
     for n, metrics in enumerate(runs):
         reports.write_run(tmp_path / f"{n}", metrics, "os-mccfr", seed=n)
-    page = reports.reported(tmp_path)
+    page = reports.write_and_parse_report(tmp_path)
     chart = reports.charts_of(page)[0]
     errors = np.array([[row.exploitability for row in metrics[1:]] for metrics in runs], float)
     x, y = chart.curve("colour0")
@@ -81,16 +83,16 @@ def test_a_band_goes_from_the_lowest_seed_to_the_highest(tmp_path: pathlib.Path)
 
 
 def configuration_of(tmp_path: pathlib.Path) -> configurations.Configuration:
-    (found,) = configurations.grouped(gather.gather([tmp_path]).runs)
+    (found,) = configurations.group_by_configuration(gather.gather_runs([tmp_path]).runs)
     return found
 
 
 def test_seeds_measured_at_different_times_are_compared_where_all_are(tmp_path: pathlib.Path) -> None:
     times = ([0, 2, 9, 100, 900], [0, 1, 30, 400], [0, 3, 50, 500])
-    runs = [reports.falling(own, 1.0 + n) for n, own in enumerate(times)]
+    runs = [reports.make_metrics(own, 1.0 + n) for n, own in enumerate(times)]
     for n, metrics in enumerate(runs):
         reports.write_run(tmp_path / f"{n}", metrics, "os-mccfr", seed=n)
-    found = curves.curve(configuration_of(tmp_path), curves.iterations, 100)
+    found = curves.build_curve(configuration_of(tmp_path), curves.iterations, 100)
     assert found is not None
     assert found.x.tolist() == [3, 9, 30, 50, 100, 400]
     at = [
@@ -106,19 +108,19 @@ def test_seeds_measured_at_different_times_are_compared_where_all_are(tmp_path: 
 
 
 def test_seeds_that_were_never_measured_at_the_same_time(tmp_path: pathlib.Path) -> None:
-    reports.write_run(tmp_path / "a", reports.falling([0, 1, 2]), "os-mccfr", seed=1)
-    reports.write_run(tmp_path / "b", reports.falling([0, 50, 70]), "os-mccfr", seed=2)
-    found = curves.curve(configuration_of(tmp_path), curves.iterations, 100)
+    reports.write_run(tmp_path / "a", reports.make_metrics([0, 1, 2]), "os-mccfr", seed=1)
+    reports.write_run(tmp_path / "b", reports.make_metrics([0, 50, 70]), "os-mccfr", seed=2)
+    found = curves.build_curve(configuration_of(tmp_path), curves.iterations, 100)
     assert found is not None
     assert (found.x.tolist(), found.runs, found.left_out) == ([50, 70], 1, 1)
-    (caption,) = reports.reported(tmp_path).find("figcaption")
+    (caption,) = reports.write_and_parse_report(tmp_path).find("figcaption")
     assert "1 runs that have no iterations in common" in caption.text
 
 
 def test_a_run_done_twice_counts_once(tmp_path: pathlib.Path) -> None:
-    long = reports.write_run(tmp_path / "a", reports.falling([0, 1, 900]))
-    reports.write_run(tmp_path / "b", reports.falling([0, 1, 90], 30.0))
-    page = reports.reported(tmp_path)
+    long = reports.write_run(tmp_path / "a", reports.make_metrics([0, 1, 900]))
+    reports.write_run(tmp_path / "b", reports.make_metrics([0, 1, 90], 30.0))
+    page = reports.write_and_parse_report(tmp_path)
     ((_, _, error, iterations, *_, seeds),) = reports.rows_of(page)
     assert float(error) == pytest.approx(reports.last_row(long)["exploitability"], rel=0.01)
     assert (iterations, seeds) == ("900", "none; 1 shorter run not counted")
@@ -127,8 +129,8 @@ def test_a_run_done_twice_counts_once(tmp_path: pathlib.Path) -> None:
 
 def test_of_many_configurations_the_best_are_in_colour(tmp_path: pathlib.Path) -> None:
     for n in range(12):
-        reports.write_run(tmp_path / f"{n}", reports.falling([0, 1, 10, 100], 2.0 ** (11 - n)), gamma=float(n))
-    page = reports.reported(tmp_path)
+        reports.write_run(tmp_path / f"{n}", reports.make_metrics([0, 1, 10, 100], 2.0 ** (11 - n)), gamma=float(n))
+    page = reports.write_and_parse_report(tmp_path)
     (legend,) = page.find("ul", "legend")
     named = [item.text.strip() for item in legend.find("li")]
     ranked = sorted(range(12), key=lambda n: reports.last_row(tmp_path / f"{n}")["exploitability"])
@@ -143,13 +145,13 @@ def test_of_many_configurations_the_best_are_in_colour(tmp_path: pathlib.Path) -
 
 
 def test_configurations_differ_in_what_has_an_effect(tmp_path: pathlib.Path) -> None:
-    metrics = reports.falling([0, 1, 10])
+    metrics = reports.make_metrics([0, 1, 10])
     reports.write_run(tmp_path / "a", metrics, "cfr+", horizon=10.0)
     reports.write_run(tmp_path / "b", metrics, "cfr+", horizon=20.0)  # has no schedule
     reports.write_run(tmp_path / "c", metrics, "hs-dcfr", horizon=10.0)
     reports.write_run(tmp_path / "d", metrics, "hs-dcfr", horizon=20.0)
     reports.write_run(tmp_path / "e", metrics, "es-mccfr", exploration=0.1, width=4.0)
-    names = {one.name for one in configurations.grouped(gather.gather([tmp_path]).runs)}
+    names = {one.name for one in configurations.group_by_configuration(gather.gather_runs([tmp_path]).runs)}
     assert names == {
         "cfr+",
         "hs-dcfr (horizon 10)",
@@ -159,10 +161,10 @@ def test_configurations_differ_in_what_has_an_effect(tmp_path: pathlib.Path) -> 
 
 
 def test_runs_against_a_model_are_of_another_game(tmp_path: pathlib.Path) -> None:
-    reports.write_run(tmp_path / "a", reports.falling([0, 1, 10]))
+    reports.write_run(tmp_path / "a", reports.make_metrics([0, 1, 10]))
     bound = {"player": "player2", "p": 0.25, "model": "abc"}
-    reports.patch(modelled=bound)(reports.write_run(tmp_path / "b", reports.falling([0, 1, 10], 0.1)))
-    page = reports.reported(tmp_path)
+    reports.patch(modelled=bound)(reports.write_run(tmp_path / "b", reports.make_metrics([0, 1, 10], 0.1)))
+    page = reports.write_and_parse_report(tmp_path)
     assert [head.text for head in page.find("h2")] == ["kuhn_poker", "kuhn_poker, opponents modelled"]
     tables = [[cell.text for cell in table.find("td")] for table in page.find("table", "runs")]
     assert [table[1] for table in tables] == ["", "modelled player player2, p 0.25, model abc"]
@@ -170,8 +172,8 @@ def test_runs_against_a_model_are_of_another_game(tmp_path: pathlib.Path) -> Non
 
 def test_an_exact_solution_is_drawn_over_time_only(tmp_path: pathlib.Path) -> None:
     reports.write_run(tmp_path / "a", [driver.Metrics(0, 0.02, (-0.05, 0.05), (0.0, 0.0))], "lp")
-    reports.write_run(tmp_path / "b", reports.falling([0, 1, 10, 100]))
-    page = reports.reported(tmp_path)
+    reports.write_run(tmp_path / "b", reports.make_metrics([0, 1, 10, 100]))
+    page = reports.write_and_parse_report(tmp_path)
     over_iterations, over_seconds = reports.charts_of(page)
     assert not list(over_iterations.chart.find("g", "colour0"))
     x, y = over_seconds.curve("colour0")
@@ -187,7 +189,7 @@ def test_an_exact_solution_is_drawn_over_time_only(tmp_path: pathlib.Path) -> No
 @pytest.mark.parametrize("gain", [(), (0.0, 0.0)])
 def test_without_anything_to_draw(tmp_path: pathlib.Path, gain: tuple[float, ...]) -> None:
     reports.write_run(tmp_path / "a", [driver.Metrics(n, 0.1 * n, (0.0, 0.0), gain) for n in range(3)])
-    page = reports.reported(tmp_path)
+    page = reports.write_and_parse_report(tmp_path)
     assert not reports.charts_of(page)
     ((_, _, error, *_),) = reports.rows_of(page)
     assert error == ("0" if gain else "not measured")
@@ -197,7 +199,7 @@ def test_three_players(tmp_path: pathlib.Path) -> None:
     game = "smallest:numbers=3,steps=1"
     metrics = [driver.Metrics(n, 0.1 * n, (1.0, 2.0, 3.0), (0.3 / (n + 1), 0.7 / (n + 1), 0.1)) for n in (0, 1, 5)]
     reports.write_run(tmp_path / "a", metrics, game=game)
-    page = reports.reported(tmp_path)
+    page = reports.write_and_parse_report(tmp_path)
     ((_, _, error, _, _, values, _),) = reports.rows_of(page)
     assert float(error) == pytest.approx(0.7 / 6, rel=0.01)
     assert values == "1.0000, 2.0000, 3.0000"
@@ -207,8 +209,8 @@ def test_three_players(tmp_path: pathlib.Path) -> None:
 def random_policies(game: str, seed: int) -> tabular_policies.Policies:
     rng = np.random.default_rng(seed)
     return tuple(
-        tabular_policies.normalised(player, rng.uniform(0.01, 1, player.sequences))
-        for player in samples.tree_of(game).players
+        tabular_policies.normalise(player, rng.uniform(0.01, 1, player.sequences))
+        for player in samples.load_tree(game).players
     )
 
 
@@ -234,7 +236,7 @@ def options_of(cell: reports.Element) -> dict[str, float]:
 
 def expected_policies(game: str, own: tabular_policies.Policies, most: int) -> list[dict[str, dict[str, float]]]:
     found = []
-    for player, policy in zip(samples.tree_of(game).players, own, strict=True):
+    for player, policy in zip(samples.load_tree(game).players, own, strict=True):
         table = {}
         for number in range(min(most, player.sets)):
             chosen = policy[player.first[number] : player.first[number + 1]]
@@ -252,36 +254,36 @@ def assert_same_policies(found: Sequence[Any], expected: Sequence[Any]) -> None:
 
 def test_policies_of_the_best_run_of_each_algorithm(tmp_path: pathlib.Path) -> None:
     own = [random_policies("kuhn_poker", n) for n in range(3)]
-    reports.write_run(tmp_path / "a", reports.falling([0, 100]), own=own[0])
-    reports.write_run(tmp_path / "b", reports.falling([0, 100], 0.1), own=own[1], gamma=3.0)
-    reports.write_run(tmp_path / "c", reports.falling([0, 100], 10.0), "cfr", own=own[2])
-    found = shown_policies(reports.reported(tmp_path))
+    reports.write_run(tmp_path / "a", reports.make_metrics([0, 100]), own=own[0])
+    reports.write_run(tmp_path / "b", reports.make_metrics([0, 100], 0.1), own=own[1], gamma=3.0)
+    reports.write_run(tmp_path / "c", reports.make_metrics([0, 100], 10.0), "cfr", own=own[2])
+    found = shown_policies(reports.write_and_parse_report(tmp_path))
     assert_same_policies(found[:2], expected_policies("kuhn_poker", own[1], 40))
     assert_same_policies(found[2:], expected_policies("kuhn_poker", own[2], 40))
 
 
 def test_only_the_first_information_sets_are_shown(tmp_path: pathlib.Path) -> None:
     own = random_policies("goofspiel:cards=4", 1)
-    reports.write_run(tmp_path / "a", reports.falling([0, 100]), game="goofspiel:cards=4", own=own)
-    page = reports.reported(tmp_path)
+    reports.write_run(tmp_path / "a", reports.make_metrics([0, 100]), game="goofspiel:cards=4", own=own)
+    page = reports.write_and_parse_report(tmp_path)
     assert_same_policies(shown_policies(page), expected_policies("goofspiel:cards=4", own, 40))
     assert page.text.count("The first 40 of 81 information sets.") == 2
 
 
 def test_policies_in_a_hash_table(tmp_path: pathlib.Path) -> None:
     """Against the look-up in the table itself; some sets are not in it."""
-    folder = reports.write_run(tmp_path / "a", reports.falling([0, 100]), "os-mccfr", table=6)
-    task = tasks.table_problem(game_spec.Game("kuhn_poker"))
+    folder = reports.write_run(tmp_path / "a", reports.make_metrics([0, 100]), "os-mccfr", table=6)
+    task = tasks.make_table_task(game_spec.GameSpec("kuhn_poker"))
     config = json.loads((folder / "config.json").read_text()) | {"digest": task.digest}
     (folder / "config.json").write_text(json.dumps(config))
     keys, probability = table_policy.to_arrays(
-        table_policy.of_policies(random_policies("kuhn_poker", 5), task.env, task.tree)
+        table_policy.from_tabular(random_policies("kuhn_poker", 5), task.env, task.tree)
     )
     kept = table_policy.from_arrays(keys[:, 2:], probability[2:])
     result_folder.write_table_policy(folder, kept)
-    own, known = table_policy.at_sets(kept, task.env, task.tree)
+    own, known = table_policy.to_tabular(kept, task.env, task.tree)
     assert known == 10
-    page = reports.reported(tmp_path)
+    page = reports.write_and_parse_report(tmp_path)
     found, expected = shown_policies(page), expected_policies("kuhn_poker", own, 40)
     assert sum(map(len, found)) == 10
     assert_same_policies(
@@ -292,8 +294,8 @@ def test_policies_in_a_hash_table(tmp_path: pathlib.Path) -> None:
 
 
 def test_facts_of_a_game(tmp_path: pathlib.Path) -> None:
-    reports.write_run(tmp_path / "a", reports.falling([0, 100]))
-    page = reports.reported(tmp_path)
+    reports.write_run(tmp_path / "a", reports.make_metrics([0, 100]))
+    page = reports.write_and_parse_report(tmp_path)
     told = {name.text: fact.text for name, fact in zip(page.find("dt"), page.find("dd"), strict=True)}
     # Kuhn poker: three cards for two players, 12 information sets, an ante of 1 and a bet of 1.
     assert told["payoffs"] == "from -2 to 2, zero-sum"
@@ -324,7 +326,7 @@ def test_every_axis_has_ticks_that_say_where_they_are(first: float, decades: flo
 @hypothesis.given(st.lists(st.integers(1, 10**6), min_size=1, max_size=300, unique=True), st.integers(2, 50))
 def test_thinned_numbers_keep_their_ends(numbers: list[int], most: int) -> None:
     given = np.array(sorted(numbers), float)
-    found = curves.thinned(given, most)
+    found = curves.thin(given, most)
     assert set(found) <= set(given)
     assert (found[0], found[-1]) == (given[0], given[-1])
     assert len(found) <= most

@@ -28,7 +28,7 @@ def write_hostile(folder: pathlib.Path) -> pathlib.Path:
     """Every name is one that would do something, were it not taken for text."""
     sheet = folder / "<script>alert(1);'&amp;.gdl"
     sheet.write_text(HOSTILE)
-    run = reports.write_run(folder / "<img src=x onerror=alert(2)>", reports.falling([0, 1, 10]), game=str(sheet))
+    run = reports.write_run(folder / "<img src=x onerror=alert(2)>", reports.make_metrics([0, 1, 10]), game=str(sheet))
     config = json.loads((run / "config.json").read_text())
     config["versions"] = {"<script>": "</style><script>alert(3)</script>"}
     config["settings"]["alpha"] = ["</pre><script>alert(4)</script>"]
@@ -39,7 +39,7 @@ def write_hostile(folder: pathlib.Path) -> pathlib.Path:
 
 
 def test_names_are_text_whatever_they_say(tmp_path: pathlib.Path) -> None:
-    page = reports.reported(write_hostile(tmp_path))
+    page = reports.write_and_parse_report(write_hostile(tmp_path))
     for name in ("script", "img", "b", "link", "iframe"):
         assert not list(page.find(name)), name
     every = {attribute for element in page.find("div") for attribute in element.attributes}
@@ -105,14 +105,14 @@ SPOILT = {
 @pytest.mark.parametrize("case", SPOILT)
 def test_what_cannot_be_read_is_left_out_and_named(tmp_path: pathlib.Path, case: str) -> None:
     spoil, why = SPOILT[case]
-    reports.write_run(tmp_path / "good", reports.falling([0, 1, 10]))
-    spoil(reports.write_run(tmp_path / "spoilt", reports.falling([0, 1, 10], 2.0)))
+    reports.write_run(tmp_path / "good", reports.make_metrics([0, 1, 10]))
+    spoil(reports.write_run(tmp_path / "spoilt", reports.make_metrics([0, 1, 10], 2.0)))
     written = report.write([tmp_path], tmp_path / "report.html")
     assert written.runs == 1
     (left,) = written.left_out
     assert left.folder == tmp_path / "spoilt"
     assert why in left.why
-    page = reports.parsed(tmp_path / "report.html")
+    page = reports.parse_page(tmp_path / "report.html")
     assert len(reports.rows_of(page)) == 1
     (section,) = [section for section in page.find("section") if section.attributes.get("id") == "left_out"]
     assert left.why in section.text
@@ -122,38 +122,38 @@ def test_numbers_that_cannot_be(tmp_path: pathlib.Path) -> None:
     for number, row in enumerate(
         ["1,0.1,nan,0,,nan,0,0,nan,nan,,", "-1,0,1,0,,2,0,0,1,1,,", f"{10**400},0,1,0,,2,0,0,1,1,,"]
     ):
-        folder = reports.write_run(tmp_path / f"{number}", reports.falling([0, 1]))
+        folder = reports.write_run(tmp_path / f"{number}", reports.make_metrics([0, 1]))
         with open(folder / "metrics.csv", "a") as file:
             file.write(f"{row}\n")
-    found = gather.gather([tmp_path])
+    found = gather.gather_runs([tmp_path])
     assert not found.runs
     assert len(found.left_out) == 3
 
 
 def test_a_run_is_reported_once(tmp_path: pathlib.Path) -> None:
-    folder = reports.write_run(tmp_path / "a", reports.falling([0, 1, 10]))
-    assert len(gather.gather([tmp_path, folder, tmp_path / "a" / ".." / "a"]).runs) == 1
+    folder = reports.write_run(tmp_path / "a", reports.make_metrics([0, 1, 10]))
+    assert len(gather.gather_runs([tmp_path, folder, tmp_path / "a" / ".." / "a"]).runs) == 1
 
 
 def test_nothing_to_report(tmp_path: pathlib.Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(report.NothingToReport, match=r"empty holds no result.*gone is no folder"):
+    with pytest.raises(report.EmptyReportError, match=r"empty holds no result.*gone is no folder"):
         report.write([tmp_path / "empty", tmp_path / "gone"], tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
 
 
 def test_a_run_without_policies_is_reported_without_them(tmp_path: pathlib.Path) -> None:
-    (reports.write_run(tmp_path / "a", reports.falling([0, 1, 10])) / "policy.npz").unlink()
-    page = reports.reported(tmp_path)
+    (reports.write_run(tmp_path / "a", reports.make_metrics([0, 1, 10])) / "policy.npz").unlink()
+    page = reports.write_and_parse_report(tmp_path)
     assert len(reports.rows_of(page)) == 1
     assert "No run has written its policies." in page.text
 
 
 def test_a_game_that_is_gone_or_another_now(tmp_path: pathlib.Path) -> None:
-    gone = reports.write_run(tmp_path / "gone", reports.falling([0, 1, 10]))
+    gone = reports.write_run(tmp_path / "gone", reports.make_metrics([0, 1, 10]))
     reports.patch(game={"spec": "nowhere/gone.gdl"})(gone)
-    reports.patch(digest="0")(reports.write_run(tmp_path / "other", reports.falling([0, 1, 10]), "cfr"))
-    page = reports.reported(tmp_path)
+    reports.patch(digest="0")(reports.write_run(tmp_path / "other", reports.make_metrics([0, 1, 10]), "cfr"))
+    page = reports.write_and_parse_report(tmp_path)
     remarks = " ".join(remark.text for remark in page.find("p", "remark"))
     assert "The game cannot be loaded" in remarks
     assert "other rules than kuhn_poker has now" in remarks
@@ -166,7 +166,7 @@ def run(*arguments: str, cwd: pathlib.Path) -> subprocess.CompletedProcess[str]:
 
 def test_the_command(tmp_path: pathlib.Path) -> None:
     assert run("solve", "kuhn_poker", "--iterations", "30", "--quiet", cwd=tmp_path).returncode == 0
-    spoil_version(reports.write_run(tmp_path / "results" / "x", reports.falling([0, 1, 10])))
+    spoil_version(reports.write_run(tmp_path / "results" / "x", reports.make_metrics([0, 1, 10])))
     ran = run("report", "results", "--json", cwd=tmp_path)
     assert ran.returncode == 0
     found = json.loads(ran.stdout)
@@ -178,7 +178,7 @@ def test_the_command(tmp_path: pathlib.Path) -> None:
         "bytes": (tmp_path / "report.html").stat().st_size,
     }
     assert ran.stderr.startswith("remark: left out: results/x has the format of another version")
-    ((name, _, error, iterations, *_),) = reports.rows_of(reports.parsed(tmp_path / "report.html"))
+    ((name, _, error, iterations, *_),) = reports.rows_of(reports.parse_page(tmp_path / "report.html"))
     assert (name, iterations) == ("dcfr", "30")
     told = reports.last_row(tmp_path / "results" / "kuhn_poker" / "dcfr")["exploitability"]
     assert float(error) == pytest.approx(told, rel=0.01)
@@ -205,9 +205,9 @@ def test_wrong_use_of_the_command(tmp_path: pathlib.Path, arguments: list[str], 
 def test_a_browser_shows_the_curves(tmp_path: pathlib.Path, dark: bool, width: int) -> None:
     browser.find()
     for n in range(3):
-        reports.write_run(tmp_path / f"{n}", reports.falling([0, 1, 4, 20, 100, 1000], 10.0**-n), alpha=float(n))
+        reports.write_run(tmp_path / f"{n}", reports.make_metrics([0, 1, 4, 20, 100, 1000], 10.0**-n), alpha=float(n))
     report.write([tmp_path], tmp_path / "report.html")
-    seen = browser.opened(tmp_path / "report.html", tmp_path, dark=dark, width=width, height=1600)
+    seen = browser.open_page(tmp_path / "report.html", tmp_path, dark=dark, width=width, height=1600)
     assert seen.complaints == []
     colours = style.DARK if dark else style.LIGHT
     assert browser.count(seen.picture, colours["page"]) > seen.picture[..., 0].size / 2
@@ -220,9 +220,11 @@ def test_a_browser_shows_the_curves(tmp_path: pathlib.Path, dark: bool, width: i
 def test_a_browser_finds_nothing_to_run_in_a_hostile_report(tmp_path: pathlib.Path) -> None:
     browser.find()
     report.write([write_hostile(tmp_path)], tmp_path / "report.html")
-    assert browser.opened(tmp_path / "report.html", tmp_path, dark=False, width=800, height=600).complaints == []
+    assert browser.open_page(tmp_path / "report.html", tmp_path, dark=False, width=800, height=600).complaints == []
     # What was let through would be refused, and complained of.
     text = (tmp_path / "report.html").read_text()
     (tmp_path / "let_through.html").write_text(text.replace("</h1>", "</h1><script>alert(1)</script>", 1))
-    (complaint,) = browser.opened(tmp_path / "let_through.html", tmp_path, dark=False, width=800, height=600).complaints
+    (complaint,) = browser.open_page(
+        tmp_path / "let_through.html", tmp_path, dark=False, width=800, height=600
+    ).complaints
     assert "Content Security Policy" in complaint

@@ -25,7 +25,7 @@ from gdlx.solvers import algorithms, tasks
 from gdlx.solvers.exact import batch
 from gdlx.solvers.runs import driver
 
-BOTH_AT_ONCE = algorithms.simultaneous(algorithms.find("cfr"))
+BOTH_AT_ONCE = algorithms.with_simultaneous_updates(algorithms.find("cfr"))
 GOOFSPIEL = "goofspiel:cards=3,info=perfect"
 
 
@@ -35,8 +35,8 @@ def told(command: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, An
     return found
 
 
-def graph_of(spec: str) -> graph.Graph:
-    return graph.graph(games.compile_game(spec, within=limits.Limits()))
+def graph_of(spec: str) -> graph.StateGraph:
+    return graph.build_graph(games.compile_game(spec, within=limits.Limits()))
 
 
 def test_graphs_have_all_states() -> None:
@@ -78,7 +78,7 @@ def test_on_a_tree_it_is_cfr() -> None:
     """No two histories of three cards meet where there is still a choice."""
     with jax.enable_x64(True):
         found = graph_of(GOOFSPIEL)
-        average = graph.average(found, graph.advance(found, graph.init(found), 40))
+        average = graph.average_policy(found, graph.advance(found, graph.init(found), 40))
         solution = gdlx.solve(GOOFSPIEL, BOTH_AT_ONCE, iterations=40)
         exploitability = float(graph.exploitability(found, average))
     for player, policy in enumerate(solution.policies):
@@ -152,7 +152,7 @@ def test_states_that_many_histories_reach() -> None:
     with jax.enable_x64(True):
         found = graph_of("repeated_rps:rounds=2")
         assert [len(level.payoff) for level in found.levels] == [1, 3, 5]
-        average = graph.average(found, graph.advance(found, graph.init(found, first=True), 25))
+        average = graph.average_policy(found, graph.advance(found, graph.init(found, first=True), 25))
         exploitability = float(graph.exploitability(found, average))
     for player in (0, 1):
         np.testing.assert_allclose(average[0][player, 0], slow.average(player, (0, 0)), atol=1e-9)
@@ -178,7 +178,7 @@ def test_cfr_convergence(
             for n in (20, 100)
         ]
         exact = gdlx.solve("biased_rps", BOTH_AT_ONCE, iterations=100).exploitability
-        found = convergence._kept(biased, study_registry.Setting(tmp_path / "cfr_convergence", minutes))
+        found = convergence._cached_curve(biased, study_registry.StudyConfig(tmp_path / "cfr_convergence", minutes))
     assert found.mse[19] == pytest.approx(sum((by_hand[0] - by_hand[1]) ** 2) / 6, rel=1e-6)
     assert found.mse[-1] == 0
     assert ends["data"][0]["exploitability"] == pytest.approx(exact, rel=1e-6)
@@ -188,7 +188,7 @@ def test_cfr_convergence(
     assert reached["stays"] > reached["iterations"]  # it comes and goes
     assert (tmp_path / "cfr_convergence" / convergence.FIGURE).stat().st_size > 10_000
 
-    def no_run(*_: Any) -> convergence.Curve:
+    def no_run(*_: Any) -> convergence.ConvergenceCurve:
         raise AssertionError("what is kept is not run again")
 
     monkeypatch.setattr(convergence, "curve", no_run)
@@ -199,7 +199,7 @@ def test_a_stopped_run_goes_on(tmp_path: pathlib.Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(convergence, "_REST", 0.0)
     biased = convergence.GAMES[0]
     small = biased._replace(spec=GOOFSPIEL, is_merged=False)
-    for game, kind in ((biased, convergence.Merged), (small, convergence.Unrolled)):
+    for game, kind in ((biased, convergence.StateGraphSolver), (small, convergence.TreeSolver)):
         path = tmp_path / f"{kind.__name__}.npz"
         advance = kind.advance
         counts: list[int] = []
@@ -211,15 +211,15 @@ def test_a_stopped_run_goes_on(tmp_path: pathlib.Path, monkeypatch: pytest.Monke
             advance(self, count)
 
         with jax.enable_x64(True):
-            whole = convergence.curve(game, 40, tmp_path / "no.npz")
+            whole = convergence.measure_curve(game, 40, tmp_path / "no.npz")
             result_cache.remove_arrays(tmp_path / "no.npz")
             monkeypatch.setattr(kind, "advance", stops)
             with pytest.raises(KeyboardInterrupt):
-                convergence.curve(game, 40, path)
+                convergence.measure_curve(game, 40, path)
             first = sum(counts[:-1])
             counts.clear()
             counts.extend([0] * 21)
-            found = convergence.curve(game, 40, path)
+            found = convergence.measure_curve(game, 40, path)
         again = 40 + 1 + (10 if game.is_merged else 0) - first  # one more for the change, a quarter from another start
         assert (first, sum(counts)) == (19, again)
         np.testing.assert_allclose(found.mse, whole.mse, rtol=1e-9)
@@ -234,37 +234,41 @@ def test_scores() -> None:
     np.testing.assert_allclose(found.ratio, [np.sqrt(2), 2, np.sqrt(8)])  # means 3, 1.5, 12 and 1, 4, 1
     assert found.rank == [1, 2, 3]
     np.testing.assert_allclose(found.error, [np.sqrt(2) * (1 / 3) / 2, 2 * (0.5 / 1.5) / 2, 0])
-    figure = choices.Figure("0", "", {"a": choices.Full(), "b": choices.PLUS, "c": choices.CANDIDATE}, ["a", "b"])
+    figure = choices.ThesisFigure(
+        "0", "", {"a": choices.FullCfrChoice(), "b": choices.CFR_PLUS, "c": choices.DCFR_CANDIDATE}, ["a", "b"]
+    )
     assert hyper.verdict(figure, found) == (
         "Best here: a; chosen by the thesis: a is among the best; b is not among the best (1.41)"
     )
 
 
 def test_every_choice_is_a_cell_of_its_own() -> None:
-    size = hyper.USUAL
+    size = hyper.DEFAULT_SIZE
     every = {choice for figure in (*choices.FULL, *choices.SAMPLING) for choice in figure.choices.values()}
-    assert every >= set(choices.LAST.values())
-    names = [cell.name for choice in every for cell in hyper.cells_of(size, choice)]
+    assert every >= set(choices.FINAL_CANDIDATES.values())
+    names = [cell.name for choice in every for cell in hyper.make_cells(size, choice)]
     assert len(names) == len(set(names))
     for figure in (*choices.FULL, *choices.SAMPLING):
         assert set(figure.chosen) <= set(figure.choices)
 
 
 def test_the_original_size() -> None:
-    setting = study_registry.Setting(pathlib.Path(), hyper.FULL_MINUTES, is_full=True)
-    assert hyper.sized(setting) == hyper.ORIGINAL
+    setting = study_registry.StudyConfig(pathlib.Path(), hyper.FULL_MINUTES, is_full=True)
+    assert hyper.scaled_size(setting) == hyper.ORIGINAL
     for game in hyper.ORIGINAL.games:
-        games.load(game.spec)
+        games.load_rulesheet(game.spec)
 
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    games = [hyper.Game(spec, "", spec) for spec in ("kuhn_poker", "simple_poker")]
-    monkeypatch.setattr(hyper, "USUAL", hyper.USUAL._replace(games=games, batch=4, seeds=3))
+    games = [hyper.StudyGame(spec, "", spec) for spec in ("kuhn_poker", "simple_poker")]
+    monkeypatch.setattr(hyper, "USUAL", hyper.DEFAULT_SIZE._replace(games=games, batch=4, seeds=3))
     exploration = {name: choices.SAMPLING[1].choices[name] for name in ("0.3", "0.7", "1")}
     monkeypatch.setattr(choices, "FULL", choices.FULL[1:2])
     monkeypatch.setattr(choices, "SAMPLING", (choices.SAMPLING[1]._replace(choices=exploration),))
-    monkeypatch.setattr(choices, "LAST", {"CFR+ 1": choices.PLUS, "MC": choices.Sampled(exploration=0.7)})
+    monkeypatch.setattr(
+        choices, "FINAL_CANDIDATES", {"CFR+ 1": choices.CFR_PLUS, "MC": choices.OutcomeSamplingChoice(exploration=0.7)}
+    )
 
 
 @pytest.mark.slow
@@ -296,13 +300,13 @@ def test_hyperparameters(
     for what in ("at_visits", "at_seconds"):  # who has the least of it has then run to its end
         at_end = {row["candidate"]: row[what][-1] for row in last[:2]}
         assert any(at_end[name] == pytest.approx(final, rel=1e-4) for name, final in finals.items())
-    for name in hyper.PICTURES:
+    for name in hyper.FIGURE_FILES:
         assert (tmp_path / "hyperparameters" / name).stat().st_size > 10_000
 
     def no_run(*_: Any, **__: Any) -> None:
         raise AssertionError("what is kept is not run again")
 
-    monkeypatch.setattr(batch, "chunks", no_run)
+    monkeypatch.setattr(batch, "run_chunks", no_run)
     assert told(command, capsys)["tables"] == tables
 
 
@@ -310,12 +314,12 @@ def test_what_was_visited() -> None:
     tree = gdlx.solve("kuhn_poker", "cfr", iterations=1).tree
     counts = np.array([1.0, 10.0])
     none = np.zeros(2)
-    full = hyper.Runs(counts, none, none[:, None], none[:, None])
+    full = hyper.RunCurves(counts, none, none[:, None], none[:, None])
     nodes = sum(tree.counts.nodes)
-    assert hyper.visited(full, tree).tolist() == [2 * nodes, 20 * nodes]
+    assert hyper.nodes_visited(full, tree).tolist() == [2 * nodes, 20 * nodes]
     drawn = full._replace(samples=np.array([8.0, 80.0]))
-    assert hyper.visited(drawn, tree).tolist() == [8 * len(tree.counts.nodes), 80 * len(tree.counts.nodes)]
-    assert np.isnan(hyper.between(counts, np.array([1.0, 0.1]), 0.5))
+    assert hyper.nodes_visited(drawn, tree).tolist() == [8 * len(tree.counts.nodes), 80 * len(tree.counts.nodes)]
+    assert np.isnan(hyper.interpolate_log_log(counts, np.array([1.0, 0.1]), 0.5))
 
 
 def test_modified_rps(
@@ -329,9 +333,9 @@ def test_modified_rps(
     equilibrium, table = told(command, capsys)["tables"]
     assert equilibrium["data"]["policy"] == pytest.approx([0.4, 0.4, 0.2])
     assert equilibrium["data"]["goals"] == pytest.approx(50)
-    setting = study_registry.Setting(tmp_path / "modified_rps", part * rps.MINUTES)
-    task = tasks.problem(game_spec.Game(rps.GAME), keep_edges=True)
-    kept = [rps._kept(task, search, setting) for search in searches]
+    setting = study_registry.StudyConfig(tmp_path / "modified_rps", part * rps.MINUTES)
+    task = tasks.make_tree_task(game_spec.GameSpec(rps.GAME), keep_edges=True)
+    kept = [rps._cached_curve(task, search, setting) for search in searches]
     for row, curve in zip(table["data"], kept, strict=True):
         # West (2024), Table 1: goals of the first player by the moves of both.
         goals = np.array([[50, 25, 100], [75, 50, 0], [0, 100, 50]])
@@ -355,20 +359,20 @@ def test_modified_rps(
 
 
 def test_a_failed_cell_is_told(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    games = [hyper.Game("no_such_game", "", "")]
-    monkeypatch.setattr(hyper, "USUAL", hyper.USUAL._replace(games=games))
-    setting = study_registry.Setting(tmp_path, hyper.MINUTES)
+    games = [hyper.StudyGame("no_such_game", "", "")]
+    monkeypatch.setattr(hyper, "USUAL", hyper.DEFAULT_SIZE._replace(games=games))
+    setting = study_registry.StudyConfig(tmp_path, hyper.MINUTES)
     with pytest.raises(config.SweepError, match=r"no_such_game.* failed"):
-        hyper.swept(hyper.sized(setting), [choices.PLUS], setting)
+        hyper.run_sweep(hyper.scaled_size(setting), [choices.CFR_PLUS], setting)
 
 
 def test_lines_and_bands(tmp_path: pathlib.Path) -> None:
-    figure, (axes,) = plots.panels(1, 1)
+    figure, (axes,) = plots.make_panels(1, 1)
     runs = np.array([[1.0, 3.0], [0.0, 0.0], [0.1, 0.1]])
-    plots.curves(axes, [plots.Line("a", np.array([1.0, 2.0, 4.0]), runs)], title="", x="", y="", known=0.1)
+    plots.plot_curves(axes, [plots.Line("a", np.array([1.0, 2.0, 4.0]), runs)], title="", x="", y="", known=0.1)
     drawn, known = axes.get_lines()
     assert drawn.get_xydata().tolist() == [[1.0, 2.0], [4.0, 0.1]]  # what is 0 has no place on a logarithmic axis
     assert set(known.get_ydata()) == {0.1}
     assert len(axes.collections) == 1
-    plots.save(tmp_path / "a.png", figure)
+    plots.save_figure(tmp_path / "a.png", figure)
     assert (tmp_path / "a.png").read_bytes()[1:4] == b"PNG"

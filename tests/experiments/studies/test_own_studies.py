@@ -32,31 +32,31 @@ def test_a_row_is_measured_once(tmp_path: pathlib.Path) -> None:
         calls.append(1)
         return {"found": len(calls)}
 
-    assert [result_cache.row(path, {"size": 1}, measure)["found"] for _ in range(3)] == [1, 1, 1]
-    assert result_cache.row(path, {"size": 2}, measure) == {"found": 2}  # measured with other settings
+    assert [result_cache.load_or_measure(path, {"size": 1}, measure)["found"] for _ in range(3)] == [1, 1, 1]
+    assert result_cache.load_or_measure(path, {"size": 2}, measure) == {"found": 2}  # measured with other settings
     for broken in ("", "[]", '{"settings": {"size": 2}}', '{"settings": {"size": 2}, "row": 3}'):
-        result_cache.place(path, {"size": 2}).write_text(broken)
-        assert result_cache.find(path, {"size": 2}) is None
-    assert result_cache.row(path, {"size": 2}, measure) == {"found": 3}
-    assert result_cache.row(path, {"size": 1}, measure) == {"found": 1}  # not lost to them
+        result_cache.cache_path(path, {"size": 2}).write_text(broken)
+        assert result_cache.load_row(path, {"size": 2}) is None
+    assert result_cache.load_or_measure(path, {"size": 2}, measure) == {"found": 3}
+    assert result_cache.load_or_measure(path, {"size": 1}, measure) == {"found": 1}  # not lost to them
 
 
 def test_arrays_are_of_one_precision_and_one_version(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "curve.npz"
     result_cache.write_arrays(path, {"error": np.arange(3.0)})
     with jax.enable_x64(True):
-        assert result_cache.arrays(path, ["error"]) is None
+        assert result_cache.load_arrays(path, ["error"]) is None
         result_cache.write_arrays(path, {"error": np.arange(4.0)})
-    (found,) = result_cache.arrays(path, ["error"]) or [None]
+    (found,) = result_cache.load_arrays(path, ["error"]) or [None]
     np.testing.assert_array_equal(found, np.arange(3.0))
-    assert result_cache.arrays(path, ["error", "seconds"]) is None
+    assert result_cache.load_arrays(path, ["error", "seconds"]) is None
     monkeypatch.setattr(gdlx, "__version__", "0.0.1")
-    assert result_cache.arrays(path, ["error"]) is None
+    assert result_cache.load_arrays(path, ["error"]) is None
 
 
 def test_another_process_has_another_environment() -> None:
     before = dict(os.environ)
-    assert host_machine.elsewhere(os.getenv, "GDLX_TEST", environment={"GDLX_TEST": "there"}) == "there"
+    assert host_machine.run_in_subprocess(os.getenv, "GDLX_TEST", environment={"GDLX_TEST": "there"}) == "there"
     assert dict(os.environ) == before
 
 
@@ -69,12 +69,12 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
         asked.append(environment or {})
         return function(*arguments)
 
-    monkeypatch.setattr(host_machine, "elsewhere", call)
+    monkeypatch.setattr(host_machine, "run_in_subprocess", call)
     return asked
 
 
-def _run(study: Any, folder: pathlib.Path, minutes: float, **more: Any) -> list[study_registry.Table]:
-    found = list(study.run(study_registry.Setting(folder, minutes, **more)))
+def _run(study: Any, folder: pathlib.Path, minutes: float, **more: Any) -> list[study_registry.StudyTable]:
+    found = list(study.run(study_registry.StudyConfig(folder, minutes, **more)))
     for table in found:
         assert {len(row) for row in table.rows} == {len(table.header)}
     json.dumps([table._asdict() for table in found], allow_nan=False)
@@ -83,21 +83,21 @@ def _run(study: Any, folder: pathlib.Path, minutes: float, **more: Any) -> list[
 
 
 def test_the_time_of_one_of_many() -> None:
-    assert measuring.seconds_each(lambda count: time.sleep(0.002 * count), 0.03) >= 0.002
+    assert measuring.time_per_call(lambda count: time.sleep(0.002 * count), 0.03) >= 0.002
 
 
 def test_costs_of_a_game() -> None:
-    found = measuring.of_row(measuring.size_of("kuhn_poker", 0.01))
+    found = measuring.from_row(measuring.measure_game("kuhn_poker", 0.01))
     assert (found.sets, found.ends, found.nodes) == (12, 30, 58)  # as in Kuhn (1950): 6 sets a player, 30 ends
     assert min(found.unrolling, found.peak_mb, found.copying, *found.full, *found.sampled) > 0
-    form = tasks.problem(game_spec.Game("kuhn_poker")).form
+    form = tasks.make_tree_task(game_spec.GameSpec("kuhn_poker")).form
     arrays = [np.asarray(leaf) for leaf in jax.tree.leaves((form, cfr.init(form)))]
     assert found.full.megabytes * 1e6 == pytest.approx(sum(array.size * array.itemsize for array in arrays))
 
 
-def _size(ends: int, power: float) -> measuring.Size:
-    cost = measuring.Cost(1e-9 * ends**power, 1e-5 * ends)
-    return measuring.Size(f"game of {ends}", ends // 4, ends, 2 * ends, 1e-6 * ends, 100.0, 1e-9 * ends, cost, cost)
+def _size(ends: int, power: float) -> measuring.GameCost:
+    cost = measuring.IterationCost(1e-9 * ends**power, 1e-5 * ends)
+    return measuring.GameCost(f"game of {ends}", ends // 4, ends, 2 * ends, 1e-6 * ends, 100.0, 1e-9 * ends, cost, cost)
 
 
 def test_slopes_are_those_of_powers() -> None:
@@ -113,7 +113,7 @@ def test_growth_goes_on(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(growth, "FAMILIES", {"small": ("rps", "kuhn_poker")})
     first = _run(growth, tmp_path, 0.3)
     assert [row[:3] for row in first[0].rows] == [("rps", "2", "9"), ("kuhn_poker", "12", "30")]
-    monkeypatch.setattr(measuring, "size_of", None)
+    monkeypatch.setattr(measuring, "measure_game", None)
     assert _run(growth, tmp_path, 0.3) == first
 
 
@@ -123,7 +123,9 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fastest, "_PLAIN", ("cfr", "cfr+"))
     monkeypatch.setattr(fastest, "_SCHEDULED", ("hs-dcfr",))
     monkeypatch.setattr(fastest, "_SAMPLED", ("os-mccfr",))
-    monkeypatch.setattr(fastest, "GOALS", (fastest.Goal(1e-2, False, (10, 100)), fastest.Goal(1e-3, True, (100,))))
+    monkeypatch.setattr(
+        fastest, "GOALS", (fastest.AccuracyTarget(1e-2, False, (10, 100)), fastest.AccuracyTarget(1e-3, True, (100,)))
+    )
 
 
 @pytest.mark.usefixtures("few")
@@ -132,7 +134,7 @@ def test_the_fastest_are_found(
 ) -> None:
     tables = _run(fastest, tmp_path, 5.0)
     assert here == [{"JAX_ENABLE_X64": precision} for precision in ("0", "0", "1", "1")]
-    monkeypatch.setattr(racing, "run", None)
+    monkeypatch.setattr(racing, "run_race", None)
     assert _run(fastest, tmp_path, 5.0) == tables  # nothing is solved again
     seconds, _, winners, ranks = tables[:4]
     data: Any = seconds.data
@@ -152,10 +154,10 @@ def test_the_fastest_are_found(
 
 
 def test_a_race_takes_as_many_iterations_as_solving() -> None:
-    task = tasks.problem(game_spec.Game("kuhn_poker"))
-    race = racing.Race("kuhn_poker", 1e-3, 60.0, 0)
+    task = tasks.make_tree_task(game_spec.GameSpec("kuhn_poker"))
+    race = racing.RaceConfig("kuhn_poker", 1e-3, 60.0, 0)
     for candidate in (racing.Candidate("cfr+"), racing.Candidate("hs-dcfr", 100)):
-        found = racing.result(task, race, candidate)
+        found = racing.measure_candidate(task, race, candidate)
         settings: dict[str, Any] = {"horizon": 100.0} if candidate.horizon else {}
         direct = gdlx.solve(task.tree, candidate.algorithm, target="0.1%", **settings)
         assert found.is_reached
@@ -163,17 +165,17 @@ def test_a_race_takes_as_many_iterations_as_solving() -> None:
         assert found.error == pytest.approx(direct.metrics[-1].error / 4)  # payoffs are from -2 to 2
         assert found.seconds is not None
         assert found.seconds > 0
-    out_of_time = racing.result(task, race._replace(part=1e-12, limit=0.01), racing.Candidate("cfr"))
+    out_of_time = racing.measure_candidate(task, race._replace(part=1e-12, limit=0.01), racing.Candidate("cfr"))
     assert not out_of_time.is_reached
     assert out_of_time.error > 1e-12
-    exact = racing.result(task, race, racing.Candidate("lp"))
+    exact = racing.measure_candidate(task, race, racing.Candidate("lp"))
     assert exact.is_reached
     assert exact.iterations == 0
 
 
 def test_ranks_of_those_that_are_late() -> None:
-    def result(name: str, seconds: float | None, is_reached: bool = True) -> racing.Result:
-        return racing.Result(name, is_reached, seconds, 1, 0.0)
+    def result(name: str, seconds: float | None, is_reached: bool = True) -> racing.RaceResult:
+        return racing.RaceResult(name, is_reached, seconds, 1, 0.0)
 
     found = {
         "one": [result("a", 1.0), result("b", 2.0), result("c", 9.0, False), result("d", None, False)],
@@ -190,8 +192,8 @@ def test_ranks_of_those_that_are_late() -> None:
 
 
 def test_a_run_until_both_marks() -> None:
-    found = batch_size.measure(baselines.unrolled("kuhn_poker").run(64, None, 0), 4_096, 0.01)
-    direct = baselines.unrolled("kuhn_poker").run(64, None, 0)
+    found = batch_size.measure_run(baselines.load_tree_sampler("kuhn_poker").run(64, None, 0), 4_096, 0.01)
+    direct = baselines.load_tree_sampler("kuhn_poker").run(64, None, 0)
     direct.until(4_096)
     assert found.at_trajectories == pytest.approx(direct.exploitability())
     assert found.rate > 0

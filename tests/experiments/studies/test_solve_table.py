@@ -22,12 +22,12 @@ def test_a_line_says_what_was_measured() -> None:
 
 
 def test_numbers_that_are_nearly_none() -> None:
-    row = solve_table.Row("rps", 2, 1234567.0, (-1e-7, 1e-7), -3e-8, 100.0, 0.01, 1.5)
+    row = solve_table.SolvedGame("rps", 2, 1234567.0, (-1e-7, 1e-7), -3e-8, 100.0, 0.01, 1.5)
     assert row.cells() == ("`rps`", "2", "1 234 567", "0.000", "< 1e-05", "< 1e-05 %", "0.01 s", "1.5 s")
 
 
 def test_every_player_of_more_than_two_is_shown() -> None:
-    row = solve_table.Row("smallest", 3, 9.0, (20.0, 10.0, 0.0), 0.5, 30.0, 1.0, 2.0)
+    row = solve_table.SolvedGame("smallest", 3, 9.0, (20.0, 10.0, 0.0), 0.5, 30.0, 1.0, 2.0)
     assert row.cells()[3] == "20.000, 10.000, 0.000"
 
 
@@ -41,5 +41,5 @@ def test_readme_has_a_line_for_every_game_of_the_table() -> None:
 
 def test_a_picture_of_several_algorithms(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "kuhn_poker.png"
-    convergence.picture("kuhn_poker", path, ["cfr", "pcfr+"], iterations=20)
+    convergence.plot_convergence("kuhn_poker", path, ["cfr", "pcfr+"], iterations=20)
     assert path.read_bytes().startswith(b"\x89PNG")

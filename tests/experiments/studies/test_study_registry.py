@@ -12,12 +12,12 @@ from gdlx.experiments.studies.blind_tictactoe import study as blind
 from gdlx.experiments.studies.head_to_head import study as duel
 from gdlx.solvers.runs import result_folder
 
-TINY = duel.Game("kuhn_poker", "nobody", True, 4.0, [duel.Pairing("mccfr", "random", (0.1, None))])
+TINY = duel.StudyGame("kuhn_poker", "nobody", True, 4.0, [duel.Pairing("mccfr", "random", (0.1, None))])
 
 
 def test_every_study_is_there_and_has_a_readme() -> None:
     for name in study_registry.STUDIES:
-        found = study_registry.find(name)
+        found = study_registry.load_study(name)
         assert 0 < found.MINUTES <= min(30, found.FULL_MINUTES)
         readme = pathlib.Path(study_registry.__file__).parent / name / "README.md"
         assert f"gdlx experiment {name}" in readme.read_text()
@@ -33,7 +33,7 @@ def test_an_unknown_study_is_told(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_kinds_of_openings() -> None:
     policy = {f"(mark {m} {n})": 10.0 * m + n for m in (1, 2, 3) for n in (1, 2, 3)}
-    assert blind.openings(policy) == blind.Openings((22, 22), (11, 33), (12, 32))
+    assert blind.summarize_openings(policy) == blind.Openings((22, 22), (11, 33), (12, 32))
 
 
 @pytest.mark.slow
@@ -65,7 +65,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("small")
 def test_sampling_goes_on(tmp_path: pathlib.Path) -> None:
     def at(minutes: float, seed: int = 0) -> tuple[Any, Any]:
-        return blind.solved("even", tmp_path / "even", minutes, study_registry.Setting(tmp_path, minutes, seed))
+        return blind.solve_variant(
+            "even", tmp_path / "even", minutes, study_registry.StudyConfig(tmp_path, minutes, seed)
+        )
 
     _, first = at(0.01)
     task, second = at(0.02)

@@ -23,7 +23,7 @@ GRID: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     made = tmp_path_factory.mktemp("query") / "sweep"
-    run.sweep(config.Sweep("query", config.cells(GRID)), made)
+    run.run_sweep(config.Sweep("query", config.expand_cells(GRID)), made)
     return made
 
 
@@ -102,7 +102,7 @@ def test_nothing_there(tmp_path: pathlib.Path, capsys: Any) -> None:
 )
 def test_comparisons(values: list[float | None], bound: float, compares: str) -> None:
     rows: list[query.Row] = [{"x": value} for value in values]
-    found = query.asked(rows, [query.parse(f"x{compares}{bound!r}")])
+    found = query.filter_rows(rows, [query.parse(f"x{compares}{bound!r}")])
     known = [value for value in values if value is not None]
     by_hand = {
         "<": [value for value in known if value < bound],

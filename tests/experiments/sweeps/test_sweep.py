@@ -23,7 +23,7 @@ BASE = 'games = ["kuhn_poker"]\niterations = 10\n'
 
 
 def test_cells_are_all_combinations() -> None:
-    cells = config.cells(sweeps.GRID)
+    cells = config.expand_cells(sweeps.GRID)
     assert len(cells) == 2 * (4 + 2 + 2 * 2 + 2)
     assert len({cell.name for cell in cells}) == len(cells)
     pairs = {(cell.given["alpha"], cell.given["gamma"]) for cell in cells if cell.algorithm.name == "dcfr"}
@@ -34,7 +34,7 @@ def test_cells_are_all_combinations() -> None:
 def test_ranges() -> None:
     entry = {"name": "dcfr", "alpha": {"from": 1, "to": 100, "count": 3, "scale": "log"}}
     linear = {"name": "dcfr", "beta": {"from": -1, "to": 1, "count": 5}}
-    cells = config.cells({"games": ["kuhn_poker"], "iterations": 1, "algorithms": [entry, linear]})
+    cells = config.expand_cells({"games": ["kuhn_poker"], "iterations": 1, "algorithms": [entry, linear]})
     assert [cell.given.get("alpha") for cell in cells][:3] == [1.0, 10.0, 100.0]
     assert [cell.given.get("beta") for cell in cells][3:] == [-1.0, -0.5, 0.0, 0.5, 1.0]
 
@@ -106,20 +106,20 @@ def test_files_that_are_no_sweep(text: str, says: str, tmp_path: pathlib.Path, c
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> run.Outcome:
-    return run.sweep(sweeps.sweep_of(sweeps.GRID), tmp_path_factory.mktemp("sweep") / "test")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> run.SweepResult:
+    return run.run_sweep(sweeps.make_sweep(sweeps.GRID), tmp_path_factory.mktemp("sweep") / "test")
 
 
-def test_every_cell_is_as_if_alone(finished: run.Outcome) -> None:
+def test_every_cell_is_as_if_alone(finished: run.SweepResult) -> None:
     """Those with full iterations, and those that sample, with their policies."""
-    cells = config.cells(sweeps.GRID)
+    cells = config.expand_cells(sweeps.GRID)
     assert finished.cells == len(cells)
     assert finished.failed == ()
     table = sweeps.rows(finished.table)
     for cell in cells[::3]:
         # `solve` itself has no way to say simultaneous, so the algorithm is given as the cell has it.
         keeps = cell.algorithm.sampling is not None
-        task = tasks.problem(game_spec.Game(cell.game), keep_edges=keeps)
+        task = tasks.make_tree_task(game_spec.GameSpec(cell.game), keep_edges=keeps)
         alone = solver_run.Run(task, cell.algorithm)
         for _ in alone.points(cell.stop):
             pass
@@ -128,31 +128,31 @@ def test_every_cell_is_as_if_alone(finished: run.Outcome) -> None:
         assert int(last["iterations"]) == 30
         gains = [float(last[f"improvement_{number}"]) for number in range(1, len(found.improvements) + 1)]
         np.testing.assert_allclose(gains, found.improvements, rtol=2e-3, atol=2e-4)
-        kept = policy_files.load(store.Store(finished.folder).place(cell), task.game, task.tree)
+        kept = policy_files.load_policies(store.SweepStore(finished.folder).place(cell), task.game, task.tree)
         for one, other in zip(kept, found.policies, strict=True):
             np.testing.assert_allclose(one, other, atol=5e-3)
 
 
-def test_measurements(finished: run.Outcome) -> None:
+def test_measurements(finished: run.SweepResult) -> None:
     table = sweeps.rows(finished.table)
     for _, group in itertools.groupby(table, key=lambda row: row["cell"]):
         own = list(group)
-        assert tuple(int(row["iterations"]) for row in own) == plan.measured_at(30, None)
+        assert tuple(int(row["iterations"]) for row in own) == plan.measurement_points(30, None)
         seconds = [float(row["seconds"]) for row in own]
         assert seconds == sorted(seconds)
     sampled = [row for row in table if row["algorithm"] == "os-mccfr" and row["game"] == "kuhn_poker"]
     assert {int(row["samples"]) / int(row["iterations"]) for row in sampled} == {2 * 16}
 
 
-def test_results_of_cells_can_be_evaluated(finished: run.Outcome, capsys: Any) -> None:
-    folder = store.Store(finished.folder).place(config.cells(sweeps.GRID)[0])
+def test_results_of_cells_can_be_evaluated(finished: run.SweepResult, capsys: Any) -> None:
+    folder = store.SweepStore(finished.folder).place(config.expand_cells(sweeps.GRID)[0])
     assert cli.main(["evaluate", str(folder), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    last = [row for row in sweeps.rows(finished.table) if row["cell"] == config.cells(sweeps.GRID)[0].name][-1]
+    last = [row for row in sweeps.rows(finished.table) if row["cell"] == config.expand_cells(sweeps.GRID)[0].name][-1]
     assert told["exploitability"] == pytest.approx(float(last["exploitability"]), rel=1e-3)
 
 
-def test_interrupted_and_resumed_equals_uninterrupted(finished: run.Outcome, tmp_path: pathlib.Path) -> None:
+def test_interrupted_and_resumed_equals_uninterrupted(finished: run.SweepResult, tmp_path: pathlib.Path) -> None:
     seen = 0
 
     def interrupt(count: int, note: str) -> None:
@@ -163,12 +163,12 @@ def test_interrupted_and_resumed_equals_uninterrupted(finished: run.Outcome, tmp
 
     folder = tmp_path / "test"
     with pytest.raises(KeyboardInterrupt):
-        run.sweep(sweeps.sweep_of(sweeps.GRID), folder, report=interrupt)
+        run.run_sweep(sweeps.make_sweep(sweeps.GRID), folder, report=interrupt)
     early = {row["cell"] for row in sweeps.rows(folder / store.TABLE)}
-    assert 5 <= len(early) < len(config.cells(sweeps.GRID))
+    assert 5 <= len(early) < len(config.expand_cells(sweeps.GRID))
     times = {path: path.stat().st_mtime_ns for path in folder.glob(f"{store.CELLS}/*/*/{result_folder.METRICS}")}
     assert len(times) == len(early)
-    again = run.sweep(sweeps.sweep_of(sweeps.GRID), folder)
+    again = run.run_sweep(sweeps.make_sweep(sweeps.GRID), folder)
     assert again.earlier == len(early)
     assert all(path.stat().st_mtime_ns == before for path, before in times.items())
     assert sweeps.without_times(again.table) == sweeps.without_times(finished.table)
@@ -183,24 +183,24 @@ def test_cells_that_run_alone(tmp_path: pathlib.Path) -> None:
             {"name": "os-mccfr", "iterations": 3, "table": 8, "batch": 16},
         ],
     }
-    wanted = sweeps.sweep_of(found)
-    assert [group.alone is not None for group in plan.groups_of(wanted.cells)] == [True] * 3
-    done = run.sweep(wanted, tmp_path / "alone")
+    wanted = sweeps.make_sweep(found)
+    assert [group.alone is not None for group in plan.group_cells(wanted.cells)] == [True] * 3
+    done = run.run_sweep(wanted, tmp_path / "alone")
     last = {row["algorithm"]: row for row in sweeps.rows(done.table)}
     assert float(last["lp"]["exploitability"]) < 1e-6
     assert 0 < float(last["cfr+"]["exploitability"]) <= 0.01
     assert last["os-mccfr"]["iterations"] == "3"
     assert not any((tmp_path / "alone" / store.UNFINISHED).glob("*/*"))
-    assert run.sweep(wanted, tmp_path / "alone").earlier == 3
+    assert run.run_sweep(wanted, tmp_path / "alone").earlier == 3
 
 
-def test_cells_that_are_being_written_are_no_results(finished: run.Outcome, tmp_path: pathlib.Path) -> None:
+def test_cells_that_are_being_written_are_no_results(finished: run.SweepResult, tmp_path: pathlib.Path) -> None:
     folder = tmp_path / "sweep"
     shutil.copytree(finished.folder, folder)
-    whole = gather.gather([folder])
+    whole = gather.gather_runs([folder])
     one = next((folder / store.CELLS / "kuhn_poker").iterdir())
     one.rename(one.with_name(f".{one.name}.part"))
-    found = gather.gather([folder])
+    found = gather.gather_runs([folder])
     assert len(found.runs) == len(whole.runs) - 1
     assert found.left_out == whole.left_out
 
@@ -210,8 +210,8 @@ def test_two_files_of_one_name(tmp_path: pathlib.Path) -> None:
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "mine.gdl").write_text(library.text(game))
     games = [str(tmp_path / folder / "mine.gdl") for folder in ("a", "b")]
-    done = run.sweep(
-        sweeps.sweep_of({"games": games, "iterations": 50, "algorithms": [{"name": "cfr+"}]}), tmp_path / "sweep"
+    done = run.run_sweep(
+        sweeps.make_sweep({"games": games, "iterations": 50, "algorithms": [{"name": "cfr+"}]}), tmp_path / "sweep"
     )
     last = {row["game"]: float(row["value_1"]) for row in sweeps.rows(done.table)}
     assert last[games[0]] == pytest.approx(-1 / 18, abs=0.01)
@@ -226,22 +226,22 @@ def test_seeds_are_in_the_file(tmp_path: pathlib.Path, capsys: Any) -> None:
 
 
 def test_portions_fit_into_memory() -> None:
-    cells = config.cells(
+    cells = config.expand_cells(
         {
             "games": ["goofspiel:cards=4"],
             "iterations": 1,
             "algorithms": [{"name": "dcfr", "alpha": {"from": 1.0, "to": 2.0, "count": 500}}],
         }
     )
-    (group,) = plan.groups_of(cells)
-    task = plan.task_of(cells[0])
-    assert isinstance(task, tasks.Problem)
+    (group,) = plan.group_cells(cells)
+    task = plan.load_task(cells[0])
+    assert isinstance(task, tasks.TreeTask)
     allowed = 4 * 2**20
-    parts = plan.portions(task, group, allowed)
+    parts = plan.split_by_memory(task, group, allowed)
     assert len(parts) > 1
     assert tuple(cell for part in parts for cell in part.cells) == cells
     for part in parts:
-        assert batch.needed_bytes(plan.runs_of(task, part.cells)) <= allowed
+        assert batch.needed_bytes(plan.make_batch_runs(task, part.cells)) <= allowed
 
 
 def test_dry_run(tmp_path: pathlib.Path, capsys: Any) -> None:

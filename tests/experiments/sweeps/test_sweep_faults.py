@@ -35,11 +35,11 @@ def test_killed_and_resumed(tmp_path: pathlib.Path) -> None:
     (tmp_path / "long" / store.CELLS / "kuhn_poker" / ".half.part").mkdir()
     path.write_text(path.read_text().replace("2000000", "300"))
     before = len(list(kept.glob("*/dcfr*")))
-    done = run.sweep(config.read(path), tmp_path / "long")
+    done = run.run_sweep(config.read(path), tmp_path / "long")
     assert (done.cells, done.failed) == (41, ())
     assert done.earlier == before > 0
     assert not list(kept.glob("*/.*"))
-    whole = run.sweep(config.read(path), tmp_path / "whole")
+    whole = run.run_sweep(config.read(path), tmp_path / "whole")
     assert sweeps.without_times(done.table) == sweeps.without_times(whole.table)
 
 
@@ -84,7 +84,7 @@ def test_folders_of_something_else(manifest: str | None, says: str, tmp_path: pa
         (tmp_path / store.MANIFEST).write_text(manifest)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     with pytest.raises(config.SweepError, match=says):
-        run.sweep(sweeps.sweep_of(sweeps.GRID), tmp_path)
+        run.run_sweep(sweeps.make_sweep(sweeps.GRID), tmp_path)
     after = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.name != result_folder.LOCK}
     assert after == before
 
@@ -95,11 +95,11 @@ def test_rules_that_change_in_between(more: list[dict[str, Any]], tmp_path: path
     sheet = tmp_path / "mine.gdl"
     sheet.write_text(library.text("kuhn_poker"))
     found = {"games": [str(sheet)], "iterations": 5, "algorithms": [{"name": "cfr"}]}
-    first = run.sweep(sweeps.sweep_of(found), tmp_path / "sweep")
+    first = run.run_sweep(sweeps.make_sweep(found), tmp_path / "sweep")
     kept = sweeps.without_times(first.table)
     sheet.write_text(library.text("leduc_poker"))
     with pytest.raises(config.SweepError, match=r"rules of .*mine\.gdl have changed"):
-        run.sweep(sweeps.sweep_of(found | {"algorithms": [{"name": "cfr"}, *more]}), tmp_path / "sweep")
+        run.run_sweep(sweeps.make_sweep(found | {"algorithms": [{"name": "cfr"}, *more]}), tmp_path / "sweep")
     assert sweeps.without_times(first.table) == kept
 
 
@@ -111,7 +111,7 @@ def test_rules_that_are_mended(tmp_path: pathlib.Path) -> None:
     for text in (None, "(role", library.text("rps")):
         if text is not None:
             sheet.write_text(text)
-        whys += [why for _, why in run.sweep(sweeps.sweep_of(found), tmp_path / "sweep").failed]
+        whys += [why for _, why in run.run_sweep(sweeps.make_sweep(found), tmp_path / "sweep").failed]
     assert len(whys) == 2
     assert "No such file" in whys[0]
     assert "parenthes" in whys[1]
@@ -120,18 +120,18 @@ def test_rules_that_are_mended(tmp_path: pathlib.Path) -> None:
 
 def test_reasons_of_failures_that_cannot_be_read(tmp_path: pathlib.Path) -> None:
     found = {"games": ["no_such_game"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
-    run.sweep(sweeps.sweep_of(found), tmp_path)
+    run.run_sweep(sweeps.make_sweep(found), tmp_path)
     (reason,) = tmp_path.rglob(store.FAILED)
     reason.write_bytes(b"\xff\xfe")
-    assert len(run.sweep(sweeps.sweep_of(found), tmp_path).failed) == 1
+    assert len(run.run_sweep(sweeps.make_sweep(found), tmp_path).failed) == 1
 
 
 def test_a_file_of_the_same_name_elsewhere(tmp_path: pathlib.Path) -> None:
     found = {"games": ["kuhn_poker"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
-    first = run.sweep(sweeps.sweep_of(found), tmp_path / "sweep")
+    first = run.run_sweep(sweeps.make_sweep(found), tmp_path / "sweep")
     with pytest.raises(config.SweepError, match="holds another sweep: none of its 1 cells"):
-        run.sweep(sweeps.sweep_of(found | {"iterations": 6}), tmp_path / "sweep", "iterations = 6")
-    assert len(sweeps.rows(first.table)) == len(plan.measured_at(5, None))
+        run.run_sweep(sweeps.make_sweep(found | {"iterations": 6}), tmp_path / "sweep", "iterations = 6")
+    assert len(sweeps.rows(first.table)) == len(plan.measurement_points(5, None))
 
 
 @pytest.mark.parametrize(
@@ -146,15 +146,15 @@ def test_a_file_of_the_same_name_elsewhere(tmp_path: pathlib.Path) -> None:
 )
 def test_damaged_cells_run_again(file: str, content: bytes | None, tmp_path: pathlib.Path) -> None:
     found = {"games": ["kuhn_poker"], "iterations": 5, "algorithms": [{"name": "dcfr", "alpha": [1.0, 1.5]}]}
-    first = run.sweep(sweeps.sweep_of(found), tmp_path / "sweep")
+    first = run.run_sweep(sweeps.make_sweep(found), tmp_path / "sweep")
     expected = sweeps.without_times(first.table)
-    damaged = store.Store(first.folder).place(config.cells(found)[0])
+    damaged = store.SweepStore(first.folder).place(config.expand_cells(found)[0])
     if content is None:
         (damaged / file).unlink()
     else:
         (damaged / file).write_bytes(content)
     remarks: list[str] = []
-    again = run.sweep(sweeps.sweep_of(found), tmp_path / "sweep", remark=remarks.append)
+    again = run.run_sweep(sweeps.make_sweep(found), tmp_path / "sweep", remark=remarks.append)
     assert again.earlier == 1
     assert len(remarks) == 1
     assert "kuhn_poker/dcfr,alpha=1.0-5 runs again" in remarks[0]
@@ -166,30 +166,30 @@ def test_damage_in_the_middle_of_a_file(tmp_path: pathlib.Path) -> None:
     """Its end, with the list of contents, is whole; and what is damaged twice is kept twice."""
     found = {"games": ["kuhn_poker"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
     for _ in range(2):
-        kept = run.sweep(sweeps.sweep_of(found), tmp_path)
+        kept = run.run_sweep(sweeps.make_sweep(found), tmp_path)
         (policy,) = (kept.folder / store.CELLS).rglob(result_folder.POLICY)
         content = bytearray(policy.read_bytes())
         content[150:160] = bytes(b ^ 255 for b in content[150:160])
         policy.write_bytes(content)
-        assert [str(policy) in why for _, why in gather.gather([policy.parent]).left_out] == [True]
-    run.sweep(sweeps.sweep_of(found), tmp_path)
+        assert [str(policy) in why for _, why in gather.gather_runs([policy.parent]).left_out] == [True]
+    run.run_sweep(sweeps.make_sweep(found), tmp_path)
     assert len(list((tmp_path / store.DAMAGED).rglob(result_folder.POLICY))) == 2
 
 
 def test_an_unreadable_manifest_loses_nothing(tmp_path: pathlib.Path) -> None:
     found = {"games": ["kuhn_poker"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
-    done = run.sweep(sweeps.sweep_of(found), tmp_path / "sweep")
+    done = run.run_sweep(sweeps.make_sweep(found), tmp_path / "sweep")
     for broken in ('{"form', '{"format": 1, "x64": false, "rules": 3}'):
         (done.folder / store.MANIFEST).write_text(broken)
         with pytest.raises(config.SweepError, match="remove that file alone"):
-            run.sweep(sweeps.sweep_of(found), done.folder)
+            run.run_sweep(sweeps.make_sweep(found), done.folder)
     (done.folder / store.MANIFEST).unlink()
-    assert run.sweep(sweeps.sweep_of(found), done.folder).earlier == 1
+    assert run.run_sweep(sweeps.make_sweep(found), done.folder).earlier == 1
 
 
 def test_failed_cells_are_named_by_those_who_look(tmp_path: pathlib.Path, capsys: Any) -> None:
     found = {"games": ["no_such_game", "kuhn_poker"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
-    done = run.sweep(sweeps.sweep_of(found), tmp_path / "sweep")
+    done = run.run_sweep(sweeps.make_sweep(found), tmp_path / "sweep")
     assert cli.main(["results", str(done.folder)]) == 0
     told = capsys.readouterr()
     assert "1 of 1 results" in told.out
@@ -197,32 +197,32 @@ def test_failed_cells_are_named_by_those_who_look(tmp_path: pathlib.Path, capsys
 
 
 def test_only_one_process_at_a_time(tmp_path: pathlib.Path) -> None:
-    with store.Store(tmp_path).opened("", False), pytest.raises(result_folder.ResultError, match="another run"):
-        run.sweep(sweeps.sweep_of(sweeps.GRID), tmp_path)
+    with store.SweepStore(tmp_path).opened("", False), pytest.raises(result_folder.ResultError, match="another run"):
+        run.run_sweep(sweeps.make_sweep(sweeps.GRID), tmp_path)
 
 
 def test_cells_that_run_alone_go_on(tmp_path: pathlib.Path) -> None:
     """From their checkpoint, or anew if that cannot be read."""
     found = {"games": ["kuhn_poker"], "algorithms": [{"name": "os-mccfr", "iterations": 40, "table": 8, "batch": 16}]}
-    (cell,) = config.cells(found)
-    whole = run.sweep(sweeps.sweep_of(found), tmp_path / "whole")
-    kept = store.Store(tmp_path / "parts")
+    (cell,) = config.expand_cells(found)
+    whole = run.run_sweep(sweeps.make_sweep(found), tmp_path / "whole")
+    kept = store.SweepStore(tmp_path / "parts")
     folder = kept.unfinished(cell)
     folder.mkdir(parents=True)
-    begun = solver_run.Run(plan.task_of(cell), cell.algorithm, folder)
-    for _ in begun.points(driver.Stop(iterations=20)):
+    begun = solver_run.Run(plan.load_task(cell), cell.algorithm, folder)
+    for _ in begun.points(driver.StopCondition(iterations=20)):
         pass
     begun.finish()
     remarks: list[str] = []
-    done = run.sweep(sweeps.sweep_of(found), tmp_path / "parts", remark=remarks.append)
+    done = run.run_sweep(sweeps.make_sweep(found), tmp_path / "parts", remark=remarks.append)
     assert remarks == []
     assert sweeps.without_times(done.table)[-1] == sweeps.without_times(whole.table)[-1]
     assert float(sweeps.rows(done.table)[-1]["seconds"]) >= begun.seconds
 
-    folder = store.Store(tmp_path / "broken").unfinished(cell)
+    folder = store.SweepStore(tmp_path / "broken").unfinished(cell)
     folder.mkdir(parents=True)
     (folder / result_folder.CHECKPOINT).write_bytes(b"half of it")
-    done = run.sweep(sweeps.sweep_of(found), tmp_path / "broken", remark=remarks.append)
+    done = run.run_sweep(sweeps.make_sweep(found), tmp_path / "broken", remark=remarks.append)
     assert len(remarks) == 1
     assert "starts anew" in remarks[0]
     assert sweeps.without_times(done.table)[-1] == sweeps.without_times(whole.table)[-1]

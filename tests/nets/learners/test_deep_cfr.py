@@ -29,7 +29,7 @@ SMALL = deep_cfr.Settings(traversals=32, capacity=8_192, steps=200, policy_steps
 
 @functools.cache
 def learner(game: str = "kuhn_poker", **changes: Any) -> deep_cfr.DeepCfr:
-    task = tasks.problem(game_spec.Game(game), samples.tree_of(game))
+    task = tasks.make_tree_task(game_spec.GameSpec(game), samples.load_tree(game))
     encoder = encoders.Encoder(gdlx.make(game), steps=len(task.tree.counts.nodes) - 1)
     return deep_cfr.make(encoder, dataclasses.replace(SMALL, **changes), task)
 
@@ -44,33 +44,33 @@ def after(iterations: int, seed: int = 0, **changes: Any) -> tuple[deep_cfr.Stat
 
 
 def nash_conv(one: deep_cfr.DeepCfr, state: deep_cfr.State) -> float:
-    task = tasks.problem(game_spec.Game("kuhn_poker"), one.tree)
-    found = task.metrics(infoset_tables.policies(one, one.acting(state), one.tree)).exploitability
+    task = tasks.make_tree_task(game_spec.GameSpec("kuhn_poker"), one.tree)
+    found = task.metrics(infoset_tables.network_policies(one, one.acting(state), one.tree)).exploitability
     assert found is not None
     return 2 * found
 
 
-def drawn_by(key: jax.Array, table: traversals.Table, size: traversals.Size) -> jax.Array:
-    return jax.random.uniform(key, traversals.draws(table, size))
+def drawn_by(key: jax.Array, table: traversals.TraversalTable, size: traversals.TraversalSize) -> jax.Array:
+    return jax.random.uniform(key, traversals.draws_shape(table, size))
 
 
 @pytest.mark.parametrize("game", samples.GAMES[:4])
 @pytest.mark.parametrize("width", [1_000.0, 0.5], ids=["ample", "narrow"])
 def test_visits_are_unbiased(game: str, width: float) -> None:
     """Summed over the visits of a traversal, advantages are expected to be exact counterfactual regrets."""
-    tree = samples.tree_of(game)
+    tree = samples.load_tree(game)
     form = sampling_form.sampling_form(tree)
     own = samples.random_tables(form, np.random.default_rng(3))
-    policies = samples.as_policies(tree, own)
+    policies = samples.policies_from_tables(tree, own)
     exact, layouts = sequence_form.sequence_form(tree)
     profile = tabular_policies.to_levels(tree, layouts, policies)
-    table, size = traversals.table(form), traversals.size(form, batch=64, width=width)
+    table, size = traversals.make_traversal_table(form), traversals.traversal_size(form, batch=64, width=width)
     if width < 1:
         size = size._replace(lanes=64)
 
     @jax.jit
     def sums(key: jax.Array, player: jax.Array) -> tuple[jax.Array, jax.Array]:
-        met = traversals.sample(table, form.joined(own), drawn_by(key, table, size), player, size=size)
+        met = traversals.sample_visits(table, form.joined(own), drawn_by(key, table, size), player, size=size)
         empty = jnp.zeros(form.shape[::-1])
         regrets = empty.at[met.column].add(met.weight[:, None] * met.advantage)
         return regrets / size.batch, empty[:, 0].at[met.others].add(met.others_weight) / size.batch
@@ -80,7 +80,7 @@ def test_visits_are_unbiased(game: str, width: float) -> None:
         keys = jax.random.split(jax.random.key(number), batches)
         regrets, others = (np.asarray(x, float) for x in jax.vmap(sums, (0, None))(keys, jnp.int32(number)))
         levels = best_response.counterfactual_values(exact, profile, number)
-        values = tabular_policies.from_own_levels(layouts[number], levels)
+        values = tabular_policies.player_from_levels(layouts[number], levels)
         for decision in range(player.sets):
             first, end = player.first[decision], player.first[decision + 1]
             expected = values[first:end] - policies[number][first:end] @ values[first:end]
@@ -93,13 +93,13 @@ def test_visits_are_unbiased(game: str, width: float) -> None:
 
 def test_others_are_visited_in_proportion_to_their_reach() -> None:
     """By a factor that does not depend on the policies: with two of them it is the same."""
-    tree = samples.tree_of("kuhn_poker")
+    tree = samples.load_tree("kuhn_poker")
     form = sampling_form.sampling_form(tree)
-    table, size = traversals.table(form), traversals.size(form, batch=64, width=8.0)
+    table, size = traversals.make_traversal_table(form), traversals.traversal_size(form, batch=64, width=8.0)
 
     @jax.jit
     def visits(policy: jax.Array, key: jax.Array, player: jax.Array) -> jax.Array:
-        met = traversals.sample(table, policy, drawn_by(key, table, size), player, size=size)
+        met = traversals.sample_visits(table, policy, drawn_by(key, table, size), player, size=size)
         return jnp.zeros(form.shape[1]).at[met.others].add(met.others_weight) / size.batch
 
     keys, rng = jax.random.split(jax.random.key(7), 400), np.random.default_rng(5)
@@ -108,7 +108,9 @@ def test_others_are_visited_in_proportion_to_their_reach() -> None:
         found = []
         for own in given:
             drawn = jax.vmap(visits, (None, 0, None))(form.joined(own), keys, jnp.int32(1 - number))
-            reach = tabular_policies.plan(player, samples.as_policies(tree, own)[number])[player.parent]
+            reach = tabular_policies.realization_plan(player, samples.policies_from_tables(tree, own)[number])[
+                player.parent
+            ]
             part = np.asarray(drawn, float)[:, form.own(number)] / reach
             found.append((part.mean(axis=0), part.std(axis=0) / np.sqrt(len(keys))))
         (first, first_error), (second, second_error) = found
@@ -118,15 +120,15 @@ def test_others_are_visited_in_proportion_to_their_reach() -> None:
 
 def test_a_weight_is_what_was_left_out() -> None:
     """Over many batches of few lanes there are as many visits to every set as with room for all of them."""
-    form = sampling_form.sampling_form(samples.tree_of("kuhn_poker"))
-    table, policy = traversals.table(form), form.uniform
+    form = sampling_form.sampling_form(samples.load_tree("kuhn_poker"))
+    table, policy = traversals.make_traversal_table(form), form.uniform
     found = []
     for lanes in (256, 64):
-        size = traversals.Size(64, lanes, len(form.levels))
+        size = traversals.TraversalSize(64, lanes, len(form.levels))
 
         @jax.jit
-        def counts(key: jax.Array, size: traversals.Size = size) -> tuple[jax.Array, jax.Array]:
-            met = traversals.sample(table, policy, drawn_by(key, table, size), 0, size=size)
+        def counts(key: jax.Array, size: traversals.TraversalSize = size) -> tuple[jax.Array, jax.Array]:
+            met = traversals.sample_visits(table, policy, drawn_by(key, table, size), 0, size=size)
             there = jnp.zeros(form.shape[1])
             return there.at[met.column].add(met.weight), there.at[met.others].add(met.others_weight)
 
@@ -157,7 +159,7 @@ def test_matching() -> None:
     told = jnp.array([[1.0, 3.0, -2.0], [-1.0, -3.0, 5.0], [0.0, 0.0, 0.0], [-2.0, -1.0, -1.0]])
     is_option = jnp.array([[True, True, True], [True, True, False], [True, True, False], [True, True, True]])
     expected = np.array([[0.25, 0.75, 0], [1, 0, 0], [0.5, 0.5, 0], [0, 0.5, 0.5]])
-    np.testing.assert_allclose(deep_cfr.matched(told, is_option), expected)
+    np.testing.assert_allclose(deep_cfr.regret_matching(told, is_option), expected)
 
 
 def test_it_learns() -> None:
@@ -172,8 +174,8 @@ def test_the_policy_network_is_the_average_of_its_reservoir() -> None:
     """The weighted mean of the policies that were visited, set by set, in numpy."""
     one: protocol.Learner = learner()
     state, _ = after(25)
-    tree = samples.tree_of("kuhn_poker")
-    found = infoset_tables.policies(one, one.acting(state), tree)
+    tree = samples.load_tree("kuhn_poker")
+    found = infoset_tables.network_policies(one, one.acting(state), tree)
     filled = int(state.policies.filled)
     assert filled == int(state.policies.seen)  # all visits are still there
     column, weight, target = (np.asarray(x)[:filled] for x in state.policies.items)
@@ -240,16 +242,16 @@ def test_wrong_settings(changes: dict[str, Any], words: str) -> None:
 
 @pytest.mark.parametrize("game", ["smallest:numbers=3,steps=1", "monty_hall"])
 def test_two_players_are_needed(game: str) -> None:
-    with pytest.raises(deep_cfr.WrongSettings, match="games of two players"):
+    with pytest.raises(deep_cfr.SettingsError, match="games of two players"):
         learner(game)
 
 
 def test_figures_without_the_peer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deep_cfr_figures, "_has", lambda module: False)
     monkeypatch.setattr(
-        deep_cfr_figures, "_ours", lambda game, contest, seed, twice: deep_cfr_figures._Run(2.0 + seed, None, 0.1)
+        deep_cfr_figures, "_run_ours", lambda game, contest, seed, twice: deep_cfr_figures._Run(2.0 + seed, None, 0.1)
     )
-    found = list(deep_cfr_figures.figures(deep_cfr_figures.Contest(seeds=(0, 2))))
+    found = list(deep_cfr_figures.figures(deep_cfr_figures.ComparisonConfig(seeds=(0, 2))))
     assert [figure.value for figure in found] == [3.0, 0.1] * 2
     assert all(figure.note == "peer open_spiel.python.jax.deep_cfr is not installed: skipped" for figure in found)
 
@@ -259,7 +261,9 @@ def test_figures_beside_the_peer(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the settings of the benchmark but for their size; numbers of so short runs say nothing."""
     pytest.importorskip("open_spiel.python.jax.deep_cfr")
     monkeypatch.setattr(deep_cfr_figures, "_GAMES", deep_cfr_figures._GAMES[:1])
-    tiny = deep_cfr_figures.Contest(iterations=1, traversals=8, widths=(8,), steps=2, batch=4, capacity=64, seeds=(0,))
+    tiny = deep_cfr_figures.ComparisonConfig(
+        iterations=1, traversals=8, widths=(8,), steps=2, batch=4, capacity=64, seeds=(0,)
+    )
     timed, kept, again, error = deep_cfr_figures.figures(tiny)
     assert timed.target_text() == ">= 5x"
     assert again.ratio is not None

@@ -21,11 +21,11 @@ _SMALL: dict[str, Any] = {"games": 32, "steps": 4, "capacity": 1_024, "batch": 6
 
 @functools.cache
 def learner_of(game: str, **changes: Any) -> self_play.SelfPlay:
-    env = players.arena_of(game).env
+    env = players.load_arena(game).env
     return self_play.make(encoders.Encoder(env, 6), self_play.Settings(**(_SMALL | changes)))
 
 
-def searched(learner: self_play.SelfPlay, game: self_play.Games, key: int) -> Any:
+def searched(learner: self_play.SelfPlay, game: self_play.SelfPlayGames, key: int) -> Any:
     """[P, A] of one game, while all networks are new: policies are uniform and values 0."""
     state = learner.init(jax.random.key(0))
     one = jax.tree.map(lambda x: x[None], game)
@@ -39,7 +39,7 @@ def test_search_to_the_end_tells_the_values_of_uniform_play() -> None:
     start = env.init()
     after = env.step(start, jnp.argmax(start.legal_mask, axis=1), jax.random.key(1))
     windows = learner.encoder.window(start)
-    game = self_play.Games(after, observation_window.update(windows, after), jnp.zeros(2, jnp.bool_))
+    game = self_play.SelfPlayGames(after, observation_window.update(windows, after), jnp.zeros(2, jnp.bool_))
     found = searched(learner, game, 0)
     for player in range(env.num_players):
         for move in np.flatnonzero(np.asarray(after.legal_mask[player])):
@@ -88,7 +88,7 @@ def test_returns_are_those_of_a_loop() -> None:
 
 def test_learns_kuhn_poker() -> None:
     learner = learner_of("kuhn_poker", games=64, steps=8, capacity=8_192, batch=512, updates=8, widths=(64, 64))
-    task = tasks.problem(players.arena_of("kuhn_poker").game, samples.tree_of("kuhn_poker"))
+    task = tasks.make_tree_task(players.load_arena("kuhn_poker").game, samples.load_tree("kuhn_poker"))
     state = learner.init(jax.random.key(0))
     before = sum(evaluation.improvements(learner, learner.acting(state), task)) / 2
     losses = []
@@ -120,7 +120,7 @@ def test_strangers_play_uniformly_and_are_as_many_as_asked_for() -> None:
 def test_against_random_counts_goals_of_each_role() -> None:
     learner = learner_of("kuhn_poker")
     parameters = learner.acting(learner.init(jax.random.key(0)))
-    found = evaluation.against_random(learner, parameters, games=20_000)
+    found = evaluation.evaluate_against_random(learner, parameters, games=20_000)
     # A new network plays uniformly: both roles get what uniform play gives, which is 1/8 chip for the first.
     assert max(found.error) < 0.03
     assert found.goal == pytest.approx((50 + 1 / 8, 50 - 1 / 8), abs=2.5 * max(found.error))
@@ -128,13 +128,13 @@ def test_against_random_counts_goals_of_each_role() -> None:
 
 def test_lockstep_plays_as_words_do() -> None:
     """What is played game by game and 32 at a time agrees on the mean."""
-    arena = players.arena_of("goofspiel:cards=3")
-    table = table_policy.uniform(arena.env.num_actions)
-    both = (vectorised_play.of_table, vectorised_play.even)
+    arena = players.load_arena("goofspiel:cards=3")
+    table = table_policy.uniform_table_policy(arena.env.num_actions)
+    both = (vectorised_play.hash_table_policy, vectorised_play.uniform_policy)
     found = vectorised_play.play(
         arena.env, both, (table, None), jax.random.key(0), matches=4_000, steps=arena.steps, window=1
     )
-    score = table_policy.play(arena.walk, table, jax.random.key(1), matches=4_000, steps=arena.steps)
+    score = table_policy.score_matches(arena.walk, table, jax.random.key(1), matches=4_000, steps=arena.steps)
     assert bool(found.ended.all())
     error = np.hypot(score.error[0], np.asarray(found.payoff[0]).std() / np.sqrt(4_000))
     assert float(found.payoff[0].mean()) == pytest.approx(score.mean[0], abs=4 * error)
@@ -149,7 +149,7 @@ def test_an_iteration_and_inference_lower_for_accelerators(platform: str) -> Non
     learner = learner_of("kuhn_poker")
     state = learner.init(jax.random.key(0))
     seen = jnp.zeros((8, learner.encoder.width))
-    apply = jax.jit(lambda parameters, seen: networks.applied(learner.network, parameters, seen))
+    apply = jax.jit(lambda parameters, seen: networks.apply_network(learner.network, parameters, seen))
     inference = jax.export.export(apply, platforms=[platform])(state.smooth, seen)
     assert inference.platforms == (platform,)
     lowered = jax.jit(learner.iterate).trace(state).lower(lowering_platforms=(platform,))

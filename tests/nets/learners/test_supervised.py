@@ -23,19 +23,19 @@ CARDS = ("jack", "queen", "king")
 
 
 @functools.cache
-def task_of(game: str) -> tasks.Problem:
-    return tasks.problem(game_spec.Game(game), keep_edges=True)
+def task_of(game: str) -> tasks.TreeTask:
+    return tasks.make_tree_task(game_spec.GameSpec(game), keep_edges=True)
 
 
-def _drawn(task: tasks.Problem, seed: int, low: float = 0.1) -> tabular_policies.Policies:
+def _drawn(task: tasks.TreeTask, seed: int, low: float = 0.1) -> tabular_policies.Policies:
     rng = np.random.default_rng(seed)
-    return tuple(tabular_policies.normalised(own, rng.uniform(low, 1, own.sequences)) for own in task.tree.players)
+    return tuple(tabular_policies.normalise(own, rng.uniform(low, 1, own.sequences)) for own in task.tree.players)
 
 
 def _known(player: game_tree.Player, view: int) -> tuple[str, str]:
     """The card and the first bet or check in a view of kuhn_poker, if there was one."""
     trail = player.views
-    assert isinstance(trail, game_tree.Trail)
+    assert isinstance(trail, game_tree.InfosetTree)
     card, made = "", ""
     while trail.parent[view] >= 0:
         if trail.was_choice[view]:
@@ -52,8 +52,8 @@ def _known(player: game_tree.Player, view: int) -> tuple[str, str]:
 
 def test_public_states_of_kuhn_are_the_betting_histories() -> None:
     tree = task_of("kuhn_poker").tree
-    assert public_states.of_tree(tree, 2).states == 1
-    found = public_states.of_tree(tree, 3)
+    assert public_states.find_public_states(tree, 2).states == 1
+    found = public_states.find_public_states(tree, 3)
     assert found.states == 2
     assert found.weight.sum() == pytest.approx(2.0)
     words = [_known(tree.players[who], view) for who, view in zip(found.player, found.view, strict=True)]
@@ -64,14 +64,14 @@ def test_public_states_of_kuhn_are_the_betting_histories() -> None:
         assert len({made for _, made in here}) == 1
     assert {made for _, made in words} == {"bet", "check"}
     # Of the histories that go on after two moves only check, bet is there, and nobody else has chosen before.
-    assert public_states.of_tree(tree, 4).states == 1
-    assert public_states.cuts(tree, 1) == (3, 4)
-    with pytest.raises(public_states.WrongCut, match="over after 5"):
-        public_states.of_tree(tree, 5)
-    with pytest.raises(public_states.WrongCut, match="1 joint move or more"):
-        public_states.cuts(tree, 0)
-    with pytest.raises(public_states.WrongCut, match="without its edges"):
-        public_states.of_tree(game_spec.unrolled(game_spec.Game("kuhn_poker")), 3)
+    assert public_states.find_public_states(tree, 4).states == 1
+    assert public_states.cut_depths(tree, 1) == (3, 4)
+    with pytest.raises(public_states.CutError, match="over after 5"):
+        public_states.find_public_states(tree, 5)
+    with pytest.raises(public_states.CutError, match="1 joint move or more"):
+        public_states.cut_depths(tree, 0)
+    with pytest.raises(public_states.CutError, match="without its edges"):
+        public_states.find_public_states(game_spec.unroll_game(game_spec.GameSpec("kuhn_poker")), 3)
 
 
 def test_values_of_kuhn_by_hand() -> None:
@@ -112,7 +112,7 @@ def test_values_of_kuhn_by_hand() -> None:
             found = max(bet, sum(likely[card] * shows(mine, card, 1) for card in others))
         return found / sum(likely.values())
 
-    rest = subgame_values.rest(task, 3)
+    rest = subgame_values.make_subgame_evaluator(task, 3)
     found = jax.jit(rest.values)(tabular_policies.to_levels(task.tree, task.layouts, policies))
     public = rest.public
     wanted = [
@@ -126,16 +126,18 @@ def test_a_game_is_worth_its_trunk_and_its_public_states(game: str, depth: int) 
     task = task_of(game)
     policies = _drawn(task, 1)
     profile = tabular_policies.to_levels(task.tree, task.layouts, policies)
-    rest = subgame_values.rest(task, depth)
+    rest = subgame_values.make_subgame_evaluator(task, depth)
     public = rest.public
     trunk = public_states.trunk(task.tree, depth)
-    reach = [tabular_policies.plan(player, own) for player, own in zip(task.tree.players, policies, strict=True)]
+    reach = [
+        tabular_policies.realization_plan(player, own) for player, own in zip(task.tree.players, policies, strict=True)
+    ]
     ranges = public_states.ranges(public, [jnp.asarray(own) for own in reach])
-    below = ranges * public_states.arrivals(public, ranges) * jax.jit(rest.values)(profile)
+    below = ranges * public_states.counterfactual_reach(public, ranges) * jax.jit(rest.values)(profile)
     ended = trunk.ends.weight * np.prod([own[at] for own, at in zip(reach, trunk.ends.sequence.T, strict=True)], axis=0)
     for number, player in enumerate(task.tree.players):
         best, _ = best_response.best_response(task.form, profile, number)
-        answer = tabular_policies.from_own_levels(task.layouts[number], best)
+        answer = tabular_policies.player_from_levels(task.layouts[number], best)
         is_early = np.concatenate([[True], np.repeat(player.step < depth, np.diff(player.first))])
         mixed = list(policies)
         mixed[number] = np.where(is_early, policies[number], answer)
@@ -162,27 +164,27 @@ def test_views_look_as_they_do_in_matches() -> None:
     seen, is_over = jax.jit(jax.vmap(match))(jax.random.split(jax.random.key(0), 200))
     assert not is_over.any()
     met = np.unique(np.asarray(seen).reshape(-1, encoder.width), axis=0)
-    place = range_network.place(encoder, task.tree, public_states.of_tree(task.tree, 3))
+    place = range_network.encode_public_states(encoder, task.tree, public_states.find_public_states(task.tree, 3))
     np.testing.assert_array_equal(met, np.unique(place.seen, axis=0))
 
 
 def test_networks_of_ranges_know_no_order_and_no_scale() -> None:
     task = task_of("goofspiel:cards=3")
     encoder = encoders.Encoder(gdlx.make("goofspiel:cards=3"), steps=3)
-    public = public_states.of_tree(task.tree, 1)
-    place = range_network.place(encoder, task.tree, public)
-    network = range_network.RangeValues(8, (8, 8))
-    variables = range_network.parameters(network, place, jax.random.key(0))
+    public = public_states.find_public_states(task.tree, 1)
+    place = range_network.encode_public_states(encoder, task.tree, public)
+    network = range_network.RangeValueNetwork(8, (8, 8))
+    variables = range_network.init_params(network, place, jax.random.key(0))
     ranges = jax.random.uniform(jax.random.key(1), (public.views, 2), minval=0.1)
 
-    def told(where: range_network.Place, ranges: jax.Array) -> jax.Array:
+    def told(where: range_network.EncodedPublicStates, ranges: jax.Array) -> jax.Array:
         return jnp.asarray(network.apply(variables, where, ranges))
 
     found = told(place, ranges)
     scale = jnp.where(public.player == 0, 3.0, 0.5)[:, None]
     np.testing.assert_allclose(told(place, ranges * scale), found, atol=1e-5)
-    balanced = range_network.balanced(public, ranges, found)
-    mass = ranges * public_states.arrivals(public, ranges)
+    balanced = range_network.enforce_zero_sum(public, ranges, found)
+    mass = ranges * public_states.counterfactual_reach(public, ranges)
     sums = jax.ops.segment_sum(mass * balanced, public.state, num_segments=public.states)
     np.testing.assert_allclose(sums, 0, atol=1e-6)
     assert abs(jax.ops.segment_sum(mass * found, public.state, num_segments=public.states)).max() > 1e-3
@@ -200,7 +202,7 @@ def test_networks_of_ranges_know_no_order_and_no_scale() -> None:
         np.argsort(order)[public.node].astype(np.int32),
         public.weight,
     )
-    other = told(range_network.Place(turned, place.seen[order]), ranges[order])
+    other = told(range_network.EncodedPublicStates(turned, place.seen[order]), ranges[order])
     np.testing.assert_allclose(other, np.asarray(found)[order], atol=1e-5)
 
 
@@ -208,7 +210,7 @@ def test_networks_of_ranges_know_no_order_and_no_scale() -> None:
 def trained() -> tuple[supervised.Supervised, supervised.State, list[dict[str, float]]]:
     """On kuhn_poker, cut after the first bet or check."""
     settings = supervised.Settings(depth=3, solving=200, batch=128, steps=400, horizon=1_600)
-    learner = supervised.of_game("kuhn_poker", settings)
+    learner = supervised.make_for_game("kuhn_poker", settings)
     state = jax.jit(learner.init)(jax.random.key(0))
     iterate = jax.jit(learner.iterate)
     reports = []
@@ -241,25 +243,25 @@ def test_a_checkpoint_has_all_of_a_state(tmp_path: pathlib.Path) -> None:
 def test_policies_are_learnt() -> None:
     learner, state, reports = trained()
     assert reports[-1]["policy_loss"] < reports[0]["policy_loss"]
-    metrics = learner.task.metrics(infoset_tables.policies(learner, learner.acting(state), learner.task.tree))
+    metrics = learner.task.metrics(infoset_tables.network_policies(learner, learner.acting(state), learner.task.tree))
     assert sum(metrics.improvements) / 2 < 0.02
 
 
 def test_solving_with_learnt_values_comes_near() -> None:
     learner, state, _ = trained()
 
-    def gain(values: depth_limited.Values) -> float:
+    def gain(values: depth_limited.ValueFn) -> float:
         found = depth_limited.solve(learner.task, 3, values, iterations=300, lanes=16)
         return sum(learner.task.metrics(found).improvements) / 2
 
-    learnt = gain(depth_limited.learnt(learner, learner.values(state)))
+    learnt = gain(depth_limited.network_values(learner, learner.values(state)))
     assert learnt < 0.02 * 4  # 2 % of the payoff range
-    assert learnt < 0.5 * gain(depth_limited.nothing)
+    assert learnt < 0.5 * gain(depth_limited.zero_values)
 
 
 def test_a_game_without_cuts() -> None:
-    with pytest.raises(supervised.NothingToLearn, match="no choices both before and after"):
-        supervised.of_game("kuhn_poker", supervised.Settings(depth=9))
+    with pytest.raises(supervised.NothingToLearnError, match="no choices both before and after"):
+        supervised.make_for_game("kuhn_poker", supervised.Settings(depth=9))
 
 
 def test_plans_of_given_batches() -> None:
@@ -268,6 +270,6 @@ def test_plans_of_given_batches() -> None:
     wide = player._replace(uniform=tuple(jnp.repeat(level[..., None], 2, axis=-1) for level in player.uniform))
     vector = jnp.arange(26.0).reshape(13, 2)
     for own, other in zip(
-        realization_plans.by_level(player, vector), realization_plans.by_level(wide, vector), strict=True
+        realization_plans.unflatten(player, vector), realization_plans.unflatten(wide, vector), strict=True
     ):
         np.testing.assert_array_equal(own, other)

@@ -21,10 +21,10 @@ GAMES = ("kuhn_poker", "smallest:numbers=3,steps=1", "goofspiel:cards=3", "monty
 @pytest.mark.parametrize("game", GAMES)
 def test_matches_and_trees_agree(game: str, is_narrow: bool) -> None:
     env = gdlx.make(game)
-    tree = game_spec.unrolled(game_spec.Game(game))
+    tree = game_spec.unroll_game(game_spec.GameSpec(game))
     encoder = encoders.Encoder(env, steps=len(tree.counts.nodes))
     if is_narrow:
-        whole, encoder = encoder, encoders.narrowed(encoder, tree)
+        whole, encoder = encoder, encoders.drop_unused_features(encoder, tree)
         assert encoder.width < whole.width
         for number in range(env.num_players):
             narrow, wide = (each.of_sets(tree, number).sum(axis=1) for each in (encoder, whole))
@@ -33,7 +33,7 @@ def test_matches_and_trees_agree(game: str, is_narrow: bool) -> None:
     for number in range(env.num_players):
         rows = encoder.of_sets(tree, number)
         assert rows.shape == (tree.players[number].sets, encoder.width)
-        keys = infoset_keys.of_player(tree, number, env.num_actions)
+        keys = infoset_keys.compute_infoset_keys(tree, number, env.num_actions)
         known |= {(number, int(high), int(low)): row for high, low, row in zip(*keys, rows, strict=True)}
         assert len(np.unique(rows, axis=0)) == len(rows)  # nothing is forgotten in so long a window
 
@@ -114,24 +114,24 @@ def test_numbers_of_every_game(game: str) -> None:
 
 
 def test_a_window_forgets() -> None:
-    tree = game_spec.unrolled(game_spec.Game("kuhn_poker"))
+    tree = game_spec.unroll_game(game_spec.GameSpec("kuhn_poker"))
     rows = encoders.Encoder(gdlx.make("kuhn_poker"), steps=1).of_sets(tree, 0)
     assert len(np.unique(rows, axis=0)) < len(rows)
-    with pytest.raises(encoders.WrongEncoder, match="1 step or more"):
+    with pytest.raises(encoders.EncoderError, match="1 step or more"):
         encoders.Encoder(gdlx.make("kuhn_poker"), steps=0)
 
 
 @pytest.mark.parametrize("kind", ["mlp", "residual"])
-def test_networks(kind: networks.Kind) -> None:
+def test_networks(kind: networks.NetworkKind) -> None:
     network = networks.Network(players=2, moves=3, widths=(16, 16), kind=kind)
-    variables = networks.parameters(network, 5, jax.random.key(0))
+    variables = networks.init_params(network, 5, jax.random.key(0))
     body = 5 * 16 + 16 + 16 * 16 + 16 + (2 * 2 * 16 if kind == "residual" else 0)
-    assert networks.count(variables) == body + 16 * 6 + 6 + 16 * 2 + 2
+    assert networks.num_params(variables) == body + 16 * 6 + 6 + 16 * 2 + 2
     seen = jax.random.normal(jax.random.key(1), (7, 5))
-    told: networks.Told = network.apply(variables, seen)  # type: ignore[assignment]
+    told: networks.NetworkOutput = network.apply(variables, seen)  # type: ignore[assignment]
     assert told.logits.shape == (7, 2, 3)
     assert told.value.shape == (7, 2)
-    logits, value = networks.of_player(told, jnp.array([0, 1, 0, 1, 0, 1, 0]))
+    logits, value = networks.select_player(told, jnp.array([0, 1, 0, 1, 0, 1, 0]))
     np.testing.assert_array_equal(logits[1], told.logits[1, 1])
     np.testing.assert_array_equal(value[2], told.value[2, 0])
 
@@ -139,7 +139,7 @@ def test_networks(kind: networks.Kind) -> None:
 def test_policies_of_logits() -> None:
     logits = jnp.array([[1.0, 2.0, 3.0], [500.0, -500.0, 0.0], [0.0, 0.0, 0.0]])
     legal = jnp.array([[True, False, True], [True, True, False], [False, False, False]])
-    found = np.asarray(networks.policy(logits, legal))
+    found = np.asarray(networks.masked_softmax(logits, legal))
     np.testing.assert_allclose(found[0], [1 / (1 + np.e**2), 0, np.e**2 / (1 + np.e**2)], rtol=1e-6)
     np.testing.assert_allclose(found[1], [1, 0, 0])
     np.testing.assert_array_equal(found[2], [0, 0, 0])

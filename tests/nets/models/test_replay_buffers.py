@@ -18,7 +18,7 @@ def items_of(numbers: list[int]) -> dict[str, Any]:
     return {"number": jnp.array(numbers, jnp.int32), "row": jnp.array([[n, -n] for n in numbers], jnp.float32)}
 
 
-def whole(buffer: replay_buffers.Buffer) -> list[int]:
+def whole(buffer: replay_buffers.ReplayBuffer) -> list[int]:
     filled = int(buffer.filled)
     rows = np.asarray(buffer.items["row"])[:filled]
     numbers = np.asarray(buffer.items["number"])[:filled].tolist()
@@ -28,8 +28,8 @@ def whole(buffer: replay_buffers.Buffer) -> list[int]:
     return found
 
 
-add_last = jax.jit(replay_buffers.add_last)
-add_fairly = jax.jit(replay_buffers.add_fairly)
+add_last = jax.jit(replay_buffers.add_fifo)
+add_fairly = jax.jit(replay_buffers.add_reservoir)
 
 
 @hypothesis.settings(max_examples=40)
@@ -77,17 +77,17 @@ def test_parts_of_many(bits: int, count: int) -> None:
 
 def test_no_count_runs_over() -> None:
     """After a billion items the last ones are the last ones, and each place of a reservoir can still be taken."""
-    full = replay_buffers.init({"number": jnp.int32(0)}, 10)._replace(seen=jnp.int32(replay_buffers.MANY - 2))
+    full = replay_buffers.init({"number": jnp.int32(0)}, 10)._replace(seen=jnp.int32(replay_buffers.MAX_COUNT - 2))
     numbers, every = {"number": jnp.arange(1, 26)}, jnp.ones(25, jnp.bool_)
-    last = replay_buffers.add_last(full, numbers, every)
+    last = replay_buffers.add_fifo(full, numbers, every)
     assert int(last.filled) == 10
     assert sorted(last.items["number"].tolist()) == list(range(16, 26))
-    after = replay_buffers.add_last(last, {"number": jnp.array([26])}, jnp.ones(1, jnp.bool_))
+    after = replay_buffers.add_fifo(last, {"number": jnp.array([26])}, jnp.ones(1, jnp.bool_))
     assert sorted(after.items["number"].tolist()) == list(range(17, 27))
-    fair = replay_buffers.add_fairly(full, numbers, every, jax.random.bits(jax.random.key(0), (25,)))
-    assert (int(fair.filled), int(fair.seen)) == (10, replay_buffers.MANY)
+    fair = replay_buffers.add_reservoir(full, numbers, every, jax.random.bits(jax.random.key(0), (25,)))
+    assert (int(fair.filled), int(fair.seen)) == (10, replay_buffers.MAX_COUNT)
     drawn = np.asarray(
-        replay_buffers._part(jax.random.bits(jax.random.key(1), (10_000,)), jnp.int32(replay_buffers.MANY))
+        replay_buffers._part(jax.random.bits(jax.random.key(1), (10_000,)), jnp.int32(replay_buffers.MAX_COUNT))
     )
     assert len(set((drawn % 64).tolist())) == 64
 
@@ -100,7 +100,7 @@ def test_a_reservoir_is_fair() -> None:
         for batch in range(4):
             items = {"number": jnp.arange(10, dtype=jnp.int32) + 10 * batch}
             bits = jax.random.bits(jax.random.fold_in(key, batch), (10,), jnp.uint32)
-            buffer = replay_buffers.add_fairly(buffer, items, jnp.ones(10, bool), bits)
+            buffer = replay_buffers.add_reservoir(buffer, items, jnp.ones(10, bool), bits)
         found: jax.Array = buffer.items["number"]
         return found
 
@@ -113,7 +113,7 @@ def test_a_reservoir_is_fair() -> None:
 def test_samples_are_of_what_is_there() -> None:
     buffer = replay_buffers.init({"number": jnp.int32(0)}, 50)
     items = {"number": jnp.arange(10, dtype=jnp.int32) + 7}
-    buffer = replay_buffers.add_last(buffer, items, jnp.arange(10) < 4)
+    buffer = replay_buffers.add_fifo(buffer, items, jnp.arange(10) < 4)
     drawn = np.asarray(replay_buffers.sample(buffer, jax.random.key(1), 1_000)["number"])
     assert set(drawn.tolist()) == {7, 8, 9, 10}
     assert np.bincount(drawn).max() < 400
@@ -122,5 +122,5 @@ def test_samples_are_of_what_is_there() -> None:
 @pytest.mark.parametrize("capacity", [1, 3])
 def test_one_batch_larger_than_all_places(capacity: int) -> None:
     buffer = replay_buffers.init({"number": jnp.int32(0)}, capacity)
-    buffer = replay_buffers.add_last(buffer, {"number": jnp.arange(10, dtype=jnp.int32)}, jnp.ones(10, bool))
+    buffer = replay_buffers.add_fifo(buffer, {"number": jnp.arange(10, dtype=jnp.int32)}, jnp.ones(10, bool))
     assert sorted(np.asarray(buffer.items["number"]).tolist()) == list(range(10 - capacity, 10))

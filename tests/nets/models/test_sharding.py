@@ -24,7 +24,7 @@ folder = pathlib.Path(FOLDER)
 if not checkpoints.has_state(folder):
     checkpoints.write_state(folder, 2, 0.0, state)
 kept, *_ = checkpoints.read_state(folder, jax.eval_shape(learner.init, jax.random.key(0)))
-found = [learnt(iterate(x)[0]) for x in (state, sharding.everywhere(kept))]
+found = [learnt(iterate(x)[0]) for x in (state, sharding.replicate(kept))]
 numbers = [np.concatenate([np.ravel(x) for x in jax.tree.leaves(each)])[:4000:7] for each in found]
 print(len(jax.devices()), int(is_divided), int(stays), *np.concatenate(numbers))
 """
@@ -34,7 +34,7 @@ from gdlx.nets.models import encoders
 from gdlx.nets.learners import self_play
 from gdlx.players.matches import arenas
 settings = self_play.Settings(games=32, steps=4, capacity=1024, batch=64, updates=2, widths=(16, 16))
-learner = self_play.make(encoders.Encoder(arenas.of_game("kuhn_poker").env, 6), settings)
+learner = self_play.make(encoders.Encoder(arenas.make_arena("kuhn_poker").env, 6), settings)
 learnt = lambda state: state.parameters
 """
 
@@ -44,7 +44,7 @@ from gdlx.envs import game_spec
 from gdlx.nets.learners import deep_cfr
 from gdlx.nets.models import encoders
 from gdlx.solvers import tasks
-task = tasks.problem(game_spec.Game("kuhn_poker"), keep_edges=True)
+task = tasks.make_tree_task(game_spec.GameSpec("kuhn_poker"), keep_edges=True)
 settings = deep_cfr.Settings(traversals=16, capacity=1024, steps=8, policy_steps=8, batch=32, widths=(16,))
 learner = deep_cfr.make(encoders.Encoder(gdlx.make("kuhn_poker"), 5), settings, task)
 learnt = lambda state: (state.fitted.variables, learner.acting(state))
@@ -53,7 +53,7 @@ learnt = lambda state: (state.fitted.variables, learner.acting(state))
 _SUPERVISED = """
 from gdlx.nets.learners import supervised
 settings = supervised.Settings(depth=3, batch=16, solving=20, capacity=64, steps=8, minibatch=16)
-learner = supervised.of_game("kuhn_poker", settings)
+learner = supervised.make_for_game("kuhn_poker", settings)
 learnt = lambda state: (state.values, state.policy)
 """
 
@@ -68,8 +68,8 @@ learnt = lambda state: (state.values, state.policy)
 )
 def test_eight_devices_train_as_one_does(learner: str, tmp_path: pathlib.Path) -> None:
     script = learner + _AFTER.replace("FOLDER", repr(str(tmp_path)))
-    alone_divided, _, *alone = samples.printed_with_devices(script, 1)
-    is_divided, stays, *many = samples.printed_with_devices(script, 8)  # and from what the one has written
+    alone_divided, _, *alone = samples.run_with_devices(script, 1)
+    is_divided, stays, *many = samples.run_with_devices(script, 8)  # and from what the one has written
     assert (is_divided, alone_divided) == (1, 0)
     assert stays  # on the same devices, so that nothing is compiled again
     assert np.abs(alone).max() > 0

@@ -11,7 +11,7 @@ from gdlx.tests.nets.learners import test_supervised
 
 def test_exact_values_give_an_equilibrium() -> None:
     task = test_supervised.task_of("kuhn_poker")
-    values = depth_limited.exact(task, 100)
+    values = depth_limited.exact_values(task, 100)
     metrics = task.metrics(depth_limited.solve(task, 3, values, iterations=200, lanes=32))
     # 1 % of the payoff range. Which moments are taken matters: with 16 to 128 lanes, 200 or 400 iterations, and 100 or
     # 400 of the rest, 20 runs gave 0.08 % to 0.72 %. Going on from averages gave 2.1 %.
@@ -35,7 +35,7 @@ def test_a_game_without_cuts_is_solved_whole() -> None:
 def test_wrong_values_are_noticed() -> None:
     """A network that tells the opposite gives policies that can be exploited: leaves do matter."""
     task = test_supervised.task_of("kuhn_poker")
-    exact = depth_limited.exact(task, 50)
+    exact = depth_limited.exact_values(task, 50)
     found = depth_limited.solve(task, 3, lambda *own: -exact(*own), iterations=50, lanes=4)
     assert sum(task.metrics(found).improvements) / 2 > 0.1
 
@@ -44,5 +44,5 @@ def test_whoever_comes_where_nobody_should_gains_nothing() -> None:
     """Single moments of CFR+ are pure policies, which leave most of goofspiel to nobody: given as they are, these
     give an exploitability of 0.99 % of the payoff range, and trembling 0.12 %."""
     task = test_supervised.task_of("goofspiel:cards=4")
-    found = depth_limited.solve(task, 1, depth_limited.exact(task, 60), iterations=60, lanes=16)
+    found = depth_limited.solve(task, 1, depth_limited.exact_values(task, 60), iterations=60, lanes=16)
     assert sum(task.metrics(found).improvements) / 2 < 0.005 * np.ptp(task.payoff_range)

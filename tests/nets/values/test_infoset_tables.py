@@ -16,20 +16,20 @@ from gdlx.tests.helpers import samples
 
 @pytest.mark.parametrize("game", ["kuhn_poker", "goofspiel:cards=3", "smallest:numbers=3,steps=1", "monty_hall"])
 def test_policies_set_by_set(game: str) -> None:
-    tree = samples.tree_of(game)
+    tree = samples.load_tree(game)
     env = gdlx.make(game)
     encoder = encoders.Encoder(env, steps=len(tree.counts.nodes))
     network = networks.Network(env.num_players, env.num_actions, widths=(8,))
-    start = networks.parameters(network, encoder.width, jax.random.key(0))
+    start = networks.init_params(network, encoder.width, jax.random.key(0))
     # The heads of a new network are 0 and would tell all options apart by nothing.
     variables = jax.tree.map(lambda x: jax.random.normal(jax.random.key(x.size), x.shape), start)
     learner = types.SimpleNamespace(encoder=encoder, network=network)
-    found = infoset_tables.policies(learner, variables, tree)
+    found = infoset_tables.network_policies(learner, variables, tree)
     for number, player in enumerate(tree.players):
         rows = encoder.of_sets(tree, number)
-        np.testing.assert_allclose(tabular_policies.checked(player, found[number]), found[number])
+        np.testing.assert_allclose(tabular_policies.validate(player, found[number]), found[number])
         for decision in range(player.sets):
-            told: networks.Told = network.apply(variables, jnp.asarray(rows[decision]))  # type: ignore[assignment]
+            told: networks.NetworkOutput = network.apply(variables, jnp.asarray(rows[decision]))  # type: ignore[assignment]
             first, end = player.first[decision], player.first[decision + 1]
             weight = np.exp(np.asarray(told.logits, float)[number][player.action[first:end]])
             np.testing.assert_allclose(found[number][first:end], weight / weight.sum(), rtol=1e-4)

@@ -33,32 +33,32 @@ class Chosen:
 def chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent `chosen` with an option of every kind."""
     monkeypatch.setattr(uniform, "Chosen", Chosen, raising=False)
-    monkeypatch.setattr(entries, "ENTRIES", {**entries.ENTRIES, "chosen": entries.Entry("uniform", "Chosen", "")})
+    monkeypatch.setattr(entries, "ENTRIES", {**entries.ENTRIES, "chosen": entries.AgentEntry("uniform", "Chosen", "")})
 
 
 def test_paths_may_look_as_if_they_had_options() -> None:
     """Folders of games with parameters do."""
     path = "results/smallest_players=3,numbers=3,steps=3/net-self-play"
-    found = agent_registry.find(f"cfr:net={path},iterations=20")
-    assert isinstance(found, subtree_cfr_agent.DepthLimited)
+    found = agent_registry.make_agent(f"cfr:net={path},iterations=20")
+    assert isinstance(found, subtree_cfr_agent.SubtreeCfrAgent)
     assert (found.net, found.iterations) == (path, 20)
-    with pytest.raises(agent.WrongAgent, match="cfr has no option 'numbers'"):
-        agent_registry.find("cfr:iterations=20,numbers=3")
+    with pytest.raises(agent.AgentError, match="cfr has no option 'numbers'"):
+        agent_registry.make_agent("cfr:iterations=20,numbers=3")
 
 
 @pytest.mark.usefixtures("chosen")
 def test_options_have_the_types_of_their_fields() -> None:
-    found: object = agent_registry.find("chosen:needed=some text,count=3,is_bold=true")
+    found: object = agent_registry.make_agent("chosen:needed=some text,count=3,is_bold=true")
     assert found == Chosen("chosen:needed=some text,count=3,is_bold=true", "some text", 3, 0.5, True)
-    assert list(agent_registry.options_of("chosen")) == ["needed", "count", "part", "is_bold"]
+    assert list(agent_registry.describe_options("chosen")) == ["needed", "count", "part", "is_bold"]
 
 
 @pytest.mark.usefixtures("chosen")
 def test_paths_may_have_commas_and_equals_signs() -> None:
-    named: object = agent_registry.find("chosen:needed=a=1,b/c,count=3")
+    named: object = agent_registry.make_agent("chosen:needed=a=1,b/c,count=3")
     assert named == Chosen("chosen:needed=a=1,b/c,count=3", "a=1,b/c", 3)
     for text in ("net:goofspiel:cards=4,x=2/net", "net:folder=goofspiel:cards=4,x=2/net"):
-        assert getattr(agent_registry.find(text), "folder") == "goofspiel:cards=4,x=2/net"  # noqa: B009
+        assert getattr(agent_registry.make_agent(text), "folder") == "goofspiel:cards=4,x=2/net"  # noqa: B009
 
 
 @pytest.mark.usefixtures("chosen")
@@ -85,8 +85,8 @@ def test_paths_may_have_commas_and_equals_signs() -> None:
     ],
 )
 def test_mistakes(text: str, told: str) -> None:
-    with pytest.raises(agent.WrongAgent) as caught:
-        agent_registry.find(text)
+    with pytest.raises(agent.AgentError) as caught:
+        agent_registry.make_agent(text)
     assert told in str(caught.value)
 
 
@@ -94,7 +94,7 @@ def test_mistakes(text: str, told: str) -> None:
 def test_every_agent_is_described_with_its_options(name: str) -> None:
     text = (paths.ROOT / "docs" / "players.md").read_text()
     (row,) = (line for line in text.splitlines() if line.startswith(f"| `{name}` |"))
-    for option in agent_registry.options_of(name):
+    for option in agent_registry.describe_options(name):
         assert f"`{option}`" in row, f"docs/players.md does not tell of {option} of {name}"
 
 
@@ -104,19 +104,19 @@ def test_every_agent_is_described_with_its_options(name: str) -> None:
 def solved(folder: pathlib.Path, game: str) -> tabular_policies.Policies:
     """The folder of an exact solution, and its policies."""
     folder.mkdir(parents=True)
-    return solver_run.solve_exactly(tasks.problem(samples_game(game)), algorithms.find("lp"), folder).policies
+    return solver_run.solve_exactly(tasks.make_tree_task(samples_game(game)), algorithms.find("lp"), folder).policies
 
 
 def samples_game(game: str) -> Any:
-    return players.arena_of(game).game
+    return players.load_arena(game).game
 
 
 def played_policies(found: agent.Agent, game: str) -> tabular_policies.Policies:
-    assert isinstance(found, agent.Lockstep)
-    arena = players.arena_of(game)
+    assert isinstance(found, agent.PolicyAgent)
+    arena = players.load_arena(game)
     policy = found.policy(arena)
     assert isinstance(policy, table_policy.TablePolicy)
-    return table_policy.at_sets(policy, arena.env, samples.tree_of(game))[0]
+    return table_policy.to_tabular(policy, arena.env, samples.load_tree(game))[0]
 
 
 def assert_same(first: tabular_policies.Policies, second: tabular_policies.Policies) -> None:
@@ -126,17 +126,17 @@ def assert_same(first: tabular_policies.Policies, second: tabular_policies.Polic
 
 def test_an_unrolled_solution_is_played_as_it_is(tmp_path: pathlib.Path) -> None:
     policies = solved(tmp_path / "lp", KUHN)
-    assert_same(played_policies(agent_registry.find(str(tmp_path / "lp")), KUHN), policies)
+    assert_same(played_policies(agent_registry.make_agent(str(tmp_path / "lp")), KUHN), policies)
 
 
 def test_a_solution_of_a_table_is_played_as_it_is(tmp_path: pathlib.Path) -> None:
-    arena, policies = players.arena_of(KUHN), players.random_policies(KUHN, 3)
-    algorithm = algorithms.configured(algorithms.find("os-mccfr"), 1, {"table": 6})
+    arena, policies = players.load_arena(KUHN), players.random_policies(KUHN, 3)
+    algorithm = algorithms.configure(algorithms.find("os-mccfr"), 1, {"table": 6})
     result_folder.write_config(
         tmp_path, result_folder.Config(arena.game, probe.probe(arena.env.net).digest, algorithm, x64=False)
     )
-    result_folder.write_table_policy(tmp_path, table_policy.of_policies(policies, arena.env, samples.tree_of(KUHN)))
-    assert_same(played_policies(agent_registry.find(str(tmp_path)), KUHN), policies)
+    result_folder.write_table_policy(tmp_path, table_policy.from_tabular(policies, arena.env, samples.load_tree(KUHN)))
+    assert_same(played_policies(agent_registry.make_agent(str(tmp_path)), KUHN), policies)
 
 
 @pytest.mark.parametrize("algorithm", ["lp", "os-mccfr"])
@@ -146,26 +146,26 @@ def test_a_solution_of_other_rules_is_refused(tmp_path: pathlib.Path, algorithm:
         solved(folder, "biased_rps")
     else:
         folder.mkdir()
-        other = players.arena_of("biased_rps")
-        configured = algorithms.configured(algorithms.find(algorithm), 1, {"table": 6})
+        other = players.load_arena("biased_rps")
+        configured = algorithms.configure(algorithms.find(algorithm), 1, {"table": 6})
         digest = probe.probe(other.env.net).digest
         result_folder.write_config(folder, result_folder.Config(other.game, digest, configured, x64=False))
-    with pytest.raises(policy_files.WrongPolicyFile, match="other rules than kuhn_poker has now"):
-        played_policies(agent_registry.find(str(folder)), KUHN)
+    with pytest.raises(policy_files.PolicyFileError, match="other rules than kuhn_poker has now"):
+        played_policies(agent_registry.make_agent(str(folder)), KUHN)
 
 
 def test_the_host_looks_up_what_the_device_does() -> None:
     """At sets that a table knows, and at one that it does not."""
-    arena, policies = players.arena_of(KUHN), players.random_policies(KUHN, 4)
-    known = table_agent.lookup(table_policy.of_policies(policies, arena.env, samples.tree_of(KUHN)))
+    arena, policies = players.load_arena(KUHN), players.random_policies(KUHN, 4)
+    known = table_agent.to_host_policy(table_policy.from_tabular(policies, arena.env, samples.load_tree(KUHN)))
     moves = arena.env.net.players[0].moves
     options = tuple(sorted(moves.index(name) for name in ("bet", "check")))
     dealt = arena.env.net.players[0].percepts.index("(dealt king)")
     noop = moves.index("noop")
-    view = history.Sight(
+    view = history.ActionObservationHistory(
         arena.env, 0, (noop,), (history.Event(noop, (dealt,), (noop,)), history.Event(noop, (), options))
     )
-    tree = samples.tree_of(KUHN)
+    tree = samples.load_tree(KUHN)
     decision = tree.players[0].labels.index("(dealt king)")
     start = tree.players[0].first[decision]
     np.testing.assert_allclose(known.at(view), policies[0][start : start + 2], atol=1e-6)
@@ -177,11 +177,11 @@ def test_the_host_looks_up_what_the_device_does() -> None:
 
 
 def test_a_policy_table_is_played_as_it_is(tmp_path: pathlib.Path) -> None:
-    tree, policies = samples.tree_of(KUHN), players.random_policies(KUHN, 5)
+    tree, policies = samples.load_tree(KUHN), players.random_policies(KUHN, 5)
     (tmp_path / "policy.csv").write_text(policy_tables.to_csv(tree, policies))
     (tmp_path / "policy.json").write_text(json.dumps(policy_tables.to_json(tree, policies)))
     for name in ("policy.csv", "policy.json"):
-        assert_same(played_policies(agent_registry.find(str(tmp_path / name)), KUHN), policies)
+        assert_same(played_policies(agent_registry.make_agent(str(tmp_path / name)), KUHN), policies)
 
 
 HAND_WRITTEN = """player,information_set,option,probability
@@ -194,10 +194,10 @@ player2,(dealt jack); (opponent_did bet),call,0.25
 def test_what_a_hand_written_table_does_not_tell_is_uniform(tmp_path: pathlib.Path) -> None:
     file = tmp_path / "mine.csv"
     file.write_text(HAND_WRITTEN)
-    found = played_policies(agent_registry.find(f"fixed:file={file}"), KUHN)
+    found = played_policies(agent_registry.make_agent(f"fixed:file={file}"), KUHN)
     told = {
         (row.player, row.information_set, row.option): row.probability
-        for row in policy_tables.rows(samples.tree_of(KUHN), found)
+        for row in policy_tables.rows(samples.load_tree(KUHN), found)
     }
     assert told.pop(("player1", "(dealt king)", "bet")) == 1
     assert told.pop(("player1", "(dealt king)", "check")) == 0
@@ -210,12 +210,12 @@ def test_a_table_of_the_first_steps_of_a_large_game(tmp_path: pathlib.Path) -> N
     game = "blind_tictactoe"
     file = tmp_path / "opening.csv"
     file.write_text("player,step,information_set,option,probability\nx,0,start,(mark 2 2),1\n")
-    arena = players.arena_of(game)
+    arena = players.load_arena(game)
     role = arena.env.net.players[0]
     legal = tuple(n for n, move in enumerate(role.moves) if move.startswith("(mark"))
-    seat = agent.Seat(arena, 0, np.random.default_rng(0))
-    mind = agent_registry.find(str(file)).sit(seat, agent.Clock(1))
-    view = history.Sight(arena.env, 0, legal)
+    seat = agent.PlayerContext(arena, 0, np.random.default_rng(0))
+    mind = agent_registry.make_agent(str(file)).sit(seat, agent.Clock(1))
+    view = history.ActionObservationHistory(arena.env, 0, legal)
     assert {role.moves[mind.choose(view, agent.Clock(1))] for _ in range(5)} == {"(mark 2 2)"}
 
 
@@ -238,15 +238,15 @@ def test_a_table_of_the_first_steps_of_a_large_game(tmp_path: pathlib.Path) -> N
 def test_tables_that_are_none(tmp_path: pathlib.Path, name: str, text: bytes, told: str) -> None:
     file = tmp_path / name
     file.write_bytes(text)
-    with pytest.raises(policy_files.WrongPolicyFile) as caught:
-        played_policies(agent_registry.find(str(file)), KUHN)
+    with pytest.raises(policy_files.PolicyFileError) as caught:
+        played_policies(agent_registry.make_agent(str(file)), KUHN)
     assert str(caught.value).startswith(f"{file} is not a policy of kuhn_poker: ")
     assert told in str(caught.value)
 
 
 def test_a_table_that_is_not_there() -> None:
-    with pytest.raises(policy_files.WrongPolicyFile, match=r"nowhere\.csv is not there: name the result folder"):
-        played_policies(agent_registry.find("nowhere.csv"), KUHN)
+    with pytest.raises(policy_files.PolicyFileError, match=r"nowhere\.csv is not there: name the result folder"):
+        played_policies(agent_registry.make_agent("nowhere.csv"), KUHN)
 
 
 # ---- sampling
@@ -254,9 +254,9 @@ def test_a_table_that_is_not_there() -> None:
 
 def test_sampling_by_iterations_learns_and_is_the_same_every_time() -> None:
     text = "mccfr:iterations=60,batch=128,table=8,algorithm=os-mccfr"
-    arena, task = players.arena_of(KUHN), tasks.problem(samples_game(KUHN))
+    arena, task = players.load_arena(KUHN), tasks.make_tree_task(samples_game(KUHN))
     found, again, other = (
-        played_policies(agent_registry.find(text + seed), KUHN) for seed in ("", ",seed=0", ",seed=1")
+        played_policies(agent_registry.make_agent(text + seed), KUHN) for seed in ("", ",seed=0", ",seed=1")
     )
     assert_same(found, again)
     assert any((own != their).any() for own, their in zip(found, other, strict=True))
@@ -265,27 +265,27 @@ def test_sampling_by_iterations_learns_and_is_the_same_every_time() -> None:
     assert before is not None
     assert after is not None
     assert after < before / 2
-    kept = agent_registry.find(text)
-    assert isinstance(kept, agent.Lockstep)
+    kept = agent_registry.make_agent(text)
+    assert isinstance(kept, agent.PolicyAgent)
     assert kept.policy(arena) is kept.policy(arena)  # thinks once
 
 
 def test_a_table_that_cannot_be() -> None:
-    with pytest.raises(agent.WrongAgent, match=r"mccfr:table=99: `table=` is the logarithm .* not 99"):
-        played_policies(agent_registry.find("mccfr:table=99"), KUHN)
+    with pytest.raises(agent.AgentError, match=r"mccfr:table=99: `table=` is the logarithm .* not 99"):
+        played_policies(agent_registry.make_agent("mccfr:table=99"), KUHN)
 
 
 # ---- people
 
 
-def asked(monkeypatch: pytest.MonkeyPatch, typed: str) -> tuple[human.Asked, history.Sight]:
+def asked(monkeypatch: pytest.MonkeyPatch, typed: str) -> tuple[human.HumanPlayer, history.ActionObservationHistory]:
     monkeypatch.setattr("sys.stdin", io.StringIO(typed))
-    arena = players.arena_of(KUHN)
+    arena = players.load_arena(KUHN)
     moves = arena.env.net.players[0].moves
     noop, options = moves.index("noop"), tuple(sorted(moves.index(name) for name in ("bet", "check")))
     dealt = arena.env.net.players[0].percepts.index("(dealt king)")
-    view = history.Sight(arena.env, 0, (noop,), (history.Event(noop, (dealt,), options),))
-    return human.Human().sit(agent.Seat(arena, 0, np.random.default_rng(0)), agent.Clock(1)), view
+    view = history.ActionObservationHistory(arena.env, 0, (noop,), (history.Event(noop, (dealt,), options),))
+    return human.HumanAgent().sit(agent.PlayerContext(arena, 0, np.random.default_rng(0)), agent.Clock(1)), view
 
 
 @pytest.mark.parametrize(
@@ -315,5 +315,5 @@ def test_a_person_is_asked_again(monkeypatch: pytest.MonkeyPatch, capsys: pytest
 @pytest.mark.parametrize("typed", ["quit\n", "Q\n", ""])
 def test_a_person_leaves(monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
     mind, view = asked(monkeypatch, typed)
-    with pytest.raises(agent.LeftMatch):
+    with pytest.raises(agent.PlayerQuitError):
         mind.choose(view, agent.Clock(1))

@@ -14,19 +14,19 @@ def test_matches_are_reproducible(aim: str) -> None:
     """Also what is sampled before the first of them: agents and arenas are new."""
     text = f"oos:{QUICK},aim={aim}"
     first, second = (
-        contest.compete(arenas.of_game("kuhn_poker"), [text, "random"], games=40, seed=3, play_seconds=60)
+        contest.compete(arenas.make_arena("kuhn_poker"), [text, "random"], games=40, seed=3, play_seconds=60)
         for _ in range(2)
     )
     assert first == second
     assert first.incidents == ()
-    other = contest.compete(arenas.of_game("kuhn_poker"), [text, "random"], games=40, seed=4, play_seconds=60)
+    other = contest.compete(arenas.make_arena("kuhn_poker"), [text, "random"], games=40, seed=4, play_seconds=60)
     assert other.scores != first.scores
 
 
 @pytest.mark.slow
 def test_it_plays_by_what_it_has_found() -> None:
-    arena = arenas.of_game("kuhn_poker")
-    player = agent_registry.find("oos:start_iterations=600,iterations=2,batch=128,table=8")
+    arena = arenas.make_arena("kuhn_poker")
+    player = agent_registry.make_agent("oos:start_iterations=600,iterations=2,batch=128,table=8")
     found = contest.compete(arena, [player, "random"], games=300, play_seconds=60)
     # An equilibrium gets 0.2 from a uniform player in the mean of both roles, a uniform one 0; the mean of 300 games
     # has a standard error of about 0.08.
@@ -49,10 +49,10 @@ def test_it_plays_by_what_it_has_found() -> None:
     ],
 )
 def test_wrong_options(options: str, message: str) -> None:
-    with pytest.raises(agent.WrongAgent, match=message):
-        agent_registry.find(f"oos:{options}")
+    with pytest.raises(agent.AgentError, match=message):
+        agent_registry.make_agent(f"oos:{options}")
 
 
 def test_nothing_is_public_where_all_is_blind() -> None:
-    with pytest.raises(agent.WrongAgent, match="use aim=set"):
+    with pytest.raises(agent.AgentError, match="use aim=set"):
         contest.compete("blind_tictactoe", ["oos:aim=public", "random"], games=1)

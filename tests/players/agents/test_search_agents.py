@@ -20,27 +20,27 @@ from gdlx.players.matches import arenas, match
 from gdlx.solvers import tasks
 from gdlx.solvers.search import beliefs, enumeration, rollouts, subtree_cfr
 
-RANDOM = uniform.Uniform("random")
+RANDOM = uniform.UniformAgent("random")
 PLENTY = agent.Clock(1e6)
 
 
 @functools.cache
 def arena_of(game: str) -> agent.Arena:
-    return arenas.of_game(game)
+    return arenas.make_arena(game)
 
 
 def played(game: str, first: agent.Agent, second: agent.Agent, games: int) -> npt.NDArray[np.float64]:
     """Payoffs of the first agent, which takes turns at the roles."""
     found = []
-    terms = match.Terms(games=games, start_seconds=600, play_seconds=600)
-    for batch in match.run(match.Match(arena_of(game), (first, second), terms)):
+    terms = match.MatchSettings(games=games, start_seconds=600, play_seconds=600)
+    for batch in match.play_games(match.Match(arena_of(game), (first, second), terms)):
         assert not batch.incidents
         found.append(batch.games.payoff[batch.games.agent == 0])
     return np.concatenate(found)
 
 
-def mind_of(player: agent.Agent, view: history.Sight, seed: int = 0) -> agent.Mind:
-    return player.sit(agent.Seat(arena_of(view.game.name), view.player, np.random.default_rng(seed)), PLENTY)
+def mind_of(player: agent.Agent, view: history.ActionObservationHistory, seed: int = 0) -> agent.Player:
+    return player.sit(agent.PlayerContext(arena_of(view.game.name), view.player, np.random.default_rng(seed)), PLENTY)
 
 
 # ---- matches
@@ -48,7 +48,7 @@ def mind_of(player: agent.Agent, view: history.Sight, seed: int = 0) -> agent.Mi
 
 @pytest.mark.slow
 def test_uct_does_not_lose_tictactoe() -> None:
-    searches = uct_agent.Uct(iterations=60, trees=16)
+    searches = uct_agent.UctAgent(iterations=60, trees=16)
     against_random = played("tictactoe", searches, RANDOM, 12)
     assert against_random.min() >= 0
     assert against_random.mean() > 30
@@ -57,8 +57,8 @@ def test_uct_does_not_lose_tictactoe() -> None:
 
 
 def test_games_are_the_same_for_the_same_seed() -> None:
-    searches = uct_agent.Uct(iterations=20, trees=16)
-    view = match_beliefs.random_match(arena_of("tictactoe"), np.random.default_rng(1))[0]
+    searches = uct_agent.UctAgent(iterations=20, trees=16)
+    view = match_beliefs.play_random_match(arena_of("tictactoe"), np.random.default_rng(1))[0]
     view = dataclasses.replace(view, events=view.events[:2])
     chosen = [[mind_of(searches, view, seed).choose(view, PLENTY) for _ in range(2)] for seed in range(4)]
     assert all(one == other for one, other in chosen)
@@ -68,12 +68,12 @@ def test_games_are_the_same_for_the_same_seed() -> None:
 @pytest.mark.slow
 def test_sampled_states_beat_random_play_where_most_is_hidden() -> None:
     """A random player gets 0 against another on average."""
-    flat = pimc_agent.PerfectInformation(iterations=1, states=32, visits=64, search="flat")
+    flat = pimc_agent.PimcAgent(iterations=1, states=32, visits=64, search="flat")
     assert played("blind_tictactoe", flat, RANDOM, 40).mean() > 15
 
 
 def test_a_small_tree_beats_random_play() -> None:
-    solves = subtree_cfr_agent.DepthLimited(iterations=100)
+    solves = subtree_cfr_agent.SubtreeCfrAgent(iterations=100)
     assert played("goofspiel:cards=3", solves, RANDOM, 60).mean() > 5
 
 
@@ -82,12 +82,14 @@ def test_a_small_tree_beats_random_play() -> None:
 KUHN = "kuhn_poker"
 
 
-def kuhn_views() -> Iterator[history.Sight]:
+def kuhn_views() -> Iterator[history.ActionObservationHistory]:
     """Of all decisions."""
     arena = arena_of(KUHN)
-    nodes = host.Host(arena.env.net, arena.env.payoffs, arena.steps)
+    nodes = host.HostEnv(arena.env.net, arena.env.payoffs, arena.steps)
 
-    def visit(registers: bytes, views: list[history.Sight]) -> Iterator[history.Sight]:
+    def visit(
+        registers: bytes, views: list[history.ActionObservationHistory]
+    ) -> Iterator[history.ActionObservationHistory]:
         position = nodes.position(registers)
         yield from (view for view in views if len(view.legal) > 1)
         for *joint, chance in itertools.product(*position.legal, position.chance or (0,)):
@@ -98,11 +100,11 @@ def kuhn_views() -> Iterator[history.Sight]:
                 yield from visit(after, [view.after(event) for view, event in zip(views, events, strict=True)])
 
     start = arena.env.net.initial.tobytes()
-    first = [history.Sight(arena.env, n, own) for n, own in enumerate(nodes.position(start).legal)]
+    first = [history.ActionObservationHistory(arena.env, n, own) for n, own in enumerate(nodes.position(start).legal)]
     return visit(start, first)
 
 
-def kuhn_view(*told: str) -> history.Sight:
+def kuhn_view(*told: str) -> history.ActionObservationHistory:
     """A decision of which all these are told."""
     return next(view for view in kuhn_views() if all(any(part in word for word in view.words()) for part in told))
 
@@ -110,9 +112,9 @@ def kuhn_view(*told: str) -> history.Sight:
 @pytest.mark.parametrize(
     "player",
     [
-        uct_agent.Uct(iterations=100, trees=16, table=12, by="value"),
-        pimc_agent.PerfectInformation(iterations=1, states=16, visits=100),
-        subtree_cfr_agent.DepthLimited(iterations=100),
+        uct_agent.UctAgent(iterations=100, trees=16, table=12, by="value"),
+        pimc_agent.PimcAgent(iterations=1, states=16, visits=100),
+        subtree_cfr_agent.SubtreeCfrAgent(iterations=100),
     ],
     ids=lambda player: player.name,
 )
@@ -127,11 +129,13 @@ def test_the_best_card_calls_and_the_worst_folds(player: agent.Agent) -> None:
 
 def test_the_whole_tree_of_kuhn_poker_is_near_the_equilibrium() -> None:
     """The policies of a match's mind at all decisions, measured on the unrolled game."""
-    task = tasks.problem(game_spec.Game(KUHN))
-    solves = subtree_cfr_agent.DepthLimited(iterations=300, depth=9)
+    task = tasks.make_tree_task(game_spec.GameSpec(KUHN))
+    solves = subtree_cfr_agent.SubtreeCfrAgent(iterations=300, depth=9)
     policies = [np.ones(player.sequences) for player in task.tree.players]
-    keys = [infoset_keys.of_player(task.tree, n, arena_of(KUHN).env.num_actions).T.tolist() for n in range(2)]
-    minds: dict[int, subtree_cfr_agent.Mind] = {}
+    keys = [
+        infoset_keys.compute_infoset_keys(task.tree, n, arena_of(KUHN).env.num_actions).T.tolist() for n in range(2)
+    ]
+    minds: dict[int, subtree_cfr_agent.SubtreeCfrPlayer] = {}
     for view in kuhn_views():
         mind = minds.setdefault(view.player, solves.sit(_seat(view), PLENTY))
         number = keys[view.player].index(view.keys[-1].tolist())
@@ -145,52 +149,52 @@ def test_the_whole_tree_of_kuhn_poker_is_near_the_equilibrium() -> None:
     assert found.value[0] == pytest.approx(-1 / 18, abs=0.005)
 
 
-def _seat(view: history.Sight) -> agent.Seat:
-    return agent.Seat(arena_of(view.game.name), view.player, np.random.default_rng(0))
+def _seat(view: history.ActionObservationHistory) -> agent.PlayerContext:
+    return agent.PlayerContext(arena_of(view.game.name), view.player, np.random.default_rng(0))
 
 
 def test_a_short_tree_begins_at_states_that_agree() -> None:
     """With too few nodes for the game from its start."""
     view = kuhn_view("dealt king", "opponent_did bet")
-    mind = subtree_cfr_agent.DepthLimited(iterations=100, depth=2, nodes=20).sit(_seat(view), PLENTY)
+    mind = subtree_cfr_agent.SubtreeCfrAgent(iterations=100, depth=2, nodes=20).sit(_seat(view), PLENTY)
     assert mind.from_start(view.step + 2) is None
     moves = [view.game.net.players[view.player].moves[n] for n in view.legal]
     assert dict(zip(moves, mind.policy(view, PLENTY), strict=True))["call"] > 0.95
 
 
 def test_a_tree_without_room_for_a_move_is_refused() -> None:
-    view = match_beliefs.random_match(arena_of("tictactoe"), np.random.default_rng(0))[0]
-    view = history.Sight(view.game, 0, view.first)
-    mind = subtree_cfr_agent.DepthLimited(iterations=1, nodes=5).sit(_seat(view), PLENTY)
-    with pytest.raises(agent.WrongAgent, match="joint move 1 of tictactoe alone has more than 5"):
+    view = match_beliefs.play_random_match(arena_of("tictactoe"), np.random.default_rng(0))[0]
+    view = history.ActionObservationHistory(view.game, 0, view.first)
+    mind = subtree_cfr_agent.SubtreeCfrAgent(iterations=1, nodes=5).sit(_seat(view), PLENTY)
+    with pytest.raises(agent.AgentError, match="joint move 1 of tictactoe alone has more than 5"):
         mind.choose(view, PLENTY)
 
 
-@pytest.mark.parametrize("kind", [uct_agent.Uct, pimc_agent.PerfectInformation, subtree_cfr_agent.DepthLimited])
+@pytest.mark.parametrize("kind", [uct_agent.UctAgent, pimc_agent.PimcAgent, subtree_cfr_agent.SubtreeCfrAgent])
 def test_impossible_percepts_are_told(kind: type) -> None:
     view = kuhn_view("dealt king")
     wrong = view.events[-1]._replace(percepts=())
-    told = history.Sight(view.game, view.player, view.first, (*view.events[:-1], wrong))
-    with pytest.raises(beliefs.ImpossiblePercepts, match=f"joint move {view.step}"):
+    told = history.ActionObservationHistory(view.game, view.player, view.first, (*view.events[:-1], wrong))
+    with pytest.raises(beliefs.ImpossiblePerceptsError, match=f"joint move {view.step}"):
         mind_of(kind(iterations=1), told).choose(told, PLENTY)
 
 
 @pytest.mark.parametrize(
     ("kind", "options", "told"),
     [
-        (uct_agent.Uct, {"seconds": 0}, "more than 0 seconds"),
-        (uct_agent.Uct, {"iterations": 0}, "iterations is at least 1"),
-        (uct_agent.Uct, {"trees": 0}, "trees is at least 1"),
-        (uct_agent.Uct, {"c": -1}, "0 or more"),
-        (uct_agent.Uct, {"table": 40}, "4 to 28"),
-        (pimc_agent.PerfectInformation, {"states": 0}, "states is at least 1"),
-        (pimc_agent.PerfectInformation, {"visits": 0}, "visits is at least 1"),
-        (subtree_cfr_agent.DepthLimited, {"depth": 0}, "depth is at least 1"),
-        (subtree_cfr_agent.DepthLimited, {"nodes": 10**6}, "at most 65,536 nodes"),
+        (uct_agent.UctAgent, {"seconds": 0}, "more than 0 seconds"),
+        (uct_agent.UctAgent, {"iterations": 0}, "iterations is at least 1"),
+        (uct_agent.UctAgent, {"trees": 0}, "trees is at least 1"),
+        (uct_agent.UctAgent, {"c": -1}, "0 or more"),
+        (uct_agent.UctAgent, {"table": 40}, "4 to 28"),
+        (pimc_agent.PimcAgent, {"states": 0}, "states is at least 1"),
+        (pimc_agent.PimcAgent, {"visits": 0}, "visits is at least 1"),
+        (subtree_cfr_agent.SubtreeCfrAgent, {"depth": 0}, "depth is at least 1"),
+        (subtree_cfr_agent.SubtreeCfrAgent, {"nodes": 10**6}, "at most 65,536 nodes"),
     ],
 )
 def test_wrong_options(kind: type, options: dict[str, float], told: str) -> None:
-    with pytest.raises(agent.WrongAgent, match=told):
+    with pytest.raises(agent.AgentError, match=told):
         kind(**options)
 
 
@@ -212,11 +216,11 @@ class Watch:
 def test_thinking_ends_before_the_clock(monkeypatch: pytest.MonkeyPatch, each: float) -> None:
     watch = Watch(monkeypatch)
     clock = watch.clock()
-    for portion in time_control.portions(time_control.deadline(clock, None), None):
+    for portion in time_control.iteration_chunks(time_control.deadline(clock, None), None):
         watch.now += each * portion
     assert 0 < clock.left < 0.4
     watch.now = 100.0
-    for portion in time_control.portions(time_control.deadline(clock, 0.5), None):
+    for portion in time_control.iteration_chunks(time_control.deadline(clock, 0.5), None):
         watch.now += each * portion
     assert 0.5 <= clock.left < 0.8
 
@@ -225,7 +229,7 @@ def test_portions_of_given_iterations_do_not_depend_on_time(monkeypatch: pytest.
     watch = Watch(monkeypatch)
     made: list[list[int]] = [[], []]
     for each in (1e-5, 1e-3):
-        for portion in time_control.portions(time_control.deadline(watch.clock(), None), 100):
+        for portion in time_control.iteration_chunks(time_control.deadline(watch.clock(), None), 100):
             watch.now += each * portion
             made[each > 1e-4].append(portion)
     assert made[0] == made[1]
@@ -235,7 +239,7 @@ def test_portions_of_given_iterations_do_not_depend_on_time(monkeypatch: pytest.
 def test_given_iterations_end_with_the_clock_too(monkeypatch: pytest.MonkeyPatch) -> None:
     watch = Watch(monkeypatch)
     clock = watch.clock()
-    for portion in time_control.portions(time_control.deadline(clock, None), 10**6):
+    for portion in time_control.iteration_chunks(time_control.deadline(clock, None), 10**6):
         watch.now += 0.01 * portion
     assert clock.left > 0
 
@@ -248,8 +252,10 @@ def test_random_play_is_worth_what_recursion_tells() -> None:
     arena, rounds = arena_of(KUHN), 2_000
     active = enumeration.start(arena.walk)
     for _ in range(2):
-        active = enumeration.move(arena.walk, active, enumeration.joint_moves(enumeration.look(arena.walk, active), {}))
-    nodes = host.Host(arena.env.net, arena.env.payoffs, arena.steps)
+        active = enumeration.apply_joint_actions(
+            arena.walk, active, enumeration.enumerate_joint_actions(enumeration.take_snapshot(arena.walk, active), {})
+        )
+    nodes = host.HostEnv(arena.env.net, arena.env.payoffs, arena.steps)
 
     def value(registers: bytes) -> float:
         position = nodes.position(registers)
@@ -258,8 +264,11 @@ def test_random_play_is_worth_what_recursion_tells() -> None:
         joint = list(itertools.product(*position.legal, position.chance or (0,)))
         return float(np.mean([value(nodes.moved(registers, tuple(move[:-1]), move[-1])[0]) for move in joint]))
 
-    exact = [value(row.tobytes()) for row in enumeration.look(arena.walk, active).rows[: len(arena.env.net.initial)].T]
-    found = rollouts.values(arena.walk, active.games, jax.random.key(0), np.int32(rounds), steps=arena.steps)
+    exact = [
+        value(row.tobytes())
+        for row in enumeration.take_snapshot(arena.walk, active).rows[: len(arena.env.net.initial)].T
+    ]
+    found = rollouts.mean_payoffs(arena.walk, active.games, jax.random.key(0), np.int32(rounds), steps=arena.steps)
     got = np.asarray(found)[:, active.lanes]
     assert len(exact) == 6
     assert np.ptp(exact) > 0.5
@@ -271,7 +280,9 @@ def test_first_moves_of_random_play_come_equally_often() -> None:
     """Biased rock-paper-scissors: a sign is worth its mean against the three."""
     arena = arena_of("biased_rps")
     games = jax.jit(lambda: arena.walk.start(32))()
-    counts, totals = rollouts.by_first_move(arena.walk, games, jax.random.key(1), jnp.int32(300), player=1, steps=4)
+    counts, totals = rollouts.payoffs_by_first_action(
+        arena.walk, games, jax.random.key(1), jnp.int32(300), player=1, steps=4
+    )
     assert (np.asarray(counts) == 100).all()
     means = dict(zip(arena.env.net.players[1].moves, np.asarray(totals).sum(axis=1) / 3_200, strict=True))
     expected = {"rock": 25 / 3, "paper": 20 / 3, "scissors": -15.0}
@@ -281,11 +292,11 @@ def test_first_moves_of_random_play_come_equally_often() -> None:
 def test_lookahead_solves_simultaneous_moves() -> None:
     """The only equilibrium of biased rock-paper-scissors, and the value 0."""
     arena = arena_of("biased_rps")
-    room = subtree_cfr.Room(nodes=64, rounds=1, steps=4)
-    tree = subtree_cfr.grow(arena.walk, enumeration.start(arena.walk), np.ones(1), 1, room, jax.random.key(0))
+    room = subtree_cfr.SubtreeLimits(nodes=64, rounds=1, steps=4)
+    tree = subtree_cfr.build_subtree(arena.walk, enumeration.start(arena.walk), np.ones(1), 1, room, jax.random.key(0))
     assert tree is not None
     assert (tree.nodes, tree.is_whole) == (10, True)
-    solver = subtree_cfr.Solver(tree)
+    solver = subtree_cfr.SubtreeSolver(tree)
     for _ in range(2_000):
         solver.iterate()
     for player in range(2):
@@ -296,7 +307,7 @@ def test_lookahead_solves_simultaneous_moves() -> None:
 
 
 def test_what_is_open() -> None:
-    assert match_beliefs.is_open(arena_of("tictactoe"))
-    assert match_beliefs.is_open(arena_of("biased_rps"))
-    assert not match_beliefs.is_open(arena_of(KUHN))
-    assert not match_beliefs.is_open(arena_of("blind_tictactoe"))
+    assert match_beliefs.is_fully_observable(arena_of("tictactoe"))
+    assert match_beliefs.is_fully_observable(arena_of("biased_rps"))
+    assert not match_beliefs.is_fully_observable(arena_of(KUHN))
+    assert not match_beliefs.is_fully_observable(arena_of("blind_tictactoe"))

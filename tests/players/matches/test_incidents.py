@@ -18,17 +18,17 @@ from gdlx.tests.helpers import players
 KUHN = "kuhn_poker"
 
 
-def against_first(who: agent.Agent, games: int = 6, play_seconds: float = 30.0) -> scores.Result:
-    others = players.Does(players.first, "good")
-    arena = players.arena_of(KUHN)
+def against_first(who: agent.Agent, games: int = 6, play_seconds: float = 30.0) -> scores.MatchResult:
+    others = players.FunctionAgent(players.choose_first, "good")
+    arena = players.load_arena(KUHN)
     return contest.compete(arena, [who, others], games=games, play_seconds=play_seconds, start_seconds=30.0)
 
 
-def crash(view: history.Sight, clock: agent.Clock) -> int:
+def crash(view: history.ActionObservationHistory, clock: agent.Clock) -> int:
     raise ValueError(f"step {view.step} cannot be")
 
 
-def leave(view: history.Sight, clock: agent.Clock) -> int:
+def leave(view: history.ActionObservationHistory, clock: agent.Clock) -> int:
     sys.exit(3)
 
 
@@ -39,7 +39,7 @@ class Unshowable(Exception):
     __repr__ = __str__
 
 
-def hide(view: history.Sight, clock: agent.Clock) -> int:
+def hide(view: history.ActionObservationHistory, clock: agent.Clock) -> int:
     raise Unshowable
 
 
@@ -60,7 +60,7 @@ def hide(view: history.Sight, clock: agent.Clock) -> int:
     ],
 )
 def test_what_agents_do_wrong_is_put_down(answer: Any, kind: str, message: str) -> None:
-    bad = players.Does(answer, "bad")
+    bad = players.FunctionAgent(answer, "bad")
     found = against_first(bad, games=3)
     assert found.games == 3
     assert found.incidents
@@ -81,7 +81,7 @@ busy = worker.Worker("busy")
 worker._FAREWELL = 0.1
 try:
     busy.ask(lambda: time.sleep(600), 0.0)
-except worker.TooLate:
+except worker.DeadlineError:
     busy.close()
 sys.argv = ["gdlx", "games", "--nothing"]
 cli.main()
@@ -95,13 +95,15 @@ print("not reached")
 def test_who_takes_too_long_is_put_down_and_its_answer_dropped() -> None:
     """Its answers are illegal too, but come after the end of the clock."""
 
-    def slow(view: history.Sight, clock: agent.Clock) -> int:
+    def slow(view: history.ActionObservationHistory, clock: agent.Clock) -> int:
         time.sleep(clock.seconds + 2 * worker.GRACE)
         return -1
 
-    who = players.Does(slow, "slow")
-    arena = players.arena_of(KUHN)
-    judge = referee.Referee(arena, [who, players.Does(players.first)], start_seconds=30.0, play_seconds=0.05)
+    who = players.FunctionAgent(slow, "slow")
+    arena = players.load_arena(KUHN)
+    judge = referee.Referee(
+        arena, [who, players.FunctionAgent(players.choose_first)], start_seconds=30.0, play_seconds=0.05
+    )
     told = judge.play(0, (0, 1))
     judge.close()
     own = [incident for incident in told.incidents if incident.agent == "slow"]
@@ -111,13 +113,17 @@ def test_who_takes_too_long_is_put_down_and_its_answer_dropped() -> None:
 
 @pytest.mark.parametrize("move", [np.int64, np.array])
 def test_whole_numbers_of_any_kind_are_moves(move: Any) -> None:
-    assert against_first(players.Does(lambda view, clock: move(view.legal[0]))).incidents == ()
+    assert against_first(players.FunctionAgent(lambda view, clock: move(view.legal[0]))).incidents == ()
 
 
 def test_moves_instead_are_random_and_legal() -> None:
     """An agent that never answers well plays uniformly: the first player's options come up as often."""
-    judge = referee.Referee(players.arena_of(KUHN), [players.Does(crash, "bad"), players.Does(players.first)], seed=3)
-    names = players.arena_of(KUHN).env.net.players[0].moves
+    judge = referee.Referee(
+        players.load_arena(KUHN),
+        [players.FunctionAgent(crash, "bad"), players.FunctionAgent(players.choose_first)],
+        seed=3,
+    )
+    names = players.load_arena(KUHN).env.net.players[0].moves
     made = [names[judge.play(number, (0, 1)).events[2].moves[0]] for number in range(400)]
     judge.close()
     assert set(made) == {"bet", "check"}
@@ -126,10 +132,12 @@ def test_moves_instead_are_random_and_legal() -> None:
 
 def test_who_hangs_is_not_asked_again_until_it_is_done() -> None:
     """Nor waited for: all its other choices are made at once. Its one thread is all that it keeps busy."""
-    hung = players.Hangs("choose")
+    hung = players.HangingAgent("choose")
     threads = threading.active_count()
-    arena = players.arena_of(KUHN)
-    judge = referee.Referee(arena, [hung, players.Does(players.first)], start_seconds=30.0, play_seconds=0.05)
+    arena = players.load_arena(KUHN)
+    judge = referee.Referee(
+        arena, [hung, players.FunctionAgent(players.choose_first)], start_seconds=30.0, play_seconds=0.05
+    )
     told = [judge.play(number, (0, 1)) for number in range(20)]
     assert threading.active_count() <= threads + 2
     messages = [incident.message for one in told for incident in one.incidents if incident.agent == "hangs"]
@@ -145,16 +153,16 @@ def test_who_hangs_is_not_asked_again_until_it_is_done() -> None:
 
 
 def test_who_sits_down_late_plays_on() -> None:
-    late = players.Hangs("sit")
+    late = players.HangingAgent("sit")
 
-    def lets_go(view: history.Sight, clock: agent.Clock) -> int:
+    def lets_go(view: history.ActionObservationHistory, clock: agent.Clock) -> int:
         late.let_go.set()
         while judge._workers[0].is_busy:
             time.sleep(0.001)
         return view.legal[0]
 
-    who: list[agent.Agent] = [late, players.Does(lets_go)]
-    judge = referee.Referee(players.arena_of(KUHN), who, start_seconds=0.05, play_seconds=30.0)
+    who: list[agent.Agent] = [late, players.FunctionAgent(lets_go)]
+    judge = referee.Referee(players.load_arena(KUHN), who, start_seconds=0.05, play_seconds=30.0)
     kinds = []
     for number in range(5):
         late.let_go.clear()
@@ -168,7 +176,7 @@ def test_who_sits_down_late_plays_on() -> None:
 class NeverSits:
     name: str = "never"
 
-    def sit(self, seat: agent.Seat, clock: agent.Clock) -> agent.Mind:
+    def sit(self, seat: agent.PlayerContext, clock: agent.Clock) -> agent.Player:
         raise OSError("no chair")
 
 
@@ -181,11 +189,11 @@ def test_who_cannot_sit_down_plays_at_random() -> None:
 def test_clocks_are_those_of_the_match() -> None:
     seen = []
 
-    def look(view: history.Sight, clock: agent.Clock) -> int:
+    def look(view: history.ActionObservationHistory, clock: agent.Clock) -> int:
         seen.append((clock.seconds, 0 < clock.left <= clock.seconds))
         return view.legal[0]
 
-    against_first(players.Does(look), play_seconds=12.5)
+    against_first(players.FunctionAgent(look), play_seconds=12.5)
     assert set(seen) == {(12.5, True)}
 
 
@@ -199,11 +207,11 @@ class Prepared:
     def prepare(self, arena: agent.Arena) -> None:
         self._note("prepare")
 
-    def sit(self, seat: agent.Seat, clock: agent.Clock) -> "Prepared":
+    def sit(self, seat: agent.PlayerContext, clock: agent.Clock) -> "Prepared":
         self._note("sit")
         return self
 
-    def choose(self, view: history.Sight, clock: agent.Clock) -> int:
+    def choose(self, view: history.ActionObservationHistory, clock: agent.Clock) -> int:
         return view.legal[0]
 
     def _note(self, what: str) -> None:
@@ -224,46 +232,48 @@ def test_who_cannot_prepare_does_not_play() -> None:
         def prepare(self, arena: agent.Arena) -> None:
             raise KeyError("book")
 
-    with pytest.raises(agent.WrongAgent, match=r"prepared cannot prepare for kuhn_poker \(KeyError: 'book'\)"):
+    with pytest.raises(agent.AgentError, match=r"prepared cannot prepare for kuhn_poker \(KeyError: 'book'\)"):
         against_first(Unprepared())
 
 
 def test_who_leaves_ends_the_match_but_not_its_games() -> None:
     @dataclasses.dataclass(frozen=True)
-    class Leaves(players.Does):
+    class Leaves(players.FunctionAgent):
         unhurried: bool = True
 
-    def bored(view: history.Sight, clock: agent.Clock) -> int:
+    def bored(view: history.ActionObservationHistory, clock: agent.Clock) -> int:
         if len(who.views) > 5:
-            raise agent.LeftMatch
+            raise agent.PlayerQuitError
         return view.legal[0]
 
     who = Leaves(bored)
-    one = match.Match(players.arena_of(KUHN), (who, players.Does(players.first)), match.Terms(games=50))
-    run = contest.Run(one)
-    with pytest.raises(agent.LeftMatch):
+    one = match.Match(
+        players.load_arena(KUHN), (who, players.FunctionAgent(players.choose_first)), match.MatchSettings(games=50)
+    )
+    run = contest.MatchRun(one)
+    with pytest.raises(agent.PlayerQuitError):
         list(run.batches())
     found = run.finish()
     assert 2 <= found.games <= 6
     assert sorted(run.games.number.tolist()) == list(range(found.games))
-    assert isinstance(run.games, game_log.Games)
+    assert isinstance(run.games, game_log.GameRecords)
 
 
 def test_a_person_is_asked_in_the_main_thread() -> None:
     """Ctrl-C must reach whoever waits for the terminal."""
 
     @dataclasses.dataclass(frozen=True)
-    class Person(players.Does):
+    class Person(players.FunctionAgent):
         unhurried: bool = True
 
     there: set[bool] = set()
 
-    def look(view: history.Sight, clock: agent.Clock) -> int:
+    def look(view: history.ActionObservationHistory, clock: agent.Clock) -> int:
         there.add(threading.current_thread() is threading.main_thread())
         return view.legal[0]
 
     against_first(Person(look))
     assert there == {True}
     there.clear()
-    against_first(players.Does(look))
+    against_first(players.FunctionAgent(look))
     assert there == {False}

@@ -22,16 +22,18 @@ from gdlx.tests.helpers import players, samples
 KUHN, THREE = "kuhn_poker", "smallest:numbers=3,steps=1"
 
 
-def given(game: str, seed: int) -> players.Given:
-    return players.Given(f"seed {seed}", game, players.random_policies(game, seed))
+def given(game: str, seed: int) -> players.TreePolicyAgent:
+    return players.TreePolicyAgent(f"seed {seed}", game, players.random_policies(game, seed))
 
 
-def played(game: str, who: Sequence[agent.Agent], **terms: int) -> game_log.Games:
-    one = match.Match(players.arena_of(game), tuple(who), match.Terms(**terms))  # type: ignore[arg-type]
-    return game_log.joined([game_log.none(one.players), *(batch.games for batch in match.run(one))])
+def played(game: str, who: Sequence[agent.Agent], **terms: int) -> game_log.GameRecords:
+    one = match.Match(players.load_arena(game), tuple(who), match.MatchSettings(**terms))  # type: ignore[arg-type]
+    return game_log.merge_records(
+        [game_log.empty_records(one.players), *(batch.games for batch in match.play_games(one))]
+    )
 
 
-def assert_same_games(first: game_log.Games, second: game_log.Games) -> None:
+def assert_same_games(first: game_log.GameRecords, second: game_log.GameRecords) -> None:
     for own, other in zip(first, second, strict=True):
         np.testing.assert_array_equal(own, other)
 
@@ -45,14 +47,14 @@ def error_of(numbers: game_log.Floats) -> float:
 )
 def test_means_are_what_the_tree_says(game: str) -> None:
     """In every rotation: the policies of whoever plays a role, evaluated exactly."""
-    task = tasks.problem(game_spec.Game(game), samples.tree_of(game))
+    task = tasks.make_tree_task(game_spec.GameSpec(game), samples.load_tree(game))
     count = len(task.players)
     who = [given(game, seed) for seed in range(count)]
     found = played(game, who, games=2_000 * count)
     assert not found.unplayable.any()
     for rotation in range(count):
         seats = [(player + rotation) % count for player in range(count)]
-        own = game_log.taken(found, (found.agent == seats).all(axis=1))
+        own = game_log.select_records(found, (found.agent == seats).all(axis=1))
         assert len(own.number) == 2_000
         exact = task.metrics(tuple(who[seat].policies[player] for player, seat in enumerate(seats))).value
         for player in range(count):
@@ -68,11 +70,11 @@ def test_lockstep_is_as_one_by_one(tmp_path: pathlib.Path, game: str, games: int
     other: agent.Agent = given(KUHN, 1)
     if game != KUHN:
         (tmp_path / "x.csv").write_text("player,step,information_set,option,probability\nx,0,start,(mark 2 2),1\n")
-        able, other = agent_registry.find(str(tmp_path / "x.csv")), agent_registry.find("random")
-    match.prepare(able, players.arena_of(game))
-    match.prepare(other, players.arena_of(game))
+        able, other = agent_registry.make_agent(str(tmp_path / "x.csv")), agent_registry.make_agent("random")
+    match.prepare(able, players.load_arena(game))
+    match.prepare(other, players.load_arena(game))
     fast = played(game, [able, other], games=games)
-    slow = played(game, [players.OneByOne(able), players.OneByOne(other)], games=games, seed=1)
+    slow = played(game, [players.UnbatchedAgent(able), players.UnbatchedAgent(other)], games=games, seed=1)
     np.testing.assert_array_equal(fast.agent, slow.agent)
     for seat in range(2):
         for one, two in ((fast.payoff[:, 0], slow.payoff[:, 0]), (fast.length, slow.length)):
@@ -83,11 +85,11 @@ def test_lockstep_is_as_one_by_one(tmp_path: pathlib.Path, game: str, games: int
 @pytest.mark.parametrize("game", [KUHN, "goofspiel:cards=3", THREE, "monty_hall", "simple_poker"])
 def test_the_referee_keeps_to_the_rules(game: str) -> None:
     """Every game again by the interpreter: moves were legal, percepts and goals are the same."""
-    arena = players.arena_of(game)
-    rules = interpreter.Interpreter(games.load(game))
+    arena = players.load_arena(game)
+    rules = interpreter.Interpreter(games.load_rulesheet(game))
     net = arena.env.net
     seats = range(arena.env.num_players)
-    spies = [players.Does(lambda view, clock: int(rng.choice(view.legal)), f"spy {n}") for n in seats]
+    spies = [players.FunctionAgent(lambda view, clock: int(rng.choice(view.legal)), f"spy {n}") for n in seats]
     rng = np.random.default_rng(0)
     judge = referee.Referee(arena, spies, seed=5)
     for number in range(10):
@@ -106,7 +108,7 @@ def test_the_referee_keeps_to_the_rules(game: str) -> None:
             for name, move in joint.items():
                 assert move in rules.legal(state)[name]
             seen.append(
-                {name: sorted(map(ground_terms.text, own)) for name, own in rules.percepts(state, joint).items()}
+                {name: sorted(map(ground_terms.to_text, own)) for name, own in rules.percepts(state, joint).items()}
             )
             state = rules.next(state, joint)
         assert rules.is_terminal(state)
@@ -123,10 +125,10 @@ def test_the_referee_keeps_to_the_rules(game: str) -> None:
 
 
 def test_agents_take_turns_at_the_roles() -> None:
-    who = [players.Does(players.first, f"agent {n}") for n in range(3)]
+    who = [players.FunctionAgent(players.choose_first, f"agent {n}") for n in range(3)]
     found = played(THREE, who, games=7)
     assert found.agent.tolist() == [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2]]
-    one = match.Match(players.arena_of(THREE), tuple(who), match.Terms(games=7, swap=False))
+    one = match.Match(players.load_arena(THREE), tuple(who), match.MatchSettings(games=7, swap=False))
     assert {one.seats(number) for number in range(7)} == {(0, 1, 2)}
 
 
@@ -134,11 +136,11 @@ def test_agents_take_turns_at_the_roles() -> None:
 def test_games_depend_on_the_seed_and_their_number_alone(is_lockstep: bool) -> None:
     who: list[agent.Agent] = [given(KUHN, 0), given(KUHN, 1)]
     if not is_lockstep:
-        who[1] = players.OneByOne(who[1])
+        who[1] = players.UnbatchedAgent(who[1])
     found = played(KUHN, who, games=70)
     assert_same_games(played(KUHN, who, games=70), found)
     fewer = played(KUHN, who, games=33)
-    assert_same_games(fewer, game_log.taken(found, slice(33)))
+    assert_same_games(fewer, game_log.select_records(found, slice(33)))
     other = played(KUHN, who, games=70, seed=1)
     assert (other.payoff != found.payoff).any()
 
@@ -158,19 +160,19 @@ def test_going_on_is_as_if_never_stopped(
     who: tuple[agent.Agent, ...] = (given(KUHN, 0), given(KUHN, 1))
     if not is_lockstep:
         # Whether a move is illegal depends on the view alone: on the card that was dealt.
-        who = (given(KUHN, 0), players.Does(lambda view, _: view.legal[0] if view.keys[-1, 0] % 3 else -1))
-    one = match.Match(players.arena_of(KUHN), who, match.Terms(games=100))
+        who = (given(KUHN, 0), players.FunctionAgent(lambda view, _: view.legal[0] if view.keys[-1, 0] % 3 else -1))
+    one = match.Match(players.load_arena(KUHN), who, match.MatchSettings(games=100))
     (tmp_path / "whole").mkdir()
     (tmp_path / "parts").mkdir()
-    whole = contest.Run(one, tmp_path / "whole")
+    whole = contest.MatchRun(one, tmp_path / "whole")
     for _ in whole.batches():
         pass
-    part = contest.Run(one, tmp_path / "parts")
+    part = contest.MatchRun(one, tmp_path / "parts")
     next(part.batches())  # and then Ctrl-C
     early = part.finish()
     assert 0 < early.games < 100
     assert len((tmp_path / "parts" / "games.csv").read_text().splitlines()) == early.games + 1
-    rest = contest.Run(one, tmp_path / "parts", resume=True)
+    rest = contest.MatchRun(one, tmp_path / "parts", resume=True)
     for _ in rest.batches():
         pass
     assert rest.finish() == whole.finish()
@@ -184,10 +186,10 @@ def test_going_on_is_as_if_never_stopped(
 
 
 def test_a_folder_is_written_by_one_run_at_a_time(tmp_path: pathlib.Path) -> None:
-    one = match.Match(players.arena_of(KUHN), (given(KUHN, 0), given(KUHN, 1)))
-    contest_run = contest.Run(one, tmp_path)
+    one = match.Match(players.load_arena(KUHN), (given(KUHN, 0), given(KUHN, 1)))
+    contest_run = contest.MatchRun(one, tmp_path)
     with pytest.raises(result_folder.ResultError, match="another run is writing"):
-        contest.Run(one, tmp_path, resume=True)
+        contest.MatchRun(one, tmp_path, resume=True)
     assert contest_run.finish().games == 0
 
 
@@ -205,8 +207,12 @@ def test_a_folder_is_written_by_one_run_at_a_time(tmp_path: pathlib.Path) -> Non
     ],
 )
 def test_folders_that_cannot_be_gone_on_with(tmp_path: pathlib.Path, file: str, old: str, new: str, told: str) -> None:
-    one = match.Match(players.arena_of(KUHN), (given(KUHN, 0), players.Does(players.first)), match.Terms(games=2))
-    run = contest.Run(one, tmp_path)
+    one = match.Match(
+        players.load_arena(KUHN),
+        (given(KUHN, 0), players.FunctionAgent(players.choose_first)),
+        match.MatchSettings(games=2),
+    )
+    run = contest.MatchRun(one, tmp_path)
     for _ in run.batches():
         pass
     run.finish()
@@ -214,23 +220,23 @@ def test_folders_that_cannot_be_gone_on_with(tmp_path: pathlib.Path, file: str, 
     assert old in text
     (tmp_path / file).write_text(text.replace(old, new, 1))
     with pytest.raises(result_folder.ResultError, match=told):
-        contest.Run(one, tmp_path, resume=True)
+        contest.MatchRun(one, tmp_path, resume=True)
 
 
 def test_games_that_do_not_end_are_unplayable() -> None:
-    arena = arenas.of_game(KUHN, max_steps=3)
-    for who in (given(KUHN, 0), players.OneByOne(given(KUHN, 0))):
+    arena = arenas.make_arena(KUHN, max_steps=3)
+    for who in (given(KUHN, 0), players.UnbatchedAgent(given(KUHN, 0))):
         found = contest.compete(arena, [who, who], games=64)
         assert found.unplayable == 64
         assert [(score.whole.payoff.mean, score.wins, score.draws) for score in found.scores] == [(0, 0, 0), (0, 0, 0)]
 
 
 def test_goals_that_turn_out_not_to_be_zero_sum() -> None:
-    arena = players.arena_of("monty_hall")
+    arena = players.load_arena("monty_hall")
     wrong = dataclasses.replace(arena.env, payoffs=payoffs.Payoffs(50.0, True, False))
     arena = dataclasses.replace(arena, env=wrong)
     with pytest.raises(payoffs.PayoffError, match="`payoff='goal'`"):
-        contest.compete(arena, [players.Does(players.first)], games=4)
+        contest.compete(arena, [players.FunctionAgent(players.choose_first)], games=4)
 
 
 @pytest.mark.parametrize(
@@ -242,11 +248,11 @@ def test_goals_that_turn_out_not_to_be_zero_sum() -> None:
     ],
 )
 def test_an_agent_for_every_player(names: list[str], told: str) -> None:
-    with pytest.raises(match.WrongMatch, match=told):
-        contest.compete(players.arena_of(KUHN), names)
+    with pytest.raises(match.MatchError, match=told):
+        contest.compete(players.load_arena(KUHN), names)
 
 
 @pytest.mark.parametrize("terms", [{"games": 0}, {"start_seconds": 0}, {"play_seconds": math.inf}])
 def test_terms_that_make_no_sense(terms: dict[str, int]) -> None:
-    with pytest.raises(match.WrongMatch):
-        match.Terms(**terms)  # type: ignore[arg-type]
+    with pytest.raises(match.MatchError):
+        match.MatchSettings(**terms)  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ KUHN, THREE = "kuhn_poker", "smallest:numbers=3,steps=1"
 
 def test_an_interval_of_one_role_is_the_normal_one() -> None:
     numbers = np.array([1.0, 2.0, 4.0, 9.0])
-    found = scores.mean_of([numbers])
+    found = scores.stratified_mean([numbers])
     half = 1.959964 * numbers.std(ddof=1) / 2
     assert found.mean == 4
     assert found.half == pytest.approx(half)
@@ -31,7 +31,7 @@ def test_intervals_over_roles_hold_the_mean_as_often_as_they_say() -> None:
     held, widths = 0, 0.0
     for _ in range(2_000):
         strata = [rng.normal(10, 1, 60), rng.normal(-10, 3, 60)]
-        found = scores.mean_of(strata)
+        found = scores.stratified_mean(strata)
         assert found.interval is not None
         held += found.interval[0] < 0 < found.interval[1]
         widths += found.interval[1] - found.interval[0]
@@ -40,15 +40,15 @@ def test_intervals_over_roles_hold_the_mean_as_often_as_they_say() -> None:
 
 
 def test_one_game_has_no_interval() -> None:
-    found = scores.mean_of([np.array([3.0]), np.array([])])
+    found = scores.stratified_mean([np.array([3.0]), np.array([])])
     assert (found.mean, found.half, found.interval) == (3, None, None)
     assert found.to_json() == {"mean": 3.0, "interval": None}
 
 
-def games_of(payoff: list[list[float]], agent: list[list[int]], unplayable: list[bool]) -> game_log.Games:
+def games_of(payoff: list[list[float]], agent: list[list[int]], unplayable: list[bool]) -> game_log.GameRecords:
     count = len(payoff)
     none = np.zeros(count, np.int64)
-    return game_log.Games(
+    return game_log.GameRecords(
         number=np.arange(count),
         agent=np.array(agent),
         payoff=np.array(payoff),
@@ -63,8 +63,8 @@ def games_of(payoff: list[list[float]], agent: list[list[int]], unplayable: list
 def test_who_won() -> None:
     payoff = [[1.0, -1.0], [2.0, -2.0], [0.0, 0.0], [-1.0, 1.0], [0.0, 0.0]]
     agent = [[0, 1], [1, 0], [0, 1], [1, 0], [0, 1]]
-    found = scores.result(
-        players.arena_of(KUHN), ("a", "b"), games_of(payoff, agent, [False] * 4 + [True]), [incident("b")]
+    found = scores.score_match(
+        players.load_arena(KUHN), ("a", "b"), games_of(payoff, agent, [False] * 4 + [True]), [incident("b")]
     )
     first, second = found.scores
     assert (first.wins, first.draws, first.losses) == (2, 1, 1)
@@ -85,7 +85,7 @@ def incident(name: str) -> game_log.Incident:
 
 
 def test_nothing_played_yet() -> None:
-    found = scores.result(players.arena_of(KUHN), ("a", "b"), game_log.none(2), [])
+    found = scores.score_match(players.load_arena(KUHN), ("a", "b"), game_log.empty_records(2), [])
     assert (found.games, found.scores) == (0, ())
 
 
@@ -106,24 +106,24 @@ def test_folders_have_safe_names(names: list[str], folder: str) -> None:
 # ---- tournaments
 
 
-def entrants(count: int) -> "tuple[players.Does, ...]":
+def entrants(count: int) -> "tuple[players.FunctionAgent, ...]":
     """Of whom the later ones take later options."""
 
-    def taking(number: int) -> players.Does:
-        return players.Does(lambda view, _: view.legal[min(number, len(view.legal) - 1)], f"agent {number}")
+    def taking(number: int) -> players.FunctionAgent:
+        return players.FunctionAgent(lambda view, _: view.legal[min(number, len(view.legal) - 1)], f"agent {number}")
 
     return tuple(map(taking, range(count)))
 
 
-def all_of(run: tournament.Run) -> tournament.Result:
+def all_of(run: tournament.TournamentRun) -> tournament.TournamentResult:
     for _ in run.batches():
         pass
     return run.finish()
 
 
 def test_everybody_meets_everybody(tmp_path: pathlib.Path) -> None:
-    whole = tournament.Tournament(players.arena_of(KUHN), entrants(3), match.Terms(games=30, seed=4))
-    found = all_of(tournament.Run(whole, tmp_path))
+    whole = tournament.Tournament(players.load_arena(KUHN), entrants(3), match.MatchSettings(games=30, seed=4))
+    found = all_of(tournament.TournamentRun(whole, tmp_path))
     assert whole.groups == [(0, 1), (0, 2), (1, 2)]
     assert [one.games for one in found.matches] == [30, 30, 30]
     assert len({whole.pairing(number).terms.seed for number in range(3)}) == 3
@@ -147,21 +147,21 @@ def test_everybody_meets_everybody(tmp_path: pathlib.Path) -> None:
 
 
 def test_a_tournament_goes_on_as_if_never_stopped(tmp_path: pathlib.Path) -> None:
-    whole = tournament.Tournament(players.arena_of(KUHN), entrants(3), match.Terms(games=10))
-    expected = all_of(tournament.Run(whole))
-    run = tournament.Run(whole, tmp_path)
+    whole = tournament.Tournament(players.load_arena(KUHN), entrants(3), match.MatchSettings(games=10))
+    expected = all_of(tournament.TournamentRun(whole))
+    run = tournament.TournamentRun(whole, tmp_path)
     for _ in itertools.islice(run.batches(), 14):  # one match and a half
         pass
     early = run.finish()
     assert [one.games for one in early.matches] == [10, 4]
-    again = tournament.Run(whole, tmp_path)
+    again = tournament.TournamentRun(whole, tmp_path)
     assert all_of(again) == expected
     assert records.read_config(tmp_path).kind == "tournament"
 
 
 def test_three_at_a_table() -> None:
-    whole = tournament.Tournament(players.arena_of(THREE), entrants(4), match.Terms(games=3))
-    found = all_of(tournament.Run(whole))
+    whole = tournament.Tournament(players.load_arena(THREE), entrants(4), match.MatchSettings(games=3))
+    found = all_of(tournament.TournamentRun(whole))
     assert len(whole.groups) == 4
     assert not found.table
     assert found.to_json()["table"] is None
@@ -169,5 +169,7 @@ def test_three_at_a_table() -> None:
 
 
 def test_too_few_for_a_tournament() -> None:
-    with pytest.raises(match.WrongMatch, match="needs 3 agents or more, and 2 were named"):
-        tournament.Tournament(players.arena_of(THREE), (agent_registry.find("random"),) * 2, match.Terms())
+    with pytest.raises(match.MatchError, match="needs 3 agents or more, and 2 were named"):
+        tournament.Tournament(
+            players.load_arena(THREE), (agent_registry.make_agent("random"),) * 2, match.MatchSettings()
+        )

@@ -47,7 +47,7 @@ def exhaustive(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_sound_game_has_no_faults(exhaustive: bool) -> None:
-    findings = by_playing.examine(built(SOUND))
+    findings = by_playing.check_by_playing(built(SOUND))
     assert findings.problems == ()
     assert findings.exhaustive is exhaustive
     assert findings.longest == 3
@@ -60,7 +60,7 @@ def test_a_sound_game_has_no_faults(exhaustive: bool) -> None:
 
 @pytest.mark.parametrize("code", FAULTS)
 def test_a_fault_is_found_and_only_that(code: str, exhaustive: bool) -> None:
-    findings = by_playing.examine(built(FAULTS[code]))
+    findings = by_playing.check_by_playing(built(FAULTS[code]))
     assert {problem.code for problem in findings.problems} == {code}
     for problem in findings.problems:
         assert problem.severity is diagnostics.Severity.WARNING
@@ -69,7 +69,7 @@ def test_a_fault_is_found_and_only_that(code: str, exhaustive: bool) -> None:
 
 
 def _message(text: str) -> str:
-    [problem] = by_playing.examine(built(text)).problems
+    [problem] = by_playing.check_by_playing(built(text)).problems
     return problem.message
 
 
@@ -91,7 +91,7 @@ def test_a_fault_of_the_first_state() -> None:
     text = stuck + "(<= (next y) (does r a)) (goal r 50) (goal s 50) (init z)"
     assert _message(text) == "s has no legal move in a state that is not terminal, first in the initial state"
     over = "(role r) (legal r a) (init x) (<= (next x) (true x)) (<= terminal (true x)) (<= (goal r 1) (not (true x)))"
-    findings = by_playing.examine(built(over))
+    findings = by_playing.check_by_playing(built(over))
     assert (findings.states, findings.matches, findings.longest) == (1, 1, 0)
     assert [problem.code for problem in findings.problems] == ["no-goal-value", "never-wins"]
 
@@ -100,14 +100,14 @@ def test_long_examples_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = "".join(f"(succ {n} {n + 1})" for n in range(1, 60))
     text = f"""(role r) (legal r a) (init (step 1)) {steps} (<= (next (step ?n)) (true (step ?m)) (succ ?m ?n))
         (<= terminal (true (step 60))) (<= (goal r 0) (true (step 1))) (<= (goal r 100) (true (step 2)))"""
-    found = {problem.code: problem.message for problem in by_playing.examine(built(text)).problems}
+    found = {problem.code: problem.message for problem in by_playing.check_by_playing(built(text)).problems}
     assert found["no-goal-value"].endswith("first after 59 joint moves, the last of them [a]")
 
 
 def test_the_random_role_needs_no_goal_and_may_be_blind() -> None:
     text = SOUND + "(role random) (legal random a) (<= (legal random b) (true same))"
     # With a role random the sheet is GDL-II, and without a sees rule nobody sees anything.
-    assert by_playing.examine(built(text)).problems == ()
+    assert by_playing.check_by_playing(built(text)).problems == ()
 
 
 def test_knowledge_is_of_the_whole_history() -> None:
@@ -118,9 +118,9 @@ def test_knowledge_is_of_the_whole_history() -> None:
         (<= (sees r ?c) (true (step 1)) (does random ?c)) (legal r wait)
         (<= (legal r (name ?c)) (true (step 3)) (true (coin ?c)))
         (<= terminal (true (step 4))) (<= (goal r 100) (true (step 4)))"""
-    assert by_playing.examine(built(text)).problems == ()
+    assert by_playing.check_by_playing(built(text)).problems == ()
     untold = text.replace("(<= (sees r ?c) (true (step 1)) (does random ?c))", "(<= (sees r now) (true (step 1)))")
-    assert [problem.code for problem in by_playing.examine(built(untold)).problems] == ["hidden-legal-moves"]
+    assert [problem.code for problem in by_playing.check_by_playing(built(untold)).problems] == ["hidden-legal-moves"]
 
 
 def test_more_joint_moves_than_fit_anywhere_are_sampled() -> None:
@@ -129,7 +129,7 @@ def test_more_joint_moves_than_fit_anywhere_are_sampled() -> None:
     roles = "".join(f"(role r{number})" for number in range(5))
     text = f"""{roles} {moves} (<= (legal ?r (pick ?n)) (role ?r) (n ?n)) (<= (next over) (does r0 ?m))
         (<= terminal (true over)) (<= (goal ?r 50) (role ?r))"""
-    net = compiler.compile_sheet(support.read(text))
+    net = compiler.compile_rulesheet(support.read(text))
     assert by_playing._play_out(net) is None
 
 
@@ -138,13 +138,13 @@ def test_two_states_for_ever_take_no_time() -> None:
         (<= (next never) (true on) (true off)) (<= (next off) (true on)) (<= terminal (true never)) (goal r 50)"""
     net = built(text)
     started = time.perf_counter()
-    assert [problem.code for problem in by_playing.examine(net).problems] == ["endless-play"]
+    assert [problem.code for problem in by_playing.check_by_playing(net).problems] == ["endless-play"]
     assert time.perf_counter() - started < 30
 
 
 def test_sampling_follows_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(by_playing, "_MAX_NODES", 20_000)
-    net = compiler.compile_sheet(games.load("blind_tictactoe"))
+    net = compiler.compile_rulesheet(games.load_rulesheet("blind_tictactoe"))
     one, again, other = (by_playing._sample(net, seed) for seed in (1, 1, 2))
     assert one == again
     assert one.matches != other.matches

@@ -64,7 +64,7 @@ CORPUS: dict[str, dict[str, int]] = {
 }
 
 
-def report(text: str, *, fold_case: bool = False) -> checker.Report:
+def report(text: str, *, fold_case: bool = False) -> checker.CheckReport:
     return checker.check(source.Source("sheet", text), fold_case=fold_case)
 
 

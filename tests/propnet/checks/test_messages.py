@@ -65,9 +65,9 @@ def test_leading_zeros_are_no_digits(value: str, number: int) -> None:
 def test_why_a_move_was_not_made() -> None:
     game = interpreter.Interpreter(support.read(FRAME + "(goal r 50) (legal r stay)"))
     with pytest.raises(diagnostics.GdlError, match="`does` holds of a move, and none was given"):
-        explain.why(game, "(does r go)", [])
-    assert explain.why(game, "(does r go)", ["go"]) == ["(does r go)  (the move made)"]
-    assert explain.why(game, "(does r stay)", ["go"]) == [
+        explain.explain_atom(game, "(does r go)", [])
+    assert explain.explain_atom(game, "(does r go)", ["go"]) == ["(does r go)  (the move made)"]
+    assert explain.explain_atom(game, "(does r stay)", ["go"]) == [
         "(does r stay) does not hold",
         "  it is not the move that was made; ask for the (legal ..) to see whether it could be",
     ]
@@ -105,7 +105,7 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: pathlib.Path, monkeypa
 
     monkeypatch.setattr(pathlib.Path, "unlink", refuse)
     with pytest.raises(OSError, match=r"net\.npz") as caught:
-        checked_fields.write_whole(tmp_path / "missing" / "net.npz", b"")
+        checked_fields.write_atomically(tmp_path / "missing" / "net.npz", b"")
     assert ".tmp" not in str(caught.value)
 
 
@@ -113,9 +113,9 @@ def test_a_relative_cache_folder_is_ignored(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.delenv("GDLX_CACHE", raising=False)
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setenv("XDG_CACHE_HOME", "here")
-    assert cache.folder() == pathlib.Path.home() / ".cache" / "gdlx"
+    assert cache.cache_dir() == pathlib.Path.home() / ".cache" / "gdlx"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache.folder() == tmp_path / "gdlx"
+    assert cache.cache_dir() == tmp_path / "gdlx"
 
 
 def test_compile_uses_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:

@@ -19,14 +19,14 @@ Rewrite = Callable[[aig.Circuit], aig.Circuit]
 
 COMPACT: Rewrite = functools.partial(factor.factor, compact=True)
 REWRITES: dict[str, Rewrite] = {
-    "rebuilt": aig.rebuilt,
-    "pruned": aig.pruned,
+    "rebuilt": aig.rebuild,
+    "pruned": aig.prune,
     "flatten": flatten.flatten,
     "absorb": absorb.absorb,
     "factor": factor.factor,
     "factor, compact": COMPACT,
     "pairs": pairs.extract_pairs,
-    "shared": straight_line.shared,
+    "shared": straight_line.share_operations,
 }
 NEVER_MORE_GATES = {"rebuilt", "pruned", "flatten", "absorb", "factor, compact"}
 
@@ -46,7 +46,7 @@ def _well_formed(gates: aig.Circuit) -> bool:
 def test_a_rewritten_circuit_computes_the_same(name: str, gates: aig.Circuit) -> None:
     rewritten = REWRITES[name](gates)
     columns = support.all_columns(gates.inputs)
-    assert support.outputs_of(rewritten, columns) == support.outputs_of(gates, columns)
+    assert support.evaluate_circuit(rewritten, columns) == support.evaluate_circuit(gates, columns)
     assert rewritten.inputs == gates.inputs
     assert _well_formed(rewritten)
     assert rewritten.operations <= gates.operations
@@ -57,7 +57,7 @@ def test_a_rewritten_circuit_computes_the_same(name: str, gates: aig.Circuit) ->
 @hypothesis.given(gates=any_circuit)
 def test_simplifying_again_and_again_ends(gates: aig.Circuit) -> None:
     columns = support.all_columns(gates.inputs)
-    expected = support.outputs_of(gates, columns)
+    expected = support.evaluate_circuit(gates, columns)
     size = (len(gates.gates) + 1, 0)
     for _ in range(20):
         gates = COMPACT(absorb.absorb(flatten.flatten(gates)))
@@ -67,16 +67,16 @@ def test_simplifying_again_and_again_ends(gates: aig.Circuit) -> None:
             break
     else:
         pytest.fail("still shrinking after 20 rounds")
-    assert support.outputs_of(gates, columns) == expected
+    assert support.evaluate_circuit(gates, columns) == expected
 
 
 @hypothesis.given(gates=support.circuits(), data=st.data())
 def test_inputs_are_replaced_by_literals(gates: aig.Circuit, data: hypothesis.strategies.DataObject) -> None:
     literals = [data.draw(st.integers(0, 2 * gates.inputs + 1)) for _ in range(gates.inputs)]
-    rewritten = aig.rebuilt(gates, literals)
+    rewritten = aig.rebuild(gates, literals)
     columns = support.all_columns(gates.inputs)
     replaced = [[([False, *column][lit >> 1]) != bool(lit & 1) for lit in literals] for column in columns]
-    assert support.outputs_of(rewritten, columns) == support.outputs_of(gates, replaced)
+    assert support.evaluate_circuit(rewritten, columns) == support.evaluate_circuit(gates, replaced)
 
 
 @hypothesis.given(gates=support.circuits(), data=st.data())
@@ -91,10 +91,10 @@ def test_gates_in_any_order_are_put_in_order(gates: aig.Circuit, data: hypothesi
     shuffled: list[aig.Gate | None] = [None] * (len(gates.gates) + 2)
     for place, gate in zip(places, gates.gates, strict=False):
         shuffled[place] = moved(gate)
-    rewritten = aig.ordered(gates.inputs, shuffled, moved(gates.outputs))
+    rewritten = aig.sort_topologically(gates.inputs, shuffled, moved(gates.outputs))
     columns = support.all_columns(gates.inputs)
     assert _well_formed(rewritten)
-    assert support.outputs_of(rewritten, columns) == support.outputs_of(gates, columns)
+    assert support.evaluate_circuit(rewritten, columns) == support.evaluate_circuit(gates, columns)
 
 
 def test_the_builder_makes_no_gate_twice() -> None:
@@ -116,7 +116,7 @@ def test_the_builder_makes_no_gate_twice() -> None:
 def test_depth_and_operations() -> None:
     gates = aig.Circuit(3, ((2, 4, 6), (3, 8), (2, 4)), (10,))
     assert (gates.depth, gates.operations) == (2, 4)
-    assert aig.pruned(gates).operations == 3
+    assert aig.prune(gates).operations == 3
     assert aig.Circuit(0, (), (1,)).depth == 0
 
 
@@ -166,19 +166,19 @@ def test_deep_circuits_need_no_deep_recursion(name: str, gates: aig.Circuit) -> 
     rewritten = REWRITES[name](gates)
     ones = [True] * gates.inputs
     columns = [ones, [False] * gates.inputs, [*ones[:-1], False], [False, *ones[1:]]]
-    assert support.outputs_of(rewritten, columns) == support.outputs_of(gates, columns)
+    assert support.evaluate_circuit(rewritten, columns) == support.evaluate_circuit(gates, columns)
 
 
 @st.composite
-def knowledge(draw: st.DrawFn, inputs: int) -> absorb.Knowledge:
+def knowledge(draw: st.DrawFn, inputs: int) -> absorb.InputConstraints:
     nodes = st.integers(1, inputs)
     groups = draw(st.lists(st.frozensets(nodes, min_size=1), max_size=3))
     covers = draw(st.frozensets(st.sampled_from(range(len(groups))))) if groups else frozenset()
     implied = draw(st.dictionaries(nodes, st.lists(st.integers(2, 2 * inputs + 1), max_size=3), max_size=3))
-    return absorb.Knowledge(groups, covers, implied)
+    return absorb.InputConstraints(groups, covers, implied)
 
 
-def _satisfies(column: support.Column, known: absorb.Knowledge) -> bool:
+def _satisfies(column: support.Column, known: absorb.InputConstraints) -> bool:
     for number, group in enumerate(known.groups):
         count = sum(column[node - 1] for node in group)
         if count > 1 or (number in known.covers and count == 0):
@@ -197,24 +197,24 @@ def test_knowledge_is_used_only_where_it_holds(gates: aig.Circuit, data: hypothe
     known = data.draw(knowledge(gates.inputs))
     rewritten = absorb.absorb(gates, known)
     columns = [column for column in support.all_columns(gates.inputs) if _satisfies(column, known)]
-    assert support.outputs_of(rewritten, columns) == support.outputs_of(gates, columns)
+    assert support.evaluate_circuit(rewritten, columns) == support.evaluate_circuit(gates, columns)
     assert rewritten.operations <= gates.operations
 
 
 def test_each_kind_of_knowledge_removes_gates() -> None:
     group = [frozenset({1, 2, 3})]
     both = aig.Circuit(3, ((2, 4),), (8,))  # a & b
-    assert absorb.absorb(both, absorb.Knowledge(group)).outputs == (aig.FALSE,)
+    assert absorb.absorb(both, absorb.InputConstraints(group)).outputs == (aig.FALSE,)
     neither = aig.Circuit(3, ((3, 5),), (8,))  # ~a & ~b
-    assert absorb.absorb(neither, absorb.Knowledge(group)) == neither
-    assert absorb.absorb(neither, absorb.Knowledge(group, frozenset({0}))).outputs == (6,)
+    assert absorb.absorb(neither, absorb.InputConstraints(group)) == neither
+    assert absorb.absorb(neither, absorb.InputConstraints(group, frozenset({0}))).outputs == (6,)
     none = aig.Circuit(3, ((3, 5, 7),), (8,))
-    assert absorb.absorb(none, absorb.Knowledge(group, frozenset({0}))).outputs == (aig.FALSE,)
-    assert absorb.absorb(both, absorb.Knowledge(implied={1: [4]})).outputs == (2,)
-    assert absorb.absorb(both, absorb.Knowledge(implied={1: [5]})).outputs == (aig.FALSE,)
+    assert absorb.absorb(none, absorb.InputConstraints(group, frozenset({0}))).outputs == (aig.FALSE,)
+    assert absorb.absorb(both, absorb.InputConstraints(implied={1: [4]})).outputs == (2,)
+    assert absorb.absorb(both, absorb.InputConstraints(implied={1: [5]})).outputs == (aig.FALSE,)
 
 
-def _emitted(gates: aig.Circuit) -> straight_line.Program:
+def _emitted(gates: aig.Circuit) -> straight_line.StraightLineProgram:
     return straight_line.emit(gates, gates.outputs, {})
 
 
@@ -222,7 +222,7 @@ def _code(gates: aig.Circuit) -> list[straight_line.Instruction]:
     return [step for block in _emitted(gates).blocks for step in block.instructions]
 
 
-def _rows(program: straight_line.Program, inputs: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+def _rows(program: straight_line.StraightLineProgram, inputs: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
     """Outputs of a program; row n of `inputs` is the value of node n + 1."""
     false = np.zeros(inputs.shape[1:], inputs.dtype)
     return np.stack(straight_line.run(program, [inputs[node - 1] for node in program.inputs], false))
@@ -231,7 +231,7 @@ def _rows(program: straight_line.Program, inputs: npt.NDArray[np.generic]) -> np
 @hypothesis.given(gates=any_circuit)
 def test_emitted_code_computes_the_circuit(gates: aig.Circuit) -> None:
     columns = support.all_columns(gates.inputs)
-    expected = np.array(support.outputs_of(gates, columns)).T
+    expected = np.array(support.evaluate_circuit(gates, columns)).T
     inputs = np.array(columns, np.bool_).T.reshape(gates.inputs, len(columns))
     program = _emitted(gates)
     assert np.array_equal(_rows(program, inputs), expected)
@@ -324,7 +324,7 @@ class _Loops:
                     break
                 for node, found in following.items():
                     value[node - 1] = found
-        return support.outputs_of(self.circuit, [value])[0]
+        return support.evaluate_circuit(self.circuit, [value])[0]
 
 
 @st.composite

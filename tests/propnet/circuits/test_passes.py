@@ -56,12 +56,12 @@ def _apply_invariants(net: propnet.PropNet) -> propnet.PropNet:
 
 def _absorb_known(net: propnet.PropNet) -> propnet.PropNet:
     smaller, groups, covers = invariants.apply_invariants(net)
-    known = input_constraints.knowledge(smaller, groups, covers)
+    known = input_constraints.derive_input_constraints(smaller, groups, covers)
     return smaller.with_circuit(absorb.absorb(smaller.as_circuit(), known))
 
 
 def _absorb_legal(net: propnet.PropNet) -> propnet.PropNet:
-    return net.with_circuit(absorb.absorb(net.as_circuit(), input_constraints.knowledge(net)))
+    return net.with_circuit(absorb.absorb(net.as_circuit(), input_constraints.derive_input_constraints(net)))
 
 
 PASSES: dict[str, compiler.Pass] = {
@@ -78,7 +78,7 @@ PASSES: dict[str, compiler.Pass] = {
 
 
 def sheet(name: str) -> rulesheet.Rulesheet:
-    return support.read(FRAME + SHEETS[name]) if name in SHEETS else games.load(name)
+    return support.read(FRAME + SHEETS[name]) if name in SHEETS else games.load_rulesheet(name)
 
 
 @functools.cache
@@ -95,7 +95,7 @@ def test_a_pass_alone_changes_nothing_that_can_be_seen(name: str, apply: str) ->
     validity.validate(after)
     support.assert_same_play(before, after)
     if name in SHEETS:
-        assert support.Twins(sheet(name), after).compare_all(300)
+        assert support.RulesAndPropnet(sheet(name), after).compare_all(300)
 
 
 @pytest.mark.parametrize("apply", PASSES)
@@ -162,16 +162,16 @@ def test_what_holds_only_by_chance_is_not_proved() -> None:
         (<= terminal (true (step 100)))
         (<= (goal r 100) (true (lit 1)) (true (lit 2))) (<= (goal r 0) (true (step 1)))"""
     found = support.read(text)
-    assert support.Twins(found, compiler.compile_sheet(found)).compare_all(200) == 100
+    assert support.RulesAndPropnet(found, compiler.compile_rulesheet(found)).compare_all(200) == 100
 
 
 def test_states_after_the_end_are_not_reached() -> None:
     """The second place is lit only by a move that would be made after the end."""
     text = """(role r) (legal r a) (init (at 1)) (<= (next (at 2)) (true (at 1))) (<= (next (at 3)) (true (at 2)))
         (<= terminal (true (at 2))) (<= (goal r 100) (not (true (at 3)))) (<= (goal r 0) (true (at 3)))"""
-    net = compiler.compile_sheet(support.read(text))
+    net = compiler.compile_rulesheet(support.read(text))
     assert net.fluent_literals[net.fluents.index("(at 3)")] == 0
-    assert support.Twins(support.read(text), net).compare_all(5) == 2
+    assert support.RulesAndPropnet(support.read(text), net).compare_all(5) == 2
 
 
 def test_groups_that_cannot_be_proved_are_none() -> None:
@@ -211,7 +211,7 @@ def _digests(folder: pathlib.Path) -> list[str]:
     found = []
     for number, game in enumerate(DETERMINED):
         path = folder / f"{number}.npz"
-        files.save(compiler.compile_sheet(games.load(game)), path)
+        files.save_propnet(compiler.compile_rulesheet(games.load_rulesheet(game)), path)
         found.append(hashlib.sha256(path.read_bytes()).hexdigest())
     return found
 
@@ -236,7 +236,7 @@ def test_a_sheet_gives_the_same_network_every_time(tmp_path: pathlib.Path) -> No
 
 
 def test_equal_networks_have_equal_arrays() -> None:
-    one, two = (compiler.compile_sheet(games.load("kuhn_poker")) for _ in range(2))
+    one, two = (compiler.compile_rulesheet(games.load_rulesheet("kuhn_poker")) for _ in range(2))
     for field in dataclasses.fields(propnet.PropNet):
         first, second = getattr(one, field.name), getattr(two, field.name)
         if isinstance(first, np.ndarray):
@@ -255,8 +255,8 @@ def test_random_games(batch: int, unrolled: bool, monkeypatch: pytest.MonkeyPatc
     if not unrolled:
         monkeypatch.setattr(build, "_UNROLLED_GATES", 0)
     for seed in itertools.islice(itertools.count(1_000 * batch + (0 if unrolled else 500)), 5):
-        report = checker.check(source.Source(f"random_games.text({seed})", random_games.text(seed)))
+        report = checker.check(source.Source(f"random_games.text({seed})", random_games.generate_sheet(seed)))
         assert not report.errors
-        net = compiler.compile_sheet(report.sheet)
+        net = compiler.compile_rulesheet(report.sheet)
         validity.validate(net)
-        support.Twins(report.sheet, net).compare_all(60)
+        support.RulesAndPropnet(report.sheet, net).compare_all(60)

@@ -13,11 +13,11 @@ _NUMBERS = some.floats(allow_nan=False, allow_infinity=False)
 
 @given(some.integers(), _NUMBERS, some.booleans(), some.lists(some.integers(), min_size=1))
 def test_values_come_back(whole: int, number: float, is_so: bool, many: list[int]) -> None:
-    assert options.value(str(whole), int | None) == whole
-    assert options.value(repr(number), float) == number
-    assert options.value(str(is_so).lower(), bool) is is_so
-    assert options.value(", ".join(map(str, many)), tuple[int, ...]) == tuple(many)
-    assert options.value(f"{number!r},{whole}", tuple[float, int]) == (number, whole)
+    assert options.parse_value(str(whole), int | None) == whole
+    assert options.parse_value(repr(number), float) == number
+    assert options.parse_value(str(is_so).lower(), bool) is is_so
+    assert options.parse_value(", ".join(map(str, many)), tuple[int, ...]) == tuple(many)
+    assert options.parse_value(f"{number!r},{whole}", tuple[float, int]) == (number, whole)
 
 
 @pytest.mark.parametrize(
@@ -37,10 +37,10 @@ def test_values_come_back(whole: int, number: float, is_so: bool, many: list[int
 )
 def test_other_texts_are_refused(text: str, hint: Any) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 (what python says)
-        options.value(text, hint)
+        options.parse_value(text, hint)
 
 
 def test_what_is_taken_in_words() -> None:
-    assert options.takes(Literal["fast", "exact"]) == "fast or exact"
-    assert options.takes(tuple[float, float]) == "2 numbers with commas between"
-    assert options.takes(float | None) == "a number"
+    assert options.describe_type(Literal["fast", "exact"]) == "fast or exact"
+    assert options.describe_type(tuple[float, float]) == "2 numbers with commas between"
+    assert options.describe_type(float | None) == "a number"

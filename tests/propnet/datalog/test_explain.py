@@ -20,33 +20,33 @@ from gdlx.tests.helpers import playing
     ],
 )
 def test_typed_moves_that_are_wrong(typed: str, message: str) -> None:
-    game = playing.load(playing.FRAME + "(role y) (legal x jump) (legal y noop) (goal y 1)")
+    game = playing.load_interpreter(playing.FRAME + "(role y) (legal x jump) (legal y noop) (goal y 1)")
     with pytest.raises(diagnostics.GdlError, match=message.replace("?", r"\?")):
-        transcript.joint_move(game, game.initial, typed)
+        transcript.parse_joint_action(game, game.initial, typed)
 
 
 def test_typed_moves_for_all_roles_or_for_those_that_choose() -> None:
-    game = playing.load(playing.FRAME + "(role y) (legal x (go far)) (legal y noop) (goal y 1)")
+    game = playing.load_interpreter(playing.FRAME + "(role y) (legal x (go far)) (legal y noop) (goal y 1)")
     expected = {"x": ("go", "far"), "y": "noop"}
-    assert transcript.joint_move(game, game.initial, "(go far)") == expected
-    assert transcript.joint_move(game, game.initial, "(go far) noop") == expected
+    assert transcript.parse_joint_action(game, game.initial, "(go far)") == expected
+    assert transcript.parse_joint_action(game, game.initial, "(go far) noop") == expected
 
 
 def test_nobody_moves_where_a_role_has_no_move() -> None:
-    game = playing.load(playing.FRAME + "(role y) (<= (legal y noop) (true on)) (init on) (goal y 1)")
-    stuck = playing.after(game, "go noop")
+    game = playing.load_interpreter(playing.FRAME + "(role y) (<= (legal y noop) (true on)) (init on) (goal y 1)")
+    stuck = playing.play_moves(game, "go noop")
     with pytest.raises(diagnostics.GdlError, match="y has no legal move"):
-        transcript.joint_move(game, stuck, "go noop")
+        transcript.parse_joint_action(game, stuck, "go noop")
     told = list(
         transcript.random_match(
-            playing.load(playing.FRAME + "(role y) (<= (legal y noop) (true on)) (goal y 1)"), seed=1
+            playing.load_interpreter(playing.FRAME + "(role y) (<= (legal y noop) (true on)) (goal y 1)"), seed=1
         )
     )
     assert told == ["unplayable after 0 joint moves: no legal move for y"]
 
 
 def test_a_match_told_in_words() -> None:
-    game = playing.load(library.text("kuhn_poker"))
+    game = playing.load_interpreter(library.text("kuhn_poker"))
     told = list(transcript.random_match(game, seed=1))
     assert told == list(transcript.random_match(game, seed=1))
     assert told[0].startswith("1. ")
@@ -141,17 +141,19 @@ WHY = (
     ],
 )
 def test_why_something_holds_or_not(typed: str, moves: list[str], expected: list[str]) -> None:
-    assert explain.why(playing.load(WHY), typed, moves) == expected
+    assert explain.explain_atom(playing.load_interpreter(WHY), typed, moves) == expected
 
 
 def test_why_something_holds_of_a_move_that_also_holds_without_one() -> None:
     helper = "(<= (p now) (not (does x go)))\n(<= (p now) (does x go))\n(p always)\n(<= (legal x up) (p always))\n"
-    game = playing.load(playing.FRAME + helper + "(<= (next late) (p now))")
-    assert explain.why(game, "(p now)", ["go"]) == ["(p now)  (line 3)", "  (does x go)  (the move made)"]
+    game = playing.load_interpreter(playing.FRAME + helper + "(<= (next late) (p now))")
+    assert explain.explain_atom(game, "(p now)", ["go"]) == ["(p now)  (line 3)", "  (does x go)  (the move made)"]
 
 
 def test_why_a_fluent_does_not_hold() -> None:
-    assert explain.why(playing.load(WHY), "(true (at 1))", [])[-1].startswith("  it is not in the state")
+    assert explain.explain_atom(playing.load_interpreter(WHY), "(true (at 1))", [])[-1].startswith(
+        "  it is not in the state"
+    )
 
 
 @pytest.mark.parametrize(
@@ -166,26 +168,26 @@ def test_why_a_fluent_does_not_hold() -> None:
 )
 def test_questions_that_have_no_answer(typed: str, moves: list[str], message: str) -> None:
     with pytest.raises(diagnostics.GdlError, match=message):
-        explain.why(playing.load(WHY), typed, moves)
+        explain.explain_atom(playing.load_interpreter(WHY), typed, moves)
 
 
 def test_a_long_derivation_is_cut() -> None:
     chain = "".join(f"(succ {n} {n + 1})" for n in range(1_000))
-    game = playing.load(
+    game = playing.load_interpreter(
         playing.FRAME + chain + "(number 0) (<= (number ?m) (number ?n) (succ ?n ?m)) (<= (legal x ?n) (number ?n))"
     )
-    told = explain.why(game, "(number 1000)", [])
+    told = explain.explain_atom(game, "(number 1000)", [])
     assert (len(told), told[-1]) == (401, "...")
 
 
 def test_derivations_are_the_same_in_every_run() -> None:
-    game = playing.load(library.text("tictactoe"))
+    game = playing.load_interpreter(library.text("tictactoe"))
     lines = [
-        explain.why(game, f"(legal {game.roles[0]} {ground_terms.text(move)})", [])
+        explain.explain_atom(game, f"(legal {game.roles[0]} {ground_terms.to_text(move)})", [])
         for move in game.legal(game.initial)[game.roles[0]]
     ]
-    again = playing.load(library.text("tictactoe"))
+    again = playing.load_interpreter(library.text("tictactoe"))
     assert lines == [
-        explain.why(again, f"(legal {again.roles[0]} {ground_terms.text(move)})", [])
+        explain.explain_atom(again, f"(legal {again.roles[0]} {ground_terms.to_text(move)})", [])
         for move in again.legal(again.initial)[again.roles[0]]
     ]

@@ -13,14 +13,14 @@ from gdlx.tests.helpers import playing, support
 
 
 def test_roles_keep_the_order_of_the_file() -> None:
-    game = playing.load(playing.FRAME + "(role random) (role a) (legal random go) (legal a go) (goal a 0)")
-    assert game.roles == ("x", "random", "a") == stratify.roles(game.sheet)
+    game = playing.load_interpreter(playing.FRAME + "(role random) (role a) (legal random go) (legal a go) (goal a 0)")
+    assert game.roles == ("x", "random", "a") == stratify.role_names(game.sheet)
     assert game.players == ("x", "a")
     assert set(game.goals(game.initial)) == {"x", "a"}
 
 
 def test_percepts_belong_to_the_state_before_the_move() -> None:
-    game = playing.load(
+    game = playing.load_interpreter(
         playing.FRAME + "(init (room dark)) (<= (next (room lit)) (does x go)) (<= (sees x (was ?r)) (true (room ?r)))"
         "(<= (sees x (did ?m)) (does x ?m)) (<= (sees x (now ?r)) (next (room ?r))) (<= (sees x (may ?m)) (legal x ?m))"
     )
@@ -31,16 +31,16 @@ def test_percepts_belong_to_the_state_before_the_move() -> None:
 
 def test_without_sees_everybody_perceives_the_joint_move() -> None:
     text = playing.FRAME + "(role y) (legal y (say hi)) (goal y 0)"
-    game = playing.load(text)
-    joint: interpreter.Joint = {"x": "go", "y": ("say", "hi")}
+    game = playing.load_interpreter(text)
+    joint: interpreter.JointAction = {"x": "go", "y": ("say", "hi")}
     assert playing.texts(game.percepts(game.initial, joint)["x"]) == {"(does x go)", "(does y (say hi))"}
     assert game.percepts(game.initial, joint)["x"] == game.percepts(game.initial, joint)["y"]
-    blind = playing.load(text, gdl=2)
+    blind = playing.load_interpreter(text, gdl=2)
     assert blind.percepts(blind.initial, joint) == {"x": frozenset(), "y": frozenset()}
 
 
 def test_random_perceives_nothing_and_strangers_neither() -> None:
-    game = playing.load(
+    game = playing.load_interpreter(
         playing.FRAME + "(role random) (legal random a) (<= (sees ?r (got ?m)) (does ?q ?m) (who ?r)) (who x) (who y)"
     )
     assert list(game.percepts(game.initial, {"x": "go", "random": "a"})) == ["x"]
@@ -48,7 +48,7 @@ def test_random_perceives_nothing_and_strangers_neither() -> None:
 
 def test_judgements_are_made_without_a_move() -> None:
     # helper is used for the next state and for a judgement; there all `does` are false.
-    game = playing.load(
+    game = playing.load_interpreter(
         "(role x) (legal x go) (<= (helper ?m) (does x ?m)) (<= (helper nothing) (role x)) (<= (next ?m) (helper ?m))"
         "(<= terminal (true go)) (<= (goal x 100) (helper nothing)) (<= (goal x 0) (helper stay))"
     )
@@ -57,44 +57,51 @@ def test_judgements_are_made_without_a_move() -> None:
 
 
 def test_goal_and_terminal_may_use_percepts() -> None:
-    game = playing.load(
+    game = playing.load_interpreter(
         "(role x) (legal x go) (init a) (<= (next b) (true a)) (<= (sees x end) (true b)) (<= terminal (sees x end))"
         "(<= (goal x 100) (sees x end)) (<= (goal x 0) (not (sees x end)))"
     )
     assert (game.is_terminal(game.initial), game.goals(game.initial)) == (False, {"x": (0,)})
-    assert (game.is_terminal(playing.after(game, "go")), game.goals(playing.after(game, "go"))) == (True, {"x": (100,)})
+    assert (game.is_terminal(playing.play_moves(game, "go")), game.goals(playing.play_moves(game, "go"))) == (
+        True,
+        {"x": (100,)},
+    )
 
 
 def test_two_goal_values_or_none_are_told_as_they_are() -> None:
-    game = playing.load(
+    game = playing.load_interpreter(
         playing.FRAME + "(<= (goal x 30) (true over)) (role y) (legal y noop) (<= (goal y 5) (not (true over)))"
     )
     assert game.goals(game.initial) == {"x": (100,), "y": (5,)}
-    assert game.goals(playing.after(game, "go noop")) == {"x": (30, 100), "y": ()}
+    assert game.goals(playing.play_moves(game, "go noop")) == {"x": (30, 100), "y": ()}
 
 
 @pytest.mark.parametrize("value", ["won", "1_0", "+5", "\N{ARABIC-INDIC DIGIT THREE}", "(f 5)", "5.0"])
 def test_goals_are_plain_integers(value: str) -> None:
-    game = playing.load(playing.FRAME.replace("100", value))
+    game = playing.load_interpreter(playing.FRAME.replace("100", value))
     with pytest.raises(diagnostics.GdlError, match="goal-not-integer"):
         game.goals(game.initial)
 
 
 def test_stratified_only_when_ground() -> None:
-    game = playing.load(
+    game = playing.load_interpreter(
         "(role x) (<= (legal x go) (true (left ?n)) (distinct ?n 0)) (init (left 3)) (succ 0 1) (succ 1 2) (succ 2 3)"
         "(<= (next (left ?m)) (true (left ?n)) (succ ?m ?n)) (<= terminal (true (left 0)))"
         "(<= (winning ?n) (succ ?m ?n) (not (winning ?m)))"
         "(<= (goal x 100) (true (left ?n)) (winning ?n)) (<= (goal x 0) (not (goal x 100)))"
     )
     assert [problem.code for problem in checker.check(game.sheet.source).warnings] == ["ground-stratified"] * 2
-    assert [game.goals(playing.after(game, *["go"] * n)) for n in range(4)] == [{"x": (v,)} for v in (100, 0, 100, 0)]
+    assert [game.goals(playing.play_moves(game, *["go"] * n)) for n in range(4)] == [
+        {"x": (v,)} for v in (100, 0, 100, 0)
+    ]
 
 
 @pytest.mark.parametrize("condition", ["", "(true (left 1))"])
 def test_an_atom_that_is_neither_true_nor_false_is_an_error(condition: str) -> None:
     circle = f"(<= (legal x up) (not (legal x down)) {condition}) (<= (legal x down) (not (legal x up)) {condition})"
-    sheet, _ = rulesheet.read(source.Source("sheet", playing.FRAME + "(init (left 1))" + circle))  # not checked
+    sheet, _ = rulesheet.parse_rulesheet(
+        source.Source("sheet", playing.FRAME + "(init (left 1))" + circle)
+    )  # not checked
     with pytest.raises(diagnostics.GdlError, match=r"\(legal x .*\) depends on its own negation.*negative-cycle"):
         interpreter.Interpreter(sheet).legal(frozenset({("left", "1")}))
 
@@ -122,14 +129,14 @@ def test_roles_from_rules_must_be_names() -> None:
         "(<= (role ?r) (who ?r)) (who a) (who (b 1)) (<= (legal ?r go) (role ?r)) (<= (goal ?r 1) (role ?r)) terminal"
     )
     sheet = checker.check(source.Source("sheet", text)).require_usable()
-    for use in (interpreter.Interpreter, stratify.roles):
+    for use in (interpreter.Interpreter, stratify.role_names):
         with pytest.raises(diagnostics.GdlError, match="compound-role"):
             use(sheet)
 
 
 def test_evaluating_again_gives_the_same_and_more_states_than_are_kept() -> None:
     text = playing.FRAME + "(init (at 0)) (<= (next (at ?m)) (true (at ?n)) (succ ?n ?m))"
-    game = playing.load(text + "".join(f"(succ {n} {n + 1})" for n in range(100)))
+    game = playing.load_interpreter(text + "".join(f"(succ {n} {n + 1})" for n in range(100)))
     walk = [game.initial]
     for _ in range(90):
         walk.append(game.next(walk[-1], {"x": "go"}))
@@ -139,7 +146,7 @@ def test_evaluating_again_gives_the_same_and_more_states_than_are_kept() -> None
 
 @pytest.mark.parametrize("game", library.names())
 def test_library_games_can_be_played(game: str) -> None:
-    told = list(transcript.random_match(playing.load(library.text(game)), seed=3, max_steps=3))
+    told = list(transcript.random_match(playing.load_interpreter(library.text(game)), seed=3, max_steps=3))
     assert told
 
 
@@ -167,8 +174,8 @@ def test_an_error_in_the_analysis_of_the_compiler_shows(
     monkeypatch: pytest.MonkeyPatch, analysis: str, wrong: Callable[..., object]
 ) -> None:
     sheet = checker.check(source.Source("sheet", _COUNTS_TO_THREE)).require_usable()
-    assert support.Twins(sheet, compiler.compile_sheet(sheet)).compare_all(10) == 4
+    assert support.RulesAndPropnet(sheet, compiler.compile_rulesheet(sheet)).compare_all(10) == 4
     monkeypatch.setattr(stratify, analysis, wrong)
-    wrong_net = compiler.compile_sheet(sheet)
+    wrong_net = compiler.compile_rulesheet(sheet)
     with pytest.raises(AssertionError):
-        support.Twins(sheet, wrong_net).compare_all(10)
+        support.RulesAndPropnet(sheet, wrong_net).compare_all(10)

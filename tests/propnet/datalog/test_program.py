@@ -16,11 +16,11 @@ from gdlx.tests.helpers import playing
 
 # A naive evaluator, written independently: every rule is instantiated over all terms there are, stratum by stratum.
 
-Model = dict[str, set[tuple[ground_terms.Value, ...]]]
+Model = dict[str, set[tuple[ground_terms.GroundTerm, ...]]]
 NOWHERE = source.Span(source.Source("nowhere", ""), 0, 0)
 
 
-def subterms(term: terms.Term) -> Iterator[ground_terms.Value]:
+def subterms(term: terms.Term) -> Iterator[ground_terms.GroundTerm]:
     if not any(terms.variables_in([term])):
         yield ground_terms.from_term(term)
     if isinstance(term, terms.Compound):
@@ -28,7 +28,7 @@ def subterms(term: terms.Term) -> Iterator[ground_terms.Value]:
             yield from subterms(arg)
 
 
-def ground_literal(literal: terms.Literal, binding: dict[str, ground_terms.Value], model: Model) -> bool:
+def ground_literal(literal: terms.Literal, binding: dict[str, ground_terms.GroundTerm], model: Model) -> bool:
     if isinstance(literal, terms.Or):
         return any(all(ground_literal(part, binding, model) for part in option) for option in literal.options)
     if isinstance(literal, terms.Distinct):
@@ -40,8 +40,8 @@ def ground_literal(literal: terms.Literal, binding: dict[str, ground_terms.Value
 
 
 def instances(
-    rule: terms.Rule, domain: list[ground_terms.Value], model: Model
-) -> Iterator[tuple[ground_terms.Value, ...]]:
+    rule: terms.Rule, domain: list[ground_terms.GroundTerm], model: Model
+) -> Iterator[tuple[ground_terms.GroundTerm, ...]]:
     names = sorted({v.name for term in terms.rule_terms(rule) for v in terms.variables_in([term])})
     for chosen in itertools.product(domain, repeat=len(names)):
         binding = dict(zip(names, chosen, strict=True))
@@ -98,7 +98,7 @@ def programs(draw: st.DrawFn, nested: int = 0) -> list[terms.Rule]:
     for number in range(draw(st.integers(1, 6))):
         name = draw(st.sampled_from(list(RELATIONS)))
         body = tuple(draw(st.lists(body_literals(STRATUM[name], nested=nested), min_size=1, max_size=4)))
-        known = sorted(safety.bound(body))
+        known = sorted(safety.bound_variables(body))
         choices = [*CONSTANTS, *(terms.Variable(variable, NOWHERE) for variable in known)]
         args = tuple(draw(st.sampled_from(choices)) for _ in range(RELATIONS[name]))
         place = source.Span(NOWHERE.source, number, number)  # rules of a sheet have different places
@@ -109,7 +109,7 @@ def programs(draw: st.DrawFn, nested: int = 0) -> list[terms.Rule]:
 
 
 def evaluated(rules: list[terms.Rule]) -> Model:
-    tables = program.Program(rules).evaluate({}, joins.Budget(facts=100_000, seconds=60))
+    tables = program.DatalogProgram(rules).evaluate({}, joins.Budget(facts=100_000, seconds=60))
     return {name: table.known for (name, _), table in tables.items() if name in RELATIONS}
 
 
@@ -125,7 +125,7 @@ def test_the_evaluator_against_a_naive_one(rules: list[terms.Rule]) -> None:
 @hypothesis.given(programs(nested=2), st.sampled_from([1, 3, 256]))
 def test_rules_without_or_mean_the_same(rules: list[terms.Rule], few: int) -> None:
     with mock.patch.object(safety, "_FEW_ALTERNATIVES", few):
-        plain = [part for rule in rules for part in safety.without_or(rule)]
+        plain = [part for rule in rules for part in safety.eliminate_disjunctions(rule)]
     assert not any(isinstance(literal, terms.Or) for rule in plain for literal in rule.body)
     assert not any(any(safety.unsafe_variables(rule)) for rule in plain)
     assert nonempty(evaluated(plain)) == nonempty(naive(rules, STRATUM))
@@ -140,8 +140,8 @@ def test_nested_alternatives_do_not_share_a_relation() -> None:
     expected = [f"(take {n} {m})" for n in "123" for m in "123" if n == "1" or m == "2"]
     for few in (1, 2, 256):
         with mock.patch.object(safety, "_FEW_ALTERNATIVES", few):
-            game = playing.load(text)
-            assert playing.legal(game, game.initial)["x"] == expected
+            game = playing.load_interpreter(text)
+            assert playing.legal_texts(game, game.initial)["x"] == expected
 
 
 def test_too_many_alternatives_are_refused_with_the_rule() -> None:
@@ -170,8 +170,8 @@ def test_the_alternating_fixpoint_solves_win_and_move_games(moves: list[tuple[st
         if before == len(won) + len(lost):
             break
     text = "".join(f"(move {start} {to})" for start, to in moves) + "(<= (won ?p) (move ?p ?q) (not (won ?q)))"
-    sheet, _ = rulesheet.read(source.Source("sheet", text))
-    rules = program.Program(sheet.rules)
+    sheet, _ = rulesheet.parse_rulesheet(source.Source("sheet", text))
+    rules = program.DatalogProgram(sheet.rules)
     if won | lost == set("abcdef"):
         assert rules.evaluate({})["won", 1].known == {(position,) for position in won}
     else:

@@ -15,20 +15,23 @@ FACTS = "(bit 0) (bit 1) (n 0) (n 1) (n 2) (e 0 1) (e 1 2) (flag on)\n"
 
 
 def _rules(text: str) -> tuple[terms.Rule, ...]:
-    sheet, problems = rulesheet.read(source.Source("test.gdl", text))
+    sheet, problems = rulesheet.parse_rulesheet(source.Source("test.gdl", text))
     assert not problems
-    return safety.evaluable(sheet.rules)
+    return safety.normalize_rules(sheet.rules)
 
 
 def _arities(text: str, name: str) -> set[int]:
     return {
-        rule.head.relation[1] for rule in drop_arguments.drop_idle(_rules(text)) if rule.head.name.split()[0] == name
+        rule.head.relation[1]
+        for rule in drop_arguments.drop_unused_arguments(_rules(text))
+        if rule.head.name.split()[0] == name
     }
 
 
 def _assert_same(text: str) -> None:
     whole, found = (
-        program.Program(rules).evaluate({}) for rules in (_rules(text), drop_arguments.drop_idle(_rules(text)))
+        program.DatalogProgram(rules).evaluate({})
+        for rules in (_rules(text), drop_arguments.drop_unused_arguments(_rules(text)))
     )
     for relation in (("goal", 2), ("legal", 2)):
         assert (relation in whole) == (relation in found)
@@ -70,7 +73,7 @@ def test_a_shorter_relation_of_the_same_name_is_another() -> None:
 
 def test_keywords_keep_their_arguments() -> None:
     text = FACTS + "(<= (goal ?x ?y) (bit ?x) (bit ?y))"
-    assert drop_arguments.drop_idle(_rules(text)) == _rules(text)
+    assert drop_arguments.drop_unused_arguments(_rules(text)) == _rules(text)
 
 
 def _steps(last: int) -> rulesheet.Rulesheet:
@@ -96,7 +99,7 @@ def _steps(last: int) -> rulesheet.Rulesheet:
 def test_bits_that_nobody_reads_cost_nothing() -> None:
     assert len(ground.ground(_steps(30), limits.Limits(rules=2_000)).heads) < 2_000
     sheet = _steps(6)
-    assert support.Twins(sheet, compiler.compile_sheet(sheet)).compare_all(100) == 7
+    assert support.RulesAndPropnet(sheet, compiler.compile_rulesheet(sheet)).compare_all(100) == 7
 
 
 @hypothesis.given(seed=st.integers(0, 10**9))
@@ -104,6 +107,6 @@ def test_bits_that_nobody_reads_cost_nothing() -> None:
 def test_random_games_keep_their_meaning(seed: int) -> None:
     wide = "\n(<= (wide ?x ?y) (n ?x) (n ?y) (true p0)) (<= (wide ?x ?y) (n ?x) (true (at ?y)))"
     calls = "(<= (goal r 7) (n ?x) (true (at ?x)) (not (wide ?x 1))) (<= (goal r 8) (wide 0 1))"
-    sheet = support.read(random_games.text(seed) + wide + calls)
+    sheet = support.read(random_games.generate_sheet(seed) + wide + calls)
     net = build.build(sheet, ground.ground(sheet))
-    support.Twins(sheet, net).compare_random(40)
+    support.RulesAndPropnet(sheet, net).compare_random(40)

@@ -52,13 +52,13 @@ CLEAR = f"""
 
 
 def _rules(text: str) -> tuple[tuple[terms.Rule, ...], frozenset[terms.Relation]]:
-    stages = stratify.stages(stratify.needed_rules(support.read(text)))
+    stages = stratify.split_into_stages(stratify.needed_rules(support.read(text)))
     rules = tuple(dict.fromkeys((*stages.static, *stages.state, *stages.move)))
     return rules, frozenset(rule.head.relation for rule in stages.static)
 
 
 def _guarded(text: str) -> tuple[terms.Rule, ...]:
-    return magic_sets.guard(*_rules(text))
+    return magic_sets.apply_magic_sets(*_rules(text))
 
 
 def _demands(rules: tuple[terms.Rule, ...], name: str) -> set[int]:
@@ -68,7 +68,7 @@ def _demands(rules: tuple[terms.Rule, ...], name: str) -> set[int]:
 
 def _compare(sheet: rulesheet.Rulesheet, states: int = 200) -> None:
     net = build.build(sheet, ground.ground(sheet))
-    support.Twins(sheet, net).compare_random(states)
+    support.RulesAndPropnet(sheet, net).compare_random(states)
 
 
 @pytest.mark.parametrize("text", [HIDDEN, CLEAR])
@@ -78,7 +78,7 @@ def test_guards_change_no_game(text: str) -> None:
     guarded = build.build(sheet, ground.ground(sheet))
     assert guarded.fluents == whole.fluents
     assert [role.moves for role in guarded.roles] == [role.moves for role in whole.roles]
-    assert support.Twins(sheet, guarded).compare_all(5000) is not None
+    assert support.RulesAndPropnet(sheet, guarded).compare_all(5000) is not None
 
 
 def test_only_what_is_asked_for_is_ground() -> None:
@@ -137,9 +137,9 @@ def test_long_chains_of_relations_are_guarded_rule_by_rule(order: int, bound: st
     steps = [f"(<= (a{k} ?a ?b ?c ?d) (a{k + 1} ?a ?b ?c ?d))" for k in range(size)]
     last = f"(<= (a{size} ?a ?b ?c ?d) (n ?a) (n ?b) (n ?c) (n ?d)) (n 1) (m 1)"
     text = f"(<= (goal r 1) {bound} (a0 ?x ?x ?x ?x)) {' '.join(steps[::order])} {last}"
-    rules = rulesheet.read(source.Source("chain.gdl", text))[0].rules
+    rules = rulesheet.parse_rulesheet(source.Source("chain.gdl", text))[0].rules
     with mock.patch.object(magic_sets, "_calls", side_effect=magic_sets._calls) as looked:
-        made = magic_sets.guard(rules, frozenset({("n", 1), ("m", 1)}))
+        made = magic_sets.apply_magic_sets(rules, frozenset({("n", 1), ("m", 1)}))
     assert looked.call_count <= 7 * len(rules)
     assert len(made) == len(rules) + (size + 1 if bound else 0)
 
@@ -148,7 +148,7 @@ def test_long_chains_of_relations_are_guarded_rule_by_rule(order: int, bound: st
 @hypothesis.settings(max_examples=40)
 def test_random_games_keep_their_meaning(seed: int) -> None:
     """With narrow relations guarded too, and short rules merged, so that most of these games have some."""
-    sheet = support.read(random_games.text(seed))
+    sheet = support.read(random_games.generate_sheet(seed))
     with (
         mock.patch.object(magic_sets, "_LEAST_ARGUMENTS", 1),
         mock.patch("gdlx.propnet.grounding.share_bodies._LEAST_VARIABLES", 1),

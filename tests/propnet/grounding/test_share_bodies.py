@@ -16,19 +16,19 @@ FACTS = " ".join(
 
 
 def _rules(text: str) -> tuple[terms.Rule, ...]:
-    sheet, problems = rulesheet.read(source.Source("test.gdl", text))
+    sheet, problems = rulesheet.parse_rulesheet(source.Source("test.gdl", text))
     assert not problems
-    return safety.evaluable(sheet.rules)
+    return safety.normalize_rules(sheet.rules)
 
 
 def _merged(text: str, least_variables: int = 1) -> tuple[terms.Rule, ...]:
     with mock.patch.object(share_bodies, "_LEAST_VARIABLES", least_variables):
-        return share_bodies.merge(_rules(text), itertools.count())
+        return share_bodies.merge_shared_bodies(_rules(text), itertools.count())
 
 
 def _assert_same(text: str, relation: terms.Relation) -> None:
-    found = program.Program(_merged(text)).evaluate({})
-    assert set(found[relation].rows) == set(program.Program(_rules(text)).evaluate({})[relation].rows)
+    found = program.DatalogProgram(_merged(text)).evaluate({})
+    assert set(found[relation].rows) == set(program.DatalogProgram(_rules(text)).evaluate({})[relation].rows)
 
 
 def test_the_rest_is_joined_once() -> None:

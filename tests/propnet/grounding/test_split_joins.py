@@ -14,13 +14,13 @@ VARIABLES = ("?a", "?b", "?c", "?d", "?e")
 
 
 def _rules(text: str) -> tuple[terms.Rule, ...]:
-    sheet, problems = rulesheet.read(source.Source("test.gdl", text))
+    sheet, problems = rulesheet.parse_rulesheet(source.Source("test.gdl", text))
     assert not problems
-    return safety.evaluable(sheet.rules)
+    return safety.normalize_rules(sheet.rules)
 
 
 def _conclusions(rules: tuple[terms.Rule, ...], relation: terms.Relation) -> set[object]:
-    return set(program.Program(rules).evaluate({})[relation].rows)
+    return set(program.DatalogProgram(rules).evaluate({})[relation].rows)
 
 
 def _names(rule: terms.Rule) -> set[str]:
@@ -50,17 +50,17 @@ def rules(draw: st.DrawFn) -> str:
 def test_split_rules_conclude_the_same(text: str) -> None:
     whole = _rules(text)
     relation = whole[-1].head.relation
-    parts = split_joins.split(whole)
+    parts = split_joins.split_rules(whole)
     if any(rule.head.relation == relation for rule in whole):
-        expected = program.Program(whole).evaluate({})
-        found = program.Program(parts).evaluate({})
+        expected = program.DatalogProgram(whole).evaluate({})
+        found = program.DatalogProgram(parts).evaluate({})
         assert set(found[relation].rows) == set(expected[relation].rows)
 
 
 @hypothesis.given(text=rules())
 def test_parts_are_safe_small_and_complete(text: str) -> None:
     whole = _rules(text)
-    parts = split_joins.split(whole)
+    parts = split_joins.split_rules(whole)
     assert not [rule for rule in parts if list(safety.unsafe_variables(rule))]
     assert max(len(_names(rule)) for rule in parts) <= len(_names(whole[-1]))
     literals = [literal for rule in parts for literal in rule.body]
@@ -70,13 +70,13 @@ def test_parts_are_safe_small_and_complete(text: str) -> None:
 
 
 def test_a_chain_becomes_joins_of_two() -> None:
-    *_, last = parts = split_joins.split(_rules("(e 1 2) (<= (p ?a ?e) (e ?a ?b) (e ?b ?c) (e ?c ?d) (e ?d ?e))"))
+    *_, last = parts = split_joins.split_rules(_rules("(e 1 2) (<= (p ?a ?e) (e ?a ?b) (e ?b ?c) (e ?c ?d) (e ?d ?e))"))
     assert max(len(_names(rule)) for rule in parts) == 3
     assert len(last.body) == 2
 
 
 def test_what_shares_nothing_with_the_head_becomes_a_condition() -> None:
-    [part, whole] = split_joins.split(_rules("(<= (p ?x ?z) (a ?x ?y) (b ?y ?z) (c ?u))"))
+    [part, whole] = split_joins.split_rules(_rules("(<= (p ?x ?z) (a ?x ?y) (b ?y ?z) (c ?u))"))
     assert [str(literal) for literal in part.body] == ["(c ?u)"]
     assert part.head.args == ()
     assert [str(literal) for literal in whole.body] == ["(a ?x ?y)", "(b ?y ?z)", part.head.name]
@@ -86,7 +86,7 @@ def test_a_variable_of_negative_literals_gets_a_domain() -> None:
     """?b is eliminated with (not (e ?b ?d)), so that part needs to know where ?d ranges."""
     text = "(e 1 2) (e 2 3) (e 3 1) (n 1) (n 3) (<= (p ?a ?d ?f) (e ?a ?b) (not (e ?b ?d)) (e ?c ?d) (e ?c ?f) (n ?f))"
     whole = _rules(text)
-    parts = split_joins.split(whole)
+    parts = split_joins.split_rules(whole)
     assert any(rule.head.name.startswith(split_joins.DOMAIN) for rule in parts)
     assert not [rule for rule in parts if list(safety.unsafe_variables(rule))]
     assert _conclusions(parts, ("p", 3)) == _conclusions(whole, ("p", 3)) != set()
@@ -98,7 +98,7 @@ def test_one_literal_over_several_variables_is_one_domain() -> None:
         "(v 1 2 3) (v 2 3 1) (w 1 1 2 3) (n 1) (n 2)"
         "(<= (p ?b ?c ?d ?f) (n ?a) (not (w ?a ?b ?c ?d)) (v ?b ?c ?d) (v ?c ?d ?f))"
     )
-    parts = split_joins.split(_rules(text))
+    parts = split_joins.split_rules(_rules(text))
     domains = [rule for rule in parts if rule.head.name.startswith(split_joins.DOMAIN)]
     assert [len(rule.head.args) for rule in domains] == [3]
     assert _conclusions(parts, ("p", 4)) == _conclusions(_rules(text), ("p", 4)) != set()
@@ -115,12 +115,12 @@ def test_one_literal_over_several_variables_is_one_domain() -> None:
     ],
 )
 def test_rules_that_gain_nothing_stay_whole(text: str) -> None:
-    sheet, _ = rulesheet.read(source.Source("test.gdl", text))
-    assert split_joins.split(sheet.rules) == sheet.rules
+    sheet, _ = rulesheet.parse_rulesheet(source.Source("test.gdl", text))
+    assert split_joins.split_rules(sheet.rules) == sheet.rules
 
 
 def test_auxiliary_names_cannot_be_those_of_a_sheet() -> None:
-    parts = split_joins.split(_rules("(e 1 2) (<= (p ?a) (e ?a ?b) (e ?b ?c) (e ?c ?d))"))
+    parts = split_joins.split_rules(_rules("(e 1 2) (<= (p ?a) (e ?a ?b) (e ?b ?c) (e ?c ?d))"))
     made = {rule.head.name for rule in parts} - {"p", "e"}
     assert made
     assert all(" " in name for name in made)
@@ -138,7 +138,7 @@ def test_long_rules_are_split_quickly(shape: str) -> None:
     body = " ".join(f"(e ?x{a} ?x{b})" for a, b in edges)
     whole = _rules(f"(<= p {body})")
     started = time.perf_counter()
-    split_joins.split(whole)
+    split_joins.split_rules(whole)
     assert time.perf_counter() - started < 10
 
 
@@ -159,7 +159,7 @@ def test_calls_of_a_wide_relation_are_replaced_by_its_definition() -> None:
     assert not [rule for rule in found if rule.head.name == "set"]
     assert len(found[-1].body) == 11
     assert _conclusions(found, ("p", 2)) == _conclusions(_rules(FACTS + SET + CALLER), ("p", 2)) != set()
-    assert not [rule for rule in split_joins.split(found) if list(safety.unsafe_variables(rule))]
+    assert not [rule for rule in split_joins.split_rules(found) if list(safety.unsafe_variables(rule))]
 
 
 @pytest.mark.parametrize(

@@ -30,17 +30,17 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.P
 def compiles(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of sheets that were compiled, which is what the cache avoids."""
     names: list[str] = []
-    compile_sheet = compiler.compile_sheet
+    compile_sheet = compiler.compile_rulesheet
 
     def counted(
         sheet: rulesheet.Rulesheet,
         within: limits.Limits = limits.Limits(),
-        report: compiler.Report = compiler._silent,
+        report: compiler.PassCallback = compiler._silent,
     ) -> propnet.PropNet:
         names.append(sheet.name)
         return compile_sheet(sheet, within, report)
 
-    monkeypatch.setattr(compiler, "compile_sheet", counted)
+    monkeypatch.setattr(compiler, "compile_rulesheet", counted)
     return names
 
 
@@ -51,13 +51,13 @@ def _files(folder: pathlib.Path) -> list[pathlib.Path]:
 def test_the_second_call_finds_the_network_of_the_first(folder: pathlib.Path, compiles: list[str]) -> None:
     sheet = support.read(TEXT)
     told: list[compiler.PassStatistics] = []
-    first, second = (cache.compiled(sheet, report=told.append) for _ in range(2))
+    first, second = (cache.load_or_compile(sheet, report=told.append) for _ in range(2))
     assert compiles == ["test.gdl"]
     assert told
     assert first.roles[0].moves == second.roles[0].moves
     assert np.array_equal(first.gate_inputs, second.gate_inputs)
     assert [path.parent.name for path in _files(folder)] == ["networks"]
-    assert [path for path, _ in cache.entries()] == _files(folder)
+    assert [path for path, _ in cache.list_entries()] == _files(folder)
 
 
 @pytest.mark.parametrize(
@@ -73,22 +73,22 @@ def test_another_sheet_has_another_network(
     other: rulesheet.Rulesheet, folder: pathlib.Path, compiles: list[str]
 ) -> None:
     for sheet in (support.read(TEXT), other, other):
-        assert cache.compiled(sheet).name == sheet.name
+        assert cache.load_or_compile(sheet).name == sheet.name
     assert len(compiles) == 2
 
 
 def test_comments_and_layout_make_no_other_sheet(folder: pathlib.Path, compiles: list[str]) -> None:
     for text in (TEXT, "; a comment\n" + TEXT.replace(" (", "\n (")):
-        cache.compiled(support.read(text))
+        cache.load_or_compile(support.read(text))
     assert len(compiles) == 1
 
 
 def test_other_code_makes_other_networks(
     folder: pathlib.Path, compiles: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cache.compiled(support.read(TEXT))
+    cache.load_or_compile(support.read(TEXT))
     monkeypatch.setattr(cache, "_code_digest", lambda: b"another version")
-    cache.compiled(support.read(TEXT))
+    cache.load_or_compile(support.read(TEXT))
     assert len(compiles) == 2
 
 
@@ -134,10 +134,10 @@ def test_every_python_file_below_counts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(cache, "_code_digest", lambda: cache._digest_of(code))
-    cache.compiled(support.read(TEXT))
+    cache.load_or_compile(support.read(TEXT))
     change(code)
     for _ in range(2):
-        cache.compiled(support.read(TEXT))
+        cache.load_or_compile(support.read(TEXT))
     assert len(compiles) == 2
 
 
@@ -159,7 +159,7 @@ def test_the_digest_is_of_the_package() -> None:
 @pytest.mark.parametrize("damage", ["empty", "cut", "noise", "another file", "a folder"])
 def test_a_damaged_file_is_made_anew(damage: str, folder: pathlib.Path, compiles: list[str]) -> None:
     sheet = support.read(TEXT)
-    cache.compiled(sheet)
+    cache.load_or_compile(sheet)
     [path] = _files(folder)
     whole = path.read_bytes()
     if damage == "a folder":
@@ -168,7 +168,7 @@ def test_a_damaged_file_is_made_anew(damage: str, folder: pathlib.Path, compiles
     else:
         changed = {"empty": b"", "cut": whole[:-40], "noise": b"\xff" + whole[1:], "another file": b"{}"}
         path.write_bytes(changed[damage])
-    assert cache.compiled(sheet).roles[0].moves == ("a",)
+    assert cache.load_or_compile(sheet).roles[0].moves == ("a",)
     assert len(compiles) == 2
     if damage != "a folder":
         assert path.read_bytes() == whole
@@ -178,7 +178,7 @@ def test_a_damaged_file_is_made_anew(damage: str, folder: pathlib.Path, compiles
 def test_a_folder_that_cannot_be_written(folder: pathlib.Path, compiles: list[str]) -> None:
     folder.mkdir()
     folder.chmod(0o500)
-    cache.compiled(support.read(TEXT))
+    cache.load_or_compile(support.read(TEXT))
     assert _files(folder) == []
 
 
@@ -189,31 +189,31 @@ def test_a_folder_that_is_none(
     (tmp_path / "a file").write_text("")
     monkeypatch.setenv("GDLX_CACHE", str(tmp_path / place) if place == "a file" else place)
     for _ in range(2):
-        assert cache.compiled(support.read(TEXT)).roles[0].moves == ("a",)
+        assert cache.load_or_compile(support.read(TEXT)).roles[0].moves == ("a",)
     assert len(compiles) == 2
-    assert cache.entries() == []
+    assert cache.list_entries() == []
     assert cache.clear() == 0
 
 
 def test_a_name_that_no_file_can_hold(folder: pathlib.Path, compiles: list[str]) -> None:
     """Paths may hold bytes that are no text; such a game is compiled each time."""
-    sheet = rulesheet.read(source.Source("bad\udcff.gdl", TEXT))[0]
+    sheet = rulesheet.parse_rulesheet(source.Source("bad\udcff.gdl", TEXT))[0]
     for _ in range(2):
-        assert cache.compiled(sheet).roles[0].moves == ("a",)
+        assert cache.load_or_compile(sheet).roles[0].moves == ("a",)
     assert len(compiles) == 2
 
 
 def test_what_was_not_used_longest_goes_first(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sheets = [support.read(TEXT, name=f"game{number}") for number in range(4)]
     for number, sheet in enumerate(sheets[:3]):
-        cache.compiled(sheet)
+        cache.load_or_compile(sheet)
         newest = max(_files(folder), key=lambda path: path.stat().st_mtime_ns)
         os.utime(newest, (1_000 + number, 1_000 + number))
-    cache.compiled(sheets[0])  # used again, so that the second is now the oldest
-    largest = max(size for _, size in cache.entries())
+    cache.load_or_compile(sheets[0])  # used again, so that the second is now the oldest
+    largest = max(size for _, size in cache.list_entries())
     monkeypatch.setattr(cache, "limit_bytes", lambda: 3 * largest + 10)
-    cache.compiled(sheets[3])
-    assert [files.load(path).name for path, _ in cache.entries()] == ["game2", "game0", "game3"]
+    cache.load_or_compile(sheets[3])
+    assert [files.load_propnet(path).name for path, _ in cache.list_entries()] == ["game2", "game0", "game3"]
 
 
 @pytest.mark.parametrize(("setting", "kept"), [("0", 0), ("1", 2), ("nonsense", 2), (None, 2)])
@@ -225,7 +225,7 @@ def test_the_limit_of_size(
     else:
         monkeypatch.setenv("GDLX_CACHE_MB", setting)
     for name in ("one", "two"):
-        cache.compiled(support.read(TEXT, name=name))
+        cache.load_or_compile(support.read(TEXT, name=name))
     assert len(_files(folder)) == kept
 
 
@@ -233,15 +233,15 @@ def test_clearing_leaves_the_files_of_others_alone(folder: pathlib.Path, monkeyp
     """Somebody sets GDLX_CACHE to a folder that is in use."""
     (folder / "documents").mkdir(parents=True)
     (folder / "documents" / "thesis.tex").write_text("x" * 1000)
-    cache.compiled(support.read(TEXT))
+    cache.load_or_compile(support.read(TEXT))
     monkeypatch.setattr(cache, "limit_bytes", lambda: 1)
-    cache.compiled(support.read(TEXT, name="another"))
+    cache.load_or_compile(support.read(TEXT, name="another"))
     assert cache.clear() == 0
     assert _files(folder) == [folder / "documents" / "thesis.tex"]
 
 
 def test_clearing_tells_what_it_freed(folder: pathlib.Path) -> None:
-    cache.compiled(support.read(TEXT))
+    cache.load_or_compile(support.read(TEXT))
     size = sum(path.stat().st_size for path in _files(folder))
     assert cache.clear() == size > 0
     assert _files(folder) == []
@@ -264,11 +264,11 @@ def test_where_the_cache_is(
     for name, value in {"HOME": "/home/me", **variables}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("sys.platform", platform)
-    assert cache.folder() == pathlib.Path(expected)
+    assert cache.cache_dir() == pathlib.Path(expected)
 
 
 def test_tests_have_a_cache_of_their_own() -> None:
-    assert cache.folder().is_relative_to(paths.ROOT)
+    assert cache.cache_dir().is_relative_to(paths.ROOT)
 
 
 def test_commands_use_the_cache(folder: pathlib.Path, compiles: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -279,4 +279,4 @@ def test_commands_use_the_cache(folder: pathlib.Path, compiles: list[str], capsy
     capsys.readouterr()
     assert cli.main(["compile", "rps", "--passes"]) == 0  # tells what compiling takes, so it compiles
     assert compiles == ["rps", "rps"]
-    assert games.load("rps").name == "rps"
+    assert games.load_rulesheet("rps").name == "rps"

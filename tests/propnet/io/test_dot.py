@@ -16,7 +16,7 @@ HOSTILE = ('"]; evil [label="', "\\", "\\N\\G\\", "<b>&lt;", "a\nb\0c", "\N{SNOW
 
 
 def compiled(game: str) -> propnet.PropNet:
-    return compiler.compile_sheet(games.load(game))
+    return compiler.compile_rulesheet(games.load_rulesheet(game))
 
 
 def drawn(text: str) -> str:
@@ -30,7 +30,7 @@ def drawn(text: str) -> str:
 
 def test_everything_is_drawn_once() -> None:
     net = compiled("kuhn_poker")
-    text = dot.dot(net)
+    text = dot.to_dot(net)
     labels = re.findall(r'^  (\w+) \[label="(.*?)", ', text, re.M)
     assert len({name for name, _ in labels}) == len(labels)
     found = [label for _, label in labels]
@@ -63,18 +63,18 @@ def test_inversions_and_or() -> None:
             gate_inputs=edges,
         )
 
-    one = dot.dot(net_of([3, 5], 7))
+    one = dot.to_dot(net_of([3, 5], 7))
     assert 'n3 [label="or"' in one
     assert "n1 -> n3;" in one
     assert "n3 -> o2;" in one
     assert "n2 -> o1 [arrowhead=odot];" in one  # next q is not q
     assert one.count("peripheries=2") == 1
-    two = dot.dot(net_of([3, 5], 6))
+    two = dot.to_dot(net_of([3, 5], 6))
     assert 'n3 [label="and"' in two
     assert "n1 -> n3 [arrowhead=odot];" in two
     assert "n3 -> o2;" in two
-    assert "n2 -> n3;" in dot.dot(net_of([3, 4], 7))
-    assert "n3 -> o2 [arrowhead=odot];" in dot.dot(net_of([3, 4], 7))
+    assert "n2 -> n3;" in dot.to_dot(net_of([3, 4], 7))
+    assert "n3 -> o2 [arrowhead=odot];" in dot.to_dot(net_of([3, 4], 7))
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -82,13 +82,13 @@ def test_names_cannot_break_out(name: str) -> None:
     net = compiled("rps")
     roles = tuple(dataclasses.replace(role, name=name) for role in net.roles)
     fluents = tuple(f"{name}{number}" for number in range(len(net.fluents)))
-    picture = drawn(dot.dot(dataclasses.replace(net, name=name, roles=roles, fluents=fluents)))
+    picture = drawn(dot.to_dot(dataclasses.replace(net, name=name, roles=roles, fluents=fluents)))
     assert "evil" not in re.findall(r"<title>(.*?)</title>", picture)
-    assert picture.count('class="node"') == drawn(dot.dot(net)).count('class="node"')
+    assert picture.count('class="node"') == drawn(dot.to_dot(net)).count('class="node"')
 
 
 def test_what_is_too_large_is_not_drawn() -> None:
     net = compiled("connect_four")
-    with pytest.raises(dot.TooLargeToDraw, match=r"connect_four has .* raise the limit \(now 100\)"):
-        dot.dot(net, limit=100)
-    assert dot.dot(net, limit=10**6)
+    with pytest.raises(dot.TooLargeToDrawError, match=r"connect_four has .* raise the limit \(now 100\)"):
+        dot.to_dot(net, limit=100)
+    assert dot.to_dot(net, limit=10**6)

@@ -39,7 +39,7 @@ REACHABLE = """
 
 
 def compiled(game: str) -> propnet.PropNet:
-    return compiler.compile_sheet(games.load(game))
+    return compiler.compile_rulesheet(games.load_rulesheet(game))
 
 
 def small() -> propnet.PropNet:
@@ -69,7 +69,7 @@ def play(net: propnet.PropNet, *, steps: int = 20, copies: int = 8, seed: int = 
     names = [(role.name, role.moves, role.percepts, role.goal_values) for role in net.roles]
     seen: list[Any] = [names]
     rng = np.random.default_rng(seed)
-    game = machine.Machine(net)
+    game = machine.StateMachine(net)
     state = game.initial(copies)
     for _ in range(steps):
         legal = game.legal(state)
@@ -90,10 +90,10 @@ def play(net: propnet.PropNet, *, steps: int = 20, copies: int = 8, seed: int = 
 def test_a_game_comes_back(game: str, suffix: str, tmp_path: pathlib.Path) -> None:
     net = compiled(game)
     first, second = tmp_path / f"one{suffix}", tmp_path / f"two{suffix.upper()}"
-    files.save(net, first)
-    again = files.load(first)
+    files.save_propnet(net, first)
+    again = files.load_propnet(first)
     assert fields_of(again) == fields_of(net)
-    files.save(again, second)
+    files.save_propnet(again, second)
     assert first.read_bytes() == second.read_bytes()
     assert play(again) == play(net)
 
@@ -101,8 +101,8 @@ def test_a_game_comes_back(game: str, suffix: str, tmp_path: pathlib.Path) -> No
 @pytest.mark.parametrize("suffix", [".npz", ".json"])
 def test_recursion_comes_back(suffix: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     net = recursive(monkeypatch)
-    files.save(net, tmp_path / f"walk{suffix}")
-    again = files.load(tmp_path / f"walk{suffix}")
+    files.save_propnet(net, tmp_path / f"walk{suffix}")
+    again = files.load_propnet(tmp_path / f"walk{suffix}")
     assert fields_of(again) == fields_of(net)
     assert play(again) == play(net)
 
@@ -166,7 +166,7 @@ def networks(draw: st.DrawFn, *, kif: bool = False) -> propnet.PropNet:
 def reload(data: bytes, suffix: str, folder: pathlib.Path) -> propnet.PropNet:
     path = folder / f"random{suffix}"
     path.write_bytes(data)
-    return files.load(path)
+    return files.load_propnet(path)
 
 
 @given(net=networks())
@@ -179,7 +179,7 @@ def test_any_network_comes_back(net: propnet.PropNet, tmp_path_factory: pytest.T
 
 def test_a_reader_needs_no_more_than_the_documentation(tmp_path: pathlib.Path) -> None:
     net = compiled("kuhn_poker")
-    files.save(net, tmp_path / "kuhn.npz")
+    files.save_propnet(net, tmp_path / "kuhn.npz")
     arrays = np.load(tmp_path / "kuhn.npz", allow_pickle=False)
     header = json.loads(arrays["header"].tobytes().decode("utf-8"))
     assert (header["format"], header["version"], header["fluents"]) == ("gdlx-network", 1, list(net.fluents))
@@ -191,7 +191,7 @@ def test_a_reader_needs_no_more_than_the_documentation(tmp_path: pathlib.Path) -
 
 def test_the_examples_of_the_documentation_can_be_played(tmp_path: pathlib.Path) -> None:
     toss, stop = (reload(text.encode(), ".json", tmp_path) for text in EXAMPLES)
-    game = machine.Machine(toss)
+    game = machine.StateMachine(toss)
     # Rows: guesser heads, guesser tails, random heads, random tails; columns: all four joint moves.
     does = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]], bool)
     state, percepts = game.move(game.initial(4), does)
@@ -206,7 +206,7 @@ def test_the_examples_of_the_documentation_can_be_played(tmp_path: pathlib.Path)
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "net.json"
-    files.save(small(), path)
+    files.save_propnet(small(), path)
     umask = os.umask(0)
     os.umask(umask)
     assert path.stat().st_mode & 0o777 == 0o666 & ~umask
@@ -217,7 +217,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: pathlib.Path, monkeypat
 
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(OSError, match="disk full"):
-        files.save(compiled("rps"), path)
+        files.save_propnet(compiled("rps"), path)
     assert path.read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["net.json"]
 
@@ -267,7 +267,7 @@ WRONG: dict[str, list[tuple[Any, ...]]] = {
 def test_a_wrong_file_is_refused_with_the_reason(message: str, path: Any, tmp_path: pathlib.Path) -> None:
     data = json.loads(EXAMPLES[0])
     change(*path)(data)
-    with pytest.raises(files.NetworkFileError, match=message) as caught:
+    with pytest.raises(files.PropNetFileError, match=message) as caught:
         reload(json.dumps(data).encode(), ".json", tmp_path)
     assert str(caught.value).startswith(str(tmp_path / "random.json"))
     assert caught.value.hint in str(caught.value)
@@ -277,7 +277,7 @@ def test_a_wrong_file_is_refused_with_the_reason(message: str, path: Any, tmp_pa
 def test_every_field_is_needed(key: str, tmp_path: pathlib.Path) -> None:
     data = json.loads(EXAMPLES[0])
     del data[key]
-    with pytest.raises(files.NetworkFileError, match=f"no field '{key}'"):
+    with pytest.raises(files.PropNetFileError, match=f"no field '{key}'"):
         reload(json.dumps(data).encode(), ".json", tmp_path)
 
 
@@ -297,13 +297,13 @@ def test_every_field_is_needed(key: str, tmp_path: pathlib.Path) -> None:
 )
 def test_what_is_not_a_network_is_refused(name: str, content: bytes, message: str, tmp_path: pathlib.Path) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(files.NetworkFileError, match=message):
-        files.load(tmp_path / name)
+    with pytest.raises(files.PropNetFileError, match=message):
+        files.load_propnet(tmp_path / name)
 
 
 def test_an_unknown_suffix_is_not_written(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(files.NetworkFileError, match=r"name it \.npz or \.json"):
-        files.save(small(), tmp_path / "net.bin")
+    with pytest.raises(files.PropNetFileError, match=r"name it \.npz or \.json"):
+        files.save_propnet(small(), tmp_path / "net.bin")
 
 
 def packed(**changes: Any) -> bytes:
@@ -334,7 +334,7 @@ def packed(**changes: Any) -> bytes:
 )
 def test_wrong_arrays_are_refused(changes: Any, message: str, tmp_path: pathlib.Path) -> None:
     assert fields_of(reload(packed(), ".npz", tmp_path)) == fields_of(small())
-    with pytest.raises(files.NetworkFileError, match=message):
+    with pytest.raises(files.PropNetFileError, match=message):
         reload(packed(**changes), ".npz", tmp_path)
 
 
@@ -342,10 +342,10 @@ def test_a_small_file_cannot_unpack_to_a_large_one(tmp_path: pathlib.Path) -> No
     bomb = packed(gate_inputs=np.zeros(10**7, np.int32))
     assert len(bomb) < 10**5
     (tmp_path / "bomb.npz").write_bytes(bomb)
-    with pytest.raises(files.NetworkFileError, match="more than 1,000,000 bytes"):
-        files.load(tmp_path / "bomb.npz", max_bytes=10**6)
-    with pytest.raises(files.NetworkFileError, match="more than 10 bytes"):
-        files.load(tmp_path / "bomb.npz", max_bytes=10)
+    with pytest.raises(files.PropNetFileError, match="more than 1,000,000 bytes"):
+        files.load_propnet(tmp_path / "bomb.npz", max_bytes=10**6)
+    with pytest.raises(files.PropNetFileError, match="more than 10 bytes"):
+        files.load_propnet(tmp_path / "bomb.npz", max_bytes=10)
 
 
 def test_an_array_cannot_claim_to_be_larger_than_it_is(tmp_path: pathlib.Path) -> None:
@@ -358,7 +358,7 @@ def test_an_array_cannot_claim_to_be_larger_than_it_is(tmp_path: pathlib.Path) -
                 assert np.lib.format.magic(1, 0) == content[:8]
                 assert b"123456789012345" in content
             new.writestr(name, content)
-    with pytest.raises(files.NetworkFileError, match="'next' does not have the size"):
+    with pytest.raises(files.PropNetFileError, match="'next' does not have the size"):
         reload(data.getvalue(), ".npz", tmp_path)
 
 
@@ -368,14 +368,14 @@ def test_recursion_through_a_negation_is_refused(monkeypatch: pytest.MonkeyPatch
     first = net.inputs - len(net.feedback) + 1
     for feedback in ([2 * first + 1], [2 * first + 3, 2 * first + 1]):  # one that inverts itself; two in turn
         feedback += net.feedback.tolist()[len(feedback) :]
-        with pytest.raises(files.NetworkFileError, match="depends on its own negation"):
+        with pytest.raises(files.PropNetFileError, match="depends on its own negation"):
             files.validate(dataclasses.replace(net, feedback=np.array(feedback, np.int32)))
 
 
 def is_refused_or_can_be_played(data: bytes, suffix: str, folder: pathlib.Path) -> None:
     try:
         net = reload(data, suffix, folder)
-    except files.NetworkFileError:
+    except files.PropNetFileError:
         return
     files.validate(net)
     play(net, steps=3, copies=2)
@@ -439,6 +439,6 @@ def test_mutated_arrays_do_no_harm(data: st.DataObject, tmp_path_factory: pytest
 def test_any_network_plays_alike_in_the_foreign_layout(
     net: propnet.PropNet, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    again = reload(ggp_json_writer.text(net).encode(), ".json", tmp_path_factory.getbasetemp())
+    again = reload(ggp_json_writer.to_json(net).encode(), ".json", tmp_path_factory.getbasetemp())
     assert play(again) == play(net)
     assert again.fluents == net.fluents

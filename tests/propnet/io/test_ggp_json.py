@@ -70,7 +70,7 @@ def check_against_evaluator(data: Any, net: propnet.PropNet, seed: int, steps: i
     """Random play by the evaluator, followed by the network."""
     rng = random.Random(seed)
     entries: Entries = {entry["id"]: entry for entry in data["entries"]}
-    game, state, columns = machine.Machine(net), initial(entries), machine.Machine(net).initial(1)
+    game, state, columns = machine.StateMachine(net), initial(entries), machine.StateMachine(net).initial(1)
     terminal = next(n for n, entry in entries.items() if entry.get("proposition_type") == "terminal")
 
     def text(number: int) -> str:
@@ -115,7 +115,7 @@ def seen(net: propnet.PropNet) -> list[Any]:
 
 @pytest.mark.parametrize("name", HANDMADE)
 def test_a_network_made_by_hand_is_played_as_described(name: str) -> None:
-    net = ggp_json.load_foreign(DATA / f"{name}.json")
+    net = ggp_json.load_ggp_json(DATA / f"{name}.json")
     assert net.name == name
     for seed in range(20):
         check_against_evaluator(handmade(name), net, seed)
@@ -124,15 +124,15 @@ def test_a_network_made_by_hand_is_played_as_described(name: str) -> None:
 
 @pytest.mark.parametrize("name", HANDMADE)
 def test_a_network_made_by_hand_comes_back(name: str, tmp_path: pathlib.Path) -> None:
-    net = files.load(DATA / f"{name}.json")  # which knows the layout by its content
-    ggp_json.save_foreign(net, tmp_path / "again.json")
-    again = files.load(tmp_path / "again.json")
+    net = files.load_propnet(DATA / f"{name}.json")  # which knows the layout by its content
+    ggp_json.save_ggp_json(net, tmp_path / "again.json")
+    again = files.load_propnet(tmp_path / "again.json")
     assert seen(again) == seen(net)
     assert again.fluents == net.fluents
 
 
 def test_rock_paper_scissors_made_by_hand() -> None:
-    game = machine.Machine(files.load(DATA / "foreign_rps.json"))
+    game = machine.StateMachine(files.load_propnet(DATA / "foreign_rps.json"))
     does = np.zeros((6, 9), bool)
     does[np.repeat([0, 1, 2], 3), range(9)] = does[3 + np.tile([0, 1, 2], 3), range(9)] = True
     state, percepts = game.move(game.initial(9), does)
@@ -143,7 +143,7 @@ def test_rock_paper_scissors_made_by_hand() -> None:
 
 
 def test_the_lamp_made_by_hand() -> None:
-    net = files.load(DATA / "foreign_lamp.json")
+    net = files.load_propnet(DATA / "foreign_lamp.json")
     assert net.fluents == ("(moves 1)", "(moves 2)", "lit", "right")
     assert net.initial.tolist() == [False] * 4  # though (moves 1) comes next whatever happens
     assert [role.moves for role in net.roles] == [("flip", "keep"), ("off", "on")]
@@ -152,10 +152,10 @@ def test_the_lamp_made_by_hand() -> None:
 
 @pytest.mark.parametrize("game", library.names())
 def test_a_game_plays_alike_in_the_foreign_layout(game: str, tmp_path: pathlib.Path) -> None:
-    net = compiler.compile_sheet(games.load(game))
+    net = compiler.compile_rulesheet(games.load_rulesheet(game))
     path = tmp_path / "game.json"
-    ggp_json.save_foreign(net, path)
-    again = files.load(path)
+    ggp_json.save_ggp_json(net, path)
+    again = files.load_propnet(path)
     assert seen(again) == seen(net)
     check_against_evaluator(json.loads(path.read_text()), net, seed=1)
     check_order(json.loads(path.read_text()))
@@ -175,9 +175,9 @@ def check_order(data: Any) -> None:
 
 @pytest.mark.parametrize("name", ["montyhall.gdl", "meier.gdl", "transit.gdl", "ticTacToe.kif", "switches.kif"])
 def test_a_public_game_plays_alike(name: str, corpus: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    net = compiler.compile_sheet(games.load(str(corpus / name)))
-    ggp_json.save_foreign(net, tmp_path / "game.json")
-    assert seen(files.load(tmp_path / "game.json")) == seen(net)
+    net = compiler.compile_rulesheet(games.load_rulesheet(str(corpus / name)))
+    ggp_json.save_ggp_json(net, tmp_path / "game.json")
+    assert seen(files.load_propnet(tmp_path / "game.json")) == seen(net)
 
 
 def test_percepts_that_are_not_there_stay_away(tmp_path: pathlib.Path) -> None:
@@ -185,10 +185,10 @@ def test_percepts_that_are_not_there_stay_away(tmp_path: pathlib.Path) -> None:
     (role a) (role b) (legal a x) (legal a y) (legal b x) (<= (next end) (does a x)) (<= terminal (true end))
     (<= (goal a 100) (true end)) (goal b 50)"""
     found = checker.check(sources.Source("blind.gdl", sheet)).require_usable()
-    net = compiler.compile_sheet(found)
+    net = compiler.compile_rulesheet(found)
     assert [role.percepts for role in net.roles] == [(), ()]
-    ggp_json.save_foreign(net, tmp_path / "blind.json")
-    assert [role.percepts for role in files.load(tmp_path / "blind.json").roles] == [(), ()]
+    ggp_json.save_ggp_json(net, tmp_path / "blind.json")
+    assert [role.percepts for role in files.load_propnet(tmp_path / "blind.json").roles] == [(), ()]
 
 
 WRONG: list[tuple[str, str, tuple[Any, ...], Any]] = [
@@ -234,8 +234,8 @@ def test_a_wrong_network_is_refused_with_the_reason(
     changed[last] = value
     path_of_file = tmp_path / "wrong.json"
     path_of_file.write_text(json.dumps(data["all"]))
-    with pytest.raises(files.NetworkFileError, match=message) as caught:
-        files.load(path_of_file)
+    with pytest.raises(files.PropNetFileError, match=message) as caught:
+        files.load_propnet(path_of_file)
     assert str(caught.value).startswith(str(path_of_file))
 
 
@@ -249,20 +249,20 @@ def test_mutated_networks_do_no_harm(data: st.DataObject, name: str) -> None:
         texts = st.sampled_from(["x", "init", "other", "base", "sees", "( true lit )", "(" * 5000, "?x", ""])
         entry[key] = data.draw(ids | st.lists(ids, max_size=3) | texts | st.none() | st.booleans())
     try:
-        net = ggp_json.from_data(content, "mutated")
-    except files.NetworkFileError:
+        net = ggp_json.propnet_from_json(content, "mutated")
+    except files.PropNetFileError:
         return
     files.validate(net)
     seen(net)
 
 
 def test_what_the_layout_cannot_express_is_not_written(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    net = ggp_json.load_foreign(DATA / "foreign_rps.json")
-    with pytest.raises(files.NetworkFileError, match=r"name the file \.json"):
-        ggp_json.save_foreign(net, tmp_path / "net.npz")
+    net = ggp_json.load_ggp_json(DATA / "foreign_rps.json")
+    with pytest.raises(files.PropNetFileError, match=r"name the file \.json"):
+        ggp_json.save_ggp_json(net, tmp_path / "net.npz")
     odd = propnet.PropNet(**{**vars(net), "fluents": (*net.fluents[:-1], "z z")})
-    with pytest.raises(files.NetworkFileError, match="'z z' cannot be a name"):
-        ggp_json.save_foreign(odd, tmp_path / "net.json")
+    with pytest.raises(files.PropNetFileError, match="'z z' cannot be a name"):
+        ggp_json.save_ggp_json(odd, tmp_path / "net.json")
     monkeypatch.setattr(build, "_UNROLLED_GATES", 0)
     sheet = """(role a) (legal a x) (<= (p 1) (p 2) (true on)) (<= (p 2) (p 1)) (<= (p 1) (true (q 1)))
     (<= (p 2) (true (q 2))) (init (q 1)) (<= (next (q 2)) (p 2)) (<= (next on) (does a x))
@@ -270,6 +270,6 @@ def test_what_the_layout_cannot_express_is_not_written(tmp_path: pathlib.Path, m
     found = checker.check(sources.Source("loop.gdl", sheet)).require_usable()
     looping = build.build(found, ground.ground(found))
     assert len(looping.feedback)
-    with pytest.raises(files.NetworkFileError, match="no way to express recursion"):
-        ggp_json.save_foreign(looping, tmp_path / "net.json")
+    with pytest.raises(files.PropNetFileError, match="no way to express recursion"):
+        ggp_json.save_ggp_json(looping, tmp_path / "net.json")
     assert list(tmp_path.iterdir()) == []

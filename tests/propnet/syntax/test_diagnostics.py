@@ -65,7 +65,7 @@ def examining(text: str) -> Found:
     """What `check --play` sees; with smaller limits, since a match that ends here ends within a few steps."""
     sheet = checker.check(source.Source("sheet", text)).require_usable()
     with mock.patch.multiple(by_playing, _MAX_NODES=2_000, _MAX_LENGTH=5):
-        return by_playing.examine(compiler.compile_sheet(sheet)).problems
+        return by_playing.check_by_playing(compiler.compile_rulesheet(sheet)).problems
 
 
 def caught(run: Callable[[], object]) -> Found:
@@ -87,7 +87,7 @@ PLAYED: dict[str, Callable[[str], Found]] = {
     "hidden-legal-moves": examining,
     "evaluation-limit": lambda text: playing(text, lambda game: game.legal(game.initial)),
     "goal-not-integer": lambda text: playing(text, lambda game: game.goals(game.initial)),
-    "illegal-move": lambda text: playing(text, lambda game: transcript.joint_move(game, game.initial, "stay")),
+    "illegal-move": lambda text: playing(text, lambda game: transcript.parse_joint_action(game, game.initial, "stay")),
 }
 
 BIG = "".join(f"(digit {number})" for number in range(40)) + (

@@ -177,17 +177,21 @@ def every_term(rule: terms.Rule) -> Iterator[terms.Term]:
 
 
 def assert_spans_read_back(text: source.Source) -> None:
-    sheet, _ = rulesheet.read(text)
+    sheet, _ = rulesheet.parse_rulesheet(text)
     assert sheet.rules
     for rule in sheet.rules:
-        assert rulesheet.read(source.Source("piece", text.text[rule.span.start : rule.span.end]))[0].rules == (rule,)
+        assert rulesheet.parse_rulesheet(source.Source("piece", text.text[rule.span.start : rule.span.end]))[
+            0
+        ].rules == (rule,)
         for term in every_term(rule):
             piece = source.Source("piece", text.text[term.span.start : term.span.end])
-            assert parser.FormReader(kif.Log()).all_terms(kif.read_nodes(piece, kif.Log())) == (term,)
+            assert parser.RuleParser(kif.DiagnosticLog()).all_terms(kif.read_nodes(piece, kif.DiagnosticLog())) == (
+                term,
+            )
         for atom in (rule.head, *(atom for atom, _ in terms.atoms_in(rule.body))):
-            [written] = rulesheet.read(source.Source("piece", f"(<= p {text.text[atom.span.start : atom.span.end]})"))[
-                0
-            ].rules
+            [written] = rulesheet.parse_rulesheet(
+                source.Source("piece", f"(<= p {text.text[atom.span.start : atom.span.end]})")
+            )[0].rules
             assert written.body == (atom,)
 
 

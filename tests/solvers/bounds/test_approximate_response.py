@@ -25,33 +25,33 @@ BITS = 8
 class Frozen(NamedTuple):
     """A game and random policies."""
 
-    task: tasks.Problem
-    game: packed_env.Walk
+    task: tasks.TreeTask
+    game: packed_env.PackedEnv
     policies: tabular_policies.Policies
     table: table_policy.TablePolicy
 
 
 @functools.cache
 def frozen(name: str) -> Frozen:
-    task, game = tasks.problem(game_spec.Game(name)), packed_env.Walk(gdlx.make(name))
+    task, game = tasks.make_tree_task(game_spec.GameSpec(name)), packed_env.PackedEnv(gdlx.make(name))
     rng = np.random.default_rng(0)
-    policies = tuple(tabular_policies.normalised(own, rng.uniform(0.1, 1, own.sequences)) for own in task.tree.players)
-    return Frozen(task, game, policies, table_policy.of_policies(policies, game.env, task.tree))
+    policies = tuple(tabular_policies.normalise(own, rng.uniform(0.1, 1, own.sequences)) for own in task.tree.players)
+    return Frozen(task, game, policies, table_policy.from_tabular(policies, game.env, task.tree))
 
 
-def settings(found: Frozen) -> approximate_response.Settings:
+def settings(found: Frozen) -> approximate_response.LearnerSettings:
     low, high = found.task.payoff_range
-    return approximate_response.Settings(np.float32((high - low) / 2))
+    return approximate_response.LearnerSettings(np.float32((high - low) / 2))
 
 
 @functools.cache
-def learnt(name: str, player: int, batches: int) -> approximate_response.Learner:
+def learnt(name: str, player: int, batches: int) -> approximate_response.LearnerState:
     """Once for all tests: they only look at it."""
     found = frozen(name)
     start = approximate_response.init(found.game, BITS)
     key = jax.random.key(3)
     arguments = (settings(found), key, player, batches)
-    learner: approximate_response.Learner = approximate_response.learn(
+    learner: approximate_response.LearnerState = approximate_response.learn(
         found.game, found.table, start, *arguments, config=SCHEME
     )
     return learner
@@ -60,19 +60,21 @@ def learnt(name: str, player: int, batches: int) -> approximate_response.Learner
 def best_values(found: Frozen, number: int) -> Any:
     """Of every option of a player: what it is worth if all its later choices are best, times the others' way there."""
     profile = tabular_policies.to_levels(found.task.tree, found.task.layouts, found.policies)
-    player, reach = found.task.form.players[number], best_response.flat_plans(found.task.form, profile)
+    player, reach = found.task.form.players[number], best_response.flat_realization_plans(found.task.form, profile)
     others = [plan for n, plan in enumerate(reach) if n != number]
-    levels, _ = realization_plans.back_up(
-        player, realization_plans.utilities(player, others, ()), best_response.best_option(player)
+    levels, _ = realization_plans.backup_values(
+        player, realization_plans.utilities(player, others, ()), best_response.best_action_value(player)
     )
-    return tabular_policies.from_own_levels(found.task.layouts[number], levels)
+    return tabular_policies.player_from_levels(found.task.layouts[number], levels)
 
 
 def reach_of(found: Frozen, number: int) -> Any:
     """[I] how likely the others and chance make each set of a player: all ends after it, however it is played."""
     tree, player = found.task.tree, found.task.tree.players[number]
     total = np.zeros(player.sets)
-    plans_of = [tabular_policies.plan(own, policy) for own, policy in zip(tree.players, found.policies, strict=True)]
+    plans_of = [
+        tabular_policies.realization_plan(own, policy) for own, policy in zip(tree.players, found.policies, strict=True)
+    ]
     own_reach = plans_of[number]
     weight = np.array(tree.ends.weight, float)
     for n, plan in enumerate(plans_of):
@@ -88,9 +90,9 @@ def reach_of(found: Frozen, number: int) -> Any:
 
 def rows_of(table: hash_table.Table, found: Frozen, player: int) -> Any:
     """[I] of a player's sets; -1 where they are not in the table."""
-    high, low = infoset_keys.of_player(found.task.tree, player, found.game.env.num_actions)
+    high, low = infoset_keys.compute_infoset_keys(found.task.tree, player, found.game.env.num_actions)
     return np.asarray(
-        jax.jit(hash_table.lookup)(table, table_rows.own_keys(jnp.asarray(high), jnp.asarray(low), player))
+        jax.jit(hash_table.lookup)(table, table_rows.player_keys(jnp.asarray(high), jnp.asarray(low), player))
     )
 
 
@@ -123,9 +125,9 @@ def test_responses_are_nearly_best(name: str) -> None:
     found = frozen(name)
     exact = found.task.metrics(found.policies)
     for player in range(2):
-        response = approximate_response.response(learnt(name, player, 400), settings(found))
+        response = approximate_response.greedy_response(learnt(name, player, 400), settings(found))
         policies = list(found.policies)
-        policies[player] = table_policy.at_sets(response, found.game.env, found.task.tree)[0][player]
+        policies[player] = table_policy.to_tabular(response, found.game.env, found.task.tree)[0][player]
         gain = found.task.metrics(tuple(policies)).value[player] - exact.value[player]
         assert 0.9 * exact.improvements[player] < gain < exact.improvements[player] + 1e-4
 
@@ -135,7 +137,7 @@ def test_bound() -> None:
     exact = found.task.metrics(found.policies).exploitability
     assert exact is not None
     budget = approximate_response.Budget(SCHEME, batches=400, matches=2**14, bits=BITS)
-    told = approximate_response.bound(found.game, found.table, jax.random.key(0), budget)
+    told = approximate_response.estimate_bound(found.game, found.table, jax.random.key(0), budget)
     assert 0.8 * exact < told.exploitability < exact + 4 * told.standard_error
 
 
@@ -151,7 +153,7 @@ def test_who_has_learnt_nothing_plays_on() -> None:
     found = frozen("kuhn_poker")
     value = found.task.metrics(found.policies).value
     for player in range(2):
-        nothing = approximate_response.response(approximate_response.init(found.game, BITS), settings(found))
+        nothing = approximate_response.greedy_response(approximate_response.init(found.game, BITS), settings(found))
         payoff = played(found, nothing, player)
         assert abs(payoff.mean() - value[player]) < 4 * payoff.std() / 2**7
 
@@ -159,14 +161,14 @@ def test_who_has_learnt_nothing_plays_on() -> None:
 def test_matches_tell_the_payoff_of_a_response() -> None:
     """Of one that is learnt in part: known sets are played as learnt, others as before."""
     found = frozen("kuhn_poker")
-    response = approximate_response.response(learnt("kuhn_poker", 0, 1), settings(found))
+    response = approximate_response.greedy_response(learnt("kuhn_poker", 0, 1), settings(found))
     own = found.task.tree.players[0]
     row = rows_of(response.table, found, 0)
     is_known = np.asarray(response.weight)[row].sum(axis=1) > 0
     is_known &= row >= 0
     assert 0 < is_known.sum() < own.sets
     policies = list(found.policies)
-    learnt_policy = table_policy.at_sets(response, found.game.env, found.task.tree)[0][0]
+    learnt_policy = table_policy.to_tabular(response, found.game.env, found.task.tree)[0][0]
     of_known = np.concatenate([[False], np.repeat(is_known, np.diff(own.first))])
     policies[0] = np.where(of_known, learnt_policy, found.policies[0])
     payoff = played(found, response, 0)
@@ -178,13 +180,13 @@ def test_a_full_table_takes_no_more() -> None:
     start = approximate_response.init(found.game, 1)
     arguments = (settings(found), jax.random.key(3), 0, 20)
     learner = approximate_response.learn(found.game, found.table, start, *arguments, config=SCHEME)
-    assert int(hash_table.used(learner.table)) == 2
+    assert int(hash_table.count_used(learner.table)) == 2
     assert float(learner.visits[:-1].sum()) > 0
 
 
 def test_no_room_for_the_end_counts_as_the_lowest_payoff() -> None:
     found = frozen("kuhn_poker")
-    nothing = approximate_response.response(approximate_response.init(found.game, BITS), settings(found))
+    nothing = approximate_response.greedy_response(approximate_response.init(found.game, BITS), settings(found))
     assert (played(found, nothing, 0, steps=2) == found.task.payoff_range[0]).all()
 
 
@@ -201,12 +203,12 @@ def test_going_on_is_as_if_never_stopped() -> None:
 
 @pytest.mark.parametrize("game", ["kuhn_poker", "goofspiel:cards=3", "smallest:numbers=3,steps=1"])
 def test_policies_of_a_tree_as_a_table(game: str) -> None:
-    tree, env = samples.tree_of(game), gdlx.make(game)
+    tree, env = samples.load_tree(game), gdlx.make(game)
     rng = np.random.default_rng(0)
     policies = tuple(
-        tabular_policies.normalised(player, rng.uniform(0.1, 1, player.sequences)) for player in tree.players
+        tabular_policies.normalise(player, rng.uniform(0.1, 1, player.sequences)) for player in tree.players
     )
-    found, known = table_policy.at_sets(table_policy.of_policies(policies, env, tree), env, tree)
+    found, known = table_policy.to_tabular(table_policy.from_tabular(policies, env, tree), env, tree)
     assert known == sum(player.sets for player in tree.players)
     for own, expected in zip(found, policies, strict=True):
         np.testing.assert_allclose(own, expected, rtol=1e-6)

@@ -8,15 +8,15 @@ from gdlx.solvers.bounds import estimates
 PLAYERS = ("first", "second")
 
 
-def halves(choosing: np.ndarray, telling: np.ndarray) -> estimates.Halves:
-    return estimates.NO_HALVES.plus(choosing).plus(telling)
+def halves(choosing: np.ndarray, telling: np.ndarray) -> estimates.SplitMatches:
+    return estimates.EMPTY_SPLIT.plus(choosing).plus(telling)
 
 
 def test_tallies_are_means_and_covariances() -> None:
     rng = np.random.default_rng(0)
     numbers = rng.normal(3, 2, (2, 1_000))
     numbers[1] += numbers[0]
-    tally = estimates.no_matches(2)
+    tally = estimates.empty_moments(2)
     for part in np.split(numbers, 10, axis=1):
         tally = tally.plus(part)
     assert tally.matches == 1_000
@@ -26,26 +26,26 @@ def test_tallies_are_means_and_covariances() -> None:
 
 
 def test_halves_grow_in_turn() -> None:
-    found = estimates.NO_HALVES
+    found = estimates.EMPTY_SPLIT
     for number in range(4):
         found = found.plus(np.full(5, float(number)))
     assert (found.choosing.matches, found.telling.matches) == (10, 10)
     assert (found.choosing.mean[0], found.telling.mean[0]) == (1.0, 2.0)
 
 
-def found(rng: np.random.Generator, learnt: float, local: float, matches: int = 400) -> estimates.Found:
+def found(rng: np.random.Generator, learnt: float, local: float, matches: int = 400) -> estimates.ResponderMatches:
     drawn = [rng.normal(mean, 1, matches) for mean in (learnt, learnt, local, local)]
-    return estimates.Found(halves(*drawn[:2]), halves(*drawn[2:]))
+    return estimates.ResponderMatches(halves(*drawn[:2]), halves(*drawn[2:]))
 
 
 def test_taking_the_better_of_two_is_not_biased() -> None:
     """Both responders get 1 on average; the larger of their two means is more than that, what is told is not."""
     rng = np.random.default_rng(1)
-    usual = estimates.no_matches(2).plus(np.zeros((2, 1_000)))
+    usual = estimates.empty_moments(2).plus(np.zeros((2, 1_000)))
     told, larger = [], []
     for _ in range(300):
         own = found(rng, 1.0, 1.0)
-        bound = estimates.assembled(PLAYERS, estimates.Halves(usual, usual), [own, own], 0.0)
+        bound = estimates.combine_matches(PLAYERS, estimates.SplitMatches(usual, usual), [own, own], 0.0)
         told.append(bound.gains[0].gain)
         larger.append(max(own.learnt.choosing.mean[0], own.local.choosing.mean[0]))
     error = np.std(told) / np.sqrt(len(told))
@@ -55,25 +55,29 @@ def test_taking_the_better_of_two_is_not_biased() -> None:
 
 
 @pytest.mark.parametrize(
-    ("learnt", "local", "chosen"), [(2.0, 1.0, estimates.LEARNT), (1.0, 2.0, estimates.LOCAL), (-1.0, -2.0, None)]
+    ("learnt", "local", "chosen"),
+    [(2.0, 1.0, estimates.APPROXIMATE_RESPONSE), (1.0, 2.0, estimates.LOCAL_BEST_RESPONSE), (-1.0, -2.0, None)],
 )
 def test_the_better_responder_counts(learnt: float, local: float, chosen: str | None) -> None:
     rng = np.random.default_rng(2)
-    usual = estimates.no_matches(2).plus(np.zeros((2, 1_000)))
+    usual = estimates.empty_moments(2).plus(np.zeros((2, 1_000)))
     own = found(rng, learnt, local)
-    gain = estimates.assembled(PLAYERS, estimates.Halves(usual, usual), [own, own], 0.0).gains[0]
+    gain = estimates.combine_matches(PLAYERS, estimates.SplitMatches(usual, usual), [own, own], 0.0).gains[0]
     assert (None if gain.chosen is None else gain.chosen.method) == chosen
     assert gain.gain == (0.0 if chosen is None else pytest.approx(max(learnt, local), abs=0.3))
-    assert [response.method for response in gain.responses] == [estimates.LEARNT, estimates.LOCAL]
+    assert [response.method for response in gain.responses] == [
+        estimates.APPROXIMATE_RESPONSE,
+        estimates.LOCAL_BEST_RESPONSE,
+    ]
 
 
 def test_few_matches_do_not_count() -> None:
     rng = np.random.default_rng(3)
-    usual = estimates.no_matches(2).plus(np.zeros((2, 1_000)))
+    usual = estimates.empty_moments(2).plus(np.zeros((2, 1_000)))
     own = found(rng, 1.0, 5.0)._replace(local=halves(np.full(9, 5.0), np.full(9, 5.0)))
-    gain = estimates.assembled(PLAYERS, estimates.Halves(usual, usual), [own, own], 0.0).gains[0]
+    gain = estimates.combine_matches(PLAYERS, estimates.SplitMatches(usual, usual), [own, own], 0.0).gains[0]
     assert gain.chosen is not None
-    assert gain.chosen.method == estimates.LEARNT
+    assert gain.chosen.method == estimates.APPROXIMATE_RESPONSE
 
 
 def test_payoffs_of_zero_sum_policies_cancel() -> None:
@@ -81,8 +85,8 @@ def test_payoffs_of_zero_sum_policies_cancel() -> None:
     rng = np.random.default_rng(4)
     first = rng.normal(0, 50, 10)
     own = [found(rng, 60.0, 0.0), found(rng, 70.0, 0.0)]
-    usual = estimates.no_matches(2).plus([first, -first])
-    bound = estimates.assembled(PLAYERS, estimates.Halves(usual, usual), own, 1.5)
+    usual = estimates.empty_moments(2).plus([first, -first])
+    bound = estimates.combine_matches(PLAYERS, estimates.SplitMatches(usual, usual), own, 1.5)
     assert bound.exploitability == pytest.approx(65, abs=0.3)
     assert bound.standard_error == pytest.approx(np.hypot(1, 1) / 20 / 2, rel=0.2)
     assert bound.gains[0].standard_error > 5
@@ -94,8 +98,8 @@ def test_payoffs_of_zero_sum_policies_cancel() -> None:
 def test_others_than_two_players_have_gains_only() -> None:
     rng = np.random.default_rng(5)
     players = (*PLAYERS, "third")
-    usual = estimates.no_matches(3).plus(rng.normal(1, 1, (3, 1_000)))
-    bound = estimates.assembled(players, estimates.Halves(usual, usual), [found(rng, 3.0, 0.0)] * 3, 0.0)
+    usual = estimates.empty_moments(3).plus(rng.normal(1, 1, (3, 1_000)))
+    bound = estimates.combine_matches(players, estimates.SplitMatches(usual, usual), [found(rng, 3.0, 0.0)] * 3, 0.0)
     assert bound.exploitability is None
     assert bound.interval is None
     for own in bound.gains:
@@ -108,7 +112,7 @@ def test_bad_luck_of_the_policies_is_no_gain() -> None:
     rng = np.random.default_rng(5)
     told = []
     for _ in range(1_000):
-        halves = [estimates.no_matches(2).plus(rng.normal(0, 1, (2, 300))) for _ in range(2)]
+        halves = [estimates.empty_moments(2).plus(rng.normal(0, 1, (2, 300))) for _ in range(2)]
         own = [found(rng, 0.0, 0.0) for _ in range(2)]
-        told.append(estimates.assembled(PLAYERS, estimates.Halves(*halves), own, 0.0).gains[0].gain)
+        told.append(estimates.combine_matches(PLAYERS, estimates.SplitMatches(*halves), own, 0.0).gains[0].gain)
     assert abs(np.mean(told)) < 4 * np.std(told) / np.sqrt(len(told))

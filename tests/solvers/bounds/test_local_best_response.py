@@ -20,14 +20,16 @@ from gdlx.tests.helpers import samples
 from gdlx.tests.solvers.bounds import test_approximate_response
 
 SCHEME = local_best_response.ResponderConfig(steps=12, matches=256, size=128)
-PLAN = search_bounds.Plan(test_approximate_response.SCHEME, SCHEME, test_approximate_response.BITS, matches=2**14)
+PLAN = search_bounds.BoundConfig(
+    test_approximate_response.SCHEME, SCHEME, test_approximate_response.BITS, matches=2**14
+)
 
 
 def local_values(found: test_approximate_response.Frozen, number: int) -> Any:
     """Of every option of a player if everybody plays on as frozen, times the others' way there."""
     profile = tabular_policies.to_levels(found.task.tree, found.task.layouts, found.policies)
     levels = best_response.counterfactual_values(found.task.form, profile, number)
-    return tabular_policies.from_own_levels(found.task.layouts[number], levels)
+    return tabular_policies.player_from_levels(found.task.layouts[number], levels)
 
 
 def exact_payoff(found: test_approximate_response.Frozen, number: int) -> float:
@@ -67,7 +69,7 @@ def test_moves_are_tried_evenly() -> None:
     rng = np.random.default_rng(0)
     legal = rng.random((5, 40)) < 0.5
     legal[:, 0] = False
-    tried = np.asarray(local_best_response.even_moves(jnp.asarray(legal), 13))
+    tried = np.asarray(local_best_response.assign_actions_evenly(jnp.asarray(legal), 13))
     assert tried.shape == (40, 13)
     for own, moves in zip(legal.T[1:], tried[1:], strict=True):
         if own.any():
@@ -79,7 +81,7 @@ def test_moves_are_tried_evenly() -> None:
 def test_means_and_errors() -> None:
     rng = np.random.default_rng(1)
     tried, payoff = rng.integers(0, 3, (6, 50)), rng.normal(size=(6, 50))
-    mean, error = local_best_response.means(jnp.asarray(tried), jnp.asarray(payoff), 4)
+    mean, error = local_best_response.mean_payoff_by_action(jnp.asarray(tried), jnp.asarray(payoff), 4)
     for match in range(6):
         for move in range(3):
             own = payoff[match][tried[match] == move]
@@ -108,7 +110,7 @@ def test_search_for_a_bound() -> None:
 def test_no_room_for_the_ends_of_matches() -> None:
     found = test_approximate_response.frozen("kuhn_poker")
     short = PLAN._replace(learning=approximate_response.LearnerConfig(steps=2))
-    with pytest.raises(search_bounds.Unfinished, match=r"after 2 joint moves.*`max_steps=4`"):
+    with pytest.raises(search_bounds.UnfinishedMatchesError, match=r"after 2 joint moves.*`max_steps=4`"):
         next(search_bounds.search(found.game, found.table, jax.random.key(0), seconds=1.0, plan=short))
 
 
@@ -120,20 +122,20 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 class Asked(NamedTuple):
     """What a search was asked for."""
 
-    game: packed_env.Walk
+    game: packed_env.PackedEnv
     policies: table_policy.TablePolicy
     seconds: float
-    plan: search_bounds.Plan
+    plan: search_bounds.BoundConfig
 
 
-def some_bound() -> estimates.Bound:
+def some_bound() -> estimates.ExploitabilityBound:
     rng = np.random.default_rng(0)
-    halves = estimates.NO_HALVES.plus(rng.normal(1, 1, 500)).plus(rng.normal(1, 1, 500))
-    usual = estimates.no_matches(2).plus(np.zeros((2, 500)))
-    return estimates.assembled(
+    halves = estimates.EMPTY_SPLIT.plus(rng.normal(1, 1, 500)).plus(rng.normal(1, 1, 500))
+    usual = estimates.empty_moments(2).plus(np.zeros((2, 500)))
+    return estimates.combine_matches(
         ("player1", "player2"),
-        estimates.Halves(usual, usual),
-        [estimates.Found(halves, estimates.NO_HALVES, 3, 6)] * 2,
+        estimates.SplitMatches(usual, usual),
+        [estimates.ResponderMatches(halves, estimates.EMPTY_SPLIT, 3, 6)] * 2,
         1.5,
     )
 
@@ -143,13 +145,13 @@ def asking(monkeypatch: pytest.MonkeyPatch, *, is_interrupted: bool = False) -> 
     asked = []
 
     def search(
-        game: packed_env.Walk,
+        game: packed_env.PackedEnv,
         policies: table_policy.TablePolicy,
         key: jax.Array,
         *,
         seconds: float,
-        plan: search_bounds.Plan,
-    ) -> Iterator[estimates.Bound]:
+        plan: search_bounds.BoundConfig,
+    ) -> Iterator[estimates.ExploitabilityBound]:
         asked.append(Asked(game, policies, seconds, plan))
         yield some_bound()
         if is_interrupted:
@@ -177,8 +179,8 @@ def test_evaluate(
     (question,) = asked
     assert question.seconds == 7
     assert question.plan.steps == (12 if more else 5)
-    tree = samples.tree_of("kuhn_poker")
-    (*_, own), *_ = table_policy.at_sets(question.policies, question.game.env, tree)
+    tree = samples.load_tree("kuhn_poker")
+    (*_, own), *_ = table_policy.to_tabular(question.policies, question.game.env, tree)
     last = told["policy"][-1]
     span = slice(tree.players[1].first[-2], tree.players[1].first[-1])
     assert list(last["policy"].values()) == pytest.approx(own[span].tolist(), rel=1e-5)

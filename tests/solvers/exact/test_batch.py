@@ -18,13 +18,13 @@ def alone(
     form: sequence_form.SequenceForm, settings: regret_matching.Settings, iterations: int
 ) -> best_response.Evaluation:
     state = tree_solvers.advance(cfr.step, form, cfr.init(form), settings, iterations)
-    return best_response.average_evaluation(form, state)
+    return best_response.evaluate_average(form, state)
 
 
 @pytest.mark.parametrize("game", GAMES)
 @pytest.mark.parametrize("chunk", [None, 3])
 def test_settings(game: str, chunk: int | None) -> None:
-    form, _ = sequence_form.sequence_form(game_spec.unrolled(game_spec.Game(game)))
+    form, _ = sequence_form.sequence_form(game_spec.unroll_game(game_spec.GameSpec(game)))
     draw = np.random.default_rng(1).uniform
     alpha, beta, gamma = draw(1, 3, 8), draw(-1, 1, 8), draw(1, 3, 8)
     many = regret_matching.Settings(alpha, beta, gamma, horizon=50.0)
@@ -36,7 +36,7 @@ def test_settings(game: str, chunk: int | None) -> None:
 
 
 def test_payoffs() -> None:
-    tree = game_spec.unrolled(game_spec.Game("kuhn_poker"))
+    tree = game_spec.unroll_game(game_spec.GameSpec("kuhn_poker"))
     factors = np.array([1.0, 2.0, -1.0])
     form, _ = sequence_form.sequence_form(tree, tree.ends.payoff[:, :, None] * factors)
     plus = algorithms.find("cfr+")
@@ -49,7 +49,7 @@ def test_payoffs() -> None:
 
 
 def test_first_regrets() -> None:
-    form, _ = sequence_form.sequence_form(game_spec.unrolled(game_spec.Game("kuhn_poker")))
+    form, _ = sequence_form.sequence_form(game_spec.unroll_game(game_spec.GameSpec("kuhn_poker")))
     rng = np.random.default_rng(0)
     first = tuple(
         tuple(jnp.asarray(rng.uniform(0, 1, (*level.shape, 5)), jnp.float32) for level in player.uniform)
@@ -57,14 +57,14 @@ def test_first_regrets() -> None:
     )
     plus = algorithms.find("cfr+")
     found = batch.solve(form, plus, plus.settings, 10, regrets=first)
-    state = cfr.restart(form, tuple(tuple(level[..., 4] for level in levels) for levels in first))
-    expected = best_response.average_evaluation(form, tree_solvers.advance(cfr.step, form, state, plus.settings, 10))
+    state = cfr.init_from_regrets(form, tuple(tuple(level[..., 4] for level in levels) for levels in first))
+    expected = best_response.evaluate_average(form, tree_solvers.advance(cfr.step, form, state, plus.settings, 10))
     np.testing.assert_allclose(found.improvements[:, 4], expected.improvements, atol=1e-5)
     assert len(set(found.improvements[0].tolist())) == 5
 
 
 def test_wrong_sizes() -> None:
-    form, _ = sequence_form.sequence_form(game_spec.unrolled(game_spec.Game("kuhn_poker")))
+    form, _ = sequence_form.sequence_form(game_spec.unroll_game(game_spec.GameSpec("kuhn_poker")))
     dcfr = algorithms.find("dcfr")
     with pytest.raises(batch.BatchError, match="nothing here is a batch"):
         batch.solve(form, dcfr, dcfr.settings, 1)
@@ -76,11 +76,11 @@ def test_wrong_sizes() -> None:
 
 def test_seeds_and_settings_of_sampling() -> None:
     """A thousand runs in one program: each as if it were alone, and better where they explore."""
-    task = tasks.problem(game_spec.Game("kuhn_poker"), keep_edges=True)
+    task = tasks.make_tree_task(game_spec.GameSpec("kuhn_poker"), keep_edges=True)
     seeds = np.arange(1_024)
     minimiser = regret_matching.Settings(1.0, 1.0, np.linspace(0.5, 2.0, 1_024))
-    settings = mccfr.SampleSettings(minimiser, np.where(seeds % 2, 0.0, 0.5))
-    found = batch.sample(task, outcome_sampling.sample, settings, seeds, 100, batch=32)
+    settings = mccfr.MccfrSettings(minimiser, np.where(seeds % 2, 0.0, 0.5))
+    found = batch.solve_sampled(task, outcome_sampling.sample, settings, seeds, 100, batch=32)
     assert found.exploitability.shape == (1_024,)
     assert found.exploitability[::2].mean() < 0.1
     assert found.exploitability[1::2].mean() > 2 * found.exploitability[::2].mean()
@@ -88,13 +88,13 @@ def test_seeds_and_settings_of_sampling() -> None:
         own = settings._replace(
             minimiser=minimiser._replace(gamma=minimiser.gamma[number]), exploration=settings.exploration[number]
         )
-        alone = batch.sample(task, outcome_sampling.sample, own, seeds[number : number + 1], 100, batch=32)
+        alone = batch.solve_sampled(task, outcome_sampling.sample, own, seeds[number : number + 1], 100, batch=32)
         np.testing.assert_allclose(alone.exploitability[0], found.exploitability[number], rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize(("seeds", "message"), [(3, "one size"), (2, "GiB")])
 def test_batches_of_sampling_that_do_not_fit(seeds: int, message: str) -> None:
-    task = tasks.problem(game_spec.Game("kuhn_poker"), keep_edges=True)
-    settings = mccfr.SampleSettings(regret_matching.Settings(1.0, 1.0, 1.0), np.array([0.1, 0.2]))
+    task = tasks.make_tree_task(game_spec.GameSpec("kuhn_poker"), keep_edges=True)
+    settings = mccfr.MccfrSettings(regret_matching.Settings(1.0, 1.0, 1.0), np.array([0.1, 0.2]))
     with pytest.raises(batch.BatchError, match=message):
-        batch.sample(task, outcome_sampling.sample, settings, np.arange(seeds), 10, max_bytes=100)
+        batch.solve_sampled(task, outcome_sampling.sample, settings, np.arange(seeds), 10, max_bytes=100)

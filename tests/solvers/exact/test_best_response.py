@@ -27,7 +27,7 @@ evaluate = jax.jit(best_response.evaluate)
 counterfactual_values = jax.jit(best_response.counterfactual_values, static_argnums=2)
 jitted_best_response = jax.jit(best_response.best_response, static_argnums=2)
 step = jax.jit(cfr.step)
-average = jax.jit(cfr.average)
+average = jax.jit(cfr.average_policies)
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +41,7 @@ def random_policies(tree: game_tree.GameTree, seed: int) -> tabular_policies.Pol
     rng = np.random.default_rng(seed)
     weights = [rng.random(player.sequences) for player in tree.players]
     return tuple(
-        tabular_policies.normalised(player, np.where(own < 0.3, 0, own))
+        tabular_policies.normalise(player, np.where(own < 0.3, 0, own))
         for player, own in zip(tree.players, weights, strict=True)
     )
 
@@ -52,7 +52,7 @@ def own_part(policy: explicit.Policy, player: int) -> explicit.Policy:
 
 @pytest.mark.parametrize("name", GAMES)
 def test_values(name: str) -> None:
-    tree, root = explicit.game_of(GAMES[name])
+    tree, root = explicit.load_game(GAMES[name])
     game, layouts = sequence_form.sequence_form(tree)
     for seed in range(3):
         policies = random_policies(tree, seed)
@@ -66,7 +66,7 @@ def test_values(name: str) -> None:
 @pytest.mark.parametrize("name", ["kuhn_poker", "goofspiel", "monty_hall", "dead_end", "smallest"])
 def test_best_responses(name: str) -> None:
     """No pure policy is better than the best response, and it is one itself."""
-    tree, root = explicit.game_of(GAMES[name])
+    tree, root = explicit.load_game(GAMES[name])
     game, layouts = sequence_form.sequence_form(tree)
     policies = random_policies(tree, 0)
     profile = tabular_policies.to_levels(tree, layouts, policies)
@@ -86,24 +86,24 @@ def test_best_responses(name: str) -> None:
 @pytest.mark.parametrize("name", ["kuhn_poker", "goofspiel", "smallest", "monty_hall", "coins"])
 def test_counterfactual_values(name: str) -> None:
     """Less what their set is worth they are the regrets that recursion collects."""
-    tree, root = explicit.game_of(GAMES[name])
+    tree, root = explicit.load_game(GAMES[name])
     game, layouts = sequence_form.sequence_form(tree)
     policies = random_policies(tree, 1)
     profile = tabular_policies.to_levels(tree, layouts, policies)
-    slow = explicit.Cfr(root, len(tree.players))
+    slow = explicit.ReferenceCfr(root, len(tree.players))
     slow.policy = explicit.from_arrays(tree, policies)
     slow.iterate(regret_matching.Settings(), alternating=False)
     regrets = explicit.to_arrays(tree, slow.regret)
     for number, player in enumerate(tree.players):
         found = counterfactual_values(game, profile, number)
-        values = tabular_policies.from_own_levels(layouts[number], found)[1:]
+        values = tabular_policies.player_from_levels(layouts[number], found)[1:]
         mean = np.add.reduceat(values * policies[number][1:], player.first[:-1] - 1)
         np.testing.assert_allclose(values - np.repeat(mean, np.diff(player.first)), regrets[number][1:], atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["kuhn_poker", "smallest"])
 def test_head_to_head(name: str) -> None:
-    tree, root = explicit.game_of(GAMES[name])
+    tree, root = explicit.load_game(GAMES[name])
     game, layouts = sequence_form.sequence_form(tree)
     first, second = random_policies(tree, 0), random_policies(tree, 1)
     levels = [tabular_policies.to_levels(tree, layouts, own) for own in (first, second)]
@@ -114,7 +114,7 @@ def test_head_to_head(name: str) -> None:
 
 
 def test_a_batch_of_profiles() -> None:
-    tree, _ = explicit.game_of("kuhn_poker")
+    tree, _ = explicit.load_game("kuhn_poker")
     game, layouts = sequence_form.sequence_form(tree)
     several = [random_policies(tree, seed) for seed in range(3)]
     stacked = [np.stack(own, axis=-1) for own in zip(*several, strict=True)]
@@ -128,7 +128,7 @@ def test_a_batch_of_profiles() -> None:
 def test_payoff_variants_are_a_batch() -> None:
     """Variants of the payoffs in one form are the same as one form after the other."""
     for name in ("kuhn_poker", "smallest"):
-        tree, _ = explicit.game_of(GAMES[name])
+        tree, _ = explicit.load_game(GAMES[name])
         rng = np.random.default_rng(0)
         variants = rng.normal(size=(*tree.ends.payoff.shape, 2))
         game, layouts = sequence_form.sequence_form(tree, variants)
@@ -143,10 +143,10 @@ def test_payoff_variants_are_a_batch() -> None:
 
 
 def test_a_batch_with_a_player_without_a_choice() -> None:
-    tree, _ = explicit.game_of(sheets.DEAD_END)
+    tree, _ = explicit.load_game(sheets.DEAD_END)
     game, _ = sequence_form.sequence_form(tree)
     state = step(game, cfr.init(game, (3,)), regret_matching.Settings())
-    assert best_response.average_regret(state).shape == (2, 3)
+    assert best_response.average_regret_bound(state).shape == (2, 3)
     assert evaluate(game, state.policy).value.shape == (2, 3)
 
 
@@ -170,7 +170,7 @@ def averages(tree: game_tree.GameTree, iterations: int) -> tabular_policies.Poli
 def test_exploitability_of_open_spiels_games(name: str) -> None:
     pyspiel = pytest.importorskip("pyspiel")
     theirs = pyspiel.load_game(name)
-    tree = open_spiel_tree.tree_of(theirs)
+    tree = open_spiel_tree.build_tree(theirs)
     for policies in [random_policies(tree, 0), *([averages(tree, 10)] if name == "kuhn_poker" else [])]:
         table = policy_tables.to_open_spiel(tree, policies, theirs).to_dict()
         found = pyspiel.nash_conv(theirs, pyspiel.TabularPolicy(table), use_state_get_policy=True)
@@ -184,8 +184,8 @@ def test_exploitability_of_open_spiels_games(name: str) -> None:
 def test_exploitability_through_the_bridge(spec: str) -> None:
     pytest.importorskip("pyspiel")
     exploitability: Any = pytest.importorskip("open_spiel.python.algorithms.exploitability")
-    tree, _ = explicit.game_of(spec)
-    theirs = open_spiel_game.game(spec)
+    tree, _ = explicit.load_game(spec)
+    theirs = open_spiel_game.load_game(spec)
     policies = random_policies(tree, 3)
     tabular = policy_tables.to_open_spiel(tree, policies, theirs)
     assert nash_conv(tree, policies) == pytest.approx(exploitability.nash_conv(theirs, tabular), abs=1e-6)
@@ -195,9 +195,9 @@ def test_serialised_goofspiel_is_worth_the_same() -> None:
     """OpenSpiel's version with turns, in which the second player does not see the first one's bid."""
     pyspiel = pytest.importorskip("pyspiel")
     name = "goofspiel(num_cards=4,imp_info=True,points_order=ascending)"
-    together = open_spiel_tree.tree_of(name)
-    turns = open_spiel_tree.tree_of(f"turn_based_simultaneous_game(game={name})")
-    ours, _ = explicit.game_of("goofspiel:cards=4")
+    together = open_spiel_tree.build_tree(name)
+    turns = open_spiel_tree.build_tree(f"turn_based_simultaneous_game(game={name})")
+    ours, _ = explicit.load_game("goofspiel:cards=4")
     assert together.information_sets == turns.information_sets
     assert list(together.information_sets.values()) == list(ours.information_sets.values())
     for iterations in (1, 10):

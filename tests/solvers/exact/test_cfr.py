@@ -33,8 +33,8 @@ TWO = ["kuhn_poker", "goofspiel:cards=3", sheets.COINS]
 MORE = ["smallest:numbers=2,steps=2", "monty_hall"]
 
 step = jax.jit(cfr.step, static_argnames="alternating")
-average = jax.jit(cfr.average)
-evaluate = jax.jit(best_response.average_evaluation)
+average = jax.jit(cfr.average_policies)
+evaluate = jax.jit(best_response.evaluate_average)
 
 
 @jax.jit
@@ -62,18 +62,18 @@ def assert_same_run(
 ) -> None:
     """Regrets, policies and averages after every iteration; with a seed, from random initial regrets."""
     game, layouts = sequence_form.sequence_form(tree)
-    slow, state = explicit.Cfr(root, len(tree.players)), cfr.init(game)
+    slow, state = explicit.ReferenceCfr(root, len(tree.players)), cfr.init(game)
     if seed is not None:
         rng = np.random.default_rng(seed)
         start = tuple(np.concatenate([[1], rng.normal(size=player.sequences - 1)]) for player in tree.players)
-        state = cfr.restart(game, tabular_policies.to_levels(tree, layouts, start))
+        state = cfr.init_from_regrets(game, tabular_policies.to_levels(tree, layouts, start))
         slow.start(explicit.from_arrays(tree, start))
     for _ in range(iterations):
         slow.iterate(settings, alternating)
         state = step(game, state, settings, alternating=alternating)
         pairs = [(state.regret, slow.regret), (state.policy, slow.policy), (average(game, state), slow.average())]
         for ours, theirs in pairs:
-            arrays = [tabular_policies.from_own_levels(*row) for row in zip(layouts, ours, strict=True)]
+            arrays = [tabular_policies.player_from_levels(*row) for row in zip(layouts, ours, strict=True)]
             for own, other in zip(arrays, explicit.to_arrays(tree, theirs), strict=True):
                 np.testing.assert_allclose(own, other, rtol=1e-9, atol=1e-9)
     assert int(state.t) == iterations
@@ -82,28 +82,28 @@ def assert_same_run(
 @pytest.mark.parametrize("alternating", [True, False], ids=["alternating", "simultaneous"])
 @pytest.mark.parametrize("name", SETTINGS)
 def test_every_setting_on_kuhn_poker(name: str, alternating: bool) -> None:
-    assert_same_run(*explicit.game_of("kuhn_poker"), SETTINGS[name], 12, alternating=alternating)
+    assert_same_run(*explicit.load_game("kuhn_poker"), SETTINGS[name], 12, alternating=alternating)
 
 
 @pytest.mark.parametrize("name", ["dcfr", "pdcfr+"])
 @pytest.mark.parametrize("spec", [*TWO[1:], *MORE], ids=["goofspiel", "coins", "smallest", "monty_hall"])
 def test_other_games(spec: str, name: str) -> None:
     """Simultaneous moves, general-sum payoffs with chance between two players, three players, and a single one."""
-    assert_same_run(*explicit.game_of(spec), SETTINGS[name], 10)
+    assert_same_run(*explicit.load_game(spec), SETTINGS[name], 10)
 
 
 def test_three_players_at_once() -> None:
-    assert_same_run(*explicit.game_of("smallest:numbers=2,steps=2"), SETTINGS["dcfr-half"], 10, alternating=False)
+    assert_same_run(*explicit.load_game("smallest:numbers=2,steps=2"), SETTINGS["dcfr-half"], 10, alternating=False)
 
 
 @pytest.mark.parametrize("spec", ["liars_dice:sides=3", pytest.param("leduc_poker", marks=pytest.mark.slow)])
 def test_larger_games(spec: str) -> None:
-    assert_same_run(*explicit.game_of(spec), SETTINGS["cfr+"], 4)
+    assert_same_run(*explicit.load_game(spec), SETTINGS["cfr+"], 4)
 
 
 @pytest.mark.parametrize("name", ["cfr+", "explorative"])
 def test_initial_regrets(name: str) -> None:
-    assert_same_run(*explicit.game_of("kuhn_poker"), SETTINGS[name], 6, seed=1)
+    assert_same_run(*explicit.load_game("kuhn_poker"), SETTINGS[name], 6, seed=1)
 
 
 def test_open_spiels_states() -> None:
@@ -112,7 +112,10 @@ def test_open_spiels_states() -> None:
     for name, iterations in (("kuhn_poker(players=3)", 4), ("dark_hex(board_size=2)", 4), ("matrix_brps", 20)):
         game = pyspiel.load_game(name)
         assert_same_run(
-            open_spiel_tree.tree_of(game), explicit.of_spiel(game.new_initial_state()), SETTINGS["cfr+"], iterations
+            open_spiel_tree.build_tree(game),
+            explicit.from_open_spiel(game.new_initial_state()),
+            SETTINGS["cfr+"],
+            iterations,
         )
 
 
@@ -120,7 +123,7 @@ def test_open_spiels_own_solvers() -> None:
     """The averages of OpenSpiel's CFR and CFR+ are worth the same after the same number of iterations."""
     pyspiel = pytest.importorskip("pyspiel")
     theirs = pyspiel.load_game("kuhn_poker")
-    tree = open_spiel_tree.tree_of(theirs)
+    tree = open_spiel_tree.build_tree(theirs)
     game, _ = sequence_form.sequence_form(tree)
     for name, solver in (("cfr", pyspiel.CFRSolver(theirs)), ("cfr+", pyspiel.CFRPlusSolver(theirs))):
         state = cfr.init(game)
@@ -142,7 +145,7 @@ def test_open_spiels_own_solvers() -> None:
     ],
 )
 def test_convergence(spec: str, name: str, iterations: int, bound: float, value: float) -> None:
-    tree, _ = explicit.game_of(spec) if spec != "leduc_poker" else (unroll.unroll(games.compile_game(spec)), None)
+    tree, _ = explicit.load_game(spec) if spec != "leduc_poker" else (unroll.unroll(games.compile_game(spec)), None)
     game, _ = sequence_form.sequence_form(tree)
     state = run(game, cfr.init(game), SETTINGS[name], iterations)
     found = evaluate(game, state)
@@ -154,19 +157,19 @@ def test_convergence(spec: str, name: str, iterations: int, bound: float, value:
 def test_the_bound_on_regret() -> None:
     """In zero-sum games NashConv of the averages is at most the sum of the players' average regrets."""
     for spec in TWO[:2]:
-        game, _ = sequence_form.sequence_form(explicit.game_of(spec)[0])
+        game, _ = sequence_form.sequence_form(explicit.load_game(spec)[0])
         state = cfr.init(game)
         for _ in range(20):
             state = step(game, state, SETTINGS["cfr"], alternating=False)
             nash_conv = float(evaluate(game, state).nash_conv)
-            assert nash_conv <= float(best_response.average_regret(state).sum()) + 1e-9
+            assert nash_conv <= float(best_response.average_regret_bound(state).sum()) + 1e-9
 
 
 # ---- fictitious play
 
 
 def test_fictitious_play_answers_averages() -> None:
-    tree, root = explicit.game_of("kuhn_poker")
+    tree, root = explicit.load_game("kuhn_poker")
     game, layouts = sequence_form.sequence_form(tree)
     advance = jax.jit(fictitious_play.step, static_argnames="alternating")
     state = advance(game, cfr.init(game), regret_matching.Settings())
@@ -184,7 +187,7 @@ def test_fictitious_play_answers_averages() -> None:
 
 
 def test_fictitious_play_converges() -> None:
-    game, _ = sequence_form.sequence_form(explicit.game_of("kuhn_poker")[0])
+    game, _ = sequence_form.sequence_form(explicit.load_game("kuhn_poker")[0])
     state = jax.lax.fori_loop(
         0, 1_000, lambda _, s: fictitious_play.step(game, s, regret_matching.Settings()), cfr.init(game)
     )
@@ -197,7 +200,7 @@ def test_fictitious_play_converges() -> None:
 @pytest.mark.parametrize("spec", ["kuhn_poker", *MORE])
 def test_a_batch_is_a_loop(spec: str) -> None:
     """Settings with an axis, states with it as their last one: the same as one run after the other."""
-    game, _ = sequence_form.sequence_form(explicit.game_of(spec)[0])
+    game, _ = sequence_form.sequence_form(explicit.load_game(spec)[0])
     alpha, beta, gamma = np.array([1.5, np.inf, 2.3]), np.array([0.0, FLOOR, FLOOR]), np.array([2.0, 1.0, 5.0])
     optimism = np.array([0.0, 0.0, 1.0])
     together = regret_matching.Settings(*map(jnp.asarray, (alpha, beta, gamma, optimism)))
@@ -219,13 +222,13 @@ def test_a_batch_is_a_loop(spec: str) -> None:
 
 
 def test_vmap_is_a_loop() -> None:
-    game, _ = sequence_form.sequence_form(explicit.game_of("kuhn_poker")[0])
+    game, _ = sequence_form.sequence_form(explicit.load_game("kuhn_poker")[0])
     gammas = jnp.array([0.0, 1.0, 3.0])
 
     @jax.jit
     def nash_conv(gamma: jax.Array) -> jax.Array:
         settings = regret_matching.Settings(1.5, 0.0, gamma)
-        return best_response.average_evaluation(game, run(game, cfr.init(game), settings, 10)).nash_conv
+        return best_response.evaluate_average(game, run(game, cfr.init(game), settings, 10)).nash_conv
 
     np.testing.assert_allclose(jax.vmap(nash_conv)(gammas), [float(nash_conv(gamma)) for gamma in gammas], rtol=1e-9)
 
@@ -239,7 +242,7 @@ def test_programs_for_other_devices(spec: str, what: str) -> None:
         settings = jax.tree.map(jnp.float32, SETTINGS["pdcfr+"])
         functions = {"cfr": cfr.step, "fictitious play": fictitious_play.step}
         if what == "evaluation":
-            exported = jax.export.export(jax.jit(best_response.average_evaluation), platforms=["cuda", "tpu"])(
+            exported = jax.export.export(jax.jit(best_response.evaluate_average), platforms=["cuda", "tpu"])(
                 game, state
             )
         else:

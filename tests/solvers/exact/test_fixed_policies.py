@@ -14,21 +14,21 @@ from gdlx.solvers.exact import fixed_policies, lp
 BATCH = 3
 
 
-def _drawn(task: tasks.Problem, seed: int, batch: tuple[int, ...] = ()) -> tabular_policies.Policies:
+def _drawn(task: tasks.TreeTask, seed: int, batch: tuple[int, ...] = ()) -> tabular_policies.Policies:
     rng = np.random.default_rng(seed)
     return tuple(
-        tabular_policies.normalised(player, rng.uniform(0.1, 1, (player.sequences, *batch)))
+        tabular_policies.normalise(player, rng.uniform(0.1, 1, (player.sequences, *batch)))
         for player in task.tree.players
     )
 
 
-def _best_value(task: tasks.Problem, given: tabular_policies.Policies, steps: int) -> float:
+def _best_value(task: tasks.TreeTask, given: tabular_policies.Policies, steps: int) -> float:
     """What the first player gets at equilibrium where policies before a step are given: the linear program with as many
     more equations, x(option) = policy(option) x(what leads to the set), for either player."""
-    payoffs = lp.matrix(task.tree)
+    payoffs = lp.payoff_matrix(task.tree)
     plans, sides = [], []
     for player, policy in zip(task.tree.players, given, strict=True):
-        rows = [lp.constraints(player)]
+        rows = [lp.plan_constraints(player)]
         right = [1.0, *[0.0] * player.sets]
         early = np.flatnonzero(np.repeat(player.step < steps, np.diff(player.first))) + 1
         owner = np.repeat(np.arange(player.sets), np.diff(player.first))
@@ -52,11 +52,11 @@ def _best_value(task: tasks.Problem, given: tabular_policies.Policies, steps: in
 
 @pytest.mark.parametrize(("game", "steps"), [("kuhn_poker", 3), ("goofspiel:cards=3", 1)])
 def test_the_rest_is_solved(game: str, steps: int) -> None:
-    task = tasks.problem(game_spec.Game(game))
+    task = tasks.make_tree_task(game_spec.GameSpec(game))
     given = _drawn(task, 0, (BATCH,))
-    is_given = fixed_policies.before(task.tree, task.layouts, steps)
+    is_given = fixed_policies.infosets_before(task.tree, task.layouts, steps)
     levels = tabular_policies.to_levels(task.tree, task.layouts, given)
-    run = jax.jit(lambda own: fixed_policies.solved(task.form, own, is_given, 2_000))
+    run = jax.jit(lambda own: fixed_policies.solve_remaining(task.form, own, is_given, 2_000))
     found = tabular_policies.from_levels(task.tree, task.layouts, run(levels))
     assert any((player.step < steps).any() for player in task.tree.players)
     for player, own, before in zip(task.tree.players, found, given, strict=True):
@@ -74,13 +74,18 @@ def test_the_rest_is_solved(game: str, steps: int) -> None:
 
 def test_each_lane_has_its_own_sets() -> None:
     """Flags with a batch axis: one lane with everything given, one with nothing."""
-    task = tasks.problem(game_spec.Game("kuhn_poker"))
+    task = tasks.make_tree_task(game_spec.GameSpec("kuhn_poker"))
     given = _drawn(task, 2, (2,))
     levels = tabular_policies.to_levels(task.tree, task.layouts, given)
-    every, none = fixed_policies.before(task.tree, task.layouts, 100), fixed_policies.before(task.tree, task.layouts, 0)
+    every, none = (
+        fixed_policies.infosets_before(task.tree, task.layouts, 100),
+        fixed_policies.infosets_before(task.tree, task.layouts, 0),
+    )
     flags = jax.tree.map(lambda a, b: jnp.stack([a, b], axis=-1), every, none)
     found = tabular_policies.from_levels(
-        task.tree, task.layouts, jax.jit(lambda own: fixed_policies.solved(task.form, own, flags, 1_000))(levels)
+        task.tree,
+        task.layouts,
+        jax.jit(lambda own: fixed_policies.solve_remaining(task.form, own, flags, 1_000))(levels),
     )
     np.testing.assert_allclose(found[0][:, 0], given[0][:, 0], atol=1e-5)
     metrics = task.metrics(tuple(own[:, 1] for own in found))

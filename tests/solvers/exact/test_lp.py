@@ -86,7 +86,7 @@ def test_the_same_as_regret_minimisation() -> None:
         state, step = cfr.init(game), jax.jit(cfr.step)
         for _ in range(300):
             state = step(game, state, regret_matching.Settings(beta=-np.inf, gamma=2.0, optimism=1.0))
-        approached = jax.jit(best_response.average_evaluation)(game, state)
+        approached = jax.jit(best_response.evaluate_average)(game, state)
         exact = lp.solve(tree)
         assert float(approached.nash_conv) < 1e-3
         assert float(approached.value[0]) == pytest.approx(exact.value[0], abs=1e-3)
@@ -114,19 +114,19 @@ def test_where_a_player_never_comes_it_answers_well() -> None:
 
 
 def test_players_without_a_choice() -> None:
-    found = lp.solve(unroll.unroll(sheets.net(sheets.DEAD_END)))
+    found = lp.solve(unroll.unroll(sheets.compile_text(sheets.DEAD_END)))
     assert list(found.value) == pytest.approx([50, -50])
     assert found.policies[1].tolist() == [1.0]
 
 
 def test_what_cannot_be_solved() -> None:
-    with pytest.raises(lp.NotSolvable, match="has 1 player"):
+    with pytest.raises(lp.LinearProgramError, match="has 1 player"):
         lp.solve(tree_of("monty_hall"))
-    with pytest.raises(lp.NotSolvable, match="has 3 players"):
+    with pytest.raises(lp.LinearProgramError, match="has 3 players"):
         lp.solve(tree_of("smallest:numbers=2,steps=2"))
-    with pytest.raises(lp.NotSolvable, match="zero-sum games of two players"):
+    with pytest.raises(lp.LinearProgramError, match="zero-sum games of two players"):
         lp.solve(unroll.unroll(games.compile_game("kuhn_poker"), "goal"))
-    with pytest.raises(lp.NotSolvable, match="too large for a linear program: 30 payoffs, more than 20"):
+    with pytest.raises(lp.LinearProgramError, match="too large for a linear program: 30 payoffs, more than 20"):
         lp.solve(tree_of("kuhn_poker"), max_entries=20)
-    with pytest.raises(lp.NotSolvable, match="not unrolled to its end"):
+    with pytest.raises(lp.LinearProgramError, match="not unrolled to its end"):
         lp.solve(unroll.unroll(games.compile_game("kuhn_poker"), depth=3))

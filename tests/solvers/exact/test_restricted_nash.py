@@ -38,14 +38,14 @@ def _single() -> Iterator[None]:
         yield
 
 
-def task_of(spec: str) -> tasks.Problem:
+def task_of(spec: str) -> tasks.TreeTask:
     return _task(spec, jax.numpy.result_type(float) == np.float64)
 
 
 @functools.cache
-def _task(spec: str, is_double: bool) -> tasks.Problem:
+def _task(spec: str, is_double: bool) -> tasks.TreeTask:
     del is_double
-    return tasks.problem(game_spec.Game(spec))
+    return tasks.make_tree_task(game_spec.GameSpec(spec))
 
 
 def model_of(spec: str, player: int, seed: int = 0) -> tabular_policies.Policy:
@@ -55,11 +55,11 @@ def model_of(spec: str, player: int, seed: int = 0) -> tabular_policies.Policy:
 def bound(node: explicit.Node, player: int, model: explicit.Policy) -> explicit.Node:
     """The game in which a player's choices are chance's."""
     match node:
-        case explicit.End():
+        case explicit.TerminalNode():
             return node
-        case explicit.Chance():
-            return explicit.Chance([(p, bound(child, player, model)) for p, child in node.children])
-        case explicit.Choice():
+        case explicit.ChanceNode():
+            return explicit.ChanceNode([(p, bound(child, player, model)) for p, child in node.children])
+        case explicit.DecisionNode():
             if player not in node.views:
                 return node._replace(children={j: bound(c, player, model) for j, c in node.children.items()})
             place, drawn = list(node.views).index(player), model[player, node.views[player]]
@@ -67,21 +67,21 @@ def bound(node: explicit.Node, player: int, model: explicit.Policy) -> explicit.
             for joint, child in node.children.items():
                 rest = (*joint[:place], *joint[place + 1 :])
                 kept.setdefault(rest, []).append((drawn[joint[place]], bound(child, player, model)))
-            children: dict[tuple[int, ...], explicit.Node] = {rest: explicit.Chance(c) for rest, c in kept.items()}
+            children: dict[tuple[int, ...], explicit.Node] = {rest: explicit.ChanceNode(c) for rest, c in kept.items()}
             if () in children:
                 return children[()]
             views, options = ({n: own for n, own in part.items() if n != player} for part in (node.views, node.options))
-            return explicit.Choice(views, options, children)  # type: ignore[arg-type]
+            return explicit.DecisionNode(views, options, children)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("player", [0, 1])
 @pytest.mark.parametrize("spec", GAMES[1:])
 def test_it_is_the_game_with_a_toss_at_the_start(spec: str, player: int) -> None:
     """Iteration by iteration, by recursion over a game in which chance decides first which opponent plays."""
-    tree, root = explicit.game_of(spec)
+    tree, root = explicit.load_game(spec)
     policies = random_policies(tree, 1)
     model = explicit.from_arrays(tree, policies)
-    tossed = explicit.Chance([(0.3, bound(root, player, model)), (0.7, root)])
+    tossed = explicit.ChanceNode([(0.3, bound(root, player, model)), (0.7, root)])
     found = restricted_nash.restricted_tree(tree, restricted_nash.Restriction(player, policies[player], 0.3))
     test_cfr.assert_same_run(found, tossed, test_cfr.SETTINGS["dcfr"], 6)
 
@@ -110,7 +110,7 @@ def test_a_matrix_game_against_its_linear_program(p: float) -> None:
     for model in (np.array([1, 0, 1.0, 0]), np.array([1, 0.2, 0.3, 0.5])):
         restriction = restricted_nash.Restriction(1, model, p)
         value = matrix_value(BIASED, model[1:], p)
-        exact = solver_run.solve_exactly(restricted_nash.problem(task, restriction), algorithms.find("lp"))
+        exact = solver_run.solve_exactly(restricted_nash.make_restricted_task(task, restriction), algorithms.find("lp"))
         assert exact.value[0] == pytest.approx(value, abs=1e-7)
         iterated = solve.solve(restricted_nash.restricted_tree(task.tree, restriction), "cfr+", iterations=2000)
         assert iterated.exploitability is not None
@@ -124,9 +124,9 @@ def test_no_trust_is_an_equilibrium_and_full_trust_a_best_response(spec: str) ->
     task = task_of(spec)
     for player in (0, 1):
         model, own = model_of(spec, player), 1 - player
-        responses = restricted_nash.sweep(task, player, model, [0, 1], algorithms.find("dcfr"), 1000)
-        got = restricted_nash.trade_off(task, player, model, responses)
-        value = restricted_nash.value(task, own)
+        responses = restricted_nash.sweep_probabilities(task, player, model, [0, 1], algorithms.find("dcfr"), 1000)
+        got = restricted_nash.evaluate_trade_off(task, player, model, responses)
+        value = restricted_nash.exact_game_value(task, own)
         assert value is not None
         spread = task.payoff_range[1] - task.payoff_range[0]
         assert value - 2e-3 * spread < got.worst[0] < value + 1e-6 * spread
@@ -146,7 +146,7 @@ def test_more_trust_exploits_more_and_risks_more(spec: str) -> None:
             ).policies[1 - player]
             for p in np.linspace(0, 1, 9)
         ]
-        got = restricted_nash.trade_off(task, player, model, np.stack(responses, axis=1))
+        got = restricted_nash.evaluate_trade_off(task, player, model, np.stack(responses, axis=1))
         assert (np.diff(got.exploitation) > -1e-6).all()
         assert (np.diff(got.worst) < 1e-6).all()
         policies = random_policies(task.tree, seed)
@@ -160,7 +160,7 @@ def test_more_trust_exploits_more_and_risks_more(spec: str) -> None:
 def test_a_sweep_is_its_runs() -> None:
     task, p = task_of("kuhn_poker"), [0.0, 0.4, 0.9]
     model = model_of("kuhn_poker", 0)
-    together = restricted_nash.sweep(task, 0, model, p, algorithms.find("cfr+"), 50)
+    together = restricted_nash.sweep_probabilities(task, 0, model, p, algorithms.find("cfr+"), 50)
     for number, each in enumerate(p):
         alone = solve.solve(
             restricted_nash.restricted_tree(task.tree, restricted_nash.Restriction(0, model, each)),
@@ -175,26 +175,26 @@ def test_a_mixture_gets_what_drawing_before_the_game_gets(spec: str) -> None:
     task = task_of(spec)
     first, second, against = (random_policies(task.tree, seed) for seed in (3, 4, 5))
     weights = np.array([0, 0.2, 0.7, 1])
-    found = restricted_nash.mixed(task.tree.players[0], first[0], second[0], weights)
-    ends = [restricted_nash.trade_off(task, 1, against[1], own[0]).exploitation for own in (first, second)]
-    got = restricted_nash.trade_off(task, 1, against[1], found)
+    found = restricted_nash.mix_policies(task.tree.players[0], first[0], second[0], weights)
+    ends = [restricted_nash.evaluate_trade_off(task, 1, against[1], own[0]).exploitation for own in (first, second)]
+    got = restricted_nash.evaluate_trade_off(task, 1, against[1], found)
     np.testing.assert_allclose(got.exploitation, (1 - weights) * ends[0] + weights * ends[1], atol=1e-12)
-    tabular_policies.checked(task.tree.players[0], found)
+    tabular_policies.validate(task.tree.players[0], found)
     slow = explicit.from_arrays(task.tree, (found[:, 1], against[1]))
-    assert explicit.expected(explicit.game_of(spec)[1], slow)[0] == pytest.approx(got.exploitation[1])
+    assert explicit.expected(explicit.load_game(spec)[1], slow)[0] == pytest.approx(got.exploitation[1])
 
 
 def test_models_are_told_apart_and_checked() -> None:
     task = task_of("kuhn_poker")
     one, other = (restricted_nash.Restriction(1, model_of("kuhn_poker", 1, seed), 0.5) for seed in (0, 1))
     assert one.digest != other.digest == dataclasses.replace(other, p=0.1).digest
-    assert restricted_nash.problem(task, one).digest == task.digest
-    with pytest.raises(tabular_policies.WrongPolicy, match="13 sequences"):
-        restricted_nash.problem(task, dataclasses.replace(one, model=np.ones(4)))
-    with pytest.raises(restricted_nash.WrongRestriction, match="from 0 to 1; it cannot be nan"):
+    assert restricted_nash.make_restricted_task(task, one).digest == task.digest
+    with pytest.raises(tabular_policies.PolicyError, match="13 sequences"):
+        restricted_nash.make_restricted_task(task, dataclasses.replace(one, model=np.ones(4)))
+    with pytest.raises(restricted_nash.RestrictionError, match="from 0 to 1; it cannot be nan"):
         restricted_nash.Restriction(1, one.model, float("nan"))
-    with pytest.raises(restricted_nash.WrongRestriction, match="3 players"):
-        restricted_nash.bound_ends(explicit.game_of("smallest:numbers=2,steps=2")[0], 0, np.ones(1))
+    with pytest.raises(restricted_nash.RestrictionError, match="3 players"):
+        restricted_nash.model_terminals(explicit.load_game("smallest:numbers=2,steps=2")[0], 0, np.ones(1))
 
 
 ROCK = "player,information_set,option,probability\nplayer2,start,rock,1\n"
@@ -274,7 +274,7 @@ def test_mistakes(
     (folder / "broken.json").write_text('{"policy"')
     (folder / "kuhn").mkdir()
     config = result_folder.Config(
-        game_spec.Game("kuhn_poker"), task_of("kuhn_poker").digest, algorithms.find("cfr"), False
+        game_spec.GameSpec("kuhn_poker"), task_of("kuhn_poker").digest, algorithms.find("cfr"), False
     )
     result_folder.write_config(folder / "kuhn", config)
     assert cli.main(["solve", "biased_rps", *arguments]) == code

@@ -24,10 +24,10 @@ SOME = external_sampling.AverageStrategy(epsilon=0.3, tau=1.5, beta=0.2)  # walk
 
 
 _sample = jax.jit(external_sampling.sample, static_argnames=("player", "rooms", "batch"))
-_packed = jax.jit(lane_packing.packed, static_argnames=("most", "slots"))
+_packed = jax.jit(lane_packing.pack_children, static_argnames=("most", "slots"))
 
 
-def random_state(form: sampling_form.SamplingForm, rng: np.random.Generator) -> mccfr.SampleState:
+def random_state(form: sampling_form.SamplingForm, rng: np.random.Generator) -> mccfr.MccfrState:
     return mccfr.init(form)._replace(policy=samples.random_tables(form, rng), weight=samples.random_tables(form, rng))
 
 
@@ -36,7 +36,7 @@ Values = tuple[jax.Array, list[jax.Array]]
 
 def sampled_values(
     form: sampling_form.SamplingForm,
-    state: mccfr.SampleState,
+    state: mccfr.MccfrState,
     settings: external_sampling.AverageStrategy | None,
     key: jax.Array,
     player: int,
@@ -50,8 +50,8 @@ def sampled_values(
         is_short.append(children.total > slots)
         return children
 
-    plain = lane_packing.packed
-    with mock.patch.object(lane_packing, "packed", packed):
+    plain = lane_packing.pack_children
+    with mock.patch.object(lane_packing, "pack_children", packed):
         return external_sampling.sample(form, state, settings, key, player, **sizes).values, is_short
 
 
@@ -62,13 +62,13 @@ def test_sampled_values_are_unbiased(
     game: str, width: float, settings: external_sampling.AverageStrategy | None
 ) -> None:
     """The mean of Q over many batches is the exact counterfactual value, for every option of every set."""
-    tree = samples.tree_of(game)
+    tree = samples.load_tree(game)
     form = sampling_form.sampling_form(tree)
     exact, layouts = sequence_form.sequence_form(tree)
     state = random_state(form, np.random.default_rng(3))
-    profile = tabular_policies.to_levels(tree, layouts, samples.as_policies(tree, state.policy))
+    profile = tabular_policies.to_levels(tree, layouts, samples.policies_from_tables(tree, state.policy))
     batches, size = 400, 64
-    rooms = external_sampling.rooms(form, width=width)
+    rooms = external_sampling.compute_capacities(form, width=width)
     is_short = []
     for number, player in enumerate(tree.players):
 
@@ -78,7 +78,7 @@ def test_sampled_values_are_unbiased(
         values, short = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(number), batches))
         drawn = np.asarray(values, float)
         levels = best_response.counterfactual_values(exact, profile, number)
-        expected = tabular_policies.from_own_levels(layouts[number], levels)
+        expected = tabular_policies.player_from_levels(layouts[number], levels)
         for decision in range(player.sets):
             first, end = player.first[decision], player.first[decision + 1]
             found = drawn[:, : end - first, decision]
@@ -96,17 +96,17 @@ def test_average_weights_are_unbiased(
     game: str, width: float, settings: external_sampling.AverageStrategy | None
 ) -> None:
     """In proportion to a player's own reach, by a factor that does not depend on the policies."""
-    tree = samples.tree_of(game)
+    tree = samples.load_tree(game)
     form = sampling_form.sampling_form(tree)
-    rooms = external_sampling.rooms(form, width=width)
+    rooms = external_sampling.compute_capacities(form, width=width)
     rng = np.random.default_rng(5)
     states = [random_state(form, rng) for _ in range(2)]
     keys = jax.random.split(jax.random.key(7), 400)
     for number in range(form.players):
-        updated = mccfr.weighed(form.players, number)
+        updated = mccfr.averaged_player(form.players, number)
 
         @jax.jit
-        def weights(state: mccfr.SampleState, updated: int = updated) -> jax.Array:
+        def weights(state: mccfr.MccfrState, updated: int = updated) -> jax.Array:
             one = functools.partial(
                 external_sampling.sample, form, state, settings, player=updated, rooms=rooms, batch=64
             )
@@ -114,8 +114,8 @@ def test_average_weights_are_unbiased(
 
         found = []
         for state in states:
-            own = samples.as_policies(tree, state.policy)[number]
-            reach = tabular_policies.plan(tree.players[number], own)[tree.players[number].parent]
+            own = samples.policies_from_tables(tree, state.policy)[number]
+            reach = tabular_policies.realization_plan(tree.players[number], own)[tree.players[number].parent]
             part = np.asarray(weights(state), float) / reach
             found.append((part.mean(axis=0), part.std(axis=0) / np.sqrt(len(keys))))
         (first, first_error), (second, second_error) = found
@@ -125,9 +125,9 @@ def test_average_weights_are_unbiased(
 
 def test_sure_options_are_external_sampling() -> None:
     """With rho = 1 everywhere average-strategy sampling walks the same lanes with the same draws."""
-    form = sampling_form.sampling_form(samples.tree_of("kuhn_poker"))
+    form = sampling_form.sampling_form(samples.load_tree("kuhn_poker"))
     state = random_state(form, np.random.default_rng(1))
-    rooms = external_sampling.rooms(form, width=AMPLE)
+    rooms = external_sampling.compute_capacities(form, width=AMPLE)
     found = [
         _sample(form, state, settings, jax.random.key(4), player=0, rooms=rooms, batch=32)
         for settings in (None, external_sampling.AverageStrategy(epsilon=1.0))
@@ -137,13 +137,13 @@ def test_sure_options_are_external_sampling() -> None:
 
 
 def test_settings_and_seeds_are_batched() -> None:
-    form = sampling_form.sampling_form(samples.tree_of("kuhn_poker"))
+    form = sampling_form.sampling_form(samples.load_tree("kuhn_poker"))
     state = random_state(form, np.random.default_rng(1))
-    rooms = external_sampling.rooms(form, width=NARROW)
+    rooms = external_sampling.compute_capacities(form, width=NARROW)
 
     def one(epsilon: jax.Array, key: jax.Array) -> jax.Array:
         settings = SOME._replace(epsilon=epsilon)
-        means: mccfr.Means = _sample(form, state, settings, key, player=1, rooms=rooms, batch=16)
+        means: mccfr.BatchEstimates = _sample(form, state, settings, key, player=1, rooms=rooms, batch=16)
         return means.values
 
     epsilons, keys = jnp.array([0.1, 0.5, 1.0]), jax.random.split(jax.random.key(2), 3)
@@ -153,9 +153,11 @@ def test_settings_and_seeds_are_batched() -> None:
 
 
 def test_rooms_bound_the_lanes() -> None:
-    form = sampling_form.sampling_form(samples.tree_of("goofspiel:cards=3"))
+    form = sampling_form.sampling_form(samples.load_tree("goofspiel:cards=3"))
     for wide, narrow in zip(
-        external_sampling.rooms(form, width=100), external_sampling.rooms(form, width=2), strict=True
+        external_sampling.compute_capacities(form, width=100),
+        external_sampling.compute_capacities(form, width=2),
+        strict=True,
     ):
         for more, less in zip(wide, narrow, strict=True):
             assert less.lanes == min(more.lanes, 2)
@@ -163,10 +165,10 @@ def test_rooms_bound_the_lanes() -> None:
 
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
 def test_lowers_for_accelerators(platform: str) -> None:
-    form = sampling_form.sampling_form(samples.tree_of("kuhn_poker"))
-    rooms = external_sampling.rooms(form, width=NARROW)
+    form = sampling_form.sampling_form(samples.load_tree("kuhn_poker"))
+    rooms = external_sampling.compute_capacities(form, width=NARROW)
 
-    def run(form: sampling_form.SamplingForm, state: mccfr.SampleState, key: jax.Array) -> mccfr.Means:
+    def run(form: sampling_form.SamplingForm, state: mccfr.MccfrState, key: jax.Array) -> mccfr.BatchEstimates:
         return external_sampling.sample(form, state, SOME, jax.random.wrap_key_data(key), 0, rooms=rooms, batch=64)
 
     lowered = jax.export.export(jax.jit(run), platforms=[platform])(
@@ -181,7 +183,7 @@ def children_of(counts: list[int]) -> list[tuple[int, int]]:
 
 def held(children: lane_packing.Children, lanes: int) -> list[tuple[int, int]]:
     """Lane and rank of what is in the active slots."""
-    parent = lane_packing.of_parents(children, jnp.arange(lanes))
+    parent = lane_packing.gather_from_parents(children, jnp.arange(lanes))
     pairs = zip(np.asarray(parent).tolist(), np.asarray(children.rank).tolist(), strict=True)
     return [pair for pair, is_active in zip(pairs, np.asarray(children.is_active), strict=True) if is_active]
 
@@ -209,7 +211,7 @@ def test_packed_against_a_list(counts: list[int], slots: int, draw: float) -> No
         assert ratio * (1 - 1e-6) <= float(found.factor) < ratio * 1.001
         assert slots - 1 <= len(kept) <= slots
     ones = jnp.where(found.is_active, 1.0, 0.0)
-    sums = np.asarray(lane_packing.to_parents(found, ones, LANES)) / float(found.factor)
+    sums = np.asarray(lane_packing.sum_to_parents(found, ones, LANES)) / float(found.factor)
     np.testing.assert_allclose(sums, [sum(lane == parent for parent, _ in kept) for lane in range(LANES)], atol=1e-5)
 
 
@@ -240,15 +242,15 @@ def test_packed_is_exact_for_many_lanes() -> None:
 
 @hypothesis.given(strategies.lists(strategies.integers(0, 3), min_size=LANES, max_size=LANES))
 def test_spread_against_a_list(counts: list[int]) -> None:
-    found = lane_packing.spread(jnp.array(counts), 3)
+    found = lane_packing.spread_children(jnp.array(counts), 3)
     assert sorted(held(found, LANES)) == children_of(counts)
-    sums = lane_packing.to_parents(found, jnp.where(found.is_active, 1.0, 0.0), LANES)
+    sums = lane_packing.sum_to_parents(found, jnp.where(found.is_active, 1.0, 0.0), LANES)
     np.testing.assert_array_equal(sums, counts)
 
 
 def test_too_many_slots_are_refused() -> None:
     with pytest.raises(ValueError, match="smaller batch"):
-        lane_packing.packed(jnp.ones(2**20, jnp.int32), 4, 2**21, jnp.float32(0))
+        lane_packing.pack_children(jnp.ones(2**20, jnp.int32), 4, 2**21, jnp.float32(0))
 
 
 _EIGHT = """
@@ -262,7 +264,7 @@ print(len(jax.devices()), *(solution.exploitability for solution in found))
 @pytest.mark.slow
 def test_eight_devices_solve_kuhn() -> None:
     """Each with lanes of its own."""
-    assert max(samples.printed_with_devices(_EIGHT, 8)) < 0.03
+    assert max(samples.run_with_devices(_EIGHT, 8)) < 0.03
 
 
 @pytest.mark.parametrize(
@@ -277,5 +279,5 @@ def test_little_room_costs_precision_alone(batch: int, width: float) -> None:
 
 
 def test_more_places_than_can_be_numbered() -> None:
-    with pytest.raises(tree_solvers.WrongBatch, match="smaller `batch=`"):
+    with pytest.raises(tree_solvers.BatchSizeError, match="smaller `batch=`"):
         gdlx.solve("leduc_poker", "es-mccfr", iterations=1, batch=400_000)

@@ -27,7 +27,7 @@ def in_few_places(high: jax.Array, low: jax.Array) -> jax.Array:
     return (high + low) % 5 * 7
 
 
-HOMES = {"spread": hash_table.spread, "one place": in_one_place, "few places": in_few_places}
+HOMES = {"spread": hash_table.hash_keys, "one place": in_one_place, "few places": in_few_places}
 lookup = jax.jit(hash_table.lookup, static_argnames="home")
 insert = jax.jit(hash_table.insert, static_argnames="home")
 
@@ -48,7 +48,7 @@ def all_of(keys: jax.Array) -> jax.Array:
 class Model:
     """What a table should hold: a dictionary of rows, checked call by call."""
 
-    def __init__(self, bits: int, home: hash_table.Home) -> None:
+    def __init__(self, bits: int, home: hash_table.HashFn) -> None:
         self.table = hash_table.init(bits)
         self.home = home
         self.rows: dict[Key, int] = {}
@@ -75,7 +75,7 @@ class Model:
         self.check()
 
     def check(self) -> None:
-        assert len(set(self.rows.values())) == len(self.rows) == int(hash_table.used(self.table))
+        assert len(set(self.rows.values())) == len(self.rows) == int(hash_table.count_used(self.table))
         known = list(self.rows)
         for start in range(0, len(known) + 1, WIDTH):
             part = known[start : start + WIDTH]
@@ -108,7 +108,7 @@ def test_a_full_table_keeps_what_it_has(home: str) -> None:
     assert len(kept) == 20
     for call in range(3):
         model.insert([(100 + call, n) for n in range(20)], [True] * 20)
-    assert len(model.rows) == int(hash_table.used(model.table)) == 64
+    assert len(model.rows) == int(hash_table.count_used(model.table)) == 64
     assert kept.items() <= model.rows.items()
     filled = model.table
     model.insert([(500, n) for n in range(20)] + first[:4], [True] * 24)
@@ -118,17 +118,17 @@ def test_a_full_table_keeps_what_it_has(home: str) -> None:
 
 
 def test_the_search_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hash_table, "MOST_WINDOWS", 2)
+    monkeypatch.setattr(hash_table, "MAX_WINDOWS", 2)
     keys = words([(9, n) for n in range(40)])
     limited = jax.jit(lambda table: hash_table.insert(table, keys, all_of(keys), home=in_one_place))
     table, rows, _ = limited(hash_table.init(6))
-    assert int(hash_table.used(table)) == 2 * hash_table.WINDOW
+    assert int(hash_table.count_used(table)) == 2 * hash_table.WINDOW
     assert sorted(rows[rows >= 0].tolist()) == list(range(8, 24))  # the window of 13 and the next
 
 
 @pytest.mark.parametrize("key", [(0, 0), (0, 1), (1, 0), (2**32 - 1, 2**32 - 1)])
 def test_no_key_is_taken_for_an_empty_entry(key: Key) -> None:
-    model = Model(6, hash_table.spread)
+    model = Model(6, hash_table.hash_keys)
     model.insert([key], [False])
     assert model.rows == {}
     model.insert([key, key], [True, True])
@@ -149,7 +149,7 @@ def test_many_keys_at_once(bits: int, load: float) -> None:
     twice = jnp.concatenate([keys, keys[:, ::-1]], axis=1)
     table, rows, _ = insert(hash_table.init(bits), twice, all_of(twice))
     assert np.array_equal(rows[:count], rows[count:][::-1])
-    assert int(hash_table.used(table)) == len(set(rows.tolist())) == count
+    assert int(hash_table.count_used(table)) == len(set(rows.tolist())) == count
     assert rows.min() >= 0
     after, same_rows, new = insert(table, twice, all_of(twice))
     assert np.array_equal(same_rows, rows)
@@ -171,21 +171,21 @@ def test_rows_are_stable() -> None:
         return after, rows
 
     table, rows = jax.jit(functools.partial(jax.lax.scan, add))(hash_table.init(12), batches)
-    assert int(hash_table.used(table)) == len(set(rows.ravel().tolist())) == 3_000
+    assert int(hash_table.count_used(table)) == len(set(rows.ravel().tolist())) == 3_000
     for keys, expected in zip(batches, rows, strict=True):
         assert np.array_equal(lookup(table, (keys[0], keys[1])), expected)
 
 
 def test_no_keys_at_all() -> None:
     table, rows, _ = insert(hash_table.init(3), words([]), jnp.zeros(0, bool))
-    assert (rows.shape, int(hash_table.used(table))) == ((0,), 0)
+    assert (rows.shape, int(hash_table.count_used(table))) == ((0,), 0)
 
 
 @pytest.mark.parametrize("bits", [0, 2])
 def test_tables_smaller_than_a_window(bits: int) -> None:
     keys = random_keys(12)
     table, rows, _ = insert(hash_table.init(bits), keys, all_of(keys))
-    assert int(hash_table.used(table)) == int((rows >= 0).sum()) == 2**bits
+    assert int(hash_table.count_used(table)) == int((rows >= 0).sum()) == 2**bits
     assert np.array_equal(lookup(table, keys), rows)
 
 
@@ -216,7 +216,7 @@ def test_homes_are_spread() -> None:
         counted = jnp.zeros((2, 2**15), jnp.uint32).at[place].set(jnp.arange(1, 2**15 + 1, dtype=jnp.uint32))
         for shift in (0, 8, 17):
             keys = counted << shift
-            windows = np.asarray(hash_table.spread(keys[0], keys[1])) % 2**16 // 8
+            windows = np.asarray(hash_table.hash_keys(keys[0], keys[1])) % 2**16 // 8
             fill = np.bincount(windows, minlength=2**13)
             assert fill.max() <= 20  # 4 on average
             assert 0.7 * 4 < fill.var() < 1.4 * 4

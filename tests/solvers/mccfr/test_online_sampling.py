@@ -14,7 +14,7 @@ from gdlx.solvers.exact import regret_matching
 from gdlx.solvers.mccfr import mccfr, online_sampling, table_sampler, table_state
 from gdlx.tests.helpers import tables
 
-SETTINGS = mccfr.SampleSettings(*jax.tree.map(np.float32, (tables.PLAIN, 0.5)))
+SETTINGS = mccfr.MccfrSettings(*jax.tree.map(np.float32, (tables.DEFAULT_SETTINGS, 0.5)))
 
 
 def true(row: Any) -> tuple[int, ...]:
@@ -26,13 +26,13 @@ def _step(game: env.Env) -> Any:
     return jax.jit(game.step)
 
 
-def view_of(game: env.Env, player: int, steps: int, seed: int = 0) -> history.Sight:
+def view_of(game: env.Env, player: int, steps: int, seed: int = 0) -> history.ActionObservationHistory:
     """What a player sees of a random match of so many steps that has not ended."""
     rng, step = np.random.default_rng(seed), _step(game)
     for _ in range(500):
         key = jax.random.key(int(rng.integers(2**31)))
         state = game.init(key)
-        view = history.Sight(game, player, true(state.legal_mask[player]))
+        view = history.ActionObservationHistory(game, player, true(state.legal_mask[player]))
         for count in range(steps):
             moves = [int(rng.choice(true(own))) for own in state.legal_mask]
             state = step(state, jnp.array(moves), jax.random.fold_in(key, count))
@@ -55,21 +55,23 @@ def view_of(game: env.Env, player: int, steps: int, seed: int = 0) -> history.Si
         pytest.param("smallest:numbers=3,steps=1", 1, 0, "information set", marks=pytest.mark.slow),
     ],
 )
-def test_aiming_leaves_regrets_unbiased(game: str, searcher: int, steps: int, aim: online_sampling.Aim) -> None:
-    known = tables.known(game, with_public=True)
+def test_aiming_leaves_regrets_unbiased(game: str, searcher: int, steps: int, aim: online_sampling.Targeting) -> None:
+    known = tables.make_random_table(game, with_public=True)
     view = view_of(known.walk.env, searcher, steps)
     config = table_state.SamplerConfig(256, 16)
-    search = online_sampling.Search(config, 128, aim)
-    where = online_sampling.target(known.walk, view, 16, aim)
-    here = int(tables.found_at(known.state, view)) if aim == "information set" else -1
+    search = online_sampling.SearchConfig(config, 128, aim)
+    where = online_sampling.make_target(known.walk, view, 16, aim)
+    here = int(tables.lookup_history(known.state, view)) if aim == "information set" else -1
     for number in range(len(known.task.tree.players)):
-        batch = online_sampling.AimedBatch(
-            known.walk, SETTINGS, tables.first_iteration(), config, None, number, search, where
+        batch = online_sampling.TargetedBatch(
+            known.walk, SETTINGS, tables.first_iteration_discounts(), config, None, number, search, where
         )
-        errors = tables.require_unbiased(known, known.state, batch, number, 150)
+        errors = tables.assert_unbiased(known, known.state, batch, number, 150)
         if number == searcher and here >= 0 and steps:
-            plain = table_sampler.TrajectoryBatch(known.walk, SETTINGS, tables.first_iteration(), config, None, number)
-            wide = tables.require_unbiased(known, known.state, plain, number, 150)
+            plain = table_sampler.TrajectoryBatch(
+                known.walk, SETTINGS, tables.first_iteration_discounts(), config, None, number
+            )
+            wide = tables.assert_unbiased(known, known.state, plain, number, 150)
             decision = list(known.rows[number]).index(here)
             assert errors[decision] < wide[decision]
 
@@ -78,23 +80,23 @@ def test_aiming_leaves_regrets_unbiased(game: str, searcher: int, steps: int, ai
 @pytest.mark.parametrize(("card", "share"), [("queen", 1 / 3), ("jack", 0.0)])
 def test_search_finds_the_equilibrium_at_a_set_of_a_match(card: str, share: float) -> None:
     # Kuhn (1950): the second player calls with a queen a third of the time, and never with a jack.
-    game = tables.known("kuhn_poker").walk
+    game = tables.make_random_table("kuhn_poker").walk
     config = table_state.SamplerConfig(256, 16)
-    search = online_sampling.Search(config, 128)
-    settings = mccfr.SampleSettings(
+    search = online_sampling.SearchConfig(config, 128)
+    settings = mccfr.MccfrSettings(
         *jax.tree.map(np.float32, (regret_matching.Settings(1.0, 1.0, 1.0, exploration=0.01), 0.4))
     )
     view = facing_a_bet(game.env, card)
-    where = online_sampling.target(game, view, 16, "information set")
+    where = online_sampling.make_target(game, view, 16, "information set")
     state = table_state.init(game, config, 8, 1)
     state = online_sampling.advance(game, state, settings, where, jax.random.key(0), 2_000, search=search)
     legal = jnp.zeros(game.env.num_actions, jnp.bool_).at[jnp.array(view.legal)].set(True)
-    policy, is_known = online_sampling.policy_at(state, tables.own_key(view), legal)
+    policy, is_known = online_sampling.average_policy_at(state, tables.table_key(view), legal)
     assert bool(is_known)
     assert abs(float(policy[game.env.net.players[1].moves.index("call")]) - share) < 0.06
 
 
-def facing_a_bet(game: env.Env, card: str) -> history.Sight:
+def facing_a_bet(game: env.Env, card: str) -> history.ActionObservationHistory:
     """The second player of kuhn_poker has a card, and the first one has bet."""
     for seed in range(500):
         view = view_of(game, 1, 3, seed)

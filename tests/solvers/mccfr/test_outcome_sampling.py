@@ -18,15 +18,15 @@ from gdlx.solvers.runs import solver_run, tree_solvers
 from gdlx.tests.helpers import samples
 
 
-def settings(exploration: float, decay: float | None = None) -> mccfr.SampleSettings:
-    return mccfr.SampleSettings(regret_matching.Settings(1.0, 1.0, 1.0), exploration, decay)
+def settings(exploration: float, decay: float | None = None) -> mccfr.MccfrSettings:
+    return mccfr.MccfrSettings(regret_matching.Settings(1.0, 1.0, 1.0), exploration, decay)
 
 
 @pytest.mark.parametrize("game", samples.GAMES)
 @pytest.mark.parametrize("with_baselines", [False, True])
 def test_sampled_values_are_unbiased(game: str, with_baselines: bool) -> None:
     """The mean of Q over many batches is the exact counterfactual value, for every option of every set."""
-    tree = samples.tree_of(game)
+    tree = samples.load_tree(game)
     form = sampling_form.sampling_form(tree)
     exact, layouts = sequence_form.sequence_form(tree)
     rng = np.random.default_rng(3)
@@ -35,7 +35,7 @@ def test_sampled_values_are_unbiased(game: str, with_baselines: bool) -> None:
     if with_baselines:
         wild = rng.normal(0, 20, (form.players, form.histories))
         state = state._replace(baseline=tuple(jnp.asarray(own, form.share.dtype) for own in wild))
-    profile = tabular_policies.to_levels(tree, layouts, samples.as_policies(tree, policy))
+    profile = tabular_policies.to_levels(tree, layouts, samples.policies_from_tables(tree, policy))
     batches, size = 200, 256
     for number, player in enumerate(tree.players):
 
@@ -44,7 +44,7 @@ def test_sampled_values_are_unbiased(game: str, with_baselines: bool) -> None:
 
         drawn = np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(number), batches)), float)
         levels = best_response.counterfactual_values(exact, profile, number)
-        expected = tabular_policies.from_own_levels(layouts[number], levels)
+        expected = tabular_policies.player_from_levels(layouts[number], levels)
         for decision in range(player.sets):
             first, end = player.first[decision], player.first[decision + 1]
             found = drawn[:, : end - first, decision]
@@ -56,21 +56,21 @@ def test_sampled_values_are_unbiased(game: str, with_baselines: bool) -> None:
 @pytest.mark.parametrize("game", samples.GAMES)
 def test_average_weights_are_unbiased(game: str) -> None:
     """In proportion to a player's own reach, by a factor that does not depend on the policies."""
-    tree = samples.tree_of(game)
+    tree = samples.load_tree(game)
     form = sampling_form.sampling_form(tree)
     rng = np.random.default_rng(5)
     factors = []
     for _ in range(2):
         policy = samples.random_tables(form, rng)
         state = mccfr.init(form)._replace(policy=policy)
-        own = samples.as_policies(tree, policy)
+        own = samples.policies_from_tables(tree, policy)
         found = []
         for number in range(form.players):
-            updated = mccfr.weighed(form.players, number)
+            updated = mccfr.averaged_player(form.players, number)
             keys = jax.random.split(jax.random.key(7), 100)
             one = functools.partial(outcome_sampling.sample, form, state, settings(0.3), player=updated, batch=512)
             weights = np.asarray(jax.vmap(lambda key, one=one: one(key).weight)(keys), float)
-            reach = tabular_policies.plan(tree.players[number], own[number])[tree.players[number].parent]
+            reach = tabular_policies.realization_plan(tree.players[number], own[number])[tree.players[number].parent]
             part = weights / reach
             found.append((part.mean(axis=0), part.std(axis=0) / 10))
         factors.append(found)
@@ -103,10 +103,10 @@ def test_three_players_and_one() -> None:
 
 
 def test_the_same_key_gives_the_same_run() -> None:
-    task = tasks.problem(game_spec.Game("kuhn_poker"), keep_edges=True)
+    task = tasks.make_tree_task(game_spec.GameSpec("kuhn_poker"), keep_edges=True)
     runs = []
     for seed in (1, 1, 2):
-        chosen = algorithms.configured(algorithms.find("os-mccfr"), None, {"batch": 64, "seed": seed})
+        chosen = algorithms.configure(algorithms.find("os-mccfr"), None, {"batch": 64, "seed": seed})
         process = tree_solvers.SampledSolver(task, chosen)
         whole = process.advance(process.init(), 10)
         parts = process.advance(process.advance(process.init(), 3), 7)
@@ -119,34 +119,34 @@ def test_the_same_key_gives_the_same_run() -> None:
 def test_going_on_is_as_if_never_stopped(tmp_path: pathlib.Path) -> None:
     from gdlx.solvers.runs import driver, result_folder
 
-    task = tasks.problem(game_spec.Game("kuhn_poker"), keep_edges=True)
+    task = tasks.make_tree_task(game_spec.GameSpec("kuhn_poker"), keep_edges=True)
     algorithm = algorithms.find("vr-mccfr")
     whole = solver_run.Run(task, algorithm)
-    list(whole.points(driver.Stop(iterations=12)))
+    list(whole.points(driver.StopCondition(iterations=12)))
     first = solver_run.Run(task, algorithm, tmp_path)
-    list(first.points(driver.Stop(iterations=5)))
+    list(first.points(driver.StopCondition(iterations=5)))
     first.finish()
     second = solver_run.Run(task, result_folder.read_config(tmp_path).algorithm, tmp_path, resume=True)
-    list(second.points(driver.Stop(iterations=12)))
+    list(second.points(driver.StopCondition(iterations=12)))
     for ours, theirs in zip(jax.tree.leaves(whole.state), jax.tree.leaves(second.state), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
 @pytest.mark.parametrize("batch", [0, -8])
 def test_empty_batches(batch: int) -> None:
-    with pytest.raises(algorithms.UnknownAlgorithm, match="at least 1"):
-        algorithms.configured(algorithms.find("os-mccfr"), None, {"batch": batch})
+    with pytest.raises(algorithms.UnknownAlgorithmError, match="at least 1"):
+        algorithms.configure(algorithms.find("os-mccfr"), None, {"batch": batch})
 
 
 def test_a_batch_larger_than_memory() -> None:
-    task = tasks.problem(game_spec.Game("kuhn_poker"), keep_edges=True)
-    with pytest.raises(tree_solvers.WrongBatch, match="GiB"):
-        tree_solvers.SampledSolver(task, algorithms.configured(algorithms.find("os-mccfr"), None, {"batch": 2**30}))
+    task = tasks.make_tree_task(game_spec.GameSpec("kuhn_poker"), keep_edges=True)
+    with pytest.raises(tree_solvers.BatchSizeError, match="GiB"):
+        tree_solvers.SampledSolver(task, algorithms.configure(algorithms.find("os-mccfr"), None, {"batch": 2**30}))
 
 
 def test_sampling_needs_edges() -> None:
     with pytest.raises(ValueError, match="keep_edges"):
-        sampling_form.sampling_form(game_spec.unrolled(game_spec.Game("kuhn_poker")))
+        sampling_form.sampling_form(game_spec.unroll_game(game_spec.GameSpec("kuhn_poker")))
 
 
 @pytest.mark.parametrize("probability", [[0.5, 0.5], [0.1, 0.2, 0.7], [1.0], [0.97, 0.01, 0.01, 0.01]])
@@ -164,8 +164,8 @@ import jax, numpy as np
 from gdlx.envs import game_spec
 from gdlx.solvers import algorithms, tasks
 from gdlx.solvers.runs import tree_solvers
-task = tasks.problem(game_spec.Game("kuhn_poker"), keep_edges=True)
-process = tree_solvers.SampledSolver(task, algorithms.configured(algorithms.find("vr-mccfr"), None, {"batch": 64}))
+task = tasks.make_tree_task(game_spec.GameSpec("kuhn_poker"), keep_edges=True)
+process = tree_solvers.SampledSolver(task, algorithms.configure(algorithms.find("vr-mccfr"), None, {"batch": 64}))
 state = process.advance(process.init(), 3)
 print(len(jax.devices()), *np.concatenate([np.ravel(own) for own in state.regret]).tolist())
 """
@@ -173,15 +173,15 @@ print(len(jax.devices()), *np.concatenate([np.ravel(own) for own in state.regret
 
 @pytest.mark.slow
 def test_one_device_and_eight() -> None:
-    one, eight = (samples.printed_with_devices(_EIGHT, count) for count in (1, 8))
+    one, eight = (samples.run_with_devices(_EIGHT, count) for count in (1, 8))
     np.testing.assert_allclose(one, eight, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
 def test_lowers_for_accelerators(platform: str) -> None:
-    form = sampling_form.sampling_form(samples.tree_of("kuhn_poker"))
+    form = sampling_form.sampling_form(samples.load_tree("kuhn_poker"))
 
-    def run(form: sampling_form.SamplingForm, state: mccfr.SampleState, key: jax.Array) -> mccfr.SampleState:
+    def run(form: sampling_form.SamplingForm, state: mccfr.MccfrState, key: jax.Array) -> mccfr.MccfrState:
         unwrapped = jax.random.wrap_key_data(key)
         return mccfr.step(form, state, settings(0.6, 0.1), unwrapped, sampler=outcome_sampling.sample, batch=64)
 

@@ -45,7 +45,7 @@ MINIMISERS = {
 class SameDraws:
     """Random numbers for trajectories on tables: those that trajectories on the environment draw."""
 
-    streams = staticmethod(rng.streams)
+    streams = staticmethod(rng.make_streams)
 
     def __init__(self, form: sampling_form.SamplingForm) -> None:
         self.players = form.players
@@ -56,7 +56,7 @@ class SameDraws:
     def rows(self, streams: rng.Streams, count: int) -> tuple[rng.Streams, jax.Array]:
         words = []
         for choosers, has_chance in self.levels:
-            streams, now = rng.rows(streams, self.players + 1)
+            streams, now = rng.draw_rows(streams, self.players + 1)
             words += [now[player] for player in choosers]
             words += [now[self.players]] if has_chance else []
         assert len(words) == count
@@ -89,27 +89,27 @@ def test_equals_dense_tables(game: str, minimiser: str, monkeypatch: pytest.Monk
 
     Not after many: without exploration rare options magnify what rounding does to their probabilities.
     """
-    monkeypatch.setattr(table_state, "FOLD", 4)
-    task = tasks.problem(game_spec.Game(game), keep_edges=True)
+    monkeypatch.setattr(table_state, "FOLD_INTERVAL", 4)
+    task = tasks.make_tree_task(game_spec.GameSpec(game), keep_edges=True)
     form = sampling_form.sampling_form(task.tree)
     monkeypatch.setattr(outcome_sampling, "rng", SameDraws(form))
     # Without exploration both draw the same option with the same random number.
-    settings: Any = jax.tree.map(np.float32, mccfr.SampleSettings(MINIMISERS[minimiser], 0.0))
+    settings: Any = jax.tree.map(np.float32, mccfr.MccfrSettings(MINIMISERS[minimiser], 0.0))
     batch, iterations, key = 64, 10, jax.random.key(3)
     env = gdlx.make(game)
-    moving = packed_env.Walk(env)
+    moving = packed_env.PackedEnv(env)
     config = table_state.SamplerConfig(batch, 16, optimism=settings.minimiser.optimism is not None)
-    runner = table_loop.on_devices(tuple(jax.devices()[:1]), moving, config)
+    runner = table_loop.make_loop(tuple(jax.devices()[:1]), moving, config)
     table = runner.advance(table_state.init(moving, config, 8, 1), settings, key, iterations)
     dense = mccfr.init(form)
     step = jax.jit(functools.partial(mccfr.step, sampler=outcome_sampling.sample, batch=batch))
     for _ in range(iterations):
         dense = step(form, dense, settings, key)
-    weight = np.asarray(table_policy.of_state(table, settings.minimiser).weight)
-    made = table_state.products(settings.minimiser, jnp.asarray(8))
+    weight = np.asarray(table_policy.average_policy(table, settings.minimiser).weight)
+    made = table_state.cumulative_discounts(settings.minimiser, jnp.asarray(8))
     stamp = np.asarray(table.entries.stamp)
     for number, player in enumerate(task.tree.players):
-        row = tables.found_rows(table, task, env.num_actions, number)
+        row = tables.lookup_rows(table, task, env.num_actions, number)
         known = row >= 0
         assert known.sum() > 0
         uniform = tables.uniform_reach(player)
@@ -136,21 +136,25 @@ def test_equals_dense_tables(game: str, minimiser: str, monkeypatch: pytest.Monk
 )
 def test_baselines_leave_regrets_unbiased(game: str) -> None:
     """Means of sampled regrets, with wild baselines, against the exact ones of every set."""
-    known = tables.known(game)
+    known = tables.make_random_table(game)
     config = table_state.SamplerConfig(256, 16, baselines=True)
     state = known.state._replace(values=wild_values(known, config))
-    settings = mccfr.SampleSettings(*jax.tree.map(np.float32, (tables.PLAIN, 0.5, 0.1)))
+    settings = mccfr.MccfrSettings(*jax.tree.map(np.float32, (tables.DEFAULT_SETTINGS, 0.5, 0.1)))
     for number in range(len(known.task.tree.players)):
-        batch = table_sampler.TrajectoryBatch(known.walk, settings, tables.first_iteration(), config, None, number)
-        tables.require_unbiased(known, state, batch, number, 150)
+        batch = table_sampler.TrajectoryBatch(
+            known.walk, settings, tables.first_iteration_discounts(), config, None, number
+        )
+        tables.assert_unbiased(known, state, batch, number, 150)
 
 
-def wild_values(known: tables.Known, config: table_state.SamplerConfig) -> state_baselines.StateValues:
+def wild_values(known: tables.RandomTable, config: table_state.SamplerConfig) -> state_baselines.StateBaselines:
     """Baselines of all states that mean nothing, and of some nothing is known."""
     state = known.state._replace(values=state_baselines.init(known.walk.env.num_players, known.walk.env.num_actions, 9))
-    settings = mccfr.SampleSettings(*jax.tree.map(np.float32, (tables.PLAIN, 1.0, 0.1)))
+    settings = mccfr.MccfrSettings(*jax.tree.map(np.float32, (tables.DEFAULT_SETTINGS, 1.0, 0.1)))
     for number in range(known.walk.env.num_players):
-        batch = table_sampler.TrajectoryBatch(known.walk, settings, tables.first_iteration(), config, None, number)
+        batch = table_sampler.TrajectoryBatch(
+            known.walk, settings, tables.first_iteration_discounts(), config, None, number
+        )
         state = jax.jit(batch.update)(state, jax.random.key(number))
     values = state.values
     assert values is not None
@@ -181,17 +185,17 @@ def test_kuhn_is_solved(name: str, grow: str) -> None:
 @pytest.mark.slow
 def test_first_adds_one_set_for_each_trajectory() -> None:
     """After one iteration of one trajectory for each of two players at most two sets are known, and at least one."""
-    process = tables.process_of("leduc_poker", batch=1, grow="first")
+    process = tables.make_solver("leduc_poker", batch=1, grow="first")
     state = process.advance(process.init(), 1)
-    assert 1 <= int(hash_table.used(state.table)) <= 2
-    whole = tables.process_of("leduc_poker", batch=1)
-    assert int(hash_table.used(whole.advance(whole.init(), 1).table)) > 2
+    assert 1 <= int(hash_table.count_used(state.table)) <= 2
+    whole = tables.make_solver("leduc_poker", batch=1)
+    assert int(hash_table.count_used(whole.advance(whole.init(), 1).table)) > 2
 
 
 def test_a_full_table_keeps_what_it_has() -> None:
-    process = tables.process_of("leduc_poker", table=4)
+    process = tables.make_solver("leduc_poker", table=4)
     state = process.advance(process.init(), 20)
-    assert process.measure(state, 0.0).load == pytest.approx(hash_table.FULL, abs=0.2)
+    assert process.measure(state, 0.0).load == pytest.approx(hash_table.MAX_LOAD_FACTOR, abs=0.2)
     assert process.dropped(state) > 0
     keys = np.asarray(state.table.high)
     before = process.policy(state).weight[:-1].sum()
@@ -202,8 +206,8 @@ def test_a_full_table_keeps_what_it_has() -> None:
 
 
 def test_no_room_for_the_end_of_a_trajectory() -> None:
-    process = tables.process_of("kuhn_poker", max_steps=2)
-    with pytest.raises(table_solver.WrongTable, match="`max_steps=4`"):
+    process = tables.make_solver("kuhn_poker", max_steps=2)
+    with pytest.raises(table_solver.TableError, match="`max_steps=4`"):
         process.measure(process.advance(process.init(), 1), 0.0)
 
 
@@ -230,16 +234,16 @@ _EVEN = "(<= (goal left 50) (true (did left yes))) (<= (goal left 100) (true (di
     ],
 )
 def test_several_goal_values(goals: str, allowed: Any, message: str | None, tmp_path: pathlib.Path) -> None:
-    tree = game_spec.unrolled(game_spec.Game(sheet_of(tmp_path, goals), goal_conflict="max"))
+    tree = game_spec.unroll_game(game_spec.GameSpec(sheet_of(tmp_path, goals), goal_conflict="max"))
     env = gdlx.make(sheet_of(tmp_path, goals), payoff="goal")
-    task = tasks.TableProblem(game_spec.Game("choice", "goal", allowed), env, tree, None)
-    process = table_solver.TableSolver(task, tables.configured())
+    task = tasks.TableTask(game_spec.GameSpec("choice", "goal", allowed), env, tree, None)
+    process = table_solver.TableSolver(task, tables.configure())
     state = process.advance(process.init(), 1)
     if message is None:
         assert process.measure(state, 0.0).samples == 128
         assert int(state.odd.conflicts) > 0
     else:
-        with pytest.raises(game_tree.GoalConflict, match=message):
+        with pytest.raises(game_tree.GoalConflictError, match=message):
             process.measure(state, 0.0)
 
 
@@ -248,9 +252,9 @@ def test_goals_that_do_not_add_up(tmp_path: pathlib.Path) -> None:
     goals = _EVEN + "(<= (goal right 50) (true (did right yes))) (<= (goal right 0) (true (did right no)))"
     env = gdlx.make(sheet_of(tmp_path, goals), payoff="goal")
     env = dataclasses.replace(env, payoffs=payoffs.Payoffs(50.0, True, False))
-    tree = game_spec.unrolled(game_spec.Game(sheet_of(tmp_path, goals), "goal"))
+    tree = game_spec.unroll_game(game_spec.GameSpec(sheet_of(tmp_path, goals), "goal"))
     process = table_solver.TableSolver(
-        tasks.TableProblem(game_spec.Game("choice"), env, tree, None), tables.configured()
+        tasks.TableTask(game_spec.GameSpec("choice"), env, tree, None), tables.configure()
     )
     with pytest.raises(payoffs.PayoffError, match="`payoff='goal'`"):
         process.measure(process.advance(process.init(), 1), 0.0)
@@ -266,21 +270,21 @@ def test_goals_that_do_not_add_up(tmp_path: pathlib.Path) -> None:
     ],
 )
 def test_what_does_not_fit(changes: dict[str, int], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devices, "memory_bytes", lambda: 2**33)
-    with pytest.raises(table_solver.WrongTable, match=message):
-        tables.process_of("leduc_poker", **changes)
+    monkeypatch.setattr(devices, "machine_memory_bytes", lambda: 2**33)
+    with pytest.raises(table_solver.TableError, match=message):
+        tables.make_solver("leduc_poker", **changes)
 
 
 @pytest.mark.parametrize("name", ["es-mccfr", "as-mccfr"])
 def test_schemes_without_tables(name: str) -> None:
-    with pytest.raises(algorithms.UnknownAlgorithm, match="no hash table"):
-        tables.configured(name)
+    with pytest.raises(algorithms.UnknownAlgorithmError, match="no hash table"):
+        tables.configure(name)
 
 
 def test_the_same_key_gives_the_same_run() -> None:
     runs = []
     for seed in (1, 1, 2):
-        process = tables.process_of("kuhn_poker", seed=seed)
+        process = tables.make_solver("kuhn_poker", seed=seed)
         whole = process.advance(process.init(), 10)
         parts = process.advance(process.advance(process.init(), 3), 7)
         np.testing.assert_array_equal(whole.entries.regret, parts.entries.regret)
@@ -291,11 +295,11 @@ def test_the_same_key_gives_the_same_run() -> None:
 
 def test_matches_tell_the_value() -> None:
     """Against the exact value of the same policies."""
-    process = tables.process_of("kuhn_poker")
+    process = tables.make_solver("kuhn_poker")
     state = process.advance(process.init(), 20)
     exact = process.measure(state, 0.0).value
-    task = tables.task_of("kuhn_poker")
-    found = table_solver.score(task, process.policy(state), 0, 0)
+    task = tables.load_task("kuhn_poker")
+    found = table_solver.estimate_value(task, process.policy(state), 0, 0)
     assert found.unfinished == 0
     for mean, error, value in zip(found.mean, found.error, exact, strict=True):
         assert 0 < error < 0.02
@@ -309,8 +313,8 @@ from gdlx.envs import game_spec
 from gdlx.solvers.mccfr import hash_table
 from gdlx.solvers import algorithms, tasks
 from gdlx.solvers.runs import table_solver
-task = tasks.table_problem(game_spec.Game("goofspiel:cards=3"))
-chosen = algorithms.configured(algorithms.find("vr-mccfr"), None, {"batch": 64, "table": 8})
+task = tasks.make_table_task(game_spec.GameSpec("goofspiel:cards=3"))
+chosen = algorithms.configure(algorithms.find("vr-mccfr"), None, {"batch": 64, "table": 8})
 process = table_solver.TableSolver(task, chosen, tuple(jax.devices()))
 state = process.advance(process.init(), 3)
 # Through a checkpoint and back, whatever the number of devices.
@@ -323,17 +327,17 @@ print(len(jax.devices()), *np.concatenate(numbers).tolist())
 
 @pytest.mark.slow  # tests/nets/models/test_sharding.py and tests/envs/packed/test_playouts.py have others of their kind
 def test_one_device_and_eight() -> None:
-    one, eight = (samples.printed_with_devices(_DEVICES, count) for count in (1, 8))
+    one, eight = (samples.run_with_devices(_DEVICES, count) for count in (1, 8))
     np.testing.assert_allclose(one, eight, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
 def test_lowers_for_accelerators(platform: str) -> None:
-    moving = packed_env.Walk(tables.task_of("kuhn_poker").env)
+    moving = packed_env.PackedEnv(tables.load_task("kuhn_poker").env)
     config = table_state.SamplerConfig(64, 8, "all", True)
-    settings = mccfr.SampleSettings(regret_matching.Settings(1.0, 1.0, 1.0), 0.6, 0.1)
+    settings = mccfr.MccfrSettings(regret_matching.Settings(1.0, 1.0, 1.0), 0.6, 0.1)
 
-    def run(state: table_state.HashState, key: jax.Array) -> table_state.HashState:
+    def run(state: table_state.TableState, key: jax.Array) -> table_state.TableState:
         return table_loop.advance(moving, state, settings, jax.random.wrap_key_data(key), 3, config=config)
 
     lowered = jax.export.export(jax.jit(run), platforms=[platform])(

@@ -17,56 +17,56 @@ from gdlx.solvers.runs import driver, policy_files, result_folder, solver_run, t
 
 
 @pytest.fixture(scope="module")
-def kuhn() -> tasks.Problem:
-    return tasks.problem(game_spec.Game("kuhn_poker"))
+def kuhn() -> tasks.TreeTask:
+    return tasks.make_tree_task(game_spec.GameSpec("kuhn_poker"))
 
 
-def points(task: tasks.Problem, stop: driver.Stop, every: int | None = None) -> list[driver.Point[Any]]:
-    solver = solver_run.solver_of(task, algorithms.find("cfr+"))
+def points(task: tasks.TreeTask, stop: driver.StopCondition, every: int | None = None) -> list[driver.Snapshot[Any]]:
+    solver = solver_run.make_solver(task, algorithms.find("cfr+"))
     return list(driver.iterate(solver, solver.init(), stop, every=every))
 
 
-def test_stops_after_the_iterations(kuhn: tasks.Problem) -> None:
-    found = points(kuhn, driver.Stop(iterations=37))
+def test_stops_after_the_iterations(kuhn: tasks.TreeTask) -> None:
+    found = points(kuhn, driver.StopCondition(iterations=37))
     assert found[0].metrics.iterations == 0
     assert found[-1].metrics.iterations == 37
     assert int(found[-1].state.t) == 37
 
 
-def test_zero_iterations_are_the_uniform_policy(kuhn: tasks.Problem) -> None:
-    (only,) = points(kuhn, driver.Stop(iterations=0))
+def test_zero_iterations_are_the_uniform_policy(kuhn: tasks.TreeTask) -> None:
+    (only,) = points(kuhn, driver.StopCondition(iterations=0))
     # OpenSpiel: the uniform policy of Kuhn poker has NashConv 11/12 and value 1/8 for the first player.
     assert only.metrics.exploitability == pytest.approx(11 / 24)
     assert only.metrics.value[0] == pytest.approx(1 / 8)
 
 
-def test_stops_at_the_target(kuhn: tasks.Problem) -> None:
-    found = points(kuhn, driver.Stop(target=1e-3))
+def test_stops_at_the_target(kuhn: tasks.TreeTask) -> None:
+    found = points(kuhn, driver.StopCondition(target=1e-3))
     last = found[-1].metrics.exploitability
     assert last is not None
     assert last <= 1e-3
     assert all(point.metrics.error > 1e-3 for point in found[1:-1])
 
 
-def test_stops_after_the_time(kuhn: tasks.Problem) -> None:
-    found = points(kuhn, driver.Stop(seconds=0.05))
+def test_stops_after_the_time(kuhn: tasks.TreeTask) -> None:
+    found = points(kuhn, driver.StopCondition(seconds=0.05))
     assert found[-1].metrics.seconds >= 0.05
     assert found[-1].metrics.iterations > 100
 
 
 def test_without_a_limit_a_thousand() -> None:
-    assert driver.Stop().last == 1_000
-    assert driver.Stop(target=1.0).last == math.inf
+    assert driver.StopCondition().last == 1_000
+    assert driver.StopCondition(target=1.0).last == math.inf
 
 
-def test_metrics_where_they_are_wanted(kuhn: tasks.Problem) -> None:
-    found = points(kuhn, driver.Stop(iterations=50), every=20)
+def test_metrics_where_they_are_wanted(kuhn: tasks.TreeTask) -> None:
+    found = points(kuhn, driver.StopCondition(iterations=50), every=20)
     assert [point.metrics.iterations for point in found] == [0, 20, 40, 50]
 
 
-def test_chunks_do_not_matter(kuhn: tasks.Problem) -> None:
-    coarse = points(kuhn, driver.Stop(iterations=60), every=60)[-1].state
-    fine = points(kuhn, driver.Stop(iterations=60), every=7)[-1].state
+def test_chunks_do_not_matter(kuhn: tasks.TreeTask) -> None:
+    coarse = points(kuhn, driver.StopCondition(iterations=60), every=60)[-1].state
+    fine = points(kuhn, driver.StopCondition(iterations=60), every=7)[-1].state
     assert jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), coarse, fine))
 
 
@@ -80,8 +80,8 @@ def test_chunks_do_not_matter(kuhn: tasks.Problem) -> None:
     ],
 )
 def test_wrong_stops(stop: dict[str, float], message: str) -> None:
-    with pytest.raises(driver.WrongStop, match=message):
-        driver.Stop(**stop)  # type: ignore[arg-type]
+    with pytest.raises(driver.StopError, match=message):
+        driver.StopCondition(**stop)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("text", "value"), [("0.5", 0.5), ("1%", 0.04), (" 2 % ", 0.08), (None, None), (0.25, 0.25)])
@@ -90,36 +90,36 @@ def test_targets(text: str | float | None, value: float | None) -> None:
 
 
 def test_a_target_that_is_no_number() -> None:
-    with pytest.raises(driver.WrongStop, match="no number"):
+    with pytest.raises(driver.StopError, match="no number"):
         driver.parse_target("small", 4.0)
 
 
 @pytest.mark.parametrize("number", [np.inf, np.nan])
-def test_overflow_is_told(kuhn: tasks.Problem, number: float) -> None:
+def test_overflow_is_told(kuhn: tasks.TreeTask, number: float) -> None:
     state = cfr.init(kuhn.form)
     broken = state._replace(recent=(state.recent[0].at[3].set(number), state.recent[1]))
-    solver = solver_run.solver_of(kuhn, algorithms.find("cfr+"))
-    with pytest.raises(driver.NotFinite, match="jax_enable_x64=True"):
+    solver = solver_run.make_solver(kuhn, algorithms.find("cfr+"))
+    with pytest.raises(driver.NotFiniteError, match="jax_enable_x64=True"):
         solver.measure(broken, 0.0)
 
 
 def test_unknown_names() -> None:
-    with pytest.raises(algorithms.UnknownAlgorithm, match="hs-pcfr"):
+    with pytest.raises(algorithms.UnknownAlgorithmError, match="hs-pcfr"):
         algorithms.find("cfr++")
-    with pytest.raises(algorithms.UnknownAlgorithm, match="gamma"):
-        algorithms.configured(algorithms.find("cfr"), None, {"delta": 1.0})
+    with pytest.raises(algorithms.UnknownAlgorithmError, match="gamma"):
+        algorithms.configure(algorithms.find("cfr"), None, {"delta": 1.0})
 
 
 def test_the_horizon_is_the_iterations() -> None:
-    assert algorithms.configured(algorithms.find("hs-dcfr"), 250, {}).settings.horizon == 250
-    assert algorithms.configured(algorithms.find("hs-dcfr"), None, {}).settings.horizon == 1_000
-    assert algorithms.configured(algorithms.find("hs-dcfr"), 250, {"horizon": 10.0}).settings.horizon == 10
+    assert algorithms.configure(algorithms.find("hs-dcfr"), 250, {}).settings.horizon == 250
+    assert algorithms.configure(algorithms.find("hs-dcfr"), None, {}).settings.horizon == 1_000
+    assert algorithms.configure(algorithms.find("hs-dcfr"), 250, {"horizon": 10.0}).settings.horizon == 10
 
 
 @pytest.mark.parametrize("name", [name for name, found in algorithms.ALGORITHMS.items() if found.step is not None])
-def test_every_algorithm_solves_kuhn(kuhn: tasks.Problem, name: str) -> None:
-    run = solver_run.Run(kuhn, algorithms.configured(algorithms.find(name), 1_000, {}))
-    *_, last = run.points(driver.Stop(iterations=1_000))
+def test_every_algorithm_solves_kuhn(kuhn: tasks.TreeTask, name: str) -> None:
+    run = solver_run.Run(kuhn, algorithms.configure(algorithms.find(name), 1_000, {}))
+    *_, last = run.points(driver.StopCondition(iterations=1_000))
     assert last.metrics.error < 5e-3
     # Kuhn (1950): the first player loses 1/18 of an ante.
     assert last.metrics.value[0] == pytest.approx(-1 / 18, abs=5e-3)
@@ -131,19 +131,19 @@ def folder_of(tmp_path: pathlib.Path, name: str = "run") -> pathlib.Path:
     return folder
 
 
-def test_going_on_is_as_if_never_stopped(kuhn: tasks.Problem, tmp_path: pathlib.Path) -> None:
-    algorithm = algorithms.configured(algorithms.find("hs-dcfr"), 80, {})
+def test_going_on_is_as_if_never_stopped(kuhn: tasks.TreeTask, tmp_path: pathlib.Path) -> None:
+    algorithm = algorithms.configure(algorithms.find("hs-dcfr"), 80, {})
     whole = solver_run.Run(kuhn, algorithm)
-    list(whole.points(driver.Stop(iterations=80)))
+    list(whole.points(driver.StopCondition(iterations=80)))
     folder = folder_of(tmp_path)
     first = solver_run.Run(kuhn, algorithm, folder)
-    list(first.points(driver.Stop(iterations=33)))
+    list(first.points(driver.StopCondition(iterations=33)))
     first.finish()
     config = result_folder.read_config(folder)
     assert config == first.config
     second = solver_run.Run(kuhn, config.algorithm, folder, resume=True)
     assert second.seconds == first.seconds
-    list(second.points(driver.Stop(iterations=80)))
+    list(second.points(driver.StopCondition(iterations=80)))
     found = second.finish()
     assert jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), whole.state, second.state))
     counts = [row.iterations for row in result_folder.read_metrics(folder, 2)]
@@ -152,10 +152,10 @@ def test_going_on_is_as_if_never_stopped(kuhn: tasks.Problem, tmp_path: pathlib.
     assert [row.iterations for row in found.metrics] == counts
 
 
-def test_a_killed_run_loses_only_what_came_after_its_checkpoint(kuhn: tasks.Problem, tmp_path: pathlib.Path) -> None:
+def test_a_killed_run_loses_only_what_came_after_its_checkpoint(kuhn: tasks.TreeTask, tmp_path: pathlib.Path) -> None:
     folder = folder_of(tmp_path)
     run = solver_run.Run(kuhn, algorithms.find("cfr+"), folder, interval=0.0)
-    for point in run.points(driver.Stop(iterations=500), every=10):
+    for point in run.points(driver.StopCondition(iterations=500), every=10):
         if point.metrics.iterations == 120:
             break  # and never finishes
     del run, point  # as the end of its process would, this gives the folder free
@@ -164,21 +164,21 @@ def test_a_killed_run_loses_only_what_came_after_its_checkpoint(kuhn: tasks.Prob
     assert again.metrics[-1].iterations == 110
 
 
-def test_one_run_at_a_time_in_a_folder(kuhn: tasks.Problem, tmp_path: pathlib.Path) -> None:
+def test_one_run_at_a_time_in_a_folder(kuhn: tasks.TreeTask, tmp_path: pathlib.Path) -> None:
     pytest.importorskip("fcntl")
     folder = folder_of(tmp_path)
     first = solver_run.Run(kuhn, algorithms.find("cfr+"), folder)
     with pytest.raises(result_folder.ResultError, match="another run is writing"):
         solver_run.Run(kuhn, algorithms.find("cfr+"), folder)
-    list(first.points(driver.Stop(iterations=1)))
+    list(first.points(driver.StopCondition(iterations=1)))
     first.finish()
     solver_run.Run(kuhn, algorithms.find("cfr+"), folder, resume=True)
 
 
 @pytest.mark.parametrize("name", ["dcfr", "cfr+", "pcfr+"])
-def test_single_precision_stays_good(kuhn: tasks.Problem, name: str) -> None:
+def test_single_precision_stays_good(kuhn: tasks.TreeTask, name: str) -> None:
     """Plain sums of plans drift away after some hundred thousand iterations."""
-    solver = solver_run.solver_of(kuhn, algorithms.find(name))
+    solver = solver_run.make_solver(kuhn, algorithms.find(name))
     state = solver.advance(solver.init(), 1_000_000)
     last = solver.measure(state, 0.0).exploitability
     assert last is not None
@@ -189,9 +189,9 @@ def test_nothing_to_choose(tmp_path: pathlib.Path) -> None:
     sheet = tmp_path / "dull.gdl"
     sheet.write_text("(role a) (role b) (init x) (<= (legal ?r go) (role ?r)) (<= (next y) (true x)) "
                      "(<= terminal (true y)) (goal a 70) (goal b 30)")  # fmt: skip
-    task = tasks.problem(game_spec.Game(str(sheet)))
+    task = tasks.make_tree_task(game_spec.GameSpec(str(sheet)))
     run = solver_run.Run(task, algorithms.find("dcfr"), folder_of(tmp_path))
-    list(run.points(driver.Stop(iterations=3)))
+    list(run.points(driver.StopCondition(iterations=3)))
     found = run.finish()
     assert found.goals == (70.0, 30.0)
     assert found.exploitability == 0.0
@@ -199,22 +199,22 @@ def test_nothing_to_choose(tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize(("name", "value"), [("alpha", math.nan), ("gamma", math.inf), ("exploration", math.nan)])
 def test_settings_must_be_numbers(name: str, value: float) -> None:
-    with pytest.raises(algorithms.UnknownAlgorithm, match=f"{name} must be"):
-        algorithms.configured(algorithms.find("dcfr"), None, {name: value})
+    with pytest.raises(algorithms.UnknownAlgorithmError, match=f"{name} must be"):
+        algorithms.configure(algorithms.find("dcfr"), None, {name: value})
 
 
-def test_enormous_exponents_are_the_last_policy(kuhn: tasks.Problem) -> None:
+def test_enormous_exponents_are_the_last_policy(kuhn: tasks.TreeTask) -> None:
     found = []
     for gamma in (1e4, 1e9):
-        solver = solver_run.solver_of(kuhn, algorithms.configured(algorithms.find("dcfr"), None, {"gamma": gamma}))
+        solver = solver_run.make_solver(kuhn, algorithms.configure(algorithms.find("dcfr"), None, {"gamma": gamma}))
         found.append(solver.measure(solver.advance(solver.init(), 50), 0.0).value)
     assert found[0] == pytest.approx(found[1])
 
 
-def test_files_of_a_result(kuhn: tasks.Problem, tmp_path: pathlib.Path) -> None:
+def test_files_of_a_result(kuhn: tasks.TreeTask, tmp_path: pathlib.Path) -> None:
     folder = folder_of(tmp_path)
     run = solver_run.Run(kuhn, algorithms.find("cfr+"), folder)
-    list(run.points(driver.Stop(iterations=20)))
+    list(run.points(driver.StopCondition(iterations=20)))
     found = run.finish()
     assert {path.name for path in folder.iterdir()} == {
         "config.json",
@@ -228,7 +228,7 @@ def test_files_of_a_result(kuhn: tasks.Problem, tmp_path: pathlib.Path) -> None:
     assert config["game"]["spec"] == "kuhn_poker"
     assert config["settings"]["beta"] == "-inf"
     assert set(config["versions"]) == {"gdlx", "jax", "numpy", "python"}
-    again = policy_files.load(folder, kuhn.game, kuhn.tree)
+    again = policy_files.load_policies(folder, kuhn.game, kuhn.tree)
     for ours, theirs in zip(found.policies, again, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12)
     measured = kuhn.metrics(again)
@@ -236,10 +236,10 @@ def test_files_of_a_result(kuhn: tasks.Problem, tmp_path: pathlib.Path) -> None:
 
 
 def test_folders_are_never_shared(tmp_path: pathlib.Path) -> None:
-    names = [result_folder.new_folder(tmp_path, "goofspiel:cards=4", "dcfr").name for _ in range(3)]
+    names = [result_folder.create_folder(tmp_path, "goofspiel:cards=4", "dcfr").name for _ in range(3)]
     assert names == ["dcfr", "dcfr-2", "dcfr-3"]
     assert (tmp_path / "goofspiel_cards=4").is_dir()
-    assert result_folder.new_folder(tmp_path, "../../etc/passwd.gdl", "cfr").is_relative_to(tmp_path / "passwd")
+    assert result_folder.create_folder(tmp_path, "../../etc/passwd.gdl", "cfr").is_relative_to(tmp_path / "passwd")
 
 
 @pytest.mark.parametrize(
@@ -254,10 +254,12 @@ def test_folders_are_never_shared(tmp_path: pathlib.Path) -> None:
         ("metrics.csv", "a,b\nx,y\n", "cannot be read"),
     ],
 )
-def test_broken_results(kuhn: tasks.Problem, tmp_path: pathlib.Path, file: str, text: str | None, message: str) -> None:
+def test_broken_results(
+    kuhn: tasks.TreeTask, tmp_path: pathlib.Path, file: str, text: str | None, message: str
+) -> None:
     folder = folder_of(tmp_path)
     run = solver_run.Run(kuhn, algorithms.find("cfr+"), folder)
-    list(run.points(driver.Stop(iterations=3)))
+    list(run.points(driver.StopCondition(iterations=3)))
     run.finish()
     (folder / file).unlink()
     if text is not None:
@@ -266,18 +268,18 @@ def test_broken_results(kuhn: tasks.Problem, tmp_path: pathlib.Path, file: str, 
         solver_run.Run(kuhn, result_folder.read_config(folder).algorithm, folder, resume=True)
 
 
-def test_a_checkpoint_of_another_game(kuhn: tasks.Problem, tmp_path: pathlib.Path) -> None:
+def test_a_checkpoint_of_another_game(kuhn: tasks.TreeTask, tmp_path: pathlib.Path) -> None:
     folder = folder_of(tmp_path)
-    other = tasks.problem(game_spec.Game("simple_poker"))
+    other = tasks.make_tree_task(game_spec.GameSpec("simple_poker"))
     run = solver_run.Run(other, algorithms.find("cfr+"), folder)
-    list(run.points(driver.Stop(iterations=1)))
+    list(run.points(driver.StopCondition(iterations=1)))
     run.finish()
     with pytest.raises(result_folder.ResultError, match="another game or precision"):
         solver_run.Run(kuhn, algorithms.find("cfr+"), folder, resume=True)
     assert other.digest != kuhn.digest
 
 
-def test_the_game_is_an_argument_of_the_program(kuhn: tasks.Problem) -> None:
+def test_the_game_is_an_argument_of_the_program(kuhn: tasks.TreeTask) -> None:
     """Another game of the same shape needs no compilation."""
     payoff = kuhn.tree.ends.payoff * 3
     form, _ = sequence_form.sequence_form(kuhn.tree, payoff)

@@ -13,7 +13,7 @@ from gdlx.solvers.runs import policy_files, policy_tables, result_folder
 from gdlx.tests.helpers import players, samples
 
 KUHN = "kuhn_poker"
-GAME = game_spec.Game(KUHN)
+GAME = game_spec.GameSpec(KUHN)
 FORMATS = ("unrolled", "table", "unrolled/policy.npz", "table/policy.npz", "policy.csv", "policy.json")
 
 
@@ -25,7 +25,7 @@ def policies() -> tabular_policies.Policies:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, policies: tabular_policies.Policies) -> pathlib.Path:
     """The same policies in all formats."""
-    tree, played = samples.tree_of(KUHN), players.arena_of(KUHN).env
+    tree, played = samples.load_tree(KUHN), players.load_arena(KUHN).env
     place = tmp_path_factory.mktemp("policies")
     (place / "policy.csv").write_text(policy_tables.to_csv(tree, policies))
     (place / "policy.json").write_text(json.dumps(policy_tables.to_json(tree, policies)))
@@ -35,25 +35,27 @@ def folder(tmp_path_factory: pytest.TempPathFactory, policies: tabular_policies.
         place / "unrolled", result_folder.Config(GAME, tasks.tree_digest(tree), algorithms.find("cfr"), False)
     )
     result_folder.write_policy(place / "unrolled", policies)
-    sampler = algorithms.configured(algorithms.find("os-mccfr"), None, {"table": 8})
+    sampler = algorithms.configure(algorithms.find("os-mccfr"), None, {"table": 8})
     digest = probe.probe(played.net).digest
     result_folder.write_config(place / "table", result_folder.Config(GAME, digest, sampler, False))
-    result_folder.write_table_policy(place / "table", table_policy.of_policies(policies, played, tree))
+    result_folder.write_table_policy(place / "table", table_policy.from_tabular(policies, played, tree))
     return place
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_at_the_sets_of_a_tree(folder: pathlib.Path, policies: tabular_policies.Policies, name: str) -> None:
-    loaded = policy_files.load(folder / name, GAME, samples.tree_of(KUHN), player=1)
+    loaded = policy_files.load_policies(folder / name, GAME, samples.load_tree(KUHN), player=1)
     for policy, expected in zip(loaded, policies, strict=True):
         np.testing.assert_allclose(policy, expected, atol=1e-6 if "table" in name else 1e-12)
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_as_a_hash_table(folder: pathlib.Path, policies: tabular_policies.Policies, name: str) -> None:
-    played = players.arena_of(KUHN).env
-    loaded = policy_files.load_table(folder / name, GAME, played)
-    for policy, expected in zip(table_policy.at_sets(loaded, played, samples.tree_of(KUHN))[0], policies, strict=True):
+    played = players.load_arena(KUHN).env
+    loaded = policy_files.load_table_policy(folder / name, GAME, played)
+    for policy, expected in zip(
+        table_policy.to_tabular(loaded, played, samples.load_tree(KUHN))[0], policies, strict=True
+    ):
         np.testing.assert_allclose(policy, expected, atol=1e-6)
 
 
@@ -61,9 +63,9 @@ def test_as_a_hash_table(folder: pathlib.Path, policies: tabular_policies.Polici
 def test_of_another_game(folder: pathlib.Path, name: str) -> None:
     other = "biased_rps"
     with pytest.raises(result_folder.ResultError) as at_sets:
-        policy_files.load(folder / name, game_spec.Game(other), samples.tree_of(other))
+        policy_files.load_policies(folder / name, game_spec.GameSpec(other), samples.load_tree(other))
     with pytest.raises(result_folder.ResultError) as as_table:
-        policy_files.load_table(folder / name, game_spec.Game(other), players.arena_of(other).env)
+        policy_files.load_table_policy(folder / name, game_spec.GameSpec(other), players.load_arena(other).env)
     assert str(at_sets.value) == str(as_table.value)
     assert str(folder / name) in str(at_sets.value)
 
@@ -84,7 +86,7 @@ def test_what_holds_no_policy(tmp_path: pathlib.Path, name: str, message: str) -
     (tmp_path / "trained").mkdir()
     (tmp_path / "trained" / result_folder.CONFIG).write_text(json.dumps({"kind": result_folder.TRAINING}))
     assert result_folder.is_training(tmp_path / "trained")
-    with pytest.raises(policy_files.WrongPolicyFile, match=message):
-        policy_files.load(tmp_path / name, GAME, samples.tree_of(KUHN))
-    with pytest.raises(policy_files.WrongPolicyFile, match=message):
-        policy_files.load_table(tmp_path / name, GAME, players.arena_of(KUHN).env)
+    with pytest.raises(policy_files.PolicyFileError, match=message):
+        policy_files.load_policies(tmp_path / name, GAME, samples.load_tree(KUHN))
+    with pytest.raises(policy_files.PolicyFileError, match=message):
+        policy_files.load_table_policy(tmp_path / name, GAME, players.load_arena(KUHN).env)

@@ -24,7 +24,7 @@ def some(spec: str, seed: int = 0) -> tuple[game_tree.GameTree, tabular_policies
 
 def random_policies(tree: game_tree.GameTree, seed: int) -> tabular_policies.Policies:
     rng = np.random.default_rng(seed)
-    return tuple(tabular_policies.normalised(player, rng.random(player.sequences)) for player in tree.players)
+    return tuple(tabular_policies.normalise(player, rng.random(player.sequences)) for player in tree.players)
 
 
 def assert_same(first: tabular_policies.Policies, second: tabular_policies.Policies) -> None:
@@ -88,7 +88,7 @@ def test_wrong_csv(old: str, new: str, told: str) -> None:
     tree, policies = some("kuhn_poker")
     text, count = re.subn(old, new, policy_tables.to_csv(tree, policies), count=1)
     assert count == 1
-    with pytest.raises(tabular_policies.WrongPolicy, match=told if "|" in told else re.escape(told)):
+    with pytest.raises(tabular_policies.PolicyError, match=told if "|" in told else re.escape(told)):
         policy_tables.from_csv(tree, text)
 
 
@@ -106,13 +106,13 @@ def test_wrong_json() -> None:
         ({"policy": {"player1": good["policy"]["player1"]}}, "at '(dealt queen); (opponent_did check)' of player2"),
         ({"policy": {}}, "nor of 11 others"),
     ]:
-        with pytest.raises(tabular_policies.WrongPolicy, match=re.escape(told)):
+        with pytest.raises(tabular_policies.PolicyError, match=re.escape(told)):
             policy_tables.from_json(tree, table)
 
 
 def test_policies_of_the_wrong_size() -> None:
     tree, policies = some("kuhn_poker")
-    with pytest.raises(tabular_policies.WrongPolicy, match="each of its 13 sequences"):
+    with pytest.raises(tabular_policies.PolicyError, match="each of its 13 sequences"):
         policy_tables.to_csv(tree, (policies[0][:-1], policies[1]))
 
 
@@ -124,11 +124,11 @@ def test_information_states_are_those_of_the_bridge(spec: str) -> None:
     """The tabular policy has every set of the tree, with the same legal actions."""
     pytest.importorskip("pyspiel")
     tree, policies = some(spec)
-    game = open_spiel_game.game(spec)
+    game = open_spiel_game.load_game(spec)
     tabular = policy_tables.to_open_spiel(tree, policies, game)
     assert_same(policy_tables.from_open_spiel(tree, tabular), policies)
     for player in tree.players:
-        for number, state in enumerate(policy_tables.information_states(player)):
+        for number, state in enumerate(policy_tables.information_state_strings(player)):
             legal = np.flatnonzero(tabular.legal_actions_mask[tabular.state_lookup[state]])
             assert legal.tolist() == player.action[player.first[number] : player.first[number + 1]].tolist()
     forced = tabular.legal_actions_mask.sum(axis=1) == 1
@@ -139,7 +139,7 @@ def test_information_states_are_those_of_the_bridge(spec: str) -> None:
 def test_policies_of_open_spiels_games(name: str) -> None:
     pyspiel = pytest.importorskip("pyspiel")
     game = pyspiel.load_game(name)
-    tree = open_spiel_tree.tree_of(game)
+    tree = open_spiel_tree.build_tree(game)
     policies = random_policies(tree, 1)
     tabular = policy_tables.to_open_spiel(tree, policies, game)
     assert_same(policy_tables.from_open_spiel(tree, tabular), policies)
@@ -153,28 +153,28 @@ def test_a_policy_of_open_spiels_solver() -> None:
     solver = pyspiel.CFRPlusSolver(game)
     for _ in range(5):
         solver.evaluate_and_update_policy()
-    tree = open_spiel_tree.tree_of(game)
+    tree = open_spiel_tree.build_tree(game)
     averages = solver.tabular_average_policy()
     found = policy_tables.from_open_spiel(tree, averages)
-    for number, state in enumerate(policy_tables.information_states(tree.players[0])):
+    for number, state in enumerate(policy_tables.information_state_strings(tree.players[0])):
         own = slice(tree.players[0].first[number], tree.players[0].first[number + 1])
         assert found[0][own].tolist() == pytest.approx([p for _, p in averages.policy_table()[state]])
 
 
 def test_wrong_policies_of_open_spiel() -> None:
     pyspiel = pytest.importorskip("pyspiel")
-    tree = open_spiel_tree.tree_of("kuhn_poker")
+    tree = open_spiel_tree.build_tree("kuhn_poker")
     table = policy_tables.to_open_spiel_table(tree, random_policies(tree, 0))
-    with pytest.raises(tabular_policies.WrongPolicy, match="player0, '0': the policy says nothing"):
+    with pytest.raises(tabular_policies.PolicyError, match="player0, '0': the policy says nothing"):
         policy_tables.from_open_spiel(tree, {state: own for state, own in table.items() if state != "0"})
     with pytest.raises(
-        tabular_policies.WrongPolicy, match=r"player0, '0': action 7 has probability 0\.5, but is not legal"
+        tabular_policies.PolicyError, match=r"player0, '0': action 7 has probability 0\.5, but is not legal"
     ):
         policy_tables.from_open_spiel(tree, table | {"0": [(0, 0.5), (7, 0.5)]})
-    with pytest.raises(tabular_policies.WrongPolicy, match=r"add up to 0\.5, not 1"):
+    with pytest.raises(tabular_policies.PolicyError, match=r"add up to 0\.5, not 1"):
         policy_tables.from_open_spiel(tree, table | {"0": {0: 0.5}})
-    with pytest.raises(tabular_policies.WrongPolicy, match="has no information state"):
+    with pytest.raises(tabular_policies.PolicyError, match="has no information state"):
         policy_tables.to_open_spiel(tree, random_policies(tree, 0), pyspiel.load_game("tiny_hanabi"))
-    zumo = open_spiel_tree.tree_of("oshi_zumo(coins=2,size=1,horizon=3)")
-    with pytest.raises(tabular_policies.WrongPolicy, match="cannot tell them apart"):
+    zumo = open_spiel_tree.build_tree("oshi_zumo(coins=2,size=1,horizon=3)")
+    with pytest.raises(tabular_policies.PolicyError, match="cannot tell them apart"):
         policy_tables.to_open_spiel_table(zumo, random_policies(zumo, 0))

@@ -18,28 +18,28 @@ from gdlx.tests.helpers import tables
 
 
 def test_going_on_is_as_if_never_stopped(tmp_path: pathlib.Path) -> None:
-    task, algorithm = tables.task_of("kuhn_poker"), tables.configured("vr-mccfr")
+    task, algorithm = tables.load_task("kuhn_poker"), tables.configure("vr-mccfr")
     whole = solver_run.Run(task, algorithm)
-    list(whole.points(driver.Stop(iterations=12)))
+    list(whole.points(driver.StopCondition(iterations=12)))
     first = solver_run.Run(task, algorithm, tmp_path)
-    list(first.points(driver.Stop(iterations=5)))
+    list(first.points(driver.StopCondition(iterations=5)))
     first.finish()
     second = solver_run.Run(task, result_folder.read_config(tmp_path).algorithm, tmp_path, resume=True)
-    list(second.points(driver.Stop(iterations=12)))
+    list(second.points(driver.StopCondition(iterations=12)))
     for ours, theirs in zip(jax.tree.leaves(whole.state), jax.tree.leaves(second.state), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
 def test_what_breaks_off_while_measuring_loses_nothing(tmp_path: pathlib.Path) -> None:
-    run = solver_run.Run(tables.task_of("kuhn_poker"), tables.configured(), tmp_path)
-    points = run.points(driver.Stop(iterations=50), every=5)
+    run = solver_run.Run(tables.load_task("kuhn_poker"), tables.configure(), tmp_path)
+    points = run.points(driver.StopCondition(iterations=50), every=5)
     next(points), next(points)
     run.solver.advance(run.state, 1)  # uses the state up, and nobody takes the next one
     assert run.finish().iterations == 5
-    assert policy_files.read_table(
-        tmp_path / result_folder.POLICY, tables.task_of("kuhn_poker").env.num_actions
+    assert policy_files.read_table_policy(
+        tmp_path / result_folder.POLICY, tables.load_task("kuhn_poker").env.num_actions
     ).weight.any()
-    assert int(solver_run.Run(tables.task_of("kuhn_poker"), tables.configured(), tmp_path, resume=True).state.t) == 6
+    assert int(solver_run.Run(tables.load_task("kuhn_poker"), tables.configure(), tmp_path, resume=True).state.t) == 6
 
 
 @pytest.mark.slow
@@ -63,7 +63,7 @@ def test_long_games_do_not_overflow(tmp_path: pathlib.Path) -> None:
 
 def test_overflow_is_never_saved(tmp_path: pathlib.Path) -> None:
     """A whole table is looked through only now and then, but always before it is written."""
-    run = solver_run.Run(tables.task_of("kuhn_poker"), tables.configured(), tmp_path)
+    run = solver_run.Run(tables.load_task("kuhn_poker"), tables.configure(), tmp_path)
     run.state = run.solver.advance(run.state, 3)
     run.solver.measure(run.state, 0.0)
     run.save()
@@ -71,19 +71,19 @@ def test_overflow_is_never_saved(tmp_path: pathlib.Path) -> None:
     state: Any = run.state
     entries = state.entries
     run.state = state._replace(entries=entries._replace(regret=entries.regret.at[0, 0].set(jnp.nan)))
-    with pytest.raises(driver.NotFinite, match="overflowed before iteration 3"):
+    with pytest.raises(driver.NotFiniteError, match="overflowed before iteration 3"):
         run.save()
     assert (tmp_path / result_folder.CHECKPOINT).read_bytes() == before
 
 
 def test_policies_in_files() -> None:
-    process = tables.process_of("kuhn_poker")
+    process = tables.make_solver("kuhn_poker")
     policy = process.policy(process.advance(process.init(), 20))
     keys, probability = table_policy.to_arrays(policy)
     back = table_policy.from_arrays(keys, probability)
-    task = tables.task_of("kuhn_poker")
-    ours, known = table_policy.at_sets(policy, task.env, task.tree)
-    theirs, _ = table_policy.at_sets(back, task.env, task.tree)
+    task = tables.load_task("kuhn_poker")
+    ours, known = table_policy.to_tabular(policy, task.env, task.tree)
+    theirs, _ = table_policy.to_tabular(back, task.env, task.tree)
     assert known == 12
     for one, other in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5)

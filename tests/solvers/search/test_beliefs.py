@@ -22,13 +22,13 @@ from gdlx.solvers.search import beliefs, enumeration
 from gdlx.tests.helpers import samples
 
 Identity = tuple[bytes, ...]  # registers, and the key of every player
-FEW = beliefs.Effort(size=256, states=2**12, tries=2**18)
+FEW = beliefs.BeliefBudget(size=256, states=2**12, tries=2**18)
 FILTERS = 100
 
 
 class Match(NamedTuple):
     registers: bytes
-    views: tuple[history.Sight, ...]
+    views: tuple[history.ActionObservationHistory, ...]
 
     @property
     def identity(self) -> Identity:
@@ -36,21 +36,21 @@ class Match(NamedTuple):
 
 
 @functools.cache
-def lanes_of(name: str) -> packed_env.Walk:
-    return packed_env.Walk(gdlx.make(name))
+def lanes_of(name: str) -> packed_env.PackedEnv:
+    return packed_env.PackedEnv(gdlx.make(name))
 
 
 @functools.cache
-def nodes_of(name: str) -> host.Host:
+def nodes_of(name: str) -> host.HostEnv:
     game = lanes_of(name).env
-    return host.Host(game.net, game.payoffs, 1_000)
+    return host.HostEnv(game.net, game.payoffs, 1_000)
 
 
 def start(name: str) -> Match:
     game, nodes = lanes_of(name).env, nodes_of(name)
     registers = game.net.initial.tobytes()
     legal = nodes.position(registers).legal
-    return Match(registers, tuple(history.Sight(game, n, own) for n, own in enumerate(legal)))
+    return Match(registers, tuple(history.ActionObservationHistory(game, n, own) for n, own in enumerate(legal)))
 
 
 def after(name: str, match: Match, joint: tuple[int, ...], chance: int) -> Match:
@@ -75,7 +75,9 @@ def random_match(name: str, steps: int, seed: int) -> Match:
 Chosen = dict[tuple[int, bytes], npt.NDArray[np.float64]]  # policies by player and key
 
 
-def posterior(name: str, view: history.Sight, policies: Chosen | None = None) -> tuple[dict[Identity, float], float]:
+def posterior(
+    name: str, view: history.ActionObservationHistory, policies: Chosen | None = None
+) -> tuple[dict[Identity, float], float]:
     """Probabilities of everything that agrees with a view, and of the view itself given the player's moves."""
     found: dict[Identity, float] = collections.defaultdict(float)
 
@@ -104,8 +106,8 @@ def posterior(name: str, view: history.Sight, policies: Chosen | None = None) ->
     return {identity: weight / total for identity, weight in found.items()}, total
 
 
-def identities(game: packed_env.Walk, found: beliefs.Consistent) -> list[Identity]:
-    seen = enumeration.look(game, enumeration.ActiveGames(found.games, found.lanes))
+def identities(game: packed_env.PackedEnv, found: beliefs.Belief) -> list[Identity]:
+    seen = enumeration.take_snapshot(game, enumeration.ActiveGames(found.games, found.lanes))
     registers = seen.rows[: len(game.env.net.initial)]
     return [
         (registers[:, n].tobytes(), *(seen.keys[:, p, n].tobytes() for p in range(game.env.num_players)))
@@ -113,7 +115,7 @@ def identities(game: packed_env.Walk, found: beliefs.Consistent) -> list[Identit
     ]
 
 
-def summed(game: packed_env.Walk, found: beliefs.Consistent) -> dict[Identity, float]:
+def summed(game: packed_env.PackedEnv, found: beliefs.Belief) -> dict[Identity, float]:
     total: dict[Identity, float] = collections.defaultdict(float)
     for identity, weight in zip(identities(game, found), found.weights.tolist(), strict=True):
         total[identity] += weight
@@ -138,12 +140,12 @@ def likelihood(exact: dict[Identity, float], counts: dict[Identity, int]) -> flo
 @functools.cache
 def skewed(name: str) -> tuple[table_policy.TablePolicy, Chosen]:
     """Policies that differ from set to set, for the table and for the recursion."""
-    tree, game, rng = samples.tree_of(name), lanes_of(name).env, np.random.default_rng(1)
+    tree, game, rng = samples.load_tree(name), lanes_of(name).env, np.random.default_rng(1)
     keys, chosen = [], []
     by_key: Chosen = {}
     for number, player in enumerate(tree.players):
-        high, low = infoset_keys.of_player(tree, number, game.num_actions)
-        keys.append(np.stack([high ^ table_rows.salt(number), low]))
+        high, low = infoset_keys.compute_infoset_keys(tree, number, game.num_actions)
+        keys.append(np.stack([high ^ table_rows.player_salt(number), low]))
         own = rng.uniform(0.1, 1, (player.sets, game.num_actions)) ** 3
         chosen.append(own)
         by_key |= {(number, np.array(key, np.uint32).tobytes()): p for *key, p in zip(high, low, own, strict=True)}
@@ -161,16 +163,16 @@ class Case(NamedTuple):
     is_skewed: bool = False
 
     @property
-    def game(self) -> packed_env.Walk:
+    def game(self) -> packed_env.PackedEnv:
         return lanes_of(self.name)
 
     @property
-    def view(self) -> history.Sight:
+    def view(self) -> history.ActionObservationHistory:
         return random_match(self.name, self.steps, self.seed).views[self.player]
 
-    def found(self, way: beliefs.Way, seed: int = 0) -> beliefs.Consistent:
+    def found(self, way: beliefs.BeliefMethod, seed: int = 0) -> beliefs.Belief:
         policies = skewed(self.name)[0] if self.is_skewed else None
-        return beliefs.find(self.game, self.view, policies, way=way, effort=FEW, seed=seed)
+        return beliefs.compute_belief(self.game, self.view, policies, way=way, effort=FEW, seed=seed)
 
     def posterior(self) -> tuple[dict[Identity, float], float]:
         return posterior(self.name, self.view, skewed(self.name)[1] if self.is_skewed else None)
@@ -226,16 +228,17 @@ def test_a_tracker_goes_on_with_particles_where_enumeration_ends() -> None:
     """And finds the same as a new one that is told all at once."""
     name, game = "leduc_poker", lanes_of("leduc_poker")
     view = random_match(name, 7, 1).views[1]
-    few = beliefs.Effort(size=256, states=10)
-    tracker = beliefs.Tracker(game, view, effort=few)
+    few = beliefs.BeliefBudget(size=256, states=10)
+    tracker = beliefs.BeliefTracker(game, view, effort=few)
     ways = [
-        tracker.follow(history.Sight(view.game, view.player, view.first, view.events[:n])).report.way for n in range(8)
+        tracker.follow(history.ActionObservationHistory(view.game, view.player, view.first, view.events[:n])).report.way
+        for n in range(8)
     ]
     assert ways == sorted(ways)
     assert set(ways) == {"enumeration", "particles"}
     exact, _ = posterior(name, view)
     assert set(identities(game, tracker.found())) <= set(exact)
-    again = beliefs.find(game, view, effort=few)
+    again = beliefs.compute_belief(game, view, effort=few)
     same = jax.tree.map(np.array_equal, again.games, tracker.found().games)
     assert jax.tree.all(same)
 
@@ -244,9 +247,9 @@ def test_particles_that_die_out_are_tried_again_with_more(monkeypatch: pytest.Mo
     """Two games seldom have the card that was dealt; 256 is a program that other tests have."""
     monkeypatch.setattr(beliefs, "_MORE", 128)
     game, view = lanes_of("kuhn_poker"), random_match("kuhn_poker", 3, 0).views[1]
-    few, sizes = beliefs.Effort(size=2), set()
+    few, sizes = beliefs.BeliefBudget(size=2), set()
     for seed in range(40):
-        found = beliefs.find(game, view, skewed("kuhn_poker")[0], way="particles", effort=few, seed=seed)
+        found = beliefs.compute_belief(game, view, skewed("kuhn_poker")[0], way="particles", effort=few, seed=seed)
         assert all(key == view.keys[-1].tobytes() for *_, key in identities(game, found))
         assert found.report.tried == (2 if found.games.batch == 2 else 258)
         sizes.add(found.games.batch)
@@ -257,10 +260,10 @@ def test_games_are_drawn_as_often_as_they_are_probable() -> None:
     name, game = "kuhn_poker", lanes_of("kuhn_poker")
     view = random_match(name, 3, 0).views[1]
     table, _ = skewed(name)
-    found = beliefs.find(game, view, table)
+    found = beliefs.compute_belief(game, view, table)
     games = found.drawn(game, 128, np.random.default_rng(0))
     assert games.batch == 128
-    every = beliefs.Consistent(games, np.arange(128, dtype=np.int32), np.full(128, 1 / 128), found.report)
+    every = beliefs.Belief(games, np.arange(128, dtype=np.int32), np.full(128, 1 / 128), found.report)
     assert summed(game, every) == pytest.approx(summed(game, found), abs=1 / 128)
 
 
@@ -274,8 +277,8 @@ def test_impossible_percepts_are_told_in_words() -> None:
     view = random_match("kuhn_poker", 2, 0).views[0]
     bet = kuhn_number("move", "bet")
     wrong = history.Event(bet, tuple(range(len(game.env.net.players[0].percepts))), ())
-    with pytest.raises(beliefs.ImpossiblePercepts, match=r"joint move 3: it did bet, perceived \(dealt") as told:
-        beliefs.find(game, view.after(wrong))
+    with pytest.raises(beliefs.ImpossiblePerceptsError, match=r"joint move 3: it did bet, perceived \(dealt") as told:
+        beliefs.compute_belief(game, view.after(wrong))
     assert "player1" in str(told.value)
     assert "kuhn_poker" in str(told.value)
 
@@ -285,32 +288,32 @@ def test_a_move_that_was_not_there_is_impossible() -> None:
     view = start("kuhn_poker").views[0]
     assert kuhn_number("move", "bet") not in view.legal
     event = history.Event(kuhn_number("move", "bet"), (), view.legal)
-    with pytest.raises(beliefs.ImpossiblePercepts, match="cannot have done bet in joint move 1"):
-        beliefs.find(game, view.after(event))
+    with pytest.raises(beliefs.ImpossiblePerceptsError, match="cannot have done bet in joint move 1"):
+        beliefs.compute_belief(game, view.after(event))
 
 
 def test_a_wrong_start_is_impossible() -> None:
-    view = history.Sight(lanes_of("kuhn_poker").env, 0, (kuhn_number("move", "bet"),))
-    with pytest.raises(beliefs.ImpossiblePercepts, match="before joint move 1"):
-        beliefs.find(lanes_of("kuhn_poker"), view)
+    view = history.ActionObservationHistory(lanes_of("kuhn_poker").env, 0, (kuhn_number("move", "bet"),))
+    with pytest.raises(beliefs.ImpossiblePerceptsError, match="before joint move 1"):
+        beliefs.compute_belief(lanes_of("kuhn_poker"), view)
 
 
 @pytest.mark.parametrize("way", ["particles", "rejection"])
-def test_sampling_does_not_call_anything_impossible(way: beliefs.Way) -> None:
+def test_sampling_does_not_call_anything_impossible(way: beliefs.BeliefMethod) -> None:
     game = lanes_of("kuhn_poker")
     view = random_match("kuhn_poker", 2, 0).views[1]
     last = view.events[1]._replace(percepts=())
     assert last != view.events[1]
-    wrong = history.Sight(view.game, 1, view.first, (view.events[0], last))
-    few, policies = beliefs.Effort(size=256, tries=2**9), skewed("kuhn_poker")[0]
-    with pytest.raises(beliefs.NothingFound, match="not found to be impossible"):
-        beliefs.find(game, wrong, policies, way=way, effort=few)
-    with pytest.raises(beliefs.ImpossiblePercepts, match="joint move 2"):
-        beliefs.find(game, wrong)
+    wrong = history.ActionObservationHistory(view.game, 1, view.first, (view.events[0], last))
+    few, policies = beliefs.BeliefBudget(size=256, tries=2**9), skewed("kuhn_poker")[0]
+    with pytest.raises(beliefs.NoConsistentStateError, match="not found to be impossible"):
+        beliefs.compute_belief(game, wrong, policies, way=way, effort=few)
+    with pytest.raises(beliefs.ImpossiblePerceptsError, match="joint move 2"):
+        beliefs.compute_belief(game, wrong)
 
 
 def test_too_many_states_to_enumerate() -> None:
     game = lanes_of("blind_tictactoe")
     view = random_match("blind_tictactoe", 2, 0).views[0]
-    with pytest.raises(beliefs.TooManyStates, match="joint move 2"):
-        beliefs.find(game, view, way="enumeration", effort=beliefs.Effort(states=20))
+    with pytest.raises(beliefs.TooManyStatesError, match="joint move 2"):
+        beliefs.compute_belief(game, view, way="enumeration", effort=beliefs.BeliefBudget(states=20))

@@ -37,12 +37,14 @@ class Known(NamedTuple):
 @functools.cache
 def known(name: str, player: int) -> Known:
     """Random policies, and all histories under them."""
-    game, tree = gdlx.make(name), samples.tree_of(name)
+    game, tree = gdlx.make(name), samples.load_tree(name)
     rng = np.random.default_rng(1)
-    policies = tuple(tabular_policies.normalised(own, rng.uniform(0.1, 1, own.sequences)) for own in tree.players)
+    policies = tuple(tabular_policies.normalise(own, rng.uniform(0.1, 1, own.sequences)) for own in tree.players)
     chosen: dict[tuple[int, Key], dict[int, float]] = {}
     for number, own in enumerate(tree.players):
-        for decision, (high, low) in enumerate(infoset_keys.of_player(tree, number, game.num_actions).T.tolist()):
+        for decision, (high, low) in enumerate(
+            infoset_keys.compute_infoset_keys(tree, number, game.num_actions).T.tolist()
+        ):
             span = slice(own.first[decision], own.first[decision + 1])
             chosen[number, (high, low)] = dict(zip(own.action[span], policies[number][span], strict=True))
     beliefs: dict[Path, dict[tuple[Key, ...], float]] = collections.defaultdict(lambda: collections.defaultdict(float))
@@ -67,12 +69,12 @@ def known(name: str, player: int) -> Known:
                 walk_on(after, (*path, (joint[player], (high, low))), part)
 
     walk_on(game.init(), (), 1.0)
-    return Known(game, table_policy.of_policies(policies, game, tree), dict(beliefs))
+    return Known(game, table_policy.from_tabular(policies, game, tree), dict(beliefs))
 
 
 @functools.lru_cache
-def stepping(game: env.Env, player: int) -> tuple[packed_env.Walk, Any]:
-    lanes = packed_env.Walk(game)
+def stepping(game: env.Env, player: int) -> tuple[packed_env.PackedEnv, Any]:
+    lanes = packed_env.PackedEnv(game)
     return lanes, jax.jit(functools.partial(particle_filter.step, lanes, player=player))
 
 
@@ -161,7 +163,7 @@ def test_copies_are_even() -> None:
     agrees[0] = False
     agrees[1] = True
     agrees[2] = np.arange(size) == 7
-    resample = jax.jit(particle_filter.resampled)
+    resample = jax.jit(particle_filter.resample_lanes)
     totals = np.zeros(agrees.shape)
     times = 200
     for _ in range(times):
@@ -180,6 +182,6 @@ def test_copies_are_even() -> None:
 
 def test_wrong_sizes() -> None:
     lanes, _ = stepping(known("kuhn_poker", 1).game, 1)
-    for size in (0, particle_filter.MOST + 1):
+    for size in (0, particle_filter.MAX_PARTICLES + 1):
         with pytest.raises(ValueError, match="a group has 1 to"):
             particle_filter.start(lanes, 1, size)

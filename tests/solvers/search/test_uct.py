@@ -27,7 +27,7 @@ def test_every_joint_move_comes_once() -> None:
     legal = random.random((3, 5, 40)) < 0.6
     legal[:, 0] |= ~legal.any(axis=1)
     high, low = random.integers(0, 2**32, (2, 40), np.uint32)
-    nth = jax.jit(lambda n: uct_order.nth_joint_move(jnp.asarray(legal), jnp.full(40, n), (high, low)))
+    nth = jax.jit(lambda n: uct_order.nth_joint_action(jnp.asarray(legal), jnp.full(40, n), (high, low)))
     joint = np.asarray(nth(0)[0])
     made = np.stack([np.asarray(nth(n)[1]) for n in range(joint.max())])
     orders = set()
@@ -44,7 +44,7 @@ def test_joint_moves_without_number_are_legal() -> None:
     legal[:, ::2] = True
     legal[:, 1::2, 0] = True
     key = jnp.arange(3, dtype=jnp.uint32)
-    nth = jax.jit(lambda n: uct_order.nth_joint_move(jnp.asarray(legal), jnp.full(3, n), (key, key)))
+    nth = jax.jit(lambda n: uct_order.nth_joint_action(jnp.asarray(legal), jnp.full(3, n), (key, key)))
     found = []
     for n in range(50):
         joint, actions = nth(n)
@@ -57,9 +57,9 @@ def test_joint_moves_without_number_are_legal() -> None:
 class Plain:
     """The same algorithm for one tree, with dictionaries, on single games."""
 
-    def __init__(self, game: packed_env.Walk, number: int) -> None:
+    def __init__(self, game: packed_env.PackedEnv, number: int) -> None:
         self.env, self.number = game.env, number
-        self.nodes = host.Host(game.env.net, game.env.payoffs, 1_000)
+        self.nodes = host.HostEnv(game.env.net, game.env.payoffs, 1_000)
         self.seen: Counts = {}
 
     def play(self, draws: Any, most: int) -> int:
@@ -101,9 +101,9 @@ class Plain:
 
     def key(self, registers: bytes) -> tuple[int, int]:
         bits, tree = np.frombuffer(registers, np.bool_), np.uint32(self.number)
-        key = info_key.constants(len(bits), 4)[bits].sum(axis=0, dtype=np.uint32)
+        key = info_key.hash_constants(len(bits), 4)[bits].sum(axis=0, dtype=np.uint32)
         with np.errstate(over="ignore"):
-            high, low = info_key.extended((key[0], key[1]), (tree, tree ^ np.uint32(0x85EBCA6B)))
+            high, low = info_key.extend_words((key[0], key[1]), (tree, tree ^ np.uint32(0x85EBCA6B)))
         return int(high), int(low)
 
     def in_turn(self, registers: bytes, legal: tuple[tuple[int, ...], ...], visits: int) -> tuple[int, ...]:
@@ -117,13 +117,13 @@ class Plain:
 
 
 @functools.cache
-def lanes_of(name: str) -> packed_env.Walk:
-    return packed_env.Walk(gdlx.make(name))
+def lanes_of(name: str) -> packed_env.PackedEnv:
+    return packed_env.PackedEnv(gdlx.make(name))
 
 
 def searched(
     name: str, count: int, iterations: int, steps: int, exploration: tuple[float, ...], bits: int = 12
-) -> tuple[uct.Trees, packed_env.WalkState]:
+) -> tuple[uct.Trees, packed_env.PackedState]:
     game = lanes_of(name)
     roots = jax.jit(lambda: game.start(count))()
     constants = jnp.array(exploration, jnp.float32)
@@ -137,8 +137,8 @@ def test_trees_are_those_of_dictionaries(name: str, steps: int) -> None:
     game, count, iterations = lanes_of(name), 3, 120
     found, _ = searched(name, count, iterations, steps, (C, C))
     plain = [Plain(game, number) for number in range(count)]
-    streams = rng.streams(jax.random.key(3), 0, count)
-    draw = jax.jit(lambda streams: rng.rows(streams, 3))
+    streams = rng.make_streams(jax.random.key(3), 0, count)
+    draw = jax.jit(lambda streams: rng.draw_rows(streams, 3))
     for _ in range(iterations):
         words, states = [], [streams]
         for _ in range(steps):
@@ -163,7 +163,7 @@ def test_trees_are_those_of_dictionaries(name: str, steps: int) -> None:
 
 def test_a_full_table_takes_no_more_nodes() -> None:
     found, _ = searched("kuhn_poker", 3, 200, 8, (C, C), bits=5)
-    assert 20 <= int(found.used) <= hash_table.FULL * 32
+    assert 20 <= int(found.used) <= hash_table.MAX_LOAD_FACTOR * 32
     assert int(found.counts[0][:-1].sum()) > 600
 
 
@@ -172,12 +172,12 @@ RPS = {"paper": 0, "rock": 1, "scissors": 2}
 TRACE = "rprprprprprprpsrps"
 
 
-def shares(found: uct.Trees, roots: packed_env.WalkState) -> list[list[float]]:
+def shares(found: uct.Trees, roots: packed_env.PackedState) -> list[list[float]]:
     """Of rock, paper and scissors, in percent, of both players."""
     game = lanes_of("biased_rps")
     every = []
     for player in range(2):
-        counts = np.asarray(uct.at_roots(game, found, roots, player=player).counts)[:, 0]
+        counts = np.asarray(uct.root_statistics(game, found, roots, player=player).counts)[:, 0]
         every.append([100 * counts[RPS[sign]] / counts.sum() for sign in ("rock", "paper", "scissors")])
     return every
 
@@ -191,11 +191,11 @@ def test_the_published_trace_of_the_balanced_situation() -> None:
     for number in range(9 + len(TRACE)):
         constants = jnp.array([40.0, 40.0])
         found = uct.search(game, found, roots, jax.random.key(number), 1, constants, steps=2)
-        counts = [np.asarray(uct.at_roots(game, found, roots, player=n).counts)[:, 0].tolist() for n in range(2)]
+        counts = [np.asarray(uct.root_statistics(game, found, roots, player=n).counts)[:, 0].tolist() for n in range(2)]
         made.append([[b - a for a, b in zip(*pair, strict=True)] for pair in zip(before, counts, strict=True)])
         before = counts
         if number == 8:
-            totals = np.asarray(uct.at_roots(game, found, roots, player=0).totals)[:, 0]
+            totals = np.asarray(uct.root_statistics(game, found, roots, player=0).totals)[:, 0]
             assert 50 + totals / 3 == pytest.approx([56.67, 58.33, 35.0], abs=0.005)
     signs = [["prs"[own.index(1)] for own in one] for one in made[9:]]
     assert signs == [[sign, sign] for sign in TRACE]
