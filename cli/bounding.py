@@ -20,14 +20,14 @@ def as_json(bounded: "evaluate.BoundResult") -> dict[str, Any]:
         "bound": {
             "seconds": found.seconds,
             "interrupted": bounded.interrupted,
-            "players": {own.player: _gain_as_json(own) for own in found.gains},
+            "players": {own.player: _gain_as_json(own) for own in found.improvements},
         },
     }
 
 
 def _gain_as_json(own: "estimates.Improvement") -> dict[str, Any]:
     return {
-        "gain": own.gain,
+        "gain": own.improvement,
         "gain_interval": list(own.interval),
         "response": None if own.chosen is None else own.chosen.method,
         "value": own.value,
@@ -52,14 +52,14 @@ def show(bounded: "evaluate.BoundResult") -> None:
     table.add_column("player")
     for column in ("payoff", *(f"if it {does}" for does in _RESPONDERS.values()), "bound on its gain"):
         table.add_column(column, justify="right")
-    for own in found.gains:
+    for own in found.improvements:
         told = {response.method: f"{response.payoff:.4g} ± {response.standard_error:.2g}" for response in own.responses}
         low, high = own.interval
         table.add_row(
             own.player,
             f"{own.value:.4g}",
             *(told.get(method, "not known") for method in _RESPONDERS),
-            f"{own.gain:.4g}" if own.chosen is None else f"{own.gain:.4g} ({low:.4g} to {high:.4g})",
+            f"{own.improvement:.4g}" if own.chosen is None else f"{own.improvement:.4g} ({low:.4g} to {high:.4g})",
         )
     console.say("")
     console.show(table)

@@ -59,15 +59,15 @@ def evaluate(  # noqa: C901 - one check for each pair of options that exclude ea
     if output is not None:
         _write(found.solution, output)
     if given.json:
-        more = {} if found.bounded is None else bounding.as_json(found.bounded)
+        more = {} if found.bound_result is None else bounding.as_json(found.bound_result)
         console.emit(solving.result_of(found.task, found.solution, result) | more | {"policy": rows})
     else:
         if history is None:
             solving.show(given, found.task, found.solution, result, {})
-        if found.bounded is not None:
-            bounding.show(found.bounded)
+        if found.bound_result is not None:
+            bounding.show(found.bound_result)
         _show_rows(rows, all_sets or history is not None)
-    if found.bounded is not None and found.bounded.interrupted:
+    if found.bound_result is not None and found.bound_result.interrupted:
         raise typer.Exit(130)
 
 
@@ -88,7 +88,7 @@ def _rows(found: "solution.Solution", player: str | None, history: str | None) -
     rows = []
     for number in numbers:
         own = found.tree.players[number]
-        decisions = range(own.sets) if history is None else [found.decision(number, history)]
+        decisions = range(own.sets) if history is None else [found.find_infoset(number, history)]
         for decision in decisions:
             chosen = found.policies[number][own.first[decision] : own.first[decision + 1]].tolist()
             options = dict(zip(own.options(decision), chosen, strict=True))

@@ -76,7 +76,7 @@ def match(
     prepared = _prepare(given, begun)
     folder = begun.folder()
     run = contest.MatchRun(one, folder, resume=resume is not None)
-    played = _play(given, begun, run, one.terms.games)._replace(preparing=prepared)
+    played = _play(given, begun, run, one.settings.games)._replace(preparing=prepared)
     found = run.finish()
     if given.json:
         console.emit(begun.told(folder) | found.to_json() | played.to_json())
@@ -300,7 +300,7 @@ def _show_match(found: "scores.MatchResult") -> None:
         counts = [f"{count:,}" for count in (score.wins, score.draws, score.losses) if count is not None]
         lines = list(score.roles.items())
         if len(lines) > 1:
-            lines.insert(0, ("all", score.whole))
+            lines.insert(0, ("all", score.overall))
         for number, (role, part) in enumerate(lines):
             add_row(rows, "" if number else score.agent, role, *_cells(part), *([] if number else counts))
     console.show(rows)

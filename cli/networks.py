@@ -62,7 +62,7 @@ def _tree(
 
     guess = probe.probe(net, given.seed).histories(depth=depth)
     if not (given.quiet or given.json):
-        more = "more than " if guess.is_cut else ""
+        more = "more than " if guess.is_truncated else ""
         console.stderr().print(
             f"before unrolling: about {guess.total:.3g} histories in {more}{len(guess.histories) - 1} steps, "
             f"{guess.bytes / 2**20:,.0f} MB if none can be merged"
@@ -78,7 +78,7 @@ def _tree(
                 report=lambda step, nodes: advance(f"step {step}, {nodes:,} nodes"),
             )
     except game_tree.TooLargeError as error:
-        fitting = max(1, guess.fitting_depth(max_nodes))
+        fitting = max(1, guess.max_depth_within(max_nodes))
         raise game_tree.TooLargeError(f"{error}; its first steps: gdlx info {game} --tree --depth {fitting}") from None
     names = [player.name for player in found.players]
     steps = [

@@ -63,7 +63,7 @@ def playout(
         if not tally.states:
             raise
         interrupted = True
-    if tally.contradicts(net, units):
+    if tally.contradicts_zero_sum(net, units):
         raise payoffs.PayoffError(
             f"the goals of {game} had the sum {2 * units.offset:g} in the matches played first, but not in all; "
             "use --payoff goal"

@@ -28,15 +28,15 @@ def report(
 
     with console.progress(given, "reporting"):
         written = reporting.write(results, output)
-    for one in written.left_out:
-        console.remark(given, f"left out: {one.why}")
+    for one in written.skipped:
+        console.remark(given, f"left out: {one.reason}")
     if given.json:
         console.emit(
             {
                 "report": str(output),
                 "runs": written.runs,
                 "games": list(written.games),
-                "left_out": [{"folder": str(one.folder), "why": one.why} for one in written.left_out],
+                "left_out": [{"folder": str(one.folder), "why": one.reason} for one in written.skipped],
                 "bytes": written.size,
             }
         )

@@ -224,7 +224,7 @@ def solve(
             results=results,
             **common,
         )
-    if request.configured.kind == "sampled":
+    if request.configured_algorithm.kind == "sampled":
         devices.use_one_device_per_core()
     _show(given, solving.execute(request, callbacks(given), _with_network))
 
@@ -242,7 +242,7 @@ def _require_use(context: typer.Context, algorithm: str, net: pathlib.Path | Non
     """That options which are of some algorithms are given with those."""
     from gdlx.solvers import algorithms
 
-    if not algorithms.find(algorithm).needs_net:
+    if not algorithms.find(algorithm).needs_network:
         if net is not None:
             raise typer.BadParameter(f"--net is of depth-limited, not of {algorithm}; leave it out")
     elif net is not None:
@@ -279,7 +279,7 @@ def callbacks(given: console.Options) -> "requests.Callbacks":
     from gdlx.solvers import requests
 
     return requests.Callbacks(
-        stage=functools.partial(console.progress, given), remark=functools.partial(console.remark, given)
+        stage=functools.partial(console.progress, given), warn=functools.partial(console.remark, given)
     )
 
 

@@ -63,10 +63,10 @@ def sweep(
 def _show(given: console.Options, done: "running.SweepResult") -> None:
     if given.json:
         failed = [{"cell": cell, "failure": why} for cell, why in done.failed]
-        shown: dict[str, Any] = {"cells": done.cells, "earlier": done.earlier, "failed": failed}
+        shown: dict[str, Any] = {"cells": done.cells, "earlier": done.already_finished, "failed": failed}
         console.emit(shown | {"table": str(done.table), "result": str(done.folder)})
         return
-    before = f", {done.earlier:,} of them before" if done.earlier else ""
+    before = f", {done.already_finished:,} of them before" if done.already_finished else ""
     console.say(f"{done.cells - len(done.failed):,} of {done.cells:,} cells finished{before}; all in {done.table}")
     for cell, why in done.failed[:_SHOWN_FAILURES]:
         console.remark(given, f"{cell} failed: {why}")
@@ -127,13 +127,13 @@ def results(
     questions = [query.parse(text) for text in where or ()]
     found = gather.gather_runs(folders or [pathlib.Path("results")])
     if not found.runs:
-        raise stored.ResultError(f"nothing to look up: {'; '.join(left.why for left in found.left_out[:3])}")
+        raise stored.ResultError(f"nothing to look up: {'; '.join(left.reason for left in found.skipped[:3])}")
     rows = query.filter_rows(query.rows(found.runs), questions)
     chosen = [name.strip() for name in columns.split(",")] if columns else query.columns(rows)
     query.require_names(rows, chosen)
     rows = query.sort_rows(rows, sort, descending=descending)[:limit]
-    for left in found.left_out:
-        console.remark(given, f"left out: {left.why}")
+    for left in found.skipped:
+        console.remark(given, f"left out: {left.reason}")
     if output is not None:
         checked_fields.write_atomically(output, _csv(rows).encode())
         if not given.json:

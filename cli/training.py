@@ -148,7 +148,7 @@ def evaluate(given: console.Options, folder: pathlib.Path) -> None:
     net = networks.network_of(given, game.spec, game.gdl, game.fold_case, limits.Limits())
     task = task_of(given, recipe.learner, game, net, checkpoints.ANY_NODES)
     learner, state, iteration, seconds = checkpoints.restore_training(folder, net, task)
-    parameters = learner.acting(state)
+    parameters = learner.policy_params(state)
     told = measured(learner, parameters, task, games=_GAMES, seed=given.seed)
     if task is not None and isinstance(learner, self_play.SelfPlay):
         told["predicted"] = evaluation.value_accuracy(learner, parameters, task)._asdict()
@@ -183,7 +183,7 @@ def _train(
     from gdlx.nets import training
     from gdlx.nets.models import networks as bodies
 
-    count = bodies.num_params(jax.eval_shape(run.learner.acting, run.state))
+    count = bodies.num_params(jax.eval_shape(run.learner.policy_params, run.state))
     if not given.json:
         memory = training.num_bytes(run.state) / 2**20
         console.say(
@@ -192,9 +192,9 @@ def _train(
     before = run.iteration
     interrupted = _learn(given, run, stop, task, recipe)
     try:
-        told = measured(run.learner, run.learner.acting(run.state), task, games=_GAMES) if run.iteration else {}
+        told = measured(run.learner, run.learner.policy_params(run.state), task, games=_GAMES) if run.iteration else {}
         if told:
-            run.note(_columns(told))
+            run.log_metrics(_columns(told))
     finally:
         run.finish()
     if given.json:
@@ -232,10 +232,10 @@ def _learn(
     try:
         with console.progress(given, f"{recipe.learner} on {recipe.game.spec}") as advance:
             for point in run.points(stop):
-                advance(f"{point.iteration:,} iterations, loss {point.told['loss']:.4g}")
+                advance(f"{point.iteration:,} iterations, loss {point.metrics['loss']:.4g}")
                 if clock.monotonic() - last_measured >= every:
-                    strength = measured(run.learner, run.learner.acting(run.state), task, games=_GAMES)
-                    run.note(_columns(strength))
+                    strength = measured(run.learner, run.learner.policy_params(run.state), task, games=_GAMES)
+                    run.log_metrics(_columns(strength))
                     last_measured = clock.monotonic()
                     if not given.json and not given.quiet:
                         _show_point(point, strength)
@@ -251,7 +251,7 @@ def _learn(
 
 def _show_point(point: "training.ProgressPoint", strength: dict[str, Any]) -> None:
     passed = f"{point.seconds / 60:6.1f} min  {point.iteration:7,} iterations"
-    console.say(f"{passed}  loss {point.told['loss']:.4f}  {in_words(strength)}")
+    console.say(f"{passed}  loss {point.metrics['loss']:.4f}  {in_words(strength)}")
 
 
 def _show(

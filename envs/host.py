@@ -35,7 +35,7 @@ class Node(NamedTuple):
 
     position: Position
     step: int  # joint moves made
-    chosen: Numbers | None  # the players' moves where only chance is still to choose
+    pending_actions: Numbers | None  # the players' moves where only chance is still to choose
     actions: Numbers  # the last joint move of the players, () before the first
     percepts: tuple[Numbers, ...]  # what each player perceived of it
     views: tuple[str, ...]  # for each player all its moves, percepts and options so far
@@ -47,7 +47,7 @@ class Node(NamedTuple):
     @property
     def deciders(self) -> Numbers:
         """Players who have a choice now."""
-        if self.is_over or self.chosen is not None:
+        if self.is_over or self.pending_actions is not None:
             return ()
         return tuple(player for player, own in enumerate(self.position.legal) if len(own) > 1)
 
@@ -66,16 +66,16 @@ class HostEnv:
         self._machine = machine.for_propnet(net)
         self._sizes = [[len(r.moves) for r in net.roles], [len(r.percepts) for r in net.roles]]
         self.position = functools.lru_cache(_CACHE_SIZE)(self._position)
-        self.moved = functools.lru_cache(_CACHE_SIZE)(self._move)
+        self.transition = functools.lru_cache(_CACHE_SIZE)(self._move)
 
     @functools.cached_property
     def start(self) -> Node:
         position = self.position(self.net.initial.tobytes())
         views = tuple(f"may {self._options(position, player)}" for player in range(len(self.net.players)))
         nothing = ((),) * len(self.net.players)
-        return self._forced(Node(position, 0, None, (), nothing, views, self._is_over(position, 0)))
+        return self._skip_forced(Node(position, 0, None, (), nothing, views, self._is_over(position, 0)))
 
-    def choose(self, node: Node, actions: Numbers) -> Node:
+    def apply_actions(self, node: Node, actions: Numbers) -> Node:
         """The node after a choice of the players; who has none makes its only move, whatever is given for it."""
         options = node.position.legal
         joint = tuple(own[0] if len(own) == 1 else a for own, a in zip(options, actions, strict=True))
@@ -83,13 +83,13 @@ class HostEnv:
             if action not in own:
                 name = self.net.players[player].name
                 raise ValueError(f"move number {action} of {name} is not legal; legal are {', '.join(map(str, own))}")
-        return self._forced(node._replace(chosen=joint))
+        return self._skip_forced(node._replace(pending_actions=joint))
 
-    def happen(self, node: Node, action: int) -> Node:
+    def apply_chance(self, node: Node, action: int) -> Node:
         """The node after a choice of chance."""
         if action not in node.position.chance:
             raise ValueError(f"move number {action} of random is not legal")
-        return self._forced(self._stepped(node, action))
+        return self._skip_forced(self._stepped(node, action))
 
     def returns(self, node: Node) -> list[float]:
         """Payoffs, 0 unless the match has come to a terminal state."""
@@ -104,28 +104,28 @@ class HostEnv:
         held = values ^ (self.net.fluent_literals & 1).astype(bool)
         return tuple(itertools.compress(self.net.fluents, held.tolist()))
 
-    def _forced(self, node: Node) -> Node:
+    def _skip_forced(self, node: Node) -> Node:
         """The node once nobody is left without a choice: the next one with a choice, or the end."""
         while not node.is_over:
             if node.deciders:
                 return node
-            if node.chosen is None:
-                node = node._replace(chosen=tuple(own[0] for own in node.position.legal))
+            if node.pending_actions is None:
+                node = node._replace(pending_actions=tuple(own[0] for own in node.position.legal))
             if len(node.position.chance) > 1:
                 return node
             node = self._stepped(node, node.position.chance[0] if node.position.chance else 0)
         return node
 
     def _stepped(self, node: Node, chance: int) -> Node:
-        assert node.chosen is not None
-        registers, percepts = self.moved(node.position.registers, node.chosen, chance)
+        assert node.pending_actions is not None
+        registers, percepts = self.transition(node.position.registers, node.pending_actions, chance)
         position = self.position(registers)
         views = tuple(
-            f"{view}\n{self._event(player, node.chosen[player], percepts[player], position)}"
+            f"{view}\n{self._event(player, node.pending_actions[player], percepts[player], position)}"
             for player, view in enumerate(node.views)
         )
         is_over = self._is_over(position, node.step + 1)
-        return Node(position, node.step + 1, None, node.chosen, percepts, views, is_over)
+        return Node(position, node.step + 1, None, node.pending_actions, percepts, views, is_over)
 
     def _is_over(self, position: Position, step: int) -> bool:
         return position.terminal or position.unplayable or step >= self.max_steps
@@ -141,7 +141,7 @@ class HostEnv:
 
     def _position(self, registers: bytes) -> Position:
         state = np.frombuffer(registers, np.bool_)
-        terminal, goal_rows = self._machine.judge(state)
+        terminal, goal_rows = self._machine.terminal_and_goals(state)
         legal_rows = machine.split_rows(self._machine.legal(state), self._sizes[0])
         unplayable = not terminal and not all(rows.any() for rows in legal_rows)
         options = [() if terminal or unplayable else _true_indices(rows) for rows in legal_rows]
@@ -167,7 +167,7 @@ class HostEnv:
         does = np.concatenate(
             [np.arange(len(role.moves)) == (chance if role.is_random else next(moves)) for role in self.net.roles]
         )
-        following, seen = self._machine.move(state, does)
+        following, seen = self._machine.step(state, does)
         rows = machine.split_rows(seen, self._sizes[1])
         percepts = (_true_indices(own) for role, own in zip(self.net.roles, rows, strict=True) if not role.is_random)
         return following.tobytes(), tuple(percepts)

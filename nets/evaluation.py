@@ -65,7 +65,7 @@ def value_accuracy(learner: self_play.SelfPlay, parameters: Any, task: tasks.Tre
     policies = infoset_tables.network_policies(learner, parameters, task.tree)
     told, exact, weight = [], [], []
     for number in range(len(task.tree.players)):
-        seen = jnp.asarray(learner.encoder.of_sets(task.tree, number))
+        seen = jnp.asarray(learner.encoder.encode_infosets(task.tree, number))
         value = networks.apply_network(learner.network, parameters, seen).value[:, number] * learner.scale
         told.append(np.asarray(value, np.float64))
         of_sets, reach = infoset_values(task.tree, policies, number)
@@ -86,12 +86,12 @@ def infoset_values(
     """[I] what a player gets from each of its information sets on, and how often play comes there."""
     player, policy = tree.players[number], policies[number]
     reach = [tabular_policies.realization_plan(own, chosen) for own, chosen in zip(tree.players, policies, strict=True)]
-    mass = tree.ends.weight.copy()
+    mass = tree.terminals.weight.copy()
     for other, own in enumerate(reach):
         if other != number:
-            mass *= own[tree.ends.sequence[:, other]]
-    sequence = tree.ends.sequence[:, number]
-    payoff = tree.ends.payoff[:, number]
+            mass *= own[tree.terminals.sequence[:, other]]
+    sequence = tree.terminals.sequence[:, number]
+    payoff = tree.terminals.payoff[:, number]
     of_payoff, of_mass = (np.bincount(sequence, part, player.sequences) for part in (mass * payoff, mass))
     value, there = np.zeros(player.sets), np.zeros(player.sets)
     for decision in reversed(range(player.sets)):  # later sets come after those that lead to them

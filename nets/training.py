@@ -28,7 +28,7 @@ class TrainingError(errors.UserError, ValueError):
 class ProgressPoint(NamedTuple):
     iteration: int
     seconds: float
-    told: Mapping[str, float]
+    metrics: Mapping[str, float]
 
 
 class TrainingRun:
@@ -87,7 +87,7 @@ class TrainingRun:
             took = time.monotonic() - since
             first = self.iteration == 0  # which compiled
             self.state, self.iteration, self.seconds = state, self.iteration + portion, time.monotonic() - begun
-            self.note(numbers)
+            self.log_metrics(numbers)
             yield ProgressPoint(self.iteration, self.seconds, numbers)
             if not first:
                 portion = max(1, min(1_000, round(portion * _LOOK / max(took, 1e-3))))
@@ -109,7 +109,7 @@ class TrainingRun:
             what = " or ".join(name for name in _SIZES if hasattr(self.learner.settings, name))
             raise TrainingError(f"there is not enough memory for an iteration; set {what} smaller") from None
 
-    def note(self, numbers: Mapping[str, float]) -> None:
+    def log_metrics(self, numbers: Mapping[str, float]) -> None:
         """In the metrics of now."""
         if not self.rows or self.rows[-1]["iteration"] != self.iteration:
             self.rows.append({"iteration": self.iteration, "seconds": round(self.seconds, 3)})

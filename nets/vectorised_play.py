@@ -46,7 +46,7 @@ def _of_network(encoder: encoders.Encoder, network: networks.Network, parameters
     recent = seen.window._replace(
         moves=seen.window.moves[:, :, -encoder.steps :], percepts=seen.window.percepts[:, :, -encoder.steps :]
     )
-    information = jax.vmap(encoder.information)(recent)[:, seen.player]
+    information = jax.vmap(encoder.information_state)(recent)[:, seen.player]
     told = networks.apply_network(network, parameters, information)
     return networks.masked_softmax(told.logits[:, seen.player], seen.legal)
 
@@ -54,7 +54,7 @@ def _of_network(encoder: encoders.Encoder, network: networks.Network, parameters
 def hash_table_policy(policy: table_policy.TablePolicy, seen: Observation) -> jax.Array:
     high, low = seen.key.T
     row = hash_table.lookup(policy.table, table_rows.player_keys(high, low, seen.player))
-    return table_rows.proportional_policy(policy.weight, row, seen.legal.T).T
+    return table_rows.proportional_policy(policy.cumulative_policy, row, seen.legal.T).T
 
 
 class _RolloutState(NamedTuple):

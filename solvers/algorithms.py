@@ -56,7 +56,7 @@ class Algorithm:
     about: str
     alternating: bool = True
     is_exact: bool = False  # no iterations: solved at once
-    needs_net: bool = False  # solved at once with a network, which nothing here knows of
+    needs_network: bool = False  # solved at once with a network, which nothing here knows of
     sampling: SamplingConfig | None = None  # None where every information set is looked at in every iteration
 
     @property
@@ -64,7 +64,7 @@ class Algorithm:
         """How it runs: full iterations, sampled ones on an unrolled game or into a hash table, or all at once."""
         if self.is_exact:
             return "exact"
-        if self.needs_net:
+        if self.needs_network:
             return "depth-limited"
         if self.sampling is None:
             return "full"
@@ -78,10 +78,10 @@ class Algorithm:
     @property
     def is_direct(self) -> bool:
         """Whether all is found at once: nothing to stop early, to measure in between or to resume."""
-        return self.is_exact or self.needs_net
+        return self.is_exact or self.needs_network
 
     @property
-    def sampler(self) -> SamplingConfig:
+    def sampling_config(self) -> SamplingConfig:
         """How play is sampled, of an algorithm that does."""
         if self.sampling is None:
             raise UnknownAlgorithmError(f"{self.name} does not sample; {_samplers()} do")
@@ -101,7 +101,7 @@ class Algorithm:
         """Trajectories of an iteration, for each player."""
         return 0 if self.sampling is None else self.sampling.batch
 
-    def seeded(self, seed: int) -> "Algorithm":
+    def with_seed(self, seed: int) -> "Algorithm":
         """The same with another seed, if anything is random."""
         if self.sampling is None:
             return self
@@ -167,7 +167,9 @@ _LISTED = (
         sampling=SamplingConfig("average-strategy", batch=512),
     ),
     Algorithm("lp", None, _S(), "linear programming: exact; two players, zero-sum, small games", is_exact=True),
-    Algorithm("depth-limited", None, _S(), "CFR+ some joint moves at a time, with values of a network", needs_net=True),
+    Algorithm(
+        "depth-limited", None, _S(), "CFR+ some joint moves at a time, with values of a network", needs_network=True
+    ),
 )
 ALGORITHMS = {algorithm.name: algorithm for algorithm in _LISTED}
 DEFAULT = "dcfr"
@@ -185,7 +187,7 @@ def find(name: str) -> Algorithm:
 
 def require_no_network(algorithm: Algorithm) -> Algorithm:
     """One that needs nothing but a game."""
-    if algorithm.needs_net:
+    if algorithm.needs_network:
         raise UnknownAlgorithmError(
             f"{algorithm.name} needs a network: train one for the game with `learner='supervised'`, and give "
             "its folder with `net=`"
@@ -210,7 +212,7 @@ def configure(algorithm: Algorithm, iterations: int | None, changes: Mapping[str
     for name in changes.keys() - known:
         raise UnknownAlgorithmError(f"{algorithm.name} has no setting {name!r}; there are {', '.join(sorted(known))}")
     for name, schemes in _ONLY.items():
-        if name in changes and algorithm.is_sampled and algorithm.sampler.scheme not in schemes:
+        if name in changes and algorithm.is_sampled and algorithm.sampling_config.scheme not in schemes:
             who = " and ".join(other.name for other in _LISTED if other.sampling and other.sampling.scheme in schemes)
             raise UnknownAlgorithmError(f"{algorithm.name} has no use for {name}, which is of {who}; leave it out")
     if changes and algorithm.is_direct:

@@ -27,7 +27,7 @@ class EvaluateResult:
 
     task: tasks.Task
     solution: solution.Solution
-    bounded: BoundResult | None = None
+    bound_result: BoundResult | None = None
 
 
 class _PlayInputs(NamedTuple):
@@ -76,14 +76,14 @@ def _from_table(
     """Measured exactly where that is possible, else by matches."""
     table = policy_files.read_table_policy(request.folder / result_folder.POLICY, task.env.num_actions)
     policies, _ = table_policy.to_tabular(table, task.env, task.tree)
-    if task.whole is None:
+    if task.tree_task is None:
         metrics = table_solver.metrics_from_matches(task, algorithm, table, last)
     else:
-        metrics = task.whole.metrics(policies)
+        metrics = task.tree_task.metrics(policies)
 
     def played() -> _PlayInputs:
-        steps = algorithm.sampler.max_steps or probe.probe(task.env.net, request.seed).step_capacity
-        return _PlayInputs(task.walk, table, steps)
+        steps = algorithm.sampling_config.max_steps or probe.probe(task.env.net, request.seed).step_capacity
+        return _PlayInputs(task.packed, table, steps)
 
     return _SavedPolicies(policies, metrics, played)
 
@@ -113,7 +113,7 @@ def _search_bound(
     with callbacks.stage(f"bound of {name}") as note:
         plan, key = search_bounds.make_config(played.game, played.steps), jax.random.key(request.seed)
         try:
-            for found in search_bounds.search(played.game, played.policy, key, seconds=seconds, plan=plan):
+            for found in search_bounds.search(played.game, played.policy, key, seconds=seconds, config=plan):
                 note(_in_words(found))
         except KeyboardInterrupt:
             interrupted = True
@@ -125,4 +125,4 @@ def _search_bound(
 def _in_words(found: estimates.ExploitabilityBound) -> str:
     if found.exploitability is not None:
         return f"bound on exploitability {found.exploitability:.3g} ± {found.standard_error:.2g}"
-    return ", ".join(f"bound on the gain of {own.player} {own.gain:.3g}" for own in found.gains)
+    return ", ".join(f"bound on the gain of {own.player} {own.improvement:.3g}" for own in found.improvements)

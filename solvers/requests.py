@@ -34,8 +34,8 @@ class Callbacks:
     stage: Callable[[str], contextlib.AbstractContextManager[ProgressFn]] = (
         _silent  # around each part that may take long
     )
-    measured: Callable[[driver.Metrics], None] = lambda metrics: None
-    remark: Callable[[str], None] = lambda text: None
+    on_metrics: Callable[[driver.Metrics], None] = lambda metrics: None
+    warn: Callable[[str], None] = lambda text: None
 
 
 NO_CALLBACKS = Callbacks()
@@ -81,17 +81,17 @@ class SolveRequest:
         driver.StopCondition(self.iterations, self.seconds)
         if self.every is not None and self.every < 1:
             raise RequestError(f"every is a number of iterations, 1 or more; not {self.every}")
-        self._require_fit(self.configured)
+        self._require_fit(self.configured_algorithm)
 
     def _require_fit(self, algorithm: algorithms.Algorithm) -> None:
         """That what is asked for beside the algorithm is of any use to it."""
         if self.resume is not None and algorithm.is_direct:
             raise result_folder.ResultError(f"{self.resume} was solved at once: there is nothing to go on with")
-        if algorithm.needs_net and self.network is None:
+        if algorithm.needs_network and self.network is None:
             algorithms.require_no_network(algorithm)
-        if self.network is not None and not algorithm.needs_net:
+        if self.network is not None and not algorithm.needs_network:
             raise RequestError(f"a network is for depth-limited, not for {algorithm.name}; leave out `network=`")
-        if algorithm.needs_net:
+        if algorithm.needs_network:
             for name in ("seconds", "target", "every"):
                 if getattr(self, name) is not None:
                     raise RequestError(f"{algorithm.name} ends after iterations of every segment; leave out `{name}=`")
@@ -101,7 +101,7 @@ class SolveRequest:
             raise algorithms.UnknownAlgorithmError("a hash table needs the rules of a game, not its tree")
 
     @functools.cached_property
-    def configured(self) -> algorithms.Algorithm:
+    def configured_algorithm(self) -> algorithms.Algorithm:
         """The algorithm with its settings. One that is resumed has them already, its horizon too."""
         known = self.algorithm if isinstance(self.algorithm, algorithms.Algorithm) else algorithms.find(self.algorithm)
         if self.resume is not None:
@@ -110,7 +110,7 @@ class SolveRequest:
         return algorithms.with_simultaneous_updates(chosen) if self.simultaneous else chosen
 
     @functools.cached_property
-    def named(self) -> game_spec.GameSpec:
+    def resolved_game(self) -> game_spec.GameSpec:
         """The game, and how it is to be read."""
         match self.game:
             case str():
@@ -130,7 +130,9 @@ def resume_request(folder: pathlib.Path, *, max_steps: int | None = None, **aske
     config = result_folder.read_config(folder)
     algorithm = config.algorithm
     if max_steps is not None and algorithm.is_sampled:
-        algorithm = dataclasses.replace(algorithm, sampling=dataclasses.replace(algorithm.sampler, max_steps=max_steps))
+        algorithm = dataclasses.replace(
+            algorithm, sampling=dataclasses.replace(algorithm.sampling_config, max_steps=max_steps)
+        )
     return SolveRequest(config.game, algorithm, resume=folder, **asked)
 
 

@@ -76,12 +76,12 @@ class Solution:
         The history is a label of the policy table, `(dealt king); check; (opponent_did bet)`, or its parts.
         """
         number = self.player(player)
-        decision = self.decision(number, history)
+        decision = self.find_infoset(number, history)
         own = self.tree.players[number]
         chosen = self.policies[number][own.first[decision] : own.first[decision + 1]]
         return dict(zip(own.options(decision), chosen.tolist(), strict=True))
 
-    def decision(self, number: int, history: str | Sequence[str]) -> int:
+    def find_infoset(self, number: int, history: str | Sequence[str]) -> int:
         """The information set of a player that has a history."""
         own = self.tree.players[number]
         text = history if isinstance(history, str) else "; ".join(history)

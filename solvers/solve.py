@@ -39,7 +39,7 @@ class SolveResult:
     @property
     def table_bits(self) -> int:
         """The logarithm of the size of the hash table; 0 without one."""
-        return (self.algorithm.sampler.table or 0) if self.algorithm.is_sampled else 0
+        return (self.algorithm.sampling_config.table or 0) if self.algorithm.is_sampled else 0
 
 
 def solve(
@@ -63,7 +63,7 @@ def solve(
     (-0.056, True)
     """
     request = requests.SolveRequest(game, algorithm, iterations, seconds, target, every, settings)
-    outcome = execute(request, requests.NO_CALLBACKS if report is None else requests.Callbacks(measured=report))
+    outcome = execute(request, requests.NO_CALLBACKS if report is None else requests.Callbacks(on_metrics=report))
     if outcome.interrupted:
         raise KeyboardInterrupt
     return outcome.solution
@@ -72,21 +72,23 @@ def solve(
 def execute(
     request: requests.SolveRequest,
     callbacks: requests.Callbacks = requests.NO_CALLBACKS,
-    with_network: NetworkSolverFactory | None = None,
+    network_solver: NetworkSolverFactory | None = None,
 ) -> SolveResult:
     """Do what a request asks for. `with_network` makes the solver of those that have a network.
 
     A folder that was made for nothing is removed again; one that is resumed is never.
     """
-    algorithm = request.configured
+    algorithm = request.configured_algorithm
     task = _task(request, callbacks)
     stop = solver_run.make_stop_condition(task, request.iterations, request.seconds, request.target)
     find = (
-        with_network(request, tasks.require_tree_task(task)) if with_network and request.network is not None else None
+        network_solver(request, tasks.require_tree_task(task))
+        if network_solver and request.network is not None
+        else None
     )
     folder = _folder(request)
     if not algorithm.is_direct and not task.is_zero_sum and len(task.players) > 1:
-        callbacks.remark(
+        callbacks.warn(
             f"{task.game.spec} is not a two-player zero-sum game: no algorithm here is sure to find an equilibrium "
             "of it; the gains measured say how near the policies are"
         )
@@ -98,14 +100,14 @@ def execute(
             algorithm,
             folder,
             resume=request.resume is not None,
-            interval=request.checkpoint_seconds,
-            find=find,
+            checkpoint_seconds=request.checkpoint_seconds,
+            direct_solver=find,
         )
         method = "linear programming" if algorithm.is_exact else algorithm.name
         with callbacks.stage(f"{method} on {task.game.spec}") as note:
-            for metrics in run.measured(stop, request.every):
+            for metrics in run.iterate_metrics(stop, request.every):
                 note(format_progress(metrics))
-                callbacks.measured(metrics)
+                callbacks.on_metrics(metrics)
     except (errors.UserError, KeyboardInterrupt) as error:
         interrupted = isinstance(error, KeyboardInterrupt) and run is not None and bool(run.metrics)
         if not interrupted:
@@ -114,7 +116,7 @@ def execute(
             raise
     assert run is not None
     done = run.finish()
-    return SolveResult(task, algorithm, done, folder, interrupted, run.dropped, run.unplayable, run.facts)
+    return SolveResult(task, algorithm, done, folder, interrupted, run.dropped_visits, run.unplayable, run.facts)
 
 
 def _task(request: requests.SolveRequest, callbacks: requests.Callbacks) -> tasks.Task:
@@ -122,8 +124,8 @@ def _task(request: requests.SolveRequest, callbacks: requests.Callbacks) -> task
     if request.resume is not None:
         return _resumed_task(request, request.resume, callbacks)
     task = prepare(
-        request.named if isinstance(request.game, str) else request.game,
-        request.configured.needs,
+        request.resolved_game if isinstance(request.game, str) else request.game,
+        request.configured_algorithm.needs,
         callbacks,
         max_nodes=request.max_nodes,
         within=request.within,
@@ -144,10 +146,15 @@ def _resumed_task(request: requests.SolveRequest, folder: pathlib.Path, callback
             f"{folder} was computed in {'double' if config.x64 else 'single'} precision; resume it in the same"
         )
     _, task = load_task(
-        folder, config, request.configured.needs, callbacks, max_nodes=request.max_nodes, within=request.within
+        folder,
+        config,
+        request.configured_algorithm.needs,
+        callbacks,
+        max_nodes=request.max_nodes,
+        within=request.within,
     )
-    if config.algorithm != request.configured:
-        result_folder.write_config(folder, dataclasses.replace(config, algorithm=request.configured))
+    if config.algorithm != request.configured_algorithm:
+        result_folder.write_config(folder, dataclasses.replace(config, algorithm=request.configured_algorithm))
     return task
 
 
@@ -163,9 +170,11 @@ def load_task(
     """The game of a result, and the one that was solved: restricted if an opponent was modelled, else the same."""
     original = prepare(config.game, needs, callbacks, max_nodes=max_nodes, within=within)
     policy_files.require_same_rules(folder, config, config.game, original.digest)
-    if config.modelled is None:
+    if config.opponent_model is None:
         return original, original
-    return original, restricted_nash.load_restricted_task(tasks.require_tree_task(original), config.modelled, folder)
+    return original, restricted_nash.load_restricted_task(
+        tasks.require_tree_task(original), config.opponent_model, folder
+    )
 
 
 def prepare(
@@ -193,9 +202,7 @@ def prepare(
             command = f"gdlx solve {game.spec} --algorithm os-mccfr --table 22"
             raise game_tree.TooLargeError(f"{error}, or sample it as it is: `{command}`") from None
     if task.tree.unplayable:
-        callbacks.remark(
-            f"{task.tree.unplayable:,} ends of {game.spec} are states in which some role has no legal move"
-        )
+        callbacks.warn(f"{task.tree.unplayable:,} ends of {game.spec} are states in which some role has no legal move")
     return task
 
 
@@ -218,7 +225,9 @@ def _folder(request: requests.SolveRequest) -> pathlib.Path | None:
     if request.resume is not None or request.results is None:
         return request.resume
     bound = "" if request.opponent is None else f"-p={request.opponent.p:g}"
-    return result_folder.create_folder(request.results, request.named.spec, request.configured.name + bound)
+    return result_folder.create_folder(
+        request.results, request.resolved_game.spec, request.configured_algorithm.name + bound
+    )
 
 
 def format_progress(metrics: driver.Metrics) -> str:

@@ -127,7 +127,7 @@ def validate(player: game_tree.Player, policy: npt.ArrayLike) -> Policy:
         sequence = int(np.argwhere(wrong[1:])[0][0]) + 1
         decision = int(np.searchsorted(player.first, sequence, side="right")) - 1
         number = given[sequence][wrong[sequence]].flat[0]
-        option = player.texts[player.text[sequence]]
+        option = player.action_names[player.action_name[sequence]]
         raise PolicyError(f"{player.name}, {player.labels[decision]}: the probability of {option} is {number:g}")
     if player.sets:
         total = np.add.reduceat(given[1:], player.first[:-1] - 1, axis=0)

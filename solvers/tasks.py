@@ -46,7 +46,7 @@ class Task(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def whole(self) -> "TreeTask | None":
+    def tree_task(self) -> "TreeTask | None":
         """The game unrolled, where it is: then policies are measured exactly."""
 
     @property
@@ -67,7 +67,7 @@ class Task(abc.ABC):
         """Tells games apart: a result goes on with the rules that it began with."""
 
     @property
-    def modelled(self) -> result_folder.OpponentModelConfig | None:
+    def opponent_model(self) -> result_folder.OpponentModelConfig | None:
         """What the config of a result says of a modelled opponent."""
         return None
 
@@ -91,7 +91,7 @@ class TreeTask(Task):
     layouts: tuple[sequence_form.SequenceLayout, ...]
 
     @property
-    def whole(self) -> "TreeTask":
+    def tree_task(self) -> "TreeTask":
         return self
 
     @property
@@ -124,8 +124,8 @@ class TableTask(Task):
     game: game_spec.GameSpec
     env: env.Env
     tree: game_tree.GameTree
-    whole: TreeTask | None = None
-    shared: packed_env.PackedEnv | None = None  # of the same environment, whose programs are used
+    tree_task: TreeTask | None = None
+    shared_packed: packed_env.PackedEnv | None = None  # of the same environment, whose programs are used
 
     @property
     def payoff_range(self) -> tuple[float, float]:
@@ -140,9 +140,9 @@ class TableTask(Task):
         return list(self.env.players)
 
     @functools.cached_property
-    def walk(self) -> packed_env.PackedEnv:
+    def packed(self) -> packed_env.PackedEnv:
         """One for all runs: they share programs."""
-        return packed_env.PackedEnv(self.env) if self.shared is None else self.shared
+        return packed_env.PackedEnv(self.env) if self.shared_packed is None else self.shared_packed
 
     @functools.cached_property
     def digest(self) -> str:
@@ -156,7 +156,7 @@ def tree_digest(tree: game_tree.GameTree) -> str:
         found.update(player.name.encode(errors="replace"))
         for array in (player.parent, player.first, player.action):
             found.update(array.tobytes())
-    for part in tree.ends:
+    for part in tree.terminals:
         found.update(np.ascontiguousarray(part).tobytes())
     return found.hexdigest()[:16]
 
@@ -185,8 +185,8 @@ def prepare(
 
 def require_tree_task(task: Task) -> TreeTask:
     """The game of a task that was prepared to be unrolled."""
-    assert task.whole is not None, task.game.spec
-    return task.whole
+    assert task.tree_task is not None, task.game.spec
+    return task.tree_task
 
 
 def make_tree_task(
@@ -209,7 +209,7 @@ def make_table_task(
         net = game.compile(within)
     facts = probe.probe(net)
     guess = facts.histories(enough=_MAX_UNROLLED_HISTORIES)
-    if not guess.is_cut and guess.total <= _MAX_UNROLLED_HISTORIES:
+    if not guess.is_truncated and guess.total <= _MAX_UNROLLED_HISTORIES:
         tree = game_spec.unroll_game(game, net=net)
         units = payoffs.Payoffs(tree.offset, tree.zero_sum, True)
         return TableTask(game, env.Env(net, units, max_steps=max_steps), tree, make_tree_task(game, tree))

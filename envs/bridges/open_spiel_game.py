@@ -194,12 +194,12 @@ class SpielState(_State):  # type: ignore[misc]
     def _apply_action(self, action: int) -> None:
         if self.node.deciders:
             # Who has no choice makes its only move, so that one number stands for a joint move.
-            self.node = self.host.choose(self.node, (action,) * len(self.node.position.legal))
+            self.node = self.host.apply_actions(self.node, (action,) * len(self.node.position.legal))
         else:
-            self.node = self.host.happen(self.node, action)
+            self.node = self.host.apply_chance(self.node, action)
 
     def _apply_actions(self, actions: list[int]) -> None:
-        self.node = self.host.choose(self.node, tuple(actions))
+        self.node = self.host.apply_actions(self.node, tuple(actions))
 
     def _action_to_string(self, player: int, action: int) -> str:
         if player == pyspiel.PlayerId.CHANCE:
@@ -213,7 +213,7 @@ class SpielState(_State):  # type: ignore[misc]
         return self.host.returns(self.node)
 
     def __str__(self) -> str:
-        chosen = "" if self.node.chosen is None else f" chosen {self.node.chosen}"
+        chosen = "" if self.node.pending_actions is None else f" chosen {self.node.pending_actions}"
         return f"step {self.node.step}: {' '.join(self.host.fluents(self.node))}{chosen}"
 
 

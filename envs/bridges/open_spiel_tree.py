@@ -133,8 +133,8 @@ class _InfosetCollector:
             step=np.array(self.steps, np.int32),
             chance=np.array(self.chance, np.float64),
             action=np.array(actions, np.int32),
-            text=np.array(self.text, np.int32),
-            texts=tuple(self.texts),
+            action_name=np.array(self.text, np.int32),
+            action_names=tuple(self.texts),
             views=tuple(self.known),
             view=np.arange(len(sets), dtype=np.int32),
         )
@@ -175,7 +175,7 @@ class _TreeBuilder:
         return game_tree.GameTree(
             name=str(self.game),
             players=tuple(player.player() for player in self.players),
-            ends=ends,
+            terminals=ends,
             counts=game_tree.Counts(
                 tuple(self.nodes), tuple(float(n) for n in self.nodes), (*self.information_sets, (0,) * shape[1])
             ),

@@ -1,8 +1,8 @@
 """One step of a random playout as a tape: what is legal, a uniformly random move for every role, the next state, its
 end and goals, and a fresh start where a game has ended.
 
-Networks with recursion through state have no single tape of this kind; `build_choice_tape` and `build_outcome_tape` are then the parts
-before and after the network.
+Networks with recursion through state have no single tape of this kind; `build_choice_tape` and `build_outcome_tape`
+are then the parts before and after the network.
 """
 
 import itertools

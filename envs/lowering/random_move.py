@@ -79,8 +79,8 @@ def _add(builder: tape.TapeBuilder, a: Number, b: Number) -> Number:
     for number in range(max(len(a), len(b))):
         x = a[number] if number < len(a) else tape.FALSE
         y = b[number] if number < len(b) else tape.FALSE
-        either = builder.exclusive(x, y)
-        total.append(builder.exclusive(either, carry))
+        either = builder.xor(x, y)
+        total.append(builder.xor(either, carry))
         carry = builder.disjunction(builder.conjunction(x, y), builder.conjunction(either, carry))
     return [*total, carry]
 
@@ -105,7 +105,7 @@ def _subtract(builder: tape.TapeBuilder, a: Number, b: Number) -> tuple[Number, 
     for number in range(max(len(a), len(b))):
         x = a[number] if number < len(a) else tape.FALSE
         y = b[number] if number < len(b) else tape.FALSE
-        either = builder.exclusive(x, y)
-        difference.append(builder.exclusive(either, borrow))
+        either = builder.xor(x, y)
+        difference.append(builder.xor(either, borrow))
         borrow = builder.disjunction(builder.conjunction(x ^ 1, y), builder.conjunction(either ^ 1, borrow))
     return difference, borrow

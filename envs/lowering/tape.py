@@ -49,8 +49,8 @@ class Tape:
     outputs: Ints  # [U]
     output_mask: Words  # [U]
     segments: tuple[Segment, ...]
-    middle: Ints  # [Q] rows that are ready after the first segment and of interest there
-    middle_mask: Words  # [Q]
+    intermediate: Ints  # [Q] rows that are ready after the first segment and of interest there
+    intermediate_mask: Words  # [Q]
 
     @property
     def operations(self) -> int:
@@ -89,7 +89,7 @@ class TapeBuilder:
     def disjunction(self, a: Literal, b: Literal) -> Literal:
         return self.conjunction(a ^ 1, b ^ 1) ^ 1
 
-    def exclusive(self, a: Literal, b: Literal) -> Literal:
+    def xor(self, a: Literal, b: Literal) -> Literal:
         inverted = (a ^ b) & 1
         a, b = a & ~1, b & ~1
         if a == b:
@@ -99,7 +99,7 @@ class TapeBuilder:
         return self._make(_XOR, a, b) ^ inverted
 
     def select(self, condition: Literal, yes: Literal, no: Literal) -> Literal:
-        return self.exclusive(no, self.conjunction(condition, self.exclusive(yes, no)))
+        return self.xor(no, self.conjunction(condition, self.xor(yes, no)))
 
     def all_of(self, literals: Iterable[Literal]) -> Literal:
         """AND of many, as a balanced tree."""
@@ -119,7 +119,7 @@ class TapeBuilder:
         carry = TRUE
         found = []
         for bit in number:
-            found.append(self.exclusive(bit, carry))
+            found.append(self.xor(bit, carry))
             carry = self.conjunction(bit, carry)
         return found
 
@@ -204,8 +204,8 @@ def _allocate(
         outputs=np.array([row_of[literal >> 1] for literal in outputs], np.int32),
         output_mask=_masks([-(literal & 1) for literal in outputs]),
         segments=tuple(Segment(start, end) for start, end in itertools.pairwise(cuts)),
-        middle=np.array([row_of[literal >> 1] for literal in middle], np.int32),
-        middle_mask=_masks([-(literal & 1) for literal in middle]),
+        intermediate=np.array([row_of[literal >> 1] for literal in middle], np.int32),
+        intermediate_mask=_masks([-(literal & 1) for literal in middle]),
     )
 
 
@@ -268,6 +268,6 @@ def _with_feedback(program: straight_line.StraightLineProgram, inputs: int) -> T
         outputs=np.array([row_of[literal][0] for literal in program.outputs], np.int32),
         output_mask=_masks([-row_of[literal][1] for literal in program.outputs]),
         segments=tuple(segments),
-        middle=np.zeros(0, np.int32),
-        middle_mask=np.zeros(0, np.uint32),
+        intermediate=np.zeros(0, np.int32),
+        intermediate_mask=np.zeros(0, np.uint32),
     )

@@ -64,7 +64,7 @@ class PackedState(NamedTuple):
         return _flatten_words(self.payoff_words, self.batch)
 
     @property
-    def ended(self) -> jax.Array:
+    def terminated(self) -> jax.Array:
         """bool[B]"""
         return _flatten_words(self.flag_words[0], self.batch)
 

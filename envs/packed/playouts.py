@@ -38,10 +38,10 @@ class PlayoutCounts(NamedTuple):
 
     ends: jax.Array  # [] uint32, terminal states reached
     unplayable: jax.Array  # [] uint32, states without a legal move for some role
-    overlong: jax.Array  # [] uint32, games stopped by the step limit
+    truncated: jax.Array  # [] uint32, games stopped by the step limit
     goals: jax.Array  # [G] uint32, how often each goal was a player's (highest) one at an end; rows of roles in order
-    several: jax.Array  # [] uint32, ends in which a player had more than one goal value
-    none: jax.Array  # [] uint32, ends in which a player had none
+    multiple_goals: jax.Array  # [] uint32, ends in which a player had more than one goal value
+    no_goal: jax.Array  # [] uint32, ends in which a player had none
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class Playout:
         if self.max_steps < 1:
             raise PlayoutError(f"max_steps is a number of joint moves, 1 or more; not {self.max_steps}")
         game = machine.for_propnet(self.net)
-        if game.judge(game.initial(1))[0].any():
+        if game.terminal_and_goals(game.initial(1))[0].any():
             raise PlayoutError(f"{self.net.name} is over before the first move: its initial state is terminal")
 
     @functools.cached_property
@@ -129,10 +129,10 @@ class Playout:
             happened = PlayoutCounts(
                 ends=counts[playout_tape.TERMINAL],
                 unplayable=counts[playout_tape.UNPLAYABLE],
-                overlong=counts[playout_tape.TRUNCATED],
+                truncated=counts[playout_tape.TRUNCATED],
                 goals=counts[playout_tape.GOALS : playout_tape.GOALS + goal_rows],
-                several=counts[playout_tape.MULTIPLE_GOALS],
-                none=counts[playout_tape.NO_GOAL],
+                multiple_goals=counts[playout_tape.MULTIPLE_GOALS],
+                no_goal=counts[playout_tape.NO_GOAL],
             )
             return PlayoutState(rows[:registers], streams), jax.tree.map(jnp.add, totals, happened)
 
@@ -161,7 +161,7 @@ class Playout:
         rows = rolled.load_inputs(program, jnp.concatenate([known, blank]))
         counting, moving = program.segments
         rows = rolled.run_segment(program, counting, rows)
-        counts = rows[program.middle] ^ program.middle_mask[:, None]
+        counts = rows[program.intermediate] ^ program.intermediate_mask[:, None]
         bounds = np.cumsum([0, *playout_tape.rank_bits(self.net)])
         streams, ranks = random_move.draw_ranks(streams, [counts[a:b] for a, b in itertools.pairwise(bounds)])
         if ranks:

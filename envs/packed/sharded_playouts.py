@@ -45,7 +45,7 @@ class PlayoutStats:
                 found[role.name] = total / self.ends if self.ends else None
         return found
 
-    def contradicts(self, net: propnet.PropNet, units: payoffs.Payoffs) -> bool:
+    def contradicts_zero_sum(self, net: propnet.PropNet, units: payoffs.Payoffs) -> bool:
         """Whether the goals cannot all have had the sum that payoffs rest on."""
         values = [(role.is_random, value) for role in net.roles for value in role.goal_values]
         total = sum(count * value for count, (ignored, value) in zip(self.goals, values, strict=True) if not ignored)
@@ -73,13 +73,13 @@ class ShardedPlayout:
 
     net: propnet.PropNet
     max_steps: int
-    least_words: int
+    min_words: int
 
     @functools.cached_property
     def words(self) -> int:
         """A multiple of the devices, so that each has the same share."""
         devices = jax.device_count()
-        return -(-self.least_words // devices) * devices
+        return -(-self.min_words // devices) * devices
 
     @functools.cached_property
     def _playout(self) -> playouts.Playout:

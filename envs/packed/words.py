@@ -12,7 +12,7 @@ Words = npt.NDArray[np.uint64]
 def move_packed(game: machine.StateMachine, state: Bools, does: Bools) -> tuple[Bools, Bools]:
     """`move` on 64 copies a word."""
     count = state.shape[1]
-    after, sees = game.move(pack(state), pack(does))
+    after, sees = game.step(pack(state), pack(does))
     return unpack(after, count), unpack(sees, count)
 
 

@@ -31,7 +31,7 @@ class BlockGroup:
     column: Longs  # [E]
     table: Longs  # [E]
 
-    def turned(self) -> "BlockGroup":
+    def transposed(self) -> "BlockGroup":
         """The same, seen by the second player."""
         rows, columns, tables = self.shape
         return BlockGroup((columns, rows, tables), self.ends, self.column, self.row, self.table)

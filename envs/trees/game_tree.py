@@ -52,8 +52,8 @@ class Player:
     step: Ints  # [I] joint moves made before
     chance: Floats  # [I] weight of chance of all histories in the set: how much of it there can be at most
     action: Ints  # [S] number of the option in the game; -1 for the empty sequence
-    text: Ints  # [S] its name in `texts`; -1 for the empty sequence
-    texts: tuple[str, ...]
+    action_name: Ints  # [S] its name in `texts`; -1 for the empty sequence
+    action_names: tuple[str, ...]
     views: InfosetTree | tuple[str, ...]  # where the sets are, or texts of another library that may have several lines
     view: Ints  # [I] the information set among them
 
@@ -73,7 +73,7 @@ class Player:
     def options(self, decision: int) -> list[str]:
         """Names of the options of an information set."""
         start, end = self.first[decision], self.first[decision + 1]
-        return [self.texts[n] for n in self.text[start:end]]
+        return [self.action_names[n] for n in self.action_name[start:end]]
 
 
 class Terminals(NamedTuple):
@@ -95,7 +95,7 @@ class Level(NamedTuple):
     first_edge: Longs  # [N + 1]
     chance: Floats  # [E] probability of the chance move of an edge
     child: Longs  # [E] node in the next level; an end e is -1 - e
-    information: Ints | None = None  # [N, P] rows of the players' trails; None where no trails were kept
+    infoset: Ints | None = None  # [N, P] rows of the players' trails; None where no trails were kept
 
 
 class Leaves(NamedTuple):
@@ -124,7 +124,7 @@ class GameTree:
 
     name: str
     players: tuple[Player, ...]
-    ends: Terminals
+    terminals: Terminals
     counts: Counts
     zero_sum: bool
     offset: float
@@ -135,7 +135,7 @@ class GameTree:
     @property
     def payoff_range(self) -> tuple[float, float]:
         """The lowest and the highest payoff of any player."""
-        payoff = self.ends.payoff
+        payoff = self.terminals.payoff
         return (float(payoff.min()), float(payoff.max())) if payoff.size else (0.0, 0.0)
 
     @property
@@ -148,8 +148,8 @@ class GameTree:
         return {
             "nodes": sum(self.counts.nodes),
             "histories": _int_if_exact(sum(self.counts.histories)),
-            "terminals": _int_if_exact(float(self.ends.histories.sum())),
-            "terminals_merged": len(np.unique(self.ends.sequence, axis=0)),
+            "terminals": _int_if_exact(float(self.terminals.histories.sum())),
+            "terminals_merged": len(np.unique(self.terminals.sequence, axis=0)),
             "information_sets": self.information_sets,
             "sequences": {player.name: player.sequences for player in self.players},
         }
@@ -176,7 +176,7 @@ def infoset_labels(player: Player) -> tuple[str, ...]:
             short.append("")
             full.append("")
             continue
-        made, seen = player.texts[move], percepts[percept]
+        made, seen = player.action_names[move], percepts[percept]
         told = ", ".join(part for part in (made if was_choice else "", seen) if part)
         short.append("; ".join(part for part in (short[parent], told) if part))
         full.append(f"{full[parent]}{'; ' if full[parent] else ''}{made}: {seen or '-'}")

@@ -33,7 +33,7 @@ class InfosetCollector:
         self.decision = np.zeros(1, np.int32)
         self.rank = np.zeros((1, len(role.moves)), np.int32)  # place of a move among the options
 
-    def arrive(self, sequence: Ints, legal: Bools, chance: Floats, step: int) -> None:
+    def add_level(self, sequence: Ints, legal: Bools, chance: Floats, step: int) -> None:
         """Take the sets of a level: their sequences, legal moves [sets, moves], and weights of chance."""
         widths = legal.sum(axis=1)
         has_choice = widths > 1
@@ -61,7 +61,7 @@ class InfosetCollector:
         self.views += len(sequence)
 
     @property
-    def first_view(self) -> int:
+    def first_infoset(self) -> int:
         """Of the sets of the present level, among all."""
         return self.views - len(self.sequence)
 
@@ -71,11 +71,11 @@ class InfosetCollector:
         after: Ints = np.where(first > 0, first + self.rank[information, move], self.sequence[information])
         return after.astype(np.int32, copy=False)
 
-    def remember(self, parent: Ints, move: Longs, percept: Ints, percept_rows: Bools) -> None:
+    def record_transitions(self, parent: Ints, move: Longs, percept: Ints, percept_rows: Bools) -> None:
         """Note how the information sets of the next level come about; before `arrive`."""
         self.trail.append(
             (
-                (self.first_view + parent).astype(np.int32),
+                (self.first_infoset + parent).astype(np.int32),
                 move.astype(np.int32),
                 self.first[parent] > 0,
                 (self.percept_count + percept).astype(np.int32),

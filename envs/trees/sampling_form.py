@@ -31,8 +31,8 @@ class ChanceSlot(NamedTuple):
 
     outcomes: jax.Array  # [N + 1] int32, how many
     numbers: jax.Array  # [M] int32, 0 .. M - 1, M being the most outcomes of a node
-    keep: jax.Array | None  # [E] float, probability to keep the drawn outcome; None where all are equally likely
-    other: jax.Array | None  # [E] int32, else what to take instead, relative to the drawn one
+    alias_prob: jax.Array | None  # [E] float, probability to keep the drawn outcome; None where all are equally likely
+    alias_offset: jax.Array | None  # [E] int32, else what to take instead, relative to the drawn one
 
 
 class SamplingLevel(NamedTuple):
@@ -50,7 +50,7 @@ class SamplingForm(NamedTuple):
     """Axes: P players, C columns: their information sets, and one for no choice; A the widest choice, T ends."""
 
     levels: tuple[SamplingLevel, ...]
-    own_uniform: tuple[jax.Array, ...]  # P x [A, sets] float, 1 / options
+    uniform_by_player: tuple[jax.Array, ...]  # P x [A, sets] float, 1 / options
     share: jax.Array  # [C] float, 1 / options of every column
     payoff: jax.Array  # [P, T] float
 
@@ -61,14 +61,14 @@ class SamplingForm(NamedTuple):
     @property
     def shape(self) -> tuple[int, int]:
         """Of tables of options and columns: A, C."""
-        return self.own_uniform[0].shape[0] if self.own_uniform else 1, len(self.share)
+        return self.uniform_by_player[0].shape[0] if self.uniform_by_player else 1, len(self.share)
 
     def own(self, player: int) -> slice:
         """The columns of a player."""
-        start = sum(table.shape[1] for table in self.own_uniform[:player])
-        return slice(start, start + self.own_uniform[player].shape[1])
+        start = sum(table.shape[1] for table in self.uniform_by_player[:player])
+        return slice(start, start + self.uniform_by_player[player].shape[1])
 
-    def joined(self, tables: Sequence[jax.Array]) -> jax.Array:
+    def join_players(self, tables: Sequence[jax.Array]) -> jax.Array:
         """[A, C] of what each player has for its own columns; the one option of no choice has 1."""
         none = (jnp.arange(self.shape[0]) == 0).astype(self.share.dtype)[:, None]
         return jnp.concatenate([*tables, none], axis=1)
@@ -76,7 +76,7 @@ class SamplingForm(NamedTuple):
     @property
     def uniform(self) -> jax.Array:
         """[A, C] float, 1 / options."""
-        return self.joined(self.own_uniform)
+        return self.join_players(self.uniform_by_player)
 
     @property
     def slots(self) -> int:
@@ -100,7 +100,7 @@ def sampling_form(tree: game_tree.GameTree) -> SamplingForm:
         tuple(_level(level, widths, first) for level in tree.levels),
         tuple(_floats(uniform[:, begin:end]) for begin, end in itertools.pairwise(first.tolist())),
         _floats(1 / widths),
-        _floats(tree.ends.payoff.T),
+        _floats(tree.terminals.payoff.T),
     )
 
 

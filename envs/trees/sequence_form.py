@@ -67,7 +67,9 @@ class PlayerForm(NamedTuple):
 
     parent: tuple[jax.Array, ...]  # L x [n] int32, place in the level above (0 in the first level)
     uniform: tuple[jax.Array, ...]  # L x [w, n] float, 1 / options of the set; 0 where there is no option
-    noise: tuple[jax.Array, ...]  # L x [w, n] float, regrets up to this are rounding errors; inf where no option is
+    regret_tolerance: tuple[
+        jax.Array, ...
+    ]  # L x [w, n] float, regrets up to this are rounding errors; inf where no option is
     blocks: tuple[Block, ...]
     entries: SparseEntries
     source: tuple[jax.Array, ...]  # L x [w, n] int32
@@ -123,7 +125,7 @@ def sequence_form(
     `payoff` [T, P, B] gives the ends of the tree other payoffs: B variants of one game, to be solved as a batch.
     """
     layouts = tuple(compute_layout(player) for player in tree.players)
-    payoff = tree.ends.payoff if payoff is None else payoff
+    payoff = tree.terminals.payoff if payoff is None else payoff
     ends = _merge_terminals(tree, layouts, payoff)
     rounding = _ROUNDING * float(np.finfo(jnp.result_type(float)).eps * np.abs(payoff).max(initial=0.0))
     tables = (
@@ -153,12 +155,12 @@ def _merge_terminals(
 ) -> _MergedTerminals:
     """Ends with the same sequence of every player are one, with the sum of what they pay."""
     merged = unique_rows.number_rows(
-        [np.zeros(len(tree.ends.weight), np.int64), *tree.ends.sequence.T],
+        [np.zeros(len(tree.terminals.weight), np.int64), *tree.terminals.sequence.T],
         [1, *(player.sequences for player in tree.players)],
     )
-    sequences = tree.ends.sequence[merged.example]
+    sequences = tree.terminals.sequence[merged.example]
     places = [own.place[sequence] for own, sequence in zip(layouts, sequences.T, strict=True)]
-    weight = tree.ends.weight.reshape(-1, *[1] * (payoff.ndim - 1))
+    weight = tree.terminals.weight.reshape(-1, *[1] * (payoff.ndim - 1))
     return _MergedTerminals(places, merged.sums(payoff * weight))
 
 
@@ -170,7 +172,7 @@ def _build_payoff_blocks(
     others = [places for n, places in enumerate(ends.places) if n != number]
     blocks, places = [], []
     for table in tables.groups:
-        side = table if number == 0 else table.turned()
+        side = table if number == 0 else table.transposed()
         height, width, count = side.shape
         values = np.zeros((count, height, width, *payoff.shape[1:]))
         values[side.table, side.row, side.column] = payoff[side.ends]

@@ -24,15 +24,15 @@ _BYTES_PER_EDGE = 100  # that unrolling needs for every joint move of its widest
 
 class SizeEstimate(NamedTuple):
     histories: tuple[float, ...]  # after each number of joint moves, ends included; unmerged
-    is_cut: bool  # whether matches went on after the last one
+    is_truncated: bool  # whether matches went on after the last one
 
-    def upto(self, depth: int | None) -> "SizeEstimate":
+    def up_to_depth(self, depth: int | None) -> "SizeEstimate":
         """Of the first joint moves only."""
         if depth is None or depth + 1 >= len(self.histories):
             return self
-        return SizeEstimate(self.histories[: depth + 1], is_cut=False)
+        return SizeEstimate(self.histories[: depth + 1], is_truncated=False)
 
-    def fitting_depth(self, most: float) -> int:
+    def max_depth_within(self, most: float) -> int:
         """The most joint moves after which there are not more than so many histories in all."""
         return sum(total <= most for total in itertools.accumulate(self.histories)) - 1
 
@@ -58,13 +58,13 @@ class SizeEstimator:
         """Up to the first step with more than `enough` histories; of the first `depth` joint moves only."""
         for step in itertools.count(1):
             if depth is not None and step > depth:
-                return SizeEstimate(tuple(self._histories[:step]), is_cut=False)
+                return SizeEstimate(tuple(self._histories[:step]), is_truncated=False)
             if step == len(self._histories):
                 self._play_on()
             if step == len(self._histories):
-                return SizeEstimate(tuple(self._histories), is_cut=bool(self._is_cut))
+                return SizeEstimate(tuple(self._histories), is_truncated=bool(self._is_cut))
             if self._histories[step] > enough:
-                return SizeEstimate(tuple(self._histories[: step + 1]), is_cut=True)
+                return SizeEstimate(tuple(self._histories[: step + 1]), is_truncated=True)
         raise AssertionError("steps are endless")
 
     def _play_on(self) -> None:
@@ -91,7 +91,7 @@ def _levels(net: propnet.PropNet, seed: int, matches: int) -> Generator[float, N
     weight = np.ones(matches)
     for _ in range(_MAX_STEPS):
         with np.errstate(over="ignore"):
-            terminal, _ = game.judge(state)
+            terminal, _ = game.terminal_and_goals(state)
             per_role = machine.split_rows(game.legal(state), sizes)
             choices = np.prod([rows.sum(axis=0, dtype=np.float64) for rows in per_role], axis=0)
             alive = ~terminal & (choices > 0)
@@ -100,7 +100,7 @@ def _levels(net: propnet.PropNet, seed: int, matches: int) -> Generator[float, N
                 return False
             histories = float(weight.mean())
         yield histories
-        state, _ = game.move(state, np.concatenate([random_play.sample_legal_moves(rows, rng) for rows in per_role]))
+        state, _ = game.step(state, np.concatenate([random_play.sample_legal_moves(rows, rng) for rows in per_role]))
     return True
 
 
@@ -134,11 +134,11 @@ def _random_move(
 ) -> tuple[random_play.Bools, Hashes]:
     """States, and hashes [players, matches] of what the players know, after a random joint move of matches not over."""
     net = game.net
-    terminal, _ = game.judge(state)
+    terminal, _ = game.terminal_and_goals(state)
     per_role = machine.split_rows(game.legal(state), [len(role.moves) for role in net.roles])
     goes_on = ~terminal & np.all([rows.any(axis=0) for rows in per_role], axis=0)
     chosen = [random_play.sample_legal_moves(rows[:, goes_on], rng) for rows in per_role]
-    following, sees = game.move(state[:, goes_on], np.concatenate(chosen))
+    following, sees = game.step(state[:, goes_on], np.concatenate(chosen))
     percepts = machine.split_rows(sees, [len(role.percepts) for role in net.roles])
     players = [n for n, role in enumerate(net.roles) if not role.is_random]
     known = [

@@ -109,7 +109,7 @@ class _Unroller:
 
     def run(self, depth: int | None, report: Callable[[int, int], None] | None) -> game_tree.GameTree:
         nodes = self._start()
-        self._refuse_hopeless(depth)
+        self._check_size_estimate(depth)
         step = 0
         while len(nodes.state) and step != depth:
             if step == _MAX_STEPS:
@@ -131,7 +131,7 @@ class _Unroller:
         return game_tree.GameTree(
             name=self.net.name,
             players=tuple(player.player() for player in self.players),
-            ends=ends,
+            terminals=ends,
             counts=game_tree.Counts(tuple(self.nodes), tuple(self.histories), tuple(self.information_sets)),
             zero_sum=units.zero_sum,
             offset=units.offset,
@@ -148,7 +148,7 @@ class _Unroller:
         self._count(1, 1.0, [0 if is_end[0] else 1 for _ in self.players])
         alive = 0 if is_end[0] else 1
         for player, own in zip(self.players, self._of_players(legal, self.sizes), strict=True):
-            player.arrive(np.zeros(alive, np.int32), own.T[:alive], np.ones(alive), 0)
+            player.add_level(np.zeros(alive, np.int32), own.T[:alive], np.ones(alive), 0)
         zeros = np.zeros(alive, np.int32)
         return _LevelNodes(states, legal, zeros, [zeros] * len(self.players), np.ones(alive), np.ones(alive))
 
@@ -163,7 +163,7 @@ class _Unroller:
 
     def _judge(self, states: Bools) -> tuple[Bools, Bools, Bools, Floats]:
         """Legal moves (none at ends), whether a state is an end and an unplayable one, and the goals at ends."""
-        terminal, goals = self.machine.judge(states)
+        terminal, goals = self.machine.terminal_and_goals(states)
         legal = self.machine.legal(states) & ~terminal
         stuck = ~np.all([rows.any(axis=0) for rows in machine.split_rows(legal, self.sizes)], axis=0) & ~terminal
         goals_held = np.zeros((states.shape[1], len(self.players)))
@@ -172,11 +172,11 @@ class _Unroller:
             wrong = terminal & (own.sum(axis=0) != 1)
             if wrong.any() and self.goal_conflict == "refuse":
                 column = int(np.argmax(wrong))
-                self._refuse_goals(role, own[:, column], states[:, column])
+                self._raise_goal_conflict(role, own[:, column], states[:, column])
             goals_held[terminal, n] = payoffs.highest_goals(role, own)[terminal]
         return legal & ~stuck, terminal | stuck, stuck, goals_held
 
-    def _refuse_goals(self, role: propnet.Role, held: Bools, state: Bools) -> None:
+    def _raise_goal_conflict(self, role: propnet.Role, held: Bools, state: Bools) -> None:
         values = [str(value) for value, holds in zip(role.goal_values, held, strict=True) if holds]
         raise game_tree.GoalConflictError(
             f"{role.name} has {'the goal values ' + ' and '.join(values) if values else 'no goal value'} in a terminal "
@@ -245,7 +245,7 @@ class _Unroller:
         )
         return columns, [chosen[order.index(n)] for n in range(len(rows))]
 
-    def _refuse_hopeless(self, depth: int | None) -> None:
+    def _check_size_estimate(self, depth: int | None) -> None:
         """At once, where random play shows that a step has too many nodes, however many histories merge."""
         bound = _MAX_HISTORIES_PER_NODE * self.max_nodes
         guess = probe.probe(self.net).histories(bound, depth)
@@ -271,7 +271,7 @@ class _Unroller:
                 )
 
     def _smaller(self, guess: size_estimate.SizeEstimate) -> str:
-        depth = guess.fitting_depth(self.max_nodes)
+        depth = guess.max_depth_within(self.max_nodes)
         fewer = f"Unroll fewer steps (depth {depth})" if depth > 0 else "Allow more nodes"
         return f"{fewer}, or make the game smaller"
 
@@ -300,13 +300,13 @@ class _Unroller:
         ends = table.is_end[table.following[row]]
         child = np.empty(edges if self.keep_edges else 0, np.int64)
         where = np.flatnonzero(ends)
-        merged_ends = self._finish(nodes, table, source[where], row[where], weight[where], histories[where])
+        merged_ends = self._merge_terminals(nodes, table, source[where], row[where], weight[where], histories[where])
         if self.keep_edges:
             child[where] = -1 - merged_ends
         where = np.flatnonzero(~ends)
         # Before merging, which takes the players to the next level.
         decision = [p.decision[own] for p, own in zip(self.players, nodes.information, strict=True)]
-        trail = [p.first_view + own for p, own in zip(self.players, nodes.information, strict=True)]
+        trail = [p.first_infoset + own for p, own in zip(self.players, nodes.information, strict=True)]
         following, number = self._merge(nodes, table, source[where], row[where], weight[where], histories[where], step)
         if self.keep_edges:
             child[where] = number
@@ -323,7 +323,7 @@ class _Unroller:
         found: Floats = probability[nodes.state]
         return found
 
-    def _finish(
+    def _merge_terminals(
         self, nodes: _LevelNodes, table: _Transitions, source: Ints, row: Longs, weight: Floats, histories: Floats
     ) -> Longs:
         """Merge what ends: the same sequences of all players, and the same goals."""

@@ -41,7 +41,7 @@ class ActionObservationHistory:
         """Joint moves made."""
         return len(self.events)
 
-    def before(self) -> "ActionObservationHistory":
+    def initial(self) -> "ActionObservationHistory":
         """When nothing had happened yet."""
         return dataclasses.replace(self, events=())
 
@@ -57,7 +57,7 @@ class ActionObservationHistory:
             heard.append(_sum(moves, (event.move,)) + _sum(senses, event.percepts) + _sum(options, event.legal))
         return _chained(_extended(np.zeros(2, np.uint32), _sum(options, self.first)), heard)
 
-    def public_keys(self, shared: public.PublicInfo) -> Keys:
+    def public_state_keys(self, shared: public.PublicInfo) -> Keys:
         """[T + 1, 2] keys of what everybody knew, as `walk.Walk` has them."""
         heard = []
         for event in self.events:
@@ -65,11 +65,11 @@ class ActionObservationHistory:
             heard.append(told + shared.moves[self.player][event.move])
         return _chained(np.zeros(2, np.uint32), heard)
 
-    def words(self) -> list[str]:
+    def step_texts(self) -> list[str]:
         """What happened, for people: in every step the own move, then percepts."""
-        return ["; ".join(filter(None, (move, ", ".join(seen)))) for move, seen in map(self.names, self.events)]
+        return ["; ".join(filter(None, (move, ", ".join(seen)))) for move, seen in map(self.event_names, self.events)]
 
-    def names(self, event: Event) -> tuple[str, list[str]]:
+    def event_names(self, event: Event) -> tuple[str, list[str]]:
         """Of the own move and of the percepts."""
         role = self.game.net.players[self.player]
         return role.moves[event.move], [role.percepts[number] for number in event.percepts]

@@ -26,7 +26,7 @@ class PublicInfo(NamedTuple):
     percepts: tuple[Keys, ...]  # P x [percepts of the player, 2] uint32
 
     @property
-    def is_nothing(self) -> bool:
+    def is_empty(self) -> bool:
         return not any(part.any() for part in (*self.moves, *self.percepts))
 
 
@@ -54,5 +54,5 @@ def _public_hashes(known: tuple[list[int], list[int]], hashes: dict[int, Keys]) 
 
 def _observed_literals(net: propnet.PropNet, number: int) -> tuple[list[int], list[int]]:
     """Literals of a role's moves and of its percepts."""
-    role, first = net.roles[number], net.first_move(number)
+    role, first = net.roles[number], net.first_move_node(number)
     return [2 * (first + n) for n in range(len(role.moves))], [int(literal) for literal in role.sees]

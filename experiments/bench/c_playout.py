@@ -91,7 +91,7 @@ def _ranks(play: playouts.Playout, program: tapes.Tape, registers: int) -> Itera
     first = 0
     for role, bits in enumerate(rank_bits):
         for bit in range(bits):
-            counted = _read(program.middle[first + bit], program.middle_mask[first + bit])
+            counted = _read(program.intermediate[first + bit], program.intermediate_mask[first + bit])
             yield f"row c{role}_{bit} = {counted}, k{role}_{bit} = zero;"
         first += bits
     yield f"for (int i = 0; i < {random_move.EXTRA_BITS + max(rank_bits)}; i++) {{"

@@ -88,7 +88,7 @@ def _corpus_figures() -> Iterator[harness.Figure]:
 
 def _against_direct(file: str, sheet: rulesheet.Rulesheet) -> Iterator[harness.Figure]:
     """Grounding with rules split first, beside that of a direct translation."""
-    split, direct = ground.ground(sheet), ground.ground(sheet, splitting=False)
+    split, direct = ground.ground(sheet), ground.ground(sheet, rewrite=False)
     peer = "direct translation"
     rules = len(split.heads), len(direct.heads)
     yield harness.Figure(f"ground rules of {file}", rules[0], "", peer=peer, peer_value=rules[1])

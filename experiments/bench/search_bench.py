@@ -51,7 +51,7 @@ def _bounds_of(game: str) -> Iterator[harness.Figure]:
         frozen = table_policy.from_tabular(policies, playing.env, task.tree)
         begun = time.perf_counter()
         *_, found = search_bounds.search(
-            playing, frozen, jax.random.key(0), seconds=search_bounds.DEFAULT_SECONDS, plan=plan
+            playing, frozen, jax.random.key(0), seconds=search_bounds.DEFAULT_SECONDS, config=plan
         )
         spent = time.perf_counter() - begun
         assert found.exploitability is not None
@@ -81,15 +81,18 @@ def belief_figures() -> Iterator[harness.Figure]:
         for way in _METHODS:
             what = f"{game}, after {view.step} joint moves, {way}"
             try:
-                beliefs.compute_belief(arena.walk, view, way=way)  # compiles
+                beliefs.compute_belief(arena.packed, view, method=way)  # compiles
             except beliefs.TooManyStatesError as error:
                 yield harness.Figure(what, None, "", note=str(error))
                 continue
             begun = time.perf_counter()
-            report = beliefs.compute_belief(arena.walk, view, way=way, seed=1).report
+            report = beliefs.compute_belief(arena.packed, view, method=way, seed=1).report
             spent = time.perf_counter() - begun
             yield harness.Figure(
-                f"{what}: {report.accepted:,} of {report.tried:,} agree; their probability", report.rate, "", "higher"
+                f"{what}: {report.accepted:,} of {report.tried:,} agree; their probability",
+                report.likelihood,
+                "",
+                "higher",
             )
             yield harness.Figure(f"{what}: time", spent, "s")
 

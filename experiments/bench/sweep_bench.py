@@ -64,7 +64,7 @@ def _sweeps(folder: pathlib.Path) -> Iterator[harness.Figure]:
     some = wanted.cells[:: count // _BY_COMMAND]
     spent = 0.0
     for cell in some:
-        options = [text for name, value in cell.given.items() for text in (f"--{name}", str(value))]
+        options = [text for name, value in cell.overrides.items() for text in (f"--{name}", str(value))]
         spent += _seconds(["solve", cell.game, "--algorithm", "dcfr", "--iterations", "1000", *options,
                            "--results", str(folder / "single")])  # fmt: skip
     yield harness.Figure(

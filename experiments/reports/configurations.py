@@ -48,7 +48,7 @@ class ComparisonKey(NamedTuple):
 def group_comparable(runs: Iterable[gather.RunRecord]) -> dict[ComparisonKey, list[gather.RunRecord]]:
     found: dict[ComparisonKey, list[gather.RunRecord]] = {}
     for run in runs:
-        topic = ComparisonKey(run.config.game, run.players, run.config.modelled is not None)
+        topic = ComparisonKey(run.config.game, run.players, run.config.opponent_model is not None)
         found.setdefault(topic, []).append(run)
     return found
 

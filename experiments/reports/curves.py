@@ -23,7 +23,7 @@ class Curve(NamedTuple):
     low: Floats  # [N]
     high: Floats  # [N]
     runs: int  # that it is made of
-    left_out: int  # that have nothing in common with those
+    excluded_runs: int  # that have nothing in common with those
 
 
 XValue = Callable[[driver.Metrics], float]

@@ -36,7 +36,7 @@ def _loaded(game: game_spec.GameSpec) -> LoadedGame:
     net = _compile(game)
     known = probe.probe(net)
     guess = known.histories(enough=_MAX_HISTORIES)
-    if guess.is_cut or guess.total > _MAX_HISTORIES:
+    if guess.is_truncated or guess.total > _MAX_HISTORIES:
         units, bounds = known.payoffs(game.payoff), known.payoff_range(game.payoff)
         return LoadedGame(game, net, None, "", guess.total, units, bounds)
     tree = game_spec.unroll_game(game, net=net)

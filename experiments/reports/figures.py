@@ -111,7 +111,7 @@ def _caption(
             f"The best {len(coloured)} of {len(named)} configurations are in colour and named; "
             f"the others are thin and grey{drawn}."
         )
-    if apart := sum(curve.left_out for _, curve in next(iter(made.values())) if curve is not None):
+    if apart := sum(curve.excluded_runs for _, curve in next(iter(made.values())) if curve is not None):
         says.append(f"{apart} runs that have no iterations in common with others of their line are not drawn.")
     if exact := [one.configuration.name for one, curve in made["iterations"] if curve is None]:
         says.append(f"Without iterations, so only over time: {', '.join(exact)}.")

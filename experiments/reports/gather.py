@@ -24,7 +24,7 @@ class RunRecord(NamedTuple):
 
     folder: pathlib.Path
     config: result_folder.Config
-    given: dict[str, Any]  # config.json as it stands
+    raw_config: dict[str, Any]  # config.json as it stands
     players: tuple[str, ...]  # [P]
     metrics: tuple[driver.Metrics, ...]
     has_policy: bool
@@ -45,12 +45,12 @@ class RunRecord(NamedTuple):
 
 class SkippedFolder(NamedTuple):
     folder: pathlib.Path
-    why: str  # a sentence that names it
+    reason: str  # a sentence that names it
 
 
 class GatheredRuns(NamedTuple):
     runs: tuple[RunRecord, ...]
-    left_out: tuple[SkippedFolder, ...]
+    skipped: tuple[SkippedFolder, ...]
 
 
 def error_of(metrics: driver.Metrics) -> float | None:

@@ -33,7 +33,7 @@ def page(found: gather.GatheredRuns, now: datetime.datetime) -> str:
         element("p", *_about(found, len({topic.game for topic in topics}), now), class_="soft"),
         element("nav", element("ul", *contents), aria_label="games") if len(topics) > 1 else "",
         *(_topic(f"game{n}", topic, runs) for n, (topic, runs) in enumerate(topics.items())),
-        _left_out(found.left_out),
+        _left_out(found.skipped),
     ]
     head = [
         element("meta", charset="utf-8"),
@@ -55,7 +55,7 @@ def _about(found: gather.GatheredRuns, games: int, now: datetime.datetime) -> It
 
 
 def _versions(run: gather.RunRecord) -> list[str]:
-    given = run.given.get("versions")
+    given = run.raw_config.get("versions")
     told = [f"{name} {version}" for name, version in given.items()] if isinstance(given, dict) else []
     return told or ["unknown versions"]
 
@@ -223,7 +223,7 @@ def _configs(found: Sequence[configurations.Configuration]) -> markup.Markup:
         element(
             "details",
             element("summary", f"{name}{'' if run.seed is None else f', seed {run.seed}'}: {run.folder}"),
-            element("pre", json.dumps(run.given, indent=1)),
+            element("pre", json.dumps(run.raw_config, indent=1)),
         )
         for name, run in runs
     )
@@ -233,5 +233,5 @@ def _configs(found: Sequence[configurations.Configuration]) -> markup.Markup:
 def _left_out(left_out: Sequence[gather.SkippedFolder]) -> markup.Markup:
     if not left_out:
         return markup.Markup()
-    each = (element("li", one.why) for one in left_out)
+    each = (element("li", one.reason) for one in left_out)
     return element("section", element("h2", "Left out"), element("ul", *each), id="left_out")

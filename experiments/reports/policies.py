@@ -78,7 +78,7 @@ def _load_hash_table_policy(run: gather.RunRecord, subject: facts.LoadedGame) ->
             weight = probability[row[decision]][moves].astype(np.float64)
             return weight / weight.sum() if weight.sum() > 0 else np.full(len(moves), 1 / len(moves))
 
-        remark = _remark(int((~known).sum()), is_whole=task.whole is not None)
+        remark = _remark(int((~known).sum()), is_whole=task.tree_task is not None)
         found.append(_table(player, np.flatnonzero(known).tolist(), policy_at, remark))
     return found
 

@@ -18,7 +18,7 @@ class ReportSummary(NamedTuple):
     path: pathlib.Path
     runs: int
     games: tuple[str, ...]
-    left_out: tuple[gather.SkippedFolder, ...]
+    skipped: tuple[gather.SkippedFolder, ...]
     size: int  # bytes
 
 
@@ -27,8 +27,8 @@ def write(folders: Iterable[pathlib.Path], output: pathlib.Path) -> ReportSummar
     given = list(folders)
     found = gather.gather_runs(given)
     if not found.runs:
-        whys = "; ".join(one.why for one in found.left_out[:3])
-        more = f"; and {len(found.left_out) - 3} more" if len(found.left_out) > 3 else ""
+        whys = "; ".join(one.reason for one in found.skipped[:3])
+        more = f"; and {len(found.skipped) - 3} more" if len(found.skipped) > 3 else ""
         raise EmptyReportError(
             f"there is no run to report on ({whys}{more}); name folders that `gdlx solve` wrote, or one above them"
         )
@@ -36,4 +36,4 @@ def write(folders: Iterable[pathlib.Path], output: pathlib.Path) -> ReportSummar
     data = page.page(found, datetime.datetime.now(datetime.UTC)).encode("utf-8", "replace")
     checked_fields.write_atomically(output, data)
     games = dict.fromkeys(topic.game.spec for topic in configurations.group_comparable(found.runs))
-    return ReportSummary(output, len(found.runs), tuple(games), found.left_out, len(data))
+    return ReportSummary(output, len(found.runs), tuple(games), found.skipped, len(data))

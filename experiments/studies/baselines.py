@@ -88,7 +88,7 @@ class SamplingRun:
         self._fixed = self._runner.place((game.form, sampling_settings(decay), jax.random.key(seed)))
         self._state = self._runner.place(mccfr.init(game.form, baselines=decay is not None))
 
-    def until(self, trajectories: int) -> None:
+    def advance_to(self, trajectories: int) -> None:
         """Go on, if that is not yet reached."""
         self.advance(round(trajectories / (2 * self.batch)) - self.done)
 
@@ -119,7 +119,7 @@ def exact_curve(game: str, decay: float | None, seeds: int, points: Sequence[int
     for seed in range(seeds):
         run = made.run(BATCH, decay, FIRST_SEED + seed)
         for number, point in enumerate(points):
-            run.until(point)
+            run.advance_to(point)
             error[seed, number] = run.exploitability()
     return Curve(tuple(points), error)
 
@@ -134,7 +134,7 @@ class HashTableSampler:
         import gdlx
         from gdlx.envs.packed import packed_env
 
-        self.walk = packed_env.PackedEnv(gdlx.make(game))
+        self.packed = packed_env.PackedEnv(gdlx.make(game))
 
     def errors(self, decay: float | None, seed: int, points: Sequence[int]) -> list[float]:
         import jax
@@ -144,15 +144,15 @@ class HashTableSampler:
 
         fixed = sampling_settings(decay)
         config = table_state.SamplerConfig(BOUNDED_BATCH, _STEPS, baselines=decay is not None)
-        runner = table_loop.make_loop(tuple(jax.local_devices()[:1]), self.walk, config)
-        state = runner.place(table_state.init(self.walk, config, _BITS, runner.devices))
+        runner = table_loop.make_loop(tuple(jax.local_devices()[:1]), self.packed, config)
+        state = runner.place(table_state.init(self.packed, config, _BITS, runner.devices))
         budget = approximate_response.Budget(approximate_response.LearnerConfig(_STEPS), batches=_RESPONSE, bits=19)
         found = []
         for point in points:
             left = point // (2 * config.batch) - int(state.t)
             state = runner.advance(state, fixed, jax.random.key(FIRST_SEED + seed), left)
             policy = table_policy.average_policy(state, fixed.minimiser)
-            bound = approximate_response.estimate_bound(self.walk, policy, jax.random.key(1_000 + seed), budget)
+            bound = approximate_response.estimate_bound(self.packed, policy, jax.random.key(1_000 + seed), budget)
             found.append(bound.exploitability)
         return found
 

@@ -24,7 +24,7 @@ class Line(NamedTuple):
     name: str
     x: Floats  # [N]
     y: Floats  # [N, R]
-    look: Mapping[str, Any] = {}
+    style: Mapping[str, Any] = {}
 
 
 class Series(NamedTuple):
@@ -58,22 +58,22 @@ def make_panels(rows: int, columns: int, *, width: float = 4.2, height: float = 
 
 
 def plot_curves(
-    axes: Any, lines: Sequence[Line], *, title: str, x: str, y: str, log: bool = True, known: float | None = None
+    axes: Any, lines: Sequence[Line], *, title: str, x: str, y: str, log: bool = True, reference: float | None = None
 ) -> None:
     """Means over runs, with bands of a standard error, on logarithmic axes; what is 0 has no place there. With
     `log=False` only x is logarithmic; `known` is what the curves should come to."""
     for line in lines:
         mean, error = mean_and_error(line.y)
         is_shown = (line.x > 0) & ((mean > 0) | (not log))
-        (drawn,) = axes.plot(line.x[is_shown], mean[is_shown], label=line.name, **line.look)
+        (drawn,) = axes.plot(line.x[is_shown], mean[is_shown], label=line.name, **line.style)
         if error.any():
             # A band down to 0 would fill logarithmic axes.
             low = np.maximum(mean - error, mean / 10) if log else mean - error
             axes.fill_between(
                 line.x[is_shown], low[is_shown], (mean + error)[is_shown], color=drawn.get_color(), alpha=0.2, lw=0
             )
-    if known is not None:
-        axes.axhline(known, color="black", ls=":", lw=1)
+    if reference is not None:
+        axes.axhline(reference, color="black", ls=":", lw=1)
     axes.set_xscale("log")
     axes.set_yscale("log" if log else "linear")
     label_axes(axes, title, x, y)

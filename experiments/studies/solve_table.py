@@ -42,8 +42,8 @@ class SolvedGame:
     payoff: tuple[float, ...]  # [P]
     error: float  # exploitability, or the largest improvement of any player where there are not two
     payoff_range: float
-    solving: float  # seconds
-    whole: float  # seconds, with unrolling and compiling
+    solving_seconds: float  # seconds
+    total_seconds: float  # seconds, with unrolling and compiling
 
     def cells(self) -> tuple[str, ...]:
         opposite = len(self.payoff) == 2 and abs(sum(self.payoff)) < 1e-3 * self.payoff_range
@@ -55,8 +55,8 @@ class SolvedGame:
             ", ".join(f"{round(value, 3) + 0.0:.3f}" for value in (self.payoff[:1] if opposite else self.payoff)),
             f"{self.error:.1g}" if part >= _NONE else f"< {_NONE * self.payoff_range:.0e}",
             f"{100 * part:.1g} %" if part >= _NONE else f"< {100 * _NONE:.0e} %",
-            f"{self.solving:.2g} s",
-            f"{self.whole:.2g} s",
+            f"{self.solving_seconds:.2g} s",
+            f"{self.total_seconds:.2g} s",
         )
 
 

@@ -60,12 +60,12 @@ class Cell(NamedTuple):
     stop: driver.StopCondition
     target: str | float | None  # as it is written: a part of the payoff range is known later
     every: int | None
-    given: Mapping[str, Value]
+    overrides: Mapping[str, Value]
 
     @property
     def name(self) -> str:
         """Of its folder: readable, and another one for every other cell."""
-        words = ",".join([self.algorithm.name, *(f"{key}={value}" for key, value in self.given.items())])
+        words = ",".join([self.algorithm.name, *(f"{key}={value}" for key, value in self.overrides.items())])
         plain = re.sub(r"[^\w.+=,-]", "_", words)
         if plain != words or len(plain) > _MAX_NAME_LENGTH:
             plain = f"{plain[:_MAX_NAME_LENGTH]}-{self.digest}"
@@ -84,7 +84,7 @@ class Cell(NamedTuple):
 
     @property
     def digest(self) -> str:
-        said = json.dumps([self.game, self.algorithm.name, list(self.given.items()), self._stop_name()])
+        said = json.dumps([self.game, self.algorithm.name, list(self.overrides.items()), self._stop_name()])
         return _digest(said)
 
 

@@ -27,7 +27,7 @@ class CellGroup(NamedTuple):
     """Cells that differ in numbers alone, together in one program; or a single one, with the reason."""
 
     cells: tuple[config.Cell, ...]
-    alone: str | None = None  # why
+    solo_reason: str | None = None  # why
 
 
 def measurement_points(iterations: int, every: int | None) -> tuple[int, ...]:
@@ -105,8 +105,8 @@ def make_batch_runs(task: tasks.TreeTask, cells: Sequence[config.Cell]) -> batch
     if first.kind == "full":
         return batch.FullBatchSolver(task.form, first, settings)
     own = _stacked([tree_solvers.make_sample_settings(cell.algorithm) for cell in cells])
-    sampler = tree_solvers.make_sampler(sampling_form.sampling_form(task.tree), first.sampler, task.tree.name)
-    seeds = [cell.algorithm.sampler.seed for cell in cells]
+    sampler = tree_solvers.make_sampler(sampling_form.sampling_form(task.tree), first.sampling_config, task.tree.name)
+    seeds = [cell.algorithm.sampling_config.seed for cell in cells]
     return batch.SampledBatchSolver(task, sampler, own, seeds, first.samples)
 
 
@@ -118,9 +118,9 @@ def _stacked(settings: Sequence[Any]) -> Any:
 def split_by_memory(task: tasks.TreeTask, group: CellGroup, max_bytes: int = batch.MAX_BYTES) -> list[CellGroup]:
     """A group in parts that fit into memory."""
     runs = make_batch_runs(task, group.cells)
-    fixed = runs.bytes_each * runs.chunk * batch.num_workers()
+    fixed = runs.bytes_per_run * runs.chunk * batch.num_workers()
     room = max(_PORTION * max_bytes - fixed, 0)
-    size = max(runs.chunk * batch.num_workers(), int(room // max(1, runs.bytes_kept)))
+    size = max(runs.chunk * batch.num_workers(), int(room // max(1, runs.result_bytes_per_run)))
     return [CellGroup(group.cells[n : n + size]) for n in range(0, len(group.cells), size)]
 
 
@@ -128,8 +128,8 @@ def describe_group(group: CellGroup) -> dict[str, Any]:
     """What a group would do, for people and programs."""
     first = group.cells[0]
     told: dict[str, Any] = {"game": first.game, "algorithm": first.algorithm.name, "cells": len(group.cells)}
-    if group.alone is not None:
-        return told | {"at_once": None, "bytes": None, "alone": group.alone}
+    if group.solo_reason is not None:
+        return told | {"at_once": None, "bytes": None, "alone": group.solo_reason}
     try:
         task = load_task(first)
         runs = make_batch_runs(

@@ -33,7 +33,7 @@ class QueryError(errors.UserError, ValueError):
 
 class Condition(NamedTuple):
     name: str
-    compares: str
+    comparison: str
     value: str
 
 
@@ -49,7 +49,7 @@ def parse(text: str) -> Condition:
         )
     where = Condition(found[1], found[2].replace("==", "="), found[3])
     number = _number(where.value)
-    if where.compares in _ONLY_NUMBERS and (number is None or math.isnan(number)):
+    if where.comparison in _ONLY_NUMBERS and (number is None or math.isnan(number)):
         raise QueryError(f"{text!r} compares by size, but {where.value!r} is no number")
     return where
 
@@ -79,7 +79,7 @@ def _row(run: gather.RunRecord) -> Row:
     row |= {f"improvement_{number}": improvement for number, improvement in enumerate(last.improvements, 1)}
     row |= algorithm.settings._asdict()
     if algorithm.is_sampled:
-        drawn = dataclasses.asdict(algorithm.sampler)
+        drawn = dataclasses.asdict(algorithm.sampling_config)
         # Two settings have a name that those of regrets have too; there the sampler's is what is set.
         row |= {name: value for name, value in drawn.items() if name != "beta"}
     return row
@@ -107,22 +107,22 @@ def _require_kind(found: Sequence[Row], where: Condition) -> None:
     """A question that no row could answer with yes is a slip."""
     known = [row[where.name] for row in found if row.get(where.name) is not None]
     is_word = [isinstance(value, str | bool) for value in known]
-    if where.compares in _ONLY_NUMBERS and known and all(is_word):
+    if where.comparison in _ONLY_NUMBERS and known and all(is_word):
         raise QueryError(f"{where.name} is no number, to be compared by size; ask {where.name}= or {where.name}~")
-    if where.compares in ("=", "!=") and known and not any(is_word) and _number(where.value) is None:
+    if where.comparison in ("=", "!=") and known and not any(is_word) and _number(where.value) is None:
         raise QueryError(f"{where.name} is a number in all results, and {where.value!r} is none")
 
 
 def _holds(value: Value, where: Condition) -> bool:
     if value is None:
-        return where.compares == "!="
-    if where.compares == "~":
+        return where.comparison == "!="
+    if where.comparison == "~":
         return where.value.lower() in str(value).lower()
     number = _number(where.value)
     if isinstance(value, str | bool) or number is None:
         same = str(value).lower() == where.value.lower()
-        return {"=": same, "!=": not same}.get(where.compares, False)
-    return _COMPARED[where.compares](float(value), number)
+        return {"=": same, "!=": not same}.get(where.comparison, False)
+    return _COMPARED[where.comparison](float(value), number)
 
 
 def _number(text: str) -> float | None:

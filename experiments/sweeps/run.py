@@ -21,7 +21,7 @@ RemarkCallback = Callable[[str], None]
 class SweepResult(NamedTuple):
     folder: pathlib.Path
     cells: int
-    earlier: int  # had finished before, and had not failed
+    already_finished: int  # had finished before, and had not failed
     failed: tuple[tuple[str, str], ...]  # cells and why
     table: pathlib.Path
 
@@ -40,9 +40,9 @@ def run_sweep(
     """
     kept = store.SweepStore(folder)
     plan.clear_task_cache()
-    with kept.opened(source, jnp.result_type(float) == np.float64):
+    with kept.open_for_writing(source, jnp.result_type(float) == np.float64):
         if source:  # a study may well put several sweeps into one folder
-            kept.require_own_cells(wanted.cells)
+            kept.require_matching_cells(wanted.cells)
         kept.require_same_rules(plan.rules_digests(wanted.cells), wanted.cells)
         _set_damaged_aside(kept, wanted.cells, remark)
         left = [cell for cell in wanted.cells if not kept.is_finished(cell)]
@@ -62,8 +62,8 @@ def run_sweep(
 def _set_damaged_aside(kept: store.SweepStore, cells: Sequence[config.Cell], remark: RemarkCallback) -> None:
     """They run again."""
     for cell in cells:
-        if kept.is_finished(cell) and (why := kept.damage(cell)) is not None:
-            remark(f"{cell.name} runs again ({why}); what there was is in {kept.set_aside(kept.place(cell))}")
+        if kept.is_finished(cell) and (why := kept.find_damage(cell)) is not None:
+            remark(f"{cell.name} runs again ({why}); what there was is in {kept.quarantine(kept.cell_folder(cell))}")
 
 
 def _run(kept: store.SweepStore, group: plan.CellGroup, report: ProgressCallback, remark: RemarkCallback) -> None:
@@ -71,18 +71,18 @@ def _run(kept: store.SweepStore, group: plan.CellGroup, report: ProgressCallback
     report(0, f"{first.algorithm.name} on {first.game}")
     try:
         task = plan.load_task(first)
-        if group.alone is not None:
+        if group.solo_reason is not None:
             _run_alone(kept, task, first, remark)
             report(1, "")
             return
         unrolled = tasks.require_tree_task(task)
         for portion in plan.split_by_memory(unrolled, group):
             for done in _run_together(unrolled, portion.cells):
-                kept.keep(done)
+                kept.save_cells(done)
                 report(len(done), "")
     except errors.UserError as error:  # of the game, or of settings that do not fit it: other cells may well run
         left = [cell for cell in group.cells if not kept.is_finished(cell)]
-        kept.keep([store.FinishedCell(cell, None, (), (), None, str(error)) for cell in left])
+        kept.save_cells([store.FinishedCell(cell, None, (), (), None, str(error)) for cell in left])
         report(len(left), "")
 
 
@@ -105,10 +105,10 @@ def _policies(
 ) -> tabular_policies.Policies:
     """P x [S, B]"""
     if algorithm.kind == "sampled":
-        return chunk.weight
+        return chunk.cumulative_policy
     return tuple(
         tabular_policies.from_realization_plan(player, weight[own.place])
-        for player, own, weight in zip(task.tree.players, task.layouts, chunk.weight, strict=True)
+        for player, own, weight in zip(task.tree.players, task.layouts, chunk.cumulative_policy, strict=True)
     )
 
 
@@ -140,28 +140,28 @@ def _finished_cell(
 
 
 def _run_alone(kept: store.SweepStore, task: tasks.Task, cell: config.Cell, remark: RemarkCallback) -> None:
-    folder = kept.unfinished(cell)
+    folder = kept.unfinished_folder(cell)
     folder.mkdir(parents=True, exist_ok=True)
     stop = solver_run.make_stop_condition(task, cell.stop.iterations, cell.stop.seconds, cell.target)
     run = _start_or_resume(kept, task, cell, remark)
     try:
-        for _ in run.measured(stop, cell.every):
+        for _ in run.iterate_metrics(stop, cell.every):
             pass
     finally:
         if run.metrics:
-            run.finish(picture=False)
-    kept.move(cell)
+            run.finish(write_plot=False)
+    kept.finish_cell(cell)
 
 
 def _start_or_resume(
     kept: store.SweepStore, task: tasks.Task, cell: config.Cell, remark: RemarkCallback
 ) -> solver_run.AnyRun:
     """A run from its last checkpoint, or from the start if there is none that can be read."""
-    folder = kept.unfinished(cell)
+    folder = kept.unfinished_folder(cell)
     if (folder / result_folder.CHECKPOINT).exists():
         try:
             return solver_run.start_run(task, cell.algorithm, folder, resume=True)
         except result_folder.ResultError as error:
-            remark(f"{cell.name} starts anew ({error}); what there was is in {kept.set_aside(folder)}")
+            remark(f"{cell.name} starts anew ({error}); what there was is in {kept.quarantine(folder)}")
             folder.mkdir(parents=True)
     return solver_run.start_run(task, cell.algorithm, folder)

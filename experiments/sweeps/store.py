@@ -56,12 +56,12 @@ class SweepStore:
         self._rules: dict[str, str] = {}
 
     @contextlib.contextmanager
-    def opened(self, source: str, x64: bool) -> Iterator[None]:
+    def open_for_writing(self, source: str, x64: bool) -> Iterator[None]:
         """The folder, made or gone on with."""
         self.folder.mkdir(parents=True, exist_ok=True)
         held = result_folder.lock(self.folder)
         try:
-            self._require_own(x64)
+            self._require_sweep_folder(x64)
             for part in self.folder.glob(f"{CELLS}/*/.*{_PART}"):  # of a process that was killed
                 shutil.rmtree(part, ignore_errors=True)
             self._manifest |= {"format": _FORMAT, "versions": result_folder.versions(), "x64": x64, "source": source}
@@ -71,7 +71,7 @@ class SweepStore:
             if held is not None:
                 held.close()
 
-    def _require_own(self, x64: bool) -> None:
+    def _require_sweep_folder(self, x64: bool) -> None:
         path = self.folder / MANIFEST
         if not path.exists():
             if any(child.name not in _SWEEP_FILES for child in self.folder.iterdir()):
@@ -99,7 +99,7 @@ class SweepStore:
         Where all have failed so far, the file was mended: they run again.
         """
         mended: list[pathlib.Path] = []
-        for game, place in {cell.game: self.place(cell).parent for cell in cells}.items():
+        for game, place in {cell.game: self.cell_folder(cell).parent for cell in cells}.items():
             before, now = self._rules.get(game), digests.get(game)
             if now is None or now == before:
                 continue
@@ -115,7 +115,7 @@ class SweepStore:
         self._manifest["rules"] = self._rules
         self._write_manifest()
 
-    def require_own_cells(self, cells: Iterable[config.Cell]) -> None:
+    def require_matching_cells(self, cells: Iterable[config.Cell]) -> None:
         """Not those of another file of the same name."""
         there = {str(path.relative_to(self.folder / CELLS)) for path in (self.folder / CELLS).glob("*/*")}
         if there and there.isdisjoint(cell.name for cell in cells):
@@ -128,9 +128,9 @@ class SweepStore:
         checked_fields.write_atomically(self.folder / MANIFEST, json.dumps(self._manifest, indent=1).encode())
 
     def is_finished(self, cell: config.Cell) -> bool:
-        return self.place(cell).is_dir()
+        return self.cell_folder(cell).is_dir()
 
-    def set_aside(self, folder: pathlib.Path) -> pathlib.Path:
+    def quarantine(self, folder: pathlib.Path) -> pathlib.Path:
         """A folder that cannot be read is kept elsewhere, for whoever wants to look at it."""
         first = self.folder / DAMAGED / folder.relative_to(self.folder)
         numbered = (first.with_name(f"{first.name}-{number}") for number in itertools.count(2))
@@ -139,9 +139,9 @@ class SweepStore:
         os.rename(folder, place)
         return place
 
-    def damage(self, cell: config.Cell) -> str | None:
+    def find_damage(self, cell: config.Cell) -> str | None:
         """Why the folder of a finished cell cannot be used, if so."""
-        place = self.place(cell)
+        place = self.cell_folder(cell)
         if (place / FAILED).exists():
             return None
         try:
@@ -154,20 +154,20 @@ class SweepStore:
         policy = place / result_folder.POLICY
         return None if is_intact_npz(policy) else f"{policy} is not there, or damaged"
 
-    def place(self, cell: config.Cell) -> pathlib.Path:
+    def cell_folder(self, cell: config.Cell) -> pathlib.Path:
         return self.folder / CELLS / cell.name
 
-    def unfinished(self, cell: config.Cell) -> pathlib.Path:
+    def unfinished_folder(self, cell: config.Cell) -> pathlib.Path:
         return self.folder / UNFINISHED / cell.name
 
-    def keep(self, done: Iterable[FinishedCell]) -> None:
+    def save_cells(self, done: Iterable[FinishedCell]) -> None:
         """Cells that have run, each in its folder: written beside it first, so that it appears whole.
 
         What is written reaches the disk by one call for all: one for each file would take longer than the runs.
         """
         written = []
         for one in done:
-            place = self.place(one.cell)
+            place = self.cell_folder(one.cell)
             beside = place.with_name(f".{place.name}{_PART}")
             shutil.rmtree(beside, ignore_errors=True)
             beside.mkdir(parents=True)
@@ -177,23 +177,23 @@ class SweepStore:
         for beside, place in written:
             os.rename(beside, place)
 
-    def move(self, cell: config.Cell) -> None:
+    def finish_cell(self, cell: config.Cell) -> None:
         """A cell that ran alone has finished."""
-        place = self.place(cell)
+        place = self.cell_folder(cell)
         place.parent.mkdir(parents=True, exist_ok=True)
-        begun = self.unfinished(cell)
+        begun = self.unfinished_folder(cell)
         (begun / result_folder.CHECKPOINT).unlink(missing_ok=True)
         (begun / result_folder.LOCK).unlink(missing_ok=True)
         os.rename(begun, place)
 
     def failure(self, cell: config.Cell) -> str | None:
-        path = self.place(cell) / FAILED
+        path = self.cell_folder(cell) / FAILED
         return path.read_text(encoding="utf-8", errors="replace").strip() if path.exists() else None
 
     def write_table(self, cells: Iterable[config.Cell]) -> pathlib.Path:
         """Of the cells that have finished."""
         finished = [cell for cell in cells if self.is_finished(cell)]
-        named = list(dict.fromkeys(key for cell in finished for key in cell.given))
+        named = list(dict.fromkeys(key for cell in finished for key in cell.overrides))
         found = [(cell, self._measurements(cell)) for cell in finished]
         columns = list(dict.fromkeys(key for _, rows in found for row in rows for key in row))
         text = io.StringIO()
@@ -202,7 +202,12 @@ class SweepStore:
         )
         writer.writeheader()
         for cell, rows in found:
-            own: dict[str, Any] = {"cell": cell.name, "game": cell.game, "algorithm": cell.algorithm.name, **cell.given}
+            own: dict[str, Any] = {
+                "cell": cell.name,
+                "game": cell.game,
+                "algorithm": cell.algorithm.name,
+                **cell.overrides,
+            }
             failure = self.failure(cell)
             if failure is not None:
                 own["failure"] = failure
@@ -213,7 +218,7 @@ class SweepStore:
 
     def _measurements(self, cell: config.Cell) -> list[dict[str, str]]:
         """Players by number: those of other games have other names."""
-        path = self.place(cell) / result_folder.METRICS
+        path = self.cell_folder(cell) / result_folder.METRICS
         if not path.exists():
             return []
         with open(path, encoding="utf-8", newline="") as file:

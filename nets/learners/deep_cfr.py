@@ -72,7 +72,7 @@ class GameArrays(NamedTuple):
 
     table: traversals.TraversalTable
     sets: infoset_tables.EncodedInfosets  # the columns of the table, without that of no choice
-    unit: jax.Array  # [] float, of advantages
+    advantage_scale: jax.Array  # [] float, of advantages
 
 
 class ReservoirItem(NamedTuple):
@@ -84,15 +84,15 @@ class ReservoirItem(NamedTuple):
 
 
 class TrainState(NamedTuple):
-    variables: Any  # of a network
-    moments: Any  # of the optimiser
+    params: Any  # of a network
+    opt_state: Any  # of the optimiser
 
 
 class State(NamedTuple):
     """Axes: 2 players."""
 
     start: TrainState  # what every network begins with
-    fitted: TrainState  # [2, ..] advantage networks
+    advantage_train_states: TrainState  # [2, ..] advantage networks
     advantages: replay_buffers.ReplayBuffer  # [2, ..] of Visit
     policies: replay_buffers.ReplayBuffer  # of Visit
     iteration: jax.Array  # [] int32
@@ -164,7 +164,7 @@ class DeepCfr:
         after: tuple[State, Mapping[str, jax.Array]] = self._iterate(self.game, state)
         return after
 
-    def acting(self, state: State) -> Any:
+    def policy_params(self, state: State) -> Any:
         """The policy network, fitted anew to all that has been visited so far."""
         return self._act(self.game, state)
 
@@ -197,7 +197,7 @@ class DeepCfr:
         state, losses = jax.lax.scan(
             lambda s, turn: self._turn(game, s, *turn), state._replace(iteration=state.iteration + 1), turns
         )
-        visits = jnp.sum(jnp.append(state.advantages.seen, state.policies.seen).astype(jnp.float32))
+        visits = jnp.sum(jnp.append(state.advantages.num_added, state.policies.num_added).astype(jnp.float32))
         mean, some = losses.mean(axis=0) / state.iteration, -(-self.settings.steps // 10)  # one batch tells little
         told = {"loss": mean[-some:].mean(), "loss_before": mean[:some].mean(), "visits": visits}
         return sharding.replicate(state._replace(key=after)), told
@@ -212,38 +212,40 @@ class DeepCfr:
     def _turn(self, game: GameArrays, state: State, player: jax.Array, bits: jax.Array) -> tuple[State, jax.Array]:
         """A player's traversals, then its network."""
         walking, keeping, keeping_other, fitting = jnp.split(bits, np.cumsum(self._draws)[:-1])
-        policy = self._policy(game, state.fitted)
+        policy = self._policy(game, state.advantage_train_states)
         drawn = (walking >> 8).astype(policy.dtype) * 2**-24  # as many bits as a float tells
         drawn = drawn.reshape(traversals.draws_shape(game.table, self.size))
         met = traversals.sample_visits(game.table, policy, drawn, player, size=self.size)
         none = policy.shape[1] - 1
-        own, reservoir = (_of_player(x, player) for x in (state.fitted, state.advantages))
-        visits = ReservoirItem(met.column, met.weight * state.iteration, met.advantage / game.unit)
+        own, reservoir = (_of_player(x, player) for x in (state.advantage_train_states, state.advantages))
+        visits = ReservoirItem(met.column, met.weight * state.iteration, met.advantage / game.advantage_scale)
         reservoir = replay_buffers.add_reservoir(reservoir, visits, met.column < none, keeping)
-        others = ReservoirItem(met.others, met.others_weight * state.iteration, policy.T[met.others])
-        policies = replay_buffers.add_reservoir(state.policies, others, met.others < none, keeping_other)
+        others = ReservoirItem(
+            met.opponent_column, met.opponent_weight * state.iteration, policy.T[met.opponent_column]
+        )
+        policies = replay_buffers.add_reservoir(state.policies, others, met.opponent_column < none, keeping_other)
         start = state.start if self.settings.fresh else own
         own, losses = self._fit(game.sets, start, reservoir, fitting, _squares)
         fitted, advantages = (
             jax.tree.map(lambda x, y: x.at[player].set(y), old, new)
-            for old, new in ((state.fitted, own), (state.advantages, reservoir))
+            for old, new in ((state.advantage_train_states, own), (state.advantages, reservoir))
         )
-        return state._replace(fitted=fitted, advantages=advantages, policies=policies), losses
+        return state._replace(advantage_train_states=fitted, advantages=advantages, policies=policies), losses
 
     def _average(self, game: GameArrays, state: State) -> Any:
         # The key of the next iteration does as well: nothing that is learnt depends on what is drawn here.
         steps = self.settings.policy_steps
         bits = jax.random.bits(state.key, (steps * self.settings.batch,), jnp.uint32)
         fitted, _ = self._fit(game.sets, state.start, state.policies, bits, _crossed)
-        return fitted.variables
+        return fitted.params
 
     def _policy(self, game: GameArrays, fitted: TrainState) -> jax.Array:
         """[W, C] the policies of both players."""
         told = jax.vmap(lambda variables: infoset_tables.apply_to_infosets(self.network, variables, game.sets))(
-            fitted.variables
+            fitted.params
         )
         own = jnp.where(game.sets.player[:, None] == 0, told[0], told[1])
-        return self.form.joined([regret_matching(own, game.sets.is_option).T])
+        return self.form.join_players([regret_matching(own, game.sets.is_legal).T])
 
     @property
     def _optimiser(self) -> optax.GradientTransformation:
@@ -273,9 +275,9 @@ class DeepCfr:
 
         def step(fitted: TrainState, place: jax.Array) -> tuple[TrainState, jax.Array]:
             visits = sharding.shard(jax.tree.map(lambda x: x[place], buffer.items))
-            lost, slope = jax.value_and_grad(weighted)(fitted.variables, visits)
-            change, moments = self._optimiser.update(slope, fitted.moments)
-            return TrainState(optax.apply_updates(fitted.variables, change), moments), lost
+            lost, slope = jax.value_and_grad(weighted)(fitted.params, visits)
+            change, moments = self._optimiser.update(slope, fitted.opt_state)
+            return TrainState(optax.apply_updates(fitted.params, change), moments), lost
 
         # By a remainder, whose bias is nothing beside 2^32.
         drawn = bits.reshape(-1, self.settings.batch)

@@ -28,5 +28,5 @@ class Learner(Protocol):
     def iterate(self, state: Any) -> tuple[Any, Mapping[str, jax.Array]]:
         """One iteration, wholly on the device: the state afterwards, and numbers [] to show, `loss` among them."""
 
-    def acting(self, state: Any) -> Any:
+    def policy_params(self, state: Any) -> Any:
         """Parameters of `network`."""

@@ -92,7 +92,7 @@ class SelfPlayGames(NamedTuple):
 
     states: envs.State
     windows: observation_window.Window
-    stranger: jax.Array  # [B, P] bool, who plays uniformly in this game; at most one
+    is_uniform: jax.Array  # [B, P] bool, who plays uniformly in this game; at most one
 
 
 class Transition(NamedTuple):
@@ -101,16 +101,16 @@ class Transition(NamedTuple):
     information: jax.Array  # [P, F]
     state: jax.Array  # [R + P], and who plays uniformly
     legal: jax.Array  # [P, A] bool
-    searched: jax.Array  # [P, A] q, in units of the largest payoff
+    q_values: jax.Array  # [P, A] q, in units of the largest payoff
     value: jax.Array  # [P] likewise
 
 
 class State(NamedTuple):
     parameters: Parameters
-    smooth: Any  # of the policy network: the parameters that are played
+    ema_policy_params: Any  # of the policy network: the parameters that are played
     optimiser: Any
     games: SelfPlayGames
-    memory: replay_buffers.ReplayBuffer  # of Lessons
+    replay_buffer: replay_buffers.ReplayBuffer  # of Lessons
     key: jax.Array
     iteration: jax.Array  # [] int32
 
@@ -151,16 +151,18 @@ class SelfPlay:
         key, of_play, of_learning = jax.random.split(state.key, 3)
         games, lessons, told = self._play(state.parameters, sharding.shard(state.games), of_play)
         flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), sharding.replicate(lessons))
-        memory = replay_buffers.add_fifo(state.memory, flat, jnp.ones(flat.value.shape[0], jnp.bool_))
+        memory = replay_buffers.add_fifo(state.replay_buffer, flat, jnp.ones(flat.value.shape[0], jnp.bool_))
         temperature = self._temperature(state.iteration)
         parameters, optimiser, losses = self._learn(state, memory, temperature, of_learning)
         keep = jnp.minimum(self.settings.smoothing, (1 + state.iteration) / (10 + state.iteration))
-        smooth = jax.tree.map(lambda old, new: keep * old + (1 - keep) * new, state.smooth, parameters.policy)
+        smooth = jax.tree.map(
+            lambda old, new: keep * old + (1 - keep) * new, state.ema_policy_params, parameters.policy
+        )
         after = State(parameters, smooth, optimiser, games, memory, key, state.iteration + 1)
         return sharding.replicate(after), {**losses, **told, "temperature": temperature}
 
-    def acting(self, state: State) -> Any:
-        return state.smooth
+    def policy_params(self, state: State) -> Any:
+        return state.ema_policy_params
 
     def values(self, state: State, states: jax.Array) -> jax.Array:
         """[B, P] payoffs that states [B, R] are worth, encoded, as the network of states tells."""
@@ -186,13 +188,13 @@ class SelfPlay:
 
     def _told_of(self, games: SelfPlayGames) -> jax.Array:
         """[B, R + P] what the network of states sees."""
-        return jnp.concatenate([jax.vmap(self.encoder.state)(games.states), games.stranger], axis=1)
+        return jnp.concatenate([jax.vmap(self.encoder.state)(games.states), games.is_uniform], axis=1)
 
     def _lesson(self, game: SelfPlayGames) -> Transition:
         """Of the shapes of one."""
         env = self.encoder.env
         moves = jnp.zeros((env.num_players, env.num_actions))
-        information = self.encoder.information(game.windows)
+        information = self.encoder.information_state(game.windows)
         return Transition(information, jnp.zeros(self._state_width), game.states.legal_mask, moves, moves[:, 0])
 
     def _play(
@@ -203,7 +205,7 @@ class SelfPlay:
 
         def step(now: SelfPlayGames, key: jax.Array) -> tuple[SelfPlayGames, tuple[Transition, _Step]]:
             of_move, of_search, of_stranger = jax.random.split(key, 3)
-            information = jax.vmap(self.encoder.information)(now.windows)
+            information = jax.vmap(self.encoder.information_state)(now.windows)
             policy = self._policy(parameters, now, information)
             searched = self._search(parameters, now, policy, of_search)
             value = jnp.sum(policy * searched, axis=-1)
@@ -245,10 +247,10 @@ class SelfPlay:
         """[B, P, A]"""
         legal = games.states.legal_mask
         if information is None:
-            information = jax.vmap(self.encoder.information)(games.windows)
+            information = jax.vmap(self.encoder.information_state)(games.windows)
         told = networks.diagonal_outputs(networks.apply_network(self.network, parameters.policy, information))
         return jnp.where(
-            games.stranger[..., None], networks.uniform_policy(legal), networks.masked_softmax(told.logits, legal)
+            games.is_uniform[..., None], networks.uniform_policy(legal), networks.masked_softmax(told.logits, legal)
         )
 
     def _value(self, parameters: Parameters, games: SelfPlayGames) -> jax.Array:
@@ -270,7 +272,7 @@ class SelfPlay:
 
     def _moved(self, games: SelfPlayGames, actions: jax.Array, key: jax.Array) -> SelfPlayGames:
         states = self._stepped(games.states, actions, key)
-        return SelfPlayGames(states, jax.vmap(observation_window.update)(games.windows, states), games.stranger)
+        return SelfPlayGames(states, jax.vmap(observation_window.update)(games.windows, states), games.is_uniform)
 
     def _stepped(self, states: envs.State, actions: jax.Array, key: jax.Array) -> envs.State:
         return jax.vmap(self.encoder.env.step)(states, actions, jax.random.split(key, actions.shape[0]))
@@ -336,7 +338,7 @@ class SelfPlay:
                 networks.apply_network(self.network, state.parameters.policy, lessons.information)
             ).logits
             centred = functools.partial(_centred, legal=lessons.legal)
-            target = before + settings.rate * (lessons.searched - temperature * before)
+            target = before + settings.rate * (lessons.q_values - temperature * before)
             missed = jnp.square(centred(told.logits) - jax.lax.stop_gradient(centred(target))).sum(axis=-1)
             of_policy = jnp.sum(missed * has_choice) / jnp.maximum(has_choice.sum(), 1)
             of_value = jnp.square(

@@ -73,7 +73,7 @@ class TrainingExample(NamedTuple):
 
     ranges: jax.Array  # [V] how likely its player comes to a view
     values: jax.Array  # [V] in units: -1 the lowest payoff, 1 the highest
-    arrivals: jax.Array  # [V] how likely the others and chance come there
+    counterfactual_reach: jax.Array  # [V] how likely the others and chance come there
 
 
 class State(NamedTuple):
@@ -82,7 +82,7 @@ class State(NamedTuple):
     values_optimiser: Any
     policy_optimiser: Any
     buffer: replay_buffers.ReplayBuffer  # of Item
-    unseen: TrainingExample  # [B, V] never trained on
+    held_out: TrainingExample  # [B, V] never trained on
     key: jax.Array
 
 
@@ -108,11 +108,11 @@ class Supervised:
         self.task, self.settings, self.value_network = task, settings, values or range_network.RangeValueNetwork()
         self.encoder, env = encoder, encoder.env
         self.network = network or networks.Network(env.num_players, env.num_actions)
-        self.rests = tuple(subgame_values.make_subgame_evaluator(task, cut) for cut in cuts)
-        self.places = tuple(
-            range_network.encode_public_states(self.encoder, task.tree, rest.public) for rest in self.rests
+        self.subgames = tuple(subgame_values.make_subgame_evaluator(task, cut) for cut in cuts)
+        self.encoded_states = tuple(
+            range_network.encode_public_states(self.encoder, task.tree, rest.public) for rest in self.subgames
         )
-        self._bounds = np.cumsum([0, *(rest.public.views for rest in self.rests)]).tolist()
+        self._bounds = np.cumsum([0, *(rest.public.views for rest in self.subgames)]).tolist()
         self._sets = infoset_tables.encode_infosets(self.encoder, task.tree)
         self._equilibrium = _equilibrium(task)
         self._iterates = _iterates(task)
@@ -120,7 +120,7 @@ class Supervised:
     @functools.partial(jax.jit, static_argnames="self")
     def init(self, key: jax.Array) -> State:
         own, of_values, of_policy, unseen = jax.random.split(key, 4)
-        values = range_network.init_params(self.value_network, self.places[0], of_values)
+        values = range_network.init_params(self.value_network, self.encoded_states[0], of_values)
         policy = networks.init_params(self.network, self.encoder.width, of_policy)
         none = jnp.zeros(self._bounds[-1])
         state = State(
@@ -158,12 +158,12 @@ class Supervised:
             "value_loss": loss,
             "policy_loss": policy_loss,
             "value_error_fresh": fresh,
-            "value_error": self.error(after[0], state.unseen),
-            "value_error_played": self.error(after[0], state.unseen, is_played=True),
+            "value_error": self.error(after[0], state.held_out),
+            "value_error_played": self.error(after[0], state.held_out, is_played=True),
         }
-        return sharding.replicate(State(*after, buffer, state.unseen, key)), report
+        return sharding.replicate(State(*after, buffer, state.held_out, key)), report
 
-    def acting(self, state: State) -> Any:
+    def policy_params(self, state: State) -> Any:
         return state.policy
 
     def values(self, state: State) -> Any:
@@ -174,8 +174,8 @@ class Supervised:
         """[B, V] of policies drawn anew."""
         profile = sharding.shard(self._draw(key), axis=-1)
         found = []
-        for rest in self.rests:
-            solved = fixed_policies.solve_remaining(self.task.form, profile, rest.is_given, self.settings.solving)
+        for rest in self.subgames:
+            solved = fixed_policies.solve_remaining(self.task.form, profile, rest.is_fixed, self.settings.solving)
             ranges = self._ranges(rest.public, solved)
             found.append(
                 TrainingExample(
@@ -190,24 +190,24 @@ class Supervised:
         Views count as often as the others and chance come there; where play is asked for, as often as everybody does.
         """
         told = self._told(values, items.ranges)
-        weight = items.arrivals * (items.ranges if is_played else 1)
+        weight = items.counterfactual_reach * (items.ranges if is_played else 1)
         return jnp.sqrt(jnp.sum(weight * (told - items.values) ** 2) / jnp.sum(weight)) / 2
 
     @property
-    def unit(self) -> tuple[float, float]:
+    def payoff_center_and_scale(self) -> tuple[float, float]:
         """The middle of all payoffs, and how far the highest is from it."""
         low, high = self.task.payoff_range
         return (low + high) / 2, max((high - low) / 2, 1e-9)
 
     def _in_units(self, payoff: jax.Array) -> jax.Array:
-        middle, scale = self.unit
+        middle, scale = self.payoff_center_and_scale
         return (payoff - middle) / scale
 
     def _told(self, values: Any, ranges: jax.Array) -> jax.Array:
         """[B, V]"""
         parts = [
             predict_values(self.value_network, values, where, ranges[:, begin:end].T, is_zero_sum=self.task.is_zero_sum)
-            for where, begin, end in zip(self.places, self._bounds, self._bounds[1:], strict=False)
+            for where, begin, end in zip(self.encoded_states, self._bounds, self._bounds[1:], strict=False)
         ]
         return jnp.concatenate(parts).T
 
@@ -215,8 +215,8 @@ class Supervised:
         off = (self._told(values, items.ranges) - items.values) ** 2
         weight = jnp.concatenate(
             [
-                _flattened(where.public, items.arrivals[:, begin:end].T)
-                for where, begin, end in zip(self.places, self._bounds, self._bounds[1:], strict=False)
+                _flattened(where.public, items.counterfactual_reach[:, begin:end].T)
+                for where, begin, end in zip(self.encoded_states, self._bounds, self._bounds[1:], strict=False)
             ]
         ).T
         return jnp.sum(weight * off) / jnp.sum(weight)
@@ -224,9 +224,9 @@ class Supervised:
     def _policy_loss(self, policy: Any) -> jax.Array:
         """Cross-entropy to the equilibrium, less what it cannot fall below."""
         logits = jnp.where(
-            self._sets.is_option, infoset_tables.apply_to_infosets(self.network, policy, self._sets), -jnp.inf
+            self._sets.is_legal, infoset_tables.apply_to_infosets(self.network, policy, self._sets), -jnp.inf
         )
-        log = jnp.where(self._sets.is_option, jax.nn.log_softmax(logits, axis=1), 0)
+        log = jnp.where(self._sets.is_legal, jax.nn.log_softmax(logits, axis=1), 0)
         target = self._equilibrium
         return jnp.mean(jnp.sum(jax.scipy.special.xlogy(target, target) - target * log, axis=1))
 

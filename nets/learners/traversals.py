@@ -65,8 +65,8 @@ class Visits(NamedTuple):
     column: jax.Array  # [V] int32
     weight: jax.Array  # [V] float, how many visits it stands for: 1 as long as there is room for all lanes
     advantage: jax.Array  # [V, W] float
-    others: jax.Array  # [U] int32
-    others_weight: jax.Array  # [U] float
+    opponent_column: jax.Array  # [U] int32
+    opponent_weight: jax.Array  # [U] float
 
 
 def make_traversal_table(form: sampling_form.SamplingForm) -> TraversalTable:
@@ -80,7 +80,7 @@ def make_traversal_table(form: sampling_form.SamplingForm) -> TraversalTable:
     parts.append(Nodes(row + none, row, one, one * edge, one, one * 0, one * 0))  # type: ignore[arg-type]
     joined = Nodes(*(np.concatenate(field, axis=-1) for field in zip(*parts, strict=True)))  # type: ignore[arg-type]
     whole = jax.tree.map(lambda x: sequence_form.to_device(np.asarray(x, np.int32)), joined)
-    who = [*(np.full(own.shape[1], number) for number, own in enumerate(form.own_uniform)), np.full(1, -1)]
+    who = [*(np.full(own.shape[1], number) for number, own in enumerate(form.uniform_by_player)), np.full(1, -1)]
     return TraversalTable(
         whole._replace(keep=sequence_form.to_device(np.asarray(joined.keep, form.share.dtype))),
         sequence_form.to_device(np.rint(1 / np.asarray(form.share)).astype(np.int32)),
@@ -98,8 +98,8 @@ def _level(level: sampling_form.SamplingLevel, none: int, slots: int, below: int
     outcomes, keep, other = np.ones(count), np.ones(size), np.zeros(size)
     if level.chance is not None:
         outcomes = np.asarray(level.chance.outcomes[:-1])
-        if level.chance.keep is not None and level.chance.other is not None:
-            keep, other = np.asarray(level.chance.keep[:-1]), np.asarray(level.chance.other[:-1])
+        if level.chance.alias_prob is not None and level.chance.alias_offset is not None:
+            keep, other = np.asarray(level.chance.alias_prob[:-1]), np.asarray(level.chance.alias_offset[:-1])
     child = np.asarray(level.child[:-1])
     first_edge = np.asarray(level.first_edge[:-1]) + before
     after = np.where(child >= 0, child + below, child)

@@ -30,7 +30,7 @@ class Encoder:
 
     env: envs.Env
     steps: int  # T: of the window; information states that differ only before it look the same
-    kept: tuple[int, ...] | None = None  # numbers of information states that networks see; None: all
+    feature_indices: tuple[int, ...] | None = None  # numbers of information states that networks see; None: all
 
     def __post_init__(self) -> None:
         if self.steps < 1:
@@ -39,7 +39,7 @@ class Encoder:
     @property
     def width(self) -> int:
         """F"""
-        return len(self.kept) if self.kept is not None else self._whole_width
+        return len(self.feature_indices) if self.feature_indices is not None else self._whole_width
 
     @property
     def state_width(self) -> int:
@@ -50,28 +50,28 @@ class Encoder:
         """At the start of a match; `observe.update` goes on with it."""
         return observation_window.init(self.env, state, steps=self.steps)
 
-    def information(self, window: observation_window.Window) -> jax.Array:
+    def information_state(self, window: observation_window.Window) -> jax.Array:
         """float32[N, F] of all players."""
         seen = observation_window.to_tensor(window)
         who = jnp.eye(self.env.num_players, dtype=jnp.float32)
         when = jnp.broadcast_to(self._progress(window.step), (self.env.num_players, 1))
         whole = jnp.concatenate([seen, who, when], axis=1)
-        return whole if self.kept is None else whole[:, jnp.asarray(self.kept)]
+        return whole if self.feature_indices is None else whole[:, jnp.asarray(self.feature_indices)]
 
     def state(self, state: envs.State) -> jax.Array:
         """float32[R + 1] of the whole state, hidden parts included."""
         return jnp.append(state.registers.astype(jnp.float32), self._progress(state.step))
 
-    def of_registers(self, registers: npt.NDArray[np.bool_], steps: npt.NDArray[np.int32]) -> Floats:
+    def encode_registers(self, registers: npt.NDArray[np.bool_], steps: npt.NDArray[np.int32]) -> Floats:
         """float32[N, R + 1] of whole states, by their registers [R, N] and the joint moves made [N]."""
         when = steps.astype(np.float32) / np.float32(self.steps)
         return np.concatenate([registers.T.astype(np.float32), when[:, None]], axis=1)
 
-    def of_sets(self, tree: game_tree.GameTree, number: int) -> Floats:
+    def encode_infosets(self, tree: game_tree.GameTree, number: int) -> Floats:
         """float32[I, F] of a player's information sets with a choice."""
-        return self.of_views(tree, number, tree.players[number].view)
+        return self.encode_views(tree, number, tree.players[number].view)
 
-    def of_views(self, tree: game_tree.GameTree, number: int, views: game_tree.Ints) -> Floats:
+    def encode_views(self, tree: game_tree.GameTree, number: int, views: game_tree.Ints) -> Floats:
         """float32[V, F] of any information sets of a player's trail."""
         trail = tree.players[number].views
         if not isinstance(trail, game_tree.InfosetTree):
@@ -90,7 +90,7 @@ class Encoder:
         who[:, number] = 1
         when = _steps_before(trail, views)[:, None].astype(np.float32) / np.float32(self.steps)
         whole = np.concatenate([window.reshape(len(views), -1), legal, who, when], axis=1)
-        return whole if self.kept is None else whole[:, list(self.kept)]
+        return whole if self.feature_indices is None else whole[:, list(self.feature_indices)]
 
     @property
     def _whole_width(self) -> int:
@@ -103,11 +103,11 @@ class Encoder:
 def drop_unused_features(encoder: Encoder, tree: game_tree.GameTree) -> Encoder:
     """Without numbers that are 0 at all information sets of the unrolled game: most of them are, as a window has room
     for every move and percept of the game at each of its steps."""
-    whole = dataclasses.replace(encoder, kept=None)
+    whole = dataclasses.replace(encoder, feature_indices=None)
     is_used = np.zeros(whole.width, np.bool_)
     for number in range(len(tree.players)):
-        is_used |= (whole.of_sets(tree, number) != 0).any(axis=0)
-    return dataclasses.replace(encoder, kept=tuple(np.flatnonzero(is_used).tolist()))
+        is_used |= (whole.encode_infosets(tree, number) != 0).any(axis=0)
+    return dataclasses.replace(encoder, feature_indices=tuple(np.flatnonzero(is_used).tolist()))
 
 
 def _legal_moves(player: game_tree.Player, trail: game_tree.InfosetTree, moves: int) -> Floats:

@@ -15,7 +15,7 @@ class ReplayBuffer(NamedTuple):
     """Axes: C places."""
 
     items: Any  # a pytree of arrays [C, ..]
-    seen: jax.Array  # [] int32, items that ever came; those beyond MANY are not counted for good
+    num_added: jax.Array  # [] int32, items that ever came; those beyond MANY are not counted for good
 
     @property
     def capacity(self) -> int:
@@ -25,7 +25,7 @@ class ReplayBuffer(NamedTuple):
     @property
     def filled(self) -> jax.Array:
         """[] int32, places in use: the first ones."""
-        return jnp.minimum(self.seen, self.capacity)
+        return jnp.minimum(self.num_added, self.capacity)
 
 
 def init(like: Any, capacity: int) -> ReplayBuffer:
@@ -38,8 +38,8 @@ def add_fifo(buffer: ReplayBuffer, items: Any, wanted: jax.Array) -> ReplayBuffe
     """Keep the last C: [B, ..] items, bool[B]."""
     found = _put(buffer, items, _numbers(buffer, wanted) % buffer.capacity, wanted)
     # As if fewer had come, but as full, and with the same place for the next one.
-    fewer = buffer.capacity + found.seen % buffer.capacity
-    return found._replace(seen=jnp.where(found.seen < MAX_COUNT, found.seen, fewer))
+    fewer = buffer.capacity + found.num_added % buffer.capacity
+    return found._replace(num_added=jnp.where(found.num_added < MAX_COUNT, found.num_added, fewer))
 
 
 def add_reservoir(buffer: ReplayBuffer, items: Any, wanted: jax.Array, bits: jax.Array) -> ReplayBuffer:
@@ -51,7 +51,7 @@ def add_reservoir(buffer: ReplayBuffer, items: Any, wanted: jax.Array, bits: jax
     number = _numbers(buffer, wanted)
     drawn = _part(bits, number + 1)
     found = _put(buffer, items, jnp.where(number < buffer.capacity, number, drawn), wanted)
-    return found._replace(seen=jnp.minimum(found.seen, MAX_COUNT))
+    return found._replace(num_added=jnp.minimum(found.num_added, MAX_COUNT))
 
 
 def _part(bits: jax.Array, count: jax.Array) -> jax.Array:
@@ -72,7 +72,7 @@ def sample(buffer: ReplayBuffer, key: jax.Array, count: int) -> Any:
 
 def _numbers(buffer: ReplayBuffer, wanted: jax.Array) -> jax.Array:
     """[B] what number each item has among all that ever came."""
-    return buffer.seen + jnp.cumsum(wanted.astype(jnp.int32)) - 1
+    return buffer.num_added + jnp.cumsum(wanted.astype(jnp.int32)) - 1
 
 
 def _put(buffer: ReplayBuffer, items: Any, place: jax.Array, wanted: jax.Array) -> ReplayBuffer:
@@ -84,4 +84,4 @@ def _put(buffer: ReplayBuffer, items: Any, place: jax.Array, wanted: jax.Array) 
     keeps = (at < capacity) & (last[at] == order)
     target = jnp.where(keeps, at, capacity)
     kept = jax.tree.map(lambda old, new: old.at[target].set(new, mode="drop"), buffer.items, items)
-    return ReplayBuffer(kept, buffer.seen + jnp.sum(wanted, dtype=jnp.int32))
+    return ReplayBuffer(kept, buffer.num_added + jnp.sum(wanted, dtype=jnp.int32))

@@ -62,8 +62,8 @@ def solve(
 
 def network_values(learner: supervised.Supervised, parameters: Any) -> ValueFn:
     """What a learner's network tells."""
-    known = {where.public.depth: where for where in learner.places}
-    middle, scale = learner.unit
+    known = {where.public.depth: where for where in learner.encoded_states}
+    middle, scale = learner.payoff_center_and_scale
 
     def values(public: public_states.PublicStates, reach: Sequence[jax.Array]) -> jax.Array:
         where = known[public.depth]
@@ -97,7 +97,7 @@ def exact_values(task: tasks.TreeTask, iterations: int = _ITERATIONS) -> ValueFn
             )
             for own, player, layout, plan in zip(task.form.players, task.tree.players, task.layouts, reach, strict=True)
         )
-        return rest.values(fixed_policies.solve_remaining(task.form, given, rest.is_given, iterations))
+        return rest.values(fixed_policies.solve_remaining(task.form, given, rest.is_fixed, iterations))
 
     return values
 

@@ -21,7 +21,7 @@ class EncodedInfosets(NamedTuple):
     seen: jax.Array  # [I, F] float32
     player: jax.Array  # [I] int32
     move: jax.Array  # [I, W] int32, the option's number among the moves of the game
-    is_option: jax.Array  # [I, W] bool; where there is none, the move is 0
+    is_legal: jax.Array  # [I, W] bool; where there is none, the move is 0
 
 
 def encode_infosets(encoder: encoders.Encoder, tree: game_tree.GameTree) -> EncodedInfosets:
@@ -29,7 +29,7 @@ def encode_infosets(encoder: encoders.Encoder, tree: game_tree.GameTree) -> Enco
     is_option = np.arange(widths.max(initial=1)) < widths[:, None]
     move = np.zeros(is_option.shape, np.int32)
     move[is_option] = np.concatenate([player.action[1:] for player in tree.players])
-    seen = np.concatenate([encoder.of_sets(tree, number) for number in range(len(tree.players))])
+    seen = np.concatenate([encoder.encode_infosets(tree, number) for number in range(len(tree.players))])
     who = np.repeat(np.arange(len(tree.players), dtype=np.int32), [player.sets for player in tree.players])
     return EncodedInfosets(*map(sequence_form.to_device, (seen, who, move, is_option)))
 
@@ -38,7 +38,7 @@ def apply_to_infosets(network: networks.Network, variables: Any, sets: EncodedIn
     """[I, W] what a network tells of every option of whoever chooses; 0 where there is none."""
     found: networks.NetworkOutput = network.apply(variables, sets.seen)  # type: ignore[assignment]
     of_moves, _ = networks.select_player(found, sets.player)
-    return jnp.where(sets.is_option, jnp.take_along_axis(of_moves, sets.move, axis=1), 0)
+    return jnp.where(sets.is_legal, jnp.take_along_axis(of_moves, sets.move, axis=1), 0)
 
 
 def network_policies(learner: protocol.Learner, variables: Any, tree: game_tree.GameTree) -> tabular_policies.Policies:
@@ -54,4 +54,4 @@ def network_policies(learner: protocol.Learner, variables: Any, tree: game_tree.
 
 @jax.jit(static_argnames="network")
 def _probabilities(network: networks.Network, variables: Any, sets: EncodedInfosets) -> jax.Array:
-    return networks.masked_softmax(apply_to_infosets(network, variables, sets), sets.is_option)
+    return networks.masked_softmax(apply_to_infosets(network, variables, sets), sets.is_legal)

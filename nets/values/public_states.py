@@ -61,13 +61,13 @@ def find_public_states(tree: game_tree.GameTree, depth: int) -> PublicStates:
     level = _levels(tree)[depth] if 0 <= depth < len(_levels(tree)) else None
     if level is None or not len(level.decision):
         raise CutError(f"{tree.name} is over after {depth} joint moves: cut it earlier, or solve it whole")
-    assert level.information is not None
+    assert level.infoset is not None
     players = len(tree.players)
     views: list[Ints] = []
     nodes: list[Ints] = []
     first = 0
     for number in range(players):
-        own, node = np.unique(level.information[:, number], return_inverse=True)
+        own, node = np.unique(level.infoset[:, number], return_inverse=True)
         views.append(own.astype(np.int32))
         nodes.append((first + node).astype(np.int32))
         first += len(own)
@@ -104,7 +104,7 @@ def cut_depths(tree: game_tree.GameTree, depth: int) -> tuple[int, ...]:
 
 
 def _levels(tree: game_tree.GameTree) -> tuple[game_tree.Level, ...]:
-    if tree.levels is None or any(level.information is None for level in tree.levels):
+    if tree.levels is None or any(level.infoset is None for level in tree.levels):
         raise CutError(f"{tree.name} was unrolled without its edges, or not from rules: it cannot be cut")
     return tree.levels
 
@@ -150,7 +150,10 @@ def trunk(tree: game_tree.GameTree, depth: int) -> game_tree.GameTree:
     levels = _levels(tree)[:depth]
     ended = max((int((-level.child).max(initial=0)) for level in levels), default=0)
     ends = game_tree.Terminals(
-        tree.ends.sequence[:ended], tree.ends.payoff[:ended], tree.ends.weight[:ended], tree.ends.histories[:ended]
+        tree.terminals.sequence[:ended],
+        tree.terminals.payoff[:ended],
+        tree.terminals.weight[:ended],
+        tree.terminals.histories[:ended],
     )
     players = []
     for player in tree.players:
@@ -164,11 +167,11 @@ def trunk(tree: game_tree.GameTree, depth: int) -> game_tree.GameTree:
                 step=player.step[:sets],
                 chance=player.chance[:sets],
                 action=player.action[:options],
-                text=player.text[:options],
+                action_name=player.action_name[:options],
                 view=player.view[:sets],
             )
         )
-    return dataclasses.replace(tree, players=tuple(players), ends=ends, levels=levels)
+    return dataclasses.replace(tree, players=tuple(players), terminals=ends, levels=levels)
 
 
 def ranges(public: PublicStates, plans: Sequence[jax.Array]) -> jax.Array:

@@ -62,7 +62,9 @@ class EncodedPublicStates:
 def encode_public_states(
     encoder: encoders.Encoder, tree: game_tree.GameTree, public: public_states.PublicStates
 ) -> EncodedPublicStates:
-    rows = [encoder.of_views(tree, number, public.view[public.of_player(number)]) for number in range(public.players)]
+    rows = [
+        encoder.encode_views(tree, number, public.view[public.of_player(number)]) for number in range(public.players)
+    ]
     return EncodedPublicStates(public, np.concatenate(rows))
 
 

@@ -34,7 +34,7 @@ class SubgameEvaluator:
 
     task: tasks.TreeTask
     public: public_states.PublicStates
-    is_given: fixed_policies.InfosetMask  # sets before the cut
+    is_fixed: fixed_policies.InfosetMask  # sets before the cut
     edges: tuple[_Edges, ...]  # levels from the cut on
 
     def values(self, profile: tabular_policies.Profile) -> jax.Array:
@@ -55,7 +55,7 @@ class SubgameEvaluator:
         """[N, ..] a player's expected payoff at every node of the cut."""
         batch = policies[0].shape[1:]
         dtype = policies[0].dtype
-        payoff = jnp.asarray(self.task.tree.ends.payoff[:, number], dtype)
+        payoff = jnp.asarray(self.task.tree.terminals.payoff[:, number], dtype)
         ends = jnp.broadcast_to(payoff.reshape(-1, *[1] * len(batch)), (len(payoff), *batch))
         worth = jnp.zeros((0, *batch), dtype)
         for level in reversed(self.edges):

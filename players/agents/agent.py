@@ -1,6 +1,6 @@
 """What an agent is: it sits down at a game, thinks during a start clock, and chooses moves within a clock.
 
-    Agent.sit(seat, clock) -> Mind           a new match; the clock is for thinking before the first move
+    Agent.start_match(context, clock) -> Player a new match; the clock is for thinking before the first move
     Mind.choose(sight, clock) -> move        `sight` is all that the player has done and seen (`envs.sight`)
 
 An agent is a description and has no state of a match; a mind is one player in one match. Agents whose choice depends
@@ -45,7 +45,7 @@ class Arena:
 
     game: game_spec.GameSpec
     env: env.Env
-    walk: packed_env.PackedEnv
+    packed: packed_env.PackedEnv
     steps: int
     start_seconds: float = defaults.START_SECONDS
 
@@ -64,11 +64,11 @@ class Clock:
     """So many seconds, from when it was made."""
 
     seconds: float
-    begun: float = dataclasses.field(default_factory=time.monotonic)
+    started: float = dataclasses.field(default_factory=time.monotonic)
 
     @property
-    def left(self) -> float:
-        return max(0.0, self.begun + self.seconds - time.monotonic())
+    def remaining(self) -> float:
+        return max(0.0, self.started + self.seconds - time.monotonic())
 
 
 class Player(Protocol):
@@ -85,7 +85,7 @@ class Agent(Protocol):
     def name(self) -> str:
         """What it is called in results, e.g. `mccfr:seconds=1`."""
 
-    def sit(self, seat: PlayerContext, clock: Clock) -> Player:
+    def start_match(self, seat: PlayerContext, clock: Clock) -> Player:
         """A mind for a new match. Thinking ends when the clock does."""
 
 
@@ -99,7 +99,7 @@ class PreparableAgent(Protocol):
 
 def is_untimed(player: Agent) -> bool:
     """Whether no clock runs for it: a person, who is asked in the main thread."""
-    return bool(getattr(player, "unhurried", False))
+    return bool(getattr(player, "untimed", False))
 
 
 @runtime_checkable
@@ -118,4 +118,4 @@ def sources(player: Agent) -> list[pathlib.Path]:
 
 def depends_on_wall_clock(player: Agent) -> bool:
     """Whether what it learns before its first game depends on the time that takes: no two of it are the same."""
-    return bool(getattr(player, "learns_by_time", False))
+    return bool(getattr(player, "depends_on_wall_clock", False))

@@ -63,7 +63,7 @@ class _AgentClass(NamedTuple):
 def _load_class(name: str) -> _AgentClass:
     entry = entries.ENTRIES[name]
     module = importlib.import_module(f"gdlx.players.agents.{entry.module}")
-    found = getattr(module, entry.kind)
+    found = getattr(module, entry.class_name)
     fields = {field.name: field for field in dataclasses.fields(found) if field.init and field.name != "name"}
     return _AgentClass(found, fields, typing.get_type_hints(found))
 

@@ -8,7 +8,7 @@ class AgentEntry(NamedTuple):
     """The class is a frozen dataclass whose fields are `name` and the agent's options, with their defaults."""
 
     module: str  # of gdlx.players.agents
-    kind: str  # the class in it
+    class_name: str  # the class in it
     about: str
 
 
@@ -18,7 +18,9 @@ ENTRIES: Mapping[str, AgentEntry] = {
         "saved_policies", "SolutionAgent", "the average policies of a result folder of `gdlx solve`"
     ),
     "fixed": AgentEntry(
-        "saved_policies", "PolicyFileAgent", "a policy.npz, or a table, .csv or .json, of `gdlx evaluate RESULT -o FILE`"
+        "saved_policies",
+        "PolicyFileAgent",
+        "a policy.npz, or a table, .csv or .json, of `gdlx evaluate RESULT -o FILE`",
     ),
     "net": AgentEntry("network_agent", "NetworkAgent", "networks of `gdlx train`: net:FOLDER"),
     "mccfr": AgentEntry(

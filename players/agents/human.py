@@ -18,9 +18,9 @@ class HumanAgent:
     """Is asked in the main thread and has all the time there is."""
 
     name: str = "human"
-    unhurried: bool = dataclasses.field(default=True, init=False)
+    untimed: bool = dataclasses.field(default=True, init=False)
 
-    def sit(self, seat: agent.PlayerContext, clock: agent.Clock) -> "HumanPlayer":
+    def start_match(self, seat: agent.PlayerContext, clock: agent.Clock) -> "HumanPlayer":
         del clock
         import rich.console
 
@@ -37,13 +37,13 @@ class HumanPlayer:
     """`told` is the number of joint moves that the person has been told of."""
 
     terminal: "rich.console.Console"
-    told: int = 0
+    shown_steps: int = 0
 
     def choose(self, view: history.ActionObservationHistory, clock: agent.Clock) -> int:
         del clock
-        for number, event in enumerate(view.events[self.told :], self.told + 1):
+        for number, event in enumerate(view.events[self.shown_steps :], self.shown_steps + 1):
             self.terminal.print(f"{number:>3}. {in_words(view, event)}")
-        self.told = view.step
+        self.shown_steps = view.step
         moves = view.game.net.players[view.player].moves
         names = [moves[number] for number in view.legal]
         for number, name in enumerate(names, 1):
@@ -72,7 +72,7 @@ class HumanPlayer:
 
 def in_words(view: history.ActionObservationHistory, event: history.Event) -> str:
     """What the player did, and what it saw of the joint move."""
-    move, seen = view.names(event)
+    move, seen = view.event_names(event)
     return f"you: {move}" + (f", and you see {' '.join(seen)}" if seen else "")
 
 

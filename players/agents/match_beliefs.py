@@ -18,18 +18,18 @@ class MatchBeliefs:
     """Of one player in one match. Others are taken to play at random."""
 
     def __init__(self, seat: agent.PlayerContext) -> None:
-        self._seat = seat
+        self._context = seat
         self._tracker: beliefs.BeliefTracker | None = None
 
     def at(self, view: history.ActionObservationHistory) -> beliefs.Belief:
         if self._tracker is None:
-            seed = int(self._seat.random.integers(2**31))
-            self._tracker = beliefs.BeliefTracker(self._seat.arena.walk, view, effort=EFFORT, seed=seed)
-        return self._tracker.follow(view)
+            seed = int(self._context.random.integers(2**31))
+            self._tracker = beliefs.BeliefTracker(self._context.arena.packed, view, effort=EFFORT, seed=seed)
+        return self._tracker.update(view)
 
-    def drawn(self, view: history.ActionObservationHistory, count: int) -> packed_env.PackedState:
+    def sample(self, view: history.ActionObservationHistory, count: int) -> packed_env.PackedState:
         """So many of the games, each as often as it is probable."""
-        return self.at(view).drawn(self._seat.arena.walk, count, self._seat.random)
+        return self.at(view).sample(self._context.arena.packed, count, self._context.random)
 
 
 def warm_up(arena: agent.Arena, count: int) -> None:
@@ -39,7 +39,7 @@ def warm_up(arena: agent.Arena, count: int) -> None:
         for view in play_random_match(arena, random):
             belief = MatchBeliefs(agent.PlayerContext(arena, view.player, random))
             try:
-                belief.drawn(view, count)
+                belief.sample(view, count)
             except beliefs.NoConsistentStateError:  # a match that is hard to follow, whoever plays it
                 continue
 
@@ -54,7 +54,7 @@ def play_random_match(arena: agent.Arena, random: np.random.Generator) -> list[h
             break
         joint = tuple(int(random.choice(own)) for own in position.legal)
         chance = int(random.choice(position.chance)) if position.chance else 0
-        registers, percepts = nodes.moved(position.registers, joint, chance)
+        registers, percepts = nodes.transition(position.registers, joint, chance)
         position = nodes.position(registers)
         is_over = step + 1 == arena.steps
         views = [

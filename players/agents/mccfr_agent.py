@@ -34,13 +34,13 @@ class MccfrAgent(table_agent.TableAgent):
             raise agent.AgentError(f"{self.name}: {error}") from None
 
     @property
-    def learns_by_time(self) -> bool:
+    def depends_on_wall_clock(self) -> bool:
         return self.iterations is None
 
     def learn(self, arena: agent.Arena) -> table_policy.TablePolicy:
         # Nobody asks for policies at the sets of a tree, so that the start alone will do.
         start = unroll.unroll(arena.env.net, "goal", depth=0, goal_conflict="max")
-        task = tasks.TableTask(arena.game, arena.env, start, None, arena.walk)
+        task = tasks.TableTask(arena.game, arena.env, start, None, arena.packed)
         timed = self.iterations is None and self.seconds is None
         stop = driver.StopCondition(self.iterations, arena.start_seconds if timed else self.seconds)
         try:

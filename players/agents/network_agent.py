@@ -55,7 +55,7 @@ class NetworkAgent:
         self.prepare(arena)
         return self._kept[arena]
 
-    def sit(self, seat: agent.PlayerContext, clock: agent.Clock) -> "NetworkPlayer":
+    def start_match(self, seat: agent.PlayerContext, clock: agent.Clock) -> "NetworkPlayer":
         del clock
         return NetworkPlayer(self.policy(seat.arena), seat.random)
 
@@ -73,7 +73,7 @@ class NetworkPlayer:
 def load_policy(folder: pathlib.Path, arena: agent.Arena) -> NetworkPolicy:
     """Networks of this very game."""
     found = _restore(folder, arena)
-    return NetworkPolicy(found.learner.encoder, found.learner.network, found.learner.acting(found.state))
+    return NetworkPolicy(found.learner.encoder, found.learner.network, found.learner.policy_params(found.state))
 
 
 def _restore(folder: pathlib.Path, arena: agent.Arena) -> checkpoints.RestoredTraining:
@@ -99,7 +99,7 @@ def _state_values(folder: pathlib.Path, arena: agent.Arena) -> subtree_cfr.Value
     told = jax.jit(functools.partial(learner.values, found.state))
 
     def values(registers: npt.NDArray[np.bool_], steps: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
-        seen = learner.encoder.of_registers(registers, steps)
+        seen = learner.encoder.encode_registers(registers, steps)
         room = 1 << (len(seen) - 1).bit_length()  # few sizes, so few programs
         padded = np.concatenate([seen, np.zeros((room - len(seen), seen.shape[1]), np.float32)])
         return np.asarray(told(padded), np.float64)[: len(seen)].T

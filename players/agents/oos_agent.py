@@ -57,11 +57,11 @@ class OosAgent:
                 f"{self.name}: batch must be a multiple of {packed_env.GAMES_PER_WORD} "
                 f"and at least {2 * packed_env.GAMES_PER_WORD}"
             )
-        if self.aimed is not None and not math.isclose(self.aimed * self.batch, self.aimed_trajectories):
+        if self.aimed is not None and not math.isclose(self.aimed * self.batch, self.num_targeted_trajectories):
             raise agent.AgentError(
                 f"{self.name}: aimed trajectories are a multiple of {packed_env.GAMES_PER_WORD}, "
                 f"so with batch={self.batch} aimed is a multiple of {packed_env.GAMES_PER_WORD / self.batch:g}; "
-                f"the nearest is aimed={self.aimed_trajectories / self.batch:g}"
+                f"the nearest is aimed={self.num_targeted_trajectories / self.batch:g}"
             )
         if not 4 <= self.table <= 26:
             raise agent.AgentError(f"{self.name}: table is the logarithm of a number of sets, 4 to 26")
@@ -71,7 +71,7 @@ class OosAgent:
                 raise agent.AgentError(f"{self.name}: {option} is more than 0 and at most 1, not {value:g}")
 
     @property
-    def aimed_trajectories(self) -> int:
+    def num_targeted_trajectories(self) -> int:
         """Of a batch: one word at least, and not all."""
         words = self.batch // packed_env.GAMES_PER_WORD
         return packed_env.GAMES_PER_WORD * min(
@@ -79,14 +79,14 @@ class OosAgent:
         )
 
     @property
-    def learns_by_time(self) -> bool:
+    def depends_on_wall_clock(self) -> bool:
         return self.start_iterations is None
 
     def prepare(self, arena: agent.Arena) -> None:
         if arena not in self._kept:
             self._kept[arena] = _Prepared(self, arena)
 
-    def sit(self, seat: agent.PlayerContext, clock: agent.Clock) -> "OosPlayer":
+    def start_match(self, seat: agent.PlayerContext, clock: agent.Clock) -> "OosPlayer":
         del clock  # what it is for has been done for all matches
         self.prepare(seat.arena)
         return OosPlayer(self, seat, self._kept[seat.arena])
@@ -97,15 +97,17 @@ class _Prepared:
 
     def __init__(self, options: OosAgent, arena: agent.Arena) -> None:
         is_public = options.aim == "public"
-        self.game = packed_env.PackedEnv(arena.env, public.find_public_info(arena.env.net)) if is_public else arena.walk
-        if self.game.public is not None and self.game.public.is_nothing:
+        self.game = (
+            packed_env.PackedEnv(arena.env, public.find_public_info(arena.env.net)) if is_public else arena.packed
+        )
+        if self.game.public is not None and self.game.public.is_empty:
             raise agent.AgentError(f"{options.name}: no move and no percept of {arena.env.name} is public; use aim=set")
         self.config = table_state.SamplerConfig(options.batch, arena.steps, baselines=options.decay is not None)
         self._require_room(options)
         minimiser = regret_matching.Settings(1.0, 1.0, 1.0, exploration=options.uniform)
         found = mccfr.MccfrSettings(minimiser, options.exploration, options.decay)
         self.settings: Any = jax.tree.map(np.float32, found)
-        self.aimed = options.aimed_trajectories
+        self.aimed = options.num_targeted_trajectories
         self.aim = _AIMS[options.aim]
         self._compile(options, arena)
         self._start = self._solved(options, arena)

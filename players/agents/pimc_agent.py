@@ -39,11 +39,11 @@ class PimcAgent:
     def prepare(self, arena: agent.Arena) -> None:
         match_beliefs.warm_up(arena, self.states)
         with jax.enable_x64(False):
-            games = arena.walk.start(self.states)
+            games = arena.packed.start(self.states)
         for player in range(arena.env.num_players):
             PimcPlayer(self, agent.PlayerContext(arena, player, np.random.default_rng(0))).values(games, end=0.0)
 
-    def sit(self, seat: agent.PlayerContext, clock: agent.Clock) -> "PimcPlayer":
+    def start_match(self, seat: agent.PlayerContext, clock: agent.Clock) -> "PimcPlayer":
         del clock
         return PimcPlayer(self, seat)
 
@@ -61,7 +61,7 @@ class PimcPlayer:
         rounds, longest = 0, 0.0
         while rounds != self._options.iterations:
             begun = time.monotonic()
-            values = self.values(self._beliefs.drawn(view, self._options.states), end)
+            values = self.values(self._beliefs.sample(view, self._options.states), end)
             total, known = total + np.nansum(values, axis=1), known + (~np.isnan(values)).sum(axis=1)
             rounds, longest = rounds + 1, max(longest, time.monotonic() - begun)
             if time.monotonic() + longest > end:
@@ -74,7 +74,7 @@ class PimcPlayer:
         arena, options = self._seat.arena, self._options
         counts: npt.NDArray[np.int64] | npt.NDArray[np.float64]
         if options.search == "uct":
-            self._trees.begin(games)
+            self._trees.reset(games)
             for portion in time_control.iteration_chunks(end, options.visits):
                 self._trees.advance(self._seat.random, portion)
             counts, totals = self._trees.counts()
@@ -88,7 +88,7 @@ class PimcPlayer:
     def _flat(self, games: packed_env.PackedState, rounds: int) -> tuple[Floats, Floats]:
         with jax.enable_x64(False):
             found = rollouts.payoffs_by_first_action(
-                self._seat.arena.walk,
+                self._seat.arena.packed,
                 games,
                 jax.random.key(self._seat.random.integers(2**31)),
                 np.int32(rounds),

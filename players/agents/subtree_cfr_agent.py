@@ -41,25 +41,25 @@ class SubtreeCfrAgent:
 
     def prepare(self, arena: agent.Arena) -> None:
         mind = SubtreeCfrPlayer(self, agent.PlayerContext(arena, 0, np.random.default_rng(0)))
-        tree = mind.from_start(self.depth)
-        if tree is None or not tree.is_whole:  # then trees will begin at states that agree, sooner or later
+        tree = mind.tree_from_root(self.depth)
+        if tree is None or not tree.is_complete:  # then trees will begin at states that agree, sooner or later
             match_beliefs.warm_up(arena, self.states)
             for view in match_beliefs.play_random_match(arena, np.random.default_rng(0)):
-                self._rehearse(view, arena)
+                self._warm_up(view, arena)
 
-    def _rehearse(self, whole: history.ActionObservationHistory, arena: agent.Arena) -> None:
+    def _warm_up(self, whole: history.ActionObservationHistory, arena: agent.Arena) -> None:
         """Grow a tree wherever a player has to choose in a match."""
         mind, view = (
             SubtreeCfrPlayer(self, agent.PlayerContext(arena, whole.player, np.random.default_rng(0))),
-            whole.before(),
+            whole.initial(),
         )
         for event in whole.events:
             if len(view.legal) > 1:
                 with contextlib.suppress(beliefs.NoConsistentStateError, agent.AgentError):  # told when it matters
-                    mind.below(view)
+                    mind.tree_from_beliefs(view)
             view = view.after(event)
 
-    def sit(self, seat: agent.PlayerContext, clock: agent.Clock) -> "SubtreeCfrPlayer":
+    def start_match(self, seat: agent.PlayerContext, clock: agent.Clock) -> "SubtreeCfrPlayer":
         del clock
         return SubtreeCfrPlayer(self, seat)
 
@@ -94,7 +94,7 @@ class SubtreeCfrPlayer:
             for _ in range(portion):
                 solver.iterate()
         high, low = view.keys[-1].tolist()
-        average = solver.average(view.player, high << 32 | low)
+        average = solver.average_policy(view.player, high << 32 | low)
         if average is None:
             self._beliefs.at(view)  # which tells what is impossible
             raise RuntimeError(f"a tree of {view.game.name} lacks what {view.game.players[view.player]} knows")
@@ -104,24 +104,24 @@ class SubtreeCfrPlayer:
     def _solver(self, view: history.ActionObservationHistory) -> subtree_cfr.SubtreeSolver:
         if self._whole is not None:
             return self._whole
-        tree = self.from_start(view.step + self._options.depth)
+        tree = self.tree_from_root(view.step + self._options.depth)
         if tree is None:
-            return subtree_cfr.SubtreeSolver(self.below(view))
+            return subtree_cfr.SubtreeSolver(self.tree_from_beliefs(view))
         solver = subtree_cfr.SubtreeSolver(tree)
-        if tree.is_whole:
+        if tree.is_complete:
             self._whole = solver
         return solver
 
-    def from_start(self, depth: int) -> subtree_cfr.Subtree | None:
+    def tree_from_root(self, depth: int) -> subtree_cfr.Subtree | None:
         """The tree from the start of the game to this depth, or to the ends; None if it does not fit in."""
         if self._fits:
-            tree = self.grow(enumeration.start(self._seat.arena.walk), np.ones(1), depth)
-            if tree is not None and (tree.is_whole or len(tree.levels) > depth):
+            tree = self.grow(enumeration.start(self._seat.arena.packed), np.ones(1), depth)
+            if tree is not None and (tree.is_complete or len(tree.levels) > depth):
                 return tree
             self._fits = False
         return None
 
-    def below(self, view: history.ActionObservationHistory) -> subtree_cfr.Subtree:
+    def tree_from_beliefs(self, view: history.ActionObservationHistory) -> subtree_cfr.Subtree:
         """From states that agree, fewer where moves are many."""
         active, weights = self._distinct(self._beliefs.at(view))
         states = self._options.states
@@ -140,7 +140,7 @@ class SubtreeCfrPlayer:
     def _distinct(self, found: beliefs.Belief) -> tuple[enumeration.ActiveGames, enumeration.Floats]:
         """Sampled games may be there many times."""
         active = enumeration.ActiveGames(found.games, found.lanes)
-        same = enumeration.merge_equal_states(enumeration.take_snapshot(self._seat.arena.walk, active))
+        same = enumeration.merge_equal_states(enumeration.take_snapshot(self._seat.arena.packed, active))
         return enumeration.ActiveGames(found.games, found.lanes[same.example]), same.sums(found.weights)
 
     def _some(self, weights: enumeration.Floats, states: int) -> tuple[enumeration.Ints, enumeration.Floats]:
@@ -156,7 +156,7 @@ class SubtreeCfrPlayer:
     ) -> subtree_cfr.Subtree | None:
         deep = self._options.depth if depth is None else depth
         key = jax.random.key(self._seat.random.integers(2**31))
-        return subtree_cfr.build_subtree(self._seat.arena.walk, active, weights, deep, self._room, key)
+        return subtree_cfr.build_subtree(self._seat.arena.packed, active, weights, deep, self._room, key)
 
 
 def _values(net: str | None, arena: agent.Arena) -> subtree_cfr.ValueFn | None:

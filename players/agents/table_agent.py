@@ -65,7 +65,7 @@ class TableAgent(abc.ABC):
     """`learn` is called once for a game, before any clock runs."""
 
     name: str
-    _kept: weakref.WeakKeyDictionary[agent.Arena, _PreparedPolicy] = dataclasses.field(
+    _prepared: weakref.WeakKeyDictionary[agent.Arena, _PreparedPolicy] = dataclasses.field(
         default_factory=weakref.WeakKeyDictionary, init=False, repr=False, compare=False
     )
 
@@ -73,15 +73,15 @@ class TableAgent(abc.ABC):
     def learn(self, arena: agent.Arena) -> table_policy.TablePolicy: ...
 
     def prepare(self, arena: agent.Arena) -> None:
-        if arena not in self._kept:
+        if arena not in self._prepared:
             policy = self.learn(arena)
-            self._kept[arena] = _PreparedPolicy(policy, to_host_policy(policy))
+            self._prepared[arena] = _PreparedPolicy(policy, to_host_policy(policy))
 
     def policy(self, arena: agent.Arena) -> table_policy.TablePolicy:
         self.prepare(arena)
-        return self._kept[arena].policy
+        return self._prepared[arena].policy
 
-    def sit(self, seat: agent.PlayerContext, clock: agent.Clock) -> TablePlayer:
+    def start_match(self, seat: agent.PlayerContext, clock: agent.Clock) -> TablePlayer:
         del clock
         self.prepare(seat.arena)
-        return TablePlayer(self._kept[seat.arena].lookup, seat.random)
+        return TablePlayer(self._prepared[seat.arena].lookup, seat.random)

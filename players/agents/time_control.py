@@ -13,7 +13,7 @@ _AIM = 0.25  # of the time that is left, what a portion should take
 
 def deadline(clock: agent.Clock, seconds: float | None) -> float:
     """When thinking must end, as time.monotonic() tells it."""
-    allowed = (1 - _KEPT_BACK) * clock.left
+    allowed = (1 - _KEPT_BACK) * clock.remaining
     return time.monotonic() + (allowed if seconds is None else min(allowed, seconds))
 
 

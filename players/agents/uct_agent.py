@@ -40,11 +40,11 @@ class UctAgent:
         match_beliefs.warm_up(arena, self.trees)
         for player in range(arena.env.num_players):
             search = self._search(arena, player)
-            search.begin(search.start())
+            search.reset(search.start())
             search.advance(np.random.default_rng(0), 1)
             search.counts()
 
-    def sit(self, seat: agent.PlayerContext, clock: agent.Clock) -> "UctPlayer":
+    def start_match(self, seat: agent.PlayerContext, clock: agent.Clock) -> "UctPlayer":
         del clock
         return UctPlayer(self, seat, self._search(seat.arena, seat.player))
 
@@ -67,24 +67,24 @@ class UctSearch:
         low, high = arena.env.payoff_range
         constant = _PART * (high - low) if c is None else c
         self._exploration = np.full(arena.env.num_players, constant, np.float32)
-        room = (_MOST_BYTES // uct.node_bytes(arena.walk)).bit_length() - 1
+        room = (_MOST_BYTES // uct.node_bytes(arena.packed)).bit_length() - 1
         self._bits = max(4, min(table, room))
 
     def start(self) -> packed_env.PackedState:
         """As many games as trees, before the first move."""
         with jax.enable_x64(False):
-            return self._arena.walk.start(self._trees)
+            return self._arena.packed.start(self._trees)
 
-    def begin(self, roots: packed_env.PackedState) -> None:
+    def reset(self, roots: packed_env.PackedState) -> None:
         self._roots = roots
         with jax.enable_x64(False):
-            self._found = uct.init(self._arena.walk, self._bits)
+            self._found = uct.init(self._arena.packed, self._bits)
 
     def advance(self, random: np.random.Generator, iterations: int) -> None:
         """So many iterations of every tree."""
         with jax.enable_x64(False):
             self._found = uct.search(
-                self._arena.walk,
+                self._arena.packed,
                 self._found,
                 self._roots,
                 jax.random.key(random.integers(2**31)),
@@ -92,12 +92,12 @@ class UctSearch:
                 self._exploration,
                 steps=self._arena.steps,
             )
-            int(self._found.used)  # waits for it: the clock must not run ahead of the device
+            int(self._found.num_nodes)  # waits for it: the clock must not run ahead of the device
 
     def counts(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
         """[A, K] visits of the player's moves at every root, and its payoffs then."""
         with jax.enable_x64(False):
-            found = uct.root_statistics(self._arena.walk, self._found, self._roots, player=self._player)
+            found = uct.root_statistics(self._arena.packed, self._found, self._roots, player=self._player)
         return np.asarray(found.counts, np.int64), np.asarray(found.totals, np.float64)
 
 
@@ -111,7 +111,7 @@ class UctPlayer:
         self._beliefs = match_beliefs.MatchBeliefs(self.seat)
 
     def choose(self, view: history.ActionObservationHistory, clock: agent.Clock) -> int:
-        self.search.begin(self._beliefs.drawn(view, self.options.trees))
+        self.search.reset(self._beliefs.sample(view, self.options.trees))
         end = time_control.deadline(clock, self.options.seconds)
         for portion in time_control.iteration_chunks(end, self.options.iterations):
             self.search.advance(self.seat.random, portion)

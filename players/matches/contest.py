@@ -40,7 +40,7 @@ class MatchRun:
         self._running: Generator[match.GameBatch, None, None] | None = None
 
     def _begin(self, folder: pathlib.Path, resume: bool) -> None:
-        config = records.make_config("match", self.match.arena, self.match.agents, self.match.terms)
+        config = records.make_config("match", self.match.arena, self.match.agents, self.match.settings)
         if resume:
             records.require_same(folder, config)
             self.games = records.read_games(folder, self.match)

@@ -52,7 +52,7 @@ class MatchSettings:
 class Match:
     arena: agent.Arena
     agents: tuple[agent.Agent, ...]
-    terms: MatchSettings = MatchSettings()
+    settings: MatchSettings = MatchSettings()
 
     def __post_init__(self) -> None:
         require_players(self.arena, [player.name for player in self.agents])
@@ -68,14 +68,14 @@ class Match:
 
     @property
     def rotations(self) -> int:
-        return self.players if self.terms.swap else 1
+        return self.players if self.settings.swap else 1
 
     def seats(self, number: int) -> tuple[int, ...]:
         """The agent of every player in a game."""
         return tuple((player + number % self.rotations) % self.players for player in range(self.players))
 
     @property
-    def is_lockstep(self) -> bool:
+    def is_vectorised(self) -> bool:
         return all(isinstance(player, agent.PolicyAgent) for player in self.agents)
 
 
@@ -115,7 +115,7 @@ def play_games(match: Match, done: Collection[int] = ()) -> Generator[GameBatch,
     """Play the games that are not done, a few at a time. `agent.LeftMatch` ends it early."""
     for player in match.agents:
         prepare(player, match.arena)
-    batches = _in_lockstep(match, done) if match.is_lockstep else _one_by_one(match, done)
+    batches = _in_lockstep(match, done) if match.is_vectorised else _one_by_one(match, done)
     with contextlib.closing(batches):
         for batch in batches:
             _require_zero_sum(match.arena, batch.games)
@@ -144,17 +144,17 @@ def prepare(player: agent.Agent, arena: agent.Arena) -> None:
 def _in_lockstep(match: Match, done: Collection[int]) -> Generator[GameBatch, None, None]:
     arena, rotations = match.arena, match.rotations
     policies = [player.policy(arena) for player in match.agents if isinstance(player, agent.PolicyAgent)]
-    most = -(-match.terms.games // rotations)  # games of one rotation
+    most = -(-match.settings.games // rotations)  # games of one rotation
     lanes = next((size for size in _LANES if size >= most), _LANES[-1])
     finished = np.fromiter(done, np.int64, len(done))
     for first in range(0, most, lanes):
         for rotation in range(rotations):
             number = np.arange(first, first + lanes) * rotations + rotation
-            wanted = (number < match.terms.games) & ~np.isin(number, finished)
+            wanted = (number < match.settings.games) & ~np.isin(number, finished)
             if not wanted.any():
                 continue
             seats = match.seats(rotation)
-            key = jax.random.fold_in(jax.random.key(match.terms.seed), rotation)
+            key = jax.random.fold_in(jax.random.key(match.settings.seed), rotation)
             found = _play_batch(arena, [policies[seat] for seat in seats], key, lanes, first)
             yield GameBatch(game_log.select_records(_columns(arena, number, seats, found), wanted), ())
 
@@ -165,7 +165,7 @@ def _play_batch(
     """By words of 32 games where all policies are tables; networks need what their players see, game by game."""
     if all(isinstance(policy, table_policy.TablePolicy) for policy in policies):
         return table_policy.play_matches(
-            arena.walk, tuple(policies), key, matches=matches, steps=arena.steps, first=first
+            arena.packed, tuple(policies), key, matches=matches, steps=arena.steps, first=first
         )
     from gdlx.players.agents import network_agent
 
@@ -191,7 +191,7 @@ def _columns(
 
 
 def _one_by_one(match: Match, done: Collection[int]) -> Generator[GameBatch, None, None]:
-    terms = match.terms
+    terms = match.settings
     judge = referee.Referee(
         match.arena,
         match.agents,
@@ -202,7 +202,7 @@ def _one_by_one(match: Match, done: Collection[int]) -> Generator[GameBatch, Non
     )
     finished = set(done)
     try:
-        for number in range(match.terms.games):
+        for number in range(match.settings.games):
             if number not in finished:
                 seats = match.seats(number)
                 told = judge.play(number, seats)

@@ -206,8 +206,8 @@ def read_games(folder: pathlib.Path, one: match.Match) -> game_log.GameRecords:
             raise ValueError(f"the line of game {wrong[0]} has not {len(header)} columns")
         if len(set(numbers)) < len(numbers):
             raise ValueError("a game is there twice")
-        if wrong := [row[0] for row, number in zip(rows, numbers, strict=True) if not 0 <= number < one.terms.games]:
-            raise ValueError(f"there is no game {wrong[0]} in a match of {one.terms.games:,}")
+        if wrong := [row[0] for row, number in zip(rows, numbers, strict=True) if not 0 <= number < one.settings.games]:
+            raise ValueError(f"there is no game {wrong[0]} in a match of {one.settings.games:,}")
         if wrong := [row[0] for row in rows if row[-2] not in _ENDS or int(row[-3]) < 0 or int(row[-1]) < 0]:
             raise ValueError(f"the line of game {wrong[0]} tells of no end, or of less than no step or incident")
         seats = [one.seats(number) for number in numbers]

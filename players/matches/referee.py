@@ -87,7 +87,7 @@ class Referee:
         while not self._is_over(position, len(events)):
             moves = table.moves(views)
             drawn = int(chance.choice(position.chance)) if position.chance else None
-            registers, percepts = self._host.moved(position.registers, moves, drawn or 0)
+            registers, percepts = self._host.transition(position.registers, moves, drawn or 0)
             position = self._host.position(registers)
             events.append(GameStep(moves, drawn, percepts))
             legal = ((),) * len(seats) if self._is_over(position, len(events)) else position.legal
@@ -113,23 +113,23 @@ class _TimedPlayer:
     who: agent.Agent
     thread: worker.Worker
     label: str
-    seat: agent.PlayerContext
-    mind: agent.Player | None = None
-    is_out: bool = False  # will not sit down any more in this game
+    context: agent.PlayerContext
+    player: agent.Player | None = None
+    has_forfeited: bool = False  # will not sit down any more in this game
 
-    def sit(self, seconds: float) -> None:
+    def start_match(self, seconds: float) -> None:
         def sat() -> None:
-            self.mind = self.who.sit(self.seat, agent.Clock(seconds))
+            self.player = self.who.start_match(self.context, agent.Clock(seconds))
 
         try:
             self._ask(sat, seconds)
         except (worker.WorkerBusyError, worker.WorkerCrashError):
-            self.is_out = True
+            self.has_forfeited = True
             raise
 
     def choose(self, view: history.ActionObservationHistory, seconds: float) -> int | None:
         """A legal move; None if it is not at the table."""
-        if self.is_out:
+        if self.has_forfeited:
             return None
         move = self._ask(lambda: self._chosen(view, agent.Clock(seconds)), seconds)
         if type(move) is not int or move not in view.legal:
@@ -137,9 +137,9 @@ class _TimedPlayer:
         return move
 
     def _chosen(self, view: history.ActionObservationHistory, clock: agent.Clock) -> object:
-        if self.mind is None:
+        if self.player is None:
             raise agent.AgentError("it did not sit down")
-        move = self.mind.choose(view, clock)
+        move = self.player.choose(view, clock)
         try:  # a whole number of any kind, also one that a device has yet to compute
             return move if isinstance(move, bool) else operator.index(move)
         except TypeError:
@@ -147,7 +147,7 @@ class _TimedPlayer:
 
     def _ask(self, question: Callable[[], T], seconds: float) -> T:
         if not agent.is_untimed(self.who):
-            return self.thread.ask(question, seconds)
+            return self.thread.call(question, seconds)
         try:
             return question()
         except agent.PlayerQuitError:
@@ -174,14 +174,14 @@ class _GameSession:
 
     referee: Referee
     game: int
-    instead: np.random.Generator  # of moves that are made for agents
+    fallback_random: np.random.Generator  # of moves that are made for agents
     players: list[_TimedPlayer] = dataclasses.field(default_factory=list)
     incidents: list[game_log.Incident] = dataclasses.field(default_factory=list)
 
     def seat(self, who: agent.Agent, thread: worker.Worker, label: str, seat: agent.PlayerContext) -> None:
         player = _TimedPlayer(who, thread, label, seat)
         self.players.append(player)
-        self._watch(lambda: player.sit(self.referee.start_seconds), player, 0)
+        self._watch(lambda: player.start_match(self.referee.start_seconds), player, 0)
 
     def moves(self, views: Sequence[history.ActionObservationHistory]) -> tuple[int, ...]:
         """Everybody's next, which are legal."""
@@ -191,7 +191,7 @@ class _GameSession:
         if len(view.legal) == 1:
             return view.legal[0]
         move = self._watch(lambda: player.choose(view, self.referee.play_seconds), player, view.step)
-        return int(self.instead.choice(view.legal)) if move is None else move
+        return int(self.fallback_random.choice(view.legal)) if move is None else move
 
     def _watch(self, ask: Callable[[], T], player: _TimedPlayer, step: int) -> T | None:
         """The answer; None where there is none, and that is put down."""
@@ -205,7 +205,7 @@ class _GameSession:
         except worker.WorkerCrashError as error:
             cause = error.__cause__
             kind, message = "crash", f"{type(cause).__name__}: {_shown(cause, str)}".rstrip(": ")
-        role = self.referee.arena.env.players[player.seat.player]
+        role = self.referee.arena.env.players[player.context.player]
         short = diagnostics.shorten(message, _LONGEST_MESSAGE)
         self.incidents.append(game_log.Incident(self.game, step, role, player.label, kind, short))
         return None

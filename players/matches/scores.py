@@ -23,17 +23,17 @@ _NORMAL = 1.959964  # standard errors to either side hold 95 %
 
 class MeanEstimate(NamedTuple):
     mean: float
-    half: float | None  # of the interval's width; None where one game of a role tells nothing
+    half_width: float | None  # of the interval's width; None where one game of a role tells nothing
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        return None if self.half is None else (self.mean - self.half, self.mean + self.half)
+        return None if self.half_width is None else (self.mean - self.half_width, self.mean + self.half_width)
 
     def to_json(self) -> dict[str, Any]:
         return {"mean": self.mean, "interval": None if self.interval is None else list(self.interval)}
 
     def __str__(self) -> str:
-        return f"{self.mean:.4g}" if self.half is None else f"{self.mean:.4g} ± {self.half:.2g}"
+        return f"{self.mean:.4g}" if self.half_width is None else f"{self.mean:.4g} ± {self.half_width:.2g}"
 
 
 def stratified_mean(strata: Sequence[game_log.Floats]) -> MeanEstimate:
@@ -67,7 +67,7 @@ class AgentScore:
     """Of one agent. Who has the higher payoff wins; only where two play, and not in games that are unplayable."""
 
     agent: str
-    whole: ScoreSummary
+    overall: ScoreSummary
     roles: Mapping[str, ScoreSummary]
     wins: int | None
     draws: int | None
@@ -77,7 +77,7 @@ class AgentScore:
     def to_json(self) -> dict[str, Any]:
         roles = {role: part.to_json() for role, part in self.roles.items()}
         counts = {"wins": self.wins, "draws": self.draws, "losses": self.losses, "incidents": self.incidents}
-        return {"agent": self.agent} | self.whole.to_json() | counts | {"roles": roles}
+        return {"agent": self.agent} | self.overall.to_json() | counts | {"roles": roles}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,7 +132,7 @@ def _score(
     wins, draws, losses = _outcomes(number, played) if arena.env.num_players == 2 else (None, None, None)
     return AgentScore(
         agent=label,
-        whole=ScoreSummary(own, stratified_mean(payoff), stratified_mean(goal)),
+        overall=ScoreSummary(own, stratified_mean(payoff), stratified_mean(goal)),
         roles=roles,
         wins=wins,
         draws=draws,

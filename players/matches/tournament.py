@@ -138,7 +138,7 @@ def score_tournament(whole: Tournament, runs: Sequence[contest.MatchRun]) -> Tou
     if whole.arena.env.num_players == 2:
         for group, found in zip(whole.groups, matches, strict=False):
             for (row, column), score in zip(itertools.permutations(group), found.scores, strict=False):
-                table[labels[row], labels[column]] = score.whole.payoff
+                table[labels[row], labels[column]] = score.overall.payoff
     standings = [_standing(whole, number, runs) for number in range(len(labels))]
     there = [standing for standing in standings if standing is not None]
     there.sort(key=lambda standing: -standing.whole.payoff.mean)

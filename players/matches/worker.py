@@ -44,7 +44,7 @@ class Worker:
     def is_busy(self) -> bool:
         return self._last is not None and not self._last.done()
 
-    def ask(self, question: Callable[[], T], seconds: float) -> T:
+    def call(self, question: Callable[[], T], seconds: float) -> T:
         if self.is_busy:
             raise WorkerBusyError("is still busy with an earlier question")
         if self._thread is None:

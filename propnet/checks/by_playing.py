@@ -51,7 +51,7 @@ class _ProblemCollector:
         if key not in self._first:
             self._first[key] = (message, example())
 
-    def judge(self, terminal: Bools, goals: Bools, example: Callable[[int], str]) -> None:
+    def check_goals(self, terminal: Bools, goals: Bools, example: Callable[[int], str]) -> None:
         """Goals of terminal states: exactly one value for every player."""
         rows = machine.split_rows(goals, [len(role.goal_values) for role in self.net.roles])
         for role, own in zip(self.net.roles, rows, strict=True):
@@ -130,8 +130,8 @@ def _play_out(net: propnet.PropNet) -> Findings | None:
         def example(column: int) -> str:
             return _path(net, levels, column)
 
-        terminal, goals = game.judge(state)
-        notes.judge(terminal, goals, example)
+        terminal, goals = game.terminal_and_goals(state)
+        notes.check_goals(terminal, goals, example)
         matches += int(terminal.sum())
         legal = game.legal(state) & ~terminal
         _check_knowledge(net, notes, players, knowledge, legal, terminal, example)
@@ -143,7 +143,7 @@ def _play_out(net: propnet.PropNet) -> Findings | None:
         notes.unplayable(stuck, legal, example)
         if not len(parents):
             return _finish(notes, True, states, matches, depth)
-        following, percepts = game.move(state[:, parents], joint_actions.one_hot_rows(chosen, sizes))
+        following, percepts = game.step(state[:, parents], joint_actions.one_hot_rows(chosen, sizes))
         seen = machine.split_rows(percepts, percept_sizes)
         knowledge = [
             _number(np.stack([old[parents], chosen[n]]), seen[n]) for n, old in zip(players, knowledge, strict=True)
@@ -236,7 +236,7 @@ def _sample(net: propnet.PropNet, seed: int) -> Findings:
         def example(column: int) -> str:
             return _describe_history(history[column])
 
-        notes.judge(step.terminal, step.goals, example)
+        notes.check_goals(step.terminal, step.goals, example)
         notes.unplayable(step.unplayable, step.legal, example)
         _sample_knowledge(net, notes, step, known, seen, example)
         moves = [rows.argmax(axis=0) for rows in machine.split_rows(step.does, sizes)]

@@ -46,6 +46,6 @@ def check(text: source.Source, *, fold_case: bool = False, gdl: int | None = Non
         for run in _CHECKS:
             run(facts, log)
     except diagnostics.GdlError as error:  # a rule that even the checks cannot work with
-        log.found += error.diagnostics
-    placed = sorted((d for d in log.found if d.span is not None), key=lambda d: d.span.start if d.span else 0)
-    return CheckReport(sheet, (*placed, *(d for d in log.found if d.span is None)))
+        log.entries += error.diagnostics
+    placed = sorted((d for d in log.entries if d.span is not None), key=lambda d: d.span.start if d.span else 0)
+    return CheckReport(sheet, (*placed, *(d for d in log.entries if d.span is None)))

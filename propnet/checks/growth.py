@@ -18,11 +18,11 @@ def check(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
     suspect = _growing_rule(facts)
     if suspect is None:
         return
-    if not isinstance(facts.relaxed, joins.LimitError):
+    if not isinstance(facts.relaxed_model, joins.LimitError):
         return
     hint = "bound the term, e.g. count with (succ 1 2) facts instead of (s ?n)"
-    if facts.relaxed.deep:
-        rule = facts.relaxed.rule
+    if facts.relaxed_model.term_too_large:
+        rule = facts.relaxed_model.rule
         log.add("unbounded-term", "the terms this rule makes grow without bound", rule.span, hint)
     else:
         log.add("growing-term", "the terms this rule makes may grow without bound", suspect.span, hint)

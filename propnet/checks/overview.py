@@ -22,7 +22,7 @@ class SheetAnalysis:
         return self.sheet.rules
 
     @functools.cached_property
-    def by_head(self) -> dict[terms.Relation, list[terms.Rule]]:
+    def rules_by_head(self) -> dict[terms.Relation, list[terms.Rule]]:
         found: dict[terms.Relation, list[terms.Rule]] = {}
         for rule in self.rules:
             found.setdefault(rule.head.relation, []).append(rule)
@@ -33,7 +33,7 @@ class SheetAnalysis:
         """From a relation to those its rules use."""
         return {
             relation: {atom.relation for rule in rules for atom, _ in terms.atoms_in(rule.body)}
-            for relation, rules in self.by_head.items()
+            for relation, rules in self.rules_by_head.items()
         }
 
     @functools.cached_property
@@ -59,7 +59,7 @@ class SheetAnalysis:
         return found
 
     @functools.cached_property
-    def negative_circles(self) -> dict[terms.Relation, terms.Atom]:
+    def negative_cycles(self) -> dict[terms.Relation, terms.Atom]:
         """Relations that depend on their own negation, with the first atom negated on their circle."""
         first: dict[frozenset[terms.Relation], terms.Atom] = {}
         for rule in self.rules:
@@ -83,7 +83,7 @@ class SheetAnalysis:
 
         Negation of what changes, or may not be defined, is dropped there.
         """
-        dynamic = graphs.reachable(self.users, [*INPUT_RELATIONS, *self.negative_circles])
+        dynamic = graphs.reachable(self.users, [*INPUT_RELATIONS, *self.negative_cycles])
         found: dict[terms.Relation, list[tuple[terms.Rule, terms.Rule]]] = {}
         for origin, rule in safety.expand_rules(rule for rule in self.rules if rule.head.relation in self.needed):
             if not any(safety.unsafe_variables(rule)):
@@ -97,7 +97,7 @@ class SheetAnalysis:
         return joins.Budget(facts=500_000, seconds=_SECONDS)
 
     @functools.cached_property
-    def relaxed(self) -> joins.Tables | joins.LimitError:
+    def relaxed_model(self) -> joins.Tables | joins.LimitError:
         """Everything that could ever hold, every legal move made, or why a check cannot work that out."""
         rules = [relaxed for pairs in self.relaxed_rules.values() for _, relaxed in pairs]
         if rules:

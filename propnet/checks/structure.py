@@ -26,7 +26,7 @@ def _check_static(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None
         chain = graphs.shortest_path(facts.edges, root, set(overview.INPUT_RELATIONS))
         if chain:
             message = f"`{root[0]}` depends on the state: {_chain(chain)}"
-            span = facts.by_head[root][0].span
+            span = facts.rules_by_head[root][0].span
             log.add(
                 "static-depends-on-state",
                 message,
@@ -52,7 +52,7 @@ def _check_does(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
     too_late = graphs.reachable(users, moves)
     ordered = {head: sorted(body, key=str) for head, body in (edges or {}).items()}  # the same words in every run
     for judge in judges:
-        span = facts.by_head[judge][0].span
+        span = facts.rules_by_head[judge][0].span
         if edges is None:
             message = f"`{judge[0]}` may depend on `does`: {_chain(graphs.shortest_path(facts.edges, judge, {_DOES}))}"
             log.add("undecided", message, span, "the game is too big to decide this here; compiling it will tell")
@@ -67,18 +67,18 @@ def _check_does(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
                 steps = " <- ".join(diagnostics.shorten(ground_terms.atom_text(r[0], f)) for r, f in path[:_SHOWN])
                 message = f"`{judge[0]}` depends on the move being made: {steps}"
                 log.add("depends-on-does", message, rule.span, "use (true ..) of a fluent that a `next` rule sets")
-            if len(told) == len(facts.by_head[judge]):
+            if len(told) == len(facts.rules_by_head[judge]):
                 break
 
 
 def _find_deriving_rule(facts: overview.SheetAnalysis, head: GroundAtom, used: GroundAtom) -> terms.Rule:
     """The rule whose instance concludes one ground atom from another."""
-    for rule in facts.by_head[head[0]]:
+    for rule in facts.rules_by_head[head[0]]:
         uses = any(atom.relation == used[0] for atom, _ in terms.atoms_in(rule.body))
         fits = all(map(_fits, rule.head.args, head[1]))
         if uses and fits:
             return rule
-    return facts.by_head[head[0]][0]
+    return facts.rules_by_head[head[0]][0]
 
 
 def _fits(term: terms.Term, value: ground_terms.GroundTerm) -> bool:
@@ -92,7 +92,7 @@ def _fits(term: terms.Term, value: ground_terms.GroundTerm) -> bool:
 
 def _check_negation(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
     done = set()
-    for relation, atom in facts.negative_circles.items():
+    for relation, atom in facts.negative_cycles.items():
         group = facts.component[relation]
         if group in done:
             continue
@@ -169,7 +169,7 @@ def _ground_edges(
 
     None if that is too much for a check.
     """
-    tables = facts.relaxed
+    tables = facts.relaxed_model
     if isinstance(tables, joins.LimitError):
         return None
     edges: dict[GroundAtom, set[GroundAtom]] = {}

@@ -100,7 +100,7 @@ def _check_undefined(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> N
     for rule in facts.rules:
         for atom, _ in terms.atoms_in(rule.body):
             relation = atom.relation
-            if relation in facts.by_head or relation in overview.INPUT_RELATIONS or relation in told:
+            if relation in facts.rules_by_head or relation in overview.INPUT_RELATIONS or relation in told:
                 continue
             told.add(relation)
             if atom.name in facts.sheet.lost or atom.name in _REQUIRED:  # told as missing
@@ -112,7 +112,7 @@ def _check_undefined(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> N
 
 
 def _check_unused(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
-    for relation, rules in facts.by_head.items():
+    for relation, rules in facts.rules_by_head.items():
         name, _ = relation
         circle = facts.component.get(relation, frozenset((relation,)))
         used = any(not facts.users.get(member, set()) <= circle for member in circle)
@@ -161,7 +161,7 @@ def _check_fluents_and_moves(facts: overview.SheetAnalysis, log: kif.DiagnosticL
 def _check_roles(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
     declared: dict[str, source.Span] = {}
     complete = True
-    for rule in facts.by_head.get(("role", 1), []):
+    for rule in facts.rules_by_head.get(("role", 1), []):
         role = rule.head.args[0]
         if isinstance(role, terms.Compound):
             log.add(
@@ -186,7 +186,7 @@ def _check_roles(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
                 log.add("unknown-role", f"`{_shorten(role)}` is not a role", role.span,
                         f"the roles are {_shorten(', '.join(declared), 200)}")  # fmt: skip
     for code, name in (("role-without-legal", "legal"), ("role-without-goal", "goal")):
-        heads = [rule.head.args[0] for rule in facts.by_head.get((name, 2), [])]
+        heads = [rule.head.args[0] for rule in facts.rules_by_head.get((name, 2), [])]
         if not heads or name in facts.sheet.lost or any(isinstance(role, terms.Variable) for role in heads):
             continue
         named = set(map(str, heads))
@@ -202,7 +202,7 @@ def _check_roles(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
 
 
 def _check_goal_values(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
-    for rule in facts.by_head.get(("goal", 2), []):
+    for rule in facts.rules_by_head.get(("goal", 2), []):
         value = rule.head.args[1]
         if isinstance(value, terms.Variable):
             continue

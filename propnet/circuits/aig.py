@@ -76,7 +76,7 @@ class Builder:
             known = self._known[key] = 2 * (self.inputs + len(self.gates))
         return known
 
-    def has(self, literals: Iterable[Literal]) -> bool:
+    def has_gate(self, literals: Iterable[Literal]) -> bool:
         """Whether a gate of exactly these literals is there already."""
         return tuple(sorted(literals)) in self._known
 

@@ -15,7 +15,7 @@ def derive_input_constraints(
     moves = []
     implied = {}
     for number, role in enumerate(net.roles):
-        start = net.first_move(number)
+        start = net.first_move_node(number)
         moves.append(frozenset(range(start, start + len(role.moves))))
         for node, legal in enumerate(role.legal.tolist(), start):
             implied[node] = _conjuncts(gates, legal)

@@ -75,7 +75,7 @@ class PropNet:
     def players(self) -> tuple[Role, ...]:
         return tuple(role for role in self.roles if not role.is_random)
 
-    def first_move(self, role: int) -> int:
+    def first_move_node(self, role: int) -> int:
         """The node of a role's first move."""
         return 1 + len(self.initial) + sum(len(r.moves) for r in self.roles[:role])
 

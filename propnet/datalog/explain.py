@@ -22,7 +22,7 @@ def explain_atom(game: interpreter.Interpreter, typed: str, moves: list[str]) ->
         if not steps:
             raise _no_move(relation)
         state, joint = steps[-1]
-    tables, trace = game.traced(state, joint)
+    tables, trace = game.evaluate_with_trace(state, joint)
     table = tables.get(relation)
     if table is not None and args in table.known:
         return list(_cut(_derivation(atom, trace, set(), 0)))

@@ -128,7 +128,7 @@ class Interpreter:
         """Whether a relation holds of a joint move rather than of a state."""
         return relation in self._moved_relations
 
-    def traced(self, state: State, joint: JointAction | None = None) -> tuple[joins.Tables, program.Trace]:
+    def evaluate_with_trace(self, state: State, joint: JointAction | None = None) -> tuple[joins.Tables, program.Trace]:
         """The same, with the rule instance that first concluded each fact."""
         trace = dict(self._static_trace)
         with program.failures_as_gdl_errors(self.sheet.name):

@@ -25,7 +25,7 @@ class LimitError(Exception):
     """Evaluation stopped: `rule` made too large a term (`deep`), or too many facts, or took too long."""
 
     def __init__(self, rule: terms.Rule, what: str, deep: bool) -> None:
-        self.rule, self.what, self.deep = rule, what, deep
+        self.rule, self.what, self.term_too_large = rule, what, deep
         super().__init__(what)
 
 
@@ -42,7 +42,7 @@ class Budget:
         if self.facts < 0:
             raise LimitError(rule, "too many facts", deep=False)
 
-    def look_at_clock(self, rule: terms.Rule) -> None:
+    def check_deadline(self, rule: terms.Rule) -> None:
         if time.monotonic() - self.started > self.seconds:
             raise LimitError(rule, f"more than {self.seconds:.0f} s of work", deep=False)
 
@@ -293,7 +293,7 @@ class JoinPlan:
         while running:
             work += 1
             if work % _CLOCK_EVERY == 0:  # a join may run for hours without a single result
-                budget.look_at_clock(self.rule)
+                budget.check_deadline(self.rule)
             try:
                 next(running[-1])
             except StopIteration:

@@ -53,7 +53,7 @@ class _Component:
         plans = (self._plan(number, None, budget) for number in range(len(self.rules)))
         fresh = self._derive(plans, tables, negative, own, budget, trace)
         while fresh:
-            budget.look_at_clock(self.rules[0])
+            budget.check_deadline(self.rules[0])
             news: joins.Tables = {(f"new {name}", arity): joins.Table(rows) for (name, arity), rows in fresh.items()}
             tables.update(news)
             plans = (self._plan(n, place, budget) for relation, n, place in self.recursive if relation in fresh)
@@ -66,7 +66,7 @@ class _Component:
         """Made when first needed: a rule with many recursive literals has as many plans."""
         plan = self._plans.get((number, first))
         if plan is None:
-            budget.look_at_clock(self.rules[number])
+            budget.check_deadline(self.rules[number])
             plan = self._plans[number, first] = joins.JoinPlan(self.rules[number], first)
         return plan
 
@@ -158,10 +158,10 @@ def failure_to_diagnostic(failure: joins.LimitError | UndefinedError) -> diagnos
     if isinstance(failure, UndefinedError):
         message = f"{diagnostics.shorten(failure)} depends on its own negation, so it is neither true nor false"
         return diagnostics.Diagnostic("negative-cycle", message, None, "break the circle of rules through `not`")
-    code = "unbounded-term" if failure.deep else "evaluation-limit"
+    code = "unbounded-term" if failure.term_too_large else "evaluation-limit"
     hint = (
         "bound the term, e.g. count with (succ 1 2) facts instead of (s ?n)"
-        if failure.deep
+        if failure.term_too_large
         else "the rule joins too much; split it into smaller relations"
     )
     return diagnostics.Diagnostic(code, f"evaluation of this rule stopped: {failure.what}", failure.rule.span, hint)

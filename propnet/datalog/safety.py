@@ -31,8 +31,8 @@ class _Scope:
         self.users: dict[str, list[_Scope]] = {}  # those of them that a variable occurs in
         for literal in body:
             if isinstance(literal, terms.Or):
-                inside = _Choice(self, len(literal.options))
-                self.inner += [_Scope(option, inside) for option in literal.options]
+                inside = _Choice(self, len(literal.disjuncts))
+                self.inner += [_Scope(option, inside) for option in literal.disjuncts]
                 continue
             self.names |= _names(terms.literal_terms(literal))
             if isinstance(literal, terms.Atom):
@@ -52,17 +52,17 @@ class _Scope:
             for name in side:
                 self.sides.setdefault(name, []).append(waiting)
 
-    def everywhere(self) -> "Iterator[_Scope]":
+    def all_scopes(self) -> "Iterator[_Scope]":
         yield self
         for option in self.inner:
-            yield from option.everywhere()
+            yield from option.all_scopes()
 
     def unsafe(self) -> Iterator[terms.Variable]:
         """Variables of negative literals that are not known where the literal stands."""
         options = iter(self.inner)
         for literal in self.body:
             if isinstance(literal, terms.Or):
-                for option in itertools.islice(options, len(literal.options)):
+                for option in itertools.islice(options, len(literal.disjuncts)):
                     yield from option.unsafe()
             elif not isinstance(literal, terms.Atom):
                 yield from (v for v in terms.variables_in(terms.literal_terms(literal)) if v.name not in self.known)
@@ -89,7 +89,7 @@ def _bind(body: terms.Body, given: frozenset[str] = frozenset()) -> _Scope:
     """Tell every scope what is bound in it; every variable once, however `or` and `=` are nested."""
     root = _Scope(body)
     work = [(root, name) for name in given]
-    work += [(scope, name) for scope in root.everywhere() for name in scope.binds]
+    work += [(scope, name) for scope in root.all_scopes() for name in scope.binds]
     while work:
         scope, name = work.pop()
         if name in scope.known:
@@ -176,7 +176,7 @@ def _with_relations(
         # A blank cannot be part of a symbol in a sheet, so the name is free.
         head = terms.Atom(f"{prefix} {number}", link, rule.span)
         body.append(head)
-        for inner, option in enumerate(choice.options):
+        for inner, option in enumerate(choice.disjuncts):
             rules += _eliminate_disjunctions(
                 terms.Rule(head, (*plain, *option), False, rule.span), f"{head.name} {inner}"
             )
@@ -194,7 +194,7 @@ def _links(rule: terms.Rule, choices: list[terms.Or]) -> list[tuple[terms.Variab
     found = []
     for choice in choices:
         shared = {name for name in _all_names((choice,)) if uses[name] > 1}
-        if not all(shared <= bound_variables((*equalities, *option), known) for option in choice.options):
+        if not all(shared <= bound_variables((*equalities, *option), known) for option in choice.disjuncts):
             return None
         found.append(tuple(terms.Variable(name, rule.span) for name in sorted(shared)))
     return found
@@ -212,7 +212,7 @@ def _alternatives(body: terms.Body, limit: int) -> list[terms.Body] | None:
         options: list[terms.Body] = [(literal,)]
         if isinstance(literal, terms.Or):
             options = []
-            for option in literal.options:
+            for option in literal.disjuncts:
                 inner = _alternatives(option, limit)
                 if inner is None:
                     return None

@@ -105,13 +105,11 @@ def rewrite_rules(rules: Iterable[terms.Rule], static: frozenset[terms.Relation]
     return magic_sets.apply_magic_sets(share_bodies.merge_shared_bodies(parts, fresh), static)
 
 
-def ground(
-    sheet: rulesheet.Rulesheet, within: limits.Limits = limits.Limits(), *, splitting: bool = True
-) -> GroundRules:
+def ground(sheet: rulesheet.Rulesheet, within: limits.Limits = limits.Limits(), *, rewrite: bool = True) -> GroundRules:
     """The ground rules of a checked sheet; GdlError where a limit stops it, naming the rule."""
     stages = stratify.split_into_stages(stratify.needed_rules(sheet))
     rules = tuple(dict.fromkeys((*stages.static, *stages.state, *stages.move)))
-    if splitting:
+    if rewrite:
         rules = rewrite_rules(rules, frozenset(rule.head.relation for rule in stages.static))
     names = _Names()
     program = translate(rules, names)

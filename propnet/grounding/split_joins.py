@@ -44,7 +44,7 @@ def _split(rule: terms.Rule, fresh: Iterator[int]) -> list[terms.Rule]:
         domains = _domains(bucket, join, rule, fresh)
         join.remove(bucket)
         inside = frozenset().union(*(part.names for part in bucket))
-        head = _atom(label, filter(join.speaks_of, inside), rule)
+        head = _atom(label, filter(join.mentions, inside), rule)
         join.add(head)
         body = (*(part.literal for part in bucket), *(atom for _, atom in domains))
         made += [*(domain for domain, _ in domains), terms.Rule(head, body, False, rule.span)]
@@ -67,7 +67,7 @@ class _Join:
     def body(self) -> Iterable[_Literal]:
         return self._body
 
-    def speaks_of(self, name: str) -> bool:
+    def mentions(self, name: str) -> bool:
         return name in self._kept or name in self._users
 
     def literals_of(self, name: str) -> list[_Literal]:

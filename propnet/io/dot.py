@@ -65,7 +65,7 @@ def _inputs(net: propnet.PropNet, used: set[aig.Literal]) -> Iterator[str]:
     for node, initial in enumerate(net.initial.tolist(), 1):
         yield f"n{node} [label={quoted(*names[node])}, {_REGISTER}, peripheries={2 if initial else 1}]"
     for number, role in enumerate(net.roles):
-        for node, move in enumerate(role.moves, net.first_move(number)):
+        for node, move in enumerate(role.moves, net.first_move_node(number)):
             yield f"n{node} [label={quoted(f'does {role.name} {move}')}, {_MOVE}]"
     for node in range(1 + net.inputs - len(net.feedback), 1 + net.inputs):
         yield f"n{node} [label={quoted(_feedback(net, node))}, {_FEEDBACK}]"

@@ -53,7 +53,7 @@ class _Writer:
         net = self._net
         init = self._proposition("init", "init")
         for number, role in enumerate(net.roles):
-            for node, move in enumerate(role.moves, net.first_move(number)):
+            for node, move in enumerate(role.moves, net.first_move_node(number)):
                 self._id_of[2 * node] = self._proposition("input", ("does", _term(role.name), _term(move)))
         posts = [self._add(NodeType.POST_TRANSITION) for _ in net.initial]
         self._id_of |= {2 * node: post for node, post in enumerate(posts, 1)}
@@ -113,7 +113,7 @@ class _Writer:
 
     def _role(self, number: int) -> dict[str, Any]:
         role = self._net.roles[number]
-        name, first = _term(role.name), self._net.first_move(number)
+        name, first = _term(role.name), self._net.first_move_node(number)
 
         def named(relation: str, names: Iterable[object], literals: propnet.Ints) -> list[int]:
             pairs = [(_term(str(n)), literal) for n, literal in zip(names, literals.tolist(), strict=True)]

@@ -31,12 +31,12 @@ class StateMachine:
         """Rows are the moves of all roles, one role after the other."""
         return self._run(self._legal, state, None)
 
-    def move(self, state: Rows, does: Rows) -> tuple[Rows, Rows]:
+    def step(self, state: Rows, does: Rows) -> tuple[Rows, Rows]:
         """Next state, and percepts (rows of all roles one after the other) of joint moves (rows as in legal)."""
         both = self._run(self._move, state, does)
         return both[: len(self.net.initial)], both[len(self.net.initial) :]
 
-    def judge(self, state: Rows) -> tuple[Rows, Rows]:
+    def terminal_and_goals(self, state: Rows) -> tuple[Rows, Rows]:
         """Whether the state is terminal, and rows of the goal values of all roles."""
         both = self._run(self._judge, state, None)
         return both[0], both[1:]

@@ -19,7 +19,7 @@ class BatchedStep(NamedTuple):
     legal: Bools  # [M, B]
     does: Bools  # [M, B] one legal move for every role that has one
     percepts: Bools  # [P, B]
-    following: Bools  # [R, B]
+    next_state: Bools  # [R, B]
     terminal: Bools  # [B] whether `state` ends the game; its copy then starts anew
     unplayable: Bools  # [B] whether a role has no legal move though the game is not over; starts anew too
     goals: Bools  # [G, B] goal rows of `state`
@@ -33,12 +33,12 @@ def random_steps(net: propnet.PropNet, copies: int, seed: int, start: Bools | No
     state = fresh
     sizes = [len(role.moves) for role in net.roles]
     while True:
-        terminal, goals = game.judge(state)
+        terminal, goals = game.terminal_and_goals(state)
         legal = game.legal(state)
         per_role = machine.split_rows(legal, sizes)
         unplayable = ~terminal & ~np.all([rows.any(axis=0) for rows in per_role], axis=0)
         does = np.concatenate([sample_legal_moves(rows, rng) for rows in per_role]) if per_role else legal
-        following, percepts = game.move(state, does)
+        following, percepts = game.step(state, does)
         yield BatchedStep(state, legal, does, percepts, following, terminal, unplayable, goals)
         state = np.where(terminal | unplayable, fresh, following)
 

@@ -31,7 +31,7 @@ class Instruction:
     op: Op
     result: aig.Literal
     operands: tuple[aig.Literal, ...]
-    last: tuple[aig.Literal, ...] = ()
+    last_uses: tuple[aig.Literal, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -157,7 +157,7 @@ def _with_last_uses(blocks: Sequence[Block], outputs: Sequence[aig.Literal]) -> 
         for instruction in reversed(block.instructions):
             last = tuple(lit for lit in dict.fromkeys(instruction.operands) if lit not in alive)
             alive.update(last)
-            code.append(dataclasses.replace(instruction, last=last))
+            code.append(dataclasses.replace(instruction, last_uses=last))
         found.append(Block(tuple(reversed(code))))
     return found[::-1]
 
@@ -202,7 +202,7 @@ def _execute(instructions: Sequence[Instruction], values: dict[aig.Literal, Arra
         else:
             value = ~value
         values[instruction.result] = value
-        for literal in instruction.last:
+        for literal in instruction.last_uses:
             values.pop(literal, None)
 
 

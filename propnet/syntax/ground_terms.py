@@ -58,8 +58,8 @@ def from_text(typed: str, what: str = "term") -> tuple[GroundTerm, ...]:
     log = kif.DiagnosticLog()
     read = infix.read_nodes if infix.looks_infix(typed) else kif.read_nodes
     found = read(source.Source(what, typed), log)
-    values = parser.RuleParser(log).all_terms(found)
-    errors = [d for d in log.found if d.severity is diagnostics.Severity.ERROR]
+    values = parser.RuleParser(log).parse_terms(found)
+    errors = [d for d in log.entries if d.severity is diagnostics.Severity.ERROR]
     for value in values:
         errors += [
             diagnostics.Diagnostic(

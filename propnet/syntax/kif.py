@@ -40,16 +40,16 @@ class Node:
 class DiagnosticLog:
     """Collects the diagnostics of one sheet to be told at once, up to a limit for each code."""
 
-    found: list[diagnostics.Diagnostic] = dataclasses.field(default_factory=list)
+    entries: list[diagnostics.Diagnostic] = dataclasses.field(default_factory=list)
     counts: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
 
     def add(self, code: str, message: str, span: source.Span | None, hint: str = "") -> None:
         self.counts[code] += 1
         if self.counts[code] < _MAX_OF_A_CODE:
-            self.found.append(diagnostics.Diagnostic(code, message, span, hint))
+            self.entries.append(diagnostics.Diagnostic(code, message, span, hint))
         elif self.counts[code] == _MAX_OF_A_CODE:
             message += "; any more of these are left out"
-            self.found.append(diagnostics.Diagnostic(code, message, span, hint))
+            self.entries.append(diagnostics.Diagnostic(code, message, span, hint))
 
 
 def too_large(what: str) -> diagnostics.GdlError:

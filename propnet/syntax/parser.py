@@ -31,7 +31,7 @@ class RuleParser:
                     self.lost.update((self._fold(name), name.lower()))  # in lower case, it may be a keyword
         return tuple(found)
 
-    def all_terms(self, forms: list[kif.Node]) -> tuple[terms.Term, ...]:
+    def parse_terms(self, forms: list[kif.Node]) -> tuple[terms.Term, ...]:
         """Forms read as terms instead of rules, e.g. moves typed by a person."""
         found = []
         for form in forms:

@@ -1,7 +1,7 @@
 """The text of a game -> its rules.
 
-`parse_rulesheet` never fails: what is wrong goes to the list of diagnostics, and the rest of the sheet is still there to
-be checked.
+`parse_rulesheet` never fails: what is wrong goes to the list of diagnostics, and the rest of the sheet is still there
+to be checked.
 """
 
 import dataclasses
@@ -60,12 +60,12 @@ def parse_rulesheet(
         kif.require_size(text)
         found = parse(text, log)
     except diagnostics.GdlError as error:
-        return Rulesheet(text, (), gdl or 1, frozenset(terms.KEYWORD_ARITY)), [*log.found, *error.diagnostics]
+        return Rulesheet(text, (), gdl or 1, frozenset(terms.KEYWORD_ARITY)), [*log.entries, *error.diagnostics]
     reader = parser.RuleParser(log, fold_case)
     rules = reader.rules(found)
     pragma = _PRAGMA.search(text.text)
     stated = len(pragma.group(1)) if pragma else None
-    return Rulesheet(text, rules, gdl or stated or _language(rules), frozenset(reader.lost)), log.found
+    return Rulesheet(text, rules, gdl or stated or _language(rules), frozenset(reader.lost)), log.entries
 
 
 def _language(rules: tuple[terms.Rule, ...]) -> int:

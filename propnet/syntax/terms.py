@@ -103,10 +103,10 @@ class Distinct:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Or:
-    options: tuple["Body", ...]
+    disjuncts: tuple["Body", ...]
 
     def __str__(self) -> str:
-        return f"(or {' '.join(_option(option) for option in self.options)})"
+        return f"(or {' '.join(_option(option) for option in self.disjuncts)})"
 
 
 Literal = Atom | Not | Distinct | Or
@@ -151,7 +151,7 @@ def literals_in(body: Body) -> Iterator[Atom | Not | Distinct]:
     """Every literal of a body, those inside `or` included."""
     for literal in body:
         if isinstance(literal, Or):
-            for option in literal.options:
+            for option in literal.disjuncts:
                 yield from literals_in(option)
         else:
             yield literal

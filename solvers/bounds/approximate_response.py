@@ -45,15 +45,15 @@ class LearnerState(NamedTuple):
     table: hash_table.Table
     visits: jax.Array  # [R, A] float32, n
     total: jax.Array  # [R, A] float32, W
-    speaker: jax.Array  # [R] int32, scratch: which of the lanes that are at a set speaks for it
+    representative: jax.Array  # [R] int32, scratch: which of the lanes that are at a set speaks for it
     batches: jax.Array  # [] int32
 
 
 class LearnerSettings(NamedTuple):
     """Traced."""
 
-    spread: Any  # s, in payoff units
-    pull: Any = 4.0  # k
+    payoff_std: Any  # s, in payoff units
+    prior_visits: Any = 4.0  # k
     exploration: Any = 0.1  # part of the learner's choices that is uniform
 
 
@@ -72,7 +72,7 @@ def init(game: packed_env.PackedEnv, bits: int) -> LearnerState:
             table=hash_table.init(bits),
             visits=jnp.zeros(shape, jnp.float32),
             total=jnp.zeros(shape, jnp.float32),
-            speaker=jnp.zeros(shape[0], jnp.int32),
+            representative=jnp.zeros(shape[0], jnp.int32),
             batches=jnp.zeros((), jnp.int32),
         )
 
@@ -172,7 +172,7 @@ def _forward(
         blank,
         blank,
     )
-    trail: _Trail = jax.lax.while_loop(lambda t: (t.step < config.steps) & ~t.games.ended.all(), move, start)
+    trail: _Trail = jax.lax.while_loop(lambda t: (t.step < config.steps) & ~t.games.terminated.all(), move, start)
     return trail
 
 
@@ -209,7 +209,7 @@ def _added(
     learner: LearnerState, brought: jax.Array, row: jax.Array, action: jax.Array, settings: LearnerSettings
 ) -> tuple[LearnerState, jax.Array]:
     """What was brought to choices that are all of one step, and what these sets bring to those before [B]."""
-    speaker, lane = table_rows.elect_representatives(learner.speaker, row)
+    speaker, lane = table_rows.elect_representatives(learner.representative, row)
     visits, total = table_rows.gather(learner.visits, row), table_rows.gather(learner.total, row)
     visits_after = visits + table_rows.sum_by_action(lane, action, jnp.ones_like(brought), visits.shape[0])
     total_after = total + table_rows.sum_by_action(lane, action, brought, visits.shape[0])
@@ -218,14 +218,14 @@ def _added(
     return learner._replace(
         visits=table_rows.scatter(learner.visits, row, lane, visits_after),
         total=table_rows.scatter(learner.total, row, lane, total_after),
-        speaker=speaker,
+        representative=speaker,
     ), jnp.where(row >= 0, jnp.where(speaks, change, 0), brought)
 
 
 def _values(visits: jax.Array, total: jax.Array, settings: LearnerSettings) -> jax.Array:
     """Q [A, ..] of n and W; the mean of the set for options that were never tried."""
     mean = total.sum(axis=0) / jnp.maximum(visits.sum(axis=0), 1)
-    values: jax.Array = (total + settings.pull * mean) / (visits + settings.pull)
+    values: jax.Array = (total + settings.prior_visits * mean) / (visits + settings.prior_visits)
     return values
 
 
@@ -238,7 +238,7 @@ def _exploration_policy(visits: jax.Array, total: jax.Array, legal: jax.Array, s
     """[A, B] how the learner draws its options."""
     values = _values(visits, total, settings)
     gap = jnp.where(legal, jnp.max(jnp.where(legal, values, -jnp.inf), axis=0) - values, 0)
-    likely = jnp.where(legal, jnp.exp(-0.5 * visits * (gap / settings.spread) ** 2), 0)
+    likely = jnp.where(legal, jnp.exp(-0.5 * visits * (gap / settings.payoff_std) ** 2), 0)
     chosen = likely / jnp.maximum(likely.sum(axis=0), 1)  # the best one is 1, unless nothing is legal
     mixed: jax.Array = chosen + settings.exploration * (table_rows.uniform_policy(legal) - chosen)
     return mixed
@@ -268,7 +268,7 @@ def sample_joint_action(
 
 def player_payoff(game: packed_env.PackedEnv, games: packed_env.PackedState, player: jax.Array | int) -> jax.Array:
     """[B] of a player; the lowest there is where there was no room for the end, so that bounds stay bounds."""
-    return jnp.where(games.ended, games.payoff[player], game.env.payoff_range[0])
+    return jnp.where(games.terminated, games.payoff[player], game.env.payoff_range[0])
 
 
 @jax.jit
@@ -304,12 +304,12 @@ def play(
             lambda: hash_table.lookup(found.table, _player_keys(games, player)),
             lambda: jnp.full(matches, -1, jnp.int32),
         )
-        own = jnp.where(row >= 0, table_rows.gather(found.weight, row), 0)
+        own = jnp.where(row >= 0, table_rows.gather(found.cumulative_policy, row), 0)
         actions = sample_joint_action(policies, games, player, own, own.sum(axis=0) > 0, draws)
         return step + 1, game.step(games, actions, draws[-1]), streams
 
     start = (jnp.zeros((), jnp.int32), game.start(matches), rng.make_streams(key, 0, matches))
-    _, games, _ = jax.lax.while_loop(lambda c: (c[0] < steps) & ~c[1].ended.all(), move, start)
+    _, games, _ = jax.lax.while_loop(lambda c: (c[0] < steps) & ~c[1].terminated.all(), move, start)
     return player_payoff(game, games, player)
 
 

@@ -64,15 +64,15 @@ def empty_moments(width: int = 1) -> PayoffMoments:
 class SplitMatches(NamedTuple):
     """Matches of one responder, or of the policies."""
 
-    choosing: PayoffMoments
-    telling: PayoffMoments
+    selection: PayoffMoments
+    estimation: PayoffMoments
 
     def plus(self, payoff: npt.ArrayLike) -> "SplitMatches":
         """Further matches go to the half that has fewer: payoffs [M] of a responder, or [P, M] of all players."""
         more = np.atleast_2d(np.asarray(payoff))
-        if self.choosing.matches <= self.telling.matches:
-            return self._replace(choosing=self.choosing.plus(more))
-        return self._replace(telling=self.telling.plus(more))
+        if self.selection.matches <= self.estimation.matches:
+            return self._replace(selection=self.selection.plus(more))
+        return self._replace(estimation=self.estimation.plus(more))
 
 
 EMPTY_SPLIT = SplitMatches(empty_moments(), empty_moments())
@@ -94,20 +94,20 @@ class Improvement(NamedTuple):
     value: float  # payoff of the policies
     responses: tuple[ResponseEstimate, ...]
     chosen: ResponseEstimate | None  # None: no responder gains
-    gain: float  # at least
+    improvement: float  # at least
     standard_error: float  # of that
     batches: int  # that were learnt from
     sets: int  # that were learnt
 
     @property
     def interval(self) -> tuple[float, float]:
-        return _interval(self.gain, self.standard_error)
+        return _interval(self.improvement, self.standard_error)
 
 
 class ExploitabilityBound(NamedTuple):
     """Axes: P players."""
 
-    gains: tuple[Improvement, ...]  # [P]
+    improvements: tuple[Improvement, ...]  # [P]
     exploitability: float | None  # at least; None unless there are two players
     standard_error: float  # of that, 0 if it is None
     seconds: float
@@ -124,7 +124,7 @@ def _interval(mean: float, error: float) -> tuple[float, float]:
 class ResponderMatches(NamedTuple):
     """All that is known of one player's gain."""
 
-    learnt: SplitMatches
+    approximate: SplitMatches
     local: SplitMatches
     batches: int = 0
     sets: int = 0
@@ -137,13 +137,13 @@ def combine_matches(
 
     They are halved too: to choose a responder because policies had bad luck must not count that luck as a gain.
     """
-    usual = played.telling
+    usual = played.estimation
     gains, is_gained = [], np.zeros(len(players))
     for number, (name, own) in enumerate(zip(players, found, strict=True)):
         value = float(usual.mean[number])
-        halves = {APPROXIMATE_RESPONSE: own.learnt, LOCAL_BEST_RESPONSE: own.local}
-        told = tuple(_response(method, half.telling) for method, half in halves.items() if half.telling.matches)
-        method = select_responder(float(played.choosing.mean[number]), halves)
+        halves = {APPROXIMATE_RESPONSE: own.approximate, LOCAL_BEST_RESPONSE: own.local}
+        told = tuple(_response(method, half.estimation) for method, half in halves.items() if half.estimation.matches)
+        method = select_responder(float(played.selection.mean[number]), halves)
         best = next((response for response in told if response.method == method), None)
         gain = error = 0.0
         if best is not None:
@@ -156,7 +156,9 @@ def combine_matches(
     # In a zero-sum game the payoffs of the policies cancel, and so do their errors.
     variance = max(float(is_gained @ usual.covariance @ is_gained), 0.0)
     variance += sum(own.chosen.standard_error**2 for own in gains if own.chosen)
-    return ExploitabilityBound(tuple(gains), sum(own.gain for own in gains) / 2, math.sqrt(variance) / 2, seconds)
+    return ExploitabilityBound(
+        tuple(gains), sum(own.improvement for own in gains) / 2, math.sqrt(variance) / 2, seconds
+    )
 
 
 def _response(method: str, tally: PayoffMoments) -> ResponseEstimate:
@@ -165,7 +167,7 @@ def _response(method: str, tally: PayoffMoments) -> ResponseEstimate:
 
 def select_responder(value: float, halves: dict[str, SplitMatches]) -> str | None:
     """The responder that most surely gains, by the half that chooses; None if that one does not gain."""
-    able = {name: own.choosing for name, own in halves.items() if min(tally.matches for tally in own) >= MIN_MATCHES}
+    able = {name: own.selection for name, own in halves.items() if min(tally.matches for tally in own) >= MIN_MATCHES}
     if not able:
         return None
     # Not by means alone: a few lucky matches must not replace many.

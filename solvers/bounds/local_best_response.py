@@ -81,7 +81,7 @@ def play(
         particle_filter.start(game, config.matches, config.size),
         key,
     )
-    done = jax.lax.while_loop(lambda now: (now.step < config.steps) & ~now.games.ended.all(), move, start)
+    done = jax.lax.while_loop(lambda now: (now.step < config.steps) & ~now.games.terminated.all(), move, start)
     return approximate_response.player_payoff(game, done.games, player)
 
 
@@ -95,7 +95,7 @@ def _chosen(
 ) -> jax.Array:
     """float32[A, M], 1 for the move that is to be made; 0 for all where the responder plays as frozen."""
     legal = now.games.legal[player]
-    is_able = (jnp.sum(legal, axis=0) > 1) & jnp.isfinite(now.beliefs.evidence)
+    is_able = (jnp.sum(legal, axis=0) > 1) & jnp.isfinite(now.beliefs.log_likelihood)
     frozen = table_policy.all_player_policies(policies, now.games)[player]
 
     def better() -> jax.Array:
@@ -155,5 +155,5 @@ def _rolled_out(
         return step + 1, game.step(games, actions, draws[-1]), streams
 
     start = (now.step, now.beliefs.games, rng.make_streams(key, 0, lanes))
-    _, games, _ = jax.lax.while_loop(lambda c: (c[0] < config.steps) & ~c[1].ended.all(), move, start)
+    _, games, _ = jax.lax.while_loop(lambda c: (c[0] < config.steps) & ~c[1].terminated.all(), move, start)
     return approximate_response.player_payoff(game, games, player).reshape(tried.shape)

@@ -60,17 +60,17 @@ def search(
     key: jax.Array,
     *,
     seconds: float,
-    plan: BoundConfig,
+    config: BoundConfig,
 ) -> Iterator[estimates.ExploitabilityBound]:
     """Bounds, each from more work than the one before, the last after so many seconds; compiling is left out."""
     if game.env.num_players == 0:
         yield estimates.ExploitabilityBound((), None, 0.0, 0.0)
         return
-    usual = _PolicyMatches(game, policies, jax.random.fold_in(key, 0), plan)
+    usual = _PolicyMatches(game, policies, jax.random.fold_in(key, 0), config)
     for _ in range(_FIRST_MATCHES):
         usual.play()
     seats = [
-        _PlayerResponders(game, policies, jax.random.fold_in(key, 1 + number), plan, number, usual.spread(number))
+        _PlayerResponders(game, policies, jax.random.fold_in(key, 1 + number), config, number, usual.payoff_std(number))
         for number in range(game.env.num_players)
     ]
     for seat in seats:
@@ -94,7 +94,7 @@ def search(
         for own in work:
             own.do_for(until - before)
         before = until
-        found = [seat.found() for seat in seats]
+        found = [seat.matches_so_far() for seat in seats]
         yield estimates.combine_matches(game.env.players, usual.halves, found, time.perf_counter() - begun)
 
 
@@ -103,7 +103,9 @@ def bound_policy(
 ) -> estimates.ExploitabilityBound:
     """The last bound that a search finds for policies that were sampled into a table."""
     steps = max_steps or probe.probe(task.env.net, seed).step_capacity
-    *_, found = search(task.walk, policy, jax.random.key(seed), seconds=seconds, plan=make_config(task.walk, steps))
+    *_, found = search(
+        task.packed, policy, jax.random.key(seed), seconds=seconds, config=make_config(task.packed, steps)
+    )
     return found
 
 
@@ -151,8 +153,8 @@ class _PolicyMatches:
             )
         self.halves = self.halves.plus(found.payoff)
 
-    def spread(self, player: int) -> float:
-        known = self.halves.choosing
+    def payoff_std(self, player: int) -> float:
+        known = self.halves.selection
         variance = known.covariance[player, player] * known.matches
         return approximate_response.clip_payoff_std(self._game, math.sqrt(max(variance, 0.0)))
 
@@ -223,8 +225,8 @@ class _PlayerResponders:
         self._tried += 1
         self._local = self._local.plus(payoff)
 
-    def found(self) -> estimates.ResponderMatches:
-        while not self._learnt.telling.matches:
+    def matches_so_far(self) -> estimates.ResponderMatches:
+        while not self._learnt.estimation.matches:
             self.play_learnt()
         sets = int(hash_table.count_used(self._learner.table))
         return estimates.ResponderMatches(self._learnt, self._local, int(self._learner.batches), sets)

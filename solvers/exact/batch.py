@@ -42,7 +42,9 @@ class BatchResult(NamedTuple):
 
     value: npt.NDArray[np.float64]  # [P, B] of the average policies
     improvements: npt.NDArray[np.float64]  # [P, B]
-    weight: tuple[npt.NDArray[np.float64], ...]  # P x [size, B] sums of plans (sampled: policies), up to scale
+    cumulative_policy: tuple[
+        npt.NDArray[np.float64], ...
+    ]  # P x [size, B] sums of plans (sampled: policies), up to scale
 
     @property
     def exploitability(self) -> npt.NDArray[np.float64]:
@@ -60,7 +62,7 @@ class ChunkResult(NamedTuple):
     value: npt.NDArray[np.float64]  # [N, P, B] of the average policies
     improvements: npt.NDArray[np.float64]  # [N, P, B]
     is_finite: npt.NDArray[np.bool_]  # [N, B]
-    weight: tuple[npt.NDArray[np.float64], ...]  # P x [size, B], as in BatchResult
+    cumulative_policy: tuple[npt.NDArray[np.float64], ...]  # P x [size, B], as in BatchResult
 
 
 class _Measurement(NamedTuple):
@@ -76,8 +78,8 @@ class BatchSolver(Protocol):
 
     count: int
     chunk: int  # runs that go best together
-    bytes_each: int  # of one run, while it goes on
-    bytes_kept: int  # and of what is left of it
+    bytes_per_run: int  # of one run, while it goes on
+    result_bytes_per_run: int  # and of what is left of it
 
     def start(self, part: slice, device: jax.Device) -> Any:
         """What `advance` and the others take: inputs and a state."""
@@ -87,7 +89,7 @@ class BatchSolver(Protocol):
 
     def measure(self, started: Any) -> _Measurement: ...
 
-    def weight(self, started: Any) -> tuple[npt.NDArray[np.float64], ...]: ...
+    def cumulative_policy(self, started: Any) -> tuple[npt.NDArray[np.float64], ...]: ...
 
 
 def bytes_per_run(game: sequence_form.SequenceForm) -> int:
@@ -130,8 +132,8 @@ class FullBatchSolver:
         self._game, self._algorithm, self._settings, self._regrets = game, algorithm, settings, regrets
         self.count = _batch_size(game, settings, regrets)
         self.chunk = chunk_size(game, self.count) if chunk is None else chunk
-        self.bytes_each = bytes_per_run(game)
-        self.bytes_kept = 8 * sum(_size(player) for player in game.players)
+        self.bytes_per_run = bytes_per_run(game)
+        self.result_bytes_per_run = 8 * sum(_size(player) for player in game.players)
 
     def start(self, part: slice, device: jax.Device) -> Any:
         inputs = (_cut_game(self._game, part), _cut_settings(self._settings, part), _cut_regrets(self._regrets, part))
@@ -151,7 +153,7 @@ class FullBatchSolver:
         found, is_finite = jax.device_get(_measure(game, state))
         return _Measurement(found.value, found.improvements, is_finite)
 
-    def weight(self, started: Any) -> tuple[npt.NDArray[np.float64], ...]:
+    def cumulative_policy(self, started: Any) -> tuple[npt.NDArray[np.float64], ...]:
         return tuple(np.asarray(own, np.float64) for own in jax.device_get(_sums(started[2])))
 
 
@@ -183,8 +185,8 @@ class SampledBatchSolver:
         self.chunk = max(1, min(shared, _SAMPLED_LANES // batch)) if chunk is None else chunk
         width = self._settings.minimiser.gamma.itemsize
         table = self._form.shape[0] * self._form.shape[1]
-        self.bytes_each = width * (5 * table + 10 * batch * self._form.slots)
-        self.bytes_kept = 8 * table
+        self.bytes_per_run = width * (5 * table + 10 * batch * self._form.slots)
+        self.result_bytes_per_run = 8 * table
 
     def start(self, part: slice, device: jax.Device) -> Any:
         settings = jax.tree.map(lambda x: x[part] if x.ndim else x, self._settings)
@@ -203,12 +205,12 @@ class SampledBatchSolver:
 
     def measure(self, started: Any) -> _Measurement:
         state = jax.device_get(started[3])
-        levels = tabular_policies.to_levels(self._task.tree, self._task.layouts, self.weight(started))
+        levels = tabular_policies.to_levels(self._task.tree, self._task.layouts, self.cumulative_policy(started))
         found = jax.device_get(tasks.evaluate(self._task.form, levels))
         is_finite = np.array([np.isfinite(x).all(axis=(1, 2)) for x in (*state.regret, *state.weight)]).all(axis=0)
         return _Measurement(found.value, found.improvements, is_finite)
 
-    def weight(self, started: Any) -> tuple[npt.NDArray[np.float64], ...]:
+    def cumulative_policy(self, started: Any) -> tuple[npt.NDArray[np.float64], ...]:
         return tuple(
             tabular_policies.from_table(player, np.moveaxis(np.asarray(table, np.float64), 0, -1))
             for player, table in zip(self._task.tree.players, started[3].weight, strict=True)
@@ -217,7 +219,7 @@ class SampledBatchSolver:
 
 def needed_bytes(runs: BatchSolver) -> int:
     """At once: of the chunks that run side by side, and of what is left of all."""
-    return runs.bytes_each * min(runs.count, runs.chunk * num_workers()) + runs.bytes_kept * runs.count
+    return runs.bytes_per_run * min(runs.count, runs.chunk * num_workers()) + runs.result_bytes_per_run * runs.count
 
 
 def run_chunks(
@@ -253,7 +255,7 @@ def run_chunks(
             np.asarray(value, np.float64),
             np.asarray(gain, np.float64),
             is_finite,
-            runs.weight(started),
+            runs.cumulative_policy(started),
         )
 
     with concurrent.futures.ThreadPoolExecutor(num_workers()) as pool:
@@ -299,7 +301,7 @@ def _joined(runs: BatchSolver, iterations: int, max_bytes: int) -> BatchResult:
     return BatchResult(
         np.concatenate([part.value[-1] for part in parts], axis=1),
         np.concatenate([part.improvements[-1] for part in parts], axis=1),
-        tuple(np.concatenate(own, axis=1) for own in zip(*(part.weight for part in parts), strict=True)),
+        tuple(np.concatenate(own, axis=1) for own in zip(*(part.cumulative_policy for part in parts), strict=True)),
     )
 
 
@@ -339,7 +341,7 @@ def _start(game: sequence_form.SequenceForm, regrets: tuple[cfr.Levels, ...] | N
 @jax.jit
 def _measure(game: sequence_form.SequenceForm, state: cfr.CfrState) -> tuple[best_response.Evaluation, jax.Array]:
     """And whether all numbers of each run are finite."""
-    numbers = jax.tree.leaves((state.regret, state.weight, state.recent, state.plan))
+    numbers = jax.tree.leaves((state.regret, state.cumulative_plan, state.recent_sum, state.realization_plan))
     is_finite = [jnp.isfinite(x).all(axis=tuple(range(x.ndim - 1))) for x in numbers]
     return best_response.evaluate_average(game, state), jnp.stack(is_finite).all(axis=0)
 

@@ -16,12 +16,12 @@ class Evaluation(NamedTuple):
     """Of a profile. Axes: P players; further axes are a batch."""
 
     value: jax.Array  # [P] expected payoff
-    best: jax.Array  # [P] what a best response of each player would get
+    best_response_value: jax.Array  # [P] what a best response of each player would get
 
     @property
     def improvements(self) -> jax.Array:
         """[P] best-response improvement of each player."""
-        return self.best - self.value
+        return self.best_response_value - self.value
 
     @property
     def nash_conv(self) -> jax.Array:

@@ -21,11 +21,11 @@ class CfrState(NamedTuple):
     """Axes: P players, each with levels of n sets and w options; further axes are a batch."""
 
     regret: tuple[Levels, ...]  # P x L x [w, n], cumulative counterfactual regret
-    weight: tuple[jax.Array, ...]  # P x [size], weighted sum of flat plans up to the last fold
-    recent: tuple[jax.Array, ...]  # P x [size], and since then
-    fade: jax.Array  # [] float, what `weight` has been discounted by since then
+    cumulative_plan: tuple[jax.Array, ...]  # P x [size], weighted sum of flat plans up to the last fold
+    recent_sum: tuple[jax.Array, ...]  # P x [size], and since then
+    pending_discount: jax.Array  # [] float, what `weight` has been discounted by since then
     policy: tuple[Levels, ...]  # P x L x [w, n], of the next iteration
-    plan: tuple[jax.Array, ...]  # P x [size], the same as a flat plan
+    realization_plan: tuple[jax.Array, ...]  # P x [size], the same as a flat plan
     t: jax.Array  # [] int32, iterations done
 
 
@@ -82,27 +82,27 @@ def step(
     `leaves` the game goes on below its sequences, and what that is worth may depend on everybody's plans.
     """
     t = state.t + 1
-    batch = state.plan[0].shape[1:]
+    batch = state.realization_plan[0].shape[1:]
     by = regret_matching.discounts(settings, t)
-    regrets, policies, reach = list(state.regret), list(state.policy), list(state.plan)
-    recent = list(state.recent)
+    regrets, policies, reach = list(state.regret), list(state.policy), list(state.realization_plan)
+    recent = list(state.recent_sum)
     for number, player in enumerate(game.players):
-        seen = reach if alternating else state.plan
+        seen = reach if alternating else state.realization_plan
         others = [plan for n, plan in enumerate(seen) if n != number]
         below = None if leaves is None else realization_plans.unflatten(player, leaves(seen, number))
         new = instantaneous_regrets(player, others, policies[number], batch, below)
         updated = [
             regret_matching.update(*row, by)
-            for row in zip(regrets[number], new, player.uniform, player.noise, strict=True)
+            for row in zip(regrets[number], new, player.uniform, player.regret_tolerance, strict=True)
         ]
-        recent[number] = recent[number] * by.average + state.plan[number]
+        recent[number] = recent[number] * by.average + state.realization_plan[number]
         regrets[number] = tuple(level for level, _ in updated)
         policies[number] = tuple(level for _, level in updated)
         reach[number] = realization_plans.flatten(
             realization_plans.to_realization_plan(player, policies[number]), batch
         )
-    fade = state.fade * by.average
-    return CfrState(tuple(regrets), state.weight, tuple(recent), fade, tuple(policies), tuple(reach), t)
+    fade = state.pending_discount * by.average
+    return CfrState(tuple(regrets), state.cumulative_plan, tuple(recent), fade, tuple(policies), tuple(reach), t)
 
 
 def instantaneous_regrets(
@@ -130,7 +130,9 @@ def instantaneous_regrets(
 
 def cumulative_plans(state: CfrState) -> tuple[jax.Array, ...]:
     """P x [size], weighted sums of all plans so far: the average policies up to scale."""
-    return tuple(old * state.fade + new for old, new in zip(state.weight, state.recent, strict=True))
+    return tuple(
+        old * state.pending_discount + new for old, new in zip(state.cumulative_plan, state.recent_sum, strict=True)
+    )
 
 
 def fold(state: CfrState) -> CfrState:
@@ -138,8 +140,12 @@ def fold(state: CfrState) -> CfrState:
 
     Every FOLD iterations: a sum of millions of plans would lose the digits of each new one, in single precision.
     """
-    nothing = jax.tree.map(jnp.zeros_like, state.recent)
-    return state._replace(weight=cumulative_plans(state), recent=nothing, fade=jnp.ones_like(state.fade))
+    nothing = jax.tree.map(jnp.zeros_like, state.recent_sum)
+    return state._replace(
+        cumulative_plan=cumulative_plans(state),
+        recent_sum=nothing,
+        pending_discount=jnp.ones_like(state.pending_discount),
+    )
 
 
 def average_policies(game: sequence_form.SequenceForm, state: CfrState) -> tuple[Levels, ...]:

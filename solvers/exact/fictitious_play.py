@@ -20,28 +20,31 @@ def step(
     """
     t = state.t + 1
     by = regret_matching.discounts(settings, t)
-    recent, before = list(state.recent), list(cfr.cumulative_plans(state))
-    policies, reach = list(state.policy), list(state.plan)
+    recent, before = list(state.recent_sum), list(cfr.cumulative_plans(state))
+    policies, reach = list(state.policy), list(state.realization_plan)
     for number, player in enumerate(game.players):
         seen = before if alternating else cfr.cumulative_plans(state)
         # Discounts keep the scale of sums unknown; the empty sequence, always played, tells it.
         others = [w / jnp.maximum(w[0], 1e-30) for n, w in enumerate(seen) if n != number]
-        others = [jnp.where(w[0] > 0, w, plan) for w, plan in zip(others, _except(state.plan, number), strict=True)]
+        others = [
+            jnp.where(w[0] > 0, w, plan)
+            for w, plan in zip(others, _except(state.realization_plan, number), strict=True)
+        ]
         values, _ = realization_plans.backup_values(
             player,
-            realization_plans.utilities(player, others, state.plan[number].shape[1:]),
+            realization_plans.utilities(player, others, state.realization_plan[number].shape[1:]),
             best_response.best_action_value(player),
         )
         chosen = best_response.greedy_policy(player, values)
         policy = tuple(jnp.where(t > 1, best, old) for best, old in zip(chosen, policies[number], strict=True))
         policies[number] = policy
         reach[number] = realization_plans.flatten(
-            realization_plans.to_realization_plan(player, policy), state.plan[number].shape[1:]
+            realization_plans.to_realization_plan(player, policy), state.realization_plan[number].shape[1:]
         )
         recent[number] = recent[number] * by.average + reach[number]
         before[number] = before[number] * by.average + reach[number]
-    fade = state.fade * by.average
-    return cfr.CfrState(state.regret, state.weight, tuple(recent), fade, tuple(policies), tuple(reach), t)
+    fade = state.pending_discount * by.average
+    return cfr.CfrState(state.regret, state.cumulative_plan, tuple(recent), fade, tuple(policies), tuple(reach), t)
 
 
 def _except(items: tuple[jnp.ndarray, ...], number: int) -> list[jnp.ndarray]:

@@ -50,9 +50,9 @@ def fix_policies(
         # Elsewhere only what is no option is noise: sets that are hardly ever come to are to be solved as well.
         noise = [
             jnp.where(realization_plans.expand_like(jnp.isinf(rest), flag) | flag, jnp.inf, 0)
-            for rest, flag in zip(player.noise, here, strict=True)
+            for rest, flag in zip(player.regret_tolerance, here, strict=True)
         ]
-        players.append(player._replace(uniform=uniform, noise=tuple(noise)))
+        players.append(player._replace(uniform=uniform, regret_tolerance=tuple(noise)))
     return sequence_form.SequenceForm(tuple(players))
 
 

@@ -64,7 +64,7 @@ def solve(tree: game_tree.GameTree, *, max_entries: int = MAX_ENTRIES) -> LpSolu
 
 def payoff_matrix(tree: game_tree.GameTree) -> Matrix:
     """[S, S'] the first player's payoff times the probability of chance, by the sequences of the two players."""
-    ends = tree.ends
+    ends = tree.terminals
     shape = (tree.players[0].sequences, tree.players[1].sequences)
     weighted = ends.payoff[:, 0] * ends.weight
     found = scipy.sparse.coo_array((weighted, (ends.sequence[:, 0], ends.sequence[:, 1])), shape).tocsr()

@@ -71,19 +71,19 @@ def require_probability(p: float) -> None:
 def restricted_tree(tree: game_tree.GameTree, restriction: Restriction) -> game_tree.GameTree:
     """The game in which the opponent is bound with probability p."""
     p, bound = restriction.p, model_terminals(tree, restriction.player, restriction.model)
-    free = tree.ends._replace(weight=(1 - p) * tree.ends.weight)
+    free = tree.terminals._replace(weight=(1 - p) * tree.terminals.weight)
     players = list(tree.players)
     modelled = players[restriction.player]
     players[restriction.player] = dataclasses.replace(modelled, chance=(1 - p) * modelled.chance)
     ends = _together(free, bound._replace(weight=p * bound.weight))
-    return dataclasses.replace(tree, players=tuple(players), ends=ends, levels=None)
+    return dataclasses.replace(tree, players=tuple(players), terminals=ends, levels=None)
 
 
 def model_terminals(tree: game_tree.GameTree, player: int, model: tabular_policies.Policy) -> game_tree.Terminals:
     """Ends of the game in which a player's choices are chance's, by the model: one for each sequence of the other."""
     require_two_player_zero_sum(tree)
     policy = tabular_policies.validate(tree.players[player], model)
-    ends = tree.ends
+    ends = tree.terminals
     weight = ends.weight * tabular_policies.realization_plan(tree.players[player], policy)[ends.sequence[:, player]]
     happens = np.flatnonzero(weight > 0)
     own, group = np.unique(ends.sequence[happens, 1 - player], return_inverse=True)
@@ -143,7 +143,7 @@ class RestrictedTask(tasks.TreeTask):
         bound, original = self.restriction, self.original
         got = evaluate_trade_off(original, bound.player, bound.model, policies[bound.responder])
         game_value = exact_game_value(original, bound.responder)
-        exploitation, worst = float(got.exploitation), float(got.worst)
+        exploitation, worst = float(got.exploitation), float(got.worst_case)
         offset = original.tree.offset
         return {
             "restricted": {
@@ -192,7 +192,7 @@ class TradeOff(NamedTuple):
     """Payoffs of the responder. Any axes, those of a batch."""
 
     exploitation: Floats  # against the model
-    worst: Floats  # against a best response to it
+    worst_case: Floats  # against a best response to it
 
 
 def evaluate_trade_off(
@@ -227,13 +227,13 @@ def sweep_probabilities(
     for each in p:
         require_probability(each)
     bound = model_terminals(task.tree, player, model)
-    tree = dataclasses.replace(task.tree, ends=_together(task.tree.ends, bound), levels=None)
-    is_bound = np.arange(len(tree.ends.weight)) >= len(task.tree.ends.weight)
+    tree = dataclasses.replace(task.tree, terminals=_together(task.tree.terminals, bound), levels=None)
+    is_bound = np.arange(len(tree.terminals.weight)) >= len(task.tree.terminals.weight)
     share = np.where(is_bound[:, None], p, 1 - p)
-    form, layouts = sequence_form.sequence_form(tree, tree.ends.payoff[:, :, None] * share[:, None, :])
+    form, layouts = sequence_form.sequence_form(tree, tree.terminals.payoff[:, :, None] * share[:, None, :])
     found = batch.solve(form, algorithm, algorithm.settings, iterations)
     own = 1 - player
-    return tabular_policies.from_realization_plan(tree.players[own], found.weight[own][layouts[own].place])
+    return tabular_policies.from_realization_plan(tree.players[own], found.cumulative_policy[own][layouts[own].place])
 
 
 def mix_policies(

@@ -54,7 +54,7 @@ def sample_chance_edge(slot: sampling_form.ChanceSlot, node: jax.Array, edge: ja
     scaled = draw * count
     outcome = jnp.minimum(scaled.astype(jnp.int32), count - 1)
     edge = edge + outcome
-    if slot.keep is None or slot.other is None:
+    if slot.alias_prob is None or slot.alias_offset is None:
         return edge
     fraction = scaled - outcome  # what is left of the draw is uniform again
-    return edge + jnp.where(fraction < take(slot.keep, edge), 0, take(slot.other, edge))
+    return edge + jnp.where(fraction < take(slot.alias_prob, edge), 0, take(slot.alias_offset, edge))

@@ -133,7 +133,7 @@ class _Tables(NamedTuple):
 class ExternalSampler:
     """A `sampled.Sampler`: external sampling, or average-strategy sampling where the settings say how."""
 
-    rooms: LaneCapacities
+    capacities: LaneCapacities
 
     def __call__(
         self,
@@ -146,7 +146,9 @@ class ExternalSampler:
         batch: int,
         axis: str | None = None,
     ) -> mccfr.BatchEstimates:
-        return sample(form, state, settings.walking, key, player, rooms=self.rooms, batch=batch, axis=axis)
+        return sample(
+            form, state, settings.average_strategy, key, player, rooms=self.capacities, batch=batch, axis=axis
+        )
 
 
 def sample(
@@ -179,17 +181,17 @@ def _tables(
 ) -> _Tables:
     own, dtype = form.own(player), form.share.dtype
     policy = _with_none(state.policy[player].reshape(-1), 1)
-    others = form.joined([table for n, table in enumerate(state.policy) if n != player])
+    others = form.join_players([table for n, table in enumerate(state.policy) if n != player])
     bounds = categorical.cdf_thresholds(others)
     payoff = _with_none(form.payoff[player], 0)
     if settings is None:
         walked = _with_none(jnp.round(1 / form.share[own]).astype(jnp.int32), 1)
         return _Tables(policy, None, None, walked, others.reshape(-1), bounds, payoff)
-    s = state.weight[player]
+    s = state.cumulative_policy[player]
     scale = settings.beta + s.sum(axis=0)
     likely = (settings.beta + settings.tau * s) / jnp.where(scale > 0, scale, 1)
     rho = jnp.clip(jnp.where(scale > 0, likely, 1), settings.epsilon, 1).astype(dtype)
-    rho = jnp.where(form.own_uniform[player] > 0, rho, 0)
+    rho = jnp.where(form.uniform_by_player[player] > 0, rho, 0)
     none = (jnp.arange(len(rho)) == 0).astype(dtype)[:, None]
     lines = categorical.cdf_thresholds(jnp.concatenate([rho, none], axis=1))
     share = _with_none(rho.reshape(-1), 1)
@@ -242,7 +244,7 @@ def _forward(
     draws = _Draws(key, form.slots + 2 * len(form.levels), device, form.share.dtype)
     one = jnp.ones((), form.share.dtype)
     lanes = Lanes(jnp.zeros(size, jnp.int32), one, None if form.players == 2 else jnp.ones(size, one.dtype))
-    weight = jnp.zeros(form.own_uniform[mccfr.averaged_player(form.players, player)].shape[1] + 1, one.dtype)
+    weight = jnp.zeros(form.uniform_by_player[mccfr.averaged_player(form.players, player)].shape[1] + 1, one.dtype)
     walks = []
     for level, room in zip(form.levels, rooms, strict=True):
         move, lanes, weight = _others_move(form, tables, level, room, lanes, weight, draws, player)
@@ -365,4 +367,4 @@ def _backward(
         back = lane_packing.sum_to_parents(walk.children, value * categorical.take(policy, walk.place), len(walk.last))
         ended = categorical.take(tables.payoff, jnp.maximum(-1 - walk.last, 0))
         value = jnp.where(walk.last < 0, ended, back)
-    return sums[:-1].reshape(form.own_uniform[player].shape)
+    return sums[:-1].reshape(form.uniform_by_player[player].shape)

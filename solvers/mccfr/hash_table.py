@@ -88,15 +88,15 @@ def hash_keys(high: jax.Array, low: jax.Array) -> jax.Array:
     return mixed ^ (mixed >> 13)
 
 
-def lookup(table: Table, keys: Pair, *, home: HashFn = hash_keys) -> jax.Array:
+def lookup(table: Table, keys: Pair, *, hash_fn: HashFn = hash_keys) -> jax.Array:
     """int32[V] rows of the keys, -1 where absent."""
     nothing = jnp.zeros(keys[0].shape, jnp.bool_)
-    _, progress = _search(table, _prepared(keys, nothing, home), add=False)
+    _, progress = _search(table, _prepared(keys, nothing, hash_fn), add=False)
     return progress.row
 
 
 def insert(
-    table: Table, keys: Pair, wanted: jax.Array, *, home: HashFn = hash_keys
+    table: Table, keys: Pair, wanted: jax.Array, *, hash_fn: HashFn = hash_keys
 ) -> tuple[Table, jax.Array, jax.Array]:
     """The table with those of the keys that are wanted (bool[V]), int32[V] rows of all, and which are new (bool[V]).
 
@@ -104,7 +104,7 @@ def insert(
     one position only may have its row in the others or not. Equal keys have one row; it is new for one of them at
     least. `home` must be the same in all calls.
     """
-    (high, low), progress = _search(table, _prepared(keys, wanted, home), add=True)
+    (high, low), progress = _search(table, _prepared(keys, wanted, hash_fn), add=True)
     return Table(high, low), progress.row, progress.new
 
 

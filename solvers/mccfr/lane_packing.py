@@ -1,13 +1,14 @@
 """Lane packing: lanes have children, and this says which slot of the next level holds which child.
 
 The shapes are fixed. A lane may have any number of children up to a bound, none if it is inactive. There are two ways
-to hand out slots: `spread_children` has one for every possible child and needs no sums; `pack_children` leaves no gaps, and where there
-are more children than slots it keeps a random part of them, every child with the same probability.
+to hand out slots: `spread_children` has one for every possible child and needs no sums; `pack_children` leaves no
+gaps, and where there are more children than slots it keeps a random part of them, every child with the same
+probability.
 
-One prefix sum is all that `pack_children` needs. `jnp.cumsum` does it: on a CPU an associative scan is faster alone, but whole
-traversals with it take a tenth longer to run and half as long again to compile. Parents are found by writing every
-lane's number to its first slot and taking the largest number of the slots before, as many as a lane may have children:
-few passes over neighbours, where a search would gather once for every halving.
+One prefix sum is all that `pack_children` needs. `jnp.cumsum` does it: on a CPU an associative scan is faster alone,
+but whole traversals with it take a tenth longer to run and half as long again to compile. Parents are found by
+writing every lane's number to its first slot and taking the largest number of the slots before, as many as a lane may
+have children: few passes over neighbours, where a search would gather once for every halving.
 """
 
 from typing import NamedTuple

@@ -23,7 +23,7 @@ class MccfrSettings(NamedTuple):
     minimiser: regret_matching.Settings
     exploration: Any = 0.6  # of the player who is updated, in outcome sampling
     decay: Any = None  # how far one visit moves a baseline; None: no baselines
-    walking: Any = None  # external.AverageStrategy; None: external sampling walks all options
+    average_strategy: Any = None  # external.AverageStrategy; None: external sampling walks all options
 
 
 Tables = tuple[jax.Array, ...]  # P x [A, I], A options and I information sets of each player
@@ -36,7 +36,7 @@ class MccfrState(NamedTuple):
     """
 
     regret: Tables  # P x [A, I]
-    weight: Tables  # P x [A, I], sums for the average policies
+    cumulative_policy: Tables  # P x [A, I], sums for the average policies
     policy: Tables  # P x [A, I]
     baseline: Tables | None  # P x [H], what each player may expect after each choice at every node
     t: jax.Array  # [] int32, iterations: each is one batch for every player
@@ -46,8 +46,8 @@ class BatchEstimates(NamedTuple):
     """Over a batch, for one updated player. Axes: I its information sets, V those of the one whose average grows."""
 
     values: jax.Array  # [A, I] estimates of counterfactual values
-    weight: jax.Array  # [V] estimates of reach, up to a factor that never changes
-    below: jax.Array | None = None  # [H] sums of what came back from below
+    average_reach: jax.Array  # [V] estimates of reach, up to a factor that never changes
+    value_sums: jax.Array | None = None  # [H] sums of what came back from below
     counts: jax.Array | None = None  # [H] and how often
 
 
@@ -69,10 +69,10 @@ class Sampler(Hashable, Protocol):
 
 
 def init(form: sampling_form.SamplingForm, *, baselines: bool = False) -> MccfrState:
-    zero = tuple(sequence_form.to_device(np.zeros(own.shape, own.dtype)) for own in form.own_uniform)
+    zero = tuple(sequence_form.to_device(np.zeros(own.shape, own.dtype)) for own in form.uniform_by_player)
     none = sequence_form.to_device(np.zeros(form.histories, form.share.dtype))
     expected = (none,) * form.players if baselines else None
-    return MccfrState(zero, zero, form.own_uniform, expected, sequence_form.to_device(np.zeros((), np.int32)))
+    return MccfrState(zero, zero, form.uniform_by_player, expected, sequence_form.to_device(np.zeros((), np.int32)))
 
 
 def step(
@@ -113,8 +113,8 @@ def update(
 ) -> MccfrState:
     """Averages, baselines, then the regrets and the policy of the updated player."""
     other = averaged_player(form.players, player)
-    weight = state.weight[other] * by.average + state.policy[other] * means.weight
-    old, uniform = state.policy[player], form.own_uniform[player]
+    weight = state.cumulative_policy[other] * by.average + state.policy[other] * means.average_reach
+    old, uniform = state.policy[player], form.uniform_by_player[player]
     # Without the barrier every option's update would compute the mean of all options anew.
     mean: jax.Array = jax.lax.optimization_barrier(realization_plans.sum_over_actions(old * means.values))  # type: ignore[no-untyped-call]
     new = means.values - mean
@@ -125,7 +125,7 @@ def update(
     return state._replace(
         regret=_put(state.regret, player, total),
         policy=_put(state.policy, player, policy),
-        weight=_put(state.weight, other, weight),
+        cumulative_policy=_put(state.cumulative_policy, other, weight),
         baseline=_update_baselines(state, settings, means, player),
     )
 
@@ -136,10 +136,10 @@ def _put(tables: Tables, player: int, table: jax.Array) -> Tables:
 
 def _update_baselines(state: MccfrState, settings: MccfrSettings, means: BatchEstimates, player: int) -> Tables | None:
     """Baselines after a batch: each visit moves them a part of the way, all visits of a batch at once."""
-    if state.baseline is None or means.below is None or means.counts is None:
+    if state.baseline is None or means.value_sums is None or means.counts is None:
         return state.baseline
     old = state.baseline[player]
-    seen = means.below / jnp.maximum(means.counts, 1)
+    seen = means.value_sums / jnp.maximum(means.counts, 1)
     part = 1 - (1 - settings.decay) ** means.counts
     return _put(state.baseline, player, old + part * (seen - old))
 

@@ -54,8 +54,8 @@ class SearchConfig(NamedTuple):
     """What is static. `aimed` of the config's batch are aimed, both in whole words of 32."""
 
     config: table_state.SamplerConfig
-    aimed: int
-    aim: Targeting = "information set"
+    num_targeted: int
+    targeting: Targeting = "information set"
 
 
 def make_target(
@@ -65,7 +65,7 @@ def make_target(
     keys = view.keys
     if aim == "public subgame":
         assert game.public is not None
-        keys = view.public_keys(game.public)
+        keys = view.public_state_keys(game.public)
     room = np.zeros((steps + 1, 2), np.uint32)
     room[: len(keys)] = keys
     moves = np.zeros(steps, np.int32)
@@ -109,7 +109,7 @@ class _TargetedGames(NamedTuple):
     step: jax.Array  # [] int32
     games: packed_env.PackedState
     streams: rng.Streams
-    before: jax.Array  # [B] float32, q
+    sampling_reach: jax.Array  # [B] float32, q
     reach: jax.Array  # [B] float32, weight of average policies
     part: jax.Array  # [] float32, estimate of the probability to come this far
 
@@ -119,26 +119,30 @@ class TargetedBatch(table_sampler.TrajectoryBatch):
     """A batch that updates one player, some of its trajectories being aimed."""
 
     search: SearchConfig
-    where: Target
+    target: Target
 
-    def begin(self, state: table_state.TableState, key: jax.Array, size: int) -> table_sampler.TrajectoryStart:
-        aimed = self.search.aimed
-        led = self.lead(state, key)
+    def start_trajectories(
+        self, state: table_state.TableState, key: jax.Array, size: int
+    ) -> table_sampler.TrajectoryStart:
+        aimed = self.search.num_targeted
+        led = self.reach_target(state, key)
         # Each kind is an estimate of its own: its lanes count by how few they are. But at the beginning all are alike.
-        is_start = self.where.length == 0
+        is_start = self.target.length == 0
         share, others = jnp.where(is_start, 1.0, aimed / size), jnp.where(is_start, 1.0, 1 - aimed / size)
         before = jnp.full(size - aimed, others, jnp.float32)
         possible = led.part > 0
         weight = jnp.where(possible, led.part / share, 0)
-        own = jnp.where(possible, jnp.minimum(led.before * (share / jnp.where(possible, led.part, 1)), _MOST), jnp.inf)
+        own = jnp.where(
+            possible, jnp.minimum(led.sampling_reach * (share / jnp.where(possible, led.part, 1)), _MOST), jnp.inf
+        )
         return table_sampler.TrajectoryStart(
             packed_env.PackedEnv.join(self.game.start(size - aimed), led.games),
             packed_env.PackedEnv.join_lanes(before, own),
             packed_env.PackedEnv.join_lanes(1 / before, led.reach * weight),
         )
 
-    def lead(self, state: table_state.TableState, key: jax.Array) -> _TargetedGames:
-        size = self.search.aimed
+    def reach_target(self, state: table_state.TableState, key: jax.Array) -> _TargetedGames:
+        size = self.search.num_targeted
         one = jnp.ones(size, jnp.float32)
         resampling, walking = jax.random.split(key)
         start = _TargetedGames(
@@ -151,19 +155,19 @@ class TargetedBatch(table_sampler.TrajectoryBatch):
         )
 
         def step(led: _TargetedGames) -> _TargetedGames:
-            moved = self.led_step(state, led)
+            moved = self.step_towards_target(state, led)
             draws = jax.random.uniform(jax.random.fold_in(resampling, led.step), (2,), jnp.float32)
-            return self.resampled(moved, self.is_at(moved.games, moved.step), draws)
+            return self.resample(moved, self.matches_target(moved.games, moved.step), draws)
 
-        found: _TargetedGames = jax.lax.while_loop(lambda led: led.step < self.where.length, step, start)
+        found: _TargetedGames = jax.lax.while_loop(lambda led: led.step < self.target.length, step, start)
         return found
 
-    def led_step(self, state: table_state.TableState, led: _TargetedGames) -> _TargetedGames:
+    def step_towards_target(self, state: table_state.TableState, led: _TargetedGames) -> _TargetedGames:
         """One joint move. Nothing is learnt on the way: games that were replaced are missing in what would be."""
         players = self.game.env.num_players
         streams, words = rng.draw_rows(led.streams, players + 1)
         draws = table_rows.uniform_from_bits(words)
-        before, reach, actions = led.before, led.reach, []
+        before, reach, actions = led.sampling_reach, led.reach, []
         high, low = led.games.keys
         for number in range(players):
             legal = led.games.legal[number]
@@ -172,10 +176,10 @@ class TargetedBatch(table_sampler.TrajectoryBatch):
             drawn_from = policy
             if number == self.player:
                 drawn_from = policy + self.settings.exploration * (table_rows.uniform_policy(legal) - policy)
-            if self.search.aim == "information set":
-                made = legal & (np.arange(legal.shape[0])[:, None] == self.where.moves[led.step])
+            if self.search.targeting == "information set":
+                made = legal & (np.arange(legal.shape[0])[:, None] == self.target.moves[led.step])
                 # It is legal, unless no game has been where the match was.
-                is_led = (number == self.where.player) & made.any(axis=0)
+                is_led = (number == self.target.player) & made.any(axis=0)
                 drawn_from = jnp.where(is_led, made.astype(jnp.float32), drawn_from)
             action = table_rows.sample_actions(drawn_from, draws[number])
             options = jnp.sum(legal, axis=0)
@@ -196,13 +200,13 @@ class TargetedBatch(table_sampler.TrajectoryBatch):
         games = self.game.step(led.games, jnp.stack(actions), draws[players])
         return _TargetedGames(led.step + 1, games, streams, before, reach, led.part)
 
-    def is_at(self, games: packed_env.PackedState, step: jax.Array) -> jax.Array:
+    def matches_target(self, games: packed_env.PackedState, step: jax.Array) -> jax.Array:
         """[B] bool, whether games are, after so many steps, where the match was then."""
-        number = self.game.env.num_players if self.search.aim == "public subgame" else self.where.player
+        number = self.game.env.num_players if self.search.targeting == "public subgame" else self.target.player
         high, low = (word[number] for word in games.keys)
-        return (high == self.where.high[step]) & (low == self.where.low[step]) & ~games.ended
+        return (high == self.target.high[step]) & (low == self.target.low[step]) & ~games.terminated
 
-    def resampled(self, led: _TargetedGames, fits: jax.Array, draws: jax.Array) -> _TargetedGames:
+    def resample(self, led: _TargetedGames, fits: jax.Array, draws: jax.Array) -> _TargetedGames:
         """Only games that fit, each about as often, if there are any."""
         size = fits.shape[0]
         count = jnp.sum(fits, dtype=jnp.int32)
@@ -210,7 +214,7 @@ class TargetedBatch(table_sampler.TrajectoryBatch):
         def replaced(led: _TargetedGames) -> _TargetedGames:
             (lanes,) = particle_filter.resample_lanes(fits[None], *draws[:, None])
             return led._replace(
-                games=self.game.take(led.games, lanes), before=led.before[lanes], reach=led.reach[lanes]
+                games=self.game.take(led.games, lanes), sampling_reach=led.sampling_reach[lanes], reach=led.reach[lanes]
             )
 
         kept: _TargetedGames = jax.lax.cond(count == size, lambda led: led, replaced, led)
@@ -218,13 +222,14 @@ class TargetedBatch(table_sampler.TrajectoryBatch):
 
     def play(self, walked: table_sampler.TrajectoryState) -> table_sampler.TrajectoryState:
         """One joint move; what lies below the target is left to the games that were led there."""
-        words, aimed = walked.games.rows.shape[1], self.search.aimed // packed_env.GAMES_PER_WORD
+        words, aimed = walked.games.rows.shape[1], self.search.num_targeted // packed_env.GAMES_PER_WORD
         is_led = jnp.arange(walked.games.batch) % words >= words - aimed
-        is_there = (walked.step == self.where.length) & (walked.step > 0)
-        comes_by = is_there & self.is_at(walked.games, walked.step) & ~is_led
+        is_there = (walked.step == self.target.length) & (walked.step > 0)
+        comes_by = is_there & self.matches_target(walked.games, walked.step) & ~is_led
         return super().play(
             walked._replace(
-                before=jnp.where(comes_by, jnp.inf, walked.before), reach=jnp.where(comes_by, 0, walked.reach)
+                sampling_reach=jnp.where(comes_by, jnp.inf, walked.sampling_reach),
+                reach=jnp.where(comes_by, 0, walked.reach),
             )
         )
 
@@ -257,7 +262,7 @@ def average_policy_at(
     """
     high, low = key
     row = hash_table.lookup(state.table, (high[None], low[None]))[0]
-    weight = jnp.where(legal & (row >= 0), state.averages.weight[0, jnp.maximum(row, 0)], 0)
+    weight = jnp.where(legal & (row >= 0), state.averages.cumulative_policy[0, jnp.maximum(row, 0)], 0)
     total = jnp.sum(weight)
     even = legal / jnp.maximum(jnp.sum(legal), 1)
     return jnp.where(total > 0, weight / jnp.where(total > 0, total, 1), even), total > 0

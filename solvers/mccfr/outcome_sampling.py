@@ -37,9 +37,9 @@ class DecisionVisit(NamedTuple):
     column: jax.Array  # [B] int32
     place: jax.Array  # [B] int32, of the option in a flat table
     is_own: jax.Array  # [B] bool, whether the updated player chose
-    chosen: jax.Array  # [B] float, probability of the option under the policy
-    drawn: jax.Array  # [B] float, probability with which it was drawn
-    before: jax.Array  # [B] float, q before
+    policy_prob: jax.Array  # [B] float, probability of the option under the policy
+    sampling_prob: jax.Array  # [B] float, probability with which it was drawn
+    sampling_reach: jax.Array  # [B] float, q before
     reach: jax.Array  # [B] float, weight of the average policy
     first: jax.Array  # [B] int32, baseline of the first option
     stride: jax.Array  # [B] int32, from there to the next one's
@@ -73,7 +73,7 @@ def sample(
     first = 0 if axis is None else jax.lax.axis_index(axis) * size
     _, words = rng.draw_rows(rng.make_streams(key, first, size), form.slots)
     draws = (words >> 8).astype(form.share.dtype) * 2.0**-24
-    policy = form.joined(state.policy)
+    policy = form.join_players(state.policy)
     visits, payoff = _forward(form, policy, settings.exploration, draws, player)
     baseline = None if state.baseline is None else state.baseline[player]
     sums = _backward(form, policy, baseline, visits, payoff)
@@ -117,7 +117,7 @@ def _forward(
             slot += 1
         if level.chance is not None:
             first, edge = start + edge, categorical.sample_chance_edge(level.chance, node, edge, draws[slot])
-            if level.chance.keep is None:
+            if level.chance.alias_prob is None:
                 count = categorical.take(level.chance.outcomes, node)
                 visits.append(ChanceVisit(first, start + edge, count, level.chance.numbers))
             start += len(level.child)
@@ -150,7 +150,7 @@ class _Sums(NamedTuple):
     """Of a batch. `tally` has a row for every option's values, then one for weights; then a place for nothing."""
 
     tally: jax.Array  # [(A + 1) C + 1]
-    below: jax.Array | None  # [H] sums of what came back from below
+    value_sums: jax.Array | None  # [H] sums of what came back from below
     counts: jax.Array | None  # [H] and how often
 
 
@@ -168,9 +168,9 @@ def _backward(
     if baseline is None:
         for visit in reversed(visits):
             if isinstance(visit, DecisionVisit):
-                corrected = value / visit.drawn
-                tally = _accumulate_visit(tally, form, visit, corrected / visit.before)
-                value = visit.chosen * corrected
+                corrected = value / visit.sampling_prob
+                tally = _accumulate_visit(tally, form, visit, corrected / visit.sampling_reach)
+                value = visit.policy_prob * corrected
         return _Sums(tally, None, None)
     below = counts = jnp.zeros_like(baseline)
     for visit in reversed(visits):
@@ -180,8 +180,8 @@ def _backward(
         if isinstance(visit, ChanceVisit):
             value = told + _mean_outcome(baseline, visit)
             continue
-        corrected = told / visit.drawn
-        tally = _accumulate_visit(tally, form, visit, corrected / visit.before)
+        corrected = told / visit.sampling_prob
+        tally = _accumulate_visit(tally, form, visit, corrected / visit.sampling_reach)
         expected = jnp.zeros_like(value)
         for option in range(options):
             is_option = (option + 0.5) * categorical.take(form.share, visit.column) < 1
@@ -191,9 +191,9 @@ def _backward(
             expected = expected + known * categorical.take(policy.reshape(-1), place)
             nowhere = len(tally) - 1
             tally = categorical.scatter_add(
-                tally, jnp.where(visit.is_own & is_option, place, nowhere), known / visit.before
+                tally, jnp.where(visit.is_own & is_option, place, nowhere), known / visit.sampling_reach
             )
-        value = expected + visit.chosen * corrected
+        value = expected + visit.policy_prob * corrected
     return _Sums(tally, below, counts)
 
 
@@ -221,4 +221,4 @@ def _means(form: sampling_form.SamplingForm, sums: _Sums, player: int, batch: in
     options, columns = form.shape
     tally = sums.tally[:-1].reshape(options + 1, columns) / batch
     own, other = form.own(player), form.own(mccfr.averaged_player(form.players, player))
-    return mccfr.BatchEstimates(tally[:options, own], tally[options, other], sums.below, sums.counts)
+    return mccfr.BatchEstimates(tally[:options, own], tally[options, other], sums.value_sums, sums.counts)

@@ -26,7 +26,7 @@ class StateBaselines(NamedTuple):
 
     table: hash_table.Table
     value: tuple[jax.Array, ...]  # P x [R, A] float32, for each player; not a number where nothing is known
-    speaker: jax.Array  # [R] int32, scratch: which of the lanes that are at a row speaks for it
+    representative: jax.Array  # [R] int32, scratch: which of the lanes that are at a row speaks for it
 
 
 def init(players: int, moves: int, bits: int) -> StateBaselines:
@@ -81,7 +81,7 @@ def update(
     row, action, value = (table_rows.all_gather_lanes(part, axis) for part in visit)
     table = values.value[player]
     moves = table.shape[1]
-    speaker, lane = table_rows.elect_representatives(values.speaker, row)
+    speaker, lane = table_rows.elect_representatives(values.representative, row)
     counts, total = (
         table_rows.sum_over_same_action(lane, action, part, moves) for part in (jnp.ones_like(value), value)
     )
@@ -89,4 +89,4 @@ def update(
     old = table_rows.gather_action(table, row, action)
     learnt = jnp.where(jnp.isnan(old), seen, old + (1 - (1 - decay) ** counts) * (seen - old))
     after = table_rows.scatter_action(table, row, action, learnt)
-    return values._replace(value=(*values.value[:player], after, *values.value[player + 1 :]), speaker=speaker)
+    return values._replace(value=(*values.value[:player], after, *values.value[player + 1 :]), representative=speaker)

@@ -39,7 +39,7 @@ def next_iteration(
     by = table_state.IterationDiscounts(
         products, regret_matching.discounts(minimiser, t), (t - 1) % table_state.FOLD_INTERVAL + 1
     )
-    return state._replace(t=t, lost=jnp.zeros((), jnp.int32)), by
+    return state._replace(t=t, dropped_visits=jnp.zeros((), jnp.int32)), by
 
 
 def advance(

@@ -22,7 +22,7 @@ class TablePolicy(NamedTuple):
     """Axes: C rows, A moves. Rows of sets that were never weighed are 0: there policies are uniform."""
 
     table: hash_table.Table
-    weight: jax.Array  # [C + 1, A] float32
+    cumulative_policy: jax.Array  # [C + 1, A] float32
 
 
 TablePolicies = TablePolicy | Sequence[TablePolicy]  # everybody's, or one for each player
@@ -39,7 +39,7 @@ def player_policy(policies: TablePolicies, games: packed_env.PackedState, number
     own = policies if isinstance(policies, TablePolicy) else policies[number]
     high, low = games.keys
     row = hash_table.lookup(own.table, table_rows.player_keys(high[number], low[number], number))
-    return table_rows.proportional_policy(own.weight, row, games.legal[number])
+    return table_rows.proportional_policy(own.cumulative_policy, row, games.legal[number])
 
 
 def all_player_policies(policies: TablePolicies, games: packed_env.PackedState) -> jax.Array:
@@ -68,7 +68,7 @@ def _cumulative_policy(
     """What all devices have summed up, as if they had been at all sets just now."""
     made = table_state.cumulative_discounts(settings, t // table_state.FOLD_INTERVAL * table_state.FOLD_INTERVAL)
     since = made.average[t % table_state.FOLD_INTERVAL] - made.average[averages.stamp]
-    return jnp.sum(averages.weight * jnp.exp(since)[..., None], axis=0)
+    return jnp.sum(averages.cumulative_policy * jnp.exp(since)[..., None], axis=0)
 
 
 _lookup = jax.jit(hash_table.lookup)
@@ -81,7 +81,9 @@ def to_tabular(policy: TablePolicy, game: env.Env, tree: game_tree.GameTree) -> 
         with jax.enable_x64(False):
             row = np.asarray(_lookup(policy.table, _keys(game, tree, number)))
         known += int((row >= 0).sum())
-        weight = np.asarray(policy.weight[np.where(row >= 0, row, len(policy.weight) - 1)], np.float64)
+        weight = np.asarray(
+            policy.cumulative_policy[np.where(row >= 0, row, len(policy.cumulative_policy) - 1)], np.float64
+        )
         weight[row < 0] = 0  # the last row is everybody's scratch
         found.append(tabular_policies.normalise(player, np.concatenate([[1.0], weight[_places(player)]])))
     return tuple(found), known
@@ -112,7 +114,7 @@ def _places(player: game_tree.Player) -> tuple[npt.NDArray[np.int64], game_tree.
 
 def to_arrays(policy: TablePolicy) -> list[npt.NDArray[Any]]:
     """Keys [2, N] and probabilities [N, A] of the sets that were weighed."""
-    high, low, weight = (np.asarray(part) for part in (*policy.table, policy.weight[:-1]))
+    high, low, weight = (np.asarray(part) for part in (*policy.table, policy.cumulative_policy[:-1]))
     total = weight.sum(axis=1)
     used = np.flatnonzero(((high | low) != 0) & (total > 0))
     return [np.stack([high[used], low[used]]), weight[used] / total[used, None]]
@@ -196,13 +198,13 @@ def _play_matches(
             for number in range(players)
         ]
         after = game.step(now.games, jnp.stack(actions), draws[players])
-        return _Playing(now.step + 1, now.length + ~now.games.ended, after, streams)
+        return _Playing(now.step + 1, now.length + ~now.games.terminated, after, streams)
 
     def goes_on(now: _Playing) -> jax.Array:
-        return (now.step < steps) & ~now.games.ended.all()
+        return (now.step < steps) & ~now.games.terminated.all()
 
     nothing = jnp.zeros(matches, jnp.int32)
     start = _Playing(jnp.zeros((), jnp.int32), nothing, game.start(matches), rng.make_streams(key, first, matches))
     done = jax.lax.while_loop(goes_on, move, start)
     games = done.games
-    return MatchOutcomes(games.payoff, done.length, games.ended, games.unplayable, games.goal_conflict)
+    return MatchOutcomes(games.payoff, done.length, games.terminated, games.unplayable, games.goal_conflict)

@@ -38,26 +38,26 @@ class _Visits(NamedTuple):
 
     row: jax.Array  # [T, P, B] int32; -1 where there was no choice, or no place for the set
     action: jax.Array  # [T, P, B] int32
-    chosen: jax.Array  # [T, P, B] float32, probability under the policy
-    drawn: jax.Array  # [T, P, B] float32, probability with which it was drawn
-    before: jax.Array  # [T, P, B] float32, q
-    values: "_BaselineVisits | None"
+    policy_prob: jax.Array  # [T, P, B] float32, probability under the policy
+    sampling_prob: jax.Array  # [T, P, B] float32, probability with which it was drawn
+    sampling_reach: jax.Array  # [T, P, B] float32, q
+    baselines: "_BaselineVisits | None"
 
 
 class _BaselineVisits(NamedTuple):
     """What baselines said at visits, and are told. Axes as above."""
 
     row: jax.Array  # [T, P, B] int32, of the state; -1 where there was no choice, or no place for it
-    guess: jax.Array  # [T, P, B] float32, the baseline of options of which nothing is known
+    default_baseline: jax.Array  # [T, P, B] float32, the baseline of options of which nothing is known
     expected: jax.Array  # [T, P, B] float32, that of the policy
-    came: jax.Array  # [T, P, B] float32, what came back from below
+    returned_value: jax.Array  # [T, P, B] float32, what came back from below
 
 
 class TrajectoryStart(NamedTuple):
     """Starts of trajectories. Axes as above."""
 
     games: packed_env.PackedState
-    before: jax.Array  # [B] float32, q
+    sampling_reach: jax.Array  # [B] float32, q
     reach: jax.Array  # [B] float32, weight of average policies
 
 
@@ -67,16 +67,16 @@ class TrajectoryState(NamedTuple):
     step: jax.Array  # [] int32
     games: packed_env.PackedState
     streams: rng.Streams
-    before: jax.Array  # [B] float32, q
+    sampling_reach: jax.Array  # [B] float32, q
     reach: jax.Array  # [B] float32, weight of average policies
-    guess: jax.Array  # [B] float32, what baselines say of the last choice
-    grown: jax.Array  # [B] bool, has come to a set that was unknown
-    lost: jax.Array  # [] int32, visits without a place
+    default_baseline: jax.Array  # [B] float32, what baselines say of the last choice
+    left_table: jax.Array  # [B] bool, has come to a set that was unknown
+    dropped_visits: jax.Array  # [] int32, visits without a place
     is_open: jax.Array  # [] bool, whether the table takes more sets
     table: hash_table.Table
     entries: table_state.Entries
     averages: table_state.AveragePolicies
-    values: state_baselines.StateBaselines | None
+    baselines: state_baselines.StateBaselines | None
     visits: _Visits
 
 
@@ -93,13 +93,13 @@ class TrajectoryBatch:
 
     def update(self, state: table_state.TableState, key: jax.Array) -> table_state.TableState:
         walked = self.forward(state, key)
-        ended = walked.games.ended
+        ended = walked.games.terminated
         value = jnp.where(ended, walked.games.payoff[self.player], 0)
 
         def back(count: jax.Array, carry: _BackupState) -> _BackupState:
             at = walked.step - 1 - count
             for number in reversed(range(self.game.env.num_players)):
-                carry = self.carry_back(walked.values, carry, at, number)
+                carry = self.back_up(walked.baselines, carry, at, number)
             return carry
 
         start = _BackupState(walked.entries, walked.visits, value, value)
@@ -109,24 +109,24 @@ class TrajectoryBatch:
             entries=returned.entries,
             averages=walked.averages,
             t=state.t,
-            lost=state.lost + walked.lost,
-            odd=self.odd_ends(state.odd, walked.games),
-            values=self.followed(walked.values, returned.visits, walked.step),
+            dropped_visits=state.dropped_visits + walked.dropped_visits,
+            abnormal=self.count_abnormal_terminations(state.abnormal, walked.games),
+            baselines=self.update_baselines(walked.baselines, returned.visits, walked.step),
         )
 
-    def odd_ends(
+    def count_abnormal_terminations(
         self, before: table_state.AbnormalTerminations, games: packed_env.PackedState
     ) -> table_state.AbnormalTerminations:
         payoff, is_zero_sum = games.payoff, self.game.env.payoffs.zero_sum
-        ends = games.ended & ~games.unplayable
+        ends = games.terminated & ~games.unplayable
         unbalanced = ends & (payoff.sum(axis=0) != 0) if is_zero_sum else jnp.zeros_like(ends)
-        now = (~games.ended, games.goal_conflict, unbalanced, games.unplayable)
+        now = (~games.terminated, games.goal_conflict, unbalanced, games.unplayable)
         counts = [table_rows.count_true(flags, self.axis) for flags in now]
         return table_state.AbnormalTerminations(
             *(jnp.minimum(old + new, table_state.COUNT_LIMIT) for old, new in zip(before, counts, strict=True))
         )
 
-    def begin(self, state: table_state.TableState, key: jax.Array, size: int) -> TrajectoryStart:
+    def start_trajectories(self, state: table_state.TableState, key: jax.Array, size: int) -> TrajectoryStart:
         """Where trajectories start, and with which weights: at the beginning of the game."""
         one = jnp.ones(size, jnp.float32)
         return TrajectoryStart(self.game.start(size), one, one)
@@ -135,36 +135,36 @@ class TrajectoryBatch:
         """Play all trajectories to their ends; sets are added and average policies grow on the way."""
         size = self.config.batch if self.axis is None else self.config.batch // jax.lax.axis_size(self.axis)
         first = 0 if self.axis is None else jax.lax.axis_index(self.axis) * size
-        begun = self.begin(state, jax.random.fold_in(key, 1), size)
+        begun = self.start_trajectories(state, jax.random.fold_in(key, 1), size)
         blank = functools.partial(jnp.zeros, (self.config.steps, self.game.env.num_players, size))
         start = TrajectoryState(
             step=jnp.zeros((), jnp.int32),
             games=begun.games,
             streams=rng.make_streams(key, first, size),
-            before=begun.before,
+            sampling_reach=begun.sampling_reach,
             reach=begun.reach,
-            guess=jnp.zeros(size, jnp.float32),
-            grown=jnp.zeros(size, jnp.bool_),
-            lost=jnp.zeros((), jnp.int32),
+            default_baseline=jnp.zeros(size, jnp.float32),
+            left_table=jnp.zeros(size, jnp.bool_),
+            dropped_visits=jnp.zeros((), jnp.int32),
             is_open=hash_table.has_capacity(state.table),
             table=state.table,
             entries=state.entries,
             averages=state.averages,
-            values=state.values,
+            baselines=state.baselines,
             visits=_Visits(
                 row=blank(jnp.int32),
                 action=blank(jnp.int32),
-                chosen=blank(jnp.float32),
-                drawn=blank(jnp.float32),
-                before=blank(jnp.float32),
-                values=None
-                if state.values is None
+                policy_prob=blank(jnp.float32),
+                sampling_prob=blank(jnp.float32),
+                sampling_reach=blank(jnp.float32),
+                baselines=None
+                if state.baselines is None
                 else _BaselineVisits(blank(jnp.int32), *(blank(jnp.float32) for _ in range(3))),
             ),
         )
 
         def goes_on(walked: TrajectoryState) -> jax.Array:
-            return (walked.step < self.config.steps) & (table_rows.count_true(~walked.games.ended, self.axis) > 0)
+            return (walked.step < self.config.steps) & (table_rows.count_true(~walked.games.terminated, self.axis) > 0)
 
         found: TrajectoryState = jax.lax.while_loop(goes_on, self.play, start)
         return found
@@ -172,7 +172,7 @@ class TrajectoryBatch:
     def play(self, walked: TrajectoryState) -> TrajectoryState:
         """One joint move of every trajectory."""
         players = self.game.env.num_players
-        states = None if walked.values is None else self.game.state_keys(walked.games)
+        states = None if walked.baselines is None else self.game.state_keys(walked.games)
         streams, words = rng.draw_rows(walked.streams, players + 1)
         draws = table_rows.uniform_from_bits(words)
         made = []
@@ -193,17 +193,17 @@ class TrajectoryBatch:
         """What one player does in this step; the states are after the moves of those before it."""
         legal = walked.games.legal[number]
         has_choice = jnp.sum(legal, axis=0) > 1
-        walked, row = self.find(walked, number, has_choice)
+        walked, row = self.find_rows(walked, number, has_choice)
         even = table_rows.uniform_policy(legal)
         policy = self.policy(walked.entries, row, legal)
         is_own = number == self.player
         drawn_from = policy + self.settings.exploration * (even - policy) if is_own else policy
         action = table_rows.sample_actions(drawn_from, draw)
         chosen, drawn = table_rows.select_actions(policy, action), table_rows.select_actions(drawn_from, action)
-        walked, said = self.say(walked, states, number, has_choice, policy, action)
-        visit = _Visits(row, action, chosen, drawn, walked.before, said)
+        walked, said = self.read_baselines(walked, states, number, has_choice, policy, action)
+        visit = _Visits(row, action, chosen, drawn, walked.sampling_reach, said)
         if number == mccfr.averaged_player(self.game.env.num_players, self.player):
-            walked = self.average(walked, row, policy)
+            walked = self.update_average(walked, row, policy)
         share = 1 / jnp.maximum(jnp.sum(legal, axis=0), 1)
         relative = drawn / share
         if self.game.env.num_players == 2:
@@ -214,10 +214,14 @@ class TrajectoryBatch:
             )
         # Where a game has ended there is no option, and nothing was drawn.
         reach = jnp.where(has_choice, reach, walked.reach)
-        before = jnp.where(has_choice, walked.before * relative, walked.before) if is_own else walked.before
-        return walked._replace(reach=reach, before=before), visit
+        before = (
+            jnp.where(has_choice, walked.sampling_reach * relative, walked.sampling_reach)
+            if is_own
+            else walked.sampling_reach
+        )
+        return walked._replace(reach=reach, sampling_reach=before), visit
 
-    def say(
+    def read_baselines(
         self,
         walked: TrajectoryState,
         states: state_baselines.Keys | None,
@@ -227,30 +231,32 @@ class TrajectoryBatch:
         action: jax.Array,
     ) -> tuple[TrajectoryState, _BaselineVisits | None]:
         """What baselines say of a choice."""
-        if walked.values is None or states is None:
+        if walked.baselines is None or states is None:
             return walked, None
         values, row = state_baselines.find_or_insert(
-            walked.values, state_baselines.keys_for_player(states, number), has_choice, self.axis
+            walked.baselines, state_baselines.keys_for_player(states, number), has_choice, self.axis
         )
-        told = state_baselines.lookup(values, self.player, row, walked.guess)
+        told = state_baselines.lookup(values, self.player, row, walked.default_baseline)
         expected = jnp.sum(policy * told, axis=0)
-        said = _BaselineVisits(row, walked.guess, expected, jnp.zeros_like(expected))
+        said = _BaselineVisits(row, walked.default_baseline, expected, jnp.zeros_like(expected))
         return walked._replace(
-            guess=jnp.where(has_choice, table_rows.select_actions(told, action), walked.guess),
-            values=values,
+            default_baseline=jnp.where(has_choice, table_rows.select_actions(told, action), walked.default_baseline),
+            baselines=values,
         ), said
 
     def policy(self, entries: table_state.Entries, row: jax.Array, legal: jax.Array) -> jax.Array:
         """[A, B]"""
         found = table_rows.proportional_policy(entries.regret if entries.score is None else entries.score, row, legal)
-        part = self.by.now.exploration
+        part = self.by.current.exploration
         return found if part is None else found + part * (table_rows.uniform_policy(legal) - found)
 
-    def find(self, walked: TrajectoryState, number: int, has_choice: jax.Array) -> tuple[TrajectoryState, jax.Array]:
+    def find_rows(
+        self, walked: TrajectoryState, number: int, has_choice: jax.Array
+    ) -> tuple[TrajectoryState, jax.Array]:
         """Rows of this device's lanes, once the sets of all devices' lanes have been added; -1 where there is none."""
         wanted = has_choice & walked.is_open
         if self.config.grow == "first":
-            wanted &= ~walked.grown
+            wanted &= ~walked.left_table
         high, low = walked.games.keys
         high, low = (
             jnp.where(has_choice, word, 0) for word in table_rows.player_keys(high[number], low[number], number)
@@ -266,85 +272,87 @@ class TrajectoryBatch:
         row = jnp.where(has_choice, table_rows.local_shard(found, has_choice.shape[0], self.axis), -1)
         is_unknown = has_choice & (table_rows.local_shard(fresh, has_choice.shape[0], self.axis) | (row < 0))
         # What only rolls out below a new set is not lost.
-        without = has_choice & (row < 0) & ~walked.grown if self.config.grow == "first" else has_choice & (row < 0)
+        without = has_choice & (row < 0) & ~walked.left_table if self.config.grow == "first" else has_choice & (row < 0)
         return walked._replace(
             table=table,
             entries=entries._replace(legal=told),
-            grown=walked.grown | is_unknown,
-            lost=walked.lost + table_rows.count_true(without, self.axis),
+            left_table=walked.left_table | is_unknown,
+            dropped_visits=walked.dropped_visits + table_rows.count_true(without, self.axis),
         ), row
 
-    def average(self, walked: TrajectoryState, row: jax.Array, policy: jax.Array) -> TrajectoryState:
+    def update_average(self, walked: TrajectoryState, row: jax.Array, policy: jax.Array) -> TrajectoryState:
         """Average policies of the sets in these rows: all discounts since the last visit, and this batch's part."""
         averages, by = walked.averages, self.by
-        speaker, lane = table_rows.elect_representatives(walked.entries.speaker, row)
+        speaker, lane = table_rows.elect_representatives(walked.entries.representative, row)
         told = table_rows.sum_to_representatives(lane, walked.reach) / self.config.batch
         last = table_rows.gather_one(averages.stamp, row)
-        since = by.made.average[by.n] - by.made.average[last]
-        after = table_rows.gather(averages.weight, row) * jnp.exp(since) + policy * told
+        since = by.cumulative.average[by.n] - by.cumulative.average[last]
+        after = table_rows.gather(averages.cumulative_policy, row) * jnp.exp(since) + policy * told
         return walked._replace(
-            entries=walked.entries._replace(speaker=speaker),
+            entries=walked.entries._replace(representative=speaker),
             averages=table_state.AveragePolicies(
-                table_rows.scatter(averages.weight, row, lane, after),
+                table_rows.scatter(averages.cumulative_policy, row, lane, after),
                 table_rows.update_stamps(averages.stamp, row, last, by.n),
             ),
         )
 
-    def carry_back(
+    def back_up(
         self, values: state_baselines.StateBaselines | None, carry: "_BackupState", at: jax.Array, number: int
     ) -> "_BackupState":
         """Values before a choice, and the entries with what was learnt there."""
         entries, visits, value, hint = carry
         visit: _Visits = jax.tree.map(lambda x: x[at, number], visits)
-        was_choice = visit.drawn > 0
-        drawn = jnp.where(was_choice, visit.drawn, 1)
-        ratio = visit.chosen / drawn
+        was_choice = visit.sampling_prob > 0
+        drawn = jnp.where(was_choice, visit.sampling_prob, 1)
+        ratio = visit.policy_prob / drawn
         told, corrected, expected = None, value / drawn, jnp.zeros_like(value)
-        if values is not None and visits.values is not None and visit.values is not None:
-            told = state_baselines.lookup(values, self.player, visit.values.row, visit.values.guess)
-            baseline, expected = table_rows.select_actions(told, visit.action), visit.values.expected
+        if values is not None and visits.baselines is not None and visit.baselines is not None:
+            told = state_baselines.lookup(values, self.player, visit.baselines.row, visit.baselines.default_baseline)
+            baseline, expected = table_rows.select_actions(told, visit.action), visit.baselines.expected
             corrected = (value - baseline) / drawn
-            came = visits.values.came.at[at, number].set(hint)
-            visits = visits._replace(values=visits.values._replace(came=came))
+            came = visits.baselines.returned_value.at[at, number].set(hint)
+            visits = visits._replace(baselines=visits.baselines._replace(returned_value=came))
             hint = jnp.where(was_choice, expected + jnp.minimum(ratio, 1) * (hint - baseline), hint)
         if number == self.player:
-            entries = self.learn(entries, told, visit, corrected)
-        value = jnp.where(was_choice, expected + visit.chosen * corrected, value)
+            entries = self.update_regrets(entries, told, visit, corrected)
+        value = jnp.where(was_choice, expected + visit.policy_prob * corrected, value)
         return _BackupState(entries, visits, value, hint)
 
-    def learn(
+    def update_regrets(
         self, entries: table_state.Entries, told: jax.Array | None, visit: _Visits, corrected: jax.Array
     ) -> table_state.Entries:
         """Regrets of the updated player's sets that were visited; `told` [A, B] are baselines."""
         row, action = (table_rows.all_gather_lanes(part, self.axis) for part in (visit.row, visit.action))
-        speaker, lane = table_rows.elect_representatives(entries.speaker, row)
-        entries = entries._replace(speaker=speaker)
-        scale = 1 / (self.config.batch * visit.before)
+        speaker, lane = table_rows.elect_representatives(entries.representative, row)
+        entries = entries._replace(representative=speaker)
+        scale = 1 / (self.config.batch * visit.sampling_reach)
         gained, mean = (
             table_rows.all_gather_lanes(part, self.axis)
-            for part in (corrected * scale, visit.chosen * corrected * scale)
+            for part in (corrected * scale, visit.policy_prob * corrected * scale)
         )
         legal = table_rows.unpack_legal_mask(entries.legal, row, entries.regret.shape[1])
         values = table_rows.sum_by_action(lane, action, gained, legal.shape[0])
         total = table_rows.sum_to_representatives(lane, mean)
-        if told is not None and visit.values is not None:
+        if told is not None and visit.baselines is not None:
             values = values + table_rows.sum_rows_to_representatives(
                 lane, table_rows.all_gather_lanes(told * scale, self.axis)
             )
             total = total + table_rows.sum_to_representatives(
-                lane, table_rows.all_gather_lanes(visit.values.expected * scale, self.axis)
+                lane, table_rows.all_gather_lanes(visit.baselines.expected * scale, self.axis)
             )
         new = jnp.where(legal, values - total, 0)
-        old, made, n = table_rows.gather(entries.regret, row), self.by.made, self.by.n
+        old, made, n = table_rows.gather(entries.regret, row), self.by.cumulative, self.by.n
         last = table_rows.gather_one(entries.stamp, row)
         # Iterations up to the last one are made up for; this one's discount comes after its regret.
         positive, negative = (part[n - 1] - part[last] for part in (made.positive, made.negative))
         old = old * jnp.exp(jnp.where(old > 0, positive, negative))
         after = old + new
-        after = after * jnp.where(after > 0, self.by.now.positive, self.by.now.negative)
+        after = after * jnp.where(after > 0, self.by.current.positive, self.by.current.negative)
         score = entries.score
-        if score is not None and self.by.now.optimism is not None:
-            told = jnp.where((new != 0).any(axis=0), after + self.by.now.optimism * new, table_rows.gather(score, row))
+        if score is not None and self.by.current.optimism is not None:
+            told = jnp.where(
+                (new != 0).any(axis=0), after + self.by.current.optimism * new, table_rows.gather(score, row)
+            )
             score = table_rows.scatter(score, row, lane, told)
         return entries._replace(
             regret=table_rows.scatter(entries.regret, row, lane, after),
@@ -352,19 +360,19 @@ class TrajectoryBatch:
             stamp=table_rows.update_stamps(entries.stamp, row, last, n),
         )
 
-    def followed(
+    def update_baselines(
         self, values: state_baselines.StateBaselines | None, visits: _Visits, steps: jax.Array
     ) -> state_baselines.StateBaselines | None:
         """Baselines, once all of a batch came back."""
-        if values is None or visits.values is None:
+        if values is None or visits.baselines is None:
             return None
 
         def one(at: jax.Array, values: state_baselines.StateBaselines) -> state_baselines.StateBaselines:
             # All choosers of a step at once: their rows differ, and each alone would copy scratch of a table's size.
-            row, action, came = (part[at].reshape(-1) for part in (told.row, visits.action, told.came))
+            row, action, came = (part[at].reshape(-1) for part in (told.row, visits.action, told.returned_value))
             return state_baselines.update(values, self.player, (row, action, came), self.settings.decay, self.axis)
 
-        told = visits.values
+        told = visits.baselines
         found: state_baselines.StateBaselines = jax.lax.fori_loop(0, steps, one, values)
         return found
 

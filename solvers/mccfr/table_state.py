@@ -39,13 +39,13 @@ class Entries(NamedTuple):
     score: jax.Array | None  # [R, A] float32, what policies are made of where it is not the regret
     legal: jax.Array  # [R, L] uint32, bits of the legal moves
     stamp: jax.Array  # [R] int32, iterations of the fold after which the regret was updated
-    speaker: jax.Array  # [R] int32, scratch: which of the lanes that are at a set speaks for it
+    representative: jax.Array  # [R] int32, scratch: which of the lanes that are at a set speaks for it
 
 
 class AveragePolicies(NamedTuple):
     """Of one device. Axes as above."""
 
-    weight: jax.Array  # [R, A] float32
+    cumulative_policy: jax.Array  # [R, A] float32
     stamp: jax.Array  # [R] int32
 
 
@@ -56,9 +56,9 @@ class TableState(NamedTuple):
     entries: Entries
     averages: AveragePolicies  # with a first axis D
     t: jax.Array  # [] int32
-    lost: jax.Array  # [] int32, visits of the last iteration for which there was no place
-    odd: "AbnormalTerminations"
-    values: state_baselines.StateBaselines | None  # baselines
+    dropped_visits: jax.Array  # [] int32, visits of the last iteration for which there was no place
+    abnormal: "AbnormalTerminations"
+    baselines: state_baselines.StateBaselines | None  # baselines
 
 
 class AbnormalTerminations(NamedTuple):
@@ -80,7 +80,7 @@ def init(game: packed_env.PackedEnv, config: SamplerConfig, bits: int, devices: 
             score=zeros() if config.optimism else None,
             legal=jnp.zeros((size, -(-moves // 32)), jnp.uint32),
             stamp=jnp.zeros(size, jnp.int32),
-            speaker=jnp.zeros(size, jnp.int32),
+            representative=jnp.zeros(size, jnp.int32),
         ),
         AveragePolicies(jnp.zeros((devices, size, moves), jnp.float32), jnp.zeros((devices, size), jnp.int32)),
         jnp.zeros((), jnp.int32),
@@ -112,8 +112,8 @@ class CumulativeDiscounts(NamedTuple):
 
 
 class IterationDiscounts(NamedTuple):
-    made: CumulativeDiscounts
-    now: regret_matching.Discounts  # of this iteration
+    cumulative: CumulativeDiscounts
+    current: regret_matching.Discounts  # of this iteration
     n: jax.Array  # [] int32, the number of this iteration in the fold
 
 
@@ -131,7 +131,7 @@ def fold(state: TableState, made: CumulativeDiscounts) -> TableState:
     entries, averages, last = state.entries, state.averages, FOLD_INTERVAL
     positive, negative = ((part[last] - part[entries.stamp])[:, None] for part in (made.positive, made.negative))
     regrets = entries.regret * jnp.exp(jnp.where(entries.regret > 0, positive, negative))
-    weight = averages.weight * jnp.exp(made.average[last] - made.average[averages.stamp])[..., None]
+    weight = averages.cumulative_policy * jnp.exp(made.average[last] - made.average[averages.stamp])[..., None]
     return state._replace(
         entries=entries._replace(regret=regrets, stamp=jnp.zeros_like(entries.stamp)),
         averages=AveragePolicies(weight, jnp.zeros_like(averages.stamp)),

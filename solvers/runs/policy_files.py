@@ -7,8 +7,8 @@
 | `.npz` of a hash table | keys [2, N] of information sets and probabilities [N, A] of their moves |
 | `.csv`, `.json` | tables as `exports` writes them, which need not be complete |
 
-`load_policies` gives policies at the information sets of an unrolled game, `load_table_policy` a hash table for whoever plays without
-one. Information sets that a table has nothing on have uniform policies.
+`load_policies` gives policies at the information sets of an unrolled game, `load_table_policy` a hash table for
+whoever plays without one. Information sets that a table has nothing on have uniform policies.
 """
 
 import contextlib

@@ -151,7 +151,7 @@ def _complete(player: game_tree.Player, found: tabular_policies.Policy) -> tabul
     missing = np.flatnonzero(np.isnan(found))
     if len(missing):
         decision = int(np.searchsorted(player.first, missing[0], side="right")) - 1
-        option = player.texts[player.text[missing[0]]]
+        option = player.action_names[player.action_name[missing[0]]]
         raise PolicyError(
             f"the policy has no probability of {option!r} at {player.labels[decision]!r} of {player.name}"
             f"{f', nor of {len(missing) - 1:,} others' if len(missing) > 1 else ''}"
@@ -171,7 +171,8 @@ def information_state_strings(player: game_tree.Player) -> list[str]:
     trail = player.views
     # A set without a choice that is on the way to one with it has a single option: the move that was made there.
     options = {
-        parent: player.texts[move] for parent, move in zip(trail.parent.tolist(), trail.move.tolist(), strict=True)
+        parent: player.action_names[move]
+        for parent, move in zip(trail.parent.tolist(), trail.move.tolist(), strict=True)
     }
     options |= {view: "; ".join(player.options(n)) for n, view in enumerate(player.view.tolist())}
     percepts = ["; ".join(trail.percept_names[n] for n in np.flatnonzero(row)) for row in trail.percepts]
@@ -182,7 +183,7 @@ def information_state_strings(player: game_tree.Player) -> list[str]:
         if parent < 0:
             states.append(f"{player.name}\n{may}")
         else:
-            states.append(f"{states[parent]}\ndid {player.texts[move]};; saw {percepts[percept]};; {may}")
+            states.append(f"{states[parent]}\ndid {player.action_names[move]};; saw {percepts[percept]};; {may}")
     return [states[view] for view in player.view.tolist()]
 
 

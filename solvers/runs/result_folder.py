@@ -66,7 +66,7 @@ class Config:
     digest: str  # of the unrolled game, or of its rules
     algorithm: algorithms.Algorithm
     x64: bool
-    modelled: OpponentModelConfig | None = None
+    opponent_model: OpponentModelConfig | None = None
 
     @property
     def has_table(self) -> bool:
@@ -85,9 +85,9 @@ class Config:
                 name: str(value) if isinstance(value, float) and math.isinf(value) else value
                 for name, value in self.algorithm.settings._asdict().items()
             },
-            "sampling": dataclasses.asdict(self.algorithm.sampler) if self.algorithm.is_sampled else None,
+            "sampling": dataclasses.asdict(self.algorithm.sampling_config) if self.algorithm.is_sampled else None,
             "x64": self.x64,
-            "modelled": None if self.modelled is None else self.modelled._asdict(),
+            "modelled": None if self.opponent_model is None else self.opponent_model._asdict(),
             "versions": versions(),
         }
 

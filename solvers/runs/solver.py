@@ -41,14 +41,14 @@ class Solver(abc.ABC, Generic[State]):
         """The last state there is: `state`, unless it was used up by something that broke off afterwards."""
         return state
 
-    def saved(self, state: State) -> State:
+    def to_checkpoint(self, state: State) -> State:
         """What is written of a state."""
         return state
 
-    def restored(self, saved: State) -> State:
+    def from_checkpoint(self, saved: State) -> State:
         return saved
 
-    def valued(self, state: State, metrics: driver.Metrics) -> driver.Metrics:
+    def with_value(self, state: State, metrics: driver.Metrics) -> driver.Metrics:
         """Metrics with the value of the policies."""
         del state
         return metrics
@@ -56,7 +56,7 @@ class Solver(abc.ABC, Generic[State]):
     def write_policy(self, folder: pathlib.Path, state: State) -> None:
         result_folder.write_policy(folder, self.policies(state))
 
-    def dropped(self, state: State) -> int:
+    def dropped_visits(self, state: State) -> int:
         """Visits of the last iteration that nothing was learnt from."""
         del state
         return 0

@@ -53,7 +53,7 @@ class Run:
         resume: bool = False,
         interval: float = 10.0,
     ) -> None:
-        self.task, self.algorithm, self.folder, self.interval = task, algorithm, folder, interval
+        self.task, self.algorithm, self.folder, self.checkpoint_seconds = task, algorithm, folder, interval
         self.config = make_config(task, algorithm)
         self.solver = make_solver(task, algorithm)
         self.state = self.solver.init()
@@ -63,7 +63,7 @@ class Run:
         self._lock = result_folder.lock(folder) if folder is not None and folder.is_dir() else None
         try:
             if resume and folder is not None:
-                self._go_on(folder)
+                self._resume(folder)
             elif folder is not None:
                 _begin(folder, task, self.config)
         except BaseException:
@@ -72,10 +72,10 @@ class Run:
 
     facts: Mapping[str, Any] = {}  # as those of DirectRun
 
-    def _go_on(self, folder: pathlib.Path) -> None:
+    def _resume(self, folder: pathlib.Path) -> None:
         """From what is in the folder."""
-        kept, self.seconds = result_folder.read_checkpoint(folder, self.solver.saved(self.state))
-        self.state = self.solver.restored(kept)
+        kept, self.seconds = result_folder.read_checkpoint(folder, self.solver.to_checkpoint(self.state))
+        self.state = self.solver.from_checkpoint(kept)
         earlier = result_folder.read_metrics(folder, len(self.task.players))
         # The point of the checkpoint comes first again; what was noted after it is lost.
         self.metrics = [row for row in earlier if row.iterations < int(self.state.t)]
@@ -84,25 +84,25 @@ class Run:
         if self._lock is not None:
             self._lock.close()
 
-    def points(
+    def snapshots(
         self, stop: driver.StopCondition, every: int | None = None
     ) -> Iterator[driver.Snapshot[driver.RunState]]:
         for point in driver.iterate(self.solver, self.state, stop, every=every, seconds=self.seconds):
             self.state, self.seconds = point.state, point.metrics.seconds
             self.metrics.append(point.metrics)
-            if time.monotonic() - self._saved >= max(self.interval, self._rest):
+            if time.monotonic() - self._saved >= max(self.checkpoint_seconds, self._rest):
                 self.save()
             yield point
 
-    def measured(self, stop: driver.StopCondition, every: int | None = None) -> Iterator[driver.Metrics]:
+    def iterate_metrics(self, stop: driver.StopCondition, every: int | None = None) -> Iterator[driver.Metrics]:
         """The metrics of `points`."""
-        for point in self.points(stop, every):
+        for point in self.snapshots(stop, every):
             yield point.metrics
 
     @property
-    def dropped(self) -> int:
+    def dropped_visits(self) -> int:
         """Visits of the last iteration that nothing was learnt from."""
-        return self.solver.dropped(self.state)
+        return self.solver.dropped_visits(self.state)
 
     @property
     def unplayable(self) -> int:
@@ -113,22 +113,22 @@ class Run:
         """Write what is needed to go on."""
         begun = time.monotonic()
         if self.folder is not None:
-            result_folder.write_checkpoint(self.folder, self.solver.saved(self.state), self.seconds)
+            result_folder.write_checkpoint(self.folder, self.solver.to_checkpoint(self.state), self.seconds)
             result_folder.write_metrics(self.folder, self.task.players, self.metrics)
         self._saved = time.monotonic()
         if (spent := self._saved - begun) > _LONG_WRITING:  # is then done less often
             self._rest = _RESTS * spent
 
-    def finish(self, *, picture: bool = True) -> solution.Solution:
+    def finish(self, *, write_plot: bool = True) -> solution.Solution:
         """The solution so far, saved."""
         self.state = self.solver.latest(self.state)
         policies = self.solver.policies(self.state)
         if self.metrics:
-            self.metrics[-1] = self.solver.valued(self.state, self.metrics[-1])
+            self.metrics[-1] = self.solver.with_value(self.state, self.metrics[-1])
         self.save()
         if self.folder is not None:
             self.solver.write_policy(self.folder, self.state)
-            if picture and any(row.improvements for row in self.metrics):
+            if write_plot and any(row.improvements for row in self.metrics):
                 title = f"{self.task.game.spec}, {self.algorithm.name}"
                 plot.plot_convergence(self.folder / result_folder.PLOT, {self.algorithm.name: self.metrics}, title)
         self._unlock()
@@ -149,7 +149,7 @@ class DirectResult(NamedTuple):
 class DirectRun:
     """A run that finds all at once: as `Run`, but with one measurement, and nothing to resume."""
 
-    dropped = unplayable = 0
+    dropped_visits = unplayable = 0
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class DirectRun:
         self._find = find
         self._result: DirectResult | None = None
 
-    def measured(self, stop: driver.StopCondition, every: int | None = None) -> Iterator[driver.Metrics]:
+    def iterate_metrics(self, stop: driver.StopCondition, every: int | None = None) -> Iterator[driver.Metrics]:
         """Whatever `stop` and `every` say."""
         del stop, every
         self._result = self._find()
@@ -176,9 +176,9 @@ class DirectRun:
     def facts(self) -> Mapping[str, Any]:
         return {} if self._result is None else self._result.facts
 
-    def finish(self, *, picture: bool = True) -> solution.Solution:
-        """The solution, saved; `picture` is for runs with more to draw."""
-        del picture
+    def finish(self, *, write_plot: bool = True) -> solution.Solution:
+        """The solution, saved; `write_plot` is for runs with more to draw."""
+        del write_plot
         if self._result is None:
             raise RuntimeError("a run is measured before it is finished")
         policies = self._result.policies
@@ -200,20 +200,20 @@ def start_run(
     folder: pathlib.Path | None = None,
     *,
     resume: bool = False,
-    interval: float = 10.0,
-    find: Callable[[], DirectResult] | None = None,
+    checkpoint_seconds: float = 10.0,
+    direct_solver: Callable[[], DirectResult] | None = None,
 ) -> AnyRun:
     """The run of an algorithm, of whatever kind; `find` is what one with a network does."""
     if not algorithm.is_direct:
-        return Run(task, algorithm, folder, resume=resume, interval=interval)
-    if task.whole is None:
+        return Run(task, algorithm, folder, resume=resume, interval=checkpoint_seconds)
+    if task.tree_task is None:
         raise algorithms.UnknownAlgorithmError(f"{algorithm.name} needs {task.game.spec} unrolled")
     if algorithm.is_exact:
-        find = functools.partial(_by_linear_program, task.whole)
-    if find is None:
+        direct_solver = functools.partial(_by_linear_program, task.tree_task)
+    if direct_solver is None:
         algorithms.require_no_network(algorithm)
         raise AssertionError
-    return DirectRun(task.whole, algorithm, find, folder)
+    return DirectRun(task.tree_task, algorithm, direct_solver, folder)
 
 
 def _by_linear_program(task: tasks.TreeTask) -> DirectResult:
@@ -226,7 +226,7 @@ def solve_exactly(
 ) -> solution.Solution:
     """By linear programming."""
     run = DirectRun(task, algorithm, functools.partial(_by_linear_program, task), folder)
-    list(run.measured(driver.StopCondition()))
+    list(run.iterate_metrics(driver.StopCondition()))
     return run.finish()
 
 
@@ -234,7 +234,7 @@ def make_stop_condition(
     task: tasks.Task, iterations: int | None, seconds: float | None, target: float | str | None
 ) -> driver.StopCondition:
     low, high = task.payoff_range
-    if target is not None and task.whole is None:
+    if target is not None and task.tree_task is None:
         raise driver.StopError(
             f"{task.game.spec} is too large to measure exploitability, so there can be no target; "
             "say when to stop by iterations or time"
@@ -244,7 +244,7 @@ def make_stop_condition(
 
 def make_config(task: tasks.Task, algorithm: algorithms.Algorithm) -> result_folder.Config:
     is_double = jax.numpy.result_type(float) == np.float64
-    return result_folder.Config(task.game, task.digest, algorithm, is_double, task.modelled)
+    return result_folder.Config(task.game, task.digest, algorithm, is_double, task.opponent_model)
 
 
 def _begin(folder: pathlib.Path, task: tasks.Task, config: result_folder.Config) -> None:

@@ -44,14 +44,14 @@ class TableSolver(solver.Solver[table_state.TableState]):
         algorithm: algorithms.Algorithm,
         devices: tuple[jax.Device, ...] | None = None,
     ) -> None:
-        drawn = algorithm.sampler
+        drawn = algorithm.sampling_config
         assert drawn.table is not None
         self.task, self.algorithm, self.bits = task, algorithm, drawn.table
         if devices is None:
             there = jax.local_devices()
             devices = tuple(there[:1] if there[0].platform == "cpu" else there)
         settings = tree_solvers.make_sample_settings(algorithm)
-        self._game = task.walk
+        self._game = task.packed
         self.config = table_state.SamplerConfig(
             drawn.batch,
             drawn.max_steps or probe.probe(task.env.net, drawn.seed).step_capacity,
@@ -59,7 +59,7 @@ class TableSolver(solver.Solver[table_state.TableState]):
             drawn.decay is not None,
             settings.minimiser.optimism is not None,
         )
-        self._require_room(len(devices))
+        self._require_memory(len(devices))
         self._loop = table_loop.make_loop(devices, self._game, self.config)
         self._settings: Any = jax.tree.map(lambda x: np.asarray(x, np.float32), settings)
         self._key = jax.random.key(drawn.seed)
@@ -67,7 +67,7 @@ class TableSolver(solver.Solver[table_state.TableState]):
         self._latest: table_state.TableState | None = None
         self._looked, self._rest = -math.inf, 0.0
 
-    def _require_room(self, devices: int) -> None:
+    def _require_memory(self, devices: int) -> None:
         if not 4 <= self.bits <= 28:
             raise TableError(f"`table=` is the logarithm of a number of information sets, 4 to 28; not {self.bits}")
         if 2**self.bits * max(1, self.task.env.num_actions) >= 2**31:
@@ -109,13 +109,13 @@ class TableSolver(solver.Solver[table_state.TableState]):
 
     def measure(self, state: table_state.TableState, seconds: float) -> driver.Metrics:
         iterations = int(state.t)
-        self._refuse_odd_ends(state.odd)
+        self._check_terminations(state.abnormal)
         if time.monotonic() - self._looked >= self._rest:
             self._require_finite(state)
         found = driver.Metrics(iterations, seconds, (), ())
-        if self.task.whole is not None:
+        if self.task.tree_task is not None:
             policies, _ = table_policy.to_tabular(self.policy(state), self.task.env, self.task.tree)
-            found = self.task.whole.metrics(policies, iterations, seconds)
+            found = self.task.tree_task.metrics(policies, iterations, seconds)
         load = int(hash_table.count_used(state.table)) / 2**self.bits
         return found._replace(samples=iterations * self.config.batch * len(self.task.players), load=load)
 
@@ -127,7 +127,7 @@ class TableSolver(solver.Solver[table_state.TableState]):
         self._rest = _RESTS * (self._looked - begun)
         driver.require_finite(int(state.t), is_finite, "more `exploration=`, or less extreme exponents")
 
-    def _refuse_odd_ends(self, odd: table_state.AbnormalTerminations) -> None:
+    def _check_terminations(self, odd: table_state.AbnormalTerminations) -> None:
         name = self.task.env.name
         if int(odd.unfinished):
             raise TableError(
@@ -147,14 +147,14 @@ class TableSolver(solver.Solver[table_state.TableState]):
                 "trajectories; solve again with `payoff='goal'`"
             )
 
-    def dropped(self, state: table_state.TableState) -> int:
+    def dropped_visits(self, state: table_state.TableState) -> int:
         """Visits of the last iteration for which the table had no place."""
-        return int(state.lost)
+        return int(state.dropped_visits)
 
     def unplayable(self, state: table_state.TableState) -> int:
-        return int(state.odd.unplayable)
+        return int(state.abnormal.unplayable)
 
-    def valued(self, state: table_state.TableState, metrics: driver.Metrics) -> driver.Metrics:
+    def with_value(self, state: table_state.TableState, metrics: driver.Metrics) -> driver.Metrics:
         """By matches, where nothing tells it exactly."""
         return (
             metrics if metrics.value else metrics_from_matches(self.task, self.algorithm, self.policy(state), metrics)
@@ -170,17 +170,17 @@ class TableSolver(solver.Solver[table_state.TableState]):
         """At the sets of the task's tree."""
         return table_policy.to_tabular(self.policy(state), self.task.env, self.task.tree)[0]
 
-    def saved(self, state: table_state.TableState) -> table_state.TableState:
+    def to_checkpoint(self, state: table_state.TableState) -> table_state.TableState:
         """The state as one device would have it."""
         self._require_finite(state)
         averages = state.averages
         if self._loop.devices > 1:
-            weight = self.policy(state).weight[None]
+            weight = self.policy(state).cumulative_policy[None]
             stamp = jnp.full((1, weight.shape[1]), state.t % table_state.FOLD_INTERVAL, jnp.int32)
             averages = table_state.AveragePolicies(weight, stamp)
         return state._replace(averages=averages)
 
-    def restored(self, saved: table_state.TableState) -> table_state.TableState:
+    def from_checkpoint(self, saved: table_state.TableState) -> table_state.TableState:
         more = self._loop.devices - 1
         wider: Any = jax.tree.map(
             lambda x: jnp.concatenate([x, jnp.zeros((more, *x.shape[1:]), x.dtype)]), saved.averages
@@ -199,7 +199,7 @@ def estimate_value(
     """What everybody gets in matches of the average policies."""
     steps = max_steps or probe.probe(task.env.net, seed).step_capacity
     key = jax.random.fold_in(jax.random.key(seed), 1)
-    found = table_policy.score_matches(task.walk, policy, key, matches=_MATCHES, steps=steps)
+    found = table_policy.score_matches(task.packed, policy, key, matches=_MATCHES, steps=steps)
     if found.unfinished:
         raise TableError(f"{found.unfinished:,} matches of {task.env.name} went on after {steps} joint moves")
     return found
@@ -212,14 +212,14 @@ def metrics_from_matches(
     last: driver.Metrics,
 ) -> driver.Metrics:
     """Metrics with values told by matches."""
-    drawn = algorithm.sampler
+    drawn = algorithm.sampling_config
     found = estimate_value(task, policy, drawn.seed, drawn.max_steps)
     return last._replace(value=found.mean, value_error=found.error)
 
 
 @jax.jit
 def _is_finite(state: table_state.TableState) -> jax.Array:
-    return jnp.isfinite(state.entries.regret[:-1]).all() & jnp.isfinite(state.averages.weight[:, :-1]).all()
+    return jnp.isfinite(state.entries.regret[:-1]).all() & jnp.isfinite(state.averages.cumulative_policy[:, :-1]).all()
 
 
 @contextlib.contextmanager

@@ -51,7 +51,7 @@ def _evaluate_average(
 ) -> tuple[best_response.Evaluation, jax.Array]:
     """And whether all numbers of the state are finite: regret matching would hide those that are not."""
     return best_response.evaluate_average(game, state), _is_finite(
-        (state.regret, state.weight, state.recent, state.plan)
+        (state.regret, state.cumulative_plan, state.recent_sum, state.realization_plan)
     )
 
 
@@ -101,7 +101,7 @@ def to_default_precision(settings: Any) -> Any:
 
 
 def make_sample_settings(algorithm: algorithms.Algorithm) -> mccfr.MccfrSettings:
-    drawn = algorithm.sampler
+    drawn = algorithm.sampling_config
     walking = external_sampling.AverageStrategy(drawn.epsilon, drawn.tau, drawn.beta)
     settings: mccfr.MccfrSettings = to_default_precision(
         mccfr.MccfrSettings(
@@ -117,8 +117,8 @@ def make_sampler(form: sampling_form.SamplingForm, drawn: algorithms.SamplingCon
         _require_memory(40 * form.slots, drawn.batch, game)
         return outcome_sampling.sample
     sampler = external_sampling.ExternalSampler(external_sampling.compute_capacities(form, width=drawn.width))
-    _require_memory(max(external_sampling.bytes_per_traversal(own) for own in sampler.rooms), drawn.batch, game)
-    lanes = drawn.batch * max(room.lanes * room.options for own in sampler.rooms for room in own)
+    _require_memory(max(external_sampling.bytes_per_traversal(own) for own in sampler.capacities), drawn.batch, game)
+    lanes = drawn.batch * max(room.lanes * room.options for own in sampler.capacities for room in own)
     if lanes > lane_packing.MAX_SLOTS:
         raise BatchSizeError(
             f"{drawn.batch:,} traversals of {game} may be at {lanes:,.0f} places at once, more than "
@@ -140,7 +140,7 @@ class SampledSolver(solver.Solver[mccfr.MccfrState]):
     """Batches of trajectories or traversals of an unrolled game, divided among the devices there are."""
 
     def __init__(self, task: tasks.TreeTask, algorithm: algorithms.Algorithm) -> None:
-        drawn = algorithm.sampler
+        drawn = algorithm.sampling_config
         self.task, self.batch = task, drawn.batch
         self.sampling = sampling_form.sampling_form(task.tree)
         self._has_baselines = drawn.decay is not None
@@ -162,7 +162,7 @@ class SampledSolver(solver.Solver[mccfr.MccfrState]):
         return after
 
     def measure(self, state: mccfr.MccfrState, seconds: float) -> driver.Metrics:
-        is_finite = all(np.isfinite(x).all() for x in (*state.regret, *state.weight))
+        is_finite = all(np.isfinite(x).all() for x in (*state.regret, *state.cumulative_policy))
         iterations = int(state.t)
         driver.require_finite(iterations, is_finite)
         found = self.task.metrics(self.policies(state), iterations, seconds)
@@ -171,7 +171,7 @@ class SampledSolver(solver.Solver[mccfr.MccfrState]):
     def policies(self, state: mccfr.MccfrState) -> tabular_policies.Policies:
         return tuple(
             tabular_policies.from_table(player, np.asarray(table, np.float64))
-            for player, table in zip(self.task.tree.players, state.weight, strict=True)
+            for player, table in zip(self.task.tree.players, state.cumulative_policy, strict=True)
         )
 
 

@@ -8,9 +8,9 @@ Then the states that agree with its sight have probabilities, and there are thre
 - particles: sampled games of which those that agree are copied in every step (`particles`);
 - rejection: whole games from the start, of which those that agree are kept.
 
-A `BeliefTracker` follows one match: it enumerates as long as the joint moves of a step are few enough, then goes on from what
-it has with particles. `rate` of a report is the same thing whichever way it was found: how probable what was seen is,
-given the player's own moves. Rejection keeps that part of its games.
+A `BeliefTracker` follows one match: it enumerates as long as the joint moves of a step are few enough, then goes on
+from what it has with particles. `rate` of a report is the same thing whichever way it was found: how probable what
+was seen is, given the player's own moves. Rejection keeps that part of its games.
 """
 
 import itertools
@@ -57,14 +57,14 @@ _DEFAULT_BUDGET = BeliefBudget()
 class Report(NamedTuple):
     """`tried` are the joint moves of the last step for enumeration, else the games that were begun."""
 
-    way: BeliefMethod
-    asked: int
+    method: BeliefMethod
+    requested: int
     tried: int
     accepted: int
-    rate: float
+    likelihood: float
 
     def __str__(self) -> str:
-        return f"{self.way}: {self.accepted:,} of {self.tried:,}, probability {self.rate:.3g}"
+        return f"{self.method}: {self.accepted:,} of {self.tried:,}, probability {self.likelihood:.3g}"
 
 
 class Belief(NamedTuple):
@@ -75,7 +75,7 @@ class Belief(NamedTuple):
     weights: enumeration.Floats  # [N], their probabilities
     report: Report
 
-    def drawn(self, game: packed_env.PackedEnv, count: int, random: np.random.Generator) -> packed_env.PackedState:
+    def sample(self, game: packed_env.PackedEnv, count: int, random: np.random.Generator) -> packed_env.PackedState:
         """So many games, each as often as it is probable: within 1 of the mean."""
         return enumeration.take(
             game, enumeration.ActiveGames(self.games, self.lanes), systematic_resample(self.weights, count, random)
@@ -87,7 +87,7 @@ class _Exact(NamedTuple):
 
     active: enumeration.ActiveGames
     weights: enumeration.Floats  # [N], their probabilities
-    evidence: float  # log probability of what was seen
+    log_likelihood: float  # log probability of what was seen
     tried: int
 
 
@@ -96,15 +96,15 @@ def compute_belief(
     view: history.ActionObservationHistory,
     policies: table_policy.TablePolicies | None = None,
     *,
-    way: BeliefMethod = "auto",
-    effort: BeliefBudget = _DEFAULT_BUDGET,
+    method: BeliefMethod = "auto",
+    budget: BeliefBudget = _DEFAULT_BUDGET,
     seed: int = 0,
 ) -> Belief:
     """States that agree with a player's sight."""
-    if way == "rejection":
-        return _rejected(game, view, policies, effort, seed)
-    tracker = BeliefTracker(game, view, policies, way=way, effort=effort, seed=seed)
-    return tracker.follow(view)
+    if method == "rejection":
+        return _rejected(game, view, policies, budget, seed)
+    tracker = BeliefTracker(game, view, policies, way=method, effort=budget, seed=seed)
+    return tracker.update(view)
 
 
 class BeliefTracker:
@@ -134,11 +134,11 @@ class BeliefTracker:
         self._accepted = 0
         self._begun = 0
 
-    def follow(self, view: history.ActionObservationHistory) -> Belief:
+    def update(self, view: history.ActionObservationHistory) -> Belief:
         """What agrees after all that is new in the view of the same match."""
         for event in view.events[self.view.step :]:
             self.observe(event)
-        return self.found()
+        return self.belief()
 
     def observe(self, event: history.Event) -> None:
         """One joint move more. After an error everything is as it was before."""
@@ -159,13 +159,13 @@ class BeliefTracker:
                 )
         self._sampled, self.view = self._resampled(after), after
 
-    def found(self) -> Belief:
+    def belief(self) -> Belief:
         if self._sampled is None:
             active, weights, evidence, tried = self._exact
             report = Report("enumeration", len(weights), tried, len(weights), math.exp(evidence))
             return Belief(active.games, active.lanes, weights, report)
         games = self._sampled.games
-        rate = math.exp(float(self._sampled.evidence[0]))
+        rate = math.exp(float(self._sampled.log_likelihood[0]))
         report = Report("particles", self._effort.size, self._begun, self._accepted, rate)
         lanes = np.arange(games.batch, dtype=np.int32)
         return Belief(games, lanes, np.full(len(lanes), 1 / len(lanes)), report)
@@ -186,7 +186,7 @@ class BeliefTracker:
         """From the last exact step on, if any are left at the end."""
         random = np.random.default_rng((self._seed, self._enumerated, self._begun))
         chosen = random.permutation(systematic_resample(self._exact.weights, size, random))
-        evidence = jnp.full(1, self._exact.evidence, jnp.float32)
+        evidence = jnp.full(1, self._exact.log_likelihood, jnp.float32)
         found: particle_filter.Particles | None = particle_filter.Particles(
             enumeration.take(self._game, self._exact.active, chosen), evidence
         )
@@ -262,7 +262,7 @@ def _enumerated(
     active = enumeration.ActiveGames(after.games, after.lanes[agree[same.example]])
     summed = same.sums(weights[agree])
     total = float(summed.sum())
-    return _Exact(active, summed / total, before.evidence + math.log(total), number)
+    return _Exact(active, summed / total, before.log_likelihood + math.log(total), number)
 
 
 def _policy(
@@ -293,7 +293,7 @@ def _rejected(
     batches = rejection.sample_batches(game, view, policies, effort.size, seed)
     begun = accepted = 0
     for batch in itertools.islice(batches, -(-effort.tries // rejection.BATCH)):
-        begun, accepted, games = begun + rejection.BATCH, accepted + batch.agreed, batch.games
+        begun, accepted, games = begun + rejection.BATCH, accepted + batch.num_accepted, batch.games
         if accepted >= effort.size:
             break
     if not accepted:
@@ -304,7 +304,7 @@ def _rejected(
 
 
 def _describe_event(view: history.ActionObservationHistory, event: history.Event) -> str:
-    move, percepts = view.names(event)
+    move, percepts = view.event_names(event)
     seen = ", ".join(percepts) or "nothing"
     may = ", ".join(view.game.net.players[view.player].moves[n] for n in event.legal)
     return f"it did {move}, perceived {seen}, and then {f'may {may}' if may else 'has no move'}"

@@ -28,7 +28,7 @@ class Particles(NamedTuple):
     """Axes: G groups of N games, lanes in order of groups: lane = group * N + n."""
 
     games: packed_env.PackedState  # of G N games
-    evidence: jax.Array  # [G] float32, log probability of what was seen; -inf where no game agreed
+    log_likelihood: jax.Array  # [G] float32, log probability of what was seen; -inf where no game agreed
 
 
 def start(game: packed_env.PackedEnv, groups: int, size: int) -> Particles:
@@ -53,7 +53,7 @@ def step(
     Also tells the part float32[G] of the games that agreed. Where none does, a group goes on as it is, with nothing to
     believe. Give every step a key of its own.
     """
-    groups = particles.evidence.shape[0]
+    groups = particles.log_likelihood.shape[0]
     size = particles.games.batch // groups
     _, words = rng.draw_rows(rng.make_streams(key, 0, groups * size), game.env.num_players + 3)
     *draws, offset, turn = table_rows.uniform_from_bits(words)
@@ -63,7 +63,7 @@ def step(
     lanes = resample_lanes(agrees, offset[::size], turn[::size])
     games = jax.lax.cond(agrees.all(), lambda: moved, lambda: game.take(moved, lanes.reshape(-1)))
     accepted = jnp.mean(agrees, axis=1, dtype=jnp.float32)
-    return Particles(games, particles.evidence + jnp.log(accepted)), accepted
+    return Particles(games, particles.log_likelihood + jnp.log(accepted)), accepted
 
 
 def _joint(

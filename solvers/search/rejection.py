@@ -23,7 +23,7 @@ class AcceptedGames(NamedTuple):
     """Axes: N games that are asked for."""
 
     games: packed_env.PackedState  # N, of which the first ones agree: as many as agreed in all batches so far
-    agreed: int  # in this batch
+    num_accepted: int  # in this batch
 
 
 def sample_batches(

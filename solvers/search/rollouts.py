@@ -27,7 +27,7 @@ def play_to_end(game: packed_env.PackedEnv, start: Carry, steps: int) -> tuple[p
         return step + 1, game.step(games, jnp.stack(joint), draws[players]), streams
 
     def goes_on(carry: Carry) -> jax.Array:
-        return (carry[0] < steps) & ~carry[1].ended.all()
+        return (carry[0] < steps) & ~carry[1].terminated.all()
 
     _, games, streams = jax.lax.while_loop(goes_on, move, start)
     return games, streams
@@ -43,7 +43,7 @@ def mean_payoffs(
     def play(_: jax.Array, carry: tuple[jax.Array, rng.Streams]) -> tuple[jax.Array, rng.Streams]:
         total, streams = carry
         ends, streams = play_to_end(game, (zero, games, streams), steps)
-        return total + jnp.where(ends.ended, ends.payoff, 0), streams
+        return total + jnp.where(ends.terminated, ends.payoff, 0), streams
 
     start = (jnp.zeros((game.env.num_players, games.batch), jnp.float32), rng.make_streams(key, 0, games.batch))
     found: tuple[jax.Array, rng.Streams] = jax.lax.fori_loop(0, rounds, play, start)
@@ -84,7 +84,7 @@ def payoffs_by_first_action(
         after = game.step(games, jnp.stack(joint), draws[players])
         ends, streams = play_to_end(game, (zero + 1, after, streams), steps)
         is_own = options == own
-        payoff = jnp.where(ends.ended, ends.payoff[player], 0)
+        payoff = jnp.where(ends.terminated, ends.payoff[player], 0)
         return counts + is_own, totals + jnp.where(is_own, payoff, 0), streams
 
     blank = jnp.zeros(legal.shape, jnp.int32), jnp.zeros(legal.shape, jnp.float32)

@@ -37,7 +37,7 @@ class Level(NamedTuple):
     parent: enumeration.Ints  # [N], in the level before
     actions: enumeration.Ints  # [P, N], the joint move that leads here
     share: Floats  # [N], probability of the outcome of chance; of first nodes their weight
-    sets: Ints  # [P, N], information sets of those who have a choice and make it in the tree; -1 elsewhere
+    infosets: Ints  # [P, N], information sets of those who have a choice and make it in the tree; -1 elsewhere
     payoff: Floats  # [P, N], where nothing follows: exact, or by random play
 
 
@@ -50,8 +50,8 @@ class PlayerInfosets(NamedTuple):
 
 class Subtree(NamedTuple):
     levels: tuple[Level, ...]
-    sets: tuple[PlayerInfosets, ...]  # of every player
-    is_whole: bool  # all its ends are ends of the game
+    infosets: tuple[PlayerInfosets, ...]  # of every player
+    is_complete: bool  # all its ends are ends of the game
 
     @property
     def nodes(self) -> int:
@@ -149,30 +149,30 @@ class SubtreeSolver:
     def __init__(self, tree: Subtree) -> None:
         self.tree = tree
         self.iterations = 0
-        self.regret = [np.zeros(own.legal.shape) for own in tree.sets]  # P x [I, A]
-        self.weight = [np.zeros(own.legal.shape) for own in tree.sets]  # P x [I, A], of the average
+        self.regret = [np.zeros(own.legal.shape) for own in tree.infosets]  # P x [I, A]
+        self.cumulative_policy = [np.zeros(own.legal.shape) for own in tree.infosets]  # P x [I, A], of the average
 
     def iterate(self) -> None:
         self.iterations += 1
-        for player in range(len(self.tree.sets)):
+        for player in range(len(self.tree.infosets)):
             self._update(player)
 
-    def average(self, player: int, key: int) -> Floats | None:
+    def average_policy(self, player: int, key: int) -> Floats | None:
         """[A] at the set with this key; the policy of now where the average never came; None if there is no set."""
-        found = np.flatnonzero(self.tree.sets[player].key == np.uint64(key))
+        found = np.flatnonzero(self.tree.infosets[player].key == np.uint64(key))
         if not len(found):
             return None
-        weight: Floats = self.weight[player][found[0]]
+        weight: Floats = self.cumulative_policy[player][found[0]]
         now: Floats = self._policy(player)[found[0]]
         return weight / weight.sum() if weight.sum() > 0 else now
 
     def _policy(self, player: int) -> Floats:
-        return match_regrets(self.regret[player], self.tree.sets[player].legal)
+        return match_regrets(self.regret[player], self.tree.infosets[player].legal)
 
     def _update(self, player: int) -> None:
         """Counterfactual values of one player, its regrets and its average."""
-        levels, legal = self.tree.levels, self.tree.sets[player].legal
-        policies = [self._policy(number) for number in range(len(self.tree.sets))]
+        levels, legal = self.tree.levels, self.tree.infosets[player].legal
+        policies = [self._policy(number) for number in range(len(self.tree.infosets))]
         flat = [np.append(policy.ravel(), 1.0) for policy in policies]
         own, others = [np.ones(len(levels[0].parent))], [levels[0].share]  # probabilities to come to each node
         taken = []
@@ -188,12 +188,12 @@ class SubtreeSolver:
             gained += np.bincount(self._places[number][player], value, len(gained))
             mean = np.bincount(below.parent, value * taken[number], len(above.parent))
             value = np.where(self._has_children[number], mean, above.payoff[player] * others[number])
-            at = np.flatnonzero(above.sets[player] >= 0)
-            sets = above.sets[player][at]
+            at = np.flatnonzero(above.infosets[player] >= 0)
+            sets = above.infosets[player][at]
             expected += np.bincount(sets, value[at], len(expected))
             reach = np.zeros(len(legal))
             reach[sets] = own[number][at]  # which is the same at all nodes of a set
-            self.weight[player] += self.iterations * reach[:, None] * policies[player]
+            self.cumulative_policy[player] += self.iterations * reach[:, None] * policies[player]
         regret = self.regret[player] + gained[:-1].reshape(legal.shape) - expected[:, None]
         self.regret[player] = np.where(legal, np.maximum(regret, 0), 0)
 
@@ -205,8 +205,8 @@ class SubtreeSolver:
         found = []
         for above, below in itertools.pairwise(self.tree.levels):
             places = []
-            for player, own in enumerate(self.tree.sets):
-                sets = above.sets[player][below.parent]
+            for player, own in enumerate(self.tree.infosets):
+                sets = above.infosets[player][below.parent]
                 place = sets * own.legal.shape[1] + below.actions[player]
                 places.append(np.where(sets >= 0, place, own.legal.size))
             found.append(places)

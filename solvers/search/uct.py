@@ -39,7 +39,7 @@ class Trees(NamedTuple):
     """Axes: R rows of nodes, the last one for none; A moves; P players."""
 
     table: hash_table.Table
-    used: jax.Array  # [] int32, nodes
+    num_nodes: jax.Array  # [] int32, nodes
     counts: tuple[jax.Array, ...]  # P x [R, A] int32, n_p(a)
     totals: tuple[jax.Array, ...]  # P x [R, A] float32, n_p(a) Q_p(a)
 
@@ -64,7 +64,7 @@ class _Descent(NamedTuple):
     streams: rng.Streams
     inside: jax.Array  # [K] bool, all states so far are in the tree
     table: hash_table.Table
-    used: jax.Array
+    num_nodes: jax.Array
     path: _Path
 
 
@@ -103,8 +103,8 @@ def search(
         trees, streams = carry
         down = _descend(game, trees, roots, streams, exploration, steps)
         games, streams = rollouts.play_to_end(game, (down.step, down.games, down.streams), steps)
-        counts, totals = _updated(trees, down, jnp.where(games.ended, games.payoff, 0))
-        return Trees(down.table, down.used, counts, totals), streams
+        counts, totals = _updated(trees, down, jnp.where(games.terminated, games.payoff, 0))
+        return Trees(down.table, down.num_nodes, counts, totals), streams
 
     start = (trees, rng.make_streams(key, 0, roots.batch))
     found: tuple[Trees, rng.Streams] = jax.lax.fori_loop(0, iterations, iterate, start)
@@ -143,7 +143,7 @@ def _descend(
         draws = table_rows.uniform_from_bits(words)
         keys = node_keys(game, now.games)
         is_node = now.inside & (jnp.sum(legal, axis=1) > 1).any(axis=0)
-        has_room = now.used + size < hash_table.MAX_LOAD_FACTOR * trees.table.high.shape[0]
+        has_room = now.num_nodes + size < hash_table.MAX_LOAD_FACTOR * trees.table.high.shape[0]
         table, row, new = hash_table.insert(now.table, keys, is_node & has_room)
         known = is_node & (row >= 0) & (~new | (now.step == 0))  # the root is in its tree from the beginning
         row = jnp.where(known, row, -1)
@@ -159,12 +159,12 @@ def _descend(
             streams=streams,
             inside=now.inside & (known | ~is_node),
             table=table,
-            used=now.used + jnp.sum(new & is_node, dtype=jnp.int32),
+            num_nodes=now.num_nodes + jnp.sum(new & is_node, dtype=jnp.int32),
             path=_Path(now.path.row.at[now.step].set(row), now.path.action.at[now.step].set(joint)),
         )
 
     def goes_on(now: _Descent) -> jax.Array:
-        return (now.step < steps) & (now.inside & ~now.games.ended).any()
+        return (now.step < steps) & (now.inside & ~now.games.terminated).any()
 
     start = _Descent(
         step=jnp.zeros((), jnp.int32),
@@ -172,7 +172,7 @@ def _descend(
         streams=streams,
         inside=jnp.ones(size, jnp.bool_),
         table=trees.table,
-        used=trees.used,
+        num_nodes=trees.num_nodes,
         path=_Path(jnp.zeros((steps, size), jnp.int32), jnp.zeros((steps, players, size), jnp.int32)),
     )
     found: _Descent = jax.lax.while_loop(goes_on, move, start)

@@ -141,12 +141,12 @@ def test_vmap_is_a_loop_and_jit_changes_nothing() -> None:
     env, step = kuhn()
     found = matches.play_random(env, matches=6, steps=5)
     for match in range(6):
-        states = found.along(match)
+        states = found.states_of(match)
         for t, (before, after) in enumerate(itertools.pairwise(states)):
             chance = jnp.asarray(found.chance[t, match])
             assert same(step(before, jnp.asarray(after.actions), None, chance), after)
     rps = made("rps")
-    start, end = matches.play_random(rps, matches=1, steps=1).along(0)
+    start, end = matches.play_random(rps, matches=1, steps=1).states_of(0)
     assert same(rps.init(), start)
     assert same(rps.step(start, jnp.asarray(end.actions), None), end)
 

@@ -65,7 +65,7 @@ def test_facts_are_what_they_are_without_keeping_them(game: str) -> None:
         assert facts.histories(enough) == size_estimate.estimate_size(fresh, 3, enough=enough)
     assert facts.histories(10.0) == size_estimate.estimate_size(fresh, 3, enough=10.0)
     for depth in (1, 2, 100):
-        assert facts.histories(depth=depth) == size_estimate.estimate_size(fresh, 3).upto(depth)
+        assert facts.histories(depth=depth) == size_estimate.estimate_size(fresh, 3).up_to_depth(depth)
         assert probe.probe(fresh, 3).histories(depth=depth) == facts.histories(depth=depth)
 
 

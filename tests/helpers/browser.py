@@ -21,8 +21,8 @@ _FLAGS = (
 class RenderedPage(NamedTuple):
     """Axes: H height, W width."""
 
-    complaints: list[str]  # lines of the console
-    picture: npt.NDArray[np.uint8]  # [H, W, 3] red, green, blue
+    console_messages: list[str]  # lines of the console
+    screenshot: npt.NDArray[np.uint8]  # [H, W, 3] red, green, blue
 
 
 def find() -> str:

@@ -37,7 +37,7 @@ class DecisionNode(NamedTuple):
     """Joint moves are those of the players that decide, in their order."""
 
     views: dict[int, str]
-    options: dict[int, list[int]]
+    actions: dict[int, list[int]]
     children: dict[tuple[int, ...], Node]
 
 
@@ -50,11 +50,11 @@ def from_propnet(net: propnet.PropNet, units: payoffs.Payoffs | None = None, dep
             return TerminalNode(tuple(nodes.returns(node)), not (node.position.terminal or node.position.unplayable))
         if node.is_chance:
             options = node.position.chance
-            return ChanceNode([(1 / len(options), build(nodes.happen(node, action))) for action in options])
+            return ChanceNode([(1 / len(options), build(nodes.apply_chance(node, action))) for action in options])
         legal = node.position.legal
         children = {}
         for joint in itertools.product(*legal):
-            children[tuple(joint[player] for player in node.deciders)] = build(nodes.choose(node, joint))
+            children[tuple(joint[player] for player in node.deciders)] = build(nodes.apply_actions(node, joint))
         return DecisionNode(
             {player: f"{names[player]}\n{node.views[player]}" for player in node.deciders},
             {player: list(legal[player]) for player in node.deciders},
@@ -138,7 +138,7 @@ def legal_actions(root: Node) -> dict[InfosetKey, list[int]]:
     found: dict[InfosetKey, list[int]] = {}
     for node in iterate_nodes(root):
         if isinstance(node, DecisionNode):
-            found |= {(player, view): node.options[player] for player, view in node.views.items()}
+            found |= {(player, view): node.actions[player] for player, view in node.views.items()}
     return found
 
 
@@ -224,7 +224,7 @@ class ReferenceCfr:
         self.root, self.players = root, players
         self.policy = uniform(root)
         self.regret = {key: dict.fromkeys(own, 0.0) for key, own in self.policy.items()}
-        self.total = {key: dict.fromkeys(own, 0.0) for key, own in self.policy.items()}
+        self.cumulative_policy = {key: dict.fromkeys(own, 0.0) for key, own in self.policy.items()}
         self.t = 0
 
     def start(self, regrets: Policy) -> None:
@@ -241,10 +241,10 @@ class ReferenceCfr:
         gamma = float(settings.gamma) + done * float(settings.gamma_change)
         for player in range(self.players):
             self._add_to_average(self.root, player, 1.0, set())
-            for key in self.total:
+            for key in self.cumulative_policy:
                 if key[0] == player:
-                    for action in self.total[key]:
-                        self.total[key][action] *= (self.t / (self.t + 1)) ** gamma
+                    for action in self.cumulative_policy[key]:
+                        self.cumulative_policy[key][action] *= (self.t / (self.t + 1)) ** gamma
             new: Policy = collections.defaultdict(lambda: collections.defaultdict(float))
             self._value(self.root, player, 1.0, self.policy if alternating else before, new)
             self.policy = dict(self.policy)
@@ -284,7 +284,7 @@ class ReferenceCfr:
                 if place >= 0 and key not in seen:  # perfect recall: the own reach is the same at all its nodes
                     seen.add(key)
                     for action, probability in self.policy[key].items():
-                        self.total[key][action] += reach * probability
+                        self.cumulative_policy[key][action] += reach * probability
                 for joint, child in node.children.items():
                     own = self.policy[key][joint[place]] if place >= 0 else 1.0
                     self._add_to_average(child, player, reach * own, seen)
@@ -312,7 +312,7 @@ class ReferenceCfr:
                 return mean
 
     def average(self) -> Policy:
-        return {key: self._matching(own, 0.0) for key, own in self.total.items()}
+        return {key: self._matching(own, 0.0) for key, own in self.cumulative_policy.items()}
 
 
 @functools.cache

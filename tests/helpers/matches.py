@@ -20,7 +20,7 @@ class MatchBatch(NamedTuple):
     states: envs.State  # [T + 1, B, ..] numpy
     chance: np.ndarray  # [T, B] moves of chance, -1 without a random role
 
-    def along(self, match: int) -> list[envs.State]:
+    def states_of(self, match: int) -> list[envs.State]:
         """The states of one match, to its end or the last step."""
         states = render.unstack_states(envs.State(*(field[:, match] for field in self.states)))
         steps = sum(not bool(state.terminated) for state in states)
@@ -65,7 +65,7 @@ def compare_with_rules(env: envs.Env, sheet: rulesheet.Rulesheet, found: MatchBa
     rules = interpreter.Interpreter(sheet)
     compared = 0
     for match in numbers:
-        states = found.along(match)
+        states = found.states_of(match)
         by_rules = rules.initial
         for step, state in enumerate(states):
             _compare(env, rules, by_rules, state)

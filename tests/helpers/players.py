@@ -49,8 +49,8 @@ class UnbatchedAgent:
     def name(self) -> str:
         return self.inner.name
 
-    def sit(self, seat: agent.PlayerContext, clock: agent.Clock) -> agent.Player:
-        return self.inner.sit(seat, clock)
+    def start_match(self, seat: agent.PlayerContext, clock: agent.Clock) -> agent.Player:
+        return self.inner.start_match(seat, clock)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +61,7 @@ class FunctionAgent:
     name: str = "does"
     views: list[history.ActionObservationHistory] = dataclasses.field(default_factory=list)
 
-    def sit(self, seat: agent.PlayerContext, clock: agent.Clock) -> "FunctionAgent":
+    def start_match(self, seat: agent.PlayerContext, clock: agent.Clock) -> "FunctionAgent":
         del seat, clock
         return self
 
@@ -80,15 +80,15 @@ class HangingAgent:
     """Sits down or chooses only when it is let go."""
 
     where: str
-    let_go: threading.Event = dataclasses.field(default_factory=threading.Event)
+    release: threading.Event = dataclasses.field(default_factory=threading.Event)
     name: str = "hangs"
 
-    def sit(self, seat: agent.PlayerContext, clock: agent.Clock) -> "HangingAgent":
+    def start_match(self, seat: agent.PlayerContext, clock: agent.Clock) -> "HangingAgent":
         if self.where == "sit":
-            self.let_go.wait()
+            self.release.wait()
         return self
 
     def choose(self, view: history.ActionObservationHistory, clock: agent.Clock) -> int:
         if self.where == "choose":
-            self.let_go.wait()
+            self.release.wait()
         return view.legal[0]

@@ -79,7 +79,7 @@ def write_run(
     metrics: Sequence[driver.Metrics],
     algorithm: str = "dcfr",
     game: str = "kuhn_poker",
-    own: tabular_policies.Policies | None = None,
+    policies: tabular_policies.Policies | None = None,
     **changes: Any,
 ) -> pathlib.Path:
     """A result folder as gdlx writes it."""
@@ -90,7 +90,7 @@ def write_run(
         folder, result_folder.Config(game_spec.GameSpec(game), tasks.tree_digest(tree), chosen, x64=False)
     )
     result_folder.write_metrics(folder, [player.name for player in tree.players], metrics)
-    result_folder.write_policy(folder, own or tuple(tabular_policies.uniform(player) for player in tree.players))
+    result_folder.write_policy(folder, policies or tuple(tabular_policies.uniform(player) for player in tree.players))
     return folder
 
 

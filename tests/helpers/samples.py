@@ -26,7 +26,7 @@ def load_tree(game: str) -> game_tree.GameTree:
 def random_tables(form: sampling_form.SamplingForm, rng: np.random.Generator) -> mccfr.Tables:
     """Policies with every option likely enough."""
     tables = []
-    for uniform in form.own_uniform:
+    for uniform in form.uniform_by_player:
         raw = np.where(np.asarray(uniform) > 0, rng.uniform(0.2, 1, uniform.shape), 0)
         tables.append(jnp.asarray(raw / raw.sum(axis=0), uniform.dtype))
     return tuple(tables)

@@ -93,7 +93,7 @@ class RulesAndPropnet:
     def compare_states(self, states: Sequence[interpreter.State], bits: machine.Rows) -> list[LegalMoves | None]:
         """Compare fluents, legal moves, goals and terminal; returns legal moves, None where the game is over."""
         fluents = _literal_values(self.net.fluent_literals, bits)
-        terminal, goals = self.machine.judge(bits)
+        terminal, goals = self.machine.terminal_and_goals(bits)
         goal_rows = machine.split_rows(goals, [len(role.goal_values) for role in self.net.roles])
         legal_rows = machine.split_rows(self.machine.legal(bits), [len(role.moves) for role in self.net.roles])
         found: list[LegalMoves | None] = []
@@ -111,7 +111,7 @@ class RulesAndPropnet:
             found.append(None if terminal[column] else legal)
         return found
 
-    def make(
+    def step(
         self, states: Sequence[interpreter.State], bits: machine.Rows, joints: Sequence[interpreter.JointAction]
     ) -> tuple[list[interpreter.State], machine.Rows]:
         """The states after a joint move each, with percepts compared."""
@@ -121,7 +121,7 @@ class RulesAndPropnet:
             for role, numbers in zip(self.net.roles, self.moves, strict=True):
                 does[first + numbers[ground_terms.to_text(joint[role.name])], column] = True
                 first += len(numbers)
-        following, seen = self.machine.move(bits, does)
+        following, seen = self.machine.step(bits, does)
         rows = machine.split_rows(seen, [len(role.percepts) for role in self.net.roles])
         after = []
         for column, (state, joint) in enumerate(zip(states, joints, strict=True)):
@@ -146,7 +146,7 @@ class RulesAndPropnet:
                 for chosen in itertools.product(*legal.values()) if legal else ():
                     columns.append(column)
                     joints.append(dict(zip(self.rules.roles, chosen, strict=True)))
-            after, following = self.make([states[c] for c in columns], bits[:, columns], joints)
+            after, following = self.step([states[c] for c in columns], bits[:, columns], joints)
             first: dict[interpreter.State, int] = {}
             for column, state in enumerate(after):
                 if state not in known:
@@ -170,7 +170,7 @@ class RulesAndPropnet:
                 if legal and all(legal.values()):
                     going.append(column)
                     joints.append({role: rng.choice(moves) for role, moves in legal.items()})
-            after, following = self.make([states[c] for c in going], bits[:, going], joints)
+            after, following = self.step([states[c] for c in going], bits[:, going], joints)
             fresh, first = self.start()
             missing = copies - len(going)
             states, bits = (
@@ -197,13 +197,13 @@ def assert_same_play(first: propnet.PropNet, second: propnet.PropNet, steps: int
             return
         fluents = _literal_values(first.fluent_literals, step.state)
         assert np.array_equal(fluents, _literal_values(second.fluent_literals, state))
-        terminal, goals = games[1].judge(state)
+        terminal, goals = games[1].terminal_and_goals(state)
         assert np.array_equal(step.terminal, terminal)
         _assert_same_rows(first, second, "goal_values", step.goals, goals)
         _assert_same_rows(first, second, "moves", step.legal, games[1].legal(state))
         # A finished copy starts anew, so what it does last is nobody's business.
         going = ~(step.terminal | step.unplayable)
-        state, percepts = games[1].move(state, _assert_same_rows(first, second, "moves", step.does & going))
+        state, percepts = games[1].step(state, _assert_same_rows(first, second, "moves", step.does & going))
         _assert_same_rows(first, second, "percepts", step.percepts & going, percepts & going)
         state = np.where(going, state, games[1].initial(copies))
 

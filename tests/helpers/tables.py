@@ -25,7 +25,7 @@ class RandomTable(NamedTuple):
     """A game with random policies at all its sets, kept as regrets. The state has no axis of devices."""
 
     task: tasks.TreeTask
-    walk: packed_env.PackedEnv
+    packed: packed_env.PackedEnv
     state: table_state.TableState
     rows: list[Any]  # of each player's sets
     policies: list[Any]

@@ -64,7 +64,7 @@ def improvements(folder: pathlib.Path) -> dict[str, float]:
     tree, root = explicit.load_game("kuhn_poker")
     saved = restored(folder)
     policy = explicit.from_arrays(
-        tree, infoset_tables.network_policies(saved.learner, saved.learner.acting(saved.state), tree)
+        tree, infoset_tables.network_policies(saved.learner, saved.learner.policy_params(saved.state), tree)
     )
     value = explicit.expected(root, policy)
     return {
@@ -80,12 +80,12 @@ def prediction_error(folder: pathlib.Path) -> float:
     """Of the values that networks predict at information sets, in parts of kuhn_poker's payoff range of 4."""
     learner, state, *_ = restored(folder)
     assert isinstance(learner, self_play.SelfPlay)
-    tree, parameters = samples.load_tree("kuhn_poker"), learner.acting(state)
+    tree, parameters = samples.load_tree("kuhn_poker"), learner.policy_params(state)
     policies = infoset_tables.network_policies(learner, parameters, tree)
     square, mass = 0.0, 0.0
     for number, player in enumerate(tree.players):
         exact, reach = evaluation.infoset_values(tree, policies, number)
-        for decision, seen in enumerate(learner.encoder.of_sets(tree, number)):
+        for decision, seen in enumerate(learner.encoder.encode_infosets(tree, number)):
             predicted = networks.apply_network(learner.network, parameters, seen[None]).value[0, number] * learner.scale
             square += reach[decision] * (float(predicted) - exact[decision]) ** 2
             mass += reach[decision]
@@ -189,7 +189,12 @@ class _RunsAway:
     """Good for two iterations."""
 
     def __init__(self, inner: protocol.Learner) -> None:
-        self.encoder, self.network, self.init, self.acting = inner.encoder, inner.network, inner.init, inner.acting
+        self.encoder, self.network, self.init, self.policy_params = (
+            inner.encoder,
+            inner.network,
+            inner.init,
+            inner.policy_params,
+        )
         self.settings = inner.settings
         self._inner, self._count = inner, 0
 
@@ -257,7 +262,7 @@ def test_networks_meet_others_in_lockstep(folder: pathlib.Path) -> None:
         (agent_registry.make_agent(f"net:{folder}"), agent_registry.make_agent("random")),
         match.MatchSettings(games=40),
     )
-    assert one.is_lockstep
+    assert one.is_vectorised
     games = [batch.games for batch in matches.play_games(one)]
     assert sum(len(part.number) for part in games) == 40
     assert all((part.payoff.sum(axis=1) == 0).all() for part in games)
@@ -411,7 +416,9 @@ def test_values_at_sets_are_those_of_every_end_below_them() -> None:
         ]
         for decision in range(player.sets):
             below, mass = 0.0, 0.0
-            for sequence, payoff, weight in zip(tree.ends.sequence, tree.ends.payoff, tree.ends.weight, strict=True):
+            for sequence, payoff, weight in zip(
+                tree.terminals.sequence, tree.terminals.payoff, tree.terminals.weight, strict=True
+            ):
                 at = int(sequence[number])
                 while at >= player.first[decision + 1]:
                     at = int(player.parent[np.searchsorted(player.first, at, side="right") - 1])

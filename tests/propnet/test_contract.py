@@ -165,7 +165,7 @@ def decision_sets(net: propnet.PropNet, waiting: str | None = None) -> tuple[int
     found: set[tuple[int, tuple[object, ...]]] = set()
     ends = 0
     while state.shape[1]:
-        terminal, _ = game.judge(state)
+        terminal, _ = game.terminal_and_goals(state)
         ends += int(terminal.sum())
         legal = game.legal(state) & ~terminal
         own_legal = machine.split_rows(legal, sizes)
@@ -178,7 +178,7 @@ def decision_sets(net: propnet.PropNet, waiting: str | None = None) -> tuple[int
                     choice |= rows.any(axis=1) & ~rows[:, role.moves.index(waiting)]
                 found |= {(number, past) for past, has in zip(known[number], choice, strict=True) if has}
         parents, chosen = joint_actions.enumerate_joint_actions(legal, sizes)
-        state, seen = game.move(state[:, parents], joint_actions.one_hot_rows(chosen, sizes))
+        state, seen = game.step(state[:, parents], joint_actions.one_hot_rows(chosen, sizes))
         own_seen = machine.split_rows(seen, percepts)
         known = [
             [

@@ -79,7 +79,7 @@ def test_what_a_request_to_evaluate_refuses(asked: dict[str, Any], message: str)
     ],
 )
 def test_kinds_of_run(algorithm: str, settings: dict[str, Any], kind: str, needs: str) -> None:
-    chosen = requests.SolveRequest("kuhn_poker", algorithm, settings=settings).configured
+    chosen = requests.SolveRequest("kuhn_poker", algorithm, settings=settings).configured_algorithm
     assert (chosen.kind, chosen.needs) == (kind, needs)
 
 
@@ -106,7 +106,7 @@ def test_python_and_requests_are_the_same(algorithm: str, tmp_path: pathlib.Path
         labels.append(label.split()[0])
         return requests.NO_CALLBACKS.stage(label)
 
-    outcome = solve.execute(request, requests.Callbacks(stage=stage, measured=told.append))
+    outcome = solve.execute(request, requests.Callbacks(stage=stage, on_metrics=told.append))
     assert outcome.solution.metrics[-1].value == told[-1].value
     assert labels == ["compiling", "unrolling", {"lp": "linear"}.get(algorithm, algorithm)]
     assert outcome.folder is not None
@@ -117,7 +117,7 @@ def test_python_and_requests_are_the_same(algorithm: str, tmp_path: pathlib.Path
     assert called.config == outcome.solution.config
     again = evaluate.execute(requests.EvaluateRequest(outcome.folder))
     assert again.solution.exploitability == pytest.approx(called.exploitability, abs=1e-6)
-    assert again.bounded is None
+    assert again.bound_result is None
 
 
 def test_a_request_goes_through_its_folder(tmp_path: pathlib.Path) -> None:
@@ -129,10 +129,10 @@ def test_a_request_goes_through_its_folder(tmp_path: pathlib.Path) -> None:
     outcome = solve.execute(first)
     assert outcome.folder is not None
     second = requests.resume_request(outcome.folder, iterations=50)
-    assert (second.named, second.configured) == (game, first.configured)
-    assert second.configured.settings.horizon == 30
+    assert (second.resolved_game, second.configured_algorithm) == (game, first.configured_algorithm)
+    assert second.configured_algorithm.settings.horizon == 30
     assert solve.execute(second).solution.iterations == 50
-    assert result_folder.read_config(outcome.folder).algorithm == first.configured
+    assert result_folder.read_config(outcome.folder).algorithm == first.configured_algorithm
 
 
 def test_steps_may_be_raised_when_resumed(tmp_path: pathlib.Path) -> None:
@@ -141,7 +141,7 @@ def test_steps_may_be_raised_when_resumed(tmp_path: pathlib.Path) -> None:
     assert outcome.folder is not None
     again = requests.resume_request(outcome.folder, max_steps=16, iterations=3)
     assert solve.execute(again).solution.iterations == 3
-    assert result_folder.read_config(outcome.folder).algorithm.sampler.max_steps == 16
+    assert result_folder.read_config(outcome.folder).algorithm.sampling_config.max_steps == 16
 
 
 def test_what_is_found_at_once_is_not_resumed(tmp_path: pathlib.Path) -> None:
@@ -163,7 +163,7 @@ def test_an_interrupt_keeps_what_there_is(tmp_path: pathlib.Path) -> None:
             raise KeyboardInterrupt
 
     request = requests.SolveRequest("kuhn_poker", "cfr+", 100, every=2, results=tmp_path)
-    outcome = solve.execute(request, requests.Callbacks(measured=interrupt))
+    outcome = solve.execute(request, requests.Callbacks(on_metrics=interrupt))
     assert (outcome.interrupted, outcome.solution.iterations) == (True, 4)
     assert outcome.folder is not None
     assert (outcome.folder / result_folder.POLICY).exists()

@@ -48,7 +48,7 @@ def test_labels_tell_every_set_apart(kuhn: solution.Solution) -> None:
     for number, player in enumerate(kuhn.tree.players):
         assert len(set(player.labels)) == player.sets
         for decision, label in enumerate(player.labels):
-            assert kuhn.decision(number, label) == decision
+            assert kuhn.find_infoset(number, label) == decision
 
 
 def test_a_matrix_game_has_one_history() -> None:

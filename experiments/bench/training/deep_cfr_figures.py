@@ -183,7 +183,7 @@ def _train(learner: "deep_cfr.DeepCfr", contest: ComparisonConfig, seed: int) ->
     state = learner.init(jax.random.key(seed))
     for _ in range(contest.iterations):
         state, _ = learner.iterate(state)
-    return jax.block_until_ready(learner.acting(state))  # type: ignore[no-untyped-call]
+    return jax.block_until_ready(learner.policy_params(state))  # type: ignore[no-untyped-call]
 
 
 def _run_open_spiel(game: str, contest: ComparisonConfig, seed: int, *, twice: bool) -> _Run:

@@ -135,7 +135,7 @@ def strength_figures() -> Iterator[harness.Figure]:
         for _ in run.points(driver.StopCondition(None, 60 * _MINUTES)):
             pass
         run.finish()
-    found = evaluation.evaluate_against_random(learner, learner.acting(run.state), games=_MATCHES)
+    found = evaluation.evaluate_against_random(learner, learner.policy_params(run.state), games=_MATCHES)
     for role, goal, error in zip(learner.encoder.env.players, found.goal, found.error, strict=True):
         for whose, goals in PUBLISHED.items():
             yield harness.Figure(

@@ -67,7 +67,7 @@ def solve_variant(
     folder.mkdir(parents=True, exist_ok=True)
     sampling = solver_run.Run(task, algorithm, folder, resume=begun, interval=60.0)
     try:
-        for point in sampling.points(driver.StopCondition(None, 60 * minutes)):
+        for point in sampling.snapshots(driver.StopCondition(None, 60 * minutes)):
             rate = point.metrics.samples / max(point.metrics.seconds, 1e-9)
             setting.report(f"{bias}: {point.metrics.seconds / 60:.1f} of {minutes:.0f} minutes, {rate:,.0f} a second")
     finally:

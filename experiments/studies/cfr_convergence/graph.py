@@ -30,7 +30,7 @@ class GraphLevel(NamedTuple):
 
     legal: Any  # [2, N, A] bool; none where the game is over
     child: Any  # [N, A, A] int32, of both players' moves, in the next level; one beyond it where they are not legal
-    ways: Any  # [N, K] int32, places in the last level's `child`, flat; one beyond it where there are fewer
+    incoming_edges: Any  # [N, K] int32, places in the last level's `child`, flat; one beyond it where there are fewer
     payoff: Any  # [N] of the first player, 0 where the game goes on
 
 
@@ -55,7 +55,7 @@ def build_graph(net: propnet.PropNet) -> StateGraph:
     states = game.initial(1)
     ways = np.zeros((1, 0), np.int32)
     while states.shape[1]:
-        ended, goals = game.judge(states)
+        ended, goals = game.terminal_and_goals(states)
         own_goals = machine.split_rows(goals, [len(role.goal_values) for role in net.roles])[0]
         payoff = np.where(ended, np.asarray(net.roles[0].goal_values) @ own_goals - 50.0, 0.0)
         rows = game.legal(states) & ~ended
@@ -63,7 +63,7 @@ def build_graph(net: propnet.PropNet) -> StateGraph:
         most = max(1, *(int(own.max()) for own in options))
         legal = np.array([np.arange(most) < own[:, None] for own in options])
         parents, chosen = joint_actions.enumerate_joint_actions(rows, sizes)
-        after = game.move(states[:, parents], joint_actions.one_hot_rows(chosen, sizes))[0]
+        after = game.step(states[:, parents], joint_actions.one_hot_rows(chosen, sizes))[0]
         following, number = np.unique(after, axis=1, return_inverse=True)
         child = np.full((states.shape[1], most, most), following.shape[1], np.int32)
         child[legal[0][:, :, None] & legal[1][:, None, :]] = number.reshape(-1)  # joint moves come in this order
@@ -86,7 +86,7 @@ class GraphCfrState(NamedTuple):
     """Axes: L levels, of N states with A moves each."""
 
     regret: tuple[jax.Array, ...]  # L x [2, N, A]
-    weight: tuple[jax.Array, ...]  # L x [2, N, A], of the average
+    cumulative_policy: tuple[jax.Array, ...]  # L x [2, N, A], of the average
     policy: tuple[jax.Array, ...]  # L x [2, N, A]
 
 
@@ -123,7 +123,7 @@ def step(game: StateGraph, state: GraphCfrState) -> GraphCfrState:
     reach = _reach(game, state.policy)
     regrets, weights, policies = [], [], []
     value = jnp.zeros(0)
-    rows = list(zip(game.levels, state.regret, state.weight, state.policy, reach, strict=True))
+    rows = list(zip(game.levels, state.regret, state.cumulative_policy, state.policy, reach, strict=True))
     for level, regret, weight, policy, own in reversed(rows):
         options = _options(level, value, policy)
         mean = (options * policy).sum(axis=2)
@@ -145,7 +145,7 @@ def _reach(game: StateGraph, policy: tuple[jax.Array, ...]) -> list[jax.Array]:
             [jnp.broadcast_to(way, level.child.shape) for way in (made[0][:, :, None], made[1][:, None, :])]
         )
         ways = jnp.pad(after.reshape(2, -1), ((0, 0), (0, 1)))
-        found.append(ways[:, following.ways].sum(axis=2))
+        found.append(ways[:, following.incoming_edges].sum(axis=2))
     return found
 
 
@@ -158,7 +158,9 @@ def _options(level: GraphLevel, value: jax.Array, policy: jax.Array) -> jax.Arra
 @jax.jit
 def average_policy(game: StateGraph, state: GraphCfrState) -> tuple[jax.Array, ...]:
     """L x [2, N, A]; uniform where a player never comes."""
-    return tuple(_normalize_or_uniform(level, weight) for level, weight in zip(game.levels, state.weight, strict=True))
+    return tuple(
+        _normalize_or_uniform(level, weight) for level, weight in zip(game.levels, state.cumulative_policy, strict=True)
+    )
 
 
 @jax.jit

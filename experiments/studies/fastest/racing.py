@@ -74,7 +74,7 @@ def measure_candidate(task: tasks.TreeTask, race: RaceConfig, candidate: Candida
             return RaceResult(candidate.name, False, None, 0, 1.0)
         last = solver_run.solve_exactly(task, chosen).metrics[-1]
     else:
-        algorithm = algorithms.configure(chosen, candidate.horizon, {}).seeded(race.seed)
+        algorithm = algorithms.configure(chosen, candidate.horizon, {}).with_seed(race.seed)
         stop = driver.StopCondition(seconds=race.limit, target=race.part * (high - low))
         last = run_to_target(task, algorithm, stop)
     error = last.error / (high - low)

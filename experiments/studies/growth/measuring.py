@@ -29,7 +29,7 @@ class GameCost(NamedTuple):
 
     game: str
     sets: int  # information sets with a choice, of all players
-    ends: int  # merged
+    terminals: int  # merged
     nodes: int  # merged, ends included
     unrolling: float  # seconds, edges kept
     peak_mb: float  # of a process that has unrolled it and nothing else
@@ -52,7 +52,7 @@ def measure_game(game: str, seconds: float) -> dict[str, Any]:
         GameCost(
             game,
             sum(tree.information_sets.values()),
-            len(tree.ends.weight),
+            len(tree.terminals.weight),
             sum(tree.counts.nodes),
             unrolling,
             peak,

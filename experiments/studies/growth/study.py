@@ -50,7 +50,7 @@ def run(setting: study_registry.StudyConfig) -> Iterator[study_registry.StudyTab
     for family, games in FAMILIES.items():
         wanted = (*games, *(LARGER.get(family, ()) if setting.is_full else ()))
         sizes[family] = [_cached_cost(game, seconds, setting) for game in wanted]
-    every = sorted((size for own in sizes.values() for size in own), key=lambda size: size.ends)
+    every = sorted((size for own in sizes.values() for size in own), key=lambda size: size.terminals)
     yield _cost_table(every)
     yield _memory_table(every)
     yield _slope_table(slopes(every))
@@ -87,10 +87,10 @@ def _cost_table(sizes: Sequence[measuring.GameCost]) -> study_registry.StudyTabl
         rows.append((
             size.game,
             f"{size.sets:,}",
-            f"{size.ends:,}",
+            f"{size.terminals:,}",
             f"{full / 1e3:,.3g}" if full < 1e6 else f"{full / 1e3:,.0f}",
             f"{full / size.sets:,.0f}",
-            f"{full / size.ends:.3g}",
+            f"{full / size.terminals:.3g}",
             f"{sampled / 1e3:,.0f}",
             f"{sampled / _BATCH:,.0f}",
         ))  # fmt: skip
@@ -121,14 +121,14 @@ def _memory_table(sizes: Sequence[measuring.GameCost]) -> study_registry.StudyTa
 def slopes(sizes: Sequence[measuring.GameCost]) -> list[Slope]:
     """How times grow with what they are over."""
     asked: tuple[tuple[str, str, Callable[[measuring.GameCost], float], Callable[[measuring.GameCost], float]], ...] = (
-        ("iteration of CFR+", "ends", lambda s: s.full.seconds, lambda s: s.ends),
+        ("iteration of CFR+", "ends", lambda s: s.full.seconds, lambda s: s.terminals),
         ("iteration of CFR+", "bytes", lambda s: s.full.seconds, lambda s: s.full.megabytes),
-        ("iteration of os-mccfr", "ends", lambda s: s.sampled.seconds, lambda s: s.ends),
+        ("iteration of os-mccfr", "ends", lambda s: s.sampled.seconds, lambda s: s.terminals),
         ("iteration of os-mccfr", "information sets", lambda s: s.sampled.seconds, lambda s: s.sets),
         ("unrolling", "nodes", lambda s: s.unrolling, lambda s: s.nodes),
-        ("memory of CFR+", "ends", lambda s: s.full.megabytes, lambda s: s.ends),
+        ("memory of CFR+", "ends", lambda s: s.full.megabytes, lambda s: s.terminals),
     )
-    large = [size for size in sizes if size.ends >= _LARGE]
+    large = [size for size in sizes if size.terminals >= _LARGE]
     return [Slope(what, over, slope(sizes, y, x), slope(large, y, x)) for what, over, y, x in asked]
 
 
@@ -156,8 +156,8 @@ def draw_figure(path: pathlib.Path, families: dict[str, list[measuring.GameCost]
     figure, every_axes = plots.make_panels(2, 2, width=5.4, height=4.2)
     panels: tuple[tuple[str, str, str, Callable[[measuring.GameCost], tuple[float, ...]]], ...] = (
         ("an iteration (hollow: os-mccfr)", "ends", "milliseconds",
-         lambda s: (s.ends, s.full.seconds * 1e3, s.sampled.seconds * 1e3)),
-        ("CFR+, for each end", "ends", "nanoseconds", lambda s: (s.ends, s.full.seconds / s.ends * 1e9)),
+         lambda s: (s.terminals, s.full.seconds * 1e3, s.sampled.seconds * 1e3)),
+        ("CFR+, for each end", "ends", "nanoseconds", lambda s: (s.terminals, s.full.seconds / s.terminals * 1e9)),
         ("CFR+: bytes of its arrays over its time (grey: copying them)", "megabytes", "gigabytes a second",
          lambda s: (s.full.megabytes, s.full.megabytes / s.full.seconds / 1e3)),
         ("unrolling (hollow: gigabytes of os-mccfr's tables)", "nodes", "seconds, or gigabytes",
@@ -187,6 +187,8 @@ def draw_figure(path: pathlib.Path, families: dict[str, list[measuring.GameCost]
 
 def _guide(axes: Any, sizes: Sequence[measuring.GameCost]) -> None:
     """A line of slope 1 below the points, which ends at the largest game."""
-    last = max(sizes, key=lambda size: size.ends)
-    ends = np.array([last.ends / 1e4, last.ends])
-    axes.plot(ends, last.full.seconds * 1e3 / 4 * ends / last.ends, "--", color="0.4", linewidth=1, label="slope 1")
+    last = max(sizes, key=lambda size: size.terminals)
+    ends = np.array([last.terminals / 1e4, last.terminals])
+    axes.plot(
+        ends, last.full.seconds * 1e3 / 4 * ends / last.terminals, "--", color="0.4", linewidth=1, label="slope 1"
+    )

@@ -90,8 +90,8 @@ def _table(game: StudyGame, setting: study_registry.StudyConfig) -> study_regist
         setting.report(f"{game.spec}: {pairing.first} against {pairing.second}")
         both = (players[pairing.first], players[pairing.second])
         found = _play_match(arena, both, game, setting)
-        part = found.scores[0].whole
-        mean, half = (part.payoff.mean, part.payoff.half) if game.swap else (part.goal.mean, part.goal.half)
+        part = found.scores[0].overall
+        mean, half = (part.payoff.mean, part.payoff.half_width) if game.swap else (part.goal.mean, part.goal.half_width)
         scale = 100 / (high - low) if game.swap else 1.0
         ours = (scale * mean, None if half is None else scale * half)
         theirs = None

@@ -37,7 +37,7 @@ class StudyGame(NamedTuple):
 class StudySize(NamedTuple):
     games: Sequence[StudyGame]
     iterations: int
-    rounds: int  # iterations of those that sample
+    sampled_iterations: int  # iterations of those that sample
     batch: int  # trajectories of each
     seeds: int
 
@@ -50,7 +50,7 @@ DEFAULT_SIZE = StudySize(
         StudyGame("princess_and_monster:turns=5", "Table 5.4", "PrincessAndMonster{5}"),
     ),
     iterations=1_000,
-    rounds=3_000,
+    sampled_iterations=3_000,
     batch=64,
     seeds=8,
 )
@@ -62,7 +62,7 @@ ORIGINAL = StudySize(
         StudyGame("princess_and_monster:turns=8", "Table 5.1", "PrincessAndMonster{8}"),
     ),
     iterations=1_000,
-    rounds=1_000,
+    sampled_iterations=1_000,
     batch=4_096,
     seeds=20,
 )
@@ -106,8 +106,10 @@ def scaled_size(setting: study_registry.StudyConfig) -> StudySize:
     """More time is more iterations."""
     size, usual = (ORIGINAL, FULL_MINUTES) if setting.is_full else (DEFAULT_SIZE, MINUTES)
     part = setting.minutes / usual
-    iterations, rounds = (max(2 * _BURN_IN, round(part * count)) for count in (size.iterations, size.rounds))
-    return size._replace(iterations=iterations, rounds=rounds)
+    iterations, rounds = (
+        max(2 * _BURN_IN, round(part * count)) for count in (size.iterations, size.sampled_iterations)
+    )
+    return size._replace(iterations=iterations, sampled_iterations=rounds)
 
 
 def make_cells(size: StudySize, choice: choices.Choice, seed: int = 0) -> tuple[config.Cell, ...]:
@@ -116,7 +118,11 @@ def make_cells(size: StudySize, choice: choices.Choice, seed: int = 0) -> tuple[
     described = {"games": [game.spec for game in size.games], "iterations": size.iterations, "algorithms": [entry]}
     if isinstance(choice, choices.OutcomeSamplingChoice):
         seeds = list(range(seed, seed + size.seeds))
-        described |= {"iterations": size.rounds, "seeds": seeds, "algorithms": [{**entry, "batch": size.batch}]}
+        described |= {
+            "iterations": size.sampled_iterations,
+            "seeds": seeds,
+            "algorithms": [{**entry, "batch": size.batch}],
+        }
     return config.expand_cells(described)
 
 
@@ -148,7 +154,7 @@ def _sweep(setting: study_registry.StudyConfig) -> pathlib.Path:
 
 
 def _read(kept: store.SweepStore, cells: Sequence[config.Cell], payoff_range: float) -> RunCurves:
-    rows = [result_folder.read_metrics(kept.place(cell), 2) for cell in cells]
+    rows = [result_folder.read_metrics(kept.cell_folder(cell), 2) for cell in cells]
     errors, seconds = (
         np.array([[getattr(row, what) for row in own] for own in rows], float).T for what in ("error", "seconds")
     )

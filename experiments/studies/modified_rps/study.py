@@ -54,7 +54,7 @@ class PolicyCurve(NamedTuple):
     worst: Floats  # [N, R] its goals against a best response
 
     @property
-    def each(self) -> float:
+    def seconds_per_iteration(self) -> float:
         """Seconds of an iteration, of those that are many at once: what it costs to begin with them does not count."""
         middle = len(self.iterations) // 2
         spent = self.seconds[-1] - self.seconds[middle]
@@ -105,7 +105,7 @@ def _cached_curve(task: tasks.TreeTask, search: SearchConfig, setting: study_reg
 
 def _run(task: tasks.TreeTask, algorithm: algorithms.Algorithm, seed: int, iterations: int) -> PolicyCurve:
     """One run: without the axis of runs."""
-    solver = solver_run.make_solver(task, algorithm.seeded(seed))
+    solver = solver_run.make_solver(task, algorithm.with_seed(seed))
     own = task.tree.players[0]
     order = [1 + own.options(0).index(move) for move in MOVES]
     rows = []
@@ -127,11 +127,11 @@ def settling_index(curve: PolicyCurve, bound: float) -> int | None:
 def _table(found: Mapping[str, PolicyCurve]) -> study_registry.StudyTable:
     rows, data = [], []
     for name, curve in found.items():
-        row, told = [name, f"{1e6 * curve.each:.2g} µs"], []
+        row, told = [name, f"{1e6 * curve.seconds_per_iteration:.2g} µs"], []
         for bound in NEAR:
             at = settling_index(curve, bound)
             iterations = None if at is None else int(curve.iterations[at])
-            seconds = None if iterations is None else iterations * curve.each
+            seconds = None if iterations is None else iterations * curve.seconds_per_iteration
             row += ["not yet", ""] if seconds is None else [f"{iterations:,}", f"{1e3 * seconds:.2g} ms"]
             told.append({"within": bound, "iterations": iterations, "seconds": seconds})
         distance, error = (float(x) for x in plots.mean_and_error(curve.distance[-1]))
@@ -160,7 +160,7 @@ def draw_figure(path: pathlib.Path, found: Mapping[str, PolicyCurve]) -> None:
             x="iterations",
             y="",
             log=False,
-            known=float(EQUILIBRIUM[number]),
+            reference=float(EQUILIBRIUM[number]),
         )
     worst = [curve.worst for curve in found.values()]
     plots.plot_curves(
@@ -170,7 +170,7 @@ def draw_figure(path: pathlib.Path, found: Mapping[str, PolicyCurve]) -> None:
         x="iterations",
         y="",
         log=False,
-        known=GOALS,
+        reference=GOALS,
     )
     for place, over in ((axes[4], "iterations"), (axes[5], "seconds")):
         lines = _lines(found, [curve.distance for curve in found.values()], over)
@@ -182,6 +182,6 @@ def draw_figure(path: pathlib.Path, found: Mapping[str, PolicyCurve]) -> None:
 def _lines(found: Mapping[str, PolicyCurve], heights: Sequence[Floats], over: str = "iterations") -> list[plots.Line]:
     lines = []
     for (name, curve), y in zip(found.items(), heights, strict=True):
-        x = curve.iterations * (1.0 if over == "iterations" else curve.each)
+        x = curve.iterations * (1.0 if over == "iterations" else curve.seconds_per_iteration)
         lines.append(plots.Line(name, x, y, {"lw": 1.2}))
     return lines

@@ -117,7 +117,7 @@ def _step_program(net: propnet.PropNet) -> str:
     lines = [f"{{n(1..{registers})}}."] if registers else []
     lines += [f"{{n({gates.inputs - len(net.feedback) + 1}..{gates.inputs})}}."] if len(net.feedback) else []
     for number, role in enumerate(net.roles):
-        start = net.first_move(number)
+        start = net.first_move_node(number)
         lines.append(f"1 {{n({start}..{start + len(role.moves) - 1})}} 1.")
         lines += [f":- n({start + m}), {sat.literal_to_asp(lit ^ 1)}." for m, lit in enumerate(role.legal.tolist())]
     lines += sat.gates_to_asp(gates)

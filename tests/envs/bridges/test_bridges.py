@@ -172,7 +172,7 @@ def test_views_are_equal_where_keys_are(game: str) -> None:
     found = matches.play_random(env, matches=100, steps=8)
     key_of: list[dict[str, tuple[int, ...]]] = [{} for _ in env.players]
     for match in range(100):
-        states = found.along(match)
+        states = found.states_of(match)
         node = nodes.start
         while True:
             state = states[node.step]
@@ -185,9 +185,9 @@ def test_views_are_equal_where_keys_are(game: str) -> None:
                 break
             assert [len(own) for own in node.position.legal] == state.legal_mask.sum(axis=1).tolist()
             if node.deciders:
-                node = nodes.choose(node, tuple(states[node.step + 1].actions.tolist()))
+                node = nodes.apply_actions(node, tuple(states[node.step + 1].actions.tolist()))
             else:
-                node = nodes.happen(node, int(found.chance[node.step, match]))
+                node = nodes.apply_chance(node, int(found.chance[node.step, match]))
     for keys in key_of:
         assert len(set(keys.values())) == len(keys) > 5
 
@@ -286,11 +286,11 @@ def test_python_ends_well_after_a_game_was_registered() -> None:
 
 def test_nodes_are_pickled_without_the_game() -> None:
     nodes = host.HostEnv(games.compile_game("kuhn_poker"), payoffs.Payoffs(50.0, True, False), 100)
-    node = nodes.happen(nodes.start, 1)
+    node = nodes.apply_chance(nodes.start, 1)
     assert pickle.loads(pickle.dumps(node)) == node
     assert len(pickle.dumps(node)) < 2_000
     with pytest.raises(ValueError, match="not legal"):
-        nodes.happen(nodes.start, 9)
+        nodes.apply_chance(nodes.start, 9)
 
 
 # ---- pgx

@@ -81,7 +81,7 @@ def test_published_sizes(
     tree = open_spiel_tree.build_tree(name)
     assert sum(map(sum, tree.counts.information_sets)) == information_sets
     assert sum(player.sets for player in tree.players) == with_choice
-    assert tree.ends.histories.sum() == terminals
+    assert tree.terminals.histories.sum() == terminals
     assert histories is None or sum(tree.counts.histories) == histories
     assert tree.zero_sum
     assert tree.offset == 0
@@ -89,7 +89,7 @@ def test_published_sizes(
 
 def test_unequal_chance() -> None:
     tree = open_spiel_tree.build_tree(pyspiel.load_efg_game(EFG))
-    assert sorted(tree.ends.weight.tolist()) == pytest.approx([0.25] * 3 + [0.75] * 3)
+    assert sorted(tree.terminals.weight.tolist()) == pytest.approx([0.25] * 3 + [0.75] * 3)
     assert tree.information_sets == {"player0": 2, "player1": 1}
     # If the second player says yes with probability q, the first goes left for 1 - 3(1 - q) and right for 4 - 5q.
     best = [0.25 * max(3, 3 * q - 2) + 0.75 * max(0, 4 - 5 * q) for q in np.linspace(0, 1, 100_001)]
@@ -100,7 +100,7 @@ def test_constant_sums_are_shifted() -> None:
     tree = open_spiel_tree.build_tree(pyspiel.create_matrix_game([[3, 1], [0, 2]], [[1, 3], [4, 2]]))
     assert tree.zero_sum
     assert tree.offset == 2
-    assert sorted(tree.ends.payoff.tolist()) == [[-2, 2], [-1, 1], [0, 0], [1, -1]]
+    assert sorted(tree.terminals.payoff.tolist()) == [[-2, 2], [-1, 1], [0, 0], [1, -1]]
     assert lp.solve(tree).value[0] + tree.offset == pytest.approx(1.5)
     assert not open_spiel_tree.build_tree("matrix_pd").zero_sum
     assert not open_spiel_tree.build_tree("matching_pennies_3p").zero_sum

@@ -80,7 +80,9 @@ def test_the_legal_move_of_every_rank(moves: int) -> None:
         found = tapes.unpack_columns(tapes.interpret_tape(program, inputs), len(part))
         for (_, wanted, able), chosen in zip(part, found, strict=True):
             assert [n for n in range(moves) if chosen[n]] == able[wanted : wanted + 1]
-        counting = tape.Tape(**{**vars(program), "outputs": program.middle, "output_mask": program.middle_mask})
+        counting = tape.Tape(
+            **{**vars(program), "outputs": program.intermediate, "output_mask": program.intermediate_mask}
+        )
         counting = tape.Tape(**{**vars(counting), "segments": program.segments[:1]})
         counts = tapes.unpack_columns(tapes.interpret_tape(counting, inputs), len(part))
         assert [sum(bit << n for n, bit in enumerate(count)) for count in counts] == [len(able) for *_, able in part]

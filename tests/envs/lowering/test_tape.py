@@ -49,7 +49,7 @@ def test_the_builder_folds_without_changing_meaning(values: tuple[int, int, int]
     made = {
         "and": builder.conjunction(a, b),
         "or": builder.disjunction(a, b),
-        "xor": builder.exclusive(a, b),
+        "xor": builder.xor(a, b),
         "select": builder.select(a, b, c),
         "all": builder.all_of(values),
         "any": builder.any_of(values),
@@ -102,8 +102,8 @@ def test_inputs_that_come_after_the_first_segment(early: aig.Circuit, late: aig.
     assert len(program.segments) == 2
     rows = np.zeros((program.rows, 2), np.uint32)
     rows[1 : known + 1] = inputs[:known]
-    first = tape.Tape(**{**vars(program), "segments": program.segments[:1], "outputs": program.middle})
-    first = tape.Tape(**{**vars(first), "output_mask": program.middle_mask})
+    first = tape.Tape(**{**vars(program), "segments": program.segments[:1], "outputs": program.intermediate})
+    first = tape.Tape(**{**vars(first), "output_mask": program.intermediate_mask})
     counted = tapes.interpret_tape(first, rows[1 : known + 1])
     assert tapes.unpack_columns(counted, len(columns)) == support.evaluate_circuit(
         early, [column[: early.inputs] for column in columns]
@@ -192,7 +192,7 @@ def test_the_same_operation_is_made_once() -> None:
     builder = tape.TapeBuilder(3)
     a, b, c = (builder.input(n) for n in range(3))
     assert builder.conjunction(a, b) == builder.conjunction(b, a)
-    assert builder.exclusive(a ^ 1, b) == builder.exclusive(a, b) ^ 1
+    assert builder.xor(a ^ 1, b) == builder.xor(a, b) ^ 1
     assert builder.all_of([a, b, c]) == builder.all_of([c, b, a])
     builder.conjunction(a, c)  # nobody needs it
     assert builder.tape([builder.conjunction(a, b)]).operations == 1

@@ -47,7 +47,7 @@ ODD = {
 def view(state: packed_env.PackedState) -> dict[str, jax.Array]:
     """What a sampler sees."""
     keys = jnp.stack(state.keys, axis=1)
-    return {name: getattr(state, name) for name in ("legal", "outcomes", "ended", "payoff", "unplayable")} | {
+    return {name: getattr(state, name) for name in ("legal", "outcomes", "terminated", "payoff", "unplayable")} | {
         "goal_conflict": state.goal_conflict,
         "key": keys,
     }
@@ -151,7 +151,7 @@ def compiled_take() -> Any:
 
 def test_ended_games_stay() -> None:
     state, step, take = middle(), compiled_step(), compiled_take()
-    over = jnp.flatnonzero(state.ended)
+    over = jnp.flatnonzero(state.terminated)
     for actions, chance in ((0, 0.0), (4, 0.99)):
         after = step(state, jnp.full((2, 70), actions), jnp.full(70, chance, jnp.float32))
         same = jax.tree.map(np.array_equal, take(after, over), take(state, over))
@@ -189,7 +189,7 @@ def test_the_first_use_may_be_inside_a_jit() -> None:
     moves, chance = jnp.zeros((2, 3), jnp.int32), jnp.zeros(3)
     once = jax.jit(lambda: game.step(game.start(3), moves, chance))()
     assert once.ended.all()
-    assert jax.jit(lambda: game.step(game.start(3), moves, chance).ended)().all()
+    assert jax.jit(lambda: game.step(game.start(3), moves, chance).terminated)().all()
 
 
 @pytest.mark.parametrize("game", ["meier", "maze"])
@@ -200,7 +200,7 @@ def test_it_lowers_for_accelerators(game: str) -> None:
         def step(state: packed_env.PackedState) -> packed_env.PackedState:
             return play.step(state, jnp.argmax(state.legal, axis=1).astype(jnp.int32), jnp.full(state.batch, 0.5))
 
-        return play.take(jax.lax.while_loop(lambda state: ~jnp.all(state.ended), step, play.start(40)), lanes)
+        return play.take(jax.lax.while_loop(lambda state: ~jnp.all(state.terminated), step, play.start(40)), lanes)
 
     exported = jax.export.export(jax.jit(run), platforms=PLATFORMS)(jnp.arange(50))
     assert exported.platforms == PLATFORMS

@@ -234,10 +234,10 @@ def test_the_highest_goal_counts_and_conflicts_are_told() -> None:
 def test_goals_that_contradict_the_payoffs_are_noticed() -> None:
     play = play_of(sheets.CONFLICTS)
     tally = played(play, 16, 50)
-    assert not tally.contradicts(play.net, GOALS)
-    assert tally.contradicts(play.net, payoffs.Payoffs(50.0, True, False))
+    assert not tally.contradicts_zero_sum(play.net, GOALS)
+    assert tally.contradicts_zero_sum(play.net, payoffs.Payoffs(50.0, True, False))
     fair = played(play_of("tictactoe"), 8, 40)
-    assert not fair.contradicts(play_of("tictactoe").net, payoffs.Payoffs(50.0, True, False))
+    assert not fair.contradicts_zero_sum(play_of("tictactoe").net, payoffs.Payoffs(50.0, True, False))
 
 
 def test_nothing_has_ended_yet() -> None:

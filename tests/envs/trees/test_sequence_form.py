@@ -48,11 +48,13 @@ def test_utilities_are_sums_over_ends(name: str) -> None:
     for number, player in enumerate(tree.players):
         np.testing.assert_allclose(np.asarray(flat[number])[layouts[number].place], reach[number], atol=1e-15)
         expected = np.zeros(player.sequences)
-        others = [own[tree.ends.sequence[:, n]] for n, own in enumerate(reach) if n != number]
+        others = [own[tree.terminals.sequence[:, n]] for n, own in enumerate(reach) if n != number]
         worth = (
-            tree.ends.payoff[:, number] * tree.ends.weight * np.prod([np.ones(len(tree.ends.weight)), *others], axis=0)
+            tree.terminals.payoff[:, number]
+            * tree.terminals.weight
+            * np.prod([np.ones(len(tree.terminals.weight)), *others], axis=0)
         )
-        np.add.at(expected, tree.ends.sequence[:, number], worth)
+        np.add.at(expected, tree.terminals.sequence[:, number], worth)
         root, levels = utilities(game.players[number], [own for n, own in enumerate(flat) if n != number])
         assert float(root) == pytest.approx(expected[0])
         found = tabular_policies.player_from_levels(layouts[number], levels)
@@ -169,5 +171,5 @@ def test_every_end_is_in_one_table_or_the_rest(density: float) -> None:
             # A row of a table is always the same sequence.
             owners = {(t, p): s for t, p, s in zip(group.table, place, side[group.ends], strict=True)}
             assert all(owners[t, p] == s for t, p, s in zip(group.table, place, side[group.ends], strict=True))
-        turned = group.turned()
+        turned = group.transposed()
         assert turned.shape == (group.shape[1], group.shape[0], group.shape[2])

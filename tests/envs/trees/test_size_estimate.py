@@ -14,7 +14,7 @@ def test_games_of_one_length_are_counted_exactly(game: str) -> None:
     net = games.compile_game(game)
     counted = unroll.unroll(net, goal_conflict="max").counts.histories
     found = size_estimate.estimate_size(net)
-    assert not found.is_cut
+    assert not found.is_truncated
     if game != "simple_poker":
         assert found.histories == pytest.approx(counted)
     assert found.total == pytest.approx(sum(counted), rel=0.2)
@@ -28,12 +28,12 @@ def test_leduc_is_about_right() -> None:
 def test_estimates_may_stop_early() -> None:
     net = games.compile_game("connect_four")
     found = size_estimate.estimate_size(net, matches=64, enough=1e6)
-    assert found.is_cut
+    assert found.is_truncated
     assert 1e6 < found.histories[-1] < 1e8
-    shorter = found.upto(2)
+    shorter = found.up_to_depth(2)
     assert shorter.histories == (1.0, 7.0, 49.0)
     assert shorter.bytes == 4_900
-    assert found.upto(None) is found
+    assert found.up_to_depth(None) is found
 
 
 def test_hopeless_games_are_refused_at_once() -> None:

@@ -62,7 +62,7 @@ def ends_of(tree: game_tree.GameTree) -> dict[explicit.TerminalClass, tuple[floa
         before, histories = found.get(kind, (0.0, 0))
         found[kind] = before + weight, histories + int(count)
 
-    for sequences, paid, weight, count in zip(*tree.ends, strict=True):
+    for sequences, paid, weight, count in zip(*tree.terminals, strict=True):
         add(sequences, paid.tolist(), False, weight, count)
     if tree.leaves is not None:
         nothing = [0.0] * len(tree.players)
@@ -173,7 +173,7 @@ def test_random_games(seed: int) -> None:
 def assert_edges_lead_to_ends(tree: game_tree.GameTree) -> None:
     """Follow the edges from the start: they give the sequences, weights and numbers of histories of all ends."""
     assert tree.levels is not None
-    weight, histories = np.zeros(len(tree.ends.weight)), np.zeros(len(tree.ends.weight))
+    weight, histories = np.zeros(len(tree.terminals.weight)), np.zeros(len(tree.terminals.weight))
     nodes = {0: ((0,) * len(tree.players), 1.0, 1.0)} if tree.levels else {}
     for depth, level in enumerate(tree.levels):
         assert len(level.first_edge) == len(level.decision) + 1
@@ -195,7 +195,7 @@ def assert_edges_lead_to_ends(tree: game_tree.GameTree) -> None:
             for choice, chance, child in zip(joint, level.chance[begin:end], level.child[begin:end], strict=True):
                 after = tuple(own[c] for own, c in zip(options, choice, strict=True))
                 if child < 0:
-                    assert tuple(tree.ends.sequence[-1 - child]) == after
+                    assert tuple(tree.terminals.sequence[-1 - child]) == after
                     weight[-1 - child] += reached * chance
                     histories[-1 - child] += count
                 else:
@@ -206,8 +206,8 @@ def assert_edges_lead_to_ends(tree: game_tree.GameTree) -> None:
         if depth + 1 < len(tree.levels):
             assert sorted(nodes) == list(range(len(tree.levels[depth + 1].decision)))
     if tree.levels:
-        assert weight == pytest.approx(tree.ends.weight)
-        assert np.array_equal(histories, tree.ends.histories)
+        assert weight == pytest.approx(tree.terminals.weight)
+        assert np.array_equal(histories, tree.terminals.histories)
     if tree.leaves is not None:
         assert [nodes[n][0] for n in range(len(nodes))] == [tuple(row) for row in tree.leaves.sequence.tolist()]
         assert [nodes[n][1] for n in range(len(nodes))] == pytest.approx(tree.leaves.weight.tolist())
@@ -271,7 +271,7 @@ def test_goal_conflicts_are_refused_or_settled() -> None:
     ):
         unroll.unroll(net)
     tree = unroll.unroll(net, goal_conflict="max")
-    assert sorted(tree.ends.payoff.tolist()) == [[0.0, 10.0], [20.0, 80.0], [30.0, 70.0], [100.0, 10.0]]
+    assert sorted(tree.terminals.payoff.tolist()) == [[0.0, 10.0], [20.0, 80.0], [30.0, 70.0], [100.0, 10.0]]
     assert not tree.zero_sum
 
 
@@ -279,7 +279,7 @@ def test_unplayable_ends_are_counted_and_pay_nothing() -> None:
     tree = unroll.unroll(net_of(sheets.DEAD_END))
     assert tree.unplayable == 1
     assert tree.zero_sum
-    assert sorted(tree.ends.payoff.tolist()) == [[0.0, 0.0], [50.0, -50.0], [50.0, -50.0]]
+    assert sorted(tree.terminals.payoff.tolist()) == [[0.0, 0.0], [50.0, -50.0], [50.0, -50.0]]
 
 
 def test_too_large_or_endless() -> None:
@@ -300,7 +300,7 @@ def test_payoff_modes() -> None:
     goals, shifted = unroll.unroll(net, "goal"), unroll.unroll(net, "zero-sum")
     assert not goals.zero_sum
     assert shifted.zero_sum
-    assert np.array_equal(goals.ends.payoff - 50, shifted.ends.payoff)
+    assert np.array_equal(goals.terminals.payoff - 50, shifted.terminals.payoff)
     with pytest.raises(payoffs.PayoffError, match="two players"):
         unroll.unroll(net_of("monty_hall"), "zero-sum")
 

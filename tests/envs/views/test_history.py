@@ -41,13 +41,13 @@ def test_keys_are_those_of_the_environment(game: str) -> None:
         for view, keys in seen(made, seed):
             np.testing.assert_array_equal(view.keys, keys)
             assert view.step == len(keys) - 1
-            assert len(view.words()) == view.step
+            assert len(view.step_texts()) == view.step
 
 
 def test_events_are_told_in_words() -> None:
     game = gdlx.make("kuhn_poker")
     view, _ = seen(game, 0)[0]
-    assert "dealt" in view.words()[0]
+    assert "dealt" in view.step_texts()[0]
 
 
 @pytest.mark.parametrize("game", ["kuhn_poker", "goofspiel:cards=3", "tictactoe", "smallest:numbers=3,steps=1"])
@@ -57,7 +57,7 @@ def test_public_keys_are_everybodys_and_those_of_a_walk(game: str) -> None:
     met = public_keys_met(packed_env.PackedEnv(made, shared), 2**14, 3)
     told = set()
     for seed in range(8):
-        keys = [view.public_keys(shared)[:4] for view, _ in seen(made, seed)]
+        keys = [view.public_state_keys(shared)[:4] for view, _ in seen(made, seed)]
         assert all((own == keys[0]).all() for own in keys)
         told |= {key.tobytes() for key in keys[0]}
     assert len(told) > 3
@@ -82,4 +82,4 @@ def test_what_only_one_player_knows_is_not_public() -> None:
     shown = public.find_public_info(kuhn).percepts[0].any(axis=1)
     names = {kuhn.players[0].percepts[n] for n in np.flatnonzero(shown)}
     assert names == {f"(opponent_did {move})" for move in ("bet", "call", "check", "fold")}
-    assert public.find_public_info(gdlx.make("blind_tictactoe").net).is_nothing
+    assert public.find_public_info(gdlx.make("blind_tictactoe").net).is_empty

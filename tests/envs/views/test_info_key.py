@@ -46,7 +46,7 @@ def test_keys_along_random_matches(game: str) -> None:
     players = [Histories() for _ in env.players]
     for match in range(300):
         numbers = [-1] * len(players)
-        for state in found.along(match):
+        for state in found.states_of(match):
             numbers = [own.extend(n, state, p) for p, (own, n) in enumerate(zip(players, numbers, strict=True))]
     for own in players:
         assert len(own.numbers) == len(own.of_key) > 60

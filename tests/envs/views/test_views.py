@@ -20,7 +20,7 @@ def test_a_state_as_text() -> None:
         "player2: noop",
         "random: (deal jack) (deal king) (deal queen)",
     ]
-    last = matches.play_random(env, matches=1, steps=6).along(0)[-1]
+    last = matches.play_random(env, matches=1, steps=6).states_of(0)[-1]
     lines = render.state_text(env, last).splitlines()
     assert lines[0] == f"kuhn_poker, step {int(last.step)}"
     assert lines[-3:] == ["the end", *(f"player{n + 1}: goal {int(last.goals[n])}" for n in (0, 1))]
@@ -80,7 +80,7 @@ def test_the_window_holds_the_last_steps(steps: int) -> None:
     windows = jax.device_get(along(jax.tree.map(lambda x: jnp.moveaxis(jnp.asarray(x), 1, 0), found.states)))
     width = observation_window.tensor_size(env, steps=steps)
     for match in range(4):
-        states = found.along(match)
+        states = found.states_of(match)
         for now in range(1, 7):
             window = observation_window.Window(*(field[match, now - 1] for field in windows))
             end = min(now, len(states) - 1)  # a finished match stays as it is

@@ -212,7 +212,7 @@ def test_more_states_than_can_be_listed_are_a_note(monkeypatch: pytest.MonkeyPat
     def few(*arguments: Any, way: beliefs.BeliefMethod, **options: Any) -> Any:
         if way == "enumeration":
             raise beliefs.TooManyStatesError("too many")
-        return find(*arguments, way=way, **options)
+        return find(*arguments, method=way, **options)
 
     monkeypatch.setattr(search_bench, "_BELIEF_GAMES", ("kuhn_poker",))
     monkeypatch.setattr(beliefs, "compute_belief", few)

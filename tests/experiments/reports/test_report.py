@@ -112,7 +112,7 @@ def test_seeds_that_were_never_measured_at_the_same_time(tmp_path: pathlib.Path)
     reports.write_run(tmp_path / "b", reports.make_metrics([0, 50, 70]), "os-mccfr", seed=2)
     found = curves.build_curve(configuration_of(tmp_path), curves.iterations, 100)
     assert found is not None
-    assert (found.x.tolist(), found.runs, found.left_out) == ([50, 70], 1, 1)
+    assert (found.x.tolist(), found.runs, found.excluded_runs) == ([50, 70], 1, 1)
     (caption,) = reports.write_and_parse_report(tmp_path).find("figcaption")
     assert "1 runs that have no iterations in common" in caption.text
 

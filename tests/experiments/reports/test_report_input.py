@@ -109,13 +109,13 @@ def test_what_cannot_be_read_is_left_out_and_named(tmp_path: pathlib.Path, case:
     spoil(reports.write_run(tmp_path / "spoilt", reports.make_metrics([0, 1, 10], 2.0)))
     written = report.write([tmp_path], tmp_path / "report.html")
     assert written.runs == 1
-    (left,) = written.left_out
+    (left,) = written.skipped
     assert left.folder == tmp_path / "spoilt"
-    assert why in left.why
+    assert why in left.reason
     page = reports.parse_page(tmp_path / "report.html")
     assert len(reports.rows_of(page)) == 1
     (section,) = [section for section in page.find("section") if section.attributes.get("id") == "left_out"]
-    assert left.why in section.text
+    assert left.reason in section.text
 
 
 def test_numbers_that_cannot_be(tmp_path: pathlib.Path) -> None:
@@ -127,7 +127,7 @@ def test_numbers_that_cannot_be(tmp_path: pathlib.Path) -> None:
             file.write(f"{row}\n")
     found = gather.gather_runs([tmp_path])
     assert not found.runs
-    assert len(found.left_out) == 3
+    assert len(found.skipped) == 3
 
 
 def test_a_run_is_reported_once(tmp_path: pathlib.Path) -> None:
@@ -208,23 +208,25 @@ def test_a_browser_shows_the_curves(tmp_path: pathlib.Path, dark: bool, width: i
         reports.write_run(tmp_path / f"{n}", reports.make_metrics([0, 1, 4, 20, 100, 1000], 10.0**-n), alpha=float(n))
     report.write([tmp_path], tmp_path / "report.html")
     seen = browser.open_page(tmp_path / "report.html", tmp_path, dark=dark, width=width, height=1600)
-    assert seen.complaints == []
+    assert seen.console_messages == []
     colours = style.DARK if dark else style.LIGHT
-    assert browser.count(seen.picture, colours["page"]) > seen.picture[..., 0].size / 2
+    assert browser.count(seen.screenshot, colours["page"]) > seen.screenshot[..., 0].size / 2
     # Two lines across half a page each, more than a pixel thick; legends and tables have far fewer.
-    least = [browser.count(seen.picture, colours[f"colour{n}"]) for n in range(3)]
+    least = [browser.count(seen.screenshot, colours[f"colour{n}"]) for n in range(3)]
     assert min(least) > width / 2
-    assert browser.count(seen.picture, colours["colour3"]) == 0
+    assert browser.count(seen.screenshot, colours["colour3"]) == 0
 
 
 def test_a_browser_finds_nothing_to_run_in_a_hostile_report(tmp_path: pathlib.Path) -> None:
     browser.find()
     report.write([write_hostile(tmp_path)], tmp_path / "report.html")
-    assert browser.open_page(tmp_path / "report.html", tmp_path, dark=False, width=800, height=600).complaints == []
+    assert (
+        browser.open_page(tmp_path / "report.html", tmp_path, dark=False, width=800, height=600).console_messages == []
+    )
     # What was let through would be refused, and complained of.
     text = (tmp_path / "report.html").read_text()
     (tmp_path / "let_through.html").write_text(text.replace("</h1>", "</h1><script>alert(1)</script>", 1))
     (complaint,) = browser.open_page(
         tmp_path / "let_through.html", tmp_path, dark=False, width=800, height=600
-    ).complaints
+    ).console_messages
     assert "Content Security Policy" in complaint

@@ -369,7 +369,7 @@ def test_a_failed_cell_is_told(tmp_path: pathlib.Path, monkeypatch: pytest.Monke
 def test_lines_and_bands(tmp_path: pathlib.Path) -> None:
     figure, (axes,) = plots.make_panels(1, 1)
     runs = np.array([[1.0, 3.0], [0.0, 0.0], [0.1, 0.1]])
-    plots.plot_curves(axes, [plots.Line("a", np.array([1.0, 2.0, 4.0]), runs)], title="", x="", y="", known=0.1)
+    plots.plot_curves(axes, [plots.Line("a", np.array([1.0, 2.0, 4.0]), runs)], title="", x="", y="", reference=0.1)
     drawn, known = axes.get_lines()
     assert drawn.get_xydata().tolist() == [[1.0, 2.0], [4.0, 0.1]]  # what is 0 has no place on a logarithmic axis
     assert set(known.get_ydata()) == {0.1}

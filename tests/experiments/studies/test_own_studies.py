@@ -88,7 +88,7 @@ def test_the_time_of_one_of_many() -> None:
 
 def test_costs_of_a_game() -> None:
     found = measuring.from_row(measuring.measure_game("kuhn_poker", 0.01))
-    assert (found.sets, found.ends, found.nodes) == (12, 30, 58)  # as in Kuhn (1950): 6 sets a player, 30 ends
+    assert (found.sets, found.terminals, found.nodes) == (12, 30, 58)  # as in Kuhn (1950): 6 sets a player, 30 ends
     assert min(found.unrolling, found.peak_mb, found.copying, *found.full, *found.sampled) > 0
     form = tasks.make_tree_task(game_spec.GameSpec("kuhn_poker")).form
     arrays = [np.asarray(leaf) for leaf in jax.tree.leaves((form, cfr.init(form)))]
@@ -194,7 +194,7 @@ def test_ranks_of_those_that_are_late() -> None:
 def test_a_run_until_both_marks() -> None:
     found = batch_size.measure_run(baselines.load_tree_sampler("kuhn_poker").run(64, None, 0), 4_096, 0.01)
     direct = baselines.load_tree_sampler("kuhn_poker").run(64, None, 0)
-    direct.until(4_096)
+    direct.advance_to(4_096)
     assert found.at_trajectories == pytest.approx(direct.exploitability())
     assert found.rate > 0
     assert 0 < found.at_seconds < 0.5

@@ -26,17 +26,17 @@ def test_cells_are_all_combinations() -> None:
     cells = config.expand_cells(sweeps.GRID)
     assert len(cells) == 2 * (4 + 2 + 2 * 2 + 2)
     assert len({cell.name for cell in cells}) == len(cells)
-    pairs = {(cell.given["alpha"], cell.given["gamma"]) for cell in cells if cell.algorithm.name == "dcfr"}
+    pairs = {(cell.overrides["alpha"], cell.overrides["gamma"]) for cell in cells if cell.algorithm.name == "dcfr"}
     assert pairs == set(itertools.product((1.0, 1.5), (1.0, 2.0)))
-    assert {cell.given.get("seed") for cell in cells} == {None, 0, 1}
+    assert {cell.overrides.get("seed") for cell in cells} == {None, 0, 1}
 
 
 def test_ranges() -> None:
     entry = {"name": "dcfr", "alpha": {"from": 1, "to": 100, "count": 3, "scale": "log"}}
     linear = {"name": "dcfr", "beta": {"from": -1, "to": 1, "count": 5}}
     cells = config.expand_cells({"games": ["kuhn_poker"], "iterations": 1, "algorithms": [entry, linear]})
-    assert [cell.given.get("alpha") for cell in cells][:3] == [1.0, 10.0, 100.0]
-    assert [cell.given.get("beta") for cell in cells][3:] == [-1.0, -0.5, 0.0, 0.5, 1.0]
+    assert [cell.overrides.get("alpha") for cell in cells][:3] == [1.0, 10.0, 100.0]
+    assert [cell.overrides.get("beta") for cell in cells][3:] == [-1.0, -0.5, 0.0, 0.5, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -121,14 +121,14 @@ def test_every_cell_is_as_if_alone(finished: run.SweepResult) -> None:
         keeps = cell.algorithm.sampling is not None
         task = tasks.make_tree_task(game_spec.GameSpec(cell.game), keep_edges=keeps)
         alone = solver_run.Run(task, cell.algorithm)
-        for _ in alone.points(cell.stop):
+        for _ in alone.snapshots(cell.stop):
             pass
         found = alone.finish()
         last = [row for row in table if row["cell"] == cell.name][-1]
         assert int(last["iterations"]) == 30
         gains = [float(last[f"improvement_{number}"]) for number in range(1, len(found.improvements) + 1)]
         np.testing.assert_allclose(gains, found.improvements, rtol=2e-3, atol=2e-4)
-        kept = policy_files.load_policies(store.SweepStore(finished.folder).place(cell), task.game, task.tree)
+        kept = policy_files.load_policies(store.SweepStore(finished.folder).cell_folder(cell), task.game, task.tree)
         for one, other in zip(kept, found.policies, strict=True):
             np.testing.assert_allclose(one, other, atol=5e-3)
 
@@ -145,7 +145,7 @@ def test_measurements(finished: run.SweepResult) -> None:
 
 
 def test_results_of_cells_can_be_evaluated(finished: run.SweepResult, capsys: Any) -> None:
-    folder = store.SweepStore(finished.folder).place(config.expand_cells(sweeps.GRID)[0])
+    folder = store.SweepStore(finished.folder).cell_folder(config.expand_cells(sweeps.GRID)[0])
     assert cli.main(["evaluate", str(folder), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     last = [row for row in sweeps.rows(finished.table) if row["cell"] == config.expand_cells(sweeps.GRID)[0].name][-1]
@@ -169,7 +169,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(finished: run.SweepResult,
     times = {path: path.stat().st_mtime_ns for path in folder.glob(f"{store.CELLS}/*/*/{result_folder.METRICS}")}
     assert len(times) == len(early)
     again = run.run_sweep(sweeps.make_sweep(sweeps.GRID), folder)
-    assert again.earlier == len(early)
+    assert again.already_finished == len(early)
     assert all(path.stat().st_mtime_ns == before for path, before in times.items())
     assert sweeps.without_times(again.table) == sweeps.without_times(finished.table)
 
@@ -184,14 +184,14 @@ def test_cells_that_run_alone(tmp_path: pathlib.Path) -> None:
         ],
     }
     wanted = sweeps.make_sweep(found)
-    assert [group.alone is not None for group in plan.group_cells(wanted.cells)] == [True] * 3
+    assert [group.solo_reason is not None for group in plan.group_cells(wanted.cells)] == [True] * 3
     done = run.run_sweep(wanted, tmp_path / "alone")
     last = {row["algorithm"]: row for row in sweeps.rows(done.table)}
     assert float(last["lp"]["exploitability"]) < 1e-6
     assert 0 < float(last["cfr+"]["exploitability"]) <= 0.01
     assert last["os-mccfr"]["iterations"] == "3"
     assert not any((tmp_path / "alone" / store.UNFINISHED).glob("*/*"))
-    assert run.run_sweep(wanted, tmp_path / "alone").earlier == 3
+    assert run.run_sweep(wanted, tmp_path / "alone").already_finished == 3
 
 
 def test_cells_that_are_being_written_are_no_results(finished: run.SweepResult, tmp_path: pathlib.Path) -> None:
@@ -202,7 +202,7 @@ def test_cells_that_are_being_written_are_no_results(finished: run.SweepResult, 
     one.rename(one.with_name(f".{one.name}.part"))
     found = gather.gather_runs([folder])
     assert len(found.runs) == len(whole.runs) - 1
-    assert found.left_out == whole.left_out
+    assert found.skipped == whole.skipped
 
 
 def test_two_files_of_one_name(tmp_path: pathlib.Path) -> None:

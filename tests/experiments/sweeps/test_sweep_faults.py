@@ -37,7 +37,7 @@ def test_killed_and_resumed(tmp_path: pathlib.Path) -> None:
     before = len(list(kept.glob("*/dcfr*")))
     done = run.run_sweep(config.read(path), tmp_path / "long")
     assert (done.cells, done.failed) == (41, ())
-    assert done.earlier == before > 0
+    assert done.already_finished == before > 0
     assert not list(kept.glob("*/.*"))
     whole = run.run_sweep(config.read(path), tmp_path / "whole")
     assert sweeps.without_times(done.table) == sweeps.without_times(whole.table)
@@ -148,14 +148,14 @@ def test_damaged_cells_run_again(file: str, content: bytes | None, tmp_path: pat
     found = {"games": ["kuhn_poker"], "iterations": 5, "algorithms": [{"name": "dcfr", "alpha": [1.0, 1.5]}]}
     first = run.run_sweep(sweeps.make_sweep(found), tmp_path / "sweep")
     expected = sweeps.without_times(first.table)
-    damaged = store.SweepStore(first.folder).place(config.expand_cells(found)[0])
+    damaged = store.SweepStore(first.folder).cell_folder(config.expand_cells(found)[0])
     if content is None:
         (damaged / file).unlink()
     else:
         (damaged / file).write_bytes(content)
     remarks: list[str] = []
     again = run.run_sweep(sweeps.make_sweep(found), tmp_path / "sweep", remark=remarks.append)
-    assert again.earlier == 1
+    assert again.already_finished == 1
     assert len(remarks) == 1
     assert "kuhn_poker/dcfr,alpha=1.0-5 runs again" in remarks[0]
     assert sweeps.without_times(again.table) == expected
@@ -171,7 +171,7 @@ def test_damage_in_the_middle_of_a_file(tmp_path: pathlib.Path) -> None:
         content = bytearray(policy.read_bytes())
         content[150:160] = bytes(b ^ 255 for b in content[150:160])
         policy.write_bytes(content)
-        assert [str(policy) in why for _, why in gather.gather_runs([policy.parent]).left_out] == [True]
+        assert [str(policy) in why for _, why in gather.gather_runs([policy.parent]).skipped] == [True]
     run.run_sweep(sweeps.make_sweep(found), tmp_path)
     assert len(list((tmp_path / store.DAMAGED).rglob(result_folder.POLICY))) == 2
 
@@ -184,7 +184,7 @@ def test_an_unreadable_manifest_loses_nothing(tmp_path: pathlib.Path) -> None:
         with pytest.raises(config.SweepError, match="remove that file alone"):
             run.run_sweep(sweeps.make_sweep(found), done.folder)
     (done.folder / store.MANIFEST).unlink()
-    assert run.run_sweep(sweeps.make_sweep(found), done.folder).earlier == 1
+    assert run.run_sweep(sweeps.make_sweep(found), done.folder).already_finished == 1
 
 
 def test_failed_cells_are_named_by_those_who_look(tmp_path: pathlib.Path, capsys: Any) -> None:
@@ -197,7 +197,10 @@ def test_failed_cells_are_named_by_those_who_look(tmp_path: pathlib.Path, capsys
 
 
 def test_only_one_process_at_a_time(tmp_path: pathlib.Path) -> None:
-    with store.SweepStore(tmp_path).opened("", False), pytest.raises(result_folder.ResultError, match="another run"):
+    with (
+        store.SweepStore(tmp_path).open_for_writing("", False),
+        pytest.raises(result_folder.ResultError, match="another run"),
+    ):
         run.run_sweep(sweeps.make_sweep(sweeps.GRID), tmp_path)
 
 
@@ -207,10 +210,10 @@ def test_cells_that_run_alone_go_on(tmp_path: pathlib.Path) -> None:
     (cell,) = config.expand_cells(found)
     whole = run.run_sweep(sweeps.make_sweep(found), tmp_path / "whole")
     kept = store.SweepStore(tmp_path / "parts")
-    folder = kept.unfinished(cell)
+    folder = kept.unfinished_folder(cell)
     folder.mkdir(parents=True)
     begun = solver_run.Run(plan.load_task(cell), cell.algorithm, folder)
-    for _ in begun.points(driver.StopCondition(iterations=20)):
+    for _ in begun.snapshots(driver.StopCondition(iterations=20)):
         pass
     begun.finish()
     remarks: list[str] = []
@@ -219,7 +222,7 @@ def test_cells_that_run_alone_go_on(tmp_path: pathlib.Path) -> None:
     assert sweeps.without_times(done.table)[-1] == sweeps.without_times(whole.table)[-1]
     assert float(sweeps.rows(done.table)[-1]["seconds"]) >= begun.seconds
 
-    folder = store.SweepStore(tmp_path / "broken").unfinished(cell)
+    folder = store.SweepStore(tmp_path / "broken").unfinished_folder(cell)
     folder.mkdir(parents=True)
     (folder / result_folder.CHECKPOINT).write_bytes(b"half of it")
     done = run.run_sweep(sweeps.make_sweep(found), tmp_path / "broken", remark=remarks.append)

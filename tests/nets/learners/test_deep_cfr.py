@@ -45,7 +45,7 @@ def after(iterations: int, seed: int = 0, **changes: Any) -> tuple[deep_cfr.Stat
 
 def nash_conv(one: deep_cfr.DeepCfr, state: deep_cfr.State) -> float:
     task = tasks.make_tree_task(game_spec.GameSpec("kuhn_poker"), one.tree)
-    found = task.metrics(infoset_tables.network_policies(one, one.acting(state), one.tree)).exploitability
+    found = task.metrics(infoset_tables.network_policies(one, one.policy_params(state), one.tree)).exploitability
     assert found is not None
     return 2 * found
 
@@ -70,10 +70,10 @@ def test_visits_are_unbiased(game: str, width: float) -> None:
 
     @jax.jit
     def sums(key: jax.Array, player: jax.Array) -> tuple[jax.Array, jax.Array]:
-        met = traversals.sample_visits(table, form.joined(own), drawn_by(key, table, size), player, size=size)
+        met = traversals.sample_visits(table, form.join_players(own), drawn_by(key, table, size), player, size=size)
         empty = jnp.zeros(form.shape[::-1])
         regrets = empty.at[met.column].add(met.weight[:, None] * met.advantage)
-        return regrets / size.batch, empty[:, 0].at[met.others].add(met.others_weight) / size.batch
+        return regrets / size.batch, empty[:, 0].at[met.opponent_column].add(met.opponent_weight) / size.batch
 
     batches = 400
     for number, player in enumerate(tree.players):
@@ -100,14 +100,14 @@ def test_others_are_visited_in_proportion_to_their_reach() -> None:
     @jax.jit
     def visits(policy: jax.Array, key: jax.Array, player: jax.Array) -> jax.Array:
         met = traversals.sample_visits(table, policy, drawn_by(key, table, size), player, size=size)
-        return jnp.zeros(form.shape[1]).at[met.others].add(met.others_weight) / size.batch
+        return jnp.zeros(form.shape[1]).at[met.opponent_column].add(met.opponent_weight) / size.batch
 
     keys, rng = jax.random.split(jax.random.key(7), 400), np.random.default_rng(5)
     given = [samples.random_tables(form, rng) for _ in range(2)]
     for number, player in enumerate(tree.players):
         found = []
         for own in given:
-            drawn = jax.vmap(visits, (None, 0, None))(form.joined(own), keys, jnp.int32(1 - number))
+            drawn = jax.vmap(visits, (None, 0, None))(form.join_players(own), keys, jnp.int32(1 - number))
             reach = tabular_policies.realization_plan(player, samples.policies_from_tables(tree, own)[number])[
                 player.parent
             ]
@@ -130,7 +130,7 @@ def test_a_weight_is_what_was_left_out() -> None:
         def counts(key: jax.Array, size: traversals.TraversalSize = size) -> tuple[jax.Array, jax.Array]:
             met = traversals.sample_visits(table, policy, drawn_by(key, table, size), 0, size=size)
             there = jnp.zeros(form.shape[1])
-            return there.at[met.column].add(met.weight), there.at[met.others].add(met.others_weight)
+            return there.at[met.column].add(met.weight), there.at[met.opponent_column].add(met.opponent_weight)
 
         drawn = [np.asarray(x)[:, :-1] for x in jax.vmap(counts)(jax.random.split(jax.random.key(1), 400))]
         found.append([(x.mean(axis=0), x.std(axis=0) / 20) for x in drawn])
@@ -175,9 +175,9 @@ def test_the_policy_network_is_the_average_of_its_reservoir() -> None:
     one: protocol.Learner = learner()
     state, _ = after(25)
     tree = samples.load_tree("kuhn_poker")
-    found = infoset_tables.network_policies(one, one.acting(state), tree)
+    found = infoset_tables.network_policies(one, one.policy_params(state), tree)
     filled = int(state.policies.filled)
-    assert filled == int(state.policies.seen)  # all visits are still there
+    assert filled == int(state.policies.num_added)  # all visits are still there
     column, weight, target = (np.asarray(x)[:filled] for x in state.policies.items)
     start, seen = 0, 0
     for player, own in zip(tree.players, found, strict=True):
@@ -196,7 +196,7 @@ def test_networks_may_go_on() -> None:
     """Not fresh, a network begins where it was, with the moments it had."""
     state, told = after(2, fresh=False)
     fresh, fresh_told = after(2)
-    counts = [jax.tree.leaves(s.fitted.moments)[0].tolist() for s in (state, fresh)]
+    counts = [jax.tree.leaves(s.advantage_train_states.opt_state)[0].tolist() for s in (state, fresh)]
     assert counts == [[2 * SMALL.steps] * 2, [SMALL.steps] * 2]
     assert float(told["loss_before"]) != float(fresh_told["loss_before"])
 
@@ -210,7 +210,7 @@ def test_the_same_key_gives_the_same() -> None:
     assert all(isinstance(leaf, jax.Array) for leaf in leaves)
     again, told_again = one.iterate(jax.tree.unflatten(structure, leaves))
     assert {name: float(x) for name, x in told.items()} == {name: float(x) for name, x in told_again.items()}
-    for x, y in zip(jax.tree.leaves(one.acting(state)), jax.tree.leaves(one.acting(again)), strict=True):
+    for x, y in zip(jax.tree.leaves(one.policy_params(state)), jax.tree.leaves(one.policy_params(again)), strict=True):
         np.testing.assert_array_equal(x, y)
     other, _ = one.iterate(one.init(jax.random.key(1)))
     assert not np.array_equal(state.policies.items.column, other.policies.items.column)
@@ -219,7 +219,7 @@ def test_the_same_key_gives_the_same() -> None:
 def test_lowers_for_accelerators() -> None:
     one = learner()
     state = jax.eval_shape(one.init, jax.random.key(0))
-    for function in (one.iterate, one.acting):
+    for function in (one.iterate, one.policy_params):
         lowered = jax.export.export(jax.jit(function), platforms=["cuda", "tpu"])(state)
         assert lowered.platforms == ("cuda", "tpu")
 

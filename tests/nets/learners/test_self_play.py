@@ -90,12 +90,12 @@ def test_learns_kuhn_poker() -> None:
     learner = learner_of("kuhn_poker", games=64, steps=8, capacity=8_192, batch=512, updates=8, widths=(64, 64))
     task = tasks.make_tree_task(players.load_arena("kuhn_poker").game, samples.load_tree("kuhn_poker"))
     state = learner.init(jax.random.key(0))
-    before = sum(evaluation.improvements(learner, learner.acting(state), task)) / 2
+    before = sum(evaluation.improvements(learner, learner.policy_params(state), task)) / 2
     losses = []
     for _ in range(60):
         state, told = learner.iterate(state)
         losses.append(float(told["value_error"]))
-    after = sum(evaluation.improvements(learner, learner.acting(state), task)) / 2
+    after = sum(evaluation.improvements(learner, learner.policy_params(state), task)) / 2
     assert before > 0.4
     assert after < 0.2
     assert np.mean(losses[-10:]) < 0.95 * losses[0]  # play becomes more various, so that there is more to tell
@@ -119,7 +119,7 @@ def test_strangers_play_uniformly_and_are_as_many_as_asked_for() -> None:
 
 def test_against_random_counts_goals_of_each_role() -> None:
     learner = learner_of("kuhn_poker")
-    parameters = learner.acting(learner.init(jax.random.key(0)))
+    parameters = learner.policy_params(learner.init(jax.random.key(0)))
     found = evaluation.evaluate_against_random(learner, parameters, games=20_000)
     # A new network plays uniformly: both roles get what uniform play gives, which is 1/8 chip for the first.
     assert max(found.error) < 0.03
@@ -134,7 +134,7 @@ def test_lockstep_plays_as_words_do() -> None:
     found = vectorised_play.play(
         arena.env, both, (table, None), jax.random.key(0), matches=4_000, steps=arena.steps, window=1
     )
-    score = table_policy.score_matches(arena.walk, table, jax.random.key(1), matches=4_000, steps=arena.steps)
+    score = table_policy.score_matches(arena.packed, table, jax.random.key(1), matches=4_000, steps=arena.steps)
     assert bool(found.ended.all())
     error = np.hypot(score.error[0], np.asarray(found.payoff[0]).std() / np.sqrt(4_000))
     assert float(found.payoff[0].mean()) == pytest.approx(score.mean[0], abs=4 * error)

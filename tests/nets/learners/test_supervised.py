@@ -39,7 +39,7 @@ def _known(player: game_tree.Player, view: int) -> tuple[str, str]:
     card, made = "", ""
     while trail.parent[view] >= 0:
         if trail.was_choice[view]:
-            made = player.texts[trail.move[view]]
+            made = player.action_names[trail.move[view]]
         for number in np.flatnonzero(trail.percepts[trail.percept[view]]):
             _, _, what = trail.percept_names[number].strip("()").rpartition(" ")
             if what in CARDS:
@@ -134,7 +134,9 @@ def test_a_game_is_worth_its_trunk_and_its_public_states(game: str, depth: int) 
     ]
     ranges = public_states.ranges(public, [jnp.asarray(own) for own in reach])
     below = ranges * public_states.counterfactual_reach(public, ranges) * jax.jit(rest.values)(profile)
-    ended = trunk.ends.weight * np.prod([own[at] for own, at in zip(reach, trunk.ends.sequence.T, strict=True)], axis=0)
+    ended = trunk.terminals.weight * np.prod(
+        [own[at] for own, at in zip(reach, trunk.terminals.sequence.T, strict=True)], axis=0
+    )
     for number, player in enumerate(task.tree.players):
         best, _ = best_response.best_response(task.form, profile, number)
         answer = tabular_policies.player_from_levels(task.layouts[number], best)
@@ -142,7 +144,7 @@ def test_a_game_is_worth_its_trunk_and_its_public_states(game: str, depth: int) 
         mixed = list(policies)
         mixed[number] = np.where(is_early, policies[number], answer)
         wanted = task.metrics(tuple(mixed)).value[number]
-        found = below[public.of_player(number)].sum() + ended @ trunk.ends.payoff[:, number]
+        found = below[public.of_player(number)].sum() + ended @ trunk.terminals.payoff[:, number]
         assert found == pytest.approx(wanted, abs=1e-4 * np.ptp(task.payoff_range))
 
 
@@ -159,7 +161,7 @@ def test_views_look_as_they_do_in_matches() -> None:
             action = jax.random.categorical(moves, jnp.where(state.legal_mask, 0.0, -jnp.inf))
             state = env.step(state, action, chance)
             window = observation_window.update(window, state)
-        return encoder.information(window), state.terminated
+        return encoder.information_state(window), state.terminated
 
     seen, is_over = jax.jit(jax.vmap(match))(jax.random.split(jax.random.key(0), 200))
     assert not is_over.any()
@@ -227,7 +229,9 @@ def test_values_are_learnt() -> None:
     assert reports[-1]["value_error_played"] < 0.02
     assert reports[-1]["value_loss"] < reports[0]["value_loss"]
     drawn = state.buffer.items.ranges[: int(state.buffer.filled)]
-    assert len(np.unique(np.concatenate([drawn, state.unseen.ranges]), axis=0)) == len(drawn) + len(state.unseen.ranges)
+    assert len(np.unique(np.concatenate([drawn, state.held_out.ranges]), axis=0)) == len(drawn) + len(
+        state.held_out.ranges
+    )
 
 
 def test_a_checkpoint_has_all_of_a_state(tmp_path: pathlib.Path) -> None:
@@ -243,7 +247,9 @@ def test_a_checkpoint_has_all_of_a_state(tmp_path: pathlib.Path) -> None:
 def test_policies_are_learnt() -> None:
     learner, state, reports = trained()
     assert reports[-1]["policy_loss"] < reports[0]["policy_loss"]
-    metrics = learner.task.metrics(infoset_tables.network_policies(learner, learner.acting(state), learner.task.tree))
+    metrics = learner.task.metrics(
+        infoset_tables.network_policies(learner, learner.policy_params(state), learner.task.tree)
+    )
     assert sum(metrics.improvements) / 2 < 0.02
 
 

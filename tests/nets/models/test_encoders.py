@@ -27,11 +27,11 @@ def test_matches_and_trees_agree(game: str, is_narrow: bool) -> None:
         whole, encoder = encoder, encoders.drop_unused_features(encoder, tree)
         assert encoder.width < whole.width
         for number in range(env.num_players):
-            narrow, wide = (each.of_sets(tree, number).sum(axis=1) for each in (encoder, whole))
+            narrow, wide = (each.encode_infosets(tree, number).sum(axis=1) for each in (encoder, whole))
             np.testing.assert_allclose(narrow, wide, rtol=1e-6)  # what is left out is 0
     known: dict[tuple[int, int, int], Any] = {}
     for number in range(env.num_players):
-        rows = encoder.of_sets(tree, number)
+        rows = encoder.encode_infosets(tree, number)
         assert rows.shape == (tree.players[number].sets, encoder.width)
         keys = infoset_keys.compute_infoset_keys(tree, number, env.num_actions)
         known |= {(number, int(high), int(low)): row for high, low, row in zip(*keys, rows, strict=True)}
@@ -44,7 +44,7 @@ def test_matches_and_trees_agree(game: str, is_narrow: bool) -> None:
 
         def step(carry: Any, own: jax.Array) -> Any:
             state, window = carry
-            seen = (encoder.information(window), state.info_key, state.legal_mask.sum(axis=1) > 1)
+            seen = (encoder.information_state(window), state.info_key, state.legal_mask.sum(axis=1) > 1)
             moves, chance = jax.random.split(own)
             action = jax.random.categorical(moves, jnp.where(state.legal_mask, 0.0, -jnp.inf))
             state = env.step(state, action, chance)
@@ -73,7 +73,7 @@ def test_every_game_of_the_library(game: str) -> None:
     def seen() -> Any:
         state = env.init()
         window = encoder.window(state)
-        return encoder.information(window), encoder.state(state)
+        return encoder.information_state(window), encoder.state(state)
 
     information, state = jax.eval_shape(seen)
     assert information.shape == (env.num_players, encoder.width)
@@ -104,7 +104,7 @@ def test_numbers_of_every_game(game: str) -> None:
         if step:
             window = observation_window.update(window, state)
             history.append(np.concatenate([np.eye(moves)[state.actions], state.percepts], axis=1).astype(np.float32))
-        found = np.asarray(encoder.information(window))
+        found = np.asarray(encoder.information_state(window))
         for player in range(count):
             last = np.concatenate([row[player] for row in history[-steps:]])
             who = np.arange(count) == player
@@ -115,7 +115,7 @@ def test_numbers_of_every_game(game: str) -> None:
 
 def test_a_window_forgets() -> None:
     tree = game_spec.unroll_game(game_spec.GameSpec("kuhn_poker"))
-    rows = encoders.Encoder(gdlx.make("kuhn_poker"), steps=1).of_sets(tree, 0)
+    rows = encoders.Encoder(gdlx.make("kuhn_poker"), steps=1).encode_infosets(tree, 0)
     assert len(np.unique(rows, axis=0)) < len(rows)
     with pytest.raises(encoders.EncoderError, match="1 step or more"):
         encoders.Encoder(gdlx.make("kuhn_poker"), steps=0)

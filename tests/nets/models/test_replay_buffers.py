@@ -41,7 +41,7 @@ def test_the_last_ones(wanted: list[list[bool]], capacity: int) -> None:
         numbers = list(range(batch * BATCH, (batch + 1) * BATCH))
         buffer = add_last(buffer, items_of(numbers), jnp.array(flags))
         kept += [number for number, flag in zip(numbers, flags, strict=True) if flag]
-    assert int(buffer.seen) == len(kept)
+    assert int(buffer.num_added) == len(kept)
     assert sorted(whole(buffer)) == kept[-capacity:]
 
 
@@ -77,7 +77,7 @@ def test_parts_of_many(bits: int, count: int) -> None:
 
 def test_no_count_runs_over() -> None:
     """After a billion items the last ones are the last ones, and each place of a reservoir can still be taken."""
-    full = replay_buffers.init({"number": jnp.int32(0)}, 10)._replace(seen=jnp.int32(replay_buffers.MAX_COUNT - 2))
+    full = replay_buffers.init({"number": jnp.int32(0)}, 10)._replace(num_added=jnp.int32(replay_buffers.MAX_COUNT - 2))
     numbers, every = {"number": jnp.arange(1, 26)}, jnp.ones(25, jnp.bool_)
     last = replay_buffers.add_fifo(full, numbers, every)
     assert int(last.filled) == 10
@@ -85,7 +85,7 @@ def test_no_count_runs_over() -> None:
     after = replay_buffers.add_fifo(last, {"number": jnp.array([26])}, jnp.ones(1, jnp.bool_))
     assert sorted(after.items["number"].tolist()) == list(range(17, 27))
     fair = replay_buffers.add_reservoir(full, numbers, every, jax.random.bits(jax.random.key(0), (25,)))
-    assert (int(fair.filled), int(fair.seen)) == (10, replay_buffers.MAX_COUNT)
+    assert (int(fair.filled), int(fair.num_added)) == (10, replay_buffers.MAX_COUNT)
     drawn = np.asarray(
         replay_buffers._part(jax.random.bits(jax.random.key(1), (10_000,)), jnp.int32(replay_buffers.MAX_COUNT))
     )

@@ -26,7 +26,7 @@ def test_policies_set_by_set(game: str) -> None:
     learner = types.SimpleNamespace(encoder=encoder, network=network)
     found = infoset_tables.network_policies(learner, variables, tree)
     for number, player in enumerate(tree.players):
-        rows = encoder.of_sets(tree, number)
+        rows = encoder.encode_infosets(tree, number)
         np.testing.assert_allclose(tabular_policies.validate(player, found[number]), found[number])
         for decision in range(player.sets):
             told: networks.NetworkOutput = network.apply(variables, jnp.asarray(rows[decision]))  # type: ignore[assignment]

@@ -214,7 +214,7 @@ def test_a_table_of_the_first_steps_of_a_large_game(tmp_path: pathlib.Path) -> N
     role = arena.env.net.players[0]
     legal = tuple(n for n, move in enumerate(role.moves) if move.startswith("(mark"))
     seat = agent.PlayerContext(arena, 0, np.random.default_rng(0))
-    mind = agent_registry.make_agent(str(file)).sit(seat, agent.Clock(1))
+    mind = agent_registry.make_agent(str(file)).start_match(seat, agent.Clock(1))
     view = history.ActionObservationHistory(arena.env, 0, legal)
     assert {role.moves[mind.choose(view, agent.Clock(1))] for _ in range(5)} == {"(mark 2 2)"}
 
@@ -285,7 +285,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, typed: str) -> tuple[human.HumanPlaye
     noop, options = moves.index("noop"), tuple(sorted(moves.index(name) for name in ("bet", "check")))
     dealt = arena.env.net.players[0].percepts.index("(dealt king)")
     view = history.ActionObservationHistory(arena.env, 0, (noop,), (history.Event(noop, (dealt,), options),))
-    return human.HumanAgent().sit(agent.PlayerContext(arena, 0, np.random.default_rng(0)), agent.Clock(1)), view
+    return human.HumanAgent().start_match(agent.PlayerContext(arena, 0, np.random.default_rng(0)), agent.Clock(1)), view
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def test_it_plays_by_what_it_has_found() -> None:
     found = contest.compete(arena, [player, "random"], games=300, play_seconds=60)
     # An equilibrium gets 0.2 from a uniform player in the mean of both roles, a uniform one 0; the mean of 300 games
     # has a standard error of about 0.08.
-    assert found.scores[0].whole.payoff.mean > 0.08
+    assert found.scores[0].overall.payoff.mean > 0.08
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,9 @@ def played(game: str, first: agent.Agent, second: agent.Agent, games: int) -> np
 
 
 def mind_of(player: agent.Agent, view: history.ActionObservationHistory, seed: int = 0) -> agent.Player:
-    return player.sit(agent.PlayerContext(arena_of(view.game.name), view.player, np.random.default_rng(seed)), PLENTY)
+    return player.start_match(
+        agent.PlayerContext(arena_of(view.game.name), view.player, np.random.default_rng(seed)), PLENTY
+    )
 
 
 # ---- matches
@@ -94,7 +96,7 @@ def kuhn_views() -> Iterator[history.ActionObservationHistory]:
         yield from (view for view in views if len(view.legal) > 1)
         for *joint, chance in itertools.product(*position.legal, position.chance or (0,)):
             if not position.terminal:
-                after, percepts = nodes.moved(registers, tuple(joint), chance)
+                after, percepts = nodes.transition(registers, tuple(joint), chance)
                 legal = nodes.position(after).legal
                 events = map(history.Event, joint, percepts, legal)
                 yield from visit(after, [view.after(event) for view, event in zip(views, events, strict=True)])
@@ -106,7 +108,7 @@ def kuhn_views() -> Iterator[history.ActionObservationHistory]:
 
 def kuhn_view(*told: str) -> history.ActionObservationHistory:
     """A decision of which all these are told."""
-    return next(view for view in kuhn_views() if all(any(part in word for word in view.words()) for part in told))
+    return next(view for view in kuhn_views() if all(any(part in word for word in view.step_texts()) for part in told))
 
 
 @pytest.mark.parametrize(
@@ -137,7 +139,7 @@ def test_the_whole_tree_of_kuhn_poker_is_near_the_equilibrium() -> None:
     ]
     minds: dict[int, subtree_cfr_agent.SubtreeCfrPlayer] = {}
     for view in kuhn_views():
-        mind = minds.setdefault(view.player, solves.sit(_seat(view), PLENTY))
+        mind = minds.setdefault(view.player, solves.start_match(_seat(view), PLENTY))
         number = keys[view.player].index(view.keys[-1].tolist())
         own = task.tree.players[view.player]
         span = slice(own.first[number], own.first[number + 1])
@@ -156,8 +158,8 @@ def _seat(view: history.ActionObservationHistory) -> agent.PlayerContext:
 def test_a_short_tree_begins_at_states_that_agree() -> None:
     """With too few nodes for the game from its start."""
     view = kuhn_view("dealt king", "opponent_did bet")
-    mind = subtree_cfr_agent.SubtreeCfrAgent(iterations=100, depth=2, nodes=20).sit(_seat(view), PLENTY)
-    assert mind.from_start(view.step + 2) is None
+    mind = subtree_cfr_agent.SubtreeCfrAgent(iterations=100, depth=2, nodes=20).start_match(_seat(view), PLENTY)
+    assert mind.tree_from_root(view.step + 2) is None
     moves = [view.game.net.players[view.player].moves[n] for n in view.legal]
     assert dict(zip(moves, mind.policy(view, PLENTY), strict=True))["call"] > 0.95
 
@@ -165,7 +167,7 @@ def test_a_short_tree_begins_at_states_that_agree() -> None:
 def test_a_tree_without_room_for_a_move_is_refused() -> None:
     view = match_beliefs.play_random_match(arena_of("tictactoe"), np.random.default_rng(0))[0]
     view = history.ActionObservationHistory(view.game, 0, view.first)
-    mind = subtree_cfr_agent.SubtreeCfrAgent(iterations=1, nodes=5).sit(_seat(view), PLENTY)
+    mind = subtree_cfr_agent.SubtreeCfrAgent(iterations=1, nodes=5).start_match(_seat(view), PLENTY)
     with pytest.raises(agent.AgentError, match="joint move 1 of tictactoe alone has more than 5"):
         mind.choose(view, PLENTY)
 
@@ -218,11 +220,11 @@ def test_thinking_ends_before_the_clock(monkeypatch: pytest.MonkeyPatch, each: f
     clock = watch.clock()
     for portion in time_control.iteration_chunks(time_control.deadline(clock, None), None):
         watch.now += each * portion
-    assert 0 < clock.left < 0.4
+    assert 0 < clock.remaining < 0.4
     watch.now = 100.0
     for portion in time_control.iteration_chunks(time_control.deadline(clock, 0.5), None):
         watch.now += each * portion
-    assert 0.5 <= clock.left < 0.8
+    assert 0.5 <= clock.remaining < 0.8
 
 
 def test_portions_of_given_iterations_do_not_depend_on_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,7 +243,7 @@ def test_given_iterations_end_with_the_clock_too(monkeypatch: pytest.MonkeyPatch
     clock = watch.clock()
     for portion in time_control.iteration_chunks(time_control.deadline(clock, None), 10**6):
         watch.now += 0.01 * portion
-    assert clock.left > 0
+    assert clock.remaining > 0
 
 
 # ---- parts
@@ -250,10 +252,12 @@ def test_given_iterations_end_with_the_clock_too(monkeypatch: pytest.MonkeyPatch
 def test_random_play_is_worth_what_recursion_tells() -> None:
     """From every node two joint moves deep; payoffs of Kuhn poker are at most 2."""
     arena, rounds = arena_of(KUHN), 2_000
-    active = enumeration.start(arena.walk)
+    active = enumeration.start(arena.packed)
     for _ in range(2):
         active = enumeration.apply_joint_actions(
-            arena.walk, active, enumeration.enumerate_joint_actions(enumeration.take_snapshot(arena.walk, active), {})
+            arena.packed,
+            active,
+            enumeration.enumerate_joint_actions(enumeration.take_snapshot(arena.packed, active), {}),
         )
     nodes = host.HostEnv(arena.env.net, arena.env.payoffs, arena.steps)
 
@@ -262,13 +266,13 @@ def test_random_play_is_worth_what_recursion_tells() -> None:
         if position.terminal:
             return position.goals[0] - arena.env.payoffs.offset
         joint = list(itertools.product(*position.legal, position.chance or (0,)))
-        return float(np.mean([value(nodes.moved(registers, tuple(move[:-1]), move[-1])[0]) for move in joint]))
+        return float(np.mean([value(nodes.transition(registers, tuple(move[:-1]), move[-1])[0]) for move in joint]))
 
     exact = [
         value(row.tobytes())
-        for row in enumeration.take_snapshot(arena.walk, active).rows[: len(arena.env.net.initial)].T
+        for row in enumeration.take_snapshot(arena.packed, active).rows[: len(arena.env.net.initial)].T
     ]
-    found = rollouts.mean_payoffs(arena.walk, active.games, jax.random.key(0), np.int32(rounds), steps=arena.steps)
+    found = rollouts.mean_payoffs(arena.packed, active.games, jax.random.key(0), np.int32(rounds), steps=arena.steps)
     got = np.asarray(found)[:, active.lanes]
     assert len(exact) == 6
     assert np.ptp(exact) > 0.5
@@ -279,9 +283,9 @@ def test_random_play_is_worth_what_recursion_tells() -> None:
 def test_first_moves_of_random_play_come_equally_often() -> None:
     """Biased rock-paper-scissors: a sign is worth its mean against the three."""
     arena = arena_of("biased_rps")
-    games = jax.jit(lambda: arena.walk.start(32))()
+    games = jax.jit(lambda: arena.packed.start(32))()
     counts, totals = rollouts.payoffs_by_first_action(
-        arena.walk, games, jax.random.key(1), jnp.int32(300), player=1, steps=4
+        arena.packed, games, jax.random.key(1), jnp.int32(300), player=1, steps=4
     )
     assert (np.asarray(counts) == 100).all()
     means = dict(zip(arena.env.net.players[1].moves, np.asarray(totals).sum(axis=1) / 3_200, strict=True))
@@ -293,14 +297,16 @@ def test_lookahead_solves_simultaneous_moves() -> None:
     """The only equilibrium of biased rock-paper-scissors, and the value 0."""
     arena = arena_of("biased_rps")
     room = subtree_cfr.SubtreeLimits(nodes=64, rounds=1, steps=4)
-    tree = subtree_cfr.build_subtree(arena.walk, enumeration.start(arena.walk), np.ones(1), 1, room, jax.random.key(0))
+    tree = subtree_cfr.build_subtree(
+        arena.packed, enumeration.start(arena.packed), np.ones(1), 1, room, jax.random.key(0)
+    )
     assert tree is not None
-    assert (tree.nodes, tree.is_whole) == (10, True)
+    assert (tree.nodes, tree.is_complete) == (10, True)
     solver = subtree_cfr.SubtreeSolver(tree)
     for _ in range(2_000):
         solver.iterate()
     for player in range(2):
-        policy = solver.average(player, int(tree.sets[player].key[0]))
+        policy = solver.average_policy(player, int(tree.infosets[player].key[0]))
         assert policy is not None
         found = dict(zip(arena.env.net.players[player].moves, policy, strict=True))
         assert found == pytest.approx({"rock": 1 / 16, "paper": 10 / 16, "scissors": 5 / 16}, abs=0.01)

@@ -144,7 +144,7 @@ def test_who_hangs_is_not_asked_again_until_it_is_done() -> None:
     assert messages[0] == "had not answered after 0.05 s"
     assert len(messages) >= 20
     assert set(messages[1:]) == {"is still busy with an earlier question"}
-    hung.let_go.set()
+    hung.release.set()
     while any(each.is_busy for each in judge._workers):
         time.sleep(0.01)
     assert [incident for incident in judge.play(20, (0, 1)).incidents if incident.agent == "hangs"] == []
@@ -156,7 +156,7 @@ def test_who_sits_down_late_plays_on() -> None:
     late = players.HangingAgent("sit")
 
     def lets_go(view: history.ActionObservationHistory, clock: agent.Clock) -> int:
-        late.let_go.set()
+        late.release.set()
         while judge._workers[0].is_busy:
             time.sleep(0.001)
         return view.legal[0]
@@ -165,7 +165,7 @@ def test_who_sits_down_late_plays_on() -> None:
     judge = referee.Referee(players.load_arena(KUHN), who, start_seconds=0.05, play_seconds=30.0)
     kinds = []
     for number in range(5):
-        late.let_go.clear()
+        late.release.clear()
         kinds += [(each.step, each.kind) for each in judge.play(number, (1, 0)).incidents if each.agent == "hangs"]
     judge.close()
     # It is late for the start alone: the other one, who moves first, lets it go.
@@ -176,7 +176,7 @@ def test_who_sits_down_late_plays_on() -> None:
 class NeverSits:
     name: str = "never"
 
-    def sit(self, seat: agent.PlayerContext, clock: agent.Clock) -> agent.Player:
+    def start_match(self, seat: agent.PlayerContext, clock: agent.Clock) -> agent.Player:
         raise OSError("no chair")
 
 
@@ -190,7 +190,7 @@ def test_clocks_are_those_of_the_match() -> None:
     seen = []
 
     def look(view: history.ActionObservationHistory, clock: agent.Clock) -> int:
-        seen.append((clock.seconds, 0 < clock.left <= clock.seconds))
+        seen.append((clock.seconds, 0 < clock.remaining <= clock.seconds))
         return view.legal[0]
 
     against_first(players.FunctionAgent(look), play_seconds=12.5)
@@ -207,7 +207,7 @@ class Prepared:
     def prepare(self, arena: agent.Arena) -> None:
         self._note("prepare")
 
-    def sit(self, seat: agent.PlayerContext, clock: agent.Clock) -> "Prepared":
+    def start_match(self, seat: agent.PlayerContext, clock: agent.Clock) -> "Prepared":
         self._note("sit")
         return self
 
@@ -239,7 +239,7 @@ def test_who_cannot_prepare_does_not_play() -> None:
 def test_who_leaves_ends_the_match_but_not_its_games() -> None:
     @dataclasses.dataclass(frozen=True)
     class Leaves(players.FunctionAgent):
-        unhurried: bool = True
+        untimed: bool = True
 
     def bored(view: history.ActionObservationHistory, clock: agent.Clock) -> int:
         if len(who.views) > 5:
@@ -264,7 +264,7 @@ def test_a_person_is_asked_in_the_main_thread() -> None:
 
     @dataclasses.dataclass(frozen=True)
     class Person(players.FunctionAgent):
-        unhurried: bool = True
+        untimed: bool = True
 
     there: set[bool] = set()
 

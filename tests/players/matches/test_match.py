@@ -182,7 +182,7 @@ def test_going_on_is_as_if_never_stopped(
     assert told["games"] == 100
     assert bool(told["incidents"]) != is_lockstep
     config = records.read_config(tmp_path / "whole")
-    assert (config.agents, config.terms, config.kind) == (tuple(x.name for x in who), one.terms, "match")
+    assert (config.agents, config.terms, config.kind) == (tuple(x.name for x in who), one.settings, "match")
 
 
 def test_a_folder_is_written_by_one_run_at_a_time(tmp_path: pathlib.Path) -> None:
@@ -228,7 +228,10 @@ def test_games_that_do_not_end_are_unplayable() -> None:
     for who in (given(KUHN, 0), players.UnbatchedAgent(given(KUHN, 0))):
         found = contest.compete(arena, [who, who], games=64)
         assert found.unplayable == 64
-        assert [(score.whole.payoff.mean, score.wins, score.draws) for score in found.scores] == [(0, 0, 0), (0, 0, 0)]
+        assert [(score.overall.payoff.mean, score.wins, score.draws) for score in found.scores] == [
+            (0, 0, 0),
+            (0, 0, 0),
+        ]
 
 
 def test_goals_that_turn_out_not_to_be_zero_sum() -> None:

@@ -20,7 +20,7 @@ def test_an_interval_of_one_role_is_the_normal_one() -> None:
     found = scores.stratified_mean([numbers])
     half = 1.959964 * numbers.std(ddof=1) / 2
     assert found.mean == 4
-    assert found.half == pytest.approx(half)
+    assert found.half_width == pytest.approx(half)
     assert found.interval == pytest.approx((4 - half, 4 + half))
     assert str(found) == f"4 ± {half:.2g}"
 
@@ -41,7 +41,7 @@ def test_intervals_over_roles_hold_the_mean_as_often_as_they_say() -> None:
 
 def test_one_game_has_no_interval() -> None:
     found = scores.stratified_mean([np.array([3.0]), np.array([])])
-    assert (found.mean, found.half, found.interval) == (3, None, None)
+    assert (found.mean, found.half_width, found.interval) == (3, None, None)
     assert found.to_json() == {"mean": 3.0, "interval": None}
 
 
@@ -72,8 +72,8 @@ def test_who_won() -> None:
     assert found.unplayable == 1
     assert (first.incidents, second.incidents) == (0, 1)
     # Agent 0 got 1, -2, 0, 1, 0.
-    assert first.whole.payoff.mean == 0
-    assert first.whole.goal.mean == 50
+    assert first.overall.payoff.mean == 0
+    assert first.overall.goal.mean == 50
     assert first.roles["player1"].payoff.mean == pytest.approx(1 / 3)
     assert first.roles["player2"].payoff.mean == pytest.approx(-1 / 2)
     assert (first.roles["player1"].games, first.roles["player2"].games) == (3, 2)
@@ -126,7 +126,7 @@ def test_everybody_meets_everybody(tmp_path: pathlib.Path) -> None:
     found = all_of(tournament.TournamentRun(whole, tmp_path))
     assert whole.groups == [(0, 1), (0, 2), (1, 2)]
     assert [one.games for one in found.matches] == [30, 30, 30]
-    assert len({whole.pairing(number).terms.seed for number in range(3)}) == 3
+    assert len({whole.pairing(number).settings.seed for number in range(3)}) == 3
     for row in whole.labels:
         assert (row, row) not in found.table
         for column in whole.labels:

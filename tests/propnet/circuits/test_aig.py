@@ -103,8 +103,8 @@ def test_the_builder_makes_no_gate_twice() -> None:
     both = builder.conjunction([a, b])
     assert builder.conjunction([b, a, aig.TRUE]) == both
     assert builder.disjunction([a ^ 1, b ^ 1]) == both ^ 1
-    assert builder.has([b, a])
-    assert not builder.has([a, c])
+    assert builder.has_gate([b, a])
+    assert not builder.has_gate([a, c])
     assert builder.conjunction([]) == aig.TRUE
     assert builder.disjunction([]) == aig.FALSE
     assert builder.conjunction([aig.TRUE]) == aig.TRUE
@@ -249,7 +249,7 @@ def test_values_are_dropped_after_their_last_use(gates: aig.Circuit) -> None:
     code = _code(gates)
     kept = {aig.FALSE, aig.TRUE, *program.outputs}
     last_use = {literal: number for number, step in enumerate(code) for literal in step.operands}
-    dropped = {literal: number for number, step in enumerate(code) for literal in step.last}
+    dropped = {literal: number for number, step in enumerate(code) for literal in step.last_uses}
     assert dropped == {literal: number for literal, number in last_use.items() if literal not in kept}
 
 

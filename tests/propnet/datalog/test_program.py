@@ -30,7 +30,7 @@ def subterms(term: terms.Term) -> Iterator[ground_terms.GroundTerm]:
 
 def ground_literal(literal: terms.Literal, binding: dict[str, ground_terms.GroundTerm], model: Model) -> bool:
     if isinstance(literal, terms.Or):
-        return any(all(ground_literal(part, binding, model) for part in option) for option in literal.options)
+        return any(all(ground_literal(part, binding, model) for part in option) for option in literal.disjuncts)
     if isinstance(literal, terms.Distinct):
         left, right = (ground_terms.from_term(term, binding) for term in (literal.left, literal.right))
         return (left == right) == literal.equal

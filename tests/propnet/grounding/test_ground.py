@@ -45,7 +45,7 @@ def bomb(name: str) -> rulesheet.Rulesheet:
 )
 def test_splitting_changes_no_game(game: str) -> None:
     sheet = games.load_rulesheet(game)
-    nets = [build.build(sheet, ground.ground(sheet, splitting=splitting)) for splitting in (True, False)]
+    nets = [build.build(sheet, ground.ground(sheet, rewrite=splitting)) for splitting in (True, False)]
     assert nets[0].fluents == nets[1].fluents
     assert [role.moves for role in nets[0].roles] == [role.moves for role in nets[1].roles]
     for net in nets:
@@ -58,7 +58,7 @@ def test_splitting_makes_joins_small() -> None:
     ring = " ".join(f"(true (at ?{a})) (true (at ?{b}))" for a, b in ("ab", "bc", "cd", "de"))
     text = f"(role r) {names} (<= (legal r (go ?x)) (at ?x)) (<= (next (at ?x)) (does r (go ?x)))"
     sheet = support.read(f"{text} (<= terminal {ring} (distinct ?a ?e)) (goal r 100)")
-    split, direct = ground.ground(sheet), ground.ground(sheet, splitting=False)
+    split, direct = ground.ground(sheet), ground.ground(sheet, rewrite=False)
     assert len(direct.heads) > 12**5 - 12**4
     assert len(split.heads) < 1_000
     assert split.peak_mb > 0

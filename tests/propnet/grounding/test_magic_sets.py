@@ -74,7 +74,7 @@ def _compare(sheet: rulesheet.Rulesheet, states: int = 200) -> None:
 @pytest.mark.parametrize("text", [HIDDEN, CLEAR])
 def test_guards_change_no_game(text: str) -> None:
     sheet = support.read(text)
-    whole = build.build(sheet, ground.ground(sheet, splitting=False))
+    whole = build.build(sheet, ground.ground(sheet, rewrite=False))
     guarded = build.build(sheet, ground.ground(sheet))
     assert guarded.fluents == whole.fluents
     assert [role.moves for role in guarded.roles] == [role.moves for role in whole.roles]
@@ -85,7 +85,7 @@ def test_only_what_is_asked_for_is_ground() -> None:
     """Two of the four arguments range freely; callers tell one for each pair of neighbours."""
     assert _demands(_guarded(HIDDEN), "hidden") == {2}
     sheet = support.read(HIDDEN)
-    direct, guarded = ground.ground(sheet, splitting=False), ground.ground(sheet)
+    direct, guarded = ground.ground(sheet, rewrite=False), ground.ground(sheet)
     assert 3 * len(guarded.heads) < len(direct.heads)
 
 

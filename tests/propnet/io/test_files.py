@@ -73,14 +73,14 @@ def play(net: propnet.PropNet, *, steps: int = 20, copies: int = 8, seed: int = 
     state = game.initial(copies)
     for _ in range(steps):
         legal = game.legal(state)
-        terminal, goals = game.judge(state)
+        terminal, goals = game.terminal_and_goals(state)
         does = np.zeros_like(legal)
         sizes = [len(role.moves) for role in net.roles]
         views = zip(machine.split_rows(legal, sizes), machine.split_rows(does, sizes), strict=True)
         for allowed, chosen in (pair for pair in views if len(pair[0])):
             move = (rng.random(allowed.shape) * (allowed + 0.5)).argmax(axis=0)
             chosen[move, np.arange(copies)] = True
-        state, percepts = game.move(state, does)
+        state, percepts = game.step(state, does)
         seen.append([rows.tolist() for rows in (legal, terminal, goals, percepts)])
     return seen
 
@@ -194,8 +194,8 @@ def test_the_examples_of_the_documentation_can_be_played(tmp_path: pathlib.Path)
     game = machine.StateMachine(toss)
     # Rows: guesser heads, guesser tails, random heads, random tails; columns: all four joint moves.
     does = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]], bool)
-    state, percepts = game.move(game.initial(4), does)
-    terminal, goals = game.judge(state)
+    state, percepts = game.step(game.initial(4), does)
+    terminal, goals = game.terminal_and_goals(state)
     assert terminal.all()
     assert percepts.tolist() == [[True, False, True, False]]
     assert goals[1].tolist() == [True, False, False, True] == (~goals[0]).tolist()

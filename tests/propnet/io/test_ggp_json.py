@@ -88,7 +88,7 @@ def check_against_evaluator(data: Any, net: propnet.PropNet, seed: int, steps: i
             chosen += [pair["input"] == pick for pair in pairs]
             does.add(pick)
         assert legal.tolist() == expected
-        over, goals = game.judge(columns)
+        over, goals = game.terminal_and_goals(columns)
         assert over[0] == found[terminal]
         assert goals[:, 0].tolist() == [
             found[goal["goal"]]
@@ -98,7 +98,7 @@ def check_against_evaluator(data: Any, net: propnet.PropNet, seed: int, steps: i
         ]
         if found[terminal]:
             return
-        columns, percepts = game.move(columns, np.array(chosen, bool)[:, None])
+        columns, percepts = game.step(columns, np.array(chosen, bool)[:, None])
         found = evaluate(entries, state, does)
         sees = [sorted(role["sees"], key=text) for role in data["roles"] if role["role"] != "random"]
         assert percepts[:, 0].tolist() == [found[number] for own in sees for number in own]
@@ -135,9 +135,11 @@ def test_rock_paper_scissors_made_by_hand() -> None:
     game = machine.StateMachine(files.load_propnet(DATA / "foreign_rps.json"))
     does = np.zeros((6, 9), bool)
     does[np.repeat([0, 1, 2], 3), range(9)] = does[3 + np.tile([0, 1, 2], 3), range(9)] = True
-    state, percepts = game.move(game.initial(9), does)
+    state, percepts = game.step(game.initial(9), does)
     assert np.array_equal(percepts, does[[3, 4, 5, 0, 1, 2]])  # each sees the other's move
-    _, goals = game.judge(state)  # 0, 50, 100 of each; columns: paper, rock, scissors of ann by those of bob
+    _, goals = game.terminal_and_goals(
+        state
+    )  # 0, 50, 100 of each; columns: paper, rock, scissors of ann by those of bob
     assert (goals.T @ [0, 50, 100, 0, 0, 0]).tolist() == [50, 100, 0, 0, 50, 100, 100, 0, 50]
     assert (goals.T @ [0, 0, 0, 0, 50, 100]).tolist() == [50, 0, 100, 100, 50, 0, 0, 100, 50]
 

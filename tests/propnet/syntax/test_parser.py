@@ -152,7 +152,7 @@ def truth(formula: Formula, holds: set[str]) -> bool:
 def body_truth(body: terms.Body, holds: set[str]) -> bool:
     def literal(part: terms.Literal) -> bool:
         if isinstance(part, terms.Or):
-            return any(body_truth(option, holds) for option in part.options)
+            return any(body_truth(option, holds) for option in part.disjuncts)
         assert not isinstance(part, terms.Distinct)
         return part.name in holds if isinstance(part, terms.Atom) else part.atom.name not in holds
 
@@ -185,7 +185,7 @@ def assert_spans_read_back(text: source.Source) -> None:
         ].rules == (rule,)
         for term in every_term(rule):
             piece = source.Source("piece", text.text[term.span.start : term.span.end])
-            assert parser.RuleParser(kif.DiagnosticLog()).all_terms(kif.read_nodes(piece, kif.DiagnosticLog())) == (
+            assert parser.RuleParser(kif.DiagnosticLog()).parse_terms(kif.read_nodes(piece, kif.DiagnosticLog())) == (
                 term,
             )
         for atom in (rule.head, *(atom for atom, _ in terms.atoms_in(rule.body))):

@@ -74,7 +74,7 @@ def infix_atom(atom: terms.Atom) -> str:
 def infix_body(body: Sequence[terms.Literal]) -> str:
     def literal(part: terms.Literal) -> str:
         if isinstance(part, terms.Or):
-            return f"({' | '.join(map(infix_body, part.options))})"
+            return f"({' | '.join(map(infix_body, part.disjuncts))})"
         if isinstance(part, terms.Distinct):
             plain = f"{infix_term(part.left)} != {infix_term(part.right)}"
             return f"~distinct({infix_term(part.left)}, {infix_term(part.right)})" if part.equal else plain

@@ -76,11 +76,11 @@ def reach_of(found: Frozen, number: int) -> Any:
         tabular_policies.realization_plan(own, policy) for own, policy in zip(tree.players, found.policies, strict=True)
     ]
     own_reach = plans_of[number]
-    weight = np.array(tree.ends.weight, float)
+    weight = np.array(tree.terminals.weight, float)
     for n, plan in enumerate(plans_of):
-        weight = weight * plan[tree.ends.sequence[:, n]]
+        weight = weight * plan[tree.terminals.sequence[:, n]]
     set_of = np.repeat(np.arange(player.sets), np.diff(player.first))
-    for end, sequence in enumerate(tree.ends.sequence[:, number].tolist()):
+    for end, sequence in enumerate(tree.terminals.sequence[:, number].tolist()):
         while sequence:
             decision = int(set_of[sequence - 1])
             total[decision] += weight[end] / own_reach[player.parent[decision]]
@@ -114,7 +114,7 @@ def test_means_are_values_of_best_play(name: str, player: int) -> None:
             )
             if visits > 1_000:
                 expected = exact[sequence] / reach[decision]
-                error = float(settings(found).spread) / np.sqrt(visits)
+                error = float(settings(found).payoff_std) / np.sqrt(visits)
                 assert abs(total / visits - expected) < 4 * error, (decision, sequence)
                 checked += 1
     assert checked > own.sets / 2

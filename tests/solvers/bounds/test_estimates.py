@@ -29,8 +29,8 @@ def test_halves_grow_in_turn() -> None:
     found = estimates.EMPTY_SPLIT
     for number in range(4):
         found = found.plus(np.full(5, float(number)))
-    assert (found.choosing.matches, found.telling.matches) == (10, 10)
-    assert (found.choosing.mean[0], found.telling.mean[0]) == (1.0, 2.0)
+    assert (found.selection.matches, found.estimation.matches) == (10, 10)
+    assert (found.selection.mean[0], found.estimation.mean[0]) == (1.0, 2.0)
 
 
 def found(rng: np.random.Generator, learnt: float, local: float, matches: int = 400) -> estimates.ResponderMatches:
@@ -46,12 +46,12 @@ def test_taking_the_better_of_two_is_not_biased() -> None:
     for _ in range(300):
         own = found(rng, 1.0, 1.0)
         bound = estimates.combine_matches(PLAYERS, estimates.SplitMatches(usual, usual), [own, own], 0.0)
-        told.append(bound.gains[0].gain)
-        larger.append(max(own.learnt.choosing.mean[0], own.local.choosing.mean[0]))
+        told.append(bound.improvements[0].improvement)
+        larger.append(max(own.approximate.selection.mean[0], own.local.selection.mean[0]))
     error = np.std(told) / np.sqrt(len(told))
     assert abs(np.mean(told) - 1) < 4 * error
     assert np.mean(larger) - 1 > 4 * error
-    assert bound.gains[0].standard_error == pytest.approx(1 / 20, rel=0.2)
+    assert bound.improvements[0].standard_error == pytest.approx(1 / 20, rel=0.2)
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,9 @@ def test_the_better_responder_counts(learnt: float, local: float, chosen: str | 
     rng = np.random.default_rng(2)
     usual = estimates.empty_moments(2).plus(np.zeros((2, 1_000)))
     own = found(rng, learnt, local)
-    gain = estimates.combine_matches(PLAYERS, estimates.SplitMatches(usual, usual), [own, own], 0.0).gains[0]
+    gain = estimates.combine_matches(PLAYERS, estimates.SplitMatches(usual, usual), [own, own], 0.0).improvements[0]
     assert (None if gain.chosen is None else gain.chosen.method) == chosen
-    assert gain.gain == (0.0 if chosen is None else pytest.approx(max(learnt, local), abs=0.3))
+    assert gain.improvement == (0.0 if chosen is None else pytest.approx(max(learnt, local), abs=0.3))
     assert [response.method for response in gain.responses] == [
         estimates.APPROXIMATE_RESPONSE,
         estimates.LOCAL_BEST_RESPONSE,
@@ -75,7 +75,7 @@ def test_few_matches_do_not_count() -> None:
     rng = np.random.default_rng(3)
     usual = estimates.empty_moments(2).plus(np.zeros((2, 1_000)))
     own = found(rng, 1.0, 5.0)._replace(local=halves(np.full(9, 5.0), np.full(9, 5.0)))
-    gain = estimates.combine_matches(PLAYERS, estimates.SplitMatches(usual, usual), [own, own], 0.0).gains[0]
+    gain = estimates.combine_matches(PLAYERS, estimates.SplitMatches(usual, usual), [own, own], 0.0).improvements[0]
     assert gain.chosen is not None
     assert gain.chosen.method == estimates.APPROXIMATE_RESPONSE
 
@@ -89,7 +89,7 @@ def test_payoffs_of_zero_sum_policies_cancel() -> None:
     bound = estimates.combine_matches(PLAYERS, estimates.SplitMatches(usual, usual), own, 1.5)
     assert bound.exploitability == pytest.approx(65, abs=0.3)
     assert bound.standard_error == pytest.approx(np.hypot(1, 1) / 20 / 2, rel=0.2)
-    assert bound.gains[0].standard_error > 5
+    assert bound.improvements[0].standard_error > 5
     low, high = bound.interval or (0.0, 0.0)
     assert high - low == pytest.approx(2 * 1.96 * bound.standard_error)
     assert bound.seconds == 1.5
@@ -102,8 +102,8 @@ def test_others_than_two_players_have_gains_only() -> None:
     bound = estimates.combine_matches(players, estimates.SplitMatches(usual, usual), [found(rng, 3.0, 0.0)] * 3, 0.0)
     assert bound.exploitability is None
     assert bound.interval is None
-    for own in bound.gains:
-        assert own.gain == pytest.approx(2, abs=0.3)
+    for own in bound.improvements:
+        assert own.improvement == pytest.approx(2, abs=0.3)
         assert own.standard_error == pytest.approx(np.sqrt(1 / 400 + 1 / 1_000), rel=0.2)
 
 
@@ -114,5 +114,7 @@ def test_bad_luck_of_the_policies_is_no_gain() -> None:
     for _ in range(1_000):
         halves = [estimates.empty_moments(2).plus(rng.normal(0, 1, (2, 300))) for _ in range(2)]
         own = [found(rng, 0.0, 0.0) for _ in range(2)]
-        told.append(estimates.combine_matches(PLAYERS, estimates.SplitMatches(*halves), own, 0.0).gains[0].gain)
+        told.append(
+            estimates.combine_matches(PLAYERS, estimates.SplitMatches(*halves), own, 0.0).improvements[0].improvement
+        )
     assert abs(np.mean(told)) < 4 * np.std(told) / np.sqrt(len(told))

@@ -93,15 +93,15 @@ def test_means_and_errors() -> None:
 def test_search_for_a_bound() -> None:
     found = test_approximate_response.frozen("kuhn_poker")
     exact = found.task.metrics(found.policies)
-    rounds = list(search_bounds.search(found.game, found.table, jax.random.key(0), seconds=2.0, plan=PLAN))
+    rounds = list(search_bounds.search(found.game, found.table, jax.random.key(0), seconds=2.0, config=PLAN))
     last = rounds[-1]
     assert len(rounds) > 1
-    assert [own.batches for own in last.gains] > [own.batches for own in rounds[0].gains]
+    assert [own.batches for own in last.improvements] > [own.batches for own in rounds[0].improvements]
     assert last.exploitability is not None
     assert exact.exploitability is not None
     assert 0.8 * exact.exploitability < last.exploitability < exact.exploitability + 4 * last.standard_error
-    for own, gain, value in zip(last.gains, exact.improvements, exact.value, strict=True):
-        assert own.gain < gain + 4 * own.standard_error
+    for own, gain, value in zip(last.improvements, exact.improvements, exact.value, strict=True):
+        assert own.improvement < gain + 4 * own.standard_error
         assert abs(own.value - value) < 0.05
         assert {response.method for response in own.responses} == {"learnt", "local"}
         assert own.sets == 6
@@ -111,7 +111,7 @@ def test_no_room_for_the_ends_of_matches() -> None:
     found = test_approximate_response.frozen("kuhn_poker")
     short = PLAN._replace(learning=approximate_response.LearnerConfig(steps=2))
     with pytest.raises(search_bounds.UnfinishedMatchesError, match=r"after 2 joint moves.*`max_steps=4`"):
-        next(search_bounds.search(found.game, found.table, jax.random.key(0), seconds=1.0, plan=short))
+        next(search_bounds.search(found.game, found.table, jax.random.key(0), seconds=1.0, config=short))
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -189,7 +189,7 @@ def test_evaluate(
     assert told["exploitability_bound"] == found.exploitability
     assert told["exploitability_bound_interval"] == list(found.interval)
     gained = told["bound"]["players"]["player1"]
-    assert gained["gain"] == found.gains[0].gain
+    assert gained["gain"] == found.improvements[0].improvement
     assert gained["response"] == "learnt"
     assert list(gained["responses"]) == ["learnt"]
     assert not told["bound"]["interrupted"]

@@ -38,13 +38,13 @@ def test_settings(game: str, chunk: int | None) -> None:
 def test_payoffs() -> None:
     tree = game_spec.unroll_game(game_spec.GameSpec("kuhn_poker"))
     factors = np.array([1.0, 2.0, -1.0])
-    form, _ = sequence_form.sequence_form(tree, tree.ends.payoff[:, :, None] * factors)
+    form, _ = sequence_form.sequence_form(tree, tree.terminals.payoff[:, :, None] * factors)
     plus = algorithms.find("cfr+")
     found = batch.solve(form, plus, plus.settings, 300, chunk=2)
     assert found.value.shape == (2, 3)
     assert found.value[0, 0] == pytest.approx(-1 / 18, abs=1e-3)
     assert found.value[0, 1] == pytest.approx(-2 / 18, abs=2e-3)
-    single, _ = sequence_form.sequence_form(tree, tree.ends.payoff * -1)
+    single, _ = sequence_form.sequence_form(tree, tree.terminals.payoff * -1)
     np.testing.assert_allclose(found.value[:, 2], alone(single, plus.settings, 300).value, atol=1e-5)
 
 

@@ -130,7 +130,7 @@ def test_payoff_variants_are_a_batch() -> None:
     for name in ("kuhn_poker", "smallest"):
         tree, _ = explicit.load_game(GAMES[name])
         rng = np.random.default_rng(0)
-        variants = rng.normal(size=(*tree.ends.payoff.shape, 2))
+        variants = rng.normal(size=(*tree.terminals.payoff.shape, 2))
         game, layouts = sequence_form.sequence_form(tree, variants)
         policies = random_policies(tree, 0)
         profile = tabular_policies.to_levels(tree, layouts, [np.stack([own, own], axis=-1) for own in policies])

@@ -70,7 +70,7 @@ def bound(node: explicit.Node, player: int, model: explicit.Policy) -> explicit.
             children: dict[tuple[int, ...], explicit.Node] = {rest: explicit.ChanceNode(c) for rest, c in kept.items()}
             if () in children:
                 return children[()]
-            views, options = ({n: own for n, own in part.items() if n != player} for part in (node.views, node.options))
+            views, options = ({n: own for n, own in part.items() if n != player} for part in (node.views, node.actions))
             return explicit.DecisionNode(views, options, children)  # type: ignore[arg-type]
 
 
@@ -129,7 +129,7 @@ def test_no_trust_is_an_equilibrium_and_full_trust_a_best_response(spec: str) ->
         value = restricted_nash.exact_game_value(task, own)
         assert value is not None
         spread = task.payoff_range[1] - task.payoff_range[0]
-        assert value - 2e-3 * spread < got.worst[0] < value + 1e-6 * spread
+        assert value - 2e-3 * spread < got.worst_case[0] < value + 1e-6 * spread
         policies = random_policies(task.tree, 0)
         _, best = jitted_best_response(task.form, tabular_policies.to_levels(task.tree, task.layouts, policies), own)
         assert float(best) - 2e-3 * spread < got.exploitation[1] < float(best) + 1e-6 * spread
@@ -148,7 +148,7 @@ def test_more_trust_exploits_more_and_risks_more(spec: str) -> None:
         ]
         got = restricted_nash.evaluate_trade_off(task, player, model, np.stack(responses, axis=1))
         assert (np.diff(got.exploitation) > -1e-6).all()
-        assert (np.diff(got.worst) < 1e-6).all()
+        assert (np.diff(got.worst_case) < 1e-6).all()
         policies = random_policies(task.tree, seed)
         _, best = jitted_best_response(
             task.form, tabular_policies.to_levels(task.tree, task.layouts, policies), 1 - player

@@ -23,12 +23,14 @@ AMPLE, NARROW = 1_000.0, 0.7  # lanes for a traversal
 SOME = external_sampling.AverageStrategy(epsilon=0.3, tau=1.5, beta=0.2)  # walks about half of the options
 
 
-_sample = jax.jit(external_sampling.sample, static_argnames=("player", "rooms", "batch"))
+_sample = jax.jit(external_sampling.sample, static_argnames=("player", "capacities", "batch"))
 _packed = jax.jit(lane_packing.pack_children, static_argnames=("most", "slots"))
 
 
 def random_state(form: sampling_form.SamplingForm, rng: np.random.Generator) -> mccfr.MccfrState:
-    return mccfr.init(form)._replace(policy=samples.random_tables(form, rng), weight=samples.random_tables(form, rng))
+    return mccfr.init(form)._replace(
+        policy=samples.random_tables(form, rng), cumulative_policy=samples.random_tables(form, rng)
+    )
 
 
 Values = tuple[jax.Array, list[jax.Array]]
@@ -110,7 +112,7 @@ def test_average_weights_are_unbiased(
             one = functools.partial(
                 external_sampling.sample, form, state, settings, player=updated, rooms=rooms, batch=64
             )
-            return jax.vmap(lambda key: one(key).weight)(keys)
+            return jax.vmap(lambda key: one(key).average_reach)(keys)
 
         found = []
         for state in states:

@@ -28,8 +28,8 @@ def in_few_places(high: jax.Array, low: jax.Array) -> jax.Array:
 
 
 HOMES = {"spread": hash_table.hash_keys, "one place": in_one_place, "few places": in_few_places}
-lookup = jax.jit(hash_table.lookup, static_argnames="home")
-insert = jax.jit(hash_table.insert, static_argnames="home")
+lookup = jax.jit(hash_table.lookup, static_argnames="hash_fn")
+insert = jax.jit(hash_table.insert, static_argnames="hash_fn")
 
 
 def words(keys: list[Key] | np.ndarray) -> jax.Array:
@@ -120,7 +120,7 @@ def test_a_full_table_keeps_what_it_has(home: str) -> None:
 def test_the_search_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hash_table, "MAX_WINDOWS", 2)
     keys = words([(9, n) for n in range(40)])
-    limited = jax.jit(lambda table: hash_table.insert(table, keys, all_of(keys), home=in_one_place))
+    limited = jax.jit(lambda table: hash_table.insert(table, keys, all_of(keys), hash_fn=in_one_place))
     table, rows, _ = limited(hash_table.init(6))
     assert int(hash_table.count_used(table)) == 2 * hash_table.WINDOW
     assert sorted(rows[rows >= 0].tolist()) == list(range(8, 24))  # the window of 13 and the next

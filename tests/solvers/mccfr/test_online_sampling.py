@@ -57,19 +57,19 @@ def view_of(game: env.Env, player: int, steps: int, seed: int = 0) -> history.Ac
 )
 def test_aiming_leaves_regrets_unbiased(game: str, searcher: int, steps: int, aim: online_sampling.Targeting) -> None:
     known = tables.make_random_table(game, with_public=True)
-    view = view_of(known.walk.env, searcher, steps)
+    view = view_of(known.packed.env, searcher, steps)
     config = table_state.SamplerConfig(256, 16)
     search = online_sampling.SearchConfig(config, 128, aim)
-    where = online_sampling.make_target(known.walk, view, 16, aim)
+    where = online_sampling.make_target(known.packed, view, 16, aim)
     here = int(tables.lookup_history(known.state, view)) if aim == "information set" else -1
     for number in range(len(known.task.tree.players)):
         batch = online_sampling.TargetedBatch(
-            known.walk, SETTINGS, tables.first_iteration_discounts(), config, None, number, search, where
+            known.packed, SETTINGS, tables.first_iteration_discounts(), config, None, number, search, where
         )
         errors = tables.assert_unbiased(known, known.state, batch, number, 150)
         if number == searcher and here >= 0 and steps:
             plain = table_sampler.TrajectoryBatch(
-                known.walk, SETTINGS, tables.first_iteration_discounts(), config, None, number
+                known.packed, SETTINGS, tables.first_iteration_discounts(), config, None, number
             )
             wide = tables.assert_unbiased(known, known.state, plain, number, 150)
             decision = list(known.rows[number]).index(here)
@@ -80,7 +80,7 @@ def test_aiming_leaves_regrets_unbiased(game: str, searcher: int, steps: int, ai
 @pytest.mark.parametrize(("card", "share"), [("queen", 1 / 3), ("jack", 0.0)])
 def test_search_finds_the_equilibrium_at_a_set_of_a_match(card: str, share: float) -> None:
     # Kuhn (1950): the second player calls with a queen a third of the time, and never with a jack.
-    game = tables.make_random_table("kuhn_poker").walk
+    game = tables.make_random_table("kuhn_poker").packed
     config = table_state.SamplerConfig(256, 16)
     search = online_sampling.SearchConfig(config, 128)
     settings = mccfr.MccfrSettings(
@@ -100,7 +100,7 @@ def facing_a_bet(game: env.Env, card: str) -> history.ActionObservationHistory:
     """The second player of kuhn_poker has a card, and the first one has bet."""
     for seed in range(500):
         view = view_of(game, 1, 3, seed)
-        told = " ".join(view.words())
+        told = " ".join(view.step_texts())
         if card in told and "bet" in told:
             return view
     raise AssertionError(f"no such match with a {card}")

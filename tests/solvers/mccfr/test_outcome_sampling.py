@@ -122,12 +122,12 @@ def test_going_on_is_as_if_never_stopped(tmp_path: pathlib.Path) -> None:
     task = tasks.make_tree_task(game_spec.GameSpec("kuhn_poker"), keep_edges=True)
     algorithm = algorithms.find("vr-mccfr")
     whole = solver_run.Run(task, algorithm)
-    list(whole.points(driver.StopCondition(iterations=12)))
+    list(whole.snapshots(driver.StopCondition(iterations=12)))
     first = solver_run.Run(task, algorithm, tmp_path)
-    list(first.points(driver.StopCondition(iterations=5)))
+    list(first.snapshots(driver.StopCondition(iterations=5)))
     first.finish()
     second = solver_run.Run(task, result_folder.read_config(tmp_path).algorithm, tmp_path, resume=True)
-    list(second.points(driver.StopCondition(iterations=12)))
+    list(second.snapshots(driver.StopCondition(iterations=12)))
     for ours, theirs in zip(jax.tree.leaves(whole.state), jax.tree.leaves(second.state), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 

@@ -105,7 +105,7 @@ def test_equals_dense_tables(game: str, minimiser: str, monkeypatch: pytest.Monk
     step = jax.jit(functools.partial(mccfr.step, sampler=outcome_sampling.sample, batch=batch))
     for _ in range(iterations):
         dense = step(form, dense, settings, key)
-    weight = np.asarray(table_policy.average_policy(table, settings.minimiser).weight)
+    weight = np.asarray(table_policy.average_policy(table, settings.minimiser).cumulative_policy)
     made = table_state.cumulative_discounts(settings.minimiser, jnp.asarray(8))
     stamp = np.asarray(table.entries.stamp)
     for number, player in enumerate(task.tree.players):
@@ -122,7 +122,7 @@ def test_equals_dense_tables(game: str, minimiser: str, monkeypatch: pytest.Monk
             missing = np.where(kept > 0, made.positive[2] - made.positive[last], made.negative[2] - made.negative[last])
             expected = np.asarray(dense.regret[number])[: len(actions), decision] * uniform[decision]
             np.testing.assert_allclose(kept * np.exp(missing), expected, rtol=2e-3, atol=2e-3)
-            average = np.asarray(dense.weight[number])[: len(actions), decision]
+            average = np.asarray(dense.cumulative_policy[number])[: len(actions), decision]
             kept = weight[row[decision], actions]
             np.testing.assert_allclose(kept * average.sum(), average * kept.sum(), rtol=2e-3, atol=1e-4)
 
@@ -138,25 +138,27 @@ def test_baselines_leave_regrets_unbiased(game: str) -> None:
     """Means of sampled regrets, with wild baselines, against the exact ones of every set."""
     known = tables.make_random_table(game)
     config = table_state.SamplerConfig(256, 16, baselines=True)
-    state = known.state._replace(values=wild_values(known, config))
+    state = known.state._replace(baselines=wild_values(known, config))
     settings = mccfr.MccfrSettings(*jax.tree.map(np.float32, (tables.DEFAULT_SETTINGS, 0.5, 0.1)))
     for number in range(len(known.task.tree.players)):
         batch = table_sampler.TrajectoryBatch(
-            known.walk, settings, tables.first_iteration_discounts(), config, None, number
+            known.packed, settings, tables.first_iteration_discounts(), config, None, number
         )
         tables.assert_unbiased(known, state, batch, number, 150)
 
 
 def wild_values(known: tables.RandomTable, config: table_state.SamplerConfig) -> state_baselines.StateBaselines:
     """Baselines of all states that mean nothing, and of some nothing is known."""
-    state = known.state._replace(values=state_baselines.init(known.walk.env.num_players, known.walk.env.num_actions, 9))
+    state = known.state._replace(
+        baselines=state_baselines.init(known.packed.env.num_players, known.packed.env.num_actions, 9)
+    )
     settings = mccfr.MccfrSettings(*jax.tree.map(np.float32, (tables.DEFAULT_SETTINGS, 1.0, 0.1)))
-    for number in range(known.walk.env.num_players):
+    for number in range(known.packed.env.num_players):
         batch = table_sampler.TrajectoryBatch(
-            known.walk, settings, tables.first_iteration_discounts(), config, None, number
+            known.packed, settings, tables.first_iteration_discounts(), config, None, number
         )
         state = jax.jit(batch.update)(state, jax.random.key(number))
-    values = state.values
+    values = state.baselines
     assert values is not None
     random, shape = np.random.default_rng(1), values.value[0].shape
     unknown = random.uniform(size=shape) < 0.3  # has the baseline of the choice before
@@ -196,12 +198,12 @@ def test_a_full_table_keeps_what_it_has() -> None:
     process = tables.make_solver("leduc_poker", table=4)
     state = process.advance(process.init(), 20)
     assert process.measure(state, 0.0).load == pytest.approx(hash_table.MAX_LOAD_FACTOR, abs=0.2)
-    assert process.dropped(state) > 0
+    assert process.dropped_visits(state) > 0
     keys = np.asarray(state.table.high)
-    before = process.policy(state).weight[:-1].sum()
+    before = process.policy(state).cumulative_policy[:-1].sum()
     after = process.advance(state, 20)
     np.testing.assert_array_equal(after.table.high, keys)
-    assert float(process.policy(after).weight[:-1].sum()) > float(before) * 0.5  # still learning
+    assert float(process.policy(after).cumulative_policy[:-1].sum()) > float(before) * 0.5  # still learning
     assert process.measure(after, 0.0).exploitability is not None
 
 
@@ -241,7 +243,7 @@ def test_several_goal_values(goals: str, allowed: Any, message: str | None, tmp_
     state = process.advance(process.init(), 1)
     if message is None:
         assert process.measure(state, 0.0).samples == 128
-        assert int(state.odd.conflicts) > 0
+        assert int(state.abnormal.conflicts) > 0
     else:
         with pytest.raises(game_tree.GoalConflictError, match=message):
             process.measure(state, 0.0)

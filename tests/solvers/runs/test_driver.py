@@ -97,7 +97,7 @@ def test_a_target_that_is_no_number() -> None:
 @pytest.mark.parametrize("number", [np.inf, np.nan])
 def test_overflow_is_told(kuhn: tasks.TreeTask, number: float) -> None:
     state = cfr.init(kuhn.form)
-    broken = state._replace(recent=(state.recent[0].at[3].set(number), state.recent[1]))
+    broken = state._replace(recent_sum=(state.recent_sum[0].at[3].set(number), state.recent_sum[1]))
     solver = solver_run.make_solver(kuhn, algorithms.find("cfr+"))
     with pytest.raises(driver.NotFiniteError, match="jax_enable_x64=True"):
         solver.measure(broken, 0.0)
@@ -119,7 +119,7 @@ def test_the_horizon_is_the_iterations() -> None:
 @pytest.mark.parametrize("name", [name for name, found in algorithms.ALGORITHMS.items() if found.step is not None])
 def test_every_algorithm_solves_kuhn(kuhn: tasks.TreeTask, name: str) -> None:
     run = solver_run.Run(kuhn, algorithms.configure(algorithms.find(name), 1_000, {}))
-    *_, last = run.points(driver.StopCondition(iterations=1_000))
+    *_, last = run.snapshots(driver.StopCondition(iterations=1_000))
     assert last.metrics.error < 5e-3
     # Kuhn (1950): the first player loses 1/18 of an ante.
     assert last.metrics.value[0] == pytest.approx(-1 / 18, abs=5e-3)
@@ -134,16 +134,16 @@ def folder_of(tmp_path: pathlib.Path, name: str = "run") -> pathlib.Path:
 def test_going_on_is_as_if_never_stopped(kuhn: tasks.TreeTask, tmp_path: pathlib.Path) -> None:
     algorithm = algorithms.configure(algorithms.find("hs-dcfr"), 80, {})
     whole = solver_run.Run(kuhn, algorithm)
-    list(whole.points(driver.StopCondition(iterations=80)))
+    list(whole.snapshots(driver.StopCondition(iterations=80)))
     folder = folder_of(tmp_path)
     first = solver_run.Run(kuhn, algorithm, folder)
-    list(first.points(driver.StopCondition(iterations=33)))
+    list(first.snapshots(driver.StopCondition(iterations=33)))
     first.finish()
     config = result_folder.read_config(folder)
     assert config == first.config
     second = solver_run.Run(kuhn, config.algorithm, folder, resume=True)
     assert second.seconds == first.seconds
-    list(second.points(driver.StopCondition(iterations=80)))
+    list(second.snapshots(driver.StopCondition(iterations=80)))
     found = second.finish()
     assert jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), whole.state, second.state))
     counts = [row.iterations for row in result_folder.read_metrics(folder, 2)]
@@ -155,7 +155,7 @@ def test_going_on_is_as_if_never_stopped(kuhn: tasks.TreeTask, tmp_path: pathlib
 def test_a_killed_run_loses_only_what_came_after_its_checkpoint(kuhn: tasks.TreeTask, tmp_path: pathlib.Path) -> None:
     folder = folder_of(tmp_path)
     run = solver_run.Run(kuhn, algorithms.find("cfr+"), folder, interval=0.0)
-    for point in run.points(driver.StopCondition(iterations=500), every=10):
+    for point in run.snapshots(driver.StopCondition(iterations=500), every=10):
         if point.metrics.iterations == 120:
             break  # and never finishes
     del run, point  # as the end of its process would, this gives the folder free
@@ -170,7 +170,7 @@ def test_one_run_at_a_time_in_a_folder(kuhn: tasks.TreeTask, tmp_path: pathlib.P
     first = solver_run.Run(kuhn, algorithms.find("cfr+"), folder)
     with pytest.raises(result_folder.ResultError, match="another run is writing"):
         solver_run.Run(kuhn, algorithms.find("cfr+"), folder)
-    list(first.points(driver.StopCondition(iterations=1)))
+    list(first.snapshots(driver.StopCondition(iterations=1)))
     first.finish()
     solver_run.Run(kuhn, algorithms.find("cfr+"), folder, resume=True)
 
@@ -191,7 +191,7 @@ def test_nothing_to_choose(tmp_path: pathlib.Path) -> None:
                      "(<= terminal (true y)) (goal a 70) (goal b 30)")  # fmt: skip
     task = tasks.make_tree_task(game_spec.GameSpec(str(sheet)))
     run = solver_run.Run(task, algorithms.find("dcfr"), folder_of(tmp_path))
-    list(run.points(driver.StopCondition(iterations=3)))
+    list(run.snapshots(driver.StopCondition(iterations=3)))
     found = run.finish()
     assert found.goals == (70.0, 30.0)
     assert found.exploitability == 0.0
@@ -214,7 +214,7 @@ def test_enormous_exponents_are_the_last_policy(kuhn: tasks.TreeTask) -> None:
 def test_files_of_a_result(kuhn: tasks.TreeTask, tmp_path: pathlib.Path) -> None:
     folder = folder_of(tmp_path)
     run = solver_run.Run(kuhn, algorithms.find("cfr+"), folder)
-    list(run.points(driver.StopCondition(iterations=20)))
+    list(run.snapshots(driver.StopCondition(iterations=20)))
     found = run.finish()
     assert {path.name for path in folder.iterdir()} == {
         "config.json",
@@ -259,7 +259,7 @@ def test_broken_results(
 ) -> None:
     folder = folder_of(tmp_path)
     run = solver_run.Run(kuhn, algorithms.find("cfr+"), folder)
-    list(run.points(driver.StopCondition(iterations=3)))
+    list(run.snapshots(driver.StopCondition(iterations=3)))
     run.finish()
     (folder / file).unlink()
     if text is not None:
@@ -272,7 +272,7 @@ def test_a_checkpoint_of_another_game(kuhn: tasks.TreeTask, tmp_path: pathlib.Pa
     folder = folder_of(tmp_path)
     other = tasks.make_tree_task(game_spec.GameSpec("simple_poker"))
     run = solver_run.Run(other, algorithms.find("cfr+"), folder)
-    list(run.points(driver.StopCondition(iterations=1)))
+    list(run.snapshots(driver.StopCondition(iterations=1)))
     run.finish()
     with pytest.raises(result_folder.ResultError, match="another game or precision"):
         solver_run.Run(kuhn, algorithms.find("cfr+"), folder, resume=True)
@@ -281,7 +281,7 @@ def test_a_checkpoint_of_another_game(kuhn: tasks.TreeTask, tmp_path: pathlib.Pa
 
 def test_the_game_is_an_argument_of_the_program(kuhn: tasks.TreeTask) -> None:
     """Another game of the same shape needs no compilation."""
-    payoff = kuhn.tree.ends.payoff * 3
+    payoff = kuhn.tree.terminals.payoff * 3
     form, _ = sequence_form.sequence_form(kuhn.tree, payoff)
     plus = algorithms.find("cfr+")
     tree_solvers.advance(plus.step, kuhn.form, cfr.init(kuhn.form), plus.settings, 1)

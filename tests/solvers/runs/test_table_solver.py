@@ -20,25 +20,25 @@ from gdlx.tests.helpers import tables
 def test_going_on_is_as_if_never_stopped(tmp_path: pathlib.Path) -> None:
     task, algorithm = tables.load_task("kuhn_poker"), tables.configure("vr-mccfr")
     whole = solver_run.Run(task, algorithm)
-    list(whole.points(driver.StopCondition(iterations=12)))
+    list(whole.snapshots(driver.StopCondition(iterations=12)))
     first = solver_run.Run(task, algorithm, tmp_path)
-    list(first.points(driver.StopCondition(iterations=5)))
+    list(first.snapshots(driver.StopCondition(iterations=5)))
     first.finish()
     second = solver_run.Run(task, result_folder.read_config(tmp_path).algorithm, tmp_path, resume=True)
-    list(second.points(driver.StopCondition(iterations=12)))
+    list(second.snapshots(driver.StopCondition(iterations=12)))
     for ours, theirs in zip(jax.tree.leaves(whole.state), jax.tree.leaves(second.state), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
 def test_what_breaks_off_while_measuring_loses_nothing(tmp_path: pathlib.Path) -> None:
     run = solver_run.Run(tables.load_task("kuhn_poker"), tables.configure(), tmp_path)
-    points = run.points(driver.StopCondition(iterations=50), every=5)
+    points = run.snapshots(driver.StopCondition(iterations=50), every=5)
     next(points), next(points)
     run.solver.advance(run.state, 1)  # uses the state up, and nobody takes the next one
     assert run.finish().iterations == 5
     assert policy_files.read_table_policy(
         tmp_path / result_folder.POLICY, tables.load_task("kuhn_poker").env.num_actions
-    ).weight.any()
+    ).cumulative_policy.any()
     assert int(solver_run.Run(tables.load_task("kuhn_poker"), tables.configure(), tmp_path, resume=True).state.t) == 6
 
 

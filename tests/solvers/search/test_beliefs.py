@@ -55,7 +55,7 @@ def start(name: str) -> Match:
 
 def after(name: str, match: Match, joint: tuple[int, ...], chance: int) -> Match:
     nodes = nodes_of(name)
-    registers, percepts = nodes.moved(match.registers, joint, chance)
+    registers, percepts = nodes.transition(match.registers, joint, chance)
     legal = nodes.position(registers).legal
     events = (history.Event(*parts) for parts in zip(joint, percepts, legal, strict=True))
     return Match(registers, tuple(view.after(event) for view, event in zip(match.views, events, strict=True)))
@@ -172,7 +172,7 @@ class Case(NamedTuple):
 
     def found(self, way: beliefs.BeliefMethod, seed: int = 0) -> beliefs.Belief:
         policies = skewed(self.name)[0] if self.is_skewed else None
-        return beliefs.compute_belief(self.game, self.view, policies, way=way, effort=FEW, seed=seed)
+        return beliefs.compute_belief(self.game, self.view, policies, method=way, budget=FEW, seed=seed)
 
     def posterior(self) -> tuple[dict[Identity, float], float]:
         return posterior(self.name, self.view, skewed(self.name)[1] if self.is_skewed else None)
@@ -193,8 +193,8 @@ def test_enumeration_is_the_posterior(case: Case) -> None:
     got = summed(case.game, found)
     assert len(found.lanes) == len(got) == len(exact) > 1
     assert got == pytest.approx(exact, abs=1e-5)
-    assert found.report.rate == pytest.approx(total, rel=1e-4)
-    assert (found.report.accepted, found.report.way) == (len(exact), "enumeration")
+    assert found.report.likelihood == pytest.approx(total, rel=1e-4)
+    assert (found.report.accepted, found.report.method) == (len(exact), "enumeration")
     if case.is_skewed:
         assert max(abs(exact[k] - p) for k, p in posterior(case.name, case.view)[0].items()) > 0.1
 
@@ -205,8 +205,8 @@ def test_rejection_draws_from_the_posterior(case: Case) -> None:
     found = case.found("rejection")
     assert found.weights == pytest.approx(np.full(256, 1 / 256))
     assert likelihood(exact, collections.Counter(identities(case.game, found))) > 1e-3
-    assert found.report.rate == pytest.approx(total, abs=4 * np.sqrt(total / found.report.tried))
-    assert found.report.accepted >= found.report.asked == 256
+    assert found.report.likelihood == pytest.approx(total, abs=4 * np.sqrt(total / found.report.tried))
+    assert found.report.accepted >= found.report.requested == 256
 
 
 @CASES
@@ -219,7 +219,7 @@ def test_particles_draw_from_the_posterior(case: Case) -> None:
         found = case.found("particles", number)
         one = found._replace(lanes=found.lanes[number : number + 1])
         counts.update(identities(case.game, one))
-        rates.append(found.report.rate)
+        rates.append(found.report.likelihood)
     assert likelihood(exact, counts) > 1e-3
     assert np.mean(rates) == pytest.approx(total, abs=4 * np.std(rates) / np.sqrt(FILTERS))
 
@@ -231,15 +231,17 @@ def test_a_tracker_goes_on_with_particles_where_enumeration_ends() -> None:
     few = beliefs.BeliefBudget(size=256, states=10)
     tracker = beliefs.BeliefTracker(game, view, effort=few)
     ways = [
-        tracker.follow(history.ActionObservationHistory(view.game, view.player, view.first, view.events[:n])).report.way
+        tracker.update(
+            history.ActionObservationHistory(view.game, view.player, view.first, view.events[:n])
+        ).report.method
         for n in range(8)
     ]
     assert ways == sorted(ways)
     assert set(ways) == {"enumeration", "particles"}
     exact, _ = posterior(name, view)
-    assert set(identities(game, tracker.found())) <= set(exact)
-    again = beliefs.compute_belief(game, view, effort=few)
-    same = jax.tree.map(np.array_equal, again.games, tracker.found().games)
+    assert set(identities(game, tracker.belief())) <= set(exact)
+    again = beliefs.compute_belief(game, view, budget=few)
+    same = jax.tree.map(np.array_equal, again.games, tracker.belief().games)
     assert jax.tree.all(same)
 
 
@@ -249,7 +251,7 @@ def test_particles_that_die_out_are_tried_again_with_more(monkeypatch: pytest.Mo
     game, view = lanes_of("kuhn_poker"), random_match("kuhn_poker", 3, 0).views[1]
     few, sizes = beliefs.BeliefBudget(size=2), set()
     for seed in range(40):
-        found = beliefs.compute_belief(game, view, skewed("kuhn_poker")[0], way="particles", effort=few, seed=seed)
+        found = beliefs.compute_belief(game, view, skewed("kuhn_poker")[0], method="particles", budget=few, seed=seed)
         assert all(key == view.keys[-1].tobytes() for *_, key in identities(game, found))
         assert found.report.tried == (2 if found.games.batch == 2 else 258)
         sizes.add(found.games.batch)
@@ -261,7 +263,7 @@ def test_games_are_drawn_as_often_as_they_are_probable() -> None:
     view = random_match(name, 3, 0).views[1]
     table, _ = skewed(name)
     found = beliefs.compute_belief(game, view, table)
-    games = found.drawn(game, 128, np.random.default_rng(0))
+    games = found.sample(game, 128, np.random.default_rng(0))
     assert games.batch == 128
     every = beliefs.Belief(games, np.arange(128, dtype=np.int32), np.full(128, 1 / 128), found.report)
     assert summed(game, every) == pytest.approx(summed(game, found), abs=1 / 128)
@@ -307,7 +309,7 @@ def test_sampling_does_not_call_anything_impossible(way: beliefs.BeliefMethod) -
     wrong = history.ActionObservationHistory(view.game, 1, view.first, (view.events[0], last))
     few, policies = beliefs.BeliefBudget(size=256, tries=2**9), skewed("kuhn_poker")[0]
     with pytest.raises(beliefs.NoConsistentStateError, match="not found to be impossible"):
-        beliefs.compute_belief(game, wrong, policies, way=way, effort=few)
+        beliefs.compute_belief(game, wrong, policies, method=way, budget=few)
     with pytest.raises(beliefs.ImpossiblePerceptsError, match="joint move 2"):
         beliefs.compute_belief(game, wrong)
 
@@ -316,4 +318,4 @@ def test_too_many_states_to_enumerate() -> None:
     game = lanes_of("blind_tictactoe")
     view = random_match("blind_tictactoe", 2, 0).views[0]
     with pytest.raises(beliefs.TooManyStatesError, match="joint move 2"):
-        beliefs.compute_belief(game, view, way="enumeration", effort=beliefs.BeliefBudget(states=20))
+        beliefs.compute_belief(game, view, method="enumeration", budget=beliefs.BeliefBudget(states=20))

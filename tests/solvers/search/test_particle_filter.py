@@ -113,7 +113,7 @@ def test_beliefs_are_the_posterior(name: str) -> None:
         assert counts.keys() <= exact.keys()
         expected = [GROUPS * weight / total for weight in exact.values()]
         assert scipy.stats.chisquare([counts[keys] for keys in exact], expected).pvalue > 1e-4
-        evidence = np.exp(np.asarray(now.evidence, np.float64))
+        evidence = np.exp(np.asarray(now.log_likelihood, np.float64))
         error = evidence.std() / np.sqrt(GROUPS)
         assert abs(evidence.mean() - total) < 4 * error + 1e-6
 
@@ -122,9 +122,11 @@ def test_other_policies_give_other_beliefs() -> None:
     """So that the test above can fail."""
     found = known("kuhn_poker", 1)
     path = telling(found)[0]
-    uniform = found._replace(policies=found.policies._replace(weight=jnp.ones_like(found.policies.weight)))
+    uniform = found._replace(
+        policies=found.policies._replace(cumulative_policy=jnp.ones_like(found.policies.cumulative_policy))
+    )
     now = filtered(uniform, 1, path)
-    evidence = np.exp(np.asarray(now.evidence, np.float64))
+    evidence = np.exp(np.asarray(now.log_likelihood, np.float64))
     assert abs(evidence.mean() - sum(found.beliefs[path].values())) > 8 * evidence.std() / np.sqrt(GROUPS)
 
 
@@ -141,7 +143,7 @@ def test_groups_have_their_own_path() -> None:
         words = tuple(jnp.asarray(np.where(half, *pair), jnp.uint32) for pair in zip(key, other_key, strict=True))
         actions = jnp.asarray(np.where(half, move, other_move), jnp.int32)
         now, _ = step(now, found.policies, jax.random.key(number), actions=actions, keys=words)
-    evidence = np.exp(np.asarray(now.evidence, np.float64))
+    evidence = np.exp(np.asarray(now.log_likelihood, np.float64))
     for part, path in ((half, first), (~half, last)):
         exact = sum(found.beliefs[path].values())
         assert abs(evidence[part].mean() - exact) < 4 * evidence[part].std() / np.sqrt(part.sum()) + 1e-6
@@ -151,7 +153,7 @@ def test_nothing_agrees() -> None:
     found = known("kuhn_poker", 1)
     (move, key), *rest = max(found.beliefs, key=len)
     lost = filtered(found, 1, ((move, (key[0] ^ 1, key[1])), *rest))
-    assert np.isneginf(np.asarray(lost.evidence)).all()
+    assert np.isneginf(np.asarray(lost.log_likelihood)).all()
     assert lost.games.batch == GROUPS * SIZE
 
 

@@ -78,7 +78,7 @@ class Plain:
                     path.append((registers, joint))
             outcomes = position.chance or (0,)
             chance = outcomes[int(draws[step][-1] * len(outcomes))]
-            registers, _ = self.nodes.moved(registers, joint, chance)
+            registers, _ = self.nodes.transition(registers, joint, chance)
         goals = self.nodes.position(registers).goals
         for state, joint in path:
             for own, action, goal in zip(self.seen[state], joint, goals, strict=True):
@@ -147,9 +147,9 @@ def test_trees_are_those_of_dictionaries(name: str, steps: int) -> None:
             words.append((np.asarray(drawn) >> 8).astype(np.float32) * np.float32(2.0**-24))
         lengths = [tree.play(np.stack(words)[:, :, n], steps) for n, tree in enumerate(plain)]
         streams = states[max(lengths)]
-    assert int(found.used) == sum(len(tree.seen) for tree in plain) >= 30
+    assert int(found.num_nodes) == sum(len(tree.seen) for tree in plain) >= 30
     rows = {key: n for n, key in enumerate(zip(*(part.tolist() for part in found.table), strict=True)) if any(key)}
-    assert len(rows) == int(found.used)
+    assert len(rows) == int(found.num_nodes)
     for tree in plain:
         for registers, node in tree.seen.items():
             row = rows[tree.key(registers)]
@@ -163,7 +163,7 @@ def test_trees_are_those_of_dictionaries(name: str, steps: int) -> None:
 
 def test_a_full_table_takes_no_more_nodes() -> None:
     found, _ = searched("kuhn_poker", 3, 200, 8, (C, C), bits=5)
-    assert 20 <= int(found.used) <= hash_table.MAX_LOAD_FACTOR * 32
+    assert 20 <= int(found.num_nodes) <= hash_table.MAX_LOAD_FACTOR * 32
     assert int(found.counts[0][:-1].sum()) > 600
 
 
