@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 from gdlx.cli import console
 
 if TYPE_CHECKING:
-    from gdlx.solvers import evaluate
+    from gdlx.solvers import evaluate_requests
     from gdlx.solvers.bounds import estimates
 
 _RESPONDERS = {"learnt": "learns", "local": "looks a move ahead"}
 
 
-def as_json(bounded: "evaluate.BoundResult") -> dict[str, Any]:
+def as_json(bounded: "evaluate_requests.BoundResult") -> dict[str, Any]:
     """What `--bound` adds to the result of `evaluate`."""
     found = bounded.bound
     return {
@@ -44,7 +44,7 @@ def _gain_as_json(own: "estimates.Improvement") -> dict[str, Any]:
     }
 
 
-def show(bounded: "evaluate.BoundResult") -> None:
+def show(bounded: "evaluate_requests.BoundResult") -> None:
     import rich.table
 
     found = bounded.bound

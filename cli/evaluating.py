@@ -40,7 +40,7 @@ def evaluate(  # noqa: C901 - one check for each pair of options that exclude ea
         raise typer.BadParameter("--bound-seconds is of --bound; give that too")
 
     from gdlx.envs import compilation_cache
-    from gdlx.solvers import evaluate as evaluation
+    from gdlx.solvers import evaluate_requests as evaluation
     from gdlx.solvers import requests
     from gdlx.solvers.runs import result_folder as folders
 

@@ -57,10 +57,10 @@ def _tree(
     given: console.Options, game: str, net: "propnet.PropNet", depth: int | None, max_nodes: int
 ) -> dict[str, Any]:
     """Sizes of the unrolled game; what it may need is told before."""
-    from gdlx.envs import probe
+    from gdlx.envs import game_facts
     from gdlx.envs.trees import game_tree, unroll
 
-    guess = probe.probe(net, given.seed).histories(depth=depth)
+    guess = game_facts.probe(net, given.seed).histories(depth=depth)
     if not (given.quiet or given.json):
         more = "more than " if guess.is_truncated else ""
         console.stderr().print(

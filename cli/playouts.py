@@ -41,11 +41,11 @@ def playout(
     started = time.perf_counter()
     net = networks.network_of(given, game, compiling.gdl, compiling.fold_case, compiling.limits)
 
-    from gdlx.envs import compilation_cache, payoffs, probe
+    from gdlx.envs import compilation_cache, game_facts, payoffs
     from gdlx.envs.packed import sharded_playouts
 
     compilation_cache.enable()
-    units = probe.probe(net, given.seed).payoffs(payoff)
+    units = game_facts.probe(net, given.seed).payoffs(payoff)
     play = sharded_playouts.ShardedPlayout(net, max_steps, -(-batch // _WORD))
     tally = play.start(given.seed, steps=_FIRST_STEPS)
     ready = time.perf_counter() - started

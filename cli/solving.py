@@ -12,7 +12,7 @@ from gdlx.cli import arguments, console
 
 if TYPE_CHECKING:
     from gdlx.solvers import requests, solution, tasks
-    from gdlx.solvers import solve as solving
+    from gdlx.solvers import solve_requests as solving
 
 _ALGORITHM, _SAMPLING, _OPPONENT = "Settings of the algorithm", "Sampling", "Modelled opponent"
 
@@ -196,7 +196,7 @@ def solve(
 
     from gdlx.envs import compilation_cache, devices, game_spec
     from gdlx.solvers import requests
-    from gdlx.solvers import solve as solving
+    from gdlx.solvers import solve_requests as solving
 
     compilation_cache.enable()
     common: dict[str, Any] = {

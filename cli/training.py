@@ -58,7 +58,7 @@ def train(
     if given.x64:
         raise typer.BadParameter("networks are trained in single precision: leave out --x64")
 
-    from gdlx.envs import compilation_cache, game_spec, probe
+    from gdlx.envs import compilation_cache, game_facts, game_spec
     from gdlx.nets import checkpoints, training
     from gdlx.nets.learners import learner_registry
     from gdlx.solvers.runs import driver
@@ -72,7 +72,7 @@ def train(
         arguments.refuse_changes(context, "training", _FIXED)
         recipe, digest, seed = checkpoints.read_train_config(resume)
         net = networks.network_of(given, recipe.game.spec, recipe.game.gdl, recipe.game.fold_case, within)
-        if digest != probe.probe(net).digest:
+        if digest != game_facts.probe(net).digest:
             raise folders.ResultError(f"{resume} was trained with other rules of {recipe.game.spec} than there are now")
         task = task_of(given, recipe.learner, recipe.game, net, max_nodes)
         folder = resume
@@ -80,7 +80,7 @@ def train(
         named = game_spec.GameSpec(game or "", payoff, "max", compiling.gdl, compiling.fold_case)
         settings = learner_registry.make_settings(learner, _changes(setting or []))
         net = networks.network_of(given, named.spec, named.gdl, named.fold_case, within)
-        digest, seed = probe.probe(net).digest, given.seed
+        digest, seed = game_facts.probe(net).digest, given.seed
         task = task_of(given, learner, named, net, max_nodes)
         recipe = learner_registry.TrainConfig(
             named, learner, window or learner_registry.default_window(net, task), settings

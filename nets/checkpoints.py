@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs import game_spec, probe
+from gdlx.envs import game_facts, game_spec
 from gdlx.nets.learners import learner_registry, protocol
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import errors
@@ -84,7 +84,7 @@ def restore_training(
     recipe, digest, seed = read_train_config(folder)
     if payoff is not None and payoff != recipe.game.payoff:
         raise CheckpointError(f"{folder} was trained with `payoff={recipe.game.payoff!r}`; take that here too")
-    if digest != probe.probe(net).digest:
+    if digest != game_facts.probe(net).digest:
         raise CheckpointError(
             f"{folder} was trained for {recipe.game.spec}, and not with the rules that {net.name} has here and now"
         )

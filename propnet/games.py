@@ -50,6 +50,23 @@ def load_rulesheet(game: str, *, fold_case: bool = False, gdl: int | None = None
     return checker.check(find_source(game), fold_case=fold_case, gdl=gdl).require_usable()
 
 
+def check_game(game: str, *, fold_case: bool = False, gdl: int | None = None) -> checker.CheckReport:
+    """Everything that is wrong with the rules of a game; raises nothing for mistakes in them.
+
+    Args:
+      game: what `load_rulesheet` takes.
+      fold_case: as in `load_rulesheet`.
+      gdl: as in `load_rulesheet`.
+
+    Returns:
+      The rulesheet, as far as it could be read, with errors and warnings that point into the text.
+
+    >>> check_game("kuhn_poker").errors
+    ()
+    """
+    return checker.check(find_source(game), fold_case=fold_case, gdl=gdl)
+
+
 def compile_game(
     game: str | rulesheet.Rulesheet,
     *,

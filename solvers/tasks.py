@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from gdlx.envs import env, game_spec, payoffs, probe
+from gdlx.envs import env, game_facts, game_spec, payoffs
 from gdlx.envs.packed import packed_env
 from gdlx.envs.trees import game_tree, sequence_form, unroll
 from gdlx.propnet.circuits import propnet
@@ -146,7 +146,7 @@ class TableTask(Task):
 
     @functools.cached_property
     def digest(self) -> str:
-        return probe.probe(self.env.net).digest
+        return game_facts.probe(self.env.net).digest
 
 
 def tree_digest(tree: game_tree.GameTree) -> str:
@@ -207,7 +207,7 @@ def make_table_task(
     """A game of any size. `max_steps` ends matches that go on longer."""
     if net is None:
         net = game.compile(within)
-    facts = probe.probe(net)
+    facts = game_facts.probe(net)
     guess = facts.histories(enough=_MAX_UNROLLED_HISTORIES)
     if not guess.is_truncated and guess.total <= _MAX_UNROLLED_HISTORIES:
         tree = game_spec.unroll_game(game, net=net)

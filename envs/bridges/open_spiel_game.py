@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gdlx.envs import host, payoffs, probe
+from gdlx.envs import game_facts, host, payoffs
 from gdlx.propnet import games
 from gdlx.propnet.common import errors, limits
 from gdlx.propnet.syntax import rulesheet
@@ -85,7 +85,7 @@ class _RulesheetKey:
 @functools.cache
 def _register(given: _RulesheetKey, payoff: payoffs.PayoffMode, max_steps: int, within: limits.Limits) -> str:
     net = games.compile_game(given.sheet, within=within)
-    nodes = host.HostEnv(net, probe.probe(net).payoffs(payoff), max_steps)
+    nodes = host.HostEnv(net, game_facts.probe(net).payoffs(payoff), max_steps)
     plain = base = "gdlx_" + re.sub("[^a-z0-9]+", "_", given.sheet.name.lower()).strip("_")
     number = 1
     while plain in pyspiel.registered_names():
@@ -103,7 +103,7 @@ _DYNAMICS: Any = pyspiel.GameType.Dynamics if pyspiel else None
 
 def _game_type(name: str, sheet: rulesheet.Rulesheet, nodes: host.HostEnv) -> Any:
     kind = pyspiel.GameType
-    turn_taking = probe.probe(nodes.net).dynamics.turn_taking
+    turn_taking = game_facts.probe(nodes.net).dynamics.turn_taking
     is_random = any(len(role.moves) > 1 for role in nodes.net.roles if role.is_random)
     perfect = sheet.language == 1
     players = len(nodes.net.players)

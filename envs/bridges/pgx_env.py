@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from gdlx.envs import env as envs
-from gdlx.envs import make, payoffs, probe
+from gdlx.envs import game_facts, make_env, payoffs
 from gdlx.envs.lowering import lower
 from gdlx.envs.views import observation_window as windows
 from gdlx.propnet.common import limits
@@ -178,7 +178,7 @@ class PgxEnv:
         return inner.registers if self.observation == "registers" else windows.to_tensor(window)[player]
 
 
-def make_env(
+def make_pgx_env(
     spec: str,
     *,
     steps: int = 4,
@@ -194,11 +194,13 @@ def make_env(
 ) -> PgxEnv:
     """The environment of a library game or of a rulesheet's path; see `PgxEnv` and `gdlx.make` for the options.
 
-    >>> make_env("tictactoe").num_actions
+    >>> make_pgx_env("tictactoe").num_actions
     10
     """
-    game = make.make(spec, payoff=payoff, form=form, max_steps=max_steps, gdl=gdl, fold_case=fold_case, within=within)
-    if not probe.probe(game.net).dynamics.turn_taking:
+    game = make_env.make(
+        spec, payoff=payoff, form=form, max_steps=max_steps, gdl=gdl, fold_case=fold_case, within=within
+    )
+    if not game_facts.probe(game.net).dynamics.turn_taking:
         raise envs.EnvError(
             f"{spec} is not turn-taking: several players decide at once, which pgx's interface cannot express; "
             f"use gdlx.make({spec!r})"

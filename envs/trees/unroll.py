@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from gdlx.envs import payoffs, probe
+from gdlx.envs import game_facts, payoffs
 from gdlx.envs.packed import words
 from gdlx.envs.trees import game_tree, infosets, size_estimate, unique_rows
 from gdlx.propnet.circuits import propnet
@@ -187,7 +187,7 @@ class _Unroller:
     def _units(self, goals: Floats, *, is_whole: bool) -> payoffs.Payoffs:
         sums = np.unique(goals.sum(axis=1))
         if not is_whole:
-            units = probe.probe(self.net).payoffs(self.mode)
+            units = game_facts.probe(self.net).payoffs(self.mode)
             if units.zero_sum and len(sums) and (sums != 2 * units.offset).any():
                 raise payoffs.PayoffError(
                     f"the goals of {self.net.name} had the sum {2 * units.offset:g} in sampled play, but not in the "
@@ -248,7 +248,7 @@ class _Unroller:
     def _check_size_estimate(self, depth: int | None) -> None:
         """At once, where random play shows that a step has too many nodes, however many histories merge."""
         bound = _MAX_HISTORIES_PER_NODE * self.max_nodes
-        guess = probe.probe(self.net).histories(bound, depth)
+        guess = game_facts.probe(self.net).histories(bound, depth)
         widest = max(guess.histories)
         if widest > bound:  # merging would have to find a hundred thousand histories for every node
             raise game_tree.TooLargeError(
@@ -279,7 +279,7 @@ class _Unroller:
         """`size` is bytes besides those of the edges."""
         needed = size + _BYTES_PER_EDGE * edges
         if edges > self.max_nodes or needed > _MAX_BYTES:
-            guess = probe.probe(self.net).histories(1e30)
+            guess = game_facts.probe(self.net).histories(1e30)
             raise game_tree.TooLargeError(
                 f"{self.net.name} is too large to unroll: {edges:,.0f} joint moves lead to step {len(self.nodes)}, "
                 f"which need about {needed / 2**30:,.1f} GiB; allowed are {self.max_nodes:,} joint moves and "

@@ -12,7 +12,7 @@ from gdlx.envs import env as envs
 
 def move_name(env: envs.Env, player: int, action: int) -> str:
     """
-    >>> from gdlx.envs import make
+    >>> from gdlx.envs import make_env
     >>> move_name(make.make("kuhn_poker"), 0, 0)
     'bet'
     """
@@ -51,7 +51,7 @@ def fluent_names(env: envs.Env, state: envs.State) -> tuple[str, ...]:
 def state_text(env: envs.Env, state: envs.State) -> str:
     """The step, the true fluents, and the legal moves or the result.
 
-    >>> from gdlx.envs import make
+    >>> from gdlx.envs import make_env
     >>> game = make.make("rps")
     >>> print(state_text(game, game.init()))
     rps, step 0

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from gdlx.envs import game_spec, payoffs, probe
+from gdlx.envs import game_facts, game_spec, payoffs
 from gdlx.envs.trees import game_tree
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import errors, limits
@@ -34,7 +34,7 @@ def load_game(game: game_spec.GameSpec) -> LoadedGame | str:
 
 def _loaded(game: game_spec.GameSpec) -> LoadedGame:
     net = _compile(game)
-    known = probe.probe(net)
+    known = game_facts.probe(net)
     guess = known.histories(enough=_MAX_HISTORIES)
     if guess.is_truncated or guess.total > _MAX_HISTORIES:
         units, bounds = known.payoffs(game.payoff), known.payoff_range(game.payoff)

@@ -6,7 +6,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from gdlx.envs import env, game_spec, probe
+from gdlx.envs import env, game_facts, game_spec
 from gdlx.nets.learners import protocol
 from gdlx.nets.models import encoders
 from gdlx.propnet.circuits import propnet
@@ -79,7 +79,7 @@ def make_settings(name: str, changes: Mapping[str, str]) -> Any:
 
 def make_learner(recipe: TrainConfig, net: propnet.PropNet, task: tasks.TreeTask | None) -> protocol.Learner:
     """`task` is the game unrolled; None if that was not tried, or it is too large."""
-    playing = env.Env(net, probe.probe(net).payoffs(recipe.game.payoff), max_steps=step_capacity(net))
+    playing = env.Env(net, game_facts.probe(net).payoffs(recipe.game.payoff), max_steps=step_capacity(net))
     encoder = encoders.Encoder(playing, recipe.window)
     module = _module(recipe.learner)
     if not find_entry(recipe.learner).needs_tree:
@@ -95,14 +95,14 @@ def make_learner(recipe: TrainConfig, net: propnet.PropNet, task: tasks.TreeTask
 
 def step_capacity(net: propnet.PropNet) -> int:
     """For joint moves of a match."""
-    return probe.probe(net).step_capacity
+    return game_facts.probe(net).step_capacity
 
 
 def default_window(net: propnet.PropNet, task: tasks.TreeTask | None) -> int:
     """The whole of every match, or as long as random ones last at most where that is all there is to see."""
     if task is not None:
         return max(1, len(task.tree.counts.nodes) - 1)
-    return probe.probe(net).longest_match
+    return game_facts.probe(net).longest_match
 
 
 def find_entry(name: str) -> LearnerEntry:

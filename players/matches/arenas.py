@@ -1,6 +1,6 @@
 """From a game to the Arena that its matches are played in."""
 
-from gdlx.envs import env, game_spec, probe
+from gdlx.envs import env, game_facts, game_spec
 from gdlx.envs.packed import packed_env
 from gdlx.players import defaults
 from gdlx.players.agents import agent
@@ -24,6 +24,6 @@ def make_arena(
     named = game if isinstance(game, game_spec.GameSpec) else game_spec.GameSpec(game)
     if net is None:
         net = named.compile(within)
-    steps = max_steps or probe.probe(net).step_capacity
-    made = env.Env(net, probe.probe(net).payoffs(named.payoff), max_steps=steps)
+    steps = max_steps or game_facts.probe(net).step_capacity
+    made = env.Env(net, game_facts.probe(net).payoffs(named.payoff), max_steps=steps)
     return agent.Arena(named, made, packed_env.PackedEnv(made), steps, start_seconds)

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gdlx.envs import game_spec, probe
+from gdlx.envs import game_facts, game_spec
 from gdlx.players.agents import agent
 from gdlx.players.matches import game_log, match
 from gdlx.propnet.common import errors
@@ -61,7 +61,7 @@ class RunConfig:
         }
 
     def require_rules(self, arena: agent.Arena, folder: pathlib.Path) -> None:
-        if self.digest != probe.probe(arena.env.net).digest:
+        if self.digest != game_facts.probe(arena.env.net).digest:
             raise result_folder.ResultError(
                 f"{folder} was played with other rules of {self.game.spec} than there are now"
             )
@@ -70,7 +70,7 @@ class RunConfig:
 def make_config(
     kind: RunKind, arena: agent.Arena, agents: Sequence[agent.Agent], terms: match.MatchSettings
 ) -> RunConfig:
-    names, digest = tuple(player.name for player in agents), probe.probe(arena.env.net).digest
+    names, digest = tuple(player.name for player in agents), game_facts.probe(arena.env.net).digest
     return RunConfig(kind, arena.game, digest, names, terms, arena.steps, tuple(map(_source, agents)))
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from gdlx.envs import probe
+from gdlx.envs import game_facts
 from gdlx.envs.packed import packed_env
 from gdlx.propnet.common import errors
 from gdlx.solvers import tasks
@@ -102,7 +102,7 @@ def bound_policy(
     task: tasks.TableTask, policy: table_policy.TablePolicy, seconds: float, seed: int, max_steps: int = 0
 ) -> estimates.ExploitabilityBound:
     """The last bound that a search finds for policies that were sampled into a table."""
-    steps = max_steps or probe.probe(task.env.net, seed).step_capacity
+    steps = max_steps or game_facts.probe(task.env.net, seed).step_capacity
     *_, found = search(
         task.packed, policy, jax.random.key(seed), seconds=seconds, config=make_config(task.packed, steps)
     )

@@ -147,7 +147,7 @@ class ExternalSampler:
         axis: str | None = None,
     ) -> mccfr.BatchEstimates:
         return sample(
-            form, state, settings.average_strategy, key, player, rooms=self.capacities, batch=batch, axis=axis
+            form, state, settings.average_strategy, key, player, capacities=self.capacities, batch=batch, axis=axis
         )
 
 
@@ -158,7 +158,7 @@ def sample(
     key: jax.Array,
     player: int,
     *,
-    rooms: LaneCapacities,
+    capacities: LaneCapacities,
     batch: int,
     axis: str | None = None,
 ) -> mccfr.BatchEstimates:
@@ -169,7 +169,7 @@ def sample(
     size = batch if axis is None else batch // jax.lax.axis_size(axis)
     device = 0 if axis is None else jax.lax.axis_index(axis)
     tables = _tables(form, state, settings, player)
-    walks, last, weight = _forward(form, tables, rooms[player], key, device, player, size)
+    walks, last, weight = _forward(form, tables, capacities[player], key, device, player, size)
     sums = _backward(form, tables, walks, last, player), weight
     if axis is not None:
         sums = jax.lax.psum(sums, axis)  # type: ignore[no-untyped-call]
@@ -234,7 +234,7 @@ def _irrational(count: int) -> npt.NDArray[np.uint32]:
 def _forward(
     form: sampling_form.SamplingForm,
     tables: _Tables,
-    rooms: tuple[LevelCapacity, ...],
+    capacities: tuple[LevelCapacity, ...],
     key: jax.Array,
     device: int | jax.Array,
     player: int,
@@ -246,7 +246,7 @@ def _forward(
     lanes = Lanes(jnp.zeros(size, jnp.int32), one, None if form.players == 2 else jnp.ones(size, one.dtype))
     weight = jnp.zeros(form.uniform_by_player[mccfr.averaged_player(form.players, player)].shape[1] + 1, one.dtype)
     walks = []
-    for level, room in zip(form.levels, rooms, strict=True):
+    for level, room in zip(form.levels, capacities, strict=True):
         move, lanes, weight = _others_move(form, tables, level, room, lanes, weight, draws, player)
         if room.options == 1:
             last = jnp.where(lanes.last >= 0, categorical.take(level.child, _after_chance(level, move)), lanes.last)

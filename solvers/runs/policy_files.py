@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.envs import env, game_spec, probe
+from gdlx.envs import env, game_facts, game_spec
 from gdlx.envs.trees import game_tree, unroll
 from gdlx.propnet.io import checked_fields
 from gdlx.solvers import tabular_policies, tasks
@@ -156,7 +156,7 @@ def _load_folder(folder: pathlib.Path, game: game_spec.GameSpec, tree: game_tree
 def _load_folder_as_table(folder: pathlib.Path, game: game_spec.GameSpec, played: env.Env) -> table_policy.TablePolicy:
     config = result_folder.read_config(folder)
     if config.has_table:
-        require_same_rules(folder, config, game, probe.probe(played.net).digest)
+        require_same_rules(folder, config, game, game_facts.probe(played.net).digest)
         return read_table_policy(folder / result_folder.POLICY, played.num_actions)
     # With the payoffs of the run, which are part of its digest.
     tree = game_spec.unroll_game(config.game, net=played.net)

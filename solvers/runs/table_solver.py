@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gdlx.envs import devices as machine
-from gdlx.envs import payoffs, probe
+from gdlx.envs import game_facts, payoffs
 from gdlx.envs.trees import game_tree
 from gdlx.propnet.common import errors
 from gdlx.solvers import algorithms, tabular_policies, tasks
@@ -54,7 +54,7 @@ class TableSolver(solver.Solver[table_state.TableState]):
         self._game = task.packed
         self.config = table_state.SamplerConfig(
             drawn.batch,
-            drawn.max_steps or probe.probe(task.env.net, drawn.seed).step_capacity,
+            drawn.max_steps or game_facts.probe(task.env.net, drawn.seed).step_capacity,
             drawn.grow,
             drawn.decay is not None,
             settings.minimiser.optimism is not None,
@@ -197,7 +197,7 @@ def estimate_value(
     task: tasks.TableTask, policy: table_policy.TablePolicy, seed: int, max_steps: int
 ) -> table_policy.MatchScores:
     """What everybody gets in matches of the average policies."""
-    steps = max_steps or probe.probe(task.env.net, seed).step_capacity
+    steps = max_steps or game_facts.probe(task.env.net, seed).step_capacity
     key = jax.random.fold_in(jax.random.key(seed), 1)
     found = table_policy.score_matches(task.packed, policy, key, matches=_MATCHES, steps=steps)
     if found.unfinished:

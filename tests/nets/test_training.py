@@ -12,7 +12,7 @@ import pytest
 
 from gdlx import cli
 from gdlx.cli import training as cli_training
-from gdlx.envs import game_spec, probe
+from gdlx.envs import game_facts, game_spec
 from gdlx.nets import checkpoints, evaluation, training, vectorised_play
 from gdlx.nets.learners import learner_registry, protocol, self_play, supervised
 from gdlx.nets.models import encoders, networks
@@ -40,7 +40,7 @@ def learner() -> protocol.Learner:
 
 
 def trained(learner: protocol.Learner, folder: pathlib.Path | None, iterations: int, *, resume: bool = False) -> Any:
-    digest = probe.probe(players.load_arena("kuhn_poker").env.net).digest
+    digest = game_facts.probe(players.load_arena("kuhn_poker").env.net).digest
     run = training.TrainingRun(recipe(), learner, digest, folder, resume=resume)
     for _ in run.points(driver.StopCondition(iterations)):
         pass

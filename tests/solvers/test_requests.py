@@ -11,7 +11,7 @@ import pytest
 import gdlx
 from gdlx.cli import arguments
 from gdlx.envs import game_spec
-from gdlx.solvers import algorithms, evaluate, requests, solve, tasks
+from gdlx.solvers import algorithms, evaluate_requests, requests, solve_requests, tasks
 from gdlx.solvers.exact import restricted_nash
 from gdlx.solvers.runs import driver, result_folder, solver_run
 
@@ -106,7 +106,7 @@ def test_python_and_requests_are_the_same(algorithm: str, tmp_path: pathlib.Path
         labels.append(label.split()[0])
         return requests.NO_CALLBACKS.stage(label)
 
-    outcome = solve.execute(request, requests.Callbacks(stage=stage, on_metrics=told.append))
+    outcome = solve_requests.execute(request, requests.Callbacks(stage=stage, on_metrics=told.append))
     assert outcome.solution.metrics[-1].value == told[-1].value
     assert labels == ["compiling", "unrolling", {"lp": "linear"}.get(algorithm, algorithm)]
     assert outcome.folder is not None
@@ -115,7 +115,7 @@ def test_python_and_requests_are_the_same(algorithm: str, tmp_path: pathlib.Path
     for ours, theirs in zip(outcome.solution.policies, called.policies, strict=True):
         np.testing.assert_array_equal(ours, theirs)
     assert called.config == outcome.solution.config
-    again = evaluate.execute(requests.EvaluateRequest(outcome.folder))
+    again = evaluate_requests.execute(requests.EvaluateRequest(outcome.folder))
     assert again.solution.exploitability == pytest.approx(called.exploitability, abs=1e-6)
     assert again.bound_result is None
 
@@ -126,26 +126,28 @@ def test_a_request_goes_through_its_folder(tmp_path: pathlib.Path) -> None:
     first = requests.SolveRequest(
         game, "hs-dcfr", 30, settings={"beta": -math.inf}, simultaneous=True, results=tmp_path
     )
-    outcome = solve.execute(first)
+    outcome = solve_requests.execute(first)
     assert outcome.folder is not None
     second = requests.resume_request(outcome.folder, iterations=50)
     assert (second.resolved_game, second.configured_algorithm) == (game, first.configured_algorithm)
     assert second.configured_algorithm.settings.horizon == 30
-    assert solve.execute(second).solution.iterations == 50
+    assert solve_requests.execute(second).solution.iterations == 50
     assert result_folder.read_config(outcome.folder).algorithm == first.configured_algorithm
 
 
 def test_steps_may_be_raised_when_resumed(tmp_path: pathlib.Path) -> None:
     settings = {"table": 8, "batch": 32, "max_steps": 8}
-    outcome = solve.execute(requests.SolveRequest("kuhn_poker", "os-mccfr", 2, settings=settings, results=tmp_path))
+    outcome = solve_requests.execute(
+        requests.SolveRequest("kuhn_poker", "os-mccfr", 2, settings=settings, results=tmp_path)
+    )
     assert outcome.folder is not None
     again = requests.resume_request(outcome.folder, max_steps=16, iterations=3)
-    assert solve.execute(again).solution.iterations == 3
+    assert solve_requests.execute(again).solution.iterations == 3
     assert result_folder.read_config(outcome.folder).algorithm.sampling_config.max_steps == 16
 
 
 def test_what_is_found_at_once_is_not_resumed(tmp_path: pathlib.Path) -> None:
-    outcome = solve.execute(requests.SolveRequest("kuhn_poker", "lp", results=tmp_path))
+    outcome = solve_requests.execute(requests.SolveRequest("kuhn_poker", "lp", results=tmp_path))
     assert outcome.folder is not None
     with pytest.raises(result_folder.ResultError, match="solved at once"):
         requests.resume_request(outcome.folder)
@@ -153,7 +155,7 @@ def test_what_is_found_at_once_is_not_resumed(tmp_path: pathlib.Path) -> None:
 
 def test_what_fails_at_once_leaves_no_folder(tmp_path: pathlib.Path) -> None:
     with pytest.raises(ValueError, match="zero-sum"):
-        solve.execute(requests.SolveRequest("smallest:numbers=2,steps=1", "lp", results=tmp_path))
+        solve_requests.execute(requests.SolveRequest("smallest:numbers=2,steps=1", "lp", results=tmp_path))
     assert not list(tmp_path.rglob("lp*"))
 
 
@@ -163,7 +165,7 @@ def test_an_interrupt_keeps_what_there_is(tmp_path: pathlib.Path) -> None:
             raise KeyboardInterrupt
 
     request = requests.SolveRequest("kuhn_poker", "cfr+", 100, every=2, results=tmp_path)
-    outcome = solve.execute(request, requests.Callbacks(on_metrics=interrupt))
+    outcome = solve_requests.execute(request, requests.Callbacks(on_metrics=interrupt))
     assert (outcome.interrupted, outcome.solution.iterations) == (True, 4)
     assert outcome.folder is not None
     assert (outcome.folder / result_folder.POLICY).exists()

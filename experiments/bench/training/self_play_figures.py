@@ -118,7 +118,7 @@ def _peer_steps_per_second() -> float | None:
 
 def strength_figures() -> Iterator[harness.Figure]:
     """Trained for some minutes, then matches of each role against uniform play."""
-    from gdlx.envs import game_spec, probe
+    from gdlx.envs import game_facts, game_spec
     from gdlx.nets import evaluation, training
     from gdlx.nets.learners import learner_registry
     from gdlx.propnet import games
@@ -131,7 +131,7 @@ def strength_figures() -> Iterator[harness.Figure]:
     )
     learner = learner_registry.make_learner(recipe, net, None)
     with tempfile.TemporaryDirectory() as folder:
-        run = training.TrainingRun(recipe, learner, probe.probe(net).digest, pathlib.Path(folder))
+        run = training.TrainingRun(recipe, learner, game_facts.probe(net).digest, pathlib.Path(folder))
         for _ in run.points(driver.StopCondition(None, 60 * _MINUTES)):
             pass
         run.finish()

@@ -298,7 +298,7 @@ def test_nodes_are_pickled_without_the_game() -> None:
 
 @functools.cache
 def bridged(game: str) -> tuple[pgx_env.PgxEnv, "jax.stages.Wrapped", "jax.stages.Wrapped"]:
-    env = pgx_env.make_env(game)
+    env = pgx_env.make_pgx_env(game)
     return env, jax.jit(jax.vmap(env.init)), jax.jit(jax.vmap(env.step))
 
 
@@ -438,7 +438,7 @@ def test_what_pgxs_interface_cannot_express() -> None:
     with pytest.raises(
         envs.EnvError, match=r"rps is not turn-taking: several players decide at once.*gdlx.make\('rps'\)"
     ):
-        pgx_env.make_env("rps")
+        pgx_env.make_pgx_env("rps")
     env, init, _ = bridged("kuhn_poker")
     one = jax.tree.map(lambda x: x[0], init(keys_of(0, 40)))
     with pytest.raises(envs.EnvError, match="give step a key"):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gdlx.envs import probe
+from gdlx.envs import game_facts
 from gdlx.envs.views import history
 from gdlx.players.agents import agent, agent_registry, entries, human, subtree_cfr_agent, table_agent, uniform
 from gdlx.solvers import algorithms, tabular_policies, tasks
@@ -133,7 +133,7 @@ def test_a_solution_of_a_table_is_played_as_it_is(tmp_path: pathlib.Path) -> Non
     arena, policies = players.load_arena(KUHN), players.random_policies(KUHN, 3)
     algorithm = algorithms.configure(algorithms.find("os-mccfr"), 1, {"table": 6})
     result_folder.write_config(
-        tmp_path, result_folder.Config(arena.game, probe.probe(arena.env.net).digest, algorithm, x64=False)
+        tmp_path, result_folder.Config(arena.game, game_facts.probe(arena.env.net).digest, algorithm, x64=False)
     )
     result_folder.write_table_policy(tmp_path, table_policy.from_tabular(policies, arena.env, samples.load_tree(KUHN)))
     assert_same(played_policies(agent_registry.make_agent(str(tmp_path)), KUHN), policies)
@@ -148,7 +148,7 @@ def test_a_solution_of_other_rules_is_refused(tmp_path: pathlib.Path, algorithm:
         folder.mkdir()
         other = players.load_arena("biased_rps")
         configured = algorithms.configure(algorithms.find(algorithm), 1, {"table": 6})
-        digest = probe.probe(other.env.net).digest
+        digest = game_facts.probe(other.env.net).digest
         result_folder.write_config(folder, result_folder.Config(other.game, digest, configured, x64=False))
     with pytest.raises(policy_files.PolicyFileError, match="other rules than kuhn_poker has now"):
         played_policies(agent_registry.make_agent(str(folder)), KUHN)

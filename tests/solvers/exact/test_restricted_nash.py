@@ -14,7 +14,7 @@ import scipy.optimize
 
 from gdlx import cli
 from gdlx.envs import game_spec
-from gdlx.solvers import algorithms, solve, tabular_policies, tasks
+from gdlx.solvers import algorithms, solve_requests, tabular_policies, tasks
 from gdlx.solvers.exact import best_response, lp, restricted_nash
 from gdlx.solvers.runs import result_folder, solver_run
 from gdlx.tests.helpers import explicit
@@ -112,7 +112,9 @@ def test_a_matrix_game_against_its_linear_program(p: float) -> None:
         value = matrix_value(BIASED, model[1:], p)
         exact = solver_run.solve_exactly(restricted_nash.make_restricted_task(task, restriction), algorithms.find("lp"))
         assert exact.value[0] == pytest.approx(value, abs=1e-7)
-        iterated = solve.solve(restricted_nash.restricted_tree(task.tree, restriction), "cfr+", iterations=2000)
+        iterated = solve_requests.solve(
+            restricted_nash.restricted_tree(task.tree, restriction), "cfr+", iterations=2000
+        )
         assert iterated.exploitability is not None
         assert iterated.exploitability < 0.01
         assert iterated.value[0] == pytest.approx(value, abs=0.02)
@@ -162,7 +164,7 @@ def test_a_sweep_is_its_runs() -> None:
     model = model_of("kuhn_poker", 0)
     together = restricted_nash.sweep_probabilities(task, 0, model, p, algorithms.find("cfr+"), 50)
     for number, each in enumerate(p):
-        alone = solve.solve(
+        alone = solve_requests.solve(
             restricted_nash.restricted_tree(task.tree, restricted_nash.Restriction(0, model, each)),
             "cfr+",
             iterations=50,

@@ -75,7 +75,7 @@ def test_sampled_values_are_unbiased(
     for number, player in enumerate(tree.players):
 
         def one(key: jax.Array, number: int = number) -> Values:
-            return sampled_values(form, state, settings, key, number, rooms=rooms, batch=size)
+            return sampled_values(form, state, settings, key, number, capacities=rooms, batch=size)
 
         values, short = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(number), batches))
         drawn = np.asarray(values, float)
@@ -110,7 +110,7 @@ def test_average_weights_are_unbiased(
         @jax.jit
         def weights(state: mccfr.MccfrState, updated: int = updated) -> jax.Array:
             one = functools.partial(
-                external_sampling.sample, form, state, settings, player=updated, rooms=rooms, batch=64
+                external_sampling.sample, form, state, settings, player=updated, capacities=rooms, batch=64
             )
             return jax.vmap(lambda key: one(key).average_reach)(keys)
 
@@ -131,7 +131,7 @@ def test_sure_options_are_external_sampling() -> None:
     state = random_state(form, np.random.default_rng(1))
     rooms = external_sampling.compute_capacities(form, width=AMPLE)
     found = [
-        _sample(form, state, settings, jax.random.key(4), player=0, rooms=rooms, batch=32)
+        _sample(form, state, settings, jax.random.key(4), player=0, capacities=rooms, batch=32)
         for settings in (None, external_sampling.AverageStrategy(epsilon=1.0))
     ]
     np.testing.assert_allclose(found[0].values, found[1].values, rtol=1e-5)
@@ -145,7 +145,7 @@ def test_settings_and_seeds_are_batched() -> None:
 
     def one(epsilon: jax.Array, key: jax.Array) -> jax.Array:
         settings = SOME._replace(epsilon=epsilon)
-        means: mccfr.BatchEstimates = _sample(form, state, settings, key, player=1, rooms=rooms, batch=16)
+        means: mccfr.BatchEstimates = _sample(form, state, settings, key, player=1, capacities=rooms, batch=16)
         return means.values
 
     epsilons, keys = jnp.array([0.1, 0.5, 1.0]), jax.random.split(jax.random.key(2), 3)
@@ -171,7 +171,7 @@ def test_lowers_for_accelerators(platform: str) -> None:
     rooms = external_sampling.compute_capacities(form, width=NARROW)
 
     def run(form: sampling_form.SamplingForm, state: mccfr.MccfrState, key: jax.Array) -> mccfr.BatchEstimates:
-        return external_sampling.sample(form, state, SOME, jax.random.wrap_key_data(key), 0, rooms=rooms, batch=64)
+        return external_sampling.sample(form, state, SOME, jax.random.wrap_key_data(key), 0, capacities=rooms, batch=64)
 
     lowered = jax.export.export(jax.jit(run), platforms=[platform])(
         form, mccfr.init(form), jax.random.key_data(jax.random.key(0))

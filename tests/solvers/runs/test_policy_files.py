@@ -6,7 +6,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from gdlx.envs import game_spec, probe
+from gdlx.envs import game_facts, game_spec
 from gdlx.solvers import algorithms, tabular_policies, tasks
 from gdlx.solvers.mccfr import table_policy
 from gdlx.solvers.runs import policy_files, policy_tables, result_folder
@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, policies: tabular_policies.
     )
     result_folder.write_policy(place / "unrolled", policies)
     sampler = algorithms.configure(algorithms.find("os-mccfr"), None, {"table": 8})
-    digest = probe.probe(played.net).digest
+    digest = game_facts.probe(played.net).digest
     result_folder.write_config(place / "table", result_folder.Config(GAME, digest, sampler, False))
     result_folder.write_table_policy(place / "table", table_policy.from_tabular(policies, played, tree))
     return place

@@ -1,14 +1,16 @@
 """From a result folder to what its policies are worth: measured again, and bounded by play in games of any size."""
 
 import dataclasses
+import pathlib
 from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 
-from gdlx.envs import env, payoffs, probe
+from gdlx.envs import env, game_facts, payoffs
 from gdlx.envs.packed import packed_env
-from gdlx.solvers import algorithms, requests, solution, solve, tabular_policies, tasks
+from gdlx.propnet.common import limits
+from gdlx.solvers import algorithms, requests, solution, solve_requests, tabular_policies, tasks
 from gdlx.solvers.bounds import estimates, search_bounds
 from gdlx.solvers.mccfr import table_policy
 from gdlx.solvers.runs import driver, policy_files, result_folder, table_solver
@@ -46,13 +48,36 @@ class _SavedPolicies(NamedTuple):
     played: Callable[[], _PlayInputs]  # in the game as it is, without a modelled opponent
 
 
+def load_solution(folder: str | pathlib.Path, *, max_nodes: int = limits.NODES) -> solution.Solution:
+    """The solution in a result folder, its policies measured again.
+
+    Args:
+      folder: what `gdlx solve` or `SolveRequest.results` wrote.
+      max_nodes: refuse to unroll games with more joint actions in one step than this.
+
+    Raises:
+      ResultError: where the folder is not that of a result, or its files are damaged.
+      TooLargeError: where the game is larger than `max_nodes`.
+
+    >>> import tempfile
+    >>> from gdlx.solvers import requests, solve_requests
+    >>> with tempfile.TemporaryDirectory() as results:
+    ...     request = requests.SolveRequest("kuhn_poker", iterations=100, results=pathlib.Path(results))
+    ...     saved = solve_requests.execute(request)
+    ...     loaded = load_solution(saved.folder)
+    >>> abs(loaded.exploitability - saved.solution.exploitability) < 1e-6
+    True
+    """
+    return execute(requests.EvaluateRequest(pathlib.Path(folder), max_nodes=max_nodes)).solution
+
+
 def execute(request: requests.EvaluateRequest, callbacks: requests.Callbacks = requests.NO_CALLBACKS) -> EvaluateResult:
     """Do what a request asks for."""
     folder = request.folder
     config = result_folder.read_config(folder)
     # Policies of a game that was unrolled to be sampled are measured without its edges.
     needs: algorithms.GameRepresentation = "rules" if config.algorithm.needs == "rules" else "tree"
-    original, task = solve.load_task(folder, config, needs, callbacks, max_nodes=request.max_nodes)
+    original, task = solve_requests.load_task(folder, config, needs, callbacks, max_nodes=request.max_nodes)
     earlier = result_folder.read_metrics(folder, len(task.players))
     last = earlier[-1] if earlier else driver.Metrics(0, 0.0, (), ())
     if isinstance(task, tasks.TableTask):
@@ -82,7 +107,7 @@ def _from_table(
         metrics = task.tree_task.metrics(policies)
 
     def played() -> _PlayInputs:
-        steps = algorithm.sampling_config.max_steps or probe.probe(task.env.net, request.seed).step_capacity
+        steps = algorithm.sampling_config.max_steps or game_facts.probe(task.env.net, request.seed).step_capacity
         return _PlayInputs(task.packed, table, steps)
 
     return _SavedPolicies(policies, metrics, played)
@@ -99,7 +124,7 @@ def _from_tree(
     def played() -> _PlayInputs:
         tree = original.tree
         units = payoffs.Payoffs(tree.offset, tree.zero_sum, True)
-        game = packed_env.PackedEnv(env.Env(solve.compile_propnet(original.game, callbacks), units))
+        game = packed_env.PackedEnv(env.Env(solve_requests.compile_propnet(original.game, callbacks), units))
         return _PlayInputs(game, table_policy.from_tabular(policies, game.env, tree), len(tree.counts.nodes) - 1)
 
     return _SavedPolicies(policies, task.metrics(policies), played)

@@ -6,7 +6,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from gdlx.envs import dynamics, game_spec, payoffs, probe
+from gdlx.envs import dynamics, game_facts, game_spec, payoffs
 from gdlx.envs.trees import size_estimate, unroll
 from gdlx.propnet import games
 from gdlx.propnet.simulate import machine, random_play, straight_line
@@ -23,9 +23,9 @@ def test_one_machine_for_every_propnet() -> None:
 
 def test_facts_are_kept_for_every_propnet_and_seed() -> None:
     net = games.compile_game("kuhn_poker")
-    assert probe.probe(net) is probe.probe(net)
-    assert probe.probe(net) is not probe.probe(net, 1)
-    assert probe.probe(net) is not probe.probe(dataclasses.replace(net))
+    assert game_facts.probe(net) is game_facts.probe(net)
+    assert game_facts.probe(net) is not game_facts.probe(net, 1)
+    assert game_facts.probe(net) is not game_facts.probe(dataclasses.replace(net))
 
 
 def test_a_game_is_emitted_and_played_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,7 +39,7 @@ def test_a_game_is_emitted_and_played_once(monkeypatch: pytest.MonkeyPatch) -> N
             return original(*args, **options)
 
         monkeypatch.setattr(module, name, counting)
-    facts = probe.probe(net)
+    facts = game_facts.probe(net)
     for _ in range(2):
         assert facts.payoffs().zero_sum
         assert facts.longest_match > 1
@@ -50,14 +50,14 @@ def test_a_game_is_emitted_and_played_once(monkeypatch: pytest.MonkeyPatch) -> N
     assert counts["cone"] == 3  # what is legal, what a move does, how a state is judged
     plays = counts["random_steps"]
     assert facts.payoffs() is facts.payoffs("auto")
-    assert probe.probe(net).digest == facts.digest
+    assert game_facts.probe(net).digest == facts.digest
     assert counts["random_steps"] == plays
 
 
 @pytest.mark.parametrize("game", ["kuhn_poker", "goofspiel:cards=3", "tictactoe"])
 def test_facts_are_what_they_are_without_keeping_them(game: str) -> None:
     net, fresh = games.compile_game(game), games.compile_game(game)
-    facts = probe.probe(net, 3)
+    facts = game_facts.probe(net, 3)
     assert facts.payoffs() == payoffs.infer_payoffs(fresh, seed=3)
     assert facts.payoffs("goal") == payoffs.Payoffs(0.0, False, True)
     assert facts.dynamics == dynamics.infer_dynamics(fresh, 3)
@@ -66,22 +66,22 @@ def test_facts_are_what_they_are_without_keeping_them(game: str) -> None:
     assert facts.histories(10.0) == size_estimate.estimate_size(fresh, 3, enough=10.0)
     for depth in (1, 2, 100):
         assert facts.histories(depth=depth) == size_estimate.estimate_size(fresh, 3).up_to_depth(depth)
-        assert probe.probe(fresh, 3).histories(depth=depth) == facts.histories(depth=depth)
+        assert game_facts.probe(fresh, 3).histories(depth=depth) == facts.histories(depth=depth)
 
 
 def test_the_length_of_matches() -> None:
-    facts = probe.probe(games.compile_game("tictactoe"))
+    facts = game_facts.probe(games.compile_game("tictactoe"))
     assert (facts.longest_match, facts.step_capacity) == (9, 36)
 
 
 def test_the_range_of_payoffs() -> None:
-    facts = probe.probe(games.compile_game("kuhn_poker"))
+    facts = game_facts.probe(games.compile_game("kuhn_poker"))
     assert facts.payoff_range() == (-2.0, 2.0)
     assert facts.payoff_range("goal") == (48.0, 52.0)
 
 
 def test_digests_distinguish_rules_not_propnets() -> None:
-    digest = probe.probe(games.compile_game("kuhn_poker")).digest
-    assert probe.probe(games.compile_game("kuhn_poker", recompile=True)).digest == digest
-    assert probe.probe(games.compile_game("kuhn_poker", gdl=1)).digest != digest
-    assert probe.probe(sheets.compile_text(sheets.COINS)).digest != digest
+    digest = game_facts.probe(games.compile_game("kuhn_poker")).digest
+    assert game_facts.probe(games.compile_game("kuhn_poker", recompile=True)).digest == digest
+    assert game_facts.probe(games.compile_game("kuhn_poker", gdl=1)).digest != digest
+    assert game_facts.probe(sheets.compile_text(sheets.COINS)).digest != digest

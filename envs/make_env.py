@@ -1,6 +1,6 @@
 """From a game's name to its Env."""
 
-from gdlx.envs import env, payoffs, probe
+from gdlx.envs import env, game_facts, payoffs
 from gdlx.envs.lowering import lower
 from gdlx.propnet import games
 from gdlx.propnet.common import limits
@@ -22,4 +22,4 @@ def make(
     ('player1', 'player2')
     """
     net = games.compile_game(game, gdl=gdl, fold_case=fold_case, within=within)
-    return env.Env(net, probe.probe(net).payoffs(payoff), form, max_steps)
+    return env.Env(net, game_facts.probe(net).payoffs(payoff), form, max_steps)
