@@ -1,4 +1,4 @@
-"""The command line: one function per command, in the module of its group; this module puts them together.
+"""The command line: one function per command, in the module of its name; this module puts them together.
 
 A command takes `context: typer.Context` and finds the global options with `console.options(context)`. It
 raises what goes wrong: `main` alone turns errors into a paragraph and an exit code.
@@ -17,45 +17,49 @@ import typer.core
 
 import gdlx
 from gdlx.cli import (
-    arguments,
     bench,
+    check,
     console,
     doctor,
-    evaluating,
-    library,
-    matches,
-    networks,
-    playing,
-    playouts,
-    reporting,
-    rules,
-    solving,
-    studying,
-    sweeping,
-    training,
+    evaluate,
+    experiment,
+    games,
+    info,
+    match,
+    play,
+    playout,
+    report,
+    results,
+    shared_options,
+    show,
+    solve,
+    sweep,
+    tournament,
+    train,
 )
+from gdlx.cli import compile as compile_command
 from gdlx.propnet.common import errors
 from gdlx.propnet.syntax import diagnostics
 
 # What jax calls the devices. Not its alias "gpu", which fails unless CUDA, ROCm and oneAPI are all there.
 _PLATFORMS = {"cpu": "cpu", "gpu": "cuda", "tpu": "tpu"}
 _COMMANDS = (
-    library.games,
-    rules.check,
-    rules.show,
-    networks.info,
-    networks.compile,
-    playouts.playout,
-    solving.solve,
-    evaluating.evaluate,
-    training.train,
-    matches.match,
-    matches.tournament,
-    playing.play,
-    sweeping.sweep,
-    sweeping.results,
-    reporting.report,
-    studying.experiment,
+    games.games,
+    check.check,
+    show.show,
+    info.info,
+    compile_command.compile,
+    playout.playout,
+    solve.solve,
+    evaluate.evaluate,
+    train.train,
+    match.match,
+    tournament.tournament,
+    play.play,
+    sweep.sweep,
+    results.results,
+    report.report,
+    experiment.experiment,
     bench.bench,
     doctor.doctor,
 )
@@ -64,7 +68,7 @@ _EPILOG = """Global options, before or after the command: --device cpu|gpu|tpu, 
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 for _command in _COMMANDS:
-    app.command(epilog=_EPILOG, cls=arguments.Command)(arguments.expanded(_command))
+    app.command(epilog=_EPILOG, cls=shared_options.Command)(shared_options.expanded(_command))
 
 
 @app.callback(invoke_without_command=True, epilog="Options may also follow the command.")

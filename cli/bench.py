@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gdlx.cli import arguments, console
+from gdlx.cli import console, shared_options
 from gdlx.experiments.bench import figures_file, harness
 
 _PICTURES = (".png", ".svg", ".pdf")
@@ -35,10 +35,10 @@ def bench(
     """Run benchmarks by name, or list the names. A missed target is shown, and is no error."""
     options = console.options(context)
     if output is not None:
-        arguments.require_writable(output, _TABLES)
+        shared_options.require_writable(output, _TABLES)
     for picture in (plot, speeds):
         if picture is not None:
-            arguments.require_writable(picture, _PICTURES)
+            shared_options.require_writable(picture, _PICTURES)
     if kept is not None:
         if names or speeds:
             raise typer.BadParameter("--from shows what was measured before: leave out names and --speeds")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from gdlx import cli
-from gdlx.cli import matches
+from gdlx.cli import match_runs
 from gdlx.envs import compilation_cache
 from gdlx.players.agents import entries
 from gdlx.players.matches import contest
@@ -227,7 +227,7 @@ def test_ctrl_c_keeps_the_games_that_have_ended(tmp_path: pathlib.Path) -> None:
 
 
 def test_help_names_the_agents_and_starts_without_jax() -> None:
-    assert all(name in matches.NAMES for name in entries.ENTRIES)
+    assert all(name in match_runs.NAMES for name in entries.ENTRIES)
     script = "import sys, gdlx.cli; sys.exit(any(name in sys.modules for name in ('jax', 'numpy', 'rich.table')))"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
     ran = subprocess.run([*GDLX, "match", "--help"], capture_output=True, text=True, check=True)

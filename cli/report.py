@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from gdlx.cli import arguments, console
+from gdlx.cli import console, shared_options
 
 
 def report(
@@ -22,7 +22,7 @@ def report(
     Runs are found beneath the folders; those that cannot be read are left out, and named.
     """
     given = console.options(context)
-    arguments.require_writable(output, (".html", ".htm"))
+    shared_options.require_writable(output, (".html", ".htm"))
 
     from gdlx.experiments.reports import report as reporting
 

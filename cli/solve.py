@@ -1,18 +1,18 @@
-"""The command `solve`, and how results are shown."""
+"""The command `solve`."""
 
 import dataclasses
-import functools
 import pathlib
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from gdlx.cli import arguments, console
+from gdlx.cli import console, shared_options
 
 if TYPE_CHECKING:
-    from gdlx.solvers import requests, solution, tasks
+    from gdlx.solvers import requests, tasks
     from gdlx.solvers import solve_requests as solving
+
+from gdlx.cli import solution_table
 
 _ALGORITHM, _SAMPLING, _OPPONENT = "Settings of the algorithm", "Sampling", "Modelled opponent"
 
@@ -24,26 +24,26 @@ class Stopping:
     iterations: Annotated[
         int | None,
         typer.Option(
-            min=0, help="Stop after so many; 1 000 if nothing else is said.", rich_help_panel=arguments.STOPPING
+            min=0, help="Stop after so many; 1 000 if nothing else is said.", rich_help_panel=shared_options.STOPPING
         ),
     ] = None
     time: Annotated[
         float | None,
         typer.Option(
             help="Stop after so many seconds of solving, earlier ones of a resumed run included.",
-            rich_help_panel=arguments.STOPPING,
+            rich_help_panel=shared_options.STOPPING,
         ),
     ] = None
     target: Annotated[
         str | None,
         typer.Option(
             help="Stop at this exploitability, e.g. 0.001, or 0.01% of the payoffs' range.",
-            rich_help_panel=arguments.STOPPING,
+            rich_help_panel=shared_options.STOPPING,
         ),
     ] = None
     every: Annotated[
         int | None,
-        typer.Option(min=1, help="Measure after every so many iterations.", rich_help_panel=arguments.RESULT),
+        typer.Option(min=1, help="Measure after every so many iterations.", rich_help_panel=shared_options.RESULT),
     ] = None
 
 
@@ -143,7 +143,7 @@ class Opponent:
 
 def solve(
     context: typer.Context,
-    game: arguments.GameOrResume = None,
+    game: shared_options.GameOrResume = None,
     algorithm: Annotated[str, typer.Option(help="One of those above.")] = "dcfr",
     *,
     stopping: Stopping,
@@ -163,20 +163,22 @@ def solve(
     opponent: Opponent,
     resume: Annotated[
         pathlib.Path | None,
-        typer.Option(help="Go on with the run in this folder.", metavar="DIR", rich_help_panel=arguments.RESULT),
+        typer.Option(help="Go on with the run in this folder.", metavar="DIR", rich_help_panel=shared_options.RESULT),
     ] = None,
     results: Annotated[
         pathlib.Path,
-        typer.Option(help="Where to make the folder of the result.", metavar="DIR", rich_help_panel=arguments.RESULT),
+        typer.Option(
+            help="Where to make the folder of the result.", metavar="DIR", rich_help_panel=shared_options.RESULT
+        ),
     ] = pathlib.Path("results"),
-    checkpoint: arguments.Checkpoint = 10.0,
-    payoff: arguments.Payoff = "auto",
+    checkpoint: shared_options.Checkpoint = 10.0,
+    payoff: shared_options.Payoff = "auto",
     goal_conflict: Annotated[
         Literal["refuse", "max"],
-        typer.Option(help="Ends with several goal values: the highest?", rich_help_panel=arguments.READING),
+        typer.Option(help="Ends with several goal values: the highest?", rich_help_panel=shared_options.READING),
     ] = "refuse",
-    max_nodes: arguments.MaxNodes = arguments.DEFAULT_NODES,
-    compiling: arguments.Compiling,
+    max_nodes: shared_options.MaxNodes = shared_options.DEFAULT_NODES,
+    compiling: shared_options.Compiling,
 ) -> None:
     """Find an equilibrium: policies for all players, with their measured exploitability.
 
@@ -209,7 +211,7 @@ def solve(
         "within": compiling.limits,
     }
     if resume is not None:
-        arguments.refuse_changes(context, "run", _FIXED)
+        shared_options.refuse_changes(context, "run", _FIXED)
         _require_precision(given, resume)
         request = requests.resume_request(resume, max_steps=settings.max_steps, **common)
     else:
@@ -226,7 +228,7 @@ def solve(
         )
     if request.configured_algorithm.kind == "sampled":
         devices.use_one_device_per_core()
-    _show(given, solving.execute(request, callbacks(given), _with_network))
+    _show(given, solving.execute(request, solution_table.callbacks(given), _with_network))
 
 
 _NOT_WITH_NET = ("time", "target", "every", "checkpoint")
@@ -246,7 +248,7 @@ def _require_use(context: typer.Context, algorithm: str, net: pathlib.Path | Non
         if net is not None:
             raise typer.BadParameter(f"--net is of depth-limited, not of {algorithm}; leave it out")
     elif net is not None:
-        arguments.refuse(context, _NOT_WITH_NET, f"{algorithm} solves by --iterations of every segment")
+        shared_options.refuse(context, _NOT_WITH_NET, f"{algorithm} solves by --iterations of every segment")
 
 
 def _given(settings: Settings, given: console.Options, algorithm: str) -> dict[str, Any]:
@@ -274,21 +276,12 @@ def _with_network(request: "requests.SolveRequest", task: "tasks.TreeTask") -> "
     return depth_limited.make_direct_solver(request, task)
 
 
-def callbacks(given: console.Options) -> "requests.Callbacks":
-    """Progress bars and remarks of whatever a request does."""
-    from gdlx.solvers import requests
-
-    return requests.Callbacks(
-        stage=functools.partial(console.progress, given), warn=functools.partial(console.remark, given)
-    )
-
-
 def _show(given: console.Options, outcome: "solving.SolveResult") -> None:
     folder = outcome.folder
     assert folder is not None
     lost = {"lost_visits": outcome.dropped} if outcome.dropped else {}
     more = {"interrupted": outcome.interrupted, **outcome.facts, **lost}
-    show(given, outcome.task, outcome.solution, folder, more)
+    solution_table.show(given, outcome.task, outcome.solution, folder, more)
     if not given.json:
         console.say(f"result in {folder}; look at its policies with: gdlx evaluate {folder}")
     if outcome.dropped:
@@ -306,87 +299,3 @@ def _show(given: console.Options, outcome: "solving.SolveResult") -> None:
     if outcome.interrupted:
         console.remark(given, f"interrupted; go on with: gdlx solve --resume {folder}")
         raise typer.Exit(130)
-
-
-def result_of(task: "tasks.Task", found: "solution.Solution", folder: pathlib.Path) -> dict[str, Any]:
-    """What `solve` and `evaluate` print under --json."""
-    last = found.metrics[-1]
-    result = {
-        "game": task.game.spec,
-        "algorithm": found.algorithm,
-        "iterations": found.iterations,
-        "seconds": found.seconds,
-        "goals": dict(zip(task.players, found.goals, strict=True)),
-        "value": dict(zip(task.players, found.value, strict=True)),
-        "exploitability": found.exploitability,
-        "nash_conv": found.nash_conv,
-        "improvements": dict(zip(task.players, found.improvements, strict=True)) if found.improvements else None,
-        "payoff_range": list(task.payoff_range),
-        "zero_sum": task.is_zero_sum,
-        "result": str(folder),
-    }
-    if last.samples:
-        result |= {"trajectories": last.samples, "trajectories_per_second": last.samples / max(last.seconds, 1e-9)}
-    if last.load is not None:
-        result["table_load"] = last.load
-        if last.value_error:
-            result["value_error"] = dict(zip(task.players, last.value_error, strict=True))
-    else:
-        result["information_sets"] = task.tree.information_sets
-    return result | task.facts(found.policies)
-
-
-def show(
-    given: console.Options,
-    task: "tasks.Task",
-    found: "solution.Solution",
-    folder: pathlib.Path,
-    more: Mapping[str, Any],
-) -> None:
-    result = result_of(task, found, folder) | dict(more)
-    if given.json:
-        console.emit(result)
-        return
-    import rich.table
-
-    last = found.metrics[-1]
-    has_table = last.load is not None
-    table = rich.table.Table(title=None, box=None, pad_edge=False)
-    for column in ("player", *([] if has_table else ["information sets"]), "payoff", "goal", "improvement"):
-        table.add_column(column, justify="left" if column == "player" else "right")
-    for number, player in enumerate(task.tree.players):
-        error = f" ± {last.value_error[number]:.2g}" if last.value_error else ""
-        table.add_row(
-            player.name,
-            *([] if has_table else [f"{player.sets:,}"]),
-            f"{found.value[number]:.6f}{error}",
-            f"{found.goals[number]:.4f}",
-            f"{found.improvements[number]:.3g}" if found.improvements else "not known",
-        )
-    console.show(table)
-    low, high = task.payoff_range
-    if found.exploitability is not None:
-        part = f" ({100 * found.exploitability / (high - low):.3g}% of the payoffs' range)" if high > low else ""
-        where = " in the restricted game" if "restricted" in result else ""
-        console.say(f"exploitability{where} {found.exploitability:.6g}{part}")
-    if last.value_error:
-        console.say("payoffs are means of matches of these policies, with standard errors; the game is not unrolled")
-    rate = f", {last.samples / last.seconds:,.0f} trajectories/s" if last.samples and last.seconds else ""
-    full = f", table {last.load:.1%} full" if last.load is not None else ""
-    console.say(
-        f"{found.algorithm}: {found.iterations:,} iterations in {found.seconds:.3g} s{rate}{full}"
-        if found.iterations
-        else f"{found.algorithm}: {found.seconds:.3g} s"
-    )
-    if "restricted" in result:
-        _show_restricted(result["restricted"])
-
-
-def _show_restricted(found: Mapping[str, Any]) -> None:
-    """What the response to a modelled opponent gets."""
-    loss = "" if found["exploitability"] is None else f", {found['exploitability']:.6g} below the value of the game"
-    console.say(
-        f"{found['model']} plays the model with probability {found['p']:g}; {found['responder']} gets",
-        f"  {found['exploitation']:.6f} (goal {found['exploitation_goal']:.4f}) against the model",
-        f"  {found['worst']:.6f} (goal {found['worst_goal']:.4f}) against a best response{loss}",
-    )

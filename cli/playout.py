@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from gdlx.cli import arguments, console, networks
+from gdlx.cli import console, loading, shared_options
 from gdlx.envs import devices
 
 if TYPE_CHECKING:
@@ -19,13 +19,13 @@ _ENOUGH = 20  # mean lengths that should be played, so that matches still runnin
 
 def playout(
     context: typer.Context,
-    game: arguments.Game,
+    game: shared_options.Game,
     batch: Annotated[int, typer.Option(min=1, help="Games played at once; rounded up to a multiple of 32.")] = 262_144,
     seconds: Annotated[float, typer.Option(min=0.0, help="Play for about this long, after compiling.")] = 5.0,
     payoff: Annotated[Literal["auto", "zero-sum", "goal"], typer.Option(help="What rewards mean.")] = "auto",
     max_steps: Annotated[int, typer.Option(min=1, help="Stop a game after so many joint moves.")] = 10_000,
     *,
-    compiling: arguments.Compiling,
+    compiling: shared_options.Compiling,
 ) -> None:
     """Play random games at full speed: states per second, mean length, mean rewards.
 
@@ -39,7 +39,7 @@ def playout(
         )
     devices.use_one_device_per_core()
     started = time.perf_counter()
-    net = networks.network_of(given, game, compiling.gdl, compiling.fold_case, compiling.limits)
+    net = loading.load_propnet(given, game, compiling.gdl, compiling.fold_case, compiling.limits)
 
     from gdlx.envs import compilation_cache, game_facts, payoffs
     from gdlx.envs.packed import sharded_playouts

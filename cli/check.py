@@ -1,15 +1,14 @@
-"""Commands on rulesheets: `check` and `show`."""
+"""The command `check`: every mistake in rulesheets, and what playing the game shows."""
 
 import collections
 from typing import Annotated
 
 import typer
 
-from gdlx.cli import arguments, console, networks
+from gdlx.cli import console, shared_options
 from gdlx.propnet import games
 from gdlx.propnet.checks import checker
 from gdlx.propnet.common import errors
-from gdlx.propnet.datalog import explain, interpreter, transcript
 from gdlx.propnet.syntax import diagnostics
 
 _SHOWN_PER_CODE = 10
@@ -23,7 +22,7 @@ def check(
         typer.Option("--play", help="Also play the game: does it end, is it playable, are goals well defined?"),
     ] = False,
     *,
-    compiling: arguments.Compiling,
+    compiling: shared_options.Compiling,
 ) -> None:
     """Tell every mistake of rulesheets; exit 0 if none is an error, else 1."""
     given = console.options(context)
@@ -57,7 +56,7 @@ class _Checked:
         return [problem for problem in self.found if problem.severity is severity]
 
 
-def _examine(file: str, compiling: arguments.Compiling, play: bool, seed: int) -> _Checked:
+def _examine(file: str, compiling: shared_options.Compiling, play: bool, seed: int) -> _Checked:
     checked = _Checked(file)
     try:
         report = checker.check(games.find_source(file), fold_case=compiling.fold_case, gdl=compiling.gdl)
@@ -134,53 +133,3 @@ def _play_line(played: dict[str, object]) -> str:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}{'s' * (number != 1)}"
-
-
-def show(
-    context: typer.Context,
-    game: arguments.Game,
-    why: Annotated[
-        str | None,
-        typer.Option(metavar="ATOM", help="Explain why an atom holds or not, e.g. '(legal x noop)'."),
-    ] = None,
-    after: Annotated[
-        list[str] | None,
-        typer.Option(metavar="MOVES", help="With --why: after this joint move, in role order; may be repeated."),
-    ] = None,
-    play: Annotated[bool, typer.Option("--play", help="Show one match of random moves (see --seed).")] = False,
-    dot: Annotated[bool, typer.Option("--dot", help="Print the network as Graphviz text.")] = False,
-    *,
-    compiling: arguments.Compiling,
-) -> None:
-    """Print the rules of a game, its network, a random match, or why something holds in it."""
-    given = console.options(context)
-    if after and why is None:
-        raise typer.BadParameter("--after goes with --why")
-    if (why is not None) + play + dot > 1:
-        raise typer.BadParameter("--why, --play and --dot are three different answers; ask for one")
-    if dot:
-        from gdlx.propnet.io import dot as drawing
-
-        net = networks.network_of(given, game, compiling.gdl, compiling.fold_case, compiling.limits)
-        text = drawing.to_dot(net)
-        _answer(given, {"game": game, "dot": text}, text.rstrip("\n").splitlines())
-        return
-    source = games.find_source(game)
-    if why is None and not play:
-        _answer(given, {"game": game, "text": source.text}, source.text.rstrip("\n").splitlines())
-        return
-    sheet = checker.check(source, fold_case=compiling.fold_case, gdl=compiling.gdl).require_usable()
-    rules = interpreter.Interpreter(sheet)
-    if why is not None:
-        lines = explain.explain_atom(rules, why, after or [])
-        _answer(given, {"game": game, "why": lines}, lines)
-    else:
-        lines = list(transcript.random_match(rules, given.seed))
-        _answer(given, {"game": game, "match": lines}, lines)
-
-
-def _answer(given: console.Options, result: dict[str, object], lines: list[str]) -> None:
-    if given.json:
-        console.emit(result)
-    else:
-        console.say(*lines)

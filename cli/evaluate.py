@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gdlx.cli import arguments, bounding, console, solving, training
+from gdlx.cli import bounds_table, console, shared_options, solution_table, train
 
 if TYPE_CHECKING:
     from gdlx.solvers import solution
@@ -28,12 +28,12 @@ def evaluate(  # noqa: C901 - one check for each pair of options that exclude ea
         bool, typer.Option("--bound", help="Look for what players could gain at least, by playing; games of any size.")
     ] = False,
     bound_seconds: Annotated[float | None, typer.Option(min=0.1, help="How long, with --bound: 30 s.")] = None,
-    max_nodes: arguments.MaxNodes = arguments.DEFAULT_NODES,
+    max_nodes: shared_options.MaxNodes = shared_options.DEFAULT_NODES,
 ) -> None:
     """Value and exploitability of a result, measured anew, and its policies in words; how strong networks are."""
     given = console.options(context)
     if output is not None:
-        arguments.require_writable(output, (".csv", ".json"))
+        shared_options.require_writable(output, (".csv", ".json"))
     if bound_seconds is not None and not math.isfinite(bound_seconds):
         raise typer.BadParameter("--bound-seconds is a number of seconds; give a large one, and stop with Ctrl-C")
     if bound_seconds is not None and not bound:
@@ -47,25 +47,25 @@ def evaluate(  # noqa: C901 - one check for each pair of options that exclude ea
     compilation_cache.enable()
     if folders.is_training(result):
         for name in ("player", "history", "all_sets", "output", "bound", "max_nodes"):
-            if arguments.is_given(context, name):
+            if shared_options.is_given(context, name):
                 raise typer.BadParameter(f"{result} holds networks: leave out --{name.replace('_', '-')}")
-        training.evaluate(given, result)
+        train.evaluate(given, result)
         return
     if history is not None and player is None:
         raise typer.BadParameter("say whose history it is with --player")
     request = requests.EvaluateRequest(result, bound, bound_seconds, given.seed, max_nodes)
-    found = evaluation.execute(request, solving.callbacks(given))
+    found = evaluation.execute(request, solution_table.callbacks(given))
     rows = _rows(found.solution, player, history)
     if output is not None:
         _write(found.solution, output)
     if given.json:
-        more = {} if found.bound_result is None else bounding.as_json(found.bound_result)
-        console.emit(solving.result_of(found.task, found.solution, result) | more | {"policy": rows})
+        more = {} if found.bound_result is None else bounds_table.as_json(found.bound_result)
+        console.emit(solution_table.as_json(found.task, found.solution, result) | more | {"policy": rows})
     else:
         if history is None:
-            solving.show(given, found.task, found.solution, result, {})
+            solution_table.show(given, found.task, found.solution, result, {})
         if found.bound_result is not None:
-            bounding.show(found.bound_result)
+            bounds_table.show(found.bound_result)
         _show_rows(rows, all_sets or history is not None)
     if found.bound_result is not None and found.bound_result.interrupted:
         raise typer.Exit(130)

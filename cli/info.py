@@ -1,44 +1,32 @@
-"""Commands on networks: `compile` and `info`."""
+"""The command `info`: roles, moves and percepts of a game, the size of its propnet, and of its tree."""
 
-import pathlib
 import time
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gdlx.cli import arguments, console
-from gdlx.propnet import games
-from gdlx.propnet.common import limits
+from gdlx.cli import console, shared_options
 
 if TYPE_CHECKING:
     from gdlx.propnet.circuits import propnet
 
-
-def network_of(
-    given: console.Options, game: str, gdl: int | None, fold_case: bool, within: limits.Limits
-) -> "propnet.PropNet":
-    """The network of a game, or the one in a network file."""
-    if games.is_propnet_file(game):
-        return games.compile_game(game, saved=True)
-    sheet = games.load_rulesheet(game, fold_case=fold_case, gdl=gdl)
-    with console.progress(given, f"compiling {game}") as advance:
-        return games.compile_game(sheet, within=within, report=lambda done: advance(done.name))
+from gdlx.cli import loading
 
 
 def info(
     context: typer.Context,
-    game: arguments.Game,
+    game: shared_options.Game,
     tree: Annotated[bool, typer.Option("--tree", help="Unroll the game: its nodes and information sets.")] = False,
     depth: Annotated[int | None, typer.Option(min=1, help="With --tree: only so many joint moves.")] = None,
-    max_nodes: arguments.MaxNodes = arguments.DEFAULT_NODES,
+    max_nodes: shared_options.MaxNodes = shared_options.DEFAULT_NODES,
     *,
-    compiling: arguments.Compiling,
+    compiling: shared_options.Compiling,
 ) -> None:
     """Roles, moves and percepts of a game, and the size of its network; with --tree of the whole game."""
     from gdlx.propnet.circuits import measure
 
     given = console.options(context)
-    net = network_of(given, game, compiling.gdl, compiling.fold_case, compiling.limits)
+    net = loading.load_propnet(given, game, compiling.gdl, compiling.fold_case, compiling.limits)
     result = measure.sizes(net) | {"game": game}
     if given.json:
         console.emit(result | (_tree(given, game, net, depth, max_nodes) if tree else {}))
@@ -109,63 +97,3 @@ def _show_tree(sizes: dict[str, Any]) -> None:
 
 def _range(values: tuple[int, ...]) -> str:
     return " ".join(map(str, values)) if len(values) <= 6 else f"{values[0]}..{values[-1]}"
-
-
-def compile(  # noqa: A001 - the name of the command
-    context: typer.Context,
-    game: arguments.Game,
-    output: Annotated[
-        pathlib.Path | None,
-        typer.Option("--output", "-o", metavar="NET", help="Write the network here: .npz or .json."),
-    ] = None,
-    layout: Annotated[
-        Literal["gdlx", "ggp"],
-        typer.Option(help="Layout of a .json file: gdlx's own, or one other programs read."),
-    ] = "gdlx",
-    passes: Annotated[bool, typer.Option("--passes", help="Tell what each pass made of the network.")] = False,
-    *,
-    compiling: arguments.Compiling,
-) -> None:
-    """Compile a game to its boolean network, or take it from the cache; --passes compiles in any case."""
-    from gdlx.propnet.circuits import compiler, measure
-    from gdlx.propnet.io import files, ggp_json
-
-    given = console.options(context)
-    write = ggp_json.save_ggp_json if layout == "ggp" else files.save_propnet
-    if output is not None:
-        arguments.require_writable(output, (".json",) if layout == "ggp" else games.PROPNET_SUFFIXES)
-    sheet = games.load_rulesheet(game, fold_case=compiling.fold_case, gdl=compiling.gdl)
-    statistics: list[compiler.PassStatistics] = []
-    started = time.perf_counter()
-    with console.progress(given, f"compiling {game}") as advance:
-
-        def note(done: compiler.PassStatistics) -> None:
-            statistics.append(done)
-            advance(done.name)
-
-        net = games.compile_game(sheet, within=compiling.limits, report=note, recompile=passes)
-    seconds = time.perf_counter() - started
-    if output is not None:
-        write(net, output)
-    result = measure.sizes(net) | {"game": game, "seconds": seconds, "peak_mb": measure.peak_mb()}
-    result["passes"] = [vars(done) for done in statistics]
-    cached = not statistics
-    result["cached"] = cached
-    if output is not None:
-        result["output"] = str(output)
-    if given.json:
-        console.emit(result)
-        return
-    if passes:
-        for done in statistics:
-            console.say(
-                f"  {done.name:<16} {done.gates:>8} gates {done.edges:>9} edges {done.registers:>6} registers"
-                f" {done.seconds:8.3f} s"
-            )
-    sizes = ", ".join(f"{result[name]} {name}" for name in ("registers", "gates", "operations"))
-    console.say(
-        f"{game}: {sizes}, depth {result['depth']}; {seconds:.2f} s{' from the cache' * cached}, "
-        f"{result['peak_mb']:.0f} MB"
-    )
-    if output is not None:
-        console.say(f"written to {output}")

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gdlx.cli import arguments, console, matches
+from gdlx.cli import console, match_runs, shared_options
 from gdlx.players import defaults
 
 if TYPE_CHECKING:
@@ -16,17 +16,17 @@ _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 
 def play(
     context: typer.Context,
-    game: arguments.Game,
+    game: shared_options.Game,
     role: Annotated[str, typer.Option("--as", metavar="ROLE", help="Your role; also 1, 2, .. or first, second, ..")],
     against: Annotated[
-        str, typer.Option(metavar="AGENT", help=f"Who plays all other roles: {matches.NAMES}, ..")
+        str, typer.Option(metavar="AGENT", help=f"Who plays all other roles: {match_runs.NAMES}, ..")
     ] = "random",
-    start_clock: matches.StartClock = defaults.START_SECONDS,
-    play_clock: matches.PlayClock = defaults.PLAY_SECONDS,
-    payoff: matches.Payoff = "auto",
-    max_steps: matches.MaxSteps = 0,
+    start_clock: match_runs.StartClock = defaults.START_SECONDS,
+    play_clock: match_runs.PlayClock = defaults.PLAY_SECONDS,
+    payoff: shared_options.Payoff = "auto",
+    max_steps: match_runs.MaxSteps = 0,
     *,
-    compiling: arguments.Compiling,
+    compiling: shared_options.Compiling,
 ) -> None:
     """Play a game yourself, at the terminal. What was hidden from you is shown at the end."""
     given = console.options(context)
@@ -40,7 +40,7 @@ def play(
     other = agent_registry.make_agent(against)
     if agent.is_untimed(other):
         raise typer.BadParameter(f"there is one terminal: --against {against} cannot sit at it too")
-    rules = matches.Rules(game, payoff, compiling.gdl, compiling.fold_case, max_steps, compiling.limits)
+    rules = match_runs.GameOptions(game, payoff, compiling.gdl, compiling.fold_case, max_steps, compiling.limits)
     arena = rules.arena(given, start_clock)
     own = _player(arena, role)
     with console.progress(given, f"{against} prepares"):
@@ -110,9 +110,9 @@ def _show_play(
     arena: "agent.Arena", own: int, events: "list[referee.GameStep]", told: "referee.GameRecord | None"
 ) -> None:
     names = [f"{each.name} (you)" if each.name == arena.env.players[own] else each.name for each in arena.env.net.roles]
-    table = matches.table("step", *names, texts=1 + len(names))
+    table = match_runs.table("step", *names, texts=1 + len(names))
     for number, line in enumerate(_moves(arena, events), 1):
-        matches.add_row(table, str(number), *line.values())
+        match_runs.add_row(table, str(number), *line.values())
     console.say("", "What happened:" if told is not None else "What happened so far:")
     console.show(table)
     if told is None:

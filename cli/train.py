@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gdlx.cli import arguments, console, networks
+from gdlx.cli import console, loading, shared_options
 
 if TYPE_CHECKING:
     from gdlx.envs import game_spec
@@ -23,7 +23,7 @@ _SMALL = 200_000  # joint moves of one step of a game that is unrolled to measur
 
 def train(
     context: typer.Context,
-    game: arguments.GameOrResume = None,
+    game: shared_options.GameOrResume = None,
     minutes: Annotated[
         float | None, typer.Option(help="Train so long, earlier minutes of a resumed training included; 10.")
     ] = None,
@@ -39,11 +39,11 @@ def train(
     results: Annotated[
         pathlib.Path, typer.Option(help="Where to make the folder of the networks.", metavar="DIR")
     ] = pathlib.Path("results"),
-    checkpoint: arguments.Checkpoint = 60.0,
-    payoff: arguments.Payoff = "auto",
-    max_nodes: arguments.MaxNodes = arguments.DEFAULT_NODES,
+    checkpoint: shared_options.Checkpoint = 60.0,
+    payoff: shared_options.Payoff = "auto",
+    max_nodes: shared_options.MaxNodes = shared_options.DEFAULT_NODES,
     *,
-    compiling: arguments.Compiling,
+    compiling: shared_options.Compiling,
 ) -> None:
     """Train networks that play a game, and know what it is worth.
 
@@ -69,9 +69,9 @@ def train(
         minutes = 10.0
     stop = driver.StopCondition(iterations, None if minutes is None else 60 * minutes)
     if resume is not None:
-        arguments.refuse_changes(context, "training", _FIXED)
+        shared_options.refuse_changes(context, "training", _FIXED)
         recipe, digest, seed = checkpoints.read_train_config(resume)
-        net = networks.network_of(given, recipe.game.spec, recipe.game.gdl, recipe.game.fold_case, within)
+        net = loading.load_propnet(given, recipe.game.spec, recipe.game.gdl, recipe.game.fold_case, within)
         if digest != game_facts.probe(net).digest:
             raise folders.ResultError(f"{resume} was trained with other rules of {recipe.game.spec} than there are now")
         task = task_of(given, recipe.learner, recipe.game, net, max_nodes)
@@ -79,7 +79,7 @@ def train(
     else:
         named = game_spec.GameSpec(game or "", payoff, "max", compiling.gdl, compiling.fold_case)
         settings = learner_registry.make_settings(learner, _changes(setting or []))
-        net = networks.network_of(given, named.spec, named.gdl, named.fold_case, within)
+        net = loading.load_propnet(given, named.spec, named.gdl, named.fold_case, within)
         digest, seed = game_facts.probe(net).digest, given.seed
         task = task_of(given, learner, named, net, max_nodes)
         recipe = learner_registry.TrainConfig(
@@ -117,7 +117,7 @@ def task_of(
     learner: str,
     game: "game_spec.GameSpec",
     net: "propnet.PropNet",
-    max_nodes: int = arguments.DEFAULT_NODES,
+    max_nodes: int = shared_options.DEFAULT_NODES,
 ) -> "tasks.TreeTask | None":
     """The game unrolled, where the learner needs it, or where it is small enough to measure networks exactly."""
     from gdlx.envs import game_spec
@@ -145,7 +145,7 @@ def evaluate(given: console.Options, folder: pathlib.Path) -> None:
 
     recipe, _, _ = checkpoints.read_train_config(folder)
     game = recipe.game
-    net = networks.network_of(given, game.spec, game.gdl, game.fold_case, limits.Limits())
+    net = loading.load_propnet(given, game.spec, game.gdl, game.fold_case, limits.Limits())
     task = task_of(given, recipe.learner, game, net, checkpoints.ANY_NODES)
     learner, state, iteration, seconds = checkpoints.restore_training(folder, net, task)
     parameters = learner.policy_params(state)

@@ -1,0 +1,73 @@
+"""The command `compile`: a game to its propnet, as a file."""
+
+import pathlib
+import time
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from gdlx.cli import console, shared_options
+from gdlx.propnet import games
+
+if TYPE_CHECKING:
+    pass
+
+
+def compile(  # noqa: A001 - the name of the command
+    context: typer.Context,
+    game: shared_options.Game,
+    output: Annotated[
+        pathlib.Path | None,
+        typer.Option("--output", "-o", metavar="NET", help="Write the network here: .npz or .json."),
+    ] = None,
+    layout: Annotated[
+        Literal["gdlx", "ggp"],
+        typer.Option(help="Layout of a .json file: gdlx's own, or one other programs read."),
+    ] = "gdlx",
+    passes: Annotated[bool, typer.Option("--passes", help="Tell what each pass made of the network.")] = False,
+    *,
+    compiling: shared_options.Compiling,
+) -> None:
+    """Compile a game to its boolean network, or take it from the cache; --passes compiles in any case."""
+    from gdlx.propnet.circuits import compiler, measure
+    from gdlx.propnet.io import files, ggp_json
+
+    given = console.options(context)
+    write = ggp_json.save_ggp_json if layout == "ggp" else files.save_propnet
+    if output is not None:
+        shared_options.require_writable(output, (".json",) if layout == "ggp" else games.PROPNET_SUFFIXES)
+    sheet = games.load_rulesheet(game, fold_case=compiling.fold_case, gdl=compiling.gdl)
+    statistics: list[compiler.PassStatistics] = []
+    started = time.perf_counter()
+    with console.progress(given, f"compiling {game}") as advance:
+
+        def note(done: compiler.PassStatistics) -> None:
+            statistics.append(done)
+            advance(done.name)
+
+        net = games.compile_game(sheet, within=compiling.limits, report=note, recompile=passes)
+    seconds = time.perf_counter() - started
+    if output is not None:
+        write(net, output)
+    result = measure.sizes(net) | {"game": game, "seconds": seconds, "peak_mb": measure.peak_mb()}
+    result["passes"] = [vars(done) for done in statistics]
+    cached = not statistics
+    result["cached"] = cached
+    if output is not None:
+        result["output"] = str(output)
+    if given.json:
+        console.emit(result)
+        return
+    if passes:
+        for done in statistics:
+            console.say(
+                f"  {done.name:<16} {done.gates:>8} gates {done.edges:>9} edges {done.registers:>6} registers"
+                f" {done.seconds:8.3f} s"
+            )
+    sizes = ", ".join(f"{result[name]} {name}" for name in ("registers", "gates", "operations"))
+    console.say(
+        f"{game}: {sizes}, depth {result['depth']}; {seconds:.2f} s{' from the cache' * cached}, "
+        f"{result['peak_mb']:.0f} MB"
+    )
+    if output is not None:
+        console.say(f"written to {output}")
