@@ -8,21 +8,36 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help solve test check bench clean
+.PHONY: help solve test test-slow test-optimised check reference bench clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 solve: $(READY) ## solve GAME (default leduc_poker): an equilibrium with its measured exploitability
 	$(BIN)/gdlx solve $(GAME)
 
-test: $(READY) ## run the tests on all cores
-	$(BIN)/python -m pytest -n auto --dist loadfile  # tests of a file share compiled programs
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --durations=20  # tests of a file share compiled programs
+
+# What computes: solvers, packed environments and playouts; and every command once.
+OPTIMISED := tests/optimised tests/envs/packed tests/solvers/exact/test_cfr.py tests/solvers/exact/test_best_response.py \
+  tests/solvers/mccfr/test_outcome_sampling.py tests/solvers/mccfr/test_hash_table.py
+
+test: $(READY) ## run the tests on all cores, without the slow ones
+	$(PYTEST)
+
+test-slow: $(READY) ## run the tests that are marked slow
+	$(PYTEST) -m slow
+
+test-optimised: $(READY) ## run what users run, with the optimisations of XLA that the other tests leave out
+	JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(PYTEST) -m "not slow" $(OPTIMISED)
 
 check: $(READY) .link/gdlx ## lint, formatting, types
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+
+reference: $(READY) ## write docs/reference/api.md and cli.md from docstrings and help texts
+	$(BIN)/python docs/generate_reference.py
 
 bench: $(READY) ## run benchmark NAME (default all)
 	$(BIN)/gdlx bench $(NAME)

@@ -64,5 +64,30 @@ _MODULES = {
     "solve": "gdlx.solvers.solve_requests",
     "unroll": "gdlx.envs.game_spec:unroll_game",
 }
-__all__ = list(_MODULES)
+__all__ = [
+    "Agent",
+    "Env",
+    "GameSpec",
+    "GameTree",
+    "GdlError",
+    "PropNet",
+    "Rulesheet",
+    "Solution",
+    "State",
+    "UserError",
+    "check",
+    "compete",
+    "compile",
+    "envs",
+    "experiments",
+    "games",
+    "load_solution",
+    "make",
+    "nets",
+    "players",
+    "propnet",
+    "solve",
+    "solvers",
+    "unroll",
+]
 __getattr__, __dir__ = lazy.attach(__name__, _MODULES)

@@ -1,7 +1,7 @@
-"""The command line: one function per command, in the module of its name; this module puts them together.
+"""The command line. Each command is a function in the module of the same name; this module registers them.
 
-A command takes `context: typer.Context` and finds the global options with `console.options(context)`. It
-raises what goes wrong: `main` alone turns errors into a paragraph and an exit code.
+A command takes `context: typer.Context` and reads the global options with `console.options(context)`. Commands raise
+exceptions; only `main` turns them into an error message and an exit code.
 """
 
 import gc
@@ -41,7 +41,7 @@ from gdlx.cli import compile as compile_command
 from gdlx.propnet.common import errors
 from gdlx.propnet.syntax import diagnostics
 
-# What jax calls the devices. Not its alias "gpu", which fails unless CUDA, ROCm and oneAPI are all there.
+# Platform names of jax. Not its alias "gpu", which fails unless CUDA, ROCm and oneAPI are all installed.
 _PLATFORMS = {"cpu": "cpu", "gpu": "cuda", "tpu": "tpu"}
 _COMMANDS = (
     games.games,
@@ -64,29 +64,31 @@ _COMMANDS = (
     doctor.doctor,
 )
 _EPILOG = """Global options, before or after the command: --device cpu|gpu|tpu, --x64, --seed N, --quiet,
---json, --version; gdlx --help explains them."""
+--json, --version; see gdlx --help."""
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 for _command in _COMMANDS:
     app.command(epilog=_EPILOG, cls=shared_options.Command)(shared_options.expanded(_command))
 
 
-@app.callback(invoke_without_command=True, epilog="Options may also follow the command.")
+@app.callback(invoke_without_command=True, epilog="These options may also follow the command.")
 def _globals(
     context: typer.Context,
     device: Annotated[
         Literal["cpu", "gpu", "tpu"] | None,
-        typer.Option(help="Compute on this device (gpu: CUDA) instead of the best that jax finds."),
+        typer.Option(help="Run on this device (gpu: CUDA); by default jax chooses."),
     ] = None,
     x64: Annotated[bool, typer.Option("--x64", help="Compute in double precision.")] = False,
-    seed: Annotated[int, typer.Option(min=-(2**63), max=2**63 - 1, help="Seed of everything random.", metavar="N")] = 0,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress and no remarks on stderr.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
+    seed: Annotated[
+        int, typer.Option(min=-(2**63), max=2**63 - 1, help="Seed of all random numbers.", metavar="N")
+    ] = 0,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print no progress bars and remarks.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
-    """Check, compile, play and solve games given by their rules in GDL-II."""
+    """Check, compile, simulate and solve games described in GDL-II."""
     context.obj = console.Options(device, x64, seed, quiet, json)
-    # jax reads these when it is first imported, which is later, and only by the commands that need it.
+    # jax reads these variables when it is first imported, which only the commands that need it do, and later.
     if device:
         os.environ["JAX_PLATFORMS"] = _PLATFORMS[device]
     if x64:
@@ -105,33 +107,48 @@ _GROUP = typer.main.get_command(app)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line and return its exit code: 0, 1 error, 2 usage, 70 a bug in gdlx, 130 Ctrl-C."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    # Importing jax makes many objects and no garbage: to look for it among them takes a fifth of that time.
+    """Run a command line and return its exit code.
+
+    Args:
+      arguments: the arguments after `gdlx`; by default those of this process, which then exits at once if threads of
+        agents still run.
+
+    Returns:
+      0 on success, 1 on an error, 2 on wrong usage, 70 on a bug in gdlx, 130 after Ctrl-C.
+
+    >>> main(["--version", "--quiet"])  # doctest: +ELLIPSIS
+    gdlx ...
+    0
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    # Importing jax allocates many objects and no garbage; collecting it would take a fifth of the import time.
     gc.set_threshold(50_000)
-    # Closed standard streams are None in Python; what is said then goes nowhere, as it would in any program.
+    # Python sets closed standard streams to None; discard their output, as other programs do.
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that lacks a character must not stop a command
+    if isinstance(sys.stdout, io.TextIOWrapper):  # do not fail on a character that the terminal lacks
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        code = _run(given or ["--help"])
+        code = _run(words or ["--help"])
         sys.stdout.flush()
     except OSError as error:
-        # stdout cannot be written. Python flushes it once more when it exits, which now goes nowhere.
+        # stdout cannot be written. Python flushes it again at exit; send that to /dev/null.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):  # which is a reader that has gone: `gdlx games | head -1`
+        if not isinstance(error, BrokenPipeError):  # the reader has closed the pipe: `gdlx games | head -1`
             console.fail(f"cannot write the output: {error.strerror}", as_json=False)
         code = 1
     if arguments is None:
-        _leave_threads(code)
+        _exit_if_threads_run(code)
     return code
 
 
-def _leave_threads(code: int) -> None:
-    """Agents that never answer may still compute, and Python breaks down if it ends as usual then."""
-    worker = sys.modules.get("gdlx.players.matches.worker")
-    if worker is not None and worker.is_anybody_left():
+def _exit_if_threads_run(code: int) -> None:
+    """Exit at once if threads of agents still compute: the usual shutdown of Python would crash."""
+    if "gdlx.players.matches.worker" not in sys.modules:
+        return
+    from gdlx.players.matches import worker
+
+    if worker.has_running_threads():
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
@@ -140,6 +157,9 @@ def _leave_threads(code: int) -> None:
 def _run(arguments: Sequence[str]) -> int:
     front, rest = hoist(arguments)
     as_json = "--json" in front
+    rest, notes = shared_options.current_names(rest[0] if rest else "", rest)
+    for note in notes:
+        sys.stderr.write(f"remark: {note}\n")
     try:
         with _GROUP.make_context("gdlx", [*front, *rest]) as context:
             _GROUP.invoke(context)
@@ -176,7 +196,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def hoist(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The global options, wherever they stand before a `--`, and the other arguments.
+    """Separate the global options, wherever they occur before a `--`, from the other arguments.
 
     >>> hoist(["show", "kuhn_poker", "--seed", "1", "--json"])
     (['--seed', '1', '--json'], ['show', 'kuhn_poker'])
@@ -197,7 +217,7 @@ def hoist(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
         elif (value := next(remaining, None)) is not None:
             front += [argument, value]
         else:
-            return [*front, argument], []  # so that the parser complains of the missing value
+            return [*front, argument], []  # the parser then reports the missing value
     return front, rest
 
 

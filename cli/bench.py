@@ -1,4 +1,4 @@
-"""`gdlx bench`: measure, beside the installed peers, and say which targets hold."""
+"""The command `bench`: measure gdlx next to the installed peers, and compare with the targets."""
 
 import dataclasses
 import pathlib
@@ -15,34 +15,40 @@ _TABLES = (".json", ".md")
 
 def bench(
     context: typer.Context,
-    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Benchmarks, or all.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Names of benchmarks, or all.")] = None,
     output: Annotated[
         pathlib.Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write all figures, as they come, to a .json or .md file."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write the figures to a .json or .md file, each as soon as it is measured.",
+        ),
     ] = None,
     plot: Annotated[
-        pathlib.Path | None, typer.Option(metavar="FILE", help="Draw all ratios and targets: .png, .svg or .pdf.")
-    ] = None,
-    kept: Annotated[
         pathlib.Path | None,
-        typer.Option("--from", metavar="FILE", help="Measure nothing: show, write or draw what a .json file holds."),
+        typer.Option(metavar="FILE", help="Plot the ratios and targets to a .png, .svg or .pdf file."),
+    ] = None,
+    measured: Annotated[
+        pathlib.Path | None,
+        typer.Option("--from", metavar="FILE", help="Do not measure: show, write or plot the figures of a .json file."),
     ] = None,
     speeds: Annotated[
         pathlib.Path | None,
-        typer.Option(metavar="FILE", help="With playout alone: draw its speed over batches and networks instead."),
+        typer.Option(metavar="FILE", help="Only with playout: plot its speed over batch sizes and propnets instead."),
     ] = None,
 ) -> None:
-    """Run benchmarks by name, or list the names. A missed target is shown, and is no error."""
+    """Run benchmarks, or list their names. A missed target is reported, but is not an error."""
     options = console.options(context)
     if output is not None:
         shared_options.require_writable(output, _TABLES)
     for picture in (plot, speeds):
         if picture is not None:
             shared_options.require_writable(picture, _PICTURES)
-    if kept is not None:
+    if measured is not None:
         if names or speeds:
-            raise typer.BadParameter("--from shows what was measured before: leave out names and --speeds")
-        report = figures_file.read(kept)
+            raise typer.BadParameter("--from shows earlier measurements: leave out names and --speeds")
+        report = figures_file.read(measured)
         if output is not None:
             figures_file.write(output, report)
         _show(options, report, plot)
@@ -51,7 +57,7 @@ def bench(
     elif names:
         _measure(options, context, names, output, plot)
     elif output or plot:
-        raise typer.BadParameter("say which benchmarks, or all")
+        raise typer.BadParameter("name the benchmarks to run, or all")
     else:
         _list(options)
 
@@ -63,7 +69,7 @@ def _measure(
     output: pathlib.Path | None,
     plot: pathlib.Path | None,
 ) -> None:
-    """What was measured is written, shown and drawn also if Ctrl-C stops the rest."""
+    """Run benchmarks; after Ctrl-C, write, show and plot the figures measured so far."""
     chosen = list(harness.BENCHMARKS) if "all" in names else names
     for name in chosen:
         if name not in harness.BENCHMARKS:
@@ -104,15 +110,17 @@ def _show(options: console.Options, report: figures_file.BenchReport, plot: path
 
 def _draw_speeds(options: console.Options, names: list[str], path: pathlib.Path) -> None:
     if names != ["playout"]:
-        raise typer.BadParameter("only the benchmark playout has speeds to draw; --plot draws figures of any benchmark")
+        raise typer.BadParameter(
+            "only the benchmark playout has speeds to plot; --plot shows the figures of any benchmark"
+        )
     from gdlx.experiments.bench import playout_plot
 
     with console.progress(options, "measuring") as advance:
-        found = playout_plot.draw(path, advance)
+        speeds = playout_plot.draw(path, advance)
     if options.json:
-        console.emit(found)
+        console.emit(speeds)
     else:
-        console.say(f"drawn to {path}")
+        console.say(f"written to {path}")
 
 
 def _list(options: console.Options) -> None:

@@ -1,4 +1,4 @@
-"""What `gdlx evaluate --bound` shows."""
+"""Output of `gdlx evaluate --bound`."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -8,69 +8,74 @@ if TYPE_CHECKING:
     from gdlx.solvers import evaluate_requests
     from gdlx.solvers.bounds import estimates
 
-_RESPONDERS = {"learnt": "learns", "local": "looks a move ahead"}
+_RESPONSES = {"learnt": "approximate best response", "local": "local best response"}
 
 
 def as_json(bounded: "evaluate_requests.BoundResult") -> dict[str, Any]:
-    """What `--bound` adds to the result of `evaluate`."""
-    found = bounded.bound
+    """Fields that `--bound` adds to the JSON output of `evaluate`."""
+    bound = bounded.bound
     return {
-        "exploitability_bound": found.exploitability,
-        "exploitability_bound_interval": None if found.interval is None else list(found.interval),
+        "exploitability_bound": bound.exploitability,
+        "exploitability_bound_interval": None if bound.interval is None else list(bound.interval),
         "bound": {
-            "seconds": found.seconds,
+            "seconds": bound.seconds,
             "interrupted": bounded.interrupted,
-            "players": {own.player: _gain_as_json(own) for own in found.improvements},
+            "players": {improvement.player: _improvement_as_json(improvement) for improvement in bound.improvements},
         },
     }
 
 
-def _gain_as_json(own: "estimates.Improvement") -> dict[str, Any]:
+def _improvement_as_json(improvement: "estimates.Improvement") -> dict[str, Any]:
     return {
-        "gain": own.improvement,
-        "gain_interval": list(own.interval),
-        "response": None if own.chosen is None else own.chosen.method,
-        "value": own.value,
+        "gain": improvement.improvement,
+        "gain_interval": list(improvement.interval),
+        "response": None if improvement.chosen is None else improvement.chosen.method,
+        "value": improvement.value,
         "responses": {
             response.method: {
                 "payoff": response.payoff,
                 "standard_error": response.standard_error,
                 "matches": response.matches,
             }
-            for response in own.responses
+            for response in improvement.responses
         },
-        "batches": own.batches,
-        "information_sets": own.sets,
+        "batches": improvement.batches,
+        "information_sets": improvement.sets,
     }
 
 
 def show(bounded: "evaluate_requests.BoundResult") -> None:
     import rich.table
 
-    found = bounded.bound
+    bound = bounded.bound
     table = rich.table.Table(box=None, pad_edge=False)
     table.add_column("player")
-    for column in ("payoff", *(f"if it {does}" for does in _RESPONDERS.values()), "bound on its gain"):
+    for column in ("payoff", *_RESPONSES.values(), "lower bound on improvement"):
         table.add_column(column, justify="right")
-    for own in found.improvements:
-        told = {response.method: f"{response.payoff:.4g} ± {response.standard_error:.2g}" for response in own.responses}
-        low, high = own.interval
+    for improvement in bound.improvements:
+        payoffs = {
+            response.method: f"{response.payoff:.4g} ± {response.standard_error:.2g}"
+            for response in improvement.responses
+        }
+        low, high = improvement.interval
         table.add_row(
-            own.player,
-            f"{own.value:.4g}",
-            *(told.get(method, "not known") for method in _RESPONDERS),
-            f"{own.improvement:.4g}" if own.chosen is None else f"{own.improvement:.4g} ({low:.4g} to {high:.4g})",
+            improvement.player,
+            f"{improvement.value:.4g}",
+            *(payoffs.get(method, "unknown") for method in _RESPONSES),
+            f"{improvement.improvement:.4g}"
+            if improvement.chosen is None
+            else f"{improvement.improvement:.4g} ({low:.4g} to {high:.4g})",
         )
     console.say("")
     console.show(table)
-    if found.exploitability is not None and found.interval is not None:
-        low, high = found.interval
+    if bound.exploitability is not None and bound.interval is not None:
+        low, high = bound.interval
         console.say(
-            f"lower bound on exploitability {found.exploitability:.4g} (95 %: {low:.4g} to {high:.4g}); "
-            f"so it is {max(low, 0.0):.4g} or more, but for bad luck"
+            f"lower bound on exploitability {bound.exploitability:.4g} (95 % interval {low:.4g} to {high:.4g}); "
+            f"with 95 % confidence it is at least {max(low, 0.0):.4g}"
         )
     end = ", then interrupted" if bounded.interrupted else ""
     console.say(
-        "payoffs are means of matches with standard errors, gains have 95 % intervals; "
-        f"{found.seconds:.3g} s of playing{end}"
+        "payoffs are means over matches with standard errors, improvements have 95 % intervals; "
+        f"{bound.seconds:.3g} s of play{end}"
     )

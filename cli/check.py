@@ -1,4 +1,4 @@
-"""The command `check`: every mistake in rulesheets, and what playing the game shows."""
+"""The command `check`: report all mistakes in rulesheets, optionally also by playing the game."""
 
 import collections
 from typing import Annotated
@@ -19,32 +19,32 @@ def check(
     files: Annotated[list[str], typer.Argument(metavar="FILE", help="Paths or library names.")],
     play: Annotated[
         bool,
-        typer.Option("--play", help="Also play the game: does it end, is it playable, are goals well defined?"),
+        typer.Option("--play", help="Also play the game: is it finite, is it playable, are its goals well defined?"),
     ] = False,
     *,
     compiling: shared_options.Compiling,
 ) -> None:
-    """Tell every mistake of rulesheets; exit 0 if none is an error, else 1."""
-    given = console.options(context)
+    """Report all mistakes in rulesheets; exit with 1 if any is an error."""
+    options = console.options(context)
     reports = []
-    with console.progress(given, "checking", len(files)) as advance:
+    with console.progress(options, "checking", len(files)) as advance:
         for file in files:
-            report = _examine(file, compiling, play, given.seed)
+            report = _examine(file, compiling, play, options.seed)
             reports.append(report)
-            if not given.json:
+            if not options.json:
                 console.say(*_lines(report))
             advance("")
-    if given.json:
+    if options.json:
         console.emit({"files": [_as_json(report) for report in reports]})
     raise typer.Exit(int(any(report.failed for report in reports)))
 
 
 class _Checked:
-    """One file: its diagnostics, or why it could not be read; and what play showed."""
+    """The result for one file: its diagnostics, or why it cannot be read, and statistics of play."""
 
     def __init__(self, file: str) -> None:
         self.file = file
-        self.found: tuple[diagnostics.Diagnostic, ...] = ()
+        self.diagnostics: tuple[diagnostics.Diagnostic, ...] = ()
         self.unreadable = ""
         self.played: dict[str, object] | None = None
 
@@ -53,26 +53,26 @@ class _Checked:
         return bool(self.unreadable or self.of(diagnostics.Severity.ERROR))
 
     def of(self, severity: diagnostics.Severity) -> list[diagnostics.Diagnostic]:
-        return [problem for problem in self.found if problem.severity is severity]
+        return [problem for problem in self.diagnostics if problem.severity is severity]
 
 
 def _examine(file: str, compiling: shared_options.Compiling, play: bool, seed: int) -> _Checked:
     checked = _Checked(file)
     try:
         report = checker.check(games.find_source(file), fold_case=compiling.fold_case, gdl=compiling.gdl)
-    except (OSError, errors.UserError) as error:  # told in its turn, so that the other files are still checked
+    except (OSError, errors.UserError) as error:  # reported with the others, so that all files are checked
         checked.unreadable = (error.strerror if isinstance(error, OSError) else None) or str(error)
         return checked
-    checked.found = report.diagnostics
+    checked.diagnostics = report.diagnostics
     if play and not report.errors:
         from gdlx.propnet.checks import by_playing
 
         try:
             findings = by_playing.check_by_playing(games.compile_game(report.sheet, within=compiling.limits), seed)
         except diagnostics.GdlError as error:
-            checked.found += error.diagnostics
+            checked.diagnostics += error.diagnostics
             return checked
-        checked.found += findings.problems
+        checked.diagnostics += findings.problems
         checked.played = {
             "exhaustive": findings.exhaustive,
             "states": findings.states,
@@ -106,29 +106,30 @@ def _lines(checked: _Checked) -> list[str]:
     if checked.unreadable:
         return [f"{_name(checked.file)}: error: {checked.unreadable}"]
     lines = []
-    told: collections.Counter[str] = collections.Counter()
-    for problem in checked.found:
-        told[problem.code] += 1
-        if told[problem.code] <= _SHOWN_PER_CODE:
+    counts: collections.Counter[str] = collections.Counter()
+    for problem in checked.diagnostics:
+        counts[problem.code] += 1
+        if counts[problem.code] <= _SHOWN_PER_CODE:
             lines += [console.in_options(problem.render(_name(checked.file))), ""]
-    for code, number in told.items():
+    for code, number in counts.items():
         if number > _SHOWN_PER_CODE:
             lines += [f"{_name(checked.file)}: and {number - _SHOWN_PER_CODE} more [{code}]; --json lists all", ""]
     if checked.played:
         lines.append(f"{_name(checked.file)}: {_play_line(checked.played)}")
     errors, warnings = (len(checked.of(severity)) for severity in diagnostics.Severity)
-    summary = f"{_count(errors, 'error')}, {_count(warnings, 'warning')}" if checked.found else "ok"
+    summary = f"{_count(errors, 'error')}, {_count(warnings, 'warning')}" if checked.diagnostics else "ok"
     return [*lines, f"{_name(checked.file)}: {summary}"]
 
 
 def _name(file: str) -> str:
-    """A file's name as it can be shown: names may hold anything, also what a terminal would obey."""
+    """A file name that is safe to print: it may contain control sequences of the terminal."""
     return diagnostics.shorten(file, 1_000)
 
 
 def _play_line(played: dict[str, object]) -> str:
-    how = "played out completely" if played["exhaustive"] else "played at random"
-    return f"{how}: {played['states']} states, {played['matches']} ends, longest match {played['longest']} joint moves"
+    how = "all states explored" if played["exhaustive"] else "played at random"
+    length = f"{played['longest']} joint action{'s' * (played['longest'] != 1)}"
+    return f"{how}: {played['states']} states, {played['matches']} terminal, longest match {length}"
 
 
 def _count(number: int, what: str) -> str:

@@ -1,16 +1,13 @@
-"""The command `compile`: a game to its propnet, as a file."""
+"""The command `compile`: compile a game to its propnet."""
 
 import pathlib
 import time
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from gdlx.cli import console, shared_options
 from gdlx.propnet import games
-
-if TYPE_CHECKING:
-    pass
 
 
 def compile(  # noqa: A001 - the name of the command
@@ -18,28 +15,28 @@ def compile(  # noqa: A001 - the name of the command
     game: shared_options.Game,
     output: Annotated[
         pathlib.Path | None,
-        typer.Option("--output", "-o", metavar="NET", help="Write the network here: .npz or .json."),
+        typer.Option("--output", "-o", metavar="PROPNET", help="Write the propnet to this .npz or .json file."),
     ] = None,
     layout: Annotated[
         Literal["gdlx", "ggp"],
-        typer.Option(help="Layout of a .json file: gdlx's own, or one other programs read."),
+        typer.Option(help="Layout of a .json file: that of gdlx, or that of other GGP programs."),
     ] = "gdlx",
-    passes: Annotated[bool, typer.Option("--passes", help="Tell what each pass made of the network.")] = False,
+    passes: Annotated[bool, typer.Option("--passes", help="Recompile, and show the size after each pass.")] = False,
     *,
     compiling: shared_options.Compiling,
 ) -> None:
-    """Compile a game to its boolean network, or take it from the cache; --passes compiles in any case."""
+    """Compile a game to a propnet, or load it from the cache."""
     from gdlx.propnet.circuits import compiler, measure
     from gdlx.propnet.io import files, ggp_json
 
-    given = console.options(context)
+    options = console.options(context)
     write = ggp_json.save_ggp_json if layout == "ggp" else files.save_propnet
     if output is not None:
         shared_options.require_writable(output, (".json",) if layout == "ggp" else games.PROPNET_SUFFIXES)
     sheet = games.load_rulesheet(game, fold_case=compiling.fold_case, gdl=compiling.gdl)
     statistics: list[compiler.PassStatistics] = []
     started = time.perf_counter()
-    with console.progress(given, f"compiling {game}") as advance:
+    with console.progress(options, f"compiling {game}") as advance:
 
         def note(done: compiler.PassStatistics) -> None:
             statistics.append(done)
@@ -55,7 +52,7 @@ def compile(  # noqa: A001 - the name of the command
     result["cached"] = cached
     if output is not None:
         result["output"] = str(output)
-    if given.json:
+    if options.json:
         console.emit(result)
         return
     if passes:

@@ -1,6 +1,6 @@
-"""What commands print, and where: results on stdout, everything else on stderr.
+"""Output of commands: results go to stdout, everything else to stderr.
 
-rich is imported only by what needs it, so that `--json`, errors and plain text start fast.
+rich is imported only where it is needed, so that `--json`, errors and plain text start fast.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _UNWRAPPED = 10_000
 
-# Arguments of the library whose options have other names than theirs.
+# Library arguments whose command-line options have different names.
 _OPTIONS = {
     "Limits.rules": "--max-rules",
     "Limits.seconds": "--max-seconds",
@@ -33,7 +33,7 @@ _ARGUMENT = re.compile(r"`([A-Za-z]\w*(?:\.\w+)?)=([^`\s]*)`")
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """The global options, as every command finds them with `options(context)`."""
+    """The global options; a command reads them with `options(context)`."""
 
     device: Literal["cpu", "gpu", "tpu"] | None = None
     x64: bool = False
@@ -43,10 +43,11 @@ class Options:
 
 
 def options(context: typer.Context) -> Options:
-    found = context.find_object(Options)
-    if found is None:
+    """Return the global options of the running command."""
+    global_options = context.find_object(Options)
+    if global_options is None:
         raise RuntimeError("a command ran outside of the gdlx application")
-    return found
+    return global_options
 
 
 def stdout() -> "rich.console.Console":
@@ -58,7 +59,7 @@ def stderr() -> "rich.console.Console":
 
 
 def _console(*, stderr: bool) -> "rich.console.Console":
-    """A console that wraps lines on a terminal only: in a pipe or a file a row stays one line."""
+    """Return a console that wraps lines only on a terminal: in a pipe or a file each row stays on one line."""
     import rich.console
 
     terminal = (sys.stderr if stderr else sys.stdout).isatty()
@@ -66,31 +67,31 @@ def _console(*, stderr: bool) -> "rich.console.Console":
 
 
 def say(*lines: str) -> None:
-    """Plain lines on stdout; while `progress` shows a bar they go above it."""
+    """Print plain lines on stdout; if `progress` shows a bar, above the bar."""
     sys.stdout.writelines(f"{line}\n" for line in lines)
 
 
 def show(renderable: "rich.console.RenderableType") -> None:
-    """A table or another thing of rich on stdout, without the blanks that rich pads lines with."""
+    """Print a table or another rich renderable on stdout, without trailing blanks."""
     console = stdout()
-    with console.capture() as drawn:
+    with console.capture() as captured:
         console.print(renderable)
-    say(*(line.rstrip() for line in drawn.get().splitlines()))
+    say(*(line.rstrip() for line in captured.get().splitlines()))
 
 
-def remark(given: Options, text: str) -> None:
-    """What a user may want to know beside the result."""
-    if not given.quiet:
+def remark(options: Options, text: str) -> None:
+    """Print a remark on stderr, unless `--quiet`."""
+    if not options.quiet:
         stderr().print(f"remark: {text}", markup=False)
 
 
 def emit(result: object) -> None:
-    """The one JSON object that a command prints under `--json`."""
+    """Print the JSON object that is the output of a command under `--json`."""
     say(json.dumps(result, indent=2, allow_nan=False))
 
 
 def in_options(message: str) -> str:
-    """A message of the library, with options in place of arguments (see `errors.UserError`).
+    """Replace library arguments in an error message by command-line options (see `errors.UserError`).
 
     >>> in_options("take a smaller `max_steps=`, or use `payoff='goal'` and `jax_enable_x64=True`")
     'take a smaller --max-steps, or use --payoff goal and --x64'
@@ -105,19 +106,19 @@ def _option(argument: re.Match[str]) -> str:
 
 
 def fail(message: str, *, as_json: bool, label: str = "error: ") -> None:
-    """One paragraph for a person, and under `--json` also an object for a program."""
+    """Print an error message on stderr, and under `--json` also as an object on stdout."""
     sys.stderr.write(f"{label}{message}\n")
     if as_json:
         emit({"error": message})
 
 
 @contextlib.contextmanager
-def progress(given: Options, label: str, total: int | None = None) -> Iterator[Callable[[str], None]]:
-    """A progress bar on stderr; call what it yields after each step, with a word on the next one.
+def progress(options: Options, label: str, total: int | None = None) -> Iterator[Callable[[str], None]]:
+    """Show a progress bar on stderr; call the yielded function after each step, with a note on the current state.
 
-    Shows nothing under `--quiet` or `--json`, or where stderr is not a terminal.
+    Shows nothing under `--quiet` or `--json`, or if stderr is not a terminal.
     """
-    if is_silent(given):
+    if is_silent(options):
         yield lambda note: None
         return
     with _bar() as bar:
@@ -126,9 +127,9 @@ def progress(given: Options, label: str, total: int | None = None) -> Iterator[C
 
 
 @contextlib.contextmanager
-def progress_of_many(given: Options, label: str, total: int) -> Iterator[Callable[[int, str], None]]:
-    """The same for many things that finish several at a time: call it with how many, and a word on what comes."""
-    if is_silent(given):
+def progress_of_many(options: Options, label: str, total: int) -> Iterator[Callable[[int, str], None]]:
+    """Like `progress`, for steps that finish several at a time: call the function with their number and a note."""
+    if is_silent(options):
         yield lambda count, note: None
         return
     with _bar() as bar:
@@ -140,8 +141,9 @@ def progress_of_many(given: Options, label: str, total: int) -> Iterator[Callabl
         yield report
 
 
-def is_silent(given: Options) -> bool:
-    return given.quiet or given.json or not sys.stderr.isatty()
+def is_silent(options: Options) -> bool:
+    """Return whether progress bars are hidden."""
+    return options.quiet or options.json or not sys.stderr.isatty()
 
 
 def _bar() -> "rich.progress.Progress":
@@ -154,6 +156,6 @@ def _bar() -> "rich.progress.Progress":
         rich.progress.MofNCompleteColumn(),
         rich.progress.TimeElapsedColumn(),
     )
-    # What a command prints meanwhile goes above the bar, but never from a pipe or a file to the terminal.
-    above = sys.stdout.isatty()
-    return rich.progress.Progress(*columns, console=stderr(), transient=True, redirect_stdout=above)
+    # Print other output of the command above the bar, but never redirect a pipe or a file to the terminal.
+    redirect = sys.stdout.isatty()
+    return rich.progress.Progress(*columns, console=stderr(), transient=True, redirect_stdout=redirect)

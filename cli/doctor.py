@@ -1,4 +1,4 @@
-"""`gdlx doctor`: what this installation consists of, and what it can compute on."""
+"""The command `doctor`: describe the installation and its devices."""
 
 import dataclasses
 import importlib.metadata
@@ -15,10 +15,10 @@ from gdlx.experiments.bench import host_machine
 def doctor(
     context: typer.Context,
     clear_cache: Annotated[
-        bool, typer.Option("--clear-cache", help="Remove all cached networks and programs.")
+        bool, typer.Option("--clear-cache", help="Delete all cached propnets and compiled programs.")
     ] = False,
 ) -> None:
-    """Show versions, devices, memory, cores, the cache, and which optional peers are installed."""
+    """Show versions, devices, memory, cores, the cache, and the optional peers."""
     from gdlx.envs import compilation_cache
     from gdlx.propnet.io import cache
 
@@ -30,12 +30,12 @@ def doctor(
         else:
             console.say(f"removed {freed / 2**20:.1f} MB from {cache.cache_dir()}")
         return
-    devices, trouble = _devices(options)
+    devices, problem = _devices(options)
     report = {
         "gdlx": gdlx.__version__,
         **dataclasses.asdict(host_machine.describe()),
         "devices": devices,
-        "devices_error": trouble,
+        "devices_error": problem,
         "cache": str(cache.cache_dir()),
         "cache_mb": round(sum(size for _, size in (*cache.list_entries(), *compilation_cache.entries())) / 2**20, 1),
         "dependencies": _versions(extra=None),
@@ -48,20 +48,20 @@ def doctor(
         if isinstance(value, dict):
             console.say(f"{key}:")
             for name, version in value.items():
-                console.say(f"  {name:14}{version or 'missing'}")
+                console.say(f"  {name:18}{version or 'not installed'}")
         elif isinstance(value, list):
-            console.say(f"{key:16}{', '.join(value) or 'none'}")
+            console.say(f"{key:20}{', '.join(value) or 'none'}")
         elif value is not None:
-            console.say(f"{key:16}{value}")
+            console.say(f"{key:20}{value}")
 
 
 def _versions(extra: str | None) -> dict[str, str | None]:
-    """The installed version of each package that gdlx itself, or one of its extras, asks for."""
+    """Return the installed version of each package that gdlx, or one of its extras, requires."""
     versions: dict[str, str | None] = {}
     for requirement in importlib.metadata.requires("gdlx") or ():
-        wanted_by = re.search(r"extra == ['\"]([\w-]+)['\"]", requirement)
+        required_by = re.search(r"extra == ['\"]([\w-]+)['\"]", requirement)
         name = re.match(r"[\w.-]+", requirement)
-        if name and (wanted_by and wanted_by.group(1)) == extra:
+        if name and (required_by and required_by.group(1)) == extra:
             try:
                 versions[name.group()] = importlib.metadata.version(name.group())
             except importlib.metadata.PackageNotFoundError:
@@ -70,7 +70,7 @@ def _versions(extra: str | None) -> dict[str, str | None]:
 
 
 def _devices(options: console.Options) -> tuple[list[str], str | None]:
-    """What jax finds, or why it finds nothing: a broken driver is what one asks the doctor about."""
+    """Return the devices of jax, or why it finds none: this command must also work with a broken driver."""
     try:
         import jax
 

@@ -1,4 +1,4 @@
-"""`gdlx games`: what the library holds."""
+"""The command `games`: list the games of the library."""
 
 import dataclasses
 from typing import Annotated
@@ -13,34 +13,34 @@ _SIZES = ("registers", "gates", "operations")
 
 def games(
     context: typer.Context,
-    sizes: Annotated[bool, typer.Option("--sizes", help="Also the sizes of their networks, compiled once.")] = False,
+    sizes: Annotated[bool, typer.Option("--sizes", help="Also show the sizes of their propnets.")] = False,
 ) -> None:
-    """List the games of the library, their parameters and sizes."""
-    given = console.options(context)
-    found = [library.get(name) for name in library.names()]
-    measured = _sizes(given, found) if sizes else {}
-    if given.json:
-        console.emit({"games": [_as_json(game) | measured.get(game.name, {}) for game in found]})
+    """List the games of the library and their parameters."""
+    options = console.options(context)
+    entries = [library.get(name) for name in library.names()]
+    measured = _sizes(options, entries) if sizes else {}
+    if options.json:
+        console.emit({"games": [_as_json(game) | measured.get(game.name, {}) for game in entries]})
         return
     import rich.table
 
-    table = rich.table.Table("game", "what it is", "parameters", box=None, pad_edge=False)
+    table = rich.table.Table("game", "description", "parameters", box=None, pad_edge=False)
     for name in _SIZES if sizes else ():
         table.add_column(name, justify="right")
-    for game in found:
+    for game in entries:
         defaults = " ".join(f"{name}={parameter.default}" for name, parameter in game.parameters.items())
         numbers = [str(measured[game.name][name]) for name in _SIZES] if sizes else []
         table.add_row(game.name, game.summary, defaults, *numbers)
     console.show(table)
 
 
-def _sizes(given: console.Options, found: list[library.Game]) -> dict[str, dict[str, object]]:
+def _sizes(options: console.Options, entries: list[library.Game]) -> dict[str, dict[str, object]]:
     from gdlx.propnet import games
     from gdlx.propnet.circuits import measure
 
     measured = {}
-    with console.progress(given, "compiling", len(found)) as advance:
-        for game in found:
+    with console.progress(options, "compiling", len(entries)) as advance:
+        for game in entries:
             all_sizes = measure.sizes(games.compile_game(game.name))
             measured[game.name] = {name: all_sizes[name] for name in _SIZES}
             advance(game.name)

@@ -1,64 +1,66 @@
-"""The command `info`: roles, moves and percepts of a game, the size of its propnet, and of its tree."""
+"""The command `info`: roles, moves and percepts of a game, and the sizes of its propnet and game tree."""
 
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gdlx.cli import console, shared_options
+from gdlx.cli import console, loading, shared_options
 
 if TYPE_CHECKING:
+    from gdlx.envs.trees import size_estimate
     from gdlx.propnet.circuits import propnet
-
-from gdlx.cli import loading
 
 
 def info(
     context: typer.Context,
     game: shared_options.Game,
-    tree: Annotated[bool, typer.Option("--tree", help="Unroll the game: its nodes and information sets.")] = False,
-    depth: Annotated[int | None, typer.Option(min=1, help="With --tree: only so many joint moves.")] = None,
+    tree: Annotated[
+        bool, typer.Option("--tree", help="Also unroll the game and count its nodes and information sets.")
+    ] = False,
+    depth: Annotated[int | None, typer.Option(min=1, help="With --tree: unroll only this many steps.")] = None,
     max_nodes: shared_options.MaxNodes = shared_options.DEFAULT_NODES,
     *,
     compiling: shared_options.Compiling,
 ) -> None:
-    """Roles, moves and percepts of a game, and the size of its network; with --tree of the whole game."""
+    """Show the roles, moves and percepts of a game, and the sizes of its propnet and, with --tree, of its tree."""
     from gdlx.propnet.circuits import measure
 
-    given = console.options(context)
-    net = loading.load_propnet(given, game, compiling.gdl, compiling.fold_case, compiling.limits)
+    options = console.options(context)
+    net = loading.load_propnet(options, game, compiling.gdl, compiling.fold_case, compiling.limits)
     result = measure.sizes(net) | {"game": game}
-    if given.json:
-        console.emit(result | (_tree(given, game, net, depth, max_nodes) if tree else {}))
+    if options.json:
+        console.emit(result | (_tree(options, game, net, depth, max_nodes) if tree else {}))
         return
     console.say(f"game        {game}")
     for role in net.roles:
-        seen = "" if role.is_random else f", {len(role.percepts)} percepts, goals {_range(role.goal_values)}"
-        console.say(f"role        {role.name}: {len(role.moves)} moves{seen}")
+        percepts = _count(len(role.percepts), "percept")
+        seen = "" if role.is_random else f", {percepts}, goals {_range(role.goal_values)}"
+        console.say(f"role        {role.name}: {_count(len(role.moves), 'move')}{seen}")
     for name in ("registers", "gates", "operations", "depth", "feedbacks"):
         console.say(f"{name:<11} {result[name]}")
     if tree:
-        _show_tree(_tree(given, game, net, depth, max_nodes))
+        _show_tree(_tree(options, game, net, depth, max_nodes))
 
 
 def _tree(
-    given: console.Options, game: str, net: "propnet.PropNet", depth: int | None, max_nodes: int
+    options: console.Options, game: str, net: "propnet.PropNet", depth: int | None, max_nodes: int
 ) -> dict[str, Any]:
-    """Sizes of the unrolled game; what it may need is told before."""
+    """Unroll the game and return its sizes; an estimate is printed first."""
     from gdlx.envs import game_facts
     from gdlx.envs.trees import game_tree, unroll
 
-    guess = game_facts.probe(net, given.seed).histories(depth=depth)
-    if not (given.quiet or given.json):
-        more = "more than " if guess.is_truncated else ""
+    estimate = game_facts.probe(net, options.seed).histories(depth=depth)
+    if not (options.quiet or options.json):
+        more = "more than " if estimate.is_truncated else ""
         console.stderr().print(
-            f"before unrolling: about {guess.total:.3g} histories in {more}{len(guess.histories) - 1} steps, "
-            f"{guess.bytes / 2**20:,.0f} MB if none can be merged"
+            f"estimated size: {estimate.total:.3g} histories in {more}{len(estimate.histories) - 1} steps, "
+            f"{estimate.bytes / 2**20:,.0f} MB if no nodes can be merged"
         )
     started = time.perf_counter()
     try:
-        with console.progress(given, f"unrolling {game}") as advance:
-            found = unroll.unroll(
+        with console.progress(options, f"unrolling {game}") as advance:
+            tree = unroll.unroll(
                 net,
                 depth=depth,
                 max_nodes=max_nodes,
@@ -66,33 +68,43 @@ def _tree(
                 report=lambda step, nodes: advance(f"step {step}, {nodes:,} nodes"),
             )
     except game_tree.TooLargeError as error:
-        fitting = max(1, guess.max_depth_within(max_nodes))
-        raise game_tree.TooLargeError(f"{error}; its first steps: gdlx info {game} --tree --depth {fitting}") from None
-    names = [player.name for player in found.players]
+        raise game_tree.TooLargeError(f"{error}{_suggest_depth(game, estimate, max_nodes)}") from None
+    names = [player.name for player in tree.players]
     steps = [
         {"nodes": nodes, "histories": int(histories), "information_sets": dict(zip(names, sets, strict=True))}
         for nodes, histories, sets in zip(
-            found.counts.nodes, found.counts.histories, found.counts.information_sets, strict=True
+            tree.counts.nodes, tree.counts.histories, tree.counts.information_sets, strict=True
         )
     ]
-    guessed = {"estimated_histories": guess.total, "estimated_mb": guess.bytes / 2**20}
-    return found.summary() | guessed | {"steps": steps, "unroll_seconds": time.perf_counter() - started}
+    estimated = {"estimated_histories": estimate.total, "estimated_mb": estimate.bytes / 2**20}
+    return tree.summary() | estimated | {"steps": steps, "unroll_seconds": time.perf_counter() - started}
+
+
+def _suggest_depth(game: str, estimate: "size_estimate.SizeEstimate", max_nodes: int) -> str:
+    """Return the command that unrolls as many steps as fit, if any do."""
+    fitting = estimate.max_depth_within(max_nodes)
+    limit = f" --max-nodes {max_nodes}" if max_nodes > shared_options.DEFAULT_NODES else ""
+    return f". Try: gdlx info {game} --tree --depth {fitting}{limit}" if fitting > 0 else ""
 
 
 def _show_tree(sizes: dict[str, Any]) -> None:
     import rich.table
 
     console.say(f"unrolled    {sizes['nodes']:,} nodes for {sizes['histories']:,.0f} histories")
-    console.say(f"terminals   {sizes['terminals']:,.0f}, {sizes['terminals_merged']:,} merged")
+    console.say(f"terminals   {sizes['terminals']:,.0f}, {sizes['terminals_merged']:,} after merging")
     for role, count in sizes["information_sets"].items():
         console.say(f"decisions   {role}: {count:,} information sets with a choice")
     table = rich.table.Table(box=None, pad_edge=False)
-    for name in ("step", "nodes", "histories", *(f"sets of {role}" for role in sizes["information_sets"])):
+    for name in ("step", "nodes", "histories", *(f"information sets of {role}" for role in sizes["information_sets"])):
         table.add_column(name, justify="right")
     for number, step in enumerate(sizes["steps"]):
         sets = (f"{count:,}" for count in step["information_sets"].values())
         table.add_row(str(number), f"{step['nodes']:,}", f"{step['histories']:,.0f}", *sets)
     console.show(table)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def _range(values: tuple[int, ...]) -> str:

@@ -1,4 +1,4 @@
-"""From the GAME of a command to its propnet, with progress."""
+"""Load the propnet of the GAME argument, with progress."""
 
 from typing import TYPE_CHECKING
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 def load_propnet(
-    given: console.Options, game: str, gdl: int | None, fold_case: bool, within: limits.Limits
+    options: console.Options, game: str, gdl: int | None, fold_case: bool, within: limits.Limits
 ) -> "propnet.PropNet":
-    """The network of a game, or the one in a network file."""
+    """Compile a game, or read a propnet file."""
     if games.is_propnet_file(game):
         return games.compile_game(game, saved=True)
     sheet = games.load_rulesheet(game, fold_case=fold_case, gdl=gdl)
-    with console.progress(given, f"compiling {game}") as advance:
-        return games.compile_game(sheet, within=within, report=lambda done: advance(done.name))
+    with console.progress(options, f"compiling {game}") as advance:
+        return games.compile_game(sheet, within=within, report=lambda statistics: advance(statistics.name))

@@ -1,7 +1,7 @@
-"""The command `playout`."""
+"""The command `playout`: simulate random play."""
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,51 +13,54 @@ if TYPE_CHECKING:
 
 _WORD = 32
 _FIRST_STEPS = 8
-_MOST_GAMES, _BYTES_PER_GAME = 2**28, 32
-_ENOUGH = 20  # mean lengths that should be played, so that matches still running at the end do not matter
+_MAX_GAMES, _BYTES_PER_GAME = 2**28, 32
+_ENOUGH = 20  # mean match lengths to play, so that matches still running at the end do not bias the means
 
 
 def playout(
     context: typer.Context,
     game: shared_options.Game,
-    batch: Annotated[int, typer.Option(min=1, help="Games played at once; rounded up to a multiple of 32.")] = 262_144,
-    seconds: Annotated[float, typer.Option(min=0.0, help="Play for about this long, after compiling.")] = 5.0,
-    payoff: Annotated[Literal["auto", "zero-sum", "goal"], typer.Option(help="What rewards mean.")] = "auto",
-    max_steps: Annotated[int, typer.Option(min=1, help="Stop a game after so many joint moves.")] = 10_000,
+    batch: Annotated[
+        int, typer.Option(min=1, help="Games played in parallel; rounded up to a multiple of 32.")
+    ] = 262_144,
+    seconds: Annotated[float, typer.Option(min=0.0, help="Approximate time of play, after compiling.")] = 5.0,
+    payoff: shared_options.Payoff = "auto",
+    max_steps: Annotated[int, typer.Option(min=1, help="Stop a game after this many joint actions.")] = 10_000,
     *,
     compiling: shared_options.Compiling,
 ) -> None:
-    """Play random games at full speed: states per second, mean length, mean rewards.
+    """Simulate random play at full speed: states per second, mean length, mean rewards.
 
-    Means are over the matches that ended in the time: if that is hardly longer than a match, short ones weigh more.
+    Means are over the matches that ended in time. If that is not much longer than a match, they are biased to short
+    matches.
     """
-    given = console.options(context)
-    if batch > _MOST_GAMES:
+    options = console.options(context)
+    if batch > _MAX_GAMES:
         raise typer.BadParameter(
-            f"--batch {batch:,} games would need about {batch * _BYTES_PER_GAME / 2**30:,.0f} GiB at once; "
-            f"at most {_MOST_GAMES:,} are played"
+            f"--batch {batch:,} games would need about {batch * _BYTES_PER_GAME / 2**30:,.0f} GiB; "
+            f"at most {_MAX_GAMES:,} are possible"
         )
     devices.use_one_device_per_core()
     started = time.perf_counter()
-    net = loading.load_propnet(given, game, compiling.gdl, compiling.fold_case, compiling.limits)
+    net = loading.load_propnet(options, game, compiling.gdl, compiling.fold_case, compiling.limits)
 
     from gdlx.envs import compilation_cache, game_facts, payoffs
     from gdlx.envs.packed import sharded_playouts
 
     compilation_cache.enable()
-    units = game_facts.probe(net, given.seed).payoffs(payoff)
+    units = game_facts.probe(net, options.seed).payoffs(payoff)
     play = sharded_playouts.ShardedPlayout(net, max_steps, -(-batch // _WORD))
-    tally = play.start(given.seed, steps=_FIRST_STEPS)
+    tally = play.start(options.seed, steps=_FIRST_STEPS)
     ready = time.perf_counter() - started
-    begun, elapsed, interrupted = time.perf_counter(), 0.0, False
+    start, elapsed, interrupted = time.perf_counter(), 0.0, False
     try:
-        with console.progress(given, f"playing {game}", None) as advance:
+        with console.progress(options, f"playing {game}", None) as advance:
             while elapsed < seconds or not tally.states:
-                # A tenth of the time at once: often enough to tell, seldom enough to cost nothing.
+                # A tenth of the time per call: frequent enough for progress, rare enough to cost nothing.
                 rate = tally.states / elapsed if tally.states else 0.0
                 steps = max(_FIRST_STEPS, int(rate * min(seconds, 10.0) / 10 / (play.words * _WORD)))
                 tally = play.advance(tally, max(1, min(steps, 2**31 // (play.words * _WORD))))
-                elapsed = time.perf_counter() - begun
+                elapsed = time.perf_counter() - start
                 advance(f"{tally.states / elapsed / 1e6:.1f} million states/s")
     except KeyboardInterrupt:
         if not tally.states:
@@ -65,7 +68,7 @@ def playout(
         interrupted = True
     if tally.contradicts_zero_sum(net, units):
         raise payoffs.PayoffError(
-            f"the goals of {game} had the sum {2 * units.offset:g} in the matches played first, but not in all; "
+            f"the goals of {game} had the sum {2 * units.offset:g} in the first matches, but not in all; "
             "use --payoff goal"
         )
     result: dict[str, Any] = tally.summary(net, units) | {
@@ -80,16 +83,18 @@ def playout(
     played = tally.states / result["batch"]
     is_biased = result["mean_length"] is None or played < _ENOUGH * result["mean_length"]
     result["biased_to_short_matches"] = is_biased
-    if given.json:
+    if options.json:
         console.emit(result)
     else:
         _show(result, tally, max_steps)
         if batch != result["batch"]:
-            console.say(f"  {result['batch']:,} games were played at once, not {batch:,}: words of 32, on every core")
+            console.say(
+                f"  {result['batch']:,} games were played in parallel, not {batch:,}: a multiple of 32 on each core"
+            )
         if is_biased:
             console.say(
-                f"  means are biased to short matches: only {played:,.0f} joint moves were played in every game; "
-                "give more --seconds or a smaller --batch"
+                f"  means are biased to short matches: only {played:,.0f} joint actions were played in each game; "
+                "use more --seconds or a smaller --batch"
             )
     if interrupted:
         raise typer.Exit(130)
@@ -102,14 +107,16 @@ def _show(result: dict[str, Any], tally: "sharded_playouts.PlayoutStats", max_st
         + (", interrupted" if result["interrupted"] else "")
     )
     length = result["mean_length"]
-    console.say(f"  matches      {tally.ends:,}" + ("" if length is None else f", {length:.2f} joint moves on average"))
+    console.say(
+        f"  matches      {tally.ends:,}" + ("" if length is None else f", {length:.2f} joint actions on average")
+    )
     for role, reward in result["mean_rewards"].items():
         shown = "-" if reward is None else f"{reward:.4f}"
         console.say(f"  {role:<12} mean {'payoff' if result['zero_sum'] else 'goal'} {shown}")
     for what, count in (
         ("states without a legal move for some role", tally.unplayable),
-        (f"games stopped after {max_steps} joint moves", tally.overlong),
-        ("ends with several goal values or none", tally.several + tally.none),
+        (f"games stopped after {max_steps} joint actions", tally.overlong),
+        ("terminal states with several goal values or none", tally.several + tally.none),
     ):
         if count:
             console.say(f"  {count:,} {what}")

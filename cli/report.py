@@ -1,4 +1,4 @@
-"""The command `report`."""
+"""The command `report`: an HTML page about many runs."""
 
 import pathlib
 from typing import Annotated
@@ -11,32 +11,32 @@ from gdlx.cli import console, shared_options
 def report(
     context: typer.Context,
     results: Annotated[
-        list[pathlib.Path], typer.Argument(metavar="RESULT", help="Folders of results, or folders above them.")
+        list[pathlib.Path], typer.Argument(metavar="RESULT", help="Result folders, or folders that contain them.")
     ],
-    output: Annotated[pathlib.Path, typer.Option("-o", "--output", help="The file to write, .html.")] = pathlib.Path(
+    output: Annotated[pathlib.Path, typer.Option("-o", "--output", help="The .html file to write.")] = pathlib.Path(
         "report.html"
     ),
 ) -> None:
-    """One HTML file about many runs: convergence, policies, games and settings. It needs no network.
+    """Write a self-contained HTML page about many runs: convergence, policies, games and settings.
 
-    Runs are found beneath the folders; those that cannot be read are left out, and named.
+    Folders are searched recursively. Runs that cannot be read are skipped, with a remark.
     """
-    given = console.options(context)
+    options = console.options(context)
     shared_options.require_writable(output, (".html", ".htm"))
 
     from gdlx.experiments.reports import report as reporting
 
-    with console.progress(given, "reporting"):
+    with console.progress(options, "writing the report"):
         written = reporting.write(results, output)
-    for one in written.skipped:
-        console.remark(given, f"left out: {one.reason}")
-    if given.json:
+    for run in written.skipped:
+        console.remark(options, f"skipped: {run.reason}")
+    if options.json:
         console.emit(
             {
                 "report": str(output),
                 "runs": written.runs,
                 "games": list(written.games),
-                "left_out": [{"folder": str(one.folder), "why": one.reason} for one in written.skipped],
+                "left_out": [{"folder": str(run.folder), "why": run.reason} for run in written.skipped],
                 "bytes": written.size,
             }
         )

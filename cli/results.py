@@ -1,4 +1,4 @@
-"""The command `results`: runs on disk, looked up and compared."""
+"""The command `results`: find and compare saved runs."""
 
 import csv
 import io
@@ -16,22 +16,25 @@ if TYPE_CHECKING:
 def results(
     context: typer.Context,
     folders: Annotated[
-        list[pathlib.Path] | None, typer.Argument(metavar="FOLDER", help="Where to look, also beneath: results.")
+        list[pathlib.Path] | None,
+        typer.Argument(metavar="FOLDER", help="Folders to search recursively; results by default."),
     ] = None,
     where: Annotated[
         list[str] | None,
-        typer.Option(help="Only those for which this is so: 'game=leduc_poker', 'exploitability<0.001'; repeat it."),
+        typer.Option(
+            help="Only runs with this property, e.g. game=leduc_poker or 'exploitability<0.001'; may be repeated."
+        ),
     ] = None,
-    sort: Annotated[str, typer.Option(help="By this column.")] = "exploitability",
-    descending: Annotated[bool, typer.Option("--descending", help="The largest first.")] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many.")] = None,
-    columns: Annotated[str | None, typer.Option(help="These columns, with commas between.")] = None,
+    sort: Annotated[str, typer.Option(help="Sort by this column.")] = "exploitability",
+    descending: Annotated[bool, typer.Option("--descending", help="Sort in descending order.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Show at most this many runs.")] = None,
+    columns: Annotated[str | None, typer.Option(help="Columns to show, separated by commas.")] = None,
     output: Annotated[
-        pathlib.Path | None, typer.Option("-o", "--output", help="Write all columns as .csv instead.")
+        pathlib.Path | None, typer.Option("-o", "--output", help="Write all columns to a .csv file instead.")
     ] = None,
 ) -> None:
-    """Look results up: all runs of `solve` and `sweep.sweep` beneath a folder, with their last measurements."""
-    given = console.options(context)
+    """List the runs of `solve` and `sweep` in a folder, with their last measurements."""
+    options = console.options(context)
     if output is not None:
         shared_options.require_writable(output, (".csv",))
 
@@ -40,28 +43,28 @@ def results(
     from gdlx.propnet.io import checked_fields
     from gdlx.solvers.runs import result_folder as stored
 
-    questions = [query.parse(text) for text in where or ()]
-    found = gather.gather_runs(folders or [pathlib.Path("results")])
-    if not found.runs:
-        raise stored.ResultError(f"nothing to look up: {'; '.join(left.reason for left in found.skipped[:3])}")
-    rows = query.filter_rows(query.rows(found.runs), questions)
+    conditions = [query.parse(text) for text in where or ()]
+    gathered = gather.gather_runs(folders or [pathlib.Path("results")])
+    if not gathered.runs:
+        raise stored.ResultError(f"no runs found: {'; '.join(skipped.reason for skipped in gathered.skipped[:3])}")
+    rows = query.filter_rows(query.rows(gathered.runs), conditions)
     chosen = [name.strip() for name in columns.split(",")] if columns else query.columns(rows)
     query.require_names(rows, chosen)
     rows = query.sort_rows(rows, sort, descending=descending)[:limit]
-    for left in found.skipped:
-        console.remark(given, f"left out: {left.reason}")
+    for skipped in gathered.skipped:
+        console.remark(options, f"skipped: {skipped.reason}")
     if output is not None:
         checked_fields.write_atomically(output, _csv(rows).encode())
-        if not given.json:
-            console.say(f"{len(rows):,} rows in {output}")
-    if given.json:
+        if not options.json:
+            console.say(f"{len(rows):,} rows written to {output}")
+    if options.json:
         console.emit({"results": [{name: row.get(name) for name in chosen} for row in map(_finite, rows)]})
     elif output is None:
-        _show_rows(rows, chosen, len(found.runs))
+        _show_rows(rows, chosen, len(gathered.runs))
 
 
 def _finite(row: "query.Row") -> dict[str, Any]:
-    """JSON has no infinities."""
+    """Replace infinities, which JSON lacks, by strings."""
     return {
         name: str(value) if isinstance(value, float) and value in (float("inf"), -float("inf")) else value
         for name, value in row.items()

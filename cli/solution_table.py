@@ -1,4 +1,4 @@
-"""Solutions as `solve` and `evaluate` show them, and the progress of both."""
+"""Tables, JSON and progress bars of `solve` and `evaluate`."""
 
 import functools
 import pathlib
@@ -11,28 +11,28 @@ if TYPE_CHECKING:
     from gdlx.solvers import requests, solution, tasks
 
 
-def callbacks(given: console.Options) -> "requests.Callbacks":
-    """Progress bars and remarks of whatever a request does."""
+def callbacks(options: console.Options) -> "requests.Callbacks":
+    """Return callbacks that show progress bars and remarks."""
     from gdlx.solvers import requests
 
     return requests.Callbacks(
-        stage=functools.partial(console.progress, given), warn=functools.partial(console.remark, given)
+        stage=functools.partial(console.progress, options), warn=functools.partial(console.remark, options)
     )
 
 
-def as_json(task: "tasks.Task", found: "solution.Solution", folder: pathlib.Path) -> dict[str, Any]:
-    """What `solve.solve` and `evaluate` print under --json."""
-    last = found.metrics[-1]
+def as_json(task: "tasks.Task", solved: "solution.Solution", folder: pathlib.Path) -> dict[str, Any]:
+    """Return the output of `solve` and `evaluate` under --json."""
+    last = solved.metrics[-1]
     result = {
         "game": task.game.spec,
-        "algorithm": found.algorithm,
-        "iterations": found.iterations,
-        "seconds": found.seconds,
-        "goals": dict(zip(task.players, found.goals, strict=True)),
-        "value": dict(zip(task.players, found.value, strict=True)),
-        "exploitability": found.exploitability,
-        "nash_conv": found.nash_conv,
-        "improvements": dict(zip(task.players, found.improvements, strict=True)) if found.improvements else None,
+        "algorithm": solved.algorithm,
+        "iterations": solved.iterations,
+        "seconds": solved.seconds,
+        "goals": dict(zip(task.players, solved.goals, strict=True)),
+        "value": dict(zip(task.players, solved.value, strict=True)),
+        "exploitability": solved.exploitability,
+        "nash_conv": solved.nash_conv,
+        "improvements": dict(zip(task.players, solved.improvements, strict=True)) if solved.improvements else None,
         "payoff_range": list(task.payoff_range),
         "zero_sum": task.is_zero_sum,
         "result": str(folder),
@@ -45,23 +45,24 @@ def as_json(task: "tasks.Task", found: "solution.Solution", folder: pathlib.Path
             result["value_error"] = dict(zip(task.players, last.value_error, strict=True))
     else:
         result["information_sets"] = task.tree.information_sets
-    return result | task.facts(found.policies)
+    return result | task.facts(solved.policies)
 
 
 def show(
-    given: console.Options,
+    options: console.Options,
     task: "tasks.Task",
-    found: "solution.Solution",
+    solved: "solution.Solution",
     folder: pathlib.Path,
     more: Mapping[str, Any],
 ) -> None:
-    result = as_json(task, found, folder) | dict(more)
-    if given.json:
+    """Print a solution; `more` is added to the JSON output."""
+    result = as_json(task, solved, folder) | dict(more)
+    if options.json:
         console.emit(result)
         return
     import rich.table
 
-    last = found.metrics[-1]
+    last = solved.metrics[-1]
     has_table = last.load is not None
     table = rich.table.Table(title=None, box=None, pad_edge=False)
     for column in ("player", *([] if has_table else ["information sets"]), "payoff", "goal", "improvement"):
@@ -71,34 +72,34 @@ def show(
         table.add_row(
             player.name,
             *([] if has_table else [f"{player.sets:,}"]),
-            f"{found.value[number]:.6f}{error}",
-            f"{found.goals[number]:.4f}",
-            f"{found.improvements[number]:.3g}" if found.improvements else "not known",
+            f"{solved.value[number]:.6f}{error}",
+            f"{solved.goals[number]:.4f}",
+            f"{solved.improvements[number]:.3g}" if solved.improvements else "unknown",
         )
     console.show(table)
     low, high = task.payoff_range
-    if found.exploitability is not None:
-        part = f" ({100 * found.exploitability / (high - low):.3g}% of the payoffs' range)" if high > low else ""
+    if solved.exploitability is not None:
+        relative = f" ({100 * solved.exploitability / (high - low):.3g}% of the payoff range)" if high > low else ""
         where = " in the restricted game" if "restricted" in result else ""
-        console.say(f"exploitability{where} {found.exploitability:.6g}{part}")
+        console.say(f"exploitability{where} {solved.exploitability:.6g}{relative}")
     if last.value_error:
-        console.say("payoffs are means of matches of these policies, with standard errors; the game is not unrolled")
+        console.say("payoffs are means over sampled matches, with standard errors; the game was not unrolled")
     rate = f", {last.samples / last.seconds:,.0f} trajectories/s" if last.samples and last.seconds else ""
     full = f", table {last.load:.1%} full" if last.load is not None else ""
     console.say(
-        f"{found.algorithm}: {found.iterations:,} iterations in {found.seconds:.3g} s{rate}{full}"
-        if found.iterations
-        else f"{found.algorithm}: {found.seconds:.3g} s"
+        f"{solved.algorithm}: {solved.iterations:,} iterations in {solved.seconds:.3g} s{rate}{full}"
+        if solved.iterations
+        else f"{solved.algorithm}: {solved.seconds:.3g} s"
     )
     if "restricted" in result:
         _show_restricted(result["restricted"])
 
 
-def _show_restricted(found: Mapping[str, Any]) -> None:
-    """What the response to a modelled opponent gets."""
-    loss = "" if found["exploitability"] is None else f", {found['exploitability']:.6g} below the value of the game"
+def _show_restricted(facts: Mapping[str, Any]) -> None:
+    """Print the payoffs of the response to a modelled opponent."""
+    loss = "" if facts["exploitability"] is None else f", {facts['exploitability']:.6g} below the value of the game"
     console.say(
-        f"{found['model']} plays the model with probability {found['p']:g}; {found['responder']} gets",
-        f"  {found['exploitation']:.6f} (goal {found['exploitation_goal']:.4f}) against the model",
-        f"  {found['worst']:.6f} (goal {found['worst_goal']:.4f}) against a best response{loss}",
+        f"{facts['model']} plays the model with probability {facts['p']:g}; the payoff of {facts['responder']} is",
+        f"  {facts['exploitation']:.6f} (goal {facts['exploitation_goal']:.4f}) against the model",
+        f"  {facts['worst']:.6f} (goal {facts['worst_goal']:.4f}) against a best response{loss}",
     )

@@ -52,5 +52,26 @@ _MODULES = {
     "sequence_form": "gdlx.envs.trees.sequence_form",
     "unroll_game": "gdlx.envs.game_spec",
 }
-__all__ = list(_MODULES)
+__all__ = [
+    "ActionObservationHistory",
+    "Env",
+    "GameFacts",
+    "GameSpec",
+    "GameTree",
+    "HostEnv",
+    "PackedEnv",
+    "PackedState",
+    "Payoffs",
+    "PlayoutStats",
+    "SamplingForm",
+    "SequenceForm",
+    "ShardedPlayout",
+    "State",
+    "TooLargeError",
+    "make",
+    "probe",
+    "sampling_form",
+    "sequence_form",
+    "unroll_game",
+]
 __getattr__, __dir__ = lazy.attach(__name__, _MODULES)

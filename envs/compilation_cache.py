@@ -1,7 +1,7 @@
-"""Compiled XLA programs kept on disk beside the networks, so that the second call of any command starts at once.
+"""Compiled XLA programs cached on disk beside the propnets, so that the second call of any command starts at once.
 
-The command line switches this on. Who uses gdlx as a library owns jax's settings, and calls `enable` to have it too.
-Files that cannot be read or written are no error: the program is then compiled.
+The command line enables this. Users of the library own jax's settings, and call `enable` to opt in. A file that cannot
+be read or written is not an error: the program is then compiled.
 """
 
 import contextlib
@@ -18,9 +18,9 @@ _PROGRAMS = "programs"
 
 
 def enable() -> pathlib.Path | None:
-    """Let jax keep programs in gdlx's cache from now on; returns their folder, or None where nothing is kept.
+    """Makes jax store compiled programs in gdlx's cache; returns their folder, or None if nothing is stored.
 
-    Whoever has chosen a folder for jax's own cache keeps that one.
+    A folder already configured for jax's cache is not changed.
     """
     import jax
 
@@ -35,7 +35,7 @@ def enable() -> pathlib.Path | None:
     if not os.access(folder, os.W_OK):
         return None
     cache.remove_oldest(entries())
-    # jax tells of every file that it cannot read or write, and then compiles: nothing a user has to know.
+    # jax warns about every file that it cannot read or write, and then compiles: users need not know.
     warnings.filterwarnings("ignore", message=".*persistent compilation cache")
     settings = {
         "jax_compilation_cache_dir": str(folder),
@@ -48,7 +48,7 @@ def enable() -> pathlib.Path | None:
 
 
 def _cpu_fingerprint() -> str:
-    """The kind of processor: code made for one may not run on another that shares the folder."""
+    """Identifies the type of processor: code compiled for one may not run on another that shares the folder."""
     kind = [platform.machine(), platform.processor()]
     with contextlib.suppress(OSError):
         lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
@@ -57,17 +57,17 @@ def _cpu_fingerprint() -> str:
 
 
 def entries() -> list[tuple[pathlib.Path, int]]:
-    """Files of programs with their sizes, the longest unused first."""
-    found = []
+    """Files of programs with their sizes, the least recently used first."""
+    files = []
     for path in (cache.cache_dir() / _PROGRAMS).rglob("*"):
         with contextlib.suppress(OSError):
             status = path.stat()
             if path.is_file():
-                # jax does not mark what it reads, but most file systems do.
-                found.append((max(status.st_atime, status.st_mtime), path, status.st_size))
-    return [(path, size) for _, path, size in sorted(found)]
+                # jax does not record reads, but most file systems do.
+                files.append((max(status.st_atime, status.st_mtime), path, status.st_size))
+    return [(path, size) for _, path, size in sorted(files)]
 
 
 def clear() -> int:
-    """Remove all programs; returns the bytes that were freed."""
+    """Removes all programs; returns the number of bytes freed."""
     return cache.remove(entries())

@@ -1,20 +1,20 @@
-"""Devices on a CPU: XLA runs a loop on one core only, so each core is made a device of its own."""
+"""Devices on a CPU: XLA runs a loop on one core only, so each core becomes a separate device."""
 
 import os
 
 
 def available_cores() -> int:
-    """Those that this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def use_one_device_per_core() -> None:
-    """Before jax looks for its devices; afterwards it changes nothing. Who has set XLA_FLAGS keeps them."""
+    """Call before jax initialises its devices; later calls have no effect. An existing XLA_FLAGS is not changed."""
     os.environ.setdefault("XLA_FLAGS", f"--xla_force_host_platform_device_count={available_cores()}")
 
 
 def machine_memory_bytes() -> int | None:
-    """Of the whole machine; None where that cannot be told."""
+    """Physical memory of the machine; None if unknown."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
@@ -22,9 +22,9 @@ def machine_memory_bytes() -> int | None:
 
 
 def memory_bytes_per_device() -> int | None:
-    """What a device has for itself: memory of its own, or its part of the machine's."""
+    """Memory of a device: dedicated memory, or its share of the machine's; None if unknown."""
     import jax
 
-    own = (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")  # CPUs tell nothing
-    whole = machine_memory_bytes()
-    return own or (None if whole is None else whole // jax.local_device_count())
+    dedicated = (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")  # CPUs report none
+    total = machine_memory_bytes()
+    return dedicated or (None if total is None else total // jax.local_device_count())

@@ -13,13 +13,14 @@ _COPIES, _STEPS = 256, 400
 
 @dataclasses.dataclass(frozen=True)
 class Dynamics:
-    """`proved` tells whether the answer is certain or only what sampled play has shown."""
+    """`proved`: whether `turn_taking` is proved, or only observed in sampled play."""
 
     turn_taking: bool
     proved: bool
 
 
 def infer_dynamics(net: propnet.PropNet, seed: int = 0) -> Dynamics:
+    """Decides whether the game is turn-taking, by random play and then by a proof."""
     if len(net.players) < 2:
         return Dynamics(turn_taking=True, proved=True)
     if _seen_simultaneous(net, seed):
@@ -28,11 +29,11 @@ def infer_dynamics(net: propnet.PropNet, seed: int = 0) -> Dynamics:
 
 
 def _seen_simultaneous(net: propnet.PropNet, seed: int) -> bool:
-    """Whether random play comes to a state in which two players have a choice."""
+    """Whether random play reaches a state in which two players have a choice."""
     sizes = [len(role.moves) for role in net.roles]
     for number, step in enumerate(random_play.random_steps(net, _COPIES, seed)):
         rows = machine.split_rows(step.legal, sizes)
-        choices = [own.sum(axis=0) > 1 for role, own in zip(net.roles, rows, strict=True) if not role.is_random]
+        choices = [legal.sum(axis=0) > 1 for role, legal in zip(net.roles, rows, strict=True) if not role.is_random]
         if (~step.terminal & ~step.unplayable & (np.sum(choices, axis=0) > 1)).any():
             return True
         if number == _STEPS:

@@ -1,4 +1,4 @@
-"""A game as pure functions on one game's state, to be vmapped: `init` and `step`."""
+"""A game as pure functions of the state of one match, to be vmapped: `init` and `step`."""
 
 import dataclasses
 import functools
@@ -19,24 +19,33 @@ from gdlx.propnet.common import errors
 
 
 class State(NamedTuple):
-    """One game. Axes: R registers, N players, A moves of the player with the most, P percepts likewise, C moves of
-    chance (0 without a random role).
+    """The state of one match.
+
+    Axes: R registers, N players, A actions (of the player with the most), P percepts (likewise), C chance actions (0
+    without a random role).
     """
 
     registers: jax.Array  # [R] bool
     legal_mask: jax.Array  # [N, A] bool; all false once terminated
     chance_mask: jax.Array  # [C] bool
-    percepts: jax.Array  # [N, P] bool, of the last joint move
-    actions: jax.Array  # [N] int32, the last joint move, -1 before the first
-    rewards: jax.Array  # [N] float32, payoffs in the step that ends the game, else 0
+    percepts: jax.Array  # [N, P] bool, of the last joint action
+    actions: jax.Array  # [N] int32, the last joint action, -1 before the first
+    rewards: jax.Array  # [N] float32, payoffs in the step that terminates the match, else 0
     goals: jax.Array  # [N] int32, goal values (0..100) once terminated, else 0
     terminated: jax.Array  # [] bool
-    unplayable: jax.Array  # [] bool, ended because some role had no legal move; rewards are then 0
-    goal_conflict: jax.Array  # [] bool, ended with several goal values (the highest counts) or none for a player
-    illegal: jax.Array  # [N] bool, players whose action was not legal: the step was then not made
-    illegal_chance: jax.Array  # [] bool, the same of a chance_action that was given
+    unplayable: jax.Array  # [] bool, terminated because some role had no legal move; rewards are then 0
+    goal_conflict: jax.Array  # [] bool, terminated with several goal values (the highest counts) or none for a player
+    illegal: jax.Array  # [N] bool, players whose action was illegal; the state then did not change
+    illegal_chance: jax.Array  # [] bool, the same for a `chance_action` passed to `step`
     info_key: jax.Array  # [N, 2] uint32
-    step: jax.Array  # [] int32, joint moves made
+    step: jax.Array  # [] int32, joint actions taken so far
+
+    def __repr__(self) -> str:
+        registers, legal = (getattr(field, "shape", None) for field in (self.registers, self.legal_mask))
+        if not isinstance(registers, tuple) or not isinstance(legal, tuple) or not registers or len(legal) < 2:
+            return f"State({type(self.registers).__name__} leaves)"
+        batch = f", batch {registers[:-1]}" if registers[:-1] else ""
+        return f"State({registers[-1]} registers, {legal[-2]} players, {legal[-1]} actions{batch})"
 
 
 # So that a step exported by jax.export can be saved.
@@ -46,14 +55,28 @@ _LOWEST_GOAL = -(2**31)
 
 
 class EnvError(errors.UserError, ValueError):
-    """A wrong call, told at trace time with what was expected."""
+    """An invalid argument, reported at trace time together with what was expected."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Env:
-    """One game. All functions are pure and unbatched; jit and vmap them as you like.
+    """A game with simultaneous moves, chance and partial observations. Use `gdlx.make` to build one.
 
-    `max_steps` ends a game that goes on too long (as unplayable); 0 for no limit.
+    `init` and `step` are pure and unbatched: apply `jax.jit` and `jax.vmap` as needed.
+
+    Attributes:
+      net: the compiled rules.
+      payoffs: how goal values become payoffs, and whether those sum to zero.
+      form: how the propnet is lowered to JAX operations; see `gdlx.make`.
+      max_steps: joint actions after which a match is terminated as unplayable; 0 for no limit.
+
+    >>> from gdlx.envs import make_env
+    >>> env = make_env.make("rps")
+    >>> env
+    Env(rps: players player1, player2; 3 actions, zero-sum)
+    >>> state = env.step(env.init(), jnp.array([0, 1]), None)
+    >>> state.rewards.tolist(), bool(state.terminated)
+    ([50.0, -50.0], True)
     """
 
     net: propnet.PropNet
@@ -63,9 +86,13 @@ class Env:
 
     def __post_init__(self) -> None:
         if self.form not in (forms := get_args(lower.LoweringMode)):
-            raise EnvError(f"there is no form {self.form!r} of an environment; it is one of {', '.join(forms)}")
+            raise EnvError(f"`form=` must be one of {', '.join(forms)}; got {self.form!r}")
         if not isinstance(self.max_steps, int) or self.max_steps < 0:
-            raise EnvError(f"max_steps is a number of joint moves, or 0 for no limit; not {self.max_steps}")
+            raise EnvError(f"`max_steps=` must be a number of joint actions, or 0 for no limit; got {self.max_steps}")
+
+    def __repr__(self) -> str:
+        kind = "zero-sum" if self.payoffs.zero_sum else "general-sum"
+        return f"Env({self.name}: players {', '.join(self.players)}; {self.num_actions} actions, {kind})"
 
     @property
     def name(self) -> str:
@@ -93,12 +120,16 @@ class Env:
 
     @property
     def payoff_range(self) -> tuple[float, float]:
-        """The least and the greatest payoff that the rules name."""
+        """The lowest and the highest payoff that the goal rules mention."""
         payoffs = [value - self.payoffs.offset for role in self.net.players for value in role.goal_values]
         return min(payoffs, default=0.0), max(payoffs, default=0.0)
 
     def init(self, key: jax.Array | None = None) -> State:
-        """The initial state. The key is not used: every game starts the same, chance moves within `step`."""
+        """Returns the initial state.
+
+        Args:
+          key: ignored. The initial state is deterministic, and chance acts within `step`.
+        """
         del key
         registers = jnp.asarray(self.net.initial)
         legal, chance = self._legal(registers)
@@ -126,10 +157,20 @@ class Env:
     def step(
         self, state: State, joint_action: jax.Array, key: jax.Array | None, chance_action: jax.Array | None = None
     ) -> State:
-        """One joint move of all players, and of chance, drawn from the key or given.
+        """Applies one joint action of all players, and one action of chance.
 
-        A finished game stays as it is, with rewards 0. If an action is not legal the state stays as it is too, and
-        `illegal` tells whose; likewise `illegal_chance` of a chance_action that is not legal.
+        Args:
+          state: the current state.
+          joint_action: [N] integers, an action of each player.
+          key: draws the action of chance. May be None without a random role, or with `chance_action`.
+          chance_action: [] integer, the action of chance; None to draw it from `key`.
+
+        Returns:
+          The next state. A terminated match does not change, except that its rewards are 0. If an action is illegal,
+          the state does not change either, and `illegal` or `illegal_chance` is set.
+
+        Raises:
+          EnvError: if an argument has the wrong shape or dtype, or is missing.
         """
         actions = self._checked(joint_action)
         allowed = (state.legal_mask & (jnp.arange(self.num_actions) == actions[:, None])).any(axis=1)
@@ -168,7 +209,7 @@ class Env:
         return State(*(jnp.where(keep, old, new) for old, new in zip(stays, moved, strict=True)))
 
     def _ended(self, state: State, terminal: jax.Array, goals: jax.Array, conflict: jax.Array) -> State:
-        """The state with its end, if it is one."""
+        """Marks the state as terminated where it is, and sets rewards and goals."""
         playable = jnp.all(state.legal_mask.any(axis=1))
         if any(role.is_random for role in self.net.roles):
             playable &= state.chance_mask.any()
@@ -190,38 +231,38 @@ class Env:
         expected = (self.num_players,)
         if actions.shape != expected or not jnp.issubdtype(actions.dtype, jnp.integer):
             raise EnvError(
-                f"joint_action of {self.name} must be integers of shape {expected}, one move number for each of "
+                f"joint_action of {self.name} must be integers of shape {expected}, one action for each of "
                 f"{', '.join(self.players)}; got {actions.dtype} of shape {actions.shape}. For a batch use "
                 "jax.vmap(env.step)."
             )
         return actions
 
-    def _chance(self, state: State, key: jax.Array | None, given: jax.Array | None) -> jax.Array | None:
-        """The number of chance's move; None without a random role."""
+    def _chance(self, state: State, key: jax.Array | None, chance_action: jax.Array | None) -> jax.Array | None:
+        """The action of chance; None without a random role."""
         if not self.num_chance_actions:
-            if given is not None:
-                raise EnvError(f"{self.name} has no random role, so step takes no chance_action")
+            if chance_action is not None:
+                raise EnvError(f"{self.name} has no random role, so step takes no `chance_action=`")
             return None
-        if given is not None:
-            chosen = jnp.asarray(given)
+        if chance_action is not None:
+            chosen = jnp.asarray(chance_action)
             if chosen.shape or not jnp.issubdtype(chosen.dtype, jnp.integer):
                 raise EnvError(
-                    f"chance_action of {self.name} must be one integer, the number of a move of random; got "
+                    f"chance_action of {self.name} must be one integer, an action of the random role; got "
                     f"{chosen.dtype} of shape {chosen.shape}. For a batch use jax.vmap(env.step)."
                 )
             return chosen
         if key is None:
-            raise EnvError(f"{self.name} has a random role: give step a key, or chance_action")
-        scores = jnp.where(state.chance_mask, 0.0, -jnp.inf)
-        return jax.random.categorical(key, jnp.where(state.chance_mask.any(), scores, 0.0)).astype(jnp.int32)
+            raise EnvError(f"{self.name} has a random role: pass `key=` or `chance_action=` to step")
+        logits = jnp.where(state.chance_mask, 0.0, -jnp.inf)
+        return jax.random.categorical(key, jnp.where(state.chance_mask.any(), logits, 0.0)).astype(jnp.int32)
 
     def _does(self, actions: jax.Array, chance: jax.Array | None) -> jax.Array:
-        """The moves as input bits of the network, roles in file order."""
+        """The joint action as input bits of the propnet, roles in file order."""
         parts = []
         player = 0
         for role in self.net.roles:
             if role.is_random:
-                chosen = jnp.asarray(-1) if chance is None else chance  # None where random never has a move
+                chosen = jnp.asarray(-1) if chance is None else chance  # None if the random role has no moves
             else:
                 chosen = actions[player]
                 player += 1
@@ -244,30 +285,30 @@ class Env:
         return self._functions[name](bits)
 
     def _legal(self, registers: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """bool[N, A] legal moves of the players, bool[C] of chance."""
+        """bool[N, A] legal actions of the players, bool[C] of chance."""
         players, chance = self._by_role(self._evaluate("legal", registers), [len(r.moves) for r in self.net.roles])
         return _padded(players, self.num_actions), chance
 
     def _move(self, registers: jax.Array, does: jax.Array) -> tuple[jax.Array, jax.Array]:
-        found = self._evaluate("move", registers, does)
-        following, seen = found[: len(self.net.initial)], found[len(self.net.initial) :]
+        outputs = self._evaluate("move", registers, does)
+        following, seen = outputs[: len(self.net.initial)], outputs[len(self.net.initial) :]
         players, _ = self._by_role(seen, [len(r.percepts) for r in self.net.roles])
         return following, _padded(players, self.num_percepts)
 
     def _judge(self, registers: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Whether the state is terminal, the players' goals, and whether some player has several or none."""
-        found = self._evaluate("judge", registers)
-        players, _ = self._by_role(found[1:], [len(r.goal_values) for r in self.net.roles])
+        outputs = self._evaluate("judge", registers)
+        players, _ = self._by_role(outputs[1:], [len(r.goal_values) for r in self.net.roles])
         goals = []
         for role, held in zip(self.net.players, players, strict=True):
             values = jnp.asarray(role.goal_values, jnp.int32)
             top = jnp.max(jnp.where(held, values, _LOWEST_GOAL), initial=_LOWEST_GOAL)
             goals.append(jnp.where(held.any(), top, 0))
         conflict = jnp.stack([jnp.sum(held) != 1 for held in players]).any() if players else jnp.asarray(False)
-        return found[0], jnp.stack(goals) if goals else jnp.zeros(0, jnp.int32), conflict
+        return outputs[0], jnp.stack(goals) if goals else jnp.zeros(0, jnp.int32), conflict
 
     def _by_role(self, bits: jax.Array, sizes: list[int]) -> tuple[list[jax.Array], jax.Array]:
-        """Bits of all roles one after the other -> those of each player, and those of chance."""
+        """Splits the concatenated bits of all roles into those of each player, and those of chance."""
         parts = [bits[a:b] for a, b in itertools.pairwise(np.cumsum([0, *sizes]))]
         players = [part for part, role in zip(parts, self.net.roles, strict=True) if not role.is_random]
         chance = [part for part, role in zip(parts, self.net.roles, strict=True) if role.is_random]
@@ -275,7 +316,7 @@ class Env:
 
     @functools.cached_property
     def _key_constants(self) -> tuple[info_key.HashConstants, info_key.HashConstants, info_key.HashConstants]:
-        """Of legal moves, of own moves, and of percepts."""
+        """For legal actions, for the player's action, and for percepts."""
         return (
             info_key.hash_constants(self.num_actions, 1),
             info_key.hash_constants(self.num_actions, 2),
@@ -285,16 +326,18 @@ class Env:
     def _first_key(self, legal: jax.Array) -> jax.Array:
         options, _, _ = self._key_constants
         start = jnp.zeros(2, jnp.uint32)
-        return jax.vmap(lambda own: info_key.extend(start, info_key.hash_bits(own, options)))(legal)
+        return jax.vmap(lambda mask: info_key.extend(start, info_key.hash_bits(mask, options)))(legal)
 
     def _next_key(self, state: State) -> jax.Array:
-        """Keys of the histories that end in a state, whose own keys are still those of the step before."""
+        """Keys of the histories that lead to a state whose `info_key` is still that of the step before."""
         options, moves, senses = self._key_constants
 
-        def one(key: jax.Array, action: jax.Array, seen: jax.Array, own: jax.Array) -> jax.Array:
-            made = jnp.arange(self.num_actions) == action
+        def one(key: jax.Array, action: jax.Array, seen: jax.Array, legal: jax.Array) -> jax.Array:
+            one_hot = jnp.arange(self.num_actions) == action
             event = (
-                info_key.hash_bits(made, moves) + info_key.hash_bits(seen, senses) + info_key.hash_bits(own, options)
+                info_key.hash_bits(one_hot, moves)
+                + info_key.hash_bits(seen, senses)
+                + info_key.hash_bits(legal, options)
             )
             return info_key.extend(key, event)
 

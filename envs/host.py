@@ -1,6 +1,6 @@
-"""A game on the host, decision by decision: forced moves are made at once, and what a state holds is computed once.
+"""A game on the host, decision by decision: forced moves are skipped, and states and transitions are cached.
 
-For search trees and other programs that walk a game node by node; thousands of games at once are `Env`'s work.
+For tree search and other programs that visit a game node by node; use `Env` for thousands of games at once.
 """
 
 import functools
@@ -13,32 +13,32 @@ from gdlx.envs import payoffs
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.simulate import machine
 
-_CACHE_SIZE = 2**18  # states, and as many steps, that are remembered
+_CACHE_SIZE = 2**18  # cached states, and as many cached transitions
 
 Numbers = tuple[int, ...]
 
 
 class Position(NamedTuple):
-    """A state of the game, and what holds in it."""
+    """A state of the game, with its legal actions and goal values."""
 
     registers: bytes
     terminal: bool
     unplayable: bool
-    legal: tuple[Numbers, ...]  # numbers of the moves of every player; empty at the end
-    chance: Numbers  # of the random role, if there is one
-    goals: Numbers  # of every player, the highest if there are several; 0 if there is none
-    goal_conflict: bool  # whether that is so of some player, at the end
+    legal: tuple[Numbers, ...]  # actions of every player; empty once the match is over
+    chance: Numbers  # actions of the random role, if there is one
+    goals: Numbers  # goal value of every player, the highest if there are several; 0 if there is none
+    goal_conflict: bool  # whether the state is terminal and some player has several goal values or none
 
 
 class Node(NamedTuple):
-    """A point of a match at which somebody has a choice, or its end."""
+    """A decision node, a chance node or a terminal node."""
 
     position: Position
-    step: int  # joint moves made
-    pending_actions: Numbers | None  # the players' moves where only chance is still to choose
-    actions: Numbers  # the last joint move of the players, () before the first
-    percepts: tuple[Numbers, ...]  # what each player perceived of it
-    views: tuple[str, ...]  # for each player all its moves, percepts and options so far
+    step: int  # joint actions taken so far
+    pending_actions: Numbers | None  # the players' actions if only chance is still to act
+    actions: Numbers  # the last joint action of the players, () before the first
+    percepts: tuple[Numbers, ...]  # of each player, after that joint action
+    views: tuple[str, ...]  # action-observation history of each player, as text
     is_over: bool
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Node":
@@ -49,7 +49,7 @@ class Node(NamedTuple):
         """Players who have a choice now."""
         if self.is_over or self.pending_actions is not None:
             return ()
-        return tuple(player for player, own in enumerate(self.position.legal) if len(own) > 1)
+        return tuple(player for player, legal in enumerate(self.position.legal) if len(legal) > 1)
 
     @property
     def is_chance(self) -> bool:
@@ -57,7 +57,23 @@ class Node(NamedTuple):
 
 
 class HostEnv:
-    """Nodes of one game. Where players and chance choose in the same step, the players come first."""
+    """A game as nodes on the host. If players and chance act in the same step, the players act first.
+
+    Attributes and methods:
+      start: the first node.
+      apply_actions, apply_chance: the next node after a joint action, or after an action of chance.
+      returns: payoffs at a node.
+      fluents: names of the true fluents of a node.
+
+    >>> from gdlx.envs import game_facts
+    >>> from gdlx.propnet import games
+    >>> net = games.compile_game("rps")
+    >>> game = HostEnv(net, game_facts.probe(net).payoffs(), max_steps=10)
+    >>> game
+    HostEnv(rps: players player1, player2; at most 10 steps)
+    >>> game.returns(game.apply_actions(game.start, (0, 1)))
+    [50.0, -50.0]
+    """
 
     def __init__(self, net: propnet.PropNet, units: payoffs.Payoffs, max_steps: int) -> None:
         self.net = net
@@ -68,6 +84,10 @@ class HostEnv:
         self.position = functools.lru_cache(_CACHE_SIZE)(self._position)
         self.transition = functools.lru_cache(_CACHE_SIZE)(self._move)
 
+    def __repr__(self) -> str:
+        players = ", ".join(role.name for role in self.net.players)
+        return f"HostEnv({self.net.name}: players {players}; at most {self.max_steps:,} steps)"
+
     @functools.cached_property
     def start(self) -> Node:
         position = self.position(self.net.initial.tobytes())
@@ -76,41 +96,41 @@ class HostEnv:
         return self._skip_forced(Node(position, 0, None, (), nothing, views, self._is_over(position, 0)))
 
     def apply_actions(self, node: Node, actions: Numbers) -> Node:
-        """The node after a choice of the players; who has none makes its only move, whatever is given for it."""
+        """The node after a joint action. A player without a choice makes its only move, whatever is passed for it."""
         options = node.position.legal
-        joint = tuple(own[0] if len(own) == 1 else a for own, a in zip(options, actions, strict=True))
-        for player, (own, action) in enumerate(zip(options, joint, strict=True)):
-            if action not in own:
+        joint = tuple(legal[0] if len(legal) == 1 else a for legal, a in zip(options, actions, strict=True))
+        for player, (legal, action) in enumerate(zip(options, joint, strict=True)):
+            if action not in legal:
                 name = self.net.players[player].name
-                raise ValueError(f"move number {action} of {name} is not legal; legal are {', '.join(map(str, own))}")
+                raise ValueError(f"action {action} of {name} is not legal; legal are {', '.join(map(str, legal))}")
         return self._skip_forced(node._replace(pending_actions=joint))
 
     def apply_chance(self, node: Node, action: int) -> Node:
-        """The node after a choice of chance."""
+        """The node after an action of chance."""
         if action not in node.position.chance:
-            raise ValueError(f"move number {action} of random is not legal")
+            raise ValueError(f"action {action} of the random role is not legal")
         return self._skip_forced(self._stepped(node, action))
 
     def returns(self, node: Node) -> list[float]:
-        """Payoffs, 0 unless the match has come to a terminal state."""
+        """Payoffs; 0 unless the state is terminal."""
         if not node.position.terminal:
             return [0.0] * len(self.net.players)
         return [goal - self.payoffs.offset for goal in node.position.goals]
 
     def fluents(self, node: Node) -> tuple[str, ...]:
-        """Names of what is true in the state."""
+        """Names of the true fluents."""
         registers = np.frombuffer(node.position.registers, np.bool_)
         values = np.concatenate([[False], registers])[self.net.fluent_literals >> 1]
         held = values ^ (self.net.fluent_literals & 1).astype(bool)
         return tuple(itertools.compress(self.net.fluents, held.tolist()))
 
     def _skip_forced(self, node: Node) -> Node:
-        """The node once nobody is left without a choice: the next one with a choice, or the end."""
+        """Makes forced moves until the next decision or chance node, or the end of the match."""
         while not node.is_over:
             if node.deciders:
                 return node
             if node.pending_actions is None:
-                node = node._replace(pending_actions=tuple(own[0] for own in node.position.legal))
+                node = node._replace(pending_actions=tuple(legal[0] for legal in node.position.legal))
             if len(node.position.chance) > 1:
                 return node
             node = self._stepped(node, node.position.chance[0] if node.position.chance else 0)
@@ -131,7 +151,7 @@ class HostEnv:
         return position.terminal or position.unplayable or step >= self.max_steps
 
     def _event(self, player: int, move: int, percepts: Numbers, after: Position) -> str:
-        # No name holds a semicolon, so that different events have different texts.
+        # No name contains a semicolon, so different events have different texts.
         role = self.net.players[player]
         seen = "; ".join(role.percepts[n] for n in percepts)
         return f"did {role.moves[move]};; saw {seen};; may {self._options(after, player)}"
@@ -147,21 +167,23 @@ class HostEnv:
         options = [() if terminal or unplayable else _true_indices(rows) for rows in legal_rows]
         by_role = machine.split_rows(goal_rows, [len(role.goal_values) for role in self.net.roles])
         goals = [
-            (role, _true_indices(own)) for role, own in zip(self.net.roles, by_role, strict=True) if not role.is_random
+            (role, _true_indices(rows))
+            for role, rows in zip(self.net.roles, by_role, strict=True)
+            if not role.is_random
         ]
-        chance = [own for role, own in zip(self.net.roles, options, strict=True) if role.is_random]
+        chance = [moves for role, moves in zip(self.net.roles, options, strict=True) if role.is_random]
         return Position(
             registers=registers,
             terminal=bool(terminal),
             unplayable=unplayable,
-            legal=tuple(own for role, own in zip(self.net.roles, options, strict=True) if not role.is_random),
+            legal=tuple(moves for role, moves in zip(self.net.roles, options, strict=True) if not role.is_random),
             chance=chance[0] if chance else (),
             goals=tuple(max((role.goal_values[n] for n in held), default=0) for role, held in goals),
             goal_conflict=bool(terminal) and any(len(held) != 1 for _, held in goals),
         )
 
     def _move(self, registers: bytes, chosen: Numbers, chance: int) -> tuple[bytes, tuple[Numbers, ...]]:
-        """The state after a joint move, and what each player perceives of it."""
+        """The state after a joint action, and the percepts of each player."""
         state = np.frombuffer(registers, np.bool_)
         moves = iter(chosen)
         does = np.concatenate(
@@ -169,7 +191,7 @@ class HostEnv:
         )
         following, seen = self._machine.step(state, does)
         rows = machine.split_rows(seen, self._sizes[1])
-        percepts = (_true_indices(own) for role, own in zip(self.net.roles, rows, strict=True) if not role.is_random)
+        percepts = (_true_indices(bits) for role, bits in zip(self.net.roles, rows, strict=True) if not role.is_random)
         return following.tobytes(), tuple(percepts)
 
 

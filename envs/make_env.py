@@ -16,7 +16,26 @@ def make(
     fold_case: bool = False,
     within: limits.Limits = limits.Limits(),
 ) -> env.Env:
-    """The environment of a library game (`goofspiel:cards=4`) or of a rulesheet's path.
+    """Compiles a game and returns its environment.
+
+    Args:
+      game: a library name, with parameters or without (`goofspiel:cards=4`), or the path of a rulesheet.
+      payoff: `"zero-sum"` for payoffs that sum to zero, `"goal"` for goal values as they are, `"auto"` for zero-sum
+        payoffs where the goal values of two players have a constant sum.
+      form: how the propnet is lowered to JAX operations: `"rolled"`, `"levelled"`, `"straight"`, or `"auto"` for the
+        one that suits the device.
+      max_steps: joint actions after which a match is terminated as unplayable; 0 for no limit.
+      gdl: 1 or 2 to read the rulesheet as GDL or GDL-II; None to decide it from the text.
+      fold_case: whether names that differ only by case are the same.
+      within: limits of grounding.
+
+    Returns:
+      An `Env`.
+
+    Raises:
+      GdlError: if the rulesheet is unusable, or a limit stops its grounding.
+      PayoffError: if the goals contradict `payoff`.
+      EnvError: if `form` or `max_steps` is invalid.
 
     >>> make("kuhn_poker").players
     ('player1', 'player2')

@@ -1,4 +1,4 @@
-"""Goals -> payoffs: zero-sum where the goals of two players always have the same sum."""
+"""Goal values -> payoffs: zero-sum where the goal values of two players have a constant sum."""
 
 import dataclasses
 import itertools
@@ -14,14 +14,24 @@ from gdlx.propnet.simulate import machine, random_play
 
 PayoffMode = Literal["auto", "zero-sum", "goal"]
 _SAMPLED_TERMINALS = 10_000
-# Matches side by side and steps: many short ones are soonest done; where they do not end, a few long ones.
+# Parallel matches and steps: many short matches are fastest; if they do not end, a few long ones.
 _ROUNDS = ((10_000, 256), (512, 4_000))
 _QUICK_ROUNDS = ((32, 256),)
 
 
 @dataclasses.dataclass(frozen=True)
 class Payoffs:
-    """payoff = goal - offset. `proved` tells whether the sum is certain or only seen in sampled play."""
+    """payoff = goal value - offset.
+
+    Attributes:
+      offset: what to subtract from a goal value.
+      zero_sum: whether the payoffs of two players sum to zero.
+      proved: whether that is proved, or only observed in sampled play.
+
+    >>> from gdlx.propnet import games
+    >>> infer_payoffs(games.compile_game("kuhn_poker"))
+    Payoffs(offset=50.0, zero_sum=True, proved=False)
+    """
 
     offset: float
     zero_sum: bool
@@ -34,15 +44,15 @@ class PayoffError(errors.UserError, ValueError):
 
 @memo.per_propnet
 def infer_payoffs(net: propnet.PropNet, mode: PayoffMode = "auto", seed: int = 0) -> Payoffs:
-    """How goals are turned into payoffs; fixed before a run."""
+    """Decides how goal values become payoffs, before a run."""
     if mode not in (modes := get_args(PayoffMode)):
-        raise PayoffError(f"there is no payoff mode {mode!r}; it is one of {', '.join(modes)}")
+        raise PayoffError(f"`payoff=` must be one of {', '.join(modes)}; got {mode!r}")
     if mode == "goal" or len(net.players) != 2:
         if mode == "zero-sum":
-            raise PayoffError(f"payoff mode zero-sum needs two players; {net.name} has {len(net.players)}")
+            raise PayoffError(f"`payoff='zero-sum'` needs two players; {net.name} has {len(net.players)}")
         return Payoffs(0.0, False, True)
     sums = _sampled_sums(net, seed, _QUICK_ROUNDS, enough=1)
-    if len(sums) == 1 and _is_proved(net, total := next(iter(sums))):  # which saves the long look
+    if len(sums) == 1 and _is_proved(net, total := next(iter(sums))):  # which saves the longer sampling
         return Payoffs(total / 2, True, True)
     sums |= _sampled_sums(net, seed, _ROUNDS, enough=_SAMPLED_TERMINALS)
     units = payoffs_from_goal_sums(net, sums, mode)
@@ -50,43 +60,43 @@ def infer_payoffs(net: propnet.PropNet, mode: PayoffMode = "auto", seed: int = 0
 
 
 def payoffs_from_goal_sums(net: propnet.PropNet, sums: set[int], mode: PayoffMode = "auto") -> Payoffs:
-    """The same, from the sums of the players' goals at all ends of the game."""
+    """The same, from the sums of the players' goal values at all terminals of the game."""
     if mode == "goal" or len(net.players) != 2:
         return infer_payoffs(net, mode)
     if len(sums) != 1:
         if mode == "zero-sum":
-            seen = f"sums seen: {', '.join(map(str, sorted(sums)[:6]))}" if sums else "no random match came to an end"
-            raise PayoffError(f"the goals of {net.name} were not seen to have a constant sum; {seen}")
+            observed = f"sums observed: {', '.join(map(str, sorted(sums)[:6]))}" if sums else "no random match ended"
+            raise PayoffError(f"the goals of {net.name} were not observed to have a constant sum; {observed}")
         return Payoffs(0.0, False, True)
     return Payoffs(next(iter(sums)) / 2, True, True)
 
 
 def _sampled_sums(net: propnet.PropNet, seed: int, rounds: Sequence[tuple[int, int]], enough: int) -> set[int]:
-    """Sums of the players' goals (the highest where a player has several) at the ends of random matches."""
+    """Sums of the players' goal values (the highest if a player has several) at the terminals of random matches."""
     sums: set[int] = set()
-    ends = 0
+    terminals = 0
     for copies, steps in rounds:
         for step in itertools.islice(random_play.random_steps(net, copies, seed), steps):
             if step.terminal.any():
                 rows = machine.split_rows(step.goals[:, step.terminal], [len(role.goal_values) for role in net.roles])
-                players = [(role, own) for role, own in zip(net.roles, rows, strict=True) if not role.is_random]
-                sums.update(np.unique(sum(highest_goals(role, own) for role, own in players)).tolist())
-                ends += int(step.terminal.sum())
-            if ends >= enough or len(sums) > 1:
+                players = [(role, held) for role, held in zip(net.roles, rows, strict=True) if not role.is_random]
+                sums.update(np.unique(sum(highest_goals(role, held) for role, held in players)).tolist())
+                terminals += int(step.terminal.sum())
+            if terminals >= enough or len(sums) > 1:
                 return sums
     return sums
 
 
 def highest_goals(role: propnet.Role, held: random_play.Bools) -> npt.NDArray[np.int64]:
     """The highest of a player's goal values in every column, 0 where it has none."""
-    found = np.zeros(held.shape[1], np.int64)
+    highest = np.zeros(held.shape[1], np.int64)
     for value, row in zip(role.goal_values, held, strict=True):
-        found[row] = value
-    return found
+        highest[row] = value
+    return highest
 
 
 def _is_proved(net: propnet.PropNet, total: int) -> bool:
-    """Whether no state at all, reachable or not, is terminal and has goals of another sum."""
+    """Whether no state, reachable or not, is terminal and has goal values with another sum."""
     gates = net.as_circuit()
     lines = [f"{{n(1..{gates.inputs})}}."]
     lines += sat.gates_to_asp(gates)

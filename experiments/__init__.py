@@ -1,6 +1,6 @@
-"""Benchmarks (`bench`), sweeps, reports, and published studies done again (`studies`).
+"""Benchmarks (`bench`), sweeps, reports, and reproductions of published studies (`studies`).
 
-May import every room except `gdlx.cli`.
+May import every package except `gdlx.cli`.
 """
 
 from typing import TYPE_CHECKING
@@ -21,5 +21,5 @@ _MODULES = {
     "run_sweep": "gdlx.experiments.sweeps.run",
     "write_report": "gdlx.experiments.reports.report:write",
 }
-__all__ = list(_MODULES)
+__all__ = ["Sweep", "SweepResult", "read_sweep", "run_sweep", "write_report"]
 __getattr__, __dir__ = lazy.attach(__name__, _MODULES)

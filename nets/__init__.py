@@ -1,6 +1,6 @@
-"""Networks of policies and values: what they see of a game, what trains them, and how they are kept and measured.
+"""Policy and value networks: feature encoders, learners, checkpoints and evaluation.
 
-May import `gdlx.solvers` and what lies below it.
+May import `gdlx.solvers` and the packages below it.
 """
 
 from typing import TYPE_CHECKING
@@ -31,5 +31,16 @@ _MODULES = {
     "TrainingRun": "gdlx.nets.training",
     "make_learner": "gdlx.nets.learners.learner_registry",
 }
-__all__ = list(_MODULES)
+__all__ = [
+    "DeepCfr",
+    "Encoder",
+    "Learner",
+    "Network",
+    "ReplayBuffer",
+    "SelfPlay",
+    "Supervised",
+    "TrainConfig",
+    "TrainingRun",
+    "make_learner",
+]
 __getattr__, __dir__ = lazy.attach(__name__, _MODULES)

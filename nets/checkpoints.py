@@ -1,6 +1,6 @@
-"""Folders of training: config.json, metrics.csv, and under state/ the last states of the learner, by orbax.
+"""Training folders: config.json, metrics.csv, and the last two states of the learner, by orbax, under state/.
 
-Each is written whole or not at all; of the states the last two are kept.
+Every file is written atomically.
 """
 
 import csv
@@ -26,30 +26,31 @@ from gdlx.solvers import tasks
 from gdlx.solvers.runs import result_folder
 
 STATES = "state"
-ANY_NODES = sys.maxsize  # joint moves in a step: what was unrolled to be trained can be unrolled again
-_FORMAT, _KEPT = 1, 2
+ANY_NODES = sys.maxsize  # joint actions in a step: a game that was unrolled for training can be unrolled again
+_FORMAT = 1
+_MAX_STATES = 2  # that are kept
 
 
 class CheckpointError(result_folder.ResultError):
-    """A folder that holds no training, or one of something else."""
+    """A folder without a training, with a damaged one, or with one of another game."""
 
 
 def write_config(folder: pathlib.Path, recipe: learner_registry.TrainConfig, digest: str, seed: int) -> None:
-    """`digest` is of the rules."""
-    whole = {"format": _FORMAT, "kind": result_folder.TRAINING, **recipe.to_json(), "digest": digest, "seed": seed}
-    text = json.dumps(whole | {"versions": result_folder.versions()}, indent=2, allow_nan=False)
+    """Writes config.json. `digest` is that of the rules."""
+    config = {"format": _FORMAT, "kind": result_folder.TRAINING, **recipe.to_json(), "digest": digest, "seed": seed}
+    text = json.dumps(config | {"versions": result_folder.versions()}, indent=2, allow_nan=False)
     checked_fields.write_atomically(folder / result_folder.CONFIG, text.encode())
 
 
 def read_train_config(folder: pathlib.Path) -> tuple[learner_registry.TrainConfig, str, int]:
-    """With the digest of the rules, and the seed."""
-    found = _config(folder)
+    """Returns the config, the digest of the rules, and the seed."""
+    config = _config(folder)
     try:
-        if found.get("kind") != result_folder.TRAINING:
+        if config.get("kind") != result_folder.TRAINING:
             raise CheckpointError(f"{folder} holds no networks; train some with `gdlx train`")
-        if found["format"] != _FORMAT:
-            raise CheckpointError(f"{folder} has the format of another version of gdlx; train anew")
-        return learner_registry.config_from_json(found), str(found["digest"]), int(found["seed"])
+        if config["format"] != _FORMAT:
+            raise CheckpointError(f"{folder} has the format of another version of gdlx; train again")
+        return learner_registry.config_from_json(config), str(config["digest"]), int(config["seed"])
     except CheckpointError:
         raise
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
@@ -59,10 +60,10 @@ def read_train_config(folder: pathlib.Path) -> tuple[learner_registry.TrainConfi
 def _config(folder: pathlib.Path) -> dict[str, Any]:
     path = folder / result_folder.CONFIG
     try:
-        found = json.loads(checked_fields.read_bounded(path, checked_fields.MAX_BYTES))
-        if not isinstance(found, dict):
-            raise ValueError("it is no object")
-        return found
+        config = json.loads(checked_fields.read_bounded(path, checked_fields.MAX_BYTES))
+        if not isinstance(config, dict):
+            raise ValueError("it is not an object")
+        return config
     except (FileNotFoundError, NotADirectoryError):
         raise CheckpointError(f"{folder} holds no networks: it has no {result_folder.CONFIG}") from None
     except (ValueError, RecursionError) as error:
@@ -79,15 +80,25 @@ class RestoredTraining(NamedTuple):
 def restore_training(
     folder: pathlib.Path, net: propnet.PropNet, task: tasks.TreeTask | None = None, *, payoff: str | None = None
 ) -> RestoredTraining:
-    """What was trained, as it was left. `task` is the game unrolled, if that is at hand; `payoff` is what payoffs must
-    have been made of, if that matters."""
+    """Restores a learner and its last state.
+
+    Args:
+      folder: of the training.
+      net: the compiled game.
+      task: the unrolled game, if the caller has it. It is unrolled here if the learner needs it.
+      payoff: the payoff that the training must have used; None: any.
+
+    Returns:
+      The learner, its state, and the iterations and seconds of training.
+
+    Raises:
+      CheckpointError: there is no training, it is damaged, or it was for other rules or another payoff.
+    """
     recipe, digest, seed = read_train_config(folder)
     if payoff is not None and payoff != recipe.game.payoff:
-        raise CheckpointError(f"{folder} was trained with `payoff={recipe.game.payoff!r}`; take that here too")
+        raise CheckpointError(f"{folder} was trained with `payoff={recipe.game.payoff!r}`; use it here too")
     if digest != game_facts.probe(net).digest:
-        raise CheckpointError(
-            f"{folder} was trained for {recipe.game.spec}, and not with the rules that {net.name} has here and now"
-        )
+        raise CheckpointError(f"{folder} was trained for {recipe.game.spec}, with other rules than {net.name} has now")
     if task is None and learner_registry.ENTRIES[recipe.learner].needs_tree:
         tree = game_spec.unroll_game(recipe.game, net=net, max_nodes=ANY_NODES, keep_edges=True)
         task = tasks.make_tree_task(recipe.game, tree)
@@ -96,6 +107,7 @@ def restore_training(
 
 
 def write_metrics(folder: pathlib.Path, rows: Sequence[Mapping[str, float]]) -> None:
+    """Writes metrics.csv; rows may lack columns of others."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     text = io.StringIO()
     writer = csv.DictWriter(text, names, lineterminator="\n", restval="")
@@ -119,7 +131,7 @@ def read_metrics(folder: pathlib.Path) -> list[dict[str, float]]:
 
 
 def _column(name: str) -> str:
-    """Older files say gain.
+    """The present name of a column: older files say gain for improvement.
 
     >>> _column("gain_white"), _column("loss")
     ('improvement_white', 'loss')
@@ -128,33 +140,38 @@ def _column(name: str) -> str:
 
 
 def write_state(folder: pathlib.Path, iteration: int, seconds: float, state: Any) -> None:
-    whole = {"seconds": np.float64(seconds), "leaves": _leaves(state)}
+    """Writes the state of an iteration, and removes all but the last two."""
+    items = {"seconds": np.float64(seconds), "leaves": _leaves(state)}
     with _checkpointer() as orbax:
-        orbax.save((folder / STATES / str(iteration)).resolve(), whole, force=True)
+        orbax.save((folder / STATES / str(iteration)).resolve(), items, force=True)
         orbax.wait_until_finished()
-    for old in _iterations(folder)[:-_KEPT]:
+    for old in _iterations(folder)[:-_MAX_STATES]:
         shutil.rmtree(folder / STATES / str(old), ignore_errors=True)
 
 
 def read_state(folder: pathlib.Path, like: Any) -> tuple[Any, int, float]:
-    """A state of the shapes of `like`, which may be abstract, with its iteration and the seconds until then."""
-    written = _iterations(folder)
-    if not written:
+    """Reads the last state. It has the shapes of `like`, which may be abstract.
+
+    Returns:
+      The state, its iteration, and the seconds of training until then.
+    """
+    iterations = _iterations(folder)
+    if not iterations:
         raise CheckpointError(f"{folder} has no networks yet: training was stopped before its first checkpoint")
-    iteration, shapes = written[-1], _leaves(like)
+    iteration, shapes = iterations[-1], _leaves(like)
     path = (folder / STATES / str(iteration)).resolve()
-    # However many devices it was written from, it is read to one.
+    # Restored to one device, whatever the number of devices that wrote it.
     here = jax.sharding.SingleDeviceSharding(jax.devices()[0])
     leaves = {
         name: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=here)  # type: ignore[no-untyped-call]
         for name, x in shapes.items()
     }
-    wanted = {"seconds": np.float64(0), "leaves": leaves}
+    target = {"seconds": np.float64(0), "leaves": leaves}
     with _checkpointer() as orbax:
         try:
-            told = orbax.metadata(path).item_metadata
-            if _kinds(told["leaves"]) == _kinds(shapes):
-                found = orbax.restore(path, wanted)
+            metadata = orbax.metadata(path).item_metadata
+            if _kinds(metadata["leaves"]) == _kinds(shapes):
+                restored = orbax.restore(path, target)
             else:
                 raise CheckpointError(
                     f"{path} has networks of other shapes than {result_folder.CONFIG} says: was that file changed?"
@@ -162,16 +179,17 @@ def read_state(folder: pathlib.Path, like: Any) -> tuple[Any, int, float]:
         except errors.UserError:
             raise
         except Exception as error:  # whatever orbax finds wrong in damaged files
-            advice = "remove it to go on from the one before" if len(written) > 1 else "there is no other; train anew"
+            has_other = len(iterations) > 1
+            advice = "remove it to resume from the previous one" if has_other else "there is no other; train again"
             raise CheckpointError(f"{path} is damaged and cannot be read; {advice}") from error
-    state = [_restore_leaf(old, found["leaves"].get(str(number))) for number, old in enumerate(jax.tree.leaves(like))]
-    return jax.tree.unflatten(jax.tree.structure(like), state), int(iteration), float(found["seconds"])
+    state = [_restore_leaf(x, restored["leaves"].get(str(number))) for number, x in enumerate(jax.tree.leaves(like))]
+    return jax.tree.unflatten(jax.tree.structure(like), state), int(iteration), float(restored["seconds"])
 
 
-def _restore_leaf(like: Any, found: Any) -> Any:
-    if found is None:
+def _restore_leaf(like: Any, leaf: Any) -> Any:
+    if leaf is None:
         return jnp.zeros(like.shape, like.dtype)
-    numbers = jnp.asarray(np.asarray(found))  # by way of the host, so that programs of many devices may take it
+    numbers = jnp.asarray(np.asarray(leaf))  # through the host, so that programs on many devices can take it
     return jax.random.wrap_key_data(numbers) if _is_key(like) else numbers
 
 
@@ -184,9 +202,9 @@ def has_state(folder: pathlib.Path) -> bool:
 
 
 def last_files(folder: pathlib.Path) -> list[pathlib.Path]:
-    """Of the last state, in one order."""
-    found = [folder / STATES / str(iteration) for iteration in _iterations(folder)[-1:]]
-    return sorted(path for last in found for path in last.rglob("*") if path.is_file())
+    """The files of the last state, sorted."""
+    folders = [folder / STATES / str(iteration) for iteration in _iterations(folder)[-1:]]
+    return sorted(path for last in folders for path in last.rglob("*") if path.is_file())
 
 
 def _is_key(leaf: Any) -> bool:
@@ -194,8 +212,10 @@ def _is_key(leaf: Any) -> bool:
 
 
 def _leaves(state: Any) -> dict[str, Any]:
-    """By number: what trees of parameters are called may change, their order does not. Nothing can be written of arrays
-    without numbers, such as moves of chance in a game that has none; they are left out."""
+    """Leaves by index, as names of parameters may change while their order does not.
+
+    Empty arrays, such as the chance actions of a game without chance, cannot be written and are left out.
+    """
     leaves = [
         jax.eval_shape(jax.random.key_data, x)
         if _is_key(x) and isinstance(x, jax.ShapeDtypeStruct)
@@ -206,7 +226,7 @@ def _leaves(state: Any) -> dict[str, Any]:
 
 
 def _iterations(folder: pathlib.Path) -> list[int]:
-    """Of the states that are there; those that were not written whole have other names."""
+    """Iterations whose states were written; those of interrupted writes have other names."""
     try:
         return sorted(int(path.name) for path in (folder / STATES).iterdir() if path.name.isdecimal())
     except FileNotFoundError:
@@ -215,11 +235,11 @@ def _iterations(folder: pathlib.Path) -> list[int]:
 
 @contextmanager
 def _checkpointer() -> Iterator[Any]:
-    """orbax takes a second to import, and says much that is nobody's business here."""
+    """An orbax checkpointer. orbax is imported late, as that takes a second, and its log messages are silenced."""
     import logging
 
     logging.getLogger("absl").setLevel(logging.CRITICAL)
     import orbax.checkpoint
 
-    with orbax.checkpoint.StandardCheckpointer() as found:
-        yield found
+    with orbax.checkpoint.StandardCheckpointer() as checkpointer:
+        yield checkpointer

@@ -1,4 +1,4 @@
-"""How strong networks are: exploitability where the game can be unrolled, matches against random play anywhere."""
+"""The strength of networks: exploitability if the game can be unrolled, matches against uniform play for any game."""
 
 from typing import Any, NamedTuple
 
@@ -14,16 +14,16 @@ from gdlx.nets.models import networks
 from gdlx.nets.values import infoset_tables
 from gdlx.solvers import tabular_policies, tasks
 
-_MOST_STEPS = 1_000  # of matches that nothing else ends
+_MAX_STEPS = 1_000  # of matches in environments without a limit
 _Floats = npt.NDArray[np.float64]
 
 
 class RandomOpponentResult(NamedTuple):
-    """Mean goals against players who draw every legal move alike, one for each role. Axes: P players."""
+    """Mean goals in each role against uniform players. Axes: P players."""
 
     goal: tuple[float, ...]  # [P]
-    error: tuple[float, ...]  # [P] 95 %
-    games: int  # of each role
+    error: tuple[float, ...]  # [P] half width of the 95 % confidence interval
+    games: int  # in each role
 
 
 def improvements(learner: protocol.Learner, parameters: Any, task: tasks.TreeTask) -> tuple[float, ...]:
@@ -34,44 +34,49 @@ def improvements(learner: protocol.Learner, parameters: Any, task: tasks.TreeTas
 def evaluate_against_random(
     learner: protocol.Learner, parameters: Any, *, games: int, seed: int = 0
 ) -> RandomOpponentResult:
+    """Plays matches of a network in each role against uniform players; matches without an end have goal 0."""
     env, network = learner.encoder.env, vectorised_play.network_policy(learner.encoder, learner.network)
     goal, error = [], []
     for role in range(env.num_players):
-        is_own = [number == role for number in range(env.num_players)]
-        played = vectorised_play.play(
+        is_network = [number == role for number in range(env.num_players)]
+        outcomes = vectorised_play.play(
             env,
-            tuple(network if own else vectorised_play.uniform_policy for own in is_own),
-            tuple(parameters if own else None for own in is_own),
+            tuple(network if trained else vectorised_play.uniform_policy for trained in is_network),
+            tuple(parameters if trained else None for trained in is_network),
             jax.random.fold_in(jax.random.key(seed), role),
             matches=games,
-            steps=env.max_steps or _MOST_STEPS,
+            steps=env.max_steps or _MAX_STEPS,
             window=learner.encoder.steps,
         )
-        lost = np.asarray(played.unplayable) | ~np.asarray(played.ended)
-        own_goal = np.where(lost, 0.0, np.asarray(played.payoff[role], np.float64) + env.payoffs.offset)
-        goal.append(float(own_goal.mean()))
-        error.append(float(1.96 * own_goal.std() / np.sqrt(games)))
+        has_no_goal = np.asarray(outcomes.unplayable) | ~np.asarray(outcomes.ended)
+        goals = np.where(has_no_goal, 0.0, np.asarray(outcomes.payoff[role], np.float64) + env.payoffs.offset)
+        goal.append(float(goals.mean()))
+        error.append(float(1.96 * goals.std() / np.sqrt(games)))
     return RandomOpponentResult(tuple(goal), tuple(error), games)
 
 
 class ValueAccuracy(NamedTuple):
-    """What a network tells of the payoff of whoever chooses at an information set, against what its policies give."""
+    """Predicted values of information sets, for the player who chooses there, against exact ones of the policies.
 
-    error: float  # root of the mean square, in parts of the payoff range, sets as often as play comes to them
+    Information sets are weighted by their reach probability.
+    """
+
+    error: float  # root mean square, as a fraction of the payoff range
     correlation: float
 
 
 def value_accuracy(learner: self_play.SelfPlay, parameters: Any, task: tasks.TreeTask) -> ValueAccuracy:
+    """Compares the values that the policy network predicts with exact ones."""
     policies = infoset_tables.network_policies(learner, parameters, task.tree)
-    told, exact, weight = [], [], []
+    predicted, exact, weight = [], [], []
     for number in range(len(task.tree.players)):
-        seen = jnp.asarray(learner.encoder.encode_infosets(task.tree, number))
-        value = networks.apply_network(learner.network, parameters, seen).value[:, number] * learner.scale
-        told.append(np.asarray(value, np.float64))
-        of_sets, reach = infoset_values(task.tree, policies, number)
-        exact.append(of_sets)
+        features = jnp.asarray(learner.encoder.encode_infosets(task.tree, number))
+        value = networks.apply_network(learner.network, parameters, features).value[:, number] * learner.scale
+        predicted.append(np.asarray(value, np.float64))
+        exact_value, reach = infoset_values(task.tree, policies, number)
+        exact.append(exact_value)
         weight.append(reach)
-    x, y, w = (np.concatenate(parts) for parts in (told, exact, weight))
+    x, y, w = (np.concatenate(parts) for parts in (predicted, exact, weight))
     w = w / w.sum()
     low, high = task.payoff_range
     error = float(np.sqrt(w @ (x - y) ** 2)) / max(high - low, 1e-9)
@@ -83,22 +88,22 @@ def value_accuracy(learner: self_play.SelfPlay, parameters: Any, task: tasks.Tre
 def infoset_values(
     tree: game_tree.GameTree, policies: tabular_policies.Policies, number: int
 ) -> tuple[_Floats, _Floats]:
-    """[I] what a player gets from each of its information sets on, and how often play comes there."""
+    """[I] a player's expected payoff at each of its information sets, and their reach probabilities."""
     player, policy = tree.players[number], policies[number]
-    reach = [tabular_policies.realization_plan(own, chosen) for own, chosen in zip(tree.players, policies, strict=True)]
+    plans = [tabular_policies.realization_plan(*pair) for pair in zip(tree.players, policies, strict=True)]
     mass = tree.terminals.weight.copy()
-    for other, own in enumerate(reach):
+    for other, plan in enumerate(plans):
         if other != number:
-            mass *= own[tree.terminals.sequence[:, other]]
+            mass *= plan[tree.terminals.sequence[:, other]]
     sequence = tree.terminals.sequence[:, number]
     payoff = tree.terminals.payoff[:, number]
-    of_payoff, of_mass = (np.bincount(sequence, part, player.sequences) for part in (mass * payoff, mass))
-    value, there = np.zeros(player.sets), np.zeros(player.sets)
-    for decision in reversed(range(player.sets)):  # later sets come after those that lead to them
+    payoff_sums, mass_sums = (np.bincount(sequence, part, player.sequences) for part in (mass * payoff, mass))
+    value, reach = np.zeros(player.sets), np.zeros(player.sets)
+    for decision in reversed(range(player.sets)):  # information sets come after their predecessors
         here = slice(player.first[decision], player.first[decision + 1])
-        total, often = policy[here] @ of_payoff[here], policy[here] @ of_mass[here]
-        of_payoff[player.parent[decision]] += total
-        of_mass[player.parent[decision]] += often
-        value[decision] = total / often if often > 0 else 0.0
-        there[decision] = often * reach[number][player.parent[decision]]
-    return value, there
+        total, others_reach = policy[here] @ payoff_sums[here], policy[here] @ mass_sums[here]
+        payoff_sums[player.parent[decision]] += total
+        mass_sums[player.parent[decision]] += others_reach
+        value[decision] = total / others_reach if others_reach > 0 else 0.0
+        reach[decision] = others_reach * plans[number][player.parent[decision]]
+    return value, reach

@@ -1,4 +1,4 @@
-"""The loop that trains every learner: iterations on the device, now and then a look at how they go, and checkpoints."""
+"""The training loop of all learners: iterations on the device, metrics about once a second, and checkpoints."""
 
 import math
 import pathlib
@@ -17,22 +17,32 @@ from gdlx.propnet.common import errors
 from gdlx.solvers.runs import driver, result_folder
 
 _SIZES = ("games", "draws", "traversals", "capacity", "batch")  # settings of learners that take memory
-_LOOK = 1.0  # seconds between two looks at what the device does
-_PART = 0.4  # of a device's memory that a state may take: while it learns there are two of them
+_REPORT_SECONDS = 1.0  # between two progress points
+_MEMORY_FRACTION = 0.4  # of a device's memory that a state may take: an iteration holds two of them
 
 
 class TrainingError(errors.UserError, ValueError):
-    """A training that cannot go on."""
+    """Training that cannot start or continue."""
 
 
 class ProgressPoint(NamedTuple):
     iteration: int
-    seconds: float
-    metrics: Mapping[str, float]
+    seconds: float  # of training
+    metrics: Mapping[str, float]  # of the last iteration
 
 
 class TrainingRun:
-    """Iterate over `points()`; stop whenever you like; then `finish()`."""
+    """Training in progress. Iterate over `points()`, stop at any time, then call `finish()`.
+
+    Attributes:
+      learner: what is trained.
+      folder: where checkpoints and metrics are written; None: nowhere.
+      interval: seconds between two checkpoints.
+      state: the learner's state after the last iteration.
+      iteration: iterations so far.
+      seconds: of training so far, those before a resume included.
+      rows: metrics by iteration, as in metrics.csv.
+    """
 
     def __init__(
         self,
@@ -51,20 +61,26 @@ class TrainingRun:
         self.iteration, self.seconds = 0, 0.0
         self.state: Any = None
         self.rows: list[dict[str, float]] = []
-        self._saved, self._saved_at = time.monotonic(), -1
+        self._saved_time, self._saved_iteration = time.monotonic(), -1
         try:
-            self._begin(recipe, digest, seed, resume=resume)
+            self._start(recipe, digest, seed, resume=resume)
         except BaseException:
             self._unlock()
             raise
 
-    def _begin(self, recipe: learner_registry.TrainConfig, digest: str, seed: int, *, resume: bool) -> None:
+    def __repr__(self) -> str:
+        folder = None if self.folder is None else str(self.folder)
+        return (
+            f"TrainingRun({self.learner!r}, iteration={self.iteration}, seconds={self.seconds:.1f}, folder={folder!r})"
+        )
+
+    def _start(self, recipe: learner_registry.TrainConfig, digest: str, seed: int, *, resume: bool) -> None:
         if resume and self.folder is not None:
             like = jax.eval_shape(self.learner.init, jax.random.key(seed))
             state, self.iteration, self.seconds = checkpoints.read_state(self.folder, like)
             self.state = sharding.replicate(state)
             self.rows = [row for row in checkpoints.read_metrics(self.folder) if row["iteration"] <= self.iteration]
-            self._saved_at = self.iteration
+            self._saved_iteration = self.iteration
             return
         self.state = self.learner.init(jax.random.key(seed))
         if self.folder is not None:
@@ -75,55 +91,57 @@ class TrainingRun:
             self._lock.close()
 
     def points(self, stop: driver.StopCondition) -> Iterator[ProgressPoint]:
-        """About one a second; the state is that of the last one."""
-        portion = 1
-        begun = time.monotonic() - self.seconds
+        """Trains until `stop`, and yields about once a second. `self.state` is that of the last point."""
+        count = 1
+        start = time.monotonic() - self.seconds
         while not self._is_over(stop):
             if stop.iterations is not None:
-                portion = min(portion, stop.iterations - self.iteration)
-            since = time.monotonic()
-            state, numbers = self._iterated(portion)
-            self._require_finite(numbers, state, self.iteration + portion)
-            took = time.monotonic() - since
-            first = self.iteration == 0  # which compiled
-            self.state, self.iteration, self.seconds = state, self.iteration + portion, time.monotonic() - begun
-            self.log_metrics(numbers)
-            yield ProgressPoint(self.iteration, self.seconds, numbers)
-            if not first:
-                portion = max(1, min(1_000, round(portion * _LOOK / max(took, 1e-3))))
-            if time.monotonic() - self._saved >= self.interval:
+                count = min(count, stop.iterations - self.iteration)
+            chunk_start = time.monotonic()
+            state, metrics = self._iterate(count)
+            self._require_finite(metrics, state, self.iteration + count)
+            elapsed = time.monotonic() - chunk_start
+            has_compiled = self.iteration == 0
+            self.state, self.iteration, self.seconds = state, self.iteration + count, time.monotonic() - start
+            self.log_metrics(metrics)
+            yield ProgressPoint(self.iteration, self.seconds, metrics)
+            if not has_compiled:
+                count = max(1, min(1_000, round(count * _REPORT_SECONDS / max(elapsed, 1e-3))))
+            if time.monotonic() - self._saved_time >= self.interval:
                 self.save()
 
-    def _iterated(self, portion: int) -> tuple[Any, dict[str, float]]:
-        """What so many iterations make of the state, and what the last one tells."""
+    def _iterate(self, count: int) -> tuple[Any, dict[str, float]]:
+        """The state after `count` more iterations, and the metrics of the last one."""
         state = self.state
-        told: Mapping[str, jax.Array] = {}
+        metrics: Mapping[str, jax.Array] = {}
         try:
-            for _ in range(portion):
-                state, told = self.learner.iterate(state)
-            return state, {name: float(number) for name, number in told.items()}
+            for _ in range(count):
+                state, metrics = self.learner.iterate(state)
+            return state, {name: float(number) for name, number in metrics.items()}
         except jax.errors.JaxRuntimeError as error:
             if "RESOURCE_EXHAUSTED" not in str(error):
                 raise
             self.finish()
-            what = " or ".join(name for name in _SIZES if hasattr(self.learner.settings, name))
-            raise TrainingError(f"there is not enough memory for an iteration; set {what} smaller") from None
+            sizes = " or ".join(name for name in _SIZES if hasattr(self.learner.settings, name))
+            raise TrainingError(f"there is not enough memory for an iteration; set {sizes} smaller") from None
 
     def log_metrics(self, numbers: Mapping[str, float]) -> None:
-        """In the metrics of now."""
+        """Adds numbers to the metrics of the current iteration."""
         if not self.rows or self.rows[-1]["iteration"] != self.iteration:
             self.rows.append({"iteration": self.iteration, "seconds": round(self.seconds, 3)})
         self.rows[-1] |= numbers
 
     def save(self) -> None:
-        if self.folder is not None and self._saved_at != self.iteration:
+        """Writes a checkpoint and the metrics, if there is a folder."""
+        if self.folder is not None and self._saved_iteration != self.iteration:
             checkpoints.write_state(self.folder, self.iteration, self.seconds, self.state)
-            self._saved_at = self.iteration
+            self._saved_iteration = self.iteration
         if self.folder is not None:
             checkpoints.write_metrics(self.folder, self.rows)
-        self._saved = time.monotonic()
+        self._saved_time = time.monotonic()
 
     def finish(self) -> None:
+        """Saves the last state and unlocks the folder."""
         if self.iteration:
             self.save()
         self._unlock()
@@ -132,34 +150,35 @@ class TrainingRun:
         enough = stop.iterations is not None and self.iteration >= stop.iterations
         return enough or (stop.seconds is not None and self.seconds >= stop.seconds)
 
-    def _require_finite(self, numbers: Mapping[str, float], state: Any, iteration: int) -> None:
-        wrong = [name.replace("_", " ") for name, number in numbers.items() if not math.isfinite(number)]
+    def _require_finite(self, metrics: Mapping[str, float], state: Any, iteration: int) -> None:
+        wrong = [name.replace("_", " ") for name, number in metrics.items() if not math.isfinite(number)]
         if wrong or not _is_finite(state):
-            self.finish()  # with the state before, which is good
-            kept = f"; those of iteration {self.iteration:,} are kept" if self.folder and self.iteration else ""
+            self.finish()  # with the previous state, which is finite
+            saved = f"; those of iteration {self.iteration:,} are saved" if self.folder and self.iteration else ""
             raise TrainingError(
-                f"after iteration {iteration:,} the {wrong[0] if wrong else 'network'} is no number: networks have run "
-                f"away{kept}. Train with a smaller learning rate"
+                f"after iteration {iteration:,} the {wrong[0] if wrong else 'network'} is not a finite number: the "
+                f"networks have diverged{saved}. Train with a smaller learning rate"
             )
 
 
 def require_memory(learner: protocol.Learner) -> None:
-    """Before anything is allocated."""
+    """Raises TrainingError if the state does not fit on a device, before anything is allocated."""
     state = jax.eval_shape(learner.init, jax.random.key(0))
-    there, needed, remembered = devices.memory_bytes_per_device(), num_bytes(state), num_bytes(_replay_buffers(state))
-    if there and needed > _PART * there:
-        advice = "the capacity smaller, or the window" if remembered > needed / 2 else "widths smaller"
+    available, needed = devices.memory_bytes_per_device(), num_bytes(state)
+    if available and needed > _MEMORY_FRACTION * available:
+        is_mostly_buffers = num_bytes(_replay_buffers(state)) > needed / 2
+        advice = "the capacity smaller, or the window" if is_mostly_buffers else "widths smaller"
         raise TrainingError(
-            f"networks and memories need {needed / 2**30:,.1f} GiB, twice, and a device has {there / 2**30:,.1f} here; "
-            f"make {advice}"
+            f"networks and replay buffers need {needed / 2**30:,.1f} GiB, twice, and a device has "
+            f"{available / 2**30:,.1f} GiB here; make {advice}"
         )
 
 
 @jax.jit
 def _is_finite(state: Any) -> jax.Array:
-    """Whether all that is learnt is numbers; memories are left out, as they are large and only say what was."""
-    learnt = [x for x in _parts(state) if not _is_replay_buffer(x) and jnp.issubdtype(x.dtype, jnp.floating)]
-    return jnp.stack([jnp.isfinite(x).all() for x in learnt]).all()
+    """Whether all parameters are finite. Replay buffers are skipped: they are large, and nothing is learnt in them."""
+    floats = [x for x in _parts(state) if not _is_replay_buffer(x) and jnp.issubdtype(x.dtype, jnp.floating)]
+    return jnp.stack([jnp.isfinite(x).all() for x in floats]).all()
 
 
 def _replay_buffers(state: Any) -> list[Any]:
@@ -167,7 +186,7 @@ def _replay_buffers(state: Any) -> list[Any]:
 
 
 def _parts(state: Any) -> list[Any]:
-    """Arrays, and memories as a whole."""
+    """The arrays of a state, with replay buffers as single parts."""
     return jax.tree.leaves(state, is_leaf=_is_replay_buffer)
 
 
@@ -176,7 +195,7 @@ def _is_replay_buffer(part: Any) -> bool:
 
 
 def num_bytes(state: Any) -> int:
-    """Bytes."""
+    """The size of all arrays of a state in bytes."""
     return sum(
         math.prod(leaf.shape) * (8 if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf.dtype.itemsize)
         for leaf in jax.tree.leaves(state)

@@ -1,10 +1,9 @@
-"""Matches in lockstep on the device, each player by a policy of its own: a network, a table, or anything that tells
-probabilities of what a player knows.
+"""Vectorised matches on the device, in which each player has its own policy: a network, a table, or any function.
 
     play(env, policies, parameters, key, matches, steps, window)
 
-Policies are functions (their parameters, Seen) -> probabilities; parameters are arrays, so that new ones need no new
-program.
+Policies are functions (parameters, Observation) -> probabilities. Parameters are arrays, so that new ones need no
+recompilation.
 """
 
 import functools
@@ -21,10 +20,10 @@ from gdlx.solvers.mccfr import hash_table, table_policy, table_rows
 
 
 class Observation(NamedTuple):
-    """What one player knows, in every match. Axes: B matches, A moves."""
+    """The information of one player in every match. Axes: B matches, A actions."""
 
     window: observation_window.Window  # [B, ..] of all players
-    key: jax.Array  # [B, 2] uint32
+    key: jax.Array  # [B, 2] uint32, of the information set
     legal: jax.Array  # [B, A] bool
     player: int
 
@@ -33,25 +32,29 @@ PolicyFn = Callable[[Any, Observation], jax.Array]  # -> [B, A]; 0 where nothing
 
 
 def uniform_policy(parameters: None, seen: Observation) -> jax.Array:
+    """Uniform over legal actions."""
     del parameters
     return networks.uniform_policy(seen.legal)
 
 
 def network_policy(encoder: encoders.Encoder, network: networks.Network) -> PolicyFn:
-    """Parameters are the network's."""
-    return functools.partial(_of_network, encoder, network)
+    """A policy network; its parameters are those of the network."""
+    return functools.partial(_apply_network, encoder, network)
 
 
-def _of_network(encoder: encoders.Encoder, network: networks.Network, parameters: Any, seen: Observation) -> jax.Array:
+def _apply_network(
+    encoder: encoders.Encoder, network: networks.Network, parameters: Any, seen: Observation
+) -> jax.Array:
     recent = seen.window._replace(
         moves=seen.window.moves[:, :, -encoder.steps :], percepts=seen.window.percepts[:, :, -encoder.steps :]
     )
     information = jax.vmap(encoder.information_state)(recent)[:, seen.player]
-    told = networks.apply_network(network, parameters, information)
-    return networks.masked_softmax(told.logits[:, seen.player], seen.legal)
+    output = networks.apply_network(network, parameters, information)
+    return networks.masked_softmax(output.logits[:, seen.player], seen.legal)
 
 
 def hash_table_policy(policy: table_policy.TablePolicy, seen: Observation) -> jax.Array:
+    """A table policy, which is its own parameters."""
     high, low = seen.key.T
     row = hash_table.lookup(policy.table, table_rows.player_keys(high, low, seen.player))
     return table_rows.proportional_policy(policy.cumulative_policy, row, seen.legal.T).T
@@ -75,15 +78,26 @@ def play(
     window: int,
     first: int = 0,
 ) -> table_policy.MatchOutcomes:
-    """Matches number first, first + 1, ..: what happens in one does not depend on how many are played at once.
+    """Plays matches number first, first + 1, ...; a match does not depend on how many are played at once.
 
-    `window` is how far the network that looks back furthest does.
+    Args:
+      env: the game.
+      policies: one for every player.
+      parameters: of these policies.
+      key: random key, consumed.
+      matches: number of matches.
+      steps: joint actions after which matches are stopped.
+      window: steps of the observation window: the longest of all networks.
+      first: number of the first match.
+
+    Returns:
+      Payoffs and ends of the matches.
     """
     with jax.enable_x64(False):
-        found: table_policy.MatchOutcomes = _play(
+        outcomes: table_policy.MatchOutcomes = _play(
             env, policies, parameters, key, first, matches=matches, steps=steps, window=window
         )
-    return found
+    return outcomes
 
 
 @functools.partial(jax.jit, static_argnames=("env", "policies", "matches", "steps", "window"))
@@ -100,26 +114,26 @@ def _play(
 ) -> table_policy.MatchOutcomes:
     keys = jax.vmap(functools.partial(jax.random.fold_in, key))(first + jnp.arange(matches))
 
-    def move(now: _RolloutState) -> _RolloutState:
-        of_step = jax.vmap(lambda own: jax.random.split(jax.random.fold_in(own, now.step), env.num_players + 1))(keys)
+    def step(now: _RolloutState) -> _RolloutState:
+        step_keys = jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, now.step), env.num_players + 1))(keys)
         actions = []
-        for number, (policy, own) in enumerate(zip(policies, parameters, strict=True)):
+        for number, (policy, params) in enumerate(zip(policies, parameters, strict=True)):
             seen = Observation(now.window, now.states.info_key[:, number], now.states.legal_mask[:, number], number)
-            actions.append(jax.vmap(sample_actions)(of_step[:, number], policy(own, seen)))
-        states = jax.vmap(env.step)(now.states, jnp.stack(actions, axis=1), of_step[:, -1])
+            actions.append(jax.vmap(sample_actions)(step_keys[:, number], policy(params, seen)))
+        states = jax.vmap(env.step)(now.states, jnp.stack(actions, axis=1), step_keys[:, -1])
         return _RolloutState(
             states, jax.vmap(observation_window.update)(now.window, states), now.reward + states.rewards, now.step + 1
         )
 
-    def goes_on(now: _RolloutState) -> jax.Array:
+    def is_running(now: _RolloutState) -> jax.Array:
         return (now.step < steps) & ~now.states.terminated.all()
 
     start = env.init()
-    one = _RolloutState(start, observation_window.init(env, start, steps=window), start.rewards, start.step)
-    every = jax.tree.map(lambda x: jnp.broadcast_to(x, (matches, *x.shape)), one)
-    done = jax.lax.while_loop(goes_on, move, every._replace(step=start.step))
-    last = done.states
-    return table_policy.MatchOutcomes(done.reward.T, last.step, last.terminated, last.unplayable, last.goal_conflict)
+    single = _RolloutState(start, observation_window.init(env, start, steps=window), start.rewards, start.step)
+    batch = jax.tree.map(lambda x: jnp.broadcast_to(x, (matches, *x.shape)), single)
+    final = jax.lax.while_loop(is_running, step, batch._replace(step=start.step))
+    last = final.states
+    return table_policy.MatchOutcomes(final.reward.T, last.step, last.terminated, last.unplayable, last.goal_conflict)
 
 
 def sample_actions(key: jax.Array, probability: jax.Array) -> jax.Array:

@@ -1,6 +1,6 @@
-"""Agents that decide online, and matches between them.
+"""Agents that choose actions during a match, and matches between them.
 
-May import `gdlx.nets` and what lies below it.
+May import `gdlx.nets` and the packages below it.
 """
 
 from typing import TYPE_CHECKING
@@ -39,5 +39,20 @@ _MODULES = {
     "make_agent": "gdlx.players.agents.agent_registry",
     "make_arena": "gdlx.players.matches.arenas",
 }
-__all__ = list(_MODULES)
+__all__ = [
+    "Agent",
+    "Arena",
+    "Clock",
+    "Match",
+    "MatchResult",
+    "MatchSettings",
+    "Player",
+    "PlayerContext",
+    "PolicyAgent",
+    "Tournament",
+    "TournamentResult",
+    "compete",
+    "make_agent",
+    "make_arena",
+]
 __getattr__, __dir__ = lazy.attach(__name__, _MODULES)

@@ -1,4 +1,4 @@
-"""What is taken if nothing else is said; apart, because the command line tells it before anything heavy is imported."""
+"""Default values, in a module of their own because the command line shows them before heavy imports."""
 
-START_SECONDS, PLAY_SECONDS = 5.0, 1.0  # of clocks
+START_SECONDS, PLAY_SECONDS = 5.0, 1.0  # of the start clock and the play clock
 GAMES = 1_000  # of a match

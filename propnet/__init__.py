@@ -1,7 +1,7 @@
-"""From the text of a rulesheet to a boolean network: read, check, interpret, ground, build, simplify, emit.
+"""Compiles the text of a rulesheet to a propnet: parse, check, interpret, ground, build, simplify, emit.
 
-Nothing in here imports jax, and nothing knows of environments or solvers. docs/architecture.md leads through the
-files; `gdlx.propnet.library` holds the games that come with gdlx.
+Nothing in this package imports jax or depends on environments or solvers.
+docs/development/architecture.md describes the files; `gdlx.propnet.library` has the games that come with gdlx.
 """
 
 from typing import TYPE_CHECKING
@@ -40,5 +40,20 @@ _MODULES = {
     "load_rulesheet": "gdlx.propnet.games",
     "save_propnet": "gdlx.propnet.io.files",
 }
-__all__ = list(_MODULES)
+__all__ = [
+    "CheckReport",
+    "Diagnostic",
+    "GdlError",
+    "Interpreter",
+    "Limits",
+    "PropNet",
+    "Role",
+    "Rulesheet",
+    "UserError",
+    "check_game",
+    "compile_game",
+    "load_propnet",
+    "load_rulesheet",
+    "save_propnet",
+]
 __getattr__, __dir__ = lazy.attach(__name__, _MODULES)

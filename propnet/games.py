@@ -1,4 +1,4 @@
-"""The one way from a game as a user names it, a library name with parameters or a path, to rulesheet and propnet."""
+"""Loads, checks and compiles a game that is specified by library name, with or without parameters, or by path."""
 
 import pathlib
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ PROPNET_SUFFIXES = (".npz", ".json")
 
 
 def find_source(game: str) -> source.Source:
-    """The text of a library game (`goofspiel:cards=5`) or of a file."""
+    """Returns the text of a library game (`goofspiel:cards=5`) or of a rulesheet file."""
     if not isinstance(game, str):
         raise errors.UserError(f"a game is named by a string, a library name or a path; not by {game!r}")
     looks_like_path = "/" in game or "\\" in game or game.lower().endswith(_SUFFIXES)
@@ -24,26 +24,33 @@ def find_source(game: str) -> source.Source:
         if pathlib.Path(game).is_dir():
             raise errors.UserError(f"{game} is a folder, and this needs a rulesheet")
         if is_propnet_file(game):
-            raise errors.UserError(f"{game} is a network file, and this needs a rulesheet")
+            raise errors.UserError(f"{game} is a propnet file, and this needs a rulesheet")
         return source.Source.from_path(game)
     return source.Source(game, library.text(game))
 
 
 def is_propnet_file(game: str) -> bool:
-    """Whether a game is named by the path of its saved propnet."""
+    """Whether `game` is the path of a saved propnet."""
     return game.lower().endswith(PROPNET_SUFFIXES)
 
 
 def load_rulesheet(game: str, *, fold_case: bool = False, gdl: int | None = None) -> rulesheet.Rulesheet:
-    """The checked rulesheet of a game.
+    """Loads and checks the rulesheet of a game.
 
     Args:
-      game: a library name, with parameters or without (`goofspiel:cards=5`), or the path of a rulesheet.
+      game: a library name, with or without parameters (`goofspiel:cards=5`), or the path of a rulesheet.
       fold_case: whether names that differ only by case are the same.
-      gdl: 1 or 2 to read the sheet as GDL or GDL-II; None to decide it from the text.
+      gdl: 1 or 2 to read the sheet as GDL or GDL-II; None to infer the language from the text.
+
+    Returns:
+      The rulesheet, which has no errors.
 
     Raises:
-      GdlError: with everything that makes the sheet unusable.
+      GdlError: if the sheet has errors; it lists all of them.
+      UserError: if `game` is not a rulesheet, or `gdl` is not 1, 2 or None.
+
+    >>> load_rulesheet("rps")
+    Rulesheet(rps: GDL, 18 rules)
     """
     if gdl not in (None, 1, 2):
         raise errors.UserError(f"a sheet is read as GDL (1) or GDL-II (2), not as {gdl!r}")
@@ -51,18 +58,23 @@ def load_rulesheet(game: str, *, fold_case: bool = False, gdl: int | None = None
 
 
 def check_game(game: str, *, fold_case: bool = False, gdl: int | None = None) -> checker.CheckReport:
-    """Everything that is wrong with the rules of a game; raises nothing for mistakes in them.
+    """Checks the rules of a game and reports all errors and warnings at once.
+
+    Mistakes in the rules do not raise.
 
     Args:
-      game: what `load_rulesheet` takes.
+      game: a library name or the path of a rulesheet, as in `load_rulesheet`.
       fold_case: as in `load_rulesheet`.
       gdl: as in `load_rulesheet`.
 
     Returns:
-      The rulesheet, as far as it could be read, with errors and warnings that point into the text.
+      The rulesheet, as far as it could be parsed, with diagnostics that point into its text.
 
-    >>> check_game("kuhn_poker").errors
-    ()
+    Raises:
+      UserError: if `game` is not a rulesheet.
+
+    >>> check_game("kuhn_poker")
+    CheckReport(kuhn_poker: 0 errors, 0 warnings)
     """
     return checker.check(find_source(game), fold_case=fold_case, gdl=gdl)
 
@@ -77,24 +89,32 @@ def compile_game(
     recompile: bool = False,
     saved: bool = False,
 ) -> "propnet.PropNet":
-    """The propnet of a game, from the cache or compiled and put there.
+    """Compiles a game to a propnet, or loads the propnet from the cache on disk.
 
     Args:
-      game: what `load_rulesheet` takes, or its rulesheet.
+      game: a library name or the path of a rulesheet, as in `load_rulesheet`, or a `Rulesheet`.
       fold_case: as in `load_rulesheet`.
       gdl: as in `load_rulesheet`.
-      within: limits of grounding.
-      report: called with the statistics of every pass of the compiler; not at all where the propnet was cached.
-      recompile: whether to compile even what is cached.
-      saved: whether `game` may also be the path of a saved propnet (.npz, .json), which is then read.
+      within: limits on the time, memory and ground rules of grounding.
+      report: called with the statistics of every compiler pass; never called if the propnet was cached.
+      recompile: whether to compile even if the propnet is cached.
+      saved: whether `game` may also be the path of a saved propnet (.npz, .json), which is then loaded.
+
+    Returns:
+      The simplified propnet.
 
     Raises:
-      GdlError: where the sheet is unusable or a limit stops its grounding.
+      GdlError: if the sheet has errors, or grounding exceeds a limit.
+      UserError: if `game` is not a rulesheet.
+      PropNetFileError: if `saved` and the file is not a valid propnet.
 
-    >>> [role.name for role in compile_game("kuhn_poker").players]
+    >>> net = compile_game("kuhn_poker")
+    >>> net
+    PropNet(kuhn_poker: 2 players, 17 registers, 42 gates)
+    >>> [role.name for role in net.players]
     ['player1', 'player2']
     """
-    from gdlx.propnet.io import cache, files  # here, because commands that only read rules start sooner without
+    from gdlx.propnet.io import cache, files  # imported here, so that commands that only parse rules start sooner
 
     if saved and isinstance(game, str) and is_propnet_file(game):
         return files.load_propnet(game)

@@ -1,7 +1,7 @@
 """Solvers on `SequenceForm`, `SamplingForm` and `Env`: the CFR and MCCFR families, best response, linear programs.
 
-Algorithms work on arrays and environments; only the entry points (`solve`, `problems`, `results`) take the name of a
-game, or compare the digest of its propnet with a saved one. May import `gdlx.envs` and what lies below it.
+Algorithms work on arrays and environments. Only the entry points (`requests`, `tasks`, `runs.result_folder`) take the
+name of a game, or compare the digest of its propnet with a saved one. May import `gdlx.envs` and the layers below it.
 """
 
 from typing import TYPE_CHECKING
@@ -54,5 +54,27 @@ _MODULES = {
     "make_tree_task": "gdlx.solvers.tasks",
     "solve": "gdlx.solvers.solve_requests",
 }
-__all__ = list(_MODULES)
+__all__ = [
+    "Algorithm",
+    "Callbacks",
+    "EvaluateRequest",
+    "EvaluateResult",
+    "Metrics",
+    "OpponentModel",
+    "Solution",
+    "SolveRequest",
+    "SolveResult",
+    "Solver",
+    "StopCondition",
+    "TableTask",
+    "TreeTask",
+    "average_regret_bound",
+    "counterfactual_values",
+    "load_policies",
+    "load_solution",
+    "load_table_policy",
+    "make_table_task",
+    "make_tree_task",
+    "solve",
+]
 __getattr__, __dir__ = lazy.attach(__name__, _MODULES)

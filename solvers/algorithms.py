@@ -1,4 +1,4 @@
-"""Named algorithms: which step function, with which settings."""
+"""The registry of algorithms: a step function or a sampling scheme, with settings."""
 
 import dataclasses
 import math
@@ -13,7 +13,7 @@ _NONE, _FLOOR = math.inf, -math.inf
 
 
 class UnknownAlgorithmError(errors.UserError, ValueError):
-    """A name that no algorithm has."""
+    """An algorithm that does not exist, or that cannot be used or configured in this way."""
 
 
 SamplingScheme = Literal["outcome", "external", "average-strategy"]
@@ -30,38 +30,54 @@ _NEEDS: Mapping[Kind, GameRepresentation] = {
 
 @dataclasses.dataclass(frozen=True)
 class SamplingConfig:
-    """How play is sampled. Each scheme has its own use for some of these; docs/sampling.md tells which."""
+    """How play is sampled. docs/howto/solve-a-large-game.md lists which scheme uses which of these."""
 
     scheme: SamplingScheme = "outcome"
-    batch: int = 4_096  # trajectories of an iteration, for each player
+    batch: int = 4_096  # trajectories per iteration and player
     seed: int = 0
-    exploration: float = 0.6  # of the player who is updated
-    decay: float | None = None  # of baselines; None for none
-    width: float = 16.0  # lanes for a traversal
+    exploration: float = 0.6  # of the player that is updated
+    decay: float | None = None  # of baselines; None: without baselines
+    width: float = 16.0  # lanes per traversal
     epsilon: float = 0.05  # of average-strategy sampling, as are the next two
     tau: float = 1_000.0
     beta: float = 1_000.0
-    table: int | None = None  # the logarithm of a hash table's size; None: tables of an unrolled game
-    grow: Literal["all", "first"] = "all"  # which unknown information sets are added to it
-    max_steps: int = 0  # joint moves of the longest trajectory there is room for; 0: as random play suggests
+    table: int | None = None  # base-2 logarithm of the hash table's size; None: arrays of an unrolled game
+    grow: Literal["all", "first"] = "all"  # new information sets of a trajectory to insert there
+    max_steps: int = 0  # capacity for joint actions of a trajectory; 0: estimated from random play
 
 
 @dataclasses.dataclass(frozen=True)
 class Algorithm:
-    """`step` is static, `settings` are traced: algorithms with the same step and the same settings share a program."""
+    """An algorithm with its settings. Obtain one from `find`, and change its settings with `configure`.
+
+    `step` is static and `settings` are traced: algorithms that differ only in the values of settings share a compiled
+    program.
+
+    >>> find("dcfr")
+    Algorithm(dcfr: alpha=1.5, beta=0.0, gamma=2.0)
+    """
 
     name: str
-    step: Step | None  # None where there are no full iterations
+    step: Step | None  # one full iteration; None for algorithms without them
     settings: regret_matching.Settings
-    about: str
-    alternating: bool = True
+    about: str  # one line, with its source
+    alternating: bool = True  # players are updated in turn, not all at once
     is_exact: bool = False  # no iterations: solved at once
-    needs_network: bool = False  # solved at once with a network, which nothing here knows of
-    sampling: SamplingConfig | None = None  # None where every information set is looked at in every iteration
+    needs_network: bool = False  # solved at once with a neural network, by a solver that the caller supplies
+    sampling: SamplingConfig | None = None  # None: every iteration visits every information set
+
+    def __repr__(self) -> str:
+        changes = _changed_fields(self.settings._asdict(), regret_matching.Settings()._asdict())
+        if self.sampling is not None:
+            changes |= _changed_fields(dataclasses.asdict(self.sampling), dataclasses.asdict(SamplingConfig()))
+        if not self.alternating:
+            changes["alternating"] = False
+        settings = ", ".join(f"{name}={value}" for name, value in changes.items())
+        return f"Algorithm({self.name}{': ' * bool(settings)}{settings})"
 
     @property
     def kind(self) -> Kind:
-        """How it runs: full iterations, sampled ones on an unrolled game or into a hash table, or all at once."""
+        """How it runs: full iterations, sampled ones on an unrolled game or into a hash table, or directly."""
         if self.is_exact:
             return "exact"
         if self.needs_network:
@@ -72,17 +88,17 @@ class Algorithm:
 
     @property
     def needs(self) -> GameRepresentation:
-        """Of a game: its tree, its tree with the edges that play follows, or its rules alone."""
+        """The representation of a game that it needs: its tree, its tree with edges to sample, or only its rules."""
         return _NEEDS[self.kind]
 
     @property
     def is_direct(self) -> bool:
-        """Whether all is found at once: nothing to stop early, to measure in between or to resume."""
+        """Whether it solves without iterations: nothing to stop early, to measure in between or to resume."""
         return self.is_exact or self.needs_network
 
     @property
     def sampling_config(self) -> SamplingConfig:
-        """How play is sampled, of an algorithm that does."""
+        """How play is sampled; raises UnknownAlgorithmError unless it is."""
         if self.sampling is None:
             raise UnknownAlgorithmError(f"{self.name} does not sample; {_samplers()} do")
         return self.sampling
@@ -93,16 +109,16 @@ class Algorithm:
 
     @property
     def seed(self) -> int | None:
-        """None where nothing is random."""
+        """The seed of sampling; None for deterministic algorithms."""
         return None if self.sampling is None else self.sampling.seed
 
     @property
     def samples(self) -> int:
-        """Trajectories of an iteration, for each player."""
+        """Trajectories per iteration and player; 0 for algorithms that do not sample."""
         return 0 if self.sampling is None else self.sampling.batch
 
     def with_seed(self, seed: int) -> "Algorithm":
-        """The same with another seed, if anything is random."""
+        """Return the same algorithm with another seed; deterministic ones are returned as they are."""
         if self.sampling is None:
             return self
         return dataclasses.replace(self, sampling=dataclasses.replace(self.sampling, seed=seed))
@@ -129,7 +145,7 @@ _LISTED = (
         "hs-dcfr-15",
         cfr.step,
         _S(1.0, -1.0, 15.0, alpha_change=3.0, beta_change=-2.0, gamma_change=-5.0),
-        "the same with a milder averaging exponent",
+        "hs-dcfr with a milder averaging exponent",
     ),
     Algorithm(
         "hs-pcfr+",
@@ -168,15 +184,23 @@ _LISTED = (
     ),
     Algorithm("lp", None, _S(), "linear programming: exact; two players, zero-sum, small games", is_exact=True),
     Algorithm(
-        "depth-limited", None, _S(), "CFR+ some joint moves at a time, with values of a network", needs_network=True
+        "depth-limited", None, _S(), "CFR+ on depth-limited subgames, with values of a network", needs_network=True
     ),
 )
 ALGORITHMS = {algorithm.name: algorithm for algorithm in _LISTED}
 DEFAULT = "dcfr"
 
 
+def _changed_fields(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not defaults[name] and value != defaults[name]}
+
+
 def find(name: str) -> Algorithm:
-    """
+    """Return the algorithm of a name.
+
+    Raises:
+      UnknownAlgorithmError: there is none.
+
     >>> find("cfr+").settings.gamma
     1.0
     """
@@ -186,16 +210,16 @@ def find(name: str) -> Algorithm:
 
 
 def require_no_network(algorithm: Algorithm) -> Algorithm:
-    """One that needs nothing but a game."""
+    """Return the algorithm unless it needs a network."""
     if algorithm.needs_network:
         raise UnknownAlgorithmError(
-            f"{algorithm.name} needs a network: train one for the game with `learner='supervised'`, and give "
-            "its folder with `net=`"
+            f"{algorithm.name} needs a network: train one for the game with `learner='supervised'`, and pass "
+            "its folder as `network=`"
         )
     return algorithm
 
 
-_OF_BOTH = {"beta", "exploration"}  # of the discounts too, or of every policy
+_OF_BOTH = {"beta", "exploration"}  # names that regret matching has too
 _ONLY: Mapping[str, tuple[SamplingScheme, ...]] = {
     "width": ("external", "average-strategy"),
     "epsilon": ("average-strategy",),
@@ -205,7 +229,7 @@ _SAMPLED = {field.name for field in dataclasses.fields(SamplingConfig)} - _OF_BO
 
 
 def configure(algorithm: Algorithm, iterations: int | None, changes: Mapping[str, Any]) -> Algorithm:
-    """An algorithm with other settings; schedules go over the given iterations, else 1 000."""
+    """Return an algorithm with changed settings. Schedules span `iterations`, or 1,000 if it is None."""
     known = set(regret_matching.Settings._fields) | (_SAMPLED if algorithm.is_sampled else set())
     for name in changes.keys() & _SAMPLED - known:
         raise UnknownAlgorithmError(f"{algorithm.name} does not sample, so it has no {name}; {_samplers()} do")
@@ -213,8 +237,8 @@ def configure(algorithm: Algorithm, iterations: int | None, changes: Mapping[str
         raise UnknownAlgorithmError(f"{algorithm.name} has no setting {name!r}; there are {', '.join(sorted(known))}")
     for name, schemes in _ONLY.items():
         if name in changes and algorithm.is_sampled and algorithm.sampling_config.scheme not in schemes:
-            who = " and ".join(other.name for other in _LISTED if other.sampling and other.sampling.scheme in schemes)
-            raise UnknownAlgorithmError(f"{algorithm.name} has no use for {name}, which is of {who}; leave it out")
+            users = " and ".join(other.name for other in _LISTED if other.sampling and other.sampling.scheme in schemes)
+            raise UnknownAlgorithmError(f"{algorithm.name} does not use {name}, a setting of {users}; leave it out")
     if changes and algorithm.is_direct:
         raise UnknownAlgorithmError(f"{algorithm.name} has no settings; leave out {', '.join(changes)}")
     for name, value in changes.items():
@@ -224,19 +248,19 @@ def configure(algorithm: Algorithm, iterations: int | None, changes: Mapping[str
     exploration = changes.get("exploration")
     if exploration is not None and not 0 <= exploration <= 1:
         raise UnknownAlgorithmError(
-            f"exploration is a part of a policy, or of sampling, from 0 to 1; not {exploration}"
+            f"exploration is the probability of a uniform action, from 0 to 1; not {exploration}"
         )
-    of_sampling: dict[str, Any] = {}
-    of_regret: dict[str, Any] = {}
+    sampling_changes: dict[str, Any] = {}
+    regret_changes: dict[str, Any] = {}
     for name, value in changes.items():
-        is_drawn = name in _SAMPLED or (name == "exploration" and algorithm.is_sampled)
-        (of_sampling if is_drawn else of_regret)[name] = value
+        is_of_sampling = name in _SAMPLED or (name == "exploration" and algorithm.is_sampled)
+        (sampling_changes if is_of_sampling else regret_changes)[name] = value
     sampling = algorithm.sampling
     if sampling:
-        sampling = dataclasses.replace(sampling, **of_sampling)
+        sampling = dataclasses.replace(sampling, **sampling_changes)
         _check_sampling(algorithm.name, sampling)
     horizon = {"horizon": float(max(1, iterations))} if iterations is not None else {}
-    settings = algorithm.settings._replace(**{**horizon, **of_regret})
+    settings = algorithm.settings._replace(**{**horizon, **regret_changes})
     return dataclasses.replace(algorithm, settings=settings, sampling=sampling)
 
 
@@ -245,7 +269,7 @@ def _samplers() -> str:
 
 
 def with_simultaneous_updates(algorithm: Algorithm) -> Algorithm:
-    """The same with all players updated at once."""
+    """Return the same algorithm with all players updated at once."""
     if algorithm.step is None:
         raise UnknownAlgorithmError(f"{algorithm.name} cannot update all players at once; leave out `simultaneous=`")
     return dataclasses.replace(algorithm, alternating=False)
@@ -256,7 +280,7 @@ def _check_sampling(name: str, sampling: SamplingConfig) -> None:
         raise UnknownAlgorithmError(f"a batch has at least 1 trajectory, not {sampling.batch}")
     if sampling.decay is not None and not (sampling.scheme == "outcome" and 0 < sampling.decay <= 1):
         raise UnknownAlgorithmError(
-            f"decay is of the baselines of vr-mccfr, above 0 and at most 1; {name} cannot have {sampling.decay}"
+            f"decay is for the baselines of vr-mccfr, above 0 and at most 1; {name} cannot use {sampling.decay}"
         )
     if sampling.table is not None and sampling.scheme != "outcome":
         raise UnknownAlgorithmError(
@@ -266,7 +290,9 @@ def _check_sampling(name: str, sampling: SamplingConfig) -> None:
         raise UnknownAlgorithmError(f"the width must be above 0 lanes, not {sampling.width}")
     if sampling.table is None and (sampling.grow != "all" or sampling.max_steps):
         raise UnknownAlgorithmError(
-            "`grow=` and `max_steps=` are of hash tables: give the size of one, e.g. `table=20`"
+            "`grow=` and `max_steps=` are for hash tables: specify the size of one, e.g. `table=20`"
         )
     if sampling.grow not in ("all", "first"):
-        raise UnknownAlgorithmError(f"a table grows by 'all' unknown sets or by the 'first', not {sampling.grow!r}")
+        raise UnknownAlgorithmError(
+            f"a table grows by 'all' new information sets or by the 'first', not {sampling.grow!r}"
+        )

@@ -1,4 +1,4 @@
-"""From a result folder to what its policies are worth: measured again, and bounded by play in games of any size."""
+"""Evaluate result folders: measure their policies again, and bound exploitability by play in games of any size."""
 
 import dataclasses
 import pathlib
@@ -17,23 +17,23 @@ from gdlx.solvers.runs import driver, policy_files, result_folder, table_solver
 
 
 class BoundResult(NamedTuple):
-    """The last bound that was found in the time."""
+    """The last bound that the search found in time."""
 
     bound: estimates.ExploitabilityBound
-    interrupted: bool
+    interrupted: bool  # by Ctrl-C
 
 
 @dataclasses.dataclass(frozen=True)
 class EvaluateResult:
-    """What a result is worth now. In a game with a modelled opponent, metrics are those of the restricted game."""
+    """The outcome of an evaluate request. With an opponent model, metrics are those of the restricted game."""
 
     task: tasks.Task
     solution: solution.Solution
-    bound_result: BoundResult | None = None
+    bound_result: BoundResult | None = None  # None unless a bound was requested
 
 
 class _PlayInputs(NamedTuple):
-    """A game and policies as play needs them. `steps` is the capacity for joint moves."""
+    """An environment and policies to play there. `steps` is the capacity for joint actions."""
 
     game: packed_env.PackedEnv
     policy: table_policy.TablePolicy
@@ -41,23 +41,26 @@ class _PlayInputs(NamedTuple):
 
 
 class _SavedPolicies(NamedTuple):
-    """What a run left."""
+    """The policies of a result folder."""
 
     policies: tabular_policies.Policies
     metrics: driver.Metrics
-    played: Callable[[], _PlayInputs]  # in the game as it is, without a modelled opponent
+    play_inputs: Callable[[], _PlayInputs]  # in the original game, without an opponent model
 
 
 def load_solution(folder: str | pathlib.Path, *, max_nodes: int = limits.NODES) -> solution.Solution:
-    """The solution in a result folder, its policies measured again.
+    """Load the solution in a result folder and measure its policies again.
 
     Args:
-      folder: what `gdlx solve` or `SolveRequest.results` wrote.
+      folder: a result folder, written by `gdlx solve` or by a request with `SolveRequest.results`.
       max_nodes: refuse to unroll games with more joint actions in one step than this.
 
+    Returns:
+      The policies, with one entry of metrics.
+
     Raises:
-      ResultError: where the folder is not that of a result, or its files are damaged.
-      TooLargeError: where the game is larger than `max_nodes`.
+      ResultError: the folder does not hold a result, or its files are damaged.
+      TooLargeError: the game is larger than `max_nodes`.
 
     >>> import tempfile
     >>> from gdlx.solvers import requests, solve_requests
@@ -72,10 +75,10 @@ def load_solution(folder: str | pathlib.Path, *, max_nodes: int = limits.NODES) 
 
 
 def execute(request: requests.EvaluateRequest, callbacks: requests.Callbacks = requests.NO_CALLBACKS) -> EvaluateResult:
-    """Do what a request asks for."""
+    """Execute a request."""
     folder = request.folder
     config = result_folder.read_config(folder)
-    # Policies of a game that was unrolled to be sampled are measured without its edges.
+    # Only sampling needs the edges of a tree.
     needs: algorithms.GameRepresentation = "rules" if config.algorithm.needs == "rules" else "tree"
     original, task = solve_requests.load_task(folder, config, needs, callbacks, max_nodes=request.max_nodes)
     earlier = result_folder.read_metrics(folder, len(task.players))
@@ -87,9 +90,9 @@ def execute(request: requests.EvaluateRequest, callbacks: requests.Callbacks = r
     metrics = saved.metrics._replace(
         iterations=last.iterations, seconds=last.seconds, samples=last.samples, load=last.load
     )
-    found = solution.Solution(task.tree, config.algorithm.name, saved.policies, (metrics,))
-    bounded = _search_bound(request, saved.played(), task.game.spec, callbacks) if request.bound else None
-    return EvaluateResult(task, found, bounded)
+    measured = solution.Solution(task.tree, config.algorithm.name, saved.policies, (metrics,))
+    bound = _search_bound(request, saved.play_inputs(), task.game.spec, callbacks) if request.bound else None
+    return EvaluateResult(task, measured, bound)
 
 
 def _from_table(
@@ -98,7 +101,7 @@ def _from_table(
     algorithm: algorithms.Algorithm,
     last: driver.Metrics,
 ) -> _SavedPolicies:
-    """Measured exactly where that is possible, else by matches."""
+    """Measure a table policy: exactly where the game is unrolled, else by matches."""
     table = policy_files.read_table_policy(request.folder / result_folder.POLICY, task.env.num_actions)
     policies, _ = table_policy.to_tabular(table, task.env, task.tree)
     if task.tree_task is None:
@@ -106,11 +109,11 @@ def _from_table(
     else:
         metrics = task.tree_task.metrics(policies)
 
-    def played() -> _PlayInputs:
+    def play_inputs() -> _PlayInputs:
         steps = algorithm.sampling_config.max_steps or game_facts.probe(task.env.net, request.seed).step_capacity
         return _PlayInputs(task.packed, table, steps)
 
-    return _SavedPolicies(policies, metrics, played)
+    return _SavedPolicies(policies, metrics, play_inputs)
 
 
 def _from_tree(
@@ -121,33 +124,35 @@ def _from_tree(
 ) -> _SavedPolicies:
     policies = policy_files.read_tree_policies(request.folder / result_folder.POLICY, task.tree)
 
-    def played() -> _PlayInputs:
+    def play_inputs() -> _PlayInputs:
         tree = original.tree
         units = payoffs.Payoffs(tree.offset, tree.zero_sum, True)
         game = packed_env.PackedEnv(env.Env(solve_requests.compile_propnet(original.game, callbacks), units))
         return _PlayInputs(game, table_policy.from_tabular(policies, game.env, tree), len(tree.counts.nodes) - 1)
 
-    return _SavedPolicies(policies, task.metrics(policies), played)
+    return _SavedPolicies(policies, task.metrics(policies), play_inputs)
 
 
 def _search_bound(
-    request: requests.EvaluateRequest, played: _PlayInputs, name: str, callbacks: requests.Callbacks
+    request: requests.EvaluateRequest, inputs: _PlayInputs, name: str, callbacks: requests.Callbacks
 ) -> BoundResult:
     seconds = search_bounds.DEFAULT_SECONDS if request.bound_seconds is None else request.bound_seconds
-    found, interrupted = None, False
+    bound, interrupted = None, False
     with callbacks.stage(f"bound of {name}") as note:
-        plan, key = search_bounds.make_config(played.game, played.steps), jax.random.key(request.seed)
+        config, key = search_bounds.make_config(inputs.game, inputs.steps), jax.random.key(request.seed)
         try:
-            for found in search_bounds.search(played.game, played.policy, key, seconds=seconds, config=plan):
-                note(_in_words(found))
+            for bound in search_bounds.search(inputs.game, inputs.policy, key, seconds=seconds, config=config):
+                note(_format_bound(bound))
         except KeyboardInterrupt:
             interrupted = True
-    if found is None:
+    if bound is None:
         raise KeyboardInterrupt
-    return BoundResult(found, interrupted)
+    return BoundResult(bound, interrupted)
 
 
-def _in_words(found: estimates.ExploitabilityBound) -> str:
-    if found.exploitability is not None:
-        return f"bound on exploitability {found.exploitability:.3g} ± {found.standard_error:.2g}"
-    return ", ".join(f"bound on the gain of {own.player} {own.improvement:.3g}" for own in found.improvements)
+def _format_bound(bound: estimates.ExploitabilityBound) -> str:
+    if bound.exploitability is not None:
+        return f"lower bound on exploitability {bound.exploitability:.3g} ± {bound.standard_error:.2g}"
+    return ", ".join(
+        f"lower bound on the improvement of {row.player} {row.improvement:.3g}" for row in bound.improvements
+    )

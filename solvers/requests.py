@@ -1,4 +1,4 @@
-"""What a user asks for, as a value: commands and Python calls alike make one, which is checked when it is made."""
+"""Requests to solve or evaluate: built by commands and by Python calls alike, and validated on construction."""
 
 import contextlib
 import dataclasses
@@ -14,11 +14,11 @@ from gdlx.solvers import algorithms
 from gdlx.solvers.exact import restricted_nash
 from gdlx.solvers.runs import driver, result_folder
 
-ProgressFn = Callable[[str], None]  # a word on how far a stage is
+ProgressFn = Callable[[str], None]  # called with a short text on the progress of a stage
 
 
 class RequestError(errors.UserError, ValueError):
-    """Arguments that do not go together."""
+    """Arguments that are out of range or contradict each other."""
 
 
 @contextlib.contextmanager
@@ -29,13 +29,16 @@ def _silent(label: str) -> Iterator[ProgressFn]:
 
 @dataclasses.dataclass(frozen=True)
 class Callbacks:
-    """How the caller hears of what happens meanwhile."""
+    """Functions that are called while a request is executed. The defaults do nothing.
 
-    stage: Callable[[str], contextlib.AbstractContextManager[ProgressFn]] = (
-        _silent  # around each part that may take long
-    )
-    on_metrics: Callable[[driver.Metrics], None] = lambda metrics: None
-    warn: Callable[[str], None] = lambda text: None
+    >>> errors: list[float] = []
+    >>> callbacks = Callbacks(on_metrics=lambda metrics: errors.append(metrics.error))
+    """
+
+    # stage(label) is entered around each part that may take long, and yields a function for progress texts.
+    stage: Callable[[str], contextlib.AbstractContextManager[ProgressFn]] = _silent
+    on_metrics: Callable[[driver.Metrics], None] = lambda metrics: None  # after every measurement
+    warn: Callable[[str], None] = lambda text: None  # with a message for the user
 
 
 NO_CALLBACKS = Callbacks()
@@ -43,10 +46,14 @@ NO_CALLBACKS = Callbacks()
 
 @dataclasses.dataclass(frozen=True)
 class OpponentModel:
-    """A model of an opponent, for a restricted Nash response to it."""
+    """An opponent model, for a restricted Nash response to it.
+
+    >>> OpponentModel(pathlib.Path("results/kuhn_poker/cfr+"), p=0.5, player="player2").p
+    0.5
+    """
 
     policy: pathlib.Path  # a result folder, or a policy as .npz, .csv or .json
-    p: float  # how likely it is to be played
+    p: float  # probability that the opponent follows the model
     player: str | None = None  # whose policy it is; None: the last player's
 
     def __post_init__(self) -> None:
@@ -55,9 +62,9 @@ class OpponentModel:
 
 @dataclasses.dataclass(frozen=True)
 class SolveRequest:
-    """A game to solve, how, and until when. `resume_request` makes one from the folder of a run that is to go on.
+    """A game to solve, with which algorithm, and when to stop. `resume_request` builds one that resumes a run.
 
-    >>> SolveRequest("kuhn_poker", "dcfr", settings={"gamma": 3.0}).configured.settings.gamma
+    >>> SolveRequest("kuhn_poker", "dcfr", settings={"gamma": 3.0}).configured_algorithm.settings.gamma
     3.0
     """
 
@@ -65,16 +72,16 @@ class SolveRequest:
     algorithm: str | algorithms.Algorithm = algorithms.DEFAULT
     iterations: int | None = None
     seconds: float | None = None
-    target: float | str | None = None  # an exploitability in payoff units, or a part of the payoff range as in "0.01%"
+    target: float | str | None = None  # exploitability in payoff units, or relative to the payoff range as in "0.01%"
     every: int | None = None  # iterations between measurements
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the algorithm
-    simultaneous: bool = False
+    simultaneous: bool = False  # update all players at once instead of in turn
     opponent: OpponentModel | None = None
     network: pathlib.Path | None = None  # the folder of a trained network, for algorithms that need one
-    results: pathlib.Path | None = None  # where a folder of the result is made; None: nothing is written
-    resume: pathlib.Path | None = None  # the folder that is gone on with
-    checkpoint_seconds: float = 10.0
-    max_nodes: int = limits.NODES
+    results: pathlib.Path | None = None  # where to create the result folder; None: nothing is written
+    resume: pathlib.Path | None = None  # the result folder of the run to resume
+    checkpoint_seconds: float = 10.0  # between checkpoints
+    max_nodes: int = limits.NODES  # refuse to unroll games with more joint actions in one step
     within: limits.Limits = limits.Limits()  # of compiling
 
     def __post_init__(self) -> None:
@@ -84,9 +91,9 @@ class SolveRequest:
         self._require_fit(self.configured_algorithm)
 
     def _require_fit(self, algorithm: algorithms.Algorithm) -> None:
-        """That what is asked for beside the algorithm is of any use to it."""
+        """Raise if the algorithm cannot use the other arguments."""
         if self.resume is not None and algorithm.is_direct:
-            raise result_folder.ResultError(f"{self.resume} was solved at once: there is nothing to go on with")
+            raise result_folder.ResultError(f"{self.resume} was solved at once: there is nothing to resume")
         if algorithm.needs_network and self.network is None:
             algorithms.require_no_network(algorithm)
         if self.network is not None and not algorithm.needs_network:
@@ -94,7 +101,7 @@ class SolveRequest:
         if algorithm.needs_network:
             for name in ("seconds", "target", "every"):
                 if getattr(self, name) is not None:
-                    raise RequestError(f"{algorithm.name} ends after iterations of every segment; leave out `{name}=`")
+                    raise RequestError(f"{algorithm.name} stops only by `iterations=`; leave out `{name}=`")
         if self.opponent is not None:
             restricted_nash.require_non_sampling(algorithm)
         if isinstance(self.game, game_tree.GameTree) and algorithm.needs == "rules":
@@ -102,16 +109,16 @@ class SolveRequest:
 
     @functools.cached_property
     def configured_algorithm(self) -> algorithms.Algorithm:
-        """The algorithm with its settings. One that is resumed has them already, its horizon too."""
-        known = self.algorithm if isinstance(self.algorithm, algorithms.Algorithm) else algorithms.find(self.algorithm)
+        """The algorithm with its settings. That of a resumed run has them already, its horizon too."""
+        base = self.algorithm if isinstance(self.algorithm, algorithms.Algorithm) else algorithms.find(self.algorithm)
         if self.resume is not None:
-            return known
-        chosen = algorithms.configure(known, None if known.is_exact else self.iterations, self.settings)
-        return algorithms.with_simultaneous_updates(chosen) if self.simultaneous else chosen
+            return base
+        configured = algorithms.configure(base, None if base.is_exact else self.iterations, self.settings)
+        return algorithms.with_simultaneous_updates(configured) if self.simultaneous else configured
 
     @functools.cached_property
     def resolved_game(self) -> game_spec.GameSpec:
-        """The game, and how it is to be read."""
+        """The game, and how to read it."""
         match self.game:
             case str():
                 return game_spec.GameSpec(self.game)
@@ -122,10 +129,15 @@ class SolveRequest:
 
 
 def resume_request(folder: pathlib.Path, *, max_steps: int | None = None, **asked: Any) -> SolveRequest:
-    """The request that goes on with the run in a folder: its game and its algorithm, and what is `asked` anew of when
-    to stop, what to measure and what may be used, as in `SolveRequest`.
+    """Build the request that resumes the run in a result folder, with its game and algorithm.
 
-    `max_steps`, which is the one setting that may turn out too small, replaces that of a hash table.
+    Args:
+      folder: the result folder.
+      max_steps: replaces that of a hash table: the one setting that may turn out too small.
+      asked: further fields of `SolveRequest`, such as `iterations=`.
+
+    Raises:
+      ResultError: the folder does not hold a result.
     """
     config = result_folder.read_config(folder)
     algorithm = config.algorithm
@@ -138,18 +150,22 @@ def resume_request(folder: pathlib.Path, *, max_steps: int | None = None, **aske
 
 @dataclasses.dataclass(frozen=True)
 class EvaluateRequest:
-    """A result to measure again, and whether to look for what players could gain at least by playing."""
+    """A result to measure again, optionally with a lower bound on exploitability from sampled play.
+
+    >>> EvaluateRequest(pathlib.Path("results/kuhn_poker/dcfr"), bound=True, bound_seconds=10.0).seed
+    0
+    """
 
     folder: pathlib.Path
-    bound: bool = False
-    bound_seconds: float | None = None  # None: as long as is usual
-    seed: int = 0  # of the play that bounds are found by
-    max_nodes: int = limits.NODES
+    bound: bool = False  # search for responses that exploit the policies
+    bound_seconds: float | None = None  # None: `search_bounds.DEFAULT_SECONDS`
+    seed: int = 0  # of the sampled play
+    max_nodes: int = limits.NODES  # refuse to unroll games with more joint actions in one step
 
     def __post_init__(self) -> None:
         if self.bound_seconds is None:
             return
         if not self.bound:
-            raise RequestError("`bound_seconds=` is of `bound=True`; ask for that too")
+            raise RequestError("`bound_seconds=` needs `bound=True`")
         if not 0 < self.bound_seconds < float("inf"):
             raise RequestError(f"bound_seconds is a number of seconds above 0, not {self.bound_seconds}")

@@ -1,8 +1,9 @@
-"""Solution: policies found for a game, what they are worth, and how they were found."""
+"""Solution: the policies that a solver computed for a game, with their metrics and the config of the run."""
 
 import dataclasses
 import difflib
 import functools
+import html
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,6 +12,8 @@ from gdlx.envs.trees import game_tree
 from gdlx.propnet.common import errors
 from gdlx.solvers import tabular_policies
 from gdlx.solvers.runs import driver
+
+_SHOWN_INFOSETS = 10  # of each player, in notebooks
 
 
 class UnknownHistoryError(errors.UserError, KeyError):
@@ -22,17 +25,75 @@ class UnknownHistoryError(errors.UserError, KeyError):
 
 @dataclasses.dataclass(frozen=True)
 class Solution:
-    """`policies[i][s]` is the probability of option s (a sequence number) of player i at its information set."""
+    """Policies of all players of an unrolled game.
+
+    `policies[i][s]` is the probability of sequence s of player i: of its last action, at the information set where the
+    player takes it. `policy` looks probabilities up by history.
+
+    >>> import gdlx
+    >>> solution = gdlx.solve("biased_rps", "lp")
+    >>> solution.policy("player1")
+    {'paper': 0.625, 'rock': 0.0625, 'scissors': 0.3125}
+    """
 
     tree: game_tree.GameTree
     algorithm: str
     policies: tabular_policies.Policies
-    metrics: tuple[driver.Metrics, ...]  # over the run, the last one of these policies
-    config: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    metrics: tuple[driver.Metrics, ...]  # over the run; the last entry belongs to these policies
+    config: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the run, as in config.json
+
+    def __repr__(self) -> str:
+        return f"Solution({game_tree.one_line(self.tree.name)}, {self.algorithm}: {', '.join(self._summary())})"
+
+    def _summary(self) -> list[str]:
+        """The metrics of these policies, as short phrases."""
+        if not self.metrics:
+            return ["not measured"]
+        last = self.metrics[-1]
+        phrases = [f"{last.iterations:,} iterations"] if last.iterations else []
+        if last.value:
+            # In a two-player zero-sum game the second value is minus the first.
+            shown = last.value[:1] if self.tree.zero_sum and len(last.value) == 2 else last.value
+            name = "value" if len(shown) == 1 else "values"
+            phrases.append(f"{name} {', '.join(_short(value) for value in shown)}")
+        if last.improvements:
+            name = "largest improvement" if last.exploitability is None else "exploitability"
+            phrases.append(f"{name} {last.error:.2g}")
+        return phrases or ["not measured"]
+
+    def _repr_html_(self) -> str:
+        """Tables for notebooks: a row for each player, then the first information sets of each."""
+        last = self.metrics[-1] if self.metrics else driver.Metrics(0, 0.0, (), ())
+        players = self.tree.players
+        offset = self.tree.offset
+        title = f"{self.tree.name}, {self.algorithm}: {', '.join(self._summary())}"
+        parts = [
+            f"<p>{_escape(title)}</p>",
+            _html_table(
+                ("player", "information sets", "payoff", "goal", "improvement"),
+                [
+                    (
+                        player.name,
+                        f"{player.sets:,}",
+                        _short(last.value[number]) if last.value else "",
+                        _short(last.value[number] + offset) if last.value else "",
+                        f"{last.improvements[number]:.2g}" if last.improvements else "",
+                    )
+                    for number, player in enumerate(players)
+                ],
+            ),
+        ]
+        for player, policy in zip(players, self.policies, strict=True):
+            shown = min(player.sets, _SHOWN_INFOSETS)
+            if shown:
+                rows = [(player.labels[n], _format_policy(player, policy, n)) for n in range(shown)]
+                parts.append(f"<p>{_escape(player.name)}: {shown} of {player.sets:,} information sets</p>")
+                parts.append(_html_table(("information set", "policy"), rows))
+        return f"<div>{''.join(parts)}</div>"
 
     @property
     def value(self) -> tuple[float, ...]:
-        """Expected payoff of every player."""
+        """Expected payoff of every player; () where it is not known."""
         return self.metrics[-1].value
 
     @property
@@ -64,38 +125,53 @@ class Solution:
         return self.metrics[-1].seconds
 
     def player(self, name: str) -> int:
-        """The number of a player."""
+        """Return the index of a player.
+
+        Raises:
+          UnknownHistoryError: the game has no player of this name.
+        """
         names = [player.name for player in self.tree.players]
         if name not in names:
             raise UnknownHistoryError(f"there is no player {name!r}; the players are {', '.join(names)}")
         return names.index(name)
 
     def policy(self, player: str, history: str | Sequence[str] = ()) -> dict[str, float]:
-        """The options of a player after what it has done and seen, with their probabilities.
+        """Return the policy of a player at the information set that a history leads to.
 
-        The history is a label of the policy table, `(dealt king); check; (opponent_did bet)`, or its parts.
+        Args:
+          player: the player's name.
+          history: what the player has done and seen: a label of the policy table, such as
+            `(dealt king); check; (opponent_did bet)`, or its parts.
+
+        Returns:
+          The probability of each legal action.
+
+        Raises:
+          UnknownHistoryError: there is no such player, or it has no choice after this history.
         """
         number = self.player(player)
-        decision = self.find_infoset(number, history)
-        own = self.tree.players[number]
-        chosen = self.policies[number][own.first[decision] : own.first[decision + 1]]
-        return dict(zip(own.options(decision), chosen.tolist(), strict=True))
+        infoset = self.find_infoset(number, history)
+        return _action_probabilities(self.tree.players[number], self.policies[number], infoset)
 
     def find_infoset(self, number: int, history: str | Sequence[str]) -> int:
-        """The information set of a player that has a history."""
-        own = self.tree.players[number]
+        """Return the index of the information set that a history of player `number` leads to.
+
+        Raises:
+          UnknownHistoryError: no information set matches, or several do.
+        """
+        player = self.tree.players[number]
         text = history if isinstance(history, str) else "; ".join(history)
-        found = self._index[number].get(_parts(text), [])
-        exact = [n for n in found if own.labels[n] == text]
-        if len(exact or found) == 1:
-            return (exact or found)[0]
-        if found:
-            listed = "; or ".join(repr(own.labels[n]) for n in found[:4])
-            raise UnknownHistoryError(f"{len(found)} information sets of {own.name} read like this; choose {listed}")
-        near = difflib.get_close_matches(text, own.labels[:20_000], n=3, cutoff=0.0) if own.sets else []
+        matches = self._index[number].get(_parts(text), [])
+        exact = [n for n in matches if player.labels[n] == text]
+        if len(exact or matches) == 1:
+            return (exact or matches)[0]
+        if matches:
+            listed = "; or ".join(repr(player.labels[n]) for n in matches[:4])
+            raise UnknownHistoryError(f"{len(matches)} information sets of {player.name} match; choose {listed}")
+        near = difflib.get_close_matches(text, player.labels[:20_000], n=3, cutoff=0.0) if player.sets else []
         raise UnknownHistoryError(
-            f"{own.name} has no choice after {text or 'nothing'!r}"
-            + (f"; the nearest of its {own.sets:,} information sets: " + " | ".join(near) if near else "")
+            f"{player.name} has no choice after {text or 'nothing'!r}"
+            + (f"; the nearest of its {player.sets:,} information sets: " + " | ".join(near) if near else "")
         )
 
     @functools.cached_property
@@ -109,7 +185,31 @@ class Solution:
         return indices
 
 
+def _action_probabilities(player: game_tree.Player, policy: tabular_policies.Policy, infoset: int) -> dict[str, float]:
+    chosen = policy[player.first[infoset] : player.first[infoset + 1]]
+    return dict(zip(player.options(infoset), chosen.tolist(), strict=True))
+
+
+def _format_policy(player: game_tree.Player, policy: tabular_policies.Policy, infoset: int) -> str:
+    probabilities = _action_probabilities(player, policy, infoset)
+    return ", ".join(f"{action}: {probability:.3f}" for action, probability in probabilities.items())
+
+
+def _short(number: float) -> str:
+    return f"{number:.3g}"
+
+
+def _escape(text: str) -> str:
+    return html.escape(text, quote=True)
+
+
+def _html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f"<th>{_escape(cell)}</th>" for cell in header)
+    body = "".join(f"<tr>{''.join(f'<td>{_escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
 def _parts(text: str) -> tuple[str, ...]:
-    """What is between commas and semicolons; `start` is nothing."""
+    """Split a history at commas and semicolons; `start` is the empty history."""
     parts = tuple(" ".join(part.split()) for part in re.split("[;,]", text) if part.strip())
     return () if parts == ("start",) else parts

@@ -1,4 +1,4 @@
-"""`gdlx.solve`: from a request to a Solution, in memory or in a result folder."""
+"""`gdlx.solve`, and the execution of solve requests, in memory or with a result folder."""
 
 import dataclasses
 import pathlib
@@ -18,27 +18,27 @@ from gdlx.solvers import algorithms, requests, solution, tasks
 from gdlx.solvers.exact import restricted_nash
 from gdlx.solvers.runs import driver, policy_files, result_folder, solver_run
 
-# How an algorithm that needs a network solves: what solves the game of a request, and is called later.
+# For algorithms that need a network: builds a function that solves the game of a request.
 DirectSolver = Callable[[], solver_run.DirectResult]
 NetworkSolverFactory = Callable[[requests.SolveRequest, tasks.TreeTask], DirectSolver]
 
 
 @dataclasses.dataclass(frozen=True)
 class SolveResult:
-    """What came of a request."""
+    """The outcome of a solve request."""
 
     task: tasks.Task
     algorithm: algorithms.Algorithm
     solution: solution.Solution
-    folder: pathlib.Path | None
-    interrupted: bool = False  # by Ctrl-C: the solution is what there was by then
-    dropped: int = 0  # visits of the last iteration for which a hash table had no place
+    folder: pathlib.Path | None  # the result folder; None if nothing was written
+    interrupted: bool = False  # by Ctrl-C: the solution is that of the last iteration before
+    dropped_visits: int = 0  # of the last iteration, because the hash table was full
     unplayable: int = 0  # sampled trajectories that ended because some role had no legal move
-    facts: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # more that belongs into a report, as JSON
+    facts: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # further facts for reports, as JSON
 
     @property
     def table_bits(self) -> int:
-        """The logarithm of the size of the hash table; 0 without one."""
+        """Base-2 logarithm of the size of the hash table; 0 without one."""
         return (self.algorithm.sampling_config.table or 0) if self.algorithm.is_sampled else 0
 
 
@@ -53,20 +53,37 @@ def solve(
     report: Callable[[driver.Metrics], None] | None = None,
     **settings: Any,
 ) -> solution.Solution:
-    """Solve a library game (`goofspiel:cards=4`), a rulesheet's path, or an unrolled game.
+    """Solve a game and return the policies of all players.
 
-    Stops at whichever comes first of `iterations`, `seconds` and `target` (an exploitability in payoff units, or a
-    part of the payoff range as in "0.01%"). Further arguments are settings of the algorithm, as `gamma=2.0`.
+    Stops at whichever comes first of `iterations`, `seconds` and `target`; without any of them, after 1,000 iterations.
+
+    Args:
+      game: a library name (`goofspiel:cards=4`), the path of a rulesheet, or an unrolled game.
+      algorithm: a name of `gdlx.solvers.algorithms.ALGORITHMS`, or an algorithm.
+      iterations: stop after this many iterations.
+      seconds: stop after this many seconds of solving; compilation and evaluation do not count.
+      target: stop at this exploitability, in payoff units or relative to the payoff range as in "0.01%".
+      every: measure after every so many iterations; by default at intervals that grow with the iterations.
+      report: called with the metrics of every measurement.
+      settings: settings of the algorithm, such as `gamma=2.0`.
+
+    Returns:
+      The average policies, or those of an exact solver, with their metrics.
+
+    Raises:
+      UnknownAlgorithmError: there is no such algorithm, or it has no such setting.
+      StopError: `iterations`, `seconds` or `target` is out of range.
+      TooLargeError: the game is too large to unroll.
 
     >>> solution = solve("kuhn_poker", "cfr+", iterations=1000)
     >>> round(solution.value[0], 3), solution.exploitability < 1e-3
     (-0.056, True)
     """
     request = requests.SolveRequest(game, algorithm, iterations, seconds, target, every, settings)
-    outcome = execute(request, requests.NO_CALLBACKS if report is None else requests.Callbacks(on_metrics=report))
-    if outcome.interrupted:
+    result = execute(request, requests.NO_CALLBACKS if report is None else requests.Callbacks(on_metrics=report))
+    if result.interrupted:
         raise KeyboardInterrupt
-    return outcome.solution
+    return result.solution
 
 
 def execute(
@@ -74,14 +91,14 @@ def execute(
     callbacks: requests.Callbacks = requests.NO_CALLBACKS,
     network_solver: NetworkSolverFactory | None = None,
 ) -> SolveResult:
-    """Do what a request asks for. `with_network` makes the solver of those that have a network.
+    """Execute a request. `network_solver` builds the solver of an algorithm that needs a network.
 
-    A folder that was made for nothing is removed again; one that is resumed is never.
+    A new result folder is removed again if nothing was solved; a resumed one never is.
     """
     algorithm = request.configured_algorithm
     task = _task(request, callbacks)
     stop = solver_run.make_stop_condition(task, request.iterations, request.seconds, request.target)
-    find = (
+    direct_solver = (
         network_solver(request, tasks.require_tree_task(task))
         if network_solver and request.network is not None
         else None
@@ -89,8 +106,8 @@ def execute(
     folder = _folder(request)
     if not algorithm.is_direct and not task.is_zero_sum and len(task.players) > 1:
         callbacks.warn(
-            f"{task.game.spec} is not a two-player zero-sum game: no algorithm here is sure to find an equilibrium "
-            "of it; the gains measured say how near the policies are"
+            f"{task.game.spec} is not a two-player zero-sum game: no algorithm here is guaranteed to converge to an "
+            "equilibrium; the best-response improvements measure how close the policies are"
         )
     run: solver_run.AnyRun | None = None
     interrupted = False
@@ -101,7 +118,7 @@ def execute(
             folder,
             resume=request.resume is not None,
             checkpoint_seconds=request.checkpoint_seconds,
-            direct_solver=find,
+            direct_solver=direct_solver,
         )
         method = "linear programming" if algorithm.is_exact else algorithm.name
         with callbacks.stage(f"{method} on {task.game.spec}") as note:
@@ -115,12 +132,12 @@ def execute(
                 result_folder.discard(folder)
             raise
     assert run is not None
-    done = run.finish()
-    return SolveResult(task, algorithm, done, folder, interrupted, run.dropped_visits, run.unplayable, run.facts)
+    policies = run.finish()
+    return SolveResult(task, algorithm, policies, folder, interrupted, run.dropped_visits, run.unplayable, run.facts)
 
 
 def _task(request: requests.SolveRequest, callbacks: requests.Callbacks) -> tasks.Task:
-    """The game as the algorithm needs it; restricted if an opponent is modelled, or was when the run began."""
+    """Prepare the game as the algorithm needs it; restricted if an opponent is modelled, or was when the run began."""
     if request.resume is not None:
         return _resumed_task(request, request.resume, callbacks)
     task = prepare(
@@ -132,11 +149,12 @@ def _task(request: requests.SolveRequest, callbacks: requests.Callbacks) -> task
     )
     if request.opponent is None:
         return task
-    whole = tasks.require_tree_task(task)
-    restricted_nash.require_two_player_zero_sum(whole.tree)
-    player = restricted_nash.player_index(whole, request.opponent.player)
-    model = policy_files.load_policies(request.opponent.policy, whole.game, whole.tree, player=player)[player]
-    return restricted_nash.make_restricted_task(whole, restricted_nash.Restriction(player, model, request.opponent.p))
+    original = tasks.require_tree_task(task)
+    restricted_nash.require_two_player_zero_sum(original.tree)
+    player = restricted_nash.player_index(original, request.opponent.player)
+    model = policy_files.load_policies(request.opponent.policy, original.game, original.tree, player=player)[player]
+    restriction = restricted_nash.Restriction(player, model, request.opponent.p)
+    return restricted_nash.make_restricted_task(original, restriction)
 
 
 def _resumed_task(request: requests.SolveRequest, folder: pathlib.Path, callbacks: requests.Callbacks) -> tasks.Task:
@@ -167,7 +185,7 @@ def load_task(
     max_nodes: int,
     within: limiting.Limits = limiting.Limits(),
 ) -> tuple[tasks.Task, tasks.Task]:
-    """The game of a result, and the one that was solved: restricted if an opponent was modelled, else the same."""
+    """Load the game of a result, and the one that was solved: restricted if an opponent was modelled, else the same."""
     original = prepare(config.game, needs, callbacks, max_nodes=max_nodes, within=within)
     policy_files.require_same_rules(folder, config, config.game, original.digest)
     if config.opponent_model is None:
@@ -185,7 +203,7 @@ def prepare(
     max_nodes: int = limiting.NODES,
     within: limiting.Limits = limiting.Limits(),
 ) -> tasks.Task:
-    """A game compiled, and unrolled if that is needed, with word of both."""
+    """Compile a game, and unroll it if needed, reporting the progress of both."""
     if isinstance(game, game_tree.GameTree):
         return tasks.make_tree_task(game_spec.GameSpec(game.name), game)
     net = compile_propnet(game, callbacks, within)
@@ -200,16 +218,18 @@ def prepare(
             task = tasks.prepare(game, needs, net=net, max_nodes=max_nodes, report=report)
         except game_tree.TooLargeError as error:
             command = f"gdlx solve {game.spec} --algorithm os-mccfr --table 22"
-            raise game_tree.TooLargeError(f"{error}, or sample it as it is: `{command}`") from None
+            raise game_tree.TooLargeError(f"{error}, or sample it without unrolling: `{command}`") from None
     if task.tree.unplayable:
-        callbacks.warn(f"{task.tree.unplayable:,} ends of {game.spec} are states in which some role has no legal move")
+        callbacks.warn(
+            f"{task.tree.unplayable:,} terminals of {game.spec} are states in which some role has no legal move"
+        )
     return task
 
 
 def compile_propnet(
     game: game_spec.GameSpec, callbacks: requests.Callbacks, within: limiting.Limits = limiting.Limits()
 ) -> propnet.PropNet:
-    """The propnet of a game, or the one in a file, with word of every pass."""
+    """Compile a game to its propnet, or read it from a file, reporting every pass."""
     with callbacks.stage(f"compiling {game.spec}") as note:
         return games.compile_game(
             game.spec,
@@ -224,14 +244,14 @@ def compile_propnet(
 def _folder(request: requests.SolveRequest) -> pathlib.Path | None:
     if request.resume is not None or request.results is None:
         return request.resume
-    bound = "" if request.opponent is None else f"-p={request.opponent.p:g}"
+    suffix = "" if request.opponent is None else f"-p={request.opponent.p:g}"
     return result_folder.create_folder(
-        request.results, request.resolved_game.spec, request.configured_algorithm.name + bound
+        request.results, request.resolved_game.spec, request.configured_algorithm.name + suffix
     )
 
 
 def format_progress(metrics: driver.Metrics) -> str:
-    """How far a run is."""
+    """Describe the progress of a run in one line."""
     parts = [f"{metrics.iterations:,} iterations"]
     if metrics.improvements:
         name = "largest improvement" if metrics.exploitability is None else "exploitability"

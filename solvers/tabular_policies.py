@@ -1,6 +1,6 @@
-"""Policies as one number for every sequence, as people and files have them, and as levels, as solvers have them.
+"""Tabular policies: a probability for every sequence, and conversion to and from the levels that solvers use.
 
-A policy here is float64[S, ...]: the probability of every option at its information set, 1 for the empty sequence.
+A policy here is float64[S, ...]: the probability of every action at its information set, 1 for the empty sequence.
 Further axes are a batch. Such a policy does not depend on how `sequence_form` lays out its tables.
 """
 
@@ -17,41 +17,41 @@ from gdlx.propnet.common import errors
 
 Policy = npt.NDArray[np.float64]  # [S, ...]
 Policies = tuple[Policy, ...]  # one for every player
-Profile = tuple[tuple[jax.Array, ...], ...]  # P x L x [w, n, ...], as CFR keeps it
+Profile = tuple[tuple[jax.Array, ...], ...]  # P x L x [w, n, ...], as CFR stores it
 
-_ROUNDING = 1e-4  # by which probabilities may miss 1: those of files are rounded, those of float32 nearly so
+_ROUNDING = 1e-4  # tolerance of sums of probabilities: those in files and in float32 are rounded
 
 
 class PolicyError(errors.UserError, ValueError):
-    """Numbers that are no policy of the game."""
+    """Numbers that are not a policy of the game."""
 
 
 def to_levels(
     tree: game_tree.GameTree, layouts: Sequence[sequence_form.SequenceLayout], policies: Sequence[npt.ArrayLike]
 ) -> Profile:
-    """[S, ...] of every player -> levels, in the precision that jax is set to."""
+    """Convert policies [S, ...] of all players to levels, in the default precision of jax."""
     return tuple(
         tuple(
             sequence_form.to_device(np.asarray(level, jnp.result_type(float)))
-            for level in player_to_levels(own, validate_shape(player, policy))
+            for level in player_to_levels(layout, validate_shape(player, policy))
         )
-        for player, own, policy in zip(tree.players, layouts, policies, strict=True)
+        for player, layout, policy in zip(tree.players, layouts, policies, strict=True)
     )
 
 
 def from_levels(
     tree: game_tree.GameTree, layouts: Sequence[sequence_form.SequenceLayout], profile: Profile
 ) -> Policies:
-    """Levels -> [S, ...] of every player, which add up to 1 also after float32."""
+    """Convert levels to policies [S, ...] of all players, normalised again because float32 rounds."""
     batch = next((level.shape[2:] for levels in profile for level in levels), ())
     return tuple(
-        normalise(player, player_from_levels(own, levels, batch))
-        for player, own, levels in zip(tree.players, layouts, profile, strict=True)
+        normalise(player, player_from_levels(layout, levels, batch))
+        for player, layout, levels in zip(tree.players, layouts, profile, strict=True)
     )
 
 
 def player_to_levels(own: sequence_form.SequenceLayout, vector: Policy) -> tuple[Policy, ...]:
-    """What is given for every sequence [S, ...], in the tables [w, n, ...] of a player; 0 where there is no option."""
+    """Scatter numbers of a player's sequences [S, ...] into its tables [w, n, ...]; 0 where there is no action."""
     bounds = np.cumsum([1, *(width * sets for width, sets in own.shapes)]).tolist()
     flat = np.zeros((bounds[-1], *vector.shape[1:]), vector.dtype)
     flat[own.place] = vector
@@ -64,43 +64,44 @@ def player_to_levels(own: sequence_form.SequenceLayout, vector: Policy) -> tuple
 def player_from_levels(
     own: sequence_form.SequenceLayout, levels: Sequence[npt.ArrayLike], batch: tuple[int, ...] | None = None
 ) -> Policy:
-    """The inverse: [S, ...], with 1 for the empty sequence. Who never has a choice cannot tell the batch axes."""
+    """The inverse: [S, ...], with 1 for the empty sequence. Pass `batch` for players that may have no tables."""
     tables = [np.asarray(level, np.float64) for level in levels]
     if batch is None:
         batch = tables[0].shape[2:] if tables else ()
     flat = np.concatenate([np.ones((1, *batch)), *(table.reshape(-1, *batch) for table in tables)])
-    found: Policy = flat[own.place]
-    return found
+    policy: Policy = flat[own.place]
+    return policy
 
 
 def uniform(player: game_tree.Player) -> Policy:
+    """Return the uniform policy [S]."""
     return normalise(player, np.zeros(player.sequences))
 
 
 def from_table(player: game_tree.Player, table: Policy) -> Policy:
-    """Of weights in a table [options, sets, ...], as samplers of unrolled games keep them."""
+    """Normalise cumulative policies in a table [A, I, ...], as samplers of unrolled games store them."""
     widths = np.diff(player.first)
-    column = np.repeat(np.arange(player.sets), widths)
-    option = np.arange(player.sequences - 1) - np.repeat(player.first[:-1] - 1, widths)
-    return normalise(player, np.concatenate([np.ones((1, *table.shape[2:])), table[option, column]]))
+    infoset = np.repeat(np.arange(player.sets), widths)
+    action = np.arange(player.sequences - 1) - np.repeat(player.first[:-1] - 1, widths)
+    return normalise(player, np.concatenate([np.ones((1, *table.shape[2:])), table[action, infoset]]))
 
 
 def normalise(player: game_tree.Player, weights: npt.ArrayLike) -> Policy:
-    """Choices in proportion to weights [S, ...] that are 0 or more; uniform at sets where all are 0."""
-    given = np.asarray(weights, np.float64)
-    policy = np.ones_like(given)
+    """Return the policy in proportion to weights [S, ...] >= 0; uniform at information sets where all are 0."""
+    numbers = np.asarray(weights, np.float64)
+    policy = np.ones_like(numbers)
     if player.sets:
         widths = np.diff(player.first)
-        total = np.repeat(np.add.reduceat(given[1:], player.first[:-1] - 1, axis=0), widths, axis=0)
-        even = np.repeat(1 / widths, widths).reshape(-1, *[1] * (given.ndim - 1))
-        policy[1:] = np.where(total > 0, given[1:] / np.where(total > 0, total, 1), even)
+        total = np.repeat(np.add.reduceat(numbers[1:], player.first[:-1] - 1, axis=0), widths, axis=0)
+        even = np.repeat(1 / widths, widths).reshape(-1, *[1] * (numbers.ndim - 1))
+        policy[1:] = np.where(total > 0, numbers[1:] / np.where(total > 0, total, 1), even)
     return policy
 
 
 def realization_plan(player: game_tree.Player, policy: Policy) -> Policy:
-    """[S, ...] the probability that a player makes all its choices up to each sequence."""
+    """Return the realization plan [S, ...]: the probability that a player takes all actions of a sequence."""
     reach = policy.copy()
-    # Sets are in order of time, those of one step side by side: what leads to them is known by then.
+    # Information sets are sorted by time step, so that the plan of every parent is computed before.
     for begin, end in step_ranges(player):
         first, last = player.first[begin], player.first[end]
         parent = np.repeat(player.parent[begin:end], np.diff(player.first[begin : end + 1]))
@@ -109,43 +110,48 @@ def realization_plan(player: game_tree.Player, policy: Policy) -> Policy:
 
 
 def step_ranges(player: game_tree.Player) -> list[tuple[int, int]]:
-    """The bounds of sets at the same time step, in order."""
+    """Return the range of information sets of each time step, in order."""
     bounds = [*np.flatnonzero(np.diff(player.step, prepend=-1)).tolist(), player.sets]
     return list(itertools.pairwise(bounds))
 
 
 def from_realization_plan(player: game_tree.Player, reach: npt.ArrayLike) -> Policy:
-    """The policy of a plan [S, ...]; uniform at sets where the player itself never comes."""
+    """Return the policy of a realization plan [S, ...]; uniform where the player's own plan never leads."""
     return normalise(player, reach)
 
 
 def validate(player: game_tree.Player, policy: npt.ArrayLike) -> Policy:
-    """A policy from outside: probabilities that add up to 1 at every set but for rounding, which is mended."""
-    given = validate_shape(player, policy)
-    wrong = ~((given >= -_ROUNDING) & (given <= 1 + _ROUNDING))
+    """Check that a policy adds up to 1 at every information set, and remove rounding errors.
+
+    Raises:
+      PolicyError: the array has another shape, or its numbers are not probabilities.
+    """
+    numbers = validate_shape(player, policy)
+    wrong = ~((numbers >= -_ROUNDING) & (numbers <= 1 + _ROUNDING))
     if wrong[1:].any():
         sequence = int(np.argwhere(wrong[1:])[0][0]) + 1
-        decision = int(np.searchsorted(player.first, sequence, side="right")) - 1
-        number = given[sequence][wrong[sequence]].flat[0]
-        option = player.action_names[player.action_name[sequence]]
-        raise PolicyError(f"{player.name}, {player.labels[decision]}: the probability of {option} is {number:g}")
+        infoset = int(np.searchsorted(player.first, sequence, side="right")) - 1
+        number = numbers[sequence][wrong[sequence]].flat[0]
+        action = player.action_names[player.action_name[sequence]]
+        raise PolicyError(f"{player.name}, {player.labels[infoset]}: the probability of {action} is {number:g}")
     if player.sets:
-        total = np.add.reduceat(given[1:], player.first[:-1] - 1, axis=0)
+        total = np.add.reduceat(numbers[1:], player.first[:-1] - 1, axis=0)
         off = np.abs(total - 1) > _ROUNDING
         if off.any():
-            decision = int(np.argwhere(off)[0][0])
+            infoset = int(np.argwhere(off)[0][0])
             raise PolicyError(
-                f"{player.name}, {player.labels[decision]}: the probabilities of its options "
-                f"({', '.join(player.options(decision))}) add up to {total[decision][off[decision]].flat[0]:g}, not 1"
+                f"{player.name}, {player.labels[infoset]}: the probabilities of its actions "
+                f"({', '.join(player.options(infoset))}) add up to {total[infoset][off[infoset]].flat[0]:g}, not 1"
             )
-    return normalise(player, np.maximum(given, 0))
+    return normalise(player, np.maximum(numbers, 0))
 
 
 def validate_shape(player: game_tree.Player, policy: npt.ArrayLike) -> Policy:
-    given = np.asarray(policy, np.float64)
-    if not given.ndim or len(given) != player.sequences:
+    """Return the policy as an array; raises PolicyError unless it has one number for each sequence."""
+    numbers = np.asarray(policy, np.float64)
+    if not numbers.ndim or len(numbers) != player.sequences:
         raise PolicyError(
-            f"a policy of {player.name} is one probability for each of its {player.sequences} sequences; "
-            f"given was an array of shape {given.shape}"
+            f"a policy of {player.name} is one probability for each of its {player.sequences} sequences, "
+            f"not an array of shape {numbers.shape}"
         )
-    return given
+    return numbers

@@ -1,4 +1,4 @@
-"""Games made ready for solvers: unrolled, or as an environment with a hash table for what is learnt."""
+"""Games prepared for solvers: unrolled to a tree, or as an environment that is sampled into a hash table."""
 
 import abc
 import dataclasses
@@ -22,32 +22,33 @@ from gdlx.solvers import algorithms, tabular_policies
 from gdlx.solvers.exact import best_response
 from gdlx.solvers.runs import driver, result_folder
 
-_MAX_UNROLLED_HISTORIES = 2e5  # histories of a game that is unrolled to measure what a hash table learns
-_MAX_SHOWN_HISTORIES = 2e4  # and of the first steps of one whose policies are shown
+_MAX_UNROLLED_HISTORIES = 2e5  # up to here a game is unrolled, so that table policies are measured exactly
+_MAX_SHOWN_HISTORIES = 2e4  # in larger games, up to here the first steps are unrolled to show policies
 
 
-# In a program of its own: operation by operation, each would be compiled for every shape.
+# As one program: run operation by operation, each operation would be compiled for every shape.
 evaluate = jax.jit(best_response.evaluate)
 
 
 def make_metrics(
     found: best_response.Evaluation, iterations: int, seconds: float, is_finite: bool = True
 ) -> driver.Metrics:
+    """Convert an evaluation to metrics; raises NotFiniteError if numbers overflowed."""
     value, improvements = (tuple(np.asarray(x, float).tolist()) for x in (found.value, found.improvements))
     driver.require_finite(iterations, is_finite and all(map(math.isfinite, (*value, *improvements))))
     return driver.Metrics(iterations, seconds, value, improvements)
 
 
 class Task(abc.ABC):
-    """A game made ready for some kind of solver; what runs, result folders and commands know of it."""
+    """A game prepared for some kind of solver: the interface that runs, result folders and commands use."""
 
     game: game_spec.GameSpec
-    tree: game_tree.GameTree  # at whose information sets policies are shown
+    tree: game_tree.GameTree  # policies are shown at its information sets
 
     @property
     @abc.abstractmethod
     def tree_task(self) -> "TreeTask | None":
-        """The game unrolled, where it is: then policies are measured exactly."""
+        """The unrolled game, which measures policies exactly; None if the game is too large to unroll."""
 
     @property
     @abc.abstractmethod
@@ -64,31 +65,42 @@ class Task(abc.ABC):
     @property
     @abc.abstractmethod
     def digest(self) -> str:
-        """Tells games apart: a result goes on with the rules that it began with."""
+        """Identifies the game: a run resumes only with the rules that it started with."""
 
     @property
     def opponent_model(self) -> result_folder.OpponentModelConfig | None:
-        """What the config of a result says of a modelled opponent."""
+        """The modelled opponent as config.json records it; None without one."""
         return None
 
     def write_inputs(self, folder: pathlib.Path) -> None:
-        """Into a new result folder: what the game is made from beside its rules."""
+        """Write what defines the game besides its rules to a new result folder."""
         del folder
 
     def facts(self, policies: tabular_policies.Policies) -> dict[str, Any]:
-        """What there is to report of policies beside their metrics, as JSON."""
+        """Return further facts about policies for reports, as JSON."""
         del policies
         return {}
 
 
 @dataclasses.dataclass(frozen=True)
 class TreeTask(Task):
-    """An unrolled game."""
+    """An unrolled game with its sequence form. Built by `make_tree_task`.
+
+    >>> make_tree_task(game_spec.GameSpec("kuhn_poker"))
+    TreeTask(kuhn_poker: 2 players, 12 information sets, 30 terminals)
+    """
 
     game: game_spec.GameSpec
     tree: game_tree.GameTree
-    form: sequence_form.SequenceForm
-    layouts: tuple[sequence_form.SequenceLayout, ...]
+    form: sequence_form.SequenceForm  # the arrays that solvers read
+    layouts: tuple[sequence_form.SequenceLayout, ...]  # [P] where `form` stores each sequence of a player
+
+    def __repr__(self) -> str:
+        infosets = sum(player.sets for player in self.tree.players)
+        return (
+            f"TreeTask({self.game.spec}: {_num_players(self)}, {infosets:,} information sets, "
+            f"{len(self.tree.terminals.weight):,} terminals)"
+        )
 
     @property
     def tree_task(self) -> "TreeTask":
@@ -111,21 +123,30 @@ class TreeTask(Task):
         return tree_digest(self.tree)
 
     def metrics(self, policies: tabular_policies.Policies, iterations: int = 0, seconds: float = 0.0) -> driver.Metrics:
-        """What policies are worth."""
-        found = evaluate(self.form, tabular_policies.to_levels(self.tree, self.layouts, policies))
-        return make_metrics(jax.device_get(found), iterations, seconds)
+        """Measure policies: their values and best-response improvements."""
+        evaluation = evaluate(self.form, tabular_policies.to_levels(self.tree, self.layouts, policies))
+        return make_metrics(jax.device_get(evaluation), iterations, seconds)
 
 
 @dataclasses.dataclass(frozen=True)
 class TableTask(Task):
-    """A game that need not be unrolled. `tree` has its first steps, or all of it where it is small: then `whole` can
-    measure policies exactly."""
+    """A game of any size as an environment, for samplers with a hash table. Built by `make_table_task`.
+
+    Small games are unrolled as well, and `tree_task` then measures policies exactly. Otherwise `tree` has the first
+    steps only, and `tree_task` is None.
+
+    >>> make_table_task(game_spec.GameSpec("kuhn_poker"))
+    TableTask(kuhn_poker: 2 players, unrolled)
+    """
 
     game: game_spec.GameSpec
     env: env.Env
     tree: game_tree.GameTree
     tree_task: TreeTask | None = None
-    shared_packed: packed_env.PackedEnv | None = None  # of the same environment, whose programs are used
+    shared_packed: packed_env.PackedEnv | None = None  # of the same environment, to reuse its compiled programs
+
+    def __repr__(self) -> str:
+        return f"TableTask({self.game.spec}: {_num_players(self)}, {'not ' * (self.tree_task is None)}unrolled)"
 
     @property
     def payoff_range(self) -> tuple[float, float]:
@@ -141,7 +162,7 @@ class TableTask(Task):
 
     @functools.cached_property
     def packed(self) -> packed_env.PackedEnv:
-        """One for all runs: they share programs."""
+        """The environment with packed states, shared by all runs so that they share compiled programs."""
         return packed_env.PackedEnv(self.env) if self.shared_packed is None else self.shared_packed
 
     @functools.cached_property
@@ -149,16 +170,21 @@ class TableTask(Task):
         return game_facts.probe(self.env.net).digest
 
 
+def _num_players(task: Task) -> str:
+    count = len(task.players)
+    return f"{count} player{'s' * (count != 1)}"
+
+
 def tree_digest(tree: game_tree.GameTree) -> str:
-    """Tells unrolled games apart."""
-    found = hashlib.sha256()
+    """Return a hash of the players, sequences and terminals of an unrolled game."""
+    digest = hashlib.sha256()
     for player in tree.players:
-        found.update(player.name.encode(errors="replace"))
+        digest.update(player.name.encode(errors="replace"))
         for array in (player.parent, player.first, player.action):
-            found.update(array.tobytes())
-    for part in tree.terminals:
-        found.update(np.ascontiguousarray(part).tobytes())
-    return found.hexdigest()[:16]
+            digest.update(array.tobytes())
+    for field in tree.terminals:
+        digest.update(np.ascontiguousarray(field).tobytes())
+    return digest.hexdigest()[:16]
 
 
 def prepare(
@@ -170,10 +196,18 @@ def prepare(
     max_nodes: int = limits.NODES,
     report: Callable[[int, int], None] | None = None,
 ) -> Task:
-    """The game as an algorithm needs it; `report(step, nodes)` hears of every level that is unrolled.
+    """Prepare a game as an algorithm needs it.
 
-    >>> type(prepare(game_spec.GameSpec("kuhn_poker"), "tree")).__name__
-    'Problem'
+    Args:
+      game: the game, and how to read it.
+      needs: `Algorithm.needs`.
+      net: its compiled propnet, if there is one already.
+      within: limits of compiling.
+      max_nodes: refuse to unroll games with more joint actions in one step than this.
+      report: called as `report(step, nodes)` after each level that is unrolled.
+
+    >>> prepare(game_spec.GameSpec("kuhn_poker"), "tree")
+    TreeTask(kuhn_poker: 2 players, 12 information sets, 30 terminals)
     """
     if needs == "rules":
         return make_table_task(game, net=net, within=within)
@@ -184,7 +218,7 @@ def prepare(
 
 
 def require_tree_task(task: Task) -> TreeTask:
-    """The game of a task that was prepared to be unrolled."""
+    """Return the tree task of a task that was prepared with its tree."""
     assert task.tree_task is not None, task.game.spec
     return task.tree_task
 
@@ -192,7 +226,22 @@ def require_tree_task(task: Task) -> TreeTask:
 def make_tree_task(
     game: game_spec.GameSpec, tree: game_tree.GameTree | None = None, *, keep_edges: bool = False
 ) -> TreeTask:
-    """Sampling needs a tree with its edges."""
+    """Prepare a game for solvers of unrolled games.
+
+    Args:
+      game: the game, and how to read it.
+      tree: the unrolled game, if there is one already.
+      keep_edges: whether to keep the edges of the tree, which sampling needs. Ignored if `tree` is passed.
+
+    Returns:
+      The tree and its sequence form.
+
+    Raises:
+      TooLargeError: the game is too large to unroll.
+
+    >>> make_tree_task(game_spec.GameSpec("biased_rps")).payoff_range
+    (-50.0, 50.0)
+    """
     tree = game_spec.unroll_game(game, keep_edges=keep_edges) if tree is None else tree
     return TreeTask(game, tree, *sequence_form.sequence_form(tree))
 
@@ -204,7 +253,20 @@ def make_table_task(
     within: limits.Limits = limits.Limits(),
     net: propnet.PropNet | None = None,
 ) -> TableTask:
-    """A game of any size. `max_steps` ends matches that go on longer."""
+    """Prepare a game of any size for samplers with a hash table.
+
+    Args:
+      game: the game, and how to read it.
+      max_steps: matches are truncated after this many joint actions; 0 for no limit.
+      within: limits of compiling.
+      net: the compiled propnet, if there is one already.
+
+    Returns:
+      The environment, with the unrolled game where it is small.
+
+    >>> make_table_task(game_spec.GameSpec("kuhn_poker")).players
+    ['player1', 'player2']
+    """
     if net is None:
         net = game.compile(within)
     facts = game_facts.probe(net)

@@ -5,6 +5,7 @@ import os
 import pathlib
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import hypothesis
 import pytest
@@ -52,3 +53,27 @@ def _few_programs() -> Iterator[None]:
     if "jax" in sys.modules and parts.exists() and len(parts.read_bytes().splitlines()) > _MANY:
         sys.modules["jax"].clear_caches()
         gc.collect()
+
+
+_processor_seconds: dict[str, float] = {}  # of every process that ran tests, with those it has started
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker of xdist reports what it has used to the process that collects results."""
+    output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
+    used = sum(os.times()[:4])
+    if output is None:
+        _processor_seconds["main"] = used
+    else:
+        output["processor_seconds"] = used
+
+
+def pytest_testnodedown(node: Any) -> None:
+    _processor_seconds[node.gateway.id] = node.workeroutput.get("processor_seconds", 0.0)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    own = sum(os.times()[:4])
+    minutes = (sum(_processor_seconds.values()) if len(_processor_seconds) > 1 else own) / 60
+    terminalreporter.write_line(f"processor time: {minutes:.1f} minutes")

@@ -1,12 +1,12 @@
 """Any game as a Python game of OpenSpiel, so that its algorithms run on it.
 
-A step of the rules becomes up to two nodes: one in which the players with a choice decide (a turn if it is one player,
-a simultaneous node if there are several), then a chance node if `random` has a choice. Forced moves are made
-automatically. Actions are the numbers of moves, as in `Env`; returns are payoffs.
+A step of the rules becomes up to two nodes: a decision node (a simultaneous node if several players have a choice),
+then a chance node if `random` has a choice. Forced moves are made automatically. Actions are the numbers of moves, as
+in `Env`; returns are payoffs.
 
-The information state of a player is all its own moves, percepts and legal moves so far, forced ones included, so that
-it is the same as everywhere in gdlx. OpenSpiel's own games may count more of them: here a set with one legal move is
-no decision.
+The information state of a player is all its actions, percepts and legal actions so far, forced ones included, as
+everywhere in gdlx. OpenSpiel's own games may count more information states: here one with a single legal action is not
+a decision.
 """
 
 import functools
@@ -22,7 +22,7 @@ from gdlx.propnet.syntax import rulesheet
 
 try:
     import pyspiel
-except ImportError:  # told by `register`, to those who ask for a game
+except ImportError:  # reported by `register`
     pyspiel = None
 
 _Game: Any = pyspiel.Game if pyspiel else object
@@ -30,7 +30,7 @@ _State: Any = pyspiel.State if pyspiel else object
 
 
 class NotTurnTakingError(errors.UserError, RuntimeError):
-    """A game that random play has shown as turn-taking, and that is not."""
+    """A game that was turn-taking in random play, but is not."""
 
 
 def load_game(
@@ -42,9 +42,21 @@ def load_game(
     fold_case: bool = False,
     within: limits.Limits = limits.Limits(),
 ) -> Any:
-    """A library game (`goofspiel:cards=4`) or a rulesheet's path as a pyspiel.Game. The options are those of `make`.
+    """Loads a game as a pyspiel.Game.
 
-    A match that is not over after `max_steps` joint moves ends there, with returns 0.
+    Args:
+      spec: a library name (`goofspiel:cards=4`) or the path of a rulesheet.
+      payoff: how goal values become payoffs; this and the following arguments are as in `gdlx.make`.
+      max_steps: joint actions after which a match ends with returns 0.
+      gdl: the language of the rulesheet.
+      fold_case: whether names that differ only by case are the same.
+      within: limits of grounding.
+
+    Returns:
+      The pyspiel.Game.
+
+    Raises:
+      MissingPackageError: if OpenSpiel is not installed.
     """
     name = register(spec, payoff=payoff, max_steps=max_steps, gdl=gdl, fold_case=fold_case, within=within)
     return pyspiel.load_game(name)
@@ -59,17 +71,17 @@ def register(
     fold_case: bool = False,
     within: limits.Limits = limits.Limits(),
 ) -> str:
-    """Make a game known to OpenSpiel, in this process; returns its name for pyspiel.load_game: `gdlx_kuhn_poker`."""
+    """Registers a game with OpenSpiel, in this process; returns its name for pyspiel.load_game: `gdlx_kuhn_poker`."""
     if pyspiel is None:
         raise errors.MissingPackageError("this needs OpenSpiel, which is not installed: pip install 'gdlx[peers]'")
     sheet = games.load_rulesheet(spec, gdl=gdl, fold_case=fold_case)
     if max_steps < 1:
-        raise ValueError(f"max_steps is a number of joint moves, 1 or more; not {max_steps}")
+        raise ValueError(f"`max_steps=` must be 1 or more joint actions; got {max_steps}")
     return _register(_RulesheetKey(sheet), payoff, max_steps, within)
 
 
 class _RulesheetKey:
-    """A rulesheet that equals another one of the same text."""
+    """Compares rulesheets by name, language and text."""
 
     def __init__(self, sheet: rulesheet.Rulesheet) -> None:
         self.sheet = sheet
@@ -83,19 +95,19 @@ class _RulesheetKey:
 
 
 @functools.cache
-def _register(given: _RulesheetKey, payoff: payoffs.PayoffMode, max_steps: int, within: limits.Limits) -> str:
-    net = games.compile_game(given.sheet, within=within)
+def _register(key: _RulesheetKey, payoff: payoffs.PayoffMode, max_steps: int, within: limits.Limits) -> str:
+    net = games.compile_game(key.sheet, within=within)
     nodes = host.HostEnv(net, game_facts.probe(net).payoffs(payoff), max_steps)
-    plain = base = "gdlx_" + re.sub("[^a-z0-9]+", "_", given.sheet.name.lower()).strip("_")
+    name = base = "gdlx_" + re.sub("[^a-z0-9]+", "_", key.sheet.name.lower()).strip("_")
     number = 1
-    while plain in pyspiel.registered_names():
+    while name in pyspiel.registered_names():
         number += 1
-        plain = f"{base}_{number}"
-    kind = _game_type(plain, given.sheet, nodes)
+        name = f"{base}_{number}"
+    kind = _game_type(name, key.sheet, nodes)
     state = type("State", (SpielState,), {"host": nodes, "turn_taking": kind.dynamics == _DYNAMICS.SEQUENTIAL})
-    # OpenSpiel keeps what it is given until after Python's end, which a class survives and a function does not.
+    # OpenSpiel holds the factory until after Python shuts down, which a class survives and a function does not.
     pyspiel.register_game(kind, type("Game", (SpielGame,), {"host": nodes, "kind": kind, "state": state}))
-    return plain
+    return name
 
 
 _DYNAMICS: Any = pyspiel.GameType.Dynamics if pyspiel else None
@@ -139,7 +151,7 @@ def _game_info(nodes: host.HostEnv) -> Any:
 
 
 class SpielGame(_Game):  # type: ignore[misc]
-    """One game. `host` gives its nodes to programs that look deeper than OpenSpiel's interface."""
+    """One game. `host` exposes its nodes to programs that need more than OpenSpiel's interface."""
 
     host: host.HostEnv
     kind: Any
@@ -159,7 +171,7 @@ class SpielGame(_Game):  # type: ignore[misc]
 
 
 class SpielState(_State):  # type: ignore[misc]
-    """A node of a match. OpenSpiel copies and pickles what an instance holds, so that the game is kept by the class."""
+    """A node of a match. OpenSpiel copies and pickles the attributes of instances, so the game belongs to the class."""
 
     host: host.HostEnv
     turn_taking: bool
@@ -180,7 +192,7 @@ class SpielState(_State):  # type: ignore[misc]
         if self.turn_taking:
             fluents = " ".join(self.host.fluents(node))
             raise NotTurnTakingError(
-                f"{self.host.net.name} was taken for turn-taking, but two players decide in: {fluents}"
+                f"{self.host.net.name} was turn-taking in random play, but two players have a choice in: {fluents}"
             )
         return int(pyspiel.PlayerId.SIMULTANEOUS)
 
@@ -193,7 +205,7 @@ class SpielState(_State):  # type: ignore[misc]
 
     def _apply_action(self, action: int) -> None:
         if self.node.deciders:
-            # Who has no choice makes its only move, so that one number stands for a joint move.
+            # Players without a choice make their only move, so one number specifies the joint action.
             self.node = self.host.apply_actions(self.node, (action,) * len(self.node.position.legal))
         else:
             self.node = self.host.apply_chance(self.node, action)
@@ -218,13 +230,13 @@ class SpielState(_State):  # type: ignore[misc]
 
 
 class Observer:
-    """What a player knows: with perfect recall all of it as a string, without it the last step, also as a tensor."""
+    """A player's observations: with perfect recall all as a string; without, the last step, also as a tensor."""
 
     def __init__(self, nodes: host.HostEnv, kind: Any, params: Any) -> None:
         if params:
-            raise ValueError(f"gdlx's observers have no parameters; given were {params}")
+            raise ValueError(f"gdlx's observers take no parameters; got {params}")
         if not kind.public_info or kind.private_info != pyspiel.PrivateInfoType.SINGLE_PLAYER:
-            raise ValueError("percepts are not divided into public and private ones: ask for both, of a single player")
+            raise ValueError("gdlx does not separate public and private percepts: request both, for a single player")
         self._perfect_recall = kind.perfect_recall
         self.dict: dict[str, Any] = {}
         self.tensor: Any = None
@@ -233,10 +245,10 @@ class Observer:
             percepts = max(len(role.percepts) for role in nodes.net.players)
             sizes = {"player": len(nodes.net.players), "move": moves, "percepts": percepts, "legal": moves}
             self.tensor = np.zeros(sum(sizes.values()), np.float32)
-            ends = np.cumsum(list(sizes.values()))
-            for (name, size), end in zip(sizes.items(), ends.tolist(), strict=True):
+            stops = np.cumsum(list(sizes.values()))
+            for (name, size), stop in zip(sizes.items(), stops.tolist(), strict=True):
                 if size:
-                    self.dict[name] = self.tensor[end - size : end]
+                    self.dict[name] = self.tensor[stop - size : stop]
 
     def set_from(self, state: SpielState, player: int) -> None:
         if self.tensor is None:
@@ -252,5 +264,5 @@ class Observer:
 
     def string_from(self, state: SpielState, player: int) -> str:
         view = state.node.views[player]
-        # OpenSpiel's policies are tables by this string alone, so that it says whose it is.
+        # OpenSpiel's tabular policies are indexed by this string alone, so it includes the player.
         return f"{state.host.net.players[player].name}\n{view}" if self._perfect_recall else view.rpartition("\n")[2]

@@ -1,8 +1,8 @@
-"""Any game of OpenSpiel -> GameTree, by a walk through all its histories.
+"""Any game of OpenSpiel -> GameTree, by traversing all its histories.
 
-Information sets are what `information_state_string` tells apart. As everywhere in gdlx a set with a single legal action
-is no decision. Simultaneous nodes stay what they are, with an edge for every joint action. OpenSpiel does not tell when
-two histories have the same future, so that only ends are merged.
+Information sets are distinguished by `information_state_string`. As everywhere in gdlx, one with a single legal action
+is not a decision. A simultaneous node is one node, with an edge for every joint action. OpenSpiel does not report
+whether two histories have the same future, so only terminals are merged.
 """
 
 import itertools
@@ -14,7 +14,7 @@ from gdlx.envs.trees import game_tree
 from gdlx.propnet.common import errors
 
 MAX_NODES = 3_000_000  # histories; each takes about 10 microseconds and a kilobyte or two
-_SAME = 1e-9  # relative difference of sums of returns that are taken to be equal
+_SAME = 1e-9  # relative difference up to which sums of returns are considered equal
 
 Numbers = tuple[int, ...]
 
@@ -24,10 +24,23 @@ class UnsupportedGameError(errors.UserError, ValueError):
 
 
 def build_tree(game: Any, *, keep_edges: bool = False, max_nodes: int = MAX_NODES) -> game_tree.GameTree:
-    """The tree of a pyspiel.Game, or of the game of that name: `leduc_poker`, `goofspiel(num_cards=4,imp_info=True)`.
+    """Unrolls a game of OpenSpiel.
 
-    Payoffs are returns. Players are called player0, player1, .., and a level is what comes after the same number of
-    actions of players and chance; an information set that comes at several levels has the first as its step.
+    Payoffs are returns. Players are called player0, player1, .., and a level has the nodes after the same number of
+    actions of players and chance; the step of an information set that occurs at several levels is the first of them.
+
+    Args:
+      game: a pyspiel.Game, or its name: `leduc_poker`, `goofspiel(num_cards=4,imp_info=True)`.
+      keep_edges: whether to store the nodes and edges of every level, which sampling needs.
+      max_nodes: limit on the number of histories.
+
+    Returns:
+      The `GameTree`.
+
+    Raises:
+      UnsupportedGameError: if the game has no tree, or imperfect recall.
+      TooLargeError: if it has more histories than `max_nodes`.
+      MissingPackageError: if OpenSpiel is not installed.
     """
     return _TreeBuilder(_load_game(game), keep_edges, max_nodes).run()
 
@@ -50,10 +63,10 @@ def _load_game(game: Any) -> Any:
     if kind.dynamics == kinds.Dynamics.MEAN_FIELD:
         raise UnsupportedGameError(f"{game} is a mean-field game, which has no tree")
     if kind.chance_mode == kinds.ChanceMode.SAMPLED_STOCHASTIC:
-        raise UnsupportedGameError(f"{game} draws its chance moves itself and does not tell their probabilities")
+        raise UnsupportedGameError(f"{game} samples its chance actions itself and does not report their probabilities")
     if not kind.provides_information_state_string and kind.information != kinds.Information.PERFECT_INFORMATION:
         raise UnsupportedGameError(
-            f"{game} has hidden information, but no information_state_string to tell information sets apart; "
+            f"{game} has hidden information, but no information_state_string to distinguish information sets; "
             "exact solving needs one"
         )
     return game
@@ -68,12 +81,12 @@ class _Node(NamedTuple):
 class _Decision(NamedTuple):
     number: int
     parent: int  # sequence that leads there
-    first: int  # sequence of the first option
+    first: int  # sequence of the first action
     actions: list[int]
 
 
 class _InfosetCollector:
-    """Information sets of one player, as they are found."""
+    """Information sets of one player, in the order of discovery."""
 
     def __init__(self, game: Any, number: int) -> None:
         self.game, self.number, self.name = game, number, f"player{number}"
@@ -82,66 +95,67 @@ class _InfosetCollector:
         self.sequences = 1
         self.steps: list[int] = []
         self.chance: list[float] = []
-        self.text = [-1]
-        self.texts: dict[str, int] = {}
-        self.tells = bool(game.get_type().provides_information_state_string)
+        self.action_name = [-1]
+        self.action_names: dict[str, int] = {}
+        self.has_information_state = bool(game.get_type().provides_information_state_string)
 
     def find(self, node: _Node, actions: list[int], step: int) -> _Decision | None:
-        """The decision that the player has in a state; None if there is nothing to decide."""
+        """The player's decision in a state; None if it has no choice."""
         state, sequence = node.state, node.sequences[self.number]
-        # With perfect information everybody knows the history.
-        view = state.information_state_string(self.number) if self.tells else state.history_str()
-        found = self.known.get(view)
-        if found is None:
+        # With perfect information all players know the history.
+        has_string = self.has_information_state
+        view = state.information_state_string(self.number) if has_string else state.history_str()
+        decision = self.known.get(view)
+        if decision is None:
             if len(actions) < 2:
                 self.forced.add(view)
                 return None
-            found = _Decision(len(self.known), sequence, self.sequences, actions)
-            self.known[view] = found
+            decision = _Decision(len(self.known), sequence, self.sequences, actions)
+            self.known[view] = decision
             self.sequences += len(actions)
             self.steps.append(step)
             self.chance.append(0.0)
             self._name(state, actions)
-        elif found.parent != sequence:
+        elif decision.parent != sequence:
             raise UnsupportedGameError(
-                f"{self.game} has imperfect recall: {self.name} comes to the information set "
-                f"'{game_tree.one_line(view)}' by different choices of its own, which it must have forgotten. "
-                "The sequence form needs players who remember what they did"
+                f"{self.game} has imperfect recall: {self.name} reaches the information set "
+                f"'{game_tree.one_line(view)}' by different sequences of its actions. "
+                "The sequence form needs perfect recall"
             )
-        if found.actions != actions:
+        if decision.actions != actions:
             raise UnsupportedGameError(
                 f"{self.game}: {self.name} has different legal actions within the information set "
                 f"'{game_tree.one_line(view)}', which its information_state_string therefore does not describe"
             )
-        self.chance[found.number] += node.weight
-        return found
+        self.chance[decision.number] += node.weight
+        return decision
 
     def _name(self, state: Any, actions: list[int]) -> None:
         names = [game_tree.one_line(state.action_to_string(self.number, action)) for action in actions]
         if len(set(names)) < len(names):
             names = [f"{name} #{action}" for name, action in zip(names, actions, strict=True)]
-        self.text += [self.texts.setdefault(name, len(self.texts)) for name in names]
+        self.action_name += [self.action_names.setdefault(name, len(self.action_names)) for name in names]
 
     def player(self) -> game_tree.Player:
-        sets = list(self.known.values())
-        widths = [len(found.actions) for found in sets]
-        actions = [-1, *(action for found in sets for action in found.actions)]
+        decisions = list(self.known.values())
+        widths = [len(decision.actions) for decision in decisions]
+        actions = [-1, *(action for decision in decisions for action in decision.actions)]
         return game_tree.Player(
             name=self.name,
-            parent=np.array([found.parent for found in sets], np.int32),
+            parent=np.array([decision.parent for decision in decisions], np.int32),
             first=np.cumsum([1, *widths]).astype(np.int32),
             step=np.array(self.steps, np.int32),
             chance=np.array(self.chance, np.float64),
             action=np.array(actions, np.int32),
-            action_name=np.array(self.text, np.int32),
-            action_names=tuple(self.texts),
+            action_name=np.array(self.action_name, np.int32),
+            action_names=tuple(self.action_names),
             views=tuple(self.known),
-            view=np.arange(len(sets), dtype=np.int32),
+            view=np.arange(len(decisions), dtype=np.int32),
         )
 
 
 class _TreeBuilder:
-    """Breadth first, so that information sets are found in order of time."""
+    """Breadth first, so that information sets are in order of time."""
 
     def __init__(self, game: Any, keep_edges: bool, max_nodes: int) -> None:
         self.game, self.keep_edges, self.max_nodes = game, keep_edges, max_nodes
@@ -166,7 +180,7 @@ class _TreeBuilder:
         zero_sum = len(self.players) == 2 and max(sums) - min(sums) <= _SAME * size
         offset = sums[0] / 2 if zero_sum and abs(sums[0]) > _SAME * size else 0.0
         shape = (len(self.ends), len(self.players))
-        ends = game_tree.Terminals(
+        terminals = game_tree.Terminals(
             sequence=np.array([sequence for sequence, _ in self.ends], np.int32).reshape(shape),
             payoff=np.array([returns for _, returns in self.ends], np.float64).reshape(shape) - offset,
             weight=np.array(self.weight, np.float64),
@@ -175,7 +189,7 @@ class _TreeBuilder:
         return game_tree.GameTree(
             name=str(self.game),
             players=tuple(player.player() for player in self.players),
-            terminals=ends,
+            terminals=terminals,
             counts=game_tree.Counts(
                 tuple(self.nodes), tuple(float(n) for n in self.nodes), (*self.information_sets, (0,) * shape[1])
             ),
@@ -218,7 +232,7 @@ class _TreeBuilder:
                 first_edge.append(len(child))
             if total + ends + len(following) > self.max_nodes:
                 raise game_tree.TooLargeError(
-                    f"{self.game} is too large to walk through: more than {self.max_nodes:,} histories, of which "
+                    f"{self.game} is too large to unroll: more than {self.max_nodes:,} histories, of which "
                     f"{total:,} are up to step {step}. Solve it by sampling, or raise the limit with `max_nodes=`"
                 )
         if self.keep_edges:
@@ -236,7 +250,7 @@ class _TreeBuilder:
         return following
 
     def _children(self, node: _Node, step: int) -> tuple[list[int], list[tuple[float, _Node]]]:
-        """What the players decide in a node, and what it leads to with which probability of chance."""
+        """The players' decisions at a node, and its children with their chance probabilities."""
         state, sequences, weight = node
         decision = [-1] * len(self.players)
         mover = state.current_player()
@@ -245,30 +259,31 @@ class _TreeBuilder:
             return decision, [(p, _Node(state.child(action), sequences, weight * p)) for action, p in outcomes]
         if mover >= 0:
             actions = state.legal_actions()
-            found = self.players[mover].find(node, actions, step)
+            infoset = self.players[mover].find(node, actions, step)
             after = [sequences] * len(actions)
-            if found is not None:
-                decision[mover] = found.number
+            if infoset is not None:
+                decision[mover] = infoset.number
                 head, tail = sequences[:mover], sequences[mover + 1 :]
-                after = [(*head, found.first + n, *tail) for n in range(len(actions))]
+                after = [(*head, infoset.first + n, *tail) for n in range(len(actions))]
             return decision, [
-                (1.0, _Node(state.child(action), own, weight)) for action, own in zip(actions, after, strict=True)
+                (1.0, _Node(state.child(action), reached, weight))
+                for action, reached in zip(actions, after, strict=True)
             ]
         return self._joint(node, step)
 
     def _joint(self, node: _Node, step: int) -> tuple[list[int], list[tuple[float, _Node]]]:
         state, sequences, weight = node
         decision = [-1] * len(self.players)
-        options = [state.legal_actions(player.number) or [-1] for player in self.players]  # -1: it does nothing
+        options = [state.legal_actions(player.number) or [-1] for player in self.players]  # -1: no action
         after = [[sequence] for sequence in sequences]
         for player, actions in zip(self.players, options, strict=True):
-            found = player.find(node, actions, step)
-            if found is not None:
-                decision[player.number] = found.number
-                after[player.number] = [found.first + n for n in range(len(actions))]
+            infoset = player.find(node, actions, step)
+            if infoset is not None:
+                decision[player.number] = infoset.number
+                after[player.number] = [infoset.first + n for n in range(len(actions))]
         children = []
-        for joint, own in zip(itertools.product(*options), itertools.product(*after), strict=True):
+        for joint, reached in zip(itertools.product(*options), itertools.product(*after), strict=True):
             child = state.clone()
             child.apply_actions(list(joint))
-            children.append((1.0, _Node(child, own, weight)))
+            children.append((1.0, _Node(child, reached, weight)))
         return decision, children

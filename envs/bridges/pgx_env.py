@@ -1,8 +1,10 @@
-"""Turn-taking games with the interface of pgx (`init`, `step`, `observe`, and a state with its fields), so that what is
-written for pgx runs on them. pgx itself is not needed.
+"""Turn-taking games with the interface of pgx (`init`, `step`, `observe`, and a state with its fields).
 
-Every step is a decision: forced moves are made and chance is drawn on the way to the next one, or to the end. As in
-pgx an illegal action ends the game with a penalty, all actions are legal at the end, and a finished game stays.
+Programs written for pgx run on them; pgx itself is not needed.
+
+Every step is a decision: forced moves are made and chance is sampled until the next decision or the end. As in pgx, an
+illegal action terminates the game with a penalty, all actions are legal in a terminal state, and a terminated game does
+not change.
 """
 
 import dataclasses
@@ -25,13 +27,13 @@ ObservationMode = Literal["window", "registers"]
 class PgxState:
     """Axes: N players, A actions, O observation."""
 
-    current_player: jax.Array  # [] int32, number of the role that decides; at the end who decided last
+    current_player: jax.Array  # [] int32, the player to act; once terminated, the last one who acted
     observation: jax.Array  # [O] float32 or bool, of the current player
-    rewards: jax.Array  # [N] float32, payoffs in the step that ends the game
+    rewards: jax.Array  # [N] float32, payoffs in the step that terminates the game
     terminated: jax.Array  # [] bool
-    truncated: jax.Array  # [] bool, ended by a limit or in a state that cannot be played
-    legal_action_mask: jax.Array  # [A] bool, of the current player; all true at the end
-    _step_count: jax.Array  # [] int32, decisions made
+    truncated: jax.Array  # [] bool, stopped by a limit or in an unplayable state
+    legal_action_mask: jax.Array  # [A] bool, of the current player; all true once terminated
+    _step_count: jax.Array  # [] int32, decisions so far
     _inner: envs.State
     _window: windows.Window
     env_id: str = dataclasses.field(metadata={"static": True})
@@ -41,20 +43,24 @@ class PgxState:
 
 
 class _LoopState(NamedTuple):
-    """On the way to the next decision."""
+    """Loop state until the next decision."""
 
     inner: envs.State
     window: windows.Window
     key: jax.Array | None
-    joint_moves: jax.Array  # [] int32, made since the last decision; -1 before that
+    joint_moves: jax.Array  # [] int32, since the last decision; -1 before that
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PgxEnv:
-    """One game. Functions are pure and unbatched, as pgx's are.
+    """One game. Functions are pure and unbatched, as in pgx.
 
-    `steps` joint moves are in an observation (see observe); "registers" instead shows the whole state, which suits
-    games of perfect information. At most `max_skips` joint moves pass between two decisions, or the game is truncated.
+    Attributes:
+      game: the environment.
+      steps: number of joint actions in an observation; see `observation_window`.
+      observation: `"window"`, or `"registers"` for the full state, which suits games of perfect information.
+      reward_scale: factor of the payoffs.
+      max_skips: joint actions between two decisions after which the game is truncated.
     """
 
     game: envs.Env
@@ -86,7 +92,7 @@ class PgxEnv:
         return (windows.tensor_size(self.game, steps=self.steps),)
 
     def init(self, key: jax.Array) -> PgxState:
-        """The first decision of a match, which may come after moves of chance, drawn from the key."""
+        """The first decision of a match. Actions of chance before it are sampled with the key."""
         inner = self.game.init()
         window = windows.init(self.game, inner, steps=self.steps)
         zero = jnp.asarray(0, jnp.int32)
@@ -97,24 +103,24 @@ class PgxEnv:
         action = jnp.asarray(action)
         if action.shape or not jnp.issubdtype(action.dtype, jnp.integer):
             raise envs.EnvError(
-                f"an action of {self.id} is one integer, got {action.dtype} of shape {action.shape}. For a batch use "
-                "jax.vmap(env.step)."
+                f"an action of {self.id} must be one integer; got {action.dtype} of shape {action.shape}. For a batch "
+                "use jax.vmap(env.step)."
             )
         if self.game.num_chance_actions and key is None:
-            raise envs.EnvError(f"{self.id} has a random role: give step a key")
+            raise envs.EnvError(f"{self.id} has a random role: pass `key=` to step")
         player = jnp.arange(self.num_players) == state.current_player
         joint = jnp.where(player, action.astype(jnp.int32), _forced(state._inner))
-        walk = self._to_decision(state._inner, state._window, key, joint)
-        moved = self._state(walk, state.current_player, state._step_count + 1)
-        return self._settled(state, moved, walk.inner.illegal.any())
+        loop = self._to_decision(state._inner, state._window, key, joint)
+        moved = self._state(loop, state.current_player, state._step_count + 1)
+        return self._settled(state, moved, loop.inner.illegal.any())
 
     def observe(self, state: PgxState, player_id: jax.Array | None = None) -> jax.Array:
-        """What the current player sees, or another one."""
+        """The observation of the current player, or of another one."""
         player = state.current_player if player_id is None else player_id
         return self._observation(state._inner, state._window, player)
 
     def _settled(self, before: PgxState, moved: PgxState, illegal: jax.Array) -> PgxState:
-        """What is left of a step if the game had ended before, or if the action was illegal."""
+        """The result of a step, also if the game was already terminated or the action was illegal."""
         penalty = max(abs(v - self.game.payoffs.offset) for role in self.game.net.players for v in role.goal_values)
         loser = jnp.arange(self.num_players) == before.current_player
         fine = jnp.where(loser, -1.0, self.num_players - 1.0) * penalty * self.reward_scale
@@ -126,51 +132,51 @@ class PgxEnv:
             legal_action_mask=jnp.ones_like(before.legal_action_mask),
             _step_count=moved._step_count,
         )
-        found: PgxState = jax.tree.map(
+        settled: PgxState = jax.tree.map(
             lambda old, lost, new: jnp.where(ended, old, jnp.where(illegal, lost, new)), over, wrong, moved
         )
-        return found
+        return settled
 
     def _to_decision(
         self, inner: envs.State, window: windows.Window, key: jax.Array | None, joint: jax.Array | None = None
     ) -> _LoopState:
-        """A joint move, if one is given, and then forced moves and chance until somebody has a choice."""
+        """Applies a joint action, if there is one, then forced moves and chance until a player has a choice."""
         first = jnp.asarray(0 if joint is None else -1, jnp.int32)
 
-        def goes_on(walk: _LoopState) -> jax.Array:
-            stands = walk.inner.terminated | walk.inner.illegal.any() | _deciders(walk.inner).any()
-            return (walk.joint_moves < 0) | (~stands & (walk.joint_moves < self.max_skips))
+        def continues(loop: _LoopState) -> jax.Array:
+            stops = loop.inner.terminated | loop.inner.illegal.any() | _deciders(loop.inner).any()
+            return (loop.joint_moves < 0) | (~stops & (loop.joint_moves < self.max_skips))
 
-        def advance(walk: _LoopState) -> _LoopState:
-            key, subkey = (None, None) if walk.key is None else jax.random.split(walk.key)
-            moves = _forced(walk.inner)
+        def advance(loop: _LoopState) -> _LoopState:
+            key, subkey = (None, None) if loop.key is None else jax.random.split(loop.key)
+            moves = _forced(loop.inner)
             if joint is not None:
-                moves = jnp.where(walk.joint_moves < 0, joint, moves)
-            after = self.game.step(walk.inner, moves, subkey)
-            return _LoopState(after, windows.update(walk.window, after), key, walk.joint_moves + 1)
+                moves = jnp.where(loop.joint_moves < 0, joint, moves)
+            after = self.game.step(loop.inner, moves, subkey)
+            return _LoopState(after, windows.update(loop.window, after), key, loop.joint_moves + 1)
 
-        # One loop for the decision and what follows it: the network is compiled once.
+        # One loop for the decision and the forced moves after it, so that the propnet is compiled once.
         start = _LoopState(inner, window, key if self.game.num_chance_actions else None, first)
-        found: _LoopState = jax.lax.while_loop(goes_on, advance, start)
-        return found
+        result: _LoopState = jax.lax.while_loop(continues, advance, start)
+        return result
 
-    def _state(self, walk: _LoopState, last_player: jax.Array, count: jax.Array) -> PgxState:
-        inner = walk.inner
+    def _state(self, loop: _LoopState, last_player: jax.Array, count: jax.Array) -> PgxState:
+        inner = loop.inner
         deciders = _deciders(inner)
-        # More than one decider contradicts that the game is turn-taking, which is not always proved.
+        # With several deciders the game is not turn-taking; that it is, is not always proved.
         stopped = ~inner.terminated & (deciders.sum() != 1)
         ended = inner.terminated | stopped
         player = jnp.where(ended, last_player, jnp.argmax(deciders).astype(jnp.int32))
         return PgxState(
             current_player=player,
-            observation=self._observation(inner, walk.window, player),
+            observation=self._observation(inner, loop.window, player),
             rewards=inner.rewards * jnp.float32(self.reward_scale),
             terminated=inner.terminated & ~inner.unplayable,
             truncated=inner.unplayable | stopped,
             legal_action_mask=inner.legal_mask[player] | ended,
             _step_count=count,
             _inner=inner,
-            _window=walk.window,
+            _window=loop.window,
             env_id=self.id,
         )
 
@@ -192,7 +198,26 @@ def make_pgx_env(
     fold_case: bool = False,
     within: limits.Limits = limits.Limits(),
 ) -> PgxEnv:
-    """The environment of a library game or of a rulesheet's path; see `PgxEnv` and `gdlx.make` for the options.
+    """Compiles a turn-taking game and returns it with the interface of pgx.
+
+    Args:
+      spec: a library name, with parameters or without, or the path of a rulesheet.
+      steps: this and the following three are attributes of `PgxEnv`.
+      observation: `"window"` or `"registers"`.
+      reward_scale: factor of the payoffs.
+      max_skips: joint actions between two decisions after which the game is truncated.
+      payoff: this and the following arguments are as in `gdlx.make`.
+      form: how the propnet is lowered to JAX operations.
+      max_steps: joint actions after which a match is truncated; 0 for no limit.
+      gdl: the language of the rulesheet.
+      fold_case: whether names that differ only by case are the same.
+      within: limits of grounding.
+
+    Returns:
+      A `PgxEnv`.
+
+    Raises:
+      EnvError: if the game is not turn-taking.
 
     >>> make_pgx_env("tictactoe").num_actions
     10

@@ -1,6 +1,7 @@
-"""Tapes run level by level: all operations that only need earlier levels at once, as one gather and one AND.
+"""Runs tapes level by level: all operations that depend on earlier levels only, as one gather and one AND.
 
-Few large steps suit accelerators, where every step of a loop is a launch; on a CPU the loop of `rolled` is faster.
+Few large steps suit accelerators, where every iteration of a loop is a kernel launch; on a CPU the loop of `rolled` is
+faster.
 """
 
 import functools
@@ -22,7 +23,7 @@ class _Level(NamedTuple):
     xor_mask: tapes.Words
 
 
-class _Plan(NamedTuple):
+class _LevelSchedule(NamedTuple):
     levels: list[_Level]
     outputs: tapes.Ints
 
@@ -30,23 +31,23 @@ class _Plan(NamedTuple):
 def run(tape: tapes.Tape, inputs: jax.Array) -> jax.Array:
     """uint32[N, W] input rows -> uint32[U, W] output rows."""
     if any(segment.feedback for segment in tape.segments):
-        return rolled.run(tape, inputs)  # rounds of a fixpoint are a loop anyway
-    plan = _plan(tape)
+        return rolled.run(tape, inputs)  # a fixpoint needs a loop anyway
+    schedule = _schedule(tape)
     false = jnp.zeros((1, inputs.shape[1]), jnp.uint32)
     rows = jnp.concatenate([false, inputs])
-    for level in plan.levels:
+    for level in schedule.levels:
         a = rows[level.left] ^ level.left_mask[:, None]
         b = rows[level.right] ^ level.right_mask[:, None]
         xor = level.xor_mask[:, None]
         value = (a & b & ~xor) | ((a ^ b) & xor) if level.xor_mask.any() else a & b
         rows = jnp.concatenate([rows, value])
-    return rows[plan.outputs] ^ tape.output_mask[:, None]
+    return rows[schedule.outputs] ^ tape.output_mask[:, None]
 
 
 @functools.cache
-def _plan(tape: tapes.Tape) -> _Plan:
-    """Operations by level; every value gets a row of its own, inputs first, then the levels in order."""
-    value_of = {row: row for row in range(tape.inputs + 1)}  # row of the tape -> value now in it
+def _schedule(tape: tapes.Tape) -> _LevelSchedule:
+    """Operations by level; every value has a separate row, inputs first, then the levels in order."""
+    value_of = {row: row for row in range(tape.inputs + 1)}  # row of the tape -> the value it currently holds
     depth = [0] * (tape.inputs + 1)
     operands = []
     for left, right, target in zip(tape.left.tolist(), tape.right.tolist(), tape.target.tolist(), strict=True):
@@ -59,9 +60,9 @@ def _plan(tape: tapes.Tape) -> _Plan:
     row_of[order] = np.arange(len(depth), dtype=np.int32)
     pairs = row_of[np.array(operands, np.int64).reshape(-1, 2)]
     levels = []
-    own_depth = np.array(depth[tape.inputs + 1 :], np.int64)
-    for level in range(1, int(own_depth.max(initial=0)) + 1):
-        at = np.flatnonzero(own_depth == level)
+    operation_depth = np.array(depth[tape.inputs + 1 :], np.int64)
+    for level in range(1, int(operation_depth.max(initial=0)) + 1):
+        at = np.flatnonzero(operation_depth == level)
         masks = (tape.left_mask[at], tape.right_mask[at], tape.xor_mask[at])
         levels.append(_Level(pairs[at, 0], pairs[at, 1], *masks))
-    return _Plan(levels, row_of[[value_of[row] for row in tape.outputs.tolist()]])
+    return _LevelSchedule(levels, row_of[[value_of[row] for row in tape.outputs.tolist()]])

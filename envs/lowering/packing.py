@@ -1,9 +1,9 @@
-"""Functions of one game's bits that, vmapped, run on 32 games a word.
+"""Functions of one game's bits that run on 32 games per word when vmapped.
 
 A caller writes and vmaps an unbatched function bool[N] -> bool[U]. Under vmap the batch is packed into words, goes
-through the tape as rows, and is unpacked again, inside whatever jit, scan, cond or further vmap the caller has built.
-It is a primitive of its own, because jax.custom_batching.custom_vmap fails under a vmapped cond when its function has
-constants, as every tape has.
+through the tape as rows, and is unpacked, inside any jit, scan, cond or further vmap of the caller. It is a separate
+primitive, because jax.custom_batching.custom_vmap fails under a vmapped cond if its function has constants, as every
+tape has.
 """
 
 import functools
@@ -54,9 +54,9 @@ def _shape(bits: Any, *, program: tape.Tape, form: lower.LoweringMode) -> Any:
     return bits.update(shape=(*bits.shape[:-1], len(program.outputs)))
 
 
-def _batch(values: tuple[Bits], axes: tuple[int], **given: Any) -> tuple[Bits, int]:
+def _batch(values: tuple[Bits], axes: tuple[int], **params: Any) -> tuple[Bits, int]:
     (bits,), (axis,) = values, axes
-    return _packed_tape_p.bind(jnp.moveaxis(bits, axis, 0), **given), 0
+    return _packed_tape_p.bind(jnp.moveaxis(bits, axis, 0), **params), 0
 
 
 _packed_tape_p: Any = jax.extend.core.Primitive("packed_tape")

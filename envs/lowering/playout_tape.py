@@ -1,8 +1,8 @@
-"""One step of a random playout as a tape: what is legal, a uniformly random move for every role, the next state, its
-end and goals, and a fresh start where a game has ended.
+"""One step of a random playout as a tape: legal moves, a uniformly random move for every role, the next state, whether
+it is terminal, its goals, and a reset of games that have ended.
 
-Networks with recursion through state have no single tape of this kind; `build_choice_tape` and `build_outcome_tape`
-are then the parts before and after the network.
+Propnets with recursion through state have no single tape of this kind; `build_choice_tape` and `build_outcome_tape` are
+then the parts before and after the propnet.
 """
 
 import itertools
@@ -16,7 +16,7 @@ from gdlx.propnet.simulate import straight_line
 
 Literals = list[tape.Literal]
 
-# Rows of what happened, behind the new state: see `_conclude`.
+# Outcome rows, after those of the new state: see `_conclude`.
 TERMINAL, UNPLAYABLE, TRUNCATED, MULTIPLE_GOALS, NO_GOAL, GOALS = range(6)
 
 
@@ -27,7 +27,7 @@ def rank_bits(net: propnet.PropNet) -> list[int]:
 
 def build_step_tape(net: propnet.PropNet, max_steps: int) -> tape.Tape:
     """Inputs: registers, step counter, ranks of the moves. Middle: counts of legal moves. Outputs: registers, step
-    counter, rows of what happened.
+    counter, outcome rows.
     """
     registers, counter_bits = len(net.initial), max_steps.bit_length()
     builder = tape.TapeBuilder(registers + counter_bits + sum(rank_bits(net)))
@@ -52,7 +52,7 @@ def build_choice_tape(net: propnet.PropNet) -> tape.Tape:
 
 def build_outcome_tape(net: propnet.PropNet, max_steps: int) -> tape.Tape:
     """Inputs: next registers, step counter, whether that state is terminal, its goals, whether a role had no move.
-    Outputs: as of the whole step.
+    Outputs: as in `build_step_tape`.
     """
     sizes = [len(net.initial), max_steps.bit_length(), 1 + sum(len(role.goal) for role in net.roles), 1]
     builder = tape.TapeBuilder(sum(sizes))
@@ -82,13 +82,13 @@ def _choose(
     counts: Literals = []
     stuck = tape.FALSE
     for role in net.roles:
-        own = list(itertools.islice(options, len(role.moves)))
-        stuck = builder.disjunction(stuck, builder.any_of(own) ^ 1)
-        if len(own) > 1:
-            tree = random_move.count_legal(builder, own)
+        moves = list(itertools.islice(options, len(role.moves)))
+        stuck = builder.disjunction(stuck, builder.any_of(moves) ^ 1)
+        if len(moves) > 1:
+            tree = random_move.count_legal(builder, moves)
             counts += tree.count
-            own = random_move.select_by_rank(builder, tree, list(itertools.islice(rank, len(tree.count))), own)
-        does += own
+            moves = random_move.select_by_rank(builder, tree, list(itertools.islice(rank, len(tree.count))), moves)
+        does += moves
     return does, counts, stuck
 
 
@@ -101,15 +101,15 @@ def _conclude(
     judged: Literals,
     stuck: tape.Literal,
 ) -> Literals:
-    """Registers and step counter, at their start where the game has ended; then terminal, unplayable, overlong,
-    several goals, no goal; then the goal rows at an end, of which only a player's highest is true.
+    """Registers and step counter, reset if the game has ended; then terminal, unplayable, truncated, several goals, no
+    goal; then the goal rows in a terminal state, of which only a player's highest is true.
     """
-    going = stuck ^ 1
-    terminal = builder.conjunction(judged[0], going)
+    playable = stuck ^ 1
+    terminal = builder.conjunction(judged[0], playable)
     counted = builder.increment(counter)
     full = builder.all_of(bit ^ (not max_steps >> n & 1) for n, bit in enumerate(counted))
-    overlong = builder.all_of([full, terminal ^ 1, going])
-    ended = builder.any_of([terminal, stuck, overlong])
+    truncated = builder.all_of([full, terminal ^ 1, playable])
+    ended = builder.any_of([terminal, stuck, truncated])
     fresh = [
         builder.disjunction(bit, ended) if start else builder.conjunction(bit, ended ^ 1)
         for bit, start in zip(following, net.initial.tolist(), strict=True)
@@ -117,15 +117,15 @@ def _conclude(
     counter = [builder.conjunction(bit, ended ^ 1) for bit in counted]
     goals = [builder.conjunction(goal, terminal) for goal in judged[1:]]
     goals, several, none = _highest(builder, net, goals, terminal)
-    return [*fresh, *counter, terminal, stuck, overlong, several, none, *goals]
+    return [*fresh, *counter, terminal, stuck, truncated, several, none, *goals]
 
 
 def _highest(
     builder: tape.TapeBuilder, net: propnet.PropNet, goals: Literals, terminal: tape.Literal
 ) -> tuple[Literals, tape.Literal, tape.Literal]:
-    """Of each role's goals at an end the highest; whether some player has several there, or none."""
+    """The highest of each role's goals in a terminal state; whether some player has several there, or none."""
     rows = iter(goals)
-    found: Literals = []
+    highest: Literals = []
     several = none = tape.FALSE
     for role in net.roles:
         seen = tape.FALSE
@@ -137,5 +137,5 @@ def _highest(
             seen = builder.disjunction(seen, goal)
         if not role.is_random:
             none = builder.disjunction(none, builder.conjunction(terminal, seen ^ 1))
-        found += reversed(top)
-    return found, several, none
+        highest += reversed(top)
+    return highest, several, none

@@ -1,9 +1,9 @@
-"""A uniformly random legal move, without unpacking: arithmetic on bits of many games at once.
+"""Uniformly random legal moves, without unpacking: bit-sliced arithmetic on many games at once.
 
-Legal bits are added up a binary tree of ripple adders; r = floor(u * count / 2^k) for k random bits u; then r is
-followed down the tree, left where it is less than the left count. The result is one true bit per game. Counting and
-descending are part of a tape. The product is not: as a loop over the bits of u, each adding the count and halving, it
-stays in the registers of the processor and is many times faster.
+A binary tree of ripple adders counts the legal bits; r = floor(u * count / 2^k) for k random bits u; then r descends
+the tree, to the left where it is less than the left count. The result is one true bit per game. Counting and descending
+are part of a tape. The product is not: as a loop over the bits of u, each adding the count and halving, it stays in the
+registers of the processor and is many times faster.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from gdlx.envs.lowering import rng, tape
 
-EXTRA_BITS = 16  # beyond those of the largest count: no move is off its probability by more than one part in 2^16
+EXTRA_BITS = 16  # beyond those of the largest count: the relative error of a probability is at most 2^-16
 
 Number = list[tape.Literal]  # bits, the lowest first
 
@@ -28,6 +28,7 @@ class CountTree:
 
 
 def count_legal(builder: tape.TapeBuilder, legal: Sequence[tape.Literal]) -> CountTree:
+    """Counts the true literals, in a balanced tree."""
     if len(legal) == 1:
         return CountTree([legal[0]], 1)
     half = (len(legal) + 1) // 2
@@ -39,15 +40,15 @@ def count_legal(builder: tape.TapeBuilder, legal: Sequence[tape.Literal]) -> Cou
 def select_by_rank(
     builder: tape.TapeBuilder, tree: CountTree, rank: Number, legal: Sequence[tape.Literal]
 ) -> list[tape.Literal]:
-    """The legal move of each rank: one true literal where any is legal, none elsewhere."""
+    """The legal move of a rank, one-hot; all false if no move is legal."""
     chosen = [tape.FALSE] * len(legal)
     _descend(builder, tree, rank, tape.TRUE, 0, chosen)
-    # Where nothing is legal the descent ends somewhere all the same.
+    # If nothing is legal, the descent still ends at some move.
     return [builder.conjunction(bit, option) for bit, option in zip(chosen, legal, strict=True)]
 
 
 def draw_ranks(streams: rng.Streams, counts: Sequence[jax.Array]) -> tuple[rng.Streams, list[jax.Array]]:
-    """For each count (uint32[m, W], bits of one number per game) a uniformly random number below it, likewise."""
+    """For each count (uint32[m, W], bits of one number per game), a uniformly random number below it, likewise."""
     rounds = EXTRA_BITS + max((count.shape[0] for count in counts), default=0)
 
     def halve(_: jax.Array, carry: tuple[rng.Streams, list[jax.Array]]) -> tuple[rng.Streams, list[jax.Array]]:

@@ -1,7 +1,7 @@
 """Random words for playouts: sfc32 (Chris Doty-Humphrey's small fast chaotic generator), one stream per word index.
 
-Three times faster than threefry on a CPU, and independent of how a batch is divided: the stream of a word depends on
-the key and on its index alone. Keys are still jax keys at the API; only inner loops use this.
+Three times faster than threefry on a CPU, and independent of how a batch is partitioned: the stream of a word depends
+only on the key and on its index. The API takes jax keys; only inner loops use this.
 """
 
 from typing import NamedTuple
@@ -42,7 +42,7 @@ def draw(state: Streams) -> tuple[Streams, jax.Array]:
 
 
 def draw_rows(state: Streams, count: int) -> tuple[Streams, jax.Array]:
-    """uint32[count, W]: as many words of every stream."""
+    """uint32[count, W]: the next `count` words of every stream."""
     words = []
     for _ in range(count):
         state, word = draw(state)

@@ -1,5 +1,5 @@
-"""Tapes run by a loop over their operations: compiles in about the same time whatever the size of the network, and is
-safe inside anybody's jit, since there is nothing for the compiler to fuse and duplicate.
+"""Runs tapes by a loop over their operations: compile time hardly depends on the size of the propnet, and it is safe
+inside any jit, since there is nothing for the compiler to fuse and duplicate.
 """
 
 import jax
@@ -18,7 +18,7 @@ def run(tape: tapes.Tape, inputs: jax.Array) -> jax.Array:
 
 
 def load_inputs(tape: tapes.Tape, inputs: jax.Array) -> jax.Array:
-    """All rows of a tape, with its inputs in place."""
+    """All rows of a tape, with its inputs set."""
     rows = jnp.zeros((tape.rows, inputs.shape[1]), jnp.uint32)
     return jax.lax.dynamic_update_slice(rows, inputs, (1, 0))
 
@@ -35,7 +35,7 @@ def _once(tape: tapes.Tape, segment: tapes.Segment, rows: jax.Array) -> jax.Arra
     if segment.start == segment.end:
         return rows
     part = slice(segment.start, segment.end)
-    # Unsigned, so that jax makes no room for negative indices.
+    # Unsigned, so that jax does not handle negative indices.
     left, right, target = (jnp.asarray(x[part].astype(np.uint32)) for x in (tape.left, tape.right, tape.target))
     left_mask, right_mask, xor_mask = (jnp.asarray(x[part]) for x in (tape.left_mask, tape.right_mask, tape.xor_mask))
     has_xor = bool(tape.xor_mask[part].any())
@@ -64,7 +64,7 @@ def _run_to_fixpoint(tape: tapes.Tape, segment: tapes.Segment, rows: jax.Array) 
         after = _once(tape, segment, rows)
         following = after[source] ^ mask
 
-        def put(k: jax.Array, rows: jax.Array) -> jax.Array:  # a scatter cannot be in one piece of machine code
+        def put(k: jax.Array, rows: jax.Array) -> jax.Array:  # a fused kernel must not scatter
             return jax.lax.dynamic_update_slice(rows, following[k][None], (to[k], jnp.uint32(0)))
 
         return jax.lax.fori_loop(0, len(to), put, after), jnp.any(following != rows[to])

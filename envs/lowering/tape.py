@@ -1,7 +1,7 @@
-"""Networks as tapes: lists of two-input operations on numbered rows, the form every lowering starts from.
+"""Propnets as tapes: lists of two-input operations on numbered rows, the input of every lowering.
 
-A row holds one bit of many games. An operation reads two rows, joins them by AND (each side inverted or not) or by
-XOR, and writes one row. Rows are used again as soon as nobody needs their value, so that a tape works in few of them.
+A row holds one bit of many games. An operation reads two rows, combines them by AND (each side inverted or not) or by
+XOR, and writes one row. A row is reused as soon as its value is no longer needed, so that a tape needs few of them.
 """
 
 import dataclasses
@@ -49,7 +49,7 @@ class Tape:
     outputs: Ints  # [U]
     output_mask: Words  # [U]
     segments: tuple[Segment, ...]
-    intermediate: Ints  # [Q] rows that are ready after the first segment and of interest there
+    intermediate: Ints  # [Q] rows to read after the first segment
     intermediate_mask: Words  # [Q]
 
     @property
@@ -58,7 +58,7 @@ class Tape:
 
 
 class TapeBuilder:
-    """Makes operations one by one, never the same twice."""
+    """Adds operations one by one, without duplicates."""
 
     def __init__(self, inputs: int) -> None:
         self.inputs = inputs
@@ -115,32 +115,32 @@ class TapeBuilder:
         return self.all_of(literal ^ 1 for literal in literals) ^ 1
 
     def increment(self, number: Sequence[Literal]) -> list[Literal]:
-        """A binary number plus one, the lowest bit first, in as many bits."""
+        """A binary number plus one, the lowest bit first, modulo its range."""
         carry = TRUE
-        found = []
+        total = []
         for bit in number:
-            found.append(self.xor(bit, carry))
+            total.append(self.xor(bit, carry))
             carry = self.conjunction(bit, carry)
-        return found
+        return total
 
     def add_circuit(self, gates: aig.Circuit, given: Mapping[int, Literal]) -> list[Literal]:
-        """The outputs of a circuit whose input nodes have the given literals."""
+        """Adds a circuit; `given` maps its input nodes to literals. Returns its outputs."""
         literal_of = [FALSE, *(given.get(node, FALSE) for node in range(1, gates.inputs + 1))]
         for gate in gates.gates:
             literal_of.append(self.all_of(literal_of[lit >> 1] ^ (lit & 1) for lit in gate))
         return [literal_of[lit >> 1] ^ (lit & 1) for lit in gates.outputs]
 
     def tape(self, outputs: Sequence[Literal], middle: Sequence[Literal] | None = None) -> Tape:
-        """The operations that outputs need, in an order that keeps few rows busy.
+        """A tape of the operations that the outputs need, in an order that needs few rows.
 
-        With `middle`, the first segment makes these literals, and the second one everything else.
+        With `middle`, the first segment computes these literals, and the second one everything else.
         """
         order = _schedule(self.operations, self.inputs, [*(middle or ()), *outputs])
         return _allocate(self, order, outputs, middle)
 
 
 def _schedule(operations: Sequence[tuple[int, Literal, Literal]], inputs: int, outputs: Sequence[Literal]) -> list[int]:
-    """Depth first from the outputs: a value is made shortly before it is used."""
+    """Depth first from the outputs: a value is computed shortly before it is used."""
     first = inputs + 1
     done: set[int] = set(range(first))
     order: list[int] = []
@@ -152,7 +152,7 @@ def _schedule(operations: Sequence[tuple[int, Literal, Literal]], inputs: int, o
                 work.pop()
                 continue
             _, a, b = operations[node - first]
-            waiting = [part for part in (b >> 1, a >> 1) if part not in done]
+            waiting = [operand for operand in (b >> 1, a >> 1) if operand not in done]
             if waiting:
                 work += waiting
                 continue
@@ -214,19 +214,19 @@ def _masks(values: list[int]) -> Words:
 
 
 def compile_tape(net: propnet.PropNet, outputs: Iterable[Literal]) -> Tape:
-    """The tape that computes some literals of a network from all its registers and moves, in node order.
+    """The tape that computes some literals of a propnet from all its registers and moves, in node order.
 
-    Recursion through state becomes segments that are repeated; rows are then not used again, because a value made
-    before such a segment is needed in every round of it.
+    Recursion through state becomes segments that are repeated; rows are then not reused, because every round of such a
+    segment needs the values computed before it.
     """
-    wanted = tuple(int(literal) for literal in outputs)
+    literals = tuple(int(literal) for literal in outputs)
     inputs = net.inputs - len(net.feedback)
     if not len(net.feedback):
-        whole = net.as_circuit()
-        gates = straight_line.share_operations(aig.prune(aig.Circuit(whole.inputs, whole.gates, wanted)))
+        circuit = net.as_circuit()
+        gates = straight_line.share_operations(aig.prune(aig.Circuit(circuit.inputs, circuit.gates, literals)))
         builder = TapeBuilder(inputs)
         return builder.tape(builder.add_circuit(gates, {node: 2 * node for node in range(1, inputs + 1)}))
-    return _with_feedback(straight_line.compile_cone(net, wanted), inputs)
+    return _with_feedback(straight_line.compile_cone(net, literals), inputs)
 
 
 def _with_feedback(program: straight_line.StraightLineProgram, inputs: int) -> Tape:

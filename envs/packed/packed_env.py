@@ -1,9 +1,9 @@
-"""Batches of games that run in lockstep, for samplers: what `Env` does one game at a time, without leaving words.
+"""Batches of games that run in lockstep, for samplers: what `Env` does for one game, without unpacking words.
 
-Everything about a game is a bit in `rows`, 32 games in a word, and goes through the tapes of a step as it is; only what
-a sampler looks at is unpacked, with games along the last axis. Game g is bit g // W of word g % W, so that unpacking a
-row needs no transposition. Moves go in as binary numbers and are decoded by a tape, and so is chance's choice, as the
-rank of a legal move: packing costs most where there are most rows.
+All state of a game is bits in `rows`, 32 games in a word, which go through the tapes of a step as they are; only what a
+sampler reads is unpacked, with games along the last axis. Game g is bit g // W of word g % W, so that unpacking a row
+needs no transposition. Actions are passed as binary numbers and decoded by a tape, and so is the action of chance, as
+the rank of a legal one: the cost of packing grows with the number of rows.
 """
 
 import dataclasses
@@ -29,20 +29,22 @@ Literals = list[tape.Literal]
 
 
 class PackedState(NamedTuple):
-    """Axes: S rows, W words, P players, A moves of the player with the most; B games, of which 32 W - B are missing.
+    """A batch of matches; read it by its properties.
 
-    All but the rows and keys follows from the rows. A game that has ended stays as it is. What a sampler looks at are
-    the properties. The fields keep 32 and W apart: a loop that computes them is vector code only if nothing in it
-    changes shapes. So look at a state at the start of a loop's body, not at the one that its end returns.
+    Axes: S rows, W words, P players, A actions of the player with the most, B games (32 W - B lanes are unused).
+
+    All but the rows and keys follows from the rows. A terminated game does not change. The fields keep the axes 32 and
+    W separate: a loop that computes them is vector code only if nothing in it changes shapes. So read the state at the
+    start of a loop's body, not the one that the body returns.
     """
 
-    rows: jax.Array  # [S, W] uint32, every bit of the games; their order is nobody else's business
+    rows: jax.Array  # [S, W] uint32, every bit of the games; their order is private
     high_words: jax.Array  # [P, 32, W] uint32, first words of the keys
     low_words: jax.Array  # [P, 32, W] uint32, second words
     legal_words: jax.Array  # [P, A, 32, W] bool
     payoff_words: jax.Array  # [P, 32, W] float32
-    flag_words: jax.Array  # [3, 32, W] bool: ended, unplayable, goal_conflict
-    outcomes: jax.Array  # [B] int32, legal moves of chance; 0 once ended or without a random role
+    flag_words: jax.Array  # [3, 32, W] bool: terminated, unplayable, goal_conflict
+    outcomes: jax.Array  # [B] int32, number of legal actions of chance; 0 once terminated or without a random role
 
     @property
     def batch(self) -> int:
@@ -50,17 +52,17 @@ class PackedState(NamedTuple):
 
     @property
     def keys(self) -> tuple[jax.Array, jax.Array]:
-        """uint32[P, B] first and second words of Env.info_key; one row more with public knowledge."""
+        """uint32[P, B] first and second words of `State.info_key`; one more row with public state keys."""
         return _flatten_words(self.high_words, self.batch), _flatten_words(self.low_words, self.batch)
 
     @property
     def legal(self) -> jax.Array:
-        """bool[P, A, B]; all false once ended."""
+        """bool[P, A, B]; all false once terminated."""
         return _flatten_words(self.legal_words, self.batch)
 
     @property
     def payoff(self) -> jax.Array:
-        """float32[P, B]; 0 until ended, and where unplayable."""
+        """float32[P, B]; 0 until terminated, and where unplayable."""
         return _flatten_words(self.payoff_words, self.batch)
 
     @property
@@ -70,39 +72,53 @@ class PackedState(NamedTuple):
 
     @property
     def unplayable(self) -> jax.Array:
-        """bool[B], ended because some role had no legal move, or by the limit of steps."""
+        """bool[B], terminated because some role had no legal move, or by the step limit."""
         return _flatten_words(self.flag_words[1], self.batch)
 
     @property
     def goal_conflict(self) -> jax.Array:
-        """bool[B], ended with several goal values (the highest counts) or none for a player."""
+        """bool[B], terminated with several goal values (the highest counts) or none for a player."""
         return _flatten_words(self.flag_words[2], self.batch)
 
 
 class _Layout(NamedTuple):
-    """Which rows of a state are what. Before `legal`: all that a move changes; from it on: what follows from that."""
+    """The rows of a state. `registers` and `counter` are updated by a step; the others are functions of them."""
 
     registers: slice
-    counter: slice  # steps made, as a binary number; no rows without a limit
+    counter: slice  # steps taken, as a binary number; no rows without a limit
     legal: tuple[slice, ...]  # of each player
-    chance: slice  # legal moves
-    outcomes: slice  # how many those are, as a binary number
-    goals: tuple[slice, ...]  # of each player: which goal value is the highest, and last whether there is none
-    flags: slice  # ended, unplayable, goal_conflict
+    chance: slice  # legal actions of chance
+    outcomes: slice  # their number, in binary
+    goals: tuple[slice, ...]  # of each player: which goal value is the highest; the last row is for none
+    flags: slice  # terminated, unplayable, goal_conflict
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PackedEnv:
-    """Batches of one game. All functions are pure, and fit for anybody's jit, loop and shard_map.
+    """Batches of one game in lockstep. All functions are pure, and work inside jit, loops and shard_map.
 
-    Where `public` is told, states have one more key, the last, of what everybody knows.
+    Attributes:
+      env: the game.
+      public: what is public of actions and percepts. If set, the last key of a state is that of its public state.
+
+    >>> from gdlx.envs import make_env
+    >>> game = PackedEnv(make_env.make("rps"))
+    >>> game
+    PackedEnv(rps: players player1, player2; 3 actions, zero-sum)
+    >>> state = game.step(game.start(2), jnp.array([[0, 1], [1, 1]]), jnp.zeros(2))
+    >>> state.payoff.tolist()
+    [[50.0, 0.0], [-50.0, 0.0]]
     """
 
     env: envs.Env
     public: public_knowledge.PublicInfo | None = None
 
+    def __repr__(self) -> str:
+        public = "" if self.public is None else ", public state keys"
+        return f"Packed{repr(self.env)[:-1]}{public})"
+
     def start(self, batch: int) -> PackedState:
-        """So many games before the first move."""
+        """A batch of games in the initial state."""
         rows, keys = self._first
         words = -(-batch // GAMES_PER_WORD)
         every = jnp.broadcast_to(jnp.asarray(rows)[:, None], (len(rows), words))
@@ -112,9 +128,15 @@ class PackedEnv:
         return self._seen(every, high, low, batch)
 
     def step(self, state: PackedState, actions: jax.Array, chance: jax.Array) -> PackedState:
-        """One joint move: int32[P, B] moves of the players, and float32[B] in [0, 1) to draw chance's with.
+        """Applies a joint action in every game.
 
-        Moves must be legal in games that have not ended. Chance's is the floor(chance * outcomes)th of its legal ones.
+        Args:
+          state: the current states.
+          actions: int32[P, B], legal actions of the players; ignored in terminated games.
+          chance: float32[B] in [0, 1). Chance takes its legal action of rank floor(chance * outcomes).
+
+        Returns:
+          The next states.
         """
         words = state.rows.shape[1]
         rank = jnp.minimum((chance * state.outcomes).astype(jnp.int32), state.outcomes - 1)
@@ -124,7 +146,7 @@ class PackedEnv:
         return self._seen(rows, *self._next_keys(state, events), state.batch)
 
     def take(self, state: PackedState, lanes: jax.Array) -> PackedState:
-        """The games of int32[M] lanes: as many, in that order, each as often as it is named."""
+        """Gathers the games of int32[M] lanes, in that order and with repetitions."""
         words, words_after = state.rows.shape[1], -(-lanes.shape[0] // GAMES_PER_WORD)
         bits = (state.rows[:, lanes % words] >> (lanes // words).astype(jnp.uint32)) & jnp.uint32(1)
         in_words = _in_words(bits, words_after)
@@ -134,43 +156,43 @@ class PackedEnv:
 
     @staticmethod
     def join(first: PackedState, second: PackedState) -> PackedState:
-        """The games of both, whole words of them each: in every row of 32 those of `first` come before the others."""
-        together: PackedState = jax.tree.map(
+        """Concatenates two batches of whole words: in each of the 32 rows of lanes, `first` comes before `second`."""
+        joined: PackedState = jax.tree.map(
             lambda a, b: jnp.concatenate([a, b], axis=-1),
             first._replace(outcomes=first.outcomes.reshape(GAMES_PER_WORD, -1)),
             second._replace(outcomes=second.outcomes.reshape(GAMES_PER_WORD, -1)),
         )
-        return together._replace(outcomes=together.outcomes.reshape(-1))
+        return joined._replace(outcomes=joined.outcomes.reshape(-1))
 
     @staticmethod
     def join_lanes(first: jax.Array, second: jax.Array) -> jax.Array:
-        """What goes with joined games: [.., B] and [.., C] -> [.., B + C]"""
+        """Concatenates arrays over lanes in the order of `join`: [.., B] and [.., C] -> [.., B + C]"""
         parts = [part.reshape(*part.shape[:-1], GAMES_PER_WORD, -1) for part in (first, second)]
         return jnp.concatenate(parts, axis=-1).reshape(*first.shape[:-1], -1)
 
     def state_keys(self, state: PackedState) -> tuple[jax.Array, jax.Array]:
-        """uint32[B] twice: 64 bits that tell the states of the game apart, whatever anybody knows of them."""
+        """uint32[B] twice: 64-bit keys of the states of the game, regardless of information sets."""
         changing = state.rows[: self._layout.counter.stop]
         high, low = _hash_rows(changing[None], info_key.hash_constants(changing.shape[0], 4))
         return _flatten_words(high[0], state.batch), _flatten_words(low[0], state.batch)
 
     def registers(self, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """[R, N] of the rows of games, unpacked [S, N]."""
+        """[R, N] registers, from the unpacked rows [S, N] of games."""
         return rows[self._layout.registers]
 
     def steps(self, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
-        """[N] joint moves made, of the rows of games, unpacked [S, N]; 0 where no limit counts them."""
+        """[N] joint actions taken, from the unpacked rows [S, N] of games; 0 without a step limit."""
         counter = rows[self._layout.counter]
         return np.asarray((counter << np.arange(len(counter))[:, None]).sum(axis=0), np.int32)
 
     def _seen(self, rows: jax.Array, high: jax.Array, low: jax.Array, batch: int) -> PackedState:
-        """A state with all that is read off its rows."""
+        """A state with all fields that are functions of its rows."""
         at = self._layout
         return PackedState(
             rows=rows,
             high_words=high,
             low_words=low,
-            legal_words=_bits(_stacked([rows[own] for own in at.legal], self.env.num_actions, rows)) != 0,
+            legal_words=_bits(_stacked([rows[legal] for legal in at.legal], self.env.num_actions, rows)) != 0,
             payoff_words=self._payoff(rows),
             flag_words=_bits(rows[at.flags]) != 0,
             outcomes=_unpack_number(rows[at.outcomes], batch),
@@ -178,8 +200,8 @@ class PackedEnv:
 
     def _payoff(self, rows: jax.Array) -> jax.Array:
         """From the goal rows of all players, of which at most one is true for a player."""
-        goals = [rows[own] for own in self._layout.goals]
-        most = max((len(own) for own in goals), default=0)
+        goals = [rows[values] for values in self._layout.goals]
+        most = max((len(values) for values in goals), default=0)
         bits = _bits(_stacked(goals, most, rows)) != 0
         offset = np.float32(self.env.payoffs.offset)
         values = np.zeros((len(goals), most, 1, 1), np.float32)
@@ -191,9 +213,9 @@ class PackedEnv:
         return total
 
     def _next_keys(self, state: PackedState, events: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """events uint32[P, E, W]: own move, percepts and own legal moves."""
+        """events uint32[P, E, W]: action, percepts and legal actions of each player."""
         over = state.flag_words[0]
-        before: Any = (state.high_words, state.low_words)  # a pair does as well as an array, and need not be made one
+        before: Any = (state.high_words, state.low_words)  # a pair works as well as an array
         event: Any = _hash_rows(events, self._event_constants)
         high, low = info_key.extend(before, event)
         return jnp.where(over, before[0], high), jnp.where(over, before[1], low)
@@ -205,7 +227,7 @@ class PackedEnv:
 
     @functools.cached_property
     def _code_bits(self) -> tuple[int, ...]:
-        """Of each player's move, and of the rank of chance's."""
+        """Number of bits of each player's action, and of the rank of chance's."""
         return (
             *((len(role.moves) - 1).bit_length() for role in self.env.net.players),
             self.env.num_chance_actions.bit_length(),
@@ -236,7 +258,7 @@ class PackedEnv:
 
     @functools.cached_property
     def _first(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
-        """Rows and keys of a game at its start; concrete, even if a jit is being traced."""
+        """Rows and keys of the initial state; concrete, even while a jit is being traced."""
         at = self._layout
         changing = np.zeros((at.counter.stop, 1), np.uint32)
         changing[at.registers, 0] = np.where(self.env.net.initial, _ALL, 0)
@@ -244,8 +266,8 @@ class PackedEnv:
             rows = np.asarray(jax.jit(self._judged)(changing))[:, 0]
         options = info_key.hash_constants(self.env.num_actions, 1)
         keys = [np.zeros((0, 2), np.uint32)]
-        for own in at.legal:
-            event = options[: own.stop - own.start][rows[own] != 0].sum(axis=0, dtype=np.uint32)
+        for legal in at.legal:
+            event = options[: legal.stop - legal.start][rows[legal] != 0].sum(axis=0, dtype=np.uint32)
             with jax.ensure_compile_time_eval():
                 keys.append(np.asarray(info_key.extend(jnp.zeros(2, jnp.uint32), jnp.asarray(event)))[None])
         if self.public is not None:
@@ -256,10 +278,10 @@ class PackedEnv:
         return lower.run(program, jnp.concatenate(inputs), self.env.form)
 
     def _judged(self, changing: jax.Array) -> jax.Array:
-        """Rows of a state from those of its registers and counter."""
+        """All rows of a state, from those of its registers and counter."""
         registers, counter = changing[self._layout.registers], changing[self._layout.counter]
-        still = jnp.zeros((self._tapes.judge.inputs - registers.shape[0], registers.shape[1]), jnp.uint32)
-        judged = self._run(self._tapes.judge, registers, still)
+        no_moves = jnp.zeros((self._tapes.judge.inputs - registers.shape[0], registers.shape[1]), jnp.uint32)
+        judged = self._run(self._tapes.judge, registers, no_moves)
         return jnp.concatenate([changing, self._run(self._tapes.conclude, counter, judged)])
 
     def _advance(self, rows: jax.Array, codes: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -272,11 +294,11 @@ class PackedEnv:
         registers, seen = moved[at.registers], moved[at.registers.stop :]
         after = self._judged(jnp.concatenate([registers, counter]))
         roles = zip(net.roles, _slices([len(role.moves) for role in net.roles]), strict=True)
-        made = [does[own] for role, own in roles if not role.is_random]
-        sensed = [seen[own] for own in _slices([len(role.percepts) for role in net.players])]
-        options = [after[own] for own in at.legal]
+        chosen = [does[moves] for role, moves in roles if not role.is_random]
+        sensed = [seen[percepts] for percepts in _slices([len(role.percepts) for role in net.players])]
+        options = [after[legal] for legal in at.legal]
         widths = (self.env.num_actions, self.env.num_percepts, self.env.num_actions)
-        parts = [_stacked(rows_, width, rows) for rows_, width in zip((made, sensed, options), widths, strict=True)]
+        parts = [_stacked(rows_, width, rows) for rows_, width in zip((chosen, sensed, options), widths, strict=True)]
         events = jnp.concatenate(parts, axis=1)
         if self.public is not None:
             events = jnp.concatenate([events, events[:1] & self._public_rows])
@@ -285,7 +307,7 @@ class PackedEnv:
 
     @functools.cached_property
     def _public_rows(self) -> npt.NDArray[np.uint32]:
-        """[1, E, 1] all bits where an event of the first player is public."""
+        """[1, E, 1] all ones where a bit of the first player's events is public."""
         assert self.public is not None
         moves, percepts = (np.any(part[0], axis=1).reshape(-1) for part in self.public)
         widths = (self.env.num_actions, self.env.num_percepts)
@@ -307,12 +329,12 @@ def _slices(sizes: Sequence[int]) -> tuple[slice, ...]:
 
 
 def _inputs(builder: tape.TapeBuilder, sizes: Sequence[int]) -> list[Literals]:
-    return [[builder.input(n) for n in range(own.start, own.stop)] for own in _slices(sizes)]
+    return [[builder.input(n) for n in range(group.start, group.stop)] for group in _slices(sizes)]
 
 
 def _build_decode_tape(net: propnet.PropNet, code_bits: Sequence[int], counter_bits: int) -> tape.Tape:
-    """Inputs: the players' moves as numbers, the rank of chance's, its legal moves, steps made.
-    Outputs: moves of all roles, in file order, one true for each; steps made.
+    """Inputs: the players' actions as numbers, the rank of chance's, its legal moves, steps taken.
+    Outputs: one-hot moves of all roles, in file order; steps taken.
     """
     chance_moves = sum(len(role.moves) for role in net.roles if role.is_random)
     sizes = [*code_bits, chance_moves, counter_bits]
@@ -331,8 +353,8 @@ def _build_decode_tape(net: propnet.PropNet, code_bits: Sequence[int], counter_b
 
 
 def _build_outcome_tape(net: propnet.PropNet, max_steps: int) -> tape.Tape:
-    """Inputs: steps made, legal moves of the players and of chance, whether the state is terminal, the players' goals.
-    Outputs: the rows of a state behind its counter.
+    """Inputs: steps taken, legal moves of the players and of chance, whether the state is terminal, the players' goals.
+    Outputs: the rows of a state after its counter.
     """
     players = net.players
     random = [role for role in net.roles if role.is_random]
@@ -341,29 +363,29 @@ def _build_outcome_tape(net: propnet.PropNet, max_steps: int) -> tape.Tape:
     builder = tape.TapeBuilder(sum(sizes))
     counter, *rest = _inputs(builder, sizes)
     legal, [terminal], goals = rest[: len(moves)], rest[len(moves)], rest[len(moves) + 1 :]
-    playable = builder.all_of(builder.any_of(own) for own in legal)
+    playable = builder.all_of(builder.any_of(moves) for moves in legal)
     too_long = (
         builder.all_of(bit ^ (not max_steps >> n & 1) for n, bit in enumerate(counter)) if counter else tape.FALSE
     )
     unplayable = builder.conjunction(terminal ^ 1, builder.disjunction(playable ^ 1, too_long))
     ended = builder.disjunction(terminal, unplayable)
-    open_moves = [[builder.conjunction(bit, ended ^ 1) for bit in own] for own in legal]
+    open_moves = [[builder.conjunction(bit, ended ^ 1) for bit in bits] for bits in legal]
     chance = open_moves[len(players) :]
-    outcomes = [random_move.count_legal(builder, own).count for own in chance if own]
+    outcomes = [random_move.count_legal(builder, bits).count for bits in chance if bits]
     judged: Literals = []
     conflict = tape.FALSE
-    for own in goals:
-        top, several = _highest(builder, own)
-        none = builder.any_of(own) ^ 1
+    for goal in goals:
+        top, several = _highest(builder, goal)
+        none = builder.any_of(goal) ^ 1
         judged += [builder.conjunction(bit, terminal) for bit in (*top, none)]
         conflict = builder.any_of([conflict, several, none])
-    options = [bit for own in open_moves for bit in own]
+    options = [bit for bits in open_moves for bit in bits]
     counts = [bit for count in outcomes for bit in count]
     return builder.tape([*options, *counts, *judged, ended, unplayable, builder.conjunction(conflict, terminal)])
 
 
 def _highest(builder: tape.TapeBuilder, goals: Literals) -> tuple[Literals, tape.Literal]:
-    """Only the last of those that are true, and whether there are several."""
+    """Keeps only the last true literal; also returns whether there are several."""
     above = several = tape.FALSE
     top: Literals = []
     for goal in reversed(goals):
@@ -386,7 +408,7 @@ def _flatten_words(values: jax.Array, batch: int) -> jax.Array:
 
 
 def _stacked(parts: Sequence[jax.Array], width: int, like: jax.Array) -> jax.Array:
-    """uint32[n, W] of each player -> uint32[P, width, W], filled up with zeros."""
+    """uint32[n, W] of each player -> uint32[P, width, W], padded with zeros."""
     padded = [jnp.pad(part, ((0, width - part.shape[0]), (0, 0))) for part in parts]
     return jnp.stack(padded) if padded else jnp.zeros((0, width, like.shape[1]), like.dtype)
 
@@ -405,7 +427,7 @@ def _pack_number(numbers: jax.Array, bits: int, words: int) -> jax.Array:
 
 
 def _joined(bits: Sequence[jax.Array]) -> jax.Array:
-    """32 arrays of 0 or 1 -> one, with a bit of each."""
+    """Packs 32 arrays of 0 or 1 into the bits of one."""
     joined: jax.Array = functools.reduce(jnp.bitwise_or, (bit << jnp.uint32(n) for n, bit in enumerate(bits)))
     return joined
 
@@ -419,7 +441,7 @@ def _unpack_number(rows: jax.Array, batch: int) -> jax.Array:
 
 
 def _hash_rows(events: jax.Array, table: info_key.HashConstants) -> tuple[jax.Array, jax.Array]:
-    """uint32[P, E, W], uint32[E, 2] -> uint32[P, 32, W] twice: info_key.of_bits, written out so that it is one loop."""
+    """uint32[P, E, W], uint32[E, 2] -> uint32[P, 32, W] twice: `info_key.hash_bits`, unrolled to be one loop."""
     first = second = jnp.zeros((events.shape[0], GAMES_PER_WORD, events.shape[2]), jnp.uint32)
     for number, (left, right) in enumerate(table):
         mask = jnp.uint32(0) - _bits(events[:, number])

@@ -1,7 +1,7 @@
-"""Random playouts of thousands of games, 32 in every word, from a network alone.
+"""Random playouts of thousands of games, 32 in every word, from a propnet alone.
 
-Games go through the tape of a step in groups of words, each group for many steps at a time, as one piece of machine
-code where that is possible. A game that ends starts again.
+Groups of words go through the tape of a step for many steps at a time, as one fused CPU kernel if possible. A game that
+ends starts again.
 """
 
 import dataclasses
@@ -19,41 +19,41 @@ from gdlx.propnet.common import errors
 from gdlx.propnet.simulate import machine
 
 GAMES_PER_WORD = 32
-WORDS_PER_GROUP = 2048  # words that go through the tape together where it is too large for one piece of machine code
+WORDS_PER_GROUP = 2048  # words that go through the tape together if it is too large for a fused CPU kernel
 
 
 class PlayoutError(errors.UserError, ValueError):
-    """A game that cannot be played, or a limit that makes no sense."""
+    """A game that cannot be played, or an invalid limit."""
 
 
 class PlayoutState(NamedTuple):
-    """Axes: R registers (and the step counter), W words, that is 32 W games."""
+    """Axes: R registers (and the bits of the step counter), W words of 32 games."""
 
     state: jax.Array  # [R, W] uint32, bits of the games
     streams: rng.Streams  # [W] each
 
 
 class PlayoutCounts(NamedTuple):
-    """What happened in a call, over all its games and steps."""
+    """Counts over all games and steps of a call."""
 
     ends: jax.Array  # [] uint32, terminal states reached
     unplayable: jax.Array  # [] uint32, states without a legal move for some role
     truncated: jax.Array  # [] uint32, games stopped by the step limit
-    goals: jax.Array  # [G] uint32, how often each goal was a player's (highest) one at an end; rows of roles in order
-    multiple_goals: jax.Array  # [] uint32, ends in which a player had more than one goal value
-    no_goal: jax.Array  # [] uint32, ends in which a player had none
+    goals: jax.Array  # [G] uint32, how often each goal value was a player's (highest) one in a terminal, by role
+    multiple_goals: jax.Array  # [] uint32, terminals in which a player had more than one goal value
+    no_goal: jax.Array  # [] uint32, terminals in which a player had none
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Playout:
-    """The playout program of one network."""
+    """The playout program of one propnet."""
 
     net: propnet.PropNet
     max_steps: int = 10_000
 
     def __post_init__(self) -> None:
         if self.max_steps < 1:
-            raise PlayoutError(f"max_steps is a number of joint moves, 1 or more; not {self.max_steps}")
+            raise PlayoutError(f"`max_steps=` must be 1 or more joint actions; got {self.max_steps}")
         game = machine.for_propnet(self.net)
         if game.terminal_and_goals(game.initial(1))[0].any():
             raise PlayoutError(f"{self.net.name} is over before the first move: its initial state is terminal")
@@ -80,29 +80,31 @@ class Playout:
 
     @property
     def bytes_per_game(self) -> float:
-        """Memory that stays with a game between calls."""
+        """Memory of the state of one game."""
         return (len(self.net.initial) + self.counter_bits + 4 * GAMES_PER_WORD) / 8
 
     def init(self, key: jax.Array, words: int, first_word: int = 0) -> PlayoutState:
-        """Games at the start; `first_word` numbers the words of a part of a larger batch."""
+        """Games in the initial state; `first_word` is the index of the first word in a larger batch."""
         start = np.concatenate([self.net.initial, np.zeros(self.counter_bits, bool)])
         column = jnp.asarray(np.where(start, 0xFFFFFFFF, 0).astype(np.uint32))
         return PlayoutState(jnp.repeat(column[:, None], words, axis=1), rng.make_streams(key, first_word, words))
 
     def run(self, games: PlayoutState, steps: int | jax.Array) -> tuple[PlayoutState, PlayoutCounts]:
-        """Every game makes so many steps (at most 2^32 divided by the games, or counts overflow)."""
+        """Advances every game by so many steps (at most 2^32 divided by the games, or counts overflow)."""
         words = games.state.shape[1]
         size = self._width or WORDS_PER_GROUP
-        whole = words // size * size
+        grouped_words = words // size * size
         if words <= size:
             return self._run_group(games, steps)
-        grouped = jax.tree.map(lambda x: jnp.moveaxis(x[..., :whole].reshape(*x.shape[:-1], -1, size), -2, 0), games)
+        grouped = jax.tree.map(
+            lambda x: jnp.moveaxis(x[..., :grouped_words].reshape(*x.shape[:-1], -1, size), -2, 0), games
+        )
         after, per_group = jax.lax.map(lambda group: self._run_group(group, steps), grouped)
-        after = jax.tree.map(lambda x: jnp.moveaxis(x, 0, -2).reshape(*x.shape[1:-1], whole), after)
+        after = jax.tree.map(lambda x: jnp.moveaxis(x, 0, -2).reshape(*x.shape[1:-1], grouped_words), after)
         totals: PlayoutCounts = jax.tree.map(lambda x: x.sum(axis=0, dtype=jnp.uint32), per_group)
-        if whole == words:
+        if grouped_words == words:
             return after, totals
-        rest, happened = self._run_group(jax.tree.map(lambda x: x[..., whole:], games), steps)
+        rest, happened = self._run_group(jax.tree.map(lambda x: x[..., grouped_words:], games), steps)
         joined: PlayoutState = jax.tree.map(lambda *parts: jnp.concatenate(parts, axis=-1), after, rest)
         return joined, jax.tree.map(jnp.add, totals, happened)
 
@@ -112,11 +114,11 @@ class Playout:
         return cpu_kernel.choose_width(max(program.rows for program in programs))
 
     def _run_group(self, games: PlayoutState, steps: int | jax.Array) -> tuple[PlayoutState, PlayoutCounts]:
-        in_one_piece = functools.partial(cpu_kernel.run_fused, self._run_plain) if self._width else self._run_plain
-        found: tuple[PlayoutState, PlayoutCounts] = jax.lax.platform_dependent(
-            games, jnp.asarray(steps, jnp.int32), cpu=in_one_piece, default=self._run_plain
+        on_cpu = functools.partial(cpu_kernel.run_fused, self._run_plain) if self._width else self._run_plain
+        result: tuple[PlayoutState, PlayoutCounts] = jax.lax.platform_dependent(
+            games, jnp.asarray(steps, jnp.int32), cpu=on_cpu, default=self._run_plain
         )
-        return found
+        return result
 
     def _run_plain(self, games: PlayoutState, steps: jax.Array) -> tuple[PlayoutState, PlayoutCounts]:
         registers = len(self.net.initial) + self.counter_bits
@@ -138,25 +140,25 @@ class Playout:
 
         zero = jnp.zeros((), jnp.uint32)
         start = PlayoutCounts(zero, zero, zero, jnp.zeros(goal_rows, jnp.uint32), zero, zero)
-        found: tuple[PlayoutState, PlayoutCounts] = jax.lax.fori_loop(0, steps, step, (games, start))
-        return found
+        result: tuple[PlayoutState, PlayoutCounts] = jax.lax.fori_loop(0, steps, step, (games, start))
+        return result
 
     def _step(self, state: jax.Array, streams: rng.Streams) -> tuple[rng.Streams, jax.Array]:
-        """New state and what happened, the rows of step_tape.whole."""
+        """The new state and the outcome rows, as in `playout_tape.build_step_tape`."""
         if not len(self.net.feedback):
             return self._with_choice(self.step_tape, state, streams)
         parts = self._parts
         registers = len(self.net.initial)
-        still = jnp.zeros((parts.legal.inputs - registers, state.shape[1]), jnp.uint32)
-        legal = rolled.run(parts.legal, jnp.concatenate([state[:registers], still]))
+        no_moves = jnp.zeros((parts.legal.inputs - registers, state.shape[1]), jnp.uint32)
+        legal = rolled.run(parts.legal, jnp.concatenate([state[:registers], no_moves]))
         streams, chosen = self._with_choice(parts.choosing, legal, streams)
         following = rolled.run(parts.next, jnp.concatenate([state[:registers], chosen[:-1]]))
-        judged = rolled.run(parts.judge, jnp.concatenate([following, still]))
+        judged = rolled.run(parts.judge, jnp.concatenate([following, no_moves]))
         known = jnp.concatenate([following, state[registers:], judged, chosen[-1:]])
         return streams, rolled.run(parts.concluding, known)
 
     def _with_choice(self, program: tape.Tape, known: jax.Array, streams: rng.Streams) -> tuple[rng.Streams, jax.Array]:
-        """A tape whose middle holds counts of legal moves and whose last inputs are their ranks, drawn in between."""
+        """Runs a tape with counts of legal moves as middle, and draws its last inputs, their ranks, in between."""
         blank = jnp.zeros((program.inputs - known.shape[0], known.shape[1]), jnp.uint32)
         rows = rolled.load_inputs(program, jnp.concatenate([known, blank]))
         counting, moving = program.segments
@@ -170,7 +172,7 @@ class Playout:
 
 
 class _StepTapes(NamedTuple):
-    """The step of a network with recursion through state."""
+    """The step of a propnet with recursion through state."""
 
     legal: tape.Tape
     choosing: tape.Tape

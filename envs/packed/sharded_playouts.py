@@ -19,7 +19,18 @@ _sum: Any = jax.lax.psum
 
 @dataclasses.dataclass(frozen=True)
 class PlayoutStats:
-    """What happened so far; Python integers, so that nothing overflows. `advance` uses the games of a tally up."""
+    """Running totals; Python integers, so that nothing overflows. `ShardedPlayout.advance` donates `games`.
+
+    Attributes:
+      games: the current states.
+      states: number of states visited.
+      ends: matches that reached a terminal state.
+      unplayable: matches that stopped because some role had no legal move.
+      overlong: matches stopped by the step limit.
+      several: terminals in which a player had more than one goal value.
+      none: terminals in which a player had no goal value.
+      goals: how often each goal value was a player's highest one, by role.
+    """
 
     games: playouts.PlayoutState
     states: int
@@ -31,30 +42,34 @@ class PlayoutStats:
     goals: tuple[int, ...]
 
     def mean_length(self) -> float | None:
+        """Joint actions per match; None before any match has ended."""
         finished = self.ends + self.unplayable + self.overlong
         return self.states / finished if finished else None
 
     def mean_goals(self, net: propnet.PropNet) -> dict[str, float | None]:
-        found: dict[str, float | None] = {}
+        """The mean goal value of each player; None before any match has ended."""
+        means: dict[str, float | None] = {}
         position = 0
         for role in net.roles:
             counts = self.goals[position : position + len(role.goal_values)]
             position += len(role.goal_values)
             if not role.is_random:
                 total = sum(count * value for count, value in zip(counts, role.goal_values, strict=True))
-                found[role.name] = total / self.ends if self.ends else None
-        return found
+                means[role.name] = total / self.ends if self.ends else None
+        return means
 
     def contradicts_zero_sum(self, net: propnet.PropNet, units: payoffs.Payoffs) -> bool:
-        """Whether the goals cannot all have had the sum that payoffs rest on."""
+        """Whether some goal values cannot have had the constant sum that the payoffs assume."""
         values = [(role.is_random, value) for role in net.roles for value in role.goal_values]
         total = sum(count * value for count, (ignored, value) in zip(self.goals, values, strict=True) if not ignored)
         return units.zero_sum and total != 2 * units.offset * self.ends
 
     def rewards(self, net: propnet.PropNet, units: payoffs.Payoffs) -> dict[str, float | None]:
+        """The mean payoff of each player; None before any match has ended."""
         return {role: None if goal is None else goal - units.offset for role, goal in self.mean_goals(net).items()}
 
     def summary(self, net: propnet.PropNet, units: payoffs.Payoffs) -> dict[str, object]:
+        """All statistics, by name."""
         return {
             "mean_length": self.mean_length(),
             "mean_rewards": self.rewards(net, units),
@@ -69,15 +84,35 @@ class PlayoutStats:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ShardedPlayout:
-    """The same games whatever the number of devices: the random numbers of a word depend on its index alone."""
+    """Random playouts on all devices.
+
+    The games do not depend on the number of devices: the random numbers of a word depend on its index alone.
+
+    Attributes:
+      net: the compiled rules.
+      max_steps: joint actions after which a match is stopped.
+      min_words: at least so many words of 32 games.
+
+    >>> from gdlx.propnet import games
+    >>> playout = ShardedPlayout(games.compile_game("rps"), max_steps=10, min_words=2)
+    >>> playout
+    ShardedPlayout(rps: at least 64 games, at most 10 steps)
+    >>> stats = playout.advance(playout.start(seed=0, steps=1), steps=4)
+    >>> stats.ends == stats.states, stats.mean_length()
+    (True, 1.0)
+    """
 
     net: propnet.PropNet
     max_steps: int
     min_words: int
 
+    def __repr__(self) -> str:
+        games = playouts.GAMES_PER_WORD * self.min_words
+        return f"ShardedPlayout({self.net.name}: at least {games:,} games, at most {self.max_steps:,} steps)"
+
     @functools.cached_property
     def words(self) -> int:
-        """A multiple of the devices, so that each has the same share."""
+        """The number of words, a multiple of the number of devices."""
         devices = jax.device_count()
         return -(-self.min_words // devices) * devices
 
@@ -103,12 +138,16 @@ class ShardedPlayout:
             return after, jax.tree.map(lambda x: _sum(x, "games"), totals)
 
         mapped = jax.shard_map(
-            part, mesh=self._mesh, in_specs=(self._specs, _Spec()), out_specs=(self._specs, _Spec()), check_vma=False
+            part,
+            mesh=self._mesh,
+            in_specs=(self._specs, _Spec()),
+            out_specs=(self._specs, _Spec()),
+            check_vma=False,
         )
         return jax.jit(mapped, donate_argnums=0)
 
     def start(self, seed: int, steps: int) -> PlayoutStats:
-        """Games at the start, after so many steps that are not counted (they compile the program)."""
+        """Starts games, and advances them by so many steps that are not counted (which compile the program)."""
         make = jax.jit(
             functools.partial(self._playout.init, words=self.words),
             out_shardings=jax.tree.map(lambda spec: jax.sharding.NamedSharding(self._mesh, spec), self._specs),
@@ -118,8 +157,11 @@ class ShardedPlayout:
         return dataclasses.replace(nothing, games=warm.games)
 
     def advance(self, tally: PlayoutStats, steps: int) -> PlayoutStats:
+        """Advances every game by so many steps, and adds to the totals. `tally.games` is donated."""
         games, totals = self._run(tally.games, jnp.asarray(steps, jnp.int32))
-        counts = [int(x) for x in (totals.ends, totals.unplayable, totals.overlong, totals.several, totals.none)]
+        counts = [
+            int(x) for x in (totals.ends, totals.unplayable, totals.truncated, totals.multiple_goals, totals.no_goal)
+        ]
         goals = np.asarray(totals.goals).tolist()
         before = tally.goals or (0,) * len(goals)
         return PlayoutStats(

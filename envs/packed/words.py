@@ -1,4 +1,4 @@
-"""The network on 64 copies of a game in a word, for arrays with a bool for each copy."""
+"""Evaluates a propnet on 64 games in a word, for arrays with a bool for each game."""
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ Words = npt.NDArray[np.uint64]
 
 
 def move_packed(game: machine.StateMachine, state: Bools, does: Bools) -> tuple[Bools, Bools]:
-    """`move` on 64 copies a word."""
+    """`StateMachine.step` on 64 games per word."""
     count = state.shape[1]
     after, sees = game.step(pack(state), pack(does))
     return unpack(after, count), unpack(sees, count)

@@ -1,8 +1,8 @@
-"""Ends of a two-player game as dense tables, where they are dense.
+"""Terminals of a two-player game as dense tables, where they are dense.
 
-Two sequences are linked if some end has both. What is linked, directly or through others, is a table of the first
-player's sequences and the second's. In most games, what is public leaves many small tables that are nearly full, and
-a product with a full table is faster than the same product entry by entry: docs/solving.md has figures.
+Two sequences are linked if some terminal has both. A connected component is a table of the first player's sequences by
+the second's. In most games, public information leaves many small tables that are nearly full, and a product with a full
+table is faster than the same product entry by entry: docs/development/results-log.md has figures.
 """
 
 import dataclasses
@@ -17,13 +17,13 @@ from gdlx.envs.trees import unique_rows
 
 Longs = npt.NDArray[np.int64]
 
-_MIN_DENSITY = 0.08  # of a table; below that single entries are faster
-_OVERHEAD = 2_000  # what one more group of tables costs, in table cells
+_MIN_DENSITY = 0.08  # of a table; below this, single entries are faster
+_OVERHEAD = 2_000  # cost of one more group of tables, in table cells
 
 
 @dataclasses.dataclass(frozen=True)
 class BlockGroup:
-    """Tables padded to one shape. Axes: E ends in them."""
+    """Tables padded to one shape. Axes: E terminals in them."""
 
     shape: tuple[int, int, int]  # rows, columns, tables
     ends: Longs  # [E]
@@ -32,14 +32,14 @@ class BlockGroup:
     table: Longs  # [E]
 
     def transposed(self) -> "BlockGroup":
-        """The same, seen by the second player."""
+        """The same tables from the second player's point of view."""
         rows, columns, tables = self.shape
         return BlockGroup((columns, rows, tables), self.ends, self.column, self.row, self.table)
 
 
 class DenseBlocks(NamedTuple):
     groups: tuple[BlockGroup, ...]
-    rest: Longs  # ends that are in no table
+    rest: Longs  # terminals that are in no table
 
 
 def no_dense_blocks(ends: int) -> DenseBlocks:
@@ -47,7 +47,7 @@ def no_dense_blocks(ends: int) -> DenseBlocks:
 
 
 def find_dense_blocks(first: Longs, second: Longs) -> DenseBlocks:
-    """Tables of ends [T], given by their (different) pairs of sequences."""
+    """Finds tables among terminals [T], which are specified by their (distinct) pairs of sequences."""
     if not len(first):
         return no_dense_blocks(0)
     rows, columns = (
@@ -58,33 +58,34 @@ def find_dense_blocks(first: Longs, second: Longs) -> DenseBlocks:
         (np.ones(len(first), np.int8), (rows.number, rows.size + columns.number)),
         (rows.size + columns.size,) * 2,
     )
-    count, part = scipy.sparse.csgraph.connected_components(links, directed=False)
-    of_row, of_column = part[: rows.size], part[rows.size :]
+    count, component = scipy.sparse.csgraph.connected_components(links, directed=False)
+    of_row, of_column = component[: rows.size], component[rows.size :]
     height, width = np.bincount(of_row, minlength=count), np.bincount(of_column, minlength=count)
-    of_end = of_row[rows.number]
-    is_dense = np.bincount(of_end, minlength=count) >= _MIN_DENSITY * height * width
+    of_terminal = of_row[rows.number]
+    is_dense = np.bincount(of_terminal, minlength=count) >= _MIN_DENSITY * height * width
     place_row, place_column = _place(of_row)[rows.number], _place(of_column)[columns.number]
     groups = []
     for members in _groups(height, width, np.flatnonzero(is_dense)):
         position = np.full(count, -1)
         position[members] = np.arange(len(members))
-        ends = np.flatnonzero(position[of_end] >= 0)
+        terminals = np.flatnonzero(position[of_terminal] >= 0)
         shape = (int(height[members].max()), int(width[members].max()), len(members))
-        groups.append(BlockGroup(shape, ends, place_row[ends], place_column[ends], position[of_end[ends]]))
-    return DenseBlocks(tuple(groups), np.flatnonzero(~is_dense[of_end]))
+        table = position[of_terminal[terminals]]
+        groups.append(BlockGroup(shape, terminals, place_row[terminals], place_column[terminals], table))
+    return DenseBlocks(tuple(groups), np.flatnonzero(~is_dense[of_terminal]))
 
 
-def _place(part: Longs) -> Longs:
-    """The place of each member within its part."""
-    order = np.argsort(part, kind="stable")
-    counts = np.bincount(part)
-    place = np.empty(len(part), np.int64)
-    place[order] = np.arange(len(part)) - np.repeat(np.cumsum(counts) - counts, counts)
+def _place(component: Longs) -> Longs:
+    """The place of each member within its component."""
+    order = np.argsort(component, kind="stable")
+    counts = np.bincount(component)
+    place = np.empty(len(component), np.int64)
+    place[order] = np.arange(len(component)) - np.repeat(np.cumsum(counts) - counts, counts)
     return place
 
 
 def _groups(height: Longs, width: Longs, tables: Longs) -> list[Longs]:
-    """Tables of one shape together; shapes joined while padding costs less than one more group."""
+    """Groups tables by shape, and joins shapes while padding costs less than one more group."""
     shapes: dict[tuple[int, int], list[Longs]] = {}
     kinds = unique_rows.number_rows([height[tables], width[tables]], [int(height.max()) + 1, int(width.max()) + 1])
     for number, example in enumerate(kinds.example):

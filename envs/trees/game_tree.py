@@ -1,8 +1,8 @@
-"""GameTree: a game unrolled, histories with the same future merged, decisions numbered for every player.
+"""GameTree: an unrolled game, with histories of the same future merged and every player's information sets numbered.
 
-A sequence of a player is what it has chosen so far. Sequence 0 is the empty one; every option of every decision has
-a number of its own. With perfect recall, which information sets of moves and percepts have, a player's information
-set tells its sequence, so that reach probabilities are functions of sequences.
+A sequence of a player is the list of its choices so far. Sequence 0 is the empty one; every action of every information
+set has a separate number. Information sets built from actions and percepts have perfect recall: the information set
+determines the player's sequence, so reach probabilities are functions of sequences.
 """
 
 import dataclasses
@@ -22,20 +22,25 @@ Bools = npt.NDArray[np.bool_]
 
 
 class TooLargeError(errors.UserError, ValueError):
-    """A game with more nodes than may be unrolled."""
+    """A game with more nodes than the limit, or without an end.
+
+    `max_nodes=` raises the limit, and `depth=` unrolls fewer steps.
+    """
 
 
 class GoalConflictError(errors.UserError, ValueError):
-    """An end of the game at which some player has several goal values, or none."""
+    """A terminal state in which some player has several goal values, or none."""
 
 
 class InfosetTree(NamedTuple):
-    """How each information set of a player came about, forced moves included. Axes: V sets, Q percepts,
-    K different sets of them."""
+    """The tree of all information sets of a player, forced moves included.
 
-    parent: Ints  # [V] the set one step earlier, -1 at the start
+    Axes: V information sets, Q percepts, K distinct combinations of percepts.
+    """
+
+    parent: Ints  # [V] the information set one step earlier, -1 at the start
     move: Ints  # [V] the player's move there, -1 at the start
-    was_choice: Bools  # [V] whether it had another one
+    was_choice: Bools  # [V] whether it had another legal move there
     percept: Ints  # [V] row of `percepts`, -1 at the start
     percepts: Bools  # [K, Q]
     percept_names: tuple[str, ...]  # [Q]
@@ -44,22 +49,27 @@ class InfosetTree(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Player:
-    """Decisions of one player: information sets with a choice, in order of time. Axes: I sets, S sequences."""
+    """The information sets of one player that have a choice, in order of time.
+
+    Axes: I information sets, S sequences.
+    """
 
     name: str
-    parent: Ints  # [I] the sequence that leads to the set
-    first: Ints  # [I + 1] its options are the sequences first[i] .. first[i + 1] - 1
-    step: Ints  # [I] joint moves made before
-    chance: Floats  # [I] weight of chance of all histories in the set: how much of it there can be at most
-    action: Ints  # [S] number of the option in the game; -1 for the empty sequence
-    action_name: Ints  # [S] its name in `texts`; -1 for the empty sequence
+    parent: Ints  # [I] the sequence that leads to the information set
+    first: Ints  # [I + 1] its actions are the sequences first[i] .. first[i + 1] - 1
+    step: Ints  # [I] joint actions taken before
+    chance: Floats  # [I] chance reach, summed over the histories of the set: an upper bound on its reach
+    action: Ints  # [S] number of the action in the game; -1 for the empty sequence
+    action_name: Ints  # [S] its name in `action_names`; -1 for the empty sequence
     action_names: tuple[str, ...]
-    views: InfosetTree | tuple[str, ...]  # where the sets are, or texts of another library that may have several lines
-    view: Ints  # [I] the information set among them
+    views: (
+        InfosetTree | tuple[str, ...]
+    )  # all information sets, or texts from another library, possibly of several lines
+    view: Ints  # [I] the information set in `views`
 
     @functools.cached_property
     def labels(self) -> tuple[str, ...]:
-        """What the player has done and seen before each decision, for people; no two are the same."""
+        """A distinct, readable label for each information set: what the player has done and perceived."""
         return infoset_labels(self)
 
     @property
@@ -71,31 +81,31 @@ class Player:
         return int(self.first[-1])
 
     def options(self, decision: int) -> list[str]:
-        """Names of the options of an information set."""
+        """Names of the actions of an information set."""
         start, end = self.first[decision], self.first[decision + 1]
         return [self.action_names[n] for n in self.action_name[start:end]]
 
 
 class Terminals(NamedTuple):
-    """Merged ends of a game. Axes: T ends, P players."""
+    """Merged terminals of a game. Axes: T terminals, P players."""
 
     sequence: Ints  # [T, P]
     payoff: Floats  # [T, P]
-    weight: Floats  # [T] probability of the chance moves, summed over the histories
-    histories: Floats  # [T] how many there are
+    weight: Floats  # [T] probability of the chance actions, summed over the histories
+    histories: Floats  # [T] how many were merged
 
 
 class Level(NamedTuple):
-    """Nodes after the same number of joint moves, and the joint moves from them. Axes: N nodes, P players, E edges.
+    """Nodes after the same number of joint actions, and the edges from them. Axes: N nodes, P players, E edges.
 
-    The edges of a node are in the order of its players' options, the last player's (then chance's) changing fastest.
+    The edges of a node are in the order of its players' actions; the last player's (then chance's) change fastest.
     """
 
     decision: Ints  # [N, P] information set with a choice, -1 where there is none
     first_edge: Longs  # [N + 1]
-    chance: Floats  # [E] probability of the chance move of an edge
-    child: Longs  # [E] node in the next level; an end e is -1 - e
-    infoset: Ints | None = None  # [N, P] rows of the players' trails; None where no trails were kept
+    chance: Floats  # [E] probability of the chance action of an edge
+    child: Longs  # [E] node in the next level; terminal t is -1 - t
+    infoset: Ints | None = None  # [N, P] rows of the players' `InfosetTree`s; None if the tree has none
 
 
 class Leaves(NamedTuple):
@@ -105,32 +115,41 @@ class Leaves(NamedTuple):
     weight: Floats  # [L]
     histories: Floats  # [L]
     state: Longs  # [L] row of `states`
-    states: Bools  # [S, R] different states of the game
+    states: Bools  # [S, R] distinct states of the game
     information: Ints  # [L, P] information sets among the leaves
 
 
 @dataclasses.dataclass(frozen=True)
 class Counts:
-    """Sizes of an unrolled game, by level: index d is after d joint moves."""
+    """Sizes of an unrolled game, by level: index d is after d joint actions."""
 
-    nodes: tuple[int, ...]  # merged, ends included
-    histories: tuple[float, ...]  # unmerged, ends included
-    information_sets: tuple[tuple[int, ...], ...]  # for every player; sets with one option included
+    nodes: tuple[int, ...]  # merged, terminals included
+    histories: tuple[float, ...]  # unmerged, terminals included
+    information_sets: tuple[tuple[int, ...], ...]  # of every player, those with a single action included
 
 
 @dataclasses.dataclass(frozen=True)
 class GameTree:
-    """`offset` is what was subtracted from goals to give payoffs."""
+    """A game unrolled by `gdlx.unroll`; histories with the same future are one node.
+
+    >>> from gdlx.envs import game_spec
+    >>> game_spec.unroll_game("kuhn_poker")
+    GameTree(kuhn_poker: 58 nodes, 12 information sets)
+    """
 
     name: str
     players: tuple[Player, ...]
     terminals: Terminals
     counts: Counts
     zero_sum: bool
-    offset: float
-    unplayable: int  # merged ends at which some role had no legal move
-    levels: tuple[Level, ...] | None = None  # where edges were kept
-    leaves: Leaves | None = None  # where the depth was limited
+    offset: float  # what was subtracted from goal values to give payoffs
+    unplayable: int  # merged terminals at which some role had no legal move
+    levels: tuple[Level, ...] | None = None  # if unrolled with `keep_edges`
+    leaves: Leaves | None = None  # if the depth was limited
+
+    def __repr__(self) -> str:
+        nodes, infosets = sum(self.counts.nodes), sum(player.sets for player in self.players)
+        return f"GameTree({self.name}: {nodes:,} nodes, {infosets:,} information sets)"
 
     @property
     def payoff_range(self) -> tuple[float, float]:
@@ -140,11 +159,11 @@ class GameTree:
 
     @property
     def information_sets(self) -> dict[str, int]:
-        """Of every player, those with a choice."""
+        """The number of information sets with a choice, by player."""
         return {player.name: player.sets for player in self.players}
 
     def summary(self) -> dict[str, Any]:
-        """Sizes, as `gdlx info --tree` shows them."""
+        """Sizes of the tree, by name."""
         return {
             "nodes": sum(self.counts.nodes),
             "histories": _int_if_exact(sum(self.counts.histories)),
@@ -156,30 +175,28 @@ class GameTree:
 
 
 def _int_if_exact(number: float) -> int | float:
-    """As an integer where a float is one exactly."""
+    """As an integer if a float represents it exactly."""
     return int(number) if number < 2**53 else number
 
 
 def infoset_labels(player: Player) -> tuple[str, ...]:
-    """`dealt K; bet`: at every step the player's choice, if it had one, and what it perceived."""
+    """`dealt K; bet`: at every step the player's action, if it had a choice, and its percepts."""
     if not isinstance(player.views, InfosetTree):
         return make_distinct([one_line(player.views[view]) or "start" for view in player.view.tolist()], [])
-    trail = player.views
-    percepts = [", ".join(trail.percept_names[n] for n in np.flatnonzero(row)) for row in trail.percepts]
+    tree = player.views
+    percepts = [", ".join(tree.percept_names[n] for n in np.flatnonzero(row)) for row in tree.percepts]
     short: list[str] = []
     full: list[str] = []
-    rows = zip(
-        trail.parent.tolist(), trail.move.tolist(), trail.was_choice.tolist(), trail.percept.tolist(), strict=True
-    )
+    rows = zip(tree.parent.tolist(), tree.move.tolist(), tree.was_choice.tolist(), tree.percept.tolist(), strict=True)
     for parent, move, was_choice, percept in rows:
         if parent < 0:
             short.append("")
             full.append("")
             continue
-        made, seen = player.action_names[move], percepts[percept]
-        told = ", ".join(part for part in (made if was_choice else "", seen) if part)
-        short.append("; ".join(part for part in (short[parent], told) if part))
-        full.append(f"{full[parent]}{'; ' if full[parent] else ''}{made}: {seen or '-'}")
+        action, seen = player.action_names[move], percepts[percept]
+        event = ", ".join(part for part in (action if was_choice else "", seen) if part)
+        short.append("; ".join(part for part in (short[parent], event) if part))
+        full.append(f"{full[parent]}{'; ' if full[parent] else ''}{action}: {seen or '-'}")
     options = [f"{full[view]}; may {', '.join(player.options(n))}" for n, view in enumerate(player.view.tolist())]
     return make_distinct(
         [short[v] or "start" for v in player.view.tolist()], [[full[v] for v in player.view.tolist()], options]
@@ -187,7 +204,8 @@ def infoset_labels(player: Player) -> tuple[str, ...]:
 
 
 def one_line(text: str) -> str:
-    """
+    """Joins lines by semicolons and collapses spaces.
+
     >>> one_line("hand: 2  3\\nwon: 1\\n")
     'hand: 2 3; won: 1'
     """
@@ -195,17 +213,17 @@ def one_line(text: str) -> str:
 
 
 def make_distinct(labels: Sequence[str], fuller: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Each label as it is if no other is the same, else the first of its fuller forms that tells it apart.
+    """Keeps each unique label, and replaces others by the first of their fuller forms that is unique.
 
     >>> make_distinct(["a", "b", "b"], [["a1", "b1", "b2"]])
     ('a', 'b1', 'b2')
     """
-    found = list(labels)
+    distinct = list(labels)
     for forms in [*fuller, [f"{label} #{n}" for n, label in enumerate(labels)]]:
         seen: dict[str, int] = {}
-        for label in found:
+        for label in distinct:
             seen[label] = seen.get(label, 0) + 1
-        if len(seen) == len(found):
+        if len(seen) == len(distinct):
             break
-        found = [form if seen[label] > 1 else label for label, form in zip(found, forms, strict=True)]
-    return tuple(found)
+        distinct = [form if seen[label] > 1 else label for label, form in zip(distinct, forms, strict=True)]
+    return tuple(distinct)

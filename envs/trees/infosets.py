@@ -1,4 +1,4 @@
-"""Information sets and decisions of one player, collected level by level while a game is unrolled."""
+"""Information sets of one player, collected level by level while a game is unrolled."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ Floats = game_tree.Floats
 
 
 class InfosetCollector:
-    """`arrive` takes the sets of a level; then `sequence_after` and `remember` look from them to the next one."""
+    """`add_level` adds the sets of a level; `sequence_after` and `record_transitions` lead to the next level."""
 
     def __init__(self, role: propnet.Role) -> None:
         self.role = role
@@ -24,17 +24,16 @@ class InfosetCollector:
         self.percepts: list[Bools] = []
         self.percept_count = 0
         self.forced: list[Ints] = []
-        self.decisions: list[
-            tuple[Ints, Ints, Ints, Floats, Ints, Ints]
-        ] = []  # parent, width, step, chance, action, view
-        # Of the information sets of the present level:
-        self.sequence = np.zeros(1, np.int32)  # before the move
-        self.first = np.zeros(1, np.int32)  # first sequence of its options, 0 where there is no choice
+        # Parent, width, step, chance, action, view:
+        self.decisions: list[tuple[Ints, Ints, Ints, Floats, Ints, Ints]] = []
+        # Of the information sets of the current level:
+        self.sequence = np.zeros(1, np.int32)  # before the action
+        self.first = np.zeros(1, np.int32)  # sequence of its first action, 0 where there is no choice
         self.decision = np.zeros(1, np.int32)
-        self.rank = np.zeros((1, len(role.moves)), np.int32)  # place of a move among the options
+        self.rank = np.zeros((1, len(role.moves)), np.int32)  # rank of a move among the legal ones
 
     def add_level(self, sequence: Ints, legal: Bools, chance: Floats, step: int) -> None:
-        """Take the sets of a level: their sequences, legal moves [sets, moves], and weights of chance."""
+        """Adds the information sets of a level: their sequences, legal moves [sets, moves], and chance reach."""
         widths = legal.sum(axis=1)
         has_choice = widths > 1
         width = np.where(has_choice, widths, 0)
@@ -62,17 +61,17 @@ class InfosetCollector:
 
     @property
     def first_infoset(self) -> int:
-        """Of the sets of the present level, among all."""
+        """The number of the first information set of the current level, among all."""
         return self.views - len(self.sequence)
 
     def sequence_after(self, information: Ints, move: Longs) -> Ints:
-        """The sequences after moves made in information sets of the present level."""
+        """The sequences after moves in information sets of the current level."""
         first = self.first[information]
         after: Ints = np.where(first > 0, first + self.rank[information, move], self.sequence[information])
         return after.astype(np.int32, copy=False)
 
     def record_transitions(self, parent: Ints, move: Longs, percept: Ints, percept_rows: Bools) -> None:
-        """Note how the information sets of the next level come about; before `arrive`."""
+        """Records the transitions to the information sets of the next level; call it before `add_level`."""
         self.trail.append(
             (
                 (self.first_infoset + parent).astype(np.int32),
@@ -85,9 +84,12 @@ class InfosetCollector:
         self.percept_count += len(percept_rows)
 
     def player(self) -> game_tree.Player:
+        """Everything that was collected."""
         parent, move, was_choice, percept = (np.concatenate(parts) for parts in zip(*self.trail, strict=True))
         rows = np.concatenate([np.zeros((0, len(self.role.percepts)), np.bool_), *self.percepts])
-        forced = np.concatenate([*self.forced, np.full(len(parent) - self.views, -1, np.int32)])  # over at the start
+        forced = np.concatenate(
+            [*self.forced, np.full(len(parent) - self.views, -1, np.int32)]
+        )  # the initial state may be terminal
         trail = game_tree.InfosetTree(parent, move, was_choice, percept, rows, self.role.percepts, forced)
         parents, widths, steps, chance, actions, views = (
             np.concatenate(parts) for parts in zip(*self.decisions, strict=True)

@@ -1,8 +1,9 @@
-"""SequenceForm: an unrolled game as flat arrays, passed to solvers as an argument and never baked into a program.
+"""SequenceForm: an unrolled game as flat arrays, passed to solvers as an argument, never as a compile-time constant.
 
-A player's information sets are in levels by the number of its own decisions before them, so that what leads to a set is
-always in the level above. A level is a table of sets and options, padded to its widest choice; sets stand in the order
-of the sequences that lead to them. The flat vector of a player is 1 for the empty sequence, then its levels.
+A player's information sets are in levels by the number of the player's decisions before them, so that the sequence that
+leads to a set is always in the level above. A level is a table of actions by information sets, padded to the most
+actions; sets are in the order of the sequences that lead to them. The flat vector of a player has the empty sequence
+first, then the levels.
 """
 
 import dataclasses
@@ -21,13 +22,13 @@ Longs = game_tree.Longs
 
 
 class WideBlock(NamedTuple):
-    """Ends of two-player games in dense tables, at least as wide as high: of own sequences by the other player's.
+    """Terminals of two-player games in dense tables that are at least as wide as high.
 
-    Axes: b tables of the same shape, m own sequences, k sequences of the other player.
+    Axes: b tables of the same shape, m sequences of the player, k sequences of the other player.
     """
 
     other: jax.Array  # [b, k] int32, places in the other player's flat vector
-    payoff: jax.Array  # [b, m, k] float, the player's payoff times the weight of chance; 0 where there is no end
+    payoff: jax.Array  # [b, m, k] float, the player's payoff times the chance reach; 0 where there is no terminal
 
 
 class TallBlock(NamedTuple):
@@ -38,38 +39,37 @@ class TallBlock(NamedTuple):
 
 
 class SmallBlock(NamedTuple):
-    """Tables of a few cells, or few of them: faster cell by cell, over all of them at once."""
+    """Small tables, or few of them: it is faster to loop over cells, with all tables at once."""
 
     other: jax.Array  # [k, b]
     payoff: jax.Array  # [k, m, b]
 
 
 Block = WideBlock | TallBlock | SmallBlock
-_ROUNDING = 4  # times the relative precision: what sums of payoffs may be wrong by
+_ROUNDING = 4  # times the relative precision: error bound for sums of payoffs
 _SMALL, _TINY = 4, 256  # cells of a table, and of all tables together
 
 
 class SparseEntries(NamedTuple):
-    """Other ends, one by one. Axes: T ends, P players, m own sequences that have any."""
+    """The remaining terminals, one by one. Axes: T terminals, P players, m sequences of the player that have any."""
 
     own: jax.Array  # [T] int32 below m, sorted
     others: jax.Array  # [P - 1, T] int32, places in the flat vectors of the other players
     payoff: jax.Array  # [T] float
-    rows: jax.Array  # [m] int32, places in the player's own flat vector
+    rows: jax.Array  # [m] int32, places in the player's flat vector
 
 
 class PlayerForm(NamedTuple):
-    """One player. Axes: L levels, w options and n sets of a level.
+    """The arrays of one player. Axes: L levels, w actions and n information sets of a level.
 
-    Sums over ends come out as one vector: those of the blocks in order, of the entries, and a 0. The sources tell
-    where in it the sum of a sequence is.
+    Sums over terminals form one vector: those of the blocks in order, of the entries, and a 0. `source` and `root` are
+    the positions of the sequences' sums in it.
     """
 
     parent: tuple[jax.Array, ...]  # L x [n] int32, place in the level above (0 in the first level)
-    uniform: tuple[jax.Array, ...]  # L x [w, n] float, 1 / options of the set; 0 where there is no option
-    regret_tolerance: tuple[
-        jax.Array, ...
-    ]  # L x [w, n] float, regrets up to this are rounding errors; inf where no option is
+    uniform: tuple[jax.Array, ...]  # L x [w, n] float, 1 / number of actions; 0 where there is no action
+    # L x [w, n] float, regrets up to this are rounding errors; inf where there is no action
+    regret_tolerance: tuple[jax.Array, ...]
     blocks: tuple[Block, ...]
     entries: SparseEntries
     source: tuple[jax.Array, ...]  # L x [w, n] int32
@@ -77,12 +77,21 @@ class PlayerForm(NamedTuple):
 
 
 class SequenceForm(NamedTuple):
+    """A game in sequence form, the input of exact solvers: one `PlayerForm` for every player. A pytree."""
+
     players: tuple[PlayerForm, ...]
+
+    def __repr__(self) -> str:
+        try:  # leaves of a pytree need not be arrays
+            infosets = ", ".join(str(sum(level.shape[-1] for level in player.uniform)) for player in self.players)
+            return f"SequenceForm({len(self.players)} players; information sets {infosets})"
+        except (AttributeError, IndexError, TypeError):
+            return f"SequenceForm({len(jax.tree.leaves(self))} leaves)"
 
 
 @dataclasses.dataclass(frozen=True)
 class SequenceLayout:
-    """Where the sequences of one player are. Axes: I sets, S sequences."""
+    """Positions of the sequences of one player. Axes: I information sets, S sequences."""
 
     place: Longs  # [S] in the flat vector
     level: Longs  # [I]
@@ -91,6 +100,7 @@ class SequenceLayout:
 
 
 def compute_layout(player: game_tree.Player) -> SequenceLayout:
+    """Assigns information sets to levels, and sequences to places in the flat vector."""
     widths = np.diff(player.first)
     owner = np.repeat(np.arange(player.sets), widths)  # of sequence 1 + n
     level = np.zeros(player.sets, np.int64)
@@ -108,7 +118,7 @@ def compute_layout(player: game_tree.Player) -> SequenceLayout:
         sets = sets[np.argsort(place[player.parent[sets]], kind="stable")]
         width = int(widths[sets].max())
         row[sets] = np.arange(len(sets))
-        # The options of every set one after the other: its first sequence, then counting up.
+        # The actions of a set are consecutive sequences.
         within = np.arange(widths[sets].sum()) - np.repeat(np.cumsum(widths[sets]) - widths[sets], widths[sets])
         sequence = np.repeat(player.first[:-1][sets], widths[sets]) + within
         place[sequence] = offset + within * len(sets) + np.repeat(np.arange(len(sets)), widths[sets])
@@ -120,28 +130,39 @@ def compute_layout(player: game_tree.Player) -> SequenceLayout:
 def sequence_form(
     tree: game_tree.GameTree, payoff: game_tree.Floats | None = None
 ) -> tuple[SequenceForm, tuple[SequenceLayout, ...]]:
-    """The arrays in the precision that jax is set to, and where every sequence is in them.
+    """Converts a tree to sequence form, in jax's default precision.
 
-    `payoff` [T, P, B] gives the ends of the tree other payoffs: B variants of one game, to be solved as a batch.
+    Args:
+      tree: the unrolled game.
+      payoff: [T, P, B] other payoffs for the terminals of the tree: B variants of one game, to be solved as a batch.
+
+    Returns:
+      The arrays, and for every player the positions of its sequences in them.
+
+    >>> from gdlx.envs import game_spec
+    >>> form, layouts = sequence_form(game_spec.unroll_game("kuhn_poker"))
+    >>> form
+    SequenceForm(2 players; information sets 6, 6)
     """
     layouts = tuple(compute_layout(player) for player in tree.players)
     payoff = tree.terminals.payoff if payoff is None else payoff
-    ends = _merge_terminals(tree, layouts, payoff)
+    terminals = _merge_terminals(tree, layouts, payoff)
     rounding = _ROUNDING * float(np.finfo(jnp.result_type(float)).eps * np.abs(payoff).max(initial=0.0))
     tables = (
-        dense_blocks.find_dense_blocks(*ends.places)
+        dense_blocks.find_dense_blocks(*terminals.places)
         if len(tree.players) == 2
-        else dense_blocks.no_dense_blocks(len(ends.payoff))
+        else dense_blocks.no_dense_blocks(len(terminals.payoff))
     )
     players = []
-    for number, (player, own) in enumerate(zip(tree.players, layouts, strict=True)):
-        blocks, entries, places = _build_payoff_blocks(ends, tables, number)
-        size = 1 + sum(sets * width for width, sets in own.shapes)
+    for number, (player, layout) in enumerate(zip(tree.players, layouts, strict=True)):
+        blocks, entries, places = _build_payoff_blocks(terminals, tables, number)
+        size = 1 + sum(sets * width for width, sets in layout.shapes)
         source = np.full(size, len(places), np.int64)
-        used = places >= 0  # tables may be padded with rows that are nobody's
+        used = places >= 0  # padding rows of tables belong to no sequence
         source[places[used]] = np.flatnonzero(used)
-        parents, uniform, noise = _levels(player, own, rounding)
-        players.append(PlayerForm(parents, uniform, noise, blocks, entries, _by_level(source, own), _ints(source[0])))
+        parents, uniform, noise = _levels(player, layout, rounding)
+        by_level = _by_level(source, layout)
+        players.append(PlayerForm(parents, uniform, noise, blocks, entries, by_level, _ints(source[0])))
     return SequenceForm(tuple(players)), layouts
 
 
@@ -153,23 +174,23 @@ class _MergedTerminals(NamedTuple):
 def _merge_terminals(
     tree: game_tree.GameTree, layouts: Sequence[SequenceLayout], payoff: game_tree.Floats
 ) -> _MergedTerminals:
-    """Ends with the same sequence of every player are one, with the sum of what they pay."""
+    """Merges terminals with the same sequence of every player, and sums their weighted payoffs."""
     merged = unique_rows.number_rows(
         [np.zeros(len(tree.terminals.weight), np.int64), *tree.terminals.sequence.T],
         [1, *(player.sequences for player in tree.players)],
     )
     sequences = tree.terminals.sequence[merged.example]
-    places = [own.place[sequence] for own, sequence in zip(layouts, sequences.T, strict=True)]
+    places = [layout.place[sequence] for layout, sequence in zip(layouts, sequences.T, strict=True)]
     weight = tree.terminals.weight.reshape(-1, *[1] * (payoff.ndim - 1))
     return _MergedTerminals(places, merged.sums(payoff * weight))
 
 
 def _build_payoff_blocks(
-    ends: _MergedTerminals, tables: dense_blocks.DenseBlocks, number: int
+    terminals: _MergedTerminals, tables: dense_blocks.DenseBlocks, number: int
 ) -> tuple[tuple[Block, ...], SparseEntries, Longs]:
-    """What is summed for a player, and the places of the sums in its flat vector."""
-    own, payoff = ends.places[number], ends.payoff[:, number]
-    others = [places for n, places in enumerate(ends.places) if n != number]
+    """The payoff blocks of a player, and the places of their sums in its flat vector."""
+    own, payoff = terminals.places[number], terminals.payoff[:, number]
+    others = [places for n, places in enumerate(terminals.places) if n != number]
     blocks, places = [], []
     for table in tables.groups:
         side = table if number == 0 else table.transposed()
@@ -195,7 +216,7 @@ def _build_payoff_blocks(
 
 
 def _block(other: Longs, values: game_tree.Floats, row: Longs) -> tuple[Block, Longs]:
-    """Tables [b, m, k, ...] in the form that suits their shape, and the places of its sums."""
+    """Stores tables [b, m, k, ...] in the fastest layout for their shape; also returns the places of the sums."""
     count, height, width = values.shape[:3]
     if height * width <= _SMALL or count * height * width <= _TINY:
         return SmallBlock(_ints(other.T), _floats(values.swapaxes(0, 2))), row.T
@@ -204,9 +225,10 @@ def _block(other: Longs, values: game_tree.Floats, row: Longs) -> tuple[Block, L
     return WideBlock(_ints(other), _floats(values)), row
 
 
-def _by_level(vector: Longs, own: SequenceLayout) -> tuple[jax.Array, ...]:
-    bounds = np.cumsum([1, *(sets * width for width, sets in own.shapes)])
-    return tuple(_ints(vector[a:b].reshape(shape)) for a, b, shape in zip(bounds, bounds[1:], own.shapes, strict=False))
+def _by_level(vector: Longs, layout: SequenceLayout) -> tuple[jax.Array, ...]:
+    bounds = np.cumsum([1, *(sets * width for width, sets in layout.shapes)])
+    pieces = zip(bounds, bounds[1:], layout.shapes, strict=False)
+    return tuple(_ints(vector[a:b].reshape(shape)) for a, b, shape in pieces)
 
 
 def _ints(values: npt.ArrayLike) -> jax.Array:
@@ -218,23 +240,23 @@ def _floats(values: npt.ArrayLike) -> jax.Array:
 
 
 def to_device(values: npt.NDArray[Any]) -> jax.Array:
-    """To the device as it is; `jnp.asarray` would compile a program for every shape."""
-    there: jax.Array = jax.device_put(values)
-    return there
+    """Transfers an array without compiling; `jnp.asarray` would compile a program for every shape."""
+    array: jax.Array = jax.device_put(values)
+    return array
 
 
 def _levels(
-    player: game_tree.Player, own: SequenceLayout, rounding: float
+    player: game_tree.Player, layout: SequenceLayout, rounding: float
 ) -> tuple[tuple[jax.Array, ...], tuple[jax.Array, ...], tuple[jax.Array, ...]]:
     parents, uniform, noise = [], [], []
-    above = 0  # where the level above starts in the flat vector
-    for number, (width, _) in enumerate(own.shapes):
-        members = np.flatnonzero(own.level == number)
-        members = members[np.argsort(own.row[members])]
-        parents.append(_ints(own.place[player.parent[members]] - above))
-        options = np.diff(player.first)[members]
-        is_option = np.arange(width)[:, None] < options
-        uniform.append(_floats(np.where(is_option, 1 / options, 0)))
-        noise.append(_floats(np.where(is_option, rounding * player.chance[members], np.inf)))
-        above += 1 if number == 0 else own.shapes[number - 1][0] * own.shapes[number - 1][1]
+    above = 0  # start of the level above in the flat vector
+    for number, (width, _) in enumerate(layout.shapes):
+        members = np.flatnonzero(layout.level == number)
+        members = members[np.argsort(layout.row[members])]
+        parents.append(_ints(layout.place[player.parent[members]] - above))
+        actions = np.diff(player.first)[members]
+        is_action = np.arange(width)[:, None] < actions
+        uniform.append(_floats(np.where(is_action, 1 / actions, 0)))
+        noise.append(_floats(np.where(is_action, rounding * player.chance[members], np.inf)))
+        above += 1 if number == 0 else layout.shapes[number - 1][0] * layout.shapes[number - 1][1]
     return tuple(parents), tuple(uniform), tuple(noise)

@@ -1,6 +1,6 @@
-"""How large a game is, from random play: Knuth's estimate of the number of its histories, step by step.
+"""The size of a game from random play: Knuth's estimate of the number of its histories, step by step.
 
-A random match through states with k1, k2, .. joint moves stands for k1 k2 .. histories of its length; the mean over
+A random match through states with k1, k2, .. joint actions represents k1 k2 .. histories of its length; the mean over
 many matches is an unbiased estimate, mostly from below where few matches find the widest part of the game.
 """
 
@@ -17,23 +17,23 @@ from gdlx.propnet.simulate import machine, random_play
 
 _MATCHES, _MAX_STEPS = 2_048, 500
 Hashes = npt.NDArray[np.uint64]
-_CHUNK = 2**13  # matches played side by side
+_CHUNK = 2**13  # matches played in parallel
 _PRIME, _OFFSET = np.uint64(0x100000001B3), np.uint64(0xCBF29CE484222325)
-_BYTES_PER_EDGE = 100  # that unrolling needs for every joint move of its widest step
+_BYTES_PER_EDGE = 100  # that unrolling needs for every joint action of its widest step
 
 
 class SizeEstimate(NamedTuple):
-    histories: tuple[float, ...]  # after each number of joint moves, ends included; unmerged
-    is_truncated: bool  # whether matches went on after the last one
+    histories: tuple[float, ...]  # after each number of joint actions, terminals included; unmerged
+    is_truncated: bool  # whether matches continued after the last one
 
     def up_to_depth(self, depth: int | None) -> "SizeEstimate":
-        """Of the first joint moves only."""
+        """The estimate for the first joint actions only."""
         if depth is None or depth + 1 >= len(self.histories):
             return self
         return SizeEstimate(self.histories[: depth + 1], is_truncated=False)
 
     def max_depth_within(self, most: float) -> int:
-        """The most joint moves after which there are not more than so many histories in all."""
+        """The most joint actions after which there are at most so many histories in total."""
         return sum(total <= most for total in itertools.accumulate(self.histories)) - 1
 
     @property
@@ -42,32 +42,32 @@ class SizeEstimate(NamedTuple):
 
     @property
     def bytes(self) -> float:
-        """That unrolling needs if no histories can be merged."""
+        """Memory that unrolling needs if no histories can be merged."""
         return _BYTES_PER_EDGE * max(self.histories)
 
 
 class SizeEstimator:
-    """Estimates from one set of random matches, which are played on only as far as somebody asks."""
+    """Estimates from one set of random matches, which are continued only as far as needed."""
 
     def __init__(self, net: propnet.PropNet, seed: int = 0, *, matches: int = _MATCHES) -> None:
         self._levels = _levels(net, seed, matches)
         self._histories = [1.0]
-        self._is_cut: bool | None = None  # None as long as more can be played
+        self._is_cut: bool | None = None  # None while the matches can be continued
 
     def estimate(self, enough: float = np.inf, depth: int | None = None) -> SizeEstimate:
-        """Up to the first step with more than `enough` histories; of the first `depth` joint moves only."""
+        """Up to the first step with more than `enough` histories; for the first `depth` joint actions only."""
         for step in itertools.count(1):
             if depth is not None and step > depth:
                 return SizeEstimate(tuple(self._histories[:step]), is_truncated=False)
             if step == len(self._histories):
-                self._play_on()
+                self._continue()
             if step == len(self._histories):
                 return SizeEstimate(tuple(self._histories), is_truncated=bool(self._is_cut))
             if self._histories[step] > enough:
                 return SizeEstimate(tuple(self._histories[: step + 1]), is_truncated=True)
-        raise AssertionError("steps are endless")
+        raise AssertionError("unreachable")
 
-    def _play_on(self) -> None:
+    def _continue(self) -> None:
         if self._is_cut is None:
             try:
                 self._histories.append(next(self._levels))
@@ -83,7 +83,7 @@ def estimate_size(
 
 
 def _levels(net: propnet.PropNet, seed: int, matches: int) -> Generator[float, None, bool]:
-    """The number of histories after one joint move, two, ..; returns whether matches went on after the last."""
+    """Yields the histories after one joint action, two, ..; returns whether matches continued after the last."""
     game = machine.for_propnet(net)
     rng = np.random.default_rng(seed)
     sizes = [len(role.moves) for role in net.roles]
@@ -105,13 +105,13 @@ def _levels(net: propnet.PropNet, seed: int, matches: int) -> Generator[float, N
 
 
 def node_count_lower_bounds(net: propnet.PropNet, *, matches: int, seed: int = 0) -> Iterator[float]:
-    """Lower confidence bounds of the number of nodes after one joint move, two, .., as long as matches go on.
+    """Lower confidence bounds on the number of nodes after one joint action, two, .., while matches continue.
 
-    A node is a state together with what every player did and perceived on the way, so that histories which unrolling
-    merges count once. At least as many joint moves lead to them. Two matches that come so far meet in one of N nodes
-    with probability at least 1 / N, however unevenly play is spread over them. Of m matches, c pairs that meet mean
-    N >= m (m - 1) / 2 / u, where u is an upper confidence bound of a Poisson mean of which c was seen; it fails about
-    once in a hundred thousand times.
+    A node is a state together with every player's actions and percepts so far, so histories that unrolling merges count
+    once. At least as many joint actions lead to them. Two matches that last so long meet in one of N nodes with
+    probability at least 1 / N, however unevenly play is distributed over them. Of m matches, c pairs that meet imply
+    N >= m (m - 1) / 2 / u, where u is an upper confidence bound on a Poisson mean of which c was observed; it fails
+    about once in a hundred thousand times.
     """
     game = machine.for_propnet(net)
     rng = np.random.default_rng(seed)
@@ -132,20 +132,20 @@ def node_count_lower_bounds(net: propnet.PropNet, *, matches: int, seed: int = 0
 def _random_move(
     game: machine.StateMachine, state: random_play.Bools, views: Hashes, rng: np.random.Generator
 ) -> tuple[random_play.Bools, Hashes]:
-    """States, and hashes [players, matches] of what the players know, after a random joint move of matches not over."""
+    """States and hashes [players, matches] of information sets after a random joint action, of unfinished matches."""
     net = game.net
     terminal, _ = game.terminal_and_goals(state)
     per_role = machine.split_rows(game.legal(state), [len(role.moves) for role in net.roles])
-    goes_on = ~terminal & np.all([rows.any(axis=0) for rows in per_role], axis=0)
-    chosen = [random_play.sample_legal_moves(rows[:, goes_on], rng) for rows in per_role]
-    following, sees = game.step(state[:, goes_on], np.concatenate(chosen))
+    unfinished = ~terminal & np.all([rows.any(axis=0) for rows in per_role], axis=0)
+    chosen = [random_play.sample_legal_moves(rows[:, unfinished], rng) for rows in per_role]
+    following, sees = game.step(state[:, unfinished], np.concatenate(chosen))
     percepts = machine.split_rows(sees, [len(role.percepts) for role in net.roles])
     players = [n for n, role in enumerate(net.roles) if not role.is_random]
     known = [
         _hashed(before, [chosen[n].argmax(axis=0), *np.packbits(percepts[n], axis=0)])
-        for n, before in zip(players, views[:, goes_on], strict=True)
+        for n, before in zip(players, views[:, unfinished], strict=True)
     ]
-    return following, np.stack(known) if known else views[:, goes_on]
+    return following, np.stack(known) if known else views[:, unfinished]
 
 
 def _hashed(start: Hashes, rows: Iterable[npt.NDArray[Any]]) -> Hashes:

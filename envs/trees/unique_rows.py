@@ -1,4 +1,4 @@
-"""Equal rows get equal numbers, exactly: the numbers are the ranks of the rows in sorted order, without any hashing."""
+"""Numbers distinct rows exactly, without hashing: the numbers are ranks of the rows in sorted order."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ _WORD = 2**62
 
 
 class Numbering(NamedTuple):
-    """Axes: N rows, K different ones."""
+    """Axes: N rows, K distinct ones."""
 
     number: Ints  # [N] int32, below K
     example: Ints  # [K] int64, a row with each number
@@ -21,23 +21,23 @@ class Numbering(NamedTuple):
         return len(self.example)
 
     def sums(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """[K, ...] of the values [N, ...] of all rows with the same number."""
+        """[K, ...] sums of the values [N, ...] of all rows with the same number."""
         if values.ndim == 1:
             return np.bincount(self.number, weights=values, minlength=self.size).astype(np.float64, copy=False)
-        found = np.zeros((self.size, *values.shape[1:]))
-        np.add.at(found, self.number, values)
-        return found
+        totals = np.zeros((self.size, *values.shape[1:]))
+        np.add.at(totals, self.number, values)
+        return totals
 
 
 def number_rows(columns: Sequence[Ints], ranges: Sequence[int]) -> Numbering:
-    """Number the rows of several integer columns; entry k of column c is in 0 .. ranges[c] - 1."""
+    """Numbers the rows of several integer columns; entry k of column c is in 0 .. ranges[c] - 1."""
     size = len(columns[0])
     key = np.zeros(size, np.int64)
     span = 1
     for column, bound in zip(columns, ranges, strict=True):
         if bound == 1:
             continue
-        if span * bound > _WORD:  # ranks of what came before need less room
+        if span * bound > _WORD:  # ranks of the columns so far need fewer bits
             ranked = number_rows([key], [span])
             key, span = ranked.number.astype(np.int64), ranked.size
         key *= bound
@@ -47,7 +47,7 @@ def number_rows(columns: Sequence[Ints], ranges: Sequence[int]) -> Numbering:
 
 
 def _dense(key: Ints, span: int) -> Numbering:
-    """A table of all possible keys, where that is not much longer than the rows."""
+    """With a table of all possible keys, if that is not much longer than the rows."""
     example = np.full(span, -1, np.int64)
     example[key[::-1]] = np.arange(len(key) - 1, -1, -1)
     seen = example >= 0
@@ -71,10 +71,10 @@ def _sorted(key: Ints) -> Numbering:
 
 
 def number_bit_columns(rows: npt.NDArray[np.bool_]) -> Numbering:
-    """Number the columns of bool[R, N] by their bits."""
+    """Numbers the columns of bool[R, N] by their bits."""
     packed = np.packbits(rows, axis=0)
     words = -(-len(packed) // 4)
     padded = np.zeros((4 * words, rows.shape[1]), np.uint8)
     padded[: len(packed)] = packed
-    whole = np.ascontiguousarray(padded.T).view(np.uint32)
-    return number_rows([np.zeros(rows.shape[1], np.int64), *whole.T], [1, *[2**32] * words])
+    keys = np.ascontiguousarray(padded.T).view(np.uint32)
+    return number_rows([np.zeros(rows.shape[1], np.int64), *keys.T], [1, *[2**32] * words])

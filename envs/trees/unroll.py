@@ -1,9 +1,9 @@
 """PropNet -> GameTree: breadth first, all nodes of a level at once.
 
-The network is evaluated once for every different state of a level and every joint move in it; nodes, which are far
-more where much is hidden, are then only look-ups in that table. Information sets are exact: (set one step earlier, own
-move, percepts, own legal moves). Two nodes with the same state and the same information set of every player have
-the same future and the same reach: they become one, with the sum of their chance weights.
+The propnet is evaluated once for every distinct state of a level and every joint action in it; nodes, of which there
+are far more if much is hidden, are then only look-ups in that table. Information sets are exact: (the player's previous
+information set, its action, percepts and legal actions). Two nodes with the same state and the same information set of
+every player have the same future and the same player reach: they are merged, and their chance reach is summed.
 """
 
 import itertools
@@ -28,15 +28,15 @@ GoalConflictMode = Literal["refuse", "max"]
 
 MAX_NODES = limits.NODES
 _BYTES_PER_EDGE, _MAX_BYTES = 100, 10 * 2**30
-_MAX_HISTORIES_PER_NODE = 100_000  # histories for every node that is allowed
-# Random matches that show whether a game is too large: the root of so many times the joint moves allowed.
-_MATCHES_SQUARED, _MAX_MATCHES = 100, 2**18
-_STATES_PER_BATCH = 2**18  # states that the network is evaluated on at once
-_MAX_STEPS = 1_000  # joint moves after which a game is taken to be endless
+_MAX_HISTORIES_PER_NODE = 100_000  # histories per allowed node
+# Random matches that show whether a game is too large: the root of so many times the allowed joint actions.
+_MATCHES_SQUARED, _MAX_MATCHES = 400, 2**18
+_STATES_PER_BATCH = 2**18  # states on which the propnet is evaluated at once
+_MAX_STEPS = 1_000  # joint actions after which a game is considered endless
 
 
 class _LevelNodes(NamedTuple):
-    """Nodes of a level that are not ends. Axes: N nodes, P players, S different states."""
+    """Nodes of a level that are not terminal. Axes: N nodes, P players, S distinct states."""
 
     states: Bools  # [R, S]
     legal: Bools  # [moves of all roles, S]
@@ -47,7 +47,7 @@ class _LevelNodes(NamedTuple):
 
 
 class _Transitions(NamedTuple):
-    """Every joint move of every state of a level, in order of states. Axes: J joint moves, P players, S states."""
+    """Every joint action in every state of a level, ordered by state. Axes: J joint actions, P players, S states."""
 
     state: Longs  # [J] the state before
     first: Longs  # [S + 1]
@@ -55,11 +55,11 @@ class _Transitions(NamedTuple):
     percepts: list[unique_rows.Numbering]  # of every player
     percept_rows: list[Bools]  # of every player [K, Q]
     following: Ints  # [J] number of the state afterwards
-    states: Bools  # [R, S'] the different states afterwards
+    states: Bools  # [R, S'] the distinct states afterwards
     legal: Bools  # [moves, S']
     is_end: Bools  # [S']
     is_unplayable: Bools  # [S']
-    goals: Floats  # [S', P] of ends
+    goals: Floats  # [S', P] goal values in terminal states
 
 
 def unroll(
@@ -73,11 +73,11 @@ def unroll(
     goal_conflict: GoalConflictMode = "refuse",
     report: Callable[[int, int], None] | None = None,
 ) -> game_tree.GameTree:
-    """The whole game, or its first `depth` joint moves with the states reached then as leaves.
+    """Unrolls the whole game, or its first `depth` joint actions; the states reached then are leaves.
 
-    Whether the game is zero-sum is seen from all its ends; where the depth is limited, from sampled play.
-    `report(step, nodes)` hears of every level. `keep_edges` keeps the nodes and joint moves of every level, which
-    sampling needs and exact solving does not.
+    All terminals together decide whether the game is zero-sum; if the depth is limited, sampled play does.
+    `report(step, nodes)` is called after every level. `keep_edges` stores the nodes and edges of every level, which
+    sampling needs and exact solving does not. `merge=False` keeps every history as a node.
     """
     return _Unroller(net, mode, max_nodes, merge, keep_edges, goal_conflict).run(depth, report)
 
@@ -98,7 +98,7 @@ class _Unroller:
         self.sizes = [len(role.moves) for role in net.roles]
         self.player_roles = [n for n, role in enumerate(net.roles) if not role.is_random]
         self.players = [infosets.InfosetCollector(role) for role in net.players]
-        # Sequences, goals, weights, numbers of histories, and whether the ends are unplayable:
+        # Sequences, goals, weights, numbers of histories, and whether the terminals are unplayable:
         none = np.zeros((0, len(self.players)))
         self.ends = [(none.astype(np.int32), none, np.zeros(0), np.zeros(0), np.zeros(0, np.bool_))]
         self.end_count = 0
@@ -114,8 +114,8 @@ class _Unroller:
         while len(nodes.state) and step != depth:
             if step == _MAX_STEPS:
                 raise game_tree.TooLargeError(
-                    f"{self.net.name} goes on after {step} joint moves; exact solving needs a game that ends: "
-                    "add a step counter to its rules, or limit the depth"
+                    f"{self.net.name} continues after {step} joint actions; exact solving needs a game that ends: "
+                    "add a step counter to its rules, or limit `depth=`"
                 )
             table = self._evaluate(nodes)
             nodes = self._expand(nodes, table, step)
@@ -125,13 +125,13 @@ class _Unroller:
         sequence, goals, weight, histories, unplayable = (
             np.concatenate(parts) for parts in zip(*self.ends, strict=True)
         )
-        units = self._units(goals[~unplayable], is_whole=not len(nodes.state))
+        units = self._units(goals[~unplayable], is_complete=not len(nodes.state))
         payoff = np.where(unplayable[:, None], 0.0, goals - units.offset)
-        ends = game_tree.Terminals(sequence, payoff, weight, histories)
+        terminals = game_tree.Terminals(sequence, payoff, weight, histories)
         return game_tree.GameTree(
             name=self.net.name,
             players=tuple(player.player() for player in self.players),
-            terminals=ends,
+            terminals=terminals,
             counts=game_tree.Counts(tuple(self.nodes), tuple(self.histories), tuple(self.information_sets)),
             zero_sum=units.zero_sum,
             offset=units.offset,
@@ -147,8 +147,8 @@ class _Unroller:
             self._end(np.zeros((1, len(self.players)), np.int32), goals, np.ones(1), np.ones(1), is_unplayable)
         self._count(1, 1.0, [0 if is_end[0] else 1 for _ in self.players])
         alive = 0 if is_end[0] else 1
-        for player, own in zip(self.players, self._of_players(legal, self.sizes), strict=True):
-            player.add_level(np.zeros(alive, np.int32), own.T[:alive], np.ones(alive), 0)
+        for player, moves in zip(self.players, self._of_players(legal, self.sizes), strict=True):
+            player.add_level(np.zeros(alive, np.int32), moves.T[:alive], np.ones(alive), 0)
         zeros = np.zeros(alive, np.int32)
         return _LevelNodes(states, legal, zeros, [zeros] * len(self.players), np.ones(alive), np.ones(alive))
 
@@ -162,18 +162,18 @@ class _Unroller:
         return [parts[n] for n in self.player_roles]
 
     def _judge(self, states: Bools) -> tuple[Bools, Bools, Bools, Floats]:
-        """Legal moves (none at ends), whether a state is an end and an unplayable one, and the goals at ends."""
+        """Legal moves (none in terminals), whether states are terminal and unplayable, and goals in terminals."""
         terminal, goals = self.machine.terminal_and_goals(states)
         legal = self.machine.legal(states) & ~terminal
         stuck = ~np.all([rows.any(axis=0) for rows in machine.split_rows(legal, self.sizes)], axis=0) & ~terminal
         goals_held = np.zeros((states.shape[1], len(self.players)))
         held = self._of_players(goals, [len(role.goal_values) for role in self.net.roles])
-        for n, (role, own) in enumerate(zip(self.net.players, held, strict=True)):
-            wrong = terminal & (own.sum(axis=0) != 1)
+        for n, (role, rows) in enumerate(zip(self.net.players, held, strict=True)):
+            wrong = terminal & (rows.sum(axis=0) != 1)
             if wrong.any() and self.goal_conflict == "refuse":
                 column = int(np.argmax(wrong))
-                self._raise_goal_conflict(role, own[:, column], states[:, column])
-            goals_held[terminal, n] = payoffs.highest_goals(role, own)[terminal]
+                self._raise_goal_conflict(role, rows[:, column], states[:, column])
+            goals_held[terminal, n] = payoffs.highest_goals(role, rows)[terminal]
         return legal & ~stuck, terminal | stuck, stuck, goals_held
 
     def _raise_goal_conflict(self, role: propnet.Role, held: Bools, state: Bools) -> None:
@@ -184,9 +184,9 @@ class _Unroller:
             "highest (0 for none) with `goal_conflict='max'`"
         )
 
-    def _units(self, goals: Floats, *, is_whole: bool) -> payoffs.Payoffs:
+    def _units(self, goals: Floats, *, is_complete: bool) -> payoffs.Payoffs:
         sums = np.unique(goals.sum(axis=1))
-        if not is_whole:
+        if not is_complete:
             units = game_facts.probe(self.net).payoffs(self.mode)
             if units.zero_sum and len(sums) and (sums != 2 * units.offset).any():
                 raise payoffs.PayoffError(
@@ -202,7 +202,7 @@ class _Unroller:
         return " ".join(name for name, holds in zip(self.net.fluents, values, strict=True) if holds) or "(nothing true)"
 
     def _evaluate(self, nodes: _LevelNodes) -> _Transitions:
-        """All joint moves of all states; the network sees every one of them once."""
+        """All joint actions in all states; the propnet is evaluated once for each of them."""
         total = joint_actions.count_joint_actions(nodes.legal, self.sizes)
         self._limit(total, total * (2 * len(self.net.initial) + sum(len(role.percepts) for role in self.net.players)))
         columns, chosen = self._joint_moves(nodes.legal)
@@ -210,14 +210,14 @@ class _Unroller:
         following = np.zeros((len(self.net.initial), len(columns)), np.bool_)
         percept_sizes = [len(role.percepts) for role in self.net.roles]
         for begin in range(0, len(columns), _STATES_PER_BATCH):
-            part = slice(begin, begin + _STATES_PER_BATCH)
-            does = joint_actions.one_hot_rows([moves[part] for moves in chosen], self.sizes)
-            after, sees = words.move_packed(self.machine, nodes.states[:, columns[part]], does)
-            following[:, part] = after
-            for bits, own in zip(percept_bits, self._of_players(sees, percept_sizes), strict=True):
-                bits[:, part] = own
-        different = unique_rows.number_bit_columns(following)
-        states = following[:, different.example]
+            batch = slice(begin, begin + _STATES_PER_BATCH)
+            does = joint_actions.one_hot_rows([moves[batch] for moves in chosen], self.sizes)
+            after, sees = words.move_packed(self.machine, nodes.states[:, columns[batch]], does)
+            following[:, batch] = after
+            for bits, rows in zip(percept_bits, self._of_players(sees, percept_sizes), strict=True):
+                bits[:, batch] = rows
+        distinct = unique_rows.number_bit_columns(following)
+        states = following[:, distinct.example]
         del following
         percepts = [unique_rows.number_bit_columns(bits) for bits in percept_bits]
         legal, is_end, is_unplayable, goals = self._judge(states)
@@ -228,7 +228,7 @@ class _Unroller:
             moves=chosen,
             percepts=percepts,
             percept_rows=[bits[:, n.example].T for bits, n in zip(percept_bits, percepts, strict=True)],
-            following=different.number,
+            following=distinct.number,
             states=states,
             legal=legal,
             is_end=is_end,
@@ -237,7 +237,7 @@ class _Unroller:
         )
 
     def _joint_moves(self, legal: Bools) -> tuple[Longs, list[Longs]]:
-        """In the order that `Level` promises: chance's moves change fastest, wherever it stands among the roles."""
+        """In the order that `Level` specifies: chance's actions change fastest, wherever it is among the roles."""
         rows = machine.split_rows(legal, self.sizes)
         order = sorted(range(len(rows)), key=lambda n: self.net.roles[n].is_random)
         columns, chosen = joint_actions.enumerate_joint_actions(
@@ -246,14 +246,14 @@ class _Unroller:
         return columns, [chosen[order.index(n)] for n in range(len(rows))]
 
     def _check_size_estimate(self, depth: int | None) -> None:
-        """At once, where random play shows that a step has too many nodes, however many histories merge."""
+        """Raises at once if random play shows that a step has too many nodes, however many histories merge."""
         bound = _MAX_HISTORIES_PER_NODE * self.max_nodes
         guess = game_facts.probe(self.net).histories(bound, depth)
         widest = max(guess.histories)
-        if widest > bound:  # merging would have to find a hundred thousand histories for every node
+        if widest > bound:  # every node would have to merge a hundred thousand histories
             raise game_tree.TooLargeError(
-                f"{self.net.name} is too large to unroll: random play tells of more than {widest:.0e} histories "
-                f"after {len(guess.histories) - 1} joint moves. {self._smaller(guess)}"
+                f"{self.net.name} is too large to unroll: random play shows more than {widest:.0e} histories "
+                f"after {len(guess.histories) - 1} joint actions. {self._smaller(guess)}"
             )
         allowed = min(self.max_nodes, _MAX_BYTES // _BYTES_PER_EDGE)
         if widest <= allowed:
@@ -265,26 +265,29 @@ class _Unroller:
         for step, nodes in enumerate(steps, 1):
             if nodes > allowed:
                 raise game_tree.TooLargeError(
-                    f"{self.net.name} is too large to unroll: random play tells of about {guess.total:.1e} histories, "
-                    f"which lead to more than {nodes:.1e} different nodes after {step} joint moves; allowed are "
-                    f"{allowed:,} joint moves that lead to a step. {self._smaller(guess)}"
+                    f"{self.net.name} is too large to unroll: random play shows about {guess.total:.1e} histories, "
+                    f"which lead to more than {nodes:.1e} distinct nodes after {step} joint actions; allowed are "
+                    f"{allowed:,} joint actions that lead to a step. {self._smaller(guess)}"
                 )
 
     def _smaller(self, guess: size_estimate.SizeEstimate) -> str:
-        depth = guess.max_depth_within(self.max_nodes)
-        fewer = f"Unroll fewer steps (depth {depth})" if depth > 0 else "Allow more nodes"
+        return self._suggest(guess.max_depth_within(self.max_nodes))
+
+    def _suggest(self, depth: int) -> str:
+        """Names the number of steps that fit, but not `depth=`, which solving does not take."""
+        fewer = f"Unroll fewer steps (at most {depth})" if depth > 0 else "Allow more nodes with `max_nodes=`"
         return f"{fewer}, or make the game smaller"
 
     def _limit(self, edges: float, size: float = 0.0) -> None:
-        """`size` is bytes besides those of the edges."""
+        """Raises if the edges of a level exceed a limit; `size` is additional bytes."""
         needed = size + _BYTES_PER_EDGE * edges
         if edges > self.max_nodes or needed > _MAX_BYTES:
             guess = game_facts.probe(self.net).histories(1e30)
             raise game_tree.TooLargeError(
-                f"{self.net.name} is too large to unroll: {edges:,.0f} joint moves lead to step {len(self.nodes)}, "
-                f"which need about {needed / 2**30:,.1f} GiB; allowed are {self.max_nodes:,} joint moves and "
-                f"{_MAX_BYTES / 2**30:.0f} GiB. Random play tells of about {guess.total:.1e} histories in all. Unroll "
-                "fewer steps, or make the game smaller"
+                f"{self.net.name} is too large to unroll: {edges:,.0f} joint actions lead to step {len(self.nodes)}, "
+                f"which need about {needed / 2**30:,.1f} GiB; allowed are {self.max_nodes:,} joint actions and "
+                f"{_MAX_BYTES / 2**30:.0f} GiB. Random play shows about {guess.total:.1e} histories in total. "
+                f"{self._suggest(len(self.nodes) - 1)}"
             )
 
     def _expand(self, nodes: _LevelNodes, table: _Transitions, step: int) -> _LevelNodes:
@@ -300,39 +303,39 @@ class _Unroller:
         ends = table.is_end[table.following[row]]
         child = np.empty(edges if self.keep_edges else 0, np.int64)
         where = np.flatnonzero(ends)
-        merged_ends = self._merge_terminals(nodes, table, source[where], row[where], weight[where], histories[where])
+        terminals = self._merge_terminals(nodes, table, source[where], row[where], weight[where], histories[where])
         if self.keep_edges:
-            child[where] = -1 - merged_ends
+            child[where] = -1 - terminals
         where = np.flatnonzero(~ends)
-        # Before merging, which takes the players to the next level.
-        decision = [p.decision[own] for p, own in zip(self.players, nodes.information, strict=True)]
-        trail = [p.first_infoset + own for p, own in zip(self.players, nodes.information, strict=True)]
+        # Before merging, which moves the players to the next level.
+        decision = [p.decision[sets] for p, sets in zip(self.players, nodes.information, strict=True)]
+        infoset = [p.first_infoset + sets for p, sets in zip(self.players, nodes.information, strict=True)]
         following, number = self._merge(nodes, table, source[where], row[where], weight[where], histories[where], step)
         if self.keep_edges:
             child[where] = number
             none = np.zeros((len(nodes.state), 0), np.int32)
-            decisions, views = (np.stack(own, axis=1) if own else none for own in (decision, trail))
+            decisions, views = (np.stack(rows, axis=1) if rows else none for rows in (decision, infoset))
             self.levels.append(game_tree.Level(decisions, starts, chance[source], child, views.astype(np.int32)))
         return following
 
     def _chance(self, nodes: _LevelNodes) -> Floats:
-        """The probability of each chance move in every node: 1 where chance has none to make."""
+        """The probability of each chance action in every node: 1 if chance has no choice."""
         parts = machine.split_rows(nodes.legal, self.sizes)
         options = [rows.sum(axis=0) for rows, role in zip(parts, self.net.roles, strict=True) if role.is_random]
         probability = 1.0 / np.maximum(np.prod([np.ones(nodes.legal.shape[1]), *options], axis=0), 1)
-        found: Floats = probability[nodes.state]
-        return found
+        per_node: Floats = probability[nodes.state]
+        return per_node
 
     def _merge_terminals(
         self, nodes: _LevelNodes, table: _Transitions, source: Ints, row: Longs, weight: Floats, histories: Floats
     ) -> Longs:
-        """Merge what ends: the same sequences of all players, and the same goals."""
+        """Merges terminals with the same sequences of all players and the same goal values."""
         if not len(source):
             self.ended = 0, 0.0
             return np.zeros(0, np.int64)
         sequence = [
-            player.sequence_after(own[source], table.moves[role][row])
-            for player, own, role in zip(self.players, nodes.information, self.player_roles, strict=True)
+            player.sequence_after(sets[source], table.moves[role][row])
+            for player, sets, role in zip(self.players, nodes.information, self.player_roles, strict=True)
         ]
         result = _rank_goals(table)
         end_kind = result.number[table.following[row]]
@@ -344,15 +347,17 @@ class _Unroller:
         first = self.end_count
         state = table.following[row[example]]
         self._end(
-            np.stack([own[example] for own in sequence], axis=1) if sequence else np.zeros((kinds.size, 0), np.int32),
+            np.stack([numbers[example] for numbers in sequence], axis=1)
+            if sequence
+            else np.zeros((kinds.size, 0), np.int32),
             table.goals[state],
             kinds.sums(weight),
             kinds.sums(histories),
             table.is_unplayable[state],
         )
         self.ended = kinds.size, float(histories.sum())
-        numbers: Longs = first + kinds.number.astype(np.int64)
-        return numbers
+        terminals: Longs = first + kinds.number.astype(np.int64)
+        return terminals
 
     def _end(self, sequence: Ints, goals: Floats, weight: Floats, histories: Floats, stuck: Bools) -> None:
         self.ends.append((sequence, goals, weight, histories, stuck))
@@ -368,12 +373,12 @@ class _Unroller:
         histories: Floats,
         step: int,
     ) -> tuple[_LevelNodes, Ints]:
-        """Number the information sets of what goes on, then merge nodes that agree in them and in the state."""
+        """Numbers the information sets of non-terminal nodes, then merges nodes that agree in them and in the state."""
         legal_of = self._of_players(table.legal, self.sizes)
         information: list[Ints] = []
         counts: list[int] = []
         arrivals = []
-        for player, own, role, percepts, percept_rows, legal in zip(
+        for player, infoset, role, percepts, percept_rows, legal in zip(
             self.players,
             nodes.information,
             self.player_roles,
@@ -388,7 +393,7 @@ class _Unroller:
                 [moves, percepts.number, options.number[table.following]],
                 [self.sizes[role], percepts.size, options.size],
             )
-            before = own[source]
+            before = infoset[source]
             sets = unique_rows.number_rows([before, kinds.number[row]], [max(1, len(player.sequence)), kinds.size])
             parent, example = before[sets.example], row[sets.example]
             information.append(sets.number)
@@ -414,13 +419,13 @@ class _Unroller:
             merged = unique_rows.Numbering(np.arange(len(row), dtype=np.int32), np.arange(len(row)))
         for player, parent, move, percept, rows, legal, example, chance in arrivals:
             sequence = player.sequence_after(parent, move)
-            player.remember(parent, move, percept, rows)
-            player.arrive(sequence, legal[:, table.following[example]].T, chance, step + 1)
+            player.record_transitions(parent, move, percept, rows)
+            player.add_level(sequence, legal[:, table.following[example]].T, chance, step + 1)
         following = _LevelNodes(
             states=table.states,
             legal=table.legal,
             state=state[merged.example],
-            information=[own[merged.example] for own in information],
+            information=[sets[merged.example] for sets in information],
             weight=merged.sums(weight),
             histories=merged.sums(histories),
         )
@@ -429,7 +434,7 @@ class _Unroller:
         return following, merged.number
 
     def _leaves(self, nodes: _LevelNodes) -> game_tree.Leaves:
-        sequence = [p.sequence[own] for p, own in zip(self.players, nodes.information, strict=True)]
+        sequence = [p.sequence[sets] for p, sets in zip(self.players, nodes.information, strict=True)]
         return game_tree.Leaves(
             np.stack(sequence, axis=1),
             nodes.weight,
@@ -441,9 +446,9 @@ class _Unroller:
 
 
 def _rank_goals(table: _Transitions) -> unique_rows.Numbering:
-    """States afterwards by what an end in them gives."""
-    columns = [np.unique(own, return_inverse=True)[1] for own in table.goals.T]
+    """Numbers the states afterwards by their goal values, and by whether they are unplayable."""
+    columns = [np.unique(goals, return_inverse=True)[1] for goals in table.goals.T]
     return unique_rows.number_rows(
         [np.zeros(len(table.is_end), np.int64), *columns, table.is_unplayable],
-        [1, *(int(own.max(initial=0)) + 1 for own in columns), 2],
+        [1, *(int(ranks.max(initial=0)) + 1 for ranks in columns), 2],
     )

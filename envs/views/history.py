@@ -1,4 +1,4 @@
-"""What one player has done and seen so far: all that an agent may know of a match."""
+"""The action-observation history of one player: all that an agent may know of a match."""
 
 import dataclasses
 import functools
@@ -15,7 +15,7 @@ Keys = npt.NDArray[np.uint32]
 
 
 class Event(NamedTuple):
-    """One joint move as a player sees it: numbers of its own move, of its percepts, and of the moves it has next."""
+    """One joint action as a player observes it: its action, its percepts, and its legal actions afterwards."""
 
     move: int
     percepts: tuple[int, ...]
@@ -24,7 +24,20 @@ class Event(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class ActionObservationHistory:
-    """`first` are the numbers of the moves that are legal before the first joint move."""
+    """The actions and percepts of one player so far.
+
+    Attributes:
+      game: the environment.
+      player: the number of the player.
+      first: legal actions before the first joint action.
+      events: what happened, one event per joint action.
+
+    >>> from gdlx.envs import make_env
+    >>> view = ActionObservationHistory(make_env.make("kuhn_poker"), player=0, first=(4,))
+    >>> view = view.after(Event(move=4, percepts=(), legal=(4,)))
+    >>> view.step, view.legal
+    (1, (4,))
+    """
 
     game: env.Env
     player: int
@@ -33,50 +46,51 @@ class ActionObservationHistory:
 
     @property
     def legal(self) -> tuple[int, ...]:
-        """Moves it has now; none once the game has ended."""
+        """Legal actions now; none once the match is over."""
         return self.events[-1].legal if self.events else self.first
 
     @property
     def step(self) -> int:
-        """Joint moves made."""
+        """Joint actions taken so far."""
         return len(self.events)
 
     def initial(self) -> "ActionObservationHistory":
-        """When nothing had happened yet."""
+        """The history before the first joint action."""
         return dataclasses.replace(self, events=())
 
     def after(self, event: Event) -> "ActionObservationHistory":
+        """The history extended by an event."""
         return dataclasses.replace(self, events=(*self.events, event))
 
     @functools.cached_property
     def keys(self) -> Keys:
-        """[T + 1, 2] keys of what the player knew after 0, 1, .., T joint moves, as `Env.info_key` has them."""
+        """[T + 1, 2] keys of the information sets after 0, 1, .., T joint actions, as in `State.info_key`."""
         options, moves, senses = _constants(self.game)
-        heard = []
+        hashes = []
         for event in self.events:
-            heard.append(_sum(moves, (event.move,)) + _sum(senses, event.percepts) + _sum(options, event.legal))
-        return _chained(_extended(np.zeros(2, np.uint32), _sum(options, self.first)), heard)
+            hashes.append(_sum(moves, (event.move,)) + _sum(senses, event.percepts) + _sum(options, event.legal))
+        return _chained(_extended(np.zeros(2, np.uint32), _sum(options, self.first)), hashes)
 
     def public_state_keys(self, shared: public.PublicInfo) -> Keys:
-        """[T + 1, 2] keys of what everybody knew, as `walk.Walk` has them."""
-        heard = []
+        """[T + 1, 2] keys of the public states, as in `PackedState.keys`."""
+        hashes = []
         for event in self.events:
-            told = shared.percepts[self.player][list(event.percepts)].sum(axis=0, dtype=np.uint32)
-            heard.append(told + shared.moves[self.player][event.move])
-        return _chained(np.zeros(2, np.uint32), heard)
+            percepts = shared.percepts[self.player][list(event.percepts)].sum(axis=0, dtype=np.uint32)
+            hashes.append(percepts + shared.moves[self.player][event.move])
+        return _chained(np.zeros(2, np.uint32), hashes)
 
     def step_texts(self) -> list[str]:
-        """What happened, for people: in every step the own move, then percepts."""
+        """Every step as readable text: the player's action, then its percepts."""
         return ["; ".join(filter(None, (move, ", ".join(seen)))) for move, seen in map(self.event_names, self.events)]
 
     def event_names(self, event: Event) -> tuple[str, list[str]]:
-        """Of the own move and of the percepts."""
+        """Names of the player's action and of its percepts."""
         role = self.game.net.players[self.player]
         return role.moves[event.move], [role.percepts[number] for number in event.percepts]
 
 
 def _constants(game: env.Env) -> tuple[info_key.HashConstants, info_key.HashConstants, info_key.HashConstants]:
-    """Of legal moves, of own moves, and of percepts."""
+    """For legal actions, for the player's actions, and for percepts."""
     return (
         info_key.hash_constants(game.num_actions, 1),
         info_key.hash_constants(game.num_actions, 2),
@@ -88,12 +102,12 @@ def _sum(table: info_key.HashConstants, numbers: tuple[int, ...]) -> Keys:
     return np.asarray(table[list(numbers)].sum(axis=0, dtype=np.uint32), np.uint32)
 
 
-def _chained(start: Keys, heard: Sequence[Keys]) -> Keys:
+def _chained(start: Keys, events: Sequence[Keys]) -> Keys:
     """The key at the start, and after each of the events."""
-    found = [start]
-    for event in heard:
-        found.append(_extended(found[-1], event))
-    return np.stack(found)
+    keys = [start]
+    for event in events:
+        keys.append(_extended(keys[-1], event))
+    return np.stack(keys)
 
 
 def _extended(key: Keys, event: Keys) -> Keys:

@@ -1,7 +1,7 @@
-"""A key of 64 bits for what a player knows: equal for equal histories, and for unequal ones practically never.
+"""64-bit keys of information sets: equal for equal action-observation histories, and almost never otherwise.
 
-An event (own move, percepts, own legal moves) is hashed to two words by adding random constants of its true bits; the
-key is mixed with it by rounds of an invertible cipher (Speck 64, Beaulieu et al. 2013). Two histories that differ get
+An event (a player's action, percepts and legal actions) is hashed to two words by adding random constants of its true
+bits; rounds of an invertible cipher mix it into the key (Speck 64, Beaulieu et al. 2013). Two different histories get
 the same key with probability about 2^-64.
 """
 
@@ -18,10 +18,9 @@ _ROUNDS = 6
 
 
 def hash_constants(width: int, salt: int) -> HashConstants:
-    """The same in every run and version: saved tables are found by these keys."""
-    raw = np.asarray(
-        np.random.Philox(key=salt).random_raw(width), np.uint64
-    )  # unlike its users, numpy never changes it
+    """Random constants, the same in every run and version: saved tables are indexed by these keys."""
+    # The raw stream is stable across numpy versions, unlike the distributions built on it.
+    raw = np.asarray(np.random.Philox(key=salt).random_raw(width), np.uint64)
     return np.stack([raw >> np.uint64(32), raw & np.uint64(0xFFFFFFFF)], axis=1).astype(np.uint32)
 
 
@@ -31,12 +30,12 @@ def hash_bits(bits: jax.Array, table: HashConstants) -> Key:
 
 
 def extend(key: Key, event: Key) -> Key:
-    """The key of a history made longer by an event."""
+    """The key of a history extended by an event."""
     return jnp.stack(extend_words((key[0], key[1]), (event[0], event[1])))
 
 
 def extend_words(key: tuple[Any, Any], event: tuple[Any, Any]) -> tuple[Any, Any]:
-    """The same, word by word, of arrays of any shape, in jax or numpy."""
+    """The same, word by word, for arrays of any shape, in jax or numpy."""
     x, y = key[0] ^ event[0], key[1] ^ event[1]
     for number in range(_ROUNDS):
         constant = np.uint32(0x9E3779B9 * (number + 1) & 0xFFFFFFFF)

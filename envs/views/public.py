@@ -1,8 +1,8 @@
-"""What everybody knows of a joint move: the percepts and own moves of one player that all others have as well.
+"""Public information of a joint action: the actions and percepts of one player that all others observe as well.
 
-Two percepts, or a percept and a move, tell the same if the network has one literal for both: `(opponent_did raise)` of
-one player in a poker is the move `raise` of the other. Literals that are equal in every play but not in the network
-are not found: then less is taken to be public than is, never more.
+Two percepts, or a percept and a move, carry the same information if the propnet has one literal for both:
+`(opponent_did raise)` of one player in a poker is the move `raise` of the other. Literals that are equal in every match
+but not in the propnet are not detected, so public information may be underestimated, but never overestimated.
 """
 
 from typing import NamedTuple
@@ -17,9 +17,9 @@ Keys = npt.NDArray[np.uint32]
 
 
 class PublicInfo(NamedTuple):
-    """Hashes of what is public of each player's moves and percepts, 0 where it is not. Axes: P players.
+    """Hashes of each player's public moves and percepts, 0 for private ones. Axes: P players.
 
-    The same thing has the same hash for all: the constant that the first player's key has for it.
+    The same event has the same hash for all players: the constant for it in the first player's key.
     """
 
     moves: tuple[Keys, ...]  # P x [moves of the player, 2] uint32
@@ -27,28 +27,29 @@ class PublicInfo(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        return not any(part.any() for part in (*self.moves, *self.percepts))
+        return not any(hashes.any() for hashes in (*self.moves, *self.percepts))
 
 
 def find_public_info(net: propnet.PropNet) -> PublicInfo:
+    """Finds the moves and percepts whose literals all players observe."""
     players = [number for number, role in enumerate(net.roles) if not role.is_random]
     known = [_observed_literals(net, number) for number in players]
     shared = set.intersection(*({*moves, *percepts} for moves, percepts in known)) if known else set()
-    shared -= {0, 1}  # what never or always holds tells nothing
+    shared -= {0, 1}  # constants carry no information
     hashes: dict[int, Keys] = {}
-    for part, salt in zip(known[0] if known else (), (2, 3), strict=False):
-        for literal, constant in zip(part, info_key.hash_constants(len(part), salt), strict=True):
+    for literals, salt in zip(known[0] if known else (), (2, 3), strict=False):
+        for literal, constant in zip(literals, info_key.hash_constants(len(literals), salt), strict=True):
             if literal in shared:
                 hashes.setdefault(literal, constant)
-    told = [_public_hashes(own, hashes) for own in known]
-    return PublicInfo(tuple(own[0] for own in told), tuple(own[1] for own in told))
+    public = [_public_hashes(literals, hashes) for literals in known]
+    return PublicInfo(tuple(moves for moves, _ in public), tuple(percepts for _, percepts in public))
 
 
 def _public_hashes(known: tuple[list[int], list[int]], hashes: dict[int, Keys]) -> tuple[Keys, Keys]:
-    """Of moves and percepts: the hash where a literal comes first, since a player may know it twice."""
+    """Hashes of moves and percepts; only the first of equal literals has one, since a player may observe it twice."""
     left = dict(hashes)
     none = np.zeros(2, np.uint32)
-    moves, percepts = (np.array([left.pop(literal, none) for literal in part], np.uint32) for part in known)
+    moves, percepts = (np.array([left.pop(n, none) for n in literals], np.uint32) for literals in known)
     return moves.reshape(-1, 2), percepts.reshape(-1, 2)
 
 

@@ -1,4 +1,4 @@
-"""States and what players know of them as text, with the names of the rulesheet. On the host, for one game."""
+"""States and action-observation histories as text, with the names of the rulesheet. On the host, for one match."""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -11,9 +11,10 @@ from gdlx.envs import env as envs
 
 
 def move_name(env: envs.Env, player: int, action: int) -> str:
-    """
+    """The name of a player's action, `-` if there is none.
+
     >>> from gdlx.envs import make_env
-    >>> move_name(make.make("kuhn_poker"), 0, 0)
+    >>> move_name(make_env.make("kuhn_poker"), 0, 0)
     'bet'
     """
     moves = env.net.players[player].moves
@@ -21,23 +22,24 @@ def move_name(env: envs.Env, player: int, action: int) -> str:
 
 
 def chance_name(env: envs.Env, action: int) -> str:
+    """The name of an action of chance, `-` if there is none."""
     moves = next((role.moves for role in env.net.roles if role.is_random), ())
     return moves[action] if 0 <= action < len(moves) else "-"
 
 
 def legal_names(env: envs.Env, state: envs.State, player: int) -> tuple[str, ...]:
-    """A player's legal moves in a state."""
+    """A player's legal actions in a state."""
     return _named(env.net.players[player].moves, state.legal_mask[player])
 
 
 def legal_chance_names(env: envs.Env, state: envs.State) -> tuple[str, ...]:
-    """The legal moves of chance in a state."""
+    """The legal actions of chance in a state."""
     moves = next((role.moves for role in env.net.roles if role.is_random), ())
     return _named(moves, state.chance_mask)
 
 
 def percept_names(env: envs.Env, state: envs.State, player: int) -> tuple[str, ...]:
-    """What a player perceived of the joint move that led to a state."""
+    """A player's percepts of the joint action that led to a state."""
     return _named(env.net.players[player].percepts, state.percepts[player])
 
 
@@ -49,10 +51,10 @@ def fluent_names(env: envs.Env, state: envs.State) -> tuple[str, ...]:
 
 
 def state_text(env: envs.Env, state: envs.State) -> str:
-    """The step, the true fluents, and the legal moves or the result.
+    """The step, the true fluents, and the legal actions or the result.
 
     >>> from gdlx.envs import make_env
-    >>> game = make.make("rps")
+    >>> game = make_env.make("rps")
     >>> print(state_text(game, game.init()))
     rps, step 0
       choosing
@@ -75,7 +77,7 @@ def state_text(env: envs.Env, state: envs.State) -> str:
 
 
 def history_text(env: envs.Env, states: Iterable[envs.State], player: int) -> str:
-    """What a player knows after a match so far: its own moves and percepts, from the initial state on."""
+    """A player's actions and percepts, from the states of a match since the initial one."""
     states = list(states)
     lines = [f"{env.players[player]} in {env.name}"]
     for number, (_, after) in enumerate(itertools.pairwise(states), 1):
@@ -88,7 +90,7 @@ def history_text(env: envs.Env, states: Iterable[envs.State], player: int) -> st
 
 
 def unstack_states(states: envs.State) -> list[envs.State]:
-    """The states along the first axis, such as lax.scan stacks them, as separate ones on the host."""
+    """Splits states along the first axis, as lax.scan stacks them, into separate states on the host."""
     host = jax.device_get(states)
     return [envs.State(*(field[number] for field in host)) for number in range(len(host.step))]
 

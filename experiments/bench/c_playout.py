@@ -1,4 +1,4 @@
-"""The playout step of a game written out as C: the limit of what a machine can do, to compare with."""
+"""The playout step of a game as C code: a baseline for what the machine can do."""
 
 from collections.abc import Iterator
 
@@ -6,8 +6,8 @@ from gdlx.envs.lowering import playout_tape, random_move
 from gdlx.envs.lowering import tape as tapes
 from gdlx.envs.packed import playouts
 
-_LANES = 8  # 32-bit words that go through the code together, as one vector
-GAMES = 32 * _LANES  # of one thread
+_LANES = 8  # 32-bit words of a vector
+GAMES = 32 * _LANES  # per thread
 
 _FRAME = """\
 #include <pthread.h>
@@ -48,7 +48,7 @@ void play(long count, int threads) {{
 
 
 def generate_source(play: playouts.Playout) -> str:
-    """A C file with `play(steps, threads)`: every thread plays GAMES games for so many steps."""
+    """Returns C source with `play(steps, threads)`: every thread plays GAMES games for so many steps."""
     registers = len(play.net.initial) + play.counter_bits
     initial = [f"    memset(&state[{n}], 255, sizeof(row));" for n, bit in enumerate(play.net.initial.tolist()) if bit]
     return _FRAME.format(
@@ -84,7 +84,7 @@ def _operations(program: tapes.Tape, segment: tapes.Segment) -> Iterator[str]:
 
 
 def _ranks(play: playouts.Playout, program: tapes.Tape, registers: int) -> Iterator[str]:
-    """Random numbers below the counts of legal moves, as chooser.draw_ranks makes them."""
+    """Random numbers below the counts of legal moves, as in `envs.lowering.random_move`."""
     rank_bits = playout_tape.rank_bits(play.net)
     if not rank_bits:
         return

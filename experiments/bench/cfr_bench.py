@@ -1,7 +1,7 @@
 """Benchmark `cfr`: exact solving beside OpenSpiel's C++, scipy's sparse products, and gdlx itself one run at a time.
 
-Iterations are timed on the same game, imported from OpenSpiel; compile times are left out. Peers take turns with
-gdlx in short rounds, and the best round of each counts, because other work on the machine comes and goes.
+Iterations are timed on the same game, imported from OpenSpiel; compile times are left out. Peers and gdlx alternate in
+short rounds, and the best round of each counts, because the load of the machine varies.
 """
 
 import importlib.util
@@ -19,7 +19,7 @@ import numpy as np
 from gdlx.experiments.bench import harness
 
 _GOOFSPIEL = "goofspiel(imp_info=True,num_cards={},points_order=descending,returns_type=win_loss)"
-# Name, the game in OpenSpiel, how many times its C++ solver is to be beaten.
+# Name, the game in OpenSpiel, and the target ratio to its C++ solver.
 _GAMES = (
     ("kuhn", "kuhn_poker", 30.0),
     ("goofspiel-4", f"turn_based_simultaneous_game(game={_GOOFSPIEL.format(4)})", 150.0),
@@ -35,7 +35,7 @@ _TRIAL_NAMES = {
     "goofspiel-5": "goof5",
     "liar's dice": "liars",
 }
-Workload = Callable[[int], None]  # so many times
+Workload = Callable[[int], None]  # does a unit of work that many times
 
 _ROUNDS, _ROUND_SECONDS = 5, 0.3
 
@@ -82,14 +82,14 @@ def _iterations(name: str, game: str, times: float) -> Iterator[harness.Figure]:
         for _ in range(count):
             solver.evaluate_and_update_policy()
 
-    def worth(count: int) -> None:
+    def evaluate(count: int) -> None:
         for _ in range(count):
             jax.device_get(measure(form, one))
 
-    sides: dict[str, Workload] = {"ours": ours, "peers": peers, "worth": worth}
+    sides: dict[str, Workload] = {"ours": ours, "peers": peers, "evaluate": evaluate}
     if trial := _prototype_workload(name):
         sides["trial"] = trial
-    if name != "liar's dice":  # there its set-up takes minutes
+    if name != "liar's dice":  # where its set-up takes minutes
         if jax_cfr := _jax_cfr(loaded):
             sides["jax"] = jax_cfr
         else:
@@ -103,11 +103,11 @@ def _iterations(name: str, game: str, times: float) -> Iterator[harness.Figure]:
         "jax": (", beside JAX", "OpenSpiel's JAX CFR", 1.0),
         "csr": (", beside the limit", "two scipy CSR products", 1 / 4),
     }
-    for side, (label, peer, bound) in peers_of.items():
+    for side, (label, peer, ratio) in peers_of.items():
         if side in seconds:
-            yield _figure(f"{name}: CFR+ iteration{label}", seconds["ours"], peer, seconds[side], bound)
-    bound_of_worth = 1 / 2 if name == "liar's dice" else None
-    yield _figure(f"{name}: exploitability", seconds["worth"], "an iteration of ours", seconds["ours"], bound_of_worth)
+            yield _figure(f"{name}: CFR+ iteration{label}", seconds["ours"], peer, seconds[side], ratio)
+    bound = 1 / 2 if name == "liar's dice" else None
+    yield _figure(f"{name}: exploitability", seconds["evaluate"], "an iteration of ours", seconds["ours"], bound)
     yield harness.Figure(f"{name}: compiling the iteration", compiled, "s")
 
 
@@ -117,7 +117,7 @@ def _figure(name: str, ours: float, peer: str, theirs: float, bound: float | Non
 
 
 def _time_interleaved(sides: list[Workload]) -> list[float]:
-    """Seconds of one call's unit of work for each side: the best of rounds that alternate."""
+    """Seconds per unit of work for each side: the best of alternating rounds."""
     counts = []
     for side in sides:
         side(1)
@@ -138,7 +138,7 @@ def _time_interleaved(sides: list[Workload]) -> list[float]:
 
 
 def _prototype_workload(name: str) -> Workload | None:
-    """The design's own yardstick, where it lies beside the project."""
+    """The prototype of the solver, a baseline that may lie beside the repository."""
     if not _TRIAL.is_file():
         return None
     import jax
@@ -171,24 +171,24 @@ def _jax_cfr(game: Any) -> Workload | None:
 
 
 def _csr_products(tree: Any) -> Workload:
-    """Two products with the game's payoffs as one sparse matrix: what an iteration cannot do without."""
+    """Two products with the payoffs as one sparse matrix: the minimum work of an iteration."""
     from gdlx.solvers.exact import lp
 
     payoff = lp.payoff_matrix(tree).astype(np.float32)
-    turned = payoff.T.tocsr()
+    transposed = payoff.T.tocsr()
     first, second = (np.ones(n, np.float32) for n in payoff.shape)
 
     def products(count: int) -> None:
         for _ in range(count):
             payoff @ second
-            turned @ first
+            transposed @ first
 
     return products
 
 
 def _unrolling() -> Iterator[harness.Figure]:
     if not pathlib.Path("/proc/self/status").exists():
-        yield harness.Figure("unrolling", None, "", note="memory is only told by Linux: skipped")
+        yield harness.Figure("unrolling", None, "", note="peak memory is only measured on Linux: skipped")
         return
     for name, depth, seconds, gigabytes in (("liars_dice", 0, 30.0, 4.0), ("blind_tictactoe", 4, 60.0, 8.0)):
         spent, memory = _run_in_subprocess(_UNROLL, name, str(depth))
@@ -206,20 +206,20 @@ net = games.compile_game(sys.argv[1])
 begun = time.perf_counter()
 game_spec.unroll_game(game_spec.GameSpec(sys.argv[1]), net=net, depth=int(sys.argv[2]) or None)
 spent = time.perf_counter() - begun
-# Not what getrusage says, which on Linux counts the memory of the process that started this one.
+# Not getrusage, which on Linux includes the memory of the parent process.
 peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print(spent, float(peak) / 1024)
 """
 
 
 def _run_in_subprocess(code: str, *arguments: str) -> tuple[float, ...]:
-    """The numbers that a fresh process prints."""
+    """Runs code in a fresh process, and returns the numbers that it prints."""
     ran = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
     return tuple(map(float, ran.stdout.split()))
 
 
 def _from_rules() -> Iterator[harness.Figure]:
-    """The command line from its start to its end, with an empty cache and then with a full one."""
+    """Wall time of the command, first with an empty cache and then with a full one."""
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {"GDLX_CACHE": os.path.join(folder, "cache")}
         command = [sys.executable, "-m", "gdlx.cli", "solve", "leduc_poker", "--target", "0.001", "--quiet"]
@@ -269,8 +269,8 @@ def _batch_seconds(spec: str, iterations: int, runs: int = 1_024) -> tuple[float
     ]
 
     def one_by_one(_: int) -> None:
-        for own in singles:
-            int(tree_solvers.advance(dcfr.step, form, state, own, iterations).t)
+        for single in singles:
+            int(tree_solvers.advance(dcfr.step, form, state, single, iterations).t)
 
     together(1)
     int(tree_solvers.advance(dcfr.step, form, state, singles[0], 1).t)
@@ -298,7 +298,7 @@ _DOUBLE = """
 import os, sys
 os.environ["JAX_ENABLE_X64"] = "1"
 import gdlx
-found = gdlx.solve(sys.argv[1], "hs-pcfr+", iterations=50_000)
-low, high = found.tree.payoff_range
-print(max(found.exploitability, 0.0) / (high - low), found.iterations)
+solution = gdlx.solve(sys.argv[1], "hs-pcfr+", iterations=50_000)
+low, high = solution.tree.payoff_range
+print(max(solution.exploitability, 0.0) / (high - low), solution.iterations)
 """

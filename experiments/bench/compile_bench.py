@@ -1,6 +1,6 @@
-"""Benchmark `compile`: from rulesheets to simplified networks: time, memory, sizes, and how cost grows.
+"""Benchmark `compile`: from rulesheets to simplified propnets: time, memory, sizes, and how cost grows.
 
-Published sheets are read from the folder that GDLX_CORPUS names; without it their figures are left out.
+Published sheets are read from the folder in GDLX_CORPUS; without it their figures are skipped.
 """
 
 import functools
@@ -17,18 +17,18 @@ from gdlx.propnet.grounding import ground
 from gdlx.propnet.simulate import straight_line
 from gdlx.propnet.syntax import diagnostics, rulesheet
 
-_DEFAULT_CORPUS = pathlib.Path(__file__).parents[3] / "shared" / "gdl" / "corpus"  # of the repository, if it is there
+_DEFAULT_CORPUS = pathlib.Path(__file__).parents[3] / "shared" / "gdl" / "corpus"  # beside the repository, if it exists
 CORPUS = pathlib.Path(os.environ.get("GDLX_CORPUS", _DEFAULT_CORPUS))
 
 _SECONDS = {"meier.gdl": 1.0, "reversi.kif": 5.0, "amazons_8x8.kif": 20.0, "ENDGAME_S.3357418313.kif": 60.0}
-_SIZES = {  # the most gates and two-input operations
+_SIZES = {  # upper bounds on gates and two-input operations
     "blindtictactoe.gdl": (238, 422),
     "connectFour.kif": (431, 814),
     "kriegTTT_5x5.gdl": (549, 767),
     "transit.gdl": (648, 1071),
     "meier.gdl": (467, 827),
 }
-_GROWING = {  # large enough that proofs of invariants, whose work is limited, do not hide what the rest costs
+_GROWING = {  # large enough that the bounded work of proving invariants does not hide the growth of the rest
     "goofspiel": [f"goofspiel:cards={cards}" for cards in (20, 28, 40)],
     "connect_four": [f"connect_four:width={n},height={n}" for n in (16, 28, 50)],
 }
@@ -54,7 +54,7 @@ def _library_figures() -> Iterator[harness.Figure]:
 
 
 def _growth_figures() -> Iterator[harness.Figure]:
-    """The slope of time over ground rules on log scales: 1 is linear."""
+    """The slope of time over ground rules on logarithmic scales: 1 is linear."""
     for family, members in _GROWING.items():
         sheets = [games.load_rulesheet(game) for game in members]
         rules = [len(ground.ground(sheet).heads) for sheet in sheets]
@@ -87,7 +87,7 @@ def _corpus_figures() -> Iterator[harness.Figure]:
 
 
 def _against_direct(file: str, sheet: rulesheet.Rulesheet) -> Iterator[harness.Figure]:
-    """Grounding with rules split first, beside that of a direct translation."""
+    """Grounding of split rules, beside that of a direct translation."""
     split, direct = ground.ground(sheet), ground.ground(sheet, rewrite=False)
     peer = "direct translation"
     rules = len(split.heads), len(direct.heads)

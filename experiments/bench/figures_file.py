@@ -1,4 +1,4 @@
-"""Figures with where and when they were taken, as JSON to keep and as Markdown to show."""
+"""Figures with the machine, the versions and the time of measurement, as JSON and as Markdown."""
 
 import dataclasses
 import datetime
@@ -17,16 +17,16 @@ _PACKAGES = ("gdlx", "jax", "jaxlib", "numpy", "clingo", "open_spiel", "pgx")
 
 
 class BenchFileError(errors.UserError, ValueError):
-    """A file that holds no figures."""
+    """A file that does not hold figures."""
 
 
 @dataclasses.dataclass(frozen=True)
 class BenchReport:
-    """What was measured so far."""
+    """The figures measured so far."""
 
     machine: host_machine.HostInfo
-    versions: Mapping[str, str | None]  # of gdlx, what it builds on, and its peers; None where one is not installed
-    when: str  # it began, in UTC
+    versions: Mapping[str, str | None]  # of gdlx, its dependencies and its peers; None if not installed
+    when: str  # the start, in UTC
     figures: tuple[harness.Figure, ...] = ()
     complete: bool = False
 
@@ -41,7 +41,7 @@ class BenchReport:
 
 
 def new_report() -> BenchReport:
-    """Nothing measured yet, on this machine and now."""
+    """An empty report, for this machine and now."""
     now = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
     return BenchReport(host_machine.describe(), {name: _version(name) for name in _PACKAGES}, now.isoformat())
 
@@ -73,7 +73,7 @@ def _figure_to_json(figure: harness.Figure) -> dict[str, Any]:
 
 
 def _number(value: float | None) -> float | None:
-    """JSON has neither infinities nor nan."""
+    """JSON has neither infinities nor NaN."""
     return value if value is not None and math.isfinite(value) else None
 
 
@@ -89,8 +89,8 @@ def _figure_from_json(found: Mapping[str, Any]) -> harness.Figure:
 
 
 def write(path: pathlib.Path, report: BenchReport) -> None:
-    """Whole or not at all, as JSON or as Markdown: what the file's name ends in tells."""
-    from gdlx.propnet.io import checked_fields  # which brings numpy; listing benchmarks must start fast
+    """Writes a report atomically, as Markdown if the name ends in .md, else as JSON."""
+    from gdlx.propnet.io import checked_fields  # imports numpy; listing benchmarks must start fast
 
     if path.suffix.lower() == ".md":
         text = markdown(report)
@@ -100,34 +100,34 @@ def write(path: pathlib.Path, report: BenchReport) -> None:
 
 
 def read(path: pathlib.Path) -> BenchReport:
-    """What `write` wrote as JSON."""
-    from gdlx.propnet.io import checked_fields  # which brings numpy; listing benchmarks must start fast
+    """Reads a report that `write` wrote as JSON."""
+    from gdlx.propnet.io import checked_fields  # imports numpy; listing benchmarks must start fast
 
-    again = "name a file that `gdlx bench NAME -o FILE.json` wrote"
+    advice = "pass a file that `gdlx bench NAME -o FILE.json` wrote"
     try:
-        found = json.loads(checked_fields.read_bounded(path, checked_fields.MAX_BYTES).decode("utf-8"))
+        document = json.loads(checked_fields.read_bounded(path, checked_fields.MAX_BYTES).decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise BenchFileError(f"{path} is not JSON ({error}); {again}") from None
+        raise BenchFileError(f"{path} is not JSON ({error}); {advice}") from None
     try:
         return BenchReport(
-            host_machine.HostInfo(**found["machine"]),
-            {str(name): version for name, version in found["versions"].items()},
-            str(found["when"]),
-            tuple(_figure_from_json(figure) for figure in found["figures"]),
-            bool(found["complete"]),
+            host_machine.HostInfo(**document["machine"]),
+            {str(name): version for name, version in document["versions"].items()},
+            str(document["when"]),
+            tuple(_figure_from_json(figure) for figure in document["figures"]),
+            bool(document["complete"]),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise BenchFileError(f"{path} holds no figures of benchmarks ({error!r}); {again}") from None
+        raise BenchFileError(f"{path} does not hold the figures of benchmarks ({error!r}); {advice}") from None
 
 
 def markdown(report: BenchReport) -> str:
-    """A line about the machine, and a table for every benchmark."""
+    """A line about the machine, and a table for each benchmark."""
     parts = [about(report)]
     if not report.complete:
         parts.append("Not complete: measuring was stopped, or a benchmark failed.")
-    for name, own in itertools.groupby(report.figures, key=lambda figure: figure.benchmark):
+    for name, figures in itertools.groupby(report.figures, key=lambda figure: figure.benchmark):
         parts.append(f"### {name}: {harness.BENCHMARKS.get(name or '', '')}".rstrip(": "))
-        parts.append(_rows([harness.HEADER, ("---",) * len(harness.HEADER), *(figure.cells() for figure in own)]))
+        parts.append(_rows([harness.HEADER, ("---",) * len(harness.HEADER), *(figure.cells() for figure in figures)]))
     return "\n\n".join(parts) + "\n"
 
 

@@ -1,7 +1,7 @@
-"""The benchmark harness: figures with targets that are computed, taken beside a peer where there is one.
+"""The benchmark harness: measured figures, compared with a target and with a peer where there is one.
 
-A benchmark NAME is the module `gdlx.experiments.NAME_bench` with a function `figures()` that yields each
-figure as soon as it is known. A figure that misses its target is reported, never raised; so is a peer that is missing.
+A benchmark NAME is the module `gdlx.experiments.bench.NAME_bench` with a function `figures()` that yields each figure
+as soon as it is measured. A missed target or a missing peer is reported, and is not an error.
 """
 
 import dataclasses
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 BENCHMARKS = {
     "read": "reading and checking rulesheets, and the start of the command line",
-    "compile": "from rulesheets to simplified networks: time, memory, sizes and growth",
-    "playout": "random play in words, beside pgx and beside C",
+    "compile": "from rulesheets to simplified propnets: time, memory, sizes and growth",
+    "playout": "bit-packed random play, beside pgx and beside C",
     "cfr": "exact solving, beside OpenSpiel's C++ and one run after another",
     "mccfr": "sampled solving, beside OpenSpiel's C++",
-    "search": "bounds found by playing, beside exact exploitability",
+    "search": "bounds estimated by play, beside exact exploitability",
     "sweep": "a thousand runs at once, beside one after the other; and a report on a hundred",
     "train": "networks that learn games, beside OpenSpiel's Deep CFR",
     "start": "first results and compile times of every library game",
@@ -30,7 +30,7 @@ _STOPPED = "stopped early"
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """A bound on a figure's value, or on its ratio to the peer; which side is good is the figure's to say."""
+    """A bound on the value of a figure, or on its ratio to the peer; `Figure.better` says which side is good."""
 
     bound: float
     of: Literal["value", "ratio"] = "value"
@@ -38,17 +38,17 @@ class Target:
 
 @dataclasses.dataclass(frozen=True)
 class Figure:
-    """One measured number. `ratio` says how many times better than the peer it is, 2 being twice as good."""
+    """One measured number. `ratio` is how many times better than the peer it is: 2 is twice as good."""
 
     name: str
-    value: float | None  # None where nothing was measured; the note says why
+    value: float | None  # None if nothing was measured; `note` says why
     unit: str
     better: Literal["lower", "higher"] = "lower"
     peer: str | None = None
     peer_value: float | None = None
     target: Target | None = None
     note: str | None = None
-    benchmark: str | None = None  # whose figure it is; `run` fills it in
+    benchmark: str | None = None  # the name of its benchmark, set by `run`
 
     @property
     def ratio(self) -> float | None:
@@ -60,7 +60,7 @@ class Figure:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the target is met; None without a target, or where the peer it needs is missing."""
+        """Whether the target is met; None without a target, or if the peer that it needs is missing."""
         if self.target is None or self.value is None:
             return None
         if self.target.of == "ratio":
@@ -75,7 +75,7 @@ class Figure:
         return f"{'<=' if self.better == 'lower' else '>='} {self.target.bound:g} {self.unit}".rstrip()
 
     def cells(self) -> tuple[str, ...]:
-        """As in a table under HEADER."""
+        """The row of a table with the columns of HEADER."""
         return (
             self.name,
             "" if self.value is None else f"{self.value:.3g} {self.unit}".rstrip(),
@@ -91,23 +91,23 @@ HEADER = ("figure", "value", "peer's", "ratio", "peer", "target", "holds")
 
 
 def missing_peer(name: str, peer: str, value: float | None = None, unit: str = "", **more: Any) -> Figure:
-    """A figure whose peer is not there to compare with; some have no value of ours either."""
+    """A figure whose peer is not installed; `value` is ours, if it was measured."""
     return Figure(name, value, unit, peer=peer, note=f"peer {peer} is not installed: skipped", **more)
 
 
 def run(names: Iterable[str]) -> Iterator[Figure]:
-    """The figures of some benchmarks, each as soon as it is known."""
+    """Runs benchmarks, and yields each figure as soon as it is measured."""
     for name in names:
         try:
             for figure in importlib.import_module(f"gdlx.experiments.bench.{name}_bench").figures():
                 yield dataclasses.replace(figure, benchmark=name)
-        except Exception as error:  # what was measured before must not be lost, nor what others measure after it
+        except Exception as error:  # so that earlier figures and the other benchmarks are not lost
             note = f"{type(error).__name__}: {error}"
             yield Figure(f"{name} {_STOPPED}", None, "", note=note, benchmark=name)
 
 
 def is_failure(figure: Figure) -> bool:
-    """Whether it stands for all that a benchmark has not measured."""
+    """Whether the figure says that a benchmark failed."""
     return figure.value is None and figure.name == f"{figure.benchmark} {_STOPPED}"
 
 

@@ -1,4 +1,4 @@
-"""The machine a figure was taken on, and what a function costs on it. Names no host and no user."""
+"""Describes the machine, without names of host and user, and measures the time and memory of functions."""
 
 import concurrent.futures
 import dataclasses
@@ -20,7 +20,7 @@ T = TypeVar("T")
 @dataclasses.dataclass(frozen=True)
 class HostInfo:
     cpu: str
-    cores: int  # that this process may use
+    cores: int  # available to this process
     memory_gb: float | None
     python: str
     platform: str
@@ -43,14 +43,14 @@ def _cpu_model() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     if platform.system() == "Darwin":
-        asked = subprocess.run(["sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True, text=True)
-        return asked.stdout.strip()
+        ran = subprocess.run(["sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True, text=True)
+        return ran.stdout.strip()
     return platform.processor() or platform.machine()
 
 
 def _memory_gb() -> float | None:
-    found = devices.machine_memory_bytes()
-    return None if found is None else round(found / 1e9, 1)
+    memory = devices.machine_memory_bytes()
+    return None if memory is None else round(memory / 1e9, 1)
 
 
 def best_seconds(function: Callable[[], object], repeats: int = 3) -> float:
@@ -72,11 +72,11 @@ def peak_mb(function: Callable[..., object], *arguments: object) -> float:
 def run_in_subprocess(
     function: Callable[..., T], *arguments: object, environment: Mapping[str, str] | None = None
 ) -> T:
-    """What an importable function returns in a fresh Python process, with other variables of its environment."""
+    """Calls an importable function in a fresh Python process, with these environment variables."""
     context = multiprocessing.get_context("spawn")
-    given = environment or {}
-    before = {name: os.environ.get(name) for name in given}
-    os.environ.update(given)  # a process inherits what is there when it is started
+    changes = environment or {}
+    before = {name: os.environ.get(name) for name in changes}
+    os.environ.update(changes)  # the child inherits them when it starts
     try:
         with concurrent.futures.ProcessPoolExecutor(max_workers=1, mp_context=context) as child:
             return child.submit(function, *arguments).result()

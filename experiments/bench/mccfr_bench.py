@@ -1,7 +1,7 @@
-"""Benchmark `mccfr`: sampled solving beside OpenSpiel's C++, the same game and the same scheme.
+"""Benchmark `mccfr`: sampled solving beside OpenSpiel's C++, on the same game with the same sampling scheme.
 
-OpenSpiel runs for a fixed time on one core; then gdlx runs on all cores until it is as good, with several seeds.
-Compile times are left out and printed.
+OpenSpiel runs for a fixed time on one core; then gdlx runs on all cores until it reaches the same exploitability, with
+several seeds. Compile times are left out, and are separate figures.
 """
 
 import importlib.util
@@ -19,7 +19,7 @@ _GAMES = (("leduc", "leduc_poker"), ("liar's dice", "liars_dice"))
 
 
 class _PeerComparison(NamedTuple):
-    """A scheme of ours, OpenSpiel's, and how many times sooner ours is to be as good."""
+    """Our algorithm, OpenSpiel's solver, and the target ratio of their times."""
 
     name: str
     algorithm: str
@@ -59,14 +59,14 @@ def _peer_figures(name: str, game: str, contest: _PeerComparison) -> Iterator[ha
     seconds, rates, compiling = [], [], 0.0
     for seed in range(_SEEDS):
         algorithm = algorithms.configure(algorithms.find(contest.algorithm), None, {"seed": seed})
-        process = tree_solvers.SampledSolver(task, algorithm)
+        solver = tree_solvers.SampledSolver(task, algorithm)
         begun = time.perf_counter()
-        process.advance(process.init(), 0)
-        process.measure(process.init(), 0.0)
+        solver.advance(solver.init(), 0)
+        solver.measure(solver.init(), 0.0)
         compiling = compiling or time.perf_counter() - begun
-        spent, made = _run_to_target(process, theirs)
+        spent, trajectories = _run_to_target(solver, theirs)
         seconds.append(spent)
-        rates.append(made / spent)
+        rates.append(trajectories / spent)
     spread = f"{min(seconds):.2g} to {max(seconds):.2g} s over {_SEEDS} seeds"
     peer = f"OpenSpiel's C++ {contest.name}"
     yield harness.Figure(
@@ -90,7 +90,7 @@ def _peer_figures(name: str, game: str, contest: _PeerComparison) -> Iterator[ha
 
 
 def _peer(game: Any, solver_name: str) -> tuple[float, float]:
-    """Exploitability after the time, and trajectories a second; one of its iterations is a trajectory per player."""
+    """Exploitability after the fixed time, and trajectories per second; an iteration is one trajectory per player."""
     import pyspiel
 
     solver = getattr(pyspiel, solver_name)(game)
@@ -103,22 +103,22 @@ def _peer(game: Any, solver_name: str) -> tuple[float, float]:
     return pyspiel.nash_conv(game, solver.average_policy(), True) / 2, 2 * count / spent
 
 
-def _run_to_target(process: Any, target: float) -> tuple[float, int]:
-    """Seconds of sampling and trajectories until the average policies are that good."""
-    state, spent, count, done = process.init(), 0.0, 1, 0
+def _run_to_target(solver: Any, target: float) -> tuple[float, int]:
+    """Seconds of sampling and trajectories until the average policies reach that exploitability."""
+    state, spent, count, done = solver.init(), 0.0, 1, 0
     while True:
         begun = time.perf_counter()
-        state = process.advance(state, count)
+        state = solver.advance(state, count)
         spent += time.perf_counter() - begun
         done += count
-        found = process.measure(state, spent)
-        if found.error <= target:
-            return spent, found.samples
+        metrics = solver.measure(state, spent)
+        if metrics.error <= target:
+            return spent, metrics.samples
         count = max(1, done // 10)
 
 
 def _hash_table_figures() -> Iterator[harness.Figure]:
-    """A game that cannot be unrolled, in a hash table; the machine's cores are shared out by XLA."""
+    """A game that is too large to unroll, in a hash table; XLA distributes the work over cores."""
     from gdlx.envs import game_spec
     from gdlx.solvers import algorithms, tasks
     from gdlx.solvers.runs import table_solver
@@ -127,19 +127,19 @@ def _hash_table_figures() -> Iterator[harness.Figure]:
     rates, loads, compiling, cores = [], [], 0.0, []
     for seed in range(_SEEDS):
         algorithm = algorithms.configure(algorithms.find("os-mccfr"), None, {"seed": seed, "table": 22})
-        process = table_solver.TableSolver(task, algorithm)
+        solver = table_solver.TableSolver(task, algorithm)
         begun = time.perf_counter()
-        state = process.advance(process.init(), 1)
+        state = solver.advance(solver.init(), 1)
         compiling = compiling or time.perf_counter() - begun
         begun, used = time.perf_counter(), time.process_time()
-        state = process.advance(state, 100)
+        state = solver.advance(state, 100)
         spent = time.perf_counter() - begun
         cores.append((time.process_time() - used) / spent)
-        rates.append(100 * 2 * process.config.batch / spent)
-        loads.append(process.measure(state, spent).load or 0.0)
+        rates.append(100 * 2 * solver.config.batch / spent)
+        loads.append(solver.measure(state, spent).load or 0.0)
     yield harness.Figure(
-        f"blind_tictactoe: trajectories into a hash table of 2^22 sets ({min(rates):,.0f} to {max(rates):,.0f} over "
-        f"{_SEEDS} seeds)",
+        f"blind_tictactoe: trajectories into a hash table of 2^22 information sets ({min(rates):,.0f} to "
+        f"{max(rates):,.0f} over {_SEEDS} seeds)",
         statistics.mean(rates),
         "/s",
         better="higher",

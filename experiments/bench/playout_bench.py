@@ -1,7 +1,7 @@
-"""Benchmark `playout`: random play in words, beside pgx's hand-written environments and the same network as C.
+"""Benchmark `playout`: bit-packed random play, beside pgx's hand-written environments and the same propnet as C.
 
-Every side does the same work for a state: legal moves, a uniformly random one for each role, the step, and a fresh
-start where a game has ended. Compile times are left out, and printed as figures of their own.
+Every side does the same work per state: legal moves, a uniformly random one for each role, the step, and a reset where
+a game has ended. Compile times are left out, and are separate figures.
 """
 
 import concurrent.futures
@@ -32,17 +32,17 @@ def figures() -> Iterator[harness.Figure]:
     devices.use_one_device_per_core()
     ours = {}
     for game in (*_PGX, *_OTHERS):
-        found, ready, memory = _our_rate(game)
-        ours[game] = found
+        rate, ready, memory = _our_rate(game)
+        ours[game] = rate
         yield harness.Figure(f"{game}: ready to play", ready, "s", target=harness.Target(10))
         yield harness.Figure(f"{game}: memory of a game", memory, "bytes", target=harness.Target(300))
         if game in _PGX:
             name, times = _PGX[game]
             yield _comparison_figure(
-                f"{game}: playout", found, "pgx", "pgx, best of its batch sizes", _pgx_rate(name), times
+                f"{game}: playout", rate, "pgx", "pgx, best of its batch sizes", _pgx_rate(name), times
             )
         else:
-            yield harness.Figure(f"{game}: playout", found / 1e6, "M states/s", better="higher")
+            yield harness.Figure(f"{game}: playout", rate / 1e6, "M states/s", better="higher")
     for game, slower in _AS_C.items():
         name, least = f"{game}: playout, beside C", 1 / slower if slower else None
         yield _comparison_figure(name, ours[game], "cc", "the same step as C, on all cores", _c_rate(game), least)
@@ -51,7 +51,7 @@ def figures() -> Iterator[harness.Figure]:
 def _comparison_figure(
     name: str, ours: float, peer: str, label: str, theirs: float | None, times: float | None
 ) -> harness.Figure:
-    """Rates in states a second; theirs is None where the peer is missing."""
+    """Rates are in states per second; `theirs` is None if the peer is missing."""
     target = harness.Target(times, of="ratio") if times else None
     value, unit = ours / 1e6, "M states/s"
     if theirs is None:
@@ -60,7 +60,7 @@ def _comparison_figure(
 
 
 def _our_rate(game: str) -> tuple[float, float, float]:
-    """States a second, seconds until the first result, bytes a game."""
+    """States per second, seconds until the first result, bytes per game."""
     from gdlx.envs.packed import playouts, sharded_playouts
     from gdlx.propnet import games
 
@@ -78,7 +78,7 @@ def _our_rate(game: str) -> tuple[float, float, float]:
 
 
 def measure_rate(advance: Callable[[int], None], games: int, seconds: float = _SECONDS) -> float:
-    """States a second of the fastest of five runs: a shared machine only ever makes a run slower."""
+    """States per second of the fastest of five runs, since other load only slows a run down."""
     steps = 8
     started = time.perf_counter()
     advance(steps)
@@ -92,19 +92,19 @@ def measure_rate(advance: Callable[[int], None], games: int, seconds: float = _S
 
 
 def _pgx_rate(name: str) -> float | None:
-    """pgx's rate, in a process of its own with one device, which then uses all cores in its own way."""
+    """The rate of pgx, in a separate process with one device, where XLA uses all cores."""
     if importlib.util.find_spec("pgx") is None:
         return None
     context = multiprocessing.get_context("spawn")
     try:
         with concurrent.futures.ProcessPoolExecutor(1, context) as child:
             return child.submit(pgx_rate, name).result()
-    except ImportError:  # it is there, but something that it needs is not
+    except ImportError:  # of a dependency
         return None
 
 
 def pgx_rate(name: str) -> float:
-    """pgx's own environment under vmap, with random legal actions and automatic reset, at its best batch size."""
+    """The environment of pgx under vmap, with random legal actions and automatic reset, at its best batch size."""
     os.environ.pop("XLA_FLAGS", None)
 
     import jax
@@ -141,7 +141,7 @@ def pgx_rate(name: str) -> float:
 
 
 def _c_rate(game: str) -> float | None:
-    """The step tape of a game compiled by the system's C compiler, one thread a core."""
+    """The rate of the step tape compiled by the system's C compiler, with one thread per core."""
     compiler_path = shutil.which("cc")
     if compiler_path is None:
         return None

@@ -1,4 +1,4 @@
-"""A picture of playout speed: over the size of a batch, and over the size of a network."""
+"""Plots playout speed over the batch size, and over the size of the propnet."""
 
 import pathlib
 from collections.abc import Callable
@@ -11,11 +11,11 @@ _BATCHES = tuple(256 * 4**power for power in range(7))
 _OVER_BATCH = ("tictactoe", "connect_four", "meier")
 _NAMED = ("rps", "kuhn_poker", "tictactoe", "smallest", "connect_four", "krieg_tictactoe", "gops", "meier")
 _BATCH = 262_144
-_PASSES = 2  # some minutes apart, the faster counts: a shared machine only ever makes one slower
+_PASSES = 2  # some minutes apart; the faster counts, since other load only slows a run down
 
 
 def draw(path: pathlib.Path, advance: Callable[[str], None] = lambda note: None) -> dict[str, object]:
-    """Measure and draw; returns what was measured, in millions of states a second."""
+    """Measures and plots; returns the measurements, in millions of states per second."""
     devices.use_one_device_per_core()
     over_batch = {game: [0.0] * len(_BATCHES) for game in _OVER_BATCH}
     over_operations = dict.fromkeys(library.names(), (0.0, 0))
@@ -36,7 +36,7 @@ def draw(path: pathlib.Path, advance: Callable[[str], None] = lambda note: None)
 
 
 def _rate(game: str, batch: int, advance: Callable[[str], None]) -> tuple[float, int]:
-    """Millions of states a second, and operations of a step."""
+    """Millions of states per second, and operations per step."""
     from gdlx.envs.packed import playouts, sharded_playouts
     from gdlx.propnet import games
 
@@ -48,9 +48,9 @@ def _rate(game: str, batch: int, advance: Callable[[str], None]) -> tuple[float,
         nonlocal tally
         tally = play.advance(tally, steps)
 
-    found = playout_bench.measure_rate(run, play.words * playouts.GAMES_PER_WORD, seconds=1.0) / 1e6
-    advance(f"{game}, {batch} games: {found:.1f} million states/s")
-    return found, playouts.Playout(net).step_tape.operations
+    rate = playout_bench.measure_rate(run, play.words * playouts.GAMES_PER_WORD, seconds=1.0) / 1e6
+    advance(f"{game}, {batch} games: {rate:.1f} million states/s")
+    return rate, playouts.Playout(net).step_tape.operations
 
 
 def _save(

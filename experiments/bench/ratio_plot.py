@@ -1,4 +1,4 @@
-"""A picture of figures: how many times better than its peer each is, or than its target where it has no peer."""
+"""Plots figures: how many times better than its peer each is, or than its target if it has no peer."""
 
 import math
 import pathlib
@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from gdlx.experiments.bench import harness
 
 _PER_COLUMN = 60
-_LABEL = 68  # letters
-_LEAST, _MOST = 1e-3, 1e4  # times; what is beyond is drawn there
+_LABEL = 68  # characters
+_LEAST, _MOST = 1e-3, 1e4  # ratios are clipped to this range
 _ROW, _FRAME = 0.2, 1.6  # inches
-_LOOKS = {  # told apart without colour too
+_LOOKS = {  # distinguishable without colour
     True: {"marker": "o", "color": "tab:blue", "label": "target met"},
     False: {"marker": "X", "color": "tab:red", "label": "target missed"},
     None: {"marker": "o", "color": "0.35", "markerfacecolor": "white", "label": "no target"},
@@ -20,16 +20,16 @@ _LOOKS = {  # told apart without colour too
 
 
 class Dot(NamedTuple):
-    """One figure on the axis of times."""
+    """One figure on the axis of ratios."""
 
     label: str
-    times: float  # better than the peer, or than the target
-    goal: float | None  # what it should be at least
+    times: float  # how many times better than the peer, or than the target
+    goal: float | None  # the ratio at the target
     holds: bool | None
 
 
 def dot(figure: harness.Figure) -> Dot | None:
-    """None where there is nothing to compare with."""
+    """The dot of a figure; None if it has neither a peer nor a target."""
     target, goal = figure.target, None
     if figure.value is None:
         return None
@@ -57,7 +57,7 @@ def _within(times: float) -> float:
 
 
 def draw(path: pathlib.Path, figures: Sequence[harness.Figure]) -> int:
-    """Returns how many figures there are in the picture."""
+    """Plots figures, and returns how many of them have a dot."""
     import matplotlib.figure
 
     dots = [(figure.benchmark, found) for figure in figures if (found := dot(figure))]
@@ -67,23 +67,23 @@ def draw(path: pathlib.Path, figures: Sequence[harness.Figure]) -> int:
     every = drawn.subplots(1, columns, squeeze=False, sharex=True)[0]
     for number, axes in enumerate(every):
         _column(axes, dots[number * longest : (number + 1) * longest])
-        axes.set_ylim(max(longest, 4) - 0.4, -0.6)  # rows of all columns are as high
+        axes.set_ylim(max(longest, 4) - 0.4, -0.6)  # the same row height in all columns
     _legend(drawn, every[0])
-    drawn.suptitle("how many times better than what is in brackets: a peer, or else the target", fontsize=10)
+    drawn.suptitle("how many times better than the peer, or else the target, in brackets", fontsize=10)
     drawn.savefig(path, dpi=110)
     return len(dots)
 
 
 def _column(axes: Any, dots: Sequence[tuple[str | None, Dot]]) -> None:
-    for row, (_, own) in enumerate(dots):
-        axes.plot([1, own.times], [row, row], color="0.8", linewidth=1, zorder=1)
-        look = {name: value for name, value in _LOOKS[own.holds].items() if name != "label"}
-        axes.plot(own.times, row, linestyle="none", markersize=6, zorder=3, **look)
-        if own.goal is not None:
-            axes.plot(own.goal, row, marker="|", color="black", markersize=9, markeredgewidth=1.6, zorder=2)
+    for row, (_, point) in enumerate(dots):
+        axes.plot([1, point.times], [row, row], color="0.8", linewidth=1, zorder=1)
+        look = {name: value for name, value in _LOOKS[point.holds].items() if name != "label"}
+        axes.plot(point.times, row, linestyle="none", markersize=6, zorder=3, **look)
+        if point.goal is not None:
+            axes.plot(point.goal, row, marker="|", color="black", markersize=9, markeredgewidth=1.6, zorder=2)
         if row and dots[row - 1][0] != dots[row][0]:
             axes.axhline(row - 0.5, color="0.6", linewidth=0.6)
-    axes.set_yticks(range(len(dots)), [own.label for _, own in dots], fontsize=7)
+    axes.set_yticks(range(len(dots)), [point.label for _, point in dots], fontsize=7)
     axes.axvline(1, color="0.4", linewidth=0.8, zorder=0)
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(lambda times, _: f"{times:g}x")

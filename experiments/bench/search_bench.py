@@ -1,4 +1,4 @@
-"""Benchmark `search`: what is found by playing, beside what the whole tree tells."""
+"""Benchmark `search`: bounds and beliefs estimated by play, beside exact exploitability."""
 
 import dataclasses
 import time
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gdlx.solvers.search import beliefs as consistent_states
 
 _BOUNDED_GAMES = ("leduc_poker", "goofspiel:cards=5", "liars_dice")
-_ITERATIONS = (0, 10, 100)  # of cfr, whose average policies are bounded; after none they are uniform
+_ITERATIONS = (0, 10, 100)  # of cfr, whose average policies are bounded; after 0 they are uniform
 
 _BELIEF_GAMES = ("leduc_poker", "blind_tictactoe", "phantom_tictactoe")
 _METHODS: "tuple[consistent_states.BeliefMethod, ...]" = ("enumeration", "particles", "rejection")
@@ -26,7 +26,7 @@ def figures() -> Iterator[harness.Figure]:
 
 
 def bound_figures() -> Iterator[harness.Figure]:
-    """Which part of the exact exploitability is found, for policies of three qualities."""
+    """The bound as a fraction of the exact exploitability, for policies of three qualities."""
     for game in _BOUNDED_GAMES:
         yield from _bounds_of(game)
 
@@ -43,33 +43,33 @@ def _bounds_of(game: str) -> Iterator[harness.Figure]:
 
     task = tasks.make_tree_task(game_spec.GameSpec(game))
     playing = packed_env.PackedEnv(gdlx.make(game))
-    plan = search_bounds.make_config(playing, len(task.tree.counts.nodes) - 1)
+    config = search_bounds.make_config(playing, len(task.tree.counts.nodes) - 1)
     compiling = 0.0
     for iterations, policies in _policies(task):
         exact = task.metrics(policies).exploitability
         assert exact is not None
         frozen = table_policy.from_tabular(policies, playing.env, task.tree)
         begun = time.perf_counter()
-        *_, found = search_bounds.search(
-            playing, frozen, jax.random.key(0), seconds=search_bounds.DEFAULT_SECONDS, config=plan
+        *_, bound = search_bounds.search(
+            playing, frozen, jax.random.key(0), seconds=search_bounds.DEFAULT_SECONDS, config=config
         )
         spent = time.perf_counter() - begun
-        assert found.exploitability is not None
-        compiling = compiling or spent - found.seconds
+        assert bound.exploitability is not None
+        compiling = compiling or spent - bound.seconds
         yield harness.Figure(
-            f"{game}, cfr after {iterations} iterations: bound {found.exploitability:.3g} "
-            f"± {found.standard_error:.2g}, exploitability {exact:.3g}",
-            found.exploitability / exact,
+            f"{game}, cfr after {iterations} iterations: bound {bound.exploitability:.3g} "
+            f"± {bound.standard_error:.2g}, exploitability {exact:.3g}",
+            bound.exploitability / exact,
             "",
             better="higher",
             target=harness.Target(0.7),
         )
-        yield harness.Figure(f"{game}, cfr after {iterations} iterations: time of the bound", found.seconds, "s")
+        yield harness.Figure(f"{game}, cfr after {iterations} iterations: time of the bound", bound.seconds, "s")
     yield harness.Figure(f"{game}: compiling, once for all bounds", compiling, "s")
 
 
 def belief_figures() -> Iterator[harness.Figure]:
-    """How many games agree with what a player has seen, and how long it takes to find 1 024 of them."""
+    """How many games are consistent with what a player has observed, and the time to find 1 024 of them."""
     from gdlx.players.agents import match_beliefs
     from gdlx.players.matches import arenas
     from gdlx.solvers.search import beliefs
@@ -77,16 +77,16 @@ def belief_figures() -> Iterator[harness.Figure]:
     for game in _BELIEF_GAMES:
         arena = arenas.make_arena(game)
         seen = match_beliefs.play_random_match(arena, np.random.default_rng(0))[0]
-        view = dataclasses.replace(seen, events=seen.events[:-1])  # before the last joint move
-        for way in _METHODS:
-            what = f"{game}, after {view.step} joint moves, {way}"
+        view = dataclasses.replace(seen, events=seen.events[:-1])  # before the last joint action
+        for method in _METHODS:
+            what = f"{game}, after {view.step} joint actions, {method}"
             try:
-                beliefs.compute_belief(arena.packed, view, method=way)  # compiles
+                beliefs.compute_belief(arena.packed, view, method=method)  # compiles
             except beliefs.TooManyStatesError as error:
                 yield harness.Figure(what, None, "", note=str(error))
                 continue
             begun = time.perf_counter()
-            report = beliefs.compute_belief(arena.packed, view, method=way, seed=1).report
+            report = beliefs.compute_belief(arena.packed, view, method=method, seed=1).report
             spent = time.perf_counter() - begun
             yield harness.Figure(
                 f"{what}: {report.accepted:,} of {report.tried:,} agree; their probability",
@@ -102,11 +102,11 @@ def _policies(task: "tasks.TreeTask") -> Iterator[tuple[int, "tabular_policies.P
     from gdlx.solvers import algorithms
     from gdlx.solvers.runs import tree_solvers
 
-    process = tree_solvers.FullSolver(task, algorithms.find("cfr"))
-    state, done = process.init(), 0
+    solver = tree_solvers.FullSolver(task, algorithms.find("cfr"))
+    state, done = solver.init(), 0
     for iterations in _ITERATIONS:
-        state, done = process.advance(state, iterations - done), iterations
-        yield iterations, process.policies(state)
+        state, done = solver.advance(state, iterations - done), iterations
+        yield iterations, solver.policies(state)
 
 
 _PARTS: tuple[Callable[[], Iterator[harness.Figure]], ...] = (bound_figures, belief_figures)

@@ -1,7 +1,7 @@
-"""Benchmark `start`: how long every library game takes to its first result, and to compile inside a user's program.
+"""Benchmark `start`: the time to the first result for every library game, and to compile it in a user's program.
 
-Calls of `gdlx playout` are processes of their own with a cache of their own, empty for the first call. A user's program
-is a scan over `Env.step` under vmap and jit.
+Each call of `gdlx playout` is a separate process; its cache is empty for the first call. The user's program is a scan
+over `Env.step` under vmap and jit.
 """
 
 import concurrent.futures
@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from gdlx.experiments.bench import harness
 from gdlx.propnet import library
 
-_SECOND_CALLS = 3  # the fastest counts: a shared machine only ever makes one slower
+_SECOND_CALLS = 3  # the fastest counts, since other load only slows a call down
 _GAMES, _STEPS = 4_096, 20
 
 
@@ -30,7 +30,7 @@ def figures() -> Iterator[harness.Figure]:
         yield harness.Figure(f"{game}: second call of playout", second, "s", target=harness.Target(2))
     context = multiprocessing.get_context("spawn")
     for game in library.names():
-        with concurrent.futures.ProcessPoolExecutor(1, context) as child:  # so that no game profits from another
+        with concurrent.futures.ProcessPoolExecutor(1, context) as child:  # so that games share no compiled code
             seconds = child.submit(compile_seconds, game).result()
         yield harness.Figure(
             f"{game}: Env.step in jit, vmap and scan, compiled", seconds, "s", target=harness.Target(20)
@@ -38,7 +38,7 @@ def figures() -> Iterator[harness.Figure]:
 
 
 def call_seconds(game: str, cache: str) -> float:
-    """From the call of the command until it has printed its result."""
+    """Seconds from the start of the command until it has printed its result."""
     settings = {
         key: value for key, value in os.environ.items() if key not in ("XLA_FLAGS", "JAX_COMPILATION_CACHE_DIR")
     }
@@ -46,12 +46,12 @@ def call_seconds(game: str, cache: str) -> float:
     started = time.perf_counter()
     ran = subprocess.run(command, env={**settings, "GDLX_CACHE": cache}, capture_output=True, text=True, check=True)
     seconds = time.perf_counter() - started
-    json.loads(ran.stdout)  # a result, not half of one
+    json.loads(ran.stdout)  # raises an error if the result is incomplete
     return seconds
 
 
 def compile_seconds(game: str) -> float:
-    """Tracing and compiling random matches of many games in one program."""
+    """Seconds to trace and compile a program that plays a batch of random matches."""
     import jax
     import jax.numpy as jnp
 
@@ -67,8 +67,8 @@ def compile_seconds(game: str) -> float:
             after = env.step(state, jnp.argmax(jnp.where(state.legal_mask, scores, -1), axis=1), chance)
             return after, after.rewards
 
-        found: tuple[envs.State, jax.Array] = jax.lax.scan(step, env.init(key), jax.random.split(key, _STEPS))
-        return found
+        final: tuple[envs.State, jax.Array] = jax.lax.scan(step, env.init(key), jax.random.split(key, _STEPS))
+        return final
 
     keys = jax.random.split(jax.random.key(0), _GAMES)
     started = time.perf_counter()

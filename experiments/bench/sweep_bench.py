@@ -1,4 +1,4 @@
-"""A sweep of a thousand cells, beside its cells one after the other; and a report on a hundred of them."""
+"""Benchmark `sweep`: a sweep of a thousand cells, beside its cells one by one; and a report on a hundred of them."""
 
 import pathlib
 import shutil
@@ -18,19 +18,19 @@ alpha = { from = 0.5, to = 3.0, count = 10 }
 beta = { from = -1.0, to = 1.0, count = 10 }
 gamma = { from = 0.5, to = 5.0, count = 10 }
 """
-_BY_COMMAND = 20  # cells that are solved by a command each; the others are taken to be like them
+_BY_COMMAND = 20  # cells that are solved by a separate command each; the rest is extrapolated
 _REPORTED = 100
 
 
 def figures() -> Iterator[harness.Figure]:
-    with tempfile.TemporaryDirectory() as made:
-        folder = pathlib.Path(made)
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
         yield from _sweeps(folder)
         yield from _report(folder)
 
 
 def _sweeps(folder: pathlib.Path) -> Iterator[harness.Figure]:
-    """Everything is compiled before, on both sides; a sweep writes all its folders, its peer in one process none."""
+    """Compile times are left out on both sides; the sweep writes all its folders, its peer in one process none."""
     import gdlx
     from gdlx.envs import compilation_cache, game_spec
     from gdlx.experiments.sweeps import config, run
@@ -38,19 +38,19 @@ def _sweeps(folder: pathlib.Path) -> Iterator[harness.Figure]:
     compilation_cache.enable()
     path = folder / "grid.toml"
     path.write_text(_FILE)
-    wanted = config.read(path)
-    run.run_sweep(wanted, folder / "compiled")
+    sweep = config.read(path)
+    run.run_sweep(sweep, folder / "compiled")
     begun = time.perf_counter()
-    run.run_sweep(wanted, folder / "here")
+    run.run_sweep(sweep, folder / "here")
     together = time.perf_counter() - begun
 
     tree = game_spec.unroll_game(game_spec.GameSpec("kuhn_poker"))
-    gdlx.solve(tree, wanted.cells[0].algorithm, iterations=1_000)
+    gdlx.solve(tree, sweep.cells[0].algorithm, iterations=1_000)
     begun = time.perf_counter()
-    for cell in wanted.cells:
+    for cell in sweep.cells:
         gdlx.solve(tree, cell.algorithm, iterations=cell.stop.iterations)
     alone = time.perf_counter() - begun
-    count = len(wanted.cells)
+    count = len(sweep.cells)
     yield harness.Figure(
         f"{count:,} cells of DCFR on kuhn_poker in one sweep",
         together,
@@ -61,7 +61,7 @@ def _sweeps(folder: pathlib.Path) -> Iterator[harness.Figure]:
     )
 
     by_sweep = _seconds(["sweep", str(path), "--results", str(folder / "command")])
-    some = wanted.cells[:: count // _BY_COMMAND]
+    some = sweep.cells[:: count // _BY_COMMAND]
     spent = 0.0
     for cell in some:
         options = [text for name, value in cell.overrides.items() for text in (f"--{name}", str(value))]
@@ -90,7 +90,7 @@ def _report(folder: pathlib.Path) -> Iterator[harness.Figure]:
 
 
 def _seconds(arguments: Sequence[str]) -> float:
-    """Of a command, as a user waits for it."""
+    """Wall time of a command."""
     begun = time.perf_counter()
     subprocess.run([sys.executable, "-m", "gdlx.cli", *arguments, "--quiet"], check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - begun

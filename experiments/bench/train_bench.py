@@ -1,4 +1,4 @@
-"""Benchmark `train`: networks that learn games. Each part measures one way to train them."""
+"""Benchmark `train`: training of networks. Each part measures one way of training."""
 
 from collections.abc import Callable, Iterator
 

@@ -1,1 +1,1 @@
-"""What `report` is made of: runs gathered and grouped, curves, facts of games, policies in words, and the page."""
+"""Reports: gathers and groups runs, and renders curves, facts of games and policies as an HTML page."""

@@ -1,4 +1,4 @@
-"""Runs that differ only in their seed, as one configuration; named by what it changes of the algorithm it is."""
+"""Groups runs that differ only in their seed into configurations, named by the settings that are not the default."""
 
 import json
 import statistics
@@ -11,16 +11,16 @@ from gdlx.solvers import algorithms
 from gdlx.solvers.exact import regret_matching
 from gdlx.solvers.runs import result_folder
 
-_EXCLUDED_KEYS = {"format", "game", "digest", "versions", "algorithm"}  # shown elsewhere, or of no effect
+_EXCLUDED_KEYS = {"format", "game", "digest", "versions", "algorithm"}  # shown elsewhere, or without effect
 _SCHEDULES = ("alpha_change", "beta_change", "gamma_change")
 _IN_WORDS = {("alternating", False): "simultaneous", ("x64", True): "double precision"}
 
 
 class Configuration(NamedTuple):
     algorithm: str
-    changes: tuple[str, ...]  # settings that are not the algorithm's own
-    runs: tuple[gather.RunRecord, ...]  # of each seed the longest; the best first
-    repeats: tuple[gather.RunRecord, ...]  # others of the same seeds, which tell nothing more
+    changes: tuple[str, ...]  # settings that are not the defaults of the algorithm
+    runs: tuple[gather.RunRecord, ...]  # the longest of each seed; the best first
+    repeats: tuple[gather.RunRecord, ...]  # shorter runs of the same seeds
 
     @property
     def name(self) -> str:
@@ -38,27 +38,27 @@ class Configuration(NamedTuple):
 
 
 class ComparisonKey(NamedTuple):
-    """What runs must have in common to be compared."""
+    """What runs must have in common to be comparable."""
 
     game: game_spec.GameSpec
-    players: tuple[str, ...]  # a sheet of the same name may have been another one
-    is_restricted: bool  # whether an opponent is bound to a model: that is another game
+    players: tuple[str, ...]  # a rulesheet of the same name may have changed
+    is_restricted: bool  # whether an opponent follows a model, which makes it another game
 
 
 def group_comparable(runs: Iterable[gather.RunRecord]) -> dict[ComparisonKey, list[gather.RunRecord]]:
-    found: dict[ComparisonKey, list[gather.RunRecord]] = {}
+    groups: dict[ComparisonKey, list[gather.RunRecord]] = {}
     for run in runs:
-        topic = ComparisonKey(run.config.game, run.players, run.config.opponent_model is not None)
-        found.setdefault(topic, []).append(run)
-    return found
+        key = ComparisonKey(run.config.game, run.players, run.config.opponent_model is not None)
+        groups.setdefault(key, []).append(run)
+    return groups
 
 
 def group_by_configuration(runs: Iterable[gather.RunRecord]) -> list[Configuration]:
-    """The configurations of the runs of a game: least exploitable first, those not measured last."""
-    found: dict[str, list[gather.RunRecord]] = {}
+    """The configurations of the runs of a game: the least exploitable first, those without measurements last."""
+    groups: dict[str, list[gather.RunRecord]] = {}
     for run in runs:
-        found.setdefault(_key(run), []).append(run)
-    return sorted(map(_configuration, found.values()), key=_rank)
+        groups.setdefault(_key(run), []).append(run)
+    return sorted(map(_configuration, groups.values()), key=_rank)
 
 
 def _configuration(same: Sequence[gather.RunRecord]) -> Configuration:
@@ -90,7 +90,8 @@ def _key(run: gather.RunRecord) -> str:
 
 
 def changed_settings(config: result_folder.Config) -> tuple[str, ...]:
-    """
+    """The settings that are not the defaults of the algorithm, in words.
+
     >>> from gdlx.solvers import algorithms
     >>> config = result_folder.Config(game_spec.GameSpec("g"), "", algorithms.find("dcfr"), x64=True)
     >>> changed_settings(config)
@@ -110,7 +111,7 @@ def _shown(name: str, value: Any) -> str:
 
 
 def _effective_settings(config: result_folder.Config) -> dict[str, Any]:
-    """Every setting that has an effect, but for the seed, by its name."""
+    """All settings that have an effect, except the seed, by name."""
     found = _flatten({name: value for name, value in config.to_json().items() if name not in _EXCLUDED_KEYS})
     if not any(found.get(name) for name in _SCHEDULES):
         found.pop("horizon", None)
@@ -122,9 +123,9 @@ def _flatten(given: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in given.items():
         if isinstance(value, Mapping):
-            # Both kinds of settings have a beta and an exploration; and whose player is it?
-            doubled = {"sampling": regret_matching.Settings._fields, "modelled": ("player",)}.get(name, ())
-            found |= {f"{name} {key}" if key in doubled else key: part for key, part in _flatten(value).items()}
+            # Names that are ambiguous without that of their group: both kinds of settings have beta and exploration.
+            ambiguous = {"sampling": regret_matching.Settings._fields, "modelled": ("player",)}.get(name, ())
+            found |= {f"{name} {key}" if key in ambiguous else key: part for key, part in _flatten(value).items()}
         else:
             found[name] = value
     return found

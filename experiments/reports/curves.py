@@ -11,8 +11,8 @@ from gdlx.solvers.runs import driver
 
 Floats = npt.NDArray[np.float64]
 
-_SHORTEST = 1e-6  # seconds: what is shorter was not measured
-_DEEPEST = 1e-10  # of the highest error: what is lower is drawn there, as zero must be somewhere
+_SHORTEST = 1e-6  # seconds: shorter times are not resolved
+_DEEPEST = 1e-10  # of the highest error: lower ones, including zero, are drawn there
 
 
 class Curve(NamedTuple):
@@ -22,8 +22,8 @@ class Curve(NamedTuple):
     median: Floats  # [N]
     low: Floats  # [N]
     high: Floats  # [N]
-    runs: int  # that it is made of
-    excluded_runs: int  # that have nothing in common with those
+    runs: int  # that the curve is computed from
+    excluded_runs: int  # that do not overlap with those
 
 
 XValue = Callable[[driver.Metrics], float]
@@ -38,9 +38,9 @@ def seconds(row: driver.Metrics) -> float:
 
 
 def build_curve(configuration: configurations.Configuration, across: XValue, most: int) -> Curve | None:
-    """Over what all its runs have in common; at most so many points. None where nothing was measured.
+    """Computes the curve where all runs overlap, with at most `most` points; None if nothing was measured.
 
-    Runs are measured at different times: between two measurements they are taken to be straight on logarithmic axes.
+    Runs are measured at different times: values between two measurements are interpolated on logarithmic axes.
     """
     measured = [points for run in configuration.runs if len((points := _points(run, across))[0])]
     if not measured:
@@ -63,32 +63,32 @@ def build_curve(configuration: configurations.Configuration, across: XValue, mos
 
 
 def _points(run: gather.RunRecord, across: XValue) -> tuple[Floats, Floats]:
-    """What was measured, but for the uniform policies before the first iteration: logarithms have no zero."""
+    """The measurements, without that before the first iteration: a logarithmic axis has no zero."""
     exact = run.config.algorithm.is_exact and across is not iterations
     rows = [row for row in run.metrics if row.improvements and (row.iterations > 0 or exact)]
     x = np.array([across(row) for row in rows], np.float64)
     y = np.array([row.error for row in rows], np.float64)
-    kept = np.r_[np.diff(x) > 0, True][: len(x)]  # of measurements at the same time the last
-    return x[kept], y[kept]
+    is_last = np.r_[np.diff(x) > 0, True][: len(x)]  # of measurements at the same x
+    return x[is_last], y[is_last]
 
 
 def _between(grid: Floats, x: Floats, y: Floats) -> Floats:
-    """Errors of zero, which have no logarithm, are joined to others by the value itself."""
+    """Interpolates errors on a logarithmic axis, or on a linear one if some are zero."""
     if (y > 0).all():
         return np.exp(np.interp(np.log(grid), np.log(x), np.log(y)))
     return np.interp(np.log(grid), np.log(x), y)
 
 
 def thin(x: Floats, most: int) -> Floats:
-    """At most so many of rising numbers, evenly on a logarithmic axis, the first and the last among them.
+    """At most `most` of rising numbers, evenly spaced on a logarithmic axis, including the first and the last.
 
     >>> thin(np.arange(1.0, 1001.0), 4).tolist()
     [1.0, 10.0, 100.0, 1000.0]
     """
     if len(x) <= most:
         return x
-    wanted = np.linspace(np.log(x[0]), np.log(x[-1]), most)
-    nearest = np.clip(np.searchsorted(np.log(x), wanted - 1e-9), 0, len(x) - 1)
+    targets = np.linspace(np.log(x[0]), np.log(x[-1]), most)
+    nearest = np.clip(np.searchsorted(np.log(x), targets - 1e-9), 0, len(x) - 1)
     return x[np.unique(nearest)]
 
 

@@ -1,4 +1,4 @@
-"""The picture of all runs of a game: error over iterations and over seconds, with its legend and caption."""
+"""The figure of all runs of a game: error over iterations and over seconds, with legend and caption."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,9 +7,9 @@ import numpy as np
 
 from gdlx.experiments.reports import configurations, curves, markup, svg
 
-COLOURS = 8  # lines that can be told apart
-_OTHERS = 200  # thin lines behind those, more would only blacken the picture
-_POINTS, _FEWER_POINTS = 120, 40  # of a line in colour, and of a thin one
+COLOURS = 8  # lines that can be distinguished
+_OTHERS = 200  # thin lines behind those; more would only clutter the figure
+_POINTS, _FEWER_POINTS = 120, 40  # per line in colour, and per thin line
 
 Configurations = Sequence[configurations.Configuration]
 
@@ -21,7 +21,7 @@ class _PlottedConfiguration(NamedTuple):
 
 
 def styles(found: Configurations) -> list[str]:
-    """How each configuration is drawn, the best first: in a colour of its own, as one of the others, or not."""
+    """The style of each configuration, the best first: a colour, that of all others, or empty if it is not drawn."""
     measured = (configuration.error is not None for configuration in found)
     return ["" if not is_measured else _style(rank) for rank, is_measured in enumerate(measured)]
 
@@ -31,7 +31,7 @@ def _style(rank: int) -> str:
 
 
 def convergence(found: Configurations, players: int) -> markup.Markup:
-    """Of configurations in their order, the best first."""
+    """Draws the convergence of configurations, which are sorted, the best first."""
     named = [
         _PlottedConfiguration(one, style, _POINTS) for one, style in zip(found, styles(found), strict=True) if style
     ]
@@ -45,7 +45,7 @@ def convergence(found: Configurations, players: int) -> markup.Markup:
     }
     shown = [curve for pairs in made.values() for _, curve in pairs if curve is not None]
     if not shown:
-        advice = "gdlx evaluate RESULT --bound looks for what players could gain at least."
+        advice = "gdlx evaluate RESULT --bound estimates a lower bound on it."
         return markup.element("p", f"The {error} was not measured, so there are no curves. {advice}", class_="remark")
     if not any((curve.high > 0).any() for curve in shown):
         return markup.element("p", f"The {error} was 0 whenever it was measured: nothing to draw.", class_="remark")
@@ -69,7 +69,7 @@ def convergence(found: Configurations, players: int) -> markup.Markup:
 
 
 def _spread(others: Sequence[_PlottedConfiguration]) -> list[_PlottedConfiguration]:
-    """All, or some from every rank."""
+    """All of them, or a sample over all ranks."""
     chosen = np.linspace(0, len(others) - 1, min(_OTHERS, len(others))).round().astype(int)
     return [others[n]._replace(most=_FEWER_POINTS) for n in chosen]
 
@@ -97,7 +97,7 @@ def _caption(
     floor: float,
     error: str,
 ) -> str:
-    """What must be known to read the picture."""
+    """Explains the figure."""
     all_curves = [curve for pairs in made.values() for _, curve in pairs if curve is not None]
     says = [f"{error[0].upper()}{error[1:]} of the average policies; both axes are logarithmic."]
     if any(curve.runs > 1 for curve in all_curves):

@@ -1,4 +1,4 @@
-"""Runs found beneath folders. What cannot be read is left out, with the reason."""
+"""Finds the runs in folders and their subfolders; those that cannot be read are skipped, with the reason."""
 
 import csv
 import io
@@ -20,11 +20,11 @@ _KINDS = 3  # columns of metrics.csv for each player
 
 
 class RunRecord(NamedTuple):
-    """What a result folder holds, but for its policies. Axes: P players."""
+    """The contents of a result folder, without its policies. Axes: P players."""
 
     folder: pathlib.Path
     config: result_folder.Config
-    raw_config: dict[str, Any]  # config.json as it stands
+    raw_config: dict[str, Any]  # the contents of config.json
     players: tuple[str, ...]  # [P]
     metrics: tuple[driver.Metrics, ...]
     has_policy: bool
@@ -39,7 +39,7 @@ class RunRecord(NamedTuple):
 
     @property
     def error(self) -> float | None:
-        """Exploitability, or the largest improvement of any player; None where it is not known."""
+        """Exploitability, or the largest improvement of any player; None if it was not measured."""
         return error_of(self.last)
 
 
@@ -58,77 +58,77 @@ def error_of(metrics: driver.Metrics) -> float | None:
 
 
 def gather_runs(folders: Iterable[pathlib.Path]) -> GatheredRuns:
-    """All runs in or beneath the folders, each once, sorted."""
+    """Returns all runs in the folders and their subfolders, each once, sorted."""
     runs: list[RunRecord] = []
-    left_out: list[SkippedFolder] = []
+    skipped: list[SkippedFolder] = []
     seen: set[pathlib.Path] = set()
-    for given in folders:
-        beneath = list(_result_folders(given))
-        if not beneath:
-            what = "holds no result, nor does a folder beneath it" if given.is_dir() else "is no folder"
-            left_out.append(SkippedFolder(given, f"{given} {what}"))
-        for folder in beneath:
+    for root in folders:
+        result_folders = list(_result_folders(root))
+        if not result_folders:
+            what = "holds no result, nor do its subfolders" if root.is_dir() else "is not a folder"
+            skipped.append(SkippedFolder(root, f"{root} {what}"))
+        for folder in result_folders:
             if (place := folder.resolve()) in seen:
                 continue
             seen.add(place)
-            if (why := _skip_reason(folder, given)) is not None:
-                left_out.append(SkippedFolder(folder, why))
+            if (reason := _skip_reason(folder, root)) is not None:
+                skipped.append(SkippedFolder(folder, reason))
                 continue
             try:
                 runs.append(_read(folder))
             except errors.UserError as error:
-                left_out.append(SkippedFolder(folder, str(error)))
+                skipped.append(SkippedFolder(folder, str(error)))
             except (OSError, OverflowError, RecursionError) as error:
-                left_out.append(SkippedFolder(folder, f"{folder} cannot be read: {error}"))
-    return GatheredRuns(tuple(runs), tuple(left_out))
+                skipped.append(SkippedFolder(folder, f"{folder} cannot be read: {error}"))
+    return GatheredRuns(tuple(runs), tuple(skipped))
 
 
-def _result_folders(given: pathlib.Path) -> Iterator[pathlib.Path]:
-    marked = {*given.rglob(result_folder.CONFIG), *given.rglob(store.FAILED)}
+def _result_folders(root: pathlib.Path) -> Iterator[pathlib.Path]:
+    marked = {*root.rglob(result_folder.CONFIG), *root.rglob(store.FAILED)}
     return iter(sorted({path.parent for path in marked if not store.is_partial(path.parent)}))
 
 
-def _skip_reason(folder: pathlib.Path, given: pathlib.Path) -> str | None:
-    """Cells of sweeps that are no results."""
+def _skip_reason(folder: pathlib.Path, root: pathlib.Path) -> str | None:
+    """Why a cell of a sweep is not a result, or None if it is."""
     failed = folder / store.FAILED
     if failed.exists():
         return f"{folder} failed: {failed.read_text(encoding='utf-8', errors='replace').strip()}"
-    within = folder.relative_to(given).parts
-    for part, why in ((store.UNFINISHED, "has not finished"), (store.DAMAGED, "was damaged, and has run again")):
+    within = folder.relative_to(root).parts
+    for part, reason in ((store.UNFINISHED, "has not finished"), (store.DAMAGED, "was damaged, and has run again")):
         if part in within:
-            return f"{folder} {why}"
+            return f"{folder} {reason}"
     return None
 
 
 def _read(folder: pathlib.Path) -> RunRecord:
     config = result_folder.read_config(folder)
     _require_kinds(folder, config)
-    given = json.loads((folder / result_folder.CONFIG).read_text(encoding="utf-8"))
+    raw_config = json.loads((folder / result_folder.CONFIG).read_text(encoding="utf-8"))
     players = _players(folder)
     metrics = tuple(result_folder.read_metrics(folder, len(players)))
     if not metrics:
         raise result_folder.ResultError(f"{folder} has no metrics yet: the run was stopped before it wrote any")
     for row in metrics:
         _require_possible(folder, row, len(players))
-    return RunRecord(folder, config, given, players, metrics, _has_policy(folder))
+    return RunRecord(folder, config, raw_config, players, metrics, _has_policy(folder))
 
 
 def _require_kinds(folder: pathlib.Path, config: result_folder.Config) -> None:
-    """What is compared and looked up must be of its kind; what is only shown may be anything."""
+    """Checks the types of the fields that are compared and looked up; those that are only shown may be anything."""
     game = config.game
-    right = (
+    valid = (
         isinstance(game.spec, str) and "\0" not in game.spec and game.payoff in typing.get_args(payoffs.PayoffMode),
         game.goal_conflict in typing.get_args(unroll.GoalConflictMode) and game.gdl in (None, 1, 2),
         isinstance(game.fold_case, bool) and isinstance(config.algorithm.seed, int | None),
     )
-    if not all(right):
+    if not all(valid):
         raise result_folder.ResultError(
-            f"{folder / result_folder.CONFIG} cannot be read: its game or its seed is of no known kind"
+            f"{folder / result_folder.CONFIG} cannot be read: its game or its seed is not valid"
         )
 
 
 def _players(folder: pathlib.Path) -> tuple[str, ...]:
-    """Their names, from the head of the metrics: the game itself may be gone."""
+    """Names of players, from the header of the metrics: the game itself may no longer exist."""
     path = folder / result_folder.METRICS
     try:
         text = path.read_text(encoding="utf-8")
@@ -144,21 +144,21 @@ def _players(folder: pathlib.Path) -> tuple[str, ...]:
     if rest or count < 1:
         raise result_folder.ResultError(f"{path} cannot be read: its columns are {', '.join(head)[:200]}")
     if not text.endswith("\n") or any(len(row) != len(head) for row in rows):
-        raise result_folder.ResultError(f"{path} cannot be read: a row is only a part of one")
+        raise result_folder.ResultError(f"{path} cannot be read: a row is incomplete")
     return tuple(name.removeprefix("value_") for name in head[first : first + count])
 
 
 def _require_possible(folder: pathlib.Path, row: driver.Metrics, players: int) -> None:
     parts = (row.value, row.improvements, row.value_error)
     numbers = (float(row.iterations), row.seconds, *itertools.chain(*parts))
-    is_whole = all(len(part) in (0, players) for part in parts)
-    if not (is_whole and all(map(math.isfinite, numbers)) and row.iterations >= 0 and row.seconds >= 0):
+    is_complete = all(len(part) in (0, players) for part in parts)
+    if not (is_complete and all(map(math.isfinite, numbers)) and row.iterations >= 0 and row.seconds >= 0):
         raise result_folder.ResultError(f"{folder / result_folder.METRICS} cannot be read: it holds {numbers}")
 
 
 def _has_policy(folder: pathlib.Path) -> bool:
-    """None is there while a run goes on."""
+    """Whether there is a policy; a run writes it at its end."""
     path = folder / result_folder.POLICY
     if path.exists() and not store.is_intact_npz(path):
-        raise result_folder.ResultError(f"{path} cannot be read: it is no .npz file, or a damaged one")
+        raise result_folder.ResultError(f"{path} cannot be read: it is not an .npz file, or it is damaged")
     return path.exists()

@@ -1,17 +1,16 @@
-"""HTML and SVG made of elements. Whatever is not made here is text, and is escaped: names of games, moves and folders
-may come from anywhere.
-"""
+"""HTML and SVG built from elements. All other text is escaped: names of games, moves and folders are not trusted."""
 
 import html
 from collections.abc import Iterable
 
 
 class Markup(str):
-    """Text that is HTML already."""
+    """Text that is already HTML."""
 
 
 def escape(given: str) -> Markup:
-    """
+    """Escapes text, unless it is markup.
+
     >>> escape("<bet>")
     '&lt;bet&gt;'
     """
@@ -23,14 +22,14 @@ def join(parts: Iterable[str]) -> Markup:
 
 
 def element(name: str, /, *children: str, **attributes: str | float | bool) -> Markup:
-    """`class_` stands for class and `stroke_width` for stroke-width; an attribute may be True, or False for none.
+    """An element. `class_` is the attribute class, `stroke_width` is stroke-width; True and False set and omit one.
 
     >>> element("p", "a < b", element("br"), class_="small")
     '<p class="small">a &lt; b<br></p>'
     """
-    given = "".join(_attribute(key, value) for key, value in attributes.items())
+    attribute_text = "".join(_attribute(key, value) for key, value in attributes.items())
     end = "" if name in _VOID else f"</{name}>"
-    return Markup(f"<{name}{given}>{join(children)}{end}")
+    return Markup(f"<{name}{attribute_text}>{join(children)}{end}")
 
 
 _VOID = {"br", "meta"}

@@ -1,4 +1,4 @@
-"""The page: one HTML file that needs nothing else."""
+"""The page of a report: one self-contained HTML file."""
 
 import datetime
 import json
@@ -10,14 +10,14 @@ from gdlx.envs import game_spec
 from gdlx.experiments.reports import configurations, facts, figures, gather, markup, policies, style, svg
 from gdlx.propnet.common import errors
 
-_ROWS = 50  # of a table before the rest is folded away
+_ROWS = 50  # of a table; the rest is collapsed
 _ALGORITHMS = 4  # whose policies are shown
-_OPTIONS, _LEAST = 10, 5e-4  # options of a choice that are shown, and how likely they must be
+_OPTIONS, _LEAST = 10, 5e-4  # actions shown per information set, and their least probability
 _COLUMNS = ("", "free", "number", "number", "number", "number", "free")  # classes of the table of runs
-_FEW = 12  # information sets that are not folded away
+_FEW = 12  # information sets that are not collapsed
 _RESTRICTED = (
-    "In each of these runs one player is bound to a model with probability p. Values and exploitability are of that "
-    "game; gdlx evaluate RESULT tells what the policies are worth in the game itself."
+    "In each of these runs one player follows a model with probability p. Values and exploitability are of that "
+    "restricted game; gdlx evaluate RESULT evaluates the policies in the game itself."
 )
 
 element = markup.element
@@ -38,13 +38,13 @@ def page(found: gather.GatheredRuns, now: datetime.datetime) -> str:
     head = [
         element("meta", charset="utf-8"),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        # Nothing is fetched and nothing runs, whatever got into the page.
+        # The page loads nothing and runs nothing, even if it contains hostile markup.
         element("meta", http_equiv="Content-Security-Policy", content="default-src 'none'; style-src 'unsafe-inline'"),
         element("title", title),
         element("style", markup.Markup(style.sheet())),
     ]
-    whole = element("html", element("head", *head), element("body", *body), lang="en")
-    return f"<!DOCTYPE html>\n{whole}\n"
+    document = element("html", element("head", *head), element("body", *body), lang="en")
+    return f"<!DOCTYPE html>\n{document}\n"
 
 
 def _about(found: gather.GatheredRuns, games: int, now: datetime.datetime) -> Iterable[str]:
@@ -55,9 +55,9 @@ def _about(found: gather.GatheredRuns, games: int, now: datetime.datetime) -> It
 
 
 def _versions(run: gather.RunRecord) -> list[str]:
-    given = run.raw_config.get("versions")
-    told = [f"{name} {version}" for name, version in given.items()] if isinstance(given, dict) else []
-    return told or ["unknown versions"]
+    versions = run.raw_config.get("versions")
+    texts = [f"{name} {version}" for name, version in versions.items()] if isinstance(versions, dict) else []
+    return texts or ["unknown versions"]
 
 
 def _many(count: int, what: str) -> str:
@@ -81,7 +81,7 @@ def _topic(anchor: str, topic: configurations.ComparisonKey, runs: Sequence[gath
         played = markup.Markup()
     else:
         pairs = (
-            element("div", element("dt", name), element("dd", told)) for name, told in facts.describe_game(subject)
+            element("div", element("dt", name), element("dd", text)) for name, text in facts.describe_game(subject)
         )
         known = element("dl", *pairs)
         played = _policies(found, subject)
@@ -136,7 +136,7 @@ def _row(one: configurations.Configuration, style_name: str) -> markup.Markup:
 
 
 def _range(numbers: Sequence[float], form: str) -> str:
-    """The median, and from where to where if that shows."""
+    """The median, and the range unless all are equal."""
     if not numbers:
         return "not measured"
     middle, low, high = (form.format(n) for n in (statistics.median(numbers), min(numbers), max(numbers)))
@@ -144,14 +144,14 @@ def _range(numbers: Sequence[float], form: str) -> str:
 
 
 def _values(runs: Sequence[gather.RunRecord]) -> str:
-    """Of every player the median of the runs, with its standard error where matches told it."""
+    """The median value of every player, with its standard error if it was estimated from matches."""
     known = [run.last.value for run in runs if run.last.value]
     if not known:
         return "not measured"
-    told = [f"{round(statistics.median(own), 4) + 0.0:.4f}" for own in zip(*known, strict=True)]
+    texts = [f"{round(statistics.median(values), 4) + 0.0:.4f}" for values in zip(*known, strict=True)]
     if len(runs) == 1 and runs[0].last.value_error:
-        told = [f"{value} ± {error:.2g}" for value, error in zip(told, runs[0].last.value_error, strict=True)]
-    return ", ".join(told)
+        texts = [f"{value} ± {error:.2g}" for value, error in zip(texts, runs[0].last.value_error, strict=True)]
+    return ", ".join(texts)
 
 
 def _seeds(one: configurations.Configuration) -> str:
@@ -192,7 +192,7 @@ def _player(table: policies.PolicyTable) -> Iterable[markup.Markup]:
         says.insert(0, f"The first {len(table.choices)} of {table.sets:,} information sets.")
     if says:
         yield element("p", " ".join(says), class_="soft")
-    head = element("tr", element("th", "has done and seen", scope="col"), element("th", "then plays", scope="col"))
+    head = element("tr", element("th", "actions and observations", scope="col"), element("th", "policy", scope="col"))
     rows = (
         element("tr", element("td", choice.history), element("td", *_options(choice.options)))
         for choice in table.choices
@@ -227,7 +227,7 @@ def _configs(found: Sequence[configurations.Configuration]) -> markup.Markup:
         )
         for name, run in runs
     )
-    return element("details", element("summary", f"The whole configuration of {_many(len(runs), 'run')}"), *each)
+    return element("details", element("summary", f"The full configuration of {_many(len(runs), 'run')}"), *each)
 
 
 def _left_out(left_out: Sequence[gather.SkippedFolder]) -> markup.Markup:

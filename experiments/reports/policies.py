@@ -1,4 +1,4 @@
-"""The policies of a run in words, as far as they are read on a page."""
+"""The policies of a run as tables of text, for the first information sets of each player."""
 
 import pathlib
 from collections.abc import Callable, Iterable
@@ -13,7 +13,7 @@ from gdlx.solvers import tasks
 from gdlx.solvers.mccfr import table_rows
 from gdlx.solvers.runs import policy_files, result_folder
 
-MAX_INFOSETS = 40  # information sets of a player
+MAX_INFOSETS = 40  # shown per player
 
 Floats = npt.NDArray[np.floating]
 Longs = npt.NDArray[np.uint64]
@@ -25,16 +25,20 @@ class InfosetPolicy(NamedTuple):
 
 
 class PolicyTable(NamedTuple):
-    """The first choices of a player, in order of time."""
+    """The policy at the first information sets of a player, in order of time."""
 
     player: str
     choices: tuple[InfosetPolicy, ...]
-    sets: int  # of which these are the first
-    remark: str  # on what is left out besides
+    sets: int  # information sets in total
+    remark: str  # on information sets that are left out for other reasons
 
 
 def load_policy_tables(run: gather.RunRecord, subject: facts.LoadedGame) -> list[PolicyTable]:
-    """One for each player; an error says why there are none."""
+    """Loads a table for each player.
+
+    Raises:
+      ResultError: The policies cannot be shown; the message says why.
+    """
     if run.config.has_table:
         return _load_hash_table_policy(run, subject)
     if subject.tree is None:
@@ -62,7 +66,7 @@ def _table(
 
 
 def _load_hash_table_policy(run: gather.RunRecord, subject: facts.LoadedGame) -> list[PolicyTable]:
-    """Of a policy in a hash table: where that has a row, in the steps of the game that are unrolled."""
+    """Tables of a policy in a hash table, for its rows in the steps of the game that are unrolled."""
     task = tasks.make_table_task(subject.game, net=subject.net)
     policy_files.require_same_rules(run.folder, run.config, subject.game, task.digest)
     keys, probability = _read_rows(run.folder / result_folder.POLICY, task.env.num_actions)
@@ -84,11 +88,11 @@ def _load_hash_table_policy(run: gather.RunRecord, subject: facts.LoadedGame) ->
 
 
 def _read_rows(path: pathlib.Path, moves: int) -> tuple[Longs, Floats]:
-    """Keys, rising, and their probabilities."""
+    """Sorted keys and their probabilities."""
     keys, probability = policy_files.read_table_rows(path, moves)
-    whole = _joined(*keys)
-    order = np.argsort(whole)
-    return whole[order], probability[order]
+    joined = _joined(*keys)
+    order = np.argsort(joined)
+    return joined[order], probability[order]
 
 
 def _joined(high: npt.ArrayLike, low: npt.ArrayLike) -> Longs:

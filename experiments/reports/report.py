@@ -1,4 +1,4 @@
-"""Reports: what many runs have found, as one HTML file to read, print and pass on."""
+"""Reports: the results of many runs as one self-contained HTML file."""
 
 import datetime
 import pathlib
@@ -11,29 +11,52 @@ from gdlx.propnet.io import checked_fields
 
 
 class EmptyReportError(errors.UserError, ValueError):
-    """Folders without a single run that can be read."""
+    """The folders have no run that can be read."""
 
 
 class ReportSummary(NamedTuple):
+    """What `write` wrote."""
+
     path: pathlib.Path
     runs: int
     games: tuple[str, ...]
-    skipped: tuple[gather.SkippedFolder, ...]
+    skipped: tuple[gather.SkippedFolder, ...]  # folders that cannot be read, with the reasons
     size: int  # bytes
 
 
 def write(folders: Iterable[pathlib.Path], output: pathlib.Path) -> ReportSummary:
-    """A report on all runs in or beneath the folders; what cannot be read is left out, and named."""
-    given = list(folders)
-    found = gather.gather_runs(given)
-    if not found.runs:
-        whys = "; ".join(one.reason for one in found.skipped[:3])
-        more = f"; and {len(found.skipped) - 3} more" if len(found.skipped) > 3 else ""
+    """Writes an HTML report on all runs in the folders and their subfolders.
+
+    Args:
+      folders: Result folders of `gdlx.solve` or `run_sweep`, or folders above them.
+      output: The path of the HTML file.
+
+    Returns:
+      The numbers of runs and bytes, the games, and the folders that were skipped because they cannot be read.
+
+    Raises:
+      EmptyReportError: The folders have no run that can be read.
+
+    >>> import tempfile
+    >>> from gdlx import experiments
+    >>> from gdlx.experiments.sweeps import config
+    >>> cells = config.expand_cells({"games": ["rps"], "iterations": 3, "algorithms": [{"name": "cfr+"}]})
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     folder = pathlib.Path(name)
+    ...     _ = experiments.run_sweep(experiments.Sweep("small", cells), folder)
+    ...     summary = experiments.write_report([folder], folder / "report.html")
+    >>> summary.runs, summary.games
+    (1, ('rps',))
+    """
+    gathered = gather.gather_runs(list(folders))
+    if not gathered.runs:
+        reasons = "; ".join(skipped.reason for skipped in gathered.skipped[:3])
+        more = f"; and {len(gathered.skipped) - 3} more" if len(gathered.skipped) > 3 else ""
         raise EmptyReportError(
-            f"there is no run to report on ({whys}{more}); name folders that `gdlx solve` wrote, or one above them"
+            f"there is no run to report on ({reasons}{more}); pass folders that `gdlx solve` wrote, or one above them"
         )
-    # Names of folders may hold bytes that are no text.
-    data = page.page(found, datetime.datetime.now(datetime.UTC)).encode("utf-8", "replace")
+    # Names of folders may hold bytes that are not valid text.
+    data = page.page(gathered, datetime.datetime.now(datetime.UTC)).encode("utf-8", "replace")
     checked_fields.write_atomically(output, data)
-    games = dict.fromkeys(topic.game.spec for topic in configurations.group_comparable(found.runs))
-    return ReportSummary(output, len(found.runs), tuple(games), found.skipped, len(data))
+    games = dict.fromkeys(topic.game.spec for topic in configurations.group_comparable(gathered.runs))
+    return ReportSummary(output, len(gathered.runs), tuple(games), gathered.skipped, len(data))

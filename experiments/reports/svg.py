@@ -12,9 +12,9 @@ from gdlx.experiments.reports import markup
 Floats = npt.NDArray[np.float64]
 
 WIDTH, HEIGHT = 560, 370
-_LEFT, _RIGHT, _TOP, _BOTTOM = 72, 16, 14, 58  # margins, with room for the larger letters of small screens
+_LEFT, _RIGHT, _TOP, _BOTTOM = 72, 16, 14, 58  # margins, wide enough for the larger font of small screens
 _MAX_TICKS = 6
-_SPARE = 1.04  # so that lines do not run along the frame
+_SPARE = 1.04  # keeps lines away from the frame
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -25,7 +25,7 @@ class Line(NamedTuple):
     style: str  # classes of the style sheet that give it its colour and dashes
     x: Floats  # [N] rising
     y: Floats  # [N]
-    low: Floats  # [N] the band around it; as y where there is none
+    low: Floats  # [N] the band around it; equal to y if there is none
     high: Floats  # [N]
 
     @property
@@ -42,21 +42,20 @@ class Axis(NamedTuple):
     end: float
 
     def at(self, value: npt.ArrayLike) -> Floats:
-        """Where values are drawn."""
+        """The coordinates of values."""
         part = np.log(np.asarray(value, np.float64) / self.first) / math.log(self.last / self.first)
         return self.start + (self.end - self.start) * part
 
 
 def axis(values: Floats, start: float, end: float) -> Axis:
-    """Over all values and a little more, and over a power of ten at least, where there are always ticks."""
+    """An axis for all values with a margin, over at least one power of ten, so that it has ticks."""
     first, last = math.log(values.min()), math.log(values.max())
     middle, half = (first + last) / 2, max((last - first) / 2 * _SPARE, math.log(10) / 2)
     return Axis(math.exp(middle - half), math.exp(middle + half), start, end)
 
 
 def ticks(first: float, last: float) -> list[float]:
-    """Powers of ten between the two, every second or third of them where there are many; where there are few, also
-    2 and 5 times those.
+    """Powers of ten between the two, every second or third if there are many; if few, also 2 and 5 times those.
 
     >>> ticks(0.5, 300)
     [1.0, 10.0, 100.0]
@@ -68,8 +67,8 @@ def ticks(first: float, last: float) -> list[float]:
     steps = (1.0,) if wide else (1.0, 2.0, 5.0)
     inside = [d for d in decades if first <= 10.0**d <= last] if wide else list(decades)
     apart = math.ceil(len(inside) / _MAX_TICKS) if wide else 1
-    found = [step * 10.0**d for d in inside if d % apart == 0 for step in steps]
-    return [value for value in found if first <= value * (1 + 1e-9) and value <= last * (1 + 1e-9)]
+    values = [step * 10.0**d for d in inside if d % apart == 0 for step in steps]
+    return [value for value in values if first <= value * (1 + 1e-9) and value <= last * (1 + 1e-9)]
 
 
 def tick_label(value: float) -> str:
@@ -86,7 +85,7 @@ def tick_label(value: float) -> str:
 
 
 def chart(lines: Sequence[Line], *, x_label: str, y_label: str, title: str, about: str) -> markup.Markup:
-    """The lines in their order, the last on top; `title` and `about` are read out to those who do not see it."""
+    """Draws lines in their order, the last on top; `title` and `about` are for screen readers."""
     x = axis(np.concatenate([line.x for line in lines]), _LEFT, WIDTH - _RIGHT)
     spread = [part for line in lines for part in (line.y, line.low, line.high)]
     y = axis(np.concatenate(spread), HEIGHT - _BOTTOM, _TOP)
@@ -147,7 +146,7 @@ def _points(x: Floats, y: Floats) -> str:
 
 
 def swatch(style: str) -> markup.Markup:
-    """A piece of a line for the legend, which names it."""
+    """A short line for the legend."""
     drawn = markup.element("line", class_="curve", x1=1, x2=35, y1=7, y2=7)
     return markup.element(
         "svg",

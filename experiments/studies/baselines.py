@@ -1,8 +1,8 @@
 """Outcome sampling with and without baselines: `python -m gdlx.experiments.studies.baselines PICTURE.png`.
 
-At equal trajectories, with the same settings but for the baselines. Unrolled games have their exact exploitability.
-phantom_tictactoe cannot be unrolled: there it is a lower bound, what learnt responses with a fixed budget get, and the
-seeds that are done are kept beside the picture, in a file .json that a second call goes on from.
+Both run for as many trajectories, with settings that differ only in the baselines. On unrolled games exploitability is
+exact. phantom_tictactoe cannot be unrolled: there it is a lower bound from approximate best responses with a fixed
+budget, and finished seeds are cached beside the picture, in a .json file from which a second call resumes.
 """
 
 import argparse
@@ -24,12 +24,12 @@ POINTS = (100_000, 300_000, 1_000_000, 3_000_000)
 BOUNDED_POINTS = (262_144, 1_048_576)
 DECAY = 0.3
 EXPLORATION = 0.6
-FIRST_SEED = 100  # others than those that settings were chosen with
+FIRST_SEED = 100  # not among those that settings were tuned with
 BATCH = 64
 BOUNDED_BATCH = 1_024
-_BITS = 21  # of the table of a game that cannot be unrolled
-_STEPS = 20  # joint moves of its longest match
-_RESPONSE = 128  # batches of 4 096 trajectories that a response is learnt from
+_BITS = 21  # log2 of the capacity of the hash table
+_STEPS = 20  # joint actions of the longest match
+_RESPONSE = 128  # batches of 4 096 trajectories that train a response
 
 Errors = npt.NDArray[np.float64]
 
@@ -51,7 +51,7 @@ class Curve(NamedTuple):
 
 
 class TreeSampler:
-    """An unrolled game to sample on: programs are compiled once, whatever the seed."""
+    """Samples an unrolled game; programs are compiled once for all seeds."""
 
     def __init__(self, game: str) -> None:
         from gdlx.envs import game_spec
@@ -65,7 +65,7 @@ class TreeSampler:
         return SamplingRun(self, batch, decay, seed)
 
     def exploitability(self, weights: Sequence[Any]) -> float:
-        """Of the average policies with these sums, P x [A, I]."""
+        """Exploitability of the average policies with these cumulative policies, P x [A, I]."""
         from gdlx.solvers import tabular_policies
 
         pairs = zip(self.task.tree.players, weights, strict=True)
@@ -76,7 +76,7 @@ class TreeSampler:
 
 
 class SamplingRun:
-    """A run on all devices."""
+    """A run of outcome sampling on all devices."""
 
     def __init__(self, game: TreeSampler, batch: int, decay: float | None, seed: int) -> None:
         import jax
@@ -89,7 +89,7 @@ class SamplingRun:
         self._state = self._runner.place(mccfr.init(game.form, baselines=decay is not None))
 
     def advance_to(self, trajectories: int) -> None:
-        """Go on, if that is not yet reached."""
+        """Continues until there are as many trajectories in total."""
         self.advance(round(trajectories / (2 * self.batch)) - self.done)
 
     def advance(self, iterations: int) -> None:
@@ -98,11 +98,11 @@ class SamplingRun:
         self.done = int(self._state.t)  # waits for it
 
     def exploitability(self) -> float:
-        return self.game.exploitability(self._state.weight)
+        return self.game.exploitability(self._state.cumulative_policy)
 
 
 def sampling_settings(decay: float | None) -> Any:
-    """Those of both algorithms: linear CFR."""
+    """The settings of both algorithms: linear CFR."""
     from gdlx.solvers.exact import regret_matching
     from gdlx.solvers.mccfr import mccfr
 
@@ -113,11 +113,11 @@ def sampling_settings(decay: float | None) -> Any:
 
 
 def exact_curve(game: str, decay: float | None, seeds: int, points: Sequence[int] = POINTS) -> Curve:
-    """Exploitability of an unrolled game."""
-    made = load_tree_sampler(game)
+    """Exploitability on an unrolled game."""
+    sampler = load_tree_sampler(game)
     error = np.zeros((seeds, len(points)))
     for seed in range(seeds):
-        run = made.run(BATCH, decay, FIRST_SEED + seed)
+        run = sampler.run(BATCH, decay, FIRST_SEED + seed)
         for number, point in enumerate(points):
             run.advance_to(point)
             error[seed, number] = run.exploitability()
@@ -128,7 +128,7 @@ load_tree_sampler = functools.cache(TreeSampler)
 
 
 class HashTableSampler:
-    """A game that cannot be unrolled: information sets in a hash table, on one device, and bounds on exploitability."""
+    """Samples a game that cannot be unrolled into a hash table, on one device, and bounds exploitability."""
 
     def __init__(self, game: str) -> None:
         import gdlx
@@ -147,31 +147,31 @@ class HashTableSampler:
         runner = table_loop.make_loop(tuple(jax.local_devices()[:1]), self.packed, config)
         state = runner.place(table_state.init(self.packed, config, _BITS, runner.devices))
         budget = approximate_response.Budget(approximate_response.LearnerConfig(_STEPS), batches=_RESPONSE, bits=19)
-        found = []
+        errors = []
         for point in points:
-            left = point // (2 * config.batch) - int(state.t)
-            state = runner.advance(state, fixed, jax.random.key(FIRST_SEED + seed), left)
+            remaining = point // (2 * config.batch) - int(state.t)
+            state = runner.advance(state, fixed, jax.random.key(FIRST_SEED + seed), remaining)
             policy = table_policy.average_policy(state, fixed.minimiser)
             bound = approximate_response.estimate_bound(self.packed, policy, jax.random.key(1_000 + seed), budget)
-            found.append(bound.exploitability)
-        return found
+            errors.append(bound.exploitability)
+        return errors
 
 
 def bounded_curves(
     game: str, seeds: int, kept: Errors | None = None, points: Sequence[int] = BOUNDED_POINTS
 ) -> Iterable[Errors]:
-    """[S, 2, N] without and with baselines, seed by seed; those that were kept are not measured again."""
-    made = HashTableSampler(game)
-    found = np.zeros((0, 2, len(points))) if kept is None else kept[:seeds]
-    yield found
-    for seed in range(len(found), seeds):
-        new = np.array([made.errors(decay, seed, points) for decay in (None, DECAY)])
-        found = np.concatenate([found, new[None]])
-        yield found
+    """Yields [S, 2, N] errors without and with baselines, after each seed; seeds in `kept` are not measured again."""
+    sampler = HashTableSampler(game)
+    errors = np.zeros((0, 2, len(points))) if kept is None else kept[:seeds]
+    yield errors
+    for seed in range(len(errors), seeds):
+        new = np.array([sampler.errors(decay, seed, points) for decay in (None, DECAY)])
+        errors = np.concatenate([errors, new[None]])
+        yield errors
 
 
 def report(game: str, plain: Curve, reduced: Curve) -> None:
-    """Lines of the table."""
+    """Prints the lines of the table."""
     wins = (reduced.error < plain.error).sum(axis=0)
     for number, point in enumerate(plain.trajectories):
         means = [f"{c.mean[number]:8.4f} +- {c.standard_error[number]:.4f}" for c in (plain, reduced)]
@@ -182,7 +182,7 @@ def report(game: str, plain: Curve, reduced: Curve) -> None:
 
 
 def draw_band(axes: Any, places: Sequence[float], error: Errors, label: str) -> None:
-    """The mean over seeds [S, N] and its standard error, on logarithmic axes."""
+    """Draws the mean over seeds of [S, N] errors and its standard error, on logarithmic axes."""
     curve = Curve((), error)
     (line,) = axes.plot(places, curve.mean, marker="o", markersize=3, label=label)
     low, high = curve.mean - curve.standard_error, curve.mean + curve.standard_error
@@ -213,7 +213,7 @@ def draw_figure(path: pathlib.Path, curves: Iterable[tuple[str, Curve, Curve]]) 
 def run_study(
     games: Sequence[str], seeds: int, bounded_seeds: int, kept: pathlib.Path | None = None
 ) -> Iterable[tuple[str, Curve, Curve]]:
-    """Bounds take long: their seeds are kept in a file as they come."""
+    """Measures all games; bounds take long, so `kept` caches each of their seeds."""
     for game in games:
         if game in BOUNDED_GAMES:
             for errors in bounded_curves(game, bounded_seeds, load_errors(kept, game)):
@@ -228,9 +228,9 @@ def run_study(
 def load_errors(kept: pathlib.Path | None, game: str) -> Errors | None:
     if kept is None or not kept.exists():
         return None
-    found = json.loads(kept.read_text())
-    same = found["settings"] == _cache_settings()
-    return np.array(found[game]) if same and found.get(game) else None
+    cached = json.loads(kept.read_text())
+    is_same = cached["settings"] == _cache_settings()
+    return np.array(cached[game]) if is_same and cached.get(game) else None
 
 
 def save_errors(kept: pathlib.Path | None, game: str, errors: Errors) -> None:
@@ -249,12 +249,14 @@ def main() -> None:
     parser.add_argument("picture", type=pathlib.Path)
     parser.add_argument("--games", nargs="+", default=GAMES)
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--bounded-seeds", type=int, default=20, help="of games whose exploitability is only bounded")
-    chosen = parser.parse_args()
+    parser.add_argument(
+        "--bounded-seeds", type=int, default=20, help="seeds for games whose exploitability is only bounded"
+    )
+    arguments = parser.parse_args()
     devices.use_one_device_per_core()
     print(f"{'game':30}{'trajectories':>10}  {'plain':>18}  {'baselines':>20}  baselines win", flush=True)
-    kept = chosen.picture.with_suffix(".json")
-    draw_figure(chosen.picture, run_study(chosen.games, chosen.seeds, chosen.bounded_seeds, kept))
+    cache = arguments.picture.with_suffix(".json")
+    draw_figure(arguments.picture, run_study(arguments.games, arguments.seeds, arguments.bounded_seeds, cache))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Several algorithms on one game in one picture:
+"""Plots the convergence of several algorithms on one game:
 `python -m gdlx.experiments.studies.convergence leduc_poker PICTURE.png`.
 
-In double precision, since single precision can end at a millionth of the payoffs' range.
+In double precision, since in single precision exploitability may not fall below a millionth of the payoff range.
 """
 
 import pathlib
@@ -15,7 +15,7 @@ ITERATIONS = 10_000
 def plot_convergence(
     game: str, path: pathlib.Path, algorithms: Sequence[str] = ALGORITHMS, iterations: int = ITERATIONS
 ) -> None:
-    """Solve a game with each algorithm, and plot how exploitability falls over iterations and time."""
+    """Solves a game with each algorithm, and plots exploitability over iterations and time."""
     import jax
 
     import gdlx

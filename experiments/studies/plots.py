@@ -1,4 +1,4 @@
-"""Pictures of studies: curves with bands on logarithmic axes, and choices side by side."""
+"""Figures of studies: curves with error bands on logarithmic axes, and choices side by side."""
 
 import io
 import pathlib
@@ -14,7 +14,7 @@ Floats = npt.NDArray[np.float64]
 _DPI = 120
 _MARKERS = "osD^vP"
 _LONGEST_NUMBER = 4  # characters
-# Times the lowest: a linear axis will do; numbers between powers of ten are shown, because few of these are.
+# Ratios of the highest to the lowest: below the first the axis is linear, below the second minor ticks have labels.
 _CLOSE, _FEW = 3.0, 12.0
 
 
@@ -32,11 +32,11 @@ class Series(NamedTuple):
 
     name: str
     mean: Floats  # [C]
-    error: Floats  # [C] standard errors, 0 where there is no chance
+    error: Floats  # [C] standard errors, 0 for deterministic runs
 
 
 def mean_and_error(runs: Floats) -> tuple[Floats, Floats]:
-    """[...] over the last axis: the mean, and its standard error; 0 of a single run.
+    """The mean over the last axis and its standard error, which is 0 for a single run.
 
     >>> mean_and_error(np.array([[1.0, 3.0]]))
     (array([2.]), array([1.]))
@@ -50,7 +50,7 @@ def mean_and_error(runs: Floats) -> tuple[Floats, Floats]:
 
 
 def make_panels(rows: int, columns: int, *, width: float = 4.2, height: float = 3.4) -> tuple[Any, list[Any]]:
-    """A figure and its axes, row by row."""
+    """Makes a figure, and returns it with its axes, row by row."""
     import matplotlib.figure
 
     figure = matplotlib.figure.Figure(figsize=(width * columns, height * rows), layout="constrained")
@@ -60,8 +60,8 @@ def make_panels(rows: int, columns: int, *, width: float = 4.2, height: float = 
 def plot_curves(
     axes: Any, lines: Sequence[Line], *, title: str, x: str, y: str, log: bool = True, reference: float | None = None
 ) -> None:
-    """Means over runs, with bands of a standard error, on logarithmic axes; what is 0 has no place there. With
-    `log=False` only x is logarithmic; `known` is what the curves should come to."""
+    """Plots means over runs with bands of one standard error, on logarithmic axes, which omit zeros. With `log=False`
+    only x is logarithmic; `reference` is a dotted line, the value that the curves should converge to."""
     for line in lines:
         mean, error = mean_and_error(line.y)
         is_shown = (line.x > 0) & ((mean > 0) | (not log))
@@ -82,7 +82,7 @@ def plot_curves(
 def plot_choices(
     axes: Any, names: Sequence[str], series: Sequence[Series], marked: Sequence[str], *, title: str
 ) -> None:
-    """What each choice comes to, with standard errors; those of the original are shaded, numbers joined by lines."""
+    """Plots the result of each choice with standard errors. `marked` choices are shaded, numeric ones joined."""
     places = np.arange(len(names))
     is_named = max(map(len, names)) > _LONGEST_NUMBER
     for number, own in enumerate(series):
@@ -108,7 +108,7 @@ def label_axes(axes: Any, title: str, x: str, y: str) -> None:
 
 
 def legend_below(figure: Any, axes: Any, columns: int) -> None:
-    """One for all panels: the names of this one's lines."""
+    """Adds one legend for all panels, with the labels of these axes."""
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=columns, frameon=False)
 
 

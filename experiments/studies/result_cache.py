@@ -1,7 +1,7 @@
-"""What a study has measured, kept as it comes: started again, a study measures only what is missing.
+"""A cache of the measurements of a study, so that an interrupted study measures only what is missing.
 
-The name of a file has a digest of what was measured with: the version of gdlx and the settings, or the precision. So
-measurements of another kind neither stand in for these nor are lost to them.
+The name of a file has a digest of the version of gdlx and of the settings, or the precision. So measurements with other
+settings are neither used nor overwritten.
 """
 
 import hashlib
@@ -22,43 +22,43 @@ Row = dict[str, Any]
 
 
 def cache_path(path: pathlib.Path, settings: Mapping[str, Any]) -> pathlib.Path:
-    """Where what was measured with such settings is."""
-    made = json.dumps([gdlx.__version__, settings], sort_keys=True)
-    return path.with_name(f"{path.stem}-{hashlib.sha256(made.encode()).hexdigest()[:8]}{path.suffix}")
+    """The path of the file for measurements with these settings."""
+    key = json.dumps([gdlx.__version__, settings], sort_keys=True)
+    return path.with_name(f"{path.stem}-{hashlib.sha256(key.encode()).hexdigest()[:8]}{path.suffix}")
 
 
 def precision_settings() -> dict[str, str]:
-    """As a setting."""
+    """The precision of floats, as a setting."""
     return {"precision": str(jnp.result_type(float))}
 
 
 def load_or_measure(path: pathlib.Path, settings: Mapping[str, Any], measure: Callable[[], Row]) -> Row:
-    """The row in a file if it was measured with the same settings; else it is measured and written there."""
-    found = load_row(path, settings)
-    if found is None:
-        found = measure()
-        kept = json.dumps({"settings": settings, "row": found}, indent=1)
-        checked_fields.write_atomically(cache_path(path, settings), kept.encode())
-    return found
+    """Returns the cached row for these settings; if there is none, calls `measure` and caches its row."""
+    row = load_row(path, settings)
+    if row is None:
+        row = measure()
+        text = json.dumps({"settings": settings, "row": row}, indent=1)
+        checked_fields.write_atomically(cache_path(path, settings), text.encode())
+    return row
 
 
 def load_row(path: pathlib.Path, settings: Mapping[str, Any]) -> Row | None:
-    """The row in a file, or None: if there is none, or it cannot be read, or was measured with other settings."""
+    """Returns the cached row, or None if it is missing, cannot be read, or was measured with other settings."""
     try:
-        kept = json.loads(cache_path(path, settings).read_text(encoding="utf-8"))
+        entry = json.loads(cache_path(path, settings).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    if not isinstance(kept, dict) or kept.get("settings") != json.loads(json.dumps(settings)):
+    if not isinstance(entry, dict) or entry.get("settings") != json.loads(json.dumps(settings)):
         return None
-    found = kept.get("row")
-    return found if isinstance(found, dict) else None
+    row = entry.get("row")
+    return row if isinstance(row, dict) else None
 
 
 def load_arrays(path: pathlib.Path, names: Sequence[str]) -> list[Any] | None:
-    """The arrays of these names in a file, or None if it is not there or cannot be read: then they are made again."""
+    """Returns the cached arrays of these names, or None if the file is missing or cannot be read."""
     try:
-        with np.load(cache_path(path, precision_settings()), allow_pickle=False) as kept:
-            return [kept[name] for name in names]
+        with np.load(cache_path(path, precision_settings()), allow_pickle=False) as arrays:
+            return [arrays[name] for name in names]
     except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
         return None
 

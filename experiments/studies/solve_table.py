@@ -1,7 +1,7 @@
-"""The table of solved games in README.md: `python -m gdlx.experiments.studies.solve_table` prints it anew.
+"""The table of solved games in README.md: `python -m gdlx.experiments.studies.solve_table` prints it again.
 
-Arguments are names of games, if not all are to be solved. `in all` is the time from the name of a game to its solution,
-in a process that keeps no compiled programs on disk: most of it is compiling.
+Arguments are names of games, by default all. `in all` is the time from the name of a game to its solution, in a process
+without a compilation cache: most of it is compile time.
 """
 
 import dataclasses
@@ -29,7 +29,7 @@ GAMES = (
     "smallest:players=3,numbers=3,steps=3",
 )
 HEADER = ("game", "information sets", "histories", "payoff", "exploitability", "of the range", "solving", "in all")
-_NONE = 1e-7  # of the range: below this single precision tells nothing
+_NONE = 1e-7  # of the payoff range: below this, single precision is all rounding
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +38,7 @@ class SolvedGame:
 
     game: str
     information_sets: int  # with a choice, of all players
-    histories: float  # unmerged, ends included
+    histories: float  # unmerged, including terminals
     payoff: tuple[float, ...]  # [P]
     error: float  # exploitability, or the largest improvement of any player where there are not two
     payoff_range: float
@@ -46,15 +46,15 @@ class SolvedGame:
     total_seconds: float  # seconds, with unrolling and compiling
 
     def cells(self) -> tuple[str, ...]:
-        opposite = len(self.payoff) == 2 and abs(sum(self.payoff)) < 1e-3 * self.payoff_range
-        part = self.error / self.payoff_range
+        is_zero_sum = len(self.payoff) == 2 and abs(sum(self.payoff)) < 1e-3 * self.payoff_range
+        fraction = self.error / self.payoff_range
         return (
             f"`{self.game}`",
             _whole(self.information_sets),
             _whole(self.histories),
-            ", ".join(f"{round(value, 3) + 0.0:.3f}" for value in (self.payoff[:1] if opposite else self.payoff)),
-            f"{self.error:.1g}" if part >= _NONE else f"< {_NONE * self.payoff_range:.0e}",
-            f"{100 * part:.1g} %" if part >= _NONE else f"< {100 * _NONE:.0e} %",
+            ", ".join(f"{round(value, 3) + 0.0:.3f}" for value in (self.payoff[:1] if is_zero_sum else self.payoff)),
+            f"{self.error:.1g}" if fraction >= _NONE else f"< {_NONE * self.payoff_range:.0e}",
+            f"{100 * fraction:.1g} %" if fraction >= _NONE else f"< {100 * _NONE:.0e} %",
             f"{self.solving_seconds:.2g} s",
             f"{self.total_seconds:.2g} s",
         )
@@ -65,27 +65,27 @@ def _whole(number: float) -> str:
 
 
 def solve_game(game: str, iterations: int = ITERATIONS) -> SolvedGame:
-    """A game of the library, solved with the default algorithm."""
+    """Solves a game of the library with the default algorithm."""
     import gdlx
 
     begun = time.perf_counter()
-    found = gdlx.solve(game, iterations=iterations)
-    whole = time.perf_counter() - begun
-    low, high = found.tree.payoff_range
+    solution = gdlx.solve(game, iterations=iterations)
+    total_seconds = time.perf_counter() - begun
+    low, high = solution.tree.payoff_range
     return SolvedGame(
         game,
-        sum(found.tree.information_sets.values()),
-        sum(found.tree.counts.histories),
-        found.value,
-        found.metrics[-1].error,
+        sum(solution.tree.information_sets.values()),
+        sum(solution.tree.counts.histories),
+        solution.value,
+        solution.metrics[-1].error,
         high - low,
-        found.seconds,
-        whole,
+        solution.seconds,
+        total_seconds,
     )
 
 
 def lines(games: Sequence[str] = GAMES, iterations: int = ITERATIONS) -> Iterator[str]:
-    """The table in Markdown, each line as soon as it is known."""
+    """Yields the lines of the table in Markdown, each as soon as its game is solved."""
     yield f"| {' | '.join(HEADER)} |"
     yield f"|{'---|' * len(HEADER)}"
     for game in games:

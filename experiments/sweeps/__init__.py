@@ -1,1 +1,1 @@
-"""Sweeps: games x algorithms x settings x seeds from one file, in as few programs as can be."""
+"""Sweeps: games x algorithms x settings x seeds from one file, compiled to as few programs as possible."""

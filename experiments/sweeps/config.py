@@ -1,14 +1,14 @@
-"""What a sweep consists of, read from TOML:
+"""The configuration of a sweep, read from TOML:
 
     games = ["kuhn_poker", "goofspiel:cards=4"]
     iterations = 1000
-    seeds = 20                                       # or a list; for algorithms that sample
+    seeds = 20                                       # or a list; only for sampling algorithms
 
     [[algorithms]]
     name = "dcfr"
-    alpha = [1.0, 1.5, 2.0]                          # a list: one cell for each
-    gamma = { from = 0.0, to = 4.0, count = 9 }      # numbers at equal distances; scale = "log": at equal ratios
-    beta = 0.0                                       # one value for all
+    alpha = [1.0, 1.5, 2.0]                          # a list: one cell per value
+    gamma = { from = 0.0, to = 4.0, count = 9 }      # evenly spaced; with scale = "log", geometrically
+    beta = 0.0                                       # the same value in all cells
 
 Each combination of a game, an algorithm, its settings and a seed is a cell.
 """
@@ -36,7 +36,7 @@ _MAX_NAME_LENGTH = 100
 _SWEEP_KEYS = ("games", "algorithms", "iterations", "seconds", "target", "seeds", "every")
 _STOPS = ("iterations", "seconds", "target")
 _RANGE_KEYS = ("from", "to", "count", "scale")
-# `seeds` gives these; the horizon is that of `iterations`.
+# An entry cannot set these: `seeds` sets the seed, `iterations` the horizon, and the algorithm the scheme.
 _SETTINGS = tuple(
     sorted(
         {*regret_matching.Settings._fields, *algorithms.SamplingConfig.__dataclass_fields__}
@@ -49,22 +49,22 @@ Value = float | int | str | bool
 
 
 class SweepError(errors.UserError, ValueError):
-    """A file that describes no sweep; the message names the file, the place in it and the fix."""
+    """The file of a sweep is invalid, or its folder cannot be used; the message names the place and the fix."""
 
 
 class Cell(NamedTuple):
-    """One run. `given` is what the file says about it, in the file's order."""
+    """One run of a sweep."""
 
     game: str
     algorithm: algorithms.Algorithm
     stop: driver.StopCondition
-    target: str | float | None  # as it is written: a part of the payoff range is known later
-    every: int | None
-    overrides: Mapping[str, Value]
+    target: str | float | None  # as written in the file: a percentage is of the payoff range, which is not known yet
+    every: int | None  # iterations between measurements
+    overrides: Mapping[str, Value]  # settings that the file sets, and the seed, in the order of the file
 
     @property
     def name(self) -> str:
-        """Of its folder: readable, and another one for every other cell."""
+        """The path of its folder within the sweep: readable, and unique to the cell."""
         words = ",".join([self.algorithm.name, *(f"{key}={value}" for key, value in self.overrides.items())])
         plain = re.sub(r"[^\w.+=,-]", "_", words)
         if plain != words or len(plain) > _MAX_NAME_LENGTH:
@@ -84,40 +84,67 @@ class Cell(NamedTuple):
 
     @property
     def digest(self) -> str:
-        said = json.dumps([self.game, self.algorithm.name, list(self.overrides.items()), self._stop_name()])
-        return _digest(said)
+        return _digest(json.dumps([self.game, self.algorithm.name, list(self.overrides.items()), self._stop_name()]))
 
 
-def _digest(said: str) -> str:
-    return hashlib.sha256(said.encode(errors="replace")).hexdigest()[:10]
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:10]
 
 
 class Sweep(NamedTuple):
+    """A named list of runs.
+
+    >>> entry = {"name": "dcfr", "alpha": [1.0, 1.5]}
+    >>> sweep = Sweep("grid", expand_cells({"games": ["kuhn_poker"], "iterations": 10, "algorithms": [entry]}))
+    >>> sweep.name, len(sweep.cells)
+    ('grid', 2)
+    """
+
     name: str
     cells: tuple[Cell, ...]
 
 
 def read(path: pathlib.Path) -> Sweep:
+    r"""Reads the configuration of a sweep from a TOML file.
+
+    Args:
+      path: The file; the docstring of this module describes its keys.
+
+    Returns:
+      The sweep, named after the file, with one cell for each combination of game, algorithm, settings and seed.
+
+    Raises:
+      SweepError: The file cannot be read, or does not describe a sweep.
+
+    >>> import tempfile
+    >>> from gdlx import experiments
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "grid.toml"
+    ...     _ = path.write_text('games = ["rps"]\niterations = 10\n[[algorithms]]\nname = "dcfr"\nalpha = [1.0, 1.5]')
+    ...     sweep = experiments.read_sweep(path)
+    >>> [cell.name for cell in sweep.cells]
+    ['rps/dcfr,alpha=1.0-10', 'rps/dcfr,alpha=1.5-10']
+    """
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
         raise SweepError(f"there is no file {path}") from None
     except IsADirectoryError:
-        raise SweepError(f"{path} is a folder; name the .toml file of a sweep") from None
+        raise SweepError(f"{path} is a folder; pass the .toml file of a sweep") from None
     except UnicodeDecodeError as error:
-        raise SweepError(f"{path} is no text in UTF-8: {error.reason} at byte {error.start}") from None
+        raise SweepError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from None
     try:
-        found = tomllib.loads(text)
+        document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise SweepError(f"{path} is no TOML: {error}") from None
+        raise SweepError(f"{path} is not valid TOML: {error}") from None
     try:
-        return Sweep(path.stem, expand_cells(found))
+        return Sweep(path.stem, expand_cells(document))
     except errors.UserError as error:
         raise SweepError(f"{path}: {error}") from None
 
 
 def expand_cells(found: Mapping[str, Any]) -> tuple[Cell, ...]:
-    """All cells of a sweep, in the order of the file.
+    """Returns all cells of a sweep, in the order of the file, which `found` is the parsed content of.
 
     >>> algorithms = [{"name": "dcfr", "alpha": [1.0, 1.5]}, {"name": "cfr+"}]
     >>> [cell.name for cell in expand_cells({"games": ["kuhn_poker"], "iterations": 10, "algorithms": algorithms})]
@@ -136,20 +163,26 @@ def expand_cells(found: Mapping[str, Any]) -> tuple[Cell, ...]:
         for entry, grid in zip(entries, axes, strict=True)
     )
     if count > MAX_CELLS:
-        raise SweepError(f"these are {count:,} cells, more than {MAX_CELLS:,}; make the lists shorter")
-    made: dict[Any, Cell] = {}
+        raise SweepError(f"the sweep has {count:,} cells, more than {MAX_CELLS:,}; make the lists shorter")
+    cells: dict[Any, Cell] = {}
     for game in games:
         for number, (entry, grid) in enumerate(zip(entries, axes, strict=True), 1):
             for cell in _expand_entry(game, entry, grid, seeds, every, {**found, **entry}, f"algorithms[{number}]"):
-                run = (cell.game, cell.algorithm, cell.stop, str(cell.target), cell.every)  # however it was written
-                if run in made:
+                run = (
+                    cell.game,
+                    cell.algorithm,
+                    cell.stop,
+                    str(cell.target),
+                    cell.every,
+                )  # not the spelling of settings
+                if run in cells:
                     raise SweepError(
                         f"algorithms[{number}] has the cell {cell.name} a second time"
-                        f"{'' if made[run].name == cell.name else f', which is {made[run].name}'}; "
-                        "take it out of one of the lists"
+                        f"{'' if cells[run].name == cell.name else f', which is {cells[run].name}'}; "
+                        "remove it from one of the lists"
                     )
-                made[run] = cell
-    return tuple(made.values())
+                cells[run] = cell
+    return tuple(cells.values())
 
 
 def _expand_entry(
@@ -164,17 +197,17 @@ def _expand_entry(
     algorithm = _find_algorithm(entry)
     stop, target = _stop(place, stops)
     for values in itertools.product(*grid.values()):
-        given: dict[str, Value] = dict(zip(grid, values, strict=True))
+        settings: dict[str, Value] = dict(zip(grid, values, strict=True))
         for seed in seeds if algorithm.is_sampled else (None,):
-            said = given if seed is None else {**given, "seed": seed}
-            changes = {name: value for name, value in said.items() if name != "simultaneous"}
+            overrides = settings if seed is None else {**settings, "seed": seed}
+            changes = {name: value for name, value in overrides.items() if name != "simultaneous"}
             try:
-                chosen = algorithms.configure(algorithm, stop.iterations, changes)
-                if given.get("simultaneous"):
-                    chosen = algorithms.with_simultaneous_updates(chosen)
+                configured = algorithms.configure(algorithm, stop.iterations, changes)
+                if settings.get("simultaneous"):
+                    configured = algorithms.with_simultaneous_updates(configured)
             except algorithms.UnknownAlgorithmError as error:
                 raise SweepError(f"{place}: {error}") from None
-            yield Cell(game, chosen, stop, target, every, said)
+            yield Cell(game, configured, stop, target, every, overrides)
 
 
 def _find_algorithm(entry: Mapping[str, Any]) -> algorithms.Algorithm:
@@ -198,20 +231,20 @@ def _axis(place: str, value: Any) -> list[Value]:
         return list(_range(place, value))
     values = value if isinstance(value, list) else [value]
     if not values:
-        raise SweepError(f"{place} is an empty list: there would be no cell")
+        raise SweepError(f"{place} is an empty list, which leaves no cells")
     return [_plain(place, one) for one in values]
 
 
 def _plain(place: str, value: Any) -> Value:
-    """Numbers may be written 1 or 1.0, and are the same cell."""
+    """Normalises a value: 1 and 1.0 are the same cell."""
     key = place.rpartition(".")[2]
-    wanted = _KINDS.get(key, float)
-    kinds = (float, int) if wanted is float else (wanted,)
-    is_of_kind = isinstance(value, kinds) and isinstance(value, bool) == (wanted is bool)
+    kind = _KINDS.get(key, float)
+    accepted = (float, int) if kind is float else (kind,)
+    is_of_kind = isinstance(value, accepted) and isinstance(value, bool) == (kind is bool)
     if is_of_kind and not (isinstance(value, float) and math.isnan(value)):
-        plain: Value = wanted(value)
+        plain: Value = kind(value)
         return plain
-    what = {bool: "true or false", int: "a whole number", str: "a word in quotes", float: "a number"}[wanted]
+    what = {bool: "true or false", int: "a whole number", str: "a word in quotes", float: "a number"}[kind]
     raise SweepError(f"{place} must be {what}, a list of them, or {{ from = .., to = .., count = .. }}; not {value!r}")
 
 
@@ -232,17 +265,17 @@ def _range(place: str, value: Mapping[str, Any]) -> Iterator[float]:
     if scale == "log" and not (low > 0 and high > 0):
         raise SweepError(f"{place} has a logarithmic scale: from and to must be above 0")
     for number in range(count):
-        part = number / (count - 1)
-        between = low * (high / low) ** part if scale == "log" else low + (high - low) * part
-        yield float(f"{between:.12g}")
+        fraction = number / (count - 1)
+        point = low * (high / low) ** fraction if scale == "log" else low + (high - low) * fraction
+        yield float(f"{point:.12g}")
 
 
-def _stop(place: str, given: Mapping[str, Any]) -> tuple[driver.StopCondition, str | float | None]:
-    if not any(key in given for key in _STOPS):
-        raise SweepError("nothing says when a run ends; write iterations = 1000, or seconds, or target")
-    iterations = _whole(f"{place}.iterations", given["iterations"], 1) if "iterations" in given else None
-    seconds = _number(f"{place}.seconds", given["seconds"]) if "seconds" in given else None
-    target = given.get("target")
+def _stop(place: str, stops: Mapping[str, Any]) -> tuple[driver.StopCondition, str | float | None]:
+    if not any(key in stops for key in _STOPS):
+        raise SweepError("the file does not say when a run ends; set iterations = 1000, or seconds, or target")
+    iterations = _whole(f"{place}.iterations", stops["iterations"], 1) if "iterations" in stops else None
+    seconds = _number(f"{place}.seconds", stops["seconds"]) if "seconds" in stops else None
+    target = stops.get("target")
     if target is not None and not isinstance(target, str):
         target = _number(f"{place}.target", target)
     driver.StopCondition(iterations, seconds, driver.parse_target(target, 1.0))
@@ -251,10 +284,10 @@ def _stop(place: str, given: Mapping[str, Any]) -> tuple[driver.StopCondition, s
 
 def _seeds(value: Any) -> list[int]:
     if isinstance(value, list):
-        found = [_whole("seeds", one, 0, _MAX_SEED) for one in value]
-        if not found or len(set(found)) < len(found):
+        seeds = [_whole("seeds", one, 0, _MAX_SEED) for one in value]
+        if not seeds or len(set(seeds)) < len(seeds):
             raise SweepError("seeds must be different whole numbers, one or more")
-        return found
+        return seeds
     return list(range(_whole("seeds", value, 1, MAX_CELLS)))
 
 
@@ -265,25 +298,25 @@ def _texts(place: str, value: Any) -> list[str]:
 
 
 def _games(value: Any) -> list[str]:
-    """Each once, however its parameters are written."""
-    found: dict[Any, str] = {}
+    """Rejects two spellings of the same game."""
+    unique: dict[Any, str] = {}
     for game in _texts("games", value):
         try:
             known, settings = library.parse_spec(game.strip())
-            same: Any = (known.name, *settings.items())
-        except library.LibraryError:  # a path, or a game that fails later
-            same = game
-        if same in found:
-            what = "twice" if found[same] == game else f"and {found[same]!r}, which are the same"
-            raise SweepError(f"games has {game!r} {what}; take one out")
-        found[same] = game
-    return list(found.values())
+            identity: Any = (known.name, *settings.items())
+        except library.LibraryError:  # a path, or a game whose cells will fail
+            identity = game
+        if identity in unique:
+            what = "twice" if unique[identity] == game else f"and {unique[identity]!r}, which are the same"
+            raise SweepError(f"games has {game!r} {what}; remove one of them")
+        unique[identity] = game
+    return list(unique.values())
 
 
-def _require_key(found: Mapping[str, Any], key: str) -> Any:
-    if key not in found:
+def _require_key(document: Mapping[str, Any], key: str) -> Any:
+    if key not in document:
         raise SweepError(f"{key} is missing; a sweep needs games, algorithms, and iterations, seconds or target")
-    return found[key]
+    return document[key]
 
 
 def _whole(place: str, value: Any, least: int, most: int = 2**31 - 1) -> int:
@@ -298,8 +331,8 @@ def _number(place: str, value: Any) -> float:
     return float(value)
 
 
-def _require_known(place: str, found: Mapping[str, Any], known: Sequence[str]) -> None:
-    for key in found:
+def _require_known(place: str, table: Mapping[str, Any], known: Sequence[str]) -> None:
+    for key in table:
         if key not in known:
             near = difflib.get_close_matches(key, known, n=1)
             hint = f"is it {near[0]}?" if near else f"there are {', '.join(known)}"

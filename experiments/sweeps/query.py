@@ -1,4 +1,4 @@
-"""Results on disk as rows, and questions to them: `exploitability<0.001`, `game=kuhn_poker`, `algorithm~mccfr`."""
+"""Queries over results on disk, by conditions such as `exploitability<0.001`, `game=kuhn_poker`, `algorithm~mccfr`."""
 
 import dataclasses
 import difflib
@@ -28,7 +28,7 @@ FIRST = ("game", "algorithm", "seed", "iterations", "seconds", "samples", "explo
 
 
 class QueryError(errors.UserError, ValueError):
-    pass
+    """A condition that cannot be parsed, or that no result can satisfy."""
 
 
 class Condition(NamedTuple):
@@ -38,19 +38,21 @@ class Condition(NamedTuple):
 
 
 def parse(text: str) -> Condition:
-    """
+    """Parses a condition.
+
     >>> parse("exploitability < 1e-3")
-    Where(name='exploitability', compares='<', value='1e-3')
+    Condition(name='exploitability', comparison='<', value='1e-3')
     """
-    found = _TERM.fullmatch(text)
-    if found is None or not found[3]:
+    match = _TERM.fullmatch(text)
+    if match is None or not match[3]:
         raise QueryError(
-            f"{text!r} asks nothing; write NAME=VALUE, or != < <= > >=, or ~ for a part of a word: exploitability<0.001"
+            f"{text!r} is not a condition; write NAME=VALUE, or != < <= > >=, or ~ for part of a word, "
+            "as in exploitability<0.001"
         )
-    where = Condition(found[1], found[2].replace("==", "="), found[3])
+    where = Condition(match[1], match[2].replace("==", "="), match[3])
     number = _number(where.value)
     if where.comparison in _ONLY_NUMBERS and (number is None or math.isnan(number)):
-        raise QueryError(f"{text!r} compares by size, but {where.value!r} is no number")
+        raise QueryError(f"{text!r} compares by size, but {where.value!r} is not a number")
     return where
 
 
@@ -79,20 +81,20 @@ def _row(run: gather.RunRecord) -> Row:
     row |= {f"improvement_{number}": improvement for number, improvement in enumerate(last.improvements, 1)}
     row |= algorithm.settings._asdict()
     if algorithm.is_sampled:
-        drawn = dataclasses.asdict(algorithm.sampling_config)
-        # Two settings have a name that those of regrets have too; there the sampler's is what is set.
-        row |= {name: value for name, value in drawn.items() if name != "beta"}
+        sampling = dataclasses.asdict(algorithm.sampling_config)
+        # `beta` and `exploration` are also settings of regret matching; of `exploration` the sampler's is shown.
+        row |= {name: value for name, value in sampling.items() if name != "beta"}
     return row
 
 
 def filter_rows(found: Sequence[Row], questions: Iterable[Condition]) -> list[Row]:
-    """Rows for which all of it is so. What a row does not have is not so."""
-    kept = list(found)
+    """Returns the rows that satisfy all conditions; a row without the column satisfies only `!=`."""
+    matching = list(found)
     for where in questions:
         require_names(found, [where.name])
         _require_kind(found, where)
-        kept = [row for row in kept if _holds(row.get(where.name), where)]
-    return kept
+        matching = [row for row in matching if _holds(row.get(where.name), where)]
+    return matching
 
 
 def require_names(found: Sequence[Row], names: Iterable[str]) -> None:
@@ -104,13 +106,13 @@ def require_names(found: Sequence[Row], names: Iterable[str]) -> None:
 
 
 def _require_kind(found: Sequence[Row], where: Condition) -> None:
-    """A question that no row could answer with yes is a slip."""
+    """Raises an error for a condition that no row can satisfy, because it compares words with numbers."""
     known = [row[where.name] for row in found if row.get(where.name) is not None]
     is_word = [isinstance(value, str | bool) for value in known]
     if where.comparison in _ONLY_NUMBERS and known and all(is_word):
-        raise QueryError(f"{where.name} is no number, to be compared by size; ask {where.name}= or {where.name}~")
+        raise QueryError(f"{where.name} is not a number, so it has no order; use {where.name}= or {where.name}~")
     if where.comparison in ("=", "!=") and known and not any(is_word) and _number(where.value) is None:
-        raise QueryError(f"{where.name} is a number in all results, and {where.value!r} is none")
+        raise QueryError(f"{where.name} is a number in all results, and {where.value!r} is not")
 
 
 def _holds(value: Value, where: Condition) -> bool:
@@ -133,7 +135,7 @@ def _number(text: str) -> float | None:
 
 
 def sort_rows(found: Sequence[Row], name: str, *, descending: bool = False) -> list[Row]:
-    """Numbers by size, words by letters; what has none comes last."""
+    """Sorts numbers by size and words alphabetically; rows without a value come last."""
     require_names(found, [name])
 
     def key(row: Row) -> tuple[float, str]:
@@ -146,17 +148,17 @@ def sort_rows(found: Sequence[Row], name: str, *, descending: bool = False) -> l
 
 
 def columns(found: Sequence[Row]) -> list[str]:
-    """Those that tell rows of one algorithm apart, and the most important ones; the folder at last."""
+    """The main columns, those in which rows of one algorithm differ, and at the end the folder."""
     names = dict.fromkeys(name for row in found for name in row)
-    alike: dict[Value, list[Row]] = {}
+    by_algorithm: dict[Value, list[Row]] = {}
     for row in found:
-        alike.setdefault(row["algorithm"], []).append(row)
+        by_algorithm.setdefault(row["algorithm"], []).append(row)
     first = [name for name in FIRST if any(row.get(name) is not None for row in found)]
-    told = [
+    differing = [
         name
         for name in names
         if name not in (*FIRST, "folder")
         and not name.startswith(("value_", "improvement_", "largest_", "nash_conv"))
-        and any(len({row.get(name) for row in group}) > 1 for group in alike.values())
+        and any(len({row.get(name) for row in group}) > 1 for group in by_algorithm.values())
     ]
-    return [*first[:2], *told, *first[2:], "folder"]
+    return [*first[:2], *differing, *first[2:], "folder"]

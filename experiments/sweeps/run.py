@@ -1,4 +1,4 @@
-"""Runs a sweep: group by group, each finished cell kept at once."""
+"""Runs a sweep group by group, and writes each cell as soon as it has finished."""
 
 import contextlib
 import pathlib
@@ -14,16 +14,18 @@ from gdlx.solvers import algorithms, tabular_policies, tasks
 from gdlx.solvers.exact import batch
 from gdlx.solvers.runs import driver, result_folder, solver_run
 
-ProgressCallback = Callable[[int, str], None]  # cells that have just finished, and a word on what comes
+ProgressCallback = Callable[[int, str], None]  # the number of cells that just finished, and what runs next
 RemarkCallback = Callable[[str], None]
 
 
 class SweepResult(NamedTuple):
+    """What `run_sweep` did and wrote."""
+
     folder: pathlib.Path
-    cells: int
-    already_finished: int  # had finished before, and had not failed
-    failed: tuple[tuple[str, str], ...]  # cells and why
-    table: pathlib.Path
+    cells: int  # in the sweep
+    already_finished: int  # finished by an earlier call, without a failure
+    failed: tuple[tuple[str, str], ...]  # names of cells, and the reasons
+    table: pathlib.Path  # a CSV file with every measurement
 
 
 def run_sweep(
@@ -34,68 +36,90 @@ def run_sweep(
     report: ProgressCallback = lambda count, note: None,
     remark: RemarkCallback = lambda text: None,
 ) -> SweepResult:
-    """All cells that have not finished yet. Stopped at any time, it goes on from there when it is called again.
+    """Runs all cells of a sweep that have not finished yet.
 
-    `source` is the text of the file that describes the sweep, if there is one.
+    Cells that differ only in numbers run in one program. If the call is interrupted, the next one resumes.
+
+    Args:
+      wanted: The sweep, for example from `read_sweep`.
+      folder: Where results are written: a result folder for each cell, and a table of all measurements.
+      source: The text of the file that describes the sweep, if there is one; it is stored in the folder.
+      report: Called with the number of cells that just finished, and a note on what runs next.
+      remark: Called with remarks, such as that a damaged cell runs again.
+
+    Returns:
+      The number of cells, those that failed, and the path of the table.
+
+    Raises:
+      SweepError: The folder belongs to another sweep, other rules, another precision or another version.
+
+    >>> import tempfile
+    >>> from gdlx import experiments
+    >>> cells = config.expand_cells({"games": ["rps"], "iterations": 3, "algorithms": [{"name": "cfr+"}]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     result = experiments.run_sweep(experiments.Sweep("small", cells), pathlib.Path(folder))
+    >>> result.cells, result.failed
+    (1, ())
     """
-    kept = store.SweepStore(folder)
+    results = store.SweepStore(folder)
     plan.clear_task_cache()
-    with kept.open_for_writing(source, jnp.result_type(float) == np.float64):
-        if source:  # a study may well put several sweeps into one folder
-            kept.require_matching_cells(wanted.cells)
-        kept.require_same_rules(plan.rules_digests(wanted.cells), wanted.cells)
-        _set_damaged_aside(kept, wanted.cells, remark)
-        left = [cell for cell in wanted.cells if not kept.is_finished(cell)]
-        there = [cell for cell in wanted.cells if kept.is_finished(cell)]
-        earlier = sum(kept.failure(cell) is None for cell in there)
-        report(len(there), "finished before" if there else "")
+    with results.open_for_writing(source, jnp.result_type(float) == np.float64):
+        if source:  # studies put several sweeps into one folder
+            results.require_matching_cells(wanted.cells)
+        results.require_same_rules(plan.rules_digests(wanted.cells), wanted.cells)
+        _quarantine_damaged(results, wanted.cells, remark)
+        remaining = [cell for cell in wanted.cells if not results.is_finished(cell)]
+        finished = [cell for cell in wanted.cells if results.is_finished(cell)]
+        already_finished = sum(results.failure(cell) is None for cell in finished)
+        report(len(finished), "already finished" if finished else "")
         try:
-            for group in plan.group_cells(left):
-                _run(kept, group, report, remark)
+            for group in plan.group_cells(remaining):
+                _run(results, group, report, remark)
         finally:
-            table = kept.write_table(wanted.cells)
-        whys = ((cell.name, kept.failure(cell)) for cell in wanted.cells)
-        failed = tuple((name, why) for name, why in whys if why is not None)
-    return SweepResult(folder, len(wanted.cells), earlier, failed, table)
+            table = results.write_table(wanted.cells)
+        failures = ((cell.name, results.failure(cell)) for cell in wanted.cells)
+        failed = tuple((name, reason) for name, reason in failures if reason is not None)
+    return SweepResult(folder, len(wanted.cells), already_finished, failed, table)
 
 
-def _set_damaged_aside(kept: store.SweepStore, cells: Sequence[config.Cell], remark: RemarkCallback) -> None:
-    """They run again."""
+def _quarantine_damaged(results: store.SweepStore, cells: Sequence[config.Cell], remark: RemarkCallback) -> None:
+    """Moves damaged results away, so that their cells run again."""
     for cell in cells:
-        if kept.is_finished(cell) and (why := kept.find_damage(cell)) is not None:
-            remark(f"{cell.name} runs again ({why}); what there was is in {kept.quarantine(kept.cell_folder(cell))}")
+        if results.is_finished(cell) and (reason := results.find_damage(cell)) is not None:
+            moved = results.quarantine(results.cell_folder(cell))
+            remark(f"{cell.name} runs again ({reason}); its old folder is now {moved}")
 
 
-def _run(kept: store.SweepStore, group: plan.CellGroup, report: ProgressCallback, remark: RemarkCallback) -> None:
+def _run(results: store.SweepStore, group: plan.CellGroup, report: ProgressCallback, remark: RemarkCallback) -> None:
     first = group.cells[0]
     report(0, f"{first.algorithm.name} on {first.game}")
     try:
         task = plan.load_task(first)
         if group.solo_reason is not None:
-            _run_alone(kept, task, first, remark)
+            _run_alone(results, task, first, remark)
             report(1, "")
             return
         unrolled = tasks.require_tree_task(task)
         for portion in plan.split_by_memory(unrolled, group):
             for done in _run_together(unrolled, portion.cells):
-                kept.save_cells(done)
+                results.save_cells(done)
                 report(len(done), "")
-    except errors.UserError as error:  # of the game, or of settings that do not fit it: other cells may well run
-        left = [cell for cell in group.cells if not kept.is_finished(cell)]
-        kept.save_cells([store.FinishedCell(cell, None, (), (), None, str(error)) for cell in left])
-        report(len(left), "")
+    except errors.UserError as error:  # in the game, or settings that do not fit it: other cells may still run
+        remaining = [cell for cell in group.cells if not results.is_finished(cell)]
+        results.save_cells([store.FinishedCell(cell, None, (), (), None, str(error)) for cell in remaining])
+        report(len(remaining), "")
 
 
 def _run_together(task: tasks.TreeTask, cells: Sequence[config.Cell]) -> Iterator[list[store.FinishedCell]]:
     runs = plan.make_batch_runs(task, cells)
     stop, every = cells[0].stop, cells[0].every
     assert stop.iterations is not None
-    found = batch.run_chunks(runs, plan.measurement_points(stop.iterations, every))
-    with contextlib.closing(found):
-        for chunk in found:
+    chunks = batch.run_chunks(runs, plan.measurement_points(stop.iterations, every))
+    with contextlib.closing(chunks):
+        for chunk in chunks:
             policies = _policies(task, cells[0].algorithm, chunk)
             yield [
-                _finished_cell(task, cell, chunk, number, tuple(own[..., number] for own in policies))
+                _finished_cell(task, cell, chunk, number, tuple(policy[..., number] for policy in policies))
                 for number, cell in enumerate(cells[chunk.part])
             ]
 
@@ -107,19 +131,19 @@ def _policies(
     if algorithm.kind == "sampled":
         return chunk.cumulative_policy
     return tuple(
-        tabular_policies.from_realization_plan(player, weight[own.place])
-        for player, own, weight in zip(task.tree.players, task.layouts, chunk.cumulative_policy, strict=True)
+        tabular_policies.from_realization_plan(player, weight[layout.place])
+        for player, layout, weight in zip(task.tree.players, task.layouts, chunk.cumulative_policy, strict=True)
     )
 
 
 def _finished_cell(
     task: tasks.TreeTask, cell: config.Cell, chunk: batch.ChunkResult, number: int, policies: tabular_policies.Policies
 ) -> store.FinishedCell:
-    """A run's time is its part of what its chunk took."""
+    """The seconds of a run are its share of those of its chunk."""
     size = chunk.value.shape[2]
     each = cell.algorithm.samples * len(task.players)
-    is_good = chunk.is_finite[:, number] & np.isfinite(chunk.improvements[:, :, number]).all(axis=1)
-    good = len(is_good) if is_good.all() else int(np.argmin(is_good))
+    is_finite = chunk.is_finite[:, number] & np.isfinite(chunk.improvements[:, :, number]).all(axis=1)
+    num_finite = len(is_finite) if is_finite.all() else int(np.argmin(is_finite))
     metrics = [
         driver.Metrics(
             iterations,
@@ -129,39 +153,39 @@ def _finished_cell(
             iterations * each,
         )
         for iterations, seconds, value, improvements in zip(
-            chunk.iterations[:good], chunk.seconds, chunk.value, chunk.improvements, strict=False
+            chunk.iterations[:num_finite], chunk.seconds, chunk.value, chunk.improvements, strict=False
         )
     ]
-    made = solver_run.make_config(task, cell.algorithm)
-    if good == len(chunk.iterations):
-        return store.FinishedCell(cell, made, task.players, metrics, policies)
-    why = str(driver.overflow_error(chunk.iterations[good]))
-    return store.FinishedCell(cell, made, task.players, metrics, None, why)
+    run_config = solver_run.make_config(task, cell.algorithm)
+    if num_finite == len(chunk.iterations):
+        return store.FinishedCell(cell, run_config, task.players, metrics, policies)
+    reason = str(driver.overflow_error(chunk.iterations[num_finite]))
+    return store.FinishedCell(cell, run_config, task.players, metrics, None, reason)
 
 
-def _run_alone(kept: store.SweepStore, task: tasks.Task, cell: config.Cell, remark: RemarkCallback) -> None:
-    folder = kept.unfinished_folder(cell)
+def _run_alone(results: store.SweepStore, task: tasks.Task, cell: config.Cell, remark: RemarkCallback) -> None:
+    folder = results.unfinished_folder(cell)
     folder.mkdir(parents=True, exist_ok=True)
     stop = solver_run.make_stop_condition(task, cell.stop.iterations, cell.stop.seconds, cell.target)
-    run = _start_or_resume(kept, task, cell, remark)
+    run = _start_or_resume(results, task, cell, remark)
     try:
         for _ in run.iterate_metrics(stop, cell.every):
             pass
     finally:
         if run.metrics:
             run.finish(write_plot=False)
-    kept.finish_cell(cell)
+    results.finish_cell(cell)
 
 
 def _start_or_resume(
-    kept: store.SweepStore, task: tasks.Task, cell: config.Cell, remark: RemarkCallback
+    results: store.SweepStore, task: tasks.Task, cell: config.Cell, remark: RemarkCallback
 ) -> solver_run.AnyRun:
-    """A run from its last checkpoint, or from the start if there is none that can be read."""
-    folder = kept.unfinished_folder(cell)
+    """Resumes from the last checkpoint, or starts over if there is none that can be read."""
+    folder = results.unfinished_folder(cell)
     if (folder / result_folder.CHECKPOINT).exists():
         try:
             return solver_run.start_run(task, cell.algorithm, folder, resume=True)
         except result_folder.ResultError as error:
-            remark(f"{cell.name} starts anew ({error}); what there was is in {kept.quarantine(folder)}")
+            remark(f"{cell.name} starts over ({error}); its old folder is now {results.quarantine(folder)}")
             folder.mkdir(parents=True)
     return solver_run.start_run(task, cell.algorithm, folder)

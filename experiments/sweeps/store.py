@@ -1,12 +1,12 @@
 """The folder of a sweep:
 
-    sweep.json       the manifest: format, versions, precision, the file it was made from, digests of the games
+    sweep.json       the manifest: format, versions, precision, the text of its file, digests of the games
     sweep.csv        every measurement of every finished cell, a row each
-    cells/           one result folder for each finished cell; it is there whole, or not at all
-    unfinished/      cells that run alone and were stopped; they go on from there
-    damaged/         folders of cells that could not be read; they have run again
+    cells/           a result folder for each finished cell, written atomically
+    unfinished/      cells that run alone and were interrupted; they resume from there
+    damaged/         folders of cells that could not be read; these cells have run again
 
-A finished cell is never run again. One that failed is finished too: `failed.txt` in its folder says why.
+A finished cell never runs again. A failed cell is finished too: `failed.txt` in its folder has the reason.
 """
 
 import contextlib
@@ -32,12 +32,12 @@ MANIFEST, TABLE, FAILED = "sweep.json", "sweep.csv", "failed.txt"
 CELLS, UNFINISHED, DAMAGED = "cells", "unfinished", "damaged"
 _SWEEP_FILES = (MANIFEST, TABLE, CELLS, UNFINISHED, DAMAGED, result_folder.LOCK)
 _FORMAT = 1
-_KINDS = ("value_error", "value", "improvement", "gain")  # columns of players; older files say gain
-_PART = ".part"  # of the name of a folder that is being written
+_KINDS = ("value_error", "value", "improvement", "gain")  # columns with a player's name; `gain` in older files
+_PART = ".part"  # suffix of a folder that is being written
 
 
 class FinishedCell(NamedTuple):
-    """A cell that has run. Without policies it failed."""
+    """The results of a cell; `policies` is None if it failed."""
 
     cell: config.Cell
     config: result_folder.Config | None
@@ -48,7 +48,7 @@ class FinishedCell(NamedTuple):
 
 
 class SweepStore:
-    """Only one process writes to it at a time."""
+    """Reads and writes the folder of a sweep; only one process can write to it at a time."""
 
     def __init__(self, folder: pathlib.Path) -> None:
         self.folder = folder
@@ -57,25 +57,27 @@ class SweepStore:
 
     @contextlib.contextmanager
     def open_for_writing(self, source: str, x64: bool) -> Iterator[None]:
-        """The folder, made or gone on with."""
+        """Creates the folder or resumes in it, and locks it."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        held = result_folder.lock(self.folder)
+        lock = result_folder.lock(self.folder)
         try:
             self._require_sweep_folder(x64)
-            for part in self.folder.glob(f"{CELLS}/*/.*{_PART}"):  # of a process that was killed
+            for part in self.folder.glob(f"{CELLS}/*/.*{_PART}"):  # left by a process that was killed
                 shutil.rmtree(part, ignore_errors=True)
             self._manifest |= {"format": _FORMAT, "versions": result_folder.versions(), "x64": x64, "source": source}
             self._write_manifest()
             yield
         finally:
-            if held is not None:
-                held.close()
+            if lock is not None:
+                lock.close()
 
     def _require_sweep_folder(self, x64: bool) -> None:
         path = self.folder / MANIFEST
         if not path.exists():
             if any(child.name not in _SWEEP_FILES for child in self.folder.iterdir()):
-                raise config.SweepError(f"{self.folder} holds something else than a sweep; name another --results")
+                raise config.SweepError(
+                    f"{self.folder} has other files than those of a sweep; use another results folder"
+                )
             return
         try:
             self._manifest = json.loads(path.read_bytes())
@@ -83,22 +85,22 @@ class SweepStore:
             self._rules = {str(game): str(digest) for game, digest in self._manifest.get("rules", {}).items()}
         except (AttributeError, ValueError, KeyError, TypeError) as error:
             raise config.SweepError(
-                f"{path} cannot be read ({error}); remove that file alone, and finished cells are gone on with"
+                f"{path} cannot be read ({error}); remove that file alone to resume with the finished cells"
             ) from None
         if form != _FORMAT:
-            raise config.SweepError(f"{self.folder} was written by another version of gdlx; name another --results")
+            raise config.SweepError(f"{self.folder} was written by another version of gdlx; use another results folder")
         if was_double != x64:
             raise config.SweepError(
                 f"{self.folder} was computed in {'double' if was_double else 'single'} precision; "
-                f"go on {'with' if was_double else 'without'} --x64, or name another --results"
+                f"resume {'with' if was_double else 'without'} `jax_enable_x64=True`, or use another results folder"
             )
 
     def require_same_rules(self, digests: Mapping[str, str], cells: Iterable[config.Cell]) -> None:
-        """Cells of one sweep are of one game, also if it is a file that was changed in between.
+        """Raises an error if the rules of a game have changed since the sweep was started.
 
-        Where all have failed so far, the file was mended: they run again.
+        If all cells of the game have failed so far, the change may be a fix: they run again.
         """
-        mended: list[pathlib.Path] = []
+        stale: list[pathlib.Path] = []
         for game, place in {cell.game: self.cell_folder(cell).parent for cell in cells}.items():
             before, now = self._rules.get(game), digests.get(game)
             if now is None or now == before:
@@ -106,22 +108,22 @@ class SweepStore:
             failed = {path.parent for path in place.glob(f"*/{FAILED}")}
             if before is not None and set(place.glob("*")) - failed:
                 raise config.SweepError(
-                    f"the rules of {game} have changed since {self.folder} was begun; name another --results"
+                    f"the rules of {game} have changed since {self.folder} was started; use another results folder"
                 )
-            mended += failed
-        for folder in mended:
+            stale += failed
+        for folder in stale:
             shutil.rmtree(folder)
         self._rules |= digests
         self._manifest["rules"] = self._rules
         self._write_manifest()
 
     def require_matching_cells(self, cells: Iterable[config.Cell]) -> None:
-        """Not those of another file of the same name."""
-        there = {str(path.relative_to(self.folder / CELLS)) for path in (self.folder / CELLS).glob("*/*")}
-        if there and there.isdisjoint(cell.name for cell in cells):
+        """Raises an error if the folder has the cells of another file of the same name."""
+        existing = {str(path.relative_to(self.folder / CELLS)) for path in (self.folder / CELLS).glob("*/*")}
+        if existing and existing.isdisjoint(cell.name for cell in cells):
             raise config.SweepError(
-                f"{self.folder} holds another sweep: none of its {len(there):,} cells is in the file; "
-                "name another --results, or the file otherwise"
+                f"{self.folder} holds another sweep: none of its {len(existing):,} cells is in the file; "
+                "use another results folder, or rename the file"
             )
 
     def _write_manifest(self) -> None:
@@ -131,7 +133,7 @@ class SweepStore:
         return self.cell_folder(cell).is_dir()
 
     def quarantine(self, folder: pathlib.Path) -> pathlib.Path:
-        """A folder that cannot be read is kept elsewhere, for whoever wants to look at it."""
+        """Moves a folder that cannot be read to `damaged`, and returns its new path."""
         first = self.folder / DAMAGED / folder.relative_to(self.folder)
         numbered = (first.with_name(f"{first.name}-{number}") for number in itertools.count(2))
         place = next(place for place in itertools.chain([first], numbered) if not place.exists())
@@ -140,19 +142,19 @@ class SweepStore:
         return place
 
     def find_damage(self, cell: config.Cell) -> str | None:
-        """Why the folder of a finished cell cannot be used, if so."""
+        """Returns why the folder of a finished cell cannot be used, or None if it can."""
         place = self.cell_folder(cell)
         if (place / FAILED).exists():
             return None
         try:
             if result_folder.read_config(place).algorithm != cell.algorithm:
-                return f"{place / result_folder.CONFIG} is of other settings"
+                return f"{place / result_folder.CONFIG} has other settings"
             if not self._measurements(cell):
-                return f"{place / result_folder.METRICS} holds no measurement"
+                return f"{place / result_folder.METRICS} has no measurements"
         except (errors.UserError, OSError, ValueError, csv.Error) as error:
             return str(error)
         policy = place / result_folder.POLICY
-        return None if is_intact_npz(policy) else f"{policy} is not there, or damaged"
+        return None if is_intact_npz(policy) else f"{policy} is missing or damaged"
 
     def cell_folder(self, cell: config.Cell) -> pathlib.Path:
         return self.folder / CELLS / cell.name
@@ -161,9 +163,9 @@ class SweepStore:
         return self.folder / UNFINISHED / cell.name
 
     def save_cells(self, done: Iterable[FinishedCell]) -> None:
-        """Cells that have run, each in its folder: written beside it first, so that it appears whole.
+        """Writes each cell to a temporary folder beside its own, and then renames it, which is atomic.
 
-        What is written reaches the disk by one call for all: one for each file would take longer than the runs.
+        One `sync` flushes all files: syncing each of them would take longer than the runs.
         """
         written = []
         for one in done:
@@ -178,31 +180,31 @@ class SweepStore:
             os.rename(beside, place)
 
     def finish_cell(self, cell: config.Cell) -> None:
-        """A cell that ran alone has finished."""
+        """Moves a cell that ran alone to the finished ones."""
         place = self.cell_folder(cell)
         place.parent.mkdir(parents=True, exist_ok=True)
-        begun = self.unfinished_folder(cell)
-        (begun / result_folder.CHECKPOINT).unlink(missing_ok=True)
-        (begun / result_folder.LOCK).unlink(missing_ok=True)
-        os.rename(begun, place)
+        unfinished = self.unfinished_folder(cell)
+        (unfinished / result_folder.CHECKPOINT).unlink(missing_ok=True)
+        (unfinished / result_folder.LOCK).unlink(missing_ok=True)
+        os.rename(unfinished, place)
 
     def failure(self, cell: config.Cell) -> str | None:
         path = self.cell_folder(cell) / FAILED
         return path.read_text(encoding="utf-8", errors="replace").strip() if path.exists() else None
 
     def write_table(self, cells: Iterable[config.Cell]) -> pathlib.Path:
-        """Of the cells that have finished."""
+        """Writes the measurements of all finished cells as one CSV file, and returns its path."""
         finished = [cell for cell in cells if self.is_finished(cell)]
-        named = list(dict.fromkeys(key for cell in finished for key in cell.overrides))
-        found = [(cell, self._measurements(cell)) for cell in finished]
-        columns = list(dict.fromkeys(key for _, rows in found for row in rows for key in row))
+        settings = list(dict.fromkeys(key for cell in finished for key in cell.overrides))
+        measurements = [(cell, self._measurements(cell)) for cell in finished]
+        columns = list(dict.fromkeys(key for _, rows in measurements for row in rows for key in row))
         text = io.StringIO()
         writer = csv.DictWriter(
-            text, ["cell", "game", "algorithm", *named, *columns, "failure"], restval="", lineterminator="\n"
+            text, ["cell", "game", "algorithm", *settings, *columns, "failure"], restval="", lineterminator="\n"
         )
         writer.writeheader()
-        for cell, rows in found:
-            own: dict[str, Any] = {
+        for cell, rows in measurements:
+            common: dict[str, Any] = {
                 "cell": cell.name,
                 "game": cell.game,
                 "algorithm": cell.algorithm.name,
@@ -210,52 +212,53 @@ class SweepStore:
             }
             failure = self.failure(cell)
             if failure is not None:
-                own["failure"] = failure
-            writer.writerows([own | row for row in rows] or [own])
+                common["failure"] = failure
+            writer.writerows([common | row for row in rows] or [common])
         path = self.folder / TABLE
         checked_fields.write_atomically(path, text.getvalue().encode())
         return path
 
     def _measurements(self, cell: config.Cell) -> list[dict[str, str]]:
-        """Players by number: those of other games have other names."""
+        """The rows of its metrics, with players by number: their names differ between games."""
         path = self.cell_folder(cell) / result_folder.METRICS
         if not path.exists():
             return []
         with open(path, encoding="utf-8", newline="") as file:
             head, *rows = list(csv.reader(file)) or [[]]
         if any(len(row) != len(head) for row in rows):
-            raise config.SweepError(f"{path} cannot be read: a row is only a part of one")
+            raise config.SweepError(f"{path} cannot be read: a row is incomplete")
         return [dict(zip(_numbered(head), row, strict=True)) for row in rows]
 
 
 def is_partial(folder: pathlib.Path) -> bool:
-    """Whether it is being written, or was when its process was killed."""
+    """Whether a folder is being written, or was when its process was killed."""
     return folder.name.startswith(".") and folder.name.endswith(_PART)
 
 
 def is_intact_npz(path: pathlib.Path) -> bool:
-    """Whether an .npz file is there with all its bytes as they were written."""
+    """Whether an .npz file exists and its checksums are right."""
     try:
-        with zipfile.ZipFile(path) as found:
-            return found.testzip() is None
+        with zipfile.ZipFile(path) as archive:
+            return archive.testzip() is None
     except (OSError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError):
         return False
 
 
 def _numbered(head: Sequence[str]) -> list[str]:
-    """
+    """Replaces the names of players by numbers.
+
     >>> _numbered(["iterations", "value_white", "value_black", "improvement_white", "improvement_black"])
     ['iterations', 'value_1', 'value_2', 'improvement_1', 'improvement_2']
     """
     counts: dict[str, int] = {}
-    named = []
+    columns = []
     for name in head:
         kind = next((kind for kind in _KINDS if name.startswith(f"{kind}_")), None)
         kind = "improvement" if kind == "gain" else kind
         if kind is not None:
             counts[kind] = counts.get(kind, 0) + 1
-        named.append(name if kind is None else f"{kind}_{counts[kind]}")
-    return named
+        columns.append(name if kind is None else f"{kind}_{counts[kind]}")
+    return columns
 
 
 def _write(folder: pathlib.Path, done: FinishedCell) -> None:

@@ -1,8 +1,9 @@
-"""Learners by name, with their settings as texts: what a checkpoint notes, and what `gdlx train` is given."""
+"""Learners by name, with their settings as text: as a checkpoint stores them and `gdlx train` takes them."""
 
 import dataclasses
 import importlib
 import typing
+import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -15,34 +16,39 @@ from gdlx.solvers import tasks
 
 
 class TrainConfigError(errors.UserError, ValueError):
-    """A learner or a setting that there is not."""
+    """An unknown learner or setting, or a value that a setting does not take."""
 
 
 class LearnerEntry(NamedTuple):
-    """`make` of the module takes an Encoder, Settings, and the game unrolled where `needs_tree`."""
+    """`make` of the module takes an Encoder, Settings and, if `needs_tree`, the task of the unrolled game."""
 
-    module: str  # of gdlx.nets
+    module: str  # of gdlx.nets.learners
     needs_tree: bool
     about: str
 
 
 ENTRIES: Mapping[str, LearnerEntry] = {
-    "self-play": LearnerEntry("self_play", False, "games in lockstep, with a search in each of their states"),
-    "deep-cfr": LearnerEntry("deep_cfr", True, "Deep CFR (Brown et al. 2019), of games that can be unrolled"),
-    "supervised": LearnerEntry("supervised", True, "exact values and policies of solved games: the yardstick"),
+    "self-play": LearnerEntry("self_play", False, "vectorised games, with a search in each of their states"),
+    "deep-cfr": LearnerEntry("deep_cfr", True, "Deep CFR (Brown et al. 2019), for games that can be unrolled"),
+    "supervised": LearnerEntry("supervised", True, "exact values and policies of solved games: the baseline"),
 }
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainConfig:
-    """What is trained, on what: enough to do it again. `settings` is the learner's own dataclass."""
+    """Which learner trains on which game: enough to repeat the training.
+
+    >>> TrainConfig(game_spec.GameSpec("kuhn_poker"), "self-play", 5, make_settings("self-play", {})).learner
+    'self-play'
+    """
 
     game: game_spec.GameSpec
-    learner: str
+    learner: str  # a name in ENTRIES
     window: int  # steps that information states look back
-    settings: Any
+    settings: Any  # the `Settings` of the learner's module
 
     def to_json(self) -> dict[str, Any]:
+        """Returns what `config_from_json` reads."""
         settings = dataclasses.asdict(self.settings)
         return {
             "game": self.game._asdict(),
@@ -53,21 +59,36 @@ class TrainConfig:
 
 
 def config_from_json(found: Mapping[str, Any]) -> TrainConfig:
+    """Reads what `TrainConfig.to_json` returned, also with former names of settings."""
     learner = str(found["learner"])
-    settings = make_settings(learner, {name: options.format_value(value) for name, value in found["settings"].items()})
+    changes = {name: options.format_value(value) for name, value in found["settings"].items()}
+    settings = make_settings(learner, _current_names(learner, changes))
     return TrainConfig(game_spec.GameSpec(**found["game"]), learner, int(found["window"]), settings)
 
 
 def make_settings(name: str, changes: Mapping[str, str]) -> Any:
-    """Settings of a learner, some of them given as texts.
+    """Returns the settings of a learner, some of them from text.
+
+    Args:
+      name: of the learner, e.g. "self-play".
+      changes: values by setting, as text. Former names of settings are accepted, with a FutureWarning.
+
+    Returns:
+      The `Settings` of the learner's module, with its defaults for all other settings.
+
+    Raises:
+      TrainConfigError: unknown learner or setting, or text that the setting cannot be read from.
 
     >>> make_settings("self-play", {"games": "64", "widths": "32,32"}).widths
     (32, 32)
     """
     kind = _module(name).Settings
     hints = typing.get_type_hints(kind)
+    for old, new in _former_names(name).items():
+        if old in changes:
+            warnings.warn(f"the setting {old} of {name} is now called {new}", FutureWarning, stacklevel=2)
     values: dict[str, Any] = {}
-    for key, text in changes.items():
+    for key, text in _current_names(name, changes).items():
         if key not in hints:
             raise TrainConfigError(f"{name} has no setting {key!r}; there are {', '.join(hints)}")
         try:
@@ -77,35 +98,67 @@ def make_settings(name: str, changes: Mapping[str, str]) -> Any:
     return kind(**values)
 
 
+def _current_names(learner: str, changes: Mapping[str, str]) -> dict[str, str]:
+    """The same changes under the names that settings have now."""
+    former = _former_names(learner)
+    for old, new in former.items():
+        if old in changes and new in changes:
+            raise TrainConfigError(f"{old} and {new} of {learner} are the same setting; set only {new}")
+    return {former.get(name, name): text for name, text in changes.items()}
+
+
+def _former_names(learner: str) -> Mapping[str, str]:
+    return getattr(_module(learner), "RENAMED_SETTINGS", {})
+
+
 def make_learner(recipe: TrainConfig, net: propnet.PropNet, task: tasks.TreeTask | None) -> protocol.Learner:
-    """`task` is the game unrolled; None if that was not tried, or it is too large."""
-    playing = env.Env(net, game_facts.probe(net).payoffs(recipe.game.payoff), max_steps=step_capacity(net))
-    encoder = encoders.Encoder(playing, recipe.window)
+    """Builds the learner that a config describes.
+
+    Args:
+      recipe: the config.
+      net: the compiled game.
+      task: the unrolled game; None if it was not unrolled, or is too large. Only some learners need it.
+
+    Returns:
+      The learner, without state: see `Learner.init`.
+
+    Raises:
+      TrainConfigError: the learner is unknown, or needs a `task` and there is none.
+
+    >>> from gdlx.propnet import games
+    >>> config = TrainConfig(game_spec.GameSpec("kuhn_poker"), "self-play", 5, make_settings("self-play", {}))
+    >>> make_learner(config, games.compile_game("kuhn_poker"), None)
+    SelfPlay(game='kuhn_poker', games=512, depth=1, widths=(128, 128), kind='residual')
+    """
+    game_env = env.Env(net, game_facts.probe(net).payoffs(recipe.game.payoff), max_steps=step_capacity(net))
+    encoder = encoders.Encoder(game_env, recipe.window)
     module = _module(recipe.learner)
+    learner: protocol.Learner
     if not find_entry(recipe.learner).needs_tree:
-        found: protocol.Learner = module.make(encoder, recipe.settings)
-        return found
+        learner = module.make(encoder, recipe.settings)
+        return learner
     if task is None:
         raise TrainConfigError(
-            f"{recipe.learner} needs a game that can be unrolled, which {net.name} cannot; use self-play"
+            f"{recipe.learner} needs a game that can be unrolled, and {net.name} cannot be; use self-play"
         )
-    of_tree: protocol.Learner = module.make(encoder, recipe.settings, task)
-    return of_tree
+    learner = module.make(encoder, recipe.settings, task)
+    return learner
 
 
 def step_capacity(net: propnet.PropNet) -> int:
-    """For joint moves of a match."""
+    """The largest number of joint actions of a match."""
     return game_facts.probe(net).step_capacity
 
 
 def default_window(net: propnet.PropNet, task: tasks.TreeTask | None) -> int:
-    """The whole of every match, or as long as random ones last at most where that is all there is to see."""
+    """The length of the longest match: exact for an unrolled game, else that of random play."""
     if task is not None:
         return max(1, len(task.tree.counts.nodes) - 1)
     return game_facts.probe(net).longest_match
 
 
 def find_entry(name: str) -> LearnerEntry:
+    """The entry of a learner; TrainConfigError if there is none."""
     if name not in ENTRIES:
         raise TrainConfigError(f"there is no learner {name!r}; there are {', '.join(ENTRIES)}")
     return ENTRIES[name]

@@ -1,4 +1,4 @@
-"""What learns: pure functions of one state, so that one loop trains, keeps and resumes all of them (`training`)."""
+"""The interface of learners: pure functions of one state, so that `training` runs, saves and resumes all of them."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -9,24 +9,28 @@ from gdlx.nets.models import encoders, networks
 
 
 class Learner(Protocol):
-    """Of one game, with everything static. States are pytrees of arrays, keys of random numbers included."""
+    """Trains a policy network for one game; everything in the object itself is static.
+
+    States are pytrees of arrays, random keys included.
+    """
 
     @property
-    def encoder(self) -> encoders.Encoder: ...
+    def encoder(self) -> encoders.Encoder:
+        """What the networks see of the game."""
 
     @property
     def settings(self) -> Any:
-        """A dataclass of its own."""
+        """Hyper-parameters: a frozen dataclass of the learner's module."""
 
     @property
     def network(self) -> networks.Network:
-        """Of information states: the policies that are played, once it has learnt."""
+        """The policy network, a function of information states."""
 
     def init(self, key: jax.Array) -> Any:
-        """The state before the first iteration."""
+        """Returns the state before the first iteration."""
 
     def iterate(self, state: Any) -> tuple[Any, Mapping[str, jax.Array]]:
-        """One iteration, wholly on the device: the state afterwards, and numbers [] to show, `loss` among them."""
+        """Runs one iteration on the device. Returns the new state and scalar metrics, `loss` among them."""
 
     def policy_params(self, state: Any) -> Any:
-        """Parameters of `network`."""
+        """Returns the parameters of `network` that are to be played."""

@@ -1,1 +1,1 @@
-"""Networks and what they are fed: encoders of games, flax modules, replay buffers, sharded batches."""
+"""Networks and their inputs: feature encoders, flax modules, replay buffers, sharded batches."""

@@ -1,8 +1,8 @@
-"""What networks see of a game, made from any rulesheet: bits of a state, or what a player has done and seen.
+"""Features of any game for networks: the bits of a state, or a player's recent actions and percepts.
 
-A player's information state is its own moves and percepts of the last T steps, its legal moves, which player it is and
-how far the match has come. The same numbers come from an environment along a match (`information`) and from the
-information sets of an unrolled game (`of_sets`).
+A player's information state is its own actions and percepts of the last T steps, its legal actions, which player it is
+and the progress of the match. The same features come from an environment during a match (`Encoder.information_state`)
+and from the information sets of an unrolled game (`Encoder.encode_infosets`).
 """
 
 import dataclasses
@@ -21,25 +21,44 @@ Floats = npt.NDArray[np.float32]
 
 
 class EncoderError(errors.UserError, ValueError):
-    pass
+    """A window without steps, or a tree whose information sets cannot be encoded."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Encoder:
-    """Of one game. Axes: N players, F numbers of an information state, R registers."""
+    """Encodes the states and information states of one game as float32 features.
+
+    Axes: N players, F features of an information state, R registers of a state.
+
+    Attributes:
+      env: the game.
+      steps: length T of the window. Information states that differ only before it are encoded alike.
+      feature_indices: features of information states that networks see; None: all.
+      width: F.
+      state_width: R + 1.
+
+    >>> import gdlx
+    >>> encoder = Encoder(gdlx.make("kuhn_poker"), steps=3)
+    >>> state = encoder.env.init()
+    >>> encoder.information_state(encoder.window(state)).shape == (2, encoder.width)
+    True
+    """
 
     env: envs.Env
-    steps: int  # T: of the window; information states that differ only before it look the same
-    feature_indices: tuple[int, ...] | None = None  # numbers of information states that networks see; None: all
+    steps: int
+    feature_indices: tuple[int, ...] | None = None
+
+    def __repr__(self) -> str:
+        return f"Encoder(game={self.env.name!r}, steps={self.steps}, width={self.width})"
 
     def __post_init__(self) -> None:
         if self.steps < 1:
-            raise EncoderError(f"an encoder looks back 1 step or more, not {self.steps}")
+            raise EncoderError(f"the window of an encoder has 1 step or more, not {self.steps}")
 
     @property
     def width(self) -> int:
         """F"""
-        return len(self.feature_indices) if self.feature_indices is not None else self._whole_width
+        return len(self.feature_indices) if self.feature_indices is not None else self._full_width
 
     @property
     def state_width(self) -> int:
@@ -47,32 +66,32 @@ class Encoder:
         return len(self.env.net.initial) + 1
 
     def window(self, state: envs.State) -> observation_window.Window:
-        """At the start of a match; `observe.update` goes on with it."""
+        """The window at the start of a match; `observation_window.update` advances it."""
         return observation_window.init(self.env, state, steps=self.steps)
 
     def information_state(self, window: observation_window.Window) -> jax.Array:
         """float32[N, F] of all players."""
-        seen = observation_window.to_tensor(window)
-        who = jnp.eye(self.env.num_players, dtype=jnp.float32)
-        when = jnp.broadcast_to(self._progress(window.step), (self.env.num_players, 1))
-        whole = jnp.concatenate([seen, who, when], axis=1)
-        return whole if self.feature_indices is None else whole[:, jnp.asarray(self.feature_indices)]
+        observed = observation_window.to_tensor(window)
+        player = jnp.eye(self.env.num_players, dtype=jnp.float32)
+        progress = jnp.broadcast_to(self._progress(window.step), (self.env.num_players, 1))
+        features = jnp.concatenate([observed, player, progress], axis=1)
+        return features if self.feature_indices is None else features[:, jnp.asarray(self.feature_indices)]
 
     def state(self, state: envs.State) -> jax.Array:
-        """float32[R + 1] of the whole state, hidden parts included."""
+        """float32[R + 1] of the full state, hidden parts included."""
         return jnp.append(state.registers.astype(jnp.float32), self._progress(state.step))
 
     def encode_registers(self, registers: npt.NDArray[np.bool_], steps: npt.NDArray[np.int32]) -> Floats:
-        """float32[N, R + 1] of whole states, by their registers [R, N] and the joint moves made [N]."""
-        when = steps.astype(np.float32) / np.float32(self.steps)
-        return np.concatenate([registers.T.astype(np.float32), when[:, None]], axis=1)
+        """float32[N, R + 1] of N full states, from their registers [R, N] and numbers of joint actions so far [N]."""
+        progress = steps.astype(np.float32) / np.float32(self.steps)
+        return np.concatenate([registers.T.astype(np.float32), progress[:, None]], axis=1)
 
     def encode_infosets(self, tree: game_tree.GameTree, number: int) -> Floats:
-        """float32[I, F] of a player's information sets with a choice."""
+        """float32[I, F] of the information sets where a player has a choice."""
         return self.encode_views(tree, number, tree.players[number].view)
 
     def encode_views(self, tree: game_tree.GameTree, number: int, views: game_tree.Ints) -> Floats:
-        """float32[V, F] of any information sets of a player's trail."""
+        """float32[V, F] of any rows of a player's tree of information sets, forced ones included."""
         trail = tree.players[number].views
         if not isinstance(trail, game_tree.InfosetTree):
             raise EncoderError(f"{tree.name} was not unrolled from rules: its information sets cannot be encoded")
@@ -80,20 +99,20 @@ class Encoder:
         window = np.zeros((len(views), self.steps, moves + self.env.num_percepts), np.float32)
         at = views.copy()
         for back in range(self.steps - 1, -1, -1):
-            there = np.flatnonzero(trail.parent[at] >= 0)
-            window[there, back, trail.move[at[there]]] = 1
-            seen = trail.percepts[trail.percept[at[there]]]
-            window[there, back, moves : moves + seen.shape[1]] = seen
+            has_parent = np.flatnonzero(trail.parent[at] >= 0)
+            window[has_parent, back, trail.move[at[has_parent]]] = 1
+            seen = trail.percepts[trail.percept[at[has_parent]]]
+            window[has_parent, back, moves : moves + seen.shape[1]] = seen
             at = np.where(trail.parent[at] >= 0, trail.parent[at], at)
         legal = _legal_moves(tree.players[number], trail, moves)[views]
-        who = np.zeros((len(views), self.env.num_players), np.float32)
-        who[:, number] = 1
-        when = _steps_before(trail, views)[:, None].astype(np.float32) / np.float32(self.steps)
-        whole = np.concatenate([window.reshape(len(views), -1), legal, who, when], axis=1)
-        return whole if self.feature_indices is None else whole[:, list(self.feature_indices)]
+        player = np.zeros((len(views), self.env.num_players), np.float32)
+        player[:, number] = 1
+        progress = _steps_before(trail, views)[:, None].astype(np.float32) / np.float32(self.steps)
+        features = np.concatenate([window.reshape(len(views), -1), legal, player, progress], axis=1)
+        return features if self.feature_indices is None else features[:, list(self.feature_indices)]
 
     @property
-    def _whole_width(self) -> int:
+    def _full_width(self) -> int:
         return observation_window.tensor_size(self.env, steps=self.steps) + self.env.num_players + 1
 
     def _progress(self, step: jax.Array) -> jax.Array:
@@ -101,17 +120,19 @@ class Encoder:
 
 
 def drop_unused_features(encoder: Encoder, tree: game_tree.GameTree) -> Encoder:
-    """Without numbers that are 0 at all information sets of the unrolled game: most of them are, as a window has room
-    for every move and percept of the game at each of its steps."""
-    whole = dataclasses.replace(encoder, feature_indices=None)
-    is_used = np.zeros(whole.width, np.bool_)
+    """An encoder without the features that are 0 at all information sets of the unrolled game.
+
+    Most of them are: a window has a feature for every action and percept of the game at each of its steps.
+    """
+    full_encoder = dataclasses.replace(encoder, feature_indices=None)
+    is_used = np.zeros(full_encoder.width, np.bool_)
     for number in range(len(tree.players)):
-        is_used |= (whole.encode_infosets(tree, number) != 0).any(axis=0)
+        is_used |= (full_encoder.encode_infosets(tree, number) != 0).any(axis=0)
     return dataclasses.replace(encoder, feature_indices=tuple(np.flatnonzero(is_used).tolist()))
 
 
 def _legal_moves(player: game_tree.Player, trail: game_tree.InfosetTree, moves: int) -> Floats:
-    """[V, moves] of every set."""
+    """[V, moves] of every information set."""
     legal = np.zeros((len(trail.parent), moves), np.float32)
     views = np.flatnonzero(trail.forced >= 0)
     legal[views, trail.forced[views]] = 1

@@ -1,4 +1,4 @@
-"""Networks of policies and values: a body that all players share, and heads for each of them."""
+"""Policy and value networks: a torso that all players share, and heads for each of them."""
 
 from typing import Any, Literal, NamedTuple
 
@@ -12,18 +12,33 @@ NetworkKind = Literal["mlp", "residual"]
 
 
 class NetworkError(errors.UserError, ValueError):
-    pass
+    """A network that cannot be built."""
 
 
 class NetworkOutput(NamedTuple):
-    """Axes: any of a batch, then P players, A moves."""
+    """Axes: those of the batch, then P players, A actions."""
 
-    logits: jax.Array  # [.., P, A] of policies, or whatever is told of moves (advantages)
-    value: jax.Array  # [.., P] of payoffs
+    logits: jax.Array  # [.., P, A] of policies, or another prediction per action (advantages)
+    value: jax.Array  # [.., P] predicted payoffs
 
 
 class Network(nn.Module):
-    """Of F numbers. With `residual`, layers of one width add to what came before them, and see it normalised."""
+    """An MLP on F features with a policy and a value head for every player.
+
+    With `kind="residual"`, layers of equal width have skip connections, and their inputs are normalised (pre-norm).
+    The heads are initialised with zeros: an untrained network plays uniformly.
+
+    Attributes:
+      players: P.
+      moves: A, actions of each player.
+      widths: of the hidden layers.
+      kind: "mlp" or "residual".
+
+    >>> network = Network(players=2, moves=3, widths=(8, 8))
+    >>> params = init_params(network, 5, jax.random.key(0))
+    >>> apply_network(network, params, jnp.zeros((4, 5))).logits.shape
+    (4, 2, 3)
+    """
 
     players: int
     moves: int
@@ -50,38 +65,39 @@ def require_widths(widths: tuple[int, ...]) -> None:
 
 
 def init_params(network: Network, inputs: int, key: jax.Array) -> Any:
+    """Initial parameters for `inputs` features."""
     return network.init(key, jnp.zeros((1, inputs)))
 
 
 def num_params(tree: Any) -> int:
-    """Of parameters."""
+    """The number of parameters in a pytree."""
     return sum(leaf.size for leaf in jax.tree.leaves(tree))
 
 
 def select_player(told: NetworkOutput, player: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """What is told of one player [B]: logits [B, A] and value [B]."""
+    """The logits [B, A] and values [B] of one player [B] in each row."""
     logits = jnp.take_along_axis(told.logits, player[:, None, None], axis=1)[:, 0]
     return logits, jnp.take_along_axis(told.value, player[:, None], axis=1)[:, 0]
 
 
 def apply_network(network: Network, variables: Any, seen: jax.Array) -> NetworkOutput:
-    """What a network tells of [.., F]."""
-    found: NetworkOutput = network.apply(variables, seen)  # type: ignore[assignment]
-    return found
+    """The outputs for features [.., F]."""
+    output: NetworkOutput = network.apply(variables, seen)  # type: ignore[assignment]
+    return output
 
 
 def diagonal_outputs(told: NetworkOutput) -> NetworkOutput:
-    """What each player is told of itself, where the last axis of the batch is players: [.., P, A] and [.., P]."""
+    """Each player's outputs for itself, where the last axis of the batch is players: [.., P, A] and [.., P]."""
     return NetworkOutput(jnp.einsum("...ppa->...pa", told.logits), jnp.einsum("...pp->...p", told.value))
 
 
 def uniform_policy(legal: jax.Array) -> jax.Array:
-    """[.., A] all legal moves alike; 0 where nothing is legal."""
+    """[.., A] uniform over legal actions; 0 where nothing is legal."""
     return legal / jnp.maximum(legal.sum(axis=-1, keepdims=True), 1)
 
 
 def masked_softmax(logits: jax.Array, legal: jax.Array) -> jax.Array:
-    """[.., A] probabilities of legal moves; 0 where nothing is legal."""
+    """[.., A] softmax over legal actions; 0 where nothing is legal."""
     masked = jnp.where(legal, logits, -jnp.inf)
     highest = jnp.max(masked, axis=-1, keepdims=True, where=legal, initial=-jnp.inf)
     weight = jnp.where(legal, jnp.exp(masked - jnp.where(jnp.isfinite(highest), highest, 0)), 0)

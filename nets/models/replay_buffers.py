@@ -1,6 +1,6 @@
-"""Memories on the device for what networks learn from: the last C items, or a fair sample of all there ever were.
+"""Replay buffers on the device: the last C items, or a uniform sample of all items ever added (a reservoir).
 
-Both are pure functions of fixed shapes. Items come in batches, of which `wanted` says which count.
+Both are pure functions of fixed shapes. Items are added in batches, with a mask `wanted` of those that count.
 """
 
 from typing import Any, NamedTuple
@@ -12,76 +12,92 @@ MAX_COUNT = 1 << 30  # so that numbers stay within 32 bits
 
 
 class ReplayBuffer(NamedTuple):
-    """Axes: C places."""
+    """Storage for C items, as a pytree.
 
-    items: Any  # a pytree of arrays [C, ..]
-    num_added: jax.Array  # [] int32, items that ever came; those beyond MANY are not counted for good
+    Fields:
+      items: a pytree of arrays [C, ..].
+      num_added: items ever added; past MAX_COUNT the count is no longer exact.
+
+    >>> buffer = add_fifo(init(jnp.float32(0), capacity=4), jnp.arange(3.0), jnp.ones(3, bool))
+    >>> buffer.capacity, int(buffer.filled)
+    (4, 3)
+    """
+
+    items: Any
+    num_added: jax.Array  # [] int32
 
     @property
     def capacity(self) -> int:
-        found: int = jax.tree.leaves(self.items)[0].shape[0]
-        return found
+        """C"""
+        capacity: int = jax.tree.leaves(self.items)[0].shape[0]
+        return capacity
 
     @property
     def filled(self) -> jax.Array:
-        """[] int32, places in use: the first ones."""
+        """[] int32, slots in use: the first ones."""
         return jnp.minimum(self.num_added, self.capacity)
 
 
 def init(like: Any, capacity: int) -> ReplayBuffer:
-    """Room for so many items of the shapes and types of `like`."""
+    """An empty buffer for `capacity` items of the shapes and dtypes of `like`."""
     items = jax.tree.map(lambda x: jnp.zeros((capacity, *jnp.shape(x)), jnp.result_type(x)), like)
     return ReplayBuffer(items, jnp.zeros((), jnp.int32))
 
 
 def add_fifo(buffer: ReplayBuffer, items: Any, wanted: jax.Array) -> ReplayBuffer:
-    """Keep the last C: [B, ..] items, bool[B]."""
-    found = _put(buffer, items, _numbers(buffer, wanted) % buffer.capacity, wanted)
-    # As if fewer had come, but as full, and with the same place for the next one.
-    fewer = buffer.capacity + found.num_added % buffer.capacity
-    return found._replace(num_added=jnp.where(found.num_added < MAX_COUNT, found.num_added, fewer))
+    """Adds items [B, ..] where `wanted` [B], and keeps the last C."""
+    after = _put(buffer, items, _numbers(buffer, wanted) % buffer.capacity, wanted)
+    # A smaller count that means the same: a full buffer, and the same slot for the next item.
+    wrapped = buffer.capacity + after.num_added % buffer.capacity
+    return after._replace(num_added=jnp.where(after.num_added < MAX_COUNT, after.num_added, wrapped))
 
 
 def add_reservoir(buffer: ReplayBuffer, items: Any, wanted: jax.Array, bits: jax.Array) -> ReplayBuffer:
-    """Keep C of all, each with the same probability (reservoir sampling, Vitter 1985). `bits` are random, uint32[B].
+    """Adds items [B, ..] where `wanted` [B], and keeps C of all, each with the same probability (Vitter 1985).
 
-    Item n takes the place of a random one of the n there were with itself, if that is among the C places. After MANY
-    items n no longer grows: then later ones are more likely to be kept than earlier ones.
+    Item n replaces a uniformly drawn one of the first n items, itself included, if that is among the C slots. After
+    MAX_COUNT items n no longer grows: later items are then more likely to be kept than earlier ones.
+
+    Args:
+      buffer: the reservoir.
+      items: a pytree of arrays [B, ..].
+      wanted: bool[B].
+      bits: random, uint32[B].
     """
     number = _numbers(buffer, wanted)
-    drawn = _part(bits, number + 1)
-    found = _put(buffer, items, jnp.where(number < buffer.capacity, number, drawn), wanted)
-    return found._replace(num_added=jnp.minimum(found.num_added, MAX_COUNT))
+    drawn = _scale_bits(bits, number + 1)
+    after = _put(buffer, items, jnp.where(number < buffer.capacity, number, drawn), wanted)
+    return after._replace(num_added=jnp.minimum(after.num_added, MAX_COUNT))
 
 
-def _part(bits: jax.Array, count: jax.Array) -> jax.Array:
-    """int32: floor(bits count / 2^32), in words of 32 bits. A float has too few bits to name each of many places."""
-    high, low = bits >> 16, bits & 0xFFFF
+def _scale_bits(bits: jax.Array, count: jax.Array) -> jax.Array:
+    """int32: floor(bits count / 2^32), in words of 32 bits. A float has too few bits to address each of many slots."""
+    bits_high, bits_low = bits >> 16, bits & 0xFFFF
     count = count.astype(jnp.uint32)
-    more, less = count >> 16, count & 0xFFFF
-    middle = ((low * less) >> 16) + (high * less & 0xFFFF) + (low * more & 0xFFFF)
-    whole = high * more + (high * less >> 16) + (low * more >> 16) + (middle >> 16)
-    return whole.astype(jnp.int32)
+    count_high, count_low = count >> 16, count & 0xFFFF
+    middle = ((bits_low * count_low) >> 16) + (bits_high * count_low & 0xFFFF) + (bits_low * count_high & 0xFFFF)
+    high = bits_high * count_high + (bits_high * count_low >> 16) + (bits_low * count_high >> 16) + (middle >> 16)
+    return high.astype(jnp.int32)
 
 
 def sample(buffer: ReplayBuffer, key: jax.Array, count: int) -> Any:
-    """So many items [count, ..], drawn with replacement; zeros while there is none."""
-    place = jax.random.randint(key, (count,), 0, jnp.maximum(buffer.filled, 1))
-    return jax.tree.map(lambda x: x[place], buffer.items)
+    """Items [count, ..], drawn with replacement; zeros while the buffer is empty."""
+    slot = jax.random.randint(key, (count,), 0, jnp.maximum(buffer.filled, 1))
+    return jax.tree.map(lambda x: x[slot], buffer.items)
 
 
 def _numbers(buffer: ReplayBuffer, wanted: jax.Array) -> jax.Array:
-    """[B] what number each item has among all that ever came."""
+    """[B] the index of each item among all ever added."""
     return buffer.num_added + jnp.cumsum(wanted.astype(jnp.int32)) - 1
 
 
-def _put(buffer: ReplayBuffer, items: Any, place: jax.Array, wanted: jax.Array) -> ReplayBuffer:
-    """Items at their places; of several at one place the last."""
+def _put(buffer: ReplayBuffer, items: Any, slot: jax.Array, wanted: jax.Array) -> ReplayBuffer:
+    """Stores items in their slots; the last of several in one slot."""
     capacity = buffer.capacity
-    order = jnp.arange(place.shape[0])
-    at = jnp.where(wanted & (place < capacity), place, capacity)
+    order = jnp.arange(slot.shape[0])
+    at = jnp.where(wanted & (slot < capacity), slot, capacity)
     last = jnp.full(capacity + 1, -1, jnp.int32).at[at].max(order)
-    keeps = (at < capacity) & (last[at] == order)
-    target = jnp.where(keeps, at, capacity)
-    kept = jax.tree.map(lambda old, new: old.at[target].set(new, mode="drop"), buffer.items, items)
-    return ReplayBuffer(kept, buffer.num_added + jnp.sum(wanted, dtype=jnp.int32))
+    is_stored = (at < capacity) & (last[at] == order)
+    target = jnp.where(is_stored, at, capacity)
+    stored = jax.tree.map(lambda old, new: old.at[target].set(new, mode="drop"), buffer.items, items)
+    return ReplayBuffer(stored, buffer.num_added + jnp.sum(wanted, dtype=jnp.int32))

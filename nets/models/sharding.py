@@ -1,5 +1,7 @@
-"""Batches divided among all devices: what is computed of a part is computed where it is, and means over a batch, such
-as gradients, are put together by XLA. Results are those of one device but for rounding."""
+"""Data parallelism: batches are sharded over all devices, and XLA reduces means over a batch, such as gradients.
+
+Results equal those of one device up to rounding.
+"""
 
 from typing import Any, TypeVar
 
@@ -10,14 +12,16 @@ T = TypeVar("T")
 
 
 def shard(batch: T, axis: int = 0) -> T:
-    """Arrays, whose axis is that of the batch, an equal part on each device; as they are where that cannot be."""
+    """Shards arrays along `axis`; leaves them as they are if the number of devices does not divide it."""
     count = jax.tree.leaves(batch)[0].shape[axis]
     return batch if count % len(jax.devices()) else _placed(batch, axis)
 
 
 def replicate(state: T) -> T:
-    """Arrays, the whole of them on each device. So that a state is after an iteration where it was before it, and one
-    program does for all iterations."""
+    """Replicates arrays on all devices.
+
+    A state is then placed alike before and after an iteration, so that one program serves all iterations.
+    """
     return _placed(state, None)
 
 
@@ -32,5 +36,5 @@ def _placed(tree: T, axis: int | None) -> T:
         place = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*spec))  # type: ignore[no-untyped-call]
         return jax.lax.with_sharding_constraint(x, place)  # type: ignore[no-untyped-call]
 
-    found: T = jax.tree.map(put, tree)
-    return found
+    placed: T = jax.tree.map(put, tree)
+    return placed

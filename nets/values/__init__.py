@@ -1,1 +1,1 @@
-"""Values of public states given ranges: exact subgame values, networks that predict them, depth-limited solving."""
+"""Values of public states at given ranges: exact subgame values, networks that predict them, depth-limited solving."""

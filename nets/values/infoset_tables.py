@@ -1,4 +1,4 @@
-"""What networks tell of the information sets of an unrolled game: of all of them at once, as tables for solvers."""
+"""Predictions of networks at all information sets of an unrolled game, as tables for solvers."""
 
 from typing import Any, NamedTuple
 
@@ -13,32 +13,33 @@ from gdlx.solvers import tabular_policies
 
 
 class EncodedInfosets(NamedTuple):
-    """Sets with a choice, one player's after the other's: the columns of a sampling form, without its last one.
+    """Information sets with a choice, player by player: the columns of a sampling form, without its last one.
 
-    Axes: I sets, F numbers of an encoding, W options of the widest choice.
+    Axes: I information sets, F features, W actions of the widest choice.
     """
 
-    seen: jax.Array  # [I, F] float32
+    seen: jax.Array  # [I, F] float32, features
     player: jax.Array  # [I] int32
-    move: jax.Array  # [I, W] int32, the option's number among the moves of the game
-    is_legal: jax.Array  # [I, W] bool; where there is none, the move is 0
+    move: jax.Array  # [I, W] int32, index among all actions of the player; 0 where there is none
+    is_legal: jax.Array  # [I, W] bool, whether there is an action
 
 
 def encode_infosets(encoder: encoders.Encoder, tree: game_tree.GameTree) -> EncodedInfosets:
+    """Encodes all information sets with a choice."""
     widths = np.concatenate([np.diff(player.first) for player in tree.players])
-    is_option = np.arange(widths.max(initial=1)) < widths[:, None]
-    move = np.zeros(is_option.shape, np.int32)
-    move[is_option] = np.concatenate([player.action[1:] for player in tree.players])
-    seen = np.concatenate([encoder.encode_infosets(tree, number) for number in range(len(tree.players))])
-    who = np.repeat(np.arange(len(tree.players), dtype=np.int32), [player.sets for player in tree.players])
-    return EncodedInfosets(*map(sequence_form.to_device, (seen, who, move, is_option)))
+    is_legal = np.arange(widths.max(initial=1)) < widths[:, None]
+    move = np.zeros(is_legal.shape, np.int32)
+    move[is_legal] = np.concatenate([player.action[1:] for player in tree.players])
+    features = np.concatenate([encoder.encode_infosets(tree, number) for number in range(len(tree.players))])
+    players = np.repeat(np.arange(len(tree.players), dtype=np.int32), [player.sets for player in tree.players])
+    return EncodedInfosets(*map(sequence_form.to_device, (features, players, move, is_legal)))
 
 
 def apply_to_infosets(network: networks.Network, variables: Any, sets: EncodedInfosets) -> jax.Array:
-    """[I, W] what a network tells of every option of whoever chooses; 0 where there is none."""
-    found: networks.NetworkOutput = network.apply(variables, sets.seen)  # type: ignore[assignment]
-    of_moves, _ = networks.select_player(found, sets.player)
-    return jnp.where(sets.is_legal, jnp.take_along_axis(of_moves, sets.move, axis=1), 0)
+    """[I, W] logits (or advantages) of every action of the player who chooses; 0 where there is none."""
+    output: networks.NetworkOutput = network.apply(variables, sets.seen)  # type: ignore[assignment]
+    logits, _ = networks.select_player(output, sets.player)
+    return jnp.where(sets.is_legal, jnp.take_along_axis(logits, sets.move, axis=1), 0)
 
 
 def network_policies(learner: protocol.Learner, variables: Any, tree: game_tree.GameTree) -> tabular_policies.Policies:

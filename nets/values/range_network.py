@@ -1,7 +1,7 @@
-"""A network of what views at public states are worth, given the players' ranges there.
+"""A network that predicts the values of views (information sets) at public states, given the players' ranges there.
 
-It does not care for the order of views, nor for how many a public state has: a view is what its encoding says, and a
-player's range in a public state is the mean of its views' embeddings. One network serves all public states and all
+It is invariant to the order of views and accepts any number of them: a view is represented by its encoding, and a
+player's range in a public state by the mean of its views' embeddings. One network serves all public states and all
 depths of a game.
 """
 
@@ -19,7 +19,7 @@ from gdlx.nets.values import public_states
 
 
 class RangeValueNetwork(nn.Module):
-    """Values in units of the game's payoffs: -1 the lowest and 1 the highest."""
+    """Predicts scaled values: -1 is the lowest payoff of the game, and 1 the highest."""
 
     embedding: int = 64
     widths: tuple[int, ...] = (128, 128)
@@ -35,15 +35,15 @@ class RangeValueNetwork(nn.Module):
         pool = jax.ops.segment_sum(
             share[:, :, None] * seen[:, None], public.state_of_player, num_segments=states
         )  # [C, B, E]
-        # The first layer of the head on [own view, pools of all players, own one first], with each part where it is
-        # smallest: it is linear, and there are far fewer pools than views.
+        # The first layer of the head on [own view, pools of all players, own one first]. It is linear, so that each
+        # part is multiplied where it is smallest: there are far fewer pools than views.
         hidden = nn.Dense(self.widths[0])(seen)[:, None]
         for turn in range(public.players):
-            told = nn.Dense(self.widths[0], use_bias=False)(pool)
+            projected = nn.Dense(self.widths[0], use_bias=False)(pool)
             other = public.state * public.players + (public.player + turn) % public.players
-            hidden = hidden + told[other]
-        for about in opponent_beliefs(public, share, seen):
-            hidden = hidden + nn.Dense(self.widths[0], use_bias=False)(about)
+            hidden = hidden + projected[other]
+        for belief in opponent_beliefs(public, share, seen):
+            hidden = hidden + nn.Dense(self.widths[0], use_bias=False)(belief)
         hidden = nn.relu(hidden)
         for width in self.widths[1:]:
             hidden = nn.relu(nn.Dense(width)(hidden))
@@ -53,7 +53,7 @@ class RangeValueNetwork(nn.Module):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class EncodedPublicStates:
-    """Public states of one depth as the network sees them. Axes: V views, F numbers of an encoding."""
+    """Public states of one depth as the network sees them. Axes: V views, F features."""
 
     public: public_states.PublicStates
     seen: encoders.Floats  # [V, F]
@@ -73,31 +73,31 @@ def init_params(network: RangeValueNetwork, where: EncodedPublicStates, key: jax
 
 
 def opponent_beliefs(public: public_states.PublicStates, share: jax.Array, seen: jax.Array) -> list[jax.Array]:
-    """(P - 1) x [V, B, E] the mean of another player's embeddings [V, E], as likely as the owner of a view thinks them.
+    """(P - 1) x [V, B, E] the mean of another player's embeddings [V, E], under the belief of the owner of a view.
 
-    The next player's come first, then those of the one after it.
+    That of the next player comes first, then that of the one after it.
     """
-    arriving = public_states.counterfactual_reach(public, share)
-    scale = jnp.where(arriving > 0, 1 / jnp.where(arriving > 0, arriving, 1), 0)[..., None]
+    reach = public_states.counterfactual_reach(public, share)
+    scale = jnp.where(reach > 0, 1 / jnp.where(reach > 0, reach, 1), 0)[..., None]
     players = range(public.players)
-    found = []
+    beliefs = []
     for turn in players[1:]:
         total = jnp.zeros((*share.shape, seen.shape[1]))
         for number in players:
-            likely = jnp.asarray(public.weight, share.dtype)[:, None]
+            probability = jnp.asarray(public.weight, share.dtype)[:, None]
             for other in players:
                 if other != number:
-                    likely = likely * share[public.node[:, other]]
-            about = seen[public.node[:, (number + turn) % public.players]]
-            total = total.at[public.node[:, number]].add(likely[..., None] * about[:, None])
-        found.append(total * scale)
-    return found
+                    probability = probability * share[public.node[:, other]]
+            embedding = seen[public.node[:, (number + turn) % public.players]]
+            total = total.at[public.node[:, number]].add(probability[..., None] * embedding[:, None])
+        beliefs.append(total * scale)
+    return beliefs
 
 
 def enforce_zero_sum(public: public_states.PublicStates, ranges: jax.Array, values: jax.Array) -> jax.Array:
-    """Values [V, B] of a zero-sum game, moved by one number for each public state so that its players' add up to 0."""
+    """Values [V, B] of a zero-sum game, shifted by a constant in each public state so that players' values sum to 0."""
     mass = ranges * public_states.counterfactual_reach(public, ranges)
     total, weight = (jax.ops.segment_sum(x, public.state, num_segments=public.states) for x in (mass * values, mass))
-    # Every player has the whole mass of the public state: the excess is what all have too much together.
+    # Each player has the full mass of the public state, so that the shift is the excess of the sum, shared by all.
     excess = jnp.where(weight > 0, total / jnp.where(weight > 0, weight, 1), 0)
     return values - excess[public.state]

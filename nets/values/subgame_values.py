@@ -1,7 +1,7 @@
-"""What views at public states are worth when the rest of the game is solved, given how everybody comes there.
+"""Exact values of views (information sets) at public states, from solved subgames at given ranges.
 
-The value of a view is its player's expected payoff given that the others and chance come there: a best answer of the
-player to what the others play in the solved rest. Views to which a player never comes itself have values as well.
+The value of a view is its player's expected payoff, given that the others and chance reach it, of a best response to
+the others' policies in the solved subgame. Views that a player never reaches itself have values as well.
 """
 
 import dataclasses
@@ -19,71 +19,73 @@ from gdlx.solvers.exact import best_response, fixed_policies, realization_plans
 
 
 class _Edges(NamedTuple):
-    """Joint moves of a level. Axes: E edges, P players, N nodes, M nodes of the next level."""
+    """Joint actions of a level. Axes: E edges, P players, N nodes, M nodes of the next level."""
 
     source: jax.Array  # [E] int32, sorted
     chance: jax.Array  # [E] float
-    option: tuple[jax.Array, ...]  # P x [E] int32, place in the player's flat vector; 0 where it has no choice
-    child: jax.Array  # [E] int32, node of the next level, or M + an end
+    option: tuple[jax.Array, ...]  # P x [E] int32, index in the player's flat vector; 0 where it has no choice
+    child: jax.Array  # [E] int32, node of the next level, or M + a terminal
     nodes: int  # N
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SubgameEvaluator:
-    """What is needed of a game to value views at the public states of one depth."""
+    """Computes the values of views at the public states of one depth."""
 
     task: tasks.TreeTask
     public: public_states.PublicStates
-    is_fixed: fixed_policies.InfosetMask  # sets before the cut
-    edges: tuple[_Edges, ...]  # levels from the cut on
+    is_fixed: fixed_policies.InfosetMask  # information sets above the cut
+    edges: tuple[_Edges, ...]  # levels below the cut
 
     def values(self, profile: tabular_policies.Profile) -> jax.Array:
-        """[V, ..] of best answers to given policies [w, n, ..] of the whole game."""
-        number_of = range(self.public.players)
-        batch = next((level.shape[2:] for own in profile for level in own), ())
-        flat = [realization_plans.flatten(own, batch) for own in profile]
+        """[V, ..] values of best responses to policies [w, n, ..] of the whole game."""
+        numbers = range(self.public.players)
+        batch = next((level.shape[2:] for policy in profile for level in policy), ())
+        flat = [realization_plans.flatten(policy, batch) for policy in profile]
         reach = best_response.flat_realization_plans(self.task.form, profile)
-        found = []
-        for number in number_of:
+        by_player = []
+        for number in numbers:
             best, _ = best_response.best_response(self.task.form, profile, number)
-            answer = [realization_plans.flatten(best, batch) if n == number else flat[n] for n in number_of]
-            worth = self._nodes(answer, number)
-            found.append(self._of_views(worth, reach, number))
-        return jnp.concatenate(found)
+            responding = [realization_plans.flatten(best, batch) if n == number else flat[n] for n in numbers]
+            node_values = self._node_values(responding, number)
+            by_player.append(self._view_values(node_values, reach, number))
+        return jnp.concatenate(by_player)
 
-    def _nodes(self, policies: Sequence[jax.Array], number: int) -> jax.Array:
+    def _node_values(self, policies: Sequence[jax.Array], number: int) -> jax.Array:
         """[N, ..] a player's expected payoff at every node of the cut."""
         batch = policies[0].shape[1:]
         dtype = policies[0].dtype
         payoff = jnp.asarray(self.task.tree.terminals.payoff[:, number], dtype)
-        ends = jnp.broadcast_to(payoff.reshape(-1, *[1] * len(batch)), (len(payoff), *batch))
-        worth = jnp.zeros((0, *batch), dtype)
+        terminals = jnp.broadcast_to(payoff.reshape(-1, *[1] * len(batch)), (len(payoff), *batch))
+        value = jnp.zeros((0, *batch), dtype)
         for level in reversed(self.edges):
-            each = jnp.concatenate([worth, ends])[level.child] * realization_plans.expand_like(level.chance, worth)
-            for places, policy in zip(level.option, policies, strict=True):
-                each = each * policy[places]
-            worth = jax.ops.segment_sum(each, level.source, num_segments=level.nodes, indices_are_sorted=True)
-        return worth
+            edge_values = jnp.concatenate([value, terminals])[level.child] * realization_plans.expand_like(
+                level.chance, value
+            )
+            for index, policy in zip(level.option, policies, strict=True):
+                edge_values = edge_values * policy[index]
+            value = jax.ops.segment_sum(edge_values, level.source, num_segments=level.nodes, indices_are_sorted=True)
+        return value
 
-    def _of_views(self, worth: jax.Array, reach: Sequence[jax.Array], number: int) -> jax.Array:
-        """Nodes' values averaged over what a player cannot tell apart; 0 where nobody else comes."""
+    def _view_values(self, value: jax.Array, reach: Sequence[jax.Array], number: int) -> jax.Array:
+        """The mean values of the nodes of each view; 0 where the others have no reach."""
         public, layouts = self.public, self.task.layouts
-        weight = realization_plans.expand_like(jnp.asarray(public.weight, worth.dtype), worth)
+        weight = realization_plans.expand_like(jnp.asarray(public.weight, value.dtype), value)
         for other, plan in enumerate(reach):
             if other != number:
                 views = public.node[:, other]
                 weight = weight * plan[layouts[other].place[public.sequence[views]]]
-        own = public.of_player(number)
-        views = public.node[:, number] - own.start
+        own_views = public.of_player(number)
+        views = public.node[:, number] - own_views.start
         total, mass = (
-            jax.ops.segment_sum(jnp.broadcast_to(x, worth.shape), views, num_segments=own.stop - own.start)
-            for x in (weight * worth, weight)
+            jax.ops.segment_sum(jnp.broadcast_to(x, value.shape), views, num_segments=own_views.stop - own_views.start)
+            for x in (weight * value, weight)
         )
         return jnp.where(mass > 0, total / jnp.where(mass > 0, mass, 1), 0)
 
 
 def make_subgame_evaluator(task: tasks.TreeTask, depth: int) -> SubgameEvaluator:
-    """Of a game unrolled with its edges."""
+    """The evaluator below `depth` joint actions, for a task that was unrolled with its edges."""
     public = public_states.find_public_states(task.tree, depth)
     assert task.tree.levels is not None
     levels = task.tree.levels[depth:]
@@ -96,10 +98,10 @@ def _edges(task: tasks.TreeTask, level: game_tree.Level, after: int) -> _Edges:
     fan = np.diff(level.first_edge)
     source = np.repeat(np.arange(len(fan)), fan)
     widths = [
-        np.where(own >= 0, np.diff(player.first)[own] if player.sets else 1, 1)
-        for player, own in zip(task.tree.players, level.decision.T, strict=True)
+        np.where(decision >= 0, np.diff(player.first)[decision] if player.sets else 1, 1)
+        for player, decision in zip(task.tree.players, level.decision.T, strict=True)
     ]
-    # The last player's options change faster than those before it, chance's fastest.
+    # Edges are in row-major order of the players' actions, chance last.
     left = (np.arange(len(source)) - level.first_edge[source]) // (fan // np.prod(widths, axis=0))[source]
     option: list[jax.Array] = []
     for number in reversed(range(len(widths))):

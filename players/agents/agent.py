@@ -1,11 +1,11 @@
-"""What an agent is: it sits down at a game, thinks during a start clock, and chooses moves within a clock.
+"""The interface of agents: an agent starts matches, and its player in a match chooses moves within a clock.
 
-    Agent.start_match(context, clock) -> Player a new match; the clock is for thinking before the first move
-    Mind.choose(sight, clock) -> move        `sight` is all that the player has done and seen (`envs.sight`)
+    Agent.start_match(seat, clock) -> Player   the clock limits thinking before the first move
+    Player.choose(view, clock) -> move         `view` is the player's action-observation history (`envs.views.history`)
 
-An agent is a description and has no state of a match; a mind is one player in one match. Agents whose choice depends
-on nothing but what a player knows also have `policy(arena)`: then thousands of their matches are played in lockstep.
-Agents that have something to compile or to read do it in `prepare(arena)`, before any clock runs.
+An agent is a description without state of a match; a player is one role in one match. Agents whose moves depend only on
+the player's information state also have `policy(arena)`, so that thousands of their matches are played in parallel on
+the device. Agents that compile or read something do it in `prepare(arena)`, before any clock runs.
 """
 
 import dataclasses
@@ -27,20 +27,29 @@ if TYPE_CHECKING:
 
 
 class AgentError(errors.UserError, ValueError):
-    """An agent that there is not, or that cannot play this game."""
+    """An unknown agent, a wrong option of one, or an agent that cannot play this game."""
 
-    names_options = False  # settings of agents are written as arguments: mccfr:table=16
+    names_options = False  # options of agents are written as arguments: mccfr:table=16
 
 
 class PlayerQuitError(Exception):
-    """Somebody at the terminal does not want to go on."""
+    """The person at the terminal quits the match."""
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Arena:
-    """A game to be played. One for all matches: agents share its programs. `steps` is the room for joint moves.
+    """A game to play matches of. All matches use one arena, so that agents share its compiled programs.
 
-    `start_seconds` is the start clock of the matches, for agents that think once and then play all of them.
+    Attributes:
+      game: the game by name, with its payoffs.
+      env: the environment.
+      packed: the same game, 32 matches to a word.
+      steps: joint actions after which a match is stopped.
+      start_seconds: the start clock of the matches, for agents that think once and then play all of them.
+
+    >>> from gdlx.players.matches import arenas
+    >>> arenas.make_arena("kuhn_poker", max_steps=10)
+    Arena(game='kuhn_poker', players=('player1', 'player2'), steps=10, start_seconds=5)
     """
 
     game: game_spec.GameSpec
@@ -49,10 +58,22 @@ class Arena:
     steps: int
     start_seconds: float = defaults.START_SECONDS
 
+    def __repr__(self) -> str:
+        return (
+            f"Arena(game={self.game.spec!r}, players={self.env.players}, steps={self.steps}, "
+            f"start_seconds={self.start_seconds:g})"
+        )
+
 
 @dataclasses.dataclass(frozen=True)
 class PlayerContext:
-    """Where an agent sits; `random` is its own source of random numbers in this match."""
+    """The arguments of a match for an agent.
+
+    Attributes:
+      arena: the game.
+      player: the index of the role that the agent plays.
+      random: the agent's random numbers in this match; use no others, so that matches can be repeated.
+    """
 
     arena: Arena
     player: int
@@ -61,61 +82,70 @@ class PlayerContext:
 
 @dataclasses.dataclass(frozen=True)
 class Clock:
-    """So many seconds, from when it was made."""
+    """A number of seconds, counted from when the clock was created.
+
+    >>> 9 < Clock(10.0).remaining <= 10
+    True
+    """
 
     seconds: float
     started: float = dataclasses.field(default_factory=time.monotonic)
 
     @property
     def remaining(self) -> float:
+        """Seconds left, at least 0."""
         return max(0.0, self.started + self.seconds - time.monotonic())
 
 
 class Player(Protocol):
-    """One player in one match."""
+    """One role in one match."""
 
     def choose(self, view: history.ActionObservationHistory, clock: Clock) -> int:
-        """The number of one of `view.legal`."""
+        """Returns the index of a move: one of `view.legal`. Only called where there are several."""
 
 
 class Agent(Protocol):
-    """One for all matches."""
+    """Plays any number of matches, each with a new `Player`.
+
+    An agent may also have `prepare` (see `PreparableAgent`), `policy` (see `PolicyAgent`), `sources`, `untimed` and
+    `depends_on_wall_clock` (see the functions of these names).
+    """
 
     @property
     def name(self) -> str:
-        """What it is called in results, e.g. `mccfr:seconds=1`."""
+        """The name of the agent in results, e.g. `mccfr:seconds=1`."""
 
     def start_match(self, seat: PlayerContext, clock: Clock) -> Player:
-        """A mind for a new match. Thinking ends when the clock does."""
+        """Returns a player for a new match. It may think here until the clock has run out."""
 
 
 @runtime_checkable
 class PreparableAgent(Protocol):
-    """An agent that is told of a game before any clock runs."""
+    """An agent that prepares for a game before any clock runs."""
 
     def prepare(self, arena: Arena) -> None:
-        """Compile and read here. May be called again for the same game."""
+        """Compiles programs and reads files. May be called again for the same game."""
 
 
 def is_untimed(player: Agent) -> bool:
-    """Whether no clock runs for it: a person, who is asked in the main thread."""
+    """Whether no clock runs for an agent (its `untimed`): a person, who is asked in the main thread."""
     return bool(getattr(player, "untimed", False))
 
 
 @runtime_checkable
 class PolicyAgent(Protocol):
-    """An agent whose moves depend on what the player knows alone."""
+    """An agent whose moves depend only on the player's information state."""
 
     def policy(self, arena: Arena) -> "table_policy.TablePolicy | network_agent.NetworkPolicy":
-        """A table has its policy at every information set that it knows; elsewhere it is uniform."""
+        """Returns a table or a network. A table is uniform at information sets that are not in it."""
 
 
 def sources(player: Agent) -> list[pathlib.Path]:
-    """Files that an agent plays from, which tells it by a method of this name: with others it is another agent."""
-    told = getattr(player, "sources", None)
-    return list(told()) if told is not None else []
+    """The files that an agent plays from (its `sources()`). If they change, it is a different agent."""
+    method = getattr(player, "sources", None)
+    return list(method()) if method is not None else []
 
 
 def depends_on_wall_clock(player: Agent) -> bool:
-    """Whether what it learns before its first game depends on the time that takes: no two of it are the same."""
+    """Whether what an agent learns before its first game depends on time, so that no two runs of it are alike."""
     return bool(getattr(player, "depends_on_wall_clock", False))

@@ -1,6 +1,6 @@
 """Agents by name: `NAME`, `NAME:option=value,option=value`, or the path of a saved solution or of a policy file.
 
-`entries` lists the names; options are the fields of an agent's class.
+`entries` lists the names. The options of an agent are the fields of its class.
 """
 
 import dataclasses
@@ -20,32 +20,44 @@ _NEXT = re.compile(r",(?=\s*\w+\s*=|\s*$)")  # option, so that paths may have co
 
 
 def make_agent(text: str) -> agent.Agent:
-    """
+    """Builds an agent from text, as in `gdlx match`.
+
+    Args:
+      text: the name of an agent with or without options, the folder of a saved solution, or a policy file.
+
+    Returns:
+      The agent; its name is the text.
+
+    Raises:
+      AgentError: unknown agent or option, or a value that the option does not take.
+
     >>> make_agent("random").name
     'random'
+    >>> make_agent("uct:trees=8,iterations=100").trees
+    8
     """
-    name, _, given = text.partition(":")
-    if name == "net" and given:
-        return _instantiate(text, name, {"folder": given.removeprefix("folder=")})
+    name, _, arguments = text.partition(":")
+    if name == "net" and arguments:
+        return _instantiate(text, name, {"folder": arguments.removeprefix("folder=")})
     if name in entries.ENTRIES:
-        return _instantiate(text, name, _split(name, given))
+        return _instantiate(text, name, _split(name, arguments))
     path = pathlib.Path(text)
     if path.suffix.lower() in policy_files.SUFFIXES:
         return _instantiate(text, "fixed", {"file": text})
     if text and (path / result_folder.CONFIG).exists():
         return _instantiate(text, "solution", {"folder": text})
     if (text and path.is_dir()) or "/" in text or "\\" in text:
-        what = f"has no {result_folder.CONFIG}" if path.is_dir() else "is not there"
-        raise agent.AgentError(f"{text} is no saved solution: the folder {what}; make one with `gdlx solve`")
+        problem = f"has no {result_folder.CONFIG}" if path.is_dir() else "does not exist"
+        raise agent.AgentError(f"{text} is not a saved solution: the folder {problem}; create one with `gdlx solve`")
     near = " or ".join(difflib.get_close_matches(name, entries.ENTRIES, n=2, cutoff=0.5))
     raise agent.AgentError(
         f"there is no agent {name!r}{f' (is it {near}?)' if near else ''}; there are {', '.join(entries.ENTRIES)}, "
-        "and the folders that `gdlx solve` makes"
+        "and the folders that `gdlx solve` writes"
     )
 
 
 def describe_options(name: str) -> dict[str, str]:
-    """The options of an agent, and what each takes.
+    """The options of an agent by name, and the type of each in words.
 
     >>> describe_options("fixed")
     {'file': 'a text'}
@@ -63,33 +75,34 @@ class _AgentClass(NamedTuple):
 def _load_class(name: str) -> _AgentClass:
     entry = entries.ENTRIES[name]
     module = importlib.import_module(f"gdlx.players.agents.{entry.module}")
-    found = getattr(module, entry.class_name)
-    fields = {field.name: field for field in dataclasses.fields(found) if field.init and field.name != "name"}
-    return _AgentClass(found, fields, typing.get_type_hints(found))
+    agent_class = getattr(module, entry.class_name)
+    fields = {field.name: field for field in dataclasses.fields(agent_class) if field.init and field.name != "name"}
+    return _AgentClass(agent_class, fields, typing.get_type_hints(agent_class))
 
 
-def _split(name: str, given: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _split(name: str, arguments: str) -> dict[str, str]:
+    """The text of every option."""
+    values: dict[str, str] = {}
     known = describe_options(name)
     last = ""
-    for part in filter(None, _NEXT.split(given)):
+    for part in filter(None, _NEXT.split(arguments)):
         key, has_value, value = (piece.strip() for piece in part.partition("="))
-        if key not in known and known.get(last) == options.describe_type(str):  # a path may look as if it had options
-            found[last] += f",{part}"
+        if key not in known and known.get(last) == options.describe_type(str):  # part of a path, not an option
+            values[last] += f",{part}"
             continue
         if not has_value:
-            raise agent.AgentError(f"{part!r} is no option of {name}: write {name}:option=value,option=value")
-        if key in found:
-            raise agent.AgentError(f"{name} is given its option {key} twice")
-        found[key], last = value, key
-    return found
+            raise agent.AgentError(f"{part!r} is not an option of {name}: write {name}:option=value,option=value")
+        if key in values:
+            raise agent.AgentError(f"the option {key} of {name} is specified twice")
+        values[key], last = value, key
+    return values
 
 
-def _instantiate(text: str, name: str, given: Mapping[str, str]) -> agent.Agent:
+def _instantiate(text: str, name: str, texts: Mapping[str, str]) -> agent.Agent:
     kind = _load_class(name)
     known = f"its options: {', '.join(kind.options)}" if kind.options else "it has no options"
     values: dict[str, Any] = {}
-    for key, value in given.items():
+    for key, value in texts.items():
         if key not in kind.options:
             raise agent.AgentError(f"{name} has no option {key!r}; {known}")
         try:
@@ -100,5 +113,5 @@ def _instantiate(text: str, name: str, given: Mapping[str, str]) -> agent.Agent:
     for field in kind.options.values():
         if field.name not in values and field.default is dataclasses.MISSING:
             raise agent.AgentError(f"{name} needs {field.name}: write {name}:{field.name}=..")
-    found: agent.Agent = kind.make(name=text, **values)
-    return found
+    instance: agent.Agent = kind.make(name=text, **values)
+    return instance

@@ -1,4 +1,4 @@
-"""Which agents there are. To add one, write its file and a line here; nothing heavy is imported before it is used."""
+"""The list of agents. To add one, write its module and a line here; modules are imported when they are first used."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -13,7 +13,7 @@ class AgentEntry(NamedTuple):
 
 
 ENTRIES: Mapping[str, AgentEntry] = {
-    "random": AgentEntry("uniform", "UniformAgent", "every legal move with the same probability"),
+    "random": AgentEntry("uniform", "UniformAgent", "chooses uniformly among legal moves"),
     "solution": AgentEntry(
         "saved_policies", "SolutionAgent", "the average policies of a result folder of `gdlx solve`"
     ),
@@ -24,11 +24,11 @@ ENTRIES: Mapping[str, AgentEntry] = {
     ),
     "net": AgentEntry("network_agent", "NetworkAgent", "networks of `gdlx train`: net:FOLDER"),
     "mccfr": AgentEntry(
-        "mccfr_agent", "MccfrAgent", "samples the game into a hash table before the matches, then plays the average"
+        "mccfr_agent", "MccfrAgent", "MCCFR with a hash table before the matches, then plays the average policy"
     ),
-    "oos": AgentEntry("oos_agent", "OosAgent", "goes on sampling for every move, aimed at where the match is"),
-    "uct": AgentEntry("uct_agent", "UctAgent", "UCT for simultaneous moves, from states that the match may be in"),
-    "pimc": AgentEntry("pimc_agent", "PimcAgent", "searches sampled states as if everything were known"),
-    "cfr": AgentEntry("subtree_cfr_agent", "SubtreeCfrAgent", "CFR+ on a small tree, with random play below it"),
-    "human": AgentEntry("human", "HumanAgent", "somebody at the terminal"),
+    "oos": AgentEntry("oos_agent", "OosAgent", "online outcome sampling: MCCFR at every move, targeted at the match"),
+    "uct": AgentEntry("uct_agent", "UctAgent", "UCT for simultaneous moves, from sampled states of the match"),
+    "pimc": AgentEntry("pimc_agent", "PimcAgent", "perfect information Monte Carlo: searches sampled states"),
+    "cfr": AgentEntry("subtree_cfr_agent", "SubtreeCfrAgent", "CFR+ on a small tree, with random play at its leaves"),
+    "human": AgentEntry("human", "HumanAgent", "a person at the terminal"),
 }

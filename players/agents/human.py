@@ -1,4 +1,4 @@
-"""Somebody at the terminal: what has happened is told in words, and moves are typed."""
+"""A person at the terminal, who reads what happened and types moves."""
 
 import dataclasses
 import difflib
@@ -15,7 +15,7 @@ _LEAVE = ("quit", "exit", "q")
 
 @dataclasses.dataclass(frozen=True)
 class HumanAgent:
-    """Is asked in the main thread and has all the time there is."""
+    """A person at the terminal. Runs in the main thread, without clocks; has no options."""
 
     name: str = "human"
     untimed: bool = dataclasses.field(default=True, init=False)
@@ -24,7 +24,7 @@ class HumanAgent:
         del clock
         import rich.console
 
-        # Results are on stdout; a talk is none.
+        # stdout is for results only.
         terminal = rich.console.Console(stderr=True, highlight=False, markup=False)
         role = seat.arena.env.players[seat.player]
         others = ", ".join(name for name in seat.arena.env.players if name != role)
@@ -34,10 +34,10 @@ class HumanAgent:
 
 @dataclasses.dataclass
 class HumanPlayer:
-    """`told` is the number of joint moves that the person has been told of."""
+    """Prints new events and asks for a move."""
 
     terminal: "rich.console.Console"
-    shown_steps: int = 0
+    shown_steps: int = 0  # joint actions that have been printed
 
     def choose(self, view: history.ActionObservationHistory, clock: agent.Clock) -> int:
         del clock
@@ -49,21 +49,21 @@ class HumanPlayer:
         for number, name in enumerate(names, 1):
             self.terminal.print(f"  [{number}] {name}")
         while True:
-            typed = self._typed()
-            found = parse_move(typed, names)
-            if found is not None:
-                return view.legal[found]
+            typed = self._read_line()
+            choice = parse_move(typed, names)
+            if choice is not None:
+                return view.legal[choice]
             near = difflib.get_close_matches(typed, names, n=1)
             self.terminal.print(
-                f"'{typed}' is no legal move{f' (is it {near[0]}?)' if near else ''}: type its number "
+                f"'{typed}' is not a legal move{f' (is it {near[0]}?)' if near else ''}: type its number "
                 f"from 1 to {len(names)}, or the move itself, or quit"
             )
 
-    def _typed(self) -> str:
+    def _read_line(self) -> str:
         try:
             typed = " ".join(self.terminal.input("your move> ").split())
         except EOFError:
-            self.terminal.print()  # the prompt is still open
+            self.terminal.print()  # ends the line of the prompt
             raise agent.PlayerQuitError from None
         if typed.lower() in _LEAVE:
             raise agent.PlayerQuitError
@@ -71,13 +71,13 @@ class HumanPlayer:
 
 
 def in_words(view: history.ActionObservationHistory, event: history.Event) -> str:
-    """What the player did, and what it saw of the joint move."""
+    """The player's move and its percepts after it, in words."""
     move, seen = view.event_names(event)
     return f"you: {move}" + (f", and you see {' '.join(seen)}" if seen else "")
 
 
 def parse_move(typed: str, names: list[str]) -> int | None:
-    """Which of the moves is meant: its text, with or without outer brackets, or its number counted from 1.
+    """The index of the move that was typed: by its text, with or without outer brackets, or its number from 1.
 
     >>> parse_move("2", ["bet", "check"]), parse_move("mark 1 1", ["(mark 1 1)"]), parse_move("fold", ["bet", "check"])
     (1, 0, None)

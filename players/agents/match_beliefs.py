@@ -1,4 +1,4 @@
-"""The states that a match may be in, for agents that search from them."""
+"""Beliefs during a match: the states consistent with a player's observations, for agents that search from them."""
 
 import numpy as np
 
@@ -8,51 +8,51 @@ from gdlx.envs.views import history, public
 from gdlx.players.agents import agent
 from gdlx.solvers.search import beliefs
 
-EFFORT = beliefs.BeliefBudget(
-    size=2**12, states=2**12
-)  # as many lanes whether enumerated or sampled: one program for both
-_REHEARSED = 2  # matches
+# As many lanes whether states are enumerated or sampled, so that one program serves both.
+EFFORT = beliefs.BeliefBudget(size=2**12, states=2**12)
+_WARM_UP_MATCHES = 2
 
 
 class MatchBeliefs:
-    """Of one player in one match. Others are taken to play at random."""
+    """The beliefs of one player in one match, which assume that the others play uniformly."""
 
     def __init__(self, seat: agent.PlayerContext) -> None:
         self._context = seat
         self._tracker: beliefs.BeliefTracker | None = None
 
     def at(self, view: history.ActionObservationHistory) -> beliefs.Belief:
+        """The distribution over states, given the player's history."""
         if self._tracker is None:
             seed = int(self._context.random.integers(2**31))
             self._tracker = beliefs.BeliefTracker(self._context.arena.packed, view, effort=EFFORT, seed=seed)
         return self._tracker.update(view)
 
     def sample(self, view: history.ActionObservationHistory, count: int) -> packed_env.PackedState:
-        """So many of the games, each as often as it is probable."""
+        """`count` states, sampled from the belief."""
         return self.at(view).sample(self._context.arena.packed, count, self._context.random)
 
 
 def warm_up(arena: agent.Arena, count: int) -> None:
-    """Follow a few random matches, so that all programs that following needs are compiled; `count` is for `drawn`."""
-    for seed in range(_REHEARSED):
+    """Tracks beliefs in a few random matches, so that all programs are compiled. `count` is that of `sample`."""
+    for seed in range(_WARM_UP_MATCHES):
         random = np.random.default_rng(seed)
         for view in play_random_match(arena, random):
             belief = MatchBeliefs(agent.PlayerContext(arena, view.player, random))
             try:
                 belief.sample(view, count)
-            except beliefs.NoConsistentStateError:  # a match that is hard to follow, whoever plays it
+            except beliefs.NoConsistentStateError:  # a match whose states are hard to find, whoever plays it
                 continue
 
 
 def play_random_match(arena: agent.Arena, random: np.random.Generator) -> list[history.ActionObservationHistory]:
-    """What every player has seen of it at the end."""
+    """The histories of all players at the end of a random match."""
     nodes = host.HostEnv(arena.env.net, arena.env.payoffs, arena.steps)
     position = nodes.position(arena.env.net.initial.tobytes())
     views = [history.ActionObservationHistory(arena.env, player, legal) for player, legal in enumerate(position.legal)]
     for step in range(arena.steps):
         if position.terminal or position.unplayable:
             break
-        joint = tuple(int(random.choice(own)) for own in position.legal)
+        joint = tuple(int(random.choice(legal)) for legal in position.legal)
         chance = int(random.choice(position.chance)) if position.chance else 0
         registers, percepts = nodes.transition(position.registers, joint, chance)
         position = nodes.position(registers)
@@ -65,6 +65,6 @@ def play_random_match(arena: agent.Arena, random: np.random.Generator) -> list[h
 
 
 def is_fully_observable(arena: agent.Arena) -> bool:
-    """Whether everybody sees every move and nothing is left to chance: then everybody knows the state."""
-    shown = public.find_public_info(arena.env.net).moves
-    return not arena.env.num_chance_actions and all(own.any(axis=1).all() for own in shown)
+    """Whether all players see every move and there is no chance, so that all players know the state."""
+    public_moves = public.find_public_info(arena.env.net).moves
+    return not arena.env.num_chance_actions and all(shown.any(axis=1).all() for shown in public_moves)

@@ -1,4 +1,4 @@
-"""An agent that solves the game by sampling before its matches, and then plays the average policy."""
+"""An agent that runs MCCFR before its matches, and then plays the average policy."""
 
 import dataclasses
 from typing import Literal
@@ -12,16 +12,25 @@ from gdlx.solvers.runs import driver, table_solver
 
 @dataclasses.dataclass(frozen=True)
 class MccfrAgent(table_agent.TableAgent):
-    """Thinks once for all matches of a game: for `seconds`, or as long as the start clock, or `iterations`.
+    """Samples once for all matches of a game, then plays the average policy.
 
-    By iterations it is the same agent in every run with the same seed; by seconds it is not.
+    With `iterations` it is the same agent in every run with the same seed; with `seconds` it is not.
+
+    Options:
+      seconds: of sampling; if neither this nor `iterations` is set, as long as the start clock.
+      iterations: of sampling.
+      algorithm: os-mccfr (outcome sampling) or vr-mccfr (with baselines, which reduce variance).
+      table: binary logarithm of the capacity of the hash table in information sets.
+      batch: trajectories of an iteration.
+      exploration: probability of a uniform action of the updated player, when trajectories are sampled.
+      seed: of the sampling.
     """
 
     seconds: float | None = None
     iterations: int | None = None
     algorithm: Literal["os-mccfr", "vr-mccfr"] = "vr-mccfr"
-    table: int = 20  # the logarithm of the number of information sets that there is room for
-    batch: int = 4_096  # trajectories of an iteration
+    table: int = 20
+    batch: int = 4_096
     exploration: float = 0.6
     seed: int = 0
 
@@ -38,19 +47,19 @@ class MccfrAgent(table_agent.TableAgent):
         return self.iterations is None
 
     def learn(self, arena: agent.Arena) -> table_policy.TablePolicy:
-        # Nobody asks for policies at the sets of a tree, so that the start alone will do.
+        # The policy is never evaluated on the tree, so its root suffices.
         start = unroll.unroll(arena.env.net, "goal", depth=0, goal_conflict="max")
         task = tasks.TableTask(arena.game, arena.env, start, None, arena.packed)
         timed = self.iterations is None and self.seconds is None
         stop = driver.StopCondition(self.iterations, arena.start_seconds if timed else self.seconds)
         try:
-            process = table_solver.TableSolver(task, self._algorithm(arena.steps))
+            solver = table_solver.TableSolver(task, self._algorithm(arena.steps))
         except table_solver.TableError as error:
             raise agent.AgentError(f"{self.name}: {error}") from None
-        state = process.init()
-        for point in driver.iterate(process, state, stop):
+        state = solver.init()
+        for point in driver.iterate(solver, state, stop):
             state = point.state
-        return process.policy(state)
+        return solver.policy(state)
 
     def _algorithm(self, steps: int) -> algorithms.Algorithm:
         changes = {"table": self.table, "batch": self.batch, "exploration": self.exploration, "seed": self.seed}

@@ -1,4 +1,4 @@
-"""Agents that play by networks: of `gdlx train` (`net`), in lockstep on the device or one match by one."""
+"""Agents that play trained networks (`net`), vectorised on the device or match by match."""
 
 import dataclasses
 import functools
@@ -22,7 +22,7 @@ from gdlx.solvers.search import subtree_cfr
 
 
 class NetworkPolicy(NamedTuple):
-    """What is played in lockstep."""
+    """A policy network and its parameters, as vectorised matches need them."""
 
     encoder: encoders.Encoder
     network: networks.Network
@@ -31,29 +31,31 @@ class NetworkPolicy(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class NetworkAgent:
-    """Plays the policies of trained networks, without search."""
+    """Samples moves from a policy network, without search.
+
+    Options:
+      folder: written by `gdlx train`; may be written without its name: `net:FOLDER`.
+    """
 
     name: str
     folder: str
-    _kept: weakref.WeakKeyDictionary[agent.Arena, NetworkPolicy] = dataclasses.field(
+    _policies: weakref.WeakKeyDictionary[agent.Arena, NetworkPolicy] = dataclasses.field(
         default_factory=weakref.WeakKeyDictionary, init=False, repr=False, compare=False
     )
 
     def prepare(self, arena: agent.Arena) -> None:
-        if arena not in self._kept:
-            self._kept[arena] = load_policy(pathlib.Path(self.folder), arena)
-            _probabilities(
-                self._kept[arena],
-                0,
-                *_rows(self._kept[arena].encoder, history.ActionObservationHistory(arena.env, 0, ())),
-            )
+        if arena not in self._policies:
+            policy = load_policy(pathlib.Path(self.folder), arena)
+            self._policies[arena] = policy
+            view = history.ActionObservationHistory(arena.env, 0, ())
+            _probabilities(policy, 0, *_rows(policy.encoder, view))  # compiles
 
     def sources(self) -> list[pathlib.Path]:
         return checkpoints.last_files(pathlib.Path(self.folder))
 
     def policy(self, arena: agent.Arena) -> NetworkPolicy:
         self.prepare(arena)
-        return self._kept[arena]
+        return self._policies[arena]
 
     def start_match(self, seat: agent.PlayerContext, clock: agent.Clock) -> "NetworkPlayer":
         del clock
@@ -62,6 +64,8 @@ class NetworkAgent:
 
 @dataclasses.dataclass(frozen=True)
 class NetworkPlayer:
+    """Samples moves from a policy network."""
+
     policy: NetworkPolicy
     random: np.random.Generator
 
@@ -71,9 +75,10 @@ class NetworkPlayer:
 
 
 def load_policy(folder: pathlib.Path, arena: agent.Arena) -> NetworkPolicy:
-    """Networks of this very game."""
-    found = _restore(folder, arena)
-    return NetworkPolicy(found.learner.encoder, found.learner.network, found.learner.policy_params(found.state))
+    """The policy network in a folder, which must have been trained for this game."""
+    restored = _restore(folder, arena)
+    learner = restored.learner
+    return NetworkPolicy(learner.encoder, learner.network, learner.policy_params(restored.state))
 
 
 def _restore(folder: pathlib.Path, arena: agent.Arena) -> checkpoints.RestoredTraining:
@@ -81,28 +86,28 @@ def _restore(folder: pathlib.Path, arena: agent.Arena) -> checkpoints.RestoredTr
 
 
 def load_value_function(folder: str, arena: agent.Arena) -> subtree_cfr.ValueFn:
-    """What the network of whole states says that they are worth."""
-    of_arena = _VALUES.setdefault(arena, {})
-    if folder not in of_arena:
-        of_arena[folder] = _state_values(pathlib.Path(folder), arena)
-    return of_arena[folder]
+    """The values that the state network in a folder predicts."""
+    by_folder = _VALUES.setdefault(arena, {})
+    if folder not in by_folder:
+        by_folder[folder] = _state_values(pathlib.Path(folder), arena)
+    return by_folder[folder]
 
 
 _VALUES: weakref.WeakKeyDictionary[agent.Arena, dict[str, subtree_cfr.ValueFn]] = weakref.WeakKeyDictionary()
 
 
 def _state_values(folder: pathlib.Path, arena: agent.Arena) -> subtree_cfr.ValueFn:
-    found = _restore(folder, arena)
-    learner = found.learner
+    restored = _restore(folder, arena)
+    learner = restored.learner
     if not isinstance(learner, self_play.SelfPlay):
-        raise agent.AgentError(f"{folder} has no network of whole states; train one with the learner self-play")
-    told = jax.jit(functools.partial(learner.values, found.state))
+        raise agent.AgentError(f"{folder} has no state network; train one with the learner self-play")
+    predict = jax.jit(functools.partial(learner.values, restored.state))
 
     def values(registers: npt.NDArray[np.bool_], steps: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
-        seen = learner.encoder.encode_registers(registers, steps)
-        room = 1 << (len(seen) - 1).bit_length()  # few sizes, so few programs
-        padded = np.concatenate([seen, np.zeros((room - len(seen), seen.shape[1]), np.float32)])
-        return np.asarray(told(padded), np.float64)[: len(seen)].T
+        features = learner.encoder.encode_registers(registers, steps)
+        size = 1 << (len(features) - 1).bit_length()  # powers of two, so that few programs are compiled
+        padded = np.concatenate([features, np.zeros((size - len(features), features.shape[1]), np.float32)])
+        return np.asarray(predict(padded), np.float64)[: len(features)].T
 
     return values
 
@@ -110,16 +115,16 @@ def _state_values(folder: pathlib.Path, arena: agent.Arena) -> subtree_cfr.Value
 def legal_action_probabilities(
     policy: NetworkPolicy, view: history.ActionObservationHistory
 ) -> npt.NDArray[np.float64]:
-    """Of the legal moves."""
+    """Probabilities of the legal moves."""
     window, key = _rows(policy.encoder, view)
-    found = np.asarray(_probabilities(policy, view.player, window, key), np.float64)[list(view.legal)]
-    return np.asarray(found / found.sum())
+    probabilities = np.asarray(_probabilities(policy, view.player, window, key), np.float64)[list(view.legal)]
+    return np.asarray(probabilities / probabilities.sum())
 
 
 def _rows(
     encoder: encoders.Encoder, view: history.ActionObservationHistory
 ) -> tuple[observation_window.Window, npt.NDArray[np.uint32]]:
-    """What a player has seen, as the window of all players: the others have done and seen nothing in it."""
+    """A player's history as an observation window, which is empty for the others."""
     env, steps = encoder.env, encoder.steps
     moves = np.zeros((env.num_players, steps, env.num_actions), np.bool_)
     percepts = np.zeros((env.num_players, steps, env.num_percepts), np.bool_)
@@ -135,10 +140,10 @@ def _rows(
 def _probabilities(
     policy: NetworkPolicy, player: int, window: observation_window.Window, key: npt.NDArray[np.uint32]
 ) -> jax.Array:
-    found: jax.Array = _apply_policy(
+    probabilities: jax.Array = _apply_policy(
         policy.encoder, policy.network, policy.parameters, window, jnp.asarray(key), player=player
     )
-    return found
+    return probabilities
 
 
 @functools.partial(jax.jit, static_argnames=("encoder", "network", "player"))
@@ -164,15 +169,15 @@ def play_matches(
     matches: int,
     first: int,
 ) -> table_policy.MatchOutcomes:
-    """Matches in lockstep in which some players are networks."""
+    """Vectorised matches in which some players are networks."""
     kinds = tuple(
-        vectorised_play.network_policy(own.encoder, own.network)
-        if isinstance(own, NetworkPolicy)
+        vectorised_play.network_policy(policy.encoder, policy.network)
+        if isinstance(policy, NetworkPolicy)
         else vectorised_play.hash_table_policy
-        for own in policies
+        for policy in policies
     )
-    parameters = tuple(own.parameters if isinstance(own, NetworkPolicy) else own for own in policies)
-    window = max((own.encoder.steps for own in policies if isinstance(own, NetworkPolicy)), default=1)
+    parameters = tuple(policy.parameters if isinstance(policy, NetworkPolicy) else policy for policy in policies)
+    window = max((policy.encoder.steps for policy in policies if isinstance(policy, NetworkPolicy)), default=1)
     return vectorised_play.play(
         arena.env, kinds, parameters, key, matches=matches, steps=arena.steps, window=window, first=first
     )

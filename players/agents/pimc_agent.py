@@ -1,7 +1,7 @@
-"""An agent that samples states which the match may be in, and searches each as if it were known (`pimc`).
+"""Perfect information Monte Carlo (`pimc`): an agent that samples states from its belief and searches each as if known.
 
-The values of its own moves are added up over the states. Every search may play differently in states that the player
-cannot tell apart ("strategy fusion"), so that moves which hide or find out something are worth too little.
+The values of its moves are averaged over the states. The searches may play differently in states that the player cannot
+distinguish ("strategy fusion"), so that moves which hide or reveal information are undervalued.
 """
 
 import dataclasses
@@ -23,13 +23,24 @@ Floats = npt.NDArray[np.float64]
 
 @dataclasses.dataclass(frozen=True)
 class PimcAgent:
+    """Chooses the move with the highest mean value over sampled states.
+
+    Options:
+      seconds: of search at a move; if neither this nor `iterations` is set, as long as the play clock.
+      iterations: rounds at a move, each with new states.
+      states: sampled states of a round.
+      visits: iterations of UCT, or random matches, from every state.
+      search: uct, or flat: random matches after every move.
+      c: exploration constant of UCT, in goals; None: 0.4 of their range.
+    """
+
     name: str = "pimc"
-    seconds: float | None = None  # for a move; None: as long as the clock
-    iterations: int | None = None  # rounds, each of new states
-    states: int = 64  # of a round
-    visits: int = 128  # of every state, by UCT or by random matches
+    seconds: float | None = None
+    iterations: int | None = None
+    states: int = 64
+    visits: int = 128
     search: Literal["uct", "flat"] = "uct"
-    c: float | None = None  # exploration of UCT, in goals; None: 0.4 of their range
+    c: float | None = None
 
     def __post_init__(self) -> None:
         time_control.require_time_control(self.name, self.seconds, self.iterations)
@@ -49,10 +60,12 @@ class PimcAgent:
 
 
 class PimcPlayer:
+    """Searches in rounds until time is up."""
+
     def __init__(self, options: PimcAgent, seat: agent.PlayerContext) -> None:
         self._options, self._seat = options, seat
         self._beliefs = match_beliefs.MatchBeliefs(seat)
-        table = (2 * options.states * options.visits).bit_length()  # nobody adds more than a node in an iteration
+        table = (2 * options.states * options.visits).bit_length()  # a tree grows by at most a node in an iteration
         self._trees = uct_player.UctSearch(seat.arena, seat.player, options.states, options.c, min(max(table, 12), 28))
 
     def choose(self, view: history.ActionObservationHistory, clock: agent.Clock) -> int:
@@ -60,17 +73,17 @@ class PimcPlayer:
         total = known = np.zeros(self._seat.arena.env.num_actions)
         rounds, longest = 0, 0.0
         while rounds != self._options.iterations:
-            begun = time.monotonic()
+            round_start = time.monotonic()
             values = self.values(self._beliefs.sample(view, self._options.states), end)
             total, known = total + np.nansum(values, axis=1), known + (~np.isnan(values)).sum(axis=1)
-            rounds, longest = rounds + 1, max(longest, time.monotonic() - begun)
+            rounds, longest = rounds + 1, max(longest, time.monotonic() - round_start)
             if time.monotonic() + longest > end:
                 break
         mean = np.where(known > 0, total / np.maximum(known, 1), -np.inf)[list(view.legal)]
         return view.legal[int(np.argmax(mean))]
 
     def values(self, games: packed_env.PackedState, end: float) -> Floats:
-        """[A, K] the mean payoff of each of its moves in every state; not a number where none was made."""
+        """[A, K] the mean payoff of each of its moves in every state; NaN where the move was never made."""
         arena, options = self._seat.arena, self._options
         counts: npt.NDArray[np.int64] | npt.NDArray[np.float64]
         if options.search == "uct":
@@ -87,7 +100,7 @@ class PimcPlayer:
 
     def _flat(self, games: packed_env.PackedState, rounds: int) -> tuple[Floats, Floats]:
         with jax.enable_x64(False):
-            found = rollouts.payoffs_by_first_action(
+            statistics = rollouts.payoffs_by_first_action(
                 self._seat.arena.packed,
                 games,
                 jax.random.key(self._seat.random.integers(2**31)),
@@ -95,5 +108,5 @@ class PimcPlayer:
                 player=self._seat.player,
                 steps=self._seat.arena.steps,
             )
-        counts, totals = (np.asarray(part, np.float64) for part in found)
+        counts, totals = (np.asarray(part, np.float64) for part in statistics)
         return counts, totals

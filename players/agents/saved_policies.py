@@ -1,4 +1,4 @@
-"""Agents that play policies from files, of any format that `solvers.policy_files` reads."""
+"""Agents that play policies from files, in any format that `solvers.runs.policy_files` reads."""
 
 import dataclasses
 import pathlib
@@ -10,7 +10,11 @@ from gdlx.solvers.runs import policy_files
 
 @dataclasses.dataclass(frozen=True)
 class SolutionAgent(table_agent.TableAgent):
-    """Plays the average policies of a result."""
+    """Plays the average policies of a saved solution.
+
+    Options:
+      folder: written by `gdlx solve`.
+    """
 
     folder: str
 
@@ -23,7 +27,11 @@ class SolutionAgent(table_agent.TableAgent):
 
 @dataclasses.dataclass(frozen=True)
 class PolicyFileAgent(table_agent.TableAgent):
-    """Plays a policy table; information sets that are not in it have uniform policies."""
+    """Plays a policy table, and uniformly at information sets that are not in it.
+
+    Options:
+      file: a policy.npz, or a table in .csv or .json.
+    """
 
     file: str
 

@@ -1,4 +1,4 @@
-"""Agents that make up their policy once for a game and then play it: in lockstep on the device, or one match by one."""
+"""Agents that compute their policy once for a game and then play it: vectorised on the device, or match by match."""
 
 import abc
 import dataclasses
@@ -14,25 +14,26 @@ from gdlx.solvers.mccfr import table_policy, table_rows
 
 
 class HostPolicy(NamedTuple):
-    """A policy on the host, without programs to compile. Axes: N information sets, A moves."""
+    """A policy on the host, which needs no compiled programs. Axes: N information sets, A moves."""
 
     keys: npt.NDArray[np.uint64]  # [N] sorted
     probability: npt.NDArray[np.float64]  # [N, A]
 
     def at(self, view: history.ActionObservationHistory) -> npt.NDArray[np.float64]:
-        """Probabilities of the legal moves; uniform where nothing is known."""
+        """Probabilities of the legal moves; uniform if the information set is not in the table."""
         high, low = view.keys[-1]
         key = _pack_keys(high ^ table_rows.player_salt(view.player), low)
-        place = int(np.searchsorted(self.keys, key))
+        row = int(np.searchsorted(self.keys, key))
         legal = list(view.legal)
-        if place < len(self.keys) and self.keys[place] == key:
-            chosen = self.probability[place, legal]
-            if (total := chosen.sum()) > 0:
-                return np.asarray(chosen / total)
+        if row < len(self.keys) and self.keys[row] == key:
+            weights = self.probability[row, legal]
+            if (total := weights.sum()) > 0:
+                return np.asarray(weights / total)
         return np.full(len(legal), 1 / len(legal))
 
 
 def to_host_policy(policy: table_policy.TablePolicy) -> HostPolicy:
+    """Copies a policy from the device."""
     (high, low), probability = table_policy.to_arrays(policy)
     keys = _pack_keys(high, low)
     order = np.argsort(keys)
@@ -45,7 +46,7 @@ def _pack_keys(high: Any, low: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class TablePlayer:
-    """Draws its moves from a policy."""
+    """Samples its moves from a policy."""
 
     policy: HostPolicy
     random: np.random.Generator
@@ -62,7 +63,7 @@ class _PreparedPolicy(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class TableAgent(abc.ABC):
-    """`learn` is called once for a game, before any clock runs."""
+    """An agent that plays a table policy. `learn` is called once for a game, before any clock runs."""
 
     name: str
     _prepared: weakref.WeakKeyDictionary[agent.Arena, _PreparedPolicy] = dataclasses.field(
@@ -70,7 +71,8 @@ class TableAgent(abc.ABC):
     )
 
     @abc.abstractmethod
-    def learn(self, arena: agent.Arena) -> table_policy.TablePolicy: ...
+    def learn(self, arena: agent.Arena) -> table_policy.TablePolicy:
+        """Returns the policy for a game."""
 
     def prepare(self, arena: agent.Arena) -> None:
         if arena not in self._prepared:

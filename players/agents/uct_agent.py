@@ -1,4 +1,4 @@
-"""An agent that searches with UCT: many trees from the states that the match may be in, one vote for every visit."""
+"""An agent that searches with UCT: many trees from states sampled from the player's belief, whose visits are summed."""
 
 import dataclasses
 import math
@@ -13,22 +13,32 @@ from gdlx.envs.views import history
 from gdlx.players.agents import agent, match_beliefs, time_control
 from gdlx.solvers.search import uct
 
-_PART = 0.4  # of the range of goals: C = 40 where they are 0 to 100
-_MOST_BYTES = 2**27  # of a table
+_EXPLORATION = 0.4  # of the range of goals: C = 40 where they are 0 to 100
+_MAX_TABLE_BYTES = 2**27
 
 
 @dataclasses.dataclass(frozen=True)
 class UctAgent:
-    """Where everything is known all trees have the same root; else each starts from a state that may be the true one,
-    and searches as if it were known to be.
+    """UCT from sampled states (determinisation).
+
+    With perfect information all trees have the same root. Otherwise each starts from a state that is consistent with
+    the player's observations, and searches as if that state were known.
+
+    Options:
+      seconds: of search at a move; if neither this nor `iterations` is set, as long as the play clock.
+      iterations: of every tree at a move.
+      trees: number of trees.
+      c: exploration constant, in goals; None: 0.4 of their range.
+      table: binary logarithm of the nodes of all trees; reduced in games with many moves.
+      by: what the chosen move has most of, summed over trees: visits or mean value.
     """
 
     name: str = "uct"
-    seconds: float | None = None  # for a move; None: as long as the clock
-    iterations: int | None = None  # of every tree
+    seconds: float | None = None
+    iterations: int | None = None
     trees: int = 32
-    c: float | None = None  # exploration, in goals; None: 0.4 of their range
-    table: int = 17  # the logarithm of the number of nodes of all trees; less where moves are many
+    c: float | None = None
+    table: int = 17
     by: Literal["visits", "value"] = "visits"
 
     def __post_init__(self) -> None:
@@ -53,56 +63,60 @@ class UctAgent:
 
 
 def require_search(name: str, c: float | None, table: int) -> None:
+    """Raises AgentError if options of a search are out of range."""
     if c is not None and not 0 <= c < math.inf:
         raise agent.AgentError(f"{name}: c is the weight of exploration, 0 or more, not {c:g}")
     if not 4 <= table <= 28:
-        raise agent.AgentError(f"{name}: table is the logarithm of a number of nodes, 4 to 28; not {table}")
+        raise agent.AgentError(f"{name}: table is the binary logarithm of a number of nodes, 4 to 28; not {table}")
 
 
 class UctSearch:
-    """Trees for one player; each search begins with new ones."""
+    """The trees of one player; `reset` starts new ones."""
 
     def __init__(self, arena: agent.Arena, player: int, trees: int, c: float | None, table: int) -> None:
         self._arena, self._player, self._trees = arena, player, trees
         low, high = arena.env.payoff_range
-        constant = _PART * (high - low) if c is None else c
+        constant = _EXPLORATION * (high - low) if c is None else c
         self._exploration = np.full(arena.env.num_players, constant, np.float32)
-        room = (_MOST_BYTES // uct.node_bytes(arena.packed)).bit_length() - 1
-        self._bits = max(4, min(table, room))
+        max_bits = (_MAX_TABLE_BYTES // uct.node_bytes(arena.packed)).bit_length() - 1
+        self._bits = max(4, min(table, max_bits))
 
     def start(self) -> packed_env.PackedState:
-        """As many games as trees, before the first move."""
+        """Roots at the start of the game, one for each tree."""
         with jax.enable_x64(False):
             return self._arena.packed.start(self._trees)
 
     def reset(self, roots: packed_env.PackedState) -> None:
+        """Starts new trees at these roots."""
         self._roots = roots
         with jax.enable_x64(False):
-            self._found = uct.init(self._arena.packed, self._bits)
+            self._trees_state = uct.init(self._arena.packed, self._bits)
 
     def advance(self, random: np.random.Generator, iterations: int) -> None:
-        """So many iterations of every tree."""
+        """Runs `iterations` of every tree."""
         with jax.enable_x64(False):
-            self._found = uct.search(
+            self._trees_state = uct.search(
                 self._arena.packed,
-                self._found,
+                self._trees_state,
                 self._roots,
                 jax.random.key(random.integers(2**31)),
                 np.int32(iterations),
                 self._exploration,
                 steps=self._arena.steps,
             )
-            int(self._found.num_nodes)  # waits for it: the clock must not run ahead of the device
+            int(self._trees_state.num_nodes)  # waits for the device, as its time counts
 
     def counts(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """[A, K] visits of the player's moves at every root, and its payoffs then."""
+        """[A, K] visits of the player's moves at every root, and the sums of its payoffs."""
         with jax.enable_x64(False):
-            found = uct.root_statistics(self._arena.packed, self._found, self._roots, player=self._player)
-        return np.asarray(found.counts, np.int64), np.asarray(found.totals, np.float64)
+            statistics = uct.root_statistics(self._arena.packed, self._trees_state, self._roots, player=self._player)
+        return np.asarray(statistics.counts, np.int64), np.asarray(statistics.totals, np.float64)
 
 
 @dataclasses.dataclass
 class UctPlayer:
+    """Searches from states sampled from its belief."""
+
     options: UctAgent
     seat: agent.PlayerContext
     search: UctSearch

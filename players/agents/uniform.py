@@ -1,4 +1,4 @@
-"""An agent that knows nothing: every legal move is as likely as any other."""
+"""An agent that chooses uniformly among legal moves."""
 
 import dataclasses
 
@@ -8,5 +8,7 @@ from gdlx.solvers.mccfr import table_policy
 
 @dataclasses.dataclass(frozen=True)
 class UniformAgent(table_agent.TableAgent):
+    """Chooses uniformly among legal moves; has no options."""
+
     def learn(self, arena: agent.Arena) -> table_policy.TablePolicy:
         return table_policy.uniform_table_policy(arena.env.num_actions)

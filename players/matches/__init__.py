@@ -1,1 +1,1 @@
-"""Matches between agents: the referee and its clocks, the games in lockstep, scores, records, tournaments."""
+"""Matches between agents: the referee and its clocks, vectorised games, scores, records, tournaments."""

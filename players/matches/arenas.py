@@ -1,4 +1,4 @@
-"""From a game to the Arena that its matches are played in."""
+"""`make_arena`: from a game to the arena of its matches."""
 
 from gdlx.envs import env, game_facts, game_spec
 from gdlx.envs.packed import packed_env
@@ -16,14 +16,27 @@ def make_arena(
     net: propnet.PropNet | None = None,
     within: limits.Limits = limits.Limits(),
 ) -> agent.Arena:
-    """Matches end after `max_steps` joint moves; after several times as many as random ones last, if that is 0.
+    """Builds the arena for matches of a game.
+
+    Args:
+      game: its name, or a `GameSpec`.
+      max_steps: joint actions after which a match is stopped; 0: several times the length of random matches.
+      start_seconds: the start clock.
+      net: the compiled game; None: it is compiled here.
+      within: limits of compilation.
+
+    Returns:
+      The arena.
+
+    Raises:
+      UserError: there is no such game, or its rules cannot be compiled.
 
     >>> make_arena("kuhn_poker").env.players
     ('player1', 'player2')
     """
-    named = game if isinstance(game, game_spec.GameSpec) else game_spec.GameSpec(game)
+    spec = game if isinstance(game, game_spec.GameSpec) else game_spec.GameSpec(game)
     if net is None:
-        net = named.compile(within)
+        net = spec.compile(within)
     steps = max_steps or game_facts.probe(net).step_capacity
-    made = env.Env(net, game_facts.probe(net).payoffs(named.payoff), max_steps=steps)
-    return agent.Arena(named, made, packed_env.PackedEnv(made), steps, start_seconds)
+    game_env = env.Env(net, game_facts.probe(net).payoffs(spec.payoff), max_steps=steps)
+    return agent.Arena(spec, game_env, packed_env.PackedEnv(game_env), steps, start_seconds)

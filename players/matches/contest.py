@@ -1,4 +1,4 @@
-"""`compete`: from a game's name and those of agents to the result of their match; and the run behind it."""
+"""`compete`: from the names of a game and of agents to the result of their match; and the run behind it."""
 
 import pathlib
 import time
@@ -11,16 +11,14 @@ from gdlx.players.matches import arenas, game_log, match, records, scores
 from gdlx.propnet.common import errors
 from gdlx.solvers.runs import result_folder
 
-_INTERVAL, _RESTS = (
-    10.0,
-    20,
-)  # seconds between two times that games are written, and how many times as long as that took
+# Seconds between two saves, at least, and how many times as long as a save took.
+_SAVE_INTERVAL, _SAVE_FACTOR = 10.0, 20
 
 
 class MatchRun:
-    """A match under way, written to a folder as it goes if it has one.
+    """A match in progress, saved to a folder, if it has one, while it is played.
 
-    Iterate over `batches()`; stop whenever you like; then `finish()` gives the result of the games that have ended.
+    Iterate over `batches()`, stop at any time, then call `finish()` for the result of the games that have ended.
     """
 
     def __init__(self, one: match.Match, folder: pathlib.Path | None = None, *, resume: bool = False) -> None:
@@ -28,18 +26,18 @@ class MatchRun:
         self.games = game_log.empty_records(one.players)
         self.incidents: list[game_log.Incident] = []
         self._lock = result_folder.lock(folder) if folder is not None else None
-        self._saved, self._rest = time.monotonic(), 0.0
+        self._saved_time, self._min_interval = time.monotonic(), 0.0
         if folder is not None:
             try:
-                self._begin(folder, resume)
+                self._start(folder, resume)
             except errors.UserError:
-                self._let_go()
+                self._unlock()
                 raise
         self.done = len(self.games.number)  # games that have ended
-        self._waiting: list[match.GameBatch] = []
+        self._unmerged: list[match.GameBatch] = []
         self._running: Generator[match.GameBatch, None, None] | None = None
 
-    def _begin(self, folder: pathlib.Path, resume: bool) -> None:
+    def _start(self, folder: pathlib.Path, resume: bool) -> None:
         config = records.make_config("match", self.match.arena, self.match.agents, self.match.settings)
         if resume:
             records.require_same(folder, config)
@@ -47,44 +45,46 @@ class MatchRun:
             self.incidents = records.read_incidents(folder, self.games)
         records.write_config(folder, config)
 
-    def _let_go(self) -> None:
+    def _unlock(self) -> None:
         if self._lock is not None:
             self._lock.close()
 
     def batches(self) -> Iterator[match.GameBatch]:
+        """Plays the remaining games, and yields them in batches."""
         self._running = match.play_games(self.match, self.games.number.tolist())
         for batch in self._running:
-            self._waiting.append(batch)
+            self._unmerged.append(batch)
             self.done += len(batch.games.number)
             yield batch
-            if time.monotonic() - self._saved >= max(_INTERVAL, self._rest):
+            if time.monotonic() - self._saved_time >= max(_SAVE_INTERVAL, self._min_interval):
                 self.save()
 
-    def _take(self) -> None:
-        """What has been played since the last time: to join games one by one would take longer the more there are."""
-        waiting, self._waiting = self._waiting, []
-        self.games = game_log.merge_records([self.games, *(batch.games for batch in waiting)])
-        self.incidents += [incident for batch in waiting for incident in batch.incidents]
+    def _merge(self) -> None:
+        """Adds the batches since the last merge to `games`: merging each by itself would take quadratic time."""
+        batches, self._unmerged = self._unmerged, []
+        self.games = game_log.merge_records([self.games, *(batch.games for batch in batches)])
+        self.incidents += [incident for batch in batches for incident in batch.incidents]
 
     def save(self) -> None:
-        begun = time.monotonic()
-        self._take()
+        """Writes all games so far, if there is a folder."""
+        start = time.monotonic()
+        self._merge()
         if self.folder is not None:
             records.write_incidents(self.folder, self.incidents)
             records.write_games(self.folder, self.match, self.games)
-        self._saved = time.monotonic()
-        self._rest = _RESTS * (self._saved - begun)
+        self._saved_time = time.monotonic()
+        self._min_interval = _SAVE_FACTOR * (self._saved_time - start)
 
     def finish(self) -> scores.MatchResult:
-        """The result so far, saved."""
+        """Saves and returns the result of the games so far."""
         if self._running is not None:
-            self._running.close()  # lets go of the agents where it was broken off
+            self._running.close()  # stops the threads of agents if it was interrupted
         self.save()
-        found = scores.score_match(self.match.arena, self.match.labels, self.games, self.incidents)
+        result = scores.score_match(self.match.arena, self.match.labels, self.games, self.incidents)
         if self.folder is not None:
-            records.write_json(self.folder / records.RESULT, found.to_json())
-        self._let_go()
-        return found
+            records.write_json(self.folder / records.RESULT, result.to_json())
+        self._unlock()
+        return result
 
 
 def compete(
@@ -100,18 +100,36 @@ def compete(
     resume: bool = False,
     report: Callable[[match.GameBatch], None] | None = None,
 ) -> scores.MatchResult:
-    """Let agents play, one for every player of the game: texts as in `gdlx match`, or agents of your own.
+    """Plays a match between agents, one for every player of the game.
 
-    With a folder, what has been played is kept whatever happens; with `resume` a match in it goes on.
+    Args:
+      game: its name, a `GameSpec`, or an `Arena`.
+      players: agents, or their names as in `gdlx match`.
+      games: number of games.
+      swap: whether agents rotate through the roles.
+      seed: of chance, of agents, and of moves that replace illegal ones.
+      start_seconds: the start clock. Agents that think once for all games take that of the `Arena`, if one is passed.
+      play_seconds: the play clock of an agent at a move.
+      folder: where games are saved while they are played; None: nowhere.
+      resume: whether to continue the match in the folder.
+      report: called with every batch of games.
+
+    Returns:
+      Scores of all agents, with 95 % confidence intervals.
+
+    Raises:
+      MatchError: a number of agents or games, or a clock, with which no match can be played.
+      AgentError: an unknown agent, or one that cannot play this game.
+      ResultError: the match in the folder is a different one.
 
     >>> result = compete("kuhn_poker", ["random", "random"], games=64)
     >>> result.games, [score.agent for score in result.scores]
     (64, ['random', 'random (2)'])
     """
     arena = game if isinstance(game, agent.Arena) else arenas.make_arena(game, start_seconds=start_seconds)
-    found = tuple(agent_registry.make_agent(player) if isinstance(player, str) else player for player in players)
+    agents = tuple(agent_registry.make_agent(player) if isinstance(player, str) else player for player in players)
     run = MatchRun(
-        match.Match(arena, found, match.MatchSettings(games, swap, seed, start_seconds, play_seconds)),
+        match.Match(arena, agents, match.MatchSettings(games, swap, seed, start_seconds, play_seconds)),
         folder,
         resume=resume,
     )

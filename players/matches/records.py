@@ -1,7 +1,7 @@
-"""Folders of matches: config.json, games.csv (one line a game), incidents.csv and result.json.
+"""Match folders: config.json, games.csv (one line per game), incidents.csv and result.json.
 
-Every file is written whole or not at all. Incidents are written before games: those of games that are not there yet
-are played again, and so left out when they are read.
+Every file is written atomically. Incidents are written before games: a game without a line is played again, so its
+incidents are ignored when they are read.
 """
 
 import contextlib
@@ -33,15 +33,15 @@ RunKind = Literal["match", "tournament"]
 
 @dataclasses.dataclass(frozen=True)
 class RunConfig:
-    """What was played: enough to play it again, and to go on with it. `agents` are texts."""
+    """The config of a match or a tournament: enough to repeat or resume it."""
 
     kind: RunKind
     game: game_spec.GameSpec
     digest: str  # of the rules
-    agents: tuple[str, ...]
+    agents: tuple[str, ...]  # names
     terms: match.MatchSettings  # of the match, or of every match of a tournament but for the seed
     max_steps: int
-    sources: tuple[str, ...] | None = None  # digests of the files that agents play from; None: not known
+    sources: tuple[str, ...] | None = None  # digests of the files that agents play from; None: unknown
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -61,6 +61,7 @@ class RunConfig:
         }
 
     def require_rules(self, arena: agent.Arena, folder: pathlib.Path) -> None:
+        """Raises ResultError if the rules of the game have changed."""
         if self.digest != game_facts.probe(arena.env.net).digest:
             raise result_folder.ResultError(
                 f"{folder} was played with other rules of {self.game.spec} than there are now"
@@ -70,21 +71,22 @@ class RunConfig:
 def make_config(
     kind: RunKind, arena: agent.Arena, agents: Sequence[agent.Agent], terms: match.MatchSettings
 ) -> RunConfig:
+    """The config of a run."""
     names, digest = tuple(player.name for player in agents), game_facts.probe(arena.env.net).digest
     return RunConfig(kind, arena.game, digest, names, terms, arena.steps, tuple(map(_source, agents)))
 
 
 def _source(player: agent.Agent) -> str:
     """A digest of all files that an agent plays from; empty without any."""
-    found, paths = hashlib.sha256(), agent.sources(player)
+    digest, paths = hashlib.sha256(), agent.sources(player)
     for path in paths:
-        with contextlib.suppress(OSError), open(path, "rb") as file:  # whatever is wrong is told when it is read
-            found.update(hashlib.file_digest(file, "sha256").digest())
-    return found.hexdigest()[:16] if paths else ""
+        with contextlib.suppress(OSError), open(path, "rb") as file:  # errors are reported when the agent reads it
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:16] if paths else ""
 
 
 def require_same(folder: pathlib.Path, now: RunConfig) -> None:
-    """What was played in a folder, if anything was, was the same but for the number of games."""
+    """Raises ResultError if the folder holds another match; only the number of games may differ."""
     if not (folder / result_folder.CONFIG).exists():
         return
     before = read_config(folder)
@@ -95,16 +97,16 @@ def require_same(folder: pathlib.Path, now: RunConfig) -> None:
         "agents": before.agents == now.agents,
         "files of its agents": before.sources is None or before.sources == now.sources,
         "terms (seed, clocks or roles)": before.terms == terms,
-        "room for steps": before.max_steps == now.max_steps,
+        "limits on steps": before.max_steps == now.max_steps,
     }
     for what, is_same in same.items():
         if not is_same:
             raise result_folder.ResultError(
-                f"{folder} was played with other {what}; go on as it began, or let the results be written elsewhere"
+                f"{folder} was played with other {what}; resume it as it was started, or write results elsewhere"
             )
     if now.terms.games < before.terms.games:
         raise result_folder.ResultError(
-            f"{folder} is a match of {before.terms.games:,} games; going on with it there can only be more"
+            f"{folder} is a match of {before.terms.games:,} games; it can only be resumed with as many or more"
         )
 
 
@@ -120,25 +122,25 @@ def read_config(folder: pathlib.Path) -> RunConfig:
     path = folder / result_folder.CONFIG
     try:
         with open(path, encoding="utf-8") as file:
-            found = json.load(file)
-        if "agents" not in found:
+            config = json.load(file)
+        if "agents" not in config:
             raise result_folder.ResultError(f"{folder} holds no games between agents; is it a solution?")
-        if found["format"] != _FORMAT or found["kind"] not in ("match", "tournament"):
-            raise result_folder.ResultError(f"{folder} has the format of another version of gdlx; play anew")
+        if config["format"] != _FORMAT or config["kind"] not in ("match", "tournament"):
+            raise result_folder.ResultError(f"{folder} has the format of another version of gdlx; play it again")
         return RunConfig(
-            kind=found["kind"],
-            game=game_spec.GameSpec(**found["game"]),
-            digest=str(found["digest"]),
-            agents=tuple(str(text) for text in found["agents"]),
+            kind=config["kind"],
+            game=game_spec.GameSpec(**config["game"]),
+            digest=str(config["digest"]),
+            agents=tuple(str(text) for text in config["agents"]),
             terms=match.MatchSettings(
-                games=int(found["games"]),
-                swap=bool(found["swap"]),
-                seed=int(found["seed"]),
-                start_seconds=float(found["start_clock"]),
-                play_seconds=float(found["play_clock"]),
+                games=int(config["games"]),
+                swap=bool(config["swap"]),
+                seed=int(config["seed"]),
+                start_seconds=float(config["start_clock"]),
+                play_seconds=float(config["play_clock"]),
             ),
-            max_steps=int(found["max_steps"]),
-            sources=tuple(map(str, found["sources"])) if found.get("sources") is not None else None,
+            max_steps=int(config["max_steps"]),
+            sources=tuple(map(str, config["sources"])) if config.get("sources") is not None else None,
         )
     except FileNotFoundError:
         raise result_folder.ResultError(f"{folder} holds no match: it has no {result_folder.CONFIG}") from None
@@ -149,7 +151,8 @@ def read_config(folder: pathlib.Path) -> RunConfig:
 
 
 def folder_name(kind: str, agents: Iterable[str]) -> str:
-    """
+    """The name of a folder for a match between agents.
+
     >>> folder_name("match", ["mccfr:seconds=1", "results/leduc_poker/dcfr"])
     'match-mccfr_seconds=1-vs-leduc_poker_dcfr'
     """
@@ -195,7 +198,7 @@ def _write_table(path: pathlib.Path, lines: Iterable[Sequence[object]]) -> None:
 
 
 def read_games(folder: pathlib.Path, one: match.Match) -> game_log.GameRecords:
-    """Those that were played before, by the same agents."""
+    """Reads the games of a match that were played before, by the same agents."""
     header, *rows = _read_table(folder / GAMES) or [_header(one.arena.env.players)]
     players = one.players
     try:
@@ -203,22 +206,22 @@ def read_games(folder: pathlib.Path, one: match.Match) -> game_log.GameRecords:
             raise ValueError("it has other columns")
         numbers = [int(row[0]) for row in rows]
         if wrong := [row[0] for row in rows if len(row) != len(header)]:
-            raise ValueError(f"the line of game {wrong[0]} has not {len(header)} columns")
+            raise ValueError(f"the line of game {wrong[0]} does not have {len(header)} columns")
         if len(set(numbers)) < len(numbers):
-            raise ValueError("a game is there twice")
+            raise ValueError("it has a game twice")
         if wrong := [row[0] for row, number in zip(rows, numbers, strict=True) if not 0 <= number < one.settings.games]:
             raise ValueError(f"there is no game {wrong[0]} in a match of {one.settings.games:,}")
         if wrong := [row[0] for row in rows if row[-2] not in _ENDS or int(row[-3]) < 0 or int(row[-1]) < 0]:
-            raise ValueError(f"the line of game {wrong[0]} tells of no end, or of less than no step or incident")
+            raise ValueError(f"the line of game {wrong[0]} has an unknown end, or a negative count")
         seats = [one.seats(number) for number in numbers]
         if [row[1 : 1 + players] for row in rows] != [[one.labels[seat] for seat in own] for own in seats]:
-            raise ValueError("its games were played by others than those of the match")
+            raise ValueError("its games were played by other agents")
         goal, payoff = (
             np.array([row[at : at + players] for row in rows], np.float64).reshape(-1, players)
             for at in (1 + players, 1 + 2 * players)
         )
         if not (np.isfinite(goal).all() and np.isfinite(payoff).all()):
-            raise ValueError("a goal or a payoff is no number")
+            raise ValueError("a goal or a payoff is not a number")
         length, end, incidents = (np.array([row[at] for row in rows]) for at in (-3, -2, -1))
         return game_log.GameRecords(
             number=np.array(numbers, np.int64),
@@ -235,18 +238,19 @@ def read_games(folder: pathlib.Path, one: match.Match) -> game_log.GameRecords:
 
 
 def read_incidents(folder: pathlib.Path, played: game_log.GameRecords) -> list[game_log.Incident]:
-    there = set(played.number.tolist())
-    found = []
+    """Reads the incidents of these games."""
+    numbers = set(played.number.tolist())
+    incidents = []
     try:
         for row in _read_table(folder / INCIDENTS)[1:]:
             game, step, role, name, kind, message = row
-            if int(game) in there:
-                found.append(
+            if int(game) in numbers:
+                incidents.append(
                     game_log.Incident(int(game), int(step), role, name, game_log.parse_incident_kind(kind), message)
                 )
     except ValueError as error:
         raise result_folder.ResultError(f"{folder / INCIDENTS} cannot be read: {error}") from None
-    return found
+    return incidents
 
 
 def _read_table(path: pathlib.Path) -> list[list[str]]:

@@ -1,8 +1,9 @@
-"""The referee of one game at a time: asks minds within clocks, and goes on whatever they do.
+"""The referee of one game at a time: asks players for moves within clocks, and continues whatever they do.
 
-A mind gets its own moves, percepts and legal moves, and nothing else. Who takes too long, answers with anything but a
-legal move or raises an error has a random legal move made for it, which is an incident. Forced moves are made without
-asking. Chance, every mind and those random moves have generators of their own, of the seed and the game's number.
+A player gets its own moves, percepts and legal moves, and nothing else. If it takes too long, returns anything but a
+legal move or raises an error, the referee makes a random legal move for it and records an incident. Forced moves are
+made without asking. Chance, every player and these random moves have their own generators, seeded by the seed of the
+match and the number of the game.
 """
 
 import dataclasses
@@ -26,15 +27,15 @@ T = TypeVar("T")
 
 
 class GameStep(NamedTuple):
-    """One joint move, as nobody of the players sees it. Axes: P players."""
+    """One joint action with everything that is hidden from players. Axes: P players."""
 
     moves: tuple[int, ...]  # [P]
     chance: int | None  # None without a random role
-    percepts: tuple[tuple[int, ...], ...]  # [P] numbers
+    percepts: tuple[tuple[int, ...], ...]  # [P] indices of percepts
 
 
 class GameRecord(NamedTuple):
-    """A game with all that happened in it. Axes: P players."""
+    """A complete game. Axes: P players."""
 
     events: tuple[GameStep, ...]
     payoff: tuple[float, ...]  # [P]
@@ -45,7 +46,7 @@ class GameRecord(NamedTuple):
 
 
 class Referee:
-    """Of the games of one match. Every agent has one thread, which it keeps busy at its own expense."""
+    """Plays the games of one match. Every agent has a thread; while it is busy, only that agent misses moves."""
 
     def __init__(
         self,
@@ -63,17 +64,24 @@ class Referee:
         self._workers = [worker.Worker(label) for label in self.labels]
 
     def close(self) -> None:
-        for each in self._workers:
-            each.close()
+        """Stops the threads of all agents."""
+        for thread in self._workers:
+            thread.close()
 
     def play(self, number: int, seats: Sequence[int], told: list[GameStep] | None = None) -> GameRecord:
-        """Game `number`, in which player p is agent seats[p]. Joint moves are added to `told` as they are made."""
+        """Plays game `number`, in which player p is agent seats[p].
+
+        Args:
+          number: of the game, which seeds it.
+          seats: [P] indices of agents.
+          told: a list to which joint actions are appended while the game is played.
+        """
         events = [] if told is None else told
-        source = np.random.SeedSequence([self.seed & (2**64 - 1), number])
-        chance, instead, *own = (np.random.default_rng(each) for each in source.spawn(2 + len(seats)))
-        table = _GameSession(self, number, instead)
-        for player, (seat, random) in enumerate(zip(seats, own, strict=True)):
-            table.seat(
+        seeds = np.random.SeedSequence([self.seed & (2**64 - 1), number])
+        chance, fallback, *generators = (np.random.default_rng(seed) for seed in seeds.spawn(2 + len(seats)))
+        session = _GameSession(self, number, fallback)
+        for player, (seat, random) in enumerate(zip(seats, generators, strict=True)):
+            session.add_player(
                 self.agents[seat],
                 self._workers[seat],
                 self.labels[seat],
@@ -85,21 +93,21 @@ class Referee:
             for player, legal in enumerate(position.legal)
         ]
         while not self._is_over(position, len(events)):
-            moves = table.moves(views)
-            drawn = int(chance.choice(position.chance)) if position.chance else None
-            registers, percepts = self._host.transition(position.registers, moves, drawn or 0)
+            moves = session.moves(views)
+            outcome = int(chance.choice(position.chance)) if position.chance else None
+            registers, percepts = self._host.transition(position.registers, moves, outcome or 0)
             position = self._host.position(registers)
-            events.append(GameStep(moves, drawn, percepts))
+            events.append(GameStep(moves, outcome, percepts))
             legal = ((),) * len(seats) if self._is_over(position, len(events)) else position.legal
-            seen = itertools.starmap(history.Event, zip(moves, percepts, legal, strict=True))
-            views = [view.after(event) for view, event in zip(views, seen, strict=True)]
+            observed = itertools.starmap(history.Event, zip(moves, percepts, legal, strict=True))
+            views = [view.after(event) for view, event in zip(views, observed, strict=True)]
         return GameRecord(
             events=tuple(events),
             payoff=tuple(goal - self.arena.env.payoffs.offset if position.terminal else 0.0 for goal in position.goals),
             goal=tuple(goal if position.terminal else 0 for goal in position.goals),
             unplayable=not position.terminal,
             goal_conflict=position.goal_conflict,
-            incidents=tuple(table.incidents),
+            incidents=tuple(session.incidents),
         )
 
     def _is_over(self, position: host.Position, step: int) -> bool:
@@ -108,45 +116,45 @@ class Referee:
 
 @dataclasses.dataclass
 class _TimedPlayer:
-    """One agent in one game; it has no mind until it has sat down."""
+    """One agent in one game; its player is None until the match has started for it."""
 
-    who: agent.Agent
+    playing: agent.Agent
     thread: worker.Worker
     label: str
     context: agent.PlayerContext
     player: agent.Player | None = None
-    has_forfeited: bool = False  # will not sit down any more in this game
+    has_forfeited: bool = False  # will not start this game any more
 
     def start_match(self, seconds: float) -> None:
-        def sat() -> None:
-            self.player = self.who.start_match(self.context, agent.Clock(seconds))
+        def start() -> None:
+            self.player = self.playing.start_match(self.context, agent.Clock(seconds))
 
         try:
-            self._ask(sat, seconds)
+            self._ask(start, seconds)
         except (worker.WorkerBusyError, worker.WorkerCrashError):
             self.has_forfeited = True
             raise
 
     def choose(self, view: history.ActionObservationHistory, seconds: float) -> int | None:
-        """A legal move; None if it is not at the table."""
+        """A legal move; None if it has forfeited the game."""
         if self.has_forfeited:
             return None
-        move = self._ask(lambda: self._chosen(view, agent.Clock(seconds)), seconds)
+        move = self._ask(lambda: self._choose(view, agent.Clock(seconds)), seconds)
         if type(move) is not int or move not in view.legal:
             raise IllegalMoveError(f"{_shown(move, repr)} is not one of {', '.join(map(str, view.legal))}")
         return move
 
-    def _chosen(self, view: history.ActionObservationHistory, clock: agent.Clock) -> object:
+    def _choose(self, view: history.ActionObservationHistory, clock: agent.Clock) -> object:
         if self.player is None:
-            raise agent.AgentError("it did not sit down")
+            raise agent.AgentError("it did not start the match")
         move = self.player.choose(view, clock)
-        try:  # a whole number of any kind, also one that a device has yet to compute
+        try:  # integers of any type, also one that a device has yet to compute
             return move if isinstance(move, bool) else operator.index(move)
         except TypeError:
             return move
 
     def _ask(self, question: Callable[[], T], seconds: float) -> T:
-        if not agent.is_untimed(self.who):
+        if not agent.is_untimed(self.playing):
             return self.thread.call(question, seconds)
         try:
             return question()
@@ -156,35 +164,35 @@ class _TimedPlayer:
             raise worker.WorkerCrashError from error
 
 
-def _shown(found: object, how: Callable[[object], str]) -> str:
-    """Of whatever an agent made, which may break when it is looked at."""
+def _shown(value: object, to_text: Callable[[object], str]) -> str:
+    """The text of an object that an agent created, whose methods may raise errors."""
     try:
-        return diagnostics.shorten(how(found), _LONGEST_MESSAGE)
+        return diagnostics.shorten(to_text(value), _LONGEST_MESSAGE)
     except Exception:
-        return f"something of type {type(found).__name__} that cannot be shown"
+        return f"something of type {type(value).__name__} that cannot be shown"
 
 
 class IllegalMoveError(Exception):
-    """An answer that is no legal move."""
+    """An answer that is not a legal move."""
 
 
 @dataclasses.dataclass
 class _GameSession:
-    """Those who play one game, and what goes wrong in it."""
+    """The players of one game, and its incidents."""
 
     referee: Referee
     game: int
-    fallback_random: np.random.Generator  # of moves that are made for agents
+    fallback_random: np.random.Generator  # for moves that the referee makes
     players: list[_TimedPlayer] = dataclasses.field(default_factory=list)
     incidents: list[game_log.Incident] = dataclasses.field(default_factory=list)
 
-    def seat(self, who: agent.Agent, thread: worker.Worker, label: str, seat: agent.PlayerContext) -> None:
-        player = _TimedPlayer(who, thread, label, seat)
+    def add_player(self, playing: agent.Agent, thread: worker.Worker, label: str, context: agent.PlayerContext) -> None:
+        player = _TimedPlayer(playing, thread, label, context)
         self.players.append(player)
         self._watch(lambda: player.start_match(self.referee.start_seconds), player, 0)
 
     def moves(self, views: Sequence[history.ActionObservationHistory]) -> tuple[int, ...]:
-        """Everybody's next, which are legal."""
+        """The next move of every player; all are legal."""
         return tuple(self._move(player, view) for player, view in zip(self.players, views, strict=True))
 
     def _move(self, player: _TimedPlayer, view: history.ActionObservationHistory) -> int:
@@ -194,7 +202,7 @@ class _GameSession:
         return int(self.fallback_random.choice(view.legal)) if move is None else move
 
     def _watch(self, ask: Callable[[], T], player: _TimedPlayer, step: int) -> T | None:
-        """The answer; None where there is none, and that is put down."""
+        """The answer; None if there is none, which is recorded as an incident."""
         kind: game_log.IncidentKind
         try:
             return ask()

@@ -1,11 +1,12 @@
-"""What a match tells: means with intervals of 95 %, for every agent in every role and over all of them.
+"""Scores of a match: means with 95 % confidence intervals, for every agent in every role and over all roles.
 
-The interval of a role is mean +- 1.96 s / sqrt(n), with the standard deviation s of its n games: normal, so good for
-dozens of games and not for a few. Over all roles it is that of the mean over all games, in which the roles are strata:
+The interval of a role is mean +- 1.96 s / sqrt(n), with the standard deviation s of its n games. This is the normal
+approximation, good for dozens of games but not for a few. Over all roles it is that of the mean over all games, in
+which the roles are strata:
 
     s.e.^2 = sum over roles r of n_r s_r^2 / n^2
 
-since how the games are divided among the roles is no accident.
+since the numbers of games in the roles are not random.
 """
 
 import dataclasses
@@ -18,12 +19,14 @@ import numpy as np
 from gdlx.players.agents import agent
 from gdlx.players.matches import game_log
 
-_NORMAL = 1.959964  # standard errors to either side hold 95 %
+_NORMAL = 1.959964  # 97.5 % quantile of the normal distribution
 
 
 class MeanEstimate(NamedTuple):
+    """A mean with its 95 % confidence interval."""
+
     mean: float
-    half_width: float | None  # of the interval's width; None where one game of a role tells nothing
+    half_width: float | None  # of the interval; None if some role has a single game, which has no variance
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -37,22 +40,23 @@ class MeanEstimate(NamedTuple):
 
 
 def stratified_mean(strata: Sequence[game_log.Floats]) -> MeanEstimate:
-    """
+    """The mean over all samples, with the interval of stratified sampling.
+
     >>> stratified_mean([np.array([1.0, 1.0]), np.array([-1.0, -1.0])])
-    Mean(mean=0.0, half=0.0)
+    MeanEstimate(mean=0.0, half_width=0.0)
     """
-    there = [part for part in strata if len(part)]
-    count = sum(map(len, there))
-    mean = sum(float(part.sum()) for part in there) / count
-    if any(len(part) == 1 for part in there):
+    nonempty = [stratum for stratum in strata if len(stratum)]
+    count = sum(map(len, nonempty))
+    mean = sum(float(stratum.sum()) for stratum in nonempty) / count
+    if any(len(stratum) == 1 for stratum in nonempty):
         return MeanEstimate(mean, None)
-    variance = sum(len(part) * float(part.var(ddof=1)) for part in there) / count**2
+    variance = sum(len(stratum) * float(stratum.var(ddof=1)) for stratum in nonempty) / count**2
     return MeanEstimate(mean, _NORMAL * math.sqrt(variance))
 
 
 @dataclasses.dataclass(frozen=True)
 class ScoreSummary:
-    """Games of an agent."""
+    """Mean payoff and goal of an agent, in one role or over all roles."""
 
     games: int
     payoff: MeanEstimate
@@ -64,7 +68,11 @@ class ScoreSummary:
 
 @dataclasses.dataclass(frozen=True)
 class AgentScore:
-    """Of one agent. Who has the higher payoff wins; only where two play, and not in games that are unplayable."""
+    """The score of one agent.
+
+    In games of two players, the one with the higher payoff wins; unplayable games do not count. Wins, draws and losses
+    are None for other numbers of players.
+    """
 
     agent: str
     overall: ScoreSummary
@@ -80,16 +88,26 @@ class AgentScore:
         return {"agent": self.agent} | self.overall.to_json() | counts | {"roles": roles}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class MatchResult:
-    """Of a match, or of what there is of it."""
+    """The result of a match, or of its first games if it was interrupted.
+
+    >>> MatchResult("kuhn_poker", games=0, scores=(), unplayable=0, goal_conflicts=0, incidents=())
+    MatchResult(game='kuhn_poker', games=0, payoffs={}, incidents=0)
+    """
 
     game: str
-    games: int
-    scores: tuple[AgentScore, ...]
+    games: int  # that have ended
+    scores: tuple[AgentScore, ...]  # in the order of the agents
     unplayable: int  # games that ended without goals
     goal_conflicts: int
     incidents: tuple[game_log.Incident, ...]
+
+    def __repr__(self) -> str:
+        means = ", ".join(f"{score.agent!r}: {score.overall.payoff}" for score in self.scores)
+        return (
+            f"MatchResult(game={self.game!r}, games={self.games}, payoffs={{{means}}}, incidents={len(self.incidents)})"
+        )
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -105,6 +123,7 @@ class MatchResult:
 def score_match(
     arena: agent.Arena, labels: Sequence[str], played: game_log.GameRecords, incidents: Sequence[game_log.Incident]
 ) -> MatchResult:
+    """The scores of all agents in the games that were played."""
     count = len(played.number)
     return MatchResult(
         game=arena.game.spec,
@@ -128,11 +147,11 @@ def _score(
         for player, (role, rows) in enumerate(zip(arena.env.players, by_role, strict=True))
         if len(rows)
     }
-    own = sum(map(len, by_role))
+    games = sum(map(len, by_role))
     wins, draws, losses = _outcomes(number, played) if arena.env.num_players == 2 else (None, None, None)
     return AgentScore(
         agent=label,
-        overall=ScoreSummary(own, stratified_mean(payoff), stratified_mean(goal)),
+        overall=ScoreSummary(games, stratified_mean(payoff), stratified_mean(goal)),
         roles=roles,
         wins=wins,
         draws=draws,
@@ -142,8 +161,8 @@ def _score(
 
 
 def _outcomes(number: int, played: game_log.GameRecords) -> tuple[int, int, int]:
-    """Games of two that the agent won, drew and lost."""
-    ends = game_log.select_records(played, ~played.unplayable)
-    is_first = ends.agent[:, 0] == number
-    ahead = np.where(is_first, ends.payoff[:, 0] - ends.payoff[:, 1], ends.payoff[:, 1] - ends.payoff[:, 0])
-    return int((ahead > 0).sum()), int((ahead == 0).sum()), int((ahead < 0).sum())
+    """Two-player games that the agent won, drew and lost."""
+    games = game_log.select_records(played, ~played.unplayable)
+    is_first = games.agent[:, 0] == number
+    lead = np.where(is_first, games.payoff[:, 0] - games.payoff[:, 1], games.payoff[:, 1] - games.payoff[:, 0])
+    return int((lead > 0).sum()), int((lead == 0).sum()), int((lead < 0).sum())

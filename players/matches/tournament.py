@@ -1,7 +1,7 @@
-"""Tournaments: every group of agents that fills a game plays a match, of two players every pair.
+"""Tournaments: every combination of as many agents as the game has players plays a match.
 
-The folder of a tournament holds one folder for every match, and a cross table: the mean payoff of the agent of a row
-against that of a column, where two play.
+The folder of a tournament holds one folder for every match and, for two players, a cross table: the mean payoff of the
+agent of a row against that of a column.
 """
 
 import csv
@@ -21,13 +21,32 @@ from gdlx.propnet.io import checked_fields
 TABLE = "crosstable.csv"
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Tournament:
-    """Every match has these terms, but a seed of its own."""
+    """A tournament to be played: see `TournamentRun`.
+
+    Attributes:
+      arena: the game.
+      agents: at least two, and at least one for every player of the game.
+      terms: settings of every match, except that each has its own seed, derived from this one.
+      groups: indices of the agents of every match.
+
+    >>> from gdlx.players.agents import agent_registry
+    >>> from gdlx.players.matches import arenas
+    >>> agents = tuple(agent_registry.make_agent("random") for _ in range(3))
+    >>> Tournament(arenas.make_arena("kuhn_poker"), agents, match.MatchSettings(games=10))
+    Tournament(game='kuhn_poker', agents=('random', 'random (2)', 'random (3)'), matches=3, games=10)
+    """
 
     arena: agent.Arena
     agents: tuple[agent.Agent, ...]
     terms: match.MatchSettings
+
+    def __repr__(self) -> str:
+        return (
+            f"Tournament(game={self.arena.game.spec!r}, agents={self.labels}, matches={len(self.groups)}, "
+            f"games={self.terms.games})"
+        )
 
     def __post_init__(self) -> None:
         players = self.arena.env.num_players
@@ -43,18 +62,19 @@ class Tournament:
 
     @property
     def groups(self) -> list[tuple[int, ...]]:
-        """Which agents meet, match by match."""
+        """Indices of the agents of every match."""
         return list(itertools.combinations(range(len(self.agents)), self.arena.env.num_players))
 
     def pairing(self, number: int) -> match.Match:
+        """Match `number`, with its own seed."""
         seed = int(np.random.SeedSequence([self.terms.seed & (2**64 - 1), number]).generate_state(1)[0])
-        players = tuple(self.agents[each] for each in self.groups[number])
-        return match.Match(self.arena, players, dataclasses.replace(self.terms, seed=seed))
+        agents = tuple(self.agents[index] for index in self.groups[number])
+        return match.Match(self.arena, agents, dataclasses.replace(self.terms, seed=seed))
 
 
 @dataclasses.dataclass(frozen=True)
 class Standing:
-    """Of an agent over all its matches, which count by their games."""
+    """The score of an agent over the games of all its matches."""
 
     agent: str
     whole: scores.ScoreSummary
@@ -64,15 +84,23 @@ class Standing:
         return {"agent": self.agent} | self.whole.to_json() | {"incidents": self.incidents}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class TournamentResult:
-    """`table` has mean payoffs by (row, column), where two play."""
+    """The result of a tournament, or of its first matches if it was interrupted.
+
+    >>> TournamentResult("kuhn_poker", ("random", "mccfr"), matches=(), standings=(), table={})
+    TournamentResult(game='kuhn_poker', matches=0, payoffs={})
+    """
 
     game: str
-    labels: tuple[str, ...]
-    matches: tuple[scores.MatchResult, ...]  # that have begun
-    standings: tuple[Standing, ...]  # the best first
-    table: Mapping[tuple[str, str], scores.MeanEstimate]
+    labels: tuple[str, ...]  # of the agents
+    matches: tuple[scores.MatchResult, ...]  # that have started
+    standings: tuple[Standing, ...]  # the highest mean payoff first
+    table: Mapping[tuple[str, str], scores.MeanEstimate]  # mean payoffs by (row, column), for two players
+
+    def __repr__(self) -> str:
+        means = ", ".join(f"{standing.agent!r}: {standing.whole.payoff}" for standing in self.standings)
+        return f"TournamentResult(game={self.game!r}, matches={len(self.matches)}, payoffs={{{means}}})"
 
     def to_json(self) -> dict[str, Any]:
         table = {row: {column: self._cell(row, column) for column in self.labels} for row in self.labels}
@@ -80,16 +108,16 @@ class TournamentResult:
             "game": self.game,
             "standings": [standing.to_json() for standing in self.standings],
             "table": table if self.table else None,
-            "matches": [found.to_json() for found in self.matches],
+            "matches": [result.to_json() for result in self.matches],
         }
 
     def _cell(self, row: str, column: str) -> dict[str, Any] | None:
-        found = self.table.get((row, column))
-        return None if found is None else found.to_json()
+        estimate = self.table.get((row, column))
+        return None if estimate is None else estimate.to_json()
 
 
 class TournamentRun:
-    """A tournament under way: iterate over `batches()`; stop whenever you like; then `finish()` gives the result."""
+    """A tournament in progress. Iterate over `batches()`, stop at any time, then call `finish()` for the result."""
 
     def __init__(self, whole: Tournament, folder: pathlib.Path | None = None) -> None:
         self.tournament, self.folder = whole, folder
@@ -98,18 +126,19 @@ class TournamentRun:
             records.write_config(folder, records.make_config("tournament", whole.arena, whole.agents, whole.terms))
 
     def batches(self) -> Iterator[match.GameBatch]:
+        """Plays all matches one after the other, and yields their games in batches."""
         for number in range(len(self.tournament.groups)):
-            run = self._begin(number)
+            run = self._start(number)
             yield from run.batches()
             run.finish()
 
     @property
     def done(self) -> int:
-        """Games that have ended, in matches that have begun."""
+        """Games that have ended, in matches that have started."""
         return sum(run.done for run in self.runs)
 
-    def _begin(self, number: int) -> contest.MatchRun:
-        """Match `number`, gone on with where it has begun before."""
+    def _start(self, number: int) -> contest.MatchRun:
+        """Starts or resumes match `number`."""
         one = self.tournament.pairing(number)
         folder = None
         if self.folder is not None:
@@ -121,48 +150,49 @@ class TournamentRun:
         return run
 
     def finish(self) -> TournamentResult:
-        """The result so far, saved."""
-        found = score_tournament(self.tournament, self.runs)
+        """Saves and returns the result of the games so far."""
+        result = score_tournament(self.tournament, self.runs)
         if self.folder is not None:
-            records.write_json(self.folder / records.RESULT, found.to_json())
-            if found.table:
-                checked_fields.write_atomically(self.folder / TABLE, cross_table(found).encode(errors="replace"))
-        return found
+            records.write_json(self.folder / records.RESULT, result.to_json())
+            if result.table:
+                checked_fields.write_atomically(self.folder / TABLE, cross_table(result).encode(errors="replace"))
+        return result
 
 
 def score_tournament(whole: Tournament, runs: Sequence[contest.MatchRun]) -> TournamentResult:
-    """Of the matches that have begun, which are the first ones."""
+    """The result of the matches that have started, which are the first ones."""
     matches = tuple(run.finish() for run in runs)
     labels = whole.labels
     table = {}
     if whole.arena.env.num_players == 2:
-        for group, found in zip(whole.groups, matches, strict=False):
-            for (row, column), score in zip(itertools.permutations(group), found.scores, strict=False):
+        for group, result in zip(whole.groups, matches, strict=False):
+            for (row, column), score in zip(itertools.permutations(group), result.scores, strict=False):
                 table[labels[row], labels[column]] = score.overall.payoff
     standings = [_standing(whole, number, runs) for number in range(len(labels))]
-    there = [standing for standing in standings if standing is not None]
-    there.sort(key=lambda standing: -standing.whole.payoff.mean)
-    return TournamentResult(whole.arena.game.spec, labels, matches, tuple(there), table)
+    ranked = [standing for standing in standings if standing is not None]
+    ranked.sort(key=lambda standing: -standing.whole.payoff.mean)
+    return TournamentResult(whole.arena.game.spec, labels, matches, tuple(ranked), table)
 
 
-def _standing(whole: Tournament, number: int, runs: Sequence[contest.MatchRun]) -> Standing | None:
+def _standing(tournament: Tournament, number: int, runs: Sequence[contest.MatchRun]) -> Standing | None:
     """Every role in every match is a stratum."""
     payoff, goal, incidents = [], [], 0
-    for group, run in zip(whole.groups, runs, strict=False):
+    for group, run in zip(tournament.groups, runs, strict=False):
         if number in group:
             seat = group.index(number)
-            own = run.games.agent == seat
-            payoff += [run.games.payoff[own[:, player], player] for player in range(own.shape[1])]
-            goal += [run.games.goal[own[:, player], player] for player in range(own.shape[1])]
+            is_seat = run.games.agent == seat
+            payoff += [run.games.payoff[is_seat[:, player], player] for player in range(is_seat.shape[1])]
+            goal += [run.games.goal[is_seat[:, player], player] for player in range(is_seat.shape[1])]
             incidents += sum(incident.agent == run.match.labels[seat] for incident in run.incidents)
     count = sum(map(len, payoff))
     if not count:
         return None
-    part = scores.ScoreSummary(count, scores.stratified_mean(payoff), scores.stratified_mean(goal))
-    return Standing(whole.labels[number], part, incidents)
+    summary = scores.ScoreSummary(count, scores.stratified_mean(payoff), scores.stratified_mean(goal))
+    return Standing(tournament.labels[number], summary, incidents)
 
 
 def cross_table(found: TournamentResult) -> str:
+    """The cross table as CSV."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["agent", *found.labels])

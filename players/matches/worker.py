@@ -1,4 +1,4 @@
-"""Questions with a deadline: asked in a thread, since nothing else in Python can be left behind when time is up."""
+"""Calls with a deadline, in a thread: Python cannot interrupt a call, but a thread can be abandoned."""
 
 import concurrent.futures
 import queue
@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 GRACE = 0.25  # seconds after the end of a clock: the time that switching threads may take on a busy machine
-_FAREWELL = 5.0  # seconds that are waited for an answer which nobody wants any more
-_LEFT: list[threading.Thread] = []  # that were still busy then
+_CLOSE_SECONDS = 5.0  # that `close` waits for a running call
+_ABANDONED: list[threading.Thread] = []  # that were still busy then
 
 T = TypeVar("T")
 
@@ -18,20 +18,20 @@ class DeadlineError(Exception):
 
 
 class WorkerBusyError(DeadlineError):
-    """Was not even asked, because it is still busy with an earlier question."""
+    """Not called, because the worker is still busy with an earlier call."""
 
 
 class WorkerCrashError(Exception):
-    """What was asked raised an error, of whatever kind; it is the cause."""
+    """The call raised an error of any type, which is the cause."""
 
 
 def has_running_threads() -> bool:
-    """Whether some thread still computes what nobody waits for: then end a process with os._exit alone."""
-    return any(thread.is_alive() for thread in _LEFT)
+    """Whether some abandoned thread still runs: then only os._exit ends the process safely."""
+    return any(thread.is_alive() for thread in _ABANDONED)
 
 
 class Worker:
-    """Answers one question at a time. Who takes too long cannot be stopped, and is asked nothing until it is done."""
+    """Runs one call at a time. A call that takes too long cannot be stopped, and blocks later ones until it is done."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -45,6 +45,12 @@ class Worker:
         return self._last is not None and not self._last.done()
 
     def call(self, question: Callable[[], T], seconds: float) -> T:
+        """Returns what the function returns.
+
+        Raises:
+          DeadlineError: it took longer than `seconds`, with some grace, or the worker is busy.
+          WorkerCrashError: it raised an error.
+        """
         if self.is_busy:
             raise WorkerBusyError("is still busy with an earlier question")
         if self._thread is None:
@@ -62,12 +68,12 @@ class Worker:
         return answer.result()
 
     def close(self) -> None:
-        """Python breaks down if it ends while threads compute: so they are waited for, but not for ever."""
+        """Waits a while for a running call, since Python crashes if it exits while threads compute."""
         self._questions.put(None)
         if self._thread is not None:
-            self._thread.join(_FAREWELL)
+            self._thread.join(_CLOSE_SECONDS)
             if self._thread.is_alive():
-                _LEFT.append(self._thread)
+                _ABANDONED.append(self._thread)
 
     def _answer(self) -> None:
         while (item := self._questions.get()) is not None:

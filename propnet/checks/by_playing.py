@@ -1,7 +1,7 @@
-"""Whether a game plays as it should: found out by playing it with its network.
+"""Checks whether a game is well-formed by playing it with its propnet.
 
-Small games are played out completely: every joint move from every state, states with the same bits and the same
-knowledge of every player counted once. Larger ones are sampled by random play.
+Small games are explored exhaustively: every joint action in every state, where states with equal registers and equal
+knowledge of every player are visited once. Larger games are sampled by random play.
 """
 
 import dataclasses
@@ -26,18 +26,18 @@ _SHOWN_STEPS = 20
 
 @dataclasses.dataclass(frozen=True)
 class Findings:
-    """What was seen of a game: how much of it, and every kind of problem with the first example of it."""
+    """The result of playing a game: how much was explored, and every kind of problem with its first example."""
 
     exhaustive: bool
     states: int
-    matches: int  # finished ones; all of them where exhaustive counts each end once
-    longest: int  # joint moves of the longest match
-    best_goal: dict[str, int]  # the highest goal value seen in a terminal state
+    matches: int  # that finished; an exhaustive search counts each terminal state once
+    longest: int  # joint actions of the longest match
+    best_goal: dict[str, int]  # the highest goal value in a terminal state
     problems: tuple[diagnostics.Diagnostic, ...]
 
 
 class _ProblemCollector:
-    """Collects problems, one of each kind and role, with how often and where first."""
+    """Collects problems by kind and role, with their counts and first examples."""
 
     def __init__(self, net: propnet.PropNet) -> None:
         self.net = net
@@ -52,14 +52,14 @@ class _ProblemCollector:
             self._first[key] = (message, example())
 
     def check_goals(self, terminal: Bools, goals: Bools, example: Callable[[int], str]) -> None:
-        """Goals of terminal states: exactly one value for every player."""
+        """Checks that every player has exactly one goal value in terminal states."""
         rows = machine.split_rows(goals, [len(role.goal_values) for role in self.net.roles])
-        for role, own in zip(self.net.roles, rows, strict=True):
+        for role, role_goals in zip(self.net.roles, rows, strict=True):
             if role.is_random:
                 continue
-            held = own[:, terminal]
+            held = role_goals[:, terminal]
             values = held.sum(axis=0)
-            ends = np.flatnonzero(terminal)
+            terminals = np.flatnonzero(terminal)
             for value, seen in zip(role.goal_values, np.any(held, axis=1), strict=True):
                 if seen:
                     self.best[role.name] = max(self.best[role.name], value)
@@ -68,14 +68,14 @@ class _ProblemCollector:
                 ("no-goal-value", values == 0, "no goal value"),
             ):
                 if wrong.any():
-                    first = int(ends[np.argmax(wrong)])
+                    first = int(terminals[np.argmax(wrong)])
                     message = f"{role.name} has {what} in a terminal state"
                     self.note(code, role.name, int(wrong.sum()), message, functools.partial(example, first))
 
     def unplayable(self, stuck: Bools, legal: Bools, example: Callable[[int], str]) -> None:
         rows = machine.split_rows(legal, [len(role.moves) for role in self.net.roles])
-        for role, own in zip(self.net.roles, rows, strict=True):
-            without = stuck & ~own.any(axis=0)
+        for role, role_legal in zip(self.net.roles, rows, strict=True):
+            without = stuck & ~role_legal.any(axis=0)
             if without.any():
                 first = int(np.argmax(without))
                 message = f"{role.name} has no legal move in a state that is not terminal"
@@ -91,16 +91,16 @@ class _ProblemCollector:
 
 _HINTS = {
     "two-goal-values": "make the conditions of the goal rules exclude each other; exact solving refuses such games",
-    "no-goal-value": "add a goal rule for this end of the game",
+    "no-goal-value": "add a goal rule for this terminal state",
     "unplayable-state": "add a legal rule such as (legal ?r noop), or make the state terminal",
     "endless-play": "add a step counter that ends the game",
     "never-wins": "no match played gave this role its highest goal; check its goal rules",
-    "hidden-legal-moves": "add a sees rule that tells the player: gdlx counts legal moves as perceived, others do not",
+    "hidden-legal-moves": "add a sees rule that shows them: gdlx treats legal moves as perceived, other systems do not",
 }
 
 
 def check_by_playing(net: propnet.PropNet, seed: int = 0) -> Findings:
-    """Play the game out if it is small, else sample it."""
+    """Explores a small game exhaustively; samples a larger one."""
     return _play_out(net) or _sample(net, seed)
 
 
@@ -114,7 +114,7 @@ def _finish(notes: _ProblemCollector, exhaustive: bool, states: int, matches: in
 
 
 def _play_out(net: propnet.PropNet) -> Findings | None:
-    """Everything about the game, or None if it has too many states."""
+    """Explores the game exhaustively; returns None if it has too many states."""
     game = machine.for_propnet(net)
     notes = _ProblemCollector(net)
     sizes = [len(role.moves) for role in net.roles]
@@ -148,15 +148,15 @@ def _play_out(net: propnet.PropNet) -> Findings | None:
         knowledge = [
             _number(np.stack([old[parents], chosen[n]]), seen[n]) for n, old in zip(players, knowledge, strict=True)
         ]
-        kept = _first_of_each(np.stack(knowledge) if knowledge else np.zeros((0, len(parents)), np.int64), following)
-        levels.append((parents[kept], [moves[kept] for moves in chosen]))
-        state = following[:, kept]
-        knowledge = [old[kept] for old in knowledge]
+        unique = _first_of_each(np.stack(knowledge) if knowledge else np.zeros((0, len(parents)), np.int64), following)
+        levels.append((parents[unique], [moves[unique] for moves in chosen]))
+        state = following[:, unique]
+        knowledge = [old[unique] for old in knowledge]
     return None
 
 
 def _sees_everything(net: propnet.PropNet, role: propnet.Role) -> bool:
-    """A player that perceives every joint move knows the state, and need not be followed."""
+    """Whether a player perceives every joint action: it then knows the state, and its knowledge is not tracked."""
     moves = range(1 + len(net.initial), 1 + net.inputs - len(net.feedback))
     return set(role.sees.tolist()).issuperset(2 * node for node in moves)
 
@@ -166,7 +166,7 @@ def _packed(rows: Bools) -> npt.NDArray[np.uint8]:
 
 
 def _number(keys: Ints, rows: Bools) -> Ints:
-    """Equal columns get equal numbers."""
+    """Numbers the columns; equal columns get equal numbers."""
     both = np.concatenate([np.ascontiguousarray(keys.T).view(np.uint8), _packed(rows).T], axis=1)
     return np.unique(both, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
@@ -187,25 +187,25 @@ def _check_knowledge(
     terminal: Bools,
     example: Callable[[int], str],
 ) -> None:
-    """Whether what a player has perceived determines its legal moves."""
+    """Checks whether the percepts of a player determine its legal moves."""
     rows = machine.split_rows(legal, [len(role.moves) for role in net.roles])
     for number, known in zip(players, knowledge, strict=True):
-        going = np.flatnonzero(~terminal)
-        if not len(going):
+        nonterminal = np.flatnonzero(~terminal)
+        if not len(nonterminal):
             continue
-        options = _number(np.zeros((1, len(going)), np.int64), rows[number][:, going])
-        order = np.argsort(known[going], kind="stable")
-        same = known[going][order][1:] == known[going][order][:-1]
+        options = _number(np.zeros((1, len(nonterminal)), np.int64), rows[number][:, nonterminal])
+        order = np.argsort(known[nonterminal], kind="stable")
+        same = known[nonterminal][order][1:] == known[nonterminal][order][:-1]
         differs = same & (options[order][1:] != options[order][:-1])
         if differs.any():
-            place = int(going[order][1:][np.argmax(differs)])
+            place = int(nonterminal[order][1:][np.argmax(differs)])
             name = net.roles[number].name
             message = f"what {name} perceives does not determine its legal moves"
             notes.note("hidden-legal-moves", name, int(differs.sum()), message, functools.partial(example, place))
 
 
 def _path(net: propnet.PropNet, levels: list[tuple[Ints, list[Ints]]], column: int) -> str:
-    """The joint moves that lead to a state of the level after the last."""
+    """Describes the joint actions that lead to a state of the level after the last."""
     steps = []
     for parents, chosen in reversed(levels):
         steps.append([role.moves[moves[column]] for role, moves in zip(net.roles, chosen, strict=True)])
@@ -261,7 +261,7 @@ def _sample_knowledge(
     seen: dict[tuple[int, bytes], bytes],
     example: Callable[[int], str],
 ) -> None:
-    """The same question for sampled play: known[r][c] is a digest of what role r perceived in copy c."""
+    """Same as `_check_knowledge` for sampled play: known[r][c] is a digest of what role r perceived in game c."""
     legal = machine.split_rows(step.legal, [len(role.moves) for role in net.roles])
     does = machine.split_rows(step.does, [len(role.moves) for role in net.roles])
     percepts = machine.split_rows(step.percepts, [len(role.percepts) for role in net.roles])

@@ -1,4 +1,4 @@
-"""Terms that grow from step to step, `(next (count (s ?n)))`: a game that has them has no finite network."""
+"""Checks for terms that grow from step to step, `(next (count (s ?n)))`: such a game has no finite propnet."""
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import NamedTuple
@@ -8,13 +8,13 @@ from gdlx.propnet.common import graphs
 from gdlx.propnet.datalog import joins
 from gdlx.propnet.syntax import kif, terms
 
-# Where a term stands: relation, fluent or move, its name, the argument. `*` is a bare variable, any of them.
+# The position of a term: relation, fluent or move, its name, the argument. `*` is a bare variable: any of them.
 Place = tuple[str, str, int]
 _KIND = {"init": "fluent", "next": "fluent", "true": "fluent", "legal": "move", "does": "move"}
 
 
 def check(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
-    """Suspect rules are found on the text; evaluation of everything that could hold then decides."""
+    """Finds suspect rules in the text, then decides by evaluating all facts that could ever hold."""
     suspect = _growing_rule(facts)
     if suspect is None:
         return
@@ -28,13 +28,13 @@ def check(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
         log.add("growing-term", "the terms this rule makes may grow without bound", suspect.span, hint)
 
 
-Edges = dict[Place, dict[Place, int]]  # how much deeper a term gets on the way, at most
-Depths = dict[Place, tuple[int, int]]  # of a variable: how deep it is there, at least and at most
+Edges = dict[Place, dict[Place, int]]  # how much deeper a term gets along the edge, at most
+Depths = dict[Place, tuple[int, int]]  # of a variable: its least and greatest depth at a position
 _MAX_STEPS = 1_000_000
 
 
 class _Use(NamedTuple):
-    """A variable of a rule: how deep it is, at least and at most, where the body binds it and where the head has it."""
+    """A variable of a rule: its depths at the positions where the body binds it and where the head has it."""
 
     rule: terms.Rule
     sources: Depths
@@ -42,12 +42,12 @@ class _Use(NamedTuple):
 
 
 def _growing_rule(facts: overview.SheetAnalysis) -> terms.Rule | None:
-    """A rule that puts a variable deeper than it found it, on a circle of places that makes terms deeper in all."""
+    """Returns a rule that nests a variable deeper, on a cycle of positions along which terms grow."""
     edges: Edges = {}
     uses: list[_Use] = []
     for number, rule in enumerate(facts.safe_rules):
         if any(isinstance(literal, terms.Distinct) and _builds(literal) for literal in rule.body):
-            return rule  # what an equality builds is not followed
+            return rule  # terms built by an equality are not tracked
         uses += _add_rule(edges, rule, number)
     for kind in ("fluent", "move"):
         _connect_bare_variables(edges, kind)
@@ -59,11 +59,11 @@ def _growing_rule(facts: overview.SheetAnalysis) -> terms.Rule | None:
 
 
 def _add_rule(edges: Edges, rule: terms.Rule, number: int) -> list[_Use]:
-    """Add the edges of a rule; the variables that its head has."""
+    """Adds the edges of a rule; returns the variables of its head."""
     uses = []
     bound = _depth_by_place(atom for atom, positive in terms.atoms_in(rule.body) if positive)
     for name, targets in _depth_by_place([rule.head]).items():
-        # A node of its own for the variable: edges from every place to every other would be too many.
+        # The variable is a node: edges from every position to every other would be too many.
         variable = ("variable", name, number)
         sources = bound.get(name, {})
         for place, (least, _) in sources.items():
@@ -75,7 +75,7 @@ def _add_rule(edges: Edges, rule: terms.Rule, number: int) -> list[_Use]:
 
 
 def _connect_bare_variables(edges: Edges, kind: str) -> None:
-    """A bare variable stands for every fluent, or every move."""
+    """Connects bare variables, which match every fluent or every move."""
     anything = (kind, "*", 0)
     if anything not in edges:
         return
@@ -85,7 +85,7 @@ def _connect_bare_variables(edges: Edges, kind: str) -> None:
 
 
 def _within_groups(edges: Edges, group_of: Mapping[Place, int]) -> dict[int, Edges]:
-    """The edges that stay within a component, for each component."""
+    """Returns the edges within each component."""
     inner: dict[int, Edges] = {}
     for place, steps in edges.items():
         group = group_of[place]
@@ -94,7 +94,7 @@ def _within_groups(edges: Edges, group_of: Mapping[Place, int]) -> dict[int, Edg
 
 
 def _is_deeper(use: _Use, group_of: Mapping[Place, int], growing: Set[int]) -> bool:
-    """Whether the head has the variable deeper than the body, within one of the growing components."""
+    """Whether the variable is deeper in the head than in the body, within one of the growing components."""
     shallowest: dict[int, int] = {}
     for place, (least, _) in use.sources.items():
         shallowest[group_of[place]] = min(least, shallowest.get(group_of[place], least))
@@ -105,19 +105,19 @@ def _is_deeper(use: _Use, group_of: Mapping[Place, int], growing: Set[int]) -> b
 
 
 def _builds(literal: terms.Distinct) -> bool:
-    """Whether an equality may make a term: (not (distinct ?y (s ?x)))."""
+    """Whether an equality may build a term: (not (distinct ?y (s ?x)))."""
     sides = (literal.left, literal.right)
     return literal.equal and any(isinstance(side, terms.Compound) and any(terms.variables_in([side])) for side in sides)
 
 
 def _depth_by_place(atoms: Iterable[terms.Atom]) -> dict[str, Depths]:
-    """For every variable, where it occurs, and how deep there at least and at most."""
-    found: dict[str, Depths] = {}
+    """Returns the positions of every variable, with its least and greatest depth there."""
+    depths_of: dict[str, Depths] = {}
     for atom in atoms:
         for name, place, depth in _places(atom):
-            least, most = found.setdefault(name, {}).get(place, (depth, depth))
-            found[name][place] = (min(least, depth), max(most, depth))
-    return found
+            least, most = depths_of.setdefault(name, {}).get(place, (depth, depth))
+            depths_of[name][place] = (min(least, depth), max(most, depth))
+    return depths_of
 
 
 def _add_edge(edges: Edges, start: Place, end: Place, deeper: int) -> None:
@@ -127,7 +127,7 @@ def _add_edge(edges: Edges, start: Place, end: Place, deeper: int) -> None:
 
 
 def _grows(edges: Edges) -> bool:
-    """Whether some circle has a positive sum: longest paths then never settle (Bellman and Ford)."""
+    """Whether some cycle has a positive sum: then longest paths do not converge (Bellman and Ford)."""
     depth = dict.fromkeys(edges, 0)
     size = sum(map(len, edges.values()))
     for done in range(len(edges) + 1):
@@ -140,12 +140,12 @@ def _grows(edges: Edges) -> bool:
         if not changed:
             return False
         if done * size > _MAX_STEPS:
-            break  # only a suspicion is asked for; evaluation decides
+            break  # a suspicion is enough; evaluation decides
     return True
 
 
 def _places(atom: terms.Atom) -> Iterator[tuple[str, Place, int]]:
-    """Variables of an atom: name, place, and how deep below it."""
+    """Yields the variables of an atom: name, position, and depth below it."""
     kind = _KIND.get(atom.name)
     if kind is None:
         for number, arg in enumerate(atom.args):
@@ -153,7 +153,7 @@ def _places(atom: terms.Atom) -> Iterator[tuple[str, Place, int]]:
         return
     inner = atom.args[-1]
     if isinstance(inner, terms.Variable):
-        yield inner.name, (kind, "*", 0), -1  # a whole fluent: putting it inside another one makes it deeper
+        yield inner.name, (kind, "*", 0), -1  # an entire fluent: nesting it inside another one makes it deeper
     elif isinstance(inner, terms.Compound):
         for number, arg in enumerate(inner.args):
             yield from ((name, (kind, inner.functor, number), depth) for name, depth in _depths(arg, 0))

@@ -1,4 +1,4 @@
-"""What every check wants to know of a sheet: who concludes and uses each relation, who depends on whom."""
+"""Analysis of a rulesheet that the checks share: rules by head, users of relations, dependencies."""
 
 import dataclasses
 import functools
@@ -15,6 +15,8 @@ INPUT_RELATIONS = (("true", 1), ("does", 2))
 
 @dataclasses.dataclass(frozen=True)
 class SheetAnalysis:
+    """A rulesheet with the analysis of its rules, each part computed on first use."""
+
     sheet: rulesheet.Rulesheet
 
     @property
@@ -23,14 +25,14 @@ class SheetAnalysis:
 
     @functools.cached_property
     def rules_by_head(self) -> dict[terms.Relation, list[terms.Rule]]:
-        found: dict[terms.Relation, list[terms.Rule]] = {}
+        by_head: dict[terms.Relation, list[terms.Rule]] = {}
         for rule in self.rules:
-            found.setdefault(rule.head.relation, []).append(rule)
-        return found
+            by_head.setdefault(rule.head.relation, []).append(rule)
+        return by_head
 
     @functools.cached_property
     def edges(self) -> dict[terms.Relation, set[terms.Relation]]:
-        """From a relation to those its rules use."""
+        """Maps a relation to the relations that its rules use."""
         return {
             relation: {atom.relation for rule in rules for atom, _ in terms.atoms_in(rule.body)}
             for relation, rules in self.rules_by_head.items()
@@ -38,29 +40,29 @@ class SheetAnalysis:
 
     @functools.cached_property
     def users(self) -> dict[terms.Relation, set[terms.Relation]]:
-        found: dict[terms.Relation, set[terms.Relation]] = {}
+        users: dict[terms.Relation, set[terms.Relation]] = {}
         for head, body in self.edges.items():
             for relation in body:
-                found.setdefault(relation, set()).add(head)
-        return found
+                users.setdefault(relation, set()).add(head)
+        return users
 
     @functools.cached_property
     def needed(self) -> set[terms.Relation]:
-        """Relations that the game's meaning depends on."""
+        """Relations that the game depends on."""
         return graphs.reachable(self.edges, [(name, terms.KEYWORD_ARITY[name]) for name in ROOT_NAMES])
 
     @functools.cached_property
     def component(self) -> dict[terms.Relation, frozenset[terms.Relation]]:
-        """The relations that depend on each other, for every relation that is part of a circle."""
-        found = {}
+        """Maps every recursive relation to its strongly connected component."""
+        component_of = {}
         for group in graphs.strongly_connected_components(self.edges):
             if len(group) > 1 or group[0] in self.edges.get(group[0], ()):
-                found.update(dict.fromkeys(group, frozenset(group)))
-        return found
+                component_of.update(dict.fromkeys(group, frozenset(group)))
+        return component_of
 
     @functools.cached_property
     def negative_cycles(self) -> dict[terms.Relation, terms.Atom]:
-        """Relations that depend on their own negation, with the first atom negated on their circle."""
+        """Relations that depend on their own negation, with the first negated atom of their component."""
         first: dict[frozenset[terms.Relation], terms.Atom] = {}
         for rule in self.rules:
             group = self.component.get(rule.head.relation)
@@ -74,31 +76,31 @@ class SheetAnalysis:
 
     @functools.cached_property
     def safe_rules(self) -> tuple[terms.Rule, ...]:
-        """Needed rules that can be evaluated, role variables bound and `or` multiplied out."""
+        """Needed rules that can be evaluated, with role variables bound and `or` expanded."""
         return tuple(rule for pairs in self.relaxed_rules.values() for rule, _ in pairs)
 
     @functools.cached_property
     def relaxed_rules(self) -> dict[terms.Relation, list[tuple[terms.Rule, terms.Rule]]]:
-        """The safe rules made from those of each relation, beside what could ever make them apply.
+        """For each relation, pairs of a safe rule and its relaxation, which holds whenever the rule could ever apply.
 
-        Negation of what changes, or may not be defined, is dropped there.
+        A relaxation drops negative literals of relations that change or may be undefined.
         """
         dynamic = graphs.reachable(self.users, [*INPUT_RELATIONS, *self.negative_cycles])
-        found: dict[terms.Relation, list[tuple[terms.Rule, terms.Rule]]] = {}
+        pairs_of: dict[terms.Relation, list[tuple[terms.Rule, terms.Rule]]] = {}
         for origin, rule in safety.expand_rules(rule for rule in self.rules if rule.head.relation in self.needed):
             if not any(safety.unsafe_variables(rule)):
                 relaxed = dataclasses.replace(rule, body=tuple(_keep(rule.body, dynamic)))
-                found.setdefault(origin.head.relation, []).append((rule, relaxed))
-        return found
+                pairs_of.setdefault(origin.head.relation, []).append((rule, relaxed))
+        return pairs_of
 
     @functools.cached_property
     def budget(self) -> joins.Budget:
-        """What all checks together may spend on ground rules."""
+        """The budget for ground rules of all checks together."""
         return joins.Budget(facts=500_000, seconds=_SECONDS)
 
     @functools.cached_property
     def relaxed_model(self) -> joins.Tables | joins.LimitError:
-        """Everything that could ever hold, every legal move made, or why a check cannot work that out."""
+        """All facts that could ever hold if every legal move is made, or the limit that stopped the evaluation."""
         rules = [relaxed for pairs in self.relaxed_rules.values() for _, relaxed in pairs]
         if rules:
             fluent, role, move = (terms.Variable(name, rules[0].span) for name in ("f", "r", "m"))

@@ -1,4 +1,4 @@
-"""What may depend on what: no circle through negation, nothing that looks into a future it decides."""
+"""Checks dependencies: no cycle through negation, and no legal, goal or terminal that depends on a move."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from gdlx.propnet.syntax import diagnostics, ground_terms, kif, terms
 GroundAtom = tuple[terms.Relation, ground_terms.Fact]
 _DOES = ("does", 2)
 _SHOWN = 6
-_TRIED = 50  # ground atoms looked at to find all rules that are wrong
+_TRIED = 50  # ground atoms examined to find all wrong rules
 _STATE_ONLY_RELATIONS: tuple[terms.Relation, ...] = (("legal", 2), ("goal", 2), ("terminal", 0))
 
 
@@ -36,12 +36,12 @@ def _check_static(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None
 
 
 def _check_does(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
-    """legal, goal and terminal are judged before a move; an error only where ground rules lead to `does`."""
-    judged = graphs.reachable(facts.edges, _STATE_ONLY_RELATIONS)
+    """legal, goal and terminal are properties of a state; an error only if ground rules depend on `does`."""
+    state_only = graphs.reachable(facts.edges, _STATE_ONLY_RELATIONS)
     relations: set[terms.Relation] = graphs.reachable(facts.users, [_DOES])
-    relations &= judged
-    judges = [judge for judge in _STATE_ONLY_RELATIONS if judge in relations]
-    if not judges:
+    relations &= state_only
+    keywords = [keyword for keyword in _STATE_ONLY_RELATIONS if keyword in relations]
+    if not keywords:
         return
     edges = _ground_edges(facts, relations - {_DOES})
     users: dict[GroundAtom, list[GroundAtom]] = {}
@@ -49,30 +49,32 @@ def _check_does(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
         for atom in body:
             users.setdefault(atom, []).append(head)
     moves = {atom for atom in users if atom[0] == _DOES}
-    too_late = graphs.reachable(users, moves)
-    ordered = {head: sorted(body, key=str) for head, body in (edges or {}).items()}  # the same words in every run
-    for judge in judges:
-        span = facts.rules_by_head[judge][0].span
+    depends_on_move = graphs.reachable(users, moves)
+    ordered = {head: sorted(body, key=str) for head, body in (edges or {}).items()}  # the same message in every run
+    for keyword in keywords:
+        span = facts.rules_by_head[keyword][0].span
         if edges is None:
-            message = f"`{judge[0]}` may depend on `does`: {_chain(graphs.shortest_path(facts.edges, judge, {_DOES}))}"
-            log.add("undecided", message, span, "the game is too big to decide this here; compiling it will tell")
+            message = (
+                f"`{keyword[0]}` may depend on `does`: {_chain(graphs.shortest_path(facts.edges, keyword, {_DOES}))}"
+            )
+            log.add("undecided", message, span, "the game is too large to decide this here; compile it to find out")
             continue
-        blamed = sorted((atom for atom in edges if atom[0] == judge and atom in too_late), key=str)
-        told = set()
+        blamed = sorted((atom for atom in edges if atom[0] == keyword and atom in depends_on_move), key=str)
+        reported = set()
         for atom in blamed[:_TRIED]:
             path = graphs.shortest_path(ordered, atom, moves)
             rule = _find_deriving_rule(facts, atom, path[1])
-            if rule.span not in told:
-                told.add(rule.span)
+            if rule.span not in reported:
+                reported.add(rule.span)
                 steps = " <- ".join(diagnostics.shorten(ground_terms.atom_text(r[0], f)) for r, f in path[:_SHOWN])
-                message = f"`{judge[0]}` depends on the move being made: {steps}"
+                message = f"`{keyword[0]}` depends on the move being made: {steps}"
                 log.add("depends-on-does", message, rule.span, "use (true ..) of a fluent that a `next` rule sets")
-            if len(told) == len(facts.rules_by_head[judge]):
+            if len(reported) == len(facts.rules_by_head[keyword]):
                 break
 
 
 def _find_deriving_rule(facts: overview.SheetAnalysis, head: GroundAtom, used: GroundAtom) -> terms.Rule:
-    """The rule whose instance concludes one ground atom from another."""
+    """Returns the rule with an instance that derives one ground atom from another."""
     for rule in facts.rules_by_head[head[0]]:
         uses = any(atom.relation == used[0] for atom, _ in terms.atoms_in(rule.body))
         fits = all(map(_fits, rule.head.args, head[1]))
@@ -82,7 +84,7 @@ def _find_deriving_rule(facts: overview.SheetAnalysis, head: GroundAtom, used: G
 
 
 def _fits(term: terms.Term, value: ground_terms.GroundTerm) -> bool:
-    """Whether a term could be a value, variables being anything."""
+    """Whether a term matches a value; variables match anything."""
     if isinstance(term, terms.Variable):
         return True
     if isinstance(term, terms.Symbol) or isinstance(value, str):
@@ -101,7 +103,7 @@ def _check_negation(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> No
         depend = "depend on their own negation" if len(group) > 1 else "depends on its own negation"
         if relation not in facts.needed:
             message = f"{names}, which nothing uses, {depend}"
-            log.add("undecided", message, atom.span, "remove the rules; no ground rules are looked at")
+            log.add("undecided", message, atom.span, "remove the rules; their ground rules are not checked")
             continue
         negative: set[tuple[GroundAtom, GroundAtom]] = set()
         edges = _ground_edges(facts, group, negative)
@@ -111,11 +113,11 @@ def _check_negation(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> No
                 "undecided",
                 message,
                 atom.span,
-                "too big to decide here whether ground rules do; compiling will tell",
+                "too large to decide here whether ground rules do; compile it to find out",
             )
             continue
-        circle = _find_negative_cycle(edges, negative)
-        if circle is None:
+        cycle = _find_negative_cycle(edges, negative)
+        if cycle is None:
             message = f"{names} {depend}, though no ground atom does"
             log.add(
                 "ground-stratified",
@@ -124,15 +126,15 @@ def _check_negation(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> No
                 "other systems may refuse it; split the relation in two",
             )
         else:
-            atoms = ", ".join(diagnostics.shorten(ground_terms.atom_text(r[0], f)) for r, f in circle[:_SHOWN])
-            one = len(circle) == 1
+            atoms = ", ".join(diagnostics.shorten(ground_terms.atom_text(r[0], f)) for r, f in cycle[:_SHOWN])
+            one = len(cycle) == 1
             who = "a ground atom depends on its" if one else "ground atoms depend on their"
             message = f"{who} own negation: {atoms}"
-            log.add("negative-cycle", message, atom.span, "break the circle of rules through `not`")
+            log.add("negative-cycle", message, atom.span, "break the cycle of rules through `not`")
 
 
 def _check_recursion(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
-    """The recursion restriction of GDL: a recursive call only passes on terms that something else bounds."""
+    """The recursion restriction of GDL: arguments of a recursive call must be bounded by something else."""
     for rule in facts.rules:
         loose = _find_unbounded_argument(rule, facts.component.get(rule.head.relation, frozenset()))
         if loose:
@@ -145,7 +147,7 @@ def _check_recursion(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> N
 def _find_unbounded_argument(
     rule: terms.Rule, group: frozenset[terms.Relation]
 ) -> tuple[terms.Term, terms.Variable] | None:
-    """The first argument of a recursive call that breaks the restriction, and its variable."""
+    """Returns the first argument of a recursive call that violates the restriction, and its variable."""
     positive = [atom for atom, sign in terms.atoms_in(rule.body) if sign]
     calls = [atom for atom in positive if atom.relation in group]
     if not calls:
@@ -165,9 +167,9 @@ def _ground_edges(
     relations: Iterable[terms.Relation],
     signs: set[tuple[GroundAtom, GroundAtom]] | None = None,
 ) -> dict[GroundAtom, set[GroundAtom]] | None:
-    """From ground heads of some relations to the atoms their instances use; `signs` collects the negative.
+    """Maps ground heads of some relations to the atoms that their instances use; `signs` collects the negative edges.
 
-    None if that is too much for a check.
+    Returns None if that exceeds the budget of the checks.
     """
     tables = facts.relaxed_model
     if isinstance(tables, joins.LimitError):
@@ -183,7 +185,7 @@ def _ground_edges(
                 for atom, positive in terms.atoms_in(full.body):
                     body = _ground(atom, bindings)
                     if atom.relation not in tables or body[1] not in tables[atom.relation].known:
-                        continue  # negated, and false whatever happens
+                        continue  # negated, and never true
                     edges.setdefault(head, set()).add(body)
                     if not positive and signs is not None:
                         signs.add((head, body))
@@ -199,14 +201,14 @@ def _ground(atom: terms.Atom, bindings: dict[str, ground_terms.GroundTerm]) -> G
 def _find_negative_cycle(
     edges: dict[GroundAtom, set[GroundAtom]], negative: set[tuple[GroundAtom, GroundAtom]]
 ) -> list[GroundAtom] | None:
-    """The atoms of a circle with a negative edge in it."""
+    """Returns the atoms of a cycle with a negative edge."""
     member = {
         atom: number for number, group in enumerate(graphs.strongly_connected_components(edges)) for atom in group
     }
-    circles = [(head, body) for head, body in negative if member[head] == member[body]]
-    if not circles:
+    inner = [(head, body) for head, body in negative if member[head] == member[body]]
+    if not inner:
         return None
-    head, body = min(circles, key=str)
+    head, body = min(inner, key=str)
     return [head, *(atom for atom in graphs.shortest_path(edges, body, {head}) if atom != head)]
 
 

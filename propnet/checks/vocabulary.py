@@ -1,4 +1,4 @@
-"""Names: what is missing, never defined, never used, or spelled in two ways."""
+"""Checks names: missing, undefined, unused, or spelled in two ways."""
 
 from collections.abc import Iterable, Iterator
 
@@ -52,11 +52,11 @@ def _check_arities(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> Non
     functions = ((c.functor, len(c.args), c.span) for rule in facts.rules for c in _compounds(terms.rule_terms(rule)))
     for what, uses in (("relation", relations), ("function", functions)):
         first: dict[str, tuple[int, source.Span]] = {}
-        told: set[tuple[str, int]] = set()
+        reported: set[tuple[str, int]] = set()
         for name, arity, span in uses:
             known, place = first.setdefault(name, (arity, span))
-            if arity != known and (name, arity) not in told:
-                told.add((name, arity))
+            if arity != known and (name, arity) not in reported:
+                reported.add((name, arity))
                 message = f"{what} `{_shorten(name)}` has {arity} arguments here and {known} in line {place.line}"
                 log.add("two-arities", message, span, "they are two different ones; give them two names")
 
@@ -96,14 +96,14 @@ def _note_spelling(
 
 def _check_undefined(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
     fluents = _functors(rule.head for rule in facts.rules if rule.head.name in ("init", "next"))
-    told = set()
+    reported = set()
     for rule in facts.rules:
         for atom, _ in terms.atoms_in(rule.body):
             relation = atom.relation
-            if relation in facts.rules_by_head or relation in overview.INPUT_RELATIONS or relation in told:
+            if relation in facts.rules_by_head or relation in overview.INPUT_RELATIONS or relation in reported:
                 continue
-            told.add(relation)
-            if atom.name in facts.sheet.lost or atom.name in _REQUIRED:  # told as missing
+            reported.add(relation)
+            if atom.name in facts.sheet.lost or atom.name in _REQUIRED:  # reported as missing
                 continue
             meant_fluent = fluents is not None and relation in fluents
             hint = f"did you mean (true {_shorten(atom)})?" if meant_fluent else "define it, or correct its spelling"
@@ -114,8 +114,8 @@ def _check_undefined(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> N
 def _check_unused(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
     for relation, rules in facts.rules_by_head.items():
         name, _ = relation
-        circle = facts.component.get(relation, frozenset((relation,)))
-        used = any(not facts.users.get(member, set()) <= circle for member in circle)
+        component = facts.component.get(relation, frozenset((relation,)))
+        used = any(not facts.users.get(member, set()) <= component for member in component)
         if name in terms.KEYWORD_ARITY or used or name in facts.sheet.lost:
             continue
         log.add("unused-relation", f"nothing uses `{_shorten(name)}`", rules[0].head.span,
@@ -123,22 +123,22 @@ def _check_unused(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None
 
 
 def _functors(atoms: Iterable[terms.Atom]) -> set[terms.Relation] | None:
-    """Names and sizes of the last arguments; None if one is a variable, which can be anything."""
-    found = set()
+    """Returns names and arities of the last arguments; None if one is a variable, which matches anything."""
+    functors = set()
     for atom in atoms:
         inner = atom.args[-1]
         if isinstance(inner, terms.Variable):
             return None
-        found.add((inner.name, 0) if isinstance(inner, terms.Symbol) else (inner.functor, len(inner.args)))
-    return found
+        functors.add((inner.name, 0) if isinstance(inner, terms.Symbol) else (inner.functor, len(inner.args)))
+    return functors
 
 
 def _check_fluents_and_moves(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
-    for code, what, used, made in (
+    for code, what, used, makers in (
         ("undefined-fluent", "fluent", "true", ("init", "next")),
         ("undefined-move", "move", "does", ("legal",)),
     ):
-        known = _functors(rule.head for rule in facts.rules if rule.head.name in made)
+        known = _functors(rule.head for rule in facts.rules if rule.head.name in makers)
         if known is None:
             continue
         for rule in facts.rules:
@@ -149,7 +149,7 @@ def _check_fluents_and_moves(facts: overview.SheetAnalysis, log: kif.DiagnosticL
                     name = next(iter(names))[0]
                     if name in facts.sheet.lost:
                         continue
-                    message = f"{what} `{_shorten(name)}` is never made by {' or '.join(f'`{m}`' for m in made)}"
+                    message = f"{what} `{_shorten(name)}` is never made by {' or '.join(f'`{m}`' for m in makers)}"
                     log.add(
                         code,
                         message,
@@ -173,16 +173,16 @@ def _check_roles(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
         complete &= isinstance(role, terms.Symbol) and rule.is_fact
         declared.setdefault(str(role), rule.head.span)
     if complete and list(declared) == [terms.RANDOM]:
-        message = f"the only role is `{terms.RANDOM}`, which is chance and no player"
+        message = f"the only role is `{terms.RANDOM}`, which is chance, not a player"
         log.add("missing-role", message, declared[terms.RANDOM], _REQUIRED["role"])
     if not declared or not complete:
-        return  # roles by rule: nothing can be said on the text alone
-    told = {*declared, *facts.sheet.lost}
+        return  # roles derived by rules cannot be determined from the text alone
+    known = {*declared, *facts.sheet.lost}
     for atom in _atoms(facts):
         if atom.name in ("legal", "does", "goal", "sees"):
             role = atom.args[0]
-            if not isinstance(role, terms.Variable) and str(role) not in told:
-                told.add(str(role))
+            if not isinstance(role, terms.Variable) and str(role) not in known:
+                known.add(str(role))
                 log.add("unknown-role", f"`{_shorten(role)}` is not a role", role.span,
                         f"the roles are {_shorten(', '.join(declared), 200)}")  # fmt: skip
     for code, name in (("role-without-legal", "legal"), ("role-without-goal", "goal")):
@@ -206,7 +206,7 @@ def _check_goal_values(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) ->
         value = rule.head.args[1]
         if isinstance(value, terms.Variable):
             continue
-        # An integer as written in a sheet: int() would also take underscores and other scripts' digits.
+        # int() would also accept underscores and the digits of other scripts.
         digits = str(value).removeprefix("-")
         if not (digits.isascii() and digits.isdigit() and len(digits) < 10 and 0 <= int(str(value)) <= 100):
             message = f"goal value `{_shorten(value)}` is not an integer from 0 to 100"
@@ -214,7 +214,7 @@ def _check_goal_values(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) ->
 
 
 def _check_keywords_in_bodies(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
-    """`next` belongs into bodies only where percepts are worked out; `init` only into hints."""
+    """`next` is allowed in bodies only for percepts; `init` only for declarations."""
     used_for = {root: _used_for(facts, root) for root in _ROOTS}
     everything_but_percepts = set[terms.Relation]().union(*(used_for[root] for root in _ROOTS if root != ("sees", 2)))
     everything = everything_but_percepts | used_for["sees", 2]
@@ -232,6 +232,6 @@ _ROOTS = tuple((name, terms.KEYWORD_ARITY[name]) for name in overview.ROOT_NAMES
 
 
 def _used_for(facts: overview.SheetAnalysis, root: terms.Relation) -> set[terms.Relation]:
-    """What a keyword is concluded from, itself included, without what another keyword stands between."""
+    """Relations that a keyword is derived from, including itself, but not through another keyword."""
     past_keywords = {head: body for head, body in facts.edges.items() if head == root or head not in _ROOTS}
     return graphs.reachable(past_keywords, [root]) - (set(_ROOTS) - {root})

@@ -1,7 +1,7 @@
 """A boolean circuit of n-ary AND gates with inverted edges (an and-inverter graph).
 
-Node 0 is the constant false, nodes 1..inputs are inputs, the gates follow, each after what it uses. A literal is
-2 * node + inverted, so 0 is false and 1 is true. OR is an inverted AND of inverted literals and costs nothing extra.
+Node 0 is the constant false, nodes 1..inputs are inputs, and the gates follow in topological order. A literal is
+2 * node + inverted, so 0 is false and 1 is true. OR is an inverted AND of inverted literals at no extra cost.
 """
 
 import dataclasses
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 Literal = int
 FALSE, TRUE = 0, 1
 
-Gate = tuple[Literal, ...]  # the literals that are joined by AND, sorted
+Gate = tuple[Literal, ...]  # the literals that the gate joins by AND, sorted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,12 +24,12 @@ class Circuit:
 
     @property
     def operations(self) -> int:
-        """Two-input operations needed to evaluate all gates."""
+        """Number of two-input operations that evaluate all gates."""
         return sum(len(gate) - 1 for gate in self.gates)
 
     @property
     def depth(self) -> int:
-        """Gates on the longest path."""
+        """Number of gates on the longest path."""
         level = [0] * (self.inputs + 1)
         for gate in self.gates:
             level.append(1 + max(level[literal >> 1] for literal in gate))
@@ -37,7 +37,7 @@ class Circuit:
 
 
 class Builder:
-    """Makes gates one by one: folds constants, drops what is needless, and never makes the same gate twice.
+    """Builds a circuit gate by gate, with constant folding and structural hashing.
 
     >>> builder = Builder(inputs=2)
     >>> a, b = builder.input(0), builder.input(1)
@@ -77,19 +77,19 @@ class Builder:
         return known
 
     def has_gate(self, literals: Iterable[Literal]) -> bool:
-        """Whether a gate of exactly these literals is there already."""
+        """Whether a gate with exactly these literals exists."""
         return tuple(sorted(literals)) in self._known
 
     def disjunction(self, literals: Iterable[Literal]) -> Literal:
         return self.conjunction([literal ^ 1 for literal in literals]) ^ 1
 
     def circuit(self, outputs: Iterable[Literal]) -> Circuit:
-        """The circuit of the gates that outputs need."""
+        """Returns the circuit of the gates that the outputs depend on."""
         return prune(Circuit(self.inputs, tuple(self.gates), tuple(outputs)))
 
 
 def rebuild(circuit: Circuit, inputs: Sequence[Literal] | None = None) -> Circuit:
-    """The circuit folded again, with its inputs replaced by other literals over the same inputs."""
+    """Folds a circuit again, with its inputs replaced by other literals over the same inputs."""
     builder = Builder(circuit.inputs)
     literal_of = [
         FALSE,
@@ -101,7 +101,7 @@ def rebuild(circuit: Circuit, inputs: Sequence[Literal] | None = None) -> Circui
 
 
 def prune(circuit: Circuit) -> Circuit:
-    """Without gates that no output depends on."""
+    """Removes gates that no output depends on."""
     first = circuit.inputs + 1
     used = bytearray(len(circuit.gates))
     for literal in circuit.outputs:
@@ -126,10 +126,10 @@ def prune(circuit: Circuit) -> Circuit:
 
 
 def sort_topologically(inputs: int, gates: Sequence[Gate | None], outputs: Iterable[Literal]) -> Circuit:
-    """A circuit from gates in any order (None: unused); restores that every gate comes after what it uses."""
+    """Returns a circuit in topological order from gates in any order (None: unused)."""
     first = inputs + 1
     node_of: dict[int, int] = {node: node for node in range(first)}
-    found: list[Gate] = []
+    sorted_gates: list[Gate] = []
     outputs = tuple(outputs)
     for root in outputs:
         work = [root >> 1]
@@ -145,6 +145,6 @@ def sort_topologically(inputs: int, gates: Sequence[Gate | None], outputs: Itera
                 work += waiting
                 continue
             work.pop()
-            node_of[node] = first + len(found)
-            found.append(tuple(sorted(2 * node_of[lit >> 1] + (lit & 1) for lit in gate)))
-    return Circuit(inputs, tuple(found), tuple(2 * node_of[lit >> 1] + (lit & 1) for lit in outputs))
+            node_of[node] = first + len(sorted_gates)
+            sorted_gates.append(tuple(sorted(2 * node_of[lit >> 1] + (lit & 1) for lit in gate)))
+    return Circuit(inputs, tuple(sorted_gates), tuple(2 * node_of[lit >> 1] + (lit & 1) for lit in outputs))

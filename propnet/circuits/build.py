@@ -1,4 +1,4 @@
-"""Ground rules -> PropNet: an atom is the OR of its rules, a rule the AND of its body."""
+"""Builds a PropNet from ground rules: an atom is the OR of its rules, a rule is the AND of its body."""
 
 import collections
 import dataclasses
@@ -12,13 +12,13 @@ from gdlx.propnet.datalog import stratify
 from gdlx.propnet.grounding import ground, split_joins
 from gdlx.propnet.syntax import diagnostics, ground_terms, rulesheet, terms
 
-_UNROLLED_GATES = 5_000  # recursion that needs more gates than this when unrolled is iterated instead
+_UNROLLED_GATES = 5_000  # recursion that would need more gates than this is iterated instead of unrolled
 
 RuleBodies = Mapping[int, list[tuple[int, ...]]]  # bodies of the ground rules of each atom
 
 
 def build(sheet: rulesheet.Rulesheet, rules: ground.GroundRules) -> propnet.PropNet:
-    """The network of a sheet, simplified only by what the builder of circuits folds by itself."""
+    """Builds the propnet of a sheet, simplified only by the folding of `aig.Builder`."""
     interface = _Interface.of(sheet, rules)
     bodies = _bodies(rules)
     groups = _components(bodies)
@@ -40,7 +40,7 @@ def build(sheet: rulesheet.Rulesheet, rules: ground.GroundRules) -> propnet.Prop
 
 
 def _atom_literal(builder: aig.Builder, bodies: list[tuple[int, ...]], literal: Mapping[int, int]) -> int:
-    """The OR of an atom's rules; an atom without a literal has no rule, so it is false."""
+    """Returns the OR of an atom's rules; an atom without a literal has no rule, so it is false."""
     rules = []
     for body in bodies:
         literals = [literal.get(lit, aig.FALSE) if lit > 0 else literal.get(-lit, aig.FALSE) ^ 1 for lit in body]
@@ -49,7 +49,7 @@ def _atom_literal(builder: aig.Builder, bodies: list[tuple[int, ...]], literal: 
 
 
 def _bodies(rules: ground.GroundRules) -> dict[int, list[tuple[int, ...]]]:
-    """Rules by head. Domain literals hold wherever they stand; a rule that needs its own head adds nothing."""
+    """Groups rule bodies by head; drops domain literals, which always hold, and rules that depend on their own head."""
     domain = np.array([name.startswith(split_joins.DOMAIN) for name, _ in rules.relations] + [False], bool)
     is_domain = domain[rules.relation]  # relation -1 (none) picks the False at the end
     owner = np.repeat(np.arange(len(rules.heads)), np.diff(rules.starts))
@@ -57,28 +57,28 @@ def _bodies(rules: ground.GroundRules) -> dict[int, list[tuple[int, ...]]]:
     if len(refuted):
         atom = int(rules.heads[owner[refuted[0]]])
         raise _negative_cycle(rules, atom, atom)
-    adds_nothing = is_domain[rules.heads]
-    adds_nothing[owner[rules.body == rules.heads[owner]]] = True
-    is_kept = ~is_domain[np.abs(rules.body)]
-    bounds = np.concatenate([[0], np.cumsum(np.bincount(owner[is_kept], minlength=len(rules.heads)))]).tolist()
-    literals = rules.body[is_kept].tolist()
-    found: dict[int, list[tuple[int, ...]]] = {atom: [] for atom in rules.heads[~is_domain[rules.heads]].tolist()}
+    is_redundant = is_domain[rules.heads]
+    is_redundant[owner[rules.body == rules.heads[owner]]] = True
+    is_body = ~is_domain[np.abs(rules.body)]
+    bounds = np.concatenate([[0], np.cumsum(np.bincount(owner[is_body], minlength=len(rules.heads)))]).tolist()
+    literals = rules.body[is_body].tolist()
+    bodies: dict[int, list[tuple[int, ...]]] = {atom: [] for atom in rules.heads[~is_domain[rules.heads]].tolist()}
     heads = rules.heads.tolist()
-    for number in np.flatnonzero(~adds_nothing).tolist():
-        found[heads[number]].append(tuple(literals[bounds[number] : bounds[number + 1]]))
-    return found
+    for number in np.flatnonzero(~is_redundant).tolist():
+        bodies[heads[number]].append(tuple(literals[bounds[number] : bounds[number + 1]]))
+    return bodies
 
 
 def _components(bodies: RuleBodies) -> list[list[int]]:
-    edges = {head: [abs(lit) for body in own for lit in body] for head, own in bodies.items()}
+    edges = {head: [abs(lit) for body in rules for lit in body] for head, rules in bodies.items()}
     return [group for group in graphs.strongly_connected_components(edges) if group[0] in bodies]
 
 
 @dataclasses.dataclass(frozen=True)
 class _Recursion:
-    """Atoms that depend on each other, and the ones among them whose values are fed back."""
+    """Atoms that depend on each other, and those of them whose values are fed back."""
 
-    order: list[int]  # the atoms, each after those it uses, feedbacks taken as given
+    order: list[int]  # the atoms in topological order, with feedbacks as inputs
     feedback: list[int]
     unrolled: bool
 
@@ -98,7 +98,7 @@ class _Recursion:
         return cls(order, feedback, (len(feedback) + 1) * size <= _UNROLLED_GATES)
 
     def build_unrolled(self, builder: aig.Builder, bodies: RuleBodies, literal: dict[int, int]) -> None:
-        """k fed-back values that only ever grow are settled after k rounds; one more computes everything else."""
+        """Unrolls k + 1 rounds: k monotone feedbacks settle after k rounds, and one more computes the other atoms."""
         literal.update(dict.fromkeys(self.feedback, aig.FALSE))
         for _ in range(len(self.feedback)):
             literal.update(self._round(builder, bodies, literal))
@@ -107,13 +107,13 @@ class _Recursion:
     def build_iterated(
         self, builder: aig.Builder, bodies: RuleBodies, literal: dict[int, int], first_feedback: int
     ) -> list[int]:
-        """The literals that the feedback inputs, numbered from `first_feedback`, take as their next values."""
+        """Returns the literals of the next values of the feedback inputs, which are numbered from `first_feedback`."""
         literal.update({atom: builder.input(first_feedback + n) for n, atom in enumerate(self.feedback)})
         computed = self._round(builder, bodies, literal)
         return [computed[atom] for atom in self.feedback]
 
     def _round(self, builder: aig.Builder, bodies: RuleBodies, literal: dict[int, int]) -> dict[int, int]:
-        """Compute every atom once from the fed-back values; returns the new values to feed back."""
+        """Computes every atom once from the feedbacks; returns the new values of the feedbacks."""
         fed = set(self.feedback)
         computed: dict[int, int] = {}
         for atom in self.order:
@@ -122,33 +122,33 @@ class _Recursion:
 
 
 def _feedback_atoms(inner: Mapping[int, set[int]]) -> list[int]:
-    """Atoms without which the others form no circle: greedily the one with the most connections."""
-    found = []
+    """Finds a feedback vertex set greedily: each step removes the atom with the most connections."""
+    feedback = []
     work = [{atom: set(used) for atom, used in inner.items()}]
     while work:
         edges = work.pop()
         users = collections.Counter(atom for used in edges.values() for atom in used)
         worst = max(edges, key=lambda atom: (len(edges[atom]) * users[atom], -atom))
-        found.append(worst)
+        feedback.append(worst)
         rest = {atom: used - {worst} for atom, used in edges.items() if atom != worst}
         for group in graphs.strongly_connected_components(rest):
             if len(group) > 1:
                 members = set(group)
                 work.append({atom: rest[atom] & members for atom in group})
-    return sorted(found)
+    return sorted(feedback)
 
 
 def _negative_cycle(rules: ground.GroundRules, head: int, negated: int) -> diagnostics.GdlError:
     names = [rules.relations[rules.relation[atom]][0] for atom in (head, negated)]
     shown = " and ".join(f"`{diagnostics.shorten(name)}`" for name in dict.fromkeys(names))
     message = f"ground atoms of {shown} depend on their own negation"
-    hint = "break the circle of rules through `not`; gdlx check names the atoms"
+    hint = "break the cycle of rules through `not`; gdlx check names the atoms"
     return diagnostics.GdlError([diagnostics.Diagnostic("negative-cycle", message, None, hint)])
 
 
 @dataclasses.dataclass(frozen=True)
 class _Interface:
-    """What the network shows to the outside, by atom."""
+    """The inputs and outputs of the propnet, by atom."""
 
     sheet: rulesheet.Rulesheet
     roles: tuple[str, ...]
@@ -172,7 +172,7 @@ class _Interface:
         return len(self.registers) + sum(map(len, self.moves))
 
     def input_literals(self) -> dict[int, int]:
-        """Registers first, then the moves of the roles in order."""
+        """Numbers the inputs: registers first, then the moves of the roles in order."""
         groups = (self.registers, *self.moves)
         return {atom: aig.Builder.input(n) for n, atom in enumerate(a for g in groups for a in g.values())}
 
@@ -184,7 +184,7 @@ class _Interface:
             roles=roles,
             fluents=tuple(map(ground_terms.to_text, self.registers)),
             fluent_literals=np.arange(2, 2 * len(self.registers) + 2, 2, dtype=np.int32),
-            # Not just (fluent,) in init: with negation that is stratified only once ground, there are too many atoms.
+            # Not just (fluent,) in init: it has too many atoms if negation is stratified only after grounding.
             initial=_literals((init.get((fluent,)) for fluent in self.registers), literal) == aig.TRUE,
             next=_literals((following.get((fluent,)) for fluent in self.registers), literal),
             terminal=int(_literals([self.atoms[terms.TERMINAL].get(())], literal)[0]),
@@ -206,27 +206,29 @@ class _Interface:
             percepts=tuple(map(ground_terms.to_text, percepts)),
             sees=_literals(percepts.values(), literal),
             goal_values=tuple(goals),
-            goal=np.array([builder.disjunction(_literals(own, literal).tolist()) for own in goals.values()], np.int32),
+            goal=np.array(
+                [builder.disjunction(_literals(atoms, literal).tolist()) for atoms in goals.values()], np.int32
+            ),
         )
 
     def _percepts(self, name: str) -> dict[ground_terms.GroundTerm, int]:
-        """In GDL (without -II) every player perceives the whole joint move."""
+        """Returns the percepts of a role; in GDL (not GDL-II) every player perceives the joint action."""
         if self.sheet.language == 2:
             return _sorted({p: atom for (role, p), atom in self.atoms[terms.SEES].items() if role == name})
         does = zip(self.roles, self.moves, strict=True)
         return _sorted({("does", role, move): atom for role, moves in does for move, atom in moves.items()})
 
     def _goals(self, name: str) -> dict[int, list[int]]:
-        """Atoms by value: (goal x 50) and (goal x 050) say the same."""
-        found: dict[int, list[int]] = {}
+        """Groups goal atoms by value: (goal x 50) and (goal x 050) are the same goal."""
+        atoms_of: dict[int, list[int]] = {}
         for (role, value), atom in self.atoms[terms.GOAL].items():
             if role == name:
-                found.setdefault(ground_terms.goal_value(value, self.sheet.name), []).append(atom)
-        return dict(sorted(found.items()))
+                atoms_of.setdefault(ground_terms.goal_value(value, self.sheet.name), []).append(atom)
+        return dict(sorted(atoms_of.items()))
 
 
-def _sorted(found: Mapping[ground_terms.GroundTerm, int]) -> dict[ground_terms.GroundTerm, int]:
-    return dict(sorted(found.items(), key=lambda item: ground_terms.to_text(item[0])))
+def _sorted(atoms: Mapping[ground_terms.GroundTerm, int]) -> dict[ground_terms.GroundTerm, int]:
+    return dict(sorted(atoms.items(), key=lambda item: ground_terms.to_text(item[0])))
 
 
 def _literals(atoms: Iterable[int | None], literal: Mapping[int, int]) -> propnet.Ints:

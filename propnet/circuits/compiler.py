@@ -1,4 +1,4 @@
-"""A checked rulesheet -> its simplified network."""
+"""Compiles a checked rulesheet to a simplified propnet."""
 
 import contextlib
 import dataclasses
@@ -16,7 +16,7 @@ from gdlx.propnet.syntax import diagnostics, rulesheet
 
 @dataclasses.dataclass(frozen=True)
 class PassStatistics:
-    """What one pass made of the network."""
+    """The size of a propnet after one pass, and the time that the pass took."""
 
     name: str
     gates: int
@@ -41,7 +41,7 @@ def _silent(statistics: PassStatistics) -> None:
 
 
 class _Pipeline:
-    """A network on its way through passes."""
+    """Runs passes on a propnet and reports their statistics."""
 
     def __init__(self, net: propnet.PropNet, report: PassCallback) -> None:
         self.net = net
@@ -54,14 +54,14 @@ class _Pipeline:
         self._report(PassStatistics(name, self.net.gates, len(self.net.gate_inputs), len(self.net.initial), seconds))
 
     def until_stable(self, passes: Iterable[tuple[str, Pass]]) -> None:
-        """Run the passes again and again, as long as a round makes the network smaller by more than it costs."""
+        """Repeats the passes as long as a round shrinks the propnet enough to be worth its time."""
         passes = tuple(passes)
         while True:
             before = self._size()
             for name, apply in passes:
                 self.run(name, apply)
-            gained = before - self._size()
-            if gained <= before // (10 if before > _HUGE else 50 if before > _LARGE else before + 1):
+            saved = before - self._size()
+            if saved <= before // (10 if before > _HUGE else 50 if before > _LARGE else before + 1):
                 return
 
     def _size(self) -> int:
@@ -69,9 +69,9 @@ class _Pipeline:
 
 
 def simplify(net: propnet.PropNet, report: PassCallback = _silent) -> propnet.PropNet:
-    """The network made smaller by all passes; `report` hears of each."""
+    """Simplifies a propnet with all passes; `report` is called after each."""
     pipeline = _Pipeline(net, report)
-    groups: list[frozenset[int]] = []  # of register nodes, of which at most one is true
+    groups: list[frozenset[int]] = []  # of register nodes, of which at most one is true at a time
     covers: set[int] = set()  # numbers of groups of which one is always true
 
     def absorb_known(net: propnet.PropNet) -> propnet.PropNet:
@@ -99,7 +99,7 @@ def simplify(net: propnet.PropNet, report: PassCallback = _silent) -> propnet.Pr
     pipeline.run("invariants", drop_proved)
     if groups or len(pipeline.net.initial) < before:
         pipeline.until_stable(gates)
-        groups, covers = [], set()  # they speak of registers by number, which the next passes change
+        groups, covers = [], set()  # the next passes renumber the registers
         pipeline.until_stable((*registers, *gates))
     return pipeline.net
 
@@ -107,17 +107,17 @@ def simplify(net: propnet.PropNet, report: PassCallback = _silent) -> propnet.Pr
 def compile_rulesheet(
     sheet: rulesheet.Rulesheet, within: limits.Limits = limits.Limits(), report: PassCallback = _silent
 ) -> propnet.PropNet:
-    """Ground, build and simplify."""
+    """Grounds a rulesheet, builds its propnet and simplifies it."""
     with _no_garbage_collection():
         built = constants.fold_constants(build.build(sheet, ground.ground(sheet, within)))
-        # Now, because the other passes rely on every role making a legal move, also where none has been made yet.
+        # Before the other passes: they assume that every role makes a legal move, even where no move is made yet.
         _require_state_only_outputs(built, sheet)
         return simplify(built, report)
 
 
 @contextlib.contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Millions of tuples and no cycles: looking for them takes a third of the time."""
+    """Disables garbage collection: there are millions of tuples and no cycles, and it takes a third of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -128,36 +128,36 @@ def _no_garbage_collection() -> Iterator[None]:
 
 
 def _require_state_only_outputs(net: propnet.PropNet, sheet: rulesheet.Rulesheet) -> None:
-    """legal, goal and terminal are judged in a state; they cannot ask for the move that is made in it."""
-    moved = _after_moves(net)
-    found = []
-    for what, literals in (
+    """Raises GdlError if legal, goal or terminal depends on a move: they are properties of a state."""
+    depends_on_move = _move_dependence(net)
+    problems = []
+    for output, literals in (
         *((f"(legal {role.name} ..)", role.legal.tolist()) for role in net.roles),
         *((f"(goal {role.name} ..)", role.goal.tolist()) for role in net.roles),
         ("terminal", [net.terminal]),
     ):
-        if any(moved[literal >> 1] for literal in literals):
-            message = f"{diagnostics.shorten(what)} depends on the move being made"
+        if any(depends_on_move[literal >> 1] for literal in literals):
+            message = f"{diagnostics.shorten(output)} depends on the move being made"
             hint = "use (true ..) of a fluent that a `next` rule sets; gdlx check names the rules"
-            found.append(diagnostics.Diagnostic("depends-on-does", message, None, hint))
-    if found:
-        raise diagnostics.GdlError(found, sheet.name)
+            problems.append(diagnostics.Diagnostic("depends-on-does", message, None, hint))
+    if problems:
+        raise diagnostics.GdlError(problems, sheet.name)
 
 
-def _after_moves(net: propnet.PropNet) -> bytearray:
-    """For every node whether it depends on a move."""
+def _move_dependence(net: propnet.PropNet) -> bytearray:
+    """Returns for every node whether it depends on a move."""
     first_feedback = 1 + net.inputs - len(net.feedback)
-    moved = bytearray(1 + net.inputs)
+    depends = bytearray(1 + net.inputs)
     for node in range(1 + len(net.initial), first_feedback):
-        moved[node] = 1
+        depends[node] = 1
     gates = net.as_circuit().gates
     feedback = net.feedback.tolist()
     while True:
-        found = moved[: 1 + net.inputs]
+        updated = depends[: 1 + net.inputs]
         for gate in gates:
-            found.append(any(found[literal >> 1] for literal in gate))
+            updated.append(any(updated[literal >> 1] for literal in gate))
         for node, literal in enumerate(feedback, first_feedback):
-            found[node] |= found[literal >> 1]
-        if found == moved:
-            return found
-        moved = found
+            updated[node] |= updated[literal >> 1]
+        if updated == depends:
+            return updated
+        depends = updated

@@ -1,4 +1,4 @@
-"""What is known of the inputs of a game's network, beyond their being bits."""
+"""Constraints on the inputs of a propnet that hold in every step of play."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from gdlx.propnet.circuits.passes import absorb
 def derive_input_constraints(
     net: propnet.PropNet, groups: Iterable[frozenset[int]] = (), covers: Iterable[int] = ()
 ) -> absorb.InputConstraints:
-    """Every role makes exactly one move, and it is legal; `groups` and `covers` (of registers) as in Knowledge."""
+    """Every role makes exactly one move, and it is legal; `groups` and `covers` of registers as in InputConstraints."""
     gates = net.as_circuit()
     registers = list(groups)
     moves = []
@@ -24,13 +24,13 @@ def derive_input_constraints(
 
 
 def _conjuncts(gates: aig.Circuit, literal: aig.Literal) -> list[aig.Literal]:
-    """The inputs that a literal is the AND of, as far as it is one."""
-    seen, work = {literal: None}, [literal]  # a set that keeps its order
+    """Returns the input literals that a literal implies because it is a conjunction of them."""
+    seen, work = {literal: None}, [literal]  # an ordered set
     while work:
-        part = work.pop()
-        number = (part >> 1) - gates.inputs - 1
-        if number >= 0 and not part & 1:
+        conjunct = work.pop()
+        number = (conjunct >> 1) - gates.inputs - 1
+        if number >= 0 and not conjunct & 1:
             fresh = [inner for inner in gates.gates[number] if inner not in seen]
             seen.update(dict.fromkeys(fresh))
             work += fresh
-    return [part for part in seen if part >> 1 <= gates.inputs]
+    return [conjunct for conjunct in seen if conjunct >> 1 <= gates.inputs]

@@ -1,4 +1,4 @@
-"""Sizes of a network, and what it took to make it."""
+"""Sizes of a propnet, and the memory that compiling it took."""
 
 import resource
 import sys
@@ -8,10 +8,10 @@ from gdlx.propnet.simulate import straight_line
 
 
 def sizes(net: propnet.PropNet) -> dict[str, object]:
-    """Names and numbers as `gdlx info --json` gives them.
+    """Returns the sizes of a propnet, as `gdlx info --json` prints them.
 
-    Gates are the n-ary AND gates of the network; operations the two-input operations of the code emitted for it,
-    in which factors and pairs of literals are shared.
+    `gates` counts the n-ary AND gates of the propnet; `operations` counts the two-input operations of the code emitted
+    for it, in which common factors and pairs of literals are shared.
     """
     return {
         "roles": [role.name for role in net.roles],
@@ -26,8 +26,8 @@ def sizes(net: propnet.PropNet) -> dict[str, object]:
 
 
 def peak_mb() -> float:
-    """The most memory this process and its children have used at once, as far as the system tells."""
+    """Returns the peak memory of this process or of one of its children, as the system reports it."""
     unit = 2**20 if sys.platform == "darwin" else 2**10
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    process = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    return max(own, children) / unit
+    return max(process, children) / unit

@@ -1,4 +1,4 @@
-"""What is computed from a propnet once and kept with it, for as long as the propnet lives."""
+"""Memoisation of functions of a propnet: results are stored on the propnet and live as long as it does."""
 
 import functools
 from collections.abc import Callable
@@ -13,10 +13,10 @@ R = TypeVar("R")
 def per_propnet(
     function: Callable[Concatenate[propnet.PropNet, P], R],
 ) -> Callable[Concatenate[propnet.PropNet, P], R]:
-    """A function of a propnet, and of hashable arguments, that is called once for each of them.
+    """Decorates a function of a propnet and of hashable arguments, so that it is called once for each combination.
 
-    Results are kept on the propnet object, not in a table of weak references: most of them hold the propnet
-    themselves, which would keep it alive. A propnet made by dataclasses.replace starts with none.
+    Results are stored on the propnet object, not in a table of weak references: most of them refer to the propnet
+    themselves, which would keep it alive. A propnet created by dataclasses.replace starts without results.
     """
 
     @functools.wraps(function)

@@ -1,4 +1,4 @@
-"""PropNet: a game as a boolean network with named inputs and outputs, in int32 arrays."""
+"""PropNet: a game as a boolean circuit with registers and named inputs and outputs, in int32 arrays."""
 
 import dataclasses
 import itertools
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.propnet.circuits import aig
-from gdlx.propnet.syntax import terms
+from gdlx.propnet.syntax import diagnostics, terms
 
 Ints = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
@@ -16,18 +16,22 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclasses.dataclass(frozen=True)
 class Role:
-    """One role: names of its moves, percepts and goal values, and the literals that say when they hold.
+    """One role: the names of its moves, percepts and goal values, and the literal that computes each of them.
 
     Axes: M moves, P percepts (both sorted by their text), V goal values (sorted).
+
+    >>> from gdlx.propnet import games
+    >>> games.compile_game("rps").roles[0].moves
+    ('paper', 'rock', 'scissors')
     """
 
     name: str
     moves: tuple[str, ...]  # [M]
-    legal: Ints  # [M]
+    legal: Ints  # [M] literals: whether each move is legal
     percepts: tuple[str, ...]  # [P]
-    sees: Ints  # [P]
+    sees: Ints  # [P] literals: whether the role perceives each percept
     goal_values: tuple[int, ...]  # [V]
-    goal: Ints  # [V]
+    goal: Ints  # [V] literals: whether each goal value holds
 
     @property
     def is_random(self) -> bool:
@@ -36,43 +40,58 @@ class Role:
 
 @dataclasses.dataclass(frozen=True)
 class PropNet:
-    """Axes: U fluents, R registers, F feedbacks, G gates, E edges.
+    """A game as a propositional network: an and-inverter graph with registers for the state.
 
-    Nodes: 0 is false; 1..R the registers; then the moves of the roles in order, one input each; then the
-    feedbacks; then the gates, each after what it uses. A literal is 2 * node + inverted. Feedbacks stand for
-    recursion through state: they start false and take the values of their literals until nothing changes.
+    Axes: U fluents, R registers, F feedbacks, G gates, E edges.
+
+    Nodes: 0 is false; 1..R are the registers; then the moves of the roles in order, one input each; then the
+    feedbacks; then the gates in topological order. A literal is 2 * node + inverted. Feedbacks express recursion
+    through the state: they start false and take the values of their literals until a fixpoint is reached.
+
+    >>> from gdlx.propnet import games
+    >>> games.compile_game("kuhn_poker")
+    PropNet(kuhn_poker: 2 players, 17 registers, 42 gates)
     """
 
     name: str
     roles: tuple[Role, ...]
     fluents: tuple[str, ...]  # [U] sorted by their text
-    fluent_literals: Ints  # [U] constants or literals of registers: what each fluent is read off
+    fluent_literals: Ints  # [U] constants or literals of registers that hold the value of each fluent
     initial: Bools  # [R]
     next: Ints  # [R] literals of the registers' next values
     terminal: int  # literal
     feedback: Ints  # [F] literals of the feedbacks' next values
-    gate_starts: Ints  # [G + 1] where each gate's literals start
-    gate_inputs: Ints  # [E] literals joined by AND
+    gate_starts: Ints  # [G + 1] index in `gate_inputs` of each gate's first literal
+    gate_inputs: Ints  # [E] literals that the gates join by AND
+
+    def __repr__(self) -> str:
+        sizes = ((len(self.players), "player"), (len(self.initial), "register"), (self.gates, "gate"))
+        counts = ", ".join(diagnostics.pluralize(count, noun) for count, noun in sizes)
+        return f"PropNet({diagnostics.shorten(self.name)}: {counts})"
 
     @property
     def inputs(self) -> int:
-        """Nodes that are neither the constant nor gates."""
+        """Number of input nodes: registers, moves and feedbacks."""
         return len(self.initial) + sum(len(role.moves) for role in self.roles) + len(self.feedback)
 
     @property
     def gates(self) -> int:
+        """Number of n-ary AND gates."""
         return len(self.gate_starts) - 1
 
     @property
     def operations(self) -> int:
+        """Number of two-input operations that evaluate all gates."""
         return len(self.gate_inputs) - self.gates
 
     @property
     def depth(self) -> int:
+        """Number of gates on the longest path."""
         return self.as_circuit().depth
 
     @property
     def players(self) -> tuple[Role, ...]:
+        """The roles without `random`."""
         return tuple(role for role in self.roles if not role.is_random)
 
     def first_move_node(self, role: int) -> int:
@@ -80,17 +99,17 @@ class PropNet:
         return 1 + len(self.initial) + sum(len(r.moves) for r in self.roles[:role])
 
     def as_circuit(self) -> aig.Circuit:
-        """The gates with all outputs one after the other, as `with_circuit` takes them back."""
+        """Returns the gates with all outputs concatenated, in the order that `with_circuit` expects."""
         bounds = self.gate_starts.tolist()
         edges = self.gate_inputs.tolist()
         gates = tuple(tuple(edges[a:b]) for a, b in itertools.pairwise(bounds))
-        parts = [self.next, np.array([self.terminal], np.int32), self.feedback]
+        outputs = [self.next, np.array([self.terminal], np.int32), self.feedback]
         for role in self.roles:
-            parts += [role.legal, role.sees, role.goal]
-        return aig.Circuit(self.inputs, gates, tuple(np.concatenate(parts).tolist()))
+            outputs += [role.legal, role.sees, role.goal]
+        return aig.Circuit(self.inputs, gates, tuple(np.concatenate(outputs).tolist()))
 
     def with_circuit(self, gates: aig.Circuit) -> "PropNet":
-        """The same game computed by another circuit with the same inputs and outputs."""
+        """Returns the same game, computed by another circuit with the same inputs and outputs."""
         outputs = np.array(gates.outputs, np.int32)
         position = 0
 

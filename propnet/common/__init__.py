@@ -1,1 +1,1 @@
-"""What every layer uses: errors that users cause, limits, options given as texts, small graphs."""
+"""Shared by all layers: user errors, limits, parsing of option values, small graphs."""

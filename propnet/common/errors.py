@@ -1,17 +1,22 @@
-"""The one kind of exception that a user is told in a paragraph: a mistake in what was given, not in gdlx."""
+"""Exceptions for mistakes in the input of a user, which the command line shows as a message without a traceback."""
 
 from typing import ClassVar
 
 
 class UserError(Exception):
-    """Its text names the place and the fix.
+    """Base class of errors that the user of gdlx can fix; the message says where the mistake is and how to fix it.
 
-    Where the fix is an argument, the text has it as in a call, between backticks: `max_nodes=`, or `payoff='goal'`. The
-    command line shows its option instead, unless what is mistaken is written in that way there too.
+    A message names an argument as in a call, between backticks: `max_nodes=` or `payoff='goal'`. The command line
+    replaces it by the option of that name, unless `names_options` is False: then the user writes it that way there too.
+
+    >>> from gdlx.propnet import games
+    >>> games.load_rulesheet("./rps.npz")
+    Traceback (most recent call last):
+    gdlx.propnet.common.errors.UserError: ./rps.npz is a propnet file, and this needs a rulesheet
     """
 
     names_options: ClassVar[bool] = True
 
 
 class MissingPackageError(UserError, ImportError):
-    """An optional package that is needed here is not installed."""
+    """Raised if an optional package is required but not installed."""

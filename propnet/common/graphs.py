@@ -16,7 +16,7 @@ def strongly_connected_components(edges: Mapping[N, Iterable[N]]) -> list[list[N
     low: dict[N, int] = {}
     open_nodes: list[N] = []
     is_open: set[N] = set()
-    found: list[list[N]] = []
+    components: list[list[N]] = []
     for root in edges:
         if root in index:
             continue
@@ -44,12 +44,12 @@ def strongly_connected_components(edges: Mapping[N, Iterable[N]]) -> list[list[N
                     while not component or component[-1] != node:
                         component.append(open_nodes.pop())
                         is_open.discard(component[-1])
-                    found.append(component)
-    return found
+                    components.append(component)
+    return components
 
 
 def reachable(edges: Mapping[N, Iterable[N]], roots: Iterable[N]) -> set[N]:
-    """Everything that can be reached from the roots, the roots included."""
+    """Returns all nodes that can be reached from the roots, including the roots."""
     seen = set(roots)
     work = list(seen)
     while work:
@@ -61,16 +61,16 @@ def reachable(edges: Mapping[N, Iterable[N]], roots: Iterable[N]) -> set[N]:
 
 
 def shortest_path(edges: Mapping[N, Iterable[N]], start: N, goals: set[N]) -> list[N]:
-    """A shortest path from start to one of the goals; empty if there is none."""
+    """Returns a shortest path from `start` to one of the goals; empty if there is none."""
     before: dict[N, N] = {start: start}
     layer = [start]
     while layer:
         for node in layer:
             if node in goals:
-                found = [node]
-                while before[found[-1]] != found[-1]:
-                    found.append(before[found[-1]])
-                return found[::-1]
+                path = [node]
+                while before[path[-1]] != path[-1]:
+                    path.append(before[path[-1]])
+                return path[::-1]
         following: list[N] = []
         for node in layer:
             for successor in edges.get(node, ()):

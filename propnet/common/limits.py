@@ -1,12 +1,18 @@
-"""What compiling and unrolling a game may use."""
+"""Limits on the resources of compiling and unrolling a game."""
 
 import dataclasses
 
-NODES = 60_000_000  # joint moves of one step that may be unrolled: about 100 bytes each are in memory at once
+NODES = 60_000_000  # joint actions of one step that may be unrolled; each takes about 100 bytes of memory
 
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
+    """Limits on grounding a rulesheet.
+
+    >>> Limits(seconds=10.0)
+    Limits(seconds=10.0, memory_mb=12000, rules=12000000)
+    """
+
     seconds: float = 600.0
     memory_mb: int = 12_000
-    rules: int = 12_000_000  # the network of so many takes about 8 GB to make
+    rules: int = 12_000_000  # ground rules; building a propnet from this many takes about 8 GB

@@ -1,4 +1,4 @@
-"""Values of options that come as texts, by the types of the fields they are for."""
+"""Parses option values from text, according to the type of the field they are for."""
 
 import math
 import types
@@ -10,7 +10,7 @@ _MANY = {int: "whole numbers", float: "numbers", str: "texts"}
 
 
 def parse_value(text: str, hint: Any) -> Any:
-    """What a text says to a field of this type; ValueError if nothing.
+    """Parses text as a value of the type `hint`; raises ValueError if it is not one.
 
     >>> parse_value("128, 64", tuple[int, ...]), parse_value("0.5", float | None)
     ((128, 64), 0.5)
@@ -30,7 +30,7 @@ def parse_value(text: str, hint: Any) -> Any:
 
 
 def format_value(value: Any) -> str:
-    """What `parse_value` would read as this one.
+    """Formats a value so that `parse_value` returns it.
 
     >>> format_value(True), format_value([128, 64]), format_value(0.5)
     ('true', '128,64', '0.5')
@@ -41,7 +41,7 @@ def format_value(value: Any) -> str:
 
 
 def describe_type(hint: Any) -> str:
-    """In words.
+    """Describes a type in words.
 
     >>> describe_type(tuple[int, ...]), describe_type(Literal["mlp", "residual"])
     ('whole numbers with commas between', 'mlp or residual')
@@ -55,7 +55,7 @@ def describe_type(hint: Any) -> str:
 
 
 def _kind(hint: Any) -> Any:
-    """The one of `int | None` and the like that is not None."""
+    """The member of a union such as `int | None` that is not None."""
     if typing.get_origin(hint) in (types.UnionType, typing.Union):
         (hint,) = (part for part in typing.get_args(hint) if part is not type(None))
     return hint

@@ -1,1 +1,1 @@
-"""Rules evaluated as they stand: joins, safety, stratification, and the interpreter that judges the compiler."""
+"""Evaluates rules without grounding: joins, safety, stratification, and the reference interpreter."""

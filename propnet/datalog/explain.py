@@ -1,4 +1,4 @@
-"""Why an atom holds (a derivation), or why not (where each rule for it fails)."""
+"""Explains why an atom holds (its derivation), or why it does not (where each of its rules fails)."""
 
 from collections.abc import Iterator
 
@@ -10,9 +10,9 @@ _SECONDS = 10.0
 
 
 def explain_atom(game: interpreter.Interpreter, typed: str, moves: list[str]) -> list[str]:
-    """Lines of text that explain a typed ground atom after the typed joint moves.
+    """Returns lines of text that explain a typed ground atom after the typed joint moves.
 
-    Of what holds of a move (next, sees, what they use) it speaks while the last of the moves is being made.
+    Atoms that depend on a move (next, sees and what they use) are explained for the last of the joint moves.
     """
     relation, args = atom = _typed_atom(typed)
     steps = list(transcript.replay(game, moves))
@@ -30,19 +30,19 @@ def explain_atom(game: interpreter.Interpreter, typed: str, moves: list[str]) ->
 
 
 def _no_move(relation: terms.Relation) -> diagnostics.GdlError:
-    message = f"`{diagnostics.shorten(relation[0])}` holds of a move, and none was given"
-    problem = diagnostics.Diagnostic("illegal-move", message, None, "give joint moves with `moves=`")
+    message = f"`{diagnostics.shorten(relation[0])}` depends on a move, and none was passed"
+    problem = diagnostics.Diagnostic("illegal-move", message, None, "pass joint moves with `moves=`")
     return diagnostics.GdlError([problem], "atom")
 
 
 def _typed_atom(typed: str) -> "GroundAtom":
-    found = ground_terms.from_text(typed, "atom")
-    if len(found) != 1:
+    parsed = ground_terms.from_text(typed, "atom")
+    if len(parsed) != 1:
         problem = diagnostics.Diagnostic(
-            "syntax", f"expected one atom, found {len(found)}", None, "e.g. (legal x noop)"
+            "syntax", f"expected one atom, found {len(parsed)}", None, "e.g. (legal x noop)"
         )
         raise diagnostics.GdlError([problem], "atom")
-    (value,) = found
+    (value,) = parsed
     name, args = (value, ()) if isinstance(value, str) else (str(value[0]), value[1:])
     return (name.lower() if name.lower() in terms.KEYWORD_ARITY else name, len(args)), args
 
@@ -99,7 +99,7 @@ def _literal_text(literal: terms.Literal, bindings: dict[str, ground_terms.Groun
 
 
 def _failures(game: interpreter.Interpreter, atom: GroundAtom, tables: joins.Tables) -> Iterator[str]:
-    """For every rule whose head fits: the longest prefix of its body that can hold, and what stops it."""
+    """For every rule whose head matches: the longest prefix of its body that can hold, and the literal that fails."""
     (name, _), args = atom
     yield f"{ground_terms.atom_text(name, args)} does not hold"
     rules = [rule for rule in game.rules if rule.head.relation == atom[0]]
@@ -132,7 +132,7 @@ def _failures(game: interpreter.Interpreter, atom: GroundAtom, tables: joins.Tab
 
 
 def _fit(head: terms.Atom, args: ground_terms.Fact) -> list[terms.Literal] | None:
-    """Equalities that make a head equal to ground arguments; None if it cannot be."""
+    """Returns equalities that unify a head with ground arguments; None if they do not unify."""
     equalities: list[terms.Literal] = []
     for pattern, value in zip(head.args, args, strict=True):
         if isinstance(pattern, terms.Symbol) and pattern.name != value:
@@ -152,7 +152,7 @@ def _term(value: ground_terms.GroundTerm, near: terms.Term) -> terms.Term:
 
 
 def _satisfiable(prefix: terms.Body, fit: list[terms.Literal], rule: terms.Rule, tables: joins.Tables) -> bool:
-    """Whether some bindings make a prefix of a body true; literals not yet bound are left for later."""
+    """Whether some bindings satisfy a prefix of a body; literals with unbound variables are ignored."""
     known = safety.bound_variables((*fit, *prefix))
     usable = tuple(
         literal

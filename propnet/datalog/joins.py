@@ -1,6 +1,6 @@
-"""The bodies of rules as joins over tables of facts: how to find every way to make a body true.
+"""Evaluates the bodies of rules as joins over tables of facts.
 
-Literals are put into an order in which each can be evaluated; tables index their facts by whatever an order asks for.
+A plan orders the literals so that each can be evaluated; tables build the indexes that the plans look up.
 """
 
 import dataclasses
@@ -12,17 +12,17 @@ from typing import Any
 from gdlx.propnet.syntax import ground_terms, terms
 
 Bindings = list[Any]  # the value of each variable of a rule, by slot
-TermBuilder = Callable[[Bindings], Any]  # a value, or the name and size of a compound
-Path = tuple[int, ...]  # where in a fact: argument, then positions inside compounds
-Probe = tuple[Path, bool]  # a path, and whether only name and size of the compound there are asked for
+TermBuilder = Callable[[Bindings], Any]  # returns a value, or the name and size of a compound
+Path = tuple[int, ...]  # a position in a fact: the argument, then positions inside compounds
+Probe = tuple[Path, bool]  # a path, and whether to compare only the name and size of the compound there
 
-MAX_DEPTH = 200  # deeper than a sheet may write a term, so that only growth gets there
+MAX_DEPTH = 200  # deeper than the parser allows, so that only growing terms reach it
 MAX_SIZE = 10_000  # symbols of a term; (f ?x ?x) doubles it while its depth grows by one
 _CLOCK_EVERY = 4096
 
 
 class LimitError(Exception):
-    """Evaluation stopped: `rule` made too large a term (`deep`), or too many facts, or took too long."""
+    """Raised if `rule` derives too large a term (`deep`) or too many facts, or takes too long."""
 
     def __init__(self, rule: terms.Rule, what: str, deep: bool) -> None:
         self.rule, self.what, self.term_too_large = rule, what, deep
@@ -31,7 +31,7 @@ class LimitError(Exception):
 
 @dataclasses.dataclass
 class Budget:
-    """What one evaluation may use."""
+    """The facts and the time that one evaluation may use."""
 
     facts: int = 5_000_000
     seconds: float = 600.0
@@ -48,7 +48,7 @@ class Budget:
 
 
 class Table:
-    """The facts of one relation in the order they were found, with an index for every way to ask for them."""
+    """The facts of one relation in the order of their derivation, with an index for each set of probes in use."""
 
     def __init__(self, rows: Iterable[ground_terms.Fact] = ()) -> None:
         self.rows: list[ground_terms.Fact] = []
@@ -97,7 +97,7 @@ def _probe(fact: ground_terms.Fact, path: Path, shape: bool) -> Any:
 
 
 def require_small(fact: ground_terms.Fact, rule: terms.Rule) -> None:
-    """To be called before anything hashes the fact, which takes as long as its terms are large."""
+    """Raises LimitError for a fact with a huge term; call it before hashing the fact, which takes time in its size."""
     if any(ground_terms.is_huge(value, MAX_DEPTH, MAX_SIZE) for value in fact):
         raise LimitError(
             rule, f"a term nested more than {MAX_DEPTH} deep, or of more than {MAX_SIZE} symbols", deep=True
@@ -106,7 +106,7 @@ def require_small(fact: ground_terms.Fact, rule: terms.Rule) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _Pattern:
-    """Argument terms matched against facts: what must be there (probes, key), what is learned from there."""
+    """Argument terms to match against facts: what must be equal (probes, key), and which variables get bound."""
 
     probes: tuple[Probe, ...]
     key: tuple[TermBuilder, ...]
@@ -163,7 +163,7 @@ def _fact_builder(args: Sequence[terms.Term], slots: Mapping[str, int]) -> Calla
     return lambda env: tuple(part(env) for part in parts)
 
 
-# A step of a plan: given bindings, the positive and the negative tables, yields once per way to go on.
+# A step of a plan: takes bindings and the positive and negative tables, yields once per match.
 JoinStep = Callable[[Bindings, Tables, Tables], Iterator[None]]
 
 
@@ -194,7 +194,7 @@ def _compare_step(left: TermBuilder, right: TermBuilder, equal: bool) -> JoinSte
 
 
 def _equal_step(known: TermBuilder, pattern: _Pattern, rule: terms.Rule) -> JoinStep:
-    """Bind the variables of one side of an equality from the value of the other."""
+    """Binds the variables of one side of an equality from the value of the other."""
 
     def step(env: Bindings, positive: Tables, negative: Tables) -> Iterator[None]:
         fact = (known(env),)
@@ -224,7 +224,7 @@ class JoinPlan:
         self._plan(rule.body, first)
 
     def _plan(self, body: terms.Body, first: int | None) -> None:
-        """Take the cheapest literal, again and again; each makes those that share its variables cheaper."""
+        """Orders literals greedily by cost; each makes those that share its variables cheaper."""
         bound: set[str] = set()
         names = []
         users: dict[str, list[int]] = {}
@@ -253,7 +253,7 @@ class JoinPlan:
                 heapq.heappush(queue, (costs[other], other))
 
     def _cost(self, literal: terms.Literal, bound: set[str]) -> tuple[int, int]:
-        """Filters as soon as they can run, then the atom with the smallest share of unknowns."""
+        """Cost of a literal: filters as soon as they can run, then atoms with a known part, then by unknowns."""
         assert not isinstance(literal, terms.Or)
         unknown = len({v.name for v in terms.variables_in(terms.literal_terms(literal))} - bound)
         if isinstance(literal, terms.Atom):
@@ -283,7 +283,7 @@ class JoinPlan:
         return _compare_step(_builder(left, slots), _builder(right, slots), literal.equal)
 
     def solutions(self, positive: Tables, negative: Tables, budget: Budget) -> Iterator[Bindings]:
-        """Every way to make the body true; the yielded list is reused, so read it at once."""
+        """Yields all bindings that satisfy the body; the list is reused, so read it before the next."""
         env: Bindings = [None] * len(self.slots)
         if not self.steps:
             yield env
@@ -306,7 +306,7 @@ class JoinPlan:
 
 
 def _constructed_terms(rule: terms.Rule) -> Iterator[terms.Term]:
-    """The terms a rule may build: those of its head, and those of equalities that a variable may take."""
+    """Yields terms that a rule may construct: those of its head, and those of its equalities."""
     yield from rule.head.args
     for literal in rule.body:
         if isinstance(literal, terms.Distinct) and literal.equal:

@@ -1,9 +1,8 @@
-"""Bottom-up evaluation of rules: slow, plain, and right for every stratified sheet.
+"""Bottom-up evaluation of rules: slow, simple, and correct for every stratified sheet.
 
-Relations are evaluated component by component of their dependency graph, each semi-naively to its least
-fixpoint. A component that depends negatively on itself is evaluated by the alternating fixpoint (Van Gelder
-1989): it gives the one meaning of sheets that are stratified only once grounded, and finds the atoms that
-have none.
+Relations are evaluated one strongly connected component of their dependency graph at a time, each semi-naively to its
+least fixpoint. A component that depends negatively on itself is evaluated by the alternating fixpoint (Van Gelder
+1989): it computes the unique model of sheets that are stratified only after grounding, and finds undefined atoms.
 """
 
 import contextlib
@@ -15,7 +14,7 @@ from gdlx.propnet.syntax import diagnostics, ground_terms, terms
 
 
 class UndefinedError(Exception):
-    """Atoms that depend on their own negation, so that they are neither true nor false."""
+    """Raised for atoms that depend on their own negation, so that they are neither true nor false."""
 
     def __init__(self, atoms: Sequence[tuple[terms.Relation, ground_terms.Fact]]) -> None:
         self.atoms = tuple(atoms)
@@ -47,23 +46,23 @@ class _Component:
     def least_fixpoint(
         self, tables: joins.Tables, negative: joins.Tables, budget: joins.Budget, trace: Trace | None
     ) -> joins.Tables:
-        """The component's own tables, also put among `tables`; negation is judged by `negative`."""
-        own = {relation: joins.Table() for relation in self.relations}
-        tables.update(own)
+        """Returns the component's tables and adds them to `tables`; negative literals are evaluated in `negative`."""
+        component_tables = {relation: joins.Table() for relation in self.relations}
+        tables.update(component_tables)
         plans = (self._plan(number, None, budget) for number in range(len(self.rules)))
-        fresh = self._derive(plans, tables, negative, own, budget, trace)
+        fresh = self._derive(plans, tables, negative, component_tables, budget, trace)
         while fresh:
             budget.check_deadline(self.rules[0])
             news: joins.Tables = {(f"new {name}", arity): joins.Table(rows) for (name, arity), rows in fresh.items()}
             tables.update(news)
             plans = (self._plan(n, place, budget) for relation, n, place in self.recursive if relation in fresh)
-            fresh = self._derive(plans, tables, negative, own, budget, trace)
+            fresh = self._derive(plans, tables, negative, component_tables, budget, trace)
             for relation in news:
                 del tables[relation]
-        return own
+        return component_tables
 
     def _plan(self, number: int, first: int | None, budget: joins.Budget) -> joins.JoinPlan:
-        """Made when first needed: a rule with many recursive literals has as many plans."""
+        """Creates plans on first use: a rule has a plan for each of its recursive literals."""
         plan = self._plans.get((number, first))
         if plan is None:
             budget.check_deadline(self.rules[number])
@@ -75,14 +74,14 @@ class _Component:
         plans: Iterable[joins.JoinPlan],
         tables: joins.Tables,
         negative: joins.Tables,
-        own: joins.Tables,
+        component_tables: joins.Tables,
         budget: joins.Budget,
         trace: Trace | None,
     ) -> dict[terms.Relation, list[ground_terms.Fact]]:
         fresh: dict[terms.Relation, list[ground_terms.Fact]] = {}
         for plan in plans:
             relation = plan.rule.head.relation
-            known, derived = own[relation].known, {}
+            known, derived = component_tables[relation].known, {}
             for env in plan.solutions(tables, negative, budget):
                 fact = plan.head(env)
                 if plan.may_grow:
@@ -92,14 +91,14 @@ class _Component:
                 budget.spend(plan.rule)
                 derived[fact] = dict(zip(plan.slots, env, strict=True)) if trace is not None else None
             for fact, bindings in derived.items():
-                own[relation].add(fact)
+                component_tables[relation].add(fact)
                 fresh.setdefault(relation, []).append(fact)
                 if trace is not None and bindings is not None:
                     trace.setdefault((relation, fact), (plan.rule, bindings))
         return fresh
 
     def evaluate(self, tables: joins.Tables, budget: joins.Budget, trace: Trace | None) -> None:
-        """Put the component's relations among the tables."""
+        """Adds the component's relations to the tables."""
         if not self.negative:
             self.least_fixpoint(tables, tables, budget, trace)
             return
@@ -117,7 +116,7 @@ class _Component:
 
 
 class DatalogProgram:
-    """Rules without `or`, ready to be evaluated: components in the order of their dependencies."""
+    """Rules without `or`, as components in the order of their dependencies."""
 
     def __init__(self, rules: Iterable[terms.Rule]) -> None:
         by_head: dict[terms.Relation, list[terms.Rule]] = {}
@@ -137,7 +136,7 @@ class DatalogProgram:
     def evaluate(
         self, given: joins.Tables, budget: joins.Budget | None = None, trace: Trace | None = None
     ) -> joins.Tables:
-        """The given tables with those of all relations of the program added (and replaced)."""
+        """Returns the tables of `given`, with the tables of all relations of the program added or replaced."""
         tables = dict(given)
         budget = budget or joins.Budget()
         for component in self.components:
@@ -147,7 +146,7 @@ class DatalogProgram:
 
 @contextlib.contextmanager
 def failures_as_gdl_errors(sheet_name: str) -> Iterator[None]:
-    """What stops an evaluation becomes a GdlError of the sheet."""
+    """Converts failures of an evaluation to a GdlError of the sheet."""
     try:
         yield
     except (joins.LimitError, UndefinedError) as failure:
@@ -157,7 +156,7 @@ def failures_as_gdl_errors(sheet_name: str) -> Iterator[None]:
 def failure_to_diagnostic(failure: joins.LimitError | UndefinedError) -> diagnostics.Diagnostic:
     if isinstance(failure, UndefinedError):
         message = f"{diagnostics.shorten(failure)} depends on its own negation, so it is neither true nor false"
-        return diagnostics.Diagnostic("negative-cycle", message, None, "break the circle of rules through `not`")
+        return diagnostics.Diagnostic("negative-cycle", message, None, "break the cycle of rules through `not`")
     code = "unbounded-term" if failure.term_too_large else "evaluation-limit"
     hint = (
         "bound the term, e.g. count with (succ 1 2) facts instead of (s ?n)"

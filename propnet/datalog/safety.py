@@ -1,4 +1,4 @@
-"""Which variables of a rule are bound by its body, and the rules made ready to be evaluated."""
+"""Finds unsafe variables of rules, and normalizes rules for evaluation."""
 
 import collections
 import dataclasses
@@ -18,17 +18,17 @@ def _names(items: Iterable[terms.Term]) -> set[str]:
 
 
 class _Scope:
-    """A body, the rule's own or an option of an `or`, and who is to be told of a variable bound in it."""
+    """The body of a rule or a disjunct of an `or`, and the scopes to update when a variable is bound in it."""
 
     def __init__(self, body: terms.Body, choice: "_Choice | None" = None) -> None:
         self.body = body
         self.choice = choice
         self.known: set[str] = set()
-        self.names: set[str] = set()  # of all variables in it
-        self.binds: list[str] = []  # at once
+        self.names: set[str] = set()  # of all its variables
+        self.binds: list[str] = []  # bound by its own literals
         self.sides: dict[str, list[_Side]] = {}
-        self.inner: list[_Scope] = []  # the options of all its `or`, in their order
-        self.users: dict[str, list[_Scope]] = {}  # those of them that a variable occurs in
+        self.inner: list[_Scope] = []  # the disjuncts of all its `or`, in order
+        self.users: dict[str, list[_Scope]] = {}  # disjuncts that a variable occurs in
         for literal in body:
             if isinstance(literal, terms.Or):
                 inside = _Choice(self, len(literal.disjuncts))
@@ -58,7 +58,7 @@ class _Scope:
             yield from option.all_scopes()
 
     def unsafe(self) -> Iterator[terms.Variable]:
-        """Variables of negative literals that are not known where the literal stands."""
+        """Yields variables of negative literals that are not bound in the scope of the literal."""
         options = iter(self.inner)
         for literal in self.body:
             if isinstance(literal, terms.Or):
@@ -70,7 +70,7 @@ class _Scope:
 
 @dataclasses.dataclass
 class _Choice:
-    """An `or`: a variable that all its options bind is bound outside of it."""
+    """An `or`: a variable that all its disjuncts bind is bound outside of it."""
 
     outside: _Scope
     size: int
@@ -79,14 +79,14 @@ class _Choice:
 
 @dataclasses.dataclass
 class _Side:
-    """One side of an equality; once all its variables are bound, those of the other side are."""
+    """One side of an equality; when all its variables are bound, those of the other side are too."""
 
     missing: int
     other: set[str]
 
 
 def _bind(body: terms.Body, given: frozenset[str] = frozenset()) -> _Scope:
-    """Tell every scope what is bound in it; every variable once, however `or` and `=` are nested."""
+    """Propagates bound variables to all scopes; handles every variable of a scope once, however `or` and `=` nest."""
     root = _Scope(body)
     work = [(root, name) for name in given]
     work += [(scope, name) for scope in root.all_scopes() for name in scope.binds]
@@ -108,12 +108,12 @@ def _bind(body: terms.Body, given: frozenset[str] = frozenset()) -> _Scope:
 
 
 def bound_variables(body: terms.Body, given: frozenset[str] = frozenset()) -> frozenset[str]:
-    """Variables that a body binds: those of its positive atoms, and what is equal to something bound."""
+    """Returns variables that a body binds: those of its positive atoms, and those equal to a bound term."""
     return frozenset(_bind(body, given).known)
 
 
 def unsafe_variables(rule: terms.Rule) -> Iterator[terms.Variable]:
-    """The first occurrence of every variable that no positive part of the body binds."""
+    """Yields the first occurrence of every variable that no positive literal of the body binds."""
     seen = set()
     scope = _bind(rule.body)
     in_head = (v for v in terms.variables_in(rule.head.args) if v.name not in scope.known)
@@ -124,7 +124,7 @@ def unsafe_variables(rule: terms.Rule) -> Iterator[terms.Variable]:
 
 
 def unbound_role(rule: terms.Rule) -> terms.Variable | None:
-    """The role variable of a legal, goal or sees head, where the body does not bind it."""
+    """Returns the role variable of a legal, goal or sees head if the body does not bind it."""
     if rule.is_fact or rule.head.name not in _ROLE_HEADS:
         return None
     role = rule.head.args[0]
@@ -134,7 +134,7 @@ def unbound_role(rule: terms.Rule) -> terms.Variable | None:
 
 
 def bind_role(rule: terms.Rule) -> terms.Rule:
-    """The rule with (role ?r) added where its role variable is unbound."""
+    """Adds (role ?r) to a rule whose role variable is unbound."""
     role = unbound_role(rule)
     if role is None:
         return rule
@@ -142,10 +142,10 @@ def bind_role(rule: terms.Rule) -> terms.Rule:
 
 
 def eliminate_disjunctions(rule: terms.Rule) -> list[terms.Rule]:
-    """Rules that mean the same and have no `or`.
+    """Returns equivalent rules without `or`.
 
-    Few alternatives are multiplied out. Many (ten `or` of ten options each) get one auxiliary relation per
-    `or` instead; the rest of the body is repeated there, because an option may need variables bound outside.
+    Few alternatives are expanded to disjunctive normal form. Many (ten `or` of ten disjuncts each) get one auxiliary
+    relation per `or` instead; it repeats the rest of the body, because a disjunct may use variables bound outside.
     """
     return _eliminate_disjunctions(rule, f"or {rule.span.start}")
 
@@ -173,7 +173,7 @@ def _with_relations(
     rules = []
     body: list[terms.Literal] = list(plain)
     for number, (choice, link) in enumerate(zip(choices, links, strict=True)):
-        # A blank cannot be part of a symbol in a sheet, so the name is free.
+        # Symbols of a sheet have no spaces, so the name is unused.
         head = terms.Atom(f"{prefix} {number}", link, rule.span)
         body.append(head)
         for inner, option in enumerate(choice.disjuncts):
@@ -184,20 +184,20 @@ def _with_relations(
 
 
 def _links(rule: terms.Rule, choices: list[terms.Or]) -> list[tuple[terms.Variable, ...]] | None:
-    """Variables each `or` shares with the rest of its rule; None if some option leaves one unbound."""
+    """Returns the variables that each `or` shares with the rest of its rule; None if a disjunct leaves one unbound."""
     uses = collections.Counter(_names(rule.head.args))
     for literal in rule.body:
         uses.update(_all_names((literal,)))
     plain = tuple(literal for literal in rule.body if not isinstance(literal, terms.Or))
     equalities = tuple(literal for literal in plain if isinstance(literal, terms.Distinct) and literal.equal)
     known = bound_variables(plain)
-    found = []
+    links = []
     for choice in choices:
         shared = {name for name in _all_names((choice,)) if uses[name] > 1}
         if not all(shared <= bound_variables((*equalities, *option), known) for option in choice.disjuncts):
             return None
-        found.append(tuple(terms.Variable(name, rule.span) for name in sorted(shared)))
-    return found
+        links.append(tuple(terms.Variable(name, rule.span) for name in sorted(shared)))
+    return links
 
 
 def _all_names(body: terms.Body) -> set[str]:
@@ -205,7 +205,7 @@ def _all_names(body: terms.Body) -> set[str]:
 
 
 def _alternatives(body: terms.Body, limit: int) -> list[terms.Body] | None:
-    """The disjunctive normal form of a body, or None where it has more than `limit` alternatives."""
+    """Returns the disjunctive normal form of a body, or None if it has more than `limit` disjuncts."""
     choices: list[list[terms.Body]] = []
     count = 1
     for literal in body:
@@ -225,7 +225,7 @@ def _alternatives(body: terms.Body, limit: int) -> list[terms.Body] | None:
 
 
 def expand_rules(rules: Iterable[terms.Rule]) -> Iterator[tuple[terms.Rule, terms.Rule]]:
-    """Rules beside those made from them, with role variables bound and without `or`."""
+    """Yields pairs of a rule and a normalized rule derived from it, with role variables bound and without `or`."""
     size = 0
     for rule in rules:
         for plain in eliminate_disjunctions(bind_role(rule)):
@@ -236,7 +236,7 @@ def expand_rules(rules: Iterable[terms.Rule]) -> Iterator[tuple[terms.Rule, term
 
 
 def normalize_rules(rules: Iterable[terms.Rule]) -> tuple[terms.Rule, ...]:
-    """The rules with role variables bound and without `or`."""
+    """Binds the role variables of rules and eliminates `or`."""
     return tuple(plain for _, plain in expand_rules(rules))
 
 

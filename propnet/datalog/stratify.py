@@ -1,7 +1,6 @@
-"""What the compiler knows of rules before it grounds them: which are needed, and which of them the state or the
-joint action can change.
+"""Dependency analysis for the compiler: which rules a game needs, and which depend on the state or the joint action.
 
-The interpreter sorts its rules by a way of its own, so that comparing it with propnets shows an error in this one.
+The interpreter has its own analysis, so that comparing it with propnets reveals an error in this one.
 """
 
 import dataclasses
@@ -14,10 +13,10 @@ from gdlx.propnet.syntax import ground_terms, rulesheet, terms
 
 @dataclasses.dataclass(frozen=True)
 class Stages:
-    """Rules by what they need: nothing, the state, or the state and a joint move.
+    """Rules by what they depend on: nothing, the state, or the state and the joint action.
 
-    What legal, goal and terminal use is judged with all `does` false; a relation that both they and `next`
-    use is therefore evaluated twice.
+    Relations that legal, goal and terminal use are evaluated with all `does` false; a relation that `next` uses too is
+    therefore evaluated twice.
     """
 
     static: tuple[terms.Rule, ...]
@@ -26,7 +25,7 @@ class Stages:
 
 
 def _edges(rules: Iterable[terms.Rule]) -> dict[terms.Relation, set[terms.Relation]]:
-    """From every relation to those its rules use."""
+    """Maps every relation to the relations that its rules use."""
     edges: dict[terms.Relation, set[terms.Relation]] = {}
     for rule in rules:
         edges.setdefault(rule.head.relation, set()).update(atom.relation for atom, _ in terms.atoms_in(rule.body))
@@ -34,7 +33,7 @@ def _edges(rules: Iterable[terms.Rule]) -> dict[terms.Relation, set[terms.Relati
 
 
 def split_into_stages(rules: tuple[terms.Rule, ...]) -> Stages:
-    """Sort evaluable rules into stages; rules that nothing needs are left out."""
+    """Splits normalized rules into stages; rules that nothing needs are left out."""
     edges = _edges(rules)
     users: dict[terms.Relation, set[terms.Relation]] = {}
     for head, body in edges.items():
@@ -42,10 +41,10 @@ def split_into_stages(rules: tuple[terms.Rule, ...]) -> Stages:
             users.setdefault(relation, set()).add(head)
     needed = graphs.reachable(edges, terms.ROOT_RELATIONS)
     dynamic = graphs.reachable(users, [terms.TRUE, terms.DOES]) & needed
-    past_judges = {relation: heads - set(terms.STATE_ONLY_RELATIONS) for relation, heads in users.items()}
-    moved = graphs.reachable(past_judges, [terms.DOES]) & needed
-    judged = graphs.reachable(edges, terms.STATE_ONLY_RELATIONS)
-    static, state = needed - dynamic, dynamic & (judged | (dynamic - moved))
+    users_without_state_only = {relation: heads - set(terms.STATE_ONLY_RELATIONS) for relation, heads in users.items()}
+    moved = graphs.reachable(users_without_state_only, [terms.DOES]) & needed
+    state_only = graphs.reachable(edges, terms.STATE_ONLY_RELATIONS)
+    static, state = needed - dynamic, dynamic & (state_only | (dynamic - moved))
     return Stages(
         static=tuple(r for r in rules if r.head.relation in static),
         state=tuple(r for r in rules if r.head.relation in state),
@@ -54,7 +53,7 @@ def split_into_stages(rules: tuple[terms.Rule, ...]) -> Stages:
 
 
 def role_names(sheet: rulesheet.Rulesheet) -> tuple[str, ...]:
-    """The roles in file order."""
+    """Returns the roles in file order."""
     static = split_into_stages(needed_rules(sheet)).static
     needed = graphs.reachable(_edges(static), [terms.ROLE])
     with program.failures_as_gdl_errors(sheet.name):
@@ -67,6 +66,6 @@ def role_names(sheet: rulesheet.Rulesheet) -> tuple[str, ...]:
 
 
 def needed_rules(sheet: rulesheet.Rulesheet) -> tuple[terms.Rule, ...]:
-    """The rules that the game's meaning depends on, evaluable. The others may be unsafe."""
+    """Returns the rules that the game depends on, normalized. The others may be unsafe."""
     needed = graphs.reachable(_edges(sheet.rules), terms.ROOT_RELATIONS)
     return safety.normalize_rules(rule for rule in sheet.rules if rule.head.relation in needed)

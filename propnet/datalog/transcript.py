@@ -1,4 +1,4 @@
-"""Walking through a game with the interpreter: typed joint moves, and a random match told in words."""
+"""Plays a game with the interpreter: replays typed joint moves, and prints a random match."""
 
 import random
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from gdlx.propnet.syntax import diagnostics, ground_terms
 def parse_joint_action(
     game: interpreter.Interpreter, state: interpreter.State, typed: str
 ) -> dict[str, ground_terms.GroundTerm]:
-    """The joint move a person typed: one for every role in file order, or for those that have a choice."""
+    """Parses a typed joint move: a move for every role in file order, or only for the roles that have a choice."""
     moves = ground_terms.from_text(typed, "joint move")
     legal = game.legal(state)
     stuck = [role for role in game.roles if not legal[role]]
@@ -19,8 +19,8 @@ def parse_joint_action(
     deciding = [role for role in game.roles if len(legal[role]) > 1]
     roles = list(game.roles) if len(moves) == len(game.roles) else deciding
     if len(moves) != len(roles):
-        wanted = f"{len(game.roles)} moves ({', '.join(game.roles)})"
-        raise _refuse(f"joint move `{diagnostics.shorten(typed)}` has {len(moves)} moves", f"give {wanted}")
+        expected = f"{len(game.roles)} moves ({', '.join(game.roles)})"
+        raise _refuse(f"joint move `{diagnostics.shorten(typed)}` has {len(moves)} moves", f"expected {expected}")
     chosen = {role: options[0] for role, options in legal.items() if len(options) == 1}
     for role, move in zip(roles, moves, strict=True):
         if move not in legal[role]:
@@ -40,7 +40,7 @@ def _refuse(message: str, hint: str) -> diagnostics.GdlError:
 def replay(
     game: interpreter.Interpreter, typed: list[str]
 ) -> Iterator[tuple[interpreter.State, dict[str, ground_terms.GroundTerm]]]:
-    """The states in which the typed joint moves were made, with the moves."""
+    """Yields each state of a match with the typed joint move that is made in it."""
     state = game.initial
     for text in typed:
         joint = parse_joint_action(game, state, text)
@@ -49,12 +49,12 @@ def replay(
 
 
 def random_match(game: interpreter.Interpreter, seed: int, max_steps: int = 1_000) -> Iterator[str]:
-    """One match of uniformly random moves, a few lines a step."""
+    """Yields the lines of a match of uniformly random moves, a few for each step."""
     rng = random.Random(seed)
     state = game.initial
     for step in range(max_steps):
         if game.is_terminal(state):
-            goals = (f"{role} {'/'.join(map(str, found)) or 'none'}" for role, found in game.goals(state).items())
+            goals = (f"{role} {'/'.join(map(str, values)) or 'none'}" for role, values in game.goals(state).items())
             yield f"end after {step} joint moves; goals: {', '.join(goals)}"
             return
         legal = game.legal(state)
@@ -63,8 +63,8 @@ def random_match(game: interpreter.Interpreter, seed: int, max_steps: int = 1_00
             yield f"unplayable after {step} joint moves: no legal move for {', '.join(stuck)}"
             return
         joint = {role: rng.choice(legal[role]) for role in game.roles}
-        made = (f"{role} {ground_terms.to_text(joint[role])}" for role in game.roles if len(legal[role]) > 1)
-        yield f"{step + 1}. {', '.join(made) or 'forced moves only'}"
+        choices = (f"{role} {ground_terms.to_text(joint[role])}" for role in game.roles if len(legal[role]) > 1)
+        yield f"{step + 1}. {', '.join(choices) or 'forced moves only'}"
         for role, percepts in game.percepts(state, joint).items():
             if game.sheet.language == 2:
                 yield f"     {role} sees {', '.join(sorted(map(ground_terms.to_text, percepts))) or 'nothing'}"

@@ -1,1 +1,1 @@
-"""Rules -> ground rules by clingo's grounder, after rewrites that keep the ground program small."""
+"""Grounds rules with clingo, after rewrites that keep the ground program small."""

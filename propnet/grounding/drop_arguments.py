@@ -1,8 +1,8 @@
-"""Relations without the arguments that make no difference.
+"""Drops arguments of relations that make no difference.
 
-`(<= (p ?x ?y) (bit ?x) (q ?y))`, called only with an ?x that is a bit, says the same as `(<= (p ?y) (q ?y))`. An
-argument that a relation merely hands on to others makes no difference if it makes none there; twenty of them make a
-million instances.
+`(<= (p ?x ?y) (bit ?x) (q ?y))`, called only with an ?x that is a bit, is equivalent to `(<= (p ?y) (q ?y))`. An
+argument that a relation only passes to others makes no difference if it makes none there; twenty of them make a million
+instances.
 """
 
 import dataclasses
@@ -15,7 +15,7 @@ _Values = Mapping[terms.Relation, frozenset[terms.Term]]
 
 
 def drop_unused_arguments(rules: Iterable[terms.Rule]) -> tuple[terms.Rule, ...]:
-    """The rules with idle arguments left out, in heads and calls."""
+    """Removes idle arguments from the heads and calls of rules."""
     rules = tuple(rules)
     lists = _lists(rules)
     idle = _idle(rules, lists)
@@ -23,30 +23,30 @@ def drop_unused_arguments(rules: Iterable[terms.Rule]) -> tuple[terms.Rule, ...]
 
 
 def _lists(rules: Iterable[terms.Rule]) -> _Values:
-    """Relations of one argument that are given by facts, with their values."""
-    found: dict[terms.Relation, set[terms.Term]] = {}
+    """Returns relations of one argument that are defined by facts, with their values."""
+    values_of: dict[terms.Relation, set[terms.Term]] = {}
     other = set()
     for rule in rules:
         if rule.body or rule.head.relation[1] != 1 or rule.head.name in terms.KEYWORD_ARITY:
             other.add(rule.head.relation)
         else:
-            found.setdefault(rule.head.relation, set()).add(rule.head.args[0])
-    return {relation: frozenset(values) for relation, values in found.items() if relation not in other}
+            values_of.setdefault(rule.head.relation, set()).add(rule.head.args[0])
+    return {relation: frozenset(values) for relation, values in values_of.items() if relation not in other}
 
 
 def _idle(rules: tuple[terms.Rule, ...], lists: _Values) -> set[_Place]:
-    """Arguments whose lists hold at every call, and that are used for nothing else."""
+    """Returns arguments whose lists hold at every call, and that are used for nothing else."""
     needed: dict[_Place, set[terms.Relation]] = {}  # the lists by which rules bind an argument
-    users: dict[_Place, set[_Place]] = {}  # arguments that are handed on to one
+    users: dict[_Place, set[_Place]] = {}  # arguments that are passed to one
     busy: set[_Place] = set()
     for rule in rules:
         ranges = _ranges(rule, lists)
         for number, arg in enumerate(rule.head.args):
             place = (rule.head.relation, number)
-            own = ranges.get(arg.name, set()) if isinstance(arg, terms.Variable) else set()
-            needed.setdefault(place, set()).update(own)
+            lists_of_arg = ranges.get(arg.name, set()) if isinstance(arg, terms.Variable) else set()
+            needed.setdefault(place, set()).update(lists_of_arg)
             uses = list(_uses(rule, number, lists))
-            if not own or None in uses or rule.head.name in terms.KEYWORD_ARITY:
+            if not lists_of_arg or None in uses or rule.head.name in terms.KEYWORD_ARITY:
                 busy.add(place)
             for use in filter(None, uses):
                 users.setdefault(use, set()).add(place)
@@ -66,17 +66,17 @@ def _idle(rules: tuple[terms.Rule, ...], lists: _Values) -> set[_Place]:
 
 
 def _ranges(rule: terms.Rule, lists: _Values) -> dict[str, set[terms.Relation]]:
-    """The lists that each variable of a body is in."""
-    found: dict[str, set[terms.Relation]] = {}
+    """Returns the lists that each variable of a body is in."""
+    lists_of: dict[str, set[terms.Relation]] = {}
     for literal in rule.body:
         if (name := _listed(literal, lists)) is not None:
             assert isinstance(literal, terms.Atom)
-            found.setdefault(name, set()).add(literal.relation)
-    return found
+            lists_of.setdefault(name, set()).add(literal.relation)
+    return lists_of
 
 
 def _listed(literal: terms.Literal, lists: _Values) -> str | None:
-    """The variable of which a literal says that it is in a list."""
+    """Returns the variable that a literal declares to be in a list."""
     if isinstance(literal, terms.Atom) and literal.relation in lists:
         [arg] = literal.args
         return arg.name if isinstance(arg, terms.Variable) else None
@@ -84,14 +84,14 @@ def _listed(literal: terms.Literal, lists: _Values) -> str | None:
 
 
 def _known(arg: terms.Term, ranges: Mapping[str, set[terms.Relation]], lists: _Values) -> set[terms.Relation]:
-    """The lists that an argument of a call is known to be in."""
+    """Returns the lists that an argument of a call is known to be in."""
     if isinstance(arg, terms.Variable):
         return ranges.get(arg.name, set())
     return {relation for relation, values in lists.items() if arg in values}
 
 
 def _uses(rule: terms.Rule, number: int, lists: _Values) -> Iterator[_Place | None]:
-    """The arguments that one of the head is handed on to; None for any other use of it."""
+    """Yields the arguments that an argument of the head is passed to; None for any other use of it."""
     arg = rule.head.args[number]
     if not isinstance(arg, terms.Variable) or _occurs(arg, (*rule.head.args[:number], *rule.head.args[number + 1 :])):
         yield None
@@ -103,12 +103,12 @@ def _uses(rule: terms.Rule, number: int, lists: _Values) -> Iterator[_Place | No
         for place, term in enumerate(terms.literal_terms(literal)):
             if _occurs(arg, (term,)):
                 atom = literal.atom if isinstance(literal, terms.Not) else literal
-                handed_on = isinstance(atom, terms.Atom) and isinstance(term, terms.Variable)
-                yield (atom.relation, place) if isinstance(atom, terms.Atom) and handed_on else None
+                is_passed = isinstance(atom, terms.Atom) and isinstance(term, terms.Variable)
+                yield (atom.relation, place) if isinstance(atom, terms.Atom) and is_passed else None
 
 
 def _occurs(variable: terms.Variable, items: Iterable[terms.Term]) -> bool:
-    return any(found.name == variable.name for found in terms.variables_in(items))
+    return any(other.name == variable.name for other in terms.variables_in(items))
 
 
 def _without(rule: terms.Rule, idle: set[_Place], lists: _Values) -> terms.Rule:
@@ -130,8 +130,8 @@ def _without(rule: terms.Rule, idle: set[_Place], lists: _Values) -> terms.Rule:
 
 
 def _shortened(atom: terms.Atom, idle: set[_Place]) -> terms.Atom:
-    kept = tuple(arg for number, arg in enumerate(atom.args) if (atom.relation, number) not in idle)
-    if len(kept) == len(atom.args):
+    args = tuple(arg for number, arg in enumerate(atom.args) if (atom.relation, number) not in idle)
+    if len(args) == len(atom.args):
         return atom
-    # There may be a relation of that name and that many arguments; a blank cannot be part of a symbol in a sheet.
-    return dataclasses.replace(atom, name=f"{atom.name} {len(atom.args)}", args=kept)
+    # The shorter relation may exist; symbols of a sheet have no spaces, so this name is unused.
+    return dataclasses.replace(atom, name=f"{atom.name} {len(atom.args)}", args=args)

@@ -1,7 +1,7 @@
-"""Rules -> ground rules, by clingo's grounder in a child process with limits.
+"""Grounds rules with clingo in a child process with limits.
 
-Everything that could ever hold is grounded: `true` ranges over what `init` and `next` conclude, `does` over what
-`legal` does. Names become integers on the way, so that no text of a sheet reaches the grounder.
+Grounding covers everything that could ever hold: `true` ranges over the heads of `init` and `next`, `does` over those
+of `legal`. Names are replaced by integers, so that no text of a sheet reaches the grounder.
 """
 
 import contextlib
@@ -24,14 +24,14 @@ from gdlx.propnet.grounding import drop_arguments, inline_static, magic_sets, sh
 from gdlx.propnet.syntax import diagnostics, ground_terms, rulesheet, terms
 
 Ints = npt.NDArray[np.int32]
-_GRACE_SECONDS = 8.0  # the child stops at its limits itself and then tells why, unless one join alone takes longer
+_GRACE_SECONDS = 8.0  # the child stops at its limits and reports which, unless a single join takes longer
 
 
 @dataclasses.dataclass(frozen=True)
 class GroundRules:
     """Axes: N ground rules, L literals of all bodies.
 
-    Atoms are numbered from 1; a body literal is an atom, or minus one where it is negated.
+    Atoms are numbered from 1; a body literal is an atom, or minus the atom if it is negated.
     """
 
     heads: Ints  # [N]
@@ -45,7 +45,7 @@ class GroundRules:
 
 
 class _Names:
-    """Numbers for symbols and relations."""
+    """Numbers symbols and relations."""
 
     def __init__(self) -> None:
         self.symbols: dict[str, int] = {}
@@ -88,7 +88,7 @@ def _rule(rule: terms.Rule, names: _Names) -> str:
 
 
 def translate(rules: Iterable[terms.Rule], names: _Names) -> str:
-    """The program for the grounder: the rules, and that what is initial, next or legal may hold or be done."""
+    """Returns the program for the grounder: the rules, and choice rules for `true` and `does`."""
     number = {relation: names.relation(relation) for relation in (*terms.ROOT_RELATIONS, terms.TRUE, terms.DOES)}
     true, does = number[terms.TRUE], number[terms.DOES]
     lines = [_rule(rule, names) for rule in rules]
@@ -98,7 +98,7 @@ def translate(rules: Iterable[terms.Rule], names: _Names) -> str:
 
 
 def rewrite_rules(rules: Iterable[terms.Rule], static: frozenset[terms.Relation]) -> tuple[terms.Rule, ...]:
-    """Rules that mean the same and have fewer instances."""
+    """Returns equivalent rules with fewer ground instances."""
     fresh = itertools.count()
     merged = share_bodies.merge_shared_bodies(drop_arguments.drop_unused_arguments(rules), fresh)
     parts = split_joins.split_rules(inline_static.unfold(merged, static))
@@ -106,7 +106,7 @@ def rewrite_rules(rules: Iterable[terms.Rule], static: frozenset[terms.Relation]
 
 
 def ground(sheet: rulesheet.Rulesheet, within: limits.Limits = limits.Limits(), *, rewrite: bool = True) -> GroundRules:
-    """The ground rules of a checked sheet; GdlError where a limit stops it, naming the rule."""
+    """Grounds a checked sheet; raises a GdlError that names the rule if a limit is reached."""
     stages = stratify.split_into_stages(stratify.needed_rules(sheet))
     rules = tuple(dict.fromkeys((*stages.static, *stages.state, *stages.move)))
     if rewrite:
@@ -128,16 +128,16 @@ def ground(sheet: rulesheet.Rulesheet, within: limits.Limits = limits.Limits(), 
 
 
 def _run_child(request: dict[str, Any], within: limits.Limits) -> tuple[dict[str, Any], list[Ints]]:
-    """What the child says, and its arrays: heads, lengths of bodies, literals of bodies, relations of atoms."""
-    # -P: nothing in the current folder may stand in for a module of ours.
+    """Returns the header and the arrays of the child: heads, body lengths, body literals, relations of atoms."""
+    # -P: modules in the current folder must not shadow those of gdlx.
     command = [sys.executable, "-P", "-m", "gdlx.propnet.grounding.worker"]
-    # A group of its own: Ctrl-C is for this process, which ends the child.
+    # A new process group: Ctrl-C interrupts only this process, which kills the child.
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0) as child:
         killer = _KillTimer(child, within.seconds + max(_GRACE_SECONDS, within.seconds / 4))
         with killer, contextlib.suppress(BrokenPipeError):
             stdin, stdout = cast(BinaryIO, child.stdin), cast(BinaryIO, child.stdout)
             stdin.write(json.dumps(request).encode() + b"\n")
-            stdin.flush()  # and kept open: the child ends when it is closed, also if this process is killed
+            stdin.flush()  # not closed: the child exits when it is, also if this process is killed
             line = stdout.readline()
             if line.endswith(b"\n"):
                 header = json.loads(line)
@@ -145,16 +145,16 @@ def _run_child(request: dict[str, Any], within: limits.Limits) -> tuple[dict[str
                     return header, []
                 sizes = [4 * header[key] for key in ("count", "count", "literals", "relations")]
                 parts = [stdout.read(size) for size in sizes]
-                if [len(part) for part in parts] == sizes:  # or else it was killed while it wrote
+                if [len(part) for part in parts] == sizes:  # otherwise it was killed while writing
                     return header, [np.frombuffer(part, np.int32) for part in parts]
-    if child.returncode > 0:  # not killed by a limit: its own words are on stderr
+    if child.returncode > 0:  # not killed by a limit: its traceback is on stderr
         raise RuntimeError("the grounder's process failed")
     what = "seconds" if killer.fired else "memory"
     return {"stopped": what, "counts": {}, "count": 0}, []
 
 
 class _KillTimer(contextlib.AbstractContextManager["_KillTimer"]):
-    """Kills a child that is still running after a time."""
+    """Kills a child that is still running after some seconds."""
 
     def __init__(self, child: "subprocess.Popen[bytes]", seconds: float) -> None:
         self.fired = False
@@ -176,7 +176,7 @@ class _KillTimer(contextlib.AbstractContextManager["_KillTimer"]):
 def _limit_diagnostic(
     header: dict[str, Any], rules: tuple[terms.Rule, ...], names: _Names, within: limits.Limits
 ) -> diagnostics.Diagnostic:
-    """Name the rule with the most instances so far, or, where the grounder said nothing, the one that joins most."""
+    """Blames the rule with the most instances so far or, if the grounder reported none, the one that joins most."""
     limit = {
         "rules": f"{within.rules:,} ground rules (`Limits.rules=`)",
         "seconds": f"{within.seconds:g} seconds (`Limits.seconds=`)",
@@ -189,8 +189,8 @@ def _limit_diagnostic(
         candidates = tuple(r for r in rules if names.relation(r.head.relation) == worst and r.body) or rules
     rule = max(candidates, key=lambda r: len({v.name for t in terms.rule_terms(r) for v in terms.variables_in([t])}))
     share = counts.get(str(names.relation(rule.head.relation)), 0)
-    told = f"; {share:,} of {header['count']:,} ground rules so far come from it" if share > 1 else ""
-    blamed = f"most of it for this rule{told}" if any(counts.values()) else "perhaps for this rule, which joins most"
+    origin = f"; {share:,} of {header['count']:,} ground rules so far come from it" if share > 1 else ""
+    blamed = f"most of it for this rule{origin}" if any(counts.values()) else "perhaps for this rule, which joins most"
     message = f"grounding needs more than {limit}, {blamed}"
     hint = "split the rule into relations with fewer joined variables, or raise the limit"
     return diagnostics.Diagnostic("grounding-limit", message, rule.span, hint)
@@ -202,11 +202,11 @@ def _decode(header: dict[str, Any], arrays: list[Ints], names: _Names, seconds: 
     highest = max((int(part.max()) for part in (pairs[:, 0], heads) if len(part)), default=0)
     relation = np.full(highest + 1, -1, np.int32)
     relation[pairs[:, 0]] = pairs[:, 1]
-    by_number = {number: found for found, number in names.relations.items()}
+    by_number = {number: name for name, number in names.relations.items()}
     symbols = list(names.symbols)
     atoms = {
-        by_number[int(number)]: {_fact(text, symbols): atom for atom, text in found}
-        for number, found in header["names"].items()
+        by_number[int(number)]: {_fact(text, symbols): atom for atom, text in entries}
+        for number, entries in header["names"].items()
     }
     return GroundRules(
         heads=heads,
@@ -221,7 +221,7 @@ def _decode(header: dict[str, Any], arrays: list[Ints], names: _Names, seconds: 
 
 
 def _fact(text: str, symbols: list[str]) -> ground_terms.Fact:
-    """The arguments of an atom as the grounder prints it, e.g. `r3(1,f(4,2))`."""
+    """Parses the arguments of an atom as the grounder prints it, e.g. `r3(1,f(4,2))`."""
     _, bracket, args = text.partition("(")
     if not bracket:
         return ()

@@ -1,7 +1,7 @@
-"""Calls of wide static relations replaced by what defines them, so that splitting can take them apart.
+"""Inlines calls of wide static relations, so that `split_joins` can split their definitions.
 
 `(set ?a ?b ?c ?d)`, four pieces that share one of four properties, has 27 120 instances; joined with four cells of ten
-lines that is a quarter of a million ground rules. Its definition speaks of each piece separately, and splits well. So
+lines that is a quarter of a million ground rules. Its definition constrains each piece separately, and splits well. So
 does that of two squares that differ in one of their coordinates; there the caller becomes two rules.
 """
 
@@ -11,30 +11,30 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gdlx.propnet.syntax import terms
 
-_LEAST_ARGUMENTS = 4  # narrower relations have few instances, and cost more unfolded than looked up
+_LEAST_ARGUMENTS = 4  # narrower relations have few instances, and are cheaper to look up than to inline
 _LONGEST_BODY = 100  # relations that call each other twice would double it each time
-_MOST_RULES = 8  # that a caller may become
+_MOST_RULES = 8  # that one caller may become
 
 
 def unfold(rules: Iterable[terms.Rule], static: frozenset[terms.Relation]) -> tuple[terms.Rule, ...]:
-    """The rules with calls of suitable relations unfolded; `static` are those that depend on nothing that changes."""
-    book = _RuleIndex(rules)
+    """Unfolds calls of suitable relations; `static` are relations that never change."""
+    index = _RuleIndex(rules)
     fresh = itertools.count()
     for relation in sorted(static):
-        definition = book.rules_of(relation)
+        definition = index.rules_of(relation)
         if not _should_unfold(definition):
             continue
-        callers = book.callers(relation)
-        unfolded = {caller: _unfolded(book.rules[caller], definition, fresh) for caller in callers}
-        if all(unfolded.values()) and not any(book.rules[caller].head.relation == relation for caller in callers):
-            book.remove(relation)
-            for caller, made in unfolded.items():
-                book.replace(caller, made)
-    return tuple(book.rules[number] for number in sorted(book.rules))
+        callers = index.callers(relation)
+        unfolded = {caller: _unfolded(index.rules[caller], definition, fresh) for caller in callers}
+        if all(unfolded.values()) and not any(index.rules[caller].head.relation == relation for caller in callers):
+            index.remove(relation)
+            for caller, replacement in unfolded.items():
+                index.replace(caller, replacement)
+    return tuple(index.rules[number] for number in sorted(index.rules))
 
 
 class _RuleIndex:
-    """Rules by number, and which of them conclude and call each relation."""
+    """Rules by number, and the rules that define and call each relation."""
 
     def __init__(self, rules: Iterable[terms.Rule]) -> None:
         self.rules: dict[tuple[int, ...], terms.Rule] = {}  # a rule that becomes several keeps its place in the order
@@ -53,10 +53,10 @@ class _RuleIndex:
         for number in self._heads.pop(relation, ()):
             del self.rules[number]
 
-    def replace(self, number: tuple[int, ...], made: Sequence[terms.Rule]) -> None:
+    def replace(self, number: tuple[int, ...], replacement: Sequence[terms.Rule]) -> None:
         rule = self.rules.pop(number)
         self._heads[rule.head.relation].remove(number)
-        for part, new in enumerate(made):
+        for part, new in enumerate(replacement):
             self._add((*number, part), new)
 
     def _add(self, number: tuple[int, ...], rule: terms.Rule) -> None:
@@ -67,7 +67,7 @@ class _RuleIndex:
 
 
 def _should_unfold(definition: Sequence[terms.Rule]) -> bool:
-    """Whether a definition is wide and can be put in the place of a call, and its arguments then come apart."""
+    """Whether a definition is wide, can replace a call, and then separates its arguments."""
     if not definition or definition[0].head.relation[1] < _LEAST_ARGUMENTS:
         return False
     if not all(map(_is_plain, definition)):
@@ -86,7 +86,7 @@ def _is_plain(rule: terms.Rule) -> bool:
 
 
 def _joins_through_others(rule: terms.Rule) -> bool:
-    """Whether a rule joins its arguments through others."""
+    """Whether a rule joins its arguments through other variables."""
     inner = {
         v.name for literal in terms.literals_in(rule.body) for v in terms.variables_in(terms.literal_terms(literal))
     }
@@ -94,7 +94,7 @@ def _joins_through_others(rule: terms.Rule) -> bool:
 
 
 def _only_separates_arguments(rule: terms.Rule) -> bool:
-    """Whether a rule is true of most arguments: it says where each of them ranges, and that some differ."""
+    """Whether a rule only states the range of each argument, and that some differ: it holds for most arguments."""
     for literal in rule.body:
         if isinstance(literal, terms.Distinct):
             if literal.equal:
@@ -105,7 +105,7 @@ def _only_separates_arguments(rule: terms.Rule) -> bool:
 
 
 def _unfolded(rule: terms.Rule, definition: Sequence[terms.Rule], fresh: Iterator[int]) -> list[terms.Rule]:
-    """The rule with calls replaced by the definition; none where one is negated or it would grow too much."""
+    """Replaces the calls in a rule by the definition; returns none if a call is negated or it grows too much."""
     relation = definition[0].head.relation
     signs = [positive for atom, positive in terms.atoms_in(rule.body) if atom.relation == relation]
     longest = max(len(option.body) for option in definition)
@@ -124,13 +124,13 @@ def _unfolded(rule: terms.Rule, definition: Sequence[terms.Rule], fresh: Iterato
 
 
 def _instance(definition: terms.Rule, call: terms.Atom, number: int) -> Iterator[terms.Literal]:
-    """The body of a definition with the arguments of a call; a blank keeps the names of its own variables apart."""
+    """Instantiates the body of a definition with the arguments of a call; its other variables get unused names."""
     heads = (head for head in definition.head.args if isinstance(head, terms.Variable))
-    given = {head.name: arg for head, arg in zip(heads, call.args, strict=True)}
+    arguments = {head.name: arg for head, arg in zip(heads, call.args, strict=True)}
 
     def replace(term: terms.Term) -> terms.Term:
         if isinstance(term, terms.Variable):
-            return given.get(term.name, terms.Variable(f"{term.name} {number}", term.span))
+            return arguments.get(term.name, terms.Variable(f"{term.name} {number}", term.span))
         if isinstance(term, terms.Compound):
             return dataclasses.replace(term, args=tuple(map(replace, term.args)))
         return term

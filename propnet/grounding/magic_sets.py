@@ -1,12 +1,12 @@
-"""Rules guarded by what can be asked for, so that the grounder leaves out the rest (magic sets).
+"""Guards rules by the calls that can be made, so that the grounder omits other instances (magic sets).
 
-`(<= (threatened ?x ?y ?ignored) (attack ?x ?y) (square ?ignored))` holds of every square that might be ignored, asked
-for or not: `?ignored` is a parameter, which nothing but the caller restricts. For every relation with parameters this
-adds a relation `domain of calls of ..`, concluded from what stands beside the calls, and guards its rules with it.
+`(<= (threatened ?x ?y ?ignored) (attack ?x ?y) (square ?ignored))` holds for every square that might be ignored, called
+or not: `?ignored` is a parameter, which only the caller restricts. For every relation with parameters this adds a
+relation `domain of calls of ..`, derived from the literals next to the calls, and guards its rules with it.
 
-Such a relation is like a domain of `split`: it is grounded in a world where every fluent may hold, without the
-negative literals of the caller, so it covers every call that can be made; a guard then holds wherever the guarded atom
-is asked for, and is dropped when the network is built. So guards change no meaning and close no circle through `not`.
+Such a relation is like a domain of `split_joins`: it is grounded as if every fluent may hold, without the negative
+literals of the caller, so it covers every call that can be made. A guard then holds wherever the guarded atom is used,
+and is dropped when the propnet is built. So guards do not change the meaning and close no cycle through `not`.
 """
 
 import collections
@@ -18,14 +18,14 @@ from gdlx.propnet.grounding import split_joins
 from gdlx.propnet.syntax import terms
 
 _LEAST_ARGUMENTS = 4  # narrower relations have few instances
-_NAME = f"{split_joins.DOMAIN}calls of "  # a blank cannot be part of a symbol in a sheet, so the names are free
+_NAME = f"{split_joins.DOMAIN}calls of "  # symbols of a sheet have no spaces, so the names are unused
 
 _Place = tuple[terms.Relation, int]  # an argument of a relation
-_Guards = Mapping[terms.Relation, tuple[int, ...]]  # the arguments of every guarded relation that its callers tell
+_Guards = Mapping[terms.Relation, tuple[int, ...]]  # the arguments of every guarded relation that its callers bind
 
 
 def apply_magic_sets(rules: Iterable[terms.Rule], static: frozenset[terms.Relation]) -> tuple[terms.Rule, ...]:
-    """Rules that conclude everything that is asked for; `static` are relations that depend on nothing that changes."""
+    """Returns rules that derive every atom that is used; `static` are relations that never change."""
     rules = tuple(rules)
     guards = _guards(rules, static)
     demands = [demand for rule in rules for demand in _demands(rule, guards)]
@@ -33,12 +33,12 @@ def apply_magic_sets(rules: Iterable[terms.Rule], static: frozenset[terms.Relati
 
 
 def _guards(rules: tuple[terms.Rule, ...], static: frozenset[terms.Relation]) -> _Guards:
-    """Of every relation the parameters that are known at every call: fewer and fewer, until all calls agree."""
+    """Returns the parameters of every relation that are bound at every call, as a greatest fixpoint."""
     parameters = _parameters(rules, static)
     guards = {
-        relation: own
+        relation: places
         for relation in dict.fromkeys(rule.head.relation for rule in rules)
-        if _may_be_guarded(relation) and (own := tuple(n for n in range(relation[1]) if (relation, n) in parameters))
+        if _may_be_guarded(relation) and (places := tuple(n for n in range(relation[1]) if (relation, n) in parameters))
     }
     concluding: dict[terms.Relation, list[terms.Rule]] = {}
     for rule in rules:
@@ -47,13 +47,13 @@ def _guards(rules: tuple[terms.Rule, ...], static: frozenset[terms.Relation]) ->
     while work:
         for call in list(_calls(work.popleft(), guards)):
             relation = call.atom.relation
-            own = guards.get(relation, ())
-            kept = tuple(n for n in own if _names([call.atom.args[n]]) <= call.known)
-            if kept != own:
-                guards[relation] = kept
-                if not kept:
+            places = guards.get(relation, ())
+            bound = tuple(n for n in places if _names([call.atom.args[n]]) <= call.known)
+            if bound != places:
+                guards[relation] = bound
+                if not bound:
                     del guards[relation]
-                work += concluding[relation]  # they know less now
+                work += concluding[relation]  # they bind less now
     return guards
 
 
@@ -63,12 +63,12 @@ def _may_be_guarded(relation: terms.Relation) -> bool:
 
 
 def _parameters(rules: tuple[terms.Rule, ...], static: frozenset[terms.Relation]) -> set[_Place]:
-    """Arguments that every rule binds by nothing but a static relation of one variable, or a parameter it passes on.
+    """Arguments that every rule binds only by a static relation of one variable, or by passing them as a parameter.
 
-    Rules that call their own relation are not asked: they may bind a parameter in a step of the recursion.
+    Rules that call their own relation are ignored: they may bind a parameter in a step of the recursion.
     """
     recursive = _recursion(rules)
-    missing: dict[_Place, set[_Place]] = {}  # the places that an argument is passed on to and that are not known yet
+    missing: dict[_Place, set[_Place]] = {}  # the places that an argument is passed to and that are not known yet
     refuted: set[_Place] = set()
     for rule in rules:
         relation = rule.head.relation
@@ -83,20 +83,20 @@ def _parameters(rules: tuple[terms.Rule, ...], static: frozenset[terms.Relation]
     for place, others in missing.items():
         for other in others:
             users.setdefault(other, []).append(place)
-    found: set[_Place] = set()
+    parameters: set[_Place] = set()
     work = [place for place, others in missing.items() if not others and place not in refuted]
     while work:
         place = work.pop()
-        found.add(place)
+        parameters.add(place)
         for user in users.get(place, ()):
             missing[user].discard(place)
             if not missing[user] and user not in refuted:
                 work.append(user)
-    return found
+    return parameters
 
 
 def _recursion(rules: Iterable[terms.Rule]) -> dict[terms.Relation, frozenset[terms.Relation]]:
-    """Of every relation those that call it and are called by it."""
+    """Maps every relation to its strongly connected component."""
     edges: dict[terms.Relation, set[terms.Relation]] = {}
     for rule in rules:
         edges.setdefault(rule.head.relation, set()).update(atom.relation for atom, _ in terms.atoms_in(rule.body))
@@ -104,32 +104,32 @@ def _recursion(rules: Iterable[terms.Rule]) -> dict[terms.Relation, frozenset[te
 
 
 def _passed_on(name: str, body: Iterable[terms.Atom], static: frozenset[terms.Relation]) -> set[_Place] | None:
-    """The arguments of relations that a variable is passed on to; None where it is part of something else."""
-    found = set()
+    """Returns the arguments that a variable is passed to; None if it is part of a compound term."""
+    places = set()
     for atom in body:
         names = _names(atom.args)
         if name not in names or (atom.relation in static and len(names) == 1):
             continue
         for number, arg in enumerate(atom.args):
             if isinstance(arg, terms.Variable) and arg.name == name:
-                found.add((atom.relation, number))
+                places.add((atom.relation, number))
             elif name in _names([arg]):
                 return None
-    return found
+    return places
 
 
 @dataclasses.dataclass(frozen=True)
 class _Call:
     atom: terms.Atom
-    before: tuple[terms.Atom, ...]  # literals that are known when it is made
-    known: frozenset[str]  # and their variables
+    before: tuple[terms.Atom, ...]  # literals that are evaluated before it
+    known: frozenset[str]  # their variables
 
 
 def _calls(rule: terms.Rule, guards: _Guards) -> Iterator[_Call]:
-    """The calls of guarded relations in a body, each with what the others may tell it.
+    """Yields the calls of guarded relations in a body, each with the literals that may bind its arguments.
 
-    Two calls must not wait for each other, so they have an order: literals without a guard tell all others, guarded
-    ones those after them, negative ones nobody.
+    Two calls must not depend on each other, so they are ordered: literals without a guard bind variables for all calls,
+    guarded literals for those after them, negative literals for none.
     """
     positive = [literal for literal in rule.body if isinstance(literal, terms.Atom)]
     before = [literal for literal in positive if literal.relation not in guards]
@@ -155,7 +155,7 @@ def _demands(rule: terms.Rule, guards: _Guards) -> Iterator[terms.Rule]:
 
 
 def _cover(missing: set[str], literals: Iterable[terms.Atom]) -> tuple[terms.Atom, ...]:
-    """Few literals that bind the variables: all of them together might be a join larger than what it guards."""
+    """Selects few literals that bind the variables: joining all of them might cost more than the guard saves."""
     chosen = []
     while missing:
         best = max(literals, key=lambda atom: len(missing & _names(atom.args)))

@@ -1,7 +1,7 @@
-"""Rules of one relation that differ only in part -> one rule, and an auxiliary relation for the part.
+"""Merges rules of one relation that differ only in part into one rule, with an auxiliary relation for the part.
 
 `p(x,z) <- a(x,y), c(y,z)` and `p(x,z) <- b(x,y), c(y,z)` become `p(x,z) <- e(x,y), c(y,z)` with `e(x,y) <- a(x,y)` and
-`e(x,y) <- b(x,y)`: the rest is joined once. Published sheets write such rules out, and `or` is multiplied out to them.
+`e(x,y) <- b(x,y)`: the rest is joined once. Published sheets have such rules, and expanding `or` creates them.
 """
 
 import dataclasses
@@ -10,47 +10,47 @@ from collections.abc import Iterable, Iterator
 
 from gdlx.propnet.syntax import terms
 
-_NAME = "either"  # with a blank and a number: a blank cannot be part of a symbol in a sheet, so the names are free
-_MOST_RULES = 64  # of one head: choosing costs the square of them
+_NAME = "either"  # with a space and a number: symbols of a sheet have no spaces, so the names are unused
+_MOST_RULES = 64  # of one head: the search takes quadratic time
 _LONGEST_BODY = 32
-_LEAST_VARIABLES = 6  # rules with fewer have few instances, and simplification finds what they share
+_LEAST_VARIABLES = 6  # rules with fewer have few instances, and simplification shares their parts
 
 _Names = frozenset[str]
 
 
 def merge_shared_bodies(rules: Iterable[terms.Rule], fresh: Iterator[int]) -> tuple[terms.Rule, ...]:
-    """Rules that conclude the same; `fresh` numbers the auxiliary relations."""
+    """Returns equivalent rules; `fresh` numbers the auxiliary relations."""
     groups: dict[terms.Atom, list[terms.Rule]] = {}
     for rule in rules:
         groups.setdefault(rule.head, []).append(rule)
-    found: list[terms.Rule] = []
-    made: dict[frozenset[terms.Body], str] = {}  # several relations may have the same part
+    merged_rules: list[terms.Rule] = []
+    name_of: dict[frozenset[terms.Body], str] = {}  # several relations may share the same part
     work = list(reversed(groups.values()))
     while work:
         group = work.pop()
         while 1 < len(group) <= _MOST_RULES and (shared := _largest_shared(group)):
-            is_new = frozenset(shared.inside) not in made
-            name = made.setdefault(frozenset(shared.inside), f"{_NAME} {next(fresh)}")
+            is_new = frozenset(shared.inside) not in name_of
+            name = name_of.setdefault(frozenset(shared.inside), f"{_NAME} {next(fresh)}")
             first = shared.rules[0]
             inner = terms.Atom(name, tuple(terms.Variable(v, first.span) for v in sorted(shared.names)), first.span)
             if is_new:
                 work.append([terms.Rule(inner, body, False, rule.span) for body, rule in shared.inside.items()])
             merged = dataclasses.replace(first, body=(inner, *shared.outside))
             group = [merged, *(rule for rule in group if rule not in shared.rules)]
-        found += group
-    return tuple(found)
+        merged_rules += group
+    return tuple(merged_rules)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Shared:
-    """Rules that say the same, but for what they say of some variables."""
+    """Rules that differ only in the literals over some variables."""
 
     names: _Names
     rules: list[terms.Rule]
 
     @functools.cached_property
     def outside(self) -> terms.Body:
-        """What all of them say; of the variables inside too, where that is not needed to bind them."""
+        """The common literals; includes those over the inner variables, unless they are needed to bind them."""
         first, *others = (_inside(rule, self.names) for rule in self.rules)
         common = [part for part in first if all(part in other for other in others)]
         if not all(
@@ -66,7 +66,7 @@ class _Shared:
 
 
 def _largest_shared(group: list[terms.Rule]) -> _Shared | None:
-    """Most rules, then fewest variables, then first in the order of the sheet."""
+    """Selects the most rules, then the fewest variables, then the first in the order of the sheet."""
     short = [rule for rule in group if 1 < len(rule.body) <= _LONGEST_BODY and _width(rule) >= _LEAST_VARIABLES]
     candidates = dict.fromkeys(_names(part) for rule in short for part in rule.body if isinstance(part, terms.Atom))
     best: _Shared | None = None
@@ -83,7 +83,7 @@ def _largest_shared(group: list[terms.Rule]) -> _Shared | None:
 
 
 def _inside(rule: terms.Rule, names: _Names) -> terms.Body:
-    """The literals that speak of nothing but these variables."""
+    """Returns the literals that have no other variables than these."""
     return tuple(literal for literal in rule.body if _names(literal) <= names)
 
 

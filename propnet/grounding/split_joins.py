@@ -1,7 +1,7 @@
-"""Rules with many joined variables -> several rules with few, through auxiliary relations.
+"""Splits rules with many joined variables into rules with few, through auxiliary relations.
 
-Grounding costs the number of instances of a rule's variables taken together. Eliminating a variable replaces the
-literals that speak of it by one auxiliary literal over their other variables; done in order of growing cost, this is
+The cost of grounding a rule is the number of instances of all its variables. Eliminating a variable replaces the
+literals that contain it by one auxiliary literal over their other variables; done in order of increasing cost, this is
 a tree decomposition of the rule's join graph. `p(x,z) <- a(x,y), b(y,z), c(u)` becomes `p(x,z) <- a(x,y), b(y,z), t`
 and `t <- c(u)`.
 """
@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gdlx.propnet.syntax import terms
 
-# Blanks cannot be part of a symbol in a sheet, so the names are free.
+# Symbols of a sheet have no spaces, so the names are unused.
 _PART = "part"
-DOMAIN = "domain of "  # relations that only say where a variable may range; true wherever they are used
+DOMAIN = "domain of "  # relations that only state the range of a variable; true wherever they are used
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +28,7 @@ class _Literal:
 
 
 def split_rules(rules: Iterable[terms.Rule]) -> tuple[terms.Rule, ...]:
-    """Rules that conclude the same, each over as few variables as elimination gets."""
+    """Returns equivalent rules, each over as few variables as elimination achieves."""
     fresh = itertools.count()
     return tuple(part for rule in rules for part in _split(rule, fresh))
 
@@ -37,7 +37,7 @@ def _split(rule: terms.Rule, fresh: Iterator[int]) -> list[terms.Rule]:
     if any(isinstance(literal, terms.Distinct) and literal.equal for literal in rule.body):
         return [rule]  # an equality binds in a direction that elimination might break
     join = _Join(rule)
-    made: list[terms.Rule] = []
+    new_rules: list[terms.Rule] = []
     while (name := join.cheapest()) is not None:
         bucket = join.literals_of(name)
         label = f"{_PART} {next(fresh)}"
@@ -47,16 +47,16 @@ def _split(rule: terms.Rule, fresh: Iterator[int]) -> list[terms.Rule]:
         head = _atom(label, filter(join.mentions, inside), rule)
         join.add(head)
         body = (*(part.literal for part in bucket), *(atom for _, atom in domains))
-        made += [*(domain for domain, _ in domains), terms.Rule(head, body, False, rule.span)]
-    return [*made, dataclasses.replace(rule, body=tuple(part.literal for part in join.body))]
+        new_rules += [*(domain for domain, _ in domains), terms.Rule(head, body, False, rule.span)]
+    return [*new_rules, dataclasses.replace(rule, body=tuple(part.literal for part in join.body))]
 
 
 class _Join:
-    """The body of a rule while variables are eliminated from it; knows what each of them costs."""
+    """The body of a rule during elimination, with the cost of eliminating each variable."""
 
     def __init__(self, rule: terms.Rule) -> None:
-        self._kept = {v.name for v in terms.variables_in(rule.head.args)}
-        self._body: dict[_Literal, None] = {}  # a set that keeps its order, as the next
+        self._head_names = {v.name for v in terms.variables_in(rule.head.args)}
+        self._body: dict[_Literal, None] = {}  # an ordered set, like the next
         self._users: dict[str, dict[_Literal, None]] = {}
         self._cost: dict[str, tuple[int, int, str]] = {}  # variables of its literals, literals, name
         for literal in rule.body:
@@ -68,14 +68,14 @@ class _Join:
         return self._body
 
     def mentions(self, name: str) -> bool:
-        return name in self._kept or name in self._users
+        return name in self._head_names or name in self._users
 
     def literals_of(self, name: str) -> list[_Literal]:
         return list(self._users[name])
 
     def cheapest(self) -> str | None:
-        """The variable that is cheapest to eliminate, if that leaves two rules smaller than this one."""
-        variables = len(self._kept | self._users.keys())
+        """Returns the cheapest variable to eliminate, if that gives two rules smaller than this one."""
+        variables = len(self._head_names | self._users.keys())
         useful = (cost for cost in self._cost.values() if cost[0] < variables and cost[1] < len(self._body))
         return min(useful, default=(0, 0, None))[2]
 
@@ -100,7 +100,7 @@ class _Join:
 
     def _price(self, names: Iterable[str]) -> None:
         for name in names:
-            if name not in self._kept:
+            if name not in self._head_names:
                 bucket = self._users[name]
                 self._cost[name] = (len(frozenset().union(*(part.names for part in bucket))), len(bucket), name)
 
@@ -113,20 +113,20 @@ def _wrap(literal: terms.Literal) -> _Literal:
 def _domains(
     bucket: Sequence[_Literal], join: _Join, rule: terms.Rule, fresh: Iterator[int]
 ) -> list[tuple[terms.Rule, terms.Atom]]:
-    """Domains for the variables that only negative literals of a bucket speak of, taken from the whole body.
+    """Returns domains for the variables that only negative literals of a bucket contain, from the entire body.
 
-    A literal that speaks of several of them says more than one for each.
+    A literal with several of them is preferred: it is more restrictive than one for each.
     """
     inside = frozenset().union(*(part.names for part in bucket))
     missing = inside - frozenset().union(*(part.names for part in bucket if part.binds))
-    found = []
+    domains = []
     while missing:
         sources = {part: None for name in sorted(missing) for part in join.literals_of(name) if part.binds}
         source = min(sources, key=lambda part: (-len(part.names & missing), len(part.names)))
         head = _atom(f"{DOMAIN}{next(fresh)}", source.names & inside, rule)
-        found.append((terms.Rule(head, (source.literal,), False, rule.span), head))
+        domains.append((terms.Rule(head, (source.literal,), False, rule.span), head))
         missing -= source.names
-    return found
+    return domains
 
 
 def _atom(name: str, variables: Iterable[str], rule: terms.Rule) -> terms.Atom:

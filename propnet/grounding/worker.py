@@ -1,6 +1,6 @@
-"""The child process that grounds: clingo ignores interrupts and may need more memory than there is, so it works alone.
+"""The child process that grounds: clingo ignores interrupts and may run out of memory, so it has its own process.
 
-Reads one JSON request on stdin: the program, the signatures whose atoms are wanted by name, and the limits.
+Reads one JSON request on stdin: the program, the relations whose atoms are returned by name, and the limits.
 Writes one JSON line on stdout, then raw int32 arrays: heads of the ground rules, lengths of their bodies, the literals
 of all bodies, and pairs (atom, number of its relation).
 
@@ -25,11 +25,11 @@ _CHECK_EVERY = 4096
 
 
 class _LimitReachedError(Exception):
-    """A limit was reached; the message says which."""
+    """Raised if a limit is reached; the message says which."""
 
 
 class _Observer(clingo.Observer):
-    """Collects ground rules. Choice rules only declare atoms, so they are passed over."""
+    """Collects ground rules. Choice rules only declare atoms, so they are skipped."""
 
     def __init__(self, max_rules: int, max_bytes: int, deadline: float) -> None:
         self.heads, self.sizes, self.body = array.array("i"), array.array("i"), array.array("i")
@@ -49,7 +49,7 @@ class _Observer(clingo.Observer):
             self.check()
 
     def check(self) -> None:
-        """Raise _Stop where a limit is reached; asking the system for every rule would cost more than grounding."""
+        """Raises _LimitReachedError at a limit; not called for every rule, which would cost more than grounding."""
         if self.count > self._max_rules:
             self.stopped = "rules"
         elif time.monotonic() > self._deadline:
@@ -61,7 +61,7 @@ class _Observer(clingo.Observer):
 
 
 def _peak_bytes() -> int:
-    """The most memory this process has used. Linux counts the parent's at the fork in ru_maxrss, but not in VmHWM."""
+    """Peak memory of this process. On Linux ru_maxrss includes the parent's memory at the fork, VmHWM does not."""
     with contextlib.suppress(OSError), open("/proc/self/status", "rb") as status:
         for line in status:
             if line.startswith(b"VmHWM:"):
@@ -71,10 +71,10 @@ def _peak_bytes() -> int:
 
 
 def _limit_memory(most: int | None) -> None:
-    """Bound the memory of this process; None lifts the bound again, to tell what there is."""
-    if sys.platform == "darwin":  # it refuses to set this limit
+    """Limits the memory of this process; None removes the limit, so that the results so far can be reported."""
+    if sys.platform == "darwin":  # does not support this limit
         return
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]  # which cannot be raised
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]  # cannot be raised
     soft = hard if most is None else min(most, 2**62)
     if hard != resource.RLIM_INFINITY:
         soft = min(soft, hard)
@@ -82,15 +82,15 @@ def _limit_memory(most: int | None) -> None:
 
 
 def _end_with_parent() -> None:
-    """The parent keeps the pipe open as long as it lives; grounding itself would not notice that it is gone."""
+    """Exits when the parent does, which closes the pipe; grounding itself would not notice."""
     while os.read(0, 4096):
         pass
     os._exit(1)
 
 
 def _stop_silent_joins(observer: _Observer, seconds: float) -> None:
-    """A join that finds nothing never asks the observer; grounding holds no lock, so that a thread can end it."""
-    time.sleep(min(seconds + 1, 1e8))  # infinity is too long for some systems
+    """Stops a join without results, which never calls the observer; grounding holds no lock, so a thread can."""
+    time.sleep(min(seconds + 1, 1e8))  # some systems do not accept infinity
     if observer.is_grounding and not observer.stopped:
         _write_header({"stopped": "seconds", "count": observer.count, "counts": {}})
         os._exit(0)
@@ -104,7 +104,7 @@ def _write_header(header: dict[str, Any]) -> None:
 def main() -> None:
     request: dict[str, Any] = json.loads(sys.stdin.buffer.readline())
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _limit_memory(int(request["max_bytes"] * 1.25) + 2**28)  # the observer stops before that, if it is asked
+    _limit_memory(int(request["max_bytes"] * 1.25) + 2**28)  # the observer stops before that, if it is called
     observer = _Observer(request["max_rules"], request["max_bytes"], time.monotonic() + request["max_seconds"])
     threading.Thread(target=_stop_silent_joins, args=[observer, request["max_seconds"]], daemon=True).start()
     control = clingo.Control(["--warn=none"], logger=lambda code, message: None)
@@ -147,7 +147,7 @@ def main() -> None:
 
 
 def _heads_per_relation(control: clingo.Control, rules: "array.array[int]") -> dict[str, int]:
-    """How many ground rules each relation has so far, to name the one that explodes."""
+    """Counts the ground rules of each relation so far, to find the one that explodes."""
     heads = collections.Counter(rules)
     counts: dict[str, int] = {}
     for name, arity, positive in control.symbolic_atoms.signatures:

@@ -1,1 +1,1 @@
-"""Propnets as files: own formats, the JSON layout of ggp-base, drawings, and the cache on disk."""
+"""Saves, loads, caches and draws propnets, and converts them to and from the JSON layout of ggp-cpp."""

@@ -1,7 +1,7 @@
-"""Networks kept on disk, so that the second call of any command starts at once.
+"""A cache of propnets on disk, so that the next run with the same game starts at once.
 
-A network is found by what it was made of: the rules, and gdlx's own code. Files that cannot be read or written are
-no error: the network is then made anew.
+The key of a propnet is a digest of its rules and of the code of `gdlx.propnet`. Files that cannot be read or written
+are not an error: the propnet is then compiled again.
 """
 
 import contextlib
@@ -24,19 +24,19 @@ _NETWORKS = "networks"
 
 
 def cache_dir() -> pathlib.Path:
-    """Where networks are kept: GDLX_CACHE, or the user's cache folder."""
+    """Returns the cache folder: GDLX_CACHE, or `gdlx` in the user's cache folder."""
     if chosen := os.environ.get("GDLX_CACHE"):
         return pathlib.Path(chosen)
     if sys.platform == "win32":
         return pathlib.Path(os.environ.get("LOCALAPPDATA", pathlib.Path.home())) / "gdlx" / "cache"
     if sys.platform == "darwin":
         return pathlib.Path.home() / "Library" / "Caches" / "gdlx"
-    chosen = os.environ.get("XDG_CACHE_HOME", "")  # which is to be ignored where it is relative, says its specification
+    chosen = os.environ.get("XDG_CACHE_HOME", "")  # its specification says to ignore relative paths
     return pathlib.Path(chosen if os.path.isabs(chosen) else pathlib.Path.home() / ".cache") / "gdlx"
 
 
 def limit_bytes() -> int:
-    """GDLX_CACHE_MB, 0 to keep nothing."""
+    """Returns the size limit of the cache, set by GDLX_CACHE_MB; 0 disables the cache."""
     try:
         return int(os.environ.get("GDLX_CACHE_MB", _DEFAULT_MB)) * 2**20
     except ValueError:
@@ -50,15 +50,15 @@ def load_or_compile(
     *,
     recompile: bool = False,
 ) -> propnet.PropNet:
-    """The network of a sheet, from the cache or compiled and put there; with `recompile`, compiled in any case."""
+    """Loads the propnet of a sheet from the cache, or compiles and caches it; `recompile` skips the lookup."""
     path = cache_dir() / _NETWORKS / f"{_key(sheet)}.npz"
     if not recompile:
         with contextlib.suppress(OSError, files.PropNetFileError):
             net = files.load_propnet(path)
-            os.utime(path)  # what was used last is removed last
+            os.utime(path)  # the least recently used files are removed first
             return net
     net = compiler.compile_rulesheet(sheet, within, *([report] if report else []))
-    with contextlib.suppress(OSError, files.PropNetFileError):  # a path may be no name that a file can hold
+    with contextlib.suppress(OSError, files.PropNetFileError):  # the name of a sheet may not be valid in a propnet file
         if limit_bytes():
             path.parent.mkdir(parents=True, exist_ok=True)
             files.save_propnet(net, path)
@@ -76,12 +76,12 @@ def _key(sheet: rulesheet.Rulesheet) -> str:
 
 @functools.cache
 def _code_digest() -> bytes:
-    """Of the code that makes networks: another version of it may make other ones."""
+    """Digest of the code that compiles propnets: another version may compile to a different propnet."""
     return _digest_of(importlib.resources.files("gdlx.propnet"))
 
 
 def _digest_of(folder: abc.Traversable) -> bytes:
-    """Of all Python files below a folder: their relative paths, and what they hold."""
+    """Digest of the relative paths and contents of all Python files in a folder and its subfolders."""
     digest = hashlib.sha256()
     for path, file in sorted(_python_files(folder), key=lambda entry: entry[0]):
         content = file.read_bytes()
@@ -91,7 +91,7 @@ def _digest_of(folder: abc.Traversable) -> bytes:
 
 
 def _python_files(folder: abc.Traversable, prefix: str = "") -> Iterator[tuple[str, abc.Traversable]]:
-    """Relative paths with `/` on every platform."""
+    """Yields Python files with their relative paths, with `/` on every platform."""
     for entry in folder.iterdir():
         path = prefix + entry.name
         if entry.is_dir():
@@ -101,16 +101,16 @@ def _python_files(folder: abc.Traversable, prefix: str = "") -> Iterator[tuple[s
 
 
 def list_entries() -> list[tuple[pathlib.Path, int]]:
-    """Files of the cache with their sizes, the longest unused first.
+    """Returns the files of the cache with their sizes, least recently used first.
 
-    Only what this module writes: GDLX_CACHE may name a folder that holds other things too.
+    Only files that this module writes: the folder of GDLX_CACHE may have other files too.
     """
-    found = []
+    entries = []
     for path in (cache_dir() / _NETWORKS).glob("*"):
         with contextlib.suppress(OSError):
             status = path.stat()
-            found.append((status.st_mtime, path, status.st_size))
-    return [(path, size) for _, path, size in sorted(found)]
+            entries.append((status.st_mtime, path, status.st_size))
+    return [(path, size) for _, path, size in sorted(entries)]
 
 
 def _shrink() -> None:
@@ -118,12 +118,12 @@ def _shrink() -> None:
 
 
 def clear() -> int:
-    """Remove everything; returns the bytes that were freed."""
+    """Removes all files of the cache; returns the number of bytes freed."""
     return remove(list_entries())
 
 
 def remove_oldest(kept: list[tuple[pathlib.Path, int]]) -> None:
-    """Of files with their sizes, the first ones, until the rest is within the limit."""
+    """Removes files, the first ones of the list, until the rest is within the size limit."""
     excess = sum(size for _, size in kept) - limit_bytes()
     for entry in kept:
         if excess <= 0:
@@ -133,7 +133,7 @@ def remove_oldest(kept: list[tuple[pathlib.Path, int]]) -> None:
 
 
 def remove(files_and_sizes: list[tuple[pathlib.Path, int]]) -> int:
-    """Returns the bytes that were freed; files that cannot be removed stay."""
+    """Removes files as far as possible; returns the number of bytes freed."""
     freed = 0
     for path, size in files_and_sizes:
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Files that may come from anywhere: read within bounds, checked field by field, written whole or not."""
+"""Reads untrusted files with bounded size and checked fields, and writes files atomically."""
 
 import contextlib
 import json
@@ -22,7 +22,7 @@ MAX_BYTES = 2**28  # of a file, and of what a compressed one unpacks to
 
 
 class PropNetFileError(errors.UserError, ValueError):
-    """What is wrong with which file, and what to do about it."""
+    """Raised for a file that is not a valid propnet; the message names the file, the problem and the fix."""
 
     def __init__(self, problem: str, hint: str = REWRITE_HINT, file: str | None = None) -> None:
         self.problem, self.hint, self.file = problem, hint, file
@@ -31,7 +31,7 @@ class PropNetFileError(errors.UserError, ValueError):
 
 @contextlib.contextmanager
 def name_file_in_errors(path: Path) -> Iterator[None]:
-    """Errors raised inside name the file."""
+    """Adds the name of the file to errors raised inside."""
     try:
         yield
     except PropNetFileError as error:
@@ -51,29 +51,29 @@ def too_large(max_bytes: int) -> PropNetFileError:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Readers see the old file or the new one, never a part."""
+    """Writes a file so that readers see the old content or the new content, never a part of it."""
     with open_atomically(path) as file:
         file.write(data)
 
 
 @contextlib.contextmanager
 def open_atomically(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to, which appears whole or not at all: it is written beside and then renamed."""
+    """Opens a temporary file next to `path` that replaces it when the block completes."""
     target = pathlib.Path(path)
-    beside = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
-        with open(beside, "xb") as file:
+        with open(temporary, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(beside, target)
+        os.replace(temporary, target)
     except OSError as error:
         if error.errno is not None:
-            error.filename, error.filename2 = os.fspath(path), None  # nobody knows the one beside it
+            error.filename, error.filename2 = os.fspath(path), None  # the user does not know the temporary file
         raise
     finally:
-        with contextlib.suppress(OSError):  # where nothing can be written, nothing can be removed either
-            beside.unlink()
+        with contextlib.suppress(OSError):  # a folder that is not writable does not allow removing either
+            temporary.unlink()
 
 
 def parse_json(data: bytes) -> object:
@@ -85,7 +85,7 @@ def parse_json(data: bytes) -> object:
 
 
 class Fields:
-    """The fields of a JSON object, each checked when it is taken out.
+    """The fields of a JSON object, each checked when it is read.
 
     >>> Fields({"size": 3}, "the box").value("size", int)
     3
@@ -125,7 +125,7 @@ def require_type(value: object, kind: type[T], what: str) -> T:
 
 
 def _shown(value: object) -> str:
-    """The start of a value, which may be huge or deep, or a number with more digits than can be printed."""
+    """Formats the start of a value, which may be huge or deeply nested, or a number with too many digits to print."""
     if isinstance(value, (list, dict)):
         return "a list" if isinstance(value, list) else "an object"
     if isinstance(value, int) and not -(2**63) < value < 2**63:

@@ -1,4 +1,4 @@
-"""A network as a drawing: text for Graphviz (`dot -Tsvg`)."""
+"""Draws a propnet: text for Graphviz (`dot -Tsvg`)."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from gdlx.propnet.common import errors
 from gdlx.propnet.syntax import diagnostics
 
 LIMIT = 2_000  # nodes; a larger drawing takes Graphviz minutes and shows nothing
-_FLUENTS_SHOWN = 3  # of those that are read off one register
+_FLUENTS_SHOWN = 3  # of those that share one register
 
 _HEAD = """digraph {
   rankdir=LR; ranksep=1.2; nodesep=0.12;
@@ -25,19 +25,19 @@ _NEXT = 'shape=box, style="filled,dashed", fillcolor="#cfe2f3"'
 
 
 class TooLargeToDrawError(errors.UserError, ValueError):
-    """A network has more nodes than a drawing may have."""
+    """Raised if a propnet has more nodes than the limit of a drawing."""
 
 
 def to_dot(net: propnet.PropNet, *, limit: int = LIMIT) -> str:
-    """Registers (double-framed if initially true), moves, gates, and what they decide, from left to right.
+    """Draws registers (double-framed if initially true), moves, gates and outputs from left to right.
 
-    A circle at the end of an arrow inverts. A gate is drawn as OR where all its inputs and uses are inverted.
+    A circle at the end of an arrow inverts. A gate whose inputs and uses are all inverted is drawn as OR.
     """
     gates = net.as_circuit()
     nodes = 1 + gates.inputs + len(gates.gates) + len(gates.outputs)
     if nodes > limit:
-        problem = f"{diagnostics.shorten(net.name)} has {nodes:,} nodes, too many to look at"
-        raise TooLargeToDrawError(f"{problem}; raise the limit (now {limit:,}) to draw it all the same")
+        problem = f"{diagnostics.shorten(net.name)} has {nodes:,} nodes, too many to draw"
+        raise TooLargeToDrawError(f"{problem}; raise the limit (now {limit:,}) to draw it anyway")
     used = {literal for gate in gates.gates for literal in gate} | set(gates.outputs)
     is_or = {
         node
@@ -49,7 +49,7 @@ def to_dot(net: propnet.PropNet, *, limit: int = LIMIT) -> str:
 
 
 def quoted(*lines: str) -> str:
-    r"""Lines of text as one label, whatever they contain: Graphviz expands backslashes and entities.
+    r"""Quotes lines of text as one label; escapes what Graphviz would expand, backslashes and entities.
 
     >>> print(quoted('say "hi"', r"to \N & co"))
     "say \"hi\"\nto \\N &amp; co"
@@ -72,17 +72,17 @@ def _inputs(net: propnet.PropNet, used: set[aig.Literal]) -> Iterator[str]:
 
 
 def _register_names(net: propnet.PropNet) -> dict[int, list[str]]:
-    """What is read off each register: after simplification it may be several fluents, some inverted."""
-    found: dict[int, list[str]] = {node: [] for node in range(1, 1 + len(net.initial))}
+    """Returns the fluents of each register: after simplification there may be several, some inverted."""
+    names_of: dict[int, list[str]] = {node: [] for node in range(1, 1 + len(net.initial))}
     for fluent, literal in zip(net.fluents, net.fluent_literals.tolist(), strict=True):
         if literal > aig.TRUE:
-            found[literal >> 1].append(f"not {fluent}" if literal & 1 else fluent)
-    for node, names in found.items():
+            names_of[literal >> 1].append(f"not {fluent}" if literal & 1 else fluent)
+    for node, names in names_of.items():
         if len(names) > _FLUENTS_SHOWN:
             names[_FLUENTS_SHOWN:] = [f"and {len(names) - _FLUENTS_SHOWN} more"]
         elif not names:
             names.append(f"register {node}")
-    return found
+    return names_of
 
 
 def _feedback(net: propnet.PropNet, node: int) -> str:

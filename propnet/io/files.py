@@ -1,7 +1,7 @@
-"""Networks as files: .npz (compact) or .json (readable), described in docs/network-format.md.
+"""Saves and loads propnets as .npz (compact) or .json (readable) files; see docs/reference/file-formats.md.
 
-Files may come from anywhere. Nothing in them is executed, their size is bounded before anything is unpacked,
-and a network that loads can be played: `validate` has seen it.
+Files may be untrusted. Nothing in them is executed, their size is bounded before anything is unpacked, and every
+propnet that loads can be played, because `validate` has checked it.
 """
 
 import io
@@ -38,7 +38,7 @@ _ARRAYS = {  # member of a .npz -> its element type there
     "gate_starts": "<i4",
     "gate_inputs": "<i4",
 }
-_OF_ROLES = {"legal": "moves", "sees": "percepts", "goal": "goal_values"}  # array -> what names its rows
+_OF_ROLES = {"legal": "moves", "sees": "percepts", "goal": "goal_values"}  # array -> field with the names of its rows
 _NPY_HEADER = re.compile(rb"\{'descr': '([^']*)', 'fortran_order': False, 'shape': \((\d{1,18}),\),? ?\} *\n")
 _BROKEN_ZIP = (
     zipfile.BadZipFile,
@@ -52,7 +52,20 @@ _BROKEN_ZIP = (
 
 
 def save_propnet(net: propnet.PropNet, path: checked_fields.Path) -> None:
-    """Write a network to a .npz or .json file: the whole file or nothing, equal bytes for equal networks."""
+    """Saves a propnet to a file. Writing is atomic, and equal propnets give equal bytes.
+
+    Args:
+      net: the propnet.
+      path: a file name that ends in .npz or .json, which selects the format.
+
+    Raises:
+      PropNetFileError: if the suffix is unknown, or the propnet is not valid.
+
+    >>> import tempfile
+    >>> from gdlx.propnet import games
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_propnet(games.compile_game("rps"), f"{folder}/rps.npz")
+    """
     with checked_fields.name_file_in_errors(path):
         writer = {".npz": _to_npz, ".json": _to_json}.get(_suffix(path))
         if writer is None:
@@ -62,9 +75,24 @@ def save_propnet(net: propnet.PropNet, path: checked_fields.Path) -> None:
 
 
 def load_propnet(path: checked_fields.Path, *, max_bytes: int = checked_fields.MAX_BYTES) -> propnet.PropNet:
-    """Read a network from a .npz or .json file; NetworkFileError if it is not one that can be played.
+    """Loads a propnet from a file.
 
-    A .json file may also have the layout of `gdlx.propnet.io.ggp_json`, which its content tells.
+    Args:
+      path: a .npz or .json file of `save_propnet`, or a .json file in the layout of `gdlx.propnet.io.ggp_json`.
+      max_bytes: limit on the size of the file, and of what it unpacks to.
+
+    Returns:
+      The propnet, which is valid: it can be played.
+
+    Raises:
+      PropNetFileError: if the file is not a valid propnet, or is larger than `max_bytes`.
+
+    >>> import tempfile
+    >>> from gdlx.propnet import games
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_propnet(games.compile_game("kuhn_poker"), f"{folder}/kuhn.json")
+    ...     load_propnet(f"{folder}/kuhn.json")
+    PropNet(kuhn_poker: 2 players, 17 registers, 42 gates)
     """
     with checked_fields.name_file_in_errors(path):
         if _suffix(path) not in (".npz", ".json"):
@@ -87,7 +115,7 @@ def _suffix(path: checked_fields.Path) -> str:
 
 def _unknown_suffix(path: checked_fields.Path) -> PropNetFileError:
     suffix = _suffix(path)
-    problem = f"files ending in {suffix} are not networks" if suffix else "its name has no suffix"
+    problem = f"files ending in {suffix} are not propnets" if suffix else "its name has no suffix"
     return PropNetFileError(problem, "name it .npz or .json")
 
 
@@ -187,14 +215,14 @@ def _from_npz(data: bytes, max_bytes: int) -> propnet.PropNet:
     if len(arrays["terminal"]) != 1:
         raise PropNetFileError(f"array 'terminal' has {len(arrays['terminal'])} numbers, not 1")
     roles = header.objects("roles")
-    rows = [_shared_out(arrays[key], roles, key, names) for key, names in _OF_ROLES.items()]
-    kept = ("fluent_literals", "initial", "next", "feedback", "gate_starts", "gate_inputs")
+    rows = [_split_by_role(arrays[key], roles, key, names) for key, names in _OF_ROLES.items()]
+    plain_arrays = ("fluent_literals", "initial", "next", "feedback", "gate_starts", "gate_inputs")
     return propnet.PropNet(
         name=header.value("name", str),
-        roles=tuple(_role(role, *own) for role, *own in zip(roles, *rows, strict=True)),
+        roles=tuple(_role(role, *literals) for role, *literals in zip(roles, *rows, strict=True)),
         fluents=tuple(header.values("fluents", str)),
         terminal=int(arrays["terminal"][0]),
-        **{key: arrays[key] for key in kept},
+        **{key: arrays[key] for key in plain_arrays},
     )
 
 
@@ -203,7 +231,7 @@ def _unzip(data: bytes, max_bytes: int) -> dict[str, bytes]:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             entries = archive.infolist()
             _check_entries(entries, max_bytes)
-            # A member is never read past the size it declares, so what was checked is all there can be.
+            # A member is never read beyond its declared size, so the sizes that were checked are the real ones.
             return {entry.filename.removesuffix(".npy"): archive.read(entry) for entry in entries}
     except PropNetFileError:
         raise
@@ -215,7 +243,7 @@ def _unzip(data: bytes, max_bytes: int) -> dict[str, bytes]:
 
 def _check_entries(entries: list[zipfile.ZipInfo], max_bytes: int) -> None:
     if sorted(entry.filename for entry in entries) != sorted(f"{name}.npy" for name in _ARRAYS):
-        raise PropNetFileError("it does not hold the arrays of a network, or holds others too")
+        raise PropNetFileError("it does not have the arrays of a propnet, or has others too")
     if sum(entry.file_size for entry in entries) > max_bytes:
         raise checked_fields.too_large(max_bytes)
     for entry in entries:
@@ -224,23 +252,23 @@ def _check_entries(entries: list[zipfile.ZipInfo], max_bytes: int) -> None:
 
 
 def _array(data: bytes, kind: str, name: str) -> Any:
-    """An array of rank 1, not read by numpy.load: that allocates whatever size a header asks for."""
+    """Parses an array of rank 1 without numpy.load, which allocates any size that a header declares."""
     start = 10 + int.from_bytes(data[8:10], "little")
     header = _NPY_HEADER.fullmatch(data[10:start])
     if data[:8] != b"\x93NUMPY\x01\x00" or header is None:
         raise PropNetFileError(f"array {name!r} is not a plain array of rank 1 (.npy version 1.0)")
-    found, dtype, raw = header[1].decode("latin-1"), np.dtype(kind), data[start:]
-    if found != kind:
-        raise PropNetFileError(f"array {name!r} has elements {diagnostics.shorten(found)!r}, not {kind!r}")
+    descr, dtype, raw = header[1].decode("latin-1"), np.dtype(kind), data[start:]
+    if descr != kind:
+        raise PropNetFileError(f"array {name!r} has elements {diagnostics.shorten(descr)!r}, not {kind!r}")
     if len(raw) != int(header[2]) * dtype.itemsize:
-        raise PropNetFileError(f"array {name!r} does not have the size that it says")
+        raise PropNetFileError(f"array {name!r} does not have the size that it declares")
     if dtype == np.bool_ and raw.strip(b"\0\1"):
         raise PropNetFileError(f"array {name!r} has a value that is neither true nor false")
     return np.frombuffer(raw, dtype).astype(dtype.newbyteorder("="))
 
 
-def _shared_out(array: propnet.Ints, roles: list[checked_fields.Fields], key: str, names: str) -> list[propnet.Ints]:
-    """The part of each role in an array of all roles."""
+def _split_by_role(array: propnet.Ints, roles: list[checked_fields.Fields], key: str, names: str) -> list[propnet.Ints]:
+    """Splits an array of all roles into one per role."""
     bounds = list(itertools.accumulate((len(role.value(names, list)) for role in roles), initial=0))
     if len(array) != bounds[-1]:
         raise PropNetFileError(f"array {key!r} has {len(array)} numbers for {bounds[-1]} {names}")

@@ -1,8 +1,8 @@
-"""The JSON layout of other people's propositional networks: an entry per node, AND, OR, NOT, propositions.
+"""Reads the JSON layout of ggp-cpp's propositional networks: one entry per node, AND, OR, NOT or proposition.
 
-It is the layout of ggp-cpp, in which networks made by ggp-base are published; docs/network-format.md has the
-details. A transition is a register: its PRE half takes the next value, its POST half gives the current one.
-The initial state is what the PRE halves take where all POST halves and all moves are false, `init` true.
+Propnets of ggp-base are published in this layout; docs/reference/file-formats.md has the details. A transition is a
+register: its PRE half takes the next value, its POST half has the current value. The initial state is the value of the
+PRE halves if all POST halves and all moves are false and `init` is true.
 """
 
 import dataclasses
@@ -27,14 +27,14 @@ V = TypeVar("V")
 
 
 def load_ggp_json(path: checked_fields.Path, *, max_bytes: int = checked_fields.MAX_BYTES) -> propnet.PropNet:
-    """Read a network of this layout; the game is named after the file."""
+    """Loads a propnet in this layout; the game is named after the file."""
     with checked_fields.name_file_in_errors(path):
         data = checked_fields.parse_json(checked_fields.read_bounded(path, max_bytes))
         return propnet_from_json(data, pathlib.Path(path).stem)
 
 
 def save_ggp_json(net: propnet.PropNet, path: checked_fields.Path) -> None:
-    """Write a network in this layout, to a .json file; NetworkFileError if the layout cannot express it."""
+    """Saves a propnet in this layout to a .json file; raises PropNetFileError if the layout cannot express it."""
     with checked_fields.name_file_in_errors(path):
         if pathlib.PurePath(path).suffix.lower() != ".json":
             raise checked_fields.PropNetFileError("this layout is JSON", "name the file .json")
@@ -46,7 +46,7 @@ def is_ggp_json(data: object) -> bool:
 
 
 def propnet_from_json(data: object, name: str) -> propnet.PropNet:
-    """The network that parsed JSON describes, folded, but not simplified further."""
+    """Builds the propnet that parsed JSON describes, folded but not simplified further."""
     file = checked_fields.Fields(data, "the file")
     nodes = _nodes(file)
     order = _topological(nodes)
@@ -57,15 +57,15 @@ def propnet_from_json(data: object, name: str) -> propnet.PropNet:
         raise _error(f"it has {len(terminal)} terminal propositions, not 1")
     roles = [_read_role(item, nodes) for item in file.objects("roles")]
     if _is_first_language(file, nodes, roles):
-        roles = _with_joint_moves(roles)
-    _check_judged(nodes, terminal[0], roles)
+        roles = _with_joint_percepts(roles)
+    _check_state_only(nodes, terminal[0], roles)
     net = _propnet(name, nodes, order, fluents, roles, terminal[0])
     validity.validate(net)
     return net
 
 
 def _error(problem: str) -> checked_fields.PropNetFileError:
-    return checked_fields.PropNetFileError(problem, f"mend it, or {_INSTEAD}")
+    return checked_fields.PropNetFileError(problem, f"fix it, or {_INSTEAD}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,21 +85,21 @@ class _Node:
 
     @property
     def uses(self) -> tuple[int, ...]:
-        """What its value is computed from in the same step."""
+        """The ids of the entries that its value depends on in the same step."""
         return () if self.is_register else self.ins
 
 
 def _nodes(file: checked_fields.Fields) -> dict[int, _Node]:
-    found = _unique("id", ((node.id, node) for node in map(_node, file.objects("entries"))))
-    if list(found) != list(range(len(found))):
-        raise _error(f"the ids of its {len(found)} entries are not 0, 1, 2, ..")
-    for node in found.values():
+    nodes = _unique("id", ((node.id, node) for node in map(_node, file.objects("entries"))))
+    if list(nodes) != list(range(len(nodes))):
+        raise _error(f"the ids of its {len(nodes)} entries are not 0, 1, 2, ..")
+    for node in nodes.values():
         for used in node.ins:
-            if used not in found:
-                raise _error(f"entry {node.id} uses an entry that is not there")
-        if node.type == NodeType.POST_TRANSITION and found[node.ins[0]].type != NodeType.PRE_TRANSITION:
+            if used not in nodes:
+                raise _error(f"entry {node.id} uses an entry that does not exist")
+        if node.type == NodeType.POST_TRANSITION and nodes[node.ins[0]].type != NodeType.PRE_TRANSITION:
             raise _error(f"entry {node.id}, a POST TRANSITION, does not use a PRE TRANSITION")
-    return found
+    return nodes
 
 
 def _node(entry: checked_fields.Fields) -> _Node:
@@ -124,45 +124,45 @@ def _node(entry: checked_fields.Fields) -> _Node:
 
 
 def _ins(entry: checked_fields.Fields, node_type: int, kind: str) -> tuple[int, ...]:
-    """The ids an entry uses: a list `ins`, or one as `in`."""
+    """Returns the ids that an entry uses: the list `ins`, or the single id `in`."""
     if node_type in (NodeType.AND, NodeType.OR):
         return tuple(entry.values("ins", int))
     if node_type == NodeType.CONSTANT or kind in ("init", "input"):
         return ()
-    found = [entry.value("in", int)] if "in" in entry else entry.values("ins", int)
-    if len(found) != 1:
-        raise _error(f"{entry.where} has {len(found)} inputs, not 1")
-    return tuple(found)
+    ids = [entry.value("in", int)] if "in" in entry else entry.values("ins", int)
+    if len(ids) != 1:
+        raise _error(f"{entry.where} has {len(ids)} inputs, not 1")
+    return tuple(ids)
 
 
 def _term(text: str, what: str) -> ground_terms.GroundTerm:
     try:
-        found = ground_terms.from_text(text)
+        parsed = ground_terms.from_text(text)
     except diagnostics.GdlError:
-        found = ()
-    if len(found) != 1:
+        parsed = ()
+    if len(parsed) != 1:
         raise _error(f"{what} is not a term: {diagnostics.shorten(text)!r}")
-    return found[0]
+    return parsed[0]
 
 
 def _argument(node: _Node, relation: str, role: str | None = None) -> str:
-    """The text of the last argument of a proposition: its fluent, move or percept."""
-    before = [relation] if role is None else [relation, role]
+    """Returns the text of the last argument of a proposition: its fluent, move or percept."""
+    prefix = [relation] if role is None else [relation, role]
     gdl = node.gdl
-    found = [ground_terms.to_text(part) for part in gdl] if isinstance(gdl, tuple) else []
-    if len(found) != len(before) + 1 or [found[0].lower(), *found[1:-1]] != before:
-        shown = diagnostics.shorten(" ".join(before))
+    texts = [ground_terms.to_text(part) for part in gdl] if isinstance(gdl, tuple) else []
+    if len(texts) != len(prefix) + 1 or [texts[0].lower(), *texts[1:-1]] != prefix:
+        shown = diagnostics.shorten(" ".join(prefix))
         raise _error(f"entry {node.id} is {diagnostics.shorten(ground_terms.to_text(gdl))}, not ({shown} ..)")
-    return found[-1]
+    return texts[-1]
 
 
 def _unique(what: str, pairs: Iterable[tuple[K, V]]) -> dict[K, V]:
-    found: dict[K, V] = {}
+    unique: dict[K, V] = {}
     for key, value in pairs:
-        if key in found:
+        if key in unique:
             raise _error(f"two entries have the same {what}: {diagnostics.shorten(key)}")
-        found[key] = value
-    return {key: found[key] for key in sorted(found)}
+        unique[key] = value
+    return {key: unique[key] for key in sorted(unique)}
 
 
 def _topological(nodes: Mapping[int, _Node]) -> list[_Node]:
@@ -170,14 +170,14 @@ def _topological(nodes: Mapping[int, _Node]) -> list[_Node]:
     for group in groups:
         if len(group) > 1 or group[0] in nodes[group[0]].uses:
             shown = ", ".join(map(str, sorted(group)[:8])) + (", .." if len(group) > 8 else "")
-            problem = f"entries {shown} depend on each other in a circle, with no transition between"
+            problem = f"entries {shown} depend on each other in a cycle without a transition"
             raise checked_fields.PropNetFileError(problem, _INSTEAD)
     return [nodes[number] for group in groups for number in group]
 
 
 @dataclasses.dataclass(frozen=True)
 class _Role:
-    """Ids of the entries of a role, by the names they stand for."""
+    """The ids of the entries of a role, by the name of the move, percept or goal value."""
 
     name: str
     inputs: dict[str, int]  # move -> does
@@ -199,7 +199,7 @@ def _read_role(fields: checked_fields.Fields, nodes: Mapping[int, _Node]) -> _Ro
     inputs = [named(pair.value("input", int), "input", "does") for pair in pairs]
     if [move for move, _ in legal] != [move for move, _ in inputs]:
         raise _error(f"role {diagnostics.shorten(name)} pairs a legal with the input of another move")
-    if name == terms.RANDOM:  # nobody asks what chance perceives or wants
+    if name == terms.RANDOM:  # chance has no percepts and no goals
         return _Role(name, _unique("move", inputs), _unique("move", legal), {}, {})
     sees = [named(number, "sees", "sees") for number in fields.values("sees", int)]
     goals = [(goal.value("value", int), goal.value("goal", int)) for goal in fields.objects("goals")]
@@ -215,26 +215,26 @@ def _read_role(fields: checked_fields.Fields, nodes: Mapping[int, _Node]) -> _Ro
 
 
 def _is_first_language(file: checked_fields.Fields, nodes: Mapping[int, _Node], roles: list[_Role]) -> bool:
-    """Whether it is a game of GDL-I: without `sees` and chance, unless the file says `"gdl": 2`."""
+    """Whether the game is GDL-I: it has neither `sees` nor chance, and the file does not have `"gdl": 2`."""
     if "gdl" in file and file.value("gdl", int) == 2:
         return False
     has_sees = any(node.kind == "sees" for node in nodes.values())
     return not has_sees and all(role.name != terms.RANDOM for role in roles)
 
 
-def _with_joint_moves(roles: list[_Role]) -> list[_Role]:
-    """In GDL-I every player sees the joint move."""
+def _with_joint_percepts(roles: list[_Role]) -> list[_Role]:
+    """Adds the percepts of GDL-I, where every player perceives the joint action."""
     joint = {f"(does {role.name} {move})": number for role in roles for move, number in role.inputs.items()}
     return [dataclasses.replace(role, sees=dict(sorted(joint.items()))) for role in roles]
 
 
-def _check_judged(nodes: Mapping[int, _Node], terminal: int, roles: list[_Role]) -> None:
-    """legal, goal and terminal must speak of a state alone: no move, and no `init`, which is no state."""
-    judges = [
+def _check_state_only(nodes: Mapping[int, _Node], terminal: int, roles: list[_Role]) -> None:
+    """Requires that legal, goal and terminal depend only on the state: not on a move, and not on `init`."""
+    outputs = [
         terminal,
         *(number for role in roles for number in (*role.legal.values(), *role.goals.values())),
     ]
-    cone = graphs.reachable({number: node.uses for number, node in nodes.items()}, judges)
+    cone = graphs.reachable({number: node.uses for number, node in nodes.items()}, outputs)
     for number in sorted(cone):
         if nodes[number].kind in ("init", "input"):
             raise _error(f"legal, goal or terminal depends on entry {number}, which is {nodes[number].kind}")
@@ -251,7 +251,7 @@ def _propnet(
     registers = _registers(nodes, fluents)
     source = {r: nodes[r].ins[0] for r in registers}
     inputs = [*registers, *(number for role in roles for number in role.inputs.values())]
-    before = _literals(order, {n.id: aig.TRUE for n in order if n.kind == "init"}, aig.Builder(0))
+    initial_literal = _literals(order, {n.id: aig.TRUE for n in order if n.kind == "init"}, aig.Builder(0))
     builder = aig.Builder(len(inputs))
     literal = _literals(order, {number: builder.input(n) for n, number in enumerate(inputs)}, builder)
 
@@ -277,7 +277,7 @@ def _propnet(
         ),
         fluents=tuple(fluents),
         fluent_literals=literals(fluents.values()),
-        initial=np.array([before[source[r]] == aig.TRUE for r in registers], np.bool_),
+        initial=np.array([initial_literal[source[r]] == aig.TRUE for r in registers], np.bool_),
         next=literals(source.values()),
         terminal=literal[terminal],
         feedback=np.zeros(0, np.int32),
@@ -288,27 +288,27 @@ def _propnet(
 
 
 def _registers(nodes: Mapping[int, _Node], fluents: Mapping[str, int]) -> list[int]:
-    """Transitions in the order of the fluents that are read off them, those without one at the end."""
+    """Returns transitions in the order of their fluents; those without a fluent come last."""
     named = [nodes[number].ins[0] for number in fluents.values()]
     return [n for n in dict.fromkeys([*named, *sorted(nodes)]) if nodes[n].is_register]
 
 
-def _literals(order: list[_Node], given: Mapping[int, int], builder: aig.Builder) -> dict[int, int]:
-    """The literal of every node; registers, moves and init that are not given are false."""
+def _literals(order: list[_Node], inputs: Mapping[int, int], builder: aig.Builder) -> dict[int, int]:
+    """Returns the literal of every node; registers, moves and init that are not in `inputs` are false."""
     literal: dict[int, int] = {}
     for node in order:
         used = [literal[number] for number in node.uses]
-        if node.id in given:
-            made = given[node.id]
+        if node.id in inputs:
+            value = inputs[node.id]
         elif node.type == NodeType.CONSTANT:
-            made = aig.TRUE if node.constant else aig.FALSE
+            value = aig.TRUE if node.constant else aig.FALSE
         elif node.type == NodeType.AND:
-            made = builder.conjunction(used)
+            value = builder.conjunction(used)
         elif node.type == NodeType.OR:
-            made = builder.disjunction(used)
+            value = builder.disjunction(used)
         elif not used:
-            made = aig.FALSE
+            value = aig.FALSE
         else:
-            made = used[0] ^ (node.type == NodeType.NOT)
-        literal[node.id] = made
+            value = used[0] ^ (node.type == NodeType.NOT)
+        literal[node.id] = value
     return literal

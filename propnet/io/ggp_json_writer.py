@@ -1,4 +1,4 @@
-"""A network in the JSON layout of `gdlx.propnet.io.ggp_json`."""
+"""Writes a propnet in the JSON layout of `gdlx.propnet.io.ggp_json`."""
 
 import enum
 import json
@@ -11,7 +11,7 @@ from gdlx.propnet.syntax import diagnostics, ground_terms
 
 
 class NodeType(enum.IntEnum):
-    """What an entry is. The numbers are those of ggp-cpp."""
+    """The type of an entry, numbered as in ggp-cpp."""
 
     AND = 1
     OR = 2
@@ -24,15 +24,15 @@ class NodeType(enum.IntEnum):
 
 
 def to_json(net: propnet.PropNet) -> str:
-    """JSON with one entry per line; NetworkFileError if the layout cannot express the network."""
+    """Returns JSON with one entry per line; raises PropNetFileError if the layout cannot express the propnet."""
     validity.validate(net)
     if len(net.feedback):
         problem = "this layout has no way to express recursion through the state"
-        raise checked_fields.PropNetFileError(problem, "write the network with gdlx.propnet.io.files.save_propnet")
+        raise checked_fields.PropNetFileError(problem, "save the propnet with gdlx.propnet.save_propnet")
     writer = _Writer(net)
     roles, order = writer.write()
     parts = (
-        '"gdl": 2',  # all percepts are there, also where that means none
+        '"gdl": 2',  # the percepts are complete, even if there are none
         f'"roles": {json.dumps(roles)}',
         '"entries": [\n' + ",\n".join(map(json.dumps, writer.entries)) + "\n]",
         f'"topologically_sorted": {json.dumps(order)}',
@@ -41,7 +41,7 @@ def to_json(net: propnet.PropNet) -> str:
 
 
 class _Writer:
-    """Makes entries one by one, each after those it uses; only a POST half comes before its PRE half."""
+    """Creates entries in topological order, except that a POST half comes before its PRE half."""
 
     def __init__(self, net: propnet.PropNet) -> None:
         self.entries: list[dict[str, Any]] = []
@@ -49,7 +49,7 @@ class _Writer:
         self._id_of: dict[aig.Literal, int] = {}
 
     def write(self) -> tuple[list[dict[str, Any]], list[int]]:
-        """Fill `entries`; returns the roles, and the entries in the order in which to evaluate them."""
+        """Fills `entries`; returns the roles, and the ids of the entries in evaluation order."""
         net = self._net
         init = self._proposition("init", "init")
         for number, role in enumerate(net.roles):
@@ -75,7 +75,7 @@ class _Writer:
         fields: dict[str, Any] = {"proposition_type": kind, "gdl": _spaced(gdl)}
         if source is not None:
             fields["in"] = source
-        shown = gdl[-1] if kind in ("legal", "sees") else gdl  # as ggp-cpp shows it to a player
+        shown = gdl[-1] if kind in ("legal", "sees") else gdl  # as ggp-cpp displays it to a player
         return self._add(NodeType.PROPOSITION, **fields, display=_spaced(shown))
 
     def _not(self, number: int) -> int:
@@ -88,14 +88,14 @@ class _Writer:
         return self._id_of[literal]
 
     def _fluents(self) -> None:
-        read: dict[aig.Literal, int] = {}
+        id_of_literal: dict[aig.Literal, int] = {}
         for fluent, literal in zip(self._net.fluents, self._net.fluent_literals.tolist(), strict=True):
-            made = self._proposition("base", ("true", _term(fluent)), self._id(literal))
-            read.setdefault(literal, made)
-        self._id_of |= read  # gates use the propositions, whose names a reader of the file understands
+            proposition = self._proposition("base", ("true", _term(fluent)), self._id(literal))
+            id_of_literal.setdefault(literal, proposition)
+        self._id_of |= id_of_literal  # gates refer to the propositions, whose names make the file readable
 
     def _gate(self, node: int, gate: aig.Gate) -> None:
-        """An AND of inverted literals is an inverted OR, which needs no entries for the inversions."""
+        """Adds a gate; an AND of inverted literals becomes an inverted OR, which needs no NOT entries."""
         invert = all(literal & 1 for literal in gate)
         ids = [self._id(literal ^ invert) for literal in gate]
         self._id_of[2 * node + invert] = self._add(NodeType.OR if invert else NodeType.AND, ins=ids)
@@ -107,7 +107,7 @@ class _Writer:
             if initial:
                 following = self._add(NodeType.OR, ins=[init, following])
             elif holds[literal >> 1] ^ (literal & 1):
-                # The step into the initial state, which starts from nothing, must not make it true.
+                # In the step into the initial state, where all registers are false, it must not become true.
                 following = self._add(NodeType.AND, ins=[self._not(init), following])
             self.entries[post]["in"] = self._add(NodeType.PRE_TRANSITION, **{"in": following})
 
@@ -130,15 +130,15 @@ class _Writer:
 
 
 def _term(name: str) -> ground_terms.GroundTerm:
-    """The term of a name, which must be found again in the text of a proposition."""
+    """Parses a name as a term, so that it can be recovered from the text of a proposition."""
     try:
-        found = ground_terms.from_text(name)
+        parsed = ground_terms.from_text(name)
     except diagnostics.GdlError:
-        found = ()
-    if len(found) != 1 or ground_terms.to_text(found[0]) != name:
+        parsed = ()
+    if len(parsed) != 1 or ground_terms.to_text(parsed[0]) != name:
         problem = f"in this layout {diagnostics.shorten(name)!r} cannot be a name, because it is not a term"
-        raise checked_fields.PropNetFileError(problem, "write the network with gdlx.propnet.io.files.save_propnet")
-    return found[0]
+        raise checked_fields.PropNetFileError(problem, "save the propnet with gdlx.propnet.save_propnet")
+    return parsed[0]
 
 
 def _spaced(value: ground_terms.GroundTerm) -> str:
@@ -146,7 +146,7 @@ def _spaced(value: ground_terms.GroundTerm) -> str:
 
 
 def _at_zero(net: propnet.PropNet) -> list[bool]:
-    """Whether each node holds where all registers and moves are false."""
+    """Returns whether each node holds if all registers and moves are false."""
     holds = [False] * (net.inputs + 1)
     for gate in net.as_circuit().gates:
         holds.append(all(holds[literal >> 1] ^ bool(literal & 1) for literal in gate))

@@ -1,4 +1,4 @@
-"""What a network must be, so that whoever plays it needs no checks of its own."""
+"""Validates propnets, so that code that plays them needs no checks of its own."""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ PropNetFileError = checked_fields.PropNetFileError
 
 
 def validate(net: propnet.PropNet) -> None:
-    """Raise NetworkFileError at the first thing wrong; what passes can be evaluated, and evaluation ends."""
+    """Raises PropNetFileError at the first problem; a valid propnet can be evaluated, and evaluation terminates."""
     _check_names(net)
     _check_arrays(net)
     _check_literals(net)
@@ -38,7 +38,7 @@ def _check_names(net: propnet.PropNet) -> None:
         if any(type(value) is not int or abs(value) >= 2**31 for value in role.goal_values):
             raise PropNetFileError(f"a goal value of {shown} is not an integer of 32 bits")
         if any(a >= b for a, b in itertools.pairwise(role.goal_values)):
-            raise PropNetFileError(f"the goal values of {shown} are not sorted, or one is there twice")
+            raise PropNetFileError(f"the goal values of {shown} are not sorted, or have a duplicate")
 
 
 def _check_texts(names: Iterable[str], what: str) -> None:
@@ -52,7 +52,7 @@ def _check_ascending(names: Sequence[str], what: str) -> None:
     for first, second in itertools.pairwise(names):
         if first >= second:
             shown = diagnostics.shorten(second)
-            raise PropNetFileError(f"{what} are not sorted by their text, or one is there twice: {shown}")
+            raise PropNetFileError(f"{what} are not sorted by their text, or have a duplicate: {shown}")
 
 
 def _check_arrays(net: propnet.PropNet) -> None:
@@ -72,8 +72,8 @@ def _check_arrays(net: propnet.PropNet) -> None:
         ]
     for name, array, kind, size in expected:
         if array.dtype != kind or array.shape != (size,):
-            found = f"{array.dtype}{list(array.shape)}"
-            raise PropNetFileError(f"{name!r} is {found}, not {np.dtype(kind)}[{size}]")
+            actual = f"{array.dtype}{list(array.shape)}"
+            raise PropNetFileError(f"{name!r} is {actual}, not {np.dtype(kind)}[{size}]")
 
 
 def _check_literals(net: propnet.PropNet) -> None:
@@ -99,19 +99,19 @@ def _check_gates(net: propnet.PropNet) -> None:
     starts = net.gate_starts.astype(np.int64)
     sizes = starts[1:] - starts[:-1]
     if starts[0] != 0 or (sizes < 2).any() or starts[-1] != len(net.gate_inputs):
-        raise PropNetFileError("the gates do not share out their inputs, two or more for each")
+        raise PropNetFileError("the gates do not split `gate_inputs` into two or more literals each")
     gate, nodes = np.repeat(np.arange(net.gates), sizes), net.gate_inputs >> 1
     if (nodes > net.inputs + gate).any():
         raise PropNetFileError("a gate uses itself or a later gate", "put each gate after those it uses")
-    # As circuit.Builder makes them: passes rely on it that nothing is left to fold.
+    # As aig.Builder creates them: passes rely on gates that need no folding.
     if (nodes == 0).any() or ((nodes[1:] <= nodes[:-1]) & (gate[1:] == gate[:-1])).any():
         raise PropNetFileError("a gate uses a constant, or a node twice, or its literals are not sorted")
 
 
 def _check_recursion(net: propnet.PropNet) -> None:
-    """Feedbacks that depend on each other may only ever grow, or repeating them might never end.
+    """Requires that feedbacks are monotone within each strongly connected component: otherwise iteration may not end.
 
-    So on every path from one to another inside a circle, the inversions must come in pairs.
+    So every path from one feedback to another within a component must have an even number of inversions.
     """
     if not len(net.feedback):
         return
@@ -129,4 +129,4 @@ def _check_recursion(net: propnet.PropNet) -> None:
             is_gate = node > net.inputs and used
             inverted[node] = inverted[used[0] >> 1] ^ used[0] & 1 if is_gate else 0
         if any(inverted[node] != inverted[lit >> 1] ^ lit & 1 for node, used in uses.items() for lit in used):
-            raise PropNetFileError("a feedback depends on its own negation, so it may never settle")
+            raise PropNetFileError("a feedback depends on its own negation, so it may never reach a fixpoint")

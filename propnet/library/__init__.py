@@ -1,4 +1,4 @@
-"""The games that come with gdlx: own rulesheets, written from the rules that their comments name.
+"""The games that come with gdlx: rulesheets written for gdlx, from the sources that their comments cite.
 
 >>> print(text("rps:n=5").splitlines()[0])
 ; Rock-paper-scissors with 5 signs.
@@ -31,8 +31,8 @@ Parameter = game.Parameter
 __all__ = ["Game", "LibraryError", "Parameter", "get", "names", "parse_spec", "text"]
 
 _GAMES = {
-    found.name: found
-    for found in (
+    entry.name: entry
+    for entry in (
         *static.GAMES,
         *rps.GAMES,
         *hidden_marks.GAMES,
@@ -52,12 +52,19 @@ _GAMES = {
 
 
 def names() -> tuple[str, ...]:
-    """The names of all games, sorted."""
+    """Lists the games of the library.
+
+    Returns:
+      The names of all games, sorted.
+
+    >>> "kuhn_poker" in names()
+    True
+    """
     return tuple(sorted(_GAMES))
 
 
 def get(name: str) -> Game:
-    """The game of that name."""
+    """Returns the game of that name; raises LibraryError if there is none."""
     if name in _GAMES:
         return _GAMES[name]
     close = difflib.get_close_matches(name, names(), n=3)
@@ -66,35 +73,35 @@ def get(name: str) -> Game:
 
 
 def parse_spec(spec: str) -> tuple[Game, dict[str, int | str]]:
-    """Read `name` or `name:parameter=value,...`; the settings returned hold every parameter of the game.
+    """Parses `name` or `name:parameter=value,...`; the returned settings have every parameter of the game.
 
-    >>> found, settings = parse_spec("goofspiel:cards=4")
-    >>> found.name, settings
+    >>> goofspiel, settings = parse_spec("goofspiel:cards=4")
+    >>> goofspiel.name, settings
     ('goofspiel', {'cards': 4, 'info': 'imperfect', 'order': 'ascending'})
     """
     name, colon, rest = spec.partition(":")
-    found = get(name)
-    settings = {key: parameter.default for key, parameter in found.parameters.items()}
-    given: set[str] = set()
+    chosen = get(name)
+    settings = {key: parameter.default for key, parameter in chosen.parameters.items()}
+    specified: set[str] = set()
     for item in rest.split(",") if colon else ():
         key, equals, value = (part.strip() for part in item.partition("="))
         if not (key and equals and value):
             raise LibraryError(f"In {spec!r}, {item!r} is not of the form parameter=value.")
-        if key not in found.parameters:
+        if key not in chosen.parameters:
             known = f"its parameters are {', '.join(settings)}" if settings else "it has none"
             raise LibraryError(f"In {spec!r}, {name} has no parameter {key!r}: {known}.")
-        if key in given:
-            raise LibraryError(f"In {spec!r}, {key} is given twice: keep one of them.")
-        given.add(key)
-        read = found.parameters[key].read(value)
-        if read is None:
-            allowed = found.parameters[key].allowed
+        if key in specified:
+            raise LibraryError(f"In {spec!r}, {key} is specified twice: keep one of them.")
+        specified.add(key)
+        parsed = chosen.parameters[key].read(value)
+        if parsed is None:
+            allowed = chosen.parameters[key].allowed
             raise LibraryError(f"In {spec!r}, {key} must be {allowed}, not {value!r}.")
-        settings[key] = read
-    return found, settings
+        settings[key] = parsed
+    return chosen, settings
 
 
 def text(spec: str) -> str:
-    """The rulesheet of a game, with the parameters that the spec gives and the defaults of the others."""
-    found, settings = parse_spec(spec)
-    return found.build(**settings)
+    """Returns the rulesheet of a game, with the parameters of the spec and defaults for the others."""
+    chosen, settings = parse_spec(spec)
+    return chosen.build(**settings)

@@ -1,4 +1,4 @@
-"""What a game of the library is: a name, its parameters, and a pure function that writes its rulesheet."""
+"""A game of the library: a name, its parameters, and a pure function that returns its rulesheet."""
 
 import dataclasses
 import re
@@ -12,12 +12,12 @@ _INTEGER = re.compile("-?[0-9]{1,18}")
 
 
 class LibraryError(errors.UserError, ValueError):
-    """A game, a parameter or a combination of parameters that the library does not have."""
+    """Raised for a game, a parameter or a combination of parameters that the library does not have."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Parameter:
-    """One setting of a game: one of `choices`, or where those are None an integer of `minimum`..`maximum`."""
+    """A parameter of a game: one of `choices` or, if those are None, an integer from `minimum` to `maximum`."""
 
     default: Value
     help: str
@@ -27,7 +27,7 @@ class Parameter:
 
     @property
     def allowed(self) -> str:
-        """The allowed values in words, to end a sentence with.
+        """Describes the allowed values in words, for the end of a sentence.
 
         >>> Parameter(default=5, minimum=2, maximum=9, help="cards in a hand").allowed
         'an integer from 2 to 9'
@@ -40,7 +40,7 @@ class Parameter:
         return "one of " + ", ".join(listed)
 
     def read(self, text: str) -> Value | None:
-        """The value that the text of a spec stands for, None if it is not allowed."""
+        """Parses the text of a value; returns None if it is not allowed."""
         if self.choices is not None:
             return next((choice for choice in self.choices if str(choice) == text), None)
         if not _INTEGER.fullmatch(text):

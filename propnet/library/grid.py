@@ -6,14 +6,14 @@ SIZE_HELP = "no limit in the rules, 1000 only keeps the list of coordinates prin
 
 LINE_HELP = "must fit on the board; no other limit in the rules, 100 only keeps the rule of a line readable"
 
-_DIRECTIONS = (  # columns and rows from a cell of a line to the next: row, column and the two diagonals
+_DIRECTIONS = (  # columns and rows from a cell of a line to the next: along a row, a column and the two diagonals
     (1, 0),
     (0, 1),
     (1, 1),
     (1, -1),
 )
 
-# Goals from the relation (line ?p), for games in which both players may get a line.
+# Goals from the relation (line ?p), for games in which both players may complete a line.
 GOALS = """
 (<= (goal ?p 100)
     (opponent ?p ?q)
@@ -38,7 +38,7 @@ GOALS = """
 
 
 def check_line(where: str, width: int, height: int, length: int) -> None:
-    """Refuse a line that no player could ever complete."""
+    """Raises LibraryError for a line that no player could ever complete."""
     longest = max(width, height)
     if length > longest:
         raise game.LibraryError(
@@ -48,12 +48,12 @@ def check_line(where: str, width: int, height: int, length: int) -> None:
 
 
 def axis(relation: str, size: int) -> str:
-    """The coordinates 1..size."""
+    """Returns facts for the coordinates 1..size."""
     return kif.values(relation, range(1, size + 1))
 
 
 def lines(width: int, height: int, length: int) -> str:
-    """Rules of `(line ?p)`: neighbouring cells `(cell ?x ?y ?p)`, for every direction in which they fit.
+    """Returns rules of `(line ?p)`: adjacent cells `(cell ?x ?y ?p)`, for every direction in which they fit.
 
     The rules count with the relation `succ`.
 

@@ -1,4 +1,4 @@
-"""Small pieces of rulesheet text that several games share."""
+"""Functions that write parts of rulesheets, shared by several games."""
 
 import itertools
 import textwrap
@@ -18,14 +18,14 @@ OPPONENTS = """
 
 
 def header(title: str, rules: str, source: str) -> str:
-    """The comment that opens a sheet: its title, the rules in a few sentences, and where they come from."""
+    """Returns the comment at the top of a sheet: its title, the rules in a few sentences, and their source."""
     paragraphs = (title, rules, f"Source: {source}")
     wrapped = (textwrap.wrap(" ".join(text.split()), _WIDTH, break_on_hyphens=False) for text in paragraphs)
     return "\n;\n".join("\n".join(f"; {line}" for line in lines) for lines in wrapped)
 
 
 def facts(relation: str, rows: Iterable[Iterable[int | str]]) -> str:
-    """One fact a line.
+    """Returns facts, one per line.
 
     >>> print(facts("beats", [("rock", "scissors"), ("paper", "rock")]))
     (beats rock scissors)
@@ -35,7 +35,7 @@ def facts(relation: str, rows: Iterable[Iterable[int | str]]) -> str:
 
 
 def values(relation: str, members: Iterable[int | str]) -> str:
-    """The facts of a relation with one argument.
+    """Returns the facts of a relation with one argument.
 
     >>> print(values("index", range(1, 3)))
     (index 1)
@@ -45,7 +45,7 @@ def values(relation: str, members: Iterable[int | str]) -> str:
 
 
 def successors(first: int, last: int) -> str:
-    """The facts `(succ n n+1)` that count from first to last.
+    """Returns the facts `(succ n n+1)` that count from first to last.
 
     >>> print(successors(-1, 1))
     (succ -1 0)
@@ -55,5 +55,5 @@ def successors(first: int, last: int) -> str:
 
 
 def sheet(*sections: str) -> str:
-    """Sections with a blank line between them; empty ones are left out."""
+    """Joins sections with blank lines; empty sections are left out."""
     return "\n\n".join(stripped for section in sections if (stripped := section.strip())) + "\n"

@@ -1,10 +1,10 @@
-"""Who is ahead: the lead of player 1 as an integer, and the goals of a game that the player ahead wins."""
+"""The lead of player 1 as an integer, and the goals of games that the player in the lead wins."""
 
 from gdlx.propnet.library import kif
 
 
 def counting(limit: int) -> str:
-    """The integers from -limit to limit, with their signs; `limit` is at least 1."""
+    """Returns rules for the integers from -limit to limit and their signs; `limit` is at least 1."""
     return f"{kif.successors(-limit, limit)}\n\n{_SIGNS.strip()}"
 
 
@@ -24,7 +24,7 @@ _SIGNS = """
     (succ ?n ?m))
 """
 
-# Which card is the greater one, for cards (card ?k) that count with succ.
+# The order of cards (card ?k) that count with succ.
 GREATER = """
 (<= (greater ?b ?a)
     (card ?a)
@@ -56,10 +56,10 @@ GOALS = """
 
 
 def prizes(highest: int) -> str:
-    """Rules of `(ahead ?p)` from `(won ?p ?k)` in the state, for prizes worth 1..highest points.
+    """Returns rules of `(ahead ?p)` from `(won ?p ?k)` in the state, for prizes of 1..highest points.
 
-    They count with `succ` and need `(card ?k)`. The lead is summed prize by prize, from the smallest on, so
-    that the state holds no score: two flags a prize instead of one for every possible lead.
+    They count with `succ` and use `(card ?k)`. The lead is summed prize by prize, from the smallest on, so that the
+    state has no score: two fluents per prize instead of one for every possible lead.
     """
     return f"""
 ; The lead of player 1, summed over the prizes 1 to ?k.

@@ -6,7 +6,7 @@ from gdlx.propnet.library import game, kif, leduc_rules, sources
 
 _ANTE = 1
 _RAISE = {1: 2, 2: 4}  # chips by round
-_MOST_CHIPS = 50  # goals are 50 plus or minus chips and must stay within 0..100
+_MOST_CHIPS = 50  # goals are 50 plus or minus chips and must be within 0..100
 
 _SUITS = {
     "seen": "Players see the suits of cards, although they never matter.",
@@ -25,9 +25,9 @@ def _build(ranks: int, raises: int, stacks: int | str, fold: str, suits: str) ->
         most = (_MOST_CHIPS - _ANTE) // sum(_RAISE.values())
         raise game.LibraryError(
             f"leduc_poker: with raises={raises} a player can lose {stack} chips, but goals of 50 plus or "
-            f"minus chips leave room for {_MOST_CHIPS}; use raises={most} or less, or stacks={_MOST_CHIPS}."
+            f"minus chips allow only {_MOST_CHIPS}; use raises={most} or less, or stacks={_MOST_CHIPS}."
         )
-    # A limit that the stacks never let a player reach would only be more state to count in.
+    # Raises beyond what the stacks allow would only add unreachable state.
     counted = min(raises, -(-(stack - _ANTE) // _RAISE[1]))
     steps = _steps(counted, stack)
     limit = "" if stack == unlimited else f"No player puts in more than {stack} chips. "
@@ -57,7 +57,7 @@ def _build(ranks: int, raises: int, stacks: int | str, fold: str, suits: str) ->
 
 
 def _steps(raises: int, stack: int) -> list[tuple[int, int, int]]:
-    """Every (round, stake, stake after a raise) that can occur; the last raise goes up to the stack only."""
+    """Returns every (round, stake, stake after a raise) that can occur; the stack caps the last raise."""
     steps: set[tuple[int, int, int]] = set()
     stakes = {_ANTE}
     for round_, size in _RAISE.items():

@@ -1,4 +1,4 @@
-"""The parts of the rulesheet of leduc poker, for leduc_poker.py to choose from."""
+"""Parts of the rulesheets of Leduc poker, from which leduc_poker.py builds a sheet."""
 
 DEAL = """
 ; The deal: a card for each player, and after the first round one for the board.
@@ -67,7 +67,7 @@ SEEN_DEAL = """
     (true (card ?w ?r ?s)))
 """
 
-# The state holds ranks only. The two cards of a rank are two moves as long as both are in the deck.
+# The state has ranks only. The two cards of a rank are two moves as long as both are in the deck.
 HIDDEN_DEAL = """
 (<= (legal random (deal ?r first))
     (true (dealing ?w))

@@ -7,7 +7,7 @@ from gdlx.propnet.library import game, kif, sources
 
 _SIGNS = ("rock", "paper", "scissors")
 
-# For pairs of different signs that meet, the goal of who shows the first; the other gets the rest of 100.
+# (sign, other sign) -> goal of the player that shows the first; the other player gets the rest of 100.
 Payoffs = Mapping[tuple[str, str], int]
 
 
@@ -15,7 +15,7 @@ def _build(title: str, rules: str, source: str, payoffs: Payoffs) -> str:
     table = {(sign, sign): 50 for sign in _SIGNS}
     for (one, other), goal in payoffs.items():
         table |= {(one, other): goal, (other, one): 100 - goal}
-    rows = ((own, other, table[own, other]) for own in _SIGNS for other in _SIGNS)
+    rows = ((first, other, table[first, other]) for first in _SIGNS for other in _SIGNS)
     return _sheet(title, rules, source, _SIGNS, kif.facts("payoff", rows))
 
 

@@ -1,4 +1,4 @@
-"""Theses that several games of the library are taken from."""
+"""References to theses that describe several games of the library."""
 
 RICHARDS = "M. D. Richards, Reasoning and Decisions in Partially Observable Games, University of Illinois 2012"
 SCHLINDENBUCH = "H. Schlindenbuch, General Game Playing and Deepstack, Charles University 2019"

@@ -1,1 +1,1 @@
-"""Propnets evaluated in numpy: straight-line code, many copies of a game at once, random play."""
+"""Evaluates propnets in numpy: straight-line code, batches of states, random play."""

@@ -1,4 +1,4 @@
-"""A circuit evaluated level by level in numpy: for few columns of large circuits, where a call per gate is slow."""
+"""Evaluates a circuit level by level in numpy: for large circuits and few columns, where a call per gate is slow."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,7 +12,7 @@ Rows = npt.NDArray[Any]
 
 
 class LevelizedCircuit:
-    """The gates of a circuit in groups that need only earlier groups."""
+    """The gates of a circuit in groups that depend only on earlier groups."""
 
     def __init__(self, gates: aig.Circuit) -> None:
         first = gates.inputs + 1
@@ -31,7 +31,7 @@ class LevelizedCircuit:
             self._groups.append((first + numbers, starts, literals))
 
     def run(self, inputs: Rows) -> Rows:
-        """Input rows -> output rows; a column is one bool or one word."""
+        """Maps input rows to output rows; a column is one bool or one word."""
         rows = np.zeros((self._nodes, inputs.shape[1]), inputs.dtype)
         rows[1 : len(inputs) + 1] = inputs
         for nodes, starts, literals in self._groups:
@@ -47,5 +47,5 @@ def _read(rows: Rows, literals: npt.NDArray[np.int64]) -> Rows:
 
 
 def extract_cone(gates: aig.Circuit, outputs: Iterable[aig.Literal]) -> aig.Circuit:
-    """The part of a circuit that some literals need."""
+    """Returns the part of a circuit that the outputs depend on."""
     return aig.prune(aig.Circuit(gates.inputs, gates.gates, tuple(outputs)))

@@ -1,4 +1,4 @@
-"""All joint moves of many states at once."""
+"""Enumerates the joint actions of a batch of states."""
 
 import numpy as np
 import numpy.typing as npt
@@ -10,10 +10,10 @@ Indices = npt.NDArray[np.int64]
 
 
 def enumerate_joint_actions(legal: Bools, sizes: list[int]) -> tuple[Indices, list[Indices]]:
-    """Every joint move of every column of legal rows (all roles one after the other, `sizes` rows each).
+    """Enumerates the joint actions of every column of `legal`, which has the rows of all roles, `sizes` rows each.
 
-    Returns the column of each joint move, and for every role the move it makes there, counted from its first.
-    Columns in which a role has no legal move have no joint move.
+    Returns the column of each joint action, and for every role the index of its move. Columns in which a role has no
+    legal move have no joint action.
     """
     columns = np.arange(legal.shape[1])
     chosen: list[Indices] = []
@@ -28,13 +28,13 @@ def enumerate_joint_actions(legal: Bools, sizes: list[int]) -> tuple[Indices, li
 
 
 def count_joint_actions(legal: Bools, sizes: list[int]) -> float:
-    """How many `joint_moves` would return; a float, because it may be astronomical."""
+    """Counts what `enumerate_joint_actions` would return; a float, because the number may be astronomical."""
     counts = [rows.sum(axis=0, dtype=np.float64) for rows in machine.split_rows(legal, sizes)]
     return float(np.prod(counts, axis=0).sum()) if counts else 0.0
 
 
 def one_hot_rows(chosen: list[Indices], sizes: list[int]) -> Bools:
-    """Moves by number -> rows with one true per role and column."""
+    """Converts moves by index to rows with one true value per role and column."""
     count = len(chosen[0]) if chosen else 0
     rows = np.zeros((sum(sizes), count), np.bool_)
     first = 0

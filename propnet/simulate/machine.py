@@ -1,4 +1,4 @@
-"""Many copies of a game stepped by its network in numpy: one row per bit, one column per copy, or 64 per word."""
+"""Steps batches of states with a propnet in numpy: one row per bit, one column per state, or 64 states per word."""
 
 import dataclasses
 import functools
@@ -12,32 +12,32 @@ import numpy.typing as npt
 from gdlx.propnet.circuits import memo, propnet
 from gdlx.propnet.simulate import straight_line
 
-Rows = npt.NDArray[Any]  # bool[rows, copies], or unsigned words [rows, words]
+Rows = npt.NDArray[Any]  # bool[rows, states], or unsigned words [rows, words]
 
 
 @dataclasses.dataclass(frozen=True)
 class StateMachine:
-    """Three functions of a game: what is legal in a state, what a joint move does, and how a state is judged."""
+    """The functions of a game on batches of states: legal moves, the step, and terminal with goals."""
 
     net: propnet.PropNet
 
     def initial(self, columns: int, dtype: npt.DTypeLike = np.bool_) -> Rows:
-        """The initial state in every column: rows are registers."""
+        """Returns the initial state in every column; rows are registers."""
         ones = _ones(dtype)
         column = np.where(self.net.initial, ones, ~ones).astype(dtype)
         return np.repeat(column[:, None], columns, axis=1)
 
     def legal(self, state: Rows) -> Rows:
-        """Rows are the moves of all roles, one role after the other."""
+        """Returns legal moves; rows are the moves of all roles, concatenated."""
         return self._run(self._legal, state, None)
 
     def step(self, state: Rows, does: Rows) -> tuple[Rows, Rows]:
-        """Next state, and percepts (rows of all roles one after the other) of joint moves (rows as in legal)."""
+        """Returns next state and percepts (rows of all roles, concatenated) of joint actions (rows as in `legal`)."""
         both = self._run(self._move, state, does)
         return both[: len(self.net.initial)], both[len(self.net.initial) :]
 
     def terminal_and_goals(self, state: Rows) -> tuple[Rows, Rows]:
-        """Whether the state is terminal, and rows of the goal values of all roles."""
+        """Returns whether the state is terminal, and the goal rows of all roles, concatenated."""
         both = self._run(self._judge, state, None)
         return both[0], both[1:]
 
@@ -65,7 +65,7 @@ class StateMachine:
             if node <= registers:
                 inputs.append(state[node - 1])
             else:
-                # What is judged before a move is judged with all `does` false.
+                # Outputs of a state are evaluated with all `does` false.
                 inputs.append(false if does is None else does[node - 1 - registers])
         rows = straight_line.run(program, inputs, false)
         return np.stack(rows) if rows else np.zeros((0, *state.shape[1:]), state.dtype)
@@ -73,7 +73,7 @@ class StateMachine:
 
 @memo.per_propnet
 def for_propnet(net: propnet.PropNet) -> StateMachine:
-    """The machine of a propnet: one for all its users, so that each function is emitted once."""
+    """Returns the machine of a propnet, shared by all its users, so that each function is compiled once."""
     return StateMachine(net)
 
 
@@ -82,6 +82,6 @@ def _ones(dtype: npt.DTypeLike) -> Any:
 
 
 def split_rows(rows: Rows, sizes: Sequence[int]) -> list[Rows]:
-    """Rows of all roles -> rows of each."""
+    """Splits the rows of all roles into the rows of each role."""
     bounds = np.cumsum([0, *sizes])
     return [rows[a:b] for a, b in itertools.pairwise(bounds)]

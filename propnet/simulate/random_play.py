@@ -1,4 +1,4 @@
-"""Random play of many copies at once with the network, in numpy: for sampling states, not for speed records."""
+"""Random play of a batch of games with a propnet in numpy: to sample states, not for speed."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -13,20 +13,20 @@ Bools = npt.NDArray[np.bool_]
 
 
 class BatchedStep(NamedTuple):
-    """One step of B copies. Rows as in machine.Machine."""
+    """One step of B games. Axes: rows as in machine.StateMachine."""
 
     state: Bools  # [R, B] before the move
     legal: Bools  # [M, B]
     does: Bools  # [M, B] one legal move for every role that has one
     percepts: Bools  # [P, B]
     next_state: Bools  # [R, B]
-    terminal: Bools  # [B] whether `state` ends the game; its copy then starts anew
-    unplayable: Bools  # [B] whether a role has no legal move though the game is not over; starts anew too
+    terminal: Bools  # [B] whether `state` is terminal; the game then restarts
+    unplayable: Bools  # [B] whether a role has no legal move in a nonterminal state; the game then restarts too
     goals: Bools  # [G, B] goal rows of `state`
 
 
 def random_steps(net: propnet.PropNet, copies: int, seed: int, start: Bools | None = None) -> Iterator[BatchedStep]:
-    """Endless uniformly random play; finished copies start again from the initial state (or from `start`)."""
+    """Yields steps of uniformly random play forever; finished games restart from the initial state or `start`."""
     game = machine.for_propnet(net)
     rng = np.random.default_rng(seed)
     fresh = game.initial(copies) if start is None else start
@@ -44,7 +44,7 @@ def random_steps(net: propnet.PropNet, copies: int, seed: int, start: Bools | No
 
 
 def sample_legal_moves(legal: Bools, rng: np.random.Generator) -> Bools:
-    """One uniformly random true row in every column that has any."""
+    """Selects one true row uniformly at random in every column that has any."""
     chosen = np.zeros_like(legal)
     if legal.size:
         rank = np.where(legal, rng.random(legal.shape), -1.0)

@@ -1,7 +1,7 @@
-"""Circuit -> straight-line code of `&`, `|` and `~`, for any array type: numpy bool, packed words, jax arrays.
+"""Compiles circuits to straight-line code of `&`, `|` and `~`, for arrays of any type: numpy bool, packed words, jax.
 
-Every gate is written in the form that needs fewer inversions: a & b, or ~(~a | ~b) kept as its complement. Values
-are dropped after their last use. Recursion through state becomes a block that is repeated until nothing changes.
+Every gate is emitted in the form that needs fewer inversions: a & b, or ~(~a | ~b) stored as its complement. Values
+are freed after their last use. Recursion through the state becomes a block that is repeated until a fixpoint.
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ class Op(enum.IntEnum):
 
 @dataclasses.dataclass(frozen=True)
 class Instruction:
-    """result = operands joined by op; then the values in `last` are no longer needed. All are literals."""
+    """result = operands joined by op; afterwards the values in `last_uses` can be freed. All are literals."""
 
     op: Op
     result: aig.Literal
@@ -36,7 +36,7 @@ class Instruction:
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """Instructions in order. With feedbacks (input literal, literal of its next value): repeated until stable."""
+    """Instructions in order; with feedbacks (input literal, literal of its next value) repeated until stable."""
 
     instructions: tuple[Instruction, ...]
     feedback: tuple[tuple[aig.Literal, aig.Literal], ...] = ()
@@ -46,7 +46,7 @@ class Block:
 class StraightLineProgram:
     """Code that computes output literals from the values of input nodes."""
 
-    inputs: tuple[int, ...]  # nodes that are used, in order
+    inputs: tuple[int, ...]  # the nodes it reads, in order
     blocks: tuple[Block, ...]
     outputs: tuple[aig.Literal, ...]
 
@@ -56,22 +56,22 @@ class StraightLineProgram:
 
 
 def compile_cone(net: propnet.PropNet, outputs: Iterable[aig.Literal]) -> StraightLineProgram:
-    """The code for some literals of a network."""
-    wanted = tuple(int(literal) for literal in outputs)
+    """Compiles some literals of a propnet."""
+    literals = tuple(int(literal) for literal in outputs)
     gates = net.as_circuit()
-    gates = share_operations(aig.prune(aig.Circuit(gates.inputs, gates.gates, (*wanted, *net.feedback.tolist()))))
+    gates = share_operations(aig.prune(aig.Circuit(gates.inputs, gates.gates, (*literals, *net.feedback.tolist()))))
     first_feedback = 1 + gates.inputs - len(net.feedback)
-    feedback = dict(enumerate(gates.outputs[len(wanted) :], first_feedback))
-    return emit(gates, gates.outputs[: len(wanted)], feedback)
+    feedback = dict(enumerate(gates.outputs[len(literals) :], first_feedback))
+    return emit(gates, gates.outputs[: len(literals)], feedback)
 
 
 def share_operations(gates: aig.Circuit) -> aig.Circuit:
-    """The circuit as it is best evaluated: with as few two-input operations as factors and shared pairs give."""
+    """Reduces the number of two-input operations by factoring and by sharing pairs of literals."""
     return flatten.flatten(pairs.extract_pairs(factor.factor(gates)))
 
 
 def emit(gates: aig.Circuit, outputs: Sequence[aig.Literal], feedback: dict[int, aig.Literal]) -> StraightLineProgram:
-    """Code for output literals of a circuit; `feedback` maps input nodes to the literals they take next."""
+    """Compiles output literals of a circuit; `feedback` maps input nodes to the literals of their next values."""
     first = gates.inputs + 1
     uses = {first + n: [lit >> 1 for lit in gate] for n, gate in enumerate(gates.gates)}
     uses |= {node: [literal >> 1] for node, literal in feedback.items()}
@@ -114,7 +114,7 @@ class _Writer:
             self._gate(node, code)
         for _, literal in feedback:
             self._need(literal, code)
-        # An inversion made inside the loop is made anew in every round, so it may be used afterwards as it is.
+        # An inversion inside the loop is computed again in every round, so its last value can be used afterwards.
         self._have |= before
         self._blocks.append(Block(tuple(code), tuple(feedback)))
 
@@ -144,22 +144,22 @@ class _Writer:
 
 
 def _with_last_uses(blocks: Sequence[Block], outputs: Sequence[aig.Literal]) -> list[Block]:
-    """Note behind each instruction outside of loops which values nobody asks for any more."""
+    """Annotates each instruction outside of loops with the values that are not used any more."""
     alive = {aig.FALSE, aig.TRUE, *outputs}
-    found = []
+    annotated = []
     for block in reversed(blocks):
         if block.feedback:
             alive.update(lit for pair in block.feedback for lit in pair)
             alive.update(lit for i in block.instructions for lit in (i.result, *i.operands))
-            found.append(block)
+            annotated.append(block)
             continue
         code = []
         for instruction in reversed(block.instructions):
             last = tuple(lit for lit in dict.fromkeys(instruction.operands) if lit not in alive)
             alive.update(last)
             code.append(dataclasses.replace(instruction, last_uses=last))
-        found.append(Block(tuple(reversed(code))))
-    return found[::-1]
+        annotated.append(Block(tuple(reversed(code))))
+    return annotated[::-1]
 
 
 Repeat = Callable[[Callable[[list[Any]], list[Any]], list[Any]], list[Any]]
@@ -168,9 +168,9 @@ Repeat = Callable[[Callable[[list[Any]], list[Any]], list[Any]], list[Any]]
 def run(
     program: StraightLineProgram, inputs: Sequence[Array], false: Array, repeat: Repeat | None = None
 ) -> list[Array]:
-    """The output values. `inputs[k]` is the value of node program.inputs[k]; `false` a value of the same shape.
+    """Returns the output values. `inputs[k]` is the value of node program.inputs[k]; `false` has the same shape.
 
-    `repeat(step, start)` applies step until nothing changes; for numpy it is built in.
+    `repeat(step, start)` applies step until a fixpoint; by default a loop for numpy arrays.
     """
     values: dict[aig.Literal, Array] = {aig.FALSE: false, aig.TRUE: ~false}
     values.update({2 * node: value for node, value in zip(program.inputs, inputs, strict=True)})

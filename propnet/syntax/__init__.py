@@ -1,1 +1,1 @@
-"""Text of a rulesheet -> terms and rules, each with its place in the file, and diagnostics that point there."""
+"""Parses rulesheets into terms and rules with their positions, and reports diagnostics that point to them."""

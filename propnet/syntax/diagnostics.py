@@ -1,6 +1,6 @@
-"""What can be wrong with a rulesheet: one stable code per cause, each with its severity.
+"""Diagnostics of rulesheets: one stable code per cause, each with its severity.
 
-docs/diagnostics.md explains every code with an example and its fix.
+docs/reference/diagnostics.md explains every code with an example and its fix.
 """
 
 import dataclasses
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from gdlx.propnet.common import errors
 from gdlx.propnet.syntax import source
 
-_TOLD_BY_AN_ERROR = 50
+_MAX_RENDERED = 50  # diagnostics in the text of one error
 
 
 class Severity(enum.StrEnum):
@@ -92,7 +92,14 @@ SEVERITY: dict[str, Severity] = {
 
 @dataclasses.dataclass(frozen=True)
 class Diagnostic:
-    """One mistake: what, where, how to mend it. `span` is None for what has no place, e.g. a missing rule."""
+    """One problem in a rulesheet: what it is, where it is, and how to fix it.
+
+    `code` is stable, and `message` and `hint` are for people. `span` is None for a problem without a position, such as
+    a missing rule.
+
+    >>> Diagnostic("missing-role", "the sheet has no `role` rule", None).severity.value
+    'error'
+    """
 
     code: str
     message: str
@@ -108,7 +115,7 @@ class Diagnostic:
         return SEVERITY[self.code]
 
     def render(self, name: str = "") -> str:
-        """As a person reads it; `name` stands for the file where the diagnostic has no place."""
+        """Formats the diagnostic for people; `name` replaces the position of a diagnostic that has none."""
         if self.span is None:
             place, excerpt = name, []
         else:
@@ -123,17 +130,33 @@ class Diagnostic:
 
 
 class GdlError(errors.UserError):
-    """A rulesheet that cannot be used, with everything that is wrong with it; its text may be cut."""
+    """Raised for a rulesheet that cannot be used.
+
+    `name` is the name of the sheet and `diagnostics` has all its errors; the text of the exception shows at most 50.
+
+    >>> problem = Diagnostic("missing-role", "the sheet has no `role` rule", None)
+    >>> print(GdlError([problem], "empty.gdl"))
+    empty.gdl: error: the sheet has no `role` rule [missing-role]
+    """
 
     def __init__(self, diagnostics: Iterable[Diagnostic], name: str = "rulesheet") -> None:
         self.diagnostics = tuple(diagnostics)
         self.name = name
-        told = [problem.render(name) for problem in self.diagnostics[:_TOLD_BY_AN_ERROR]]
-        more = len(self.diagnostics) - len(told)
-        super().__init__("\n".join([*told, *([f"and {more} more"] if more else [])]))
+        rendered = [problem.render(name) for problem in self.diagnostics[:_MAX_RENDERED]]
+        more = len(self.diagnostics) - len(rendered)
+        super().__init__("\n".join([*rendered, *([f"and {more} more"] if more else [])]))
 
 
 def shorten(text: object, width: int = 60) -> str:
-    """Text of a sheet for use inside a message: hostile symbols may be a megabyte long."""
+    """Shortens text of a sheet for use in a message: hostile symbols may be a megabyte long."""
     plain = "".join(c if c.isprintable() else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
     return plain if len(plain) <= width else plain[: width - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def pluralize(count: int, noun: str) -> str:
+    """Formats a count with its noun.
+
+    >>> pluralize(1, "rule"), pluralize(0, "error")
+    ('1 rule', '0 errors')
+    """
+    return f"{count} {noun}{'s' * (count != 1)}"

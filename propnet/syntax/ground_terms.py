@@ -14,7 +14,7 @@ _MOST_DIGITS = 9  # propnets hold goals in 32 bits
 
 
 def to_text(value: GroundTerm) -> str:
-    """KIF text of a value.
+    """Returns the KIF text of a value.
 
     >>> to_text(("mark", "1", ("cell", "2")))
     '(mark 1 (cell 2))'
@@ -27,9 +27,9 @@ def atom_text(name: str, args: Fact) -> str:
 
 
 def is_huge(value: GroundTerm, max_depth: int, max_size: int) -> bool:
-    """Whether a value is nested deeper than one limit, or has more symbols than the other.
+    """Whether a value is nested deeper than `max_depth` or has more than `max_size` symbols.
 
-    Looks no further than the limits: (f ?x ?x) doubles what it shares, so that whole values may be endless.
+    Stops at the limits: a rule with (f ?x ?x) doubles a value at each step by sharing, so full traversal may not end.
     """
     level: list[GroundTerm] = [value]
     size = 1
@@ -45,7 +45,7 @@ def is_huge(value: GroundTerm, max_depth: int, max_size: int) -> bool:
 
 
 def from_term(term: terms.Term, bindings: Mapping[str, GroundTerm] | None = None) -> GroundTerm:
-    """The value of a term whose variables are all bound."""
+    """Returns the value of a term whose variables are all bound."""
     if isinstance(term, terms.Symbol):
         return term.name
     if isinstance(term, terms.Variable):
@@ -54,11 +54,11 @@ def from_term(term: terms.Term, bindings: Mapping[str, GroundTerm] | None = None
 
 
 def from_text(typed: str, what: str = "term") -> tuple[GroundTerm, ...]:
-    """The ground terms in a text a person typed, e.g. `(mark 1 1) noop`."""
+    """Parses ground terms that a person typed, such as `(mark 1 1) noop`."""
     log = kif.DiagnosticLog()
     read = infix.read_nodes if infix.looks_infix(typed) else kif.read_nodes
-    found = read(source.Source(what, typed), log)
-    values = parser.RuleParser(log).parse_terms(found)
+    nodes = read(source.Source(what, typed), log)
+    values = parser.RuleParser(log).parse_terms(nodes)
     errors = [d for d in log.entries if d.severity is diagnostics.Severity.ERROR]
     for value in values:
         errors += [
@@ -76,7 +76,7 @@ def from_text(typed: str, what: str = "term") -> tuple[GroundTerm, ...]:
 
 
 def role_name(role: GroundTerm, sheet_name: str) -> str:
-    """The name that a role stands for."""
+    """Returns the name of a role; raises GdlError if it is a compound term."""
     if isinstance(role, str):
         return role
     message = f"role {diagnostics.shorten(to_text(role))} is not a name"
@@ -85,8 +85,8 @@ def role_name(role: GroundTerm, sheet_name: str) -> str:
 
 
 def goal_value(value: GroundTerm, sheet_name: str) -> int:
-    """The integer that a goal value stands for."""
-    # int() alone would also take underscores, blanks and the digits of other scripts.
+    """Returns a goal value as an integer; raises GdlError if it is not one."""
+    # int() would also accept underscores, blanks and the digits of other scripts.
     is_integer = isinstance(value, str) and _INTEGER.fullmatch(value) is not None
     if isinstance(value, str) and is_integer and len(value.lstrip("-").lstrip("0")) <= _MOST_DIGITS:
         return int(value)

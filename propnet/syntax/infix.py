@@ -1,4 +1,4 @@
-"""The infix form of GDL, `legal(R,M) :- true(x) & ~does(R,M)`, read to the same nodes as KIF text.
+"""Parses the infix form of GDL, `legal(R,M) :- true(x) & ~does(R,M)`, into the same nodes as KIF text.
 
 Variables are `?x` or start with a capital letter or an underscore. A sentence ends with a full stop, or where
 the next one begins. Conjunction is `&` or `,`; disjunction `|`; negation `~` or `not`; comments start with
@@ -20,7 +20,7 @@ _NAME = re.compile(r"[^\W\d][\w+\-']*+")
 
 
 def looks_infix(text: str) -> bool:
-    """Whether the first names are those of infix sentences: `name(`, `name.` or `name :-`.
+    """Whether the text starts with an infix sentence: `name(`, `name.` or `name :-`.
 
     KIF starts with a parenthesis, but a sheet in it may also start with a bare `terminal`.
     """
@@ -40,7 +40,7 @@ def _end(pattern: re.Pattern[str], text: str, position: int) -> int:
 
 
 class _InfixSyntaxError(Exception):
-    """What was expected, and of which code it is; the reader then skips to the next sentence."""
+    """A syntax error with its diagnostic code; the parser then skips to the next sentence."""
 
     def __init__(self, message: str, code: str = "syntax") -> None:
         super().__init__(message)
@@ -68,7 +68,7 @@ class _Reader:
         return kind in ("mark", "arrow", "differs") and text in marks
 
     def glued(self) -> bool:
-        """Whether a parenthesis follows the next token without a blank, as in `not(x)`."""
+        """Whether a parenthesis follows the next token without a space, as in `not(x)`."""
         _, text, start = self.peek()
         return self.text.text.startswith("(", start + len(text))
 
@@ -79,7 +79,7 @@ class _Reader:
         self.take()
 
     def span(self, start: int) -> source.Span:
-        """From an offset to the end of the last token taken."""
+        """The span from an offset to the end of the last token consumed."""
         _, text, offset = self.tokens[self.position - 1]
         return source.Span(self.text, start, offset + len(text))
 
@@ -90,7 +90,7 @@ class _Reader:
         return kif.Node(span, f"?{text}" if variable else text)
 
     def _is_keyword(self, text: str, end: int) -> bool:
-        """`Role` may well be a variable, but `Role(` is not."""
+        """Whether a capitalised name is a keyword: `Role` may be a variable, but `Role(` is not."""
         name = text.lower()
         functor = name in terms.CONNECTIVES or name in terms.KEYWORD_ARITY
         return name == "terminal" or (functor and self.text.text.startswith("(", end))
@@ -105,7 +105,7 @@ class _Reader:
             raise _InfixSyntaxError(f"terms nested more than {kif.MAX_NESTING // 2} deep", "nesting-too-deep")
 
     def term(self) -> kif.Node:
-        """A symbol, a variable or name(term, ..)."""
+        """Parses a symbol, a variable or name(term, ..)."""
         kind, text, start = self.take()
         if kind != "name":
             self.position -= kind != "end"
@@ -180,7 +180,7 @@ class _Reader:
         return form
 
     def recover(self, failed_at: int) -> None:
-        """Skip to what looks like the next sentence: behind a full stop, or a name that begins a line."""
+        """Skips to the probable start of the next sentence: after a full stop, or at a name that begins a line."""
         if self.position == failed_at:
             self.take()
         while self.peek()[0] != "end":
@@ -191,14 +191,14 @@ class _Reader:
 
 
 def read_nodes(text: source.Source, log: kif.DiagnosticLog) -> list[kif.Node]:
-    """The top-level sentences, as nodes of KIF shape."""
-    found: list[tuple[str, str, int]] = []
+    """Returns the top-level sentences as the nodes of the equivalent KIF forms."""
+    tokens: list[tuple[str, str, int]] = []
     for match in _TOKEN.finditer(text.text):
         if match.lastgroup not in ("comment", "space"):
-            found.append((str(match.lastgroup), match.group(), match.start()))
-            if len(found) > kif.MAX_TOKENS:
+            tokens.append((str(match.lastgroup), match.group(), match.start()))
+            if len(tokens) > kif.MAX_TOKENS:
                 raise kif.too_large(f"{kif.MAX_TOKENS} names and marks")
-    reader = _Reader(text, log, [*found, ("end", "", len(text.text))])
+    reader = _Reader(text, log, [*tokens, ("end", "", len(text.text))])
     forms = []
     while reader.peek()[0] != "end":
         before = reader.position

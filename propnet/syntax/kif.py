@@ -1,4 +1,4 @@
-"""KIF text -> parenthesised nodes. Knows parentheses, symbols and comments, nothing of rules."""
+"""Parses KIF text into nodes: parentheses, symbols and comments, without the structure of rules."""
 
 import collections
 import dataclasses
@@ -9,7 +9,7 @@ from gdlx.propnet.syntax import diagnostics, source
 
 MAX_NESTING = 100  # the deepest public sheet nests 25 deep; recursive functions over terms rely on the cap
 MAX_SYMBOL = 1_000
-MAX_TOKENS = 1_000_000  # of a megabyte or three; checking that much takes some ten seconds
+MAX_TOKENS = 1_000_000  # one to three megabytes of text; checking it takes about ten seconds
 MAX_FORM = 20_000
 _MAX_OF_A_CODE = 1_000
 _TOKEN = re.compile(r";[^\r\n]*|[()]|[^\s();]+")
@@ -19,7 +19,7 @@ _NEVER_A_FACT = frozenset({"true", "does", "not", "or", "and", "distinct"})
 
 @dataclasses.dataclass(slots=True)
 class Node:
-    """A symbol (`items` is None) or a list of nodes. A `broken` one was reported, and is read no further."""
+    """A symbol (`items` is None) or a list of nodes. A `broken` node has been reported and is not parsed further."""
 
     span: source.Span
     text: str = ""
@@ -38,7 +38,7 @@ class Node:
 
 @dataclasses.dataclass
 class DiagnosticLog:
-    """Collects the diagnostics of one sheet to be told at once, up to a limit for each code."""
+    """Collects the diagnostics of one sheet, up to a limit for each code."""
 
     entries: list[diagnostics.Diagnostic] = dataclasses.field(default_factory=list)
     counts: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
@@ -53,13 +53,13 @@ class DiagnosticLog:
 
 
 def too_large(what: str) -> diagnostics.GdlError:
-    """A text that is not read at all."""
+    """The error for a text that is too large to be parsed."""
     hint = "is this a rulesheet? describe the game with rules instead of long lists"
     return diagnostics.GdlError([diagnostics.Diagnostic("too-large", f"the sheet has more than {what}", None, hint)])
 
 
 def large_form_diagnostic(form: Node) -> tuple[str, str, source.Span, str]:
-    """What to log of a form that is dropped for its size: several algorithms are quadratic in it."""
+    """The diagnostic of a form that is dropped for its size: several algorithms are quadratic in it."""
     place = source.Span(form.span.source, form.span.start, form.span.start + 1)
     return "too-large", f"a single form of more than {MAX_FORM} symbols", place, "split it into several rules"
 
@@ -70,7 +70,7 @@ def require_size(text: source.Source) -> None:
 
 
 def sanitize_symbol(text: str, span: source.Span, log: DiagnosticLog) -> str:
-    """Report a hostile symbol; returns one that is safe to go on with."""
+    """Reports a hostile symbol; returns a symbol that is safe to use."""
     if len(text) > MAX_SYMBOL:
         message = f"a symbol of {len(text)} characters, starting {diagnostics.shorten(text, 20)}"
         log.add("symbol-too-long", message, span, f"the longest allowed has {MAX_SYMBOL}")
@@ -85,14 +85,14 @@ def sanitize_symbol(text: str, span: source.Span, log: DiagnosticLog) -> str:
 
 
 def tokens(text: source.Source) -> Iterator[tuple[str, int]]:
-    """Tokens of KIF text and where they start; comments left out."""
+    """Yields the tokens of KIF text with their offsets, without comments."""
     for match in _TOKEN.finditer(text.text):
         if not match.group().startswith(";"):
             yield match.group(), match.start()
 
 
 def read_nodes(text: source.Source, log: DiagnosticLog) -> list[Node]:
-    """The top-level forms. What is too large raises GdlError; all else that is wrong goes to the log."""
+    """Returns the top-level forms. Raises GdlError for too large a text; logs all other problems."""
     reader = _Reader(text, log)
     for number, (token, start) in enumerate(tokens(text)):
         if number == MAX_TOKENS:
@@ -105,19 +105,19 @@ def read_nodes(text: source.Source, log: DiagnosticLog) -> list[Node]:
 
 @dataclasses.dataclass
 class _Reader:
-    """Reads token by token.
+    """Parses token by token, with recovery.
 
-    `(<=` never stands inside another form, so one found there shows that the form before it was not closed;
-    reading goes on from there, and one lost parenthesis costs one message.
+    `(<=` never occurs inside another form, so if it does, the enclosing form was not closed; parsing continues from
+    there, and a missing parenthesis causes one message only.
     """
 
     text: source.Source
     log: DiagnosticLog
     forms: list[Node] = dataclasses.field(default_factory=list)
-    stack: list[Node] = dataclasses.field(default_factory=list)  # lists still open, the outermost first
-    skipped: int = 0  # lists open inside those, left out because the form is too deep or too large
+    stack: list[Node] = dataclasses.field(default_factory=list)  # open lists, the outermost first
+    skipped: int = 0  # open lists inside those, skipped because the form is too deep or too large
     size: int = 0  # of the form being read
-    last: source.Span | None = None  # of the token before, if that was an opening parenthesis
+    last: source.Span | None = None  # of the previous token, if it was an opening parenthesis
 
     def read(self, token: str, span: source.Span) -> None:
         if token == "<=" and self.last and len(self.stack) + self.skipped > 1:
@@ -182,7 +182,7 @@ class _Reader:
         self.forms += swallowed
 
     def take_swallowed(self, form: Node) -> list[Node]:
-        """The facts that an unclosed form swallowed: they begin a line, no further right than the form."""
+        """Removes and returns facts in an unclosed form: they begin a line, no further right than the form."""
         column = form.span.column
         items = self.stack[-1].items or []
         for number, item in enumerate(items):
@@ -197,7 +197,7 @@ class _Reader:
         return []
 
     def break_last_rule(self) -> None:
-        """One `)` too many closed a rule too early: what was read since its beginning are pieces of it."""
+        """Marks the forms since the start of the last rule as broken: an extra `)` closed the rule too early."""
         for form in reversed(self.forms):
             if form.broken:
                 return

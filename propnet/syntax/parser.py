@@ -1,12 +1,12 @@
-"""Nodes -> rules: what a form must look like to be one. Every problem is reported, then skipped."""
+"""Parses nodes into rules. Every problem is reported, and the form that has it is skipped."""
 
 import dataclasses
 from typing import NoReturn
 
 from gdlx.propnet.syntax import diagnostics, kif, source, terms
 
-MAX_LITERALS = 1_000  # planning a rule and multiplying out its `or` parts cost the square of them
-_OPTIONAL_KEYWORDS = ("base", "input")  # hints only; published sheets use these names in other ways too
+MAX_LITERALS = 1_000  # planning a rule and expanding its `or` parts take quadratic time
+_OPTIONAL_KEYWORDS = ("base", "input")  # declarations only; published sheets also use these names in other ways
 
 
 class _InvalidFormError(Exception):
@@ -20,26 +20,26 @@ class RuleParser:
     lost: set[str] = dataclasses.field(default_factory=set)  # names in the forms that could not be used
 
     def rules(self, forms: list[kif.Node]) -> tuple[terms.Rule, ...]:
-        found = []
+        rules = []
         for form in forms:
             try:
                 if form.broken:
                     raise _InvalidFormError
-                found.append(self._rule(form))
+                rules.append(self._rule(form))
             except _InvalidFormError:
                 for name in form.symbols():
                     self.lost.update((self._fold(name), name.lower()))  # in lower case, it may be a keyword
-        return tuple(found)
+        return tuple(rules)
 
     def parse_terms(self, forms: list[kif.Node]) -> tuple[terms.Term, ...]:
-        """Forms read as terms instead of rules, e.g. moves typed by a person."""
-        found = []
+        """Parses forms as terms instead of rules, such as moves typed by a person."""
+        parsed = []
         for form in forms:
             try:
-                found.append(self._term(form))
+                parsed.append(self._term(form))
             except _InvalidFormError:
                 continue
-        return tuple(found)
+        return tuple(parsed)
 
     def _rule(self, form: kif.Node) -> terms.Rule:
         if form.items and form.items[0].text == "<=":
@@ -67,7 +67,7 @@ class RuleParser:
         return terms.Rule(self._head(form), (), True, form.span)
 
     def _parts(self, first: kif.Node, others: list[kif.Node]) -> tuple[terms.Atom, terms.Body]:
-        """Head and body; one that is wrong does not hide what is wrong with the others."""
+        """Parses head and body; an error in one part does not hide errors in the others."""
         head: terms.Atom | None = None
         body: list[terms.Literal] = []
         failed = False
@@ -99,7 +99,7 @@ class RuleParser:
         return head
 
     def _functor(self, node: kif.Node) -> str:
-        """The name of a form; reports forms that have none."""
+        """Returns the name of a form; reports forms that have none."""
         first = node if node.items is None else node.items[0] if node.items else None
         if first is None:
             self._fail("empty-form", "empty parentheses", node.span, "remove them, or name a relation inside")
@@ -112,7 +112,7 @@ class RuleParser:
         return first.text
 
     def _literal(self, node: kif.Node, *, positive: bool) -> terms.Body:
-        """A conjunction of literals equal to the node or, with positive=False, to its negation."""
+        """Returns literals whose conjunction is the node or, with positive=False, its negation."""
         name = self._functor(node)
         connective = name.lower()
         args = node.items[1:] if node.items else []

@@ -1,7 +1,7 @@
-"""The text of a game -> its rules.
+"""Parses the text of a game into rules.
 
-`parse_rulesheet` never fails: what is wrong goes to the list of diagnostics, and the rest of the sheet is still there
-to be checked.
+`parse_rulesheet` never raises: it returns diagnostics for what is wrong, and the rules that it could parse, so that
+they can still be checked.
 """
 
 import dataclasses
@@ -16,9 +16,14 @@ _PRAGMA = re.compile(  # a line of its own, also where lines end with a lone car
 
 @dataclasses.dataclass(frozen=True)
 class Rulesheet:
-    """Rules in file order. `language` is 1 for GDL (perfect information) or 2 for GDL-II.
+    """The rules of a game.
 
-    `lost` are the names in forms that could not be read, so that nobody is told that they are missing.
+    `rules` are in file order. `language` is 1 for GDL (perfect information) or 2 for GDL-II. `lost` has the names in
+    forms that could not be parsed, so that no check reports them as missing.
+
+    >>> from gdlx.propnet import games
+    >>> games.load_rulesheet("kuhn_poker")
+    Rulesheet(kuhn_poker: GDL-II, 47 rules)
     """
 
     source: source.Source
@@ -26,12 +31,17 @@ class Rulesheet:
     language: int
     lost: frozenset[str] = frozenset()
 
+    def __repr__(self) -> str:
+        count = diagnostics.pluralize(len(self.rules), "rule")
+        return f"Rulesheet({diagnostics.shorten(self.name)}: {'GDL-II' if self.language == 2 else 'GDL'}, {count})"
+
     @property
     def name(self) -> str:
+        """The library name with its parameters, or the path."""
         return self.source.name
 
     def text(self) -> str:
-        """KIF text that reads back to the same rules in the same language."""
+        """Returns KIF text that parses to the same rules in the same language."""
         pragma = f"; gdlx: gdl-{'i' * self.language}\n" if _language(self.rules) != self.language else ""
         return pragma + "".join(f"{rule}\n" for rule in self.rules)
 
@@ -39,9 +49,9 @@ class Rulesheet:
 def parse_rulesheet(
     text: source.Source, *, fold_case: bool = False, gdl: int | None = None
 ) -> tuple[Rulesheet, list[diagnostics.Diagnostic]]:
-    """The rules of a sheet and what is wrong with their text.
+    """Returns the rules of a sheet and the diagnostics of its text.
 
-    `fold_case` reads all symbols in lower case; `gdl` (1 or 2) overrides what the text says of its language.
+    `fold_case` converts all symbols to lower case; `gdl` (1 or 2) overrides the language that the text indicates.
 
     >>> sheet, problems = parse_rulesheet(source.Source("a.gdl", "(role x) (<= terminal (true (done ?r)))"))
     >>> print(sheet.rules[1])
@@ -58,18 +68,18 @@ def parse_rulesheet(
     parse = infix.read_nodes if infix.looks_infix(text.text) else kif.read_nodes
     try:
         kif.require_size(text)
-        found = parse(text, log)
+        nodes = parse(text, log)
     except diagnostics.GdlError as error:
         return Rulesheet(text, (), gdl or 1, frozenset(terms.KEYWORD_ARITY)), [*log.entries, *error.diagnostics]
     reader = parser.RuleParser(log, fold_case)
-    rules = reader.rules(found)
+    rules = reader.rules(nodes)
     pragma = _PRAGMA.search(text.text)
     stated = len(pragma.group(1)) if pragma else None
     return Rulesheet(text, rules, gdl or stated or _language(rules), frozenset(reader.lost)), log.entries
 
 
 def _language(rules: tuple[terms.Rule, ...]) -> int:
-    """GDL-II is a sheet with a `sees` rule or a role `random`, decided on the text."""
+    """Infers the language from the text: a sheet with a `sees` rule or a role `random` is GDL-II."""
     for rule in rules:
         head = rule.head
         random = head.name == "role" and isinstance(head.args[0], terms.Symbol) and head.args[0].name == terms.RANDOM

@@ -1,4 +1,4 @@
-"""Text with a name, and places in it: everything a message needs to point at a mistake."""
+"""Named text and positions in it, so that messages can point at a mistake."""
 
 import bisect
 import dataclasses
@@ -14,9 +14,9 @@ _EXCERPT_WIDTH = 100
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Source:
-    """A text and the name it is shown under.
+    """A text and its name in messages.
 
-    `undecodable` holds the offsets of bytes that were not UTF-8; `oversized` says that the text was left out.
+    `undecodable` has the offsets of bytes that are not UTF-8. If `oversized`, the text was too large and is left out.
     """
 
     name: str
@@ -26,7 +26,7 @@ class Source:
 
     @classmethod
     def from_bytes(cls, name: str, data: bytes) -> "Source":
-        """Decode leniently: a stray byte in a comment must not make a sheet unreadable."""
+        """Decodes leniently: a stray byte in a comment must not make a sheet unreadable."""
         if len(data) > MAX_BYTES:
             return cls(name, "", oversized=True)
         try:
@@ -46,12 +46,12 @@ class Source:
         return [0, *(m.end() for m in _LINE_END.finditer(self.text))]
 
     def position(self, offset: int) -> tuple[int, int]:
-        """Line and column of an offset, both counted from 1."""
+        """Returns line and column of an offset, both counted from 1."""
         line = bisect.bisect_right(self._line_starts, offset)
         return line, offset - self._line_starts[line - 1] + 1
 
     def line_bounds(self, number: int) -> tuple[int, int]:
-        """Where a line starts and where it ends, its line end left out."""
+        """Returns the offsets of the start and the end of a line, without its line break."""
         start = self._line_starts[number - 1]
         if number == len(self._line_starts):
             return start, len(self.text)
@@ -75,19 +75,19 @@ class Span(NamedTuple):
         return self.source.position(self.start)[1]
 
     def excerpt(self) -> str:
-        """The line of the span with carets below it; a very long line is cut to a window around the span."""
+        """Returns the line of the span with carets below it; a very long line is cut to a window around the span."""
         line, _ = self.source.position(self.start)
         left, end = self.source.line_bounds(line)
         if end - left > _EXCERPT_WIDTH:
             left = max(left, self.start - _EXCERPT_WIDTH // 2)
         # Only the window is copied: a line may be megabytes long and have thousands of messages.
         window = _printable(self.source.text[left : min(end, left + _EXCERPT_WIDTH)])
-        room = len(window) - (self.start - left)
-        carets = "^" * max(1, min(self.end - self.start, room))
+        available = len(window) - (self.start - left)
+        carets = "^" * max(1, min(self.end - self.start, available))
         label = f"  {line} | "
         return f"{label}{window}\n{' ' * (len(label) + self.start - left)}{carets}"
 
 
 def _printable(text: str) -> str:
-    """One character for one, so that carets stay under what they mark."""
+    """Replaces each unprintable character by one character, so that carets stay aligned."""
     return "".join(c if c.isprintable() else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in text)

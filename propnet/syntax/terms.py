@@ -1,6 +1,6 @@
-"""Terms, literals and rules, each with its place in the text, and how they print.
+"""Terms, literals and rules with their positions in the text; `str` gives their KIF text.
 
-Two objects are equal when they mean the same: places do not count.
+Equality ignores positions.
 """
 
 import dataclasses
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from gdlx.propnet.syntax import source
 
-# Relations with a meaning of their own, with the number of arguments each takes.
+# The keyword relations of GDL and their arities.
 KEYWORD_ARITY = {
     "role": 1,
     "init": 1,
@@ -27,10 +27,10 @@ RANDOM = "random"
 
 Relation = tuple[str, int]  # name and number of arguments; two arities are two relations
 
-TRUE, DOES = ("true", 1), ("does", 2)  # given: the state and the joint move
+TRUE, DOES = ("true", 1), ("does", 2)  # inputs of the rules: the state and the joint action
 ROLE, INIT, LEGAL, NEXT = ("role", 1), ("init", 1), ("legal", 2), ("next", 1)
 SEES, GOAL, TERMINAL = ("sees", 2), ("goal", 2), ("terminal", 0)
-ROOT_RELATIONS = (ROLE, INIT, LEGAL, NEXT, SEES, GOAL, TERMINAL)  # what a game is made of
+ROOT_RELATIONS = (ROLE, INIT, LEGAL, NEXT, SEES, GOAL, TERMINAL)  # the relations that define a game
 STATE_ONLY_RELATIONS = (LEGAL, GOAL, TERMINAL)
 
 
@@ -89,7 +89,7 @@ class Not:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Distinct:
-    """Two terms that differ; `equal` turns it round (the sheet says not distinct)."""
+    """Two terms that differ, or with `equal` two terms that are equal (`not (distinct ..)` in the sheet)."""
 
     left: Term
     right: Term
@@ -106,7 +106,7 @@ class Or:
     disjuncts: tuple["Body", ...]
 
     def __str__(self) -> str:
-        return f"(or {' '.join(_option(option) for option in self.disjuncts)})"
+        return f"(or {' '.join(_disjunct_text(disjunct) for disjunct in self.disjuncts)})"
 
 
 Literal = Atom | Not | Distinct | Or
@@ -126,7 +126,7 @@ class Rule:
         return "\n    ".join([f"(<= {self.head}", *map(str, self.body)]) + ")"
 
 
-def _option(body: Body) -> str:
+def _disjunct_text(body: Body) -> str:
     return str(body[0]) if len(body) == 1 else f"(and {' '.join(map(str, body))})"
 
 
@@ -139,7 +139,7 @@ def symbols_in(term: Term) -> Iterator[Symbol]:
 
 
 def variables_in(terms: Iterable[Term]) -> Iterator[Variable]:
-    """Every occurrence, left to right."""
+    """Yields every occurrence of a variable, left to right."""
     for term in terms:
         if isinstance(term, Variable):
             yield term
@@ -148,17 +148,17 @@ def variables_in(terms: Iterable[Term]) -> Iterator[Variable]:
 
 
 def literals_in(body: Body) -> Iterator[Atom | Not | Distinct]:
-    """Every literal of a body, those inside `or` included."""
+    """Yields every literal of a body, including those inside `or`."""
     for literal in body:
         if isinstance(literal, Or):
-            for option in literal.disjuncts:
-                yield from literals_in(option)
+            for disjunct in literal.disjuncts:
+                yield from literals_in(disjunct)
         else:
             yield literal
 
 
 def atoms_in(body: Body) -> Iterator[tuple[Atom, bool]]:
-    """Every atom of a body with its sign (True: positive)."""
+    """Yields every atom of a body with its sign (True: positive)."""
     for literal in literals_in(body):
         if isinstance(literal, Atom):
             yield literal, True

@@ -1,25 +1,25 @@
-"""Lower bounds on exploitability without a tree: a player learns a response to frozen policies, then plays matches.
+"""Approximate best responses without a tree: lower bounds on exploitability in games of any size.
 
-Everybody else's policies are frozen. What follows a choice of the learner is then up to chance and to these policies
-alone, whatever the learner does elsewhere, and an information set J can be come to in one way only, by option a of the
-set I before (perfect recall). So plain means of what happened in sampled play are good for every policy of the learner,
-and are backed up through its own tree of information sets, the best option being taken everywhere:
+A learner responds to the frozen policies of the other players. The outcome of its action then depends only on chance
+and on these policies, whatever the learner does elsewhere, and an information set J is reached in one way only, by
+action a of the information set I before (perfect recall). So sample means are valid for every policy of the learner,
+and are backed up through its own tree of information sets, with the best action everywhere:
 
-    W(I, a) = payoffs of visits that ended + the sum of n(J) V(J) over the sets J that came next
+    W(I, a) = payoffs of visits that ended + the sum of n(J) V(J) over the information sets J that came next
     V(I)    = max_a Q(I, a),   Q(I, a) = (W(I, a) + k M(I)) / (n(I, a) + k),   M(I) = sum_a W(I, a) / sum_a n(I, a)
 
-n counts visits. k visits of the mean M keep the maximum from being that of a few lucky draws. Each trajectory adds the
-first set that is not known yet, and goes on below it as the frozen policies do, the learner's own too (as Monte Carlo
-tree search does): what is not learnt is played as before.
+n counts visits. A prior of k visits with the mean M keeps a few lucky samples from becoming the maximum. As in Monte
+Carlo tree search, each trajectory adds the first information set that is not in the table yet, and continues below it
+with the frozen policies, the learner's own included.
 
-Options are tried in proportion to how likely they are to be the best one, as if means had a normal error,
+Actions are sampled in proportion to the likelihood that they are the best, as if means had normal errors,
 
     exp( -(V(I) - Q(I, a))^2 n(I, a) / (2 s^2) ),
 
-s being the standard deviation of payoffs; a part of all choices is uniform.
+with s the standard deviation of payoffs, mixed with a uniform policy.
 
-The response takes the best option of every known set. It is one policy of many, so that a best response gets at least
-as much, and matches tell how much it gets, but for their standard error. In a zero-sum game of two:
+The response takes the best action of every information set in the table. A best response gets at least as much, and
+matches estimate the payoff of the response up to their standard error. In a two-player zero-sum game:
 
     exploitability  >=  (payoff of a response of player 0 + payoff of a response of player 1) / 2
 """
@@ -36,36 +36,36 @@ from gdlx.envs.lowering import rng
 from gdlx.envs.packed import packed_env
 from gdlx.solvers.mccfr import hash_table, table_policy, table_rows
 
-_LEAST_SPREAD = 0.02  # of the payoffs' range: the least standard deviation that is believed
+_MIN_PAYOFF_STD = 0.02  # smallest standard deviation of payoffs, as a fraction of their range
 
 
 class LearnerState(NamedTuple):
-    """What one player has learnt. Axes: R rows of its sets, the last one for lanes that are at none; A moves."""
+    """The state of one learner. Axes: R rows of information sets, the last for lanes without one; A actions."""
 
     table: hash_table.Table
     visits: jax.Array  # [R, A] float32, n
     total: jax.Array  # [R, A] float32, W
-    representative: jax.Array  # [R] int32, scratch: which of the lanes that are at a set speaks for it
+    representative: jax.Array  # [R] int32, scratch: the representative of the lanes at an information set
     batches: jax.Array  # [] int32
 
 
 class LearnerSettings(NamedTuple):
-    """Traced."""
+    """Traced settings."""
 
     payoff_std: Any  # s, in payoff units
     prior_visits: Any = 4.0  # k
-    exploration: Any = 0.1  # part of the learner's choices that is uniform
+    exploration: Any = 0.1  # weight of the uniform policy
 
 
 class LearnerConfig(NamedTuple):
-    """Static. `steps` is the room for joint moves of a trajectory."""
+    """Static settings. `steps` is the capacity for joint actions of a trajectory."""
 
     steps: int
     batch: int = 4_096
 
 
 def init(game: packed_env.PackedEnv, bits: int) -> LearnerState:
-    """Knows nothing, and has room for 2^bits information sets."""
+    """Return a learner with an empty table of capacity 2^bits."""
     shape = (2**bits + 1, max(1, game.env.num_actions))
     with jax.enable_x64(False):
         return LearnerState(
@@ -78,13 +78,14 @@ def init(game: packed_env.PackedEnv, bits: int) -> LearnerState:
 
 
 def row_bytes(game: packed_env.PackedEnv) -> int:
+    """Return the bytes of one row of a learner."""
     return 8 * max(1, game.env.num_actions) + 12
 
 
 def clip_payoff_std(game: packed_env.PackedEnv, deviation: float) -> float:
-    """s for a standard deviation of payoffs in matches of the frozen policies, which may all have gone the same way."""
+    """Return s for the standard deviation of payoffs in matches of the frozen policies, which may be 0."""
     low, high = game.env.payoff_range
-    return max(deviation, _LEAST_SPREAD * (high - low), 1e-6)
+    return max(deviation, _MIN_PAYOFF_STD * (high - low), 1e-6)
 
 
 class _Trail(NamedTuple):
@@ -93,9 +94,9 @@ class _Trail(NamedTuple):
     step: jax.Array  # [] int32
     games: packed_env.PackedState
     streams: rng.Streams
-    rolling: jax.Array  # [B] bool, has come to a set that was not known
+    rolling: jax.Array  # [B] bool, below the information set that the trajectory adds
     table: hash_table.Table
-    row: jax.Array  # [T, B] int32, of the learner; -1 where it had no choice, or the set is not known
+    row: jax.Array  # [T, B] int32, of the learner; -1 where it had no choice, or no row
     action: jax.Array  # [T, B] int32
 
 
@@ -111,7 +112,7 @@ def learn(
     *,
     config: LearnerConfig,
 ) -> LearnerState:
-    """So many batches more. The learner is used up; it is the same program for all players."""
+    """Learn from `count` more batches. Donates the buffers of the learner; one program serves all players."""
 
     def one(_: jax.Array, before: LearnerState) -> LearnerState:
         now = jax.random.fold_in(jax.random.fold_in(key, player), before.batches)
@@ -131,7 +132,7 @@ def _forward(
     player: jax.Array | int,
     config: LearnerConfig,
 ) -> _Trail:
-    """Play a batch to its end; unknown sets are added on the way."""
+    """Play a batch to its end, and insert new information sets on the way."""
     size = config.batch
     is_open = hash_table.has_capacity(learner.table)
 
@@ -140,18 +141,18 @@ def _forward(
         draws = table_rows.uniform_from_bits(words)
         legal = trail.games.legal[player]
         has_choice = jnp.sum(legal, axis=0) > 1
-        asks = has_choice & ~trail.rolling
+        needs_row = has_choice & ~trail.rolling
         table, row = jax.lax.cond(
-            asks.any(),
-            lambda: _rows_of(trail.table, trail.games, player, asks, is_open),
+            needs_row.any(),
+            lambda: _insert_rows(trail.table, trail.games, player, needs_row, is_open),
             lambda: (trail.table, jnp.full(size, -1, jnp.int32)),
         )
         visits, total = (
-            jnp.where(row >= 0, table_rows.gather(part, row), 0) for part in (learner.visits, learner.total)
+            jnp.where(row >= 0, table_rows.gather(array, row), 0) for array in (learner.visits, learner.total)
         )
         is_known = visits.sum(axis=0) > 0
-        tried = _exploration_policy(visits, total, legal, settings)
-        actions = sample_joint_action(policies, trail.games, player, tried, is_known, draws)
+        sampled = _exploration_policy(visits, total, legal, settings)
+        actions = sample_joint_action(policies, trail.games, player, sampled, is_known, draws)
         return _Trail(
             step=trail.step + 1,
             games=game.step(trail.games, actions, draws[-1]),
@@ -176,71 +177,75 @@ def _forward(
     return trail
 
 
-def _rows_of(
-    table: hash_table.Table, games: packed_env.PackedState, player: jax.Array | int, asks: jax.Array, is_open: jax.Array
+def _insert_rows(
+    table: hash_table.Table,
+    games: packed_env.PackedState,
+    player: jax.Array | int,
+    needs_row: jax.Array,
+    is_open: jax.Array,
 ) -> tuple[hash_table.Table, jax.Array]:
-    """The table with the player's sets in games that ask, and their rows; -1 for others, and where it has no place."""
-    high, low = (jnp.where(asks, word, 0) for word in _player_keys(games, player))
-    after, found, _ = hash_table.insert(table, (high, low), asks & is_open)
-    return after, jnp.where(asks, found, -1)
+    """Insert the player's information sets where `needs_row`, and return their rows; -1 elsewhere, or without place."""
+    high, low = (jnp.where(needs_row, word, 0) for word in _player_keys(games, player))
+    after, rows, _ = hash_table.insert(table, (high, low), needs_row & is_open)
+    return after, jnp.where(needs_row, rows, -1)
 
 
 def _backward(learner: LearnerState, trail: _Trail, settings: LearnerSettings, payoff: jax.Array) -> LearnerState:
-    """Add what a batch brought, the last choices first.
+    """Back up the payoffs of a batch, the last actions first.
 
-    A lane brings its payoff to its last choice. To every earlier one the set after it brings the change of n V, once:
-    the lane that speaks for the set has it, the others have nothing.
+    A lane adds its payoff to its last action. Every earlier action gets the change of n V of the information set after
+    it, once: the representative lane of the information set carries it, the other lanes carry 0.
     """
 
     def back(count: jax.Array, carry: tuple[LearnerState, jax.Array]) -> tuple[LearnerState, jax.Array]:
         at = trail.step - 1 - count
         row, action = trail.row[at], trail.action[at]
-        added: tuple[LearnerState, jax.Array] = jax.lax.cond(
-            (row >= 0).any(), lambda: _added(*carry, row, action, settings), lambda: carry
+        after: tuple[LearnerState, jax.Array] = jax.lax.cond(
+            (row >= 0).any(), lambda: _backup_step(*carry, row, action, settings), lambda: carry
         )
-        return added
+        return after
 
     start = learner._replace(table=trail.table, batches=learner.batches + 1)
     done: tuple[LearnerState, jax.Array] = jax.lax.fori_loop(0, trail.step, back, (start, payoff))
     return done[0]
 
 
-def _added(
-    learner: LearnerState, brought: jax.Array, row: jax.Array, action: jax.Array, settings: LearnerSettings
+def _backup_step(
+    learner: LearnerState, carried: jax.Array, row: jax.Array, action: jax.Array, settings: LearnerSettings
 ) -> tuple[LearnerState, jax.Array]:
-    """What was brought to choices that are all of one step, and what these sets bring to those before [B]."""
-    speaker, lane = table_rows.elect_representatives(learner.representative, row)
+    """Add the carried payoffs [B] to the actions of one step, and return what the lanes carry to the step before."""
+    representative, lane = table_rows.elect_representatives(learner.representative, row)
     visits, total = table_rows.gather(learner.visits, row), table_rows.gather(learner.total, row)
-    visits_after = visits + table_rows.sum_by_action(lane, action, jnp.ones_like(brought), visits.shape[0])
-    total_after = total + table_rows.sum_by_action(lane, action, brought, visits.shape[0])
+    visits_after = visits + table_rows.sum_by_action(lane, action, jnp.ones_like(carried), visits.shape[0])
+    total_after = total + table_rows.sum_by_action(lane, action, carried, visits.shape[0])
     change = _visit_weighted_value(visits_after, total_after, settings) - _visit_weighted_value(visits, total, settings)
-    speaks = lane == jnp.arange(lane.shape[0])
+    is_representative = lane == jnp.arange(lane.shape[0])
     return learner._replace(
         visits=table_rows.scatter(learner.visits, row, lane, visits_after),
         total=table_rows.scatter(learner.total, row, lane, total_after),
-        representative=speaker,
-    ), jnp.where(row >= 0, jnp.where(speaks, change, 0), brought)
+        representative=representative,
+    ), jnp.where(row >= 0, jnp.where(is_representative, change, 0), carried)
 
 
 def _values(visits: jax.Array, total: jax.Array, settings: LearnerSettings) -> jax.Array:
-    """Q [A, ..] of n and W; the mean of the set for options that were never tried."""
+    """Return Q [A, ..] from n and W; actions without visits have the mean of the information set."""
     mean = total.sum(axis=0) / jnp.maximum(visits.sum(axis=0), 1)
     values: jax.Array = (total + settings.prior_visits * mean) / (visits + settings.prior_visits)
     return values
 
 
 def _visit_weighted_value(visits: jax.Array, total: jax.Array, settings: LearnerSettings) -> jax.Array:
-    """n V of sets [B]; what was never tried, or is not legal, is worth the mean, which is no more than the maximum."""
+    """Return n V [B]. Actions without visits, and illegal ones, have the mean, which does not exceed the maximum."""
     return visits.sum(axis=0) * _values(visits, total, settings).max(axis=0)
 
 
 def _exploration_policy(visits: jax.Array, total: jax.Array, legal: jax.Array, settings: LearnerSettings) -> jax.Array:
-    """[A, B] how the learner draws its options."""
+    """Return the policy [A, B] that the learner samples its actions from."""
     values = _values(visits, total, settings)
     gap = jnp.where(legal, jnp.max(jnp.where(legal, values, -jnp.inf), axis=0) - values, 0)
-    likely = jnp.where(legal, jnp.exp(-0.5 * visits * (gap / settings.payoff_std) ** 2), 0)
-    chosen = likely / jnp.maximum(likely.sum(axis=0), 1)  # the best one is 1, unless nothing is legal
-    mixed: jax.Array = chosen + settings.exploration * (table_rows.uniform_policy(legal) - chosen)
+    likelihood = jnp.where(legal, jnp.exp(-0.5 * visits * (gap / settings.payoff_std) ** 2), 0)
+    policy = likelihood / jnp.maximum(likelihood.sum(axis=0), 1)  # that of the best action is 1, if any is legal
+    mixed: jax.Array = policy + settings.exploration * (table_rows.uniform_policy(legal) - policy)
     return mixed
 
 
@@ -259,21 +264,21 @@ def sample_joint_action(
     is_known: jax.Array,
     draws: jax.Array,
 ) -> jax.Array:
-    """int32[P, B] moves: `player` draws from `own` [A, B] where that is known, everybody else from frozen policies."""
+    """Sample actions int32[P, B]: of `player` from `own` [A, B] where `is_known`, all others from frozen policies."""
     frozen = table_policy.all_player_policies(policies, games)
-    is_own = np.arange(len(frozen))[:, None, None] == player
-    chosen = jnp.where(is_own & is_known, own, frozen)
-    return jnp.stack([table_rows.sample_actions(policy, draw) for policy, draw in zip(chosen, draws, strict=False)])
+    is_player = np.arange(len(frozen))[:, None, None] == player
+    joint = jnp.where(is_player & is_known, own, frozen)
+    return jnp.stack([table_rows.sample_actions(policy, draw) for policy, draw in zip(joint, draws, strict=False)])
 
 
 def player_payoff(game: packed_env.PackedEnv, games: packed_env.PackedState, player: jax.Array | int) -> jax.Array:
-    """[B] of a player; the lowest there is where there was no room for the end, so that bounds stay bounds."""
+    """Return payoffs [B] of a player; unfinished games get the lowest payoff, so that lower bounds stay valid."""
     return jnp.where(games.terminated, games.payoff[player], game.env.payoff_range[0])
 
 
 @jax.jit
 def greedy_response(learner: LearnerState, settings: LearnerSettings) -> table_policy.TablePolicy:
-    """The best option of every known set; rows of others are 0: there it plays as the frozen policies do."""
+    """Return the best action of every visited information set; other rows are 0, for the frozen policies."""
     values = jnp.where(learner.visits > 0, _values(learner.visits.T, learner.total.T, settings).T, -jnp.inf)
     best = jax.nn.one_hot(jnp.argmax(values, axis=1), values.shape[1], dtype=jnp.float32)
     known = learner.visits.sum(axis=1, keepdims=True) > 0
@@ -291,7 +296,7 @@ def play(
     matches: int,
     steps: int,
 ) -> jax.Array:
-    """float32[M] payoffs of a player who plays a response, in matches against frozen policies."""
+    """Play matches against frozen policies, and return the payoffs float32[M] of a player with the response `found`."""
 
     def move(
         carry: tuple[jax.Array, packed_env.PackedState, rng.Streams],
@@ -314,7 +319,7 @@ def play(
 
 
 class Budget(NamedTuple):
-    """Of a bound that is learnt: batches, then matches. Room for 2^bits information sets of each player."""
+    """The budget of a bound: batches to learn from, then matches. Tables have 2^bits information sets per player."""
 
     config: LearnerConfig
     batches: int = 256
@@ -323,14 +328,14 @@ class Budget(NamedTuple):
 
 
 class ResponseBound(NamedTuple):
-    """Axes: P players."""
+    """Estimated payoffs of approximate best responses. Axes: P players."""
 
     payoff: tuple[float, ...]  # mean of each player's response
     error: tuple[float, ...]  # its standard error
 
     @property
     def exploitability(self) -> float:
-        """The bound, of a zero-sum game of two."""
+        """The lower bound, in a two-player zero-sum game."""
         return sum(self.payoff) / 2
 
     @property
@@ -341,16 +346,16 @@ class ResponseBound(NamedTuple):
 def estimate_bound(
     game: packed_env.PackedEnv, policies: table_policy.TablePolicies, key: jax.Array, budget: Budget
 ) -> ResponseBound:
-    """What learnt responses get against policies, for a fixed budget."""
+    """Estimate the payoffs of approximate best responses to policies, for a fixed budget."""
     payoff, error = [], []
     with jax.enable_x64(False):
-        learning, playing, before = jax.random.split(key, 3)
-        usual = table_policy.play_matches(game, policies, before, matches=_MATCHES, steps=budget.config.steps).payoff
+        learning, playing, spread = jax.random.split(key, 3)
+        payoffs = table_policy.play_matches(game, policies, spread, matches=_MATCHES, steps=budget.config.steps).payoff
         for player in range(game.env.num_players):
-            settings = LearnerSettings(np.float32(clip_payoff_std(game, float(np.asarray(usual[player]).std()))))
+            settings = LearnerSettings(np.float32(clip_payoff_std(game, float(np.asarray(payoffs[player]).std()))))
             learner = init(game, budget.bits)
             learner = learn(game, policies, learner, settings, learning, player, budget.batches, config=budget.config)
-            found = play(
+            response_payoffs = play(
                 game,
                 policies,
                 greedy_response(learner, settings),
@@ -359,9 +364,10 @@ def estimate_bound(
                 matches=budget.matches,
                 steps=budget.config.steps,
             )
-            payoff.append(float(np.mean(np.asarray(found), dtype=np.float64)))
-            error.append(float(np.std(np.asarray(found), dtype=np.float64)) / math.sqrt(budget.matches))
+            samples = np.asarray(response_payoffs, np.float64)
+            payoff.append(float(samples.mean()))
+            error.append(float(samples.std()) / math.sqrt(budget.matches))
     return ResponseBound(tuple(payoff), tuple(error))
 
 
-_MATCHES = 2**14  # that tell the spread of payoffs
+_MATCHES = 2**14  # to estimate the standard deviation of payoffs

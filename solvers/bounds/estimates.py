@@ -1,14 +1,14 @@
-"""What every player could gain at least, made of matches of responders.
+"""Lower bounds on best-response improvements, estimated from matches of responders.
 
-Any responder's mean payoff is at most that of a best response, while everybody else's policies stay as they are:
+The mean payoff of any responder is at most that of a best response, while the policies of the others are fixed:
 
-    gain  =  payoff of a best response - payoff of the policies
-          >= payoff of a responder     - payoff of the policies,
+    improvement  =  payoff of a best response - payoff of the policies
+                 >= payoff of a responder     - payoff of the policies,
 
-and in a game of two the mean of the two gains, NashConv / 2, is at least the mean of these bounds. All payoffs are
-means of matches, and have standard errors. Which responder counts is decided by one half of the matches, and the other
-half tells what it gets: the larger of two noisy means would be too large on average. A player whom no responder makes
-gain plays on as it does and gains nothing.
+and in a two-player game the mean of the two improvements, NashConv / 2, is at least the mean of these bounds. All
+payoffs are means of matches, and have standard errors. One half of the matches selects the responder, and the other
+half estimates its payoff: the larger of two noisy means would be biased upwards. If no responder improves on a player's
+policy, the bound is 0.
 """
 
 import math
@@ -19,21 +19,21 @@ import numpy as np
 import numpy.typing as npt
 
 APPROXIMATE_RESPONSE, LOCAL_BEST_RESPONSE = "learnt", "local"
-MIN_MATCHES = 256  # matches of each half without which a responder does not count: fewer tell little of their own error
-_Z95 = 1.96  # standard errors on each side of a mean that leave out one case in twenty
+MIN_MATCHES = 256  # of each half, to select a responder: fewer do not estimate their own standard error well
+_Z95 = 1.96  # standard errors on each side of a mean, for 95 % confidence
 
 Floats = npt.NDArray[np.float64]
 
 
 class PayoffMoments(NamedTuple):
-    """Of matches. Axes: K numbers that each match has."""
+    """Sums over matches. Axes: K payoffs of each match."""
 
     matches: int
     total: Floats  # [K]
-    products: Floats  # [K, K] sums of products of two
+    products: Floats  # [K, K] sums of products of pairs
 
     def plus(self, numbers: npt.ArrayLike) -> "PayoffMoments":
-        """With further matches [K, M]."""
+        """Add further matches [K, M]."""
         more = np.asarray(numbers, np.float64)
         return PayoffMoments(self.matches + more.shape[1], self.total + more.sum(axis=1), self.products + more @ more.T)
 
@@ -43,17 +43,18 @@ class PayoffMoments(NamedTuple):
 
     @property
     def covariance(self) -> Floats:
-        """[K, K] of the means."""
-        found: Floats = self.products / max(self.matches, 1) - np.outer(self.mean, self.mean)
-        return found / max(self.matches - 1, 1)
+        """Covariance of the means [K, K]."""
+        population: Floats = self.products / max(self.matches, 1) - np.outer(self.mean, self.mean)
+        return population / max(self.matches - 1, 1)
 
     @property
     def standard_error(self) -> float:
-        """Of the mean of the first number."""
+        """Standard error of the mean of the first payoff."""
         return math.sqrt(max(float(self.covariance[0, 0]), 0.0))
 
     @property
     def interval(self) -> tuple[float, float]:
+        """95 % confidence interval of the mean of the first payoff."""
         return _interval(float(self.mean[0]), self.standard_error)
 
 
@@ -62,13 +63,13 @@ def empty_moments(width: int = 1) -> PayoffMoments:
 
 
 class SplitMatches(NamedTuple):
-    """Matches of one responder, or of the policies."""
+    """Matches of one responder, or of the policies, in two independent halves."""
 
     selection: PayoffMoments
     estimation: PayoffMoments
 
     def plus(self, payoff: npt.ArrayLike) -> "SplitMatches":
-        """Further matches go to the half that has fewer: payoffs [M] of a responder, or [P, M] of all players."""
+        """Add payoffs [M] of a responder, or [P, M] of all players, to the half with fewer matches."""
         more = np.atleast_2d(np.asarray(payoff))
         if self.selection.matches <= self.estimation.matches:
             return self._replace(selection=self.selection.plus(more))
@@ -79,7 +80,7 @@ EMPTY_SPLIT = SplitMatches(empty_moments(), empty_moments())
 
 
 class ResponseEstimate(NamedTuple):
-    """What a responder got in the matches that tell it."""
+    """The payoff of a responder, from the half that estimates it."""
 
     method: str
     payoff: float
@@ -88,16 +89,16 @@ class ResponseEstimate(NamedTuple):
 
 
 class Improvement(NamedTuple):
-    """Of one player."""
+    """A lower bound on the best-response improvement of one player."""
 
     player: str
     value: float  # payoff of the policies
     responses: tuple[ResponseEstimate, ...]
-    chosen: ResponseEstimate | None  # None: no responder gains
-    improvement: float  # at least
-    standard_error: float  # of that
-    batches: int  # that were learnt from
-    sets: int  # that were learnt
+    chosen: ResponseEstimate | None  # None: no responder improves on the policy
+    improvement: float  # the lower bound
+    standard_error: float  # of the bound
+    batches: int  # that the approximate response learnt from
+    sets: int  # information sets of the approximate response
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -105,12 +106,12 @@ class Improvement(NamedTuple):
 
 
 class ExploitabilityBound(NamedTuple):
-    """Axes: P players."""
+    """Lower bounds for all players. Axes: P players."""
 
     improvements: tuple[Improvement, ...]  # [P]
-    exploitability: float | None  # at least; None unless there are two players
-    standard_error: float  # of that, 0 if it is None
-    seconds: float
+    exploitability: float | None  # the lower bound; None unless there are two players
+    standard_error: float  # of the bound on exploitability; 0 if that is None
+    seconds: float  # of the search
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -122,7 +123,7 @@ def _interval(mean: float, error: float) -> tuple[float, float]:
 
 
 class ResponderMatches(NamedTuple):
-    """All that is known of one player's gain."""
+    """The matches of both responders of one player."""
 
     approximate: SplitMatches
     local: SplitMatches
@@ -133,44 +134,56 @@ class ResponderMatches(NamedTuple):
 def combine_matches(
     players: Sequence[str], played: SplitMatches, found: Sequence[ResponderMatches], seconds: float
 ) -> ExploitabilityBound:
-    """`played` are matches in which everybody plays its policy, with all payoffs.
+    """Combine matches to lower bounds.
 
-    They are halved too: to choose a responder because policies had bad luck must not count that luck as a gain.
+    Args:
+      players: the names [P].
+      played: matches of the policies, with the payoffs of all players. They are split too: bad luck of the policies
+        that led to the choice of a responder must not count as an improvement.
+      found: matches of the responders of each player [P].
+      seconds: time spent so far.
     """
-    usual = played.estimation
-    gains, is_gained = [], np.zeros(len(players))
-    for number, (name, own) in enumerate(zip(players, found, strict=True)):
-        value = float(usual.mean[number])
-        halves = {APPROXIMATE_RESPONSE: own.approximate, LOCAL_BEST_RESPONSE: own.local}
-        told = tuple(_response(method, half.estimation) for method, half in halves.items() if half.estimation.matches)
+    policies = played.estimation
+    rows, is_improved = [], np.zeros(len(players))
+    for number, (name, responders) in enumerate(zip(players, found, strict=True)):
+        value = float(policies.mean[number])
+        halves = {APPROXIMATE_RESPONSE: responders.approximate, LOCAL_BEST_RESPONSE: responders.local}
+        responses = tuple(
+            _response(method, half.estimation) for method, half in halves.items() if half.estimation.matches
+        )
         method = select_responder(float(played.selection.mean[number]), halves)
-        best = next((response for response in told if response.method == method), None)
-        gain = error = 0.0
-        if best is not None:
-            is_gained[number] = 1
-            gain = best.payoff - value
-            error = math.sqrt(best.standard_error**2 + max(float(usual.covariance[number, number]), 0.0))
-        gains.append(Improvement(name, value, told, best, gain, error, own.batches, own.sets))
+        chosen = next((response for response in responses if response.method == method), None)
+        improvement = error = 0.0
+        if chosen is not None:
+            is_improved[number] = 1
+            improvement = chosen.payoff - value
+            error = math.sqrt(chosen.standard_error**2 + max(float(policies.covariance[number, number]), 0.0))
+        rows.append(
+            Improvement(name, value, responses, chosen, improvement, error, responders.batches, responders.sets)
+        )
     if len(players) != 2:
-        return ExploitabilityBound(tuple(gains), None, 0.0, seconds)
+        return ExploitabilityBound(tuple(rows), None, 0.0, seconds)
     # In a zero-sum game the payoffs of the policies cancel, and so do their errors.
-    variance = max(float(is_gained @ usual.covariance @ is_gained), 0.0)
-    variance += sum(own.chosen.standard_error**2 for own in gains if own.chosen)
-    return ExploitabilityBound(
-        tuple(gains), sum(own.improvement for own in gains) / 2, math.sqrt(variance) / 2, seconds
-    )
+    variance = max(float(is_improved @ policies.covariance @ is_improved), 0.0)
+    variance += sum(row.chosen.standard_error**2 for row in rows if row.chosen)
+    return ExploitabilityBound(tuple(rows), sum(row.improvement for row in rows) / 2, math.sqrt(variance) / 2, seconds)
 
 
-def _response(method: str, tally: PayoffMoments) -> ResponseEstimate:
-    return ResponseEstimate(method, float(tally.mean[0]), tally.standard_error, tally.matches)
+def _response(method: str, moments: PayoffMoments) -> ResponseEstimate:
+    return ResponseEstimate(method, float(moments.mean[0]), moments.standard_error, moments.matches)
 
 
 def select_responder(value: float, halves: dict[str, SplitMatches]) -> str | None:
-    """The responder that most surely gains, by the half that chooses; None if that one does not gain."""
-    able = {name: own.selection for name, own in halves.items() if min(tally.matches for tally in own) >= MIN_MATCHES}
-    if not able:
+    """Return the responder with the highest lower confidence limit in the selection half.
+
+    None if its mean does not exceed `value`, or no responder has enough matches.
+    """
+    candidates = {
+        name: split.selection for name, split in halves.items() if min(half.matches for half in split) >= MIN_MATCHES
+    }
+    if not candidates:
         return None
-    # Not by means alone: a few lucky matches must not replace many.
-    sure = {name: tally.interval[0] for name, tally in able.items()}
-    name = max(sure, key=lambda name: sure[name])
-    return name if able[name].mean[0] > value else None
+    # Not by means alone: a few lucky matches must not outweigh many.
+    lower = {name: moments.interval[0] for name, moments in candidates.items()}
+    name = max(lower, key=lambda name: lower[name])
+    return name if candidates[name].mean[0] > value else None

@@ -1,15 +1,15 @@
-"""Local best response (Lisy & Bowling 2017): a player who looks one move ahead, in any game and without a tree.
+"""Local best response (Lisy & Bowling 2017): a player who looks one action ahead, in any game and without a tree.
 
-In every match the responder knows what its information set leaves possible: a group of games that agree with what it
-has seen while the others played their frozen policies (`particles`). Before each choice it tries all its moves in
-these games, each in an equal part of them, and lets everybody play on as frozen, itself too. It makes the move with
-the highest mean payoff v(a) if that is better than playing on by more than the standard error e(a) of the mean,
+In every match the responder has a belief: a group of games that are consistent with its observations while the others
+played their frozen policies (`search.particle_filter`). Before each decision it tries all its actions in these games,
+each in an equal part of them, followed by rollouts of the frozen policies, its own included. It takes the action with
+the highest mean payoff v(a) if that improves on its frozen policy by more than the standard error e(a) of the mean,
 
     v(a) - sum_b p(b) v(b) > e(a),
 
-p being its own frozen policy, by which it plays otherwise, and also where no game agrees with what it has seen. What it
-gets is what some policy gets, so that a best response gets at least as much. Few games in a group make poor choices,
-which lower the bound and never make it wrong.
+with p its own frozen policy, which it follows otherwise, and also where no game is consistent with its observations.
+The responder plays some policy, so that a best response gets at least as much. Few games in a group lead to poor
+decisions, which lower the bound but never invalidate it.
 """
 
 import functools
@@ -27,7 +27,7 @@ from gdlx.solvers.search import particle_filter
 
 
 class ResponderConfig(NamedTuple):
-    """Static. `steps` is the room for joint moves; `size` games tell what each of `matches` responders may believe."""
+    """Static settings. `steps` is the capacity for joint actions; each of `matches` beliefs has `size` games."""
 
     steps: int
     matches: int = 32
@@ -35,7 +35,7 @@ class ResponderConfig(NamedTuple):
 
 
 class _Playing(NamedTuple):
-    """Matches under way. Axes: M matches, N games in a group."""
+    """The state of matches. Axes: M matches, N games in a belief."""
 
     step: jax.Array  # [] int32
     games: packed_env.PackedState  # M
@@ -52,15 +52,15 @@ def play(
     *,
     config: ResponderConfig,
 ) -> jax.Array:
-    """float32[M] payoffs of a player who responds, in matches against frozen policies."""
+    """Play matches of a responder against frozen policies, and return its payoffs float32[M]."""
 
     def move(now: _Playing) -> _Playing:
-        drawing, trying, believing, key = jax.random.split(now.key, 4)
-        _, words = rng.draw_rows(rng.make_streams(drawing, 0, config.matches), game.env.num_players + 1)
+        action_key, rollout_key, belief_key, key = jax.random.split(now.key, 4)
+        _, words = rng.draw_rows(rng.make_streams(action_key, 0, config.matches), game.env.num_players + 1)
         draws = table_rows.uniform_from_bits(words)
-        chosen = _chosen(game, policies, now, trying, player, config)
+        response = _respond(game, policies, now, rollout_key, player, config)
         actions = approximate_response.sample_joint_action(
-            policies, now.games, player, chosen, chosen.sum(axis=0) > 0, draws
+            policies, now.games, player, response, response.sum(axis=0) > 0, draws
         )
         games = game.step(now.games, actions, draws[-1])
         high, low = games.keys
@@ -68,7 +68,7 @@ def play(
             game,
             now.beliefs,
             policies,
-            believing,
+            belief_key,
             player=player,
             actions=actions[player],
             keys=(high[player], low[player]),
@@ -85,7 +85,7 @@ def play(
     return approximate_response.player_payoff(game, done.games, player)
 
 
-def _chosen(
+def _respond(
     game: packed_env.PackedEnv,
     policies: table_policy.TablePolicies,
     now: _Playing,
@@ -93,36 +93,39 @@ def _chosen(
     player: jax.Array | int,
     config: ResponderConfig,
 ) -> jax.Array:
-    """float32[A, M], 1 for the move that is to be made; 0 for all where the responder plays as frozen."""
+    """Return float32[A, M]: 1 for the action to take, all 0 where the responder follows its frozen policy."""
     legal = now.games.legal[player]
     is_able = (jnp.sum(legal, axis=0) > 1) & jnp.isfinite(now.beliefs.log_likelihood)
     frozen = table_policy.all_player_policies(policies, now.games)[player]
 
     def better() -> jax.Array:
         tried = assign_actions_evenly(legal, config.size)
-        payoff = _rolled_out(game, policies, now, tried, key, player, config)
+        payoff = _roll_out(game, policies, now, tried, key, player, config)
         mean, error = mean_payoff_by_action(tried, payoff, legal.shape[0])
         best = jnp.argmax(jnp.where(legal, mean, -jnp.inf), axis=0)
-        as_frozen = jnp.sum(jnp.where(legal, frozen * mean, 0), axis=0)
-        is_better = table_rows.select_actions(mean, best) - as_frozen > table_rows.select_actions(error, best)
+        frozen_value = jnp.sum(jnp.where(legal, frozen * mean, 0), axis=0)
+        is_better = table_rows.select_actions(mean, best) - frozen_value > table_rows.select_actions(error, best)
         return jnp.where((np.arange(legal.shape[0])[:, None] == best) & is_able & is_better, 1.0, 0.0)
 
-    found: jax.Array = jax.lax.cond(is_able.any(), better, lambda: jnp.zeros(legal.shape, jnp.float32))
-    return found
+    response: jax.Array = jax.lax.cond(is_able.any(), better, lambda: jnp.zeros(legal.shape, jnp.float32))
+    return response
 
 
 def assign_actions_evenly(legal: jax.Array, size: int) -> jax.Array:
-    """bool[A, M] -> int32[M, N] moves that are tried, each legal one in as many games of a group but for one.
+    """Assign an action to every game: bool[A, M] -> int32[M, N], with counts of legal actions that differ by at most 1.
 
-    Neighbours try different moves: copies of one game are neighbours.
+    Neighbours get different actions, because copies of one game are neighbours.
     """
     rank = np.arange(size)[:, None, None] % jnp.maximum(jnp.sum(legal, axis=0), 1)[:, None]  # [N, M, 1]
-    before = jnp.cumsum(legal, axis=0).T  # [M, A] how many are legal up to each
+    before = jnp.cumsum(legal, axis=0).T  # [M, A] legal actions up to each
     return jnp.sum(before <= rank, axis=2, dtype=jnp.int32).T
 
 
 def mean_payoff_by_action(tried: jax.Array, payoff: jax.Array, moves: int) -> tuple[jax.Array, jax.Array]:
-    """Of moves and payoffs [M, N]: the mean [A, M] of each move and its standard error; -inf, 0 if never tried."""
+    """Return the mean payoff [A, M] of each action and its standard error, from actions and payoffs [M, N].
+
+    Actions that were never tried have -inf and 0.
+    """
     is_tried = tried == np.arange(moves)[:, None, None]
     count = jnp.sum(is_tried, axis=2)
     each = jnp.maximum(count, 1)
@@ -131,7 +134,7 @@ def mean_payoff_by_action(tried: jax.Array, payoff: jax.Array, moves: int) -> tu
     return jnp.where(count > 0, mean, -jnp.inf), jnp.sqrt(square / each)
 
 
-def _rolled_out(
+def _roll_out(
     game: packed_env.PackedEnv,
     policies: table_policy.TablePolicies,
     now: _Playing,
@@ -140,7 +143,7 @@ def _rolled_out(
     player: jax.Array | int,
     config: ResponderConfig,
 ) -> jax.Array:
-    """float32[M, N] payoffs of the player after a move in every game of its belief, everybody playing on as frozen."""
+    """Return payoffs float32[M, N] of the player after an action in every game of its belief and frozen rollouts."""
     lanes = config.matches * config.size
 
     def move(
@@ -149,9 +152,9 @@ def _rolled_out(
         step, games, streams = carry
         streams, words = rng.draw_rows(streams, game.env.num_players + 1)
         draws = table_rows.uniform_from_bits(words)
-        own = (np.arange(game.env.num_actions)[:, None] == tried.reshape(-1)).astype(jnp.float32)
+        first = (np.arange(game.env.num_actions)[:, None] == tried.reshape(-1)).astype(jnp.float32)
         is_first = jnp.broadcast_to(step == now.step, (lanes,))
-        actions = approximate_response.sample_joint_action(policies, games, player, own, is_first, draws)
+        actions = approximate_response.sample_joint_action(policies, games, player, first, is_first, draws)
         return step + 1, game.step(games, actions, draws[-1]), streams
 
     start = (now.step, now.beliefs.games, rng.make_streams(key, 0, lanes))

@@ -1,10 +1,10 @@
-"""Bounds on what players could gain against saved policies, found by playing for some time: no tree is needed.
+"""Anytime search for lower bounds on exploitability by sampled play: no tree is needed.
 
-Two responders look for gains of one player while everybody else's policies are frozen: one that learns (`exploiter`)
-and one that looks a move ahead (`local_response`). `gains` says how their matches make a bound.
+Two responders exploit the frozen policies of the others for each player: one learns (`approximate_response`), the other
+looks one action ahead (`local_best_response`). `estimates` combines their matches to bounds.
 
-Time is divided among rounds that grow, and every round ends with a bound from matches of what is known by then, so that
-one may stop at any time. Report the last one: the best of several would be too large on average.
+Time is divided into rounds of growing length, and every round ends with a bound from the matches so far, so that a
+search can stop at any time. Report the last bound: the best of several would be biased upwards.
 """
 
 import math
@@ -24,20 +24,20 @@ from gdlx.solvers.mccfr import hash_table, table_policy
 
 DEFAULT_SECONDS = 30.0
 _ROUNDS = 4  # each but the first as long as all before it
-# Parts of the time of a round: matches of the policies, learning, matches of what was learnt, local responses.
+# Shares of the time: matches of the policies, learning, matches of the approximate response, local best responses.
 _POLICY_MATCHES_SHARE, _LEARNING_SHARE, _RESPONSE_MATCHES_SHARE, _LOCAL_SHARE = 0.05, 0.5, 0.3, 0.15
-_FIRST_MATCHES = 16  # times that policies are played before the first round
-_BATCHES = 4  # learnt from at a time
+_FIRST_MATCHES = 16  # batches of matches of the policies before the first round
+_BATCHES = 4  # per call of the learner
 _TABLE_BYTES = 2**27  # of a learner
-_MOST_BITS = 20
+_MAX_BITS = 20
 
 
 class UnfinishedMatchesError(errors.UserError, ValueError):
-    """Matches for whose ends there is no room."""
+    """Matches that are longer than the capacity for joint actions."""
 
 
 class BoundConfig(NamedTuple):
-    """How responders are played. `steps` is the room for joint moves, 2^bits that for sets of a learner."""
+    """Static settings of the responders. `steps` is the capacity for joint actions, 2^bits that of a table."""
 
     learning: approximate_response.LearnerConfig
     local: local_best_response.ResponderConfig
@@ -50,7 +50,8 @@ class BoundConfig(NamedTuple):
 
 
 def make_config(game: packed_env.PackedEnv, steps: int) -> BoundConfig:
-    bits = min(_MOST_BITS, (_TABLE_BYTES // approximate_response.row_bytes(game)).bit_length() - 1)
+    """Build the config for a game, with tables that fit into memory."""
+    bits = min(_MAX_BITS, (_TABLE_BYTES // approximate_response.row_bytes(game)).bit_length() - 1)
     return BoundConfig(approximate_response.LearnerConfig(steps), local_best_response.ResponderConfig(steps), bits)
 
 
@@ -62,55 +63,67 @@ def search(
     seconds: float,
     config: BoundConfig,
 ) -> Iterator[estimates.ExploitabilityBound]:
-    """Bounds, each from more work than the one before, the last after so many seconds; compiling is left out."""
+    """Yield bounds, each from more matches than the one before.
+
+    Args:
+      game: the environment.
+      policies: the policies to exploit.
+      key: consumed.
+      seconds: duration of the search, without compilation.
+      config: see `make_config`.
+
+    Raises:
+      UnfinishedMatchesError: matches of the policies exceed the capacity for joint actions.
+    """
     if game.env.num_players == 0:
         yield estimates.ExploitabilityBound((), None, 0.0, 0.0)
         return
-    usual = _PolicyMatches(game, policies, jax.random.fold_in(key, 0), config)
+    baseline = _PolicyMatches(game, policies, jax.random.fold_in(key, 0), config)
     for _ in range(_FIRST_MATCHES):
-        usual.play()
-    seats = [
-        _PlayerResponders(game, policies, jax.random.fold_in(key, 1 + number), config, number, usual.payoff_std(number))
+        baseline.play()
+    responders = [
+        _PlayerResponders(
+            game, policies, jax.random.fold_in(key, 1 + number), config, number, baseline.payoff_std(number)
+        )
         for number in range(game.env.num_players)
     ]
-    for seat in seats:
-        seat.compile()
-    part = 1 / len(seats)
+    for responder in responders:
+        responder.compile()
     work = [
-        _Work(_POLICY_MATCHES_SHARE, usual.play),
+        _Work(_POLICY_MATCHES_SHARE, baseline.play),
         *(
-            _Work(share * part, do)
-            for seat in seats
+            _Work(share / len(responders), do)
+            for responder in responders
             for share, do in (
-                (_LEARNING_SHARE, seat.learn),
-                (_RESPONSE_MATCHES_SHARE, seat.play_learnt),
-                (_LOCAL_SHARE, seat.play_local),
+                (_LEARNING_SHARE, responder.learn),
+                (_RESPONSE_MATCHES_SHARE, responder.play_approximate),
+                (_LOCAL_SHARE, responder.play_local),
             )
         ),
     ]
     begun, before = time.perf_counter(), 0.0
     for number in reversed(range(_ROUNDS)):
         until = seconds / 2**number
-        for own in work:
-            own.do_for(until - before)
+        for item in work:
+            item.do_for(until - before)
         before = until
-        found = [seat.matches_so_far() for seat in seats]
-        yield estimates.combine_matches(game.env.players, usual.halves, found, time.perf_counter() - begun)
+        matches = [responder.matches_so_far() for responder in responders]
+        yield estimates.combine_matches(game.env.players, baseline.halves, matches, time.perf_counter() - begun)
 
 
 def bound_policy(
     task: tasks.TableTask, policy: table_policy.TablePolicy, seconds: float, seed: int, max_steps: int = 0
 ) -> estimates.ExploitabilityBound:
-    """The last bound that a search finds for policies that were sampled into a table."""
+    """Search for so many seconds, and return the last bound for the policies of a table task."""
     steps = max_steps or game_facts.probe(task.env.net, seed).step_capacity
-    *_, found = search(
+    *_, last = search(
         task.packed, policy, jax.random.key(seed), seconds=seconds, config=make_config(task.packed, steps)
     )
-    return found
+    return last
 
 
 class _Work:
-    """Work that takes a part of the time, done again as long as that lasts."""
+    """A function that is called repeatedly for a share of the time."""
 
     def __init__(self, share: float, do: Callable[[], None]) -> None:
         self._share, self._do = share, do
@@ -127,35 +140,36 @@ class _Work:
 
 
 class _PolicyMatches:
-    """Matches in which everybody plays its policy."""
+    """Matches in which all players follow their policies."""
 
     def __init__(
-        self, game: packed_env.PackedEnv, policies: table_policy.TablePolicies, key: jax.Array, plan: BoundConfig
+        self, game: packed_env.PackedEnv, policies: table_policy.TablePolicies, key: jax.Array, config: BoundConfig
     ) -> None:
-        self._game, self._policies, self._key, self._plan = game, policies, key, plan
+        self._game, self._policies, self._key, self._config = game, policies, key, config
         none = estimates.empty_moments(game.env.num_players)
         self.halves = estimates.SplitMatches(none, none)
 
     def play(self) -> None:
-        found = table_policy.play_matches(
+        matches = table_policy.play_matches(
             self._game,
             self._policies,
             self._key,
             first=sum(half.matches for half in self.halves),
-            matches=self._plan.matches,
-            steps=self._plan.steps,
+            matches=self._config.matches,
+            steps=self._config.steps,
         )
-        if unfinished := int((~np.asarray(found.ended)).sum()):
+        if unfinished := int((~np.asarray(matches.ended)).sum()):
             raise UnfinishedMatchesError(
-                f"{unfinished:,} of {self._plan.matches:,} matches of {self._game.env.name} went on after "
-                f"{self._plan.steps} joint moves, for which there is no room; if they were sampled into a table, "
-                f"resume that run with `max_steps={2 * self._plan.steps}`"
+                f"{unfinished:,} of {self._config.matches:,} matches of {self._game.env.name} are longer than the "
+                f"capacity of {self._config.steps} joint actions; if the policies were sampled into a table, resume "
+                f"that run with `max_steps={2 * self._config.steps}`"
             )
-        self.halves = self.halves.plus(found.payoff)
+        self.halves = self.halves.plus(matches.payoff)
 
     def payoff_std(self, player: int) -> float:
-        known = self.halves.selection
-        variance = known.covariance[player, player] * known.matches
+        """Return the standard deviation of a player's payoffs."""
+        moments = self.halves.selection
+        variance = moments.covariance[player, player] * moments.matches
         return approximate_response.clip_payoff_std(self._game, math.sqrt(max(variance, 0.0)))
 
 
@@ -167,21 +181,21 @@ class _PlayerResponders:
         game: packed_env.PackedEnv,
         policies: table_policy.TablePolicies,
         key: jax.Array,
-        plan: BoundConfig,
+        config: BoundConfig,
         player: int,
         spread: float,
     ) -> None:
-        self._game, self._policies, self._plan, self._player = game, policies, plan, player
-        self._learning, self._playing, self._trying = jax.random.split(key, 3)
+        self._game, self._policies, self._config, self._player = game, policies, config, player
+        self._learning_key, self._approximate_key, self._local_key = jax.random.split(key, 3)
         self._settings = approximate_response.LearnerSettings(np.float32(spread))
-        self._learner = approximate_response.init(game, plan.bits)
+        self._learner = approximate_response.init(game, config.bits)
         self._response: table_policy.TablePolicy | None = None
-        self._learnt = self._local = estimates.EMPTY_SPLIT
-        self._played = self._tried = 0
+        self._approximate = self._local = estimates.EMPTY_SPLIT
+        self._approximate_batches = self._local_batches = 0
 
     def compile(self) -> None:
         self._learn(0)
-        self.play_learnt()
+        self.play_approximate()
         self.play_local()
 
     def learn(self) -> None:
@@ -194,15 +208,15 @@ class _PlayerResponders:
                 self._policies,
                 self._learner,
                 self._settings,
-                self._learning,
+                self._learning_key,
                 self._player,
                 count,
-                config=self._plan.learning,
+                config=self._config.learning,
             )
             self._learner.visits.block_until_ready()
-        self._response, self._learnt = None, estimates.EMPTY_SPLIT  # what it got before it learnt more does not count
+        self._response, self._approximate = None, estimates.EMPTY_SPLIT  # earlier matches were of another response
 
-    def play_learnt(self) -> None:
+    def play_approximate(self) -> None:
         with jax.enable_x64(False):
             if self._response is None:
                 self._response = approximate_response.greedy_response(self._learner, self._settings)
@@ -210,23 +224,23 @@ class _PlayerResponders:
                 self._game,
                 self._policies,
                 self._response,
-                jax.random.fold_in(self._playing, self._played),
+                jax.random.fold_in(self._approximate_key, self._approximate_batches),
                 self._player,
-                matches=self._plan.matches,
-                steps=self._plan.steps,
+                matches=self._config.matches,
+                steps=self._config.steps,
             )
-        self._played += 1
-        self._learnt = self._learnt.plus(payoff)
+        self._approximate_batches += 1
+        self._approximate = self._approximate.plus(payoff)
 
     def play_local(self) -> None:
         with jax.enable_x64(False):
-            key = jax.random.fold_in(self._trying, self._tried)
-            payoff = local_best_response.play(self._game, self._policies, key, self._player, config=self._plan.local)
-        self._tried += 1
+            key = jax.random.fold_in(self._local_key, self._local_batches)
+            payoff = local_best_response.play(self._game, self._policies, key, self._player, config=self._config.local)
+        self._local_batches += 1
         self._local = self._local.plus(payoff)
 
     def matches_so_far(self) -> estimates.ResponderMatches:
-        while not self._learnt.estimation.matches:
-            self.play_learnt()
+        while not self._approximate.estimation.matches:
+            self.play_approximate()
         sets = int(hash_table.count_used(self._learner.table))
-        return estimates.ResponderMatches(self._learnt, self._local, int(self._learner.batches), sets)
+        return estimates.ResponderMatches(self._approximate, self._local, int(self._learner.batches), sets)

@@ -1,9 +1,9 @@
-"""Thousands of runs on one game at once: other settings, other seeds, other first regrets, or other payoffs in each.
+"""Thousands of runs on one game at once, which differ in settings, seeds, initial regrets or payoffs.
 
-The batch is the last axis of every array of full iterations, so that each operation of one run becomes the same
-operation on a contiguous row: many times the throughput of one run after the other, where a plain vmap gives little.
-It is cut into chunks that fit into the cache of a core, which run side by side on all cores or devices. Sampled runs
-are vmapped, in chunks as well.
+In full iterations the batch is the last axis of every array, so that each operation of one run becomes the same
+operation on a contiguous row: many times the throughput of one run after the other, where a plain vmap gains little.
+The batch is split into chunks that fit into the cache of a core, which run in parallel on all cores or devices. Sampled
+runs are vmapped, in chunks as well.
 """
 
 import concurrent.futures
@@ -27,24 +27,23 @@ from gdlx.solvers.exact import best_response, cfr, regret_matching
 from gdlx.solvers.mccfr import mccfr
 from gdlx.solvers.runs import tree_solvers
 
-_CACHE_BYTES = 2**20  # of one core, about
-_LANES = 16  # a chunk is a multiple: what vector units work on at once
-_SAMPLED_LANES = 2**15  # trajectories in lockstep, over all runs of a chunk: more are no faster
+_CACHE_BYTES = 2**20  # of one core, roughly
+_LANES = 16  # the size of a chunk is a multiple, for vector units
+_SAMPLED_LANES = 2**15  # trajectories in lockstep, over all runs of a chunk: more are not faster
 MAX_BYTES = 8 * 2**30
 
 
 class BatchError(errors.UserError, ValueError):
-    """Axes that do not fit together, or too little memory."""
+    """Arrays of different batch sizes, or too little memory."""
 
 
 class BatchResult(NamedTuple):
-    """Axes: P players, B runs."""
+    """Metrics and policies of all runs. Axes: P players, B runs."""
 
     value: npt.NDArray[np.float64]  # [P, B] of the average policies
     improvements: npt.NDArray[np.float64]  # [P, B]
-    cumulative_policy: tuple[
-        npt.NDArray[np.float64], ...
-    ]  # P x [size, B] sums of plans (sampled: policies), up to scale
+    # P x [size, B] cumulative realization plans (sampled: policies), up to scale
+    cumulative_policy: tuple[npt.NDArray[np.float64], ...]
 
     @property
     def exploitability(self) -> npt.NDArray[np.float64]:
@@ -54,11 +53,11 @@ class BatchResult(NamedTuple):
 
 
 class ChunkResult(NamedTuple):
-    """Some runs of a batch, done. Axes: N measurements, P players, B runs of the chunk."""
+    """Finished runs of a chunk. Axes: N measurements, P players, B runs of the chunk."""
 
-    part: slice  # of the batch
+    part: slice  # the runs of the batch
     iterations: tuple[int, ...]  # [N]
-    seconds: tuple[float, ...]  # [N] that all of the chunk took until then, without compilation and measurements
+    seconds: tuple[float, ...]  # [N] of the whole chunk until then, without compilation and measurements
     value: npt.NDArray[np.float64]  # [N, P, B] of the average policies
     improvements: npt.NDArray[np.float64]  # [N, P, B]
     is_finite: npt.NDArray[np.bool_]  # [N, B]
@@ -69,23 +68,23 @@ class _Measurement(NamedTuple):
     """Axes: P players, B runs."""
 
     value: Any  # [P, B]
-    gain: Any  # [P, B]
+    improvements: Any  # [P, B]
     is_finite: Any  # [B]
 
 
 class BatchSolver(Protocol):
-    """Many runs of an algorithm on a game; a part of them at a time is started, and goes on."""
+    """Many runs of an algorithm on a game, which are started and advanced one chunk at a time."""
 
     count: int
-    chunk: int  # runs that go best together
-    bytes_per_run: int  # of one run, while it goes on
-    result_bytes_per_run: int  # and of what is left of it
+    chunk: int  # runs of a chunk
+    bytes_per_run: int  # while it runs
+    result_bytes_per_run: int  # of its result
 
     def start(self, part: slice, device: jax.Device) -> Any:
-        """What `advance` and the others take: inputs and a state."""
+        """Return the inputs and the state of some runs, for the other methods."""
 
     def advance(self, started: Any, iterations: int) -> Any:
-        """So many iterations; has happened when it returns."""
+        """Run so many iterations and wait for them."""
 
     def measure(self, started: Any) -> _Measurement: ...
 
@@ -93,7 +92,7 @@ class BatchSolver(Protocol):
 
 
 def bytes_per_run(game: sequence_form.SequenceForm) -> int:
-    """Of the state of one run and of what an iteration computes from it."""
+    """Return the bytes of the state of one run and of the temporaries of an iteration."""
     width = np.dtype(jnp.result_type(float)).itemsize
     return 6 * width * sum(_size(player) for player in game.players)
 
@@ -103,21 +102,21 @@ def _size(player: sequence_form.PlayerForm) -> int:
 
 
 def num_workers() -> int:
-    """Chunks that run side by side."""
-    there = jax.local_devices()
-    return max(len(there), devices.available_cores() if there[0].platform == "cpu" else 1)
+    """Return the number of chunks that run in parallel."""
+    local = jax.local_devices()
+    return max(len(local), devices.available_cores() if local[0].platform == "cpu" else 1)
 
 
 def chunk_size(game: sequence_form.SequenceForm, runs: int) -> int:
-    """Runs that share a core's cache, in chunks for every core if there are lanes enough."""
+    """Return the runs of a chunk: as fit into a core's cache, and few enough to occupy every core."""
     fitting = _CACHE_BYTES // bytes_per_run(game) // _LANES * _LANES
     shared = -(-runs // num_workers() // _LANES) * _LANES
     return int(max(1, min(runs, max(_LANES, min(fitting, shared)))))
 
 
 class FullBatchSolver:
-    """Full iterations. The batch's size B is that of the arrays [B] in `settings`, of `regrets` (as in CfrState, with a
-    last axis B), or of the variants of payoffs that `game` was made with; all that have this axis must agree."""
+    """Full iterations. The batch size B is that of the arrays [B] in `settings`, of `regrets` (as in CfrState, with a
+    last axis B), or of the variants of payoffs that `game` was built with; all that have this axis must agree."""
 
     def __init__(
         self,
@@ -128,7 +127,7 @@ class FullBatchSolver:
         chunk: int | None = None,
     ) -> None:
         if algorithm.step is None:
-            raise BatchError(f"{algorithm.name} has no full iterations; batches of sampled ones are `sample`'s")
+            raise BatchError(f"{algorithm.name} has no full iterations; use `solve_sampled` for sampled ones")
         self._game, self._algorithm, self._settings, self._regrets = game, algorithm, settings, regrets
         self.count = _batch_size(game, settings, regrets)
         self.chunk = chunk_size(game, self.count) if chunk is None else chunk
@@ -150,11 +149,11 @@ class FullBatchSolver:
 
     def measure(self, started: Any) -> _Measurement:
         game, _, state = started
-        found, is_finite = jax.device_get(_measure(game, state))
-        return _Measurement(found.value, found.improvements, is_finite)
+        evaluation, is_finite = jax.device_get(_measure(game, state))
+        return _Measurement(evaluation.value, evaluation.improvements, is_finite)
 
     def cumulative_policy(self, started: Any) -> tuple[npt.NDArray[np.float64], ...]:
-        return tuple(np.asarray(own, np.float64) for own in jax.device_get(_sums(started[2])))
+        return tuple(np.asarray(plan, np.float64) for plan in jax.device_get(_sums(started[2])))
 
 
 class SampledBatchSolver:
@@ -172,7 +171,7 @@ class SampledBatchSolver:
         batch: int,
         chunk: int | None = None,
     ) -> None:
-        self._task, self._scheme, self._batch = task, sampler, batch
+        self._task, self._sampler, self._batch = task, sampler, batch
         self._form = sampling_form.sampling_form(task.tree)
         self._settings = tree_solvers.to_default_precision(settings)
         self._seeds = np.asarray(seeds)
@@ -199,46 +198,51 @@ class SampledBatchSolver:
 
     def advance(self, started: Any, iterations: int) -> Any:
         form, settings, keys, state = started
-        after = _sample(form, settings, keys, state, iterations, sampler=self._scheme, batch=self._batch)
+        after = _sample(form, settings, keys, state, iterations, sampler=self._sampler, batch=self._batch)
         np.asarray(after.t)  # waits for it
         return form, settings, keys, after
 
     def measure(self, started: Any) -> _Measurement:
         state = jax.device_get(started[3])
         levels = tabular_policies.to_levels(self._task.tree, self._task.layouts, self.cumulative_policy(started))
-        found = jax.device_get(tasks.evaluate(self._task.form, levels))
-        is_finite = np.array([np.isfinite(x).all(axis=(1, 2)) for x in (*state.regret, *state.weight)]).all(axis=0)
-        return _Measurement(found.value, found.improvements, is_finite)
+        evaluation = jax.device_get(tasks.evaluate(self._task.form, levels))
+        tables = (*state.regret, *state.cumulative_policy)
+        is_finite = np.array([np.isfinite(x).all(axis=(1, 2)) for x in tables]).all(axis=0)
+        return _Measurement(evaluation.value, evaluation.improvements, is_finite)
 
     def cumulative_policy(self, started: Any) -> tuple[npt.NDArray[np.float64], ...]:
         return tuple(
             tabular_policies.from_table(player, np.moveaxis(np.asarray(table, np.float64), 0, -1))
-            for player, table in zip(self._task.tree.players, started[3].weight, strict=True)
+            for player, table in zip(self._task.tree.players, started[3].cumulative_policy, strict=True)
         )
 
 
 def needed_bytes(runs: BatchSolver) -> int:
-    """At once: of the chunks that run side by side, and of what is left of all."""
+    """Return the peak memory: of the chunks that run in parallel, and of all results."""
     return runs.bytes_per_run * min(runs.count, runs.chunk * num_workers()) + runs.result_bytes_per_run * runs.count
 
 
 def run_chunks(
     runs: BatchSolver, points: Sequence[int], *, max_bytes: int = MAX_BYTES
 ) -> Generator[ChunkResult, None, None]:
-    """All runs, measured after so many iterations as `points` say; chunk by chunk, as each is done."""
+    """Advance all runs, measure them after each number of iterations in `points`, and yield chunks as they finish.
+
+    Raises:
+      BatchError: the runs need more than `max_bytes`.
+    """
     needed = needed_bytes(runs)
     if needed > max_bytes:
         raise BatchError(
             f"{runs.count:,} runs need about {needed / 2**30:.1f} GiB, more than the {max_bytes / 2**30:.1f} GiB "
-            "allowed; run fewer at once, take a smaller batch, or allow more with max_bytes"
+            "allowed; run fewer at once, use a smaller batch, or allow more with `max_bytes=`"
         )
-    there = jax.local_devices()
+    local = jax.local_devices()
     parts = [slice(n, min(runs.count, n + runs.chunk)) for n in range(0, runs.count, runs.chunk)]
     stopped = threading.Event()
 
     def work(part: slice, device: jax.Device) -> ChunkResult:
-        started = runs.advance(runs.start(part, device), 0)  # compiled outside of the time that is measured
-        seconds, times, found = 0.0, [], []
+        started = runs.advance(runs.start(part, device), 0)  # compiles, which is not part of the measured time
+        seconds, times, measurements = 0.0, [], []
         for before, now in itertools.pairwise((0, *points)):
             if stopped.is_set():
                 raise concurrent.futures.CancelledError
@@ -246,24 +250,24 @@ def run_chunks(
             started = runs.advance(started, now - before)
             seconds += time.perf_counter() - begun
             times.append(seconds)
-            found.append(runs.measure(started))
-        value, gain, is_finite = (np.stack(column) for column in zip(*found, strict=True))
+            measurements.append(runs.measure(started))
+        value, improvements, is_finite = (np.stack(column) for column in zip(*measurements, strict=True))
         return ChunkResult(
             part,
             tuple(points),
             tuple(times),
             np.asarray(value, np.float64),
-            np.asarray(gain, np.float64),
+            np.asarray(improvements, np.float64),
             is_finite,
             runs.cumulative_policy(started),
         )
 
     with concurrent.futures.ThreadPoolExecutor(num_workers()) as pool:
-        waiting = [pool.submit(work, part, there[n % len(there)]) for n, part in enumerate(parts)]
+        waiting = [pool.submit(work, part, local[n % len(local)]) for n, part in enumerate(parts)]
         try:
             for done in concurrent.futures.as_completed(waiting):
                 yield done.result()
-        finally:  # interrupted, or nobody wants the rest
+        finally:  # interrupted, or the caller stopped iterating
             stopped.set()
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -278,8 +282,8 @@ def solve(
     chunk: int | None = None,
     max_bytes: int = MAX_BYTES,
 ) -> BatchResult:
-    """Run `iterations` of an algorithm for every member of a batch; its size is as FullRuns says."""
-    return _joined(FullBatchSolver(game, algorithm, settings, regrets, chunk), iterations, max_bytes)
+    """Run `iterations` of an algorithm for every member of a batch, whose size is defined in FullBatchSolver."""
+    return _run_all(FullBatchSolver(game, algorithm, settings, regrets, chunk), iterations, max_bytes)
 
 
 def solve_sampled(
@@ -293,15 +297,17 @@ def solve_sampled(
     max_bytes: int = MAX_BYTES,
 ) -> BatchResult:
     """Run sampled iterations for every seed [B]; any of the settings may be arrays [B] too."""
-    return _joined(SampledBatchSolver(task, sampler, settings, seeds, batch), iterations, max_bytes)
+    return _run_all(SampledBatchSolver(task, sampler, settings, seeds, batch), iterations, max_bytes)
 
 
-def _joined(runs: BatchSolver, iterations: int, max_bytes: int) -> BatchResult:
+def _run_all(runs: BatchSolver, iterations: int, max_bytes: int) -> BatchResult:
     parts = sorted(run_chunks(runs, (iterations,), max_bytes=max_bytes), key=lambda chunk: chunk.part.start)
     return BatchResult(
         np.concatenate([part.value[-1] for part in parts], axis=1),
         np.concatenate([part.improvements[-1] for part in parts], axis=1),
-        tuple(np.concatenate(own, axis=1) for own in zip(*(part.cumulative_policy for part in parts), strict=True)),
+        tuple(
+            np.concatenate(player, axis=1) for player in zip(*(part.cumulative_policy for part in parts), strict=True)
+        ),
     )
 
 
@@ -316,14 +322,14 @@ def _sample(
     sampler: mccfr.Sampler,
     batch: int,
 ) -> mccfr.MccfrState:
-    """States [B, ..] after so many more iterations."""
+    """Advance states [B, ..] by so many iterations."""
     axes = jax.tree.map(lambda x: 0 if x.ndim else None, settings)
 
-    def run(own: mccfr.MccfrSettings, key: jax.Array, begun: mccfr.MccfrState) -> mccfr.MccfrState:
-        done: mccfr.MccfrState = jax.lax.fori_loop(
-            0, iterations, lambda _, s: mccfr.step(form, s, own, key, sampler=sampler, batch=batch), begun
+    def run(single: mccfr.MccfrSettings, key: jax.Array, before: mccfr.MccfrState) -> mccfr.MccfrState:
+        after: mccfr.MccfrState = jax.lax.fori_loop(
+            0, iterations, lambda _, s: mccfr.step(form, s, single, key, sampler=sampler, batch=batch), before
         )
-        return done
+        return after
 
     after: mccfr.MccfrState = jax.vmap(run, in_axes=(axes, 0, 0))(settings, keys, state)
     return after
@@ -340,7 +346,7 @@ def _start(game: sequence_form.SequenceForm, regrets: tuple[cfr.Levels, ...] | N
 
 @jax.jit
 def _measure(game: sequence_form.SequenceForm, state: cfr.CfrState) -> tuple[best_response.Evaluation, jax.Array]:
-    """And whether all numbers of each run are finite."""
+    """Evaluate the averages, and check that all numbers of each run are finite."""
     numbers = jax.tree.leaves((state.regret, state.cumulative_plan, state.recent_sum, state.realization_plan))
     is_finite = [jnp.isfinite(x).all(axis=tuple(range(x.ndim - 1))) for x in numbers]
     return best_response.evaluate_average(game, state), jnp.stack(is_finite).all(axis=0)
@@ -361,7 +367,7 @@ def _batch_size(
         raise BatchError(
             f"the arrays of a batch must have one size; these have {', '.join(map(str, sorted(sizes)))}"
             if sizes
-            else "nothing here is a batch: give some setting as an array with a number for every run"
+            else "nothing here is a batch: pass some setting as an array with a number for every run"
         )
     return int(sizes.pop())
 
@@ -372,8 +378,8 @@ def _arrays(settings: regret_matching.Settings) -> list[Any]:
 
 
 def _cut_settings(settings: regret_matching.Settings, part: slice) -> regret_matching.Settings:
-    whole = _arrays(settings)
-    return regret_matching.Settings(*(value[part] if value is not None and value.ndim else value for value in whole))
+    arrays = _arrays(settings)
+    return regret_matching.Settings(*(value[part] if value is not None and value.ndim else value for value in arrays))
 
 
 def _cut_regrets(regrets: tuple[cfr.Levels, ...] | None, part: slice) -> tuple[cfr.Levels, ...] | None:
@@ -381,7 +387,7 @@ def _cut_regrets(regrets: tuple[cfr.Levels, ...] | None, part: slice) -> tuple[c
 
 
 def _cut_game(game: sequence_form.SequenceForm, part: slice) -> sequence_form.SequenceForm:
-    """Variants of payoffs have one more axis than payoffs."""
+    """Select variants of payoffs, which are the last axis."""
     players = []
     for player in game.players:
         blocks = tuple(

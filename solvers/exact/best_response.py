@@ -1,4 +1,4 @@
-"""What policies are worth: values, best responses, exploitability. Policies are levels, as CFR keeps them."""
+"""Evaluation of policies: values, best responses, exploitability. Policies are levels, as CFR stores them."""
 
 from typing import NamedTuple
 
@@ -13,10 +13,10 @@ Profile = tuple[Levels, ...]  # one policy for every player
 
 
 class Evaluation(NamedTuple):
-    """Of a profile. Axes: P players; further axes are a batch."""
+    """The values of a policy profile. Axes: P players; further axes are a batch."""
 
     value: jax.Array  # [P] expected payoff
-    best_response_value: jax.Array  # [P] what a best response of each player would get
+    best_response_value: jax.Array  # [P] expected payoff of a best response of each player
 
     @property
     def improvements(self) -> jax.Array:
@@ -30,7 +30,7 @@ class Evaluation(NamedTuple):
 
 
 def evaluate(game: sequence_form.SequenceForm, profile: Profile) -> Evaluation:
-    """Values and best responses of all players at once."""
+    """Compute the value and the best-response value of every player."""
     reach = flat_realization_plans(game, profile)
     value, best = [], []
     for number, player in enumerate(game.players):
@@ -41,13 +41,14 @@ def evaluate(game: sequence_form.SequenceForm, profile: Profile) -> Evaluation:
 
 
 def evaluate_average(game: sequence_form.SequenceForm, state: cfr.CfrState) -> Evaluation:
-    """Of the average policies of a run."""
-    # Without the barrier every use of a policy would divide its weights anew, which takes twice as long.
+    """Evaluate the average policies of a run."""
+    # Without the barrier every use of a policy would normalise it again, which takes twice as long.
     policies: Profile = jax.lax.optimization_barrier(cfr.average_policies(game, state))  # type: ignore[no-untyped-call]
     return evaluate(game, policies)
 
 
 def flat_realization_plans(game: sequence_form.SequenceForm, profile: Profile) -> list[jax.Array]:
+    """Return the realization plan of every player as a flat vector."""
     batch = next((level.shape[2:] for policy in profile for level in policy), ())
     return [
         realization_plans.flatten(realization_plans.to_realization_plan(player, policy), batch)
@@ -62,44 +63,60 @@ def _others(reach: list[jax.Array], number: int) -> list[jax.Array]:
 def _expected(player: sequence_form.PlayerForm, utility: tuple[jax.Array, Levels], plan: jax.Array) -> jax.Array:
     root, levels = utility
     rows = zip(levels, realization_plans.unflatten(player, plan), strict=True)
-    return root + sum(realization_plans.sum_over_actions(own * reached).sum(axis=0) for own, reached in rows)
+    return root + sum(realization_plans.sum_over_actions(value * reached).sum(axis=0) for value, reached in rows)
 
 
 def best_action_value(player: sequence_form.PlayerForm) -> realization_plans.InfosetValueFn:
-    """The worth of a set to one who chooses best there."""
+    """Return the function that values an information set by its best action."""
 
     def best(level: int, values: jax.Array) -> jax.Array:
-        is_option = realization_plans.expand_like(player.uniform[level], values) > 0
-        return realization_plans.max_over_actions(jnp.where(is_option, values, -jnp.inf))
+        is_action = realization_plans.expand_like(player.uniform[level], values) > 0
+        return realization_plans.max_over_actions(jnp.where(is_action, values, -jnp.inf))
 
     return best
 
 
 def best_response(game: sequence_form.SequenceForm, profile: Profile, number: int) -> tuple[Levels, jax.Array]:
-    """A best response of one player to the others, and what it gets.
+    """Return a best response of player `number` to the others, and its expected payoff.
 
-    It chooses best at every information set that the others and chance may lead to, also at those which its own earlier
-    choices avoid: a counterfactual best response. Sets that the others never let happen get their first option.
+    It is a counterfactual best response: optimal at every information set that the others and chance may reach, also
+    where the player's own earlier actions avoid it. Where the others never lead, it takes the first action.
     """
     player = game.players[number]
     reach = flat_realization_plans(game, profile)
     utility = realization_plans.utilities(player, _others(reach, number), reach[number].shape[1:])
-    values, worth = realization_plans.backup_values(player, utility, best_action_value(player))
-    return greedy_policy(player, values), worth
+    values, payoff = realization_plans.backup_values(player, utility, best_action_value(player))
+    return greedy_policy(player, values), payoff
 
 
 def greedy_policy(player: sequence_form.PlayerForm, values: Levels) -> Levels:
-    """Policies that take the best option of every set, the first of several."""
+    """Return the policy that takes the best action of every information set, the first of several."""
     policy = []
-    for level, options in enumerate(values):
-        allowed = jnp.where(realization_plans.expand_like(player.uniform[level], options) > 0, options, -jnp.inf)
-        chosen = allowed.argmax(axis=0)
-        policy.append((jnp.arange(len(options)).reshape(-1, *[1] * chosen.ndim) == chosen).astype(options.dtype))
+    for level, actions in enumerate(values):
+        legal = jnp.where(realization_plans.expand_like(player.uniform[level], actions) > 0, actions, -jnp.inf)
+        chosen = legal.argmax(axis=0)
+        policy.append((jnp.arange(len(actions)).reshape(-1, *[1] * chosen.ndim) == chosen).astype(actions.dtype))
     return tuple(policy)
 
 
 def counterfactual_values(game: sequence_form.SequenceForm, profile: Profile, number: int) -> Levels:
-    """What every option of a player is worth, counting only the others' and chance's way there [w, n, ...]."""
+    """Return the counterfactual value of every action of a player: weighted by the reach of the others and of chance.
+
+    Args:
+      game: the sequence form of an unrolled game.
+      profile: a policy for every player, as levels; see `tabular_policies.to_levels`.
+      number: index of the player.
+
+    Returns:
+      The values [w, n, ...] of each level.
+
+    >>> from gdlx.envs import game_spec
+    >>> from gdlx.solvers import tasks
+    >>> task = tasks.make_tree_task(game_spec.GameSpec("biased_rps"))
+    >>> uniform = tuple(player.uniform for player in task.form.players)
+    >>> [level.shape for level in counterfactual_values(task.form, uniform, 0)]
+    [(3, 1)]
+    """
     player = game.players[number]
     policy = profile[number]
     reach = flat_realization_plans(game, profile)
@@ -110,7 +127,7 @@ def counterfactual_values(game: sequence_form.SequenceForm, profile: Profile, nu
 
 
 def head_to_head(game: sequence_form.SequenceForm, first: Profile, second: Profile) -> jax.Array:
-    """[P, P] payoffs: row i is player i taken from the first profile against all others from the second."""
+    """Return payoffs [P, P]: row i is for player i of the first profile against all others of the second."""
     rows = []
     for number in range(len(game.players)):
         mixed = tuple(first[n] if n == number else second[n] for n in range(len(game.players)))
@@ -119,9 +136,21 @@ def head_to_head(game: sequence_form.SequenceForm, first: Profile, second: Profi
 
 
 def average_regret_bound(state: cfr.CfrState) -> jax.Array:
-    """[P] the bound on a player's regret per iteration: the sum of its positive immediate ones, over t.
+    """Bound the average overall regret of every player: the sum of its positive immediate regrets, divided by t.
 
     Holds for undiscounted regrets (cfr, and cfr+ as an upper bound).
+
+    Args:
+      state: a state of CFR after t iterations.
+
+    Returns:
+      The bounds [P].
+
+    >>> from gdlx.envs import game_spec
+    >>> from gdlx.solvers import tasks
+    >>> task = tasks.make_tree_task(game_spec.GameSpec("biased_rps"))
+    >>> average_regret_bound(cfr.init(task.form)).tolist()
+    [0.0, 0.0]
     """
     totals = [sum(jnp.maximum(level, 0).max(axis=0).sum(axis=0) for level in levels) for levels in state.regret]
-    return jnp.stack(jnp.broadcast_arrays(*totals)) / jnp.maximum(state.t, 1)  # 0 for who never has a choice
+    return jnp.stack(jnp.broadcast_arrays(*totals)) / jnp.maximum(state.t, 1)  # 0 for players without a choice

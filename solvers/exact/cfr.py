@@ -1,4 +1,4 @@
-"""Counterfactual regret minimisation on the sequence form: every variant that differs only in numbers."""
+"""Counterfactual regret minimisation on the sequence form: one step for all variants that differ only in settings."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -11,26 +11,25 @@ from gdlx.envs.trees import sequence_form
 from gdlx.solvers.exact import realization_plans, regret_matching
 
 Levels = realization_plans.Levels
-LeafValueFn = Callable[
-    [Sequence[jax.Array], int], jax.Array
-]  # (flat plans of all, player) -> [size] worth of its sequences
+# (flat plans of all players, player) -> [size] values of the player's sequences at the leaves
+LeafValueFn = Callable[[Sequence[jax.Array], int], jax.Array]
 FOLD_INTERVAL = 4_096  # iterations
 
 
 class CfrState(NamedTuple):
-    """Axes: P players, each with levels of n sets and w options; further axes are a batch."""
+    """Axes: P players, each with L levels of n information sets and w actions; further axes are a batch."""
 
     regret: tuple[Levels, ...]  # P x L x [w, n], cumulative counterfactual regret
     cumulative_plan: tuple[jax.Array, ...]  # P x [size], weighted sum of flat plans up to the last fold
-    recent_sum: tuple[jax.Array, ...]  # P x [size], and since then
-    pending_discount: jax.Array  # [] float, what `weight` has been discounted by since then
+    recent_sum: tuple[jax.Array, ...]  # P x [size], weighted sum since the last fold
+    pending_discount: jax.Array  # [] float, the discount of `cumulative_plan` since the last fold
     policy: tuple[Levels, ...]  # P x L x [w, n], of the next iteration
-    realization_plan: tuple[jax.Array, ...]  # P x [size], the same as a flat plan
+    realization_plan: tuple[jax.Array, ...]  # P x [size], `policy` as a flat plan
     t: jax.Array  # [] int32, iterations done
 
 
 def init(game: sequence_form.SequenceForm, batch: tuple[int, ...] = ()) -> CfrState:
-    """No regret, and uniform policies. Made by numpy, because compiling it would take longer than all the rest."""
+    """Return the state with zero regrets and uniform policies. Uses numpy, because compilation would dominate."""
     regrets, policies, reach = [], [], []
     for player in game.players:
         uniform = [np.asarray(level) for level in player.uniform]
@@ -47,22 +46,22 @@ def init(game: sequence_form.SequenceForm, batch: tuple[int, ...] = ()) -> CfrSt
 
 
 def _spread(array: Any, batch: tuple[int, ...]) -> jax.Array:
-    """The same for every member of a batch."""
+    """Broadcast an array to a batch."""
     return sequence_form.to_device(
         np.broadcast_to(array.reshape((*array.shape, *[1] * len(batch))), (*array.shape, *batch))
     )
 
 
 def init_from_regrets(game: sequence_form.SequenceForm, start: tuple[Levels, ...]) -> CfrState:
-    """A state with given initial regrets, and the policies that follow from them."""
+    """Return the state with initial regrets `start`, and the policies that regret matching derives from them."""
     policy = tuple(
         tuple(map(regret_matching.match_regrets, levels, player.uniform))
         for player, levels in zip(game.players, start, strict=True)
     )
     batch = next((level.shape[2:] for levels in start for level in levels), ())
     plan = tuple(
-        realization_plans.flatten(realization_plans.to_realization_plan(player, own), batch)
-        for player, own in zip(game.players, policy, strict=True)
+        realization_plans.flatten(realization_plans.to_realization_plan(player, levels), batch)
+        for player, levels in zip(game.players, policy, strict=True)
     )
     zero = jax.tree.map(jnp.zeros_like, plan)
     return CfrState(start, zero, zero, jnp.ones(batch, plan[0].dtype), policy, plan, jnp.zeros((), jnp.int32))
@@ -76,10 +75,11 @@ def step(
     alternating: bool = True,
     leaves: LeafValueFn | None = None,
 ) -> CfrState:
-    """One iteration: every player in turn adds its plan to its average, then updates its regrets and its policy.
+    """Run one iteration: every player in turn adds its plan to its average, then updates its regrets and its policy.
 
-    Alternating: a player answers what the players before it have just become; else all answer the old policies. With
-    `leaves` the game goes on below its sequences, and what that is worth may depend on everybody's plans.
+    With `alternating`, regrets are computed against the policies that earlier players have just updated, else against
+    those before the iteration. `leaves` returns the values of subgames below the leaves of a depth-limited game, which
+    may depend on the plans of all players.
     """
     t = state.t + 1
     batch = state.realization_plan[0].shape[1:]
@@ -101,8 +101,8 @@ def step(
         reach[number] = realization_plans.flatten(
             realization_plans.to_realization_plan(player, policies[number]), batch
         )
-    fade = state.pending_discount * by.average
-    return CfrState(tuple(regrets), state.cumulative_plan, tuple(recent), fade, tuple(policies), tuple(reach), t)
+    pending = state.pending_discount * by.average
+    return CfrState(tuple(regrets), state.cumulative_plan, tuple(recent), pending, tuple(policies), tuple(reach), t)
 
 
 def instantaneous_regrets(
@@ -112,45 +112,46 @@ def instantaneous_regrets(
     batch: tuple[int, ...] = (),
     below: Levels | None = None,
 ) -> Levels:
-    """Instantaneous counterfactual regret of every option, given the other players' flat plans.
+    """Return the instantaneous counterfactual regret of every action, for the other players' flat plans `others`.
 
-    `below` is what sequences are worth beside their ends.
+    `below` are values of sequences that are added to those of their terminals.
     """
 
     def mean(level: int, values: jax.Array) -> jax.Array:
         return realization_plans.sum_over_actions(values * policy[level])
 
-    root, own = realization_plans.utilities(player, others, batch)
-    utility = root, own if below is None else tuple(map(jnp.add, own, below))
-    options, _ = realization_plans.backup_values(player, utility, mean)
+    root, terminals = realization_plans.utilities(player, others, batch)
+    utility = root, terminals if below is None else tuple(map(jnp.add, terminals, below))
+    actions, _ = realization_plans.backup_values(player, utility, mean)
     return tuple(
-        values - realization_plans.sum_over_actions(values * own) for values, own in zip(options, policy, strict=True)
+        values - realization_plans.sum_over_actions(values * level)
+        for values, level in zip(actions, policy, strict=True)
     )
 
 
 def cumulative_plans(state: CfrState) -> tuple[jax.Array, ...]:
-    """P x [size], weighted sums of all plans so far: the average policies up to scale."""
+    """Return the weighted sums P x [size] of all plans so far: the average plans up to scale."""
     return tuple(
         old * state.pending_discount + new for old, new in zip(state.cumulative_plan, state.recent_sum, strict=True)
     )
 
 
 def fold(state: CfrState) -> CfrState:
-    """Put recent plans to the older ones.
+    """Add the recent sum to the cumulative plans.
 
-    Every FOLD iterations: a sum of millions of plans would lose the digits of each new one, in single precision.
+    Called every FOLD_INTERVAL iterations: in single precision, a sum of millions of plans would round off new ones.
     """
-    nothing = jax.tree.map(jnp.zeros_like, state.recent_sum)
+    zero = jax.tree.map(jnp.zeros_like, state.recent_sum)
     return state._replace(
         cumulative_plan=cumulative_plans(state),
-        recent_sum=nothing,
+        recent_sum=zero,
         pending_discount=jnp.ones_like(state.pending_discount),
     )
 
 
 def average_policies(game: sequence_form.SequenceForm, state: CfrState) -> tuple[Levels, ...]:
-    """The average policies; uniform where a player never comes."""
+    """Return the average policies; uniform at information sets that the player's own plans never reached."""
     return tuple(
-        tuple(map(regret_matching.match_regrets, realization_plans.unflatten(player, weight), player.uniform))
-        for player, weight in zip(game.players, cumulative_plans(state), strict=True)
+        tuple(map(regret_matching.match_regrets, realization_plans.unflatten(player, plan), player.uniform))
+        for player, plan in zip(game.players, cumulative_plans(state), strict=True)
     )

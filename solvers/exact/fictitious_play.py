@@ -1,4 +1,4 @@
-"""Fictitious play in sequence form: everybody answers the average of what the others did (Heinrich et al. 2015)."""
+"""Fictitious play in sequence form: best responses to the average policies of the others (Heinrich et al. 2015)."""
 
 import jax.numpy as jnp
 
@@ -13,10 +13,10 @@ def step(
     *,
     alternating: bool = True,
 ) -> cfr.CfrState:
-    """One iteration: each player in turn adds a best response to the others' average plans to its own average.
+    """Run one iteration: each player in turn adds a best response to the others' average plans to its own average.
 
-    The first iteration adds uniform plans, so that there is something to answer. `settings.gamma` weighs the
-    t-th answer by t^gamma, as in CFR; nothing else of the settings is used.
+    The first iteration adds uniform plans, to have averages to respond to. `settings.gamma` weighs the t-th response by
+    t^gamma, as in CFR; the other settings are ignored.
     """
     t = state.t + 1
     by = regret_matching.discounts(settings, t)
@@ -24,7 +24,7 @@ def step(
     policies, reach = list(state.policy), list(state.realization_plan)
     for number, player in enumerate(game.players):
         seen = before if alternating else cfr.cumulative_plans(state)
-        # Discounts keep the scale of sums unknown; the empty sequence, always played, tells it.
+        # Discounts change the scale of sums; the empty sequence has reach 1, so its sum is the scale.
         others = [w / jnp.maximum(w[0], 1e-30) for n, w in enumerate(seen) if n != number]
         others = [
             jnp.where(w[0] > 0, w, plan)
@@ -43,8 +43,8 @@ def step(
         )
         recent[number] = recent[number] * by.average + reach[number]
         before[number] = before[number] * by.average + reach[number]
-    fade = state.pending_discount * by.average
-    return cfr.CfrState(state.regret, state.cumulative_plan, tuple(recent), fade, tuple(policies), tuple(reach), t)
+    pending = state.pending_discount * by.average
+    return cfr.CfrState(state.regret, state.cumulative_plan, tuple(recent), pending, tuple(policies), tuple(reach), t)
 
 
 def _except(items: tuple[jnp.ndarray, ...], number: int) -> list[jnp.ndarray]:

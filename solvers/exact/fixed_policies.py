@@ -1,9 +1,9 @@
-"""Games in which some information sets are given: there everybody plays a policy that is fixed, elsewhere is solved.
+"""Games in which the policies of some information sets are fixed, and those of the others are solved.
 
-Solving what is left finds an equilibrium of the rest of the game given how it was come to. That is an ordinary sequence
-form: a set whose regrets are all taken for noise never learns, and regret matching without regrets gives what the form
-calls uniform, which here is the given policy. A batch of given policies is a batch of games, and each may have other
-sets given.
+The solution is an equilibrium of the rest of the game, conditional on the fixed policies. The game is an ordinary
+sequence form: an information set with infinite regret tolerance never updates its regrets, and regret matching without
+regrets returns the form's `uniform`, which here is the fixed policy. A batch of fixed policies is a batch of games, and
+each may fix other information sets.
 """
 
 import jax
@@ -23,19 +23,19 @@ _CFR_PLUS = algorithms.find("cfr+").settings
 def infosets_before(
     tree: game_tree.GameTree, layouts: tuple[sequence_form.SequenceLayout, ...], steps: int
 ) -> InfosetMask:
-    """The sets at which fewer than so many joint moves have been made."""
-    found = []
-    for player, own in zip(tree.players, layouts, strict=True):
+    """Return a mask of the information sets before time step `steps`."""
+    masks = []
+    for player, layout in zip(tree.players, layouts, strict=True):
         early = np.concatenate([[True], np.repeat(player.step < steps, np.diff(player.first))])
-        found.append(tuple(map(sequence_form.to_device, tabular_policies.player_to_levels(own, early))))
-    return tuple(found)
+        masks.append(tuple(map(sequence_form.to_device, tabular_policies.player_to_levels(layout, early))))
+    return tuple(masks)
 
 
 def add_tremble(policy: jax.Array, uniform: jax.Array, share: float = TREMBLE) -> jax.Array:
-    """Policies [w, n, ..] that are uniform now and then.
+    """Mix policies [w, n, ..] with the uniform policy.
 
-    To be given: where others never come by what is given, there is nothing to learn from, and any policy would do; but
-    somebody who comes there all the same should not find it.
+    Apply it to policies before they are fixed: in subgames that fixed policies never reach there are no regrets, and
+    any policy would remain. With a tremble these are solved too, for opponents that reach them nevertheless.
     """
     return policy + share * (realization_plans.expand_like(uniform, policy) - policy)
 
@@ -43,21 +43,21 @@ def add_tremble(policy: jax.Array, uniform: jax.Array, share: float = TREMBLE) -
 def fix_policies(
     game: sequence_form.SequenceForm, given: tabular_policies.Profile, is_given: InfosetMask
 ) -> sequence_form.SequenceForm:
-    """The game with the policies [w, n, ..] of the sets [w, n, ..] that are given; others' do not matter."""
+    """Fix the policies [w, n, ..] of the information sets in the mask `is_given` [w, n, ..]; ignore the others."""
     players = []
-    for player, policy, here in zip(game.players, given, is_given, strict=True):
-        uniform = tuple(map(_where, here, policy, player.uniform))
-        # Elsewhere only what is no option is noise: sets that are hardly ever come to are to be solved as well.
-        noise = [
-            jnp.where(realization_plans.expand_like(jnp.isinf(rest), flag) | flag, jnp.inf, 0)
-            for rest, flag in zip(player.regret_tolerance, here, strict=True)
+    for player, policy, is_fixed in zip(game.players, given, is_given, strict=True):
+        uniform = tuple(map(_where, is_fixed, policy, player.uniform))
+        # Elsewhere the tolerance is 0, so that information sets of low reach are solved too; padding keeps infinity.
+        tolerance = [
+            jnp.where(realization_plans.expand_like(jnp.isinf(before), fixed) | fixed, jnp.inf, 0)
+            for before, fixed in zip(player.regret_tolerance, is_fixed, strict=True)
         ]
-        players.append(player._replace(uniform=uniform, regret_tolerance=tuple(noise)))
+        players.append(player._replace(uniform=uniform, regret_tolerance=tuple(tolerance)))
     return sequence_form.SequenceForm(tuple(players))
 
 
 def _where(condition: jax.Array, yes: jax.Array, no: jax.Array) -> jax.Array:
-    """With the batch axes of each at the end."""
+    """`jnp.where` of arrays with batch axes at the end."""
     widest = max((condition, yes, no), key=lambda x: x.ndim)
     return jnp.where(
         realization_plans.expand_like(condition, widest),
@@ -69,7 +69,7 @@ def _where(condition: jax.Array, yes: jax.Array, no: jax.Array) -> jax.Array:
 def solve_remaining(
     game: sequence_form.SequenceForm, given: tabular_policies.Profile, is_given: InfosetMask, iterations: int
 ) -> tabular_policies.Profile:
-    """Average policies [w, n, ..] of so many iterations of CFR+, and the given ones where they are given."""
+    """Return the average policies [w, n, ..] of so many iterations of CFR+; the fixed ones are as passed."""
     fixed = fix_policies(game, given, is_given)
     start = tuple(tuple(map(jnp.zeros_like, levels)) for levels in given)
 
@@ -81,6 +81,6 @@ def solve_remaining(
 def cfr_plus_step(
     game: sequence_form.SequenceForm, state: cfr.CfrState, leaves: cfr.LeafValueFn | None = None
 ) -> cfr.CfrState:
-    """An iteration of CFR+, in the precision that jax is set to."""
+    """Run an iteration of CFR+, in the default precision of jax."""
     settings = jax.tree.map(lambda x: jnp.asarray(x, jnp.result_type(float)), _CFR_PLUS)
     return cfr.step(game, state, settings, leaves=leaves)

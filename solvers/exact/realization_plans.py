@@ -1,7 +1,7 @@
-"""Linear algebra on the sequence form: plans, utilities, and values from the last decisions up.
+"""Linear algebra on the sequence form: realization plans, utilities, and backward induction of values.
 
-Everything here takes arrays with any number of further axes at the end: a batch of solvers is the same program on
-longer rows, which is what memory and vector units like best. A vector of a player is a tuple of its levels [w, n, ...].
+All functions take arrays with any number of batch axes at the end: a batch of solvers is the same program on longer
+rows, which suits memory and vector units. A vector of a player is a tuple of its levels [w, n, ...].
 """
 
 import functools
@@ -14,31 +14,31 @@ import jax.numpy as jnp
 from gdlx.envs.trees import sequence_form
 
 Levels = tuple[jax.Array, ...]  # L x [w, n, ...]
-InfosetValueFn = Callable[[int, jax.Array], jax.Array]  # (level, values of options) -> what each set is worth
+InfosetValueFn = Callable[[int, jax.Array], jax.Array]  # (level, action values) -> value of each information set
 
-_FEW = 16  # options
+_FEW = 16  # actions
 
 
 def expand_like(array: jax.Array, like: jax.Array) -> jax.Array:
-    """An array of the game, with axes of length 1 for the batch axes that `like` has after them."""
+    """Append axes of length 1 to an array of the game, for the batch axes of `like`."""
     return array.reshape(array.shape + (1,) * (like.ndim - array.ndim))
 
 
 def sum_over_actions(options: jax.Array) -> jax.Array:
-    """Sums over the options of every set [w, n, ...] -> [n, ...].
+    """Sum over the actions of every information set, [w, n, ...] -> [n, ...].
 
-    Written out where there are few: then it is one elementwise operation with what comes before and after.
+    Few actions are added one by one, which XLA fuses with the operations before and after.
     """
     return _add(list(options)) if len(options) <= _FEW else options.sum(axis=0)
 
 
 def max_over_actions(options: jax.Array) -> jax.Array:
-    """The highest of the options of every set [w, n, ...] -> [n, ...]."""
+    """Maximise over the actions of every information set, [w, n, ...] -> [n, ...]."""
     return functools.reduce(jnp.maximum, list(options)) if len(options) <= _FEW else options.max(axis=0)
 
 
 def to_realization_plan(player: sequence_form.PlayerForm, policy: Levels) -> Levels:
-    """Probabilities of choices -> probability that a player makes all its choices up to each sequence."""
+    """Convert a policy to the probability that the player takes all actions of each sequence."""
     plan: list[jax.Array] = []
     for parent, choice in zip(player.parent, policy, strict=True):
         if plan:
@@ -50,7 +50,7 @@ def to_realization_plan(player: sequence_form.PlayerForm, policy: Levels) -> Lev
 
 
 def flatten(plan: Levels, batch: tuple[int, ...] = ()) -> jax.Array:
-    """The flat vector of a player, the empty sequence first."""
+    """Concatenate levels to the flat vector of a player, the empty sequence first."""
     if not plan:
         return jnp.ones((1, *batch))
     one = jnp.ones((1, *plan[0].shape[2:]), plan[0].dtype)
@@ -58,11 +58,11 @@ def flatten(plan: Levels, batch: tuple[int, ...] = ()) -> jax.Array:
 
 
 def unflatten(player: sequence_form.PlayerForm, vector: jax.Array) -> Levels:
-    """A flat vector as levels, without the empty sequence."""
+    """Split a flat vector into levels, without the empty sequence."""
     levels = []
     start = 1
     for uniform in player.uniform:
-        size = uniform.shape[0] * uniform.shape[1]  # it may have batch axes, where some policies are given
+        size = uniform.shape[0] * uniform.shape[1]  # fixed policies add batch axes
         levels.append(vector[start : start + size].reshape(*uniform.shape[:2], *vector.shape[1:]))
         start += size
     return tuple(levels)
@@ -71,25 +71,28 @@ def unflatten(player: sequence_form.PlayerForm, vector: jax.Array) -> Levels:
 def utilities(
     player: sequence_form.PlayerForm, others: Sequence[jax.Array], batch: tuple[int, ...] = ()
 ) -> tuple[jax.Array, Levels]:
-    """Expected payoff at the ends of the empty sequence and of every other one, given the others' flat plans.
+    """Return the expected payoff at the terminals of the empty sequence and of every other one.
 
-    `batch` are the further axes of plans, which someone who plays alone cannot see from the others'.
+    Args:
+      player: the player.
+      others: the flat realization plans of the other players.
+      batch: the batch axes of plans, which a single player cannot infer from `others`.
     """
     sums = []
     for block in player.blocks:
         (plan,) = others
         sums.append(_product(block, plan.at[block.other].get(mode="promise_in_bounds")).reshape(-1, *batch))
     if len(player.entries.own):
-        found = _sum_entries(player.entries, others)
-        missing = len(batch) + 1 - found.ndim  # where nobody else plays
-        sums.append(jnp.broadcast_to(found.reshape(*found.shape, *[1] * missing), (len(found), *batch)))
+        sparse = _sum_entries(player.entries, others)
+        missing = len(batch) + 1 - sparse.ndim  # batch axes, if there are no other players
+        sums.append(jnp.broadcast_to(sparse.reshape(*sparse.shape, *[1] * missing), (len(sparse), *batch)))
     every = jnp.concatenate([*sums, jnp.zeros((1, *batch), player.entries.payoff.dtype)])
     levels = tuple(every.at[source].get(mode="promise_in_bounds") for source in player.source)
     return every[player.root], levels
 
 
 def _product(block: sequence_form.Block, reach: jax.Array) -> jax.Array:
-    """Sums over the other player's sequences of every table."""
+    """Sum over the other player's sequences of every table."""
     match block:
         case sequence_form.WideBlock():
             return jnp.einsum("bmk...,bk...->bm...", block.payoff, reach)
@@ -107,8 +110,8 @@ def _add(arrays: Sequence[jax.Array]) -> jax.Array:
 def _sum_entries(entries: sequence_form.SparseEntries, others: Sequence[jax.Array]) -> jax.Array:
     reach = entries.payoff
     for places, plan in zip(entries.others, others, strict=True):
-        found = plan.at[places].get(mode="promise_in_bounds")
-        reach = expand_like(reach, found) * found
+        factor = plan.at[places].get(mode="promise_in_bounds")
+        reach = expand_like(reach, factor) * factor
     rows = len(entries.rows)
     return jax.ops.segment_sum(reach, entries.own, num_segments=rows, indices_are_sorted=True, mode="promise_in_bounds")
 
@@ -118,26 +121,26 @@ def backup_values(
     utility: tuple[jax.Array, Levels],
     value_of: InfosetValueFn,
 ) -> tuple[Levels, jax.Array]:
-    """Counterfactual values of all options [w, n, ...] of every level, and the value of the game.
+    """Return the counterfactual values of all actions [w, n, ...] of every level, and the value of the game.
 
-    `value_of(level, options)` says what a set is worth [n, ...]: the mean under a policy, or the best option.
+    `value_of(level, actions)` returns the value of each information set [n, ...]: the mean under a policy, or the best.
     """
-    root, own = utility
+    root, terminals = utility
     values: list[jax.Array] = []
     below: jax.Array | None = None
-    for number in reversed(range(len(own))):
-        options = own[number] if below is None else own[number] + below.reshape(own[number].shape)
-        values.insert(0, options)
-        worth = value_of(number, options)
+    for number in reversed(range(len(terminals))):
+        actions = terminals[number] if below is None else terminals[number] + below.reshape(terminals[number].shape)
+        values.insert(0, actions)
+        infosets = value_of(number, actions)
         if number:
-            above = own[number - 1].shape
+            above = terminals[number - 1].shape
             below = jax.ops.segment_sum(
-                worth,
+                infosets,
                 player.parent[number],
                 num_segments=above[0] * above[1],
                 indices_are_sorted=True,
                 mode="promise_in_bounds",
             )
         else:
-            root = root + worth.sum(axis=0)
+            root = root + infosets.sum(axis=0)
     return tuple(values), root

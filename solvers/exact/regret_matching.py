@@ -1,12 +1,12 @@
 """Regret minimisers as pure functions of traced settings: one program for the whole family.
 
-With R the cumulative and r the new regret of an option at iteration t,
+With R the cumulative and r the instantaneous regret of an action at iteration t,
 
     R  <-  d(R + r),      d multiplies by t^alpha / (t^alpha + 1) where positive, by t^beta / (t^beta + 1) elsewhere
     policy  ~  max(0, R + optimism * r),      uniform where that is zero
 
 alpha = inf means no discount and beta = -inf a floor at zero, so that regret matching is (inf, inf), regret matching+
-is (inf, -inf), and the discounted ones (Brown & Sandholm 2019) lie between. optimism = 1 is the predictive form with
+is (inf, -inf), and discounted variants (Brown & Sandholm 2019) lie between. optimism = 1 is the predictive form with
 the last regret as the prediction (Farina, Kroer & Sandholm 2021). `exploration` mixes the policy with a uniform one.
 """
 
@@ -21,23 +21,23 @@ Scalar = Any  # a number, or an array of one for each run of a batch
 
 
 class Settings(NamedTuple):
-    """All traced. Exponents may change over a horizon."""
+    """Settings of regret minimisers, all traced. Exponents may change over a horizon."""
 
     alpha: Scalar = jnp.inf  # exponent of the discount of positive regret
-    beta: Scalar = jnp.inf  # and of the others
+    beta: Scalar = jnp.inf  # and of other regret
     gamma: Scalar = 0.0  # policy t has weight t^gamma in the average
-    optimism: Scalar | None = None  # None is 0, in a program without it
+    optimism: Scalar | None = None  # None: 0, and a program without it
     exploration: Scalar | None = None
-    alpha_change: Scalar = 0.0  # of alpha between iteration 0 and the horizon
+    alpha_change: Scalar = 0.0  # of alpha, linearly from iteration 0 to the horizon
     beta_change: Scalar = 0.0
     gamma_change: Scalar = 0.0
-    horizon: Scalar = 1_000.0  # where the schedule ends; it stays there afterwards
+    horizon: Scalar = 1_000.0  # the last iteration of the schedule; exponents are constant afterwards
 
 
 class Discounts(NamedTuple):
-    """What one iteration multiplies positive regret, other regret and the average by; and the other settings.
+    """Factors of one iteration for positive regret, other regret and the average; and the other settings.
 
-    Regrets are discounted after the iteration's are added, the average before: the newest policy always has weight 1.
+    Regrets are discounted after those of the iteration are added, the average before: the newest policy has weight 1.
     """
 
     positive: jax.Array
@@ -48,10 +48,10 @@ class Discounts(NamedTuple):
 
 
 def discounts(settings: Settings, t: jax.Array) -> Discounts:
-    """Of iteration t = 1, 2, ..: t^alpha / (t^alpha + 1), t^beta / (t^beta + 1) and ((t - 1) / t)^gamma.
+    """Return those of iteration t = 1, 2, ..: t^alpha / (t^alpha + 1), t^beta / (t^beta + 1) and ((t - 1) / t)^gamma.
 
-    The last is the weight that policy t - 1 has beside policy t, with gamma as it was then. As one array, because in
-    small games every operation counts.
+    The last is the weight of policy t - 1 relative to policy t, with gamma of iteration t - 1. Computed as one array,
+    because in small games every operation counts.
     """
     t = jnp.asarray(t, jnp.result_type(float))
     done = jnp.minimum(t / settings.horizon, 1)
@@ -71,7 +71,7 @@ def discounts(settings: Settings, t: jax.Array) -> Discounts:
 
 
 def match_regrets(regret: jax.Array, uniform: jax.Array) -> jax.Array:
-    """Choices in proportion to positive regret [w, n, ...]; uniform where there is none."""
+    """Return the policy in proportion to positive regret [w, n, ...]; uniform where there is none."""
     positive = jnp.maximum(regret, 0)
     scale = realization_plans.sum_over_actions(positive)
     return jnp.where(
@@ -82,10 +82,10 @@ def match_regrets(regret: jax.Array, uniform: jax.Array) -> jax.Array:
 def update(
     regret: jax.Array, new: jax.Array, uniform: jax.Array, noise: jax.Array, by: Discounts
 ) -> tuple[jax.Array, jax.Array]:
-    """Cumulative regret and policy after an iteration; all [w, n, ...].
+    """Return the cumulative regret and the policy after an iteration; all arrays are [w, n, ...].
 
-    Where all regrets are zero, as between equal options, rounding errors would decide, and regret matching makes them
-    a policy as firm as any: regrets up to `noise` are none. What is no option has infinite noise.
+    New regrets up to `noise` count as zero: between equal actions rounding errors would decide, and regret matching
+    would turn them into an arbitrary policy. Padding, which is not an action, has infinite noise.
     """
     new = jnp.where(jnp.abs(new) > realization_plans.expand_like(noise, new), new, 0)
     total = regret + new

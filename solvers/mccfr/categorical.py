@@ -1,4 +1,4 @@
-"""Draws from tables of policies, for all samplers of unrolled games. Indices are always in bounds."""
+"""Sampling from tables of policies, for the samplers of unrolled games. Indices must be in bounds."""
 
 import jax
 import jax.numpy as jnp
@@ -15,22 +15,22 @@ def scatter_add(table: jax.Array, index: jax.Array, numbers: jax.Array) -> jax.A
 
 
 def cdf_thresholds(table: jax.Array) -> jax.Array:
-    """[A, columns] -> [columns, W] where the next option begins; W is the power of two from A on, to search by halves.
+    """[A, columns] -> [columns, W] thresholds where the next action begins, padded to a power of two for binary search.
 
-    Beyond the last option with any probability there is nothing, whatever rounding does to the sums: an option that
-    has none must never be drawn, for its value would be 0 / 0.
+    After the last action with positive probability all thresholds are infinite, whatever rounding does to the sums: an
+    action of probability 0 must never be sampled, for its value would be 0 / 0.
     """
-    never = jnp.full_like(table[0], jnp.inf)
-    found: list[jax.Array] = []
-    goes_on = jnp.zeros_like(table[0], jnp.bool_)
+    infinite = jnp.full_like(table[0], jnp.inf)
+    thresholds: list[jax.Array] = []
+    has_later = jnp.zeros_like(table[0], jnp.bool_)
     for row, total in zip(table[:0:-1], prefix_sums(table)[-2::-1], strict=True):
-        goes_on |= row > 0
-        found.insert(0, jnp.where(goes_on, total, never))
-    return jnp.stack(found + [never] * (2 ** (len(table) - 1).bit_length() - len(found)), axis=1)
+        has_later |= row > 0
+        thresholds.insert(0, jnp.where(has_later, total, infinite))
+    return jnp.stack(thresholds + [infinite] * (2 ** (len(table) - 1).bit_length() - len(thresholds)), axis=1)
 
 
 def prefix_sums(table: jax.Array) -> list[jax.Array]:
-    """Sums of the rows up to each one, written out: XLA's sums over windows take longer than all the rest."""
+    """Return prefix sums over the rows, unrolled: XLA's windowed sums would take longer than all the rest."""
     sums = [table[0]]
     for row in table[1:]:
         sums.append(sums[-1] + row)
@@ -38,7 +38,7 @@ def prefix_sums(table: jax.Array) -> list[jax.Array]:
 
 
 def invert_cdf(rows: jax.Array, row: jax.Array, draw: jax.Array) -> jax.Array:
-    """How many bounds of its row each draw has reached."""
+    """Return the number of thresholds of its row that each draw has reached: the sampled action."""
     width = rows.shape[1]
     flat, start = rows.reshape(-1), row * width
     reached = jnp.zeros_like(row)
@@ -49,12 +49,12 @@ def invert_cdf(rows: jax.Array, row: jax.Array, draw: jax.Array) -> jax.Array:
 
 
 def sample_chance_edge(slot: sampling_form.ChanceSlot, node: jax.Array, edge: jax.Array, draw: jax.Array) -> jax.Array:
-    """The edge of chance's move; `edge` is that of its first one."""
+    """Sample the edge of chance's outcome; `edge` is that of the first outcome."""
     count = take(slot.outcomes, node)
     scaled = draw * count
     outcome = jnp.minimum(scaled.astype(jnp.int32), count - 1)
     edge = edge + outcome
     if slot.alias_prob is None or slot.alias_offset is None:
         return edge
-    fraction = scaled - outcome  # what is left of the draw is uniform again
+    fraction = scaled - outcome  # the fractional part of the draw is uniform again
     return edge + jnp.where(fraction < take(slot.alias_prob, edge), 0, take(slot.alias_offset, edge))

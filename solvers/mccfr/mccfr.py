@@ -1,8 +1,8 @@
-"""Monte Carlo CFR: sampled counterfactual values in place of exact ones, on batches of play in lockstep.
+"""Monte Carlo CFR: sampled counterfactual values in place of exact ones, on batches of trajectories in lockstep.
 
-An iteration takes, for every player in turn, one batch of samples with the policies as they are, and updates that
-player's regrets once with the means over the batch. How values are sampled is a sampler's work (`outcome`, `external`);
-state, updates, averages and the division among devices are here, and the same for all.
+An iteration updates every player in turn: it draws one batch of samples under the current policies and updates the
+player's regrets once, with the means over the batch. Samplers estimate the values (`outcome_sampling`,
+`external_sampling`). This module has what they share: the state, regret and average updates, and sharding over devices.
 """
 
 import functools
@@ -18,41 +18,44 @@ from gdlx.solvers.exact import realization_plans, regret_matching
 
 
 class MccfrSettings(NamedTuple):
-    """All traced. What a sampler has no use for is ignored."""
+    """Hyperparameters, all traced. A sampler ignores those that it does not use."""
 
     minimiser: regret_matching.Settings
-    exploration: Any = 0.6  # of the player who is updated, in outcome sampling
-    decay: Any = None  # how far one visit moves a baseline; None: no baselines
-    average_strategy: Any = None  # external.AverageStrategy; None: external sampling walks all options
+    exploration: Any = 0.6  # of the updated player, in outcome sampling
+    decay: Any = None  # step size of the baselines per visit; None: no baselines
+    average_strategy: Any = None  # external_sampling.AverageStrategy; None: traverse all actions
 
 
-Tables = tuple[jax.Array, ...]  # P x [A, I], A options and I information sets of each player
+Tables = tuple[jax.Array, ...]  # P x [A, I], A actions and I information sets of each player
 
 
 class MccfrState(NamedTuple):
-    """Axes: P players, A options, I information sets of a player, H choices of players and of chance at all nodes.
+    """Axes: P players, A actions, I information sets of a player, H actions of players and chance at all nodes.
 
-    Each player has tables of its own: XLA is many times slower where a part of a larger table is replaced.
+    Each player has separate tables: updating a slice of one larger table is many times slower in XLA.
     """
 
     regret: Tables  # P x [A, I]
     cumulative_policy: Tables  # P x [A, I], sums for the average policies
     policy: Tables  # P x [A, I]
-    baseline: Tables | None  # P x [H], what each player may expect after each choice at every node
-    t: jax.Array  # [] int32, iterations: each is one batch for every player
+    baseline: Tables | None  # P x [H], estimated value to each player of each action at every node
+    t: jax.Array  # [] int32, iterations done; each is one batch for every player
 
 
 class BatchEstimates(NamedTuple):
-    """Over a batch, for one updated player. Axes: I its information sets, V those of the one whose average grows."""
+    """Estimates from one batch that updates one player.
+
+    Axes: A actions, I information sets of the updated player, V those of the player whose average policy is updated.
+    """
 
     values: jax.Array  # [A, I] estimates of counterfactual values
-    average_reach: jax.Array  # [V] estimates of reach, up to a factor that never changes
-    value_sums: jax.Array | None = None  # [H] sums of what came back from below
-    counts: jax.Array | None = None  # [H] and how often
+    average_reach: jax.Array  # [V] estimates of reach, up to a constant factor
+    value_sums: jax.Array | None = None  # [H] sums of the values backed up through each action
+    counts: jax.Array | None = None  # [H] number of those values
 
 
 class Sampler(Hashable, Protocol):
-    """How values are sampled. `axis` names the devices that share the batch."""
+    """Estimates counterfactual values by sampling. `axis` is the mesh axis over which the batch is sharded."""
 
     def __call__(
         self,
@@ -65,14 +68,15 @@ class Sampler(Hashable, Protocol):
         batch: int,
         axis: str | None = None,
     ) -> BatchEstimates:
-        """The means over a batch."""
+        """Return the means over a batch."""
 
 
 def init(form: sampling_form.SamplingForm, *, baselines: bool = False) -> MccfrState:
-    zero = tuple(sequence_form.to_device(np.zeros(own.shape, own.dtype)) for own in form.uniform_by_player)
-    none = sequence_form.to_device(np.zeros(form.histories, form.share.dtype))
-    expected = (none,) * form.players if baselines else None
-    return MccfrState(zero, zero, form.uniform_by_player, expected, sequence_form.to_device(np.zeros((), np.int32)))
+    """Return the initial state: zero regrets and uniform policies."""
+    zeros = tuple(sequence_form.to_device(np.zeros(table.shape, table.dtype)) for table in form.uniform_by_player)
+    no_baseline = sequence_form.to_device(np.zeros(form.histories, form.share.dtype))
+    baseline = (no_baseline,) * form.players if baselines else None
+    return MccfrState(zeros, zeros, form.uniform_by_player, baseline, sequence_form.to_device(np.zeros((), np.int32)))
 
 
 def step(
@@ -85,9 +89,10 @@ def step(
     batch: int,
     axis: str | None = None,
 ) -> MccfrState:
-    """One iteration: a batch for every player in turn. `key` is the run's, the same in every step.
+    """Run one iteration: a batch for every player in turn.
 
-    With `axis` this device plays its part of the batch, and sums are taken over the axis of that name.
+    `key` is the key of the run and the same in every step; the iteration number is folded in. With `axis`, this device
+    samples its shard of the batch, and sums are taken over that mesh axis.
     """
     t = state.t + 1
     by = regret_matching.discounts(settings.minimiser, t)
@@ -99,7 +104,7 @@ def step(
 
 
 def averaged_player(players: int, player: int) -> int:
-    """Whose average policy grows when a player is updated: the other one's of two, else its own."""
+    """Return whose average policy is updated with a player's regrets: the opponent's of two players, else its own."""
     return 1 - player if players == 2 else player
 
 
@@ -111,16 +116,16 @@ def update(
     means: BatchEstimates,
     player: int,
 ) -> MccfrState:
-    """Averages, baselines, then the regrets and the policy of the updated player."""
+    """Update the average policy, the baselines, and the regrets and policy of `player`."""
     other = averaged_player(form.players, player)
     weight = state.cumulative_policy[other] * by.average + state.policy[other] * means.average_reach
     old, uniform = state.policy[player], form.uniform_by_player[player]
-    # Without the barrier every option's update would compute the mean of all options anew.
+    # Without the barrier XLA recomputes the mean over all actions in the update of each one.
     mean: jax.Array = jax.lax.optimization_barrier(realization_plans.sum_over_actions(old * means.values))  # type: ignore[no-untyped-call]
     new = means.values - mean
     noise = jnp.where(uniform > 0, 0.0, jnp.inf)
     total, policy = regret_matching.update(state.regret[player], new, uniform, noise, by)
-    if by.optimism is not None:  # the last sampled regret is the prediction, until there is another
+    if by.optimism is not None:  # the last sampled regret stays the prediction until the next one
         policy = jnp.where((new != 0).any(axis=0), policy, old)
     return state._replace(
         regret=_put(state.regret, player, total),
@@ -135,20 +140,20 @@ def _put(tables: Tables, player: int, table: jax.Array) -> Tables:
 
 
 def _update_baselines(state: MccfrState, settings: MccfrSettings, means: BatchEstimates, player: int) -> Tables | None:
-    """Baselines after a batch: each visit moves them a part of the way, all visits of a batch at once."""
+    """Move baselines towards the mean backed-up value; n visits of a batch count as n steps of size `decay`."""
     if state.baseline is None or means.value_sums is None or means.counts is None:
         return state.baseline
     old = state.baseline[player]
-    seen = means.value_sums / jnp.maximum(means.counts, 1)
-    part = 1 - (1 - settings.decay) ** means.counts
-    return _put(state.baseline, player, old + part * (seen - old))
+    mean = means.value_sums / jnp.maximum(means.counts, 1)
+    step_size = 1 - (1 - settings.decay) ** means.counts
+    return _put(state.baseline, player, old + step_size * (mean - old))
 
 
 Advance = Callable[..., MccfrState]
 
 
 class SampledLoop(NamedTuple):
-    """`advance(form, state, settings, key, count)` makes so many iterations; `place` puts its arguments there first."""
+    """`advance(form, state, settings, key, count)` runs iterations; `place` puts its arguments on the devices."""
 
     advance: Advance
     place: Callable[[Any], Any]
@@ -156,21 +161,21 @@ class SampledLoop(NamedTuple):
 
 @functools.lru_cache
 def make_loop(devices: tuple[jax.Device, ...], sampler: Sampler, batch: int) -> SampledLoop:
-    """Iterations with the batch divided among as many of the devices as divide it."""
-    used = next(n for n in range(len(devices), 0, -1) if batch % n == 0)
-    axis = "batch" if used > 1 else None
+    """Return a loop that shards the batch over the largest number of devices that divides it."""
+    num_devices = next(n for n in range(len(devices), 0, -1) if batch % n == 0)
+    axis = "batch" if num_devices > 1 else None
 
     def advance(
         form: sampling_form.SamplingForm, state: MccfrState, settings: MccfrSettings, key: jax.Array, count: Any
     ) -> MccfrState:
-        done: MccfrState = jax.lax.fori_loop(
+        final: MccfrState = jax.lax.fori_loop(
             0, count, lambda _, s: step(form, s, settings, key, sampler=sampler, batch=batch, axis=axis), state
         )
-        return done
+        return final
 
     if axis is None:
         return SampledLoop(jax.jit(advance), functools.partial(jax.device_put, device=devices[0]))
-    mesh = jax.sharding.Mesh(np.array(devices[:used]), (axis,))
-    everywhere = jax.sharding.PartitionSpec()  # type: ignore[no-untyped-call]
-    divided = jax.shard_map(advance, mesh=mesh, in_specs=everywhere, out_specs=everywhere, check_vma=False)
-    return SampledLoop(jax.jit(divided), functools.partial(jax.device_put, device=jax.NamedSharding(mesh, everywhere)))
+    mesh = jax.sharding.Mesh(np.array(devices[:num_devices]), (axis,))
+    replicated = jax.sharding.PartitionSpec()  # type: ignore[no-untyped-call]
+    sharded = jax.shard_map(advance, mesh=mesh, in_specs=replicated, out_specs=replicated, check_vma=False)
+    return SampledLoop(jax.jit(sharded), functools.partial(jax.device_put, device=jax.NamedSharding(mesh, replicated)))

@@ -1,24 +1,24 @@
 """Outcome sampling: every sample is one trajectory (Lanctot et al. 2009).
 
-A trajectory updates one player i. It explores: i plays (1 - e) policy + e uniform, everybody else and chance play as
-they do. With xi the probabilities that i draws with, q their product before an information set, and v the value that
-comes back from below (the payoff at the end),
+A trajectory updates one player i. That player explores: it samples from (1 - e) policy + e uniform, while the other
+players and chance sample from their own distributions. With xi the probabilities that i samples with, q their product
+before an information set (its sampling reach), and v the value backed up from the subgame (the payoff at a terminal),
 
     v(I, a) = b(I, a) + [a drawn] (v - b(I, a)) / xi(a),      Q(I, a) += v(I, a) / q,      v <- sum_a policy(a) v(I, a)
 
-is an unbiased estimate of the counterfactual values Q that CFR computes exactly; from there on everything is as in CFR,
-with all its regret minimisers. The policies stay as they are for the whole batch, so that sums over a batch need only
-scalars: Q is one number for each visit, and regrets are made of the sums afterwards.
+is an unbiased estimate of the counterfactual values Q that CFR computes exactly; the rest is CFR, with any of its
+regret minimisers. The policies are constant during a batch, so sums over a batch need only scalars: Q is one number per
+visit, and regrets are computed from the sums afterwards.
 
-b are baselines (Schmid et al. 2018): any numbers leave the estimate unbiased, good ones make it precise. Here there is
-one for every node and option, not only for every information set (Davis, Schmid & Bowling 2020), and it follows the
-mean of what came back from below. The same correction, with xi the policy itself, is made where others choose, each in
-turn where they choose at the same time, and with xi = 1 / outcomes where chance does.
+b are baselines (Schmid et al. 2018): the estimate is unbiased for any b, and good baselines reduce its variance. Here
+there is one for every node and action, not only for every information set (Davis, Schmid & Bowling 2020); it tracks
+the mean of the values backed up through that action. The same correction applies where other players act, with xi the
+policy itself (one player after the other where they act simultaneously), and at chance nodes with xi = 1 / outcomes.
 
-In two-player games the average policy of the one who is not updated gets 1 / q at every set it visits: the probability
-to come there is its own reach, times chance's, which never changes, times q. Otherwise i's own average gets its reach
-over q and over the reach of all the others, times what that would be if they played uniformly: this never changes
-either, and keeps the numbers from overflowing in long games.
+In two-player games the average policy of the other player is incremented by 1 / q at every information set it visits:
+the probability to get there is its own reach, times that of chance, which is constant, times q. Otherwise i's own
+average is incremented by its reach over q and over the reach of all others, times what the latter would be under
+uniform play: this is constant too, and keeps the numbers from overflowing in long games.
 """
 
 from typing import Any, NamedTuple
@@ -32,27 +32,27 @@ from gdlx.solvers.mccfr import categorical, mccfr
 
 
 class DecisionVisit(NamedTuple):
-    """What a batch of trajectories did in one slot. Axes: B trajectories."""
+    """Actions of a batch of trajectories in one slot. Axes: B trajectories."""
 
     column: jax.Array  # [B] int32
-    place: jax.Array  # [B] int32, of the option in a flat table
-    is_own: jax.Array  # [B] bool, whether the updated player chose
-    policy_prob: jax.Array  # [B] float, probability of the option under the policy
-    sampling_prob: jax.Array  # [B] float, probability with which it was drawn
-    sampling_reach: jax.Array  # [B] float, q before
-    reach: jax.Array  # [B] float, weight of the average policy
-    first: jax.Array  # [B] int32, baseline of the first option
-    stride: jax.Array  # [B] int32, from there to the next one's
-    baseline: jax.Array  # [B] int32, that of the option
+    place: jax.Array  # [B] int32, index of the action in a flat table
+    is_own: jax.Array  # [B] bool, whether the updated player acts
+    policy_prob: jax.Array  # [B] float, probability of the action under the policy
+    sampling_prob: jax.Array  # [B] float, probability with which it was sampled
+    sampling_reach: jax.Array  # [B] float, q before the action
+    reach: jax.Array  # [B] float, weight of this visit in the average policy
+    first: jax.Array  # [B] int32, index of the first action's baseline
+    stride: jax.Array  # [B] int32, from one action's baseline to the next
+    baseline: jax.Array  # [B] int32, index of the sampled action's baseline
 
 
 class ChanceVisit(NamedTuple):
-    """What chance did. Axes: B trajectories, M outcomes of the node with the most."""
+    """Outcomes of chance. Axes: B trajectories, M largest number of outcomes of a node."""
 
-    first: jax.Array  # [B] int32, baseline of the first outcome
-    baseline: jax.Array  # [B] int32, that of the one that was drawn
-    outcomes: jax.Array  # [B] int32
-    numbers: jax.Array  # [M] int32
+    first: jax.Array  # [B] int32, index of the first outcome's baseline
+    baseline: jax.Array  # [B] int32, index of the sampled outcome's baseline
+    outcomes: jax.Array  # [B] int32, number of outcomes
+    numbers: jax.Array  # [M] int32, 0 .. M - 1
 
 
 def sample(
@@ -65,9 +65,9 @@ def sample(
     batch: int,
     axis: str | None = None,
 ) -> mccfr.BatchEstimates:
-    """The means over a batch of trajectories that estimate a player's counterfactual values.
+    """Estimate a player's counterfactual values by the means over a batch of trajectories.
 
-    A trajectory's random numbers depend on its number in the batch alone, whatever device it runs on.
+    The random numbers of a trajectory depend only on its index in the batch, not on the device that runs it.
     """
     size = batch if axis is None else batch // jax.lax.axis_size(axis)
     first = 0 if axis is None else jax.lax.axis_index(axis) * size
@@ -85,13 +85,13 @@ def sample(
 def _forward(
     form: sampling_form.SamplingForm, policy: jax.Array, exploration: Any, draws: jax.Array, player: int
 ) -> tuple[list[DecisionVisit | ChanceVisit], jax.Array]:
-    """Play all trajectories to their ends; the visits in order, and the payoffs."""
+    """Play all trajectories to terminal nodes; return their visits in order, and the payoffs."""
     size = draws.shape[1]
     columns = policy.shape[1]
     bounds = categorical.cdf_thresholds(policy)
-    own = form.own(player)
-    before = reach = jnp.ones(size, policy.dtype)
-    last = jnp.zeros(size, jnp.int32)  # node of the level, or -1 - end
+    own_columns = form.own(player)
+    sampling_reach = reach = jnp.ones(size, policy.dtype)
+    last = jnp.zeros(size, jnp.int32)  # node of the level, or -1 - terminal
     visits: list[DecisionVisit | ChanceVisit] = []
     slot = start = 0
     for level in form.levels:
@@ -99,7 +99,7 @@ def _forward(
         edge = categorical.take(level.first_edge, node)
         for choice in level.choices:
             column = categorical.take(choice.column, node)
-            is_own = (column >= own.start) & (column < own.stop)
+            is_own = (column >= own_columns.start) & (column < own_columns.stop)
             share = categorical.take(form.share, column)
             action = _sample_actions(bounds, column, is_own, share, exploration, draws[slot])
             place = action * columns + column
@@ -109,10 +109,10 @@ def _forward(
             first = start + edge
             edge = edge + action * stride
             visits.append(
-                DecisionVisit(column, place, is_own, chosen, drawn, before, reach, first, stride, start + edge)
+                DecisionVisit(column, place, is_own, chosen, drawn, sampling_reach, reach, first, stride, start + edge)
             )
             start += len(level.child)
-            before = jnp.where(is_own, before * drawn, before)
+            sampling_reach = jnp.where(is_own, sampling_reach * drawn, sampling_reach)
             reach = next_average_weight(form.players, is_own, reach, chosen, drawn, share)
             slot += 1
         if level.chance is not None:
@@ -129,29 +129,33 @@ def _forward(
 def _sample_actions(
     bounds: jax.Array, column: jax.Array, is_own: jax.Array, share: jax.Array, exploration: Any, draw: jax.Array
 ) -> jax.Array:
-    """The option of each draw: by its place in [0, e) where it explores, else what the rest of it falls on."""
+    """Map each draw to an action: draws in [0, e) explore uniformly, the rest are rescaled and follow the policy."""
     explores = is_own & (draw < exploration)
-    even = draw / (jnp.maximum(exploration, 1e-30) * share)
-    most = 1 / share - 0.5  # rounding must not lead beyond the last option
-    rest = jnp.where(is_own, (draw - exploration) / jnp.maximum(1 - exploration, 1e-30), draw)
-    return jnp.where(explores, jnp.minimum(even, most).astype(jnp.int32), categorical.invert_cdf(bounds, column, rest))
+    uniform_action = draw / (jnp.maximum(exploration, 1e-30) * share)
+    last_action = 1 / share - 0.5  # rounding must not exceed the last action
+    policy_draw = jnp.where(is_own, (draw - exploration) / jnp.maximum(1 - exploration, 1e-30), draw)
+    return jnp.where(
+        explores,
+        jnp.minimum(uniform_action, last_action).astype(jnp.int32),
+        categorical.invert_cdf(bounds, column, policy_draw),
+    )
 
 
 def next_average_weight(
     players: int, is_own: Any, reach: jax.Array, chosen: jax.Array, drawn: jax.Array, share: jax.Array
 ) -> jax.Array:
-    """The weight of average policies after one more choice; `share` is 1 / options there."""
+    """Return the weight in the average policy after one more action; `share` is 1 / number of actions."""
     if players == 2:
         return jnp.where(is_own, reach / drawn, reach)
     return reach * jnp.where(is_own, chosen / drawn, share / chosen)
 
 
 class _Sums(NamedTuple):
-    """Of a batch. `tally` has a row for every option's values, then one for weights; then a place for nothing."""
+    """Sums over a batch. `tally` has a row of values for every action, a row of average weights, and a dummy entry."""
 
     tally: jax.Array  # [(A + 1) C + 1]
-    value_sums: jax.Array | None  # [H] sums of what came back from below
-    counts: jax.Array | None  # [H] and how often
+    value_sums: jax.Array | None  # [H] sums of the values backed up through each action
+    counts: jax.Array | None  # [H] number of those values
 
 
 def _backward(
@@ -161,9 +165,9 @@ def _backward(
     visits: list[DecisionVisit | ChanceVisit],
     payoff: jax.Array,
 ) -> _Sums:
-    """Carry payoffs back through the visits and add them up."""
-    options, columns = form.shape
-    tally = jnp.zeros((options + 1) * columns + 1, payoff.dtype)
+    """Back up the payoffs through the visits, and sum the estimates."""
+    num_actions, columns = form.shape
+    tally = jnp.zeros((num_actions + 1) * columns + 1, payoff.dtype)
     value = payoff
     if baseline is None:
         for visit in reversed(visits):
@@ -172,53 +176,55 @@ def _backward(
                 tally = _accumulate_visit(tally, form, visit, corrected / visit.sampling_reach)
                 value = visit.policy_prob * corrected
         return _Sums(tally, None, None)
-    below = counts = jnp.zeros_like(baseline)
+    value_sums = counts = jnp.zeros_like(baseline)
     for visit in reversed(visits):
-        below = categorical.scatter_add(below, visit.baseline, value)
+        value_sums = categorical.scatter_add(value_sums, visit.baseline, value)
         counts = categorical.scatter_add(counts, visit.baseline, jnp.ones_like(value))
-        told = value - categorical.take(baseline, visit.baseline)
+        residual = value - categorical.take(baseline, visit.baseline)
         if isinstance(visit, ChanceVisit):
-            value = told + _mean_outcome(baseline, visit)
+            value = residual + _mean_outcome(baseline, visit)
             continue
-        corrected = told / visit.sampling_prob
+        corrected = residual / visit.sampling_prob
         tally = _accumulate_visit(tally, form, visit, corrected / visit.sampling_reach)
         expected = jnp.zeros_like(value)
-        for option in range(options):
-            is_option = (option + 0.5) * categorical.take(form.share, visit.column) < 1
-            at = jnp.where(is_option, visit.first + option * visit.stride, visit.first)
-            place = option * columns + visit.column
-            known = jnp.where(is_option, categorical.take(baseline, at), 0)
-            expected = expected + known * categorical.take(policy.reshape(-1), place)
-            nowhere = len(tally) - 1
+        for action in range(num_actions):
+            is_action = (action + 0.5) * categorical.take(form.share, visit.column) < 1
+            index = jnp.where(is_action, visit.first + action * visit.stride, visit.first)
+            place = action * columns + visit.column
+            action_baseline = jnp.where(is_action, categorical.take(baseline, index), 0)
+            expected = expected + action_baseline * categorical.take(policy.reshape(-1), place)
+            dummy = len(tally) - 1
             tally = categorical.scatter_add(
-                tally, jnp.where(visit.is_own & is_option, place, nowhere), known / visit.sampling_reach
+                tally, jnp.where(visit.is_own & is_action, place, dummy), action_baseline / visit.sampling_reach
             )
         value = expected + visit.policy_prob * corrected
-    return _Sums(tally, below, counts)
+    return _Sums(tally, value_sums, counts)
 
 
-def _mean_outcome(baseline: jax.Array, luck: ChanceVisit) -> jax.Array:
-    """What is expected before chance chooses; its outcomes are equally likely, and side by side."""
-    is_outcome = luck.numbers[:, None] < luck.outcomes
-    known = categorical.take(baseline, jnp.where(is_outcome, luck.first + luck.numbers[:, None], luck.first))
-    return jnp.sum(jnp.where(is_outcome, known, 0), axis=0) / luck.outcomes
+def _mean_outcome(baseline: jax.Array, visit: ChanceVisit) -> jax.Array:
+    """Return the mean baseline of chance's outcomes, which are equally likely and contiguous."""
+    is_outcome = visit.numbers[:, None] < visit.outcomes
+    values = categorical.take(baseline, jnp.where(is_outcome, visit.first + visit.numbers[:, None], visit.first))
+    return jnp.sum(jnp.where(is_outcome, values, 0), axis=0) / visit.outcomes
 
 
 def _accumulate_visit(
     tally: jax.Array, form: sampling_form.SamplingForm, visit: DecisionVisit, value: jax.Array
 ) -> jax.Array:
-    """Values of the updated player's options, and weights of whose average grows."""
-    options, columns = form.shape
-    aside = options * columns + visit.column
-    if form.players == 2:  # either the one or the other: a single scatter does
+    """Add the values of the updated player's actions, and the weights of the average policy."""
+    num_actions, columns = form.shape
+    weight_place = num_actions * columns + visit.column
+    if form.players == 2:  # every visit adds one of the two, so one scatter is enough
         return categorical.scatter_add(
-            tally, jnp.where(visit.is_own, visit.place, aside), jnp.where(visit.is_own, value, visit.reach)
+            tally, jnp.where(visit.is_own, visit.place, weight_place), jnp.where(visit.is_own, value, visit.reach)
         )
-    return categorical.scatter_add(categorical.scatter_add(tally, visit.place, value), aside, visit.reach)
+    return categorical.scatter_add(categorical.scatter_add(tally, visit.place, value), weight_place, visit.reach)
 
 
 def _means(form: sampling_form.SamplingForm, sums: _Sums, player: int, batch: int) -> mccfr.BatchEstimates:
-    options, columns = form.shape
-    tally = sums.tally[:-1].reshape(options + 1, columns) / batch
-    own, other = form.own(player), form.own(mccfr.averaged_player(form.players, player))
-    return mccfr.BatchEstimates(tally[:options, own], tally[options, other], sums.value_sums, sums.counts)
+    num_actions, columns = form.shape
+    tally = sums.tally[:-1].reshape(num_actions + 1, columns) / batch
+    own_columns, averaged_columns = form.own(player), form.own(mccfr.averaged_player(form.players, player))
+    return mccfr.BatchEstimates(
+        tally[:num_actions, own_columns], tally[num_actions, averaged_columns], sums.value_sums, sums.counts
+    )

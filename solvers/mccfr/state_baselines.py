@@ -1,13 +1,14 @@
-"""Baselines of sampling into a hash table: what options are worth in states of the game, in a hash table of their own.
+"""Baselines for sampling into a hash table: estimated values of actions in game states, in a separate hash table.
 
-States are what the rules make of a history, whatever anybody knows of it: often far fewer than information sets, so
-that more is known of each, and it says more, because nothing is hidden in it. Who chooses at the same time as others is
-taken to choose after those before it: its baselines are for the state and their moves.
+A state is what the rules compute from a history, whatever the players know of it. There are often far fewer states than
+information sets, so that each has more samples; and it is more informative, because nothing is hidden. A player that
+acts simultaneously with others is treated as acting after the players before it: its baselines are keyed by the state
+and their actions.
 
-An option's baseline follows what came back from below it, b <- b + decay (v' - b) at each visit, all of a batch at
-once. v' is the value that `outcome` carries back, but for the ratio policy / xi of the updated player, which is at most
-1 here (Munos et al. 2016): a baseline may be biased, and should not be wild. Where nothing is known of an option yet,
-the baseline of the choice before serves.
+The baseline of an action tracks the values backed up through it, b <- b + decay (v' - b) at each visit, all visits of a
+batch at once. v' is the value that `outcome_sampling` backs up, except that the ratio policy / xi of the updated player
+is clipped at 1 (Munos et al. 2016): a baseline may be biased, but should have low variance. An action without a
+baseline uses that of the previous action.
 """
 
 from typing import NamedTuple
@@ -22,31 +23,33 @@ Keys = tuple[jax.Array, jax.Array]  # uint32[B] twice
 
 
 class StateBaselines(NamedTuple):
-    """Axes: R rows, the last one for what has no place; A moves; P players."""
+    """Axes: R rows, the last one a dummy for states that are not in the table; A actions; P players."""
 
     table: hash_table.Table
-    value: tuple[jax.Array, ...]  # P x [R, A] float32, for each player; not a number where nothing is known
-    representative: jax.Array  # [R] int32, scratch: which of the lanes that are at a row speaks for it
+    value: tuple[jax.Array, ...]  # P x [R, A] float32, value to each player; NaN where unknown
+    representative: jax.Array  # [R] int32, scratch: representative lane of each row
 
 
 def init(players: int, moves: int, bits: int) -> StateBaselines:
+    """Return an empty table of 2^bits rows, for `moves` actions."""
     size = 2**bits + 1
     unknown = tuple(jnp.full((size, moves), jnp.nan, jnp.float32) for _ in range(players))
     return StateBaselines(hash_table.init(bits), unknown, jnp.zeros(size, jnp.int32))
 
 
 def row_bytes(players: int, moves: int) -> int:
+    """Return the memory of one row."""
     return 4 * (players * moves + 3)
 
 
 def keys_for_player(keys: Keys, number: int) -> Keys:
-    """The key of a state at a player's choice."""
+    """Return the key of a state where a player acts."""
     high, low = info_key.extend_words(keys, (jnp.uint32(number + 1), jnp.uint32(0)))
     return high, low
 
 
 def keys_after_action(keys: Keys, action: jax.Array) -> Keys:
-    """The key of a state and one more of the moves that are made in it at once."""
+    """Return the key of a state after one more of its simultaneous actions."""
     high, low = info_key.extend_words(keys, (action.astype(jnp.uint32), jnp.uint32(0)))
     return high, low
 
@@ -54,18 +57,18 @@ def keys_after_action(keys: Keys, action: jax.Array) -> Keys:
 def find_or_insert(
     values: StateBaselines, keys: Keys, wanted: jax.Array, axis: str | None
 ) -> tuple[StateBaselines, jax.Array]:
-    """Rows [B] of this device's lanes, once the states of all devices' lanes were added; -1 where there is none."""
+    """Add the states of all devices' lanes; return the rows [B] of this device's, -1 where there is none."""
     is_open = hash_table.has_capacity(values.table)
     high, low, adding = (
         table_rows.all_gather_lanes(part, axis)
         for part in (*(jnp.where(wanted, word, 0) for word in keys), wanted & is_open)
     )
-    table, found, _ = hash_table.insert(values.table, (high, low), adding)
-    return values._replace(table=table), jnp.where(wanted, table_rows.local_shard(found, wanted.shape[0], axis), -1)
+    table, rows, _ = hash_table.insert(values.table, (high, low), adding)
+    return values._replace(table=table), jnp.where(wanted, table_rows.local_shard(rows, wanted.shape[0], axis), -1)
 
 
 def lookup(values: StateBaselines, player: int, row: jax.Array, guess: jax.Array) -> jax.Array:
-    """[A, B] baselines; the guess [B] where there is none."""
+    """Return the baselines [A, B]; `guess` [B] where there is none."""
     known = table_rows.gather(values.value[player], row)
     return jnp.where((row < 0) | jnp.isnan(known), guess, known)
 
@@ -77,16 +80,18 @@ def update(
     decay: jax.Array,
     axis: str | None,
 ) -> StateBaselines:
-    """The baselines after visits: rows, actions and what came back from below, [B] each."""
+    """Update the baselines. A visit is a row, an action and the value backed up through it, [B] each."""
     row, action, value = (table_rows.all_gather_lanes(part, axis) for part in visit)
     table = values.value[player]
     moves = table.shape[1]
-    speaker, lane = table_rows.elect_representatives(values.representative, row)
+    representative, lane = table_rows.elect_representatives(values.representative, row)
     counts, total = (
         table_rows.sum_over_same_action(lane, action, part, moves) for part in (jnp.ones_like(value), value)
     )
-    seen = total / counts
+    mean = total / counts
     old = table_rows.gather_action(table, row, action)
-    learnt = jnp.where(jnp.isnan(old), seen, old + (1 - (1 - decay) ** counts) * (seen - old))
-    after = table_rows.scatter_action(table, row, action, learnt)
-    return values._replace(value=(*values.value[:player], after, *values.value[player + 1 :]), representative=speaker)
+    new = jnp.where(jnp.isnan(old), mean, old + (1 - (1 - decay) ** counts) * (mean - old))
+    after = table_rows.scatter_action(table, row, action, new)
+    return values._replace(
+        value=(*values.value[:player], after, *values.value[player + 1 :]), representative=representative
+    )

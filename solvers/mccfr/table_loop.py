@@ -1,4 +1,4 @@
-"""Iterations of sampling into a hash table: one, many, and on many devices. What a batch does is in `hashed`."""
+"""Iterations of sampling into a hash table, on one device or many. `table_sampler` has the work of one batch."""
 
 import functools
 from collections.abc import Callable
@@ -23,7 +23,7 @@ def step(
     config: table_state.SamplerConfig,
     axis: str | None = None,
 ) -> table_state.TableState:
-    """One iteration: a batch for every player in turn. Averages are this device's, without the axis of devices."""
+    """Run one iteration: a batch for every player in turn. Averages are this device's, without the device axis."""
     state, by = next_iteration(state, settings.minimiser, products)
     now = jax.random.fold_in(key, state.t)
     for player in range(game.env.num_players):
@@ -35,6 +35,7 @@ def step(
 def next_iteration(
     state: table_state.TableState, minimiser: regret_matching.Settings, products: table_state.CumulativeDiscounts
 ) -> tuple[table_state.TableState, table_state.IterationDiscounts]:
+    """Increment the iteration counter; return the state and the discounts of the new iteration."""
     t = state.t + 1
     by = table_state.IterationDiscounts(
         products, regret_matching.discounts(minimiser, t), (t - 1) % table_state.FOLD_INTERVAL + 1
@@ -52,10 +53,10 @@ def advance(
     config: table_state.SamplerConfig,
     axis: str | None = None,
 ) -> table_state.TableState:
-    """So many iterations."""
+    """Run `count` iterations."""
 
-    def one(now: table_state.TableState, made: table_state.CumulativeDiscounts) -> table_state.TableState:
-        return step(game, now, settings, made, key, config=config, axis=axis)
+    def one(now: table_state.TableState, products: table_state.CumulativeDiscounts) -> table_state.TableState:
+        return step(game, now, settings, products, key, config=config, axis=axis)
 
     return iterate(state, settings.minimiser, count, one)
 
@@ -66,26 +67,29 @@ def iterate(
     count: Any,
     one: Callable[[table_state.TableState, table_state.CumulativeDiscounts], table_state.TableState],
 ) -> table_state.TableState:
-    """So many iterations. Folds come at multiples of FOLD, so that it does not matter where a run was stopped."""
+    """Run `count` iterations of `one`.
+
+    Folds are at multiples of FOLD_INTERVAL, so results do not depend on where a run was stopped.
+    """
     end = state.t + count
 
     def block(before: table_state.TableState) -> table_state.TableState:
         start = before.t // table_state.FOLD_INTERVAL * table_state.FOLD_INTERVAL
-        made = table_state.cumulative_discounts(minimiser, start)
+        products = table_state.cumulative_discounts(minimiser, start)
         stop = jnp.minimum(end, start + table_state.FOLD_INTERVAL)
-        after: table_state.TableState = jax.lax.fori_loop(before.t, stop, lambda _, s: one(s, made), before)
+        after: table_state.TableState = jax.lax.fori_loop(before.t, stop, lambda _, s: one(s, products), before)
         folded: table_state.TableState = jax.lax.cond(
-            stop == start + table_state.FOLD_INTERVAL, lambda s: table_state.fold(s, made), lambda s: s, after
+            stop == start + table_state.FOLD_INTERVAL, lambda s: table_state.fold(s, products), lambda s: s, after
         )
         return folded
 
-    own = state._replace(averages=jax.tree.map(lambda x: x[0], state.averages))
-    done: table_state.TableState = jax.lax.while_loop(lambda s: s.t < end, block, own)
-    return done._replace(averages=jax.tree.map(lambda x: x[None], done.averages))
+    local = state._replace(averages=jax.tree.map(lambda x: x[0], state.averages))
+    final: table_state.TableState = jax.lax.while_loop(lambda s: s.t < end, block, local)
+    return final._replace(averages=jax.tree.map(lambda x: x[None], final.averages))
 
 
 class TableLoop(NamedTuple):
-    """`advance(state, settings, key, count)` uses its state up; `place` puts a state where it is to be."""
+    """`advance(state, settings, key, count)` donates its state; `place` puts a state on the devices."""
 
     advance: Callable[..., table_state.TableState]
     place: Callable[[table_state.TableState], table_state.TableState]
@@ -96,25 +100,25 @@ class TableLoop(NamedTuple):
 def make_loop(
     devices: tuple[jax.Device, ...], game: packed_env.PackedEnv, config: table_state.SamplerConfig
 ) -> TableLoop:
-    """Iterations with the batch divided among as many of the devices as divide it."""
-    used = next(n for n in range(len(devices), 0, -1) if config.batch % n == 0)
-    if used == 1:
+    """Return a loop that shards the batch over the largest number of devices that divides it."""
+    num_devices = next(n for n in range(len(devices), 0, -1) if config.batch % n == 0)
+    if num_devices == 1:
         run = functools.partial(advance, game, config=config)
         return TableLoop(jax.jit(run, donate_argnums=0), functools.partial(jax.device_put, device=devices[0]), 1)
-    mesh = jax.sharding.Mesh(np.array(devices[:used]), ("batch",))
+    mesh = jax.sharding.Mesh(np.array(devices[:num_devices]), ("batch",))
     spec: Any = jax.sharding.PartitionSpec
     specs: Any = table_state.TableState(spec(), spec(), spec("batch"), spec(), spec(), spec(), spec())
-    divided = jax.shard_map(
+    sharded = jax.shard_map(
         functools.partial(advance, game, config=config, axis="batch"),
         mesh=mesh,
         in_specs=(specs, spec(), spec(), spec()),
         out_specs=specs,
         check_vma=False,
     )
-    shardings = [jax.NamedSharding(mesh, own) for own in specs]
+    shardings = [jax.NamedSharding(mesh, field_spec) for field_spec in specs]
 
     def place(state: table_state.TableState) -> table_state.TableState:
-        placed: Any = [jax.device_put(part, own) for part, own in zip(state, shardings, strict=True)]
+        placed: Any = [jax.device_put(part, sharding) for part, sharding in zip(state, shardings, strict=True)]
         return table_state.TableState(*placed)
 
-    return TableLoop(jax.jit(divided, donate_argnums=0), place, used)
+    return TableLoop(jax.jit(sharded, donate_argnums=0), place, num_devices)

@@ -1,9 +1,9 @@
-"""What sampling into a hash table keeps, and discounts that are made up for when a set is visited again.
+"""State of sampling into a hash table, with discounts that stay pending until an information set is visited again.
 
-    policies change by visits alone, since discounts scale all positive regrets of a set alike;
-    regrets and averages have the iteration of their last visit, and get all discounts since then at the next one.
+    Policies change at visits only, since discounts scale all positive regrets of an information set alike.
+    Regrets and averages are stamped with the iteration of the last visit; the next visit applies all discounts since.
 
-Every FOLD iterations all discounts are made up for, so that products of discounts stay precise.
+Every FOLD_INTERVAL iterations all pending discounts are applied, so that products of discounts stay precise.
 """
 
 import functools
@@ -16,14 +16,14 @@ from gdlx.envs.packed import packed_env
 from gdlx.solvers.exact import regret_matching
 from gdlx.solvers.mccfr import hash_table, state_baselines
 
-FOLD_INTERVAL = 1_024  # iterations between two times that all discounts are made up for
+FOLD_INTERVAL = 1_024  # iterations after which all pending discounts are applied
 Grow = Literal["all", "first"]
-COUNT_LIMIT = 2**30  # where counting stops
-_LEAST = 1e-30  # of a discount: its logarithm is finite
+COUNT_LIMIT = 2**30  # counters saturate here
+_MIN_DISCOUNT = 1e-30  # keeps logarithms finite
 
 
 class SamplerConfig(NamedTuple):
-    """What is static. `steps` is the room for joint moves of a trajectory."""
+    """Static settings. `steps` is the maximal length of a trajectory in joint actions."""
 
     batch: int
     steps: int
@@ -33,56 +33,57 @@ class SamplerConfig(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """Axes: R rows of information sets, the last one for those that have no place; A moves, L words of A bits."""
+    """Axes: R rows of information sets, the last one a dummy; A actions, L words of A bits."""
 
     regret: jax.Array  # [R, A] float32
-    score: jax.Array | None  # [R, A] float32, what policies are made of where it is not the regret
-    legal: jax.Array  # [R, L] uint32, bits of the legal moves
-    stamp: jax.Array  # [R] int32, iterations of the fold after which the regret was updated
-    representative: jax.Array  # [R] int32, scratch: which of the lanes that are at a set speaks for it
+    score: jax.Array | None  # [R, A] float32, optimistic regret, from which policies are computed; None: from `regret`
+    legal: jax.Array  # [R, L] uint32, bits of the legal actions
+    stamp: jax.Array  # [R] int32, iteration of the last update, counted from the last fold
+    representative: jax.Array  # [R] int32, scratch: representative lane of each row
 
 
 class AveragePolicies(NamedTuple):
-    """Of one device. Axes as above."""
+    """Sums for the average policies on one device. Axes as above."""
 
     cumulative_policy: jax.Array  # [R, A] float32
     stamp: jax.Array  # [R] int32
 
 
 class TableState(NamedTuple):
-    """Axes: D devices."""
+    """State of a table solver. Axes: D devices."""
 
     table: hash_table.Table
     entries: Entries
-    averages: AveragePolicies  # with a first axis D
+    averages: AveragePolicies  # with a leading axis D
     t: jax.Array  # [] int32
-    dropped_visits: jax.Array  # [] int32, visits of the last iteration for which there was no place
+    dropped_visits: jax.Array  # [] int32, visits in the last iteration of information sets that did not fit
     abnormal: "AbnormalTerminations"
-    baselines: state_baselines.StateBaselines | None  # baselines
+    baselines: state_baselines.StateBaselines | None
 
 
 class AbnormalTerminations(NamedTuple):
-    """How many trajectories so far ended other than they should; each [] int32, and at most MANY."""
+    """Counts of trajectories so far that did not end normally; each [] int32, and at most COUNT_LIMIT."""
 
-    unfinished: jax.Array  # had no room for their end
+    unfinished: jax.Array  # longer than the maximal number of steps
     conflicts: jax.Array  # some player had several goal values, or none
-    unbalanced: jax.Array  # payoffs that are not opposite, in a game that was taken for zero-sum
+    unbalanced: jax.Array  # payoffs do not sum to zero in a game that was classified as zero-sum
     unplayable: jax.Array  # some role had no legal move
 
 
 def init(game: packed_env.PackedEnv, config: SamplerConfig, bits: int, devices: int) -> TableState:
-    size, moves = 2**bits + 1, max(1, game.env.num_actions)
-    zeros = functools.partial(jnp.zeros, (size, moves), jnp.float32)
+    """Return an empty state with a table of 2^bits rows."""
+    num_rows, moves = 2**bits + 1, max(1, game.env.num_actions)
+    zeros = functools.partial(jnp.zeros, (num_rows, moves), jnp.float32)
     return TableState(
         hash_table.init(bits),
         Entries(
             regret=zeros(),
             score=zeros() if config.optimism else None,
-            legal=jnp.zeros((size, -(-moves // 32)), jnp.uint32),
-            stamp=jnp.zeros(size, jnp.int32),
-            representative=jnp.zeros(size, jnp.int32),
+            legal=jnp.zeros((num_rows, -(-moves // 32)), jnp.uint32),
+            stamp=jnp.zeros(num_rows, jnp.int32),
+            representative=jnp.zeros(num_rows, jnp.int32),
         ),
-        AveragePolicies(jnp.zeros((devices, size, moves), jnp.float32), jnp.zeros((devices, size), jnp.int32)),
+        AveragePolicies(jnp.zeros((devices, num_rows, moves), jnp.float32), jnp.zeros((devices, num_rows), jnp.int32)),
         jnp.zeros((), jnp.int32),
         jnp.zeros((), jnp.int32),
         AbnormalTerminations(*(jnp.zeros((), jnp.int32) for _ in AbnormalTerminations._fields)),
@@ -91,7 +92,7 @@ def init(game: packed_env.PackedEnv, config: SamplerConfig, bits: int, devices: 
 
 
 def row_bytes(game: packed_env.PackedEnv, config: SamplerConfig) -> int:
-    """Of one information set, on one device."""
+    """Return the memory of one information set on one device."""
     moves = max(1, game.env.num_actions)
     tables = 2 + config.optimism
     values = state_baselines.row_bytes(game.env.num_players, moves) if config.baselines else 0
@@ -99,12 +100,12 @@ def row_bytes(game: packed_env.PackedEnv, config: SamplerConfig) -> int:
 
 
 def visit_bytes(game: packed_env.PackedEnv, config: SamplerConfig) -> int:
-    """Of a batch of trajectories."""
+    """Return the memory of the visits of a batch."""
     return 4 * (6 + 4 * config.baselines) * config.steps * game.env.num_players * config.batch
 
 
 class CumulativeDiscounts(NamedTuple):
-    """Logarithms of the discounts of the first n = 0 .. FOLD iterations of a fold, multiplied up; each [FOLD + 1]."""
+    """Log of the product of the first n = 0 .. FOLD_INTERVAL discounts since a fold; each [FOLD_INTERVAL + 1]."""
 
     positive: jax.Array
     negative: jax.Array
@@ -112,22 +113,27 @@ class CumulativeDiscounts(NamedTuple):
 
 
 class IterationDiscounts(NamedTuple):
+    """Discounts that apply in one iteration."""
+
     cumulative: CumulativeDiscounts
     current: regret_matching.Discounts  # of this iteration
-    n: jax.Array  # [] int32, the number of this iteration in the fold
+    n: jax.Array  # [] int32, number of this iteration since the fold, from 1 on
 
 
 def cumulative_discounts(settings: regret_matching.Settings, start: jax.Array) -> CumulativeDiscounts:
-    """Of the fold that begins after `start` iterations."""
+    """Return the discounts since the fold after `start` iterations."""
     by = jax.vmap(lambda n: regret_matching.discounts(settings, start + n)[:3])(jnp.arange(1, FOLD_INTERVAL + 1))
-    none = jnp.zeros(1, jnp.float32)
+    zero = jnp.zeros(1, jnp.float32)
     return CumulativeDiscounts(
-        *(jnp.concatenate([none, jnp.log(jnp.maximum(part, _LEAST)).cumsum().astype(jnp.float32)]) for part in by)
+        *(
+            jnp.concatenate([zero, jnp.log(jnp.maximum(part, _MIN_DISCOUNT)).cumsum().astype(jnp.float32)])
+            for part in by
+        )
     )
 
 
 def fold(state: TableState, made: CumulativeDiscounts) -> TableState:
-    """The state with all discounts made up for."""
+    """Apply all pending discounts, and reset the stamps."""
     entries, averages, last = state.entries, state.averages, FOLD_INTERVAL
     positive, negative = ((part[last] - part[entries.stamp])[:, None] for part in (made.positive, made.negative))
     regrets = entries.regret * jnp.exp(jnp.where(entries.regret > 0, positive, negative))

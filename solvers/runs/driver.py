@@ -1,4 +1,4 @@
-"""The one loop around every algorithm: chunks of iterations on the device, metrics between them, and when to stop."""
+"""The loop around every algorithm: chunks of iterations on the device, metrics in between, and when to stop."""
 
 import dataclasses
 import math
@@ -13,15 +13,13 @@ from gdlx.propnet.common import errors
 if TYPE_CHECKING:
     from gdlx.solvers.runs import solver as solvers
 
-_GROWTH = 1.1  # metrics after so many times the iterations: even on a logarithmic axis
-_CHUNK_SECONDS = 0.5  # and at least this often, so that progress is seen and Ctrl-C is heard
-
-
+_GROWTH = 1.1  # factor of iterations between metrics: evenly spaced on a logarithmic axis
+_CHUNK_SECONDS = 0.5  # at most between metrics, to show progress and to react to Ctrl-C
 _ADVICE = "`jax_enable_x64=True`, or exponents that are less extreme"
 
 
 class NotFiniteError(errors.UserError, ArithmeticError):
-    """Numbers that overflowed."""
+    """Numbers of a solver that overflowed."""
 
 
 class StopError(errors.UserError, ValueError):
@@ -29,26 +27,31 @@ class StopError(errors.UserError, ValueError):
 
 
 def require_finite(iterations: int, is_finite: bool, advice: str = _ADVICE) -> None:
+    """Raise NotFiniteError, with advice, unless `is_finite`."""
     if not is_finite:
         raise overflow_error(iterations, advice)
 
 
 def overflow_error(iterations: int, advice: str = _ADVICE) -> NotFiniteError:
     return NotFiniteError(
-        f"numbers overflowed before iteration {iterations}; what was saved before is good. Try {advice}"
+        f"numbers overflowed before iteration {iterations}; earlier checkpoints are not affected. Try {advice}"
     )
 
 
 class Metrics(NamedTuple):
-    """Of the average policies after some iterations. Axes: P players."""
+    """Metrics of the average policies after some iterations. Axes: P players.
+
+    >>> Metrics(100, 0.5, value=(-0.05, 0.05), improvements=(0.02, 0.01)).exploitability
+    0.015
+    """
 
     iterations: int
-    seconds: float  # of solving, compilation and evaluation left out
-    value: tuple[float, ...]  # [P]; () where it is not known
-    improvements: tuple[float, ...]  # [P] of best responses, one per player; () where they are not known
+    seconds: float  # of solving, without compilation and evaluation
+    value: tuple[float, ...]  # [P] expected payoffs; () where they are not known
+    improvements: tuple[float, ...]  # [P] best-response improvements; () where they are not known
     samples: int = 0  # trajectories or traversals so far
-    load: float | None = None  # part of a hash table that is used
-    value_error: tuple[float, ...] = ()  # [P] standard errors of values that were told by matches
+    load: float | None = None  # load factor of the hash table; None without one
+    value_error: tuple[float, ...] = ()  # [P] standard errors of values that matches estimate; () of exact values
 
     @property
     def nash_conv(self) -> float | None:
@@ -62,18 +65,24 @@ class Metrics(NamedTuple):
 
     @property
     def error(self) -> float:
-        """What a target is compared with: exploitability, or the largest improvement of any player."""
-        found = self.exploitability
-        return max(self.improvements, default=0.0) if found is None else found
+        """The number to compare with a target: exploitability, or the largest improvement of any player."""
+        exploitability = self.exploitability
+        return max(self.improvements, default=0.0) if exploitability is None else exploitability
 
 
 @dataclasses.dataclass(frozen=True)
 class StopCondition:
-    """Whichever comes first; without any, after 1 000 iterations."""
+    """When to stop: at whichever comes first; without any condition, after 1,000 iterations.
+
+    Raises StopError if a condition is out of range.
+
+    >>> StopCondition(iterations=100, seconds=60.0).is_reached(Metrics(100, 0.5, (), ()))
+    True
+    """
 
     iterations: int | None = None
-    seconds: float | None = None
-    target: float | None = None  # in payoff units
+    seconds: float | None = None  # of solving
+    target: float | None = None  # exploitability, or the largest improvement of any player, in payoff units
 
     def __post_init__(self) -> None:
         if self.iterations is not None and self.iterations < 0:
@@ -85,7 +94,7 @@ class StopCondition:
 
     @property
     def last(self) -> float:
-        """The last iteration."""
+        """The last iteration; infinity if only time or a target stops the run."""
         if self.iterations is not None:
             return self.iterations
         return 1_000 if self.seconds is None and self.target is None else math.inf
@@ -99,7 +108,7 @@ class StopCondition:
 
 
 def parse_target(target: float | str | None, payoff_range: float) -> float | None:
-    """A target in payoff units; `0.01%` is a part of the payoff range.
+    """Return a target in payoff units; `0.01%` is relative to the payoff range.
 
     >>> parse_target("0.5%", 10.0)
     0.05
@@ -110,12 +119,12 @@ def parse_target(target: float | str | None, payoff_range: float) -> float | Non
     try:
         number = float(text.removesuffix("%"))
     except ValueError:
-        raise StopError(f"the target {target!r} is no number; write 0.001, or 0.01% of the payoff range") from None
+        raise StopError(f"the target {target!r} is not a number; write 0.001, or 0.01% of the payoff range") from None
     return number * payoff_range / 100 if text.endswith("%") else number
 
 
 class RunState(Protocol):
-    """What is known of the state of any solver: a pytree that counts its iterations."""
+    """The state of any solver: a pytree that counts its iterations."""
 
     @property
     def t(self) -> jax.Array:
@@ -126,6 +135,8 @@ State = TypeVar("State", bound=RunState)
 
 
 class Snapshot(NamedTuple, Generic[State]):
+    """A state and its metrics."""
+
     state: State
     metrics: Metrics
 
@@ -139,14 +150,21 @@ def iterate(
     seconds: float = 0.0,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Iterator[Snapshot[State]]:
-    """Yield the state and its metrics now and then, at last where it stopped. `seconds` were spent before.
+    """Run a solver until `stop`, and yield its state and metrics at intervals: first at the start, last at the stop.
 
-    `every` fixes the iterations after which metrics are taken; else they grow by a tenth, or come twice a second.
-    What happens between two points does not depend on where they are.
+    Args:
+      solver: the solver.
+      state: where to start.
+      stop: when to stop.
+      every: iterations between metrics; by default a tenth of those done so far, and at most half a second.
+      seconds: time spent before, by the run that is resumed.
+      clock: returns the time in seconds.
+
+    The states do not depend on how the iterations are divided into chunks.
     """
     if every is not None and every < 1:
         raise StopError(f"metrics can be taken every 1 or more iterations, not every {every}")
-    state = solver.advance(state, 0)  # compiled outside of the time that is measured
+    state = solver.advance(state, 0)  # compiles, which is not part of the measured time
     now = solver.measure(state, seconds)
     rate = 0.0  # iterations per second
     yield Snapshot(state, now)

@@ -1,4 +1,4 @@
-"""The picture of a run: exploitability over iterations and over time."""
+"""Convergence plots: exploitability over iterations and over time."""
 
 import io
 import pathlib
@@ -9,7 +9,7 @@ from gdlx.solvers.runs import driver
 
 
 def plot_convergence(path: pathlib.Path, runs: Mapping[str, Sequence[driver.Metrics]], title: str) -> None:
-    """One line for each run, on logarithmic axes."""
+    """Write a plot with one line for each run, on logarithmic axes."""
     import matplotlib.figure
 
     figure = matplotlib.figure.Figure(figsize=(9, 3.8), layout="constrained")
@@ -24,7 +24,7 @@ def plot_convergence(path: pathlib.Path, runs: Mapping[str, Sequence[driver.Metr
     left.set_ylabel("exploitability (payoff units)" if is_pair else "largest improvement of a player (payoff units)")
     for axes, label in ((left, "iterations"), (right, "seconds of solving")):
         axes.set_xlabel(label)
-        if drawn:  # where nobody ever has a choice, nothing can be gained: no logarithm of that
+        if drawn:  # where nobody has a choice, all improvements are 0 and have no logarithm
             axes.set_xscale("log")
             axes.set_yscale("log")
         axes.grid(True, which="major", alpha=0.3)

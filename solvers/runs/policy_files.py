@@ -1,14 +1,14 @@
-"""Policies from files: the one place that knows which formats there are.
+"""Policy files: the one module that reads all their formats.
 
 | file | holds |
 |---|---|
-| result folder of `gdlx solve` | `config.json`, which says of which rules, and `policy.npz` |
+| result folder of `gdlx solve` | `config.json`, which identifies the rules, and `policy.npz` |
 | `.npz` of an unrolled game | an array for each player: the probability of every sequence |
-| `.npz` of a hash table | keys [2, N] of information sets and probabilities [N, A] of their moves |
-| `.csv`, `.json` | tables as `exports` writes them, which need not be complete |
+| `.npz` of a hash table | keys [2, N] of information sets and probabilities [N, A] of their actions |
+| `.csv`, `.json` | tables of `policy_tables`, which may be partial |
 
-`load_policies` gives policies at the information sets of an unrolled game, `load_table_policy` a hash table for
-whoever plays without one. Information sets that a table has nothing on have uniform policies.
+`load_policies` returns policies at the information sets of an unrolled game, `load_table_policy` a hash table to play
+without unrolling. Information sets that a table lacks have uniform policies.
 """
 
 import contextlib
@@ -37,26 +37,34 @@ _ACCEPTED_FORMATS = (
 
 
 class PolicyFileError(result_folder.ResultError):
-    """A file or folder that holds no policy of the game."""
+    """A file or folder that does not hold a policy of the game."""
 
 
 def load_policies(
     path: pathlib.Path, game: game_spec.GameSpec, tree: game_tree.GameTree, *, player: int | None = None
 ) -> tabular_policies.Policies:
-    """The policies of all players at the information sets of an unrolled game.
+    """Load the policies of all players at the information sets of an unrolled game.
 
     Args:
-        path: a file or folder of any of the formats.
-        game: what `tree` was unrolled from.
-        tree: the whole game.
-        player: whose policy is wanted, if only one is: a table must have something on it.
+      path: a file or folder of any of the formats above.
+      game: the game that `tree` was unrolled from.
+      tree: the game, unrolled to its terminals.
+      player: index of a player that a partial table must contain.
 
     Returns:
-        [S] the probability of every sequence, for each player.
+      The probability of every sequence [S], for each player.
 
     Raises:
-        WrongPolicyFile: nothing of these formats is there, or it is of another game.
-        results.ResultError: a result folder cannot be read.
+      PolicyFileError: there is no file of these formats, or it belongs to another game.
+      ResultError: a result folder cannot be read.
+
+    >>> import tempfile
+    >>> game = game_spec.GameSpec("biased_rps")
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+    ...     file.writelines(["player,information_set,option,probability\\n", "player1,start,rock,1\\n"])
+    ...     file.flush()
+    ...     load_policies(pathlib.Path(file.name), game, game_spec.unroll_game(game))[0].tolist()
+    [1.0, 0.0, 1.0, 0.0]
     """
     name = None if player is None else tree.players[player].name
     with _explained(path, game, name):
@@ -68,25 +76,37 @@ def load_policies(
                 return _load_rows(path, game, tree) if _are_rows(arrays) else read_tree_policies(path, tree)
             case suffix:
                 table = _read_table_text(path, suffix)
-                policies = table.at_sets(tree)
+                policies = table.to_policies(tree)
                 if name is not None:
                     table.require(name)
                 return policies
 
 
 def load_table_policy(path: pathlib.Path, game: game_spec.GameSpec, played: env.Env) -> table_policy.TablePolicy:
-    """The policies of all players under the keys of an environment.
+    """Load the policies of all players as a hash table with the keys of an environment.
 
-    The game is unrolled where the file is of an unrolled game, and as far as its table goes where it is one.
+    Unrolls the game if the file holds policies of an unrolled game, and the steps that a .csv or .json table covers.
 
     Args:
-        path: a file or folder of any of the formats.
-        game: what is played.
-        played: its environment.
+      path: a file or folder of any of the formats above.
+      game: the game to play.
+      played: its environment.
+
+    Returns:
+      The hash table.
 
     Raises:
-        WrongPolicyFile: nothing of these formats is there, or it is of another game.
-        results.ResultError: a result folder cannot be read.
+      PolicyFileError: there is no file of these formats, or it belongs to another game.
+      ResultError: a result folder cannot be read.
+
+    >>> import tempfile
+    >>> import gdlx
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+    ...     file.writelines(["player,information_set,option,probability\\n", "player1,start,rock,1\\n"])
+    ...     file.flush()
+    ...     policy = load_table_policy(
+    ...         pathlib.Path(file.name), game_spec.GameSpec("biased_rps"), gdlx.make("biased_rps")
+    ...     )
     """
     with _explained(path, game, None):
         match _format(path):
@@ -100,27 +120,27 @@ def load_table_policy(path: pathlib.Path, game: game_spec.GameSpec, played: env.
             case suffix:
                 table = _read_table_text(path, suffix)
                 tree = _unrolled(played, table.depth)
-                return table_policy.from_tabular(table.at_sets(tree), played, tree)
+                return table_policy.from_tabular(table.to_policies(tree), played, tree)
 
 
 def policy_path(path: pathlib.Path) -> pathlib.Path:
-    """The file that holds the probabilities."""
+    """Return the file that holds the probabilities: `path`, or the one in a result folder."""
     return path if path.suffix.lower() in SUFFIXES else path / result_folder.POLICY
 
 
 def require_same_rules(
     folder: pathlib.Path, solved: result_folder.Config, game: game_spec.GameSpec, digest: str
 ) -> None:
-    """A result is of the rules that it was solved with; `digest` is of those that the game has now."""
+    """Raise PolicyFileError if a result was solved with other rules than the game has now, whose digest is `digest`."""
     if solved.digest != digest:
         other = "" if solved.game.spec == game.spec else f", those of {solved.game.spec}"
         raise PolicyFileError(f"{folder} was solved with other rules than {game.spec} has now{other}; solve it again")
 
 
 def _format(path: pathlib.Path) -> str:
-    """`folder`, or the suffix of a file."""
+    """Return `folder`, or the suffix of a file."""
     if not path.exists():
-        raise PolicyFileError(f"{path} is not there: {_ACCEPTED_FORMATS}")
+        raise PolicyFileError(f"{path} does not exist: {_ACCEPTED_FORMATS}")
     if path.is_dir():
         if result_folder.is_training(path):
             raise PolicyFileError(f"{path} holds networks, which have no policy in a file: {_ACCEPTED_FORMATS}")
@@ -133,6 +153,7 @@ def _format(path: pathlib.Path) -> str:
 
 @contextlib.contextmanager
 def _explained(path: pathlib.Path, game: game_spec.GameSpec, player: str | None) -> Iterator[None]:
+    """Add the file and the game to errors."""
     whose = game.spec if player is None else f"{player} in {game.spec}"
     try:
         yield
@@ -158,7 +179,7 @@ def _load_folder_as_table(folder: pathlib.Path, game: game_spec.GameSpec, played
     if config.has_table:
         require_same_rules(folder, config, game, game_facts.probe(played.net).digest)
         return read_table_policy(folder / result_folder.POLICY, played.num_actions)
-    # With the payoffs of the run, which are part of its digest.
+    # Unrolled with the payoffs of the run, which are part of its digest.
     tree = game_spec.unroll_game(config.game, net=played.net)
     require_same_rules(folder, config, game, tasks.tree_digest(tree))
     return table_policy.from_tabular(read_tree_policies(folder / result_folder.POLICY, tree), played, tree)
@@ -168,22 +189,24 @@ def _load_folder_as_table(folder: pathlib.Path, game: game_spec.GameSpec, played
 
 
 class TableRows(NamedTuple):
-    """Of a hash table. Axes: N information sets, A moves."""
+    """Rows of a hash table. Axes: N information sets, A actions."""
 
     keys: npt.NDArray[np.uint32]  # [2, N]
     probability: npt.NDArray[np.float32]  # [N, A]
 
 
 def read_tree_policies(path: pathlib.Path, tree: game_tree.GameTree) -> tabular_policies.Policies:
-    """The policies of an unrolled game from its .npz file."""
+    """Read the policies of an unrolled game from its .npz file."""
     arrays = result_folder.read_arrays(path)
     if len(arrays) != len(tree.players):
-        raise PolicyFileError(f"{path} has policies of {len(arrays)} players, the game {len(tree.players)}")
+        raise PolicyFileError(
+            f"{path} has policies of {len(arrays)} players, but the game has {len(tree.players)} players"
+        )
     return tuple(tabular_policies.validate(player, policy) for player, policy in zip(tree.players, arrays, strict=True))
 
 
 def read_table_rows(path: pathlib.Path, num_actions: int) -> TableRows:
-    """What an .npz file has of a hash table, as it is: to make the table again takes seconds."""
+    """Read the rows of a hash table from an .npz file, without rebuilding the table, which takes seconds."""
     arrays = result_folder.read_arrays(path)
     try:
         keys, probability = arrays
@@ -191,11 +214,11 @@ def read_table_rows(path: pathlib.Path, num_actions: int) -> TableRows:
             raise ValueError(f"shapes {keys.shape} and {probability.shape}")
         return TableRows(keys.astype(np.uint32), probability.astype(np.float32))
     except (TypeError, ValueError) as error:
-        raise PolicyFileError(f"{path} holds no policies of this game: {error}") from None
+        raise PolicyFileError(f"{path} does not hold policies of this game: {error}") from None
 
 
 def read_table_policy(path: pathlib.Path, num_actions: int) -> table_policy.TablePolicy:
-    """The hash table of an .npz file."""
+    """Read a hash table from an .npz file."""
     return table_policy.from_arrays(*read_table_rows(path, num_actions))
 
 
@@ -216,18 +239,18 @@ def _unrolled(played: env.Env, depth: int | None = None) -> game_tree.GameTree:
     return unroll.unroll(played.net, "goal", depth=depth, goal_conflict="max")
 
 
-# ---- tables for people
+# ---- CSV and JSON tables
 
 
 class _Table(NamedTuple):
-    """A table as it was read; only with a tree can it be checked."""
+    """A CSV or JSON table before validation, which needs the tree."""
 
     text: str
-    parsed: Any  # of JSON; None of CSV
+    parsed: Any  # the JSON object; None for CSV
 
     @property
     def entries(self) -> Iterable[Any]:
-        """Mappings with a step, whatever is wrong with them."""
+        """The entries of the table, which may be malformed."""
         if self.parsed is None:
             return csv.DictReader(io.StringIO(self.text, newline=""))
         lists = _players(self.parsed).values()
@@ -235,7 +258,7 @@ class _Table(NamedTuple):
 
     @property
     def depth(self) -> int | None:
-        """Joint moves after which nothing is in the table; None where a step is missing or not a number."""
+        """Joint actions that the table covers; None where a step is missing or not a number."""
         last = 0
         for entry in self.entries:
             try:
@@ -244,20 +267,20 @@ class _Table(NamedTuple):
                 return None
         return last + 1
 
-    def at_sets(self, tree: game_tree.GameTree) -> tabular_policies.Policies:
+    def to_policies(self, tree: game_tree.GameTree) -> tabular_policies.Policies:
         if self.parsed is None:
             return policy_tables.from_csv(tree, self.text, partial=True)
         return policy_tables.from_json(tree, self.parsed, partial=True)
 
     def require(self, name: str) -> None:
-        """A table without a player would leave it uniform, which nobody means who names it."""
+        """Raise if the table does not contain a player: it would silently play uniformly."""
         if self.parsed is None:
             named = {str(row.get("player")) for row in self.entries}
         else:
             named = {player for player, sets in _players(self.parsed).items() if sets}
         if name not in named:
             others = ", ".join(sorted(named)) or "nobody"
-            raise tabular_policies.PolicyError(f"it says nothing about {name}, but about {others}")
+            raise tabular_policies.PolicyError(f"it has no policy of {name}, only of {others}")
 
 
 def _players(parsed: Any) -> Mapping[str, Any]:
@@ -269,7 +292,7 @@ def _read_table_text(path: pathlib.Path, suffix: str) -> _Table:
     try:
         text = checked_fields.read_bounded(path, checked_fields.MAX_BYTES).decode("utf-8")
         table = _Table(text, None if suffix == ".csv" else json.loads(text))
-        for _ in table.entries:  # lines that are not CSV show here
+        for _ in table.entries:  # raises for lines that are not CSV
             pass
         return table
     except UnicodeDecodeError:

@@ -1,6 +1,6 @@
 """Policies for people and other programs: tables as CSV and JSON, OpenSpiel's TabularPolicy, and back.
 
-Everything takes and gives policies as `profiles` has them: one probability for every sequence of every player.
+All functions take and return policies as in `tabular_policies`: a probability for every sequence of every player.
 """
 
 import csv
@@ -18,17 +18,17 @@ PolicyError = tabular_policies.PolicyError
 
 
 class Row(NamedTuple):
-    """One option of one information set."""
+    """One action of one information set. The fields are the columns of the table."""
 
     player: str
-    step: int  # joint moves made before
+    step: int  # joint actions before
     information_set: str  # what the player has done and seen, as in `Player.labels`
     option: str
     probability: float
 
 
 def rows(tree: game_tree.GameTree, policies: Sequence[tabular_policies.Policy]) -> Iterator[Row]:
-    """The policy table, player by player in order of time.
+    """Yield the rows of the policy table, player by player in order of time.
 
     >>> import gdlx
     >>> solution = gdlx.solve("biased_rps", "lp")
@@ -49,6 +49,7 @@ def rows(tree: game_tree.GameTree, policies: Sequence[tabular_policies.Policy]) 
 
 
 def to_csv(tree: game_tree.GameTree, policies: Sequence[tabular_policies.Policy]) -> str:
+    """Return the policy table as CSV."""
     file = io.StringIO(newline="")
     table = csv.writer(file, lineterminator="\n")
     table.writerow(Row._fields)
@@ -57,10 +58,13 @@ def to_csv(tree: game_tree.GameTree, policies: Sequence[tabular_policies.Policy]
 
 
 def from_csv(tree: game_tree.GameTree, text: str, *, partial: bool = False) -> tabular_policies.Policies:
-    """Policies from a table with at least the columns player, information_set, option and probability.
+    """Read policies from CSV with at least the columns player, information_set, option and probability.
 
-    Where the table may be `partial`, information sets that are not in it have uniform policies, and options that are
-    not named at one that is have the probability 0.
+    A `partial` table may omit information sets, which get uniform policies, and actions of the others, which get
+    probability 0.
+
+    Raises:
+      PolicyError: the table is not a policy of the game.
     """
     table = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     needed = ("player", "information_set", "option", "probability")
@@ -70,7 +74,7 @@ def from_csv(tree: game_tree.GameTree, text: str, *, partial: bool = False) -> t
             raise PolicyError(f"the policy table lacks the column {missing[0]}; it needs {', '.join(needed)}")
         return _from_options(tree, ((f"line {table.line_num}", *_columns(row)) for row in table), partial)
     except csv.Error as error:
-        raise PolicyError(f"line {table.line_num} of the policy table is no CSV: {error}") from None
+        raise PolicyError(f"line {table.line_num} of the policy table is not CSV: {error}") from None
 
 
 def _columns(row: Mapping[str, str]) -> tuple[str, str, str, str]:
@@ -78,7 +82,7 @@ def _columns(row: Mapping[str, str]) -> tuple[str, str, str, str]:
 
 
 def to_json(tree: game_tree.GameTree, policies: Sequence[tabular_policies.Policy]) -> dict[str, Any]:
-    """An object for `json.dumps`: for every player its information sets in order of time."""
+    """Return an object for `json.dumps`: for every player its information sets in order of time."""
     table: dict[str, list[dict[str, Any]]] = {player.name: [] for player in tree.players}
     for (name, step, label), options in itertools.groupby(rows(tree, policies), lambda row: row[:3]):
         chosen = {row.option: row.probability for row in options}
@@ -87,7 +91,7 @@ def to_json(tree: game_tree.GameTree, policies: Sequence[tabular_policies.Policy
 
 
 def from_json(tree: game_tree.GameTree, table: Any, *, partial: bool = False) -> tabular_policies.Policies:
-    """Policies from what `json.loads` made of such an object. Whether the game has the same name does not matter."""
+    """Read policies from an object as `to_json` returns it. The name of the game is ignored."""
     return _from_options(tree, _json_options(table), partial)
 
 
@@ -95,9 +99,9 @@ def _json_options(table: Any) -> Iterator[tuple[str, Any, Any, Any, Any]]:
     for player, sets in _mapping(_mapping(table, "the policy table").get("policy"), "policy").items():
         if not isinstance(sets, list):
             raise PolicyError(f"policy.{player} is not a list of information sets")
-        for number, found in enumerate(sets):
+        for number, item in enumerate(sets):
             where = f"policy.{player}[{number}]"
-            entry = _mapping(found, where)
+            entry = _mapping(item, where)
             for option, probability in _mapping(entry.get("options"), f"{where}.options").items():
                 yield where, player, entry.get("information_set"), option, probability
 
@@ -111,10 +115,10 @@ def _mapping(value: Any, where: str) -> Mapping[str, Any]:
 def _from_options(
     tree: game_tree.GameTree, options: Iterable[tuple[str, Any, Any, Any, Any]], partial: bool
 ) -> tabular_policies.Policies:
-    """Policies from (place in the file, player, information set, option, probability) in any order."""
+    """Build policies from (place in the file, player, information set, action, probability) in any order."""
     players = {player.name: player for player in tree.players}
     decisions = {name: {label: n for n, label in enumerate(player.labels)} for name, player in players.items()}
-    found = {name: np.full(player.sequences, np.nan) for name, player in players.items()}
+    policies = {name: np.full(player.sequences, np.nan) for name, player in players.items()}
     for where, name, label, option, probability in options:
         if name not in players:
             raise PolicyError(f"{where}: {tree.name} has no player {name!r}; it has {', '.join(players)}")
@@ -125,38 +129,38 @@ def _from_options(
         if option not in names:
             raise PolicyError(f"{where}: {name} has no option {option!r} at {label!r}; it has {', '.join(names)}")
         sequence = int(player.first[decision]) + names.index(option)
-        if not np.isnan(found[name][sequence]):
+        if not np.isnan(policies[name][sequence]):
             raise PolicyError(f"{where}: a second probability of {option!r} at {label!r} of {name}")
         try:
-            found[name][sequence] = float(probability)
+            policies[name][sequence] = float(probability)
         except (OverflowError, TypeError, ValueError):
             raise PolicyError(f"{where}: the probability of {option!r} at {label!r} is {probability!r}") from None
-        if not 0 <= found[name][sequence] <= 1:
+        if not 0 <= policies[name][sequence] <= 1:
             raise PolicyError(f"{where}: the probability of {option!r} at {label!r} is {probability}, not in 0 .. 1")
     if partial:
-        return tuple(_filled(player, found[player.name]) for player in tree.players)
-    return tuple(_complete(player, found[player.name]) for player in tree.players)
+        return tuple(_fill_missing(player, policies[player.name]) for player in tree.players)
+    return tuple(_require_complete(player, policies[player.name]) for player in tree.players)
 
 
-def _filled(player: game_tree.Player, found: tabular_policies.Policy) -> tabular_policies.Policy:
-    """Uniform at sets of which nothing is said."""
-    own = np.repeat(np.arange(player.sets), np.diff(player.first))
-    is_told = np.bincount(own[~np.isnan(found[1:])], minlength=player.sets) > 0
-    told = np.concatenate([[False], is_told[own]])
-    return tabular_policies.validate(player, np.where(told, np.nan_to_num(found), tabular_policies.uniform(player)))
+def _fill_missing(player: game_tree.Player, policy: tabular_policies.Policy) -> tabular_policies.Policy:
+    """Complete a policy whose missing numbers are NaN: uniform at information sets where all are missing, else 0."""
+    infoset = np.repeat(np.arange(player.sets), np.diff(player.first))
+    is_listed = np.bincount(infoset[~np.isnan(policy[1:])], minlength=player.sets) > 0
+    listed = np.concatenate([[False], is_listed[infoset]])
+    return tabular_policies.validate(player, np.where(listed, np.nan_to_num(policy), tabular_policies.uniform(player)))
 
 
-def _complete(player: game_tree.Player, found: tabular_policies.Policy) -> tabular_policies.Policy:
-    found[0] = 1
-    missing = np.flatnonzero(np.isnan(found))
+def _require_complete(player: game_tree.Player, policy: tabular_policies.Policy) -> tabular_policies.Policy:
+    policy[0] = 1
+    missing = np.flatnonzero(np.isnan(policy))
     if len(missing):
-        decision = int(np.searchsorted(player.first, missing[0], side="right")) - 1
-        option = player.action_names[player.action_name[missing[0]]]
+        infoset = int(np.searchsorted(player.first, missing[0], side="right")) - 1
+        action = player.action_names[player.action_name[missing[0]]]
         raise PolicyError(
-            f"the policy has no probability of {option!r} at {player.labels[decision]!r} of {player.name}"
+            f"the policy has no probability of {action!r} at {player.labels[infoset]!r} of {player.name}"
             f"{f', nor of {len(missing) - 1:,} others' if len(missing) > 1 else ''}"
         )
-    return tabular_policies.validate(player, found)
+    return tabular_policies.validate(player, policy)
 
 
 # ---- OpenSpiel
@@ -165,11 +169,11 @@ ActionProbabilities = Sequence[tuple[int, float]] | Mapping[int, float]
 
 
 def information_state_strings(player: game_tree.Player) -> list[str]:
-    """[I] what OpenSpiel calls the information sets: of its own games, and of GDL games in `envs.spiel`."""
+    """Return OpenSpiel's information state strings [I], of its own games or of GDL games in `bridges.open_spiel`."""
     if not isinstance(player.views, game_tree.InfosetTree):
         return [player.views[view] for view in player.view.tolist()]
     trail = player.views
-    # A set without a choice that is on the way to one with it has a single option: the move that was made there.
+    # An information set without a choice has a single legal action: the one that leads to the next information set.
     options = {
         parent: player.action_names[move]
         for parent, move in zip(trail.parent.tolist(), trail.move.tolist(), strict=True)
@@ -190,16 +194,19 @@ def information_state_strings(player: game_tree.Player) -> list[str]:
 def to_open_spiel_table(
     tree: game_tree.GameTree, policies: Sequence[tabular_policies.Policy]
 ) -> dict[str, list[tuple[int, float]]]:
-    """Information state -> actions with their probabilities, as `pyspiel.TabularPolicy` takes it.
+    """Return a dictionary from information states to action probabilities, as `pyspiel.TabularPolicy` takes it.
 
-    Sets with a single legal action are not in it.
+    Information states with a single legal action are omitted.
+
+    Raises:
+      PolicyError: two players have the same information state, but different policies there.
     """
     table: dict[str, list[tuple[int, float]]] = {}
     for player, policy in zip(tree.players, policies, strict=True):
         actions, chosen = player.action.tolist(), tabular_policies.validate_shape(player, policy).tolist()
         for state, begin, end in zip(information_state_strings(player), player.first, player.first[1:], strict=False):
-            own = list(zip(actions[begin:end], chosen[begin:end], strict=True))
-            if table.setdefault(state, own) != own:
+            probabilities = list(zip(actions[begin:end], chosen[begin:end], strict=True))
+            if table.setdefault(state, probabilities) != probabilities:
                 raise PolicyError(
                     f"two players of {tree.name} have different policies at the information state "
                     f"'{game_tree.one_line(state)}', and a TabularPolicy of OpenSpiel cannot tell them apart"
@@ -208,7 +215,10 @@ def to_open_spiel_table(
 
 
 def to_open_spiel(tree: game_tree.GameTree, policies: Sequence[tabular_policies.Policy], game: Any) -> Any:
-    """An `open_spiel.python.policy.TabularPolicy` of the game: that of `spiel_tree`, or `spiel.game` of a GDL game."""
+    """Return an `open_spiel.python.policy.TabularPolicy` of an OpenSpiel game.
+
+    `game` is the one that `envs.bridges.open_spiel_tree` unrolled, or `envs.bridges.open_spiel` built from a GDL game.
+    """
     from open_spiel.python import policy
 
     table = to_open_spiel_table(tree, policies)
@@ -224,7 +234,7 @@ def to_open_spiel(tree: game_tree.GameTree, policies: Sequence[tabular_policies.
 
 
 def from_open_spiel(tree: game_tree.GameTree, policy: Any) -> tabular_policies.Policies:
-    """Policies from a TabularPolicy of OpenSpiel, of its Python or its C++ half, or from a table as above."""
+    """Read policies from OpenSpiel's TabularPolicy, of Python or C++, or from a table of `to_open_spiel_table`."""
     table: Mapping[str, ActionProbabilities]
     if isinstance(policy, Mapping):
         table = policy
@@ -237,10 +247,10 @@ def _from_states(player: game_tree.Player, table: Mapping[str, ActionProbabiliti
     policy = np.zeros(player.sequences)
     for number, state in enumerate(information_state_strings(player)):
         where = f"{player.name}, '{game_tree.one_line(state)}'"
-        given = table.get(state)
-        if given is None:
-            raise PolicyError(f"{where}: the policy says nothing about this information state")
-        chosen = dict(given)
+        probabilities = table.get(state)
+        if probabilities is None:
+            raise PolicyError(f"{where}: the policy does not contain this information state")
+        chosen = dict(probabilities)
         begin, end = player.first[number], player.first[number + 1]
         actions = player.action[begin:end].tolist()
         # OpenSpiel's own tables list all actions of the game, the illegal ones with probability 0.

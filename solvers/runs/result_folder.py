@@ -1,7 +1,7 @@
-"""Result folders: config.json, metrics.csv, policy.npz, convergence.png, and checkpoint.npz to go on from; model.npz
-where an opponent is modelled.
+"""Result folders: config.json, metrics.csv, policy.npz, convergence.png, and checkpoint.npz to resume from; model.npz
+with an opponent model.
 
-Every file is written whole or not at all: a run that is killed loses at most what came after its last checkpoint.
+Every file is written atomically: a run that is killed loses only the iterations since its last checkpoint.
 """
 
 import contextlib
@@ -40,18 +40,18 @@ CONFIG, METRICS, POLICY, CHECKPOINT, PLOT, LOCK, MODEL = (
     "model.npz",
 )
 _FORMAT = 4
-# Columns of metrics.csv before those of players.
+# Columns of metrics.csv before those of the players.
 _COMMON_COLUMNS, _NASH_CONV = ("iterations", "seconds", "exploitability", "samples", "load"), "nash_conv"
-TRAINING = "training"  # what config.json of networks says it is of
+TRAINING = "training"  # the `kind` in config.json of trained networks
 _State = TypeVar("_State")
 
 
 class ResultError(errors.UserError, ValueError):
-    """A folder that holds no result, or another one than is needed."""
+    """A folder that does not hold a result, or not the one that is needed."""
 
 
 class OpponentModelConfig(NamedTuple):
-    """The player that is bound to the policy in `model.npz` with probability p."""
+    """The player that follows the policy in `model.npz` with probability p."""
 
     player: str
     p: float
@@ -60,7 +60,7 @@ class OpponentModelConfig(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """What produced a result: enough to produce it again, and to go on with it."""
+    """What produced a result: enough to reproduce it and to resume the run."""
 
     game: game_spec.GameSpec
     digest: str  # of the unrolled game, or of its rules
@@ -70,10 +70,11 @@ class Config:
 
     @property
     def has_table(self) -> bool:
-        """Whether `policy.npz` is a hash table, and the digest that of the rules."""
+        """Whether `policy.npz` is a hash table. The digest is then that of the rules."""
         return self.algorithm.needs == "rules"
 
     def to_json(self) -> dict[str, Any]:
+        """Return the content of config.json."""
         return {
             "format": _FORMAT,
             "game": self.game._asdict(),
@@ -93,7 +94,7 @@ class Config:
 
 
 def versions() -> dict[str, str]:
-    """Of what a result may depend on."""
+    """Return the versions of the packages that a result may depend on."""
     return {
         "gdlx": gdlx.__version__,
         "jax": jax.__version__,
@@ -103,7 +104,8 @@ def versions() -> dict[str, str]:
 
 
 def folder_name(game: str) -> str:
-    """
+    """Return a folder name for a game.
+
     >>> folder_name("goofspiel:cards=4")
     'goofspiel_cards=4'
     >>> folder_name("smuggler.gdl")
@@ -114,12 +116,12 @@ def folder_name(game: str) -> str:
 
 
 def is_rulesheet_path(game: str) -> bool:
-    """Of a rulesheet, and no name of the library."""
+    """Whether a game is specified by the path of a rulesheet, not by a library name."""
     return "/" in game or game.endswith((".gdl", ".kif"))
 
 
 def create_folder(root: pathlib.Path, game: str, algorithm: str) -> pathlib.Path:
-    """A folder that is not there yet: results/leduc_poker/dcfr, then dcfr-2, dcfr-3, .."""
+    """Create a new folder: results/leduc_poker/dcfr, then dcfr-2, dcfr-3, .."""
     parent = root / folder_name(game)
     number = 1
     while True:
@@ -136,12 +138,19 @@ def discard(folder: pathlib.Path) -> None:
     """Remove a new folder in which nothing was solved."""
     for name in (CONFIG, MODEL, LOCK):
         (folder / name).unlink(missing_ok=True)
-    with contextlib.suppress(OSError):  # there is more in it
+    with contextlib.suppress(OSError):  # it holds other files
         folder.rmdir()
 
 
 def lock(folder: pathlib.Path) -> IO[bytes] | None:
-    """Held until it is closed or the process ends: nobody else may write here. None where the system has no locks."""
+    """Lock a folder for writing, until the returned file is closed or the process ends.
+
+    Returns:
+      The open lock file; None where the system has no locks.
+
+    Raises:
+      ResultError: another process holds the lock.
+    """
     try:
         import fcntl
     except ImportError:
@@ -156,10 +165,10 @@ def lock(folder: pathlib.Path) -> IO[bytes] | None:
 
 
 def is_training(folder: pathlib.Path) -> bool:
-    """Whether networks are in a folder."""
+    """Whether a folder holds trained networks."""
     try:
-        found = json.loads(checked_fields.read_bounded(folder / CONFIG, checked_fields.MAX_BYTES))
-        return isinstance(found, dict) and found.get("kind") == TRAINING
+        config = json.loads(checked_fields.read_bounded(folder / CONFIG, checked_fields.MAX_BYTES))
+        return isinstance(config, dict) and config.get("kind") == TRAINING
     except (OSError, ValueError, RecursionError):
         return False
 
@@ -173,30 +182,34 @@ def encode_config(config: Config) -> bytes:
 
 
 def read_config(folder: pathlib.Path) -> Config:
+    """Read config.json of a result folder.
+
+    Raises:
+      ResultError: the folder does not hold a result, or the file is damaged.
+    """
     try:
         with open(folder / CONFIG, encoding="utf-8") as file:
-            found = json.load(file)
-        if "agents" in found:
+            saved = json.load(file)
+        if "agents" in saved:
             raise ResultError(f"{folder} holds games between agents, not a solution")
-        if found["format"] != _FORMAT:
-            raise ResultError(f"{folder} has the format of another version of gdlx; solve anew")
-        known = algorithms.find(found["algorithm"])
+        if saved["format"] != _FORMAT:
+            raise ResultError(f"{folder} has the format of another version of gdlx; solve again")
         settings = {
-            name: float(value) if isinstance(value, str) else value for name, value in found["settings"].items()
+            name: float(value) if isinstance(value, str) else value for name, value in saved["settings"].items()
         }
-        drawn = found["sampling"]
+        sampling = saved["sampling"]
         algorithm = dataclasses.replace(
-            known,
+            algorithms.find(saved["algorithm"]),
             settings=regret_matching.Settings(**settings),
-            alternating=bool(found["alternating"]),
-            sampling=None if drawn is None else algorithms.SamplingConfig(**drawn),
+            alternating=bool(saved["alternating"]),
+            sampling=None if sampling is None else algorithms.SamplingConfig(**sampling),
         )
-        bound = found.get("modelled")
-        modelled = (
-            None if bound is None else OpponentModelConfig(str(bound["player"]), float(bound["p"]), str(bound["model"]))
+        model = saved.get("modelled")
+        opponent_model = (
+            None if model is None else OpponentModelConfig(str(model["player"]), float(model["p"]), str(model["model"]))
         )
         return Config(
-            game_spec.GameSpec(**found["game"]), str(found["digest"]), algorithm, bool(found["x64"]), modelled
+            game_spec.GameSpec(**saved["game"]), str(saved["digest"]), algorithm, bool(saved["x64"]), opponent_model
         )
     except FileNotFoundError:
         raise ResultError(f"{folder} holds no result: it has no {CONFIG}") from None
@@ -211,23 +224,25 @@ def write_metrics(folder: pathlib.Path, names: Sequence[str], metrics: Sequence[
 
 
 def encode_metrics(names: Sequence[str], metrics: Sequence[driver.Metrics]) -> bytes:
+    """Return the content of metrics.csv, for players of these names."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    columns = [f"{what}_{name}" for what in ("value", "improvement", "value_error") for name in names]
+    columns = [f"{metric}_{name}" for metric in ("value", "improvement", "value_error") for name in names]
     writer.writerow([*_COMMON_COLUMNS, _NASH_CONV, *columns])
     for row in metrics:
-        told = [row.exploitability, row.samples, row.load, row.nash_conv]
-        numbers = [
-            part
+        common = [row.exploitability, row.samples, row.load, row.nash_conv]
+        per_player = [
+            number
             for numbers in (row.value, row.improvements, row.value_error)
-            for part in (numbers or (None,) * len(names))  # what is not known is blank
+            for number in (numbers or (None,) * len(names))  # unknown numbers are blank
         ]
-        shown = ["" if number is None else repr(number) for number in (*told, *numbers)]
-        writer.writerow([row.iterations, f"{row.seconds:.9g}", *shown])
+        cells = ["" if number is None else repr(number) for number in (*common, *per_player)]
+        writer.writerow([row.iterations, f"{row.seconds:.9g}", *cells])
     return text.getvalue().encode()
 
 
 def read_metrics(folder: pathlib.Path, players: int) -> list[driver.Metrics]:
+    """Read metrics.csv of a result folder; [] if there is none."""
     try:
         with open(folder / METRICS, encoding="utf-8", newline="") as file:
             head, *rows = list(csv.reader(file)) or [[]]
@@ -240,7 +255,7 @@ def read_metrics(folder: pathlib.Path, players: int) -> list[driver.Metrics]:
 
 
 def first_player_column(head: Sequence[str]) -> int:
-    """The first column of players in metrics.csv; files without a column for NashConv are read too.
+    """Return the first column of players in metrics.csv, whose older versions have no column for NashConv.
 
     >>> first_player_column(["iterations", "seconds", "exploitability", "samples", "load", "value_x", "gain_x"])
     5
@@ -282,11 +297,11 @@ def write_checkpoint(folder: pathlib.Path, state: Any, seconds: float) -> None:
 
 
 def read_checkpoint(folder: pathlib.Path, like: _State) -> tuple[_State, float]:
-    """A state of the same shapes and types as `like`, and the seconds spent so far."""
+    """Read a state of the same shapes and types as `like`, and the seconds spent so far."""
     seconds, *leaves = read_arrays(folder / CHECKPOINT)
-    wanted, tree = jax.tree.flatten(like)
-    if [(x.shape, x.dtype) for x in leaves] != [(x.shape, x.dtype) for x in wanted]:
-        raise ResultError(f"{folder / CHECKPOINT} is of another game or precision than {CONFIG} says")
+    expected, tree = jax.tree.flatten(like)
+    if [(x.shape, x.dtype) for x in leaves] != [(x.shape, x.dtype) for x in expected]:
+        raise ResultError(f"{folder / CHECKPOINT} belongs to another game or precision than {CONFIG} says")
     return jax.tree.unflatten(tree, [jax.numpy.asarray(leaf) for leaf in leaves]), float(seconds)
 
 
@@ -296,17 +311,21 @@ def _write_arrays(path: pathlib.Path, arrays: Sequence[Any]) -> None:
 
 
 def encode_arrays(arrays: Sequence[Any]) -> bytes:
-    """What `write_policy` writes."""
+    """Return the bytes of an .npz file, as `write_policy` writes it."""
     file = io.BytesIO()
     np.savez(file, *arrays)
     return file.getvalue()
 
 
 def read_arrays(path: pathlib.Path) -> list[Any]:
-    """What `write_policy` and the other writers have put into an .npz file."""
+    """Read the arrays of an .npz file of a result folder.
+
+    Raises:
+      ResultError: there is no such file, or it is damaged.
+    """
     try:
-        with np.load(path, allow_pickle=False) as found:
-            return [found[f"arr_{n}"] for n in range(len(found.files))]
+        with np.load(path, allow_pickle=False) as arrays:
+            return [arrays[f"arr_{n}"] for n in range(len(arrays.files))]
     except FileNotFoundError:
         raise ResultError(f"{path.parent} has no {path.name}: the run was stopped before it wrote one") from None
     except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:

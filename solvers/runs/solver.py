@@ -1,4 +1,4 @@
-"""What every kind of run has in common: the one protocol that drivers, result folders and commands know."""
+"""Solver: the interface that the driver, result folders and commands use for every kind of algorithm."""
 
 import abc
 import pathlib
@@ -11,57 +11,60 @@ State = TypeVar("State", bound=driver.RunState)
 
 
 class Solver(abc.ABC, Generic[State]):
-    """An algorithm on a game. States are its own: it is only ever given those that it made.
+    """An algorithm on a game, as functions of an opaque state: pass a solver only states that it returned itself.
 
-    What is not abstract is as it should be where states are kept whole and values are exact.
+    Methods that are not abstract have the defaults of solvers whose checkpoints are whole states and whose values are
+    exact.
     """
 
     @abc.abstractmethod
     def init(self) -> State:
-        """The state before the first iteration."""
+        """Return the state before the first iteration."""
 
     @abc.abstractmethod
     def advance(self, state: State, count: int) -> State:
-        """So many iterations; has happened when it returns. May use the state up."""
+        """Run `count` iterations and wait for them. May donate the buffers of `state`."""
 
     @abc.abstractmethod
     def measure(self, state: State, seconds: float) -> driver.Metrics:
-        """What the average policies are worth."""
+        """Return the metrics of the average policies after `seconds` of solving."""
 
     @abc.abstractmethod
     def policies(self, state: State) -> tabular_policies.Policies:
-        """Average policies, at the information sets of the task's tree."""
+        """Return the average policies at the information sets of the task's tree."""
 
     @property
     def arrays(self) -> Any:
-        """A pytree: what iterations read of the game, if it is the same in each."""
+        """A pytree of the arrays of the game that every iteration reads."""
         return ()
 
     def latest(self, state: State) -> State:
-        """The last state there is: `state`, unless it was used up by something that broke off afterwards."""
+        """Return the last valid state: `state`, unless its buffers were donated to a call that was interrupted."""
         return state
 
     def to_checkpoint(self, state: State) -> State:
-        """What is written of a state."""
+        """Return the part of a state that checkpoints store."""
         return state
 
     def from_checkpoint(self, saved: State) -> State:
+        """Restore a state from what `to_checkpoint` returned."""
         return saved
 
     def with_value(self, state: State, metrics: driver.Metrics) -> driver.Metrics:
-        """Metrics with the value of the policies."""
+        """Add the value of the policies to metrics that lack it."""
         del state
         return metrics
 
     def write_policy(self, folder: pathlib.Path, state: State) -> None:
+        """Write the average policies to a result folder."""
         result_folder.write_policy(folder, self.policies(state))
 
     def dropped_visits(self, state: State) -> int:
-        """Visits of the last iteration that nothing was learnt from."""
+        """Return the visits of the last iteration that were dropped, because a hash table was full."""
         del state
         return 0
 
     def unplayable(self, state: State) -> int:
-        """Trajectories so far that ended because some role had no legal move."""
+        """Return the trajectories so far that ended because some role had no legal move."""
         del state
         return 0

@@ -1,4 +1,4 @@
-"""Runs of algorithms on games: iterated with checkpoints, or all at once."""
+"""Runs of algorithms on games: iterative with checkpoints, or direct."""
 
 import functools
 import pathlib
@@ -13,35 +13,39 @@ from gdlx.solvers import algorithms, solution, tabular_policies, tasks
 from gdlx.solvers.exact import lp
 from gdlx.solvers.runs import driver, plot, result_folder, solver, table_solver, tree_solvers
 
-_LONG_WRITING, _RESTS = 0.5, 20  # seconds to write a checkpoint, and how many times that until the next one
-
+_SLOW_CHECKPOINT_SECONDS = 0.5  # a checkpoint that takes longer ..
+_CHECKPOINT_PAUSE = 20  # .. is followed by a pause of so many times its duration
 
 AnySolver = solver.Solver[driver.RunState]
 
 
 def make_solver(task: tasks.Task, algorithm: algorithms.Algorithm) -> AnySolver:
-    """The one place where a game and an algorithm that iterates become a solver."""
-    made: object
+    """Build the solver of an iterative algorithm on a game.
+
+    Raises:
+      UnknownAlgorithmError: the algorithm needs another kind of task.
+    """
+    built: object
     match task, algorithm.kind:
         case tasks.TableTask(), "table":
-            made = table_solver.TableSolver(task, algorithm)
+            built = table_solver.TableSolver(task, algorithm)
         case tasks.TreeTask(), "sampled":
-            made = tree_solvers.SampledSolver(task, algorithm)
+            built = tree_solvers.SampledSolver(task, algorithm)
         case tasks.TreeTask(), "full":
-            made = tree_solvers.FullSolver(task, algorithm)
+            built = tree_solvers.FullSolver(task, algorithm)
         case _:
             raise algorithms.UnknownAlgorithmError(
                 f"{algorithm.name} does not run on {task.game.spec} as it was prepared"
             )
-    # Whatever its own kind of state is: nobody else looks into one, and none is given to another solver.
-    return cast(AnySolver, made)
+    # The type of its state does not matter: callers only pass states back to the solver that returned them.
+    return cast(AnySolver, built)
 
 
 class Run:
-    """A run of an algorithm on a game, written to a folder as it goes if it has one.
+    """A run of an iterative algorithm on a game, with checkpoints in a result folder if one is passed.
 
-    Iterate over `points()` or `measured()`; stop whenever you like; then `finish()` gives the solution. A checkpoint is
-    written every `interval` seconds.
+    Iterate over `snapshots` or `iterate_metrics`, stop at any time, then call `finish` for the solution. A checkpoint
+    is written every `interval` seconds.
     """
 
     def __init__(
@@ -59,7 +63,7 @@ class Run:
         self.state = self.solver.init()
         self.seconds = 0.0
         self.metrics: list[driver.Metrics] = []
-        self._saved, self._rest = time.monotonic(), 0.0
+        self._saved, self._pause = time.monotonic(), 0.0
         self._lock = result_folder.lock(folder) if folder is not None and folder.is_dir() else None
         try:
             if resume and folder is not None:
@@ -70,14 +74,19 @@ class Run:
             self._unlock()
             raise
 
-    facts: Mapping[str, Any] = {}  # as those of DirectRun
+    facts: Mapping[str, Any] = {}  # as in DirectRun
+
+    def __repr__(self) -> str:
+        iterations = self.metrics[-1].iterations if self.metrics else 0
+        folder = "" if self.folder is None else f", {self.folder}"
+        return f"Run({self.task.game.spec}, {self.algorithm.name}: {iterations:,} iterations{folder})"
 
     def _resume(self, folder: pathlib.Path) -> None:
-        """From what is in the folder."""
-        kept, self.seconds = result_folder.read_checkpoint(folder, self.solver.to_checkpoint(self.state))
-        self.state = self.solver.from_checkpoint(kept)
+        """Restore the state and the metrics from a result folder."""
+        saved, self.seconds = result_folder.read_checkpoint(folder, self.solver.to_checkpoint(self.state))
+        self.state = self.solver.from_checkpoint(saved)
         earlier = result_folder.read_metrics(folder, len(self.task.players))
-        # The point of the checkpoint comes first again; what was noted after it is lost.
+        # The iteration of the checkpoint is measured again; metrics of later iterations are discarded.
         self.metrics = [row for row in earlier if row.iterations < int(self.state.t)]
 
     def _unlock(self) -> None:
@@ -87,21 +96,22 @@ class Run:
     def snapshots(
         self, stop: driver.StopCondition, every: int | None = None
     ) -> Iterator[driver.Snapshot[driver.RunState]]:
-        for point in driver.iterate(self.solver, self.state, stop, every=every, seconds=self.seconds):
-            self.state, self.seconds = point.state, point.metrics.seconds
-            self.metrics.append(point.metrics)
-            if time.monotonic() - self._saved >= max(self.checkpoint_seconds, self._rest):
+        """Run until `stop`, and yield states with their metrics, as `driver.iterate` does."""
+        for snapshot in driver.iterate(self.solver, self.state, stop, every=every, seconds=self.seconds):
+            self.state, self.seconds = snapshot.state, snapshot.metrics.seconds
+            self.metrics.append(snapshot.metrics)
+            if time.monotonic() - self._saved >= max(self.checkpoint_seconds, self._pause):
                 self.save()
-            yield point
+            yield snapshot
 
     def iterate_metrics(self, stop: driver.StopCondition, every: int | None = None) -> Iterator[driver.Metrics]:
-        """The metrics of `points`."""
-        for point in self.snapshots(stop, every):
-            yield point.metrics
+        """Yield the metrics of `snapshots`."""
+        for snapshot in self.snapshots(stop, every):
+            yield snapshot.metrics
 
     @property
     def dropped_visits(self) -> int:
-        """Visits of the last iteration that nothing was learnt from."""
+        """Visits of the last iteration that were dropped, because a hash table was full."""
         return self.solver.dropped_visits(self.state)
 
     @property
@@ -110,17 +120,17 @@ class Run:
         return self.solver.unplayable(self.state)
 
     def save(self) -> None:
-        """Write what is needed to go on."""
+        """Write a checkpoint and the metrics so far."""
         begun = time.monotonic()
         if self.folder is not None:
             result_folder.write_checkpoint(self.folder, self.solver.to_checkpoint(self.state), self.seconds)
             result_folder.write_metrics(self.folder, self.task.players, self.metrics)
         self._saved = time.monotonic()
-        if (spent := self._saved - begun) > _LONG_WRITING:  # is then done less often
-            self._rest = _RESTS * spent
+        if (spent := self._saved - begun) > _SLOW_CHECKPOINT_SECONDS:
+            self._pause = _CHECKPOINT_PAUSE * spent
 
     def finish(self, *, write_plot: bool = True) -> solution.Solution:
-        """The solution so far, saved."""
+        """Save and return the solution so far."""
         self.state = self.solver.latest(self.state)
         policies = self.solver.policies(self.state)
         if self.metrics:
@@ -138,16 +148,16 @@ class Run:
 
 
 class DirectResult(NamedTuple):
-    """Policies that were found at once."""
+    """Policies of a direct solver."""
 
     policies: tabular_policies.Policies
     seconds: float
     iterations: int = 0
-    facts: Mapping[str, Any] = {}  # that belong into the report of the result
+    facts: Mapping[str, Any] = {}  # further facts for reports, as JSON
 
 
 class DirectRun:
-    """A run that finds all at once: as `Run`, but with one measurement, and nothing to resume."""
+    """A run of a direct solver: like `Run`, but with one measurement, and nothing to resume."""
 
     dropped_visits = unplayable = 0
 
@@ -165,7 +175,7 @@ class DirectRun:
         self._result: DirectResult | None = None
 
     def iterate_metrics(self, stop: driver.StopCondition, every: int | None = None) -> Iterator[driver.Metrics]:
-        """Whatever `stop` and `every` say."""
+        """Solve, and yield the metrics. `stop` and `every` are ignored."""
         del stop, every
         self._result = self._find()
         metrics = self.task.metrics(self._result.policies)
@@ -177,10 +187,10 @@ class DirectRun:
         return {} if self._result is None else self._result.facts
 
     def finish(self, *, write_plot: bool = True) -> solution.Solution:
-        """The solution, saved; `write_plot` is for runs with more to draw."""
+        """Save and return the solution. `write_plot` is ignored: there is one measurement."""
         del write_plot
         if self._result is None:
-            raise RuntimeError("a run is measured before it is finished")
+            raise RuntimeError("call `iterate_metrics` before `finish`")
         policies = self._result.policies
         if self.folder is not None:
             _begin(self.folder, self.task, self.config)
@@ -203,7 +213,7 @@ def start_run(
     checkpoint_seconds: float = 10.0,
     direct_solver: Callable[[], DirectResult] | None = None,
 ) -> AnyRun:
-    """The run of an algorithm, of whatever kind; `find` is what one with a network does."""
+    """Start the run of any kind of algorithm. `direct_solver` is for algorithms that need a network."""
     if not algorithm.is_direct:
         return Run(task, algorithm, folder, resume=resume, interval=checkpoint_seconds)
     if task.tree_task is None:
@@ -217,14 +227,14 @@ def start_run(
 
 
 def _by_linear_program(task: tasks.TreeTask) -> DirectResult:
-    found = lp.solve(task.tree)
-    return DirectResult(found.policies, found.seconds)
+    equilibrium = lp.solve(task.tree)
+    return DirectResult(equilibrium.policies, equilibrium.seconds)
 
 
 def solve_exactly(
     task: tasks.TreeTask, algorithm: algorithms.Algorithm, folder: pathlib.Path | None = None
 ) -> solution.Solution:
-    """By linear programming."""
+    """Solve by linear programming."""
     run = DirectRun(task, algorithm, functools.partial(_by_linear_program, task), folder)
     list(run.iterate_metrics(driver.StopCondition()))
     return run.finish()
@@ -233,16 +243,18 @@ def solve_exactly(
 def make_stop_condition(
     task: tasks.Task, iterations: int | None, seconds: float | None, target: float | str | None
 ) -> driver.StopCondition:
+    """Build a stop condition, with a relative target in payoff units of the task."""
     low, high = task.payoff_range
     if target is not None and task.tree_task is None:
         raise driver.StopError(
-            f"{task.game.spec} is too large to measure exploitability, so there can be no target; "
-            "say when to stop by iterations or time"
+            f"{task.game.spec} is too large to measure exploitability, so `target=` cannot be used; "
+            "stop by iterations or time"
         )
     return driver.StopCondition(iterations, seconds, driver.parse_target(target, high - low))
 
 
 def make_config(task: tasks.Task, algorithm: algorithms.Algorithm) -> result_folder.Config:
+    """Build the config of a run, as config.json records it."""
     is_double = jax.numpy.result_type(float) == np.float64
     return result_folder.Config(task.game, task.digest, algorithm, is_double, task.opponent_model)
 

@@ -21,21 +21,21 @@ from gdlx.solvers import algorithms, tabular_policies, tasks
 from gdlx.solvers.mccfr import hash_table, table_loop, table_policy, table_state
 from gdlx.solvers.runs import driver, result_folder, solver, tree_solvers
 
-_RESTS = 20  # times what it takes to look through a whole table, until the next time
-_MEMORY_FRACTION = 0.8  # of the machine's memory that a table and its batch may take
-_DEFAULT_MEMORY_BYTES = 16 * 2**30  # bytes, where it cannot be told
-_MATCHES = 2**16  # played to tell the value of policies
+_CHECK_PAUSE = 20  # a check of the whole table is followed by a pause of so many times its duration
+_MEMORY_FRACTION = 0.8  # of the machine's memory, for a table and its batch
+_DEFAULT_MEMORY_BYTES = 16 * 2**30  # where the memory of the machine is unknown
+_MATCHES = 2**16  # to estimate the value of policies
 
 
 class TableError(errors.UserError, ValueError):
-    """A table that does not fit, or trajectories that do not."""
+    """A table or trajectories that exceed their capacity or the memory."""
 
 
 class TableSolver(solver.Solver[table_state.TableState]):
-    """Outcome sampling on an environment. Each state is used up by the next one.
+    """Outcome sampling on an environment. `advance` donates the buffers of a state to the next one.
 
-    On CPUs it uses one device: XLA divides the work of a batch among all cores, and several devices would do parts of
-    it several times.
+    On CPUs it uses one device: XLA divides the work of a batch among all cores, and several devices would repeat parts
+    of it.
     """
 
     def __init__(
@@ -44,47 +44,50 @@ class TableSolver(solver.Solver[table_state.TableState]):
         algorithm: algorithms.Algorithm,
         devices: tuple[jax.Device, ...] | None = None,
     ) -> None:
-        drawn = algorithm.sampling_config
-        assert drawn.table is not None
-        self.task, self.algorithm, self.bits = task, algorithm, drawn.table
+        sampling = algorithm.sampling_config
+        assert sampling.table is not None
+        self.task, self.algorithm, self.bits = task, algorithm, sampling.table
         if devices is None:
-            there = jax.local_devices()
-            devices = tuple(there[:1] if there[0].platform == "cpu" else there)
+            local = jax.local_devices()
+            devices = tuple(local[:1] if local[0].platform == "cpu" else local)
         settings = tree_solvers.make_sample_settings(algorithm)
         self._game = task.packed
         self.config = table_state.SamplerConfig(
-            drawn.batch,
-            drawn.max_steps or game_facts.probe(task.env.net, drawn.seed).step_capacity,
-            drawn.grow,
-            drawn.decay is not None,
+            sampling.batch,
+            sampling.max_steps or game_facts.probe(task.env.net, sampling.seed).step_capacity,
+            sampling.grow,
+            sampling.decay is not None,
             settings.minimiser.optimism is not None,
         )
         self._require_memory(len(devices))
         self._loop = table_loop.make_loop(devices, self._game, self.config)
         self._settings: Any = jax.tree.map(lambda x: np.asarray(x, np.float32), settings)
-        self._key = jax.random.key(drawn.seed)
+        self._key = jax.random.key(sampling.seed)
         self._is_interrupted = False
         self._latest: table_state.TableState | None = None
-        self._looked, self._rest = -math.inf, 0.0
+        self._checked, self._pause = -math.inf, 0.0
 
     def _require_memory(self, devices: int) -> None:
         if not 4 <= self.bits <= 28:
-            raise TableError(f"`table=` is the logarithm of a number of information sets, 4 to 28; not {self.bits}")
+            raise TableError(
+                f"`table=` is the base-2 logarithm of a number of information sets, 4 to 28; not {self.bits}"
+            )
         if 2**self.bits * max(1, self.task.env.num_actions) >= 2**31:
             raise TableError(
-                f"a table of 2^{self.bits} sets with {self.task.env.num_actions} moves has more entries than can be "
-                "numbered; take a smaller `table=`"
+                f"a table of 2^{self.bits} information sets with {self.task.env.num_actions} actions has more entries "
+                "than can be indexed; use a smaller `table=`"
             )
-        # Twice, because a state and the next one may be there at the same time.
+        # Twice, because a state and the next one may exist at the same time.
         table = 2 * table_state.row_bytes(self._game, self.config) * 2**self.bits * devices
         visits = table_state.visit_bytes(self._game, self.config)
         allowed = memory_budget()
         if table + visits > allowed:
             trajectories = f"{self.config.batch:,} trajectories of up to {self.config.steps} steps"
-            what, option = (f"2^{self.bits} sets", "`table=`") if table > visits else (trajectories, "`batch=`")
+            infosets = f"2^{self.bits} information sets"
+            what, argument = (infosets, "`table=`") if table > visits else (trajectories, "`batch=`")
             raise TableError(
                 f"{what} of {self.task.env.name} need about {max(table, visits) / 2**30:.1f} GiB, and table and "
-                f"trajectories may take {allowed / 2**30:.1f} GiB; take a smaller {option}"
+                f"trajectories may take {allowed / 2**30:.1f} GiB; use a smaller {argument}"
             )
 
     def init(self) -> table_state.TableState:
@@ -95,67 +98,68 @@ class TableSolver(solver.Solver[table_state.TableState]):
         if self._is_interrupted:
             self._is_interrupted = False
             raise KeyboardInterrupt
-        # In the midst there is neither the old state nor the new one.
-        with _defer_interrupts() as noted, jax.enable_x64(False):
+        # An interrupt in between would leave neither the old state, which is donated, nor the new one.
+        with _defer_interrupts() as signals, jax.enable_x64(False):
             after = self._loop.advance(state, self._settings, self._key, count)
             int(after.t)  # waits for it
             self._latest = after
-        self._is_interrupted = bool(noted)
+        self._is_interrupted = bool(signals)
         return after
 
     def latest(self, state: table_state.TableState) -> table_state.TableState:
-        """The last state there is: `state` has been used up if something broke off before the next one was taken."""
+        """Return the last valid state: `state` was donated if a later call of `advance` was interrupted."""
         return state if self._latest is None else self._latest
 
     def measure(self, state: table_state.TableState, seconds: float) -> driver.Metrics:
         iterations = int(state.t)
         self._check_terminations(state.abnormal)
-        if time.monotonic() - self._looked >= self._rest:
+        if time.monotonic() - self._checked >= self._pause:
             self._require_finite(state)
-        found = driver.Metrics(iterations, seconds, (), ())
+        metrics = driver.Metrics(iterations, seconds, (), ())
         if self.task.tree_task is not None:
             policies, _ = table_policy.to_tabular(self.policy(state), self.task.env, self.task.tree)
-            found = self.task.tree_task.metrics(policies, iterations, seconds)
+            metrics = self.task.tree_task.metrics(policies, iterations, seconds)
         load = int(hash_table.count_used(state.table)) / 2**self.bits
-        return found._replace(samples=iterations * self.config.batch * len(self.task.players), load=load)
+        return metrics._replace(samples=iterations * self.config.batch * len(self.task.players), load=load)
 
     def _require_finite(self, state: table_state.TableState) -> None:
-        """Takes as long as some iterations, in a large table: done now and then, and before a state is written."""
+        """Raise if numbers overflowed. In a large table this takes as long as some iterations, so `measure` skips it
+        at times; `to_checkpoint` never does."""
         begun = time.monotonic()
         is_finite = bool(_is_finite(state))
-        self._looked = time.monotonic()
-        self._rest = _RESTS * (self._looked - begun)
+        self._checked = time.monotonic()
+        self._pause = _CHECK_PAUSE * (self._checked - begun)
         driver.require_finite(int(state.t), is_finite, "more `exploration=`, or less extreme exponents")
 
-    def _check_terminations(self, odd: table_state.AbnormalTerminations) -> None:
+    def _check_terminations(self, abnormal: table_state.AbnormalTerminations) -> None:
         name = self.task.env.name
-        if int(odd.unfinished):
+        if int(abnormal.unfinished):
             raise TableError(
-                f"a trajectory of {name} went on after {self.config.steps} joint moves, for which there is no room; "
-                f"resume from the last checkpoint with `max_steps={2 * self.config.steps}`, or solve anew; "
-                "if its matches may go on for ever, add a step counter to its rules"
+                f"a trajectory of {name} is longer than the capacity of {self.config.steps} joint actions; "
+                f"resume from the last checkpoint with `max_steps={2 * self.config.steps}`, or solve again; "
+                "if its matches need not end, add a step counter to its rules"
             )
-        if int(odd.conflicts) and self.task.game.goal_conflict == "refuse":
+        if int(abnormal.conflicts) and self.task.game.goal_conflict == "refuse":
             raise game_tree.GoalConflictError(
-                f"{int(odd.conflicts):,} trajectories of {name} ended with several goal values of a player, or none "
-                "(`gdlx.propnet.checks.by_playing` finds a state); fix the rules, or take the highest, or 0, with "
+                f"{int(abnormal.conflicts):,} trajectories of {name} ended with several goal values of a player, or "
+                "none (`gdlx.propnet.checks.by_playing` finds a state); fix the rules, or use the highest, or 0, with "
                 "`goal_conflict='max'`"
             )
-        if int(odd.unbalanced):
+        if int(abnormal.unbalanced):
             raise payoffs.PayoffError(
-                f"the goals of {name} had a constant sum in random play, but not in {int(odd.unbalanced):,} "
+                f"the goals of {name} had a constant sum in random play, but not in {int(abnormal.unbalanced):,} "
                 "trajectories; solve again with `payoff='goal'`"
             )
 
     def dropped_visits(self, state: table_state.TableState) -> int:
-        """Visits of the last iteration for which the table had no place."""
+        """Return the visits of the last iteration that were dropped because the table was full."""
         return int(state.dropped_visits)
 
     def unplayable(self, state: table_state.TableState) -> int:
         return int(state.abnormal.unplayable)
 
     def with_value(self, state: table_state.TableState, metrics: driver.Metrics) -> driver.Metrics:
-        """By matches, where nothing tells it exactly."""
+        """Estimate the value by matches where it is not known exactly."""
         return (
             metrics if metrics.value else metrics_from_matches(self.task, self.algorithm, self.policy(state), metrics)
         )
@@ -164,20 +168,21 @@ class TableSolver(solver.Solver[table_state.TableState]):
         result_folder.write_table_policy(folder, self.policy(state))
 
     def policy(self, state: table_state.TableState) -> table_policy.TablePolicy:
+        """Return the average policies as a hash table."""
         return table_policy.average_policy(state, self._settings.minimiser)
 
     def policies(self, state: table_state.TableState) -> tabular_policies.Policies:
-        """At the sets of the task's tree."""
+        """Return the average policies at the information sets of the task's tree."""
         return table_policy.to_tabular(self.policy(state), self.task.env, self.task.tree)[0]
 
     def to_checkpoint(self, state: table_state.TableState) -> table_state.TableState:
-        """The state as one device would have it."""
+        """Return the state as on a single device."""
         self._require_finite(state)
         averages = state.averages
         if self._loop.devices > 1:
-            weight = self.policy(state).cumulative_policy[None]
-            stamp = jnp.full((1, weight.shape[1]), state.t % table_state.FOLD_INTERVAL, jnp.int32)
-            averages = table_state.AveragePolicies(weight, stamp)
+            cumulative = self.policy(state).cumulative_policy[None]
+            stamp = jnp.full((1, cumulative.shape[1]), state.t % table_state.FOLD_INTERVAL, jnp.int32)
+            averages = table_state.AveragePolicies(cumulative, stamp)
         return state._replace(averages=averages)
 
     def from_checkpoint(self, saved: table_state.TableState) -> table_state.TableState:
@@ -189,20 +194,24 @@ class TableSolver(solver.Solver[table_state.TableState]):
 
 
 def memory_budget() -> float:
-    """That tables and trajectories may take."""
+    """Return the bytes that tables and trajectories may use."""
     return _MEMORY_FRACTION * (machine.machine_memory_bytes() or _DEFAULT_MEMORY_BYTES)
 
 
 def estimate_value(
     task: tasks.TableTask, policy: table_policy.TablePolicy, seed: int, max_steps: int
 ) -> table_policy.MatchScores:
-    """What everybody gets in matches of the average policies."""
+    """Estimate the expected payoffs of a policy by matches.
+
+    Raises:
+      TableError: a match is longer than the capacity for joint actions.
+    """
     steps = max_steps or game_facts.probe(task.env.net, seed).step_capacity
     key = jax.random.fold_in(jax.random.key(seed), 1)
-    found = table_policy.score_matches(task.packed, policy, key, matches=_MATCHES, steps=steps)
-    if found.unfinished:
-        raise TableError(f"{found.unfinished:,} matches of {task.env.name} went on after {steps} joint moves")
-    return found
+    scores = table_policy.score_matches(task.packed, policy, key, matches=_MATCHES, steps=steps)
+    if scores.unfinished:
+        raise TableError(f"{scores.unfinished:,} matches of {task.env.name} are longer than {steps} joint actions")
+    return scores
 
 
 def metrics_from_matches(
@@ -211,10 +220,10 @@ def metrics_from_matches(
     policy: table_policy.TablePolicy,
     last: driver.Metrics,
 ) -> driver.Metrics:
-    """Metrics with values told by matches."""
-    drawn = algorithm.sampling_config
-    found = estimate_value(task, policy, drawn.seed, drawn.max_steps)
-    return last._replace(value=found.mean, value_error=found.error)
+    """Return metrics with values that are estimated by matches."""
+    sampling = algorithm.sampling_config
+    scores = estimate_value(task, policy, sampling.seed, sampling.max_steps)
+    return last._replace(value=scores.mean, value_error=scores.error)
 
 
 @jax.jit
@@ -224,13 +233,13 @@ def _is_finite(state: table_state.TableState) -> jax.Array:
 
 @contextlib.contextmanager
 def _defer_interrupts() -> Iterator[list[int]]:
-    """Ctrl-C is put on the list instead of breaking off."""
-    noted: list[int] = []
+    """Collect interrupts (Ctrl-C) in a list instead of raising KeyboardInterrupt."""
+    signals: list[int] = []
     if threading.current_thread() is not threading.main_thread():
-        yield noted
+        yield signals
         return
-    before = signal.signal(signal.SIGINT, lambda number, _: noted.append(number))
+    before = signal.signal(signal.SIGINT, lambda number, _: signals.append(number))
     try:
-        yield noted
+        yield signals
     finally:
         signal.signal(signal.SIGINT, before)

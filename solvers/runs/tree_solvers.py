@@ -16,7 +16,7 @@ from gdlx.solvers.runs import driver, solver
 
 
 class BatchSizeError(errors.UserError, ValueError):
-    """A batch that cannot be divided, or is too large."""
+    """A batch that is too large."""
 
 
 @functools.partial(jax.jit, static_argnames=("step", "alternating"))
@@ -29,11 +29,11 @@ def advance(
     *,
     alternating: bool = True,
 ) -> cfr.CfrState:
-    """`count` iterations; another count is no other program."""
+    """Run `count` iterations; the count is traced, so that every count is the same program."""
     end = state.t + count
 
     def block(before: cfr.CfrState) -> cfr.CfrState:
-        # Folds come at multiples of FOLD, so that it does not matter where a run was stopped in between.
+        # Fold at multiples of FOLD_INTERVAL, so that results do not depend on where a run was stopped in between.
         stop = jnp.minimum(end, (before.t // cfr.FOLD_INTERVAL + 1) * cfr.FOLD_INTERVAL)
         after: cfr.CfrState = jax.lax.fori_loop(
             before.t, stop, lambda _, s: step(game, s, settings, alternating=alternating), before
@@ -49,7 +49,7 @@ def advance(
 def _evaluate_average(
     game: sequence_form.SequenceForm, state: cfr.CfrState
 ) -> tuple[best_response.Evaluation, jax.Array]:
-    """And whether all numbers of the state are finite: regret matching would hide those that are not."""
+    """Evaluate the average, and check that all numbers are finite: regret matching would hide those that are not."""
     return best_response.evaluate_average(game, state), _is_finite(
         (state.regret, state.cumulative_plan, state.recent_sum, state.realization_plan)
     )
@@ -60,7 +60,7 @@ def _is_finite(arrays: Any) -> jax.Array:
 
 
 class FullSolver(solver.Solver[cfr.CfrState]):
-    """Every information set in every iteration."""
+    """Full iterations: each visits every information set."""
 
     def __init__(self, task: tasks.TreeTask, algorithm: algorithms.Algorithm) -> None:
         assert algorithm.step is not None
@@ -82,47 +82,54 @@ class FullSolver(solver.Solver[cfr.CfrState]):
         return after
 
     def measure(self, state: cfr.CfrState, seconds: float) -> driver.Metrics:
-        found, is_finite = jax.device_get(_evaluate_average(self.task.form, state))
-        return tasks.make_metrics(found, int(state.t), seconds, bool(is_finite))
+        evaluation, is_finite = jax.device_get(_evaluate_average(self.task.form, state))
+        return tasks.make_metrics(evaluation, int(state.t), seconds, bool(is_finite))
 
     def policies(self, state: cfr.CfrState) -> tabular_policies.Policies:
         return tuple(
-            tabular_policies.from_realization_plan(player, weight[own.place])
-            for player, own, weight in zip(
+            tabular_policies.from_realization_plan(player, plan[layout.place])
+            for player, layout, plan in zip(
                 self.task.tree.players, self.task.layouts, cfr.cumulative_plans(jax.device_get(state)), strict=True
             )
         )
 
 
 def to_default_precision(settings: Any) -> Any:
-    """Numbers in the precision that jax is set to."""
+    """Convert numbers to the default precision of jax."""
     dtype = jnp.result_type(float)
     return jax.tree.map(lambda x: np.asarray(x, dtype), settings)
 
 
 def make_sample_settings(algorithm: algorithms.Algorithm) -> mccfr.MccfrSettings:
-    drawn = algorithm.sampling_config
-    walking = external_sampling.AverageStrategy(drawn.epsilon, drawn.tau, drawn.beta)
+    """Build the traced settings of an algorithm that samples."""
+    sampling = algorithm.sampling_config
+    average_strategy = None
+    if sampling.scheme == "average-strategy":
+        average_strategy = external_sampling.AverageStrategy(sampling.epsilon, sampling.tau, sampling.beta)
     settings: mccfr.MccfrSettings = to_default_precision(
-        mccfr.MccfrSettings(
-            algorithm.settings, drawn.exploration, drawn.decay, walking if drawn.scheme == "average-strategy" else None
-        )
+        mccfr.MccfrSettings(algorithm.settings, sampling.exploration, sampling.decay, average_strategy)
     )
     return settings
 
 
 def make_sampler(form: sampling_form.SamplingForm, drawn: algorithms.SamplingConfig, game: str) -> mccfr.Sampler:
-    """How an unrolled game is sampled; refused where a batch would be too large."""
+    """Build the sampler of an unrolled game.
+
+    Raises:
+      BatchSizeError: the batch is too large.
+    """
     if drawn.scheme == "outcome":
         _require_memory(40 * form.slots, drawn.batch, game)
         return outcome_sampling.sample
     sampler = external_sampling.ExternalSampler(external_sampling.compute_capacities(form, width=drawn.width))
-    _require_memory(max(external_sampling.bytes_per_traversal(own) for own in sampler.capacities), drawn.batch, game)
-    lanes = drawn.batch * max(room.lanes * room.options for own in sampler.capacities for room in own)
+    each = max(external_sampling.bytes_per_traversal(capacities) for capacities in sampler.capacities)
+    _require_memory(each, drawn.batch, game)
+    widest = max(capacity.lanes * capacity.options for capacities in sampler.capacities for capacity in capacities)
+    lanes = drawn.batch * widest
     if lanes > lane_packing.MAX_SLOTS:
         raise BatchSizeError(
-            f"{drawn.batch:,} traversals of {game} may be at {lanes:,.0f} places at once, more than "
-            f"{lane_packing.MAX_SLOTS:,}; take a smaller `batch=` or `width=`"
+            f"{drawn.batch:,} traversals of {game} may need {lanes:,.0f} lanes at once, more than "
+            f"{lane_packing.MAX_SLOTS:,}; use a smaller `batch=` or `width=`"
         )
     return sampler
 
@@ -132,21 +139,21 @@ def _require_memory(each: float, batch: int, game: str) -> None:
     if needed > _MAX_BYTES:
         raise BatchSizeError(
             f"{batch:,} trajectories of {game} need about {needed / 2**30:.1f} GiB at once, "
-            f"more than {_MAX_BYTES / 2**30:.0f} GiB; take a smaller `batch=`"
+            f"more than {_MAX_BYTES / 2**30:.0f} GiB; use a smaller `batch=`"
         )
 
 
 class SampledSolver(solver.Solver[mccfr.MccfrState]):
-    """Batches of trajectories or traversals of an unrolled game, divided among the devices there are."""
+    """Batches of trajectories or traversals of an unrolled game, divided among all devices."""
 
     def __init__(self, task: tasks.TreeTask, algorithm: algorithms.Algorithm) -> None:
-        drawn = algorithm.sampling_config
-        self.task, self.batch = task, drawn.batch
+        config = algorithm.sampling_config
+        self.task, self.batch = task, config.batch
         self.sampling = sampling_form.sampling_form(task.tree)
-        self._has_baselines = drawn.decay is not None
-        sampler = make_sampler(self.sampling, drawn, task.tree.name)
+        self._has_baselines = config.decay is not None
+        sampler = make_sampler(self.sampling, config, task.tree.name)
         self._loop = mccfr.make_loop(tuple(jax.local_devices()), sampler, self.batch)
-        arguments = (self.sampling, make_sample_settings(algorithm), jax.random.key(drawn.seed))
+        arguments = (self.sampling, make_sample_settings(algorithm), jax.random.key(config.seed))
         self._form, *self._arguments = self._loop.place(arguments)
 
     @property
@@ -165,8 +172,8 @@ class SampledSolver(solver.Solver[mccfr.MccfrState]):
         is_finite = all(np.isfinite(x).all() for x in (*state.regret, *state.cumulative_policy))
         iterations = int(state.t)
         driver.require_finite(iterations, is_finite)
-        found = self.task.metrics(self.policies(state), iterations, seconds)
-        return found._replace(samples=iterations * self.batch * len(self.task.tree.players))
+        metrics = self.task.metrics(self.policies(state), iterations, seconds)
+        return metrics._replace(samples=iterations * self.batch * len(self.task.tree.players))
 
     def policies(self, state: mccfr.MccfrState) -> tabular_policies.Policies:
         return tuple(

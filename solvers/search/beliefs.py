@@ -1,16 +1,16 @@
-"""States that a match may be in, for all that one player has done and seen of it.
+"""Beliefs: the distribution over states of a match, conditional on one player's action-observation history.
 
-The others are taken to play given policies, uniform ones if nothing is said; the player's own moves are as they were.
-Then the states that agree with its sight have probabilities, and there are three ways to them:
+The other players are assumed to follow known policies, uniform by default; the player's own actions are fixed. The
+states that are consistent with the history then have probabilities, which three methods compute or sample:
 
-- enumeration: all joint moves of the others and of chance, step by step, with exact weights. Equal states in which
-  everybody knows the same are merged;
-- particles: sampled games of which those that agree are copied in every step (`particles`);
-- rejection: whole games from the start, of which those that agree are kept.
+- enumeration: all joint actions of the others and of chance, step by step, with exact weights. Equal states in which
+  all players have the same information are merged;
+- particles: sampled games, resampled in every step from those that are consistent (`particle_filter`);
+- rejection: games sampled from the initial state, of which the consistent ones are accepted (`rejection`).
 
-A `BeliefTracker` follows one match: it enumerates as long as the joint moves of a step are few enough, then goes on
-from what it has with particles. `rate` of a report is the same thing whichever way it was found: how probable what
-was seen is, given the player's own moves. Rejection keeps that part of its games.
+A `BeliefTracker` follows one match: it enumerates while the joint actions of a step are few enough, then continues with
+particles drawn from its last exact belief. The `likelihood` of a report means the same for all methods: the probability
+of the player's observations, given its own actions. Rejection accepts that fraction of its games.
 """
 
 import itertools
@@ -29,33 +29,35 @@ from gdlx.solvers.mccfr import table_policy
 from gdlx.solvers.search import enumeration, particle_filter, rejection
 
 BeliefMethod = Literal["auto", "enumeration", "particles", "rejection"]
-_TREMBLE = 1e-6  # of policies: what they never do must not make a match impossible
-_MORE = 8  # times the particles after all have died out
+_TREMBLE = 1e-6  # uniform fraction mixed into policies: an action of probability 0 must not make a match impossible
+_MORE = 8  # factor on the number of particles after none was consistent
 
 
 class ImpossiblePerceptsError(errors.UserError, ValueError):
-    """What no play by the rules can give."""
+    """Percepts that are impossible under the rules."""
 
 
 class TooManyStatesError(errors.UserError, ValueError):
-    """More states than enumeration may look at."""
+    """More joint actions in a step than enumeration is allowed to consider."""
 
 
 class NoConsistentStateError(errors.UserError, RuntimeError):
-    """Sampling that found no state that agrees. There may be some."""
+    """Sampling did not find a consistent state. One may exist."""
 
 
 class BeliefBudget(NamedTuple):
+    """Limits on the work of computing a belief."""
+
     size: int = 1_024  # games to sample
-    states: int = 2**12  # joint moves of a step that are enumerated at most
-    tries: int = 2**20  # games that are begun at most by sampling
+    states: int = 2**12  # maximal number of joint actions of a step to enumerate
+    tries: int = 2**20  # maximal number of games that sampling starts
 
 
 _DEFAULT_BUDGET = BeliefBudget()
 
 
 class Report(NamedTuple):
-    """`tried` are the joint moves of the last step for enumeration, else the games that were begun."""
+    """How a belief was computed. `tried` counts joint actions of the last step for enumeration, else games started."""
 
     method: BeliefMethod
     requested: int
@@ -68,7 +70,7 @@ class Report(NamedTuple):
 
 
 class Belief(NamedTuple):
-    """Games that agree. Axes: N lanes that count."""
+    """Consistent games with their probabilities. Axes: N active lanes."""
 
     games: packed_env.PackedState
     lanes: enumeration.Ints  # [N]
@@ -76,18 +78,18 @@ class Belief(NamedTuple):
     report: Report
 
     def sample(self, game: packed_env.PackedEnv, count: int, random: np.random.Generator) -> packed_env.PackedState:
-        """So many games, each as often as it is probable: within 1 of the mean."""
+        """Sample `count` games; each occurs as often as expected, to within 1 (systematic resampling)."""
         return enumeration.take(
             game, enumeration.ActiveGames(self.games, self.lanes), systematic_resample(self.weights, count, random)
         )
 
 
 class _Exact(NamedTuple):
-    """Axes: N states."""
+    """An enumerated belief. Axes: N states."""
 
     active: enumeration.ActiveGames
     weights: enumeration.Floats  # [N], their probabilities
-    log_likelihood: float  # log probability of what was seen
+    log_likelihood: float  # log probability of the observations
     tried: int
 
 
@@ -100,15 +102,32 @@ def compute_belief(
     budget: BeliefBudget = _DEFAULT_BUDGET,
     seed: int = 0,
 ) -> Belief:
-    """States that agree with a player's sight."""
+    """Compute the belief over states that are consistent with a player's view.
+
+    Args:
+      game: The game, in lockstep batches.
+      view: The player's action-observation history.
+      policies: Policies of the other players; uniform if None.
+      method: Enumeration, particles or rejection; "auto" enumerates until that exceeds the budget, then uses particles.
+      budget: Limits on the work.
+      seed: Seed of the sampling methods.
+
+    Returns:
+      Games with their probabilities, and a report.
+
+    Raises:
+      ImpossiblePerceptsError: If the rules do not allow the view. Sampling does not detect impossible percepts.
+      TooManyStatesError: If `method` is "enumeration" and a step has more than `budget.states` joint actions.
+      NoConsistentStateError: If sampling did not find a consistent state.
+    """
     if method == "rejection":
-        return _rejected(game, view, policies, budget, seed)
+        return _sample_by_rejection(game, view, policies, budget, seed)
     tracker = BeliefTracker(game, view, policies, way=method, effort=budget, seed=seed)
     return tracker.update(view)
 
 
 class BeliefTracker:
-    """One player's match, event by event: nothing is found out twice."""
+    """Tracks one player's belief during a match, event by event, without repeating work."""
 
     def __init__(
         self,
@@ -120,88 +139,94 @@ class BeliefTracker:
         effort: BeliefBudget = _DEFAULT_BUDGET,
         seed: int = 0,
     ) -> None:
-        """Before the first event of the view, whichever it has."""
+        """Start before the first event of `view`; `update` processes the events."""
         self._game, self._policies = game, policies
         self._way, self._effort = way, effort
         self._seed, self._key = seed, jax.random.key(seed)
         self.view = history.ActionObservationHistory(view.game, view.player, view.first)
         start = enumeration.start(game)
-        if not _agrees(enumeration.take_snapshot(game, start), self.view).all():
-            raise ImpossiblePerceptsError(_wrong_start(game, self.view))
-        self._exact = _Exact(start, np.ones(1), 0.0, 1)  # the last step that was enumerated
-        self._enumerated = 0  # events until then
+        if not _is_consistent(enumeration.take_snapshot(game, start), self.view).all():
+            raise ImpossiblePerceptsError(_wrong_start_message(game, self.view))
+        self._exact = _Exact(start, np.ones(1), 0.0, 1)  # after the last enumerated step
+        self._enumerated = 0  # number of enumerated events
         self._sampled: particle_filter.Particles | None = None
         self._accepted = 0
         self._begun = 0
 
     def update(self, view: history.ActionObservationHistory) -> Belief:
-        """What agrees after all that is new in the view of the same match."""
+        """Process the new events of a view of the same match, and return the belief."""
         for event in view.events[self.view.step :]:
             self.observe(event)
         return self.belief()
 
     def observe(self, event: history.Event) -> None:
-        """One joint move more. After an error everything is as it was before."""
+        """Process the event of one joint action. An error does not change the belief."""
         if event.move not in self.view.legal:
-            raise ImpossiblePerceptsError(_wrong_move(self.view, event))
+            raise ImpossiblePerceptsError(_wrong_move_message(self.view, event))
         after = self.view.after(event)
         if self._way != "particles" and self._enumerated == self.view.step:
-            exact = _enumerated(self._game, self._exact, self._policies, after, self._effort.states)
+            exact = _enumerate_step(self._game, self._exact, self._policies, after, self._effort.states)
             if exact is not None:
                 if not len(exact.weights):
-                    raise ImpossiblePerceptsError(_impossible(self.view, event))
+                    raise ImpossiblePerceptsError(_impossible_message(self.view, event))
                 self._exact, self._enumerated, self.view = exact, after.step, after
                 return
             if self._way == "enumeration":
                 raise TooManyStatesError(
-                    f"joint move {after.step} of {after.game.name} has more than {self._effort.states:,} possibilities "
-                    f"for {after.game.players[after.player]}; sample them (way particles), or allow for more states"
+                    f"joint action {after.step} of {after.game.name} has more than {self._effort.states:,} "
+                    f"possibilities for {after.game.players[after.player]}; sample particles instead, or allow more "
+                    "states"
                 )
-        self._sampled, self.view = self._resampled(after), after
+        self._sampled, self.view = self._advance_particles(after), after
 
     def belief(self) -> Belief:
+        """Return the current belief."""
         if self._sampled is None:
-            active, weights, evidence, tried = self._exact
-            report = Report("enumeration", len(weights), tried, len(weights), math.exp(evidence))
+            active, weights, log_likelihood, tried = self._exact
+            report = Report("enumeration", len(weights), tried, len(weights), math.exp(log_likelihood))
             return Belief(active.games, active.lanes, weights, report)
         games = self._sampled.games
-        rate = math.exp(float(self._sampled.log_likelihood[0]))
-        report = Report("particles", self._effort.size, self._begun, self._accepted, rate)
+        likelihood = math.exp(float(self._sampled.log_likelihood[0]))
+        report = Report("particles", self._effort.size, self._begun, self._accepted, likelihood)
         lanes = np.arange(games.batch, dtype=np.int32)
         return Belief(games, lanes, np.full(len(lanes), 1 / len(lanes)), report)
 
-    def _resampled(self, view: history.ActionObservationHistory) -> particle_filter.Particles:
-        """After the last event; if nothing is left, all since the last exact step once more, with more games."""
-        start, last = self._begun, self._sampled
-        found = self._filtered(last, view, view.step) if last is not None else self._begin(view, self._effort.size)
+    def _advance_particles(self, view: history.ActionObservationHistory) -> particle_filter.Particles:
+        """Filter by the last event; if no game is consistent, restart from the last exact step with more games."""
+        started_before, last = self._begun, self._sampled
+        particles = (
+            self._filter_step(last, view, view.step)
+            if last is not None
+            else self._restart_particles(view, self._effort.size)
+        )
         size = self._effort.size if last is None else last.games.batch
-        while found is None:
+        while particles is None:
             size = min(_MORE * size, particle_filter.MAX_PARTICLES)
-            if self._begun + size > start + self._effort.tries:
-                raise NoConsistentStateError(_nothing(view, self._begun))
-            found = self._begin(view, size)
-        return found
+            if self._begun + size > started_before + self._effort.tries:
+                raise NoConsistentStateError(_no_state_message(view, self._begun))
+            particles = self._restart_particles(view, size)
+        return particles
 
-    def _begin(self, view: history.ActionObservationHistory, size: int) -> particle_filter.Particles | None:
-        """From the last exact step on, if any are left at the end."""
+    def _restart_particles(self, view: history.ActionObservationHistory, size: int) -> particle_filter.Particles | None:
+        """Draw particles from the last exact belief and filter by all events since; None if no game is consistent."""
         random = np.random.default_rng((self._seed, self._enumerated, self._begun))
         chosen = random.permutation(systematic_resample(self._exact.weights, size, random))
-        evidence = jnp.full(1, self._exact.log_likelihood, jnp.float32)
-        found: particle_filter.Particles | None = particle_filter.Particles(
-            enumeration.take(self._game, self._exact.active, chosen), evidence
+        log_likelihood = jnp.full(1, self._exact.log_likelihood, jnp.float32)
+        particles: particle_filter.Particles | None = particle_filter.Particles(
+            enumeration.take(self._game, self._exact.active, chosen), log_likelihood
         )
         self._begun += size
         for step in range(self._enumerated + 1, view.step + 1):
-            found = None if found is None else self._filtered(found, view, step)
-        return found
+            particles = None if particles is None else self._filter_step(particles, view, step)
+        return particles
 
-    def _filtered(
+    def _filter_step(
         self, before: particle_filter.Particles, view: history.ActionObservationHistory, step: int
     ) -> particle_filter.Particles | None:
-        """After the event of a step, if any are left."""
+        """Filter by the event of one step; None if no game is consistent."""
         high, low = view.keys[step]
         with jax.enable_x64(False):
-            found, part = _filter(
+            particles, fraction = _filter(
                 self._game,
                 before,
                 table_policy.uniform_table_policy(self._game.env.num_actions)
@@ -212,57 +237,57 @@ class BeliefTracker:
                 actions=np.array([view.events[step - 1].move], np.int32),
                 keys=(high[None], low[None]),
             )
-        self._accepted = round(float(part[0]) * before.games.batch)
-        return found if self._accepted else None
+        self._accepted = round(float(fraction[0]) * before.games.batch)
+        return particles if self._accepted else None
 
 
 _filter = jax.jit(particle_filter.step, static_argnames="game")
 
 
 def systematic_resample(weights: enumeration.Floats, count: int, random: np.random.Generator) -> enumeration.Ints:
-    """int32[count] positions, each as often as its weight says: within 1 of the mean (systematic resampling)."""
-    total = np.cumsum(weights)
-    marks = (np.arange(count) + random.random()) * (total[-1] / count)
-    found: enumeration.Ints = np.searchsorted(total, marks, side="right").astype(np.int32)
-    return np.minimum(found, np.int32(len(weights) - 1))
+    """Return int32[count] indices, each as often as expected by its weight, to within 1 (systematic resampling)."""
+    cumulative = np.cumsum(weights)
+    points = (np.arange(count) + random.random()) * (cumulative[-1] / count)
+    indices: enumeration.Ints = np.searchsorted(cumulative, points, side="right").astype(np.int32)
+    return np.minimum(indices, np.int32(len(weights) - 1))
 
 
-def _agrees(seen: enumeration.Snapshot, view: history.ActionObservationHistory) -> npt.NDArray[np.bool_]:
-    """Lanes in which the player knows what it does after all events of the view."""
+def _is_consistent(seen: enumeration.Snapshot, view: history.ActionObservationHistory) -> npt.NDArray[np.bool_]:
+    """Return which lanes are consistent with the view: the player's information is the same."""
     return np.asarray((seen.keys[:, view.player] == view.keys[-1][:, None]).all(axis=0))
 
 
-def _enumerated(
+def _enumerate_step(
     game: packed_env.PackedEnv,
     before: _Exact,
     policies: table_policy.TablePolicies | None,
     view: history.ActionObservationHistory,
     most: int,
 ) -> _Exact | None:
-    """After the last event of the view; None if that has too many possibilities."""
+    """Advance an exact belief by the last event of the view; None if there are more than `most` joint actions."""
     forced = {view.player: view.events[-1].move}
-    seen = enumeration.take_snapshot(game, before.active)
-    number = int(enumeration.count_joint_actions(seen, forced).sum())
-    if number > min(most, enumeration.MAX_LANES):
+    snapshot_before = enumeration.take_snapshot(game, before.active)
+    count = int(enumeration.count_joint_actions(snapshot_before, forced).sum())
+    if count > min(most, enumeration.MAX_LANES):
         return None
-    if not number:
+    if not count:
         return _Exact(before.active, np.zeros(0), -math.inf, 0)
-    moves = enumeration.enumerate_joint_actions(seen, forced)
+    moves = enumeration.enumerate_joint_actions(snapshot_before, forced)
     weights = before.weights[moves.parent] * moves.share
     for player in range(game.env.num_players):
         if player != view.player:
-            chosen = _policy(policies, before.active, seen.legal[player], player)
+            chosen = _policy(policies, before.active, snapshot_before.legal[player], player)
             weights *= chosen[moves.actions[player], moves.parent]
     after = enumeration.apply_joint_actions(game, before.active, moves)
-    told = enumeration.take_snapshot(game, after)
-    agree = np.flatnonzero(_agrees(told, view))
-    if not len(agree):
-        return _Exact(after, np.zeros(0), -math.inf, number)
-    same = enumeration.merge_equal_states(enumeration.select_lanes(told, agree))
-    active = enumeration.ActiveGames(after.games, after.lanes[agree[same.example]])
-    summed = same.sums(weights[agree])
+    snapshot = enumeration.take_snapshot(game, after)
+    consistent = np.flatnonzero(_is_consistent(snapshot, view))
+    if not len(consistent):
+        return _Exact(after, np.zeros(0), -math.inf, count)
+    same = enumeration.merge_equal_states(enumeration.select_lanes(snapshot, consistent))
+    active = enumeration.ActiveGames(after.games, after.lanes[consistent[same.example]])
+    summed = same.sums(weights[consistent])
     total = float(summed.sum())
-    return _Exact(active, summed / total, before.log_likelihood + math.log(total), number)
+    return _Exact(active, summed / total, before.log_likelihood + math.log(total), count)
 
 
 def _policy(
@@ -271,19 +296,19 @@ def _policy(
     legal: npt.NDArray[np.bool_],
     player: int,
 ) -> enumeration.Floats:
-    """[A, N] of the lanes that count."""
-    even: enumeration.Floats = legal / np.maximum(legal.sum(axis=0), 1)
+    """Return a player's policy [A, N] in the active lanes."""
+    uniform: enumeration.Floats = legal / np.maximum(legal.sum(axis=0), 1)
     if policies is None:
-        return even
+        return uniform
     with jax.enable_x64(False):
-        found = np.asarray(_at_games(policies, active.games, player), np.float64)[:, active.lanes]
-    return found + _TREMBLE * (even - found)
+        policy = np.asarray(_player_policy_jit(policies, active.games, player), np.float64)[:, active.lanes]
+    return policy + _TREMBLE * (uniform - policy)
 
 
-_at_games = jax.jit(table_policy.player_policy, static_argnames="number")
+_player_policy_jit = jax.jit(table_policy.player_policy, static_argnames="number")
 
 
-def _rejected(
+def _sample_by_rejection(
     game: packed_env.PackedEnv,
     view: history.ActionObservationHistory,
     policies: table_policy.TablePolicies | None,
@@ -291,58 +316,58 @@ def _rejected(
     seed: int,
 ) -> Belief:
     batches = rejection.sample_batches(game, view, policies, effort.size, seed)
-    begun = accepted = 0
+    started = accepted = 0
     for batch in itertools.islice(batches, -(-effort.tries // rejection.BATCH)):
-        begun, accepted, games = begun + rejection.BATCH, accepted + batch.num_accepted, batch.games
+        started, accepted, games = started + rejection.BATCH, accepted + batch.num_accepted, batch.games
         if accepted >= effort.size:
             break
     if not accepted:
-        raise NoConsistentStateError(_nothing(view, begun))
-    kept = np.arange(min(accepted, effort.size), dtype=np.int32)
-    report = Report("rejection", effort.size, begun, accepted, accepted / begun)
-    return Belief(games, kept, np.full(len(kept), 1 / len(kept)), report)
+        raise NoConsistentStateError(_no_state_message(view, started))
+    lanes = np.arange(min(accepted, effort.size), dtype=np.int32)
+    report = Report("rejection", effort.size, started, accepted, accepted / started)
+    return Belief(games, lanes, np.full(len(lanes), 1 / len(lanes)), report)
 
 
 def _describe_event(view: history.ActionObservationHistory, event: history.Event) -> str:
     move, percepts = view.event_names(event)
-    seen = ", ".join(percepts) or "nothing"
-    may = ", ".join(view.game.net.players[view.player].moves[n] for n in event.legal)
-    return f"it did {move}, perceived {seen}, and then {f'may {may}' if may else 'has no move'}"
+    perceived = ", ".join(percepts) or "nothing"
+    legal = ", ".join(view.game.net.players[view.player].moves[n] for n in event.legal)
+    return f"it did {move}, perceived {perceived}, and then {f'may {legal}' if legal else 'has no legal move'}"
 
 
-def _impossible(view: history.ActionObservationHistory, event: history.Event) -> str:
+def _impossible_message(view: history.ActionObservationHistory, event: history.Event) -> str:
     return (
-        f"no play of {view.game.name} gives {view.game.players[view.player]} what it was told of joint move "
-        f"{view.step + 1}: {_describe_event(view, event)}. All before agrees with the rules; look whether the match is "
-        "played by the same rules, and whether percepts went missing"
+        f"the rules of {view.game.name} do not allow what was reported to {view.game.players[view.player]} after joint "
+        f"action {view.step + 1}: {_describe_event(view, event)}. All earlier events are consistent with the rules; "
+        "check that the match uses the same rules, and that no percepts were lost"
     )
 
 
-def _wrong_move(view: history.ActionObservationHistory, event: history.Event) -> str:
+def _wrong_move_message(view: history.ActionObservationHistory, event: history.Event) -> str:
     role = view.game.net.players[view.player]
     legal = ", ".join(role.moves[n] for n in view.legal) or "none"
     return (
-        f"{role.name} cannot have done {role.moves[event.move]} in joint move {view.step + 1} of {view.game.name}: "
-        f"the moves that it had were {legal}"
+        f"{role.name} cannot have done {role.moves[event.move]} in joint action {view.step + 1} of {view.game.name}: "
+        f"its legal moves were {legal}"
     )
 
 
-def _wrong_start(game: packed_env.PackedEnv, view: history.ActionObservationHistory) -> str:
+def _wrong_start_message(game: packed_env.PackedEnv, view: history.ActionObservationHistory) -> str:
     role = view.game.net.players[view.player]
-    told = ", ".join(role.moves[n] for n in view.first) or "none"
+    reported = ", ".join(role.moves[n] for n in view.first) or "none"
     return (
-        f"{role.name} was told that its moves before joint move 1 of {game.env.name} are {told}, which is not what the "
-        "rules say; look whether the match is played by the same rules"
+        f"the legal moves reported to {role.name} before joint action 1 of {game.env.name} are {reported}, which "
+        "differs from the rules; check that the match uses the same rules"
     )
 
 
-def _nothing(view: history.ActionObservationHistory, begun: int) -> str:
+def _no_state_message(view: history.ActionObservationHistory, started: int) -> str:
     return (
-        f"none of {begun:,} sampled games of {view.game.name} gave {view.game.players[view.player]} what it knows "
-        f"after joint move {view.step} ({_last(view)}); that is improbable, but it was not found to be impossible. "
-        "Sample more games, or allow enumeration more states"
+        f"none of {started:,} sampled games of {view.game.name} is consistent with the history of "
+        f"{view.game.players[view.player]} after joint action {view.step} ({_last_event(view)}); this is improbable, "
+        "but was not found to be impossible. Sample more games, or allow enumeration more states"
     )
 
 
-def _last(view: history.ActionObservationHistory) -> str:
+def _last_event(view: history.ActionObservationHistory) -> str:
     return _describe_event(view, view.events[-1]) if view.events else "before the first move"

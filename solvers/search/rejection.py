@@ -1,5 +1,7 @@
-"""Whole games from the start in which a player makes the moves that it made, and those of them that it could not tell
-from its own.
+"""Rejection sampling of games that one player cannot distinguish from its match.
+
+Games start at the initial state, and the player repeats its actions of the match. Accepted are those in which its
+observations are the same.
 """
 
 import functools
@@ -15,14 +17,14 @@ from gdlx.envs.packed import packed_env
 from gdlx.envs.views import history
 from gdlx.solvers.mccfr import table_policy, table_rows
 
-BATCH = 2**12  # games that are played at once
-_LEAST_STEPS = 16  # that a program has room for
+BATCH = 2**12  # games per batch
+_MIN_STEPS = 16  # smallest capacity for steps of a compiled program
 
 
 class AcceptedGames(NamedTuple):
-    """Axes: N games that are asked for."""
+    """Axes: N requested games."""
 
-    games: packed_env.PackedState  # N, of which the first ones agree: as many as agreed in all batches so far
+    games: packed_env.PackedState  # N games; the first ones are accepted, as many as in all batches so far
     num_accepted: int  # in this batch
 
 
@@ -33,38 +35,41 @@ def sample_batches(
     size: int,
     seed: int,
 ) -> Iterator[AcceptedGames]:
-    """Without end; `size` games are asked for."""
-    room = max(_LEAST_STEPS, 2 ** view.step.bit_length())
-    actions = np.zeros(room, np.int32)
+    """Yield the accepted games after each batch, without end; `size` is the number of requested games."""
+    capacity = max(_MIN_STEPS, 2 ** view.step.bit_length())
+    actions = np.zeros(capacity, np.int32)
     actions[: view.step] = [event.move for event in view.events]
-    keys = np.zeros((room + 1, 2), np.uint32)
+    keys = np.zeros((capacity + 1, 2), np.uint32)
     keys[: view.step + 1] = view.keys
     with jax.enable_x64(False):
         pool = _Pool(
-            _started(game, -(-size // packed_env.GAMES_PER_WORD) * packed_env.GAMES_PER_WORD), jnp.zeros((), jnp.int32)
+            _start_lanes(game, -(-size // packed_env.GAMES_PER_WORD) * packed_env.GAMES_PER_WORD),
+            jnp.zeros((), jnp.int32),
         )
         key = jax.random.key(seed)
     while True:
         with jax.enable_x64(False):
-            key, now = jax.random.split(key)
-            pool, agreed = _played(game, policies, now, pool, actions, keys, view.step, player=view.player)
-        yield AcceptedGames(pool.games, int(agreed))
+            key, batch_key = jax.random.split(key)
+            pool, num_accepted = _play_batch(
+                game, policies, batch_key, pool, actions, keys, view.step, player=view.player
+            )
+        yield AcceptedGames(pool.games, int(num_accepted))
 
 
 class _Pool(NamedTuple):
-    """Axes: N games that are asked for."""
+    """Axes: N requested games."""
 
     games: packed_env.PackedState
-    filled: jax.Array  # [] int32, of which the first so many agree
+    filled: jax.Array  # [] int32, number of accepted games, which come first
 
 
 @functools.partial(jax.jit, static_argnames=("game", "lanes"))
-def _started(game: packed_env.PackedEnv, lanes: int) -> packed_env.PackedState:
+def _start_lanes(game: packed_env.PackedEnv, lanes: int) -> packed_env.PackedState:
     return game.start(lanes)
 
 
 @functools.partial(jax.jit, static_argnames=("game", "player"))
-def _played(
+def _play_batch(
     game: packed_env.PackedEnv,
     policies: table_policy.TablePolicies | None,
     key: jax.Array,
@@ -75,11 +80,11 @@ def _played(
     *,
     player: int,
 ) -> tuple[_Pool, jax.Array]:
-    """The pool with what agrees of a batch, and how many that are."""
+    """Play a batch; return the pool with its accepted games, and their number."""
     players = game.env.num_players
     Carry = tuple[jax.Array, packed_env.PackedState, rng.Streams, jax.Array]
 
-    def agrees(games: packed_env.PackedState, step: jax.Array) -> jax.Array:
+    def is_consistent(games: packed_env.PackedState, step: jax.Array) -> jax.Array:
         high, low = games.keys
         return (high[player] == keys[step, 0]) & (low[player] == keys[step, 1])
 
@@ -91,11 +96,13 @@ def _played(
         for number in range(players):
             legal = games.legal[number]
             if number == player:
-                # Where a game no longer agrees the move may not be legal: then any other does.
-                own = jnp.broadcast_to(actions[step], alive.shape)
+                # In rejected games the action may be illegal; any legal one will do.
+                action = jnp.broadcast_to(actions[step], alive.shape)
                 joint.append(
                     jnp.where(
-                        table_rows.select_actions(legal, own) > 0, own, jnp.argmax(legal, axis=0).astype(jnp.int32)
+                        table_rows.select_actions(legal, action) > 0,
+                        action,
+                        jnp.argmax(legal, axis=0).astype(jnp.int32),
                     )
                 )
             else:
@@ -106,24 +113,24 @@ def _played(
                 )
                 joint.append(table_rows.sample_actions(policy, draws[number]))
         after = game.step(games, jnp.stack(joint), draws[players])
-        return step + 1, after, streams, alive & agrees(after, step + 1)
+        return step + 1, after, streams, alive & is_consistent(after, step + 1)
 
-    def goes_on(carry: Carry) -> jax.Array:
+    def in_progress(carry: Carry) -> jax.Array:
         return (carry[0] < steps) & carry[3].any()
 
     first = game.start(BATCH)
     zero = jnp.zeros((), jnp.int32)
-    begin = (zero, first, rng.make_streams(key, 0, BATCH), agrees(first, zero))
-    _, games, _, alive = jax.lax.while_loop(goes_on, move, begin)
-    return _filled(game, pool, games, alive), jnp.sum(alive, dtype=jnp.int32)
+    begin = (zero, first, rng.make_streams(key, 0, BATCH), is_consistent(first, zero))
+    _, games, _, alive = jax.lax.while_loop(in_progress, move, begin)
+    return _fill_pool(game, pool, games, alive), jnp.sum(alive, dtype=jnp.int32)
 
 
-def _filled(game: packed_env.PackedEnv, pool: _Pool, games: packed_env.PackedState, alive: jax.Array) -> _Pool:
+def _fill_pool(game: packed_env.PackedEnv, pool: _Pool, games: packed_env.PackedState, alive: jax.Array) -> _Pool:
     size, batch = pool.games.batch, alive.shape[0]
-    (found,) = jnp.nonzero(alive, size=size, fill_value=0)
+    (accepted,) = jnp.nonzero(alive, size=size, fill_value=0)
     place = jnp.arange(size, dtype=jnp.int32)
-    wanted = jnp.where(place < pool.filled, place, size + found[jnp.maximum(place - pool.filled, 0)])
+    source = jnp.where(place < pool.filled, place, size + accepted[jnp.maximum(place - pool.filled, 0)])
     number = game.join_lanes(place, size + jnp.arange(batch, dtype=jnp.int32))
     lane = jnp.zeros(size + batch, jnp.int32).at[number].set(jnp.arange(size + batch, dtype=jnp.int32))
-    together = game.take(game.join(pool.games, games), lane[wanted])
+    together = game.take(game.join(pool.games, games), lane[source])
     return _Pool(together, jnp.minimum(pool.filled + jnp.sum(alive, dtype=jnp.int32), size))

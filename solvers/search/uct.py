@@ -1,22 +1,22 @@
-"""UCT for simultaneous moves, many trees in lockstep: Algorithm 1 of Shafiei Khadem (2010).
+"""UCT for games with simultaneous moves, many trees in lockstep: Algorithm 1 of Shafiei Khadem (2010).
 
 M. Shafiei Khadem, Simultaneous Move Games in General Game Playing, University of Alberta 2010.
 
-One iteration of a tree is one match from its root. At a node of n earlier visits with J joint moves of the players,
+One iteration of a tree is one simulation from its root. At a node with n previous visits and J joint actions,
 
-    n < J:   the n-th joint move in a pseudo-random order, so that each is made once before any is preferred;
-    else:    each player p takes the move a that maximises  Q_p(a) + C_p sqrt(ln n / n_p(a)),
+    n < J:   the n-th joint action in a pseudo-random order, so that each is taken once before any is preferred;
+    else:    each player p takes the action a that maximises  Q_p(a) + C_p sqrt(ln n / n_p(a)),
 
-where n_p(a) counts how often p took a here and Q_p(a) is its mean payoff then. Statistics are everybody's own, of its
-own moves ("decoupled"), and everybody explores. Where one player alone has a choice this is UCT as usual. The first
-state that is not in the tree is added to it; from there on everybody plays at random, and chance is drawn everywhere.
-States in which nobody has a choice are no nodes.
+where n_p(a) counts how often p took a here and Q_p(a) is the mean of its payoffs then. Each player has separate
+statistics of its own actions ("decoupled" UCT), and all players explore. Where only one player has a choice this is
+standard UCT. The first state that is not in the tree is added to it; from there on all players act at random. Chance is
+sampled everywhere. States in which no player has a choice are not nodes.
 
-A node is a state of the game, however it was reached, so that trees are graphs: it is found in a hash table by a hash
-of the tree's number and the state's bits. A table that is full takes no more nodes; the rest goes on.
+A node is a state of the game, however it was reached, so that trees are graphs: nodes are in a hash table, keyed by a
+hash of the tree's number and the state's bits. A full table accepts no more nodes; the search continues without them.
 
-Trees find equilibria in games of perfect information with alternating moves. Where moves are simultaneous, visits may
-settle far from any (docs/search.md).
+UCT finds equilibria in games of perfect information with alternating moves. With simultaneous moves, visit frequencies
+may settle far from any equilibrium (docs/concepts/online-search.md).
 """
 
 import functools
@@ -36,16 +36,16 @@ _SALT = np.uint32(0x85EBCA6B)
 
 
 class Trees(NamedTuple):
-    """Axes: R rows of nodes, the last one for none; A moves; P players."""
+    """Statistics of all trees. Axes: R rows of nodes, the last one a dummy; A actions; P players."""
 
     table: hash_table.Table
-    num_nodes: jax.Array  # [] int32, nodes
+    num_nodes: jax.Array  # [] int32
     counts: tuple[jax.Array, ...]  # P x [R, A] int32, n_p(a)
     totals: tuple[jax.Array, ...]  # P x [R, A] float32, n_p(a) Q_p(a)
 
 
 class RootStatistics(NamedTuple):
-    """Statistics at the roots of trees, of one player. Axes: A moves, K trees."""
+    """Statistics of one player at the roots. Axes: A actions, K trees."""
 
     counts: jax.Array  # [A, K] int32
     totals: jax.Array  # [A, K] float32
@@ -54,22 +54,24 @@ class RootStatistics(NamedTuple):
 class _Path(NamedTuple):
     """Axes: T steps, P players, K trees."""
 
-    row: jax.Array  # [T, K] int32, -1 where there is no node
+    row: jax.Array  # [T, K] int32, row of the node; -1 where there is none
     action: jax.Array  # [T, P, K] int32
 
 
 class _Descent(NamedTuple):
+    """Simulations in progress, until they leave their trees."""
+
     step: jax.Array  # [] int32
     games: packed_env.PackedState
     streams: rng.Streams
-    inside: jax.Array  # [K] bool, all states so far are in the tree
+    inside: jax.Array  # [K] bool, whether all states so far are in the tree
     table: hash_table.Table
     num_nodes: jax.Array
     path: _Path
 
 
 def init(game: packed_env.PackedEnv, bits: int) -> Trees:
-    """2^bits nodes have room, in all trees together."""
+    """Return empty trees; 2^bits is the capacity for nodes of all trees together."""
     players, shape = range(game.env.num_players), (2**bits + 1, max(1, game.env.num_actions))
     return Trees(
         hash_table.init(bits),
@@ -80,6 +82,7 @@ def init(game: packed_env.PackedEnv, bits: int) -> Trees:
 
 
 def node_bytes(game: packed_env.PackedEnv) -> int:
+    """Return the memory of one node."""
     return 8 * (1 + game.env.num_players * max(1, game.env.num_actions))
 
 
@@ -94,34 +97,36 @@ def search(
     *,
     steps: int,
 ) -> Trees:
-    """So many iterations of every tree; tree k is rooted in game k. `exploration` is C, float32[P].
+    """Run iterations of every tree; tree k is rooted in game k. `trees` is donated.
 
-    `steps` is the room for joint moves of a match; one that is longer counts as payoff 0.
+    `exploration` is C, float32[P]. `steps` is the maximal length of a simulation in joint actions; longer ones have
+    payoff 0.
     """
 
     def iterate(_: jax.Array, carry: tuple[Trees, rng.Streams]) -> tuple[Trees, rng.Streams]:
         trees, streams = carry
-        down = _descend(game, trees, roots, streams, exploration, steps)
-        games, streams = rollouts.play_to_end(game, (down.step, down.games, down.streams), steps)
-        counts, totals = _updated(trees, down, jnp.where(games.terminated, games.payoff, 0))
-        return Trees(down.table, down.num_nodes, counts, totals), streams
+        descent = _descend(game, trees, roots, streams, exploration, steps)
+        games, streams = rollouts.play_to_end(game, (descent.step, descent.games, descent.streams), steps)
+        counts, totals = _back_up(trees, descent, jnp.where(games.terminated, games.payoff, 0))
+        return Trees(descent.table, descent.num_nodes, counts, totals), streams
 
     start = (trees, rng.make_streams(key, 0, roots.batch))
-    found: tuple[Trees, rng.Streams] = jax.lax.fori_loop(0, iterations, iterate, start)
-    return found[0]
+    final: tuple[Trees, rng.Streams] = jax.lax.fori_loop(0, iterations, iterate, start)
+    return final[0]
 
 
 @functools.partial(jax.jit, static_argnames=("game", "player"))
 def root_statistics(
     game: packed_env.PackedEnv, trees: Trees, roots: packed_env.PackedState, *, player: int
 ) -> RootStatistics:
+    """Return a player's statistics at the roots; 0 where the root is not in the table."""
     row = hash_table.lookup(trees.table, node_keys(game, roots))
-    found = (table_rows.gather(part[player], row) for part in (trees.counts, trees.totals))
-    return RootStatistics(*(jnp.where(row >= 0, part, 0) for part in found))
+    statistics = (table_rows.gather(part[player], row) for part in (trees.counts, trees.totals))
+    return RootStatistics(*(jnp.where(row >= 0, part, 0) for part in statistics))
 
 
 def node_keys(game: packed_env.PackedEnv, games: packed_env.PackedState) -> tuple[jax.Array, jax.Array]:
-    """uint32[K] twice: of the state of game k as a node of tree k."""
+    """Return two words uint32[K]: the key of game k's state as a node of tree k."""
     tree = jnp.arange(games.batch, dtype=jnp.uint32)
     return info_key.extend_words(game.state_keys(games), (tree, tree ^ _SALT))
 
@@ -134,7 +139,7 @@ def _descend(
     exploration: jax.Array,
     steps: int,
 ) -> _Descent:
-    """Matches until all have left their trees, or ended."""
+    """Run simulations until all have left their trees or terminated."""
     players, size = game.env.num_players, roots.batch
 
     def move(now: _Descent) -> _Descent:
@@ -143,15 +148,15 @@ def _descend(
         draws = table_rows.uniform_from_bits(words)
         keys = node_keys(game, now.games)
         is_node = now.inside & (jnp.sum(legal, axis=1) > 1).any(axis=0)
-        has_room = now.num_nodes + size < hash_table.MAX_LOAD_FACTOR * trees.table.high.shape[0]
-        table, row, new = hash_table.insert(now.table, keys, is_node & has_room)
-        known = is_node & (row >= 0) & (~new | (now.step == 0))  # the root is in its tree from the beginning
+        has_capacity = now.num_nodes + size < hash_table.MAX_LOAD_FACTOR * trees.table.high.shape[0]
+        table, row, new = hash_table.insert(now.table, keys, is_node & has_capacity)
+        known = is_node & (row >= 0) & (~new | (now.step == 0))  # the root counts as known at its first visit
         row = jnp.where(known, row, -1)
-        chosen = _chosen(trees, row, keys, legal, exploration)
+        chosen = _select_actions(trees, row, keys, legal, exploration)
         actions = []
         for player in range(players):
-            at_random = table_rows.sample_actions(table_rows.uniform_policy(legal[player]), draws[player])
-            actions.append(jnp.where(known, chosen[player], at_random))
+            random_action = table_rows.sample_actions(table_rows.uniform_policy(legal[player]), draws[player])
+            actions.append(jnp.where(known, chosen[player], random_action))
         joint = jnp.stack(actions)
         return _Descent(
             step=now.step + 1,
@@ -163,7 +168,7 @@ def _descend(
             path=_Path(now.path.row.at[now.step].set(row), now.path.action.at[now.step].set(joint)),
         )
 
-    def goes_on(now: _Descent) -> jax.Array:
+    def in_progress(now: _Descent) -> jax.Array:
         return (now.step < steps) & (now.inside & ~now.games.terminated).any()
 
     start = _Descent(
@@ -175,42 +180,42 @@ def _descend(
         num_nodes=trees.num_nodes,
         path=_Path(jnp.zeros((steps, size), jnp.int32), jnp.zeros((steps, players, size), jnp.int32)),
     )
-    found: _Descent = jax.lax.while_loop(goes_on, move, start)
-    return found
+    final: _Descent = jax.lax.while_loop(in_progress, move, start)
+    return final
 
 
-def _chosen(
+def _select_actions(
     trees: Trees, row: jax.Array, keys: tuple[jax.Array, jax.Array], legal: jax.Array, exploration: jax.Array
 ) -> jax.Array:
-    """int32[P, K] what the players do at these nodes: bool[P, A, K] are their legal moves."""
-    counts = [table_rows.gather(own, row) for own in trees.counts]
+    """Return the actions int32[P, K] of all players at these nodes; `legal` is bool[P, A, K]."""
+    counts = [table_rows.gather(table, row) for table in trees.counts]
     visits = jnp.sum(counts[0], axis=0)
     joint, in_turn = uct_order.nth_joint_action(legal, visits, keys)
     logarithm = jnp.log(jnp.maximum(visits, 1).astype(jnp.float32))
     best = []
     for player, count in enumerate(counts):
-        often = jnp.maximum(count, 1).astype(jnp.float32)
-        mean = table_rows.gather(trees.totals[player], row) / often
-        bound = mean + exploration[player] * jnp.sqrt(logarithm / often)
-        # A move that was never made comes first. There is one only where joint moves are too many to be made in turn.
+        visits_of_action = jnp.maximum(count, 1).astype(jnp.float32)
+        mean = table_rows.gather(trees.totals[player], row) / visits_of_action
+        bound = mean + exploration[player] * jnp.sqrt(logarithm / visits_of_action)
+        # Untried actions come first. There are some only where joint actions are too many to be enumerated.
         bound = jnp.where(count > 0, bound, jnp.inf)
         best.append(jnp.argmax(jnp.where(legal[player], bound, -jnp.inf), axis=0).astype(jnp.int32))
     return jnp.where(visits < joint, in_turn, jnp.stack(best))
 
 
-def _updated(trees: Trees, down: _Descent, payoff: jax.Array) -> tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]]:
-    """Counts and totals with what all nodes of the paths have learnt: float32[P, K] payoffs."""
+def _back_up(trees: Trees, descent: _Descent, payoff: jax.Array) -> tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]]:
+    """Back up payoffs float32[P, K] along the paths; return the new counts and totals."""
     Tables = tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]]
 
-    def learn(step: jax.Array, tables: Tables) -> Tables:
-        row = down.path.row[step]
+    def add_step(step: jax.Array, tables: Tables) -> Tables:
+        row = descent.path.row[step]
         row = jnp.where(row >= 0, row, trees.counts[0].shape[0] - 1)
         after: tuple[list[jax.Array], list[jax.Array]] = ([], [])
         for player, (count, total) in enumerate(zip(*tables, strict=True)):
-            at = (row, down.path.action[step, player])
+            at = (row, descent.path.action[step, player])
             after[0].append(count.at[at].add(1))
             after[1].append(total.at[at].add(payoff[player]))
         return tuple(after[0]), tuple(after[1])
 
-    found: Tables = jax.lax.fori_loop(0, down.step, learn, (trees.counts, trees.totals))
-    return found
+    updated: Tables = jax.lax.fori_loop(0, descent.step, add_step, (trees.counts, trees.totals))
+    return updated

@@ -1,4 +1,4 @@
-"""The command line's manners: options in any place, one paragraph for an error, exit codes, a fast start."""
+"""The command line: options in any place, errors in one paragraph, exit codes, a fast start."""
 
 import ast
 import json
@@ -55,10 +55,10 @@ def test_global_options_reach_the_command(front: bool, monkeypatch: pytest.Monke
     monkeypatch.setenv("JAX_PLATFORMS", "")
     monkeypatch.setenv("JAX_ENABLE_X64", "")
     monkeypatch.setattr(console, "emit", lambda result: None)
-    found = console.options
+    original = console.options
 
     def options(context: typer.Context) -> console.Options:
-        seen.append(found(context))
+        seen.append(original(context))
         return seen[-1]
 
     monkeypatch.setattr(console, "options", options)
@@ -151,7 +151,7 @@ def test_an_error_is_one_paragraph(
 
 
 @pytest.mark.parametrize("game", ["missing.gdl", "no_such_game"])
-def test_a_game_that_is_not_there(game: str) -> None:
+def test_a_missing_game(game: str) -> None:
     ran = run("show", game)
     assert (ran.returncode, ran.stdout) == (1, "")
     assert ran.stderr.startswith("error: ")
@@ -172,7 +172,7 @@ def test_a_bug_shows_its_traceback_only_on_demand(
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_a_reader_that_leaves_is_no_error() -> None:
+def test_a_closed_pipe_is_not_an_error() -> None:
     with subprocess.Popen([*GDLX, "games"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -180,7 +180,7 @@ def test_a_reader_that_leaves_is_no_error() -> None:
         assert process.stderr.read() == b""
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 @pytest.mark.parametrize("command", ["games", "--version"])
 def test_a_full_disk_is_one_paragraph(command: str) -> None:
     with open("/dev/full", "w") as full:
@@ -191,7 +191,7 @@ def test_a_full_disk_is_one_paragraph(command: str) -> None:
     assert ran.stderr.count("\n") == 1
 
 
-def test_a_terminal_that_lacks_a_character_stops_nothing(tmp_path: pathlib.Path) -> None:
+def test_a_terminal_that_lacks_a_character_is_not_an_error(tmp_path: pathlib.Path) -> None:
     (tmp_path / "a.gdl").write_text("; \N{BLACK SPADE SUIT}\n", encoding="utf-8")
     ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
     ran = subprocess.run([*GDLX, "show", "a.gdl"], cwd=tmp_path, env=ascii_only, capture_output=True, text=True)
@@ -199,7 +199,7 @@ def test_a_terminal_that_lacks_a_character_stops_nothing(tmp_path: pathlib.Path)
 
 
 def test_interrupting_a_command() -> None:
-    """A real signal while a command works: the sleep stands for the work."""
+    """Send a real signal while a command works; the sleep stands for the work."""
     slow = """if True:
         import sys, time
         from gdlx import cli
@@ -253,7 +253,7 @@ def test_progress_on_a_terminal_leaves_redirected_output_alone() -> None:
     os.close(terminal)
 
 
-def test_progress_is_silent_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_hidden_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     with console.progress(console.Options(), "working", total=2) as advance:
         advance("half")
         advance("all")
@@ -261,28 +261,30 @@ def test_progress_is_silent_where_nobody_looks(capsys: pytest.CaptureFixture[str
 
 
 def test_options_in_place_of_arguments(capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
-    """The library names arguments, and the command line its options."""
+    """The library names arguments, and the command line names options."""
     with pytest.raises(tree_solvers.BatchSizeError, match="smaller `batch=`"):
         gdlx.solve("leduc_poker", "es-mccfr", iterations=1, batch=400_000)
     solve = ["solve", "leduc_poker", "--algorithm", "es-mccfr", "--batch", "400000", "--results", str(tmp_path)]
     assert cli.main(solve) == 1
-    told = " ".join(capsys.readouterr().err.split())
-    assert "take a smaller --batch" in told
-    assert "`" not in told
+    message = " ".join(capsys.readouterr().err.split())
+    assert "use a smaller --batch" in message
+    assert "`" not in message
     assert cli.main(["match", "kuhn_poker", "mccfr:table=3", "random"]) != 0
-    told = capsys.readouterr().err
-    assert "--table" not in told
-    assert "`table=` is the logarithm" in told
+    message = capsys.readouterr().err
+    assert "--table" not in message
+    assert "`table=` is the base-2 logarithm" in message
 
 
 def test_no_message_of_the_library_names_an_option() -> None:
-    """Texts that are raised: elsewhere stand options of clingo, and docstrings may show commands."""
+    """Only messages of exceptions: options of clingo occur elsewhere, and docstrings may show commands."""
     option = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
-    spoken = []
+    violations = []
     for package in (propnet, envs, solvers, nets, players):
         for path in sorted(pathlib.Path(package.__path__[0]).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.Raise):
                     constants = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
-                    spoken += [(path.name, text) for text in constants if isinstance(text, str) and option.search(text)]
-    assert spoken == []
+                    violations += [
+                        (path.name, text) for text in constants if isinstance(text, str) and option.search(text)
+                    ]
+    assert violations == []

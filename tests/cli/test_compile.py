@@ -1,4 +1,4 @@
-"""Commands that compile: what they print, what they write, and how they fail."""
+"""The commands compile, info, check and show: output, files and errors."""
 
 import json
 import pathlib
@@ -25,7 +25,7 @@ CIRCLE = "(role r) (legal r a) (init x) (<= p (true x) (not p)) (<= terminal p) 
 
 @pytest.fixture
 def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
-    """The current folder, with some sheets in it."""
+    """Change to a folder with some rulesheets."""
     monkeypatch.chdir(tmp_path)
     for name, text in {"bomb": BOMB, "stuck": STUCK, "circle": CIRCLE, "broken": "(role r"}.items():
         (tmp_path / f"{name}.gdl").write_text(text)
@@ -38,15 +38,15 @@ def answer(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -
 
 
 def test_info_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    found = answer(capsys, "info", "kuhn_poker")
+    result = answer(capsys, "info", "kuhn_poker")
     net = compiler.compile_rulesheet(games.load_rulesheet("kuhn_poker"))
-    assert set(found) >= {"game", "roles", "moves", "percepts", "gates", "operations", "depth", "registers"}
-    assert found["game"] == "kuhn_poker"
-    assert found["roles"] == [role.name for role in net.roles]
-    assert found["moves"] == {role.name: len(role.moves) for role in net.roles}
-    assert found["percepts"] == {role.name: len(role.percepts) for role in net.players}
-    assert (found["gates"], found["registers"], found["depth"]) == (net.gates, len(net.initial), net.depth)
-    assert 0 < found["operations"] <= net.operations
+    assert set(result) >= {"game", "roles", "moves", "percepts", "gates", "operations", "depth", "registers"}
+    assert result["game"] == "kuhn_poker"
+    assert result["roles"] == [role.name for role in net.roles]
+    assert result["moves"] == {role.name: len(role.moves) for role in net.roles}
+    assert result["percepts"] == {role.name: len(role.percepts) for role in net.players}
+    assert (result["gates"], result["registers"], result["depth"]) == (net.gates, len(net.initial), net.depth)
+    assert 0 < result["operations"] <= net.operations
 
 
 def test_info_for_people(capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,18 +58,18 @@ def test_info_for_people(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["npz", "json"])
-def test_a_network_is_written_and_read_again(
+def test_a_propnet_is_written_and_read_again(
     suffix: str, folder: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = answer(capsys, "compile", "rps", "--passes", "-o", f"net.{suffix}")
-    assert set(found) >= {"game", "gates", "operations", "depth", "registers", "seconds", "peak_mb", "output"}
-    assert found["output"] == f"net.{suffix}"
-    assert 0 < found["seconds"] < 60
-    assert found["peak_mb"] > 10
-    assert found["passes"][0].keys() == {"name", "gates", "edges", "registers", "seconds"}
+    result = answer(capsys, "compile", "rps", "--passes", "-o", f"net.{suffix}")
+    assert set(result) >= {"game", "gates", "operations", "depth", "registers", "seconds", "peak_mb", "output"}
+    assert result["output"] == f"net.{suffix}"
+    assert 0 < result["seconds"] < 60
+    assert result["peak_mb"] > 10
+    assert result["passes"][0].keys() == {"name", "gates", "edges", "registers", "seconds"}
     again = answer(capsys, "info", f"net.{suffix}")
     for name in ("gates", "operations", "depth", "registers", "moves", "percepts", "roles"):
-        assert again[name] == found[name]
+        assert again[name] == result[name]
     assert (
         support.RulesAndPropnet(games.load_rulesheet("rps"), files.load_propnet(folder / f"net.{suffix}")).compare_all(
             20
@@ -78,7 +78,7 @@ def test_a_network_is_written_and_read_again(
     )
 
 
-def test_a_network_in_the_layout_of_other_programs(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_propnet_in_the_ggp_layout(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     answer(capsys, "compile", "rps", "-o", "net.json", "--layout", "ggp")
     assert ggp_json.is_ggp_json(json.loads((folder / "net.json").read_text()))
     assert answer(capsys, "info", "net.json")["moves"] == answer(capsys, "info", "rps")["moves"]
@@ -96,9 +96,9 @@ def test_compile_options_reach_the_reader(folder: pathlib.Path, capsys: pytest.C
     (folder / "case.gdl").write_text(
         "(role R) (legal R a) (legal r b) (<= (next x) (does r ?m)) (<= terminal (true X)) (goal R 50)"
     )
-    found = answer(capsys, "compile", "case.gdl", "--fold-case", "--gdl", "2")
-    assert found["moves"] == {"r": 2}
-    assert found["percepts"] == {"r": 0}
+    result = answer(capsys, "compile", "case.gdl", "--fold-case", "--gdl", "2")
+    assert result["moves"] == {"r": 2}
+    assert result["percepts"] == {"r": 0}
     assert answer(capsys, "compile", "case.gdl", "--fold-case", "--gdl", "1")["percepts"] == {"r": 2}
 
 
@@ -108,7 +108,7 @@ def test_compile_options_reach_the_reader(folder: pathlib.Path, capsys: pytest.C
         (["compile", "no_such_game"], 1, "no_such_game"),
         (["compile", "rsp"], 1, "did you mean rps"),
         (["info", "goofspiel:cards=0"], 1, "cards must be an integer"),
-        (["show", "rps", "--dot", "--play"], 2, "ask for one"),
+        (["show", "rps", "--dot", "--play"], 2, "use one of them"),
         (["compile", "missing.gdl"], 1, "missing.gdl: No such file"),
         (["compile", "broken.gdl"], 1, "broken.gdl:1:1"),
         (["compile", "circle.gdl"], 1, "[negative-cycle]"),
@@ -132,7 +132,7 @@ def test_compile_options_reach_the_reader(folder: pathlib.Path, capsys: pytest.C
         (["show", "noise.json", "--dot"], 1, "noise.json: it is not JSON"),
     ],
 )
-def test_mistakes_are_told_in_a_paragraph(
+def test_mistakes_are_reported_in_a_paragraph(
     arguments: list[str], code: int, words: str, folder: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("noise.npz", "noise.json"):
@@ -163,8 +163,8 @@ def test_an_older_file_is_replaced(folder: pathlib.Path, capsys: pytest.CaptureF
 
 
 def test_checking_by_play(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = answer(capsys, "check", "kuhn_poker", "stuck.gdl", "--play")["files"]
-    assert found[0] == {
+    result = answer(capsys, "check", "kuhn_poker", "stuck.gdl", "--play")["files"]
+    assert result[0] == {
         "file": "kuhn_poker",
         "errors": [],
         "warnings": [],
@@ -176,22 +176,22 @@ def test_checking_by_play(folder: pathlib.Path, capsys: pytest.CaptureFixture[st
             "best_goal": {"player1": 52, "player2": 52},
         },
     }
-    warnings = {problem["code"] for problem in found[1]["warnings"]}
+    warnings = {problem["code"] for problem in result[1]["warnings"]}
     assert warnings >= {"endless-play"}
-    assert set(found[1]["warnings"][0]) >= {"code", "message", "line", "column"}
+    assert set(result[1]["warnings"][0]) >= {"code", "message", "line", "column"}
 
 
 def test_checking_by_play_for_people(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["check", "kuhn_poker", "--play"]) == 0
     shown = capsys.readouterr().out
-    assert "kuhn_poker: played out completely: 58 states, 30 ends, longest match 5 joint moves\n" in shown
+    assert "kuhn_poker: all states explored: 58 states, 30 terminal, longest match 5 joint actions\n" in shown
     assert shown.endswith("kuhn_poker: ok\n")
     assert cli.main(["check", "kuhn_poker"]) == 0
     assert capsys.readouterr().out == "kuhn_poker: ok\n"
 
 
 def test_checking_by_play_what_cannot_be_played(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A sheet with errors is not played, one that explodes is told, and the others are still checked."""
+    """A rulesheet with errors is not played, one that is too large is reported, and the others are still checked."""
     arguments = ["check", "broken.gdl", "bomb.gdl", "rps", "missing.gdl", "--play", "--max-rules", "9999"]
     broken, bomb, rps, missing = answer(capsys, *arguments, code=1)["files"]
     assert [problem["code"] for problem in broken["errors"]][:1] == ["unclosed-parenthesis"]
@@ -201,7 +201,7 @@ def test_checking_by_play_what_cannot_be_played(folder: pathlib.Path, capsys: py
     assert missing["errors"]
 
 
-def test_a_network_as_a_picture(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_propnet_as_a_graph(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["show", "rps", "--dot"]) == 0
     drawn = capsys.readouterr().out
     assert drawn.startswith("digraph")
@@ -211,8 +211,8 @@ def test_a_network_as_a_picture(folder: pathlib.Path, capsys: pytest.CaptureFixt
     assert answer(capsys, "show", "net.npz", "--dot")["dot"].startswith("digraph")
 
 
-def test_json_on_stdout_is_all_there_is(folder: pathlib.Path) -> None:
-    """Also in a process of its own, where a child process grounds."""
+def test_stdout_is_json_only(folder: pathlib.Path) -> None:
+    """Also in a separate process, whose child process grounds the rules."""
     command = [sys.executable, "-m", "gdlx.cli", "compile", "monty_hall", "--json", "-o", "net.npz"]
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     assert json.loads(ran.stdout)["game"] == "monty_hall"

@@ -24,7 +24,7 @@ GDLX = [sys.executable, "-m", "gdlx.cli"]
 
 @pytest.fixture(autouse=True)
 def _alone(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a folder of its own; jax's settings stay those of the other tests."""
+    """Run in a separate folder, without changing the settings of jax for other tests."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(compilation_cache, "enable", lambda: None)
 
@@ -56,30 +56,35 @@ def test_a_match_from_the_first_command_to_its_files(capsys: pytest.CaptureFixtu
     assert config["agents"] == ["random", "random"]
     assert set(config["versions"]) == {"gdlx", "jax", "numpy", "python"}
 
-    # More games, of which the first hundred stay.
+    # More games; the first hundred are kept.
     before = (folder / "games.csv").read_text()
     code, out, err = run(capsys, "match", "--resume", str(folder), "--games", "130", "--json")
     assert (code, err) == (0, "")
-    told = json.loads(out)
-    assert (told["games"], told["games_now"], told["result"], told["interrupted"]) == (130, 30, str(folder), False)
-    first = told["agents"][0]
+    result = json.loads(out)
+    assert (result["games"], result["games_now"], result["result"], result["interrupted"]) == (
+        130,
+        30,
+        str(folder),
+        False,
+    )
+    first = result["agents"][0]
     assert set(first) >= {"agent", "games", "payoff", "goal", "wins", "draws", "losses", "incidents", "roles"}
     assert first["payoff"]["interval"][0] < first["payoff"]["mean"] < first["payoff"]["interval"][1]
     assert first["wins"] + first["losses"] == 130
     assert (folder / "games.csv").read_text().startswith(before)
     assert json.loads((folder / "result.json").read_text())["games"] == 130
 
-    # Fewer games, another seed, and lines that are no games are refused, and nothing is lost.
-    kept = (folder / "games.csv").read_text()
+    # Fewer games, another seed and malformed lines are refused, and no games are lost.
+    complete = (folder / "games.csv").read_text()
     code, _, err = run(capsys, "match", "--resume", str(folder), "--games", "50")
-    assert (code, "can only be more" in err) == (2, True)
+    assert (code, "--games cannot be fewer" in err) == (2, True)
     code, _, err = run(capsys, "match", "--resume", str(folder), "--seed", "5")
     assert (code, "leave out --seed" in err) == (2, True)
-    for broken in (kept.replace("\n2,random", "\n2", 1), kept + kept.splitlines()[-1] + "\n"):
+    for broken in (complete.replace("\n2,random", "\n2", 1), complete + complete.splitlines()[-1] + "\n"):
         (folder / "games.csv").write_text(broken)
         code, _, err = run(capsys, "match", "--resume", str(folder))
         assert (code, "games.csv cannot be read" in err) == (1, True)
-    (folder / "games.csv").write_text(kept)
+    (folder / "games.csv").write_text(complete)
     with pytest.raises(result_folder.ResultError, match="other terms"):
         contest.compete("kuhn_poker", ["random", "random"], games=130, seed=9, folder=folder, resume=True)
 
@@ -92,6 +97,14 @@ def test_a_match_from_the_first_command_to_its_files(capsys: pytest.CaptureFixtu
     assert f"gdlx match --resume {folder}" in err
 
 
+def test_a_match_in_a_separate_process(tmp_path: pathlib.Path) -> None:
+    """Which also looks for running threads of agents when it exits."""
+    command = [*GDLX, "match", "kuhn_poker", "random", "random", "--games", "4"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "4 games" in ran.stdout
+
+
 def test_a_tournament(capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
     arguments = ("tournament", "simple_poker", "random", "random", "random", "--games", "8", "--seed", "2")
     code, out, _ = run(capsys, *arguments)
@@ -101,9 +114,9 @@ def test_a_tournament(capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path
     folder = tmp_path / "results" / "simple_poker" / "tournament-random-vs-random-vs-random"
     assert {path.name for path in folder.iterdir()} >= {"config.json", "result.json", "crosstable.csv"}
     code, out, _ = run(capsys, "tournament", "--resume", str(folder), "--json")
-    told = json.loads(out)
-    assert (code, told["games_now"]) == (0, 0)
-    assert told["standings"] == json.loads((folder / "result.json").read_text())["standings"]
+    result = json.loads(out)
+    assert (code, result["games_now"]) == (0, 0)
+    assert result["standings"] == json.loads((folder / "result.json").read_text())["standings"]
 
 
 def test_other_files_are_other_agents(capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
@@ -123,12 +136,12 @@ def test_other_files_are_other_agents(capsys: pytest.CaptureFixture[str], tmp_pa
 
 
 @pytest.mark.slow
-def test_agents_that_learn_by_time_are_not_the_same_when_games_go_on(capsys: pytest.CaptureFixture[str]) -> None:
+def test_resuming_with_agents_that_learn_for_a_fixed_time_is_remarked(capsys: pytest.CaptureFixture[str]) -> None:
     quick = "mccfr:seconds=0.1,batch=32,table=8"
     assert run(capsys, "match", "kuhn_poker", quick, "random", "--games", "4", "--quiet")[0] == 0
     (folder,) = pathlib.Path("results/kuhn_poker").iterdir()
     code, _, err = run(capsys, "match", "--resume", str(folder), "--games", "8")
-    assert (code, "learns by time before its first game" in " ".join(err.split())) == (0, True)
+    assert (code, "learns for a fixed time before its first game" in " ".join(err.split())) == (0, True)
 
 
 @pytest.mark.parametrize(
@@ -140,8 +153,8 @@ def test_agents_that_learn_by_time_are_not_the_same_when_games_go_on(capsys: pyt
         (("match", "kuhn_poker", "random"), 1, "1 agent was named; name one for each"),
         (("match", "kuhn_poker", "random", "randum"), 1, "there is no agent 'randum' (is it random?)"),
         (("match", "kuhn_poker", "random", "mccfr:speed=1"), 1, "mccfr has no option 'speed'"),
-        (("match", "kuhn_poker", "random", "results/x"), 1, "results/x is no saved solution"),
-        (("match", "kuhn_poker", "random", "x.csv"), 1, "x.csv is not there: name the result folder"),
+        (("match", "kuhn_poker", "random", "results/x"), 1, "results/x is not a saved solution"),
+        (("match", "kuhn_poker", "random", "x.csv"), 1, "x.csv does not exist: name the result folder"),
         (("match", "kuhn", "random", "random"), 1, "kuhn"),
         (("match", "kuhn_poker", "random", "random", "--games", "0"), 2, "--games"),
         (("match", "kuhn_poker", "random", "random", "--play-clock", "0"), 1, "the play clock must be"),
@@ -151,18 +164,18 @@ def test_agents_that_learn_by_time_are_not_the_same_when_games_go_on(capsys: pyt
         (("tournament", "kuhn_poker", "random"), 1, "needs 2 agents or more, and 1 was named"),
         (("play", "kuhn_poker", "--as", "player3"), 2, "kuhn_poker has no role 'player3'; it has player1, player2"),
         (("play", "kuhn_poker", "--as", "third"), 2, "no role 'third'"),
-        (("play", "kuhn_poker", "--as", "1", "--against", "human"), 2, "there is one terminal"),
+        (("play", "kuhn_poker", "--as", "1", "--against", "human"), 2, "there is only one terminal"),
         (("play", "kuhn_poker"), 2, "--as"),
     ],
 )
 def test_mistakes(
     capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path, arguments: tuple[str, ...], code: int, message: str
 ) -> None:
-    found, out, err = run(capsys, *arguments)
-    assert (found, out) == (code, "")
+    exit_code, out, err = run(capsys, *arguments)
+    assert (exit_code, out) == (code, "")
     assert message in err
     assert err.count("\n") == 1  # a paragraph
-    assert list(tmp_path.iterdir()) == []  # no folder of a match that never was
+    assert list(tmp_path.iterdir()) == []  # no folder was created
 
 
 def test_a_game_at_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,8 +184,8 @@ def test_a_game_at_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch:
     assert code == 0
     assert "You are player1 in kuhn_poker, with player2." in err
     assert "and you see (dealt " in err
-    assert "'jump' is no legal move" in err
-    # What was hidden: the other card, dealt by chance.
+    assert "'jump' is not a legal move" in err
+    # The hidden card of the opponent is revealed.
     assert out.count("(deal ") == 2
     assert "player1 (you)" in out
     assert "player2: goal " in out
@@ -182,13 +195,13 @@ def test_a_game_at_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch:
 def test_leaving_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
     type_in(monkeypatch, typed)
     code, out, _ = run(capsys, "play", "monty_hall", "--as", "candidate", "--json")
-    told = json.loads(out)
-    assert (code, told["interrupted"], told["goals"], told["moves"]) == (0, True, None, [])
+    result = json.loads(out)
+    assert (code, result["interrupted"], result["goals"], result["moves"]) == (0, True, None, [])
     type_in(monkeypatch, f"1\n1\n{typed}")
     code, out, err = run(capsys, "match", "monty_hall", "human", "--games", "9")
     assert code == 0
     assert "no game has ended" in out or "candidate" in out
-    assert "go on with: gdlx match --resume results/monty_hall/match-human" in err
+    assert "resume with: gdlx match --resume results/monty_hall/match-human" in err
 
 
 def test_ctrl_c_at_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,10 +215,10 @@ def test_ctrl_c_at_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch:
 
 
 def test_ctrl_c_keeps_the_games_that_have_ended(tmp_path: pathlib.Path) -> None:
-    """Interrupted for good: a process that plays more games than it ever could, one by one."""
+    """Interrupt a process that plays a million games, one at a time."""
     script = (
-        "from gdlx.players.matches import match; match._LANES = (32,); match.Match.is_lockstep = False; "
-        "from gdlx.players.matches import contest; contest._INTERVAL = 0.1; from gdlx import cli; import sys; "
+        "from gdlx.players.matches import match; match._LANES = (32,); match.Match.is_vectorised = False; "
+        "from gdlx.players.matches import contest; contest._SAVE_INTERVAL = 0.1; from gdlx import cli; import sys; "
         "sys.exit(cli.main(['match', 'kuhn_poker', 'random', 'random', '--games', '1000000']))"
     )
     process = subprocess.Popen(
@@ -218,12 +231,12 @@ def test_ctrl_c_keeps_the_games_that_have_ended(tmp_path: pathlib.Path) -> None:
     process.send_signal(signal.SIGINT)
     out, err = process.communicate()
     assert process.returncode == 130, err
-    assert "remark: interrupted; go on with: gdlx match --resume results/kuhn_poker/match-random-vs-random" in err
+    assert "remark: interrupted; resume with: gdlx match --resume results/kuhn_poker/match-random-vs-random" in err
     assert "Traceback" not in err
-    told = json.loads((folder / "result.json").read_text())
-    assert told["games"] > 0
-    assert len((folder / "games.csv").read_text().splitlines()) == told["games"] + 1
-    assert f"{told['games']:,} games" in out
+    result = json.loads((folder / "result.json").read_text())
+    assert result["games"] > 0
+    assert len((folder / "games.csv").read_text().splitlines()) == result["games"] + 1
+    assert f"{result['games']:,} games" in out
 
 
 def test_help_names_the_agents_and_starts_without_jax() -> None:

@@ -1,4 +1,4 @@
-"""The command `playout`: what it prints, and what it does with games and options that cannot be played."""
+"""The command `playout`: its output, and games and options that it refuses."""
 
 import json
 import os
@@ -30,8 +30,8 @@ def written(folder: pathlib.Path, text: str) -> str:
 def test_json() -> None:
     ran = run("tictactoe", "--batch", "1000", "--seconds", "0.3", "--json")
     assert (ran.returncode, ran.stderr) == (0, "")
-    found = json.loads(ran.stdout)
-    assert set(found) >= {
+    result = json.loads(ran.stdout)
+    assert set(result) >= {
         "game",
         "batch",
         "states",
@@ -47,15 +47,15 @@ def test_json() -> None:
         "goal_conflicts",
         "ready_seconds",
     }
-    assert found["game"] == "tictactoe"
-    assert found["batch"] >= 1000
-    assert found["batch"] % 32 == 0
-    assert found["states"] % found["batch"] == 0
-    assert found["states_per_second"] == pytest.approx(found["states"] / found["seconds"])
-    assert 5 < found["mean_length"] < 9.5
-    assert found["mean_rewards"]["x"] == pytest.approx(-found["mean_rewards"]["o"])
-    assert found["mean_rewards"]["x"] == found["mean_goals"]["x"] - 50
-    assert found["zero_sum"] is True
+    assert result["game"] == "tictactoe"
+    assert result["batch"] >= 1000
+    assert result["batch"] % 32 == 0
+    assert result["states"] % result["batch"] == 0
+    assert result["states_per_second"] == pytest.approx(result["states"] / result["seconds"])
+    assert 5 < result["mean_length"] < 9.5
+    assert result["mean_rewards"]["x"] == pytest.approx(-result["mean_rewards"]["o"])
+    assert result["mean_rewards"]["x"] == result["mean_goals"]["x"] - 50
+    assert result["zero_sum"] is True
 
 
 def test_text() -> None:
@@ -64,17 +64,17 @@ def test_text() -> None:
     lines = ran.stdout.splitlines()
     assert lines[0].startswith("monty_hall: ")
     assert "million states/s" in lines[0]
-    assert "joint moves on average" in lines[1]
+    assert "joint actions on average" in lines[1]
     assert lines[2].split()[:3] == ["candidate", "mean", "goal"]
-    assert all("biased to short matches" in line for line in lines[3:])  # as so short a run may be
+    assert all("biased to short matches" in line for line in lines[3:])  # as such a short run may be
 
 
-def test_help_tells_of_the_bias_to_short_matches() -> None:
-    assert "short ones weigh more" in " ".join(run("--help").stdout.split())
+def test_help_explains_the_bias_to_short_matches() -> None:
+    assert "they are biased to short matches" in " ".join(run("--help").stdout.split())
 
 
 def test_the_seed_and_the_devices() -> None:
-    """The same seed plays the same games, on one device and on four; the time only says how many of them."""
+    """A seed determines the games, on one device and on four; the time only determines how many are played."""
     first, again, other, four = (
         json.loads(run("tictactoe", "--batch", "128", "--seconds", "0", "--json", *seed, devices=devices).stdout)
         for seed, devices in ((("--seed", "1"), 1), (("--seed", "1"), 1), (("--seed", "2"), 1), (("--seed", "1"), 4))
@@ -86,12 +86,12 @@ def test_the_seed_and_the_devices() -> None:
 @pytest.mark.parametrize(
     ("text", "options", "said"),
     [
-        (sheets.CONFLICTS, (), "ends with several goal values or none"),
+        (sheets.CONFLICTS, (), "terminal states with several goal values or none"),
         (sheets.DEAD_END, (), "states without a legal move for some role"),
-        (sheets.ENDLESS, ("--max-steps", "2"), "games stopped after 2 joint moves"),
+        (sheets.ENDLESS, ("--max-steps", "2"), "games stopped after 2 joint actions"),
     ],
 )
-def test_what_goes_wrong_in_matches_is_told(
+def test_abnormal_terminations_are_reported(
     text: str, options: tuple[str, ...], said: str, tmp_path: pathlib.Path
 ) -> None:
     ran = run(written(tmp_path, text), *SHORT, *options)
@@ -117,8 +117,8 @@ def test_what_cannot_be_played(tmp_path: pathlib.Path) -> None:
         assert "bug" not in ran.stderr
 
 
-def test_goals_of_a_sum_that_turns_out_otherwise(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Payoffs rest on the first matches; a contradiction in later ones stops the command."""
+def test_goal_sums_that_turn_out_not_to_be_constant(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Payoffs are inferred from the first matches; a contradiction in later ones stops the command."""
     rare = "(role a) (role b) (legal a go) (legal b go) (init (at 0)) " + " ".join(
         f"(succ {n} {n + 1})" for n in range(12)
     )
@@ -143,7 +143,7 @@ def test_goals_of_a_sum_that_turns_out_otherwise(tmp_path: pathlib.Path, monkeyp
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
 def test_progress_and_ctrl_c() -> None:
-    """A terminal shows how fast it goes; an interrupted command prints what was played until then."""
+    """A terminal shows the speed; an interrupted command prints the results so far."""
     terminal, its_end = os.openpty()
     command = [*GDLX, "rps", "--batch", "64", "--seconds", "60"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=its_end, text=True) as process:

@@ -10,6 +10,9 @@ import time
 
 import pytest
 
+from gdlx import cli
+from gdlx.envs.trees import unroll
+
 GDLX = [sys.executable, "-m", "gdlx.cli"]
 
 
@@ -30,8 +33,8 @@ def solved(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 def test_solve_json(tmp_path: pathlib.Path) -> None:
     ran = run("solve", "kuhn_poker", "--target", "0.1%", "--json", cwd=tmp_path)
     assert (ran.returncode, ran.stderr) == (0, "")
-    found = json.loads(ran.stdout)
-    assert set(found) >= {
+    result = json.loads(ran.stdout)
+    assert set(result) >= {
         "game",
         "algorithm",
         "iterations",
@@ -44,13 +47,13 @@ def test_solve_json(tmp_path: pathlib.Path) -> None:
         "payoff_range",
         "result",
     }
-    assert found["exploitability"] <= 0.004
-    assert set(found["improvements"]) == {"player1", "player2"}
-    assert found["nash_conv"] == pytest.approx(sum(found["improvements"].values()))
-    assert found["nash_conv"] == pytest.approx(2 * found["exploitability"])
-    assert found["value"]["player1"] == pytest.approx(-1 / 18, abs=0.01)
-    assert found["payoff_range"] == [-2.0, 2.0]
-    assert (tmp_path / found["result"] / "policy.npz").exists()
+    assert result["exploitability"] <= 0.004
+    assert set(result["improvements"]) == {"player1", "player2"}
+    assert result["nash_conv"] == pytest.approx(sum(result["improvements"].values()))
+    assert result["nash_conv"] == pytest.approx(2 * result["exploitability"])
+    assert result["value"]["player1"] == pytest.approx(-1 / 18, abs=0.01)
+    assert result["payoff_range"] == [-2.0, 2.0]
+    assert (tmp_path / result["result"] / "policy.npz").exists()
 
 
 def test_evaluate(solved: pathlib.Path) -> None:
@@ -85,17 +88,17 @@ def test_resume(solved: pathlib.Path) -> None:
     assert json.loads(ran.stdout)["iterations"] == 300
     ran = run("solve", "--resume", "results/kuhn_poker/cfr+", "--x64", cwd=solved)
     assert ran.returncode == 1
-    assert "single precision; go on without --x64" in ran.stderr
+    assert "single precision; resume it without --x64" in ran.stderr
 
 
-def test_nothing_to_go_on_with(tmp_path: pathlib.Path) -> None:
+def test_nothing_to_resume(tmp_path: pathlib.Path) -> None:
     assert run("solve", "simple_poker", "--algorithm", "lp", cwd=tmp_path).returncode == 0
     ran = run("solve", "--resume", "results/simple_poker/lp", cwd=tmp_path)
     assert ran.returncode == 1
-    assert "was solved at once: there is nothing to go on with" in ran.stderr
+    assert "was solved at once: there is nothing to resume" in ran.stderr
 
 
-def test_other_rules_than_then(tmp_path: pathlib.Path) -> None:
+def test_rules_that_have_changed(tmp_path: pathlib.Path) -> None:
     sheet = tmp_path / "my.gdl"
     text = run("show", "simple_poker", cwd=tmp_path).stdout
     sheet.write_text(text)
@@ -114,7 +117,7 @@ def test_other_rules_than_then(tmp_path: pathlib.Path) -> None:
         (("solve", "kuhn_poker", "--algorithm", "magic"), 1, "there is no algorithm 'magic'; there are cfr"),
         (("solve", "kuhn_poker", "--iterations", "-5"), 2, "--iterations"),
         (("solve", "kuhn_poker", "--time", "-1"), 1, "more than 0 seconds"),
-        (("solve", "kuhn_poker", "--target", "tiny"), 1, "no number"),
+        (("solve", "kuhn_poker", "--target", "tiny"), 1, "not a number"),
         (("solve", "goofspiel:cards=5", "--max-nodes", "1000"), 1, "too large to unroll"),
         (("solve", "smallest:numbers=2,steps=1", "--algorithm", "lp"), 1, "zero-sum"),
         (("solve", "--resume", "nowhere"), 1, "holds no result"),
@@ -140,7 +143,7 @@ def test_games_that_are_not_zero_sum_are_remarked(tmp_path: pathlib.Path) -> Non
     assert "not a two-player zero-sum game" in ran.stderr
 
 
-def test_interrupt_keeps_what_there_is(tmp_path: pathlib.Path) -> None:
+def test_an_interrupted_run_is_saved(tmp_path: pathlib.Path) -> None:
     process = subprocess.Popen(
         [*GDLX, "solve", "leduc_poker", "--iterations", "100000000", "--checkpoint", "0"],
         cwd=tmp_path,
@@ -163,20 +166,46 @@ def test_interrupt_keeps_what_there_is(tmp_path: pathlib.Path) -> None:
 
 
 def test_info_tree(tmp_path: pathlib.Path) -> None:
-    found = json.loads(run("info", "leduc_poker", "--tree", "--json", cwd=tmp_path).stdout)
+    result = json.loads(run("info", "leduc_poker", "--tree", "--json", cwd=tmp_path).stdout)
     # FACTS: counted with OpenSpiel.
-    assert sum(found["information_sets"].values()) == 936
-    assert found["terminals"] == 5_520
-    assert found["histories"] == 9_457
-    assert 4_000 < found["estimated_histories"] < 20_000
+    assert sum(result["information_sets"].values()) == 936
+    assert result["terminals"] == 5_520
+    assert result["histories"] == 9_457
+    assert 4_000 < result["estimated_histories"] < 20_000
     shown = run("info", "kuhn_poker", "--tree", cwd=tmp_path)
     assert "58 nodes for 58 histories" in shown.stdout
-    assert "before unrolling" in shown.stderr
+    assert "estimated size: " in shown.stderr
 
 
-def test_info_of_a_game_too_large_names_the_next_command(tmp_path: pathlib.Path) -> None:
-    refused = run("info", "phantom_tictactoe", "--tree", cwd=tmp_path)
-    assert refused.returncode == 1
-    message = " ".join(refused.stderr.split())
-    assert "joint moves; allowed are 60,000,000" in message
-    assert "gdlx info phantom_tictactoe --tree --depth 9" in message
+@pytest.mark.parametrize(("game", "depth"), [("blind_tictactoe", 3), ("phantom_tictactoe", 9)])
+def test_info_refuses_a_game_too_large_before_unrolling_it(
+    game: str, depth: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Random play alone shows the size, and the message names the command that unrolls as much as fits."""
+
+    def unexpected(*_: object) -> None:
+        raise AssertionError("a level was unrolled")
+
+    monkeypatch.setattr(unroll._Unroller, "_evaluate", unexpected)
+    assert cli.main(["info", game, "--tree"]) == 1
+    message = " ".join(capsys.readouterr().err.split())
+    assert "joint actions; allowed are 60,000,000" in message
+    assert f"Unroll fewer steps (at most {depth}), or make the game smaller" in message
+    assert message.endswith(f"gdlx info {game} --tree --depth {depth}")
+
+
+def test_the_depth_that_info_suggests_fits(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["info", "blind_tictactoe", "--tree", "--max-nodes", "30000"]) == 1
+    command = capsys.readouterr().err.strip().rpartition("gdlx ")[2].split()
+    assert command == ["info", "blind_tictactoe", "--tree", "--depth", "2"]
+    assert cli.main([*command, "--max-nodes", "30000", "--json"]) == 0
+    steps = json.loads(capsys.readouterr().out)["steps"]
+    assert len(steps) == 3
+    assert max(step["nodes"] for step in steps) <= 30_000
+
+
+def test_info_suggests_no_depth_if_none_fits(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["info", "kuhn_poker", "--tree", "--max-nodes", "2"]) == 1
+    message = capsys.readouterr().err
+    assert "--max-nodes" in message
+    assert "--depth" not in message

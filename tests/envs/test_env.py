@@ -13,8 +13,10 @@ import scipy.stats
 
 import gdlx
 from gdlx.envs import env as envs
-from gdlx.envs import payoffs
+from gdlx.envs import game_facts, host, payoffs
 from gdlx.envs.lowering import lower
+from gdlx.envs.packed import packed_env, sharded_playouts
+from gdlx.envs.views import public
 from gdlx.propnet import games, library
 from gdlx.propnet.common import errors
 from gdlx.propnet.syntax import diagnostics
@@ -266,7 +268,7 @@ def test_a_joint_action_of_the_wrong_kind(actions: object, words: str) -> None:
 def test_chance_of_the_wrong_kind() -> None:
     env, _ = kuhn()
     deal = jnp.array([4, 4])
-    with pytest.raises(envs.EnvError, match="give step a key, or chance_action"):
+    with pytest.raises(envs.EnvError, match="pass `key=` or `chance_action=` to step"):
         env.step(env.init(), deal, None)
     with pytest.raises(envs.EnvError, match="chance_action of kuhn_poker must be one integer"):
         env.step(env.init(), deal, None, jnp.array([0]))
@@ -386,6 +388,38 @@ def test_an_environment_says_what_it_is() -> None:
     assert (env.name, env.players, env.num_players) == ("monty_hall", ("candidate",), 1)
     assert (env.num_actions, env.num_percepts, env.num_chance_actions) == (6, 3, 7)
     assert env.payoffs == payoffs.Payoffs(0.0, False, True)
+
+
+def test_objects_print_in_one_line() -> None:
+    env = made("kuhn_poker")
+    assert repr(env) == "Env(kuhn_poker: players player1, player2; 5 actions, zero-sum)"
+    assert repr(made("monty_hall")) == "Env(monty_hall: players candidate; 6 actions, general-sum)"
+    assert repr(packed_env.PackedEnv(env)) == "PackedEnv(kuhn_poker: players player1, player2; 5 actions, zero-sum)"
+    with_keys = packed_env.PackedEnv(env, public.find_public_info(env.net))
+    assert repr(with_keys).endswith("zero-sum, public state keys)")
+    nodes = host.HostEnv(env.net, env.payoffs, 1_000)
+    assert repr(nodes) == "HostEnv(kuhn_poker: players player1, player2; at most 1,000 steps)"
+    playout = sharded_playouts.ShardedPlayout(env.net, 1_000, 64)
+    assert repr(playout) == "ShardedPlayout(kuhn_poker: at least 2,048 games, at most 1,000 steps)"
+    assert repr(game_facts.probe(env.net, 3)) == "GameFacts(kuhn_poker: seed 3)"
+
+
+def test_states_print_their_shapes_whatever_their_leaves_are() -> None:
+    env = made("rps")
+    state = env.init()
+    sizes = f"{len(env.net.initial)} registers, 2 players, 3 actions"
+    assert repr(state) == f"State({sizes})"
+    shown = []
+    jax.jit(lambda traced: shown.append(repr(traced)))(state)
+    jax.vmap(lambda traced: shown.append(repr(traced)))(jax.tree.map(lambda x: x[None], state))
+    assert shown == [f"State({sizes})"] * 2
+    assert repr(jax.tree.map(lambda x: jnp.stack([x] * 4), state)) == f"State({sizes}, batch (4,))"
+    assert repr(jax.eval_shape(env.init)) == f"State({sizes})"
+    spec: Any = jax.sharding.PartitionSpec
+    leaves: list[Any] = [None, 0, "text", object(), spec("games")]
+    for leaf in leaves:
+        text = repr(envs.State(*[leaf] * len(envs.State._fields)))
+        assert text == f"State({type(leaf).__name__} leaves)"
 
 
 @pytest.mark.parametrize(

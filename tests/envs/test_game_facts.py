@@ -31,7 +31,7 @@ def test_facts_are_kept_for_every_propnet_and_seed() -> None:
 def test_a_game_is_emitted_and_played_once(monkeypatch: pytest.MonkeyPatch) -> None:
     net = games.compile_game("leduc_poker")
     counts: collections.Counter[str] = collections.Counter()
-    for module, name in ((straight_line, "cone"), (random_play, "random_steps")):
+    for module, name in ((straight_line, "compile_cone"), (random_play, "random_steps")):
         original = getattr(module, name)
 
         def counting(*args: object, name: str = name, original=original, **options: object) -> object:  # type: ignore[no-untyped-def]
@@ -47,7 +47,7 @@ def test_a_game_is_emitted_and_played_once(monkeypatch: pytest.MonkeyPatch) -> N
         assert facts.histories().total > 1
         assert game_spec.unroll_game(game_spec.GameSpec("leduc_poker"), net=net).zero_sum
         unroll.unroll(net, depth=2)
-    assert counts["cone"] == 3  # what is legal, what a move does, how a state is judged
+    assert counts["compile_cone"] == 3  # what is legal, what a move does, how a state is judged
     plays = counts["random_steps"]
     assert facts.payoffs() is facts.payoffs("auto")
     assert game_facts.probe(net).digest == facts.digest

@@ -40,7 +40,7 @@ def test_goals_of_a_constant_sum_are_shifted() -> None:
 def test_goals_of_other_sums_are_payoffs() -> None:
     net = sheets.compile_text(SPLIT.format(more="(share 50 50)"))
     assert payoffs.infer_payoffs(net) == payoffs.Payoffs(0.0, False, True)
-    with pytest.raises(payoffs.PayoffError, match="constant sum; sums seen: 70, 100"):
+    with pytest.raises(payoffs.PayoffError, match="constant sum; sums observed: 70, 100"):
         payoffs.infer_payoffs(net, "zero-sum")
 
 
@@ -74,7 +74,7 @@ def test_a_game_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
         SPLIT.format(more="").replace("(<= terminal (true (took ?x)))", "(<= terminal (true done))")
     )
     assert payoffs.infer_payoffs(net) == payoffs.Payoffs(0.0, False, True)
-    with pytest.raises(payoffs.PayoffError, match="no random match came to an end"):
+    with pytest.raises(payoffs.PayoffError, match="no random match ended"):
         payoffs.infer_payoffs(net, "zero-sum")
 
 

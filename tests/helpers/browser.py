@@ -1,4 +1,4 @@
-"""A real browser for pages that gdlx writes: what it complains of, and what it shows."""
+"""Renders pages of gdlx in a real browser: console messages and screenshots."""
 
 import pathlib
 import shutil
@@ -26,15 +26,15 @@ class RenderedPage(NamedTuple):
 
 
 def find() -> str:
-    """Chromium's path; the test is skipped where there is none."""
+    """The path of Chromium; skips the test if it is not installed."""
     for name in _NAMES:
-        if found := shutil.which(name):
-            return found
+        if path := shutil.which(name):
+            return path
     pytest.skip("there is no Chromium to open the page with; install it, e.g. with apt-get install chromium")
 
 
 def open_page(page: pathlib.Path, scratch: pathlib.Path, *, dark: bool, width: int, height: int) -> RenderedPage:
-    """A page as a new user sees it. `scratch` is a folder that may be filled."""
+    """Renders a page with a fresh browser profile, which is created in the folder `scratch`."""
     program, shot = find(), scratch / "picture.png"
     shot.unlink(missing_ok=True)
     ran = subprocess.run(
@@ -52,12 +52,12 @@ def open_page(page: pathlib.Path, scratch: pathlib.Path, *, dark: bool, width: i
         timeout=120,
         check=True,
     )
-    complaints = [line for line in ran.stderr.splitlines() if "CONSOLE" in line]
+    messages = [line for line in ran.stderr.splitlines() if "CONSOLE" in line]
     pixels: Any = matplotlib.image.imread(shot)
-    return RenderedPage(complaints, np.rint(pixels[..., :3] * 255).astype(np.uint8))
+    return RenderedPage(messages, np.rint(pixels[..., :3] * 255).astype(np.uint8))
 
 
 def count(picture: npt.NDArray[np.uint8], colour: str) -> int:
-    """Pixels of a colour such as #0072b2."""
-    wanted = [int(colour[n : n + 2], 16) for n in (1, 3, 5)]
-    return int((picture == wanted).all(axis=-1).sum())
+    """The number of pixels of a colour such as #0072b2."""
+    rgb = [int(colour[n : n + 2], 16) for n in (1, 3, 5)]
+    return int((picture == rgb).all(axis=-1).sum())

@@ -1,4 +1,4 @@
-"""Games as nested nodes, and solving by plain recursion over them: slow, and nothing like the solvers' arrays."""
+"""Games as nested nodes, solved by plain recursion: slow, and independent of the arrays of the solvers."""
 
 import collections
 import functools
@@ -26,7 +26,7 @@ Node = Union["TerminalNode", "ChanceNode", "DecisionNode"]
 
 class TerminalNode(NamedTuple):
     payoffs: tuple[float, ...]
-    is_leaf: bool = False  # where the depth was limited
+    is_leaf: bool = False  # at the depth limit
 
 
 class ChanceNode(NamedTuple):
@@ -34,7 +34,7 @@ class ChanceNode(NamedTuple):
 
 
 class DecisionNode(NamedTuple):
-    """Joint moves are those of the players that decide, in their order."""
+    """Joint actions are those of the deciding players, in their order."""
 
     views: dict[int, str]
     actions: dict[int, list[int]]
@@ -65,7 +65,7 @@ def from_propnet(net: propnet.PropNet, units: payoffs.Payoffs | None = None, dep
 
 
 def from_open_spiel(state: Any) -> Node:
-    """Of OpenSpiel's states; a single legal action is no choice."""
+    """Builds the nodes of an OpenSpiel game; a single legal action is not a decision."""
     if state.is_terminal():
         return TerminalNode(tuple(state.returns()))
     if state.is_chance_node():

@@ -1,4 +1,4 @@
-"""Random matches in an environment, and the same matches by the rules."""
+"""Random matches in an environment, replayed by the interpreter."""
 
 import functools
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ class MatchBatch(NamedTuple):
     """Axes: T steps, B matches."""
 
     states: envs.State  # [T + 1, B, ..] numpy
-    chance: np.ndarray  # [T, B] moves of chance, -1 without a random role
+    chance: np.ndarray  # [T, B] chance moves, -1 without a random role
 
     def states_of(self, match: int) -> list[envs.State]:
         """The states of one match, to its end or the last step."""
@@ -48,7 +48,7 @@ def _random(env: envs.Env, scores: jax.Array, chance_scores: jax.Array) -> tuple
 
 
 def play_random(env: envs.Env, *, matches: int, steps: int, seed: int = 0) -> MatchBatch:
-    """Random matches, under vmap in a scan in a jit. The random numbers are numpy's: jax's take long to compile."""
+    """Random matches by vmap, scan and jit, with random numbers from numpy: those of jax take long to compile."""
     rng = np.random.default_rng(seed)
     scores = rng.random((matches, steps, env.num_players, env.num_actions), np.float32)
     chance_scores = rng.random((matches, steps, env.num_chance_actions), np.float32)
@@ -61,7 +61,7 @@ def play_random(env: envs.Env, *, matches: int, steps: int, seed: int = 0) -> Ma
 
 
 def compare_with_rules(env: envs.Env, sheet: rulesheet.Rulesheet, found: MatchBatch, numbers: Sequence[int]) -> int:
-    """Play some of the matches by the rules, with the same moves; the number of states that were compared."""
+    """Replays some of the matches with the interpreter; returns the number of states that were compared."""
     rules = interpreter.Interpreter(sheet)
     compared = 0
     for match in numbers:

@@ -1,4 +1,4 @@
-"""Agents and arenas that tests of matches share."""
+"""Agents and arenas shared by tests of matches."""
 
 import dataclasses
 import functools
@@ -18,7 +18,7 @@ from gdlx.tests.helpers import samples
 
 @functools.cache
 def load_arena(game: str) -> agent.Arena:
-    """One for all tests: they share its programs."""
+    """Cached, so that tests share its compiled programs."""
     return arenas.make_arena(game)
 
 
@@ -30,7 +30,7 @@ def random_policies(game: str, seed: int) -> tabular_policies.Policies:
 
 @dataclasses.dataclass(frozen=True)
 class TreePolicyAgent(table_agent.TableAgent):
-    """Plays given policies of a tree, in lockstep."""
+    """Plays tabular policies of a tree, vectorised."""
 
     game: str
     policies: tabular_policies.Policies
@@ -41,7 +41,7 @@ class TreePolicyAgent(table_agent.TableAgent):
 
 @dataclasses.dataclass(frozen=True)
 class UnbatchedAgent:
-    """Another agent without its policy, so that it is asked move by move."""
+    """Wraps an agent without exposing its policy, so that it chooses move by move."""
 
     inner: agent.Agent
 
@@ -55,7 +55,7 @@ class UnbatchedAgent:
 
 @dataclasses.dataclass(frozen=True)
 class FunctionAgent:
-    """Answers with what a function makes of the view and the clock; `views` are all that it was asked about."""
+    """Chooses by a function of the history and the clock; `views` are the histories it has been called with."""
 
     answer: Callable[[history.ActionObservationHistory, agent.Clock], Any]
     name: str = "does"
@@ -77,7 +77,7 @@ def choose_first(view: history.ActionObservationHistory, clock: agent.Clock) -> 
 
 @dataclasses.dataclass(frozen=True)
 class HangingAgent:
-    """Sits down or chooses only when it is let go."""
+    """Blocks in `start_match` or in `choose` until it is released."""
 
     where: str
     release: threading.Event = dataclasses.field(default_factory=threading.Event)

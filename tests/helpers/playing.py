@@ -1,4 +1,4 @@
-"""Games written in tests, played by their rules."""
+"""Plays games that are written in tests with the interpreter."""
 
 from gdlx.propnet.checks import checker
 from gdlx.propnet.datalog import interpreter, transcript

@@ -1,10 +1,10 @@
-"""Random small games: rules of every kind over few fluents and moves, most of them senseless, all of them legal GDL."""
+"""Random small games: rules of every kind over few fluents and moves, mostly meaningless, but all valid GDL."""
 
 import random
 from collections.abc import Callable, Sequence
 
 _VARIABLES = ("?x", "?y", "?z")
-_AtomBuilder = Callable[[Callable[[], str]], str]  # given a source of arguments, the text of an atom
+_AtomBuilder = Callable[[Callable[[], str]], str]  # from a source of arguments to the text of an atom
 
 
 class _Writer:
@@ -13,9 +13,9 @@ class _Writer:
         self.size = rng.randint(2, 4)
         self.roles = rng.choice([["r"], ["r", "s"], ["r", "random"], ["r", "s", "random"]])
         self.flags = [f"p{n}" for n in range(rng.randint(1, 4))]
-        self.has_links = rng.random() < 0.6  # fluents that recursion goes along
+        self.has_links = rng.random() < 0.6  # fluents for recursive rules
         self.lines: list[str] = []
-        self.relations: list[_AtomBuilder] = []  # that may be used by what follows, so that negation is stratified
+        self.relations: list[_AtomBuilder] = []  # that later rules may use, so that negation is stratified
 
     def chance(self, probability: float) -> bool:
         return self.rng.random() < probability
@@ -55,7 +55,7 @@ class _Writer:
         return self.rng.choice(makers)(argument)
 
     def body(self, needed: Sequence[str] = (), given: Sequence[str] = ()) -> list[str]:
-        """Literals in any order; every variable bound, and those that are needed too."""
+        """Literals in any order, in which all variables are bound, and also the `needed` ones."""
         literals = [*given, *(self.positive() for _ in range(self.rng.randint(0, 3)))]
         bound = [name for name in _VARIABLES if any(name in literal for literal in literals)]
         literals += [f"(n {name})" for name in needed if name not in bound]
@@ -76,14 +76,14 @@ class _Writer:
 
 
 def generate_sheet(seed: int) -> str:
-    """The same sheet for the same seed. A role always has a move, so that play goes on."""
+    """The same sheet for the same seed. Every role always has a legal move, so that play continues."""
     write = _Writer(random.Random(seed))
     _write_facts(write)
     for number in range(write.rng.randint(0, 4)):
         _write_relation(write, f"q{number}")
     _write_legal(write)
     _write_judges(write)
-    _write_moves(write)  # last: what depends on moves may not be used by the others
+    _write_moves(write)  # last: other rules may not use what depends on moves
     return "\n".join(write.lines)
 
 

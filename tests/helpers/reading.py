@@ -1,4 +1,4 @@
-"""Texts read in tests, and a sheet that several of them use."""
+"""Parses texts in tests, and has a rulesheet that several of them use."""
 
 from gdlx.propnet.syntax import diagnostics, rulesheet, source
 
@@ -33,9 +33,9 @@ CORPUS_NAMES = [
 
 
 def read(text: str | bytes, *, fold_case: bool = False, gdl: int | None = None) -> rulesheet.Rulesheet:
-    """A sheet without errors in its text."""
-    sheet, found = read_all(text, fold_case=fold_case, gdl=gdl)
-    errors = [problem for problem in found if problem.severity is diagnostics.Severity.ERROR]
+    """Parses a sheet, and asserts that it has no errors."""
+    sheet, problems = read_all(text, fold_case=fold_case, gdl=gdl)
+    errors = [problem for problem in problems if problem.severity is diagnostics.Severity.ERROR]
     assert errors == []
     return sheet
 

@@ -82,7 +82,7 @@ def write_run(
     policies: tabular_policies.Policies | None = None,
     **changes: Any,
 ) -> pathlib.Path:
-    """A result folder as gdlx writes it."""
+    """Writes a result folder as gdlx does."""
     tree = samples.load_tree(game)
     chosen = algorithms.configure(algorithms.find(algorithm), None, changes)
     folder.mkdir(parents=True)
@@ -100,7 +100,7 @@ def write_and_parse_report(folder: pathlib.Path) -> Element:
 
 
 def last_row(folder: pathlib.Path) -> dict[str, float]:
-    """Of the metrics, read without gdlx."""
+    """The last row of the metrics, read without gdlx."""
     with open(folder / "metrics.csv") as file:
         return {name: float(text) for name, text in list(csv.DictReader(file))[-1].items() if text}
 
@@ -111,7 +111,7 @@ def rows_of(page: Element) -> list[list[str]]:
 
 
 class Chart:
-    """Reads values off a drawn chart, by its ticks."""
+    """Reads values off a chart by its ticks."""
 
     def __init__(self, chart: Element) -> None:
         self.chart = chart

@@ -1,4 +1,4 @@
-"""What tests of samplers share: games, random policies, and processes with several devices."""
+"""Shared by tests of samplers: games, random policies, and processes with several devices."""
 
 import functools
 import os
@@ -14,7 +14,7 @@ from gdlx.envs.trees import game_tree, sampling_form
 from gdlx.solvers import tabular_policies
 from gdlx.solvers.mccfr import mccfr
 
-# A turn-taking game, a simultaneous one, one with both at once, three players, and one alone with chance.
+# Sequential, simultaneous, both combined, three players, and one player with chance.
 GAMES = ("kuhn_poker", "goofspiel:cards=3", "simple_poker", "smallest:numbers=3,steps=1", "monty_hall")
 
 
@@ -24,7 +24,7 @@ def load_tree(game: str) -> game_tree.GameTree:
 
 
 def random_tables(form: sampling_form.SamplingForm, rng: np.random.Generator) -> mccfr.Tables:
-    """Policies with every option likely enough."""
+    """Random policies in which no action is unlikely."""
     tables = []
     for uniform in form.uniform_by_player:
         raw = np.where(np.asarray(uniform) > 0, rng.uniform(0.2, 1, uniform.shape), 0)
@@ -33,18 +33,18 @@ def random_tables(form: sampling_form.SamplingForm, rng: np.random.Generator) ->
 
 
 def policies_from_tables(tree: game_tree.GameTree, tables: Any) -> tabular_policies.Policies:
-    found = []
+    policies = []
     for player, table in zip(tree.players, tables, strict=True):
-        own = np.ones(player.sequences)
+        policy = np.ones(player.sequences)
         for number in range(player.sets):
             first, end = player.first[number], player.first[number + 1]
-            own[first:end] = np.asarray(table)[: end - first, number]
-        found.append(own)
-    return tuple(found)
+            policy[first:end] = np.asarray(table)[: end - first, number]
+        policies.append(policy)
+    return tuple(policies)
 
 
 def run_with_devices(script: str, count: int) -> list[float]:
-    """The numbers that a script prints where there are so many devices; the first one tells how many it saw."""
+    """Runs a script with so many devices, and returns the numbers that it prints after that of its devices."""
     flags = {"XLA_FLAGS": f"--xla_force_host_platform_device_count={count}"}
     ran = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, env=os.environ | flags, check=True

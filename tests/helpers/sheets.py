@@ -1,4 +1,4 @@
-"""Small games for the tests of environments: each has one thing that the games of the library do not have."""
+"""Small games for tests of environments: each has a feature that no game of the library has."""
 
 from unittest import mock
 
@@ -7,7 +7,7 @@ from gdlx.envs.lowering import lower
 from gdlx.propnet.circuits import build, compiler, propnet
 from gdlx.tests.helpers import support
 
-# Recursion through state: who is connected is a least fixpoint over edges that moves draw and erase.
+# Recursion through the state: reachability is a least fixpoint over edges that moves add and remove.
 MAZE = """
 (role digger) (role random)
 (room 1) (room 2) (room 3) (room 4) (room 5)
@@ -28,7 +28,7 @@ MAZE = """
 (<= (goal digger 0) (not (path 1 5)))
 """
 
-# Some ends give a player two goal values, some none; (choose 1) is well-formed.
+# Some terminal states give a player two goal values, some none; (choose 1) is well-formed.
 CONFLICTS = """
 (role first) (role second)
 (kind 1) (kind 2) (kind 3) (kind 4)
@@ -58,7 +58,7 @@ DEAD_END = """
 (goal first 100) (goal second 0)
 """
 
-# A game that goes on for ever unless somebody stops it.
+# A game that never ends unless a player stops it.
 ENDLESS = """
 (role first) (role random)
 (legal first stop) (legal first go)
@@ -75,7 +75,7 @@ OVER_AT_ONCE = """
 (<= terminal (true done)) (goal first 100)
 """
 
-# Two players and chance choose at the same time; what is seen depends on all of them.
+# Two players and chance move simultaneously; percepts depend on all of them.
 COINS = """
 (role odd) (role random) (role even)
 (side heads) (side tails)
@@ -96,7 +96,7 @@ COINS = """
 
 
 def compile_text(text: str, name: str = "test.gdl", iterated: bool = False) -> propnet.PropNet:
-    """With `iterated`, recursion is not unrolled however small it is."""
+    """Compiles a sheet; with `iterated`, even small recursion is not unrolled."""
     with mock.patch.object(build, "_UNROLLED_GATES", -1 if iterated else build._UNROLLED_GATES):
         return compiler.compile_rulesheet(support.read(text, name))
 

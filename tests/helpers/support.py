@@ -1,4 +1,4 @@
-"""What several test files share: sheets written in a test, random circuits, and plain ways to evaluate both."""
+"""Shared by several tests: sheets written in a test, random circuits, and simple evaluators of both."""
 
 import itertools
 import math
@@ -19,18 +19,20 @@ LegalMoves = dict[str, tuple[ground_terms.GroundTerm, ...]]  # legal moves of ev
 
 
 def read(text: str, name: str = "test.gdl", gdl: int | None = None) -> rulesheet.Rulesheet:
-    """The sheet of a text that has no errors."""
+    """Parses and checks a sheet, which must have no errors."""
     return checker.check(source.Source(name, text), gdl=gdl).require_usable()
 
 
 @st.composite
 def circuits(draw: st.DrawFn, max_inputs: int = 6, max_gates: int = 14) -> aig.Circuit:
-    """Any circuit the type allows: with constants, single literals, contradictions and equal gates."""
+    """Any circuit that the type allows: with constants, single literals, contradictions and equal gates."""
     inputs = draw(st.integers(0, max_inputs))
     gates: list[aig.Gate] = []
     for number in range(draw(st.integers(0, max_gates))):
         top = 2 * (inputs + number) + 1
-        back = st.one_of(st.integers(0, top), st.integers(0, top // 3))  # more often near, or all would be shallow
+        back = st.one_of(
+            st.integers(0, top), st.integers(0, top // 3)
+        )  # biased to recent nodes, or all circuits would be shallow
         gates.append(tuple(sorted(top - n for n in draw(st.sets(back, min_size=1, max_size=5)))))
     outputs = draw(st.lists(st.integers(0, 2 * (inputs + len(gates)) + 1), min_size=1, max_size=5))
     return aig.Circuit(inputs, tuple(gates), tuple(outputs))
@@ -38,7 +40,7 @@ def circuits(draw: st.DrawFn, max_inputs: int = 6, max_gates: int = 14) -> aig.C
 
 @st.composite
 def formulas(draw: st.DrawFn, max_inputs: int = 6) -> aig.Circuit:
-    """Alternating ANDs and ORs over few inputs, mostly used once: what simplification is made for."""
+    """Alternating ANDs and ORs over few inputs, mostly used once: the target of simplification."""
     inputs = draw(st.integers(2, max_inputs))
     literals = st.integers(2, 2 * inputs + 1)
     cubes = st.sets(literals, min_size=1, max_size=4)
@@ -78,7 +80,7 @@ def all_columns(inputs: int) -> list[tuple[bool, ...]]:
 
 
 class RulesAndPropnet:
-    """A game twice: by its rules, and by its network. Every comparison asserts that both say the same."""
+    """A game in the interpreter and as a propnet. Every comparison asserts that both agree."""
 
     def __init__(self, sheet: rulesheet.Rulesheet, net: propnet.PropNet) -> None:
         self.rules = interpreter.Interpreter(sheet)
@@ -91,7 +93,7 @@ class RulesAndPropnet:
         return [self.rules.initial], self.machine.initial(1)
 
     def compare_states(self, states: Sequence[interpreter.State], bits: machine.Rows) -> list[LegalMoves | None]:
-        """Compare fluents, legal moves, goals and terminal; returns legal moves, None where the game is over."""
+        """Compares fluents, legal moves, goals and terminal; returns legal moves, None at terminals."""
         fluents = _literal_values(self.net.fluent_literals, bits)
         terminal, goals = self.machine.terminal_and_goals(bits)
         goal_rows = machine.split_rows(goals, [len(role.goal_values) for role in self.net.roles])
@@ -114,7 +116,7 @@ class RulesAndPropnet:
     def step(
         self, states: Sequence[interpreter.State], bits: machine.Rows, joints: Sequence[interpreter.JointAction]
     ) -> tuple[list[interpreter.State], machine.Rows]:
-        """The states after a joint move each, with percepts compared."""
+        """Applies a joint action to each state, and compares percepts."""
         does = np.zeros((sum(map(len, self.moves)), len(states)), np.bool_)
         for column, joint in enumerate(joints):
             first = 0
@@ -133,7 +135,7 @@ class RulesAndPropnet:
         return after, following
 
     def compare_all(self, max_states: int) -> int | None:
-        """Compare every reachable state and joint move; the number of states, None if there are too many."""
+        """Compares every reachable state and joint action; returns the number of states, None if there are too many."""
         known = {self.rules.initial}
         states, bits = self.start()
         while states:
@@ -159,7 +161,7 @@ class RulesAndPropnet:
         return len(known)
 
     def compare_random(self, count: int, seed: int = 0, copies: int = 10) -> None:
-        """Compare along random matches, until that many states were compared."""
+        """Compares along random matches, for that many states."""
         rng = random.Random(seed)
         states, bits = self.start()
         states, bits = states * copies, np.repeat(bits, copies, axis=1)
@@ -187,7 +189,7 @@ def _literal_values(literals: propnet.Ints, bits: machine.Rows) -> machine.Rows:
 
 
 def assert_same_play(first: propnet.PropNet, second: propnet.PropNet, steps: int = 40, copies: int = 32) -> None:
-    """Random legal matches of one network look the same in another, which may lack what never happens."""
+    """Asserts that random matches of one propnet are the same in another, which may lack moves that never happen."""
     games = (machine.StateMachine(first), machine.StateMachine(second))
     assert [role.name for role in first.roles] == [role.name for role in second.roles]
     assert first.fluents == second.fluents
@@ -201,7 +203,7 @@ def assert_same_play(first: propnet.PropNet, second: propnet.PropNet, steps: int
         assert np.array_equal(step.terminal, terminal)
         _assert_same_rows(first, second, "goal_values", step.goals, goals)
         _assert_same_rows(first, second, "moves", step.legal, games[1].legal(state))
-        # A finished copy starts anew, so what it does last is nobody's business.
+        # A finished match is reset, so its last joint action does not matter.
         going = ~(step.terminal | step.unplayable)
         state, percepts = games[1].step(state, _assert_same_rows(first, second, "moves", step.does & going))
         _assert_same_rows(first, second, "percepts", step.percepts & going, percepts & going)
@@ -215,12 +217,12 @@ def _assert_same_rows(
     rows: random_play.Bools,
     others: random_play.Bools | None = None,
 ) -> random_play.Bools:
-    """Compare rows of all roles by name; what the second network lacks never holds. Returns the rows it has."""
-    kept = []
+    """Compares rows of all roles by name, and returns those of the second propnet; rows that it lacks never hold."""
+    is_shared = []
     for role, other in zip(first.roles, second.roles, strict=True):
         assert set(getattr(other, names)) <= set(getattr(role, names))
-        kept += [name in getattr(other, names) for name in getattr(role, names)]
-    assert not rows[[not keep for keep in kept]].any()
-    found = rows[kept]
-    assert others is None or np.array_equal(found, others)
-    return found
+        is_shared += [name in getattr(other, names) for name in getattr(role, names)]
+    assert not rows[[not shared for shared in is_shared]].any()
+    shared_rows = rows[is_shared]
+    assert others is None or np.array_equal(shared_rows, others)
+    return shared_rows

@@ -1,4 +1,4 @@
-"""What tests of sweeps share."""
+"""Shared by tests of sweeps."""
 
 import csv
 import pathlib

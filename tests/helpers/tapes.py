@@ -1,4 +1,4 @@
-"""Tapes read out operation by operation, and columns of bits packed into words."""
+"""An interpreter of tapes, and columns of bits packed into words."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from gdlx.tests.helpers import support
 
 
 def interpret_tape(program: tape.Tape, inputs: tape.Words, late: tuple[int, tape.Words] | None = None) -> tape.Words:
-    """A tape read out operation by operation. `late` rows are written after the first segment."""
+    """Executes a tape operation by operation. `late` rows are written after the first segment."""
     rows = np.zeros((program.rows, inputs.shape[1]), np.uint32)
     rows[1 : 1 + len(inputs)] = inputs
     for number, segment in enumerate(program.segments):
@@ -26,8 +26,8 @@ def interpret_tape(program: tape.Tape, inputs: tape.Words, late: tuple[int, tape
                 rows[row] = value
             if all(np.array_equal(a, b) for a, b in zip(before, following, strict=True)):
                 break
-    found: tape.Words = rows[program.outputs] ^ program.output_mask[:, None]
-    return found
+    outputs: tape.Words = rows[program.outputs] ^ program.output_mask[:, None]
+    return outputs
 
 
 def pack_columns(columns: Sequence[support.Column]) -> tape.Words:

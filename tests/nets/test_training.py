@@ -1,7 +1,9 @@
-"""The loop that trains, its checkpoints, the command `train`, and networks as agents."""
+"""The training loop, its checkpoints, the command `train`, and networks as agents."""
 
+import dataclasses
 import json
 import pathlib
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +13,7 @@ import numpy as np
 import pytest
 
 from gdlx import cli
-from gdlx.cli import training as cli_training
+from gdlx.cli import train as cli_training
 from gdlx.envs import game_facts, game_spec
 from gdlx.nets import checkpoints, evaluation, training, vectorised_play
 from gdlx.nets.learners import learner_registry, protocol, self_play, supervised
@@ -60,7 +62,7 @@ def restored(folder: pathlib.Path) -> checkpoints.RestoredTraining:
 
 
 def improvements(folder: pathlib.Path) -> dict[str, float]:
-    """Of networks for kuhn_poker, by trying all pure policies."""
+    """Best-response improvements against networks for kuhn_poker, by trying all pure policies."""
     tree, root = explicit.load_game("kuhn_poker")
     saved = restored(folder)
     policy = explicit.from_arrays(
@@ -77,7 +79,7 @@ def improvements(folder: pathlib.Path) -> dict[str, float]:
 
 
 def prediction_error(folder: pathlib.Path) -> float:
-    """Of the values that networks predict at information sets, in parts of kuhn_poker's payoff range of 4."""
+    """Error of predicted values of information sets, as a fraction of kuhn_poker's payoff range of 4."""
     learner, state, *_ = restored(folder)
     assert isinstance(learner, self_play.SelfPlay)
     tree, parameters = samples.load_tree("kuhn_poker"), learner.policy_params(state)
@@ -127,7 +129,7 @@ def test_a_damaged_or_foreign_state_is_refused(learner: protocol.Learner, tmp_pa
         checkpoints.read_state(tmp_path, state)
     checkpoints.write_state(tmp_path, 1, 0.0, state)
     _empty_files(tmp_path, 1)
-    with pytest.raises(checkpoints.CheckpointError, match=r"damaged.*there is no other; train anew") as raised:
+    with pytest.raises(checkpoints.CheckpointError, match=r"damaged.*there is no other; train again") as raised:
         checkpoints.read_state(tmp_path, state)
     assert "\n" not in str(raised.value)
     checkpoints.write_state(tmp_path, 1, 0.0, {"other": jnp.zeros(3)})
@@ -135,7 +137,7 @@ def test_a_damaged_or_foreign_state_is_refused(learner: protocol.Learner, tmp_pa
         checkpoints.read_state(tmp_path, state)
     checkpoints.write_state(tmp_path, 2, 0.0, state)
     _empty_files(tmp_path, 2)
-    with pytest.raises(checkpoints.CheckpointError, match=r"damaged.*go on from the one before"):
+    with pytest.raises(checkpoints.CheckpointError, match=r"damaged.*resume from the previous one"):
         checkpoints.read_state(tmp_path, state)
 
 
@@ -147,7 +149,7 @@ def _empty_files(folder: pathlib.Path, iteration: int) -> None:
 
 @pytest.mark.parametrize("game", library.names())
 def test_states_of_every_game_are_kept(game: str, tmp_path: pathlib.Path) -> None:
-    """Some have no moves of chance, or no percepts, and so arrays without numbers."""
+    """Some have no chance actions, or no percepts, and so empty arrays."""
     arena = players.load_arena(game)
     own = self_play.make(encoders.Encoder(arena.env, 3), recipe().settings)
     shapes = jax.eval_shape(own.init, jax.random.key(0))
@@ -214,23 +216,61 @@ class _NeedsMuch(_RunsAway):
         return self._inner.iterate(state)
 
 
-def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_state(
+def test_a_loss_that_is_not_finite_stops_and_saves_the_last_good_state(
     learner: protocol.Learner, tmp_path: pathlib.Path
 ) -> None:
     run = training.TrainingRun(recipe(), _RunsAway(learner), "digest", tmp_path, interval=0.0)
-    with pytest.raises(training.TrainingError, match=r"the loss is no number.*those of iteration [12] are kept"):
+    with pytest.raises(training.TrainingError, match=r"the loss is not a finite .*of iteration [12] are saved"):
         for _ in run.points(driver.StopCondition(10)):
             pass
     _, iteration, _ = checkpoints.read_state(tmp_path, learner.init(jax.random.key(0)))
     assert iteration == run.iteration <= 2
-    training.TrainingRun(recipe(), learner, "digest", tmp_path, resume=True).finish()  # nobody holds it
+    training.TrainingRun(recipe(), learner, "digest", tmp_path, resume=True).finish()  # it is not locked
 
 
-def test_a_memory_that_cannot_fit_is_refused_before_it_is_made() -> None:
+def test_a_replay_buffer_that_cannot_fit_is_refused_before_it_is_allocated() -> None:
     settings = learner_registry.make_settings("self-play", {"capacity": str(2**36)})
     huge = learner_registry.TrainConfig(players.load_arena("kuhn_poker").game, "self-play", 5, settings)
     with pytest.raises(training.TrainingError, match="make the capacity smaller"):
         training.require_memory(learner_registry.make_learner(huge, players.load_arena("kuhn_poker").env.net, None))
+
+
+_FORMER = {"strangers": 0.25, "coldest": 0.02, "smoothing": 0.9}
+_CURRENT: dict[str, Any] = {"uniform_opponent_fraction": 0.25, "min_temperature": 0.02, "ema_decay": 0.9}
+
+
+def test_an_old_config_with_former_names_of_settings_is_read(tmp_path: pathlib.Path) -> None:
+    settings = dataclasses.replace(recipe().settings, **_CURRENT)
+    checkpoints.write_config(tmp_path, dataclasses.replace(recipe(), settings=settings), "digest", 3)
+    path = tmp_path / "config.json"
+    config = json.loads(path.read_text())
+    assert {name: config["settings"].pop(name) for name in _CURRENT} == _CURRENT
+    path.write_text(json.dumps(config | {"settings": config["settings"] | _FORMER}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        config, digest, seed = checkpoints.read_train_config(tmp_path)
+    assert (config.settings, digest, seed) == (settings, "digest", 3)
+
+
+def test_former_names_of_settings_are_accepted_as_text_with_a_note() -> None:
+    for (old, value), new in zip(_FORMER.items(), _CURRENT, strict=True):
+        with pytest.warns(FutureWarning, match=f"the setting {old} of self-play is now called {new}"):
+            settings = learner_registry.make_settings("self-play", {old: str(value)})
+        assert settings == self_play.Settings(**{new: _CURRENT[new]})
+        with (
+            pytest.warns(FutureWarning),
+            pytest.raises(learner_registry.TrainConfigError, match=f"set only {new}"),
+        ):
+            learner_registry.make_settings("self-play", {old: str(value), new: str(value)})
+
+
+def test_learners_and_runs_print_in_one_line(learner: protocol.Learner, tmp_path: pathlib.Path) -> None:
+    shown = "SelfPlay(game='kuhn_poker', games=16, depth=1, widths=(8, 8), kind='residual')"
+    assert repr(learner) == shown
+    run = trained(learner, tmp_path, 1)
+    assert repr(run) == f"TrainingRun({shown}, iteration=1, seconds={run.seconds:.1f}, folder={str(tmp_path)!r})"
+    encoder = repr(learner.encoder)
+    assert encoder == f"Encoder(game='kuhn_poker', steps=5, width={learner.encoder.width})"
 
 
 def test_networks_play_the_same_in_lockstep_and_one_by_one(folder: pathlib.Path) -> None:
@@ -313,7 +353,7 @@ def test_train_from_the_command_line(tmp_path: pathlib.Path, capsys: pytest.Capt
 def test_a_second_interrupt_loses_nothing(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """While it is measured how strong the networks have become."""
+    """While the strength of the networks is measured."""
 
     def impatient(*arguments: Any, **options: Any) -> Any:
         raise KeyboardInterrupt
@@ -356,13 +396,13 @@ def test_depth_limited_solving_from_the_command_line(
     assert cli.main(["evaluate", found["result"], "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["exploitability"] == pytest.approx(found["exploitability"], rel=1e-4)
     for arguments, words in (
-        (["solve", "--resume", found["result"]], "nothing to go on with"),
+        (["solve", "--resume", found["result"]], "nothing to resume"),
         (solve, "needs a network"),
-        ([*solve, "--net", str(folder)], "has no network of values of ranges"),
-        (["solve", "leduc_poker", *solve[2:], "--net", told["result"]], "was trained for kuhn_poker"),
-        (["solve", "kuhn_poker", "--net", told["result"]], "--net is of depth-limited"),
-        ([*solve, "--net", told["result"], "--target", "0.1"], "leave out --target"),
-        ([*solve, "--net", told["result"], "--payoff", "goal"], "was trained with --payoff auto"),
+        ([*solve, "--network", str(folder)], "has no value network for ranges"),
+        (["solve", "leduc_poker", *solve[2:], "--network", told["result"]], "was trained for kuhn_poker"),
+        (["solve", "kuhn_poker", "--network", told["result"]], "--network is an option of depth-limited"),
+        ([*solve, "--network", told["result"], "--target", "0.1"], "leave out --target"),
+        ([*solve, "--network", told["result"], "--payoff", "goal"], "was trained with --payoff auto"),
     ):
         assert cli.main(arguments) != 0
         assert words in " ".join(capsys.readouterr().err.split()), arguments
@@ -373,7 +413,7 @@ def test_depth_limited_solving_from_the_command_line(
     [
         (("train", "kuhn_poker", "--learner", "magic"), "there are self-play, deep-cfr, supervised"),
         (("train", "kuhn_poker", "--set", "magic=1"), "has no setting 'magic'; there are games"),
-        (("train", "kuhn_poker", "--set", "games"), "takes a setting once"),
+        (("train", "kuhn_poker", "--set", "games"), "takes each setting once"),
         (("train", "kuhn_poker", "--set", "games=many"), "games of self-play takes a whole number, not 'many'"),
         (("train", "kuhn_poker", "--set", "kind=magic"), "takes mlp or residual, not 'magic'"),
         (("train", "kuhn_poker", "--set", "widths=8,x"), "takes whole numbers with commas between, not '8,x'"),
@@ -386,7 +426,7 @@ def test_depth_limited_solving_from_the_command_line(
         (("train", "kuhn_poker", "--learner", "deep-cfr", "--set", "widths=0"), "widths are one or more sizes"),
         (("train", "kuhn_poker", "--learner", "deep-cfr", "--set", "traversals=1000000000"), "take fewer traversals"),
         (("train", "kuhn_poker", "--set", "widths=1000000,1000000"), "make widths smaller"),
-        (("train", "kuhn_poker", "--set", "learning_rate=1e30", "--iterations", "1"), "is no number"),
+        (("train", "kuhn_poker", "--set", "learning_rate=1e30", "--iterations", "1"), "is not a finite number"),
         (("train", "kuhn_poker", "--minutes", "0"), "the time must be more than 0 seconds"),
         (("train",), "name a GAME"),
         (("train", "--resume", "nowhere"), "holds no networks"),
@@ -406,7 +446,7 @@ def test_bad_input(
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
-def test_values_at_sets_are_those_of_every_end_below_them() -> None:
+def test_values_at_infosets_are_those_of_all_terminals_below_them() -> None:
     tree = samples.load_tree("kuhn_poker")
     policies = players.random_policies("kuhn_poker", 3)
     for number, player in enumerate(tree.players):
@@ -429,15 +469,16 @@ def test_values_at_sets_are_those_of_every_end_below_them() -> None:
             assert value[decision] == pytest.approx(below / mass)
 
 
-def test_evaluate_tells_how_strong_networks_are(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_evaluate_reports_the_strength_of_networks(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["evaluate", str(folder), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["improvements"] == pytest.approx(improvements(folder), abs=1e-5)
     assert told["exploitability"] == pytest.approx(sum(told["improvements"].values()) / 2)
     assert told["predicted"]["error"] == pytest.approx(prediction_error(folder), rel=1e-4)
     assert -1 <= told["predicted"]["correlation"] <= 1
-    assert cli.main(["evaluate", str(folder), "--bound"]) == 2
-    assert "leave out --bound" in capsys.readouterr().err
+    for option in ("--bound", "--all"):
+        assert cli.main(["evaluate", str(folder), option]) == 2
+        assert f"leave out {option}. " in capsys.readouterr().err
 
 
 def test_depth_limited_search_takes_the_values_of_a_network(folder: pathlib.Path) -> None:

@@ -7,16 +7,23 @@ import pkgutil
 import pytest
 
 from gdlx import cli, envs, experiments, nets, players, propnet, solvers
+from gdlx.tests.helpers import paths
 
-ROOMS = (propnet, envs, solvers, nets, players, experiments, cli)
-MODULES = ["gdlx"] + [
+LAYERS = (propnet, envs, solvers, nets, players, experiments, cli)
+MODULES = [
     module.name
-    for room in ROOMS
-    for module in pkgutil.walk_packages(room.__path__, f"{room.__name__}.")
-    if not module.name.endswith("__main__")
+    for layer in LAYERS
+    for module in pkgutil.walk_packages(layer.__path__, f"{layer.__name__}.")
+    if not module.ispkg and ">>>" in paths.module_file(module.name).read_text()
 ]
+
+
+def test_there_are_examples() -> None:
+    assert len(MODULES) > 40
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_docstring_examples(name: str) -> None:
-    assert doctest.testmod(importlib.import_module(name)).failed == 0
+    results = doctest.testmod(importlib.import_module(name))
+    assert results.attempted > 0
+    assert results.failed == 0

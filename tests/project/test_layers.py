@@ -24,7 +24,7 @@ def imports(tree: ast.AST) -> Iterator[str]:
 
 
 def violations(layer: str, text: str) -> list[str]:
-    """What a module of a layer imports and must not."""
+    """The imports that a module of a layer must not have."""
     allowed = {*LAYERS[: LAYERS.index(layer) + 1], "__version__"}
     wrong = []
     for name in imports(ast.parse(text)):
@@ -56,7 +56,7 @@ def test_a_module_imports_only_its_layer_and_those_below(path: pathlib.Path) -> 
         ("cli", "from propnet import source"),
     ],
 )
-def test_a_wrong_import_is_noticed(layer: str, text: str) -> None:
+def test_a_forbidden_import_is_detected(layer: str, text: str) -> None:
     assert violations(layer, text)
 
 
@@ -69,7 +69,7 @@ def test_the_top_level_has_no_other_module() -> None:
 
 
 def _reached(start: str) -> set[str]:
-    """The modules of propnet that one of them imports, directly or by way of others."""
+    """The modules of propnet that one of them imports, directly or indirectly."""
     reached, work = {start}, [start]
     while work:
         for name in imports(ast.parse((ROOT / "propnet" / f"{work.pop()}.py").read_text())):
@@ -81,7 +81,7 @@ def _reached(start: str) -> set[str]:
 
 
 def test_the_interpreter_and_the_compiler_share_no_analysis_of_the_rules() -> None:
-    """So that comparing them can show an error of either."""
+    """So that comparing them can reveal an error in either."""
     judge, compiler = _reached("datalog/interpreter"), _reached("circuits/compiler")
     assert {"datalog/stratify", "grounding/ground", "circuits/build"} <= compiler
     assert "datalog/interpreter" not in compiler

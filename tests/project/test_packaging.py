@@ -1,4 +1,4 @@
-"""What is built and installed: every package and sheet, and nothing of the tests."""
+"""What is built and installed: every package and rulesheet, and no tests."""
 
 import pathlib
 import shutil
@@ -21,9 +21,9 @@ NOT_SHIPPED = {"tests", "docs", "build", "dist"}
 def packages_on_disk() -> set[str]:
     folders = {
         init.parent
-        for room in ROOT.iterdir()
-        if not room.name.startswith(".") and room.name not in NOT_SHIPPED
-        for init in room.rglob("__init__.py")
+        for child in ROOT.iterdir()
+        if not child.name.startswith(".") and child.name not in NOT_SHIPPED
+        for init in child.rglob("__init__.py")
     }
     return {"gdlx", *(".".join(["gdlx", *folder.relative_to(ROOT).parts]) for folder in folders)}
 
@@ -64,14 +64,14 @@ def test_the_source_archive_holds_no_tests_and_no_documents(built: pathlib.Path)
 
 
 def test_the_installed_wheel_runs(built: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    """In a new environment, away from the repository; only the dependencies are borrowed from this one."""
+    """In a new environment outside the repository; only dependencies come from this one."""
     venv.create(tmp_path / "venv", with_pip=False)
     [site] = (tmp_path / "venv").rglob("site-packages")
     [python] = (tmp_path / "venv").glob("*/python")
     [wheel] = built.glob("*.whl")
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index"]
     subprocess.run([*pip, str(wheel)], check=True, capture_output=True)
-    # A path entry comes after the wheel and does not run the hook of the editable install that lies there.
+    # A path entry comes after the wheel, and does not run the hook of the editable install in that folder.
     (site / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
 
     ran = subprocess.run([python.with_name("gdlx"), "games"], cwd=tmp_path, capture_output=True, text=True)

@@ -1,11 +1,13 @@
-"""What the documents show is what happens.
+"""What the documents show is what happens, and what they link to or name is there.
 
 In a ```console block, `$ gdlx ...` is run and its output compared with the lines below (`...` stands for
-anything), and `$ cat FILE` makes that file from the lines below it. A ```python block is executed, and what it
-prints compared with its comments `# -> ...`, if it has any. Blocks of the tutorial follow each other in one folder.
+anything), and `$ cat FILE` makes that file from the lines below it. A ```python block is executed in a namespace of
+its own, all of a page in one process, and what it prints compared with its comments `# -> ...`, if it has any. Blocks
+of the tutorial follow each other in one folder.
 """
 
 import doctest
+import importlib.util
 import json
 import pathlib
 import re
@@ -20,38 +22,71 @@ from gdlx.tests.helpers import paths
 
 ROOT = paths.ROOT
 TUTORIAL = ROOT / "docs" / "tutorial.md"
-DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+GENERATED = {ROOT / "docs" / "reference" / name for name in ("api.md", "cli.md")}  # their examples are doctests
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+DOCUMENTS = [*PAGES, *sorted((ROOT / "experiments").rglob("*.md"))]
 MATCH = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+# Runs the blocks that it reads as JSON, and prints what each of them printed as JSON.
+RUN_BLOCKS = """
+import contextlib, io, json, sys
+printed = []
+for block in json.load(sys.stdin):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        exec(compile(block, "block", "exec"), {"__name__": "__main__"})
+    printed.append(out.getvalue())
+print(json.dumps(printed))
+"""
 
 
-def blocks(language: str) -> list[object]:
-    """Every fenced block of a language, as a test parameter named after its place."""
-    found: list[object] = []
-    for path in DOCUMENTS:
-        if path == TUTORIAL:
-            continue
-        text = path.read_text()
-        for block in re.finditer(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
-            line = text.count("\n", 0, block.start()) + 1
-            found.append(pytest.param(block[1], id=f"{path.relative_to(ROOT)}:{line}"))
-    return found
+def name_of(path: pathlib.Path) -> str:
+    return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("block", blocks("console"))
+def find_blocks(text: str, language: str) -> list[tuple[int, str]]:
+    """Every fenced block of a language with its line."""
+    matches = re.finditer(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [(text.count("\n", 0, block.start()) + 1, block[1]) for block in matches]
+
+
+def console_blocks() -> list[object]:
+    """Every console block as a test parameter named after its place."""
+    return [
+        pytest.param(block, id=f"{name_of(path)}:{line}")
+        for path in PAGES
+        if path != TUTORIAL and path not in GENERATED
+        for line, block in find_blocks(path.read_text(), "console")
+    ]
+
+
+def pages_with_python() -> list[object]:
+    return [
+        pytest.param(path, id=name_of(path))
+        for path in PAGES
+        if path != TUTORIAL and path not in GENERATED and find_blocks(path.read_text(), "python")
+    ]
+
+
+@pytest.mark.parametrize("block", console_blocks())
 def test_a_console_block_shows_what_happens(block: str, tmp_path: pathlib.Path) -> None:
     run_commands(block, tmp_path)
 
 
-@pytest.mark.parametrize("block", blocks("python"))
-def test_a_python_block_runs(block: str, tmp_path: pathlib.Path) -> None:
-    run_python(block, tmp_path)
+@pytest.mark.parametrize("page", pages_with_python())
+def test_the_python_blocks_of_a_page_run(page: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    has_open_spiel = importlib.util.find_spec("pyspiel") is not None
+    blocks = [block for _, block in find_blocks(page.read_text(), "python") if has_open_spiel or "spiel" not in block]
+    run_python(blocks, tmp_path)
 
 
 def test_the_tutorial_shows_what_happens(tmp_path: pathlib.Path) -> None:
-    found = re.findall(r"^```(console|python)\n(.*?)^```$", TUTORIAL.read_text(), re.MULTILINE | re.DOTALL)
-    assert {language for language, _ in found} == {"console", "python"}
-    for language, block in found:
-        (run_commands if language == "console" else run_python)(block, tmp_path)
+    text = TUTORIAL.read_text()
+    blocks = re.findall(r"^```(console|python)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert {language for language, _ in blocks} == {"console", "python"}
+    for language, block in blocks:
+        if language == "console":
+            run_commands(block, tmp_path)
+        else:
+            run_python([block], tmp_path)
 
 
 def run_commands(block: str, folder: pathlib.Path) -> None:
@@ -71,13 +106,13 @@ def run_commands(block: str, folder: pathlib.Path) -> None:
         assert doctest.OutputChecker().check_output(shown, ran.stdout, MATCH), ran.stdout
 
 
-def run_python(block: str, folder: pathlib.Path) -> None:
-    if "spiel" in block:
-        pytest.importorskip("pyspiel")
-    ran = subprocess.run([sys.executable, "-c", block], cwd=folder, capture_output=True, text=True)
-    assert (ran.returncode, ran.stderr) == (0, "")
-    shown = "".join(re.findall(r"^# -> (.*\n)", block, re.MULTILINE))
-    assert not shown or doctest.OutputChecker().check_output(shown, ran.stdout, MATCH), ran.stdout
+def run_python(blocks: list[str], folder: pathlib.Path) -> None:
+    command = [sys.executable, "-c", RUN_BLOCKS]
+    ran = subprocess.run(command, cwd=folder, input=json.dumps(blocks), capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (0, ""), ran.stderr
+    for block, printed in zip(blocks, json.loads(ran.stdout), strict=True):
+        shown = "".join(re.findall(r"^# -> (.*\n)", block, re.MULTILINE))
+        assert not shown or doctest.OutputChecker().check_output(shown, printed, MATCH), printed
 
 
 def test_the_table_of_games_is_the_library() -> None:
@@ -90,7 +125,31 @@ def test_the_table_of_games_is_the_library() -> None:
     assert [row[2:] for row in rows] == measured
 
 
+def test_the_page_of_games_has_every_parameter() -> None:
+    text = (ROOT / "docs" / "reference" / "games.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| (.+?) \|(.*)\|$", text, re.MULTILINE)
+    assert [row[:2] for row in rows] == [(name, library.get(name).summary) for name in library.names()]
+    for name, _, parameters in rows:
+        assert re.findall(r"`(\w+)`:", parameters) == list(library.get(name).parameters)
+
+
 def test_links_between_documents_lead_somewhere() -> None:
     for path in DOCUMENTS:
-        for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text()):
-            assert (path.parent / target).exists(), f"{path.relative_to(ROOT)} links to {target}"
+        for target, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)]*))?\)", path.read_text()):
+            linked = path.parent / target if target else path
+            assert linked.exists(), f"{name_of(path)} links to {target}"
+            assert not anchor or anchor in anchors(linked), f"{name_of(path)} links to {target}#{anchor}"
+
+
+def anchors(path: pathlib.Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_files_that_documents_name_exist() -> None:
+    top = "propnet|envs|solvers|nets|players|experiments|cli|tests|docs|examples"
+    for path in DOCUMENTS:
+        if path.name != "CHANGELOG.md":  # tells of the past
+            for named in re.findall(rf"`((?:{top})/[\w/.\-]+)`", path.read_text()):
+                assert "NAME" in named or (ROOT / named).exists(), f"{name_of(path)} names {named}"

@@ -107,7 +107,7 @@ def test_networks_of_other_authors_play_by_the_rules_for_long(name: str) -> None
 def test_a_game_plays_as_it_should(game: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(by_playing, "_MAX_NODES", 30_000)
     findings = by_playing.check_by_playing(games.compile_game(game))
-    # A goal that few of the sampled matches reach is no fault; what play must never show is.
+    # A goal that few of the sampled matches reach is not a problem; all other problems are.
     faults = [problem.render() for problem in findings.problems if problem.code != "never-wins"]
     assert faults == []
     assert findings.matches > 0
@@ -116,7 +116,7 @@ def test_a_game_plays_as_it_should(game: str, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    ("game", "states", "ends"),
+    ("game", "states", "terminals"),
     [
         ("kuhn_poker", 58, 30),  # OpenSpiel
         ("leduc_poker", 9_457, 5_520),  # OpenSpiel
@@ -125,15 +125,15 @@ def test_a_game_plays_as_it_should(game: str, monkeypatch: pytest.MonkeyPatch) -
         ("tictactoe", 5_478, 958),  # positions counted once
     ],
 )
-def test_known_sizes(game: str, states: int | None, ends: int) -> None:
+def test_known_sizes(game: str, states: int | None, terminals: int) -> None:
     findings = by_playing.check_by_playing(games.compile_game(game))
     assert findings.exhaustive
-    assert findings.matches == ends
+    assert findings.matches == terminals
     assert states in (None, findings.states)
 
 
 @pytest.mark.parametrize(
-    ("game", "sets", "ends"),
+    ("game", "sets", "terminals"),
     [
         ("kuhn_poker", 12, 30),  # Kuhn 1950
         ("leduc_poker", 936, 5_520),  # OpenSpiel
@@ -143,8 +143,8 @@ def test_known_sizes(game: str, states: int | None, ends: int) -> None:
         ("liars_dice", 12_288, 147_420),
     ],
 )
-def test_known_numbers_of_information_sets(game: str, sets: int, ends: int) -> None:
-    assert decision_sets(games.compile_game(game)) == (sets, ends)
+def test_known_numbers_of_information_sets(game: str, sets: int, terminals: int) -> None:
+    assert decision_sets(games.compile_game(game)) == (sets, terminals)
 
 
 def test_turns_of_liars_dice() -> None:
@@ -153,7 +153,7 @@ def test_turns_of_liars_dice() -> None:
 
 
 def decision_sets(net: propnet.PropNet, waiting: str | None = None) -> tuple[int, int]:
-    """Histories of (own move, percepts, own legal moves) after which a player has a choice; and ends of the game.
+    """Histories of (own move, percepts, own legal moves) after which a player has a choice; and terminals.
 
     With `waiting`, also those after which its only move is another one than that.
     """
@@ -162,11 +162,11 @@ def decision_sets(net: propnet.PropNet, waiting: str | None = None) -> tuple[int
     percepts = [len(role.percepts) for role in net.roles]
     state = game.initial(1)
     known: list[list[tuple[object, ...]]] = [[()] for _ in net.roles]
-    found: set[tuple[int, tuple[object, ...]]] = set()
-    ends = 0
+    histories: set[tuple[int, tuple[object, ...]]] = set()
+    terminals = 0
     while state.shape[1]:
         terminal, _ = game.terminal_and_goals(state)
-        ends += int(terminal.sum())
+        terminals += int(terminal.sum())
         legal = game.legal(state) & ~terminal
         own_legal = machine.split_rows(legal, sizes)
         for number, role in enumerate(net.roles):
@@ -176,7 +176,7 @@ def decision_sets(net: propnet.PropNet, waiting: str | None = None) -> tuple[int
                 choice = rows.sum(axis=1) > 1
                 if waiting is not None:
                     choice |= rows.any(axis=1) & ~rows[:, role.moves.index(waiting)]
-                found |= {(number, past) for past, has in zip(known[number], choice, strict=True) if has}
+                histories |= {(number, past) for past, has in zip(known[number], choice, strict=True) if has}
         parents, chosen = joint_actions.enumerate_joint_actions(legal, sizes)
         state, seen = game.step(state[:, parents], joint_actions.one_hot_rows(chosen, sizes))
         own_seen = machine.split_rows(seen, percepts)
@@ -187,7 +187,7 @@ def decision_sets(net: propnet.PropNet, waiting: str | None = None) -> tuple[int
             ]
             for number in range(len(net.roles))
         ]
-    return len(found), ends
+    return len(histories), terminals
 
 
 def test_numbering_is_by_text_and_roles_are_in_file_order() -> None:

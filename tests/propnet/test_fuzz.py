@@ -23,7 +23,7 @@ from gdlx.propnet.syntax import diagnostics, rulesheet, source, terms
 from gdlx.tests.helpers import paths
 
 FRAME = "(role x) (legal x go) (<= (next over) (does x go)) (<= terminal (true over)) (goal x 100)\n"
-LIMIT_SECONDS = 20  # of processor time, far more than anything needs: this catches what hangs
+LIMIT_SECONDS = 20  # of processor time, far more than needed: it catches programs that hang
 SHEETS = [
     FRAME.encode(),
     b"role(x). legal(x, M) :- move(M) & ~true(shut) | M != a.\nmove(a). next(b) :- does(x, M), true(c).\n"
@@ -51,7 +51,7 @@ def time_limit() -> Iterator[None]:
 
 
 def survive(text: str | bytes) -> checker.CheckReport:
-    """Check a sheet, tell what is wrong with it in every way, and play it if it is usable."""
+    """Checks a sheet, renders its diagnostics in every way, and plays it if it is usable."""
     plain = source.Source("sheet", text) if isinstance(text, str) else source.Source.from_bytes("sheet", text)
     with time_limit():
         report = checker.check(plain)
@@ -73,7 +73,7 @@ def survive(text: str | bytes) -> checker.CheckReport:
 
 
 def play(sheet: rulesheet.Rulesheet) -> None:
-    """A few random moves; only a GdlError may stop them, and what is printed must read back."""
+    """A few random moves; only a GdlError may stop them, and printed terms must parse again."""
     again, _ = rulesheet.parse_rulesheet(source.Source("again", sheet.text()))
     assert (again.rules, again.language) == (sheet.rules, sheet.language)
     with contextlib.suppress(diagnostics.GdlError):
@@ -276,7 +276,7 @@ SAFE_RULES = st.tuples(SAFE_HEADS, st.lists(SAFE_LITERALS, min_size=1, max_size=
 @hypothesis.settings(max_examples=2 * hypothesis.settings().max_examples)
 @hypothesis.given(st.lists(SAFE_RULES, min_size=1, max_size=7))
 def test_a_game_keeps_what_its_check_promised(rules: list[str]) -> None:
-    """No atom without a truth value, and judgements that stay the same whatever move is being made."""
+    """No atom without a truth value, and state-only relations that do not depend on the move."""
     report = survive(FRAME + "(d a) (d b) (init (g a))\n" + "\n".join(rules))
     if report.errors or any(problem.code == "undecided" for problem in report.warnings):
         return
@@ -344,8 +344,8 @@ def test_sheets_cut_off(number: int) -> None:
     text = SHEETS[number]
     for part in (1, 2, 3):
         report = survive(text[: len(text) * part // 4])
-        told = [problem.code for problem in report.errors]
-        assert told.count("unclosed-parenthesis") <= 1
+        codes = [problem.code for problem in report.errors]
+        assert codes.count("unclosed-parenthesis") <= 1
 
 
 @hypothesis.given(st.text(alphabet="()?ab \n;.&~|:-,", max_size=80))

@@ -1,4 +1,4 @@
-"""The one way from a game's name to its propnet."""
+"""Loading and compiling a game by its name."""
 
 import pathlib
 

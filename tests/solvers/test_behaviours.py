@@ -12,7 +12,7 @@ from gdlx.tests.helpers import playing
 
 
 class Seen:
-    """What is expected after some moves of a game with one role, or of several; None is not looked at."""
+    """The expected state after some moves of one role, or of several; None is not checked."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Requests: what they refuse, in the words of their arguments; that commands and Python make the same; and resuming."""
+"""Requests: errors that name arguments, the same request from commands and from Python, and resuming."""
 
 import dataclasses
 import math
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gdlx
-from gdlx.cli import arguments
+from gdlx.cli import shared_options
 from gdlx.envs import game_spec
 from gdlx.solvers import algorithms, evaluate_requests, requests, solve_requests, tasks
 from gdlx.solvers.exact import restricted_nash
@@ -59,7 +59,7 @@ def test_an_opponent_is_trusted_from_0_to_1() -> None:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"bound_seconds": 1.0}, "`bound_seconds=` is of `bound=True`"),
+        ({"bound_seconds": 1.0}, "`bound_seconds=` needs `bound=True`"),
         ({"bound": True, "bound_seconds": 0.0}, "bound_seconds is a number of seconds above 0"),
         ({"bound": True, "bound_seconds": math.inf}, "bound_seconds is a number of seconds above 0"),
     ],
@@ -121,7 +121,7 @@ def test_python_and_requests_are_the_same(algorithm: str, tmp_path: pathlib.Path
 
 
 def test_a_request_goes_through_its_folder(tmp_path: pathlib.Path) -> None:
-    """What is resumed has the game, the settings and the horizon that it began with, whatever is asked of its end."""
+    """A resumed run has the game, the settings and the horizon of its start, whatever the new stop condition."""
     game = game_spec.GameSpec("kuhn_poker", "zero-sum")
     first = requests.SolveRequest(
         game, "hs-dcfr", 30, settings={"beta": -math.inf}, simultaneous=True, results=tmp_path
@@ -183,7 +183,7 @@ def test_blocks_of_options_are_expanded() -> None:
     def command(number: int = 0, *, block: Block, last: int = 9) -> None:
         calls.append((number, block, last))
 
-    expanded: Any = arguments.expanded(command)
+    expanded: Any = shared_options.expanded(command)
     assert list(expanded.__signature__.parameters) == ["number", "first", "second", "last"]
     expanded(number=5, first=2, second="c", last=3)
     assert calls == [(5, Block(2, "c"), 3)]

@@ -1,10 +1,14 @@
-"""`gdlx.solve` and what it gives: values, policies by history, errors."""
+"""`gdlx.solve` and its solution: values, policies by history, errors, how it prints."""
+
+import dataclasses
+import html.parser
 
 import pytest
 
 import gdlx
 from gdlx.envs import game_spec
-from gdlx.solvers import solution
+from gdlx.solvers import algorithms, solution, tasks
+from gdlx.solvers.runs import driver, solver_run
 
 
 @pytest.fixture(scope="module")
@@ -88,3 +92,114 @@ def test_a_game_read_in_another_way() -> None:
     found = gdlx.solve(game_spec.GameSpec("kuhn_poker", payoff="goal"), iterations=100)
     assert found.value[0] == pytest.approx(50 - 1 / 18, abs=0.1)
     assert not found.tree.zero_sum
+
+
+def test_a_solution_prints_in_one_line(kuhn: solution.Solution) -> None:
+    assert repr(kuhn) == (
+        f"Solution(kuhn_poker, cfr+: 2,000 iterations, value {kuhn.value[0]:.3g}, "
+        f"exploitability {kuhn.exploitability:.2g})"
+    )
+    assert repr(gdlx.solve("biased_rps", "lp")).startswith("Solution(biased_rps, lp: value ")
+
+
+def test_three_players_print_their_largest_improvement() -> None:
+    found = gdlx.solve("smallest:numbers=3,steps=1", iterations=50)
+    values = ", ".join(f"{value:.3g}" for value in found.value)
+    assert repr(found) == (
+        f"Solution({found.tree.name}, dcfr: 50 iterations, values {values}, "
+        f"largest improvement {max(found.improvements):.2g})"
+    )
+
+
+@pytest.mark.parametrize(
+    "metrics", [(), (driver.Metrics(5, 1.0, (), ()),)], ids=["without metrics", "of an unknown value"]
+)
+def test_a_solution_prints_without_a_value(kuhn: solution.Solution, metrics: tuple[driver.Metrics, ...]) -> None:
+    found = dataclasses.replace(kuhn, metrics=metrics)
+    shown = "5 iterations" if metrics else "not measured"
+    assert repr(found) == f"Solution(kuhn_poker, cfr+: {shown})"
+    assert shown in found._repr_html_()
+
+
+class _Cells(html.parser.HTMLParser):
+    """The tags of a text, and the rows of its tables."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.rows: list[list[str]] = []
+        self._open: list[str] = []
+        self.feed(text)
+        assert self._open == [], "every tag is closed"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert attrs == []
+        self.tags.add(tag)
+        self._open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("th", "td"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] in ("th", "td"):
+            self.rows[-1][-1] += data
+
+
+def test_a_solution_in_a_notebook(kuhn: solution.Solution) -> None:
+    rows = _Cells(kuhn._repr_html_()).rows
+    assert rows[0] == ["player", "information sets", "payoff", "goal", "improvement"]
+    for number, row in enumerate(rows[1:3]):
+        payoff, goal = f"{kuhn.value[number]:.3g}", f"{kuhn.goals[number]:.3g}"
+        assert row == [f"player{number + 1}", "6", payoff, goal, f"{kuhn.improvements[number]:.2g}"]
+    assert len(rows) == 3 + 2 * (1 + 6)
+    shown = dict(row for row in rows[4:10])
+    king = kuhn.policy("player1", "(dealt king)")
+    assert shown["(dealt king)"] == f"bet: {king['bet']:.3f}, check: {king['check']:.3f}"
+
+
+def test_a_notebook_shows_the_first_information_sets() -> None:
+    found = gdlx.solve("leduc_poker", iterations=1)
+    text = found._repr_html_()
+    assert len(_Cells(text).rows) == 3 + 2 * (1 + 10)
+    for player in found.tree.players:
+        assert f"{player.name}: 10 of {player.sets:,} information sets" in text
+
+
+def test_names_are_escaped_in_a_notebook(kuhn: solution.Solution) -> None:
+    hostile = "<script>alert('x')</script>&\""
+    players = tuple(
+        dataclasses.replace(
+            player,
+            name=hostile,
+            action_names=(hostile,) * len(player.action_names),
+            views=(hostile,) * (int(player.view.max()) + 1),
+        )
+        for player in kuhn.tree.players
+    )
+    tree = dataclasses.replace(kuhn.tree, name=f"{hostile}\n{hostile}", players=players)
+    found = dataclasses.replace(kuhn, tree=tree, algorithm=hostile)
+    cells = _Cells(found._repr_html_())
+    assert cells.tags == {"div", "p", "table", "thead", "tbody", "tr", "th", "td"}
+    assert cells.rows[1][0] == hostile
+    assert cells.rows[4][0].startswith(hostile)
+    assert cells.rows[4][1].startswith(f"{hostile}: ")
+    assert "\n" not in repr(found)
+
+
+def test_tasks_algorithms_and_runs_print_in_one_line() -> None:
+    game = game_spec.GameSpec("kuhn_poker")
+    task = tasks.make_tree_task(game)
+    assert repr(task) == "TreeTask(kuhn_poker: 2 players, 12 information sets, 30 terminals)"
+    assert repr(tasks.make_table_task(game)) == "TableTask(kuhn_poker: 2 players, unrolled)"
+    assert repr(algorithms.find("cfr")) == "Algorithm(cfr)"
+    assert repr(algorithms.find("vr-mccfr")) == "Algorithm(vr-mccfr: alpha=1.0, beta=1.0, gamma=1.0, decay=0.3)"
+    simultaneous = algorithms.with_simultaneous_updates(algorithms.find("cfr"))
+    assert repr(simultaneous) == "Algorithm(cfr: alternating=False)"
+    run = solver_run.Run(task, algorithms.find("cfr"))
+    assert repr(run) == "Run(kuhn_poker, cfr: 0 iterations)"
+    list(run.snapshots(driver.StopCondition(iterations=3)))
+    assert repr(run) == "Run(kuhn_poker, cfr: 3 iterations)"

@@ -1,1 +1,1 @@
-"""The parts of the benchmark `train`, one for each way to train networks."""
+"""The parts of the benchmark `train`, one for each way of training networks."""

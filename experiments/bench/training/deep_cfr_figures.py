@@ -2,10 +2,10 @@
 
 python -m gdlx.experiments.bench.training.deep_cfr_figures
 
-The same settings on both sides: iterations, traversals, widths of layers, steps, batches, the rate of Adam and the
-capacity of reservoirs. Runs of both take turns, each from the name of a game to policies, compilation included. What
-remains of that is measured by a second run of the first seed: once in a new process, with the programs that gdlx keeps
-on disk, as in all calls of `gdlx train` but the first, and once with programs that are in memory already.
+Both sides have the same settings: iterations, traversals, widths of layers, steps, batches, the learning rate of Adam
+and the capacity of reservoirs. Their runs alternate, each from the name of a game to policies, including compilation.
+Further runs of the first seed measure the time with less of it: one in a new process with the compilation cache, as in
+all calls of `gdlx train` but the first, and one with programs that are already in memory.
 """
 
 import dataclasses
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 _PEER = "open_spiel.python.jax.deep_cfr"
 _GAMES = (("kuhn", "kuhn_poker"), ("leduc", "leduc_poker"))
-_TIMES = 5.0  # as fast as the peer
+_TIMES = 5.0  # target ratio to the peer
 
 
 @dataclasses.dataclass(frozen=True)
 class ComparisonConfig:
-    """OpenSpiel's example of its Deep CFR, with the steps that are its default. Its policy network gets the steps of
-    its advantage networks, whatever is asked for, so these are one number here."""
+    """The settings of OpenSpiel's example of Deep CFR, with its default steps. OpenSpiel trains its policy network for
+    the steps of its advantage networks, regardless of the argument, so that they are one number here."""
 
     iterations: int = 20
     traversals: int = 40
@@ -46,9 +46,9 @@ class ComparisonConfig:
 
 class _Run(NamedTuple):
     seconds: float
-    again: float | None  # seconds without compilation, where that was measured
-    error: float  # NashConv, as a part of the payoff range
-    kept: float | None = None  # seconds with programs of an earlier process, where that was measured
+    again: float | None  # seconds without compilation, if measured
+    error: float  # NashConv, as a fraction of the payoff range
+    kept: float | None = None  # seconds with the compilation cache of an earlier process, if measured
 
 
 DEFAULT_CONFIG = ComparisonConfig()
@@ -72,17 +72,17 @@ def _of_game(name: str, game: str, contest: ComparisonConfig) -> Iterator[harnes
         yield harness.missing_peer(f"{what}, NashConv of the payoff range", _PEER, _mean(ours, "error"), "")
         return
     peer = "OpenSpiel's JAX Deep CFR"
-    for how, own, other, beside in (
+    for how, our_field, peer_field, beside in (
         ("with compilation", "seconds", "seconds", peer),
-        ("with the programs of an earlier call", "kept", "seconds", f"{peer}, which keeps none"),
+        ("with the programs of an earlier call", "kept", "seconds", f"{peer}, which has no cache"),
         ("without compilation", "again", "again", peer),
     ):
         yield harness.Figure(
             f"{what}, {how}",
-            _mean(ours, own),
+            _mean(ours, our_field),
             "s",
             peer=beside,
-            peer_value=_mean(theirs, other),
+            peer_value=_mean(theirs, peer_field),
             target=harness.Target(_TIMES, of="ratio"),
         )
     yield harness.Figure(
@@ -96,7 +96,7 @@ def _of_game(name: str, game: str, contest: ComparisonConfig) -> Iterator[harnes
 
 
 def _has(module: str) -> bool:
-    """Whether it can be imported: it may lack what it needs itself."""
+    """Whether a module can be imported, with its own dependencies."""
     try:
         importlib.import_module(module)
     except ImportError:
@@ -105,8 +105,8 @@ def _has(module: str) -> bool:
 
 
 def _mean(runs: list[_Run], field: str) -> float:
-    found = [getattr(run, field) for run in runs]
-    return float(statistics.mean(number for number in found if number is not None))
+    numbers = [getattr(run, field) for run in runs]
+    return float(statistics.mean(number for number in numbers if number is not None))
 
 
 def _spread(runs: list[_Run]) -> str:
@@ -114,7 +114,7 @@ def _spread(runs: list[_Run]) -> str:
 
 
 def time_run(game: str, contest: ComparisonConfig, seed: int) -> float:
-    """Of a run in this process, with programs from where gdlx keeps them."""
+    """Seconds of a run in this process, with the compilation cache."""
     from gdlx.envs import compilation_cache
 
     compilation_cache.enable()
@@ -122,10 +122,10 @@ def time_run(game: str, contest: ComparisonConfig, seed: int) -> float:
 
 
 def _time_with_cached_programs(game: str, contest: ComparisonConfig, seed: int) -> float:
-    """Seconds of the second of two processes that share a folder of programs."""
+    """Seconds of the second of two processes that share a compilation cache."""
     script = (
         "from gdlx.experiments.bench.training import deep_cfr_figures as this\n"
-        f"print(this.seconds_of({game!r}, this.{contest!r}, {seed}))\n"
+        f"print(this.time_run({game!r}, this.{contest!r}, {seed}))\n"
     )
     with tempfile.TemporaryDirectory() as folder:
         seconds = [
@@ -171,13 +171,13 @@ def _run_ours(game: str, contest: ComparisonConfig, seed: int, *, twice: bool) -
         _train(learner, contest, seed)
         again = time.perf_counter() - begun
         kept = _time_with_cached_programs(game, contest, seed)
-    found = task.metrics(infoset_tables.network_policies(learner, variables, task.tree))
+    metrics = task.metrics(infoset_tables.network_policies(learner, variables, task.tree))
     low, high = task.payoff_range
-    return _Run(seconds, again, sum(found.improvements) / (high - low), kept)
+    return _Run(seconds, again, sum(metrics.improvements) / (high - low), kept)
 
 
 def _train(learner: "deep_cfr.DeepCfr", contest: ComparisonConfig, seed: int) -> Any:
-    """Parameters of the network that plays."""
+    """Trains, and returns the parameters of the policy network."""
     import jax
 
     state = learner.init(jax.random.key(seed))
@@ -193,7 +193,7 @@ def _run_open_spiel(game: str, contest: ComparisonConfig, seed: int, *, twice: b
     from open_spiel.python.algorithms import exploitability
     from open_spiel.python.jax import deep_cfr
 
-    np.random.seed(seed)  # it draws from there too
+    np.random.seed(seed)  # OpenSpiel uses the global generator too
     begun = time.perf_counter()
     loaded = pyspiel.load_game(game)
     solver = deep_cfr.DeepCFRSolver(
@@ -216,7 +216,7 @@ def _run_open_spiel(game: str, contest: ComparisonConfig, seed: int, *, twice: b
     error = exploitability.nash_conv(loaded, average) / (loaded.max_utility() - loaded.min_utility())
     if twice:
         begun = time.perf_counter()
-        solver.solve()  # as many iterations more, with the programs of the first ones
+        solver.solve()  # as many more iterations, with compiled programs
         again = time.perf_counter() - begun
     return _Run(seconds, again, float(error))
 

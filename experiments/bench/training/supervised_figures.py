@@ -38,11 +38,11 @@ CASES = (
     Case("leduc_poker", 4, 20, 500, batch=256, minibatch=16),
     Case("goofspiel:cards=4", 1, 20, 1_000, batch=2_048),
 )
-_DEEPEST, _FEW = 4, 100_000  # joint moves, and nodes, of the table of public states
+_DEEPEST, _FEW = 4, 100_000  # joint actions, and nodes, in the table of public states
 
 
 def figures(cases: tuple[Case, ...] = CASES) -> Iterator[harness.Figure]:
-    """Errors on ranges that were never trained on, and exploitability of what is found with the network."""
+    """Value errors on held-out ranges, and exploitability of depth-limited solving with the network."""
     for case in cases:
         yield from _of_case(case)
 
@@ -62,33 +62,33 @@ def _of_case(case: Case) -> Iterator[harness.Figure]:
     error, played = float(report["value_error"]), float(report["value_error_played"])
     spent = time.perf_counter() - begun
     yield harness.Figure(
-        f"{case.game}, cuts every {case.depth}: value error on held-out ranges, part of the payoff range",
+        f"{case.game}, cuts every {case.depth}: value error on held-out ranges, fraction of the payoff range",
         error,
         "",
         target=harness.Target(_ERROR),
-        note=f"{played:.2%} where views count as often as they are played; {case.iterations * case.steps:,} training "
-        f"steps, {case.iterations * case.batch:,} solved ranges, {spent:.0f} s with compiling",
+        note=f"{played:.2%} weighted by how often views are played; {case.iterations * case.steps:,} training "
+        f"steps, {case.iterations * case.batch:,} solved ranges, {spent:.0f} s with compilation",
     )
     begun = time.perf_counter()
     values = depth_limited.network_values(learner, learner.values(state))
-    found = depth_limited.solve(learner.task, case.depth, values, iterations=case.search)
+    solved = depth_limited.solve(learner.task, case.depth, values, iterations=case.search)
     spent = time.perf_counter() - begun
     blind = depth_limited.solve(learner.task, case.depth, depth_limited.zero_values, iterations=case.search)
-    exploitability, without = (_exploitability(learner.task, policies) for policies in (found, blind))
+    exploitability, without = (_exploitability(learner.task, policies) for policies in (solved, blind))
     yield harness.Figure(
-        f"{case.game}, cuts every {case.depth}: exploitability of depth-limited solving, part of the payoff range",
+        f"{case.game}, cuts every {case.depth}: exploitability of depth-limited solving, fraction of the payoff range",
         exploitability,
         "",
         target=harness.Target(_NEAR),
-        note=f"{without:.2%} where everything at cuts is worth the same; {case.search} iterations of a segment, "
-        f"{spent:.0f} s with compiling",
+        note=f"{without:.2%} with values of zero at all cuts; {case.search} iterations per segment, "
+        f"{spent:.0f} s with compilation",
     )
 
 
 def _exploitability(task: "tasks.TreeTask", policies: "tabular_policies.Policies") -> float:
-    found = task.metrics(policies).exploitability
-    assert found is not None
-    return found / float(np.ptp(task.payoff_range))
+    exploitability = task.metrics(policies).exploitability
+    assert exploitability is not None
+    return exploitability / float(np.ptp(task.payoff_range))
 
 
 def _settings(case: Case) -> "supervised.Settings":
@@ -107,7 +107,7 @@ def _settings(case: Case) -> "supervised.Settings":
 
 
 class PublicStateSizes(NamedTuple):
-    """Of the public states of one depth."""
+    """Sizes of the public states of one depth."""
 
     depth: int
     nodes: int
@@ -117,7 +117,7 @@ class PublicStateSizes(NamedTuple):
 
 
 def measure_public_states(game: str, deepest: int = _DEEPEST) -> PublicStateSizes | None:
-    """At the largest depth up to there that has few nodes; None where every match is over by then."""
+    """Measures the largest depth up to `deepest` with few nodes; None if every match has ended by then."""
     from gdlx.envs import game_spec
     from gdlx.envs.trees import game_tree
     from gdlx.nets.values import public_states
@@ -125,22 +125,22 @@ def measure_public_states(game: str, deepest: int = _DEEPEST) -> PublicStateSize
     for depth in range(deepest, 0, -1):
         try:
             tree = game_spec.unroll_game(game_spec.GameSpec(game), depth=depth + 1, max_nodes=_FEW, keep_edges=True)
-            found = public_states.find_public_states(tree, depth)
+            public = public_states.find_public_states(tree, depth)
         except (game_tree.TooLargeError, public_states.CutError):
             continue
-        largest = int(np.bincount(found.state).max())
-        return PublicStateSizes(depth, len(found.weight), found.states, largest, found.views)
+        largest = int(np.bincount(public.state).max())
+        return PublicStateSizes(depth, len(public.weight), public.states, largest, public.views)
     return None
 
 
 def _print_sizes() -> None:
     from gdlx.propnet import library
 
-    print("| game | joint moves | nodes | public states | views of the largest | views |")
+    print("| game | joint actions | nodes | public states | views of the largest | views |")
     print("|---|---|---|---|---|---|")
     for game in library.names():
-        found = measure_public_states(game)
-        numbers = ["-"] * 5 if found is None else [f"{number:,}" for number in found]
+        sizes = measure_public_states(game)
+        numbers = ["-"] * 5 if sizes is None else [f"{number:,}" for number in sizes]
         print(f"| {game} | {' | '.join(numbers)} |")
 
 

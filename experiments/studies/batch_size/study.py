@@ -1,7 +1,7 @@
 """Batch sizes of outcome sampling: staleness against speed.
 
-All trajectories of a batch see the same policies. Large batches are faster, but policies change less often; so each
-size is shown after as many trajectories, and after as many seconds. Compile times are left out.
+All trajectories of a batch are sampled with the same policies. Large batches are faster, but policies are updated less
+often; so each size is measured after a number of trajectories, and after a time. Compile times are left out.
 """
 
 import pathlib
@@ -22,13 +22,13 @@ BATCHES = (64, 256, 1_024, 4_096, 16_384, 65_536)
 TRAJECTORIES = 1_000_000
 SECONDS = 3.0
 SEEDS, FULL_SEEDS = 3, 20
-_CHUNK = 0.05  # seconds between two looks at the clock, about
+_CHUNK = 0.05  # seconds between checks of the clock, about
 
-Points = npt.NDArray[np.float64]  # [B, S, 3] batches, seeds, and what a Point has
+Points = npt.NDArray[np.float64]  # [B, S, 3] batches, seeds, and the fields of a RunResult
 
 
 class RunResult(NamedTuple):
-    """What one run came to."""
+    """The measurements of one run."""
 
     rate: float  # trajectories a second
     at_trajectories: float  # exploitability
@@ -57,24 +57,24 @@ def _cached_point(game: str, batch: int, seed: int, seconds: float, setting: stu
 
 
 def measure_point(game: str, batch: int, seed: int, seconds: float) -> RunResult:
-    made = baselines.load_tree_sampler(game)
-    warm = made.run(batch, None, seed)
-    warm.advance(1)
-    warm.exploitability()
-    return measure_run(made.run(batch, None, seed), TRAJECTORIES, seconds)
+    sampler = baselines.load_tree_sampler(game)
+    warm_up = sampler.run(batch, None, seed)
+    warm_up.advance(1)
+    warm_up.exploitability()
+    return measure_run(sampler.run(batch, None, seed), TRAJECTORIES, seconds)
 
 
 def measure_run(run: baselines.SamplingRun, trajectories: int, seconds: float) -> RunResult:
-    """One run until both marks are passed. Only sampling is timed."""
-    wanted = round(trajectories / (2 * run.batch))
+    """Runs until there are enough trajectories and seconds. Only sampling is timed."""
+    target = round(trajectories / (2 * run.batch))
     spent, at_trajectories, at_seconds = 0.0, None, None
     while at_trajectories is None or at_seconds is None:
         each = spent / run.done if run.done else _CHUNK
         chunk = max(1, round(_CHUNK / each))
         before = time.perf_counter()
-        run.advance(min(chunk, wanted - run.done) if run.done < wanted else chunk)
+        run.advance(min(chunk, target - run.done) if run.done < target else chunk)
         spent += time.perf_counter() - before
-        if at_trajectories is None and run.done >= wanted:
+        if at_trajectories is None and run.done >= target:
             at_trajectories = run.exploitability()
         if at_seconds is None and spent >= seconds:
             at_seconds = run.exploitability()
@@ -90,15 +90,15 @@ def _table(game: str, seconds: float, found: Points) -> study_registry.StudyTabl
     data = []
     for batch, own in zip(BATCHES, found, strict=True):
         mean, error = plots.mean_and_error(own.T)
-        told = [f"{m:.3g} ± {e:.1g}" for m, e in zip(mean[1:], error[1:], strict=True)]
-        rows.append((f"{batch:,}", f"{mean[0] / 1e6:.3g}", *told))
+        texts = [f"{m:.3g} ± {e:.1g}" for m, e in zip(mean[1:], error[1:], strict=True)]
+        rows.append((f"{batch:,}", f"{mean[0] / 1e6:.3g}", *texts))
         data.append({"batch": batch, "runs": [RunResult(*each)._asdict() for each in own.tolist()]})
     title = f"{game}: exploitability, mean and standard error of {found.shape[1]} seeds"
     return study_registry.StudyTable(title, ("batch", "M trajectories/s", *_names(seconds)), rows, {game: data})
 
 
 def draw_figure(path: pathlib.Path, seconds: float, found: dict[str, Points]) -> None:
-    """A row of panels for every game: speed, and exploitability after as many trajectories and as many seconds."""
+    """A row of panels for every game: speed, and exploitability after the trajectories and after the seconds."""
     import matplotlib.ticker
 
     figure, axes = plots.make_panels(len(found), 2)

@@ -1,6 +1,6 @@
-"""The three blind tic-tac-toes, sampled into a hash table: openings beside those of a published search.
+"""Three blind tic-tac-toes, solved by MCCFR with a hash table: openings beside those of a published search.
 
-Bias says who gets a cell that both mark at once: each with 1/2 (even), x with 2/3 (x23), always x (x).
+`bias` is who gets a cell that both mark at once: each with probability 1/2 (even), x with 2/3 (x23), always x (x).
 """
 
 import pathlib
@@ -16,13 +16,13 @@ from gdlx.solvers.runs import driver, policy_files, result_folder, solver_run
 MINUTES, FULL_MINUTES = 30.0, 180.0
 _SETTINGS = {"table": 24, "batch": 4_096}
 _ALGORITHM = "vr-mccfr"  # after two minutes on bias=x its bound was 1.5, that of os-mccfr 2.3
-_BOUND = 1 / 30  # of the time for a game, what goes into its bound
+_BOUND = 1 / 30  # fraction of the time of a game that is spent on its bound
 
 Range = tuple[float, float]
 
 
 class Openings(NamedTuple):
-    """Probabilities of a role's first move, the least and the greatest of all cells of a kind; None: not told."""
+    """Probabilities of a role's first move, lowest and highest over the cells of a kind; None if not published."""
 
     centre: Range
     corner: Range | None
@@ -55,24 +55,24 @@ def run(setting: study_registry.StudyConfig) -> Iterator[study_registry.StudyTab
 def solve_variant(
     bias: str, folder: pathlib.Path, minutes: float, setting: study_registry.StudyConfig
 ) -> tuple[tasks.TableTask, solution.Solution]:
-    """A game after so many minutes of sampling, from wherever the folder has come to."""
+    """Samples a game until it has had so many minutes, resuming from the checkpoint in the folder."""
     task = tasks.make_table_task(game_spec.GameSpec(f"blind_tictactoe:bias={bias}"))
     changes: dict[str, Any] = {**_SETTINGS, "seed": setting.seed}
     algorithm = algorithms.configure(algorithms.find(_ALGORITHM), None, changes)
-    begun = (folder / result_folder.CHECKPOINT).exists()
-    if begun and result_folder.read_config(folder).algorithm != algorithm:
+    has_checkpoint = (folder / result_folder.CHECKPOINT).exists()
+    if has_checkpoint and result_folder.read_config(folder).algorithm != algorithm:
         raise result_folder.ResultError(
-            f"{folder} was begun with other settings; give another --results, or its --seed"
+            f"{folder} was started with other settings; use another results folder, or the `seed=` of that run"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    sampling = solver_run.Run(task, algorithm, folder, resume=begun, interval=60.0)
+    sampling = solver_run.Run(task, algorithm, folder, resume=has_checkpoint, interval=60.0)
     try:
         for point in sampling.snapshots(driver.StopCondition(None, 60 * minutes)):
             rate = point.metrics.samples / max(point.metrics.seconds, 1e-9)
             setting.report(f"{bias}: {point.metrics.seconds / 60:.1f} of {minutes:.0f} minutes, {rate:,.0f} a second")
     finally:
-        found = sampling.finish()
-    return task, found
+        result = sampling.finish()
+    return task, result
 
 
 def _openings(bias: str, found: solution.Solution) -> study_registry.StudyTable:
@@ -90,7 +90,8 @@ def _openings(bias: str, found: solution.Solution) -> study_registry.StudyTable:
 
 
 def summarize_openings(policy: Mapping[str, float]) -> Openings:
-    """
+    """Groups the probabilities of first moves by kind of cell.
+
     >>> summarize_openings({f"(mark {m} {n})": (0.2 if m == n == 2 else 0.1) for m in (1, 2, 3) for n in (1, 2, 3)})
     Openings(centre=(0.2, 0.2), corner=(0.1, 0.1), side=(0.1, 0.1))
     """
@@ -103,8 +104,8 @@ def summarize_openings(policy: Mapping[str, float]) -> Openings:
 
 def _shown(found: Range | None) -> str:
     if found is None:
-        return "not told"
-    low, high = (f"{part:.3f}" for part in found)
+        return "not published"
+    low, high = (f"{bound:.3f}" for bound in found)
     return low if low == high else f"{low} to {high}"
 
 
@@ -115,7 +116,7 @@ def _value_table(
     seconds: float,
     setting: study_registry.StudyConfig,
 ) -> study_registry.StudyTable:
-    """The value of the policies for x, and how much of it responses could take away, at least."""
+    """The value of the policies for x, and a lower bound on their exploitability."""
     policy = policy_files.read_table_policy(folder / result_folder.POLICY, task.env.num_actions)
     setting.report(f"bound, {seconds:.0f} s")
     bound = search_bounds.bound_policy(task, policy, seconds, setting.seed)
@@ -136,5 +137,5 @@ def _value_table(
         "seconds": last.seconds,
     }
     return study_registry.StudyTable(
-        "what these policies are worth", ("", ""), rows, {f"{found.tree.name} worth": data}
+        "value and exploitability of these policies", ("", ""), rows, {f"{found.tree.name} worth": data}
     )

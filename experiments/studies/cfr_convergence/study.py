@@ -1,8 +1,8 @@
 """How fast CFR converges in three games of simultaneous moves, as in section 5.2.1 of Shafiei Khadem (2010).
 
 M. Shafiei Khadem, Simultaneous Move Games in General Game Playing, University of Alberta 2010. Its error is the
-mean square difference between the average policies and those that CFR ends with, over all states and moves (equation
-5.1). Beside it stands what it cannot tell, exploitability.
+mean square difference between the average policies and the final ones, over all states and moves (equation 5.1). We
+measure exploitability as well, which that error does not show.
 """
 
 import itertools
@@ -26,20 +26,20 @@ MINUTES, FULL_MINUTES = 8.0, 80.0
 FIGURE = "cfr_convergence.png"
 BOUNDS = (0.01, 0.001)
 CONVERGED = 1e-6  # the most that a probability changes in the last iteration, in the thesis
-_DENSE_ITERATIONS = 300  # iterations of which each is measured
-_GROWTH = 1.02  # iterations between measurements from there on
-_OTHER_START_DIVISOR = 4  # times fewer iterations from another start
-_SAVE_INTERVAL = 30.0  # seconds until what has been measured is written again
+_DENSE_ITERATIONS = 300  # every iteration up to here is measured
+_GROWTH = 1.02  # ratio of the iterations of later measurements
+_OTHER_START_DIVISOR = 4  # a run from another start has so many times fewer iterations
+_SAVE_INTERVAL = 30.0  # seconds between writes of what has been measured
 
 Floats = npt.NDArray[np.float64]
 
 
 class StudyGame(NamedTuple):
     spec: str
-    is_merged: bool  # states, as in the thesis, or histories
-    first: bool  # whether play begins with everybody's first move, else evenly
-    iterations: int  # in the usual time
-    nodes: int  # of the thesis, as are the rest
+    is_merged: bool  # whether nodes are states, as in the thesis, or histories
+    first: bool  # whether the initial policies play the first move, or uniformly
+    iterations: int  # in MINUTES
+    nodes: int  # this and the following are from the thesis
     terminals: int
     reached: tuple[tuple[int, float], ...]  # iterations and seconds until the error is below each of BOUNDS
 
@@ -56,18 +56,18 @@ GAMES = (
 
 
 class StudySolver(Protocol):
-    state: Any  # arrays that are all there is to go on from
+    state: Any  # arrays, from which a run can resume
 
     def advance(self, count: int) -> None: ...
 
     def policy(self) -> Floats:
-        """[E] the average probabilities of all moves of both players at all states."""
+        """[E] the average policies: probabilities of all moves of both players at all states."""
 
     def exploitability(self) -> float: ...
 
 
 class StateGraphSolver:
-    """On the graph of states."""
+    """CFR on the graph of states."""
 
     def __init__(self, game: StudyGame, *, first: bool) -> None:
         net = games.compile_game(game.spec)
@@ -81,30 +81,30 @@ class StateGraphSolver:
     def policy(self) -> Floats:
         average = graph.average_policy(self.graph, self.state)
         pairs = zip(self.graph.levels, average, strict=True)
-        return np.concatenate([np.asarray(own)[np.asarray(level.legal)] for level, own in pairs])
+        return np.concatenate([np.asarray(policy)[np.asarray(level.legal)] for level, policy in pairs])
 
     def exploitability(self) -> float:
         return float(graph.exploitability(self.graph, graph.average_policy(self.graph, self.state)))
 
 
 class TreeSolver:
-    """On the tree, where every history is a state of its own."""
+    """CFR on the tree, where every history is a separate state."""
 
     def __init__(self, game: StudyGame) -> None:
         task = tasks.make_tree_task(game_spec.GameSpec(game.spec))
-        self._process = tree_solvers.FullSolver(task, algorithms.with_simultaneous_updates(algorithms.find("cfr")))
-        self.state = self._process.init()
+        self._solver = tree_solvers.FullSolver(task, algorithms.with_simultaneous_updates(algorithms.find("cfr")))
+        self.state = self._solver.init()
 
     def advance(self, count: int) -> None:
-        self.state = self._process.advance(self.state, count)
+        self.state = self._solver.advance(self.state, count)
 
     def policy(self) -> Floats:
-        return np.concatenate([own[1:] for own in self._process.policies(self.state)])
+        return np.concatenate([policy[1:] for policy in self._solver.policies(self.state)])
 
     def exploitability(self) -> float:
-        found = self._process.measure(self.state, 0.0).exploitability
-        assert found is not None
-        return found
+        exploitability = self._solver.measure(self.state, 0.0).exploitability
+        assert exploitability is not None
+        return exploitability
 
 
 class ConvergenceCurve(NamedTuple):
@@ -112,20 +112,20 @@ class ConvergenceCurve(NamedTuple):
 
     iterations: Floats  # [N]
     mse: Floats  # [N] from the last policy
-    exploitability: Floats  # [N] in payoffs, of a range of 100
-    each: Floats  # [] seconds of an iteration
-    change: Floats  # [] the most that a probability changed in the last iteration
-    elsewhere: Floats  # [] the error of the policy that another start leads to
+    exploitability: Floats  # [N] in payoffs, whose range is 100
+    each: Floats  # [] seconds per iteration
+    change: Floats  # [] the largest change of a probability in the last iteration
+    elsewhere: Floats  # [] the error of the final policy from another start
 
 
 def run(setting: study_registry.StudyConfig) -> Iterator[study_registry.StudyTable]:
     compilation_cache.enable()
-    with jax.enable_x64(True):  # sums of millions of policies
+    with jax.enable_x64(True):  # for sums of millions of policies
         yield _sizes()
-        found = [(game, _cached_curve(game, setting)) for game in GAMES]
-    yield _speeds(found)
-    yield _final_table(found)
-    draw_figure(setting.folder / FIGURE, found)
+        curves = [(game, _cached_curve(game, setting)) for game in GAMES]
+    yield _speeds(curves)
+    yield _final_table(curves)
+    draw_figure(setting.folder / FIGURE, curves)
 
 
 def display_name(game: StudyGame) -> str:
@@ -133,34 +133,33 @@ def display_name(game: StudyGame) -> str:
 
 
 def _cached_curve(game: StudyGame, setting: study_registry.StudyConfig) -> ConvergenceCurve:
-    part = setting.minutes / MINUTES
-    iterations = max(_OTHER_START_DIVISOR, round(game.iterations * part))
+    iterations = max(_OTHER_START_DIVISOR, round(game.iterations * setting.minutes / MINUTES))
     kind = "states" if game.is_merged else "histories"
     path = setting.folder / f"{result_folder.folder_name(game.spec)}-{kind}-{iterations}.npz"
     if (earlier := result_cache.load_arrays(path, ConvergenceCurve._fields)) is not None:
         return ConvergenceCurve(*earlier)
     setting.report(f"{display_name(game)}: {iterations:,} iterations")
     unfinished = path.with_suffix(".part.npz")
-    found = measure_curve(game, iterations, unfinished)
-    result_cache.write_arrays(path, found._asdict())
+    curve = measure_curve(game, iterations, unfinished)
+    result_cache.write_arrays(path, curve._asdict())
     result_cache.remove_arrays(unfinished)
-    return found
+    return curve
 
 
 def measurement_points(iterations: int) -> list[int]:
-    """Where it is measured.
+    """The iterations after which a run is measured.
 
     >>> measurement_points(303)[-5:], measurement_points(1_000)[-2:]
     ([297, 298, 299, 300, 303], [984, 1000])
     """
-    found = list(range(1, min(iterations, _DENSE_ITERATIONS) + 1))
-    while found[-1] < iterations:
-        found.append(min(iterations, max(found[-1] + 1, int(found[-1] * _GROWTH))))
-    return found
+    points = list(range(1, min(iterations, _DENSE_ITERATIONS) + 1))
+    while points[-1] < iterations:
+        points.append(min(iterations, max(points[-1] + 1, int(points[-1] * _GROWTH))))
+    return points
 
 
 class _RunRecorder:
-    """What has been measured of a run, kept in a file from which another process goes on."""
+    """The measurements and the state of a run, saved to a file from which another process can resume."""
 
     def __init__(self, path: pathlib.Path, solver: StudySolver) -> None:
         self.policies: list[Floats] = []
@@ -181,16 +180,16 @@ class _RunRecorder:
             self._write()
 
     def _write(self) -> None:
-        told: dict[str, Any] = {f"state_{n}": leaf for n, leaf in enumerate(jax.tree.leaves(self._solver.state))}
-        told |= {"policies": self.policies, "errors": self.errors, "seconds": self.seconds}
-        result_cache.write_arrays(self._path, told)
+        arrays: dict[str, Any] = {f"state_{n}": leaf for n, leaf in enumerate(jax.tree.leaves(self._solver.state))}
+        arrays |= {"policies": self.policies, "errors": self.errors, "seconds": self.seconds}
+        result_cache.write_arrays(self._path, arrays)
         self._written = time.monotonic()
 
 
 def measure_curve(game: StudyGame, iterations: int, unfinished: pathlib.Path) -> ConvergenceCurve:
     solver: StudySolver = StateGraphSolver(game, first=game.first) if game.is_merged else TreeSolver(game)
     measured = _RunRecorder(unfinished, solver)
-    solver.advance(0)  # compiled outside of the time that is measured
+    solver.advance(0)  # compiles, which is not timed
     at = [0, *measurement_points(iterations)]
     for before, now in list(itertools.pairwise(at))[len(measured.seconds) :]:
         begun = time.perf_counter()
@@ -198,7 +197,7 @@ def measure_curve(game: StudyGame, iterations: int, unfinished: pathlib.Path) ->
         measured.add(time.perf_counter() - begun)
     last = measured.policies[-1]
     solver.advance(1)
-    tail = max(1, len(at) // 2)  # many iterations at once: what it costs to begin with them does not count
+    tail = max(1, len(at) // 2)  # calls of many iterations, where the overhead of a call does not count
     return ConvergenceCurve(
         np.array(at[1:], float),
         np.array([mse(policy, last) for policy in measured.policies]),
@@ -215,13 +214,13 @@ def mse(policy: Floats, last: Floats) -> float:
 
 
 def _mse_from_other_start(game: StudyGame, iterations: int, last: Floats) -> float:
-    """How far from there CFR ends that began with other policies; an unrolled game has only one beginning."""
+    """The error of the final policies of CFR from other initial policies; on trees the solver has only one start."""
     if not game.is_merged:
         return np.nan
     solver = StateGraphSolver(game, first=not game.first)
     for before, now in itertools.pairwise(
         [0, *measurement_points(iterations // _OTHER_START_DIVISOR)]
-    ):  # in parts, so that Ctrl-C is heard
+    ):  # in parts, so that Ctrl-C interrupts
         solver.advance(now - before)
     return mse(solver.policy(), last)
 
@@ -233,7 +232,7 @@ def first_iteration_below(found: ConvergenceCurve, bound: float) -> int | None:
 
 
 def stays_below_from(found: ConvergenceCurve, bound: float) -> int:
-    """The first iteration from which on all errors are below a bound; the last has none."""
+    """The first iteration from which on all errors are below a bound; the last error is 0."""
     above = np.flatnonzero(found.mse >= bound)
     return int(found.iterations[above[-1] + 1]) if len(above) else int(found.iterations[0])
 
@@ -250,24 +249,24 @@ def _sizes() -> study_registry.StudyTable:
         theirs = (f"{game.nodes:,}", f"{game.terminals:,}") if game.is_merged else ("", "")
         rows.append((display_name(game), f"{nodes:,}", f"{terminals:,}", *theirs))
         data.append({"game": display_name(game), "nodes": nodes, "terminals": terminals})
-    title = "sizes: nodes and ends, theirs from Table 5.1"
-    return study_registry.StudyTable(title, ("game", "nodes", "ends", "theirs", "ends"), rows, data)
+    title = "sizes: nodes and terminals, theirs from Table 5.1"
+    return study_registry.StudyTable(title, ("game", "nodes", "terminals", "theirs", "terminals"), rows, data)
 
 
 def _speeds(every: Sequence[tuple[StudyGame, ConvergenceCurve]]) -> study_registry.StudyTable:
     rows, data = [], []
     for game, found in every:
         row = [display_name(game), f"{1e6 * float(found.each):.3g} µs"]
-        told = []
+        reached = []
         for bound, (iterations, seconds) in zip(BOUNDS, game.reached, strict=True):
             ours = first_iteration_below(found, bound)
             spent = None if ours is None else ours * float(found.each)
             for_good = stays_below_from(found, bound)
             row += ["not reached", "", ""] if ours is None else [f"{ours:,}", f"{spent:.2g} s", f"{for_good:,}"]
             row += [f"{iterations:,}", f"{seconds:g} s"] if game.is_merged else ["", ""]
-            told.append({"bound": bound, "iterations": ours, "seconds": spent, "stays": for_good})
+            reached.append({"bound": bound, "iterations": ours, "seconds": spent, "stays": for_good})
         rows.append(row)
-        data.append({"game": display_name(game), "seconds_each": float(found.each), "reached": told})
+        data.append({"game": display_name(game), "seconds_each": float(found.each), "reached": reached})
     columns = [text for bound in BOUNDS for text in (f"MSE < {bound:g}", "time", "for good", "theirs", "time")]
     title = "iterations until the error is below a bound, theirs from Table 5.1"
     return study_registry.StudyTable(title, ("game", "an iteration", *columns), rows, data)
@@ -277,12 +276,12 @@ def _final_table(every: Sequence[tuple[StudyGame, ConvergenceCurve]]) -> study_r
     rows, data = [], []
     for game, found in every:
         at = [first_iteration_below(found, bound) for bound in BOUNDS]
-        worth = [None if x is None else float(found.exploitability[found.iterations == x][0]) for x in at]
+        exploitability_at = [None if x is None else float(found.exploitability[found.iterations == x][0]) for x in at]
         end, change, other = float(found.exploitability[-1]), float(found.change), float(found.elsewhere)
         rows.append(
             (
                 display_name(game),
-                *("" if x is None else f"{x:.3g}" for x in worth),
+                *("" if x is None else f"{x:.3g}" for x in exploitability_at),
                 f"{found.iterations[-1]:,.0f}",
                 f"{end:.2g}",
                 f"{change:.1g}",
@@ -292,7 +291,7 @@ def _final_table(every: Sequence[tuple[StudyGame, ConvergenceCurve]]) -> study_r
         data.append(
             {
                 "game": display_name(game),
-                "exploitability_at": worth,
+                "exploitability_at": exploitability_at,
                 "iterations": int(found.iterations[-1]),
                 "exploitability": end,
                 "change": change,
@@ -300,27 +299,25 @@ def _final_table(every: Sequence[tuple[StudyGame, ConvergenceCurve]]) -> study_r
             }
         )
     header = ("game", *(f"at MSE < {bound:g}" for bound in BOUNDS), "iterations", "at the end", "last change", "other")
-    title = (
-        "exploitability in % of the range; the end that errors are measured from, and the error of another start's end"
-    )
+    title = "exploitability in % of the range; the final policies, and the error of those from another start"
     return study_registry.StudyTable(title, header, rows, data)
 
 
 def draw_figure(path: pathlib.Path, every: Sequence[tuple[StudyGame, ConvergenceCurve]]) -> None:
     """As Figure 5.1, with exploitability beside it."""
     figure, (left, right) = plots.make_panels(1, 2, width=5.4, height=4.2)
-    errors, worth = [], []
+    errors, exploitability = [], []
     for number, (game, found) in enumerate(every):
         look = {"color": f"C{number}", "ls": "-" if game.is_merged else "--", "lw": 1.2}
-        is_told = found.iterations < found.iterations[-1] / 3  # nearer to the end the error is that of the end
-        errors.append(plots.Line(display_name(game), found.iterations[is_told], found.mse[is_told, None], look))
-        worth.append(plots.Line(display_name(game), found.iterations, found.exploitability[:, None], look))
+        is_shown = found.iterations < found.iterations[-1] / 3  # near the last policy the error is small by definition
+        errors.append(plots.Line(display_name(game), found.iterations[is_shown], found.mse[is_shown, None], look))
+        exploitability.append(plots.Line(display_name(game), found.iterations, found.exploitability[:, None], look))
         if game.is_merged:
             theirs = [iterations for iterations, _ in game.reached]
             left.plot(theirs, BOUNDS, "o", color=f"C{number}", mec="black", zorder=3)
     left.plot([], [], "o", color="white", mec="black", label="the thesis, Table 5.1")
     plots.plot_curves(left, errors, title="error: MSE from the last policy", x="iterations", y="MSE")
-    plots.plot_curves(right, worth, title="exploitability", x="iterations", y="% of the payoff range")
+    plots.plot_curves(right, exploitability, title="exploitability", x="iterations", y="% of the payoff range")
     left.set_ylim(bottom=1e-7)
     plots.legend_below(figure, left, 2)
     plots.save_figure(path, figure)

@@ -1,1 +1,1 @@
-"""Which algorithm is the first to solve a game."""
+"""Which algorithm solves a game first."""

@@ -1,4 +1,4 @@
-"""One algorithm on one game until it is good enough, or its time is over."""
+"""Runs one algorithm on one game until it reaches a target, or its time limit."""
 
 import pathlib
 import time
@@ -10,13 +10,13 @@ from gdlx.experiments.studies import result_cache
 from gdlx.solvers import algorithms, tasks
 from gdlx.solvers.runs import driver, result_folder, solver_run
 
-_SHORT = 0.5  # seconds: what takes less is done again, for so long in all, and the fastest counts
+_SHORT = 0.5  # seconds: shorter runs are repeated for as long in total, and the fastest counts
 _MAX_REPEATS = 20
-_MAX_SEQUENCES = 5_000  # of a game that is given to a linear program, which knows no limit of time
+_MAX_SEQUENCES = 5_000  # of a game for linear programming, which has no time limit
 
 
 class Candidate(NamedTuple):
-    """An algorithm, with the iterations that its schedule goes over if it has one."""
+    """An algorithm, and the horizon of its schedule if it has one."""
 
     algorithm: str
     horizon: int | None = None
@@ -28,7 +28,7 @@ class Candidate(NamedTuple):
 
 class RaceConfig(NamedTuple):
     game: str
-    part: float  # of the payoff range, the exploitability to be reached
+    part: float  # target exploitability, as a fraction of the payoff range
     limit: float  # seconds
     seed: int
 
@@ -43,19 +43,19 @@ class RaceConfig(NamedTuple):
 class RaceResult(NamedTuple):
     candidate: str
     is_reached: bool
-    seconds: float | None  # of solving; None where it was not tried
+    seconds: float | None  # of solving; None if the algorithm was not run
     iterations: int
-    error: float  # exploitability at last, as a part of the payoff range
+    error: float  # final exploitability, as a fraction of the payoff range
 
 
 def find(folder: pathlib.Path, race: RaceConfig, candidates: Sequence[Candidate]) -> list[RaceResult] | None:
-    """What was kept of a race, if nothing is missing."""
+    """Returns the cached results of a race, or None if any are missing."""
     rows = [result_cache.load_row(race.path(folder, candidate), race.settings(candidate)) for candidate in candidates]
     return None if None in rows else [RaceResult(**row) for row in rows if row is not None]
 
 
 def run_race(folder: pathlib.Path, race: RaceConfig, candidates: Sequence[Candidate]) -> None:
-    """In a process of its own, because its precision is fixed when it starts."""
+    """Runs and caches a race. Call it in a new process, because precision is fixed when a process starts."""
     compilation_cache.enable()
     task = tasks.make_tree_task(game_spec.GameSpec(race.game), keep_edges=True)
     for candidate in candidates:
@@ -82,17 +82,17 @@ def measure_candidate(task: tasks.TreeTask, race: RaceConfig, candidate: Candida
 
 
 def run_to_target(task: tasks.TreeTask, algorithm: algorithms.Algorithm, stop: driver.StopCondition) -> driver.Metrics:
-    """Where a run stopped. A short one is done again in one go: on small games most of the time passes between
-    iterations and measuring, and would tell how often there was measured."""
+    """The last metrics of a run. A short run is repeated without measuring: on small games most of the time is overhead
+    between iterations and measurements."""
     solver = solver_run.make_solver(task, algorithm)
     *_, last = driver.iterate(solver, solver.init(), stop)
-    found = last.metrics
-    if found.seconds >= _SHORT:
-        return found
+    metrics = last.metrics
+    if metrics.seconds >= _SHORT:
+        return metrics
     times: list[float] = []
     while len(times) < _MAX_REPEATS and sum(times) < _SHORT:
-        times.append(_time_uninterrupted(solver, found.iterations))
-    return found._replace(seconds=min(times))
+        times.append(_time_uninterrupted(solver, metrics.iterations))
+    return metrics._replace(seconds=min(times))
 
 
 def _time_uninterrupted(solver: solver_run.AnySolver, iterations: int) -> float:

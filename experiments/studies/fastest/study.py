@@ -1,7 +1,7 @@
-"""Which algorithm is the first to an exploitability of 1e-3 and of 1e-6 of the payoff range, on ten games.
+"""Which algorithm first reaches an exploitability of 1e-3 and of 1e-6 of the payoff range, on ten games.
 
-Seconds are of solving: compiling and measuring are left out, as everywhere. 1e-6 is reached in double precision.
-Schedules have a horizon that a user must choose; each is tried with two, and both are told.
+Seconds are those of solving, without compiling and measuring. Runs to 1e-6 are in double precision. Schedules have a
+horizon that a user must choose; each is run with two, and both are reported.
 """
 
 import math
@@ -37,7 +37,7 @@ _SCHEDULED = ("hs-dcfr", "hs-dcfr-15", "hs-pcfr+")
 _SAMPLED = ("os-mccfr", "vr-mccfr", "es-mccfr", "as-mccfr")
 _MARKERS = "osD^v<>P*X"
 _APART = 1.35
-_SECONDS_PER_MINUTE = 4 / 25  # that each algorithm has for a game, for a minute of the whole study
+_SECONDS_PER_MINUTE = 4 / 25  # time limit of an algorithm on a game, per minute of the whole study
 
 
 class AccuracyTarget(NamedTuple):
@@ -57,17 +57,17 @@ Results = Mapping[str, Sequence[racing.RaceResult]]  # by game
 
 
 class Rank(NamedTuple):
-    """How one algorithm did on all games."""
+    """The results of one algorithm on all games."""
 
     candidate: str
     reached: int  # games
     wins: int
-    mean: float  # rank, 1 being the first; those that did not reach it share the last ranks
-    slowdown: float  # median of the times over the winner's; inf where it did not reach it
+    mean: float  # rank, from 1; algorithms that did not reach the target share the last ranks
+    slowdown: float  # median of the time divided by the winner's; inf where the target was not reached
 
 
 def run(setting: study_registry.StudyConfig) -> Iterator[study_registry.StudyTable]:
-    devices.use_one_device_per_core()  # for the processes to come: sampling uses every core
+    devices.use_one_device_per_core()  # in child processes, where sampling uses every core
     limit = setting.minutes * _SECONDS_PER_MINUTE
     every = []
     for goal in ACCURACY_TARGETS:
@@ -96,12 +96,12 @@ def load_or_run_race(folder: pathlib.Path, race: racing.RaceConfig, goal: Accura
 
 
 def seconds_to_target(results: Sequence[racing.RaceResult]) -> list[float]:
-    """Seconds to the goal; inf where it was not reached."""
+    """Seconds to the target; inf where it was not reached."""
     return [own.seconds if own.is_reached and own.seconds is not None else math.inf for own in results]
 
 
 def ranks(found: Results) -> list[Rank]:
-    """The best first."""
+    """Ranks the algorithms, the best first."""
     names = [own.candidate for own in next(iter(found.values()))]
     spent = np.array([seconds_to_target(results) for results in found.values()])  # games, candidates
     place = scipy.stats.rankdata(spent, axis=1)
@@ -120,16 +120,16 @@ def ranks(found: Results) -> list[Rank]:
 
 
 def slowdowns(spent: Floats) -> Floats:
-    """[games, candidates] how many times the winner's seconds; inf where the goal was not reached."""
+    """[games, candidates] seconds divided by the winner's; inf where the target was not reached."""
     first = np.where(np.isfinite(spent), spent, np.finfo(np.float64).max).min(axis=1, keepdims=True)
-    found: Floats = spent / first
-    return found
+    ratio: Floats = spent / first
+    return ratio
 
 
 def _seconds_table(goal: AccuracyTarget, limit: float, found: Results) -> study_registry.StudyTable:
     def shown(own: racing.RaceResult) -> str:
         if own.seconds is None:
-            return "not tried"
+            return "not run"
         return f"{own.seconds:.2g}" if own.is_reached else "-"
 
     precision = "double" if goal.x64 else "single"
@@ -144,7 +144,7 @@ def _iterations_table(goal: AccuracyTarget, found: Results) -> study_registry.St
             return ""
         return f"{own.iterations:,}" if own.is_reached else f"({own.error:.0e})"
 
-    title = f"iterations to {goal.part:g}; in brackets what part of the range was left at the end of the time"
+    title = f"iterations to {goal.part:g}; in brackets the exploitability at the time limit, as a fraction of the range"
     return _by_algorithm(title, found, shown, None)
 
 
@@ -169,7 +169,7 @@ def _winners_table(goal: AccuracyTarget, found: Results) -> study_registry.Study
 
 def _result_cells(own: racing.RaceResult | None) -> tuple[str, str, str]:
     if own is None or own.seconds is None:
-        return ("nobody", "", "")
+        return ("none", "", "")
     return (own.candidate, f"{own.seconds:.2g}", f"{own.iterations:,}" if own.iterations else "")
 
 
@@ -190,7 +190,7 @@ def _times(number: float) -> str:
 
 
 def draw_figure(path: pathlib.Path, every: Sequence[tuple[AccuracyTarget, Results]]) -> None:
-    """How many times longer than the winner each algorithm took: a mark for every game, algorithms by mean rank."""
+    """Plots the time of each algorithm divided by the winner's: a marker for every game, algorithms by mean rank."""
     figure, every_axes = plots.make_panels(1, len(every), width=6, height=7.4)
     for axes, (goal, found) in zip(every_axes, every, strict=True):
         order = [own.candidate for own in reversed(ranks(found))]

@@ -1,4 +1,4 @@
-"""What one game costs: to unroll, and an iteration of CFR+ and of outcome sampling on it."""
+"""Measures the cost of one game: of unrolling, and of an iteration of CFR+ and of outcome sampling."""
 
 import math
 import time
@@ -18,35 +18,35 @@ _ROUNDS = 3
 
 
 class IterationCost(NamedTuple):
-    """Of one iteration."""
+    """The cost of one iteration."""
 
     seconds: float
-    megabytes: float  # of the arrays it works on: the game's and its own
+    megabytes: float  # of all arrays, those of the game and those of the algorithm
 
 
 class GameCost(NamedTuple):
-    """What a game comes to."""
+    """The size of a game and what it costs."""
 
     game: str
     sets: int  # information sets with a choice, of all players
     terminals: int  # merged
-    nodes: int  # merged, ends included
-    unrolling: float  # seconds, edges kept
-    peak_mb: float  # of a process that has unrolled it and nothing else
-    copying: float  # seconds to copy half of the bytes that CFR+ works on to the other half
+    nodes: int  # merged, including terminals
+    unrolling: float  # seconds, with edges
+    peak_mb: float  # memory of a process that has only unrolled the game
+    copying: float  # seconds to copy one half of the bytes of CFR+ to the other
     full: IterationCost  # CFR+
     sampled: IterationCost  # outcome sampling, a batch for each player
 
 
 def measure_game(game: str, seconds: float) -> dict[str, Any]:
-    """In a process of its own, because peaks of memory stay; `seconds` for each of the timings."""
-    named = game_spec.GameSpec(game)
+    """Measures a game, taking `seconds` for each timing. Call it in a new process, whose peak memory is measured."""
+    spec = game_spec.GameSpec(game)
     net = games.compile_game(game)
     begun = time.perf_counter()
-    tree = game_spec.unroll_game(named, net=net, keep_edges=True)
+    tree = game_spec.unroll_game(spec, net=net, keep_edges=True)
     unrolling = time.perf_counter() - begun
     peak = host_machine.process_peak_mb()
-    task = tasks.make_tree_task(named, tree)
+    task = tasks.make_tree_task(spec, tree)
     full = measure_iteration(task, "cfr+", seconds)
     return to_row(
         GameCost(
@@ -73,13 +73,13 @@ def from_row(row: dict[str, Any]) -> GameCost:
 
 def measure_iteration(task: tasks.TreeTask, algorithm: str, seconds: float) -> IterationCost:
     solver = solver_run.make_solver(task, algorithms.find(algorithm))
-    state = solver.advance(solver.init(), 1)  # compiled outside of the time
+    state = solver.advance(solver.init(), 1)  # compiles, which is not timed
     each = time_per_call(lambda count: solver.advance(state, count), seconds)
     return IterationCost(each, sum(leaf.nbytes for leaf in jax.tree.leaves((solver.arrays, state))) / 1e6)
 
 
 def time_copy(megabytes: float, seconds: float) -> float:
-    """What no algorithm that reads or writes all these bytes once can beat."""
+    """A lower bound on the time of any algorithm that reads or writes all these bytes once."""
     source = np.ones(max(1, math.ceil(megabytes * 1e6 / 2)), np.uint8)
     target = np.zeros_like(source)
 
@@ -91,7 +91,7 @@ def time_copy(megabytes: float, seconds: float) -> float:
 
 
 def time_per_call(work: Callable[[int], Any], seconds: float) -> float:
-    """Of one of many: the best of some rounds, because other work on a machine comes and goes."""
+    """Seconds of one of many calls: the best of several rounds, because the load of a machine varies."""
     count, spent = 1, 0.0
     work(1)
     while spent < seconds / (2 * _ROUNDS):

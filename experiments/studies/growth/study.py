@@ -1,6 +1,6 @@
-"""What an iteration costs as games grow by six orders of magnitude: time, memory, and what unrolling takes.
+"""The cost of an iteration and of unrolling as games grow by six orders of magnitude: time and memory.
 
-Every game is measured in a process of its own. An iteration of CFR+ looks at all of a game; one of outcome sampling
+Every game is measured in a separate process. An iteration of CFR+ traverses all of a game; one of outcome sampling
 draws 4 096 trajectories for each player, and then updates the tables of all information sets.
 """
 
@@ -28,23 +28,23 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "tictactoe and gops": ("tictactoe", "gops"),
 }
 LARGER = {"repeated_rps": ("repeated_rps:rounds=8",), "princess_and_monster": ("princess_and_monster:turns=9",)}
-_TIMINGS = 1_500  # parts of the time for each of the timings of a game; compiling and unrolling take the most
-_LARGE = 100_000  # ends of a game whose arrays no cache holds
+_TIMINGS = 1_500  # a timing takes this fraction of the time; compiling and unrolling take most of it
+_LARGE = 100_000  # terminals of a game whose arrays do not fit into a cache
 _BATCH = 2 * 4_096  # trajectories of an iteration: all these games have two players
 _MARKERS = "osD^vP*"
 
 
 class Slope(NamedTuple):
-    """Of a straight line through logarithms: 1 where twice as much takes twice as long."""
+    """The slope of a line through logarithms: 1 for linear growth."""
 
     what: str
     over: str
     all: float
-    large: float  # of the games with at least _LARGE ends
+    large: float  # of the games with at least _LARGE terminals
 
 
 def run(setting: study_registry.StudyConfig) -> Iterator[study_registry.StudyTable]:
-    devices.use_one_device_per_core()  # for the processes to come: sampling uses every core
+    devices.use_one_device_per_core()  # in child processes, where sampling uses every core
     seconds = setting.minutes * 60 / _TIMINGS
     sizes: dict[str, list[measuring.GameCost]] = {}
     for family, games in FAMILIES.items():
@@ -74,12 +74,12 @@ def _cost_table(sizes: Sequence[measuring.GameCost]) -> study_registry.StudyTabl
     header = (
         "game",
         "information sets",
-        "ends",
+        "terminals",
         "CFR+: us",
-        "ns a set",
-        "ns an end",
+        "ns per set",
+        "ns per terminal",
         "os-mccfr: us",
-        "ns a trajectory",
+        "ns per trajectory",
     )
     rows = []
     for size in sizes:
@@ -98,7 +98,7 @@ def _cost_table(sizes: Sequence[measuring.GameCost]) -> study_registry.StudyTabl
 
 
 def _memory_table(sizes: Sequence[measuring.GameCost]) -> study_registry.StudyTable:
-    header = ("game", "nodes", "unrolling: s", "us a node", "peak MB", "CFR+: MB", "GB/s", "copying: GB/s",
+    header = ("game", "nodes", "unrolling: s", "us per node", "peak MB", "CFR+: MB", "GB/s", "copying: GB/s",
               "iteration / copy", "os-mccfr: MB")  # fmt: skip
     rows = []
     for size in sizes:
@@ -119,17 +119,17 @@ def _memory_table(sizes: Sequence[measuring.GameCost]) -> study_registry.StudyTa
 
 
 def slopes(sizes: Sequence[measuring.GameCost]) -> list[Slope]:
-    """How times grow with what they are over."""
-    asked: tuple[tuple[str, str, Callable[[measuring.GameCost], float], Callable[[measuring.GameCost], float]], ...] = (
-        ("iteration of CFR+", "ends", lambda s: s.full.seconds, lambda s: s.terminals),
+    """How times and memory grow with the size of games."""
+    axes: tuple[tuple[str, str, Callable[[measuring.GameCost], float], Callable[[measuring.GameCost], float]], ...] = (
+        ("iteration of CFR+", "terminals", lambda s: s.full.seconds, lambda s: s.terminals),
         ("iteration of CFR+", "bytes", lambda s: s.full.seconds, lambda s: s.full.megabytes),
-        ("iteration of os-mccfr", "ends", lambda s: s.sampled.seconds, lambda s: s.terminals),
+        ("iteration of os-mccfr", "terminals", lambda s: s.sampled.seconds, lambda s: s.terminals),
         ("iteration of os-mccfr", "information sets", lambda s: s.sampled.seconds, lambda s: s.sets),
         ("unrolling", "nodes", lambda s: s.unrolling, lambda s: s.nodes),
-        ("memory of CFR+", "ends", lambda s: s.full.megabytes, lambda s: s.terminals),
+        ("memory of CFR+", "terminals", lambda s: s.full.megabytes, lambda s: s.terminals),
     )
     large = [size for size in sizes if size.terminals >= _LARGE]
-    return [Slope(what, over, slope(sizes, y, x), slope(large, y, x)) for what, over, y, x in asked]
+    return [Slope(what, over, slope(sizes, y, x), slope(large, y, x)) for what, over, y, x in axes]
 
 
 def slope(
@@ -137,7 +137,7 @@ def slope(
     y: Callable[[measuring.GameCost], float],
     x: Callable[[measuring.GameCost], float],
 ) -> float:
-    """nan where there are no two games to draw a line through."""
+    """The slope of a line through logarithms; NaN with fewer than two sizes."""
     if len({x(size) for size in sizes}) < 2:
         return float("nan")
     return float(np.polyfit(np.log([x(size) for size in sizes]), np.log([y(size) for size in sizes]), 1)[0])
@@ -146,18 +146,17 @@ def slope(
 def _slope_table(found: Sequence[Slope]) -> study_registry.StudyTable:
     rows = [(own.what, own.over, f"{own.all:.2f}", f"{own.large:.2f}") for own in found]
     data = [{name: None if value != value else value for name, value in own._asdict().items()} for own in found]
-    header = ("growth of", "over", "slope, all games", f"from {_LARGE:,} ends on")
-    return study_registry.StudyTable(
-        "slopes on logarithmic axes: 1 is as much longer as it is larger", header, rows, data
-    )
+    header = ("growth of", "over", "slope, all games", f"from {_LARGE:,} terminals on")
+    return study_registry.StudyTable("slopes on logarithmic axes: 1 is linear growth", header, rows, data)
 
 
 def draw_figure(path: pathlib.Path, families: dict[str, list[measuring.GameCost]]) -> None:
     figure, every_axes = plots.make_panels(2, 2, width=5.4, height=4.2)
     panels: tuple[tuple[str, str, str, Callable[[measuring.GameCost], tuple[float, ...]]], ...] = (
-        ("an iteration (hollow: os-mccfr)", "ends", "milliseconds",
+        ("an iteration (hollow: os-mccfr)", "terminals", "milliseconds",
          lambda s: (s.terminals, s.full.seconds * 1e3, s.sampled.seconds * 1e3)),
-        ("CFR+, for each end", "ends", "nanoseconds", lambda s: (s.terminals, s.full.seconds / s.terminals * 1e9)),
+        ("CFR+, per terminal", "terminals", "nanoseconds",
+         lambda s: (s.terminals, s.full.seconds / s.terminals * 1e9)),
         ("CFR+: bytes of its arrays over its time (grey: copying them)", "megabytes", "gigabytes a second",
          lambda s: (s.full.megabytes, s.full.megabytes / s.full.seconds / 1e3)),
         ("unrolling (hollow: gigabytes of os-mccfr's tables)", "nodes", "seconds, or gigabytes",
@@ -167,7 +166,7 @@ def draw_figure(path: pathlib.Path, families: dict[str, list[measuring.GameCost]
     for number, (axes, (title, across, up, values)) in enumerate(zip(every_axes, panels, strict=True)):
         for colour, (family, own) in enumerate(families.items()):
             x, *ys = np.array([values(size) for size in own]).T
-            lines = ("none", "none") if " and " in family else ("-", ":")  # different games are no curve
+            lines = ("none", "none") if " and " in family else ("-", ":")  # different games do not form a curve
             for hollow, y in enumerate(ys):
                 axes.plot(
                     x, y, marker=_MARKERS[colour], color=f"C{colour}", linestyle=lines[hollow], linewidth=0.8,
@@ -186,9 +185,7 @@ def draw_figure(path: pathlib.Path, families: dict[str, list[measuring.GameCost]
 
 
 def _guide(axes: Any, sizes: Sequence[measuring.GameCost]) -> None:
-    """A line of slope 1 below the points, which ends at the largest game."""
+    """Draws a line of slope 1 below the points, up to the largest game."""
     last = max(sizes, key=lambda size: size.terminals)
-    ends = np.array([last.terminals / 1e4, last.terminals])
-    axes.plot(
-        ends, last.full.seconds * 1e3 / 4 * ends / last.terminals, "--", color="0.4", linewidth=1, label="slope 1"
-    )
+    x = np.array([last.terminals / 1e4, last.terminals])
+    axes.plot(x, last.full.seconds * 1e3 / 4 * x / last.terminals, "--", color="0.4", linewidth=1, label="slope 1")

@@ -1,8 +1,8 @@
 """Players against each other: random, sampled before the match (mccfr), and sampling online (oos).
 
-The games are those of West (2024) and Schlindenbuch (2019), whose titles README.md has, in miniature: less
-time to think, fewer games. Poker is not the same variant, and liar's dice has other rules; what can be compared is who
-beats whom, and roughly by how much.
+The tables are those of West (2024) and Schlindenbuch (2019) in miniature: less time to think, fewer games. README.md
+has the citations. Poker is not the same variant; what can be compared is who beats whom, and roughly by how much. The
+rows of liars_dice are not like for like: the published game is meier.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,13 +15,13 @@ from gdlx.players.matches import arenas, contest, match, records, scores
 from gdlx.solvers.runs import result_folder
 
 MINUTES, FULL_MINUTES = 30.0, 120.0
-_START = 1 / 90  # of the time, what an agent thinks before the matches of a game
-_MOVES = 4.0  # decisions of a match, about
+_START = 1 / 90  # fraction of the time that an agent has before the matches of a game
+_MOVES = 4.0  # decisions per match, about
 _OFFLINE, _ONLINE = "mccfr", "oos"
 
 
 class Pairing(NamedTuple):
-    """`published` is the first one's mean, and half of its interval of 95 % if that is told."""
+    """`published` is the mean of the first agent, and half of its 95 % interval if that is published."""
 
     first: str
     second: str
@@ -31,13 +31,13 @@ class Pairing(NamedTuple):
 class StudyGame(NamedTuple):
     spec: str
     source: str
-    swap: bool  # whether agents take turns at the roles
-    scale: float  # of what was published: the range of its payoffs, or 100 where it has goals
+    swap: bool  # whether agents swap roles
+    scale: float  # the payoff range of the publication, or 100 if it has goals
     pairings: Sequence[Pairing]
 
 
 def _fixed_role_game(spec: str, source: str, cells: Sequence[float]) -> StudyGame:
-    """Goals of the first role, out of 100; the agents are random and sampled, in rows and columns."""
+    """Goals of the first role, out of 100; rows and columns of the table are random and MCCFR."""
     pairs = (("random", "random"), ("random", _OFFLINE), (_OFFLINE, "random"), (_OFFLINE, _OFFLINE))
     published = [Pairing(*pair, (cell, None)) for pair, cell in zip(pairs, cells, strict=True)]
     return StudyGame(spec, source, False, 100.0, published)
@@ -49,8 +49,8 @@ def _swapped_role_game(spec: str, scale: float, cells: Sequence[tuple[float, flo
     return StudyGame(spec, "Schlindenbuch 2019, Table 5.7", True, scale, published)
 
 
-# West 2024: its MCCFR searches at every move and has no network. Schlindenbuch 2019: 10 s before a match and 30 s a
-# move online, 40 s offline; ranges of payoffs 38, 2 and 28 (Table 5.1).
+# West 2024: its MCCFR searches at every move and has no network; its game of Table 6 is meier.
+# Schlindenbuch 2019: 10 s before a match and 30 s a move online, 40 s offline; payoff ranges 38, 2 and 28 (Table 5.1).
 GAMES = (
     _fixed_role_game("blind_tictactoe:bias=even", "West 2024, Table 3", (50.5, 36.0, 66.5, 55.5)),
     _fixed_role_game("blind_tictactoe:bias=x23", "West 2024, Table 4", (54.5, 41.5, 73.5, 56.0)),
@@ -69,11 +69,11 @@ def run(setting: study_registry.StudyConfig) -> Iterator[study_registry.StudyTab
 
 
 def agent_specs(setting: study_registry.StudyConfig) -> dict[str, str]:
-    """The agents, with the time that they have."""
+    """The agents with their time controls."""
     start = max(0.1, 60 * setting.minutes * _START)
     online = sum(_ONLINE in pairing[:2] for game in GAMES for pairing in game.pairings)
-    left = 60 * setting.minutes - start * 2 * len(GAMES)
-    each = max(0.01, left / max(1.0, online * setting.games * _MOVES))
+    remaining = 60 * setting.minutes - start * 2 * len(GAMES)
+    each = max(0.01, remaining / max(1.0, online * setting.games * _MOVES))
     return {
         "random": "random",
         _OFFLINE: f"{_OFFLINE}:seconds={start:.3g}",
@@ -89,15 +89,18 @@ def _table(game: StudyGame, setting: study_registry.StudyConfig) -> study_regist
     for pairing in game.pairings:
         setting.report(f"{game.spec}: {pairing.first} against {pairing.second}")
         both = (players[pairing.first], players[pairing.second])
-        found = _play_match(arena, both, game, setting)
-        part = found.scores[0].overall
-        mean, half = (part.payoff.mean, part.payoff.half_width) if game.swap else (part.goal.mean, part.goal.half_width)
+        result = _play_match(arena, both, game, setting)
+        overall = result.scores[0].overall
+        score = overall.payoff if game.swap else overall.goal
+        mean, half = score.mean, score.half_width
         scale = 100 / (high - low) if game.swap else 1.0
         ours = (scale * mean, None if half is None else scale * half)
         theirs = None
         if pairing.published is not None:
             theirs = tuple(None if x is None else 100 / game.scale * x for x in pairing.published)
-        rows.append((pairing.first, pairing.second, _shown(ours), "not told" if theirs is None else _shown(theirs)))
+        rows.append(
+            (pairing.first, pairing.second, _shown(ours), "not published" if theirs is None else _shown(theirs))
+        )
         data.append({"agents": [player.name for player in both], "ours": ours, "published": theirs})
     what = "payoff of the first in % of the range" if game.swap else "goals of the first, who has the first role"
     header = ("first", "second", f"ours, {setting.games:,} games", game.source)
@@ -107,22 +110,22 @@ def _table(game: StudyGame, setting: study_registry.StudyConfig) -> study_regist
 def _play_match(
     arena: agent.Arena, both: tuple[agent.Agent, agent.Agent], game: StudyGame, setting: study_registry.StudyConfig
 ) -> scores.MatchResult:
-    """A match, or what is missing of it."""
+    """Plays a match, or resumes it."""
     terms = match.MatchSettings(setting.games, game.swap, setting.seed, play_seconds=60.0)
     folder = (
         setting.folder / result_folder.folder_name(game.spec) / records.folder_name("match", [a.name for a in both])
     )
-    begun = (folder / result_folder.CONFIG).exists()
+    has_started = (folder / result_folder.CONFIG).exists()
     folder.mkdir(parents=True, exist_ok=True)
-    run = contest.MatchRun(match.Match(arena, both, terms), folder, resume=begun)
+    run = contest.MatchRun(match.Match(arena, both, terms), folder, resume=has_started)
     try:
         for _ in run.batches():
             setting.report(f"{game.spec}: {both[0].name} against {both[1].name}, {run.done:,} games")
     finally:
-        found = run.finish()
-    return found
+        result = run.finish()
+    return result
 
 
-def _shown(found: Sequence[float | None]) -> str:
-    mean, half = found
+def _shown(interval: Sequence[float | None]) -> str:
+    mean, half = interval
     return f"{mean:.1f}" if half is None else f"{mean:.1f} ± {half:.1f}"

@@ -1,6 +1,6 @@
-"""What Schlindenbuch (2019), whose title README.md has, compares in section 5.1, figure by figure.
+"""The settings that Schlindenbuch (2019) compares in section 5.1, figure by figure; README.md has the full citation.
 
-Where its text does not tell which values a figure has, they are ours.
+Where the text does not list the values of a figure, they are ours.
 """
 
 import math
@@ -11,7 +11,7 @@ INF = math.inf
 
 
 class FullCfrChoice(NamedTuple):
-    """Full iterations: a regret minimiser, the exponent of the average, and whether both players move at once."""
+    """Full CFR: discounts of regrets, the exponent of the average, and whether updates are simultaneous."""
 
     alpha: float = INF
     beta: float = INF
@@ -20,7 +20,7 @@ class FullCfrChoice(NamedTuple):
 
 
 class OutcomeSamplingChoice(NamedTuple):
-    """Outcome sampling, with baselines if they have a decay."""
+    """Outcome sampling, with baselines if `decay` is set."""
 
     alpha: float = INF
     beta: float = INF
@@ -40,16 +40,17 @@ class ThesisFigure(NamedTuple):
 
 
 def sweep_entry(choice: Choice) -> dict[str, float | str | bool]:
-    """As a sweep has it. All settings are told, so that the same choice of two figures is the same cell."""
+    """The entry of a sweep. It has all settings, so that the same choice in two figures is the same cell."""
     if isinstance(choice, FullCfrChoice):
         return {"name": "dcfr", **choice._asdict()}
-    given = choice._asdict()
-    decay = given.pop("decay")
-    return {"name": "os-mccfr", **given} if decay is None else {"name": "vr-mccfr", **given, "decay": decay}
+    settings = choice._asdict()
+    decay = settings.pop("decay")
+    return {"name": "os-mccfr", **settings} if decay is None else {"name": "vr-mccfr", **settings, "decay": decay}
 
 
 def _named(values: Sequence[float]) -> dict[str, float]:
-    """
+    """Values by their short names.
+
     >>> _named([0.30000000000000004, -INF])
     {'0.3': 0.3, '-inf': -inf}
     """

@@ -1,8 +1,8 @@
-"""Which settings of CFR and of outcome sampling win: a sweep over each, beside what Schlindenbuch (2019) chose.
+"""A sweep over each setting of CFR and of outcome sampling, beside the choices of Schlindenbuch (2019).
 
-Prague 2019, section 5.1, Figures 5.1 to 5.12. A choice is judged by the exploitability of the average policies, as a
-multiple of the best choice's on the same game, in the geometric mean over games: after the last iteration, and in the
-geometric mean over the run.
+Section 5.1, Figures 5.1 to 5.12. The score of a choice is the exploitability of its average policies, divided by that
+of the best choice on the same game, in the geometric mean over games: after the last iteration, and in the geometric
+mean over the run.
 """
 
 import pathlib
@@ -21,9 +21,9 @@ from gdlx.solvers.runs import result_folder
 
 MINUTES, FULL_MINUTES = 20.0, 1_800.0
 FIGURE_FILES = ("hyperparameters_cfr.png", "hyperparameters_mccfr.png", "hyperparameters_candidates.png")
-CLOSE = 1.25  # times the best: still among the best
-_BURN_IN = 10  # iterations after which a run counts
-_PARTS = (0.01, 0.1, 1.0)  # of what all candidates have visited, or of the time all have had
+CLOSE = 1.25  # scores up to this count as among the best
+_BURN_IN = 10  # iterations that do not count
+_PARTS = (0.01, 0.1, 1.0)  # fractions of the visits, or of the time, that all candidates have had
 
 Floats = plots.Floats
 
@@ -31,14 +31,14 @@ Floats = plots.Floats
 class StudyGame(NamedTuple):
     spec: str
     source: str
-    name: str  # of the thesis
+    name: str  # in the thesis
 
 
 class StudySize(NamedTuple):
     games: Sequence[StudyGame]
     iterations: int
-    sampled_iterations: int  # iterations of those that sample
-    batch: int  # trajectories of each
+    sampled_iterations: int  # of sampling algorithms
+    batch: int  # trajectories per iteration
     seeds: int
 
 
@@ -54,7 +54,8 @@ DEFAULT_SIZE = StudySize(
     batch=64,
     seeds=8,
 )
-ORIGINAL = StudySize(
+# The games of the thesis; iterations, batches and seeds are ours.
+FULL_SIZE = StudySize(
     (
         StudyGame("latent_tictactoe:conflict=kept", "Table 5.1", "LatentTicTacToe{}"),
         StudyGame("goofspiel:cards=6", "Table 5.1", "IIGoofspiel{6}"),
@@ -69,10 +70,10 @@ ORIGINAL = StudySize(
 
 
 class RunCurves(NamedTuple):
-    """Of one choice on one game. Axes: N measurements, R runs."""
+    """The runs of one choice on one game. Axes: N measurements, R runs."""
 
     iterations: Floats  # [N]
-    samples: Floats  # [N] trajectories, 0 of full iterations
+    samples: Floats  # [N] trajectories, 0 for full CFR
     seconds: Floats  # [N, R]
     error: Floats  # [N, R] exploitability in % of the payoff range
 
@@ -92,10 +93,10 @@ def run(setting: study_registry.StudyConfig) -> Iterator[study_registry.StudyTab
     compilation_cache.enable()
     size = scaled_size(setting)
     for figures, picture in ((choices.FULL, FIGURE_FILES[0]), (choices.SAMPLING, FIGURE_FILES[1])):
-        found = run_sweep(size, [choice for figure in figures for choice in figure.choices.values()], setting)
+        runs = run_sweep(size, [choice for figure in figures for choice in figure.choices.values()], setting)
         for figure in figures:
-            yield _table(figure, size, found)
-        _draw_choices(setting.folder / picture, figures, size, found)
+            yield _table(figure, size, runs)
+        _draw_choices(setting.folder / picture, figures, size, runs)
     last = run_sweep(size, list(choices.FINAL_CANDIDATES.values()), setting)
     trees_of = {game.spec: game_spec.unroll_game(game_spec.GameSpec(game.spec)) for game in size.games}
     yield _last_table(size, last, trees_of)
@@ -103,17 +104,17 @@ def run(setting: study_registry.StudyConfig) -> Iterator[study_registry.StudyTab
 
 
 def scaled_size(setting: study_registry.StudyConfig) -> StudySize:
-    """More time is more iterations."""
-    size, usual = (ORIGINAL, FULL_MINUTES) if setting.is_full else (DEFAULT_SIZE, MINUTES)
-    part = setting.minutes / usual
+    """The size of the study, with iterations in proportion to its time."""
+    size, default_minutes = (FULL_SIZE, FULL_MINUTES) if setting.is_full else (DEFAULT_SIZE, MINUTES)
+    scale = setting.minutes / default_minutes
     iterations, rounds = (
-        max(2 * _BURN_IN, round(part * count)) for count in (size.iterations, size.sampled_iterations)
+        max(2 * _BURN_IN, round(scale * count)) for count in (size.iterations, size.sampled_iterations)
     )
     return size._replace(iterations=iterations, sampled_iterations=rounds)
 
 
 def make_cells(size: StudySize, choice: choices.Choice, seed: int = 0) -> tuple[config.Cell, ...]:
-    """On every game; those that sample with every seed."""
+    """The cells of a choice: every game, and for sampling every seed."""
     entry = choices.sweep_entry(choice)
     described = {"games": [game.spec for game in size.games], "iterations": size.iterations, "algorithms": [entry]}
     if isinstance(choice, choices.OutcomeSamplingChoice):
@@ -127,36 +128,38 @@ def make_cells(size: StudySize, choice: choices.Choice, seed: int = 0) -> tuple[
 
 
 def run_sweep(size: StudySize, wanted: Sequence[choices.Choice], setting: study_registry.StudyConfig) -> RunsByChoice:
-    """All choices on all games. What has run before is not run again."""
+    """Runs all choices on all games, and returns their curves. Finished cells do not run again."""
     by_choice = {choice: make_cells(size, choice, setting.seed) for choice in wanted}
-    cells = {cell.name: cell for own in by_choice.values() for cell in own}
+    cells = {cell.name: cell for choice_cells in by_choice.values() for cell in choice_cells}
     done = 0
 
-    def heard(count: int, note: str) -> None:
+    def report(count: int, note: str) -> None:
         nonlocal done
         done += count
         setting.report(f"{done} of {len(cells)} runs{f', {note}' if note else ''}")
 
-    outcome = sweeping.run_sweep(config.Sweep("hyperparameters", tuple(cells.values())), _sweep(setting), report=heard)
-    for name, why in outcome.failed:
-        raise config.SweepError(f"{name} failed: {why}")
-    kept = store.SweepStore(outcome.folder)
-    found = {}
+    outcome = sweeping.run_sweep(config.Sweep("hyperparameters", tuple(cells.values())), _sweep(setting), report=report)
+    for name, reason in outcome.failed:
+        raise config.SweepError(f"{name} failed: {reason}")
+    results = store.SweepStore(outcome.folder)
+    runs = {}
     for game in size.games:
         low, high = game_spec.unroll_game(game_spec.GameSpec(game.spec)).payoff_range
-        for choice, own in by_choice.items():
-            found[game.spec, choice] = _read(kept, [cell for cell in own if cell.game == game.spec], high - low)
-    return found
+        for choice, choice_cells in by_choice.items():
+            game_cells = [cell for cell in choice_cells if cell.game == game.spec]
+            runs[game.spec, choice] = _read(results, game_cells, high - low)
+    return runs
 
 
 def _sweep(setting: study_registry.StudyConfig) -> pathlib.Path:
     return setting.folder / "sweep"
 
 
-def _read(kept: store.SweepStore, cells: Sequence[config.Cell], payoff_range: float) -> RunCurves:
-    rows = [result_folder.read_metrics(kept.cell_folder(cell), 2) for cell in cells]
+def _read(results: store.SweepStore, cells: Sequence[config.Cell], payoff_range: float) -> RunCurves:
+    rows = [result_folder.read_metrics(results.cell_folder(cell), 2) for cell in cells]
     errors, seconds = (
-        np.array([[getattr(row, what) for row in own] for own in rows], float).T for what in ("error", "seconds")
+        np.array([[getattr(row, what) for row in run_rows] for run_rows in rows], float).T
+        for what in ("error", "seconds")
     )
     iterations, samples = (
         np.array([getattr(row, what) for row in rows[0]], float) for what in ("iterations", "samples")
@@ -165,54 +168,55 @@ def _read(kept: store.SweepStore, cells: Sequence[config.Cell], payoff_range: fl
 
 
 def final_error(runs: RunCurves) -> Floats:
-    """[R]"""
+    """[R] after the last iteration."""
     last: Floats = runs.error[-1]
     return last
 
 
 def mean_error_over_run(runs: RunCurves) -> Floats:
-    """[R] the geometric mean over measurements, which are even on a logarithmic axis."""
+    """[R] the geometric mean over measurements, which are evenly spaced on a logarithmic axis."""
     mean: Floats = np.exp(np.log(runs.error[runs.iterations >= _BURN_IN]).mean(axis=0))
     return mean
 
 
 def scores(games: Sequence[Sequence[Floats]]) -> Scores:
-    """Of [R] exploitabilities for every game and choice."""
-    told = [plots.mean_and_error(np.array(errors)) for errors in games]
-    ratio = np.exp(np.mean([np.log(mean / mean.min()) for mean, _ in told], axis=0))
-    part = np.sqrt(np.sum([(error / mean) ** 2 for mean, error in told], axis=0)) / len(told)
+    """The scores of choices from [R] exploitabilities for every game and choice."""
+    statistics = [plots.mean_and_error(np.array(errors)) for errors in games]
+    ratio = np.exp(np.mean([np.log(mean / mean.min()) for mean, _ in statistics], axis=0))
+    relative = np.sqrt(np.sum([(error / mean) ** 2 for mean, error in statistics], axis=0)) / len(statistics)
     rank = np.empty(len(ratio), int)
     rank[np.argsort(ratio, kind="stable")] = np.arange(1, len(ratio) + 1)
-    return Scores(ratio, ratio * part, rank.tolist())
+    return Scores(ratio, ratio * relative, rank.tolist())
 
 
 def _table(figure: choices.ThesisFigure, size: StudySize, found: RunsByChoice) -> study_registry.StudyTable:
     of_games = [[found[game.spec, choice] for choice in figure.choices.values()] for game in size.games]
-    end, whole = (
-        scores([[judge(runs) for runs in own] for own in of_games]) for judge in (final_error, mean_error_over_run)
+    end, over_run = (
+        scores([[judge(runs) for runs in game_runs] for game_runs in of_games])
+        for judge in (final_error, mean_error_over_run)
     )
     rows, data = [], []
     for number, name in enumerate(figure.choices):
-        told = [plots.mean_and_error(final_error(own[number])) for own in of_games]
+        statistics = [plots.mean_and_error(final_error(game_runs[number])) for game_runs in of_games]
         is_chosen = name in figure.chosen
         rows.append(
             (
                 name,
-                *(_shown(float(mean), float(error)) for mean, error in told),
+                *(_shown(float(mean), float(error)) for mean, error in statistics),
                 _shown(end.ratio[number], end.error[number]),
                 str(end.rank[number]),
-                f"{whole.ratio[number]:.3g}",
+                f"{over_run.ratio[number]:.3g}",
                 "chosen" if is_chosen else "",
             )
         )
         data.append(
             {
                 "choice": name,
-                "exploitability": [float(mean) for mean, _ in told],
-                "standard_error": [float(error) for _, error in told],
+                "exploitability": [float(mean) for mean, _ in statistics],
+                "standard_error": [float(error) for _, error in statistics],
                 "times_best": float(end.ratio[number]),
                 "rank": end.rank[number],
-                "times_best_over_run": float(whole.ratio[number]),
+                "times_best_over_run": float(over_run.ratio[number]),
                 "chosen": is_chosen,
             }
         )
@@ -222,15 +226,17 @@ def _table(figure: choices.ThesisFigure, size: StudySize, found: RunsByChoice) -
 
 
 def verdict(figure: choices.ThesisFigure, end: Scores) -> str:
-    """Whether what the thesis chose is among the best here."""
+    """Says whether the choices of the thesis are among the best here."""
     names = list(figure.choices)
     best = names[end.rank.index(1)]
-    told = []
+    verdicts = []
     for name in figure.chosen:
         times = end.ratio[names.index(name)] / end.ratio.min()
         is_close = times <= CLOSE
-        told.append(f"{name} is {'' if is_close else 'not '}among the best" + (f" ({times:.2f})" if times > 1 else ""))
-    return f"Best here: {best}; chosen by the thesis: {'; '.join(told)}"
+        verdicts.append(
+            f"{name} is {'' if is_close else 'not '}among the best" + (f" ({times:.2f})" if times > 1 else "")
+        )
+    return f"Best here: {best}; chosen by the thesis: {'; '.join(verdicts)}"
 
 
 def _shown(mean: float, error: float) -> str:
@@ -242,20 +248,20 @@ def _shown(mean: float, error: float) -> str:
 
 
 def nodes_visited(runs: RunCurves, tree: game_tree.GameTree) -> Floats:
-    """[N] nodes that were looked at: all of them for every player, or as many as the longest match has."""
+    """[N] nodes visited: all of them for every player, or for each trajectory the length of the longest match."""
     if runs.samples.any():
         return runs.samples * len(tree.counts.nodes)
     return runs.iterations * len(tree.players) * sum(tree.counts.nodes)
 
 
 def seconds_spent(runs: RunCurves) -> Floats:
-    """[N] seconds of a run, all iterations at the same speed: the first ones measure what it costs to begin."""
+    """[N] seconds of a run at its mean speed: those of the first iterations are mostly overhead."""
     seconds: Floats = runs.iterations * (runs.seconds[-1].mean() / runs.iterations[-1])
     return seconds
 
 
 def interpolate_log_log(x: Floats, y: Floats, wanted: float) -> float:
-    """y at a place of x, both on logarithmic axes; not a number before the first.
+    """y at a value of x by linear interpolation on logarithmic axes; NaN before the first.
 
     >>> round(interpolate_log_log(np.array([1.0, 100.0]), np.array([1.0, 0.01]), 10.0), 6)
     0.1
@@ -280,8 +286,8 @@ def _last_table(
                 common = min(x[-1] for x in by.values())
                 at += [interpolate_log_log(by[name], mean, part * common) for part in _PARTS]
             rows.append((game.name, name, *("none yet" if np.isnan(x) else f"{x:.3g}" for x in at)))
-            told = [None if np.isnan(x) else x for x in at]
-            data.append({"game": game.spec, "candidate": name, "at_visits": told[:3], "at_seconds": told[3:]})
+            errors = [None if np.isnan(x) else x for x in at]
+            data.append({"game": game.spec, "candidate": name, "at_visits": errors[:3], "at_seconds": errors[3:]})
     parts = [f"{100 * part:g} %" for part in _PARTS]
     header = ("game", "candidate", *(f"{part} of visits" for part in parts), *(f"{part} of time" for part in parts))
     title = "Figure 5.12, four candidates: % of the payoff range after as many visits, and after the same time"

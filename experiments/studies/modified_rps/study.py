@@ -1,8 +1,8 @@
-"""How searches find the equilibrium of modified rock-paper-scissors: Figure 9 of West (2024).
+"""Convergence of searches to the equilibrium of modified rock-paper-scissors: Figure 9 of West (2024).
 
-It draws the probabilities of the three moves over time, and what the policy gets from an opponent who exploits it, for
-two searches. Here are the same curves of the algorithms of `gdlx solve`, those that sample with one sample an
-iteration as a search has it, and with many.
+It plots the probabilities of the three moves over time, and the goals of the policy against a best response, for two
+searches. Here are the same curves for the algorithms of `gdlx solve`; sampling ones have one sample per iteration, as
+in a search, or many.
 """
 
 import pathlib
@@ -20,10 +20,10 @@ MINUTES, FULL_MINUTES = 2.0, 20.0
 GAME = "modified_rps"
 MOVES = ("rock", "paper", "scissors")
 EQUILIBRIUM = np.array([0.4, 0.4, 0.2])  # section 4.2 of the thesis
-GOALS = 50.0  # of an equilibrium, against anybody
+GOALS = 50.0  # of an equilibrium policy, against any opponent
 FIGURE = "modified_rps.png"
-NEAR = (0.05, 0.01)  # of every probability
-ITERATIONS, SEEDS = 20_000, 10  # in the usual time
+NEAR = (0.05, 0.01)  # distances of a probability
+ITERATIONS, SEEDS = 20_000, 10  # in MINUTES
 
 Floats = plots.Floats
 
@@ -46,7 +46,7 @@ SEARCHES = (
 
 
 class PolicyCurve(NamedTuple):
-    """Axes: N measurements, R runs with other seeds, one of those without chance."""
+    """Axes: N measurements, R runs with different seeds, 1 for deterministic searches."""
 
     iterations: Floats  # [N]
     seconds: Floats  # [N, R] of solving
@@ -55,7 +55,7 @@ class PolicyCurve(NamedTuple):
 
     @property
     def seconds_per_iteration(self) -> float:
-        """Seconds of an iteration, of those that are many at once: what it costs to begin with them does not count."""
+        """Over the second half, where calls have many iterations and their overhead does not count."""
         middle = len(self.iterations) // 2
         spent = self.seconds[-1] - self.seconds[middle]
         return float(spent.mean() / max(1.0, self.iterations[-1] - self.iterations[middle]))
@@ -63,17 +63,17 @@ class PolicyCurve(NamedTuple):
     @property
     def distance(self) -> Floats:
         """[N, R] the largest difference of a probability from the equilibrium's."""
-        found: Floats = np.abs(self.policy - EQUILIBRIUM).max(axis=2)
-        return found
+        distance: Floats = np.abs(self.policy - EQUILIBRIUM).max(axis=2)
+        return distance
 
 
 def run(setting: study_registry.StudyConfig) -> Iterator[study_registry.StudyTable]:
     compilation_cache.enable()
     task = tasks.make_tree_task(game_spec.GameSpec(GAME), keep_edges=True)
     yield _equilibrium(task)
-    found = {search.name: _cached_curve(task, search, setting) for search in SEARCHES}
-    yield _table(found)
-    draw_figure(setting.folder / FIGURE, found)
+    curves = {search.name: _cached_curve(task, search, setting) for search in SEARCHES}
+    yield _table(curves)
+    draw_figure(setting.folder / FIGURE, curves)
 
 
 def _equilibrium(task: tasks.TreeTask) -> study_registry.StudyTable:
@@ -96,29 +96,29 @@ def _cached_curve(task: tasks.TreeTask, search: SearchConfig, setting: study_reg
     algorithm = algorithms.configure(algorithms.find(search.algorithm), iterations, search.settings)
     seeds = range(setting.seed, setting.seed + (SEEDS if algorithm.is_sampled else 1))
     runs = [_run(task, algorithm, seed, iterations) for seed in seeds]
-    found = PolicyCurve(
+    curve = PolicyCurve(
         runs[0].iterations, *(np.stack([getattr(one, f) for one in runs], axis=1) for f in PolicyCurve._fields[1:])
     )
-    result_cache.write_arrays(path, found._asdict())
-    return found
+    result_cache.write_arrays(path, curve._asdict())
+    return curve
 
 
 def _run(task: tasks.TreeTask, algorithm: algorithms.Algorithm, seed: int, iterations: int) -> PolicyCurve:
-    """One run: without the axis of runs."""
+    """One run; its curve has no axis of runs."""
     solver = solver_run.make_solver(task, algorithm.with_seed(seed))
-    own = task.tree.players[0]
-    order = [1 + own.options(0).index(move) for move in MOVES]
+    player = task.tree.players[0]
+    order = [1 + player.options(0).index(move) for move in MOVES]
     rows = []
     for point in driver.iterate(solver, solver.init(), driver.StopCondition(iterations)):
         now = point.metrics
-        if now.iterations:  # before the first there is no average
+        if now.iterations:  # before the first iteration there is no average
             worst = now.value[0] - now.improvements[1] + task.tree.offset
             rows.append((now.iterations, now.seconds, solver.policies(point.state)[0][order], worst))
     return PolicyCurve(*(np.array(column, float) for column in zip(*rows, strict=True)))
 
 
 def settling_index(curve: PolicyCurve, bound: float) -> int | None:
-    """The number of the measurement from which on the mean distance stays within a bound."""
+    """The index of the measurement from which on the mean distance stays within a bound."""
     outside = np.flatnonzero(curve.distance.mean(axis=1) > bound)
     first = int(outside[-1]) + 1 if len(outside) else 0
     return first if first < len(curve.iterations) else None
@@ -127,30 +127,28 @@ def settling_index(curve: PolicyCurve, bound: float) -> int | None:
 def _table(found: Mapping[str, PolicyCurve]) -> study_registry.StudyTable:
     rows, data = [], []
     for name, curve in found.items():
-        row, told = [name, f"{1e6 * curve.seconds_per_iteration:.2g} µs"], []
+        row, reached = [name, f"{1e6 * curve.seconds_per_iteration:.2g} µs"], []
         for bound in NEAR:
             at = settling_index(curve, bound)
             iterations = None if at is None else int(curve.iterations[at])
             seconds = None if iterations is None else iterations * curve.seconds_per_iteration
             row += ["not yet", ""] if seconds is None else [f"{iterations:,}", f"{1e3 * seconds:.2g} ms"]
-            told.append({"within": bound, "iterations": iterations, "seconds": seconds})
+            reached.append({"within": bound, "iterations": iterations, "seconds": seconds})
         distance, error = (float(x) for x in plots.mean_and_error(curve.distance[-1]))
         worst = float(curve.worst[-1].mean())
         row += [f"{distance:.2g}" + (f" ± {error:.1g}" if error else ""), f"{worst:.2f}"]
         rows.append(row)
-        data.append({"search": name, "reached": told, "distance": distance, "error": error, "worst": worst})
+        data.append({"search": name, "reached": reached, "distance": distance, "error": error, "worst": worst})
     last = next(iter(found.values())).iterations[-1]
     columns = [text for bound in NEAR for text in (f"within {bound:g}", "time")]
-    title = (
-        f"iterations until all probabilities stay near the equilibrium, and how far from it {last:,.0f} of them lead"
-    )
+    title = f"iterations until all probabilities stay near the equilibrium, and the distance after {last:,.0f}"
     return study_registry.StudyTable(
         title, ("search", "an iteration", *columns, "distance", "goals against a best response"), rows, data
     )
 
 
 def draw_figure(path: pathlib.Path, found: Mapping[str, PolicyCurve]) -> None:
-    """As Figure 9: the moves, and what is got from who exploits them; and the distance, on logarithmic axes."""
+    """As Figure 9: probabilities of moves and goals against a best response; and the distance, on logarithmic axes."""
     figure, axes = plots.make_panels(2, 3, width=4.4, height=3.4)
     for place, number in zip(axes, range(len(MOVES)), strict=False):
         plots.plot_curves(

@@ -1,5 +1,5 @@
-"""Simplifications, one per file. Each maps a circuit or a network to one that means the same.
+"""Simplification passes, one per file. Each maps a circuit or a propnet to an equivalent one.
 
-Circuit passes (flatten, absorb, factor, pairs) keep every output as a boolean function of the inputs. Network passes
-(constants, equal_registers) keep what can be seen of every state that play can reach.
+Circuit passes (flatten, absorb, factor, pairs) preserve every output as a boolean function of the inputs. Propnet
+passes (constants, equal_registers, invariants) preserve the outputs in every reachable state.
 """

@@ -1,13 +1,13 @@
-"""What a gate's surroundings already decide is left out of it.
+"""Removes from a gate what its context already implies.
 
-A gate used once matters only where the other inputs of its user hold, so it is simplified under that assumption, and
-so on downwards:
+A gate with a single user matters only where the other inputs of its user hold, so it is simplified under that
+assumption, recursively:
 
     a & (a & b)  = a & b        a & ~(a & b)  = a & ~b
     a & (~a & b) = false        a & ~(~a & b) = a
     ~(a & b) & ~(a & b & c) = ~(a & b)        ~(a & b) & ~(~a & b) = ~b
 
-What is known of the game counts as surroundings too: a role makes exactly one move, and that move is legal.
+Constraints on the inputs are part of the context: a role makes exactly one move, and that move is legal.
 """
 
 import collections
@@ -17,16 +17,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from gdlx.propnet.circuits import aig
 from gdlx.propnet.circuits.passes import flatten
 
-_WIDEST = 400  # gates with more alternatives are not searched for pairs that absorb each other
-_DEEPEST = 60  # levels of gates simplified under one assumption, which bounds recursion
+_WIDEST = 400  # gates with more disjuncts are not searched for pairs that absorb each other
+_DEEPEST = 60  # levels of gates simplified under one assumption; bounds the recursion
 
 
 @dataclasses.dataclass(frozen=True)
 class InputConstraints:
-    """What holds of the inputs of a circuit whenever its outputs matter.
+    """Constraints that hold for the inputs of a circuit whenever its outputs matter.
 
-    `groups` are sets of input nodes of which at most one is true; `covers` tells the groups of which one always is;
-    `implied` maps an input node that is true to literals that then are.
+    `groups` are sets of input nodes of which at most one is true; `covers` has the numbers of the groups of which one
+    is always true; `implied` maps an input node to literals that are true if the node is.
     """
 
     groups: Sequence[frozenset[int]] = ()
@@ -42,7 +42,7 @@ def absorb(gates: aig.Circuit, knowledge: InputConstraints = _NOTHING) -> aig.Ci
 
 
 class _Context:
-    """Literals that hold, and for every group the member known to be the true one."""
+    """Literals that hold, and for some groups the member that is known to be true."""
 
     def __init__(self, literals: Iterable[aig.Literal] = (), chosen: Mapping[int, int] | None = None) -> None:
         self.literals = set(literals)
@@ -72,16 +72,16 @@ class _Absorber:
         return self._builder.circuit(self._literal_of[lit >> 1] ^ (lit & 1) for lit in self._gates.outputs)
 
     def _conjunction(self, gate: aig.Gate, context: _Context) -> aig.Literal:
-        """The gate, as far as it matters where the context holds."""
+        """Returns a literal that equals the gate wherever the context holds."""
         direct, pending = self._parts(gate)
         context = context.copy()
-        kept: set[aig.Literal] = set()
+        literals: set[aig.Literal] = set()
         for literal in sorted(direct, key=self._order):
             if self._is_false(literal, context):
                 return aig.FALSE
             if not self._is_true(literal, context):
                 literal = self._reduced(literal, context)
-                kept.add(literal)
+                literals.add(literal)
                 self._learn(literal, context)
         for number, node in enumerate(pending):
             inner = self._conjunction(self._gates.gates[node - self._first], context)
@@ -89,13 +89,13 @@ class _Absorber:
                 return aig.FALSE
             if inner == aig.FALSE:
                 continue
-            kept.add(inner ^ 1)
+            literals.add(inner ^ 1)
             if number + 1 < len(pending):
                 self._learn(inner ^ 1, context)
-        return self._builder.conjunction(_without_redundant(self._builder, self._without_covers(kept)))
+        return self._builder.conjunction(_without_redundant(self._builder, self._without_covers(literals)))
 
     def _parts(self, gate: aig.Gate) -> tuple[set[aig.Literal], list[int]]:
-        """Literals that are there already, and gates used only here, inverted, that are still to be made."""
+        """Returns literals that are already built, and inverted single-use gates that are not built yet."""
         direct, pending, work = set(), [], list(gate)
         while work:
             literal = work.pop()
@@ -113,7 +113,7 @@ class _Absorber:
         return self._builder.gates[number] if number >= 0 else ()
 
     def _order(self, literal: aig.Literal) -> tuple[int, int, int]:
-        """What implies most comes first: inputs with consequences, wide gates, inputs, then what is inverted."""
+        """Sort key, literals that imply most first: inputs with consequences, wide gates, inputs, inverted literals."""
         inverted = literal & 1
         implies = 0 if inverted else len(self._inside(literal)) + 1000 * (literal >> 1 in self._knowledge.implied)
         return inverted, -implies, literal
@@ -150,11 +150,11 @@ class _Absorber:
         return literal ^ 1 in context.literals or (not literal & 1 and self._excluded(literal >> 1, context))
 
     def _excluded(self, node: int, context: _Context) -> bool:
-        """Whether another member of one of the node's groups is the true one."""
+        """Whether another member of one of the node's groups is known to be true."""
         return any(context.chosen.get(group, node) != node for group in self._groups_of.get(node, ()))
 
     def _reduced(self, literal: aig.Literal, context: _Context) -> aig.Literal:
-        """An inverted gate of which the context leaves one input open is the inverse of that input."""
+        """Replaces an inverted gate by the inverse of an input if the context implies all its other inputs."""
         if literal & 1:
             rest = [lit for lit in self._inside(literal) if lit not in context.literals]
             if len(rest) == 1:
@@ -162,7 +162,7 @@ class _Absorber:
         return literal
 
     def _without_covers(self, literals: set[aig.Literal]) -> set[aig.Literal]:
-        """Of a group of which one is always true: none is false; all but one are false if that one is true."""
+        """If one of a group is always true: all inverted is FALSE, and all but one inverted is the remaining member."""
         inverted = {lit >> 1 for lit in literals if lit & 1}
         counts = collections.Counter(group for node in inverted for group in self._groups_of.get(node, ()))
         for number, count in sorted(counts.items()):
@@ -177,7 +177,7 @@ class _Absorber:
 
 
 def _used_once(gates: aig.Circuit) -> set[int]:
-    """Gates that only one gate uses, and no output; chains of them are cut so that none is too deep."""
+    """Returns gates that are used by one gate and no output; cuts chains of them that are too deep."""
     counts = flatten.use_counts(gates)
     outputs = {literal >> 1 for literal in gates.outputs}
     level: dict[int, int] = {}
@@ -190,23 +190,23 @@ def _used_once(gates: aig.Circuit) -> set[int]:
 
 
 def _without_redundant(builder: aig.Builder, literals: set[aig.Literal]) -> set[aig.Literal]:
-    """Inverted gates that others of the same conjunction absorb, or resolve with."""
+    """Removes inverted gates that others of the same conjunction absorb, and resolves pairs of them."""
     first = builder.inputs + 1
     cubes = {lit: frozenset(builder.gates[(lit >> 1) - first]) for lit in literals if lit & 1 and lit >> 1 >= first}
     if not 1 < len(cubes) <= _WIDEST:
         return literals
-    found = set(literals)
-    kept: dict[frozenset[aig.Literal], aig.Literal] = {}
+    irredundant = set(literals)
+    minimal: dict[frozenset[aig.Literal], aig.Literal] = {}
     by_size = sorted(cubes.items(), key=lambda item: (len(item[1]), item[0]))
     for literal, cube in by_size:
-        if any(len(other) < len(cube) and other <= cube for other in kept):
-            found.discard(literal)
+        if any(len(other) < len(cube) and other <= cube for other in minimal):
+            irredundant.discard(literal)
         else:
-            kept[cube] = literal
+            minimal[cube] = literal
     for literal, cube in by_size:
         for lit in sorted(cube):
-            partner = kept.get(cube - {lit} | {lit ^ 1})
-            if partner is not None and partner in found and literal in found:
-                found -= {literal, partner}
-                found.add(builder.conjunction(cube - {lit}) ^ 1)
-    return found
+            partner = minimal.get(cube - {lit} | {lit ^ 1})
+            if partner is not None and partner in irredundant and literal in irredundant:
+                irredundant -= {literal, partner}
+                irredundant.add(builder.conjunction(cube - {lit}) ^ 1)
+    return irredundant

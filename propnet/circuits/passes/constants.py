@@ -1,7 +1,7 @@
-"""Registers that never change, moves that are never legal, feedbacks and percepts that never hold.
+"""Folds registers that never change, moves that are never legal, and feedbacks and percepts that never hold.
 
-All of them together are assumed constant (registers at their initial value, the rest false); whatever a three-valued
-evaluation shows to change is given up, until the rest confirm each other: an induction over the steps of play.
+All of them are first assumed to be constant (registers at their initial value, the rest false). Whatever a three-valued
+evaluation shows to change is no longer assumed, until a fixpoint: a proof by induction over the steps of play.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ def fold_constants(net: propnet.PropNet) -> propnet.PropNet:
 
 
 def _constant_nodes(net: propnet.PropNet, gates: aig.Circuit) -> list[int]:
-    """0 or 1 for nodes that are constant in every reachable state, else _CHANGES."""
+    """Returns 0 or 1 for nodes that are constant in every reachable state, else _CHANGES."""
     first = gates.inputs + 1
     registers = len(net.initial)
     value = [0, *map(int, net.initial), *[0] * (gates.inputs - registers)]
@@ -37,7 +37,7 @@ def _constant_nodes(net: propnet.PropNet, gates: aig.Circuit) -> list[int]:
             count += value[literal >> 1] == literal & 1
         zeros.append(count)
         value.append(int(count == 0))
-    # What each input takes: registers their next value, moves their legality, feedbacks their next value.
+    # The literal that drives each input: the next value of a register or feedback, the legality of a move.
     drivers = [int(x) for x in net.next]
     for role in net.roles:
         drivers += map(int, role.legal)
@@ -64,16 +64,16 @@ def _constant_nodes(net: propnet.PropNet, gates: aig.Circuit) -> list[int]:
 
 
 def drop_inputs(net: propnet.PropNet, kept: list[bool], register_literals: list[int]) -> propnet.PropNet:
-    """The network without inputs that no gate uses any more; fluents are read off other registers from now on.
+    """Removes inputs that no gate uses any more, and redirects their fluents to other registers.
 
-    `register_literals` gives for every register the constant or the register (by old node) that has its value.
+    `register_literals` has for every register the literal of the constant or register (by old node) with its value.
     """
     registers = len(net.initial)
     node_of = np.zeros(net.inputs + 1, np.int64)
     node_of[1:][kept] = 1 + np.arange(sum(kept))
     shift = sum(kept) - net.inputs
 
-    def moved(literals: propnet.Ints) -> propnet.Ints:
+    def renumbered(literals: propnet.Ints) -> propnet.Ints:
         nodes = literals.astype(np.int64) >> 1
         new = np.where(nodes <= net.inputs, node_of[np.minimum(nodes, net.inputs)], nodes + shift)
         return np.asarray(2 * new + (literals & 1), np.int32)
@@ -88,10 +88,10 @@ def drop_inputs(net: propnet.PropNet, kept: list[bool], register_literals: list[
             dataclasses.replace(
                 role,
                 moves=tuple(move for move, k in zip(role.moves, keep, strict=True) if k),
-                legal=moved(role.legal[keep]),
+                legal=renumbered(role.legal[keep]),
                 percepts=tuple(percept for percept, s in zip(role.percepts, seen, strict=True) if s),
-                sees=moved(role.sees[seen]),
-                goal=moved(role.goal),
+                sees=renumbered(role.sees[seen]),
+                goal=renumbered(role.goal),
             )
         )
     keep = np.array(kept[:registers], bool)
@@ -106,10 +106,10 @@ def drop_inputs(net: propnet.PropNet, kept: list[bool], register_literals: list[
     return dataclasses.replace(
         net,
         roles=tuple(roles),
-        fluent_literals=moved(fluents.astype(np.int32)),
+        fluent_literals=renumbered(fluents.astype(np.int32)),
         initial=net.initial[keep],
-        next=moved(net.next[keep]),
-        terminal=int(moved(np.array([net.terminal], np.int32))[0]),
-        feedback=moved(net.feedback[np.array(kept[position:], bool)]),
-        gate_inputs=moved(net.gate_inputs),
+        next=renumbered(net.next[keep]),
+        terminal=int(renumbered(np.array([net.terminal], np.int32))[0]),
+        feedback=renumbered(net.feedback[np.array(kept[position:], bool)]),
+        gate_inputs=renumbered(net.gate_inputs),
     )

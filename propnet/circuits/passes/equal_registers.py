@@ -1,8 +1,8 @@
-"""Registers that always hold the same value, or always opposite ones, become one.
+"""Merges registers that always hold the same value, or always opposite values.
 
-Candidates are those that agree in a random simulation from the initial state; then, with each class replaced by its
-first register, the next values of a class must come out as the same literal, or the class is split (an induction over
-the steps of play). What remains is proved equal.
+Candidates are registers that agree in a random simulation from the initial state. Then, with each class replaced by
+its first register, the next values of a class must fold to the same literal; otherwise the class is split. The classes
+at the fixpoint are equal, by induction over the steps of play.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from gdlx.propnet.circuits.passes import constants
 from gdlx.propnet.simulate import by_level
 
 _WORDS = 4
-# Limits of work in edges, so that a sheet gives the same network on every machine.
+# Limits on work in edges, not on time, so that a sheet compiles to the same propnet on every machine.
 _SIMULATED_EDGES, _REBUILT_EDGES = 30_000_000, 3_000_000
 
 
@@ -43,7 +43,7 @@ def merge_equal_registers(net: propnet.PropNet) -> propnet.PropNet:
 
 
 def _leaders(net: propnet.PropNet, classes: list[int]) -> list[aig.Literal]:
-    """For every input node the literal that stands for it: the first register of its class, inverted if need be."""
+    """Returns for every input node its representative literal: the first register of its class, possibly inverted."""
     first: dict[int, int] = {}
     literals = []
     for number, group in enumerate(classes):
@@ -53,13 +53,14 @@ def _leaders(net: propnet.PropNet, classes: list[int]) -> list[aig.Literal]:
 
 
 def _split_by_simulation(net: propnet.PropNet) -> list[int]:
-    """Classes of registers with the same history, up to inversion, under random moves.
+    """Returns classes of registers with the same history, up to inversion, under random moves.
 
-    Long enough for step counters to count: what has not changed yet looks equal, and costs a round of proof each.
+    The simulation is long enough for step counters to advance: registers that have not changed yet look equal, and each
+    costs a round of proof.
     """
     rng = np.random.default_rng(0)
-    whole = net.as_circuit()
-    step = by_level.LevelizedCircuit(by_level.extract_cone(whole, net.next.tolist()))
+    circuit = net.as_circuit()
+    step = by_level.LevelizedCircuit(by_level.extract_cone(circuit, net.next.tolist()))
     state = np.repeat(np.where(net.initial, ~np.uint64(0), np.uint64(0))[:, None], _WORDS, axis=1)
     trace = [state]
     for _ in range(min(256, max(24, _SIMULATED_EDGES // (len(net.gate_inputs) + 1)))):
@@ -74,7 +75,7 @@ def _split_by_simulation(net: propnet.PropNet) -> list[int]:
 
 
 def _random_moves(moves: int, rng: np.random.Generator) -> npt.NDArray[np.uint64]:
-    """One move in half of the columns, as in play; a quarter of all moves in the others, to tell more apart."""
+    """One move in half of the columns, as in play; a quarter of all moves in the others, to separate registers."""
     draws = rng.integers(0, 2**64, (2, moves, _WORDS), np.uint64)
     rows: npt.NDArray[np.uint64] = draws[0] & draws[1]
     if moves:

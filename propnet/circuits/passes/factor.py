@@ -1,7 +1,7 @@
-"""A literal common to several alternatives is taken out: (a & b) | (a & c) = a & (b | c).
+"""Factors literals that several disjuncts share: (a & b) | (a & c) = a & (b | c).
 
-Only alternatives that nothing else uses are touched, so every step saves operations. It may cost gates, since what is
-left of each alternative and their OR become gates of their own; `compact` takes only the steps that do not.
+Only disjuncts that nothing else uses are factored, so every step saves operations. A step may add gates, for the rest
+of each disjunct and for their OR; with `compact` only steps that add no gates are taken.
 """
 
 import heapq
@@ -9,7 +9,7 @@ import heapq
 from gdlx.propnet.circuits import aig
 from gdlx.propnet.circuits.passes import flatten
 
-_DEEPEST = 50  # factors taken out of what other factors left
+_DEEPEST = 50  # nested factors
 
 
 def factor(gates: aig.Circuit, *, compact: bool = False) -> aig.Circuit:
@@ -23,24 +23,24 @@ def factor(gates: aig.Circuit, *, compact: bool = False) -> aig.Circuit:
         cubes = [single[lit ^ 1] for lit in parts if lit & 1 and lit ^ 1 in single]
         others = [lit for lit in parts if not (lit & 1 and lit ^ 1 in single)]
         before = len(builder.gates)
-        made = builder.conjunction([*others, *(lit ^ 1 for lit in _factored(builder, cubes, compact))])
-        literal_of.append(made)
-        is_new = made >> 1 == builder.inputs + len(builder.gates) and len(builder.gates) > before
-        if counts[node] == 1 and is_new and not made & 1:
-            single[made] = builder.gates[-1]
+        built = builder.conjunction([*others, *(lit ^ 1 for lit in _factored(builder, cubes, compact))])
+        literal_of.append(built)
+        is_new = built >> 1 == builder.inputs + len(builder.gates) and len(builder.gates) > before
+        if counts[node] == 1 and is_new and not built & 1:
+            single[built] = builder.gates[-1]
     return builder.circuit(literal_of[lit >> 1] ^ (lit & 1) for lit in gates.outputs)
 
 
 def _factored(builder: aig.Builder, cubes: list[aig.Gate], compact: bool, depth: int = 0) -> list[aig.Literal]:
-    """Literals whose OR is the OR of the cubes: the most frequent literal is taken out first."""
+    """Returns literals whose OR is the OR of the cubes; the most frequent literal is factored first."""
     users: dict[aig.Literal, set[int]] = {}
     for number, cube in enumerate(cubes):
         for literal in cube:
             users.setdefault(literal, set()).add(number)
-    heap = [(-len(found), literal) for literal, found in users.items() if len(found) > 1]
+    heap = [(-len(using), literal) for literal, using in users.items() if len(using) > 1]
     heapq.heapify(heap)
-    made = []
-    left = set(range(len(cubes)))
+    factors = []
+    remaining = set(range(len(cubes)))
     while heap and depth < _DEEPEST:
         count, literal = heapq.heappop(heap)
         if -count != len(users[literal]):
@@ -52,10 +52,10 @@ def _factored(builder: aig.Builder, cubes: list[aig.Gate], compact: bool, depth:
         rests = [tuple(lit for lit in cubes[number] if lit not in shared) for number in common]
         if compact and sum(len(rest) > 1 for rest in rests) + 2 > len(common):
             continue
-        left.difference_update(common)
+        remaining.difference_update(common)
         for number in common:
             for other in cubes[number]:
                 users[other].discard(number)
         inner = _factored(builder, rests, compact, depth + 1)
-        made.append(builder.conjunction([*shared, builder.disjunction(inner)]))
-    return made + [builder.conjunction(cubes[number]) for number in sorted(left)]
+        factors.append(builder.conjunction([*shared, builder.disjunction(inner)]))
+    return factors + [builder.conjunction(cubes[number]) for number in sorted(remaining)]

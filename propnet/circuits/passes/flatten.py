@@ -1,4 +1,4 @@
-"""A gate used once, uninverted, by another gate is merged into it: a & (b & c) = a & b & c."""
+"""Merges a gate into its only user if that uses it uninverted: a & (b & c) = a & b & c."""
 
 import collections
 
@@ -6,7 +6,7 @@ from gdlx.propnet.circuits import aig
 
 
 def use_counts(gates: aig.Circuit) -> collections.Counter[int]:
-    """How often each node is used, by gates and as output."""
+    """Counts how often each node is used, by gates and as an output."""
     counts = collections.Counter(literal >> 1 for gate in gates.gates for literal in gate)
     counts.update(literal >> 1 for literal in gates.outputs)
     return counts

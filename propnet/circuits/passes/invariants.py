@@ -1,9 +1,9 @@
-"""Groups of registers of which at most one is ever true, and registers that play never changes.
+"""Finds groups of registers of which at most one is ever true, and registers that never change.
 
-Random play suggests candidates. A SAT solver then looks for a legal step from any state that satisfies all candidates
-to one that violates some; what it finds is added to the samples, and the candidates are drawn up anew, until there is
-no such step (induction over play, in the manner of Houdini). Without an answer within the limits nothing is concluded;
-they count work, not time, so that a sheet gives the same network on every machine.
+Random play suggests candidates. A SAT solver then searches for a legal step from any state that satisfies all
+candidates to a state that violates some. Such states are added to the samples and the candidates are computed again,
+until there is no such step (induction over the steps of play, as in Houdini). If a limit is reached, no invariant is
+returned. The limits count work, not time, so that a sheet compiles to the same propnet on every machine.
 """
 
 import dataclasses
@@ -19,8 +19,8 @@ from gdlx.propnet.simulate import random_play
 _COPIES, _STEPS = 64, 48
 _MODELS = 32  # counterexamples taken from one search
 _MAX_CONFLICTS = 5_000  # of one search
-_MAX_WORK = 50_000  # searches times what one takes: gates, and pairs of registers
-_PAIRS_OF_A_GATE = 4_000  # pairs of registers that take as long as a gate
+_MAX_WORK = 50_000  # searches times the cost of one in gates and pairs of registers
+_PAIRS_OF_A_GATE = 4_000  # pairs of registers that cost as much as a gate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,33 +29,33 @@ class Invariants:
 
     constant: dict[int, bool]
     groups: tuple[tuple[int, ...], ...]
-    covers: tuple[bool, ...]  # for each group, whether one of it is always true
+    covers: tuple[bool, ...]  # for each group, whether one of its registers is always true
 
 
 def find_invariants(net: propnet.PropNet) -> Invariants:
-    """Proved invariants; empty ones if the limits did not suffice."""
-    nothing = Invariants({}, (), ())
+    """Returns proved invariants; none if a limit is reached."""
+    none_proved = Invariants({}, (), ())
     searches = min(200, _MAX_WORK // (net.gates + len(net.initial) ** 2 // _PAIRS_OF_A_GATE + 1))
     if searches < 25 or not len(net.initial):
-        return nothing
+        return none_proved
     samples = _Samples(net)
     samples.add(_visited(net))
     base = _step_program(net)
     for _ in range(searches):
         candidates = samples.candidates()
         if not candidates.constant and not candidates.groups:
-            return nothing
-        found = _violations(net, base, candidates)
-        if found is None:
-            return nothing
-        if not found.shape[1]:
+            return none_proved
+        violations = _violations(net, base, candidates)
+        if violations is None:
+            return none_proved
+        if not violations.shape[1]:
             return candidates
-        samples.add(found)
-    return nothing
+        samples.add(violations)
+    return none_proved
 
 
 def _visited(net: propnet.PropNet, start: random_play.Bools | None = None, steps: int = _STEPS) -> random_play.Bools:
-    """States reached by random play, one column each."""
+    """Returns states reached by random play, one per column."""
     states = []
     for number, step in enumerate(random_play.random_steps(net, _COPIES, seed=0, start=start)):
         states.append(step.state)
@@ -65,7 +65,7 @@ def _visited(net: propnet.PropNet, start: random_play.Bools | None = None, steps
 
 
 class _Samples:
-    """Which registers were seen to change, and which to be true together."""
+    """Records which registers change in the sampled states, and which are true at the same time."""
 
     def __init__(self, net: propnet.PropNet) -> None:
         self._net = net
@@ -76,7 +76,7 @@ class _Samples:
         self._order = _by_shape(net)
 
     def add(self, states: random_play.Bools) -> None:
-        """States are columns."""
+        """Adds states, one per column."""
         ones = states.astype(np.float32)
         self._together |= ones @ ones.T > 0
         self._changes |= (states != self._net.initial[:, None]).any(axis=1)
@@ -89,20 +89,22 @@ class _Samples:
         for number, key in self._order:
             if number in constant:
                 continue
-            near = by_key.setdefault(key, [])
-            home = next((group for group in near if not self._together[number, group].any()), None)
-            if home is None:
-                home = []
-                near.append(home)
-                groups.append(home)
-            home.append(number)
-        kept = tuple(tuple(group) for group in groups if len(group) > 1)
+            same_name = by_key.setdefault(key, [])
+            fitting = next((group for group in same_name if not self._together[number, group].any()), None)
+            if fitting is None:
+                fitting = []
+                same_name.append(fitting)
+                groups.append(fitting)
+            fitting.append(number)
+        nontrivial = tuple(tuple(group) for group in groups if len(group) > 1)
         states = np.concatenate(self._uncovered, axis=1)
-        return Invariants(constant, kept, tuple(bool(states[list(group)].any(axis=0).all()) for group in kept))
+        return Invariants(
+            constant, nontrivial, tuple(bool(states[list(group)].any(axis=0).all()) for group in nontrivial)
+        )
 
 
 def _by_shape(net: propnet.PropNet) -> list[tuple[int, str]]:
-    """Registers with the name of their fluent, so that groups are looked for among fluents of one name."""
+    """Returns registers with the name of their fluent, so that groups are formed among fluents of one name."""
     name: dict[int, str] = {}
     for text, literal in zip(net.fluents, net.fluent_literals.tolist(), strict=True):
         if literal > 1 and not literal & 1:
@@ -111,7 +113,7 @@ def _by_shape(net: propnet.PropNet) -> list[tuple[int, str]]:
 
 
 def _step_program(net: propnet.PropNet) -> str:
-    """One legal step from any state that is not terminal: n(..) are nodes before it, v(..) registers after it."""
+    """A program for one legal step from any nonterminal state: n(..) are nodes before, v(..) registers after it."""
     gates = net.as_circuit()
     registers = len(net.initial)
     lines = [f"{{n(1..{registers})}}."] if registers else []
@@ -141,7 +143,7 @@ def _candidate_program(candidates: Invariants) -> Iterator[str]:
 
 
 def _violations(net: propnet.PropNet, base: str, candidates: Invariants) -> random_play.Bools | None:
-    """States one step after a state that satisfies the candidates, that violate some; None at the limit of work."""
+    """Returns states that violate a candidate one step after all candidates hold; None if the work limit is reached."""
     options = [
         str(_MODELS),
         "--warn=none",
@@ -152,29 +154,29 @@ def _violations(net: propnet.PropNet, base: str, candidates: Invariants) -> rand
     control = clingo.Control(options, logger=lambda code, message: None)
     control.add("base", [], "\n".join([base, *_candidate_program(candidates)]))
     control.ground([("base", [])])
-    found: list[random_play.Bools] = []
+    states: list[random_play.Bools] = []
 
-    def note(model: clingo.Model) -> None:
+    def add_state(model: clingo.Model) -> None:
         state = np.zeros(len(net.initial), np.bool_)
         state[[symbol.arguments[0].number for symbol in model.symbols(shown=True)]] = True
-        found.append(state)
+        states.append(state)
 
-    result = control.solve(on_model=note)
-    if not found and not result.unsatisfiable:
+    result = control.solve(on_model=add_state)
+    if not states and not result.unsatisfiable:
         return None
-    return np.stack(found, axis=1) if found else np.zeros((len(net.initial), 0), np.bool_)
+    return np.stack(states, axis=1) if states else np.zeros((len(net.initial), 0), np.bool_)
 
 
 def apply_invariants(net: propnet.PropNet) -> tuple[propnet.PropNet, list[frozenset[int]], set[int]]:
-    """The network without registers proved constant; groups of its register nodes; and which groups cover."""
-    found = find_invariants(net)
-    if not found.constant and not found.groups:
+    """Removes registers that are proved constant; returns also groups of register nodes and which groups cover."""
+    proved = find_invariants(net)
+    if not proved.constant and not proved.groups:
         return net, [], set()
     gates = net.as_circuit()
-    literals = [int(found.constant[n - 1]) if n - 1 in found.constant else 2 * n for n in range(1, gates.inputs + 1)]
+    literals = [int(proved.constant[n - 1]) if n - 1 in proved.constant else 2 * n for n in range(1, gates.inputs + 1)]
     kept = [literal > 1 for literal in literals]
-    node_of = np.cumsum([0, *kept])  # of a kept input, by its old node
-    groups = [frozenset(int(node_of[register + 1]) for register in group) for group in found.groups]
+    node_of = np.cumsum([0, *kept])  # of a remaining input, by its old node
+    groups = [frozenset(int(node_of[register + 1]) for register in group) for group in proved.groups]
     smaller = net.with_circuit(aig.rebuild(gates, literals))
     smaller = constants.drop_inputs(smaller, kept, literals[: len(net.initial)])
-    return smaller, groups, {number for number, covers in enumerate(found.covers) if covers}
+    return smaller, groups, {number for number, covers in enumerate(proved.covers) if covers}

@@ -1,6 +1,6 @@
-"""Two literals that several gates join are joined once: the pair that saves most first.
+"""Extracts pairs of literals that several gates have in common, the pair that saves most first.
 
-Every pair taken out adds a gate and saves an operation for each gate that used it but one.
+Every extracted pair adds a gate, and saves one operation for each but one of the gates that used it.
 """
 
 import heapq
@@ -39,7 +39,7 @@ def extract_pairs(gates: aig.Circuit, least_uses: int = 2) -> aig.Circuit:
 
 
 def _users_of_pairs(gates: aig.Circuit) -> dict[Pair, set[int]]:
-    """The gates that join each pair of literals, by number."""
+    """Returns the numbers of the gates that contain each pair of literals."""
     users: dict[Pair, set[int]] = {}
     for number, gate in enumerate(gates.gates):
         if len(gate) <= _WIDEST:
@@ -55,8 +55,8 @@ def _replaced(
     numbers: set[int],
     literal: aig.Literal,
 ) -> set[Pair]:
-    """Put a literal for a pair into the gates of these numbers, in `sets` and `users`; the pairs that this makes."""
-    made: set[Pair] = set()
+    """Replaces a pair by a literal in the gates of these numbers, in `sets` and `users`; returns the new pairs."""
+    new_pairs: set[Pair] = set()
     for number in sorted(numbers):
         rest = sets[number] - set(pair)
         for other in rest:
@@ -65,10 +65,10 @@ def _replaced(
             if other != literal:
                 new = _pair(literal, other)
                 users.setdefault(new, set()).add(number)
-                made.add(new)
+                new_pairs.add(new)
         sets[number] = rest | {literal}
     users[pair] = set()
-    return made
+    return new_pairs
 
 
 def _pair(a: aig.Literal, b: aig.Literal) -> Pair:

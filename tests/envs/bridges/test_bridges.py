@@ -218,7 +218,7 @@ def test_a_match_of_kuhn_poker() -> None:
     assert state.returns() == [2.0, -2.0]
     assert other.legal_actions()
     assert "(holds player1 king)" in str(other)
-    with pytest.raises(ValueError, match="move number 77 of player2 is not legal"):
+    with pytest.raises(ValueError, match="action 77 of player2 is not legal"):
         other.apply_action(77)
 
 
@@ -266,7 +266,7 @@ def test_matches_without_a_proper_end(tmp_path: pathlib.Path) -> None:
 def test_a_game_that_was_taken_for_turn_taking(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dynamics, "infer_dynamics", lambda net, seed: dynamics.Dynamics(True, False))
     state = open_spiel_game.load_game(written(tmp_path, sheets.COINS, "mistaken.gdl")).new_initial_state()
-    with pytest.raises(open_spiel_game.NotTurnTakingError, match=r"two players decide in: \(round 1\)"):
+    with pytest.raises(open_spiel_game.NotTurnTakingError, match=r"two players have a choice in: \(round 1\)"):
         state.current_player()
 
 
@@ -278,7 +278,7 @@ def test_without_open_spiel(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_python_ends_well_after_a_game_was_registered() -> None:
-    """OpenSpiel keeps the registered class until after Python's end."""
+    """OpenSpiel holds the registered class until after Python shuts down."""
     use = "from gdlx.envs.bridges import open_spiel_game; print(open_spiel_game.load_game('rps').new_initial_state())"
     ran = subprocess.run([sys.executable, "-c", use], capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -441,7 +441,7 @@ def test_what_pgxs_interface_cannot_express() -> None:
         pgx_env.make_pgx_env("rps")
     env, init, _ = bridged("kuhn_poker")
     one = jax.tree.map(lambda x: x[0], init(keys_of(0, 40)))
-    with pytest.raises(envs.EnvError, match="give step a key"):
+    with pytest.raises(envs.EnvError, match="pass `key=` to step"):
         env.step(one, jnp.asarray(0))
     with pytest.raises(envs.EnvError, match="one integer"):
         env.step(one, jnp.array([0]), jax.random.key(0))

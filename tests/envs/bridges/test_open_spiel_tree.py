@@ -125,7 +125,7 @@ def test_perfect_information_needs_no_strings() -> None:
 
 def test_imperfect_recall_is_refused() -> None:
     with pytest.raises(
-        open_spiel_tree.UnsupportedGameError, match=r"imperfect recall: player1 comes to .* 'P1 xo; ..' by different"
+        open_spiel_tree.UnsupportedGameError, match=r"imperfect recall: player1 reaches .* 'P1 xo; ..' by different"
     ):
         open_spiel_tree.build_tree("dark_hex_ir(board_size=2)")
 

@@ -58,7 +58,7 @@ def expected(states: envs.State) -> dict[str, np.ndarray]:
     fields: dict[str, Any] = {
         "legal": states.legal_mask,
         "outcomes": states.chance_mask.sum(axis=-1),
-        "ended": states.terminated,
+        "terminated": states.terminated,
         "payoff": np.cumsum(states.rewards, axis=0, dtype=np.float32),
         "unplayable": states.unplayable,
         "goal_conflict": states.goal_conflict,
@@ -134,7 +134,7 @@ def middle() -> packed_env.PackedState:
     game = kuhn()
     found = matches.play_random(game.env, matches=70, steps=4)
     _, _, state = replay(game, 70, *moves_of(found))
-    assert 0 < int(state.ended.sum()) < 70
+    assert 0 < int(state.terminated.sum()) < 70
     last: packed_env.PackedState = state
     return last
 
@@ -188,7 +188,7 @@ def test_the_first_use_may_be_inside_a_jit() -> None:
     game = packed_env.PackedEnv(gdlx.make("rps"))
     moves, chance = jnp.zeros((2, 3), jnp.int32), jnp.zeros(3)
     once = jax.jit(lambda: game.step(game.start(3), moves, chance))()
-    assert once.ended.all()
+    assert once.terminated.all()
     assert jax.jit(lambda: game.step(game.start(3), moves, chance).terminated)().all()
 
 

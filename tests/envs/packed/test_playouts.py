@@ -47,9 +47,9 @@ def played(play: playouts.Playout, words: int, steps: int, seed: int = 0) -> sha
         states=32 * words * steps,
         ends=int(totals.ends),
         unplayable=int(totals.unplayable),
-        overlong=int(totals.overlong),
-        several=int(totals.several),
-        none=int(totals.none),
+        overlong=int(totals.truncated),
+        several=int(totals.multiple_goals),
+        none=int(totals.no_goal),
         goals=tuple(np.asarray(totals.goals).tolist()),
     )
 

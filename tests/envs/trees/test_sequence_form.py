@@ -1,12 +1,13 @@
-"""The flat arrays of a game against sums over its ends, and policies in both layouts."""
+"""The flat arrays of a game against sums over its terminals, and policies in both layouts."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import jax
 import numpy as np
 import pytest
 
-from gdlx.envs.trees import dense_blocks, game_tree, sequence_form, unique_rows, unroll
+from gdlx.envs.trees import dense_blocks, game_tree, sampling_form, sequence_form, unique_rows, unroll
 from gdlx.solvers import tabular_policies
 from gdlx.solvers.exact import best_response, realization_plans
 from gdlx.tests.envs.trees.test_unroll import THREE, net_of
@@ -148,6 +149,29 @@ def test_numbers_of_bits() -> None:
         found = unique_rows.number_bit_columns(bits)
         assert found.size == len({tuple(column) for column in bits.T.tolist()})
         assert np.array_equal(bits[:, found.example][:, found.number], bits)
+
+
+def test_forms_print_their_shapes_whatever_their_leaves_are() -> None:
+    tree = unroll.unroll(net_of("kuhn_poker"), keep_edges=True)
+    exact, sampled = sequence_form.sequence_form(tree)[0], sampling_form.sampling_form(tree)
+    spec: Any = jax.sharding.PartitionSpec
+    shape: Any = jax.ShapeDtypeStruct
+    forms: list[tuple[Any, str]] = [
+        (exact, "SequenceForm(2 players; information sets 6, 6)"),
+        (sampled, "SamplingForm(2 players; 12 information sets, 5 levels, 30 terminals)"),
+    ]
+    for form, text in forms:
+        assert repr(form) == text
+        shown: list[str] = []
+        jax.jit(lambda traced, shown=shown: shown.append(repr(traced)))(form)
+        assert shown == [text]
+        assert repr(jax.tree.map(lambda x: shape(x.shape, x.dtype), form)) == text
+        for leaf in (None, 0, "text", object(), spec("games")):
+            changed = jax.tree.map(lambda _, leaf=leaf: leaf, form)
+            prefix = type(form)(*[leaf] * len(form))
+            for other in (changed, prefix):
+                assert repr(other).startswith(type(form).__name__)
+                assert "\n" not in repr(other)
 
 
 @pytest.mark.parametrize("density", [0.02, 0.3, 1.0])

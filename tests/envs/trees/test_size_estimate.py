@@ -37,7 +37,7 @@ def test_estimates_may_stop_early() -> None:
 
 
 def test_hopeless_games_are_refused_at_once() -> None:
-    with pytest.raises(ValueError, match="too large to unroll: random play tells of more than"):
+    with pytest.raises(ValueError, match="too large to unroll: random play shows more than"):
         game_spec.unroll_game(game_spec.GameSpec("connect_four"))
 
 
@@ -70,7 +70,7 @@ def test_merged_histories_count_once() -> None:
 @pytest.mark.parametrize(("max_nodes", "step"), [(1_000, 3), (20_000, 4)])
 def test_a_game_is_refused_before_it_is_unrolled(max_nodes: int, step: int) -> None:
     steps: list[int] = []
-    with pytest.raises(ValueError, match=rf"nodes after {step} joint moves; allowed are .*depth {step - 1}\)"):
+    with pytest.raises(ValueError, match=rf"nodes after {step} joint actions; allowed are .*at most {step - 1}\)"):
         game_spec.unroll_game(
             game_spec.GameSpec("goofspiel:cards=6"), max_nodes=max_nodes, report=lambda step, nodes: steps.append(step)
         )

@@ -1,13 +1,15 @@
-"""Unrolled games against a walk through all histories, node by node."""
+"""Unrolled games against a traversal of all histories, node by node."""
 
 import functools
+from typing import Any
 
 import numpy as np
 import pytest
 
-from gdlx.envs import payoffs
+import gdlx
+from gdlx.envs import game_spec, payoffs
 from gdlx.envs.trees import game_tree, unroll
-from gdlx.propnet import games
+from gdlx.propnet import games, library
 from gdlx.propnet.circuits import propnet
 from gdlx.solvers import tabular_policies
 from gdlx.solvers.exact import lp
@@ -283,9 +285,9 @@ def test_unplayable_ends_are_counted_and_pay_nothing() -> None:
 
 
 def test_too_large_or_endless() -> None:
-    with pytest.raises(game_tree.TooLargeError, match=r"allowed are 1,000 joint moves.* Unroll fewer steps"):
+    with pytest.raises(game_tree.TooLargeError, match=r"allowed are 1,000 joint actions.* Unroll fewer steps"):
         unroll.unroll(net_of("leduc_poker"), max_nodes=1_000)
-    with pytest.raises(game_tree.TooLargeError, match=r"more than 1e\+12 histories after 4 joint moves"):
+    with pytest.raises(game_tree.TooLargeError, match=r"more than 1e\+12 histories after 4 joint actions"):
         unroll.unroll(net_of("smallest"), max_nodes=100_000)
     with pytest.raises(game_tree.TooLargeError, match="needs a game that ends"):
         unroll.unroll(
@@ -293,6 +295,21 @@ def test_too_large_or_endless() -> None:
                 "(role x) (legal x go) (init on) (<= (next on) (true on)) (<= terminal (not (true on)))(goal x 0)"
             )
         )
+
+
+def test_a_game_may_be_named_by_a_string() -> None:
+    by_name = game_spec.unroll_game("kuhn_poker", depth=3)
+    by_spec = game_spec.unroll_game(game_spec.GameSpec("kuhn_poker"), depth=3)
+    assert by_name.summary() == by_spec.summary()
+    package: Any = gdlx  # its names are imported on first use
+    assert package.unroll("rps").summary() == game_spec.unroll_game(game_spec.GameSpec("rps")).summary()
+    with pytest.raises(library.LibraryError, match="no game 'tictacto'"):
+        package.unroll("tictacto")
+
+
+def test_trees_print_in_one_line() -> None:
+    assert repr(unroll.unroll(net_of("kuhn_poker"))) == "GameTree(kuhn_poker: 58 nodes, 12 information sets)"
+    assert repr(unroll.unroll(net_of("leduc_poker"))).endswith("936 information sets)")
 
 
 def test_payoff_modes() -> None:

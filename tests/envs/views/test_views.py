@@ -111,5 +111,5 @@ def test_the_window_after_a_reset_and_an_illegal_step() -> None:
     over = update(window, step(first, jnp.array([0, 1]), None))
     assert over.moves.sum() == 2
     assert jax.tree.all(jax.tree.map(np.array_equal, update(over, first), window))
-    with pytest.raises(envs.EnvError, match="1 step or more"):
+    with pytest.raises(envs.EnvError, match="must be 1 or more; got 0"):
         observation_window.init(env, first, steps=0)

@@ -115,7 +115,7 @@ def test_a_report_survives_its_file(tmp_path: pathlib.Path) -> None:
     figures_file.write(tmp_path / "a.json", report)
     assert figures_file.read(tmp_path / "a.json") == report
     wild = harness.Figure("wild", float("nan"), "s", peer="p", peer_value=float("inf"))
-    figures_file.write(tmp_path / "a.json", _report(wild))  # which JSON cannot say
+    figures_file.write(tmp_path / "a.json", _report(wild))  # which JSON cannot express
     assert figures_file.read(tmp_path / "a.json").figures[0].value is None
 
 
@@ -173,7 +173,7 @@ def test_peak_memory_is_that_of_the_child() -> None:
 
 
 @pytest.mark.parametrize("size", [5_000, 70_000])
-def test_the_generated_sheet_is_sound_and_as_large_as_asked(size: int) -> None:
+def test_the_generated_sheet_is_valid_and_of_the_requested_size(size: int) -> None:
     text = read_bench.generate_sheet(size)
     assert size <= len(text) < size + 3_000
     assert checker.check(source.Source("generated", text)).errors == ()
@@ -192,7 +192,7 @@ def test_wrong_calls(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str])
         (["playout", "--speeds", str(tmp_path / "a.txt")], "end in .png"),
         (["playout", "--plot", str(tmp_path / "missing" / "a.png")], "there is no folder"),
         (["read", "-o", str(tmp_path / "a.csv")], "end in .json"),
-        (["-o", str(tmp_path / "a.json")], "say which benchmarks"),
+        (["-o", str(tmp_path / "a.json")], "name the benchmarks to run"),
         (["read", "--from", str(tmp_path / "a.json")], "leave out names"),
         (["raed"], "no benchmark 'raed'"),
     ):
@@ -209,10 +209,10 @@ def test_the_first_and_the_second_call(tmp_path: pathlib.Path) -> None:
 def test_more_states_than_can_be_listed_are_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     find = beliefs.compute_belief
 
-    def few(*arguments: Any, way: beliefs.BeliefMethod, **options: Any) -> Any:
-        if way == "enumeration":
+    def few(*arguments: Any, method: beliefs.BeliefMethod, **options: Any) -> Any:
+        if method == "enumeration":
             raise beliefs.TooManyStatesError("too many")
-        return find(*arguments, method=way, **options)
+        return find(*arguments, method=method, **options)
 
     monkeypatch.setattr(search_bench, "_BELIEF_GAMES", ("kuhn_poker",))
     monkeypatch.setattr(beliefs, "compute_belief", few)
@@ -224,7 +224,7 @@ def test_more_states_than_can_be_listed_are_a_note(monkeypatch: pytest.MonkeyPat
 
 
 def _benchmarks(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
-    """One that stops with an error, and one after it."""
+    """Installs a benchmark that fails, and one after it."""
 
     def broken() -> Iterator[harness.Figure]:
         yield harness.Figure("before [x]", 1.0, "s", peer="p", peer_value=2.0)
@@ -242,9 +242,9 @@ def test_a_benchmark_that_fails_loses_nothing(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _benchmarks(monkeypatch, RuntimeError("no [peer]"))
-    kept, picture = tmp_path / "a.json", tmp_path / "a.png"
-    assert cli.main(["bench", "all", "-o", str(kept), "--plot", str(picture)]) == 1
-    report = figures_file.read(kept)
+    saved, picture = tmp_path / "a.json", tmp_path / "a.png"
+    assert cli.main(["bench", "all", "-o", str(saved), "--plot", str(picture)]) == 1
+    report = figures_file.read(saved)
     assert not report.complete
     assert [figure.name for figure in report.figures] == ["before [x]", "broken stopped early", "after"]
     assert [figure.benchmark for figure in report.figures] == ["broken", "broken", "sound"]
@@ -254,11 +254,11 @@ def test_a_benchmark_that_fails_loses_nothing(
     assert "RuntimeError: no [peer]" in printed
     assert "before [x]" in printed
 
-    assert cli.main(["bench", "--from", str(kept), "-o", str(tmp_path / "a.md")]) == 0  # nothing is measured
+    assert cli.main(["bench", "--from", str(saved), "-o", str(tmp_path / "a.md")]) == 0  # nothing is measured
     assert capsys.readouterr().out == printed
     assert (tmp_path / "a.md").read_text() == figures_file.markdown(report)
-    assert cli.main(["bench", "--from", str(kept), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == json.loads(kept.read_text())
+    assert cli.main(["bench", "--from", str(saved), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(saved.read_text())
 
 
 def test_an_interrupt_loses_nothing(
@@ -284,7 +284,7 @@ def test_an_interrupt_loses_nothing(
 
 
 def _hide(monkeypatch: pytest.MonkeyPatch, module: types.ModuleType, *unneeded: str) -> None:
-    """Leave out parts of a benchmark that need no peer."""
+    """Skips parts of a benchmark that need no peer."""
     for name in unneeded:
         monkeypatch.setattr(module, name, lambda: iter(()))
 
@@ -292,7 +292,7 @@ def _hide(monkeypatch: pytest.MonkeyPatch, module: types.ModuleType, *unneeded: 
 def test_without_open_spiel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspiel", None)
     _hide(monkeypatch, cfr_bench, "_unrolling", "_from_rules", "_batches", "_double_precision")
-    _hide(monkeypatch, mccfr_bench, "_hashed")
+    _hide(monkeypatch, mccfr_bench, "_hash_table_figures")
     found = list(harness.run(["cfr", "mccfr"]))
     assert [figure.note for figure in found] == ["peer open_spiel is not installed: skipped"] * (5 + 4)
     assert "kuhn: CFR+ iteration" in {figure.name for figure in found}

@@ -254,9 +254,9 @@ def assert_same_policies(found: Sequence[Any], expected: Sequence[Any]) -> None:
 
 def test_policies_of_the_best_run_of_each_algorithm(tmp_path: pathlib.Path) -> None:
     own = [random_policies("kuhn_poker", n) for n in range(3)]
-    reports.write_run(tmp_path / "a", reports.make_metrics([0, 100]), own=own[0])
-    reports.write_run(tmp_path / "b", reports.make_metrics([0, 100], 0.1), own=own[1], gamma=3.0)
-    reports.write_run(tmp_path / "c", reports.make_metrics([0, 100], 10.0), "cfr", own=own[2])
+    reports.write_run(tmp_path / "a", reports.make_metrics([0, 100]), policies=own[0])
+    reports.write_run(tmp_path / "b", reports.make_metrics([0, 100], 0.1), policies=own[1], gamma=3.0)
+    reports.write_run(tmp_path / "c", reports.make_metrics([0, 100], 10.0), "cfr", policies=own[2])
     found = shown_policies(reports.write_and_parse_report(tmp_path))
     assert_same_policies(found[:2], expected_policies("kuhn_poker", own[1], 40))
     assert_same_policies(found[2:], expected_policies("kuhn_poker", own[2], 40))
@@ -264,14 +264,14 @@ def test_policies_of_the_best_run_of_each_algorithm(tmp_path: pathlib.Path) -> N
 
 def test_only_the_first_information_sets_are_shown(tmp_path: pathlib.Path) -> None:
     own = random_policies("goofspiel:cards=4", 1)
-    reports.write_run(tmp_path / "a", reports.make_metrics([0, 100]), game="goofspiel:cards=4", own=own)
+    reports.write_run(tmp_path / "a", reports.make_metrics([0, 100]), game="goofspiel:cards=4", policies=own)
     page = reports.write_and_parse_report(tmp_path)
     assert_same_policies(shown_policies(page), expected_policies("goofspiel:cards=4", own, 40))
     assert page.text.count("The first 40 of 81 information sets.") == 2
 
 
 def test_policies_in_a_hash_table(tmp_path: pathlib.Path) -> None:
-    """Against the look-up in the table itself; some sets are not in it."""
+    """Compared with lookups in the table itself; some information sets are not in it."""
     folder = reports.write_run(tmp_path / "a", reports.make_metrics([0, 100]), "os-mccfr", table=6)
     task = tasks.make_table_task(game_spec.GameSpec("kuhn_poker"))
     config = json.loads((folder / "config.json").read_text()) | {"digest": task.digest}
@@ -300,7 +300,7 @@ def test_facts_of_a_game(tmp_path: pathlib.Path) -> None:
     # Kuhn poker: three cards for two players, 12 information sets, an ante of 1 and a bet of 1.
     assert told["payoffs"] == "from -2 to 2, zero-sum"
     assert told["decisions of player1"] == told["decisions of player2"] == "6 information sets with a choice"
-    assert re.fullmatch(r"\d+ gates, \d+ registers", told["network"])
+    assert re.fullmatch(r"\d+ gates, \d+ registers", told["propnet"])
     assert "role random" in told
 
 

@@ -1,4 +1,4 @@
-"""Reports on what may be wrong or hostile, the command, and the page in a real browser."""
+"""Reports on invalid or hostile input, the command, and the page in a real browser."""
 
 import json
 import pathlib
@@ -25,7 +25,7 @@ HOSTILE = """
 
 
 def write_hostile(folder: pathlib.Path) -> pathlib.Path:
-    """Every name is one that would do something, were it not taken for text."""
+    """Every name would have an effect if it were not escaped."""
     sheet = folder / "<script>alert(1);'&amp;.gdl"
     sheet.write_text(HOSTILE)
     run = reports.write_run(folder / "<img src=x onerror=alert(2)>", reports.make_metrics([0, 1, 10]), game=str(sheet))
@@ -38,7 +38,7 @@ def write_hostile(folder: pathlib.Path) -> pathlib.Path:
     return folder
 
 
-def test_names_are_text_whatever_they_say(tmp_path: pathlib.Path) -> None:
+def test_names_are_escaped(tmp_path: pathlib.Path) -> None:
     page = reports.write_and_parse_report(write_hostile(tmp_path))
     for name in ("script", "img", "b", "link", "iframe"):
         assert not list(page.find(name)), name
@@ -88,8 +88,8 @@ SPOILT = {
     "a list": (put("config.json", b"[1]"), "config.json cannot be read"),
     "very deep": (put("config.json", b"[" * 100_000), "recursion"),
     "no settings": (reports.patch(settings=[]), "config.json cannot be read"),
-    "a game that is no text": (reports.patch(game={"spec": [1]}), "of no known kind"),
-    "a game with a zero": (reports.patch(game={"spec": "a\0b/c"}), "of no known kind"),
+    "a game that is not text": (reports.patch(game={"spec": [1]}), "its seed is not valid"),
+    "a game with a zero": (reports.patch(game={"spec": "a\0b/c"}), "its seed is not valid"),
     "an unknown algorithm": (reports.patch(algorithm="magic"), "there is no algorithm 'magic'"),
     "half metrics": (cut("metrics.csv", 0.9), "metrics.csv cannot be read"),
     "no metrics": (lambda folder: (folder / "metrics.csv").unlink(), "has no metrics.csv"),
@@ -103,7 +103,7 @@ SPOILT = {
 
 
 @pytest.mark.parametrize("case", SPOILT)
-def test_what_cannot_be_read_is_left_out_and_named(tmp_path: pathlib.Path, case: str) -> None:
+def test_unreadable_runs_are_skipped_and_named(tmp_path: pathlib.Path, case: str) -> None:
     spoil, why = SPOILT[case]
     reports.write_run(tmp_path / "good", reports.make_metrics([0, 1, 10]))
     spoil(reports.write_run(tmp_path / "spoilt", reports.make_metrics([0, 1, 10], 2.0)))
@@ -118,7 +118,7 @@ def test_what_cannot_be_read_is_left_out_and_named(tmp_path: pathlib.Path, case:
     assert left.reason in section.text
 
 
-def test_numbers_that_cannot_be(tmp_path: pathlib.Path) -> None:
+def test_impossible_numbers(tmp_path: pathlib.Path) -> None:
     for number, row in enumerate(
         ["1,0.1,nan,0,,nan,0,0,nan,nan,,", "-1,0,1,0,,2,0,0,1,1,,", f"{10**400},0,1,0,,2,0,0,1,1,,"]
     ):
@@ -137,7 +137,7 @@ def test_a_run_is_reported_once(tmp_path: pathlib.Path) -> None:
 
 def test_nothing_to_report(tmp_path: pathlib.Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(report.EmptyReportError, match=r"empty holds no result.*gone is no folder"):
+    with pytest.raises(report.EmptyReportError, match=r"empty holds no result.*gone is not a folder"):
         report.write([tmp_path / "empty", tmp_path / "gone"], tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
 
@@ -149,7 +149,7 @@ def test_a_run_without_policies_is_reported_without_them(tmp_path: pathlib.Path)
     assert "No run has written its policies." in page.text
 
 
-def test_a_game_that_is_gone_or_another_now(tmp_path: pathlib.Path) -> None:
+def test_a_game_that_no_longer_exists_or_has_changed(tmp_path: pathlib.Path) -> None:
     gone = reports.write_run(tmp_path / "gone", reports.make_metrics([0, 1, 10]))
     reports.patch(game={"spec": "nowhere/gone.gdl"})(gone)
     reports.patch(digest="0")(reports.write_run(tmp_path / "other", reports.make_metrics([0, 1, 10]), "cfr"))
@@ -177,17 +177,17 @@ def test_the_command(tmp_path: pathlib.Path) -> None:
         "left_out": [{"folder": "results/x", "why": found["left_out"][0]["why"]}],
         "bytes": (tmp_path / "report.html").stat().st_size,
     }
-    assert ran.stderr.startswith("remark: left out: results/x has the format of another version")
+    assert ran.stderr.startswith("remark: skipped: results/x has the format of another version")
     ((name, _, error, iterations, *_),) = reports.rows_of(reports.parse_page(tmp_path / "report.html"))
     assert (name, iterations) == ("dcfr", "30")
-    told = reports.last_row(tmp_path / "results" / "kuhn_poker" / "dcfr")["exploitability"]
-    assert float(error) == pytest.approx(told, rel=0.01)
+    exploitability = reports.last_row(tmp_path / "results" / "kuhn_poker" / "dcfr")["exploitability"]
+    assert float(error) == pytest.approx(exploitability, rel=0.01)
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (["gone"], 1, "gone is no folder"),
+        (["gone"], 1, "gone is not a folder"),
         (["."], 1, "there is no run to report on"),
         ([".", "-o", "nowhere/report.html"], 2, "there is no folder nowhere to write report.html into"),
         ([".", "-o", "report.pdf"], 2, "must end in .html"),
@@ -223,7 +223,7 @@ def test_a_browser_finds_nothing_to_run_in_a_hostile_report(tmp_path: pathlib.Pa
     assert (
         browser.open_page(tmp_path / "report.html", tmp_path, dark=False, width=800, height=600).console_messages == []
     )
-    # What was let through would be refused, and complained of.
+    # A script that is not escaped is blocked, with a message.
     text = (tmp_path / "report.html").read_text()
     (tmp_path / "let_through.html").write_text(text.replace("</h1>", "</h1><script>alert(1)</script>", 1))
     (complaint,) = browser.open_page(

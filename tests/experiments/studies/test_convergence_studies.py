@@ -29,7 +29,7 @@ BOTH_AT_ONCE = algorithms.with_simultaneous_updates(algorithms.find("cfr"))
 GOOFSPIEL = "goofspiel:cards=3,info=perfect"
 
 
-def told(command: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+def run_command(command: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     assert cli.main([*command, "--json"]) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
@@ -40,7 +40,7 @@ def graph_of(spec: str) -> graph.StateGraph:
 
 
 def test_graphs_have_all_states() -> None:
-    """Of goofspiel: both hands, and who has won each prize."""
+    """The states of goofspiel are both hands, and who has won each prize."""
     cards = range(1, 5)
     states: set[Any] = {(frozenset(cards), frozenset(cards), ())}
     sizes = [1]
@@ -170,7 +170,7 @@ def test_cfr_convergence(
     monkeypatch.setattr(convergence, "GAMES", (biased, small))
     minutes = 1e-4 * convergence.MINUTES  # 100 iterations of a million
     command = ["experiment", "cfr_convergence", "--minutes", str(minutes), "--results", str(tmp_path)]
-    sizes, speeds, ends = told(command, capsys)["tables"]
+    sizes, speeds, finals = run_command(command, capsys)["tables"]
     assert sizes["data"][0] == {"game": "biased_rps", "nodes": 10, "terminals": 9}
     with jax.enable_x64(True):
         by_hand = [
@@ -181,22 +181,22 @@ def test_cfr_convergence(
         found = convergence._cached_curve(biased, study_registry.StudyConfig(tmp_path / "cfr_convergence", minutes))
     assert found.mse[19] == pytest.approx(sum((by_hand[0] - by_hand[1]) ** 2) / 6, rel=1e-6)
     assert found.mse[-1] == 0
-    assert ends["data"][0]["exploitability"] == pytest.approx(exact, rel=1e-6)
+    assert finals["data"][0]["exploitability"] == pytest.approx(exact, rel=1e-6)
     (reached, _) = speeds["data"][0]["reached"]
     assert found.mse[reached["iterations"] - 1] < 0.01 <= found.mse[: reached["iterations"] - 1].min()
     assert found.mse[reached["stays"] - 2] >= 0.01 > found.mse[reached["stays"] - 1 :].max()
-    assert reached["stays"] > reached["iterations"]  # it comes and goes
+    assert reached["stays"] > reached["iterations"]  # the error oscillates
     assert (tmp_path / "cfr_convergence" / convergence.FIGURE).stat().st_size > 10_000
 
     def no_run(*_: Any) -> convergence.ConvergenceCurve:
-        raise AssertionError("what is kept is not run again")
+        raise AssertionError("cached results are not computed again")
 
-    monkeypatch.setattr(convergence, "curve", no_run)
-    assert told(command, capsys)["tables"] == [sizes, speeds, ends]
+    monkeypatch.setattr(convergence, "measure_curve", no_run)
+    assert run_command(command, capsys)["tables"] == [sizes, speeds, finals]
 
 
-def test_a_stopped_run_goes_on(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(convergence, "_REST", 0.0)
+def test_an_interrupted_run_resumes(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(convergence, "_SAVE_INTERVAL", 0.0)
     biased = convergence.GAMES[0]
     small = biased._replace(spec=GOOFSPIEL, is_merged=False)
     for game, kind in ((biased, convergence.StateGraphSolver), (small, convergence.TreeSolver)):
@@ -252,17 +252,17 @@ def test_every_choice_is_a_cell_of_its_own() -> None:
         assert set(figure.chosen) <= set(figure.choices)
 
 
-def test_the_original_size() -> None:
+def test_the_full_size() -> None:
     setting = study_registry.StudyConfig(pathlib.Path(), hyper.FULL_MINUTES, is_full=True)
-    assert hyper.scaled_size(setting) == hyper.ORIGINAL
-    for game in hyper.ORIGINAL.games:
+    assert hyper.scaled_size(setting) == hyper.FULL_SIZE
+    for game in hyper.FULL_SIZE.games:
         games.load_rulesheet(game.spec)
 
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     games = [hyper.StudyGame(spec, "", spec) for spec in ("kuhn_poker", "simple_poker")]
-    monkeypatch.setattr(hyper, "USUAL", hyper.DEFAULT_SIZE._replace(games=games, batch=4, seeds=3))
+    monkeypatch.setattr(hyper, "DEFAULT_SIZE", hyper.DEFAULT_SIZE._replace(games=games, batch=4, seeds=3))
     exploration = {name: choices.SAMPLING[1].choices[name] for name in ("0.3", "0.7", "1")}
     monkeypatch.setattr(choices, "FULL", choices.FULL[1:2])
     monkeypatch.setattr(choices, "SAMPLING", (choices.SAMPLING[1]._replace(choices=exploration),))
@@ -277,7 +277,7 @@ def test_hyperparameters(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["experiment", "hyperparameters", "--minutes", str(0.05 * hyper.MINUTES), "--results", str(tmp_path)]
-    tables = told(command, capsys)["tables"]
+    tables = run_command(command, capsys)["tables"]
     full, sampled, last = (next(iter(table["data"].values())) for table in tables)
     chosen = next(row for row in full if row["choice"] == "1.5")
     assert chosen["chosen"]
@@ -297,17 +297,17 @@ def test_hyperparameters(
     plus = gdlx.solve("kuhn_poker", "cfr+", iterations=50).exploitability
     assert plus is not None
     finals = {"CFR+ 1": 100 / 4 * plus, "MC": sampled[1]["exploitability"][0]}
-    for what in ("at_visits", "at_seconds"):  # who has the least of it has then run to its end
+    for what in ("at_visits", "at_seconds"):  # the candidate with the least of it has then run to its end
         at_end = {row["candidate"]: row[what][-1] for row in last[:2]}
         assert any(at_end[name] == pytest.approx(final, rel=1e-4) for name, final in finals.items())
     for name in hyper.FIGURE_FILES:
         assert (tmp_path / "hyperparameters" / name).stat().st_size > 10_000
 
     def no_run(*_: Any, **__: Any) -> None:
-        raise AssertionError("what is kept is not run again")
+        raise AssertionError("cached results are not computed again")
 
     monkeypatch.setattr(batch, "run_chunks", no_run)
-    assert told(command, capsys)["tables"] == tables
+    assert run_command(command, capsys)["tables"] == tables
 
 
 def test_what_was_visited() -> None:
@@ -317,8 +317,8 @@ def test_what_was_visited() -> None:
     full = hyper.RunCurves(counts, none, none[:, None], none[:, None])
     nodes = sum(tree.counts.nodes)
     assert hyper.nodes_visited(full, tree).tolist() == [2 * nodes, 20 * nodes]
-    drawn = full._replace(samples=np.array([8.0, 80.0]))
-    assert hyper.nodes_visited(drawn, tree).tolist() == [8 * len(tree.counts.nodes), 80 * len(tree.counts.nodes)]
+    sampled = full._replace(samples=np.array([8.0, 80.0]))
+    assert hyper.nodes_visited(sampled, tree).tolist() == [8 * len(tree.counts.nodes), 80 * len(tree.counts.nodes)]
     assert np.isnan(hyper.interpolate_log_log(counts, np.array([1.0, 0.1]), 0.5))
 
 
@@ -330,13 +330,13 @@ def test_modified_rps(
     monkeypatch.setattr(rps, "SEEDS", 2)
     part = 0.01  # 200 iterations
     command = ["experiment", "modified_rps", "--minutes", str(part * rps.MINUTES), "--results", str(tmp_path)]
-    equilibrium, table = told(command, capsys)["tables"]
+    equilibrium, table = run_command(command, capsys)["tables"]
     assert equilibrium["data"]["policy"] == pytest.approx([0.4, 0.4, 0.2])
     assert equilibrium["data"]["goals"] == pytest.approx(50)
     setting = study_registry.StudyConfig(tmp_path / "modified_rps", part * rps.MINUTES)
     task = tasks.make_tree_task(game_spec.GameSpec(rps.GAME), keep_edges=True)
-    kept = [rps._cached_curve(task, search, setting) for search in searches]
-    for row, curve in zip(table["data"], kept, strict=True):
+    curves = [rps._cached_curve(task, search, setting) for search in searches]
+    for row, curve in zip(table["data"], curves, strict=True):
         # West (2024), Table 1: goals of the first player by the moves of both.
         goals = np.array([[50, 25, 100], [75, 50, 0], [0, 100, 50]])
         np.testing.assert_allclose(curve.worst, (curve.policy @ goals).min(axis=2), atol=1e-3)
@@ -346,21 +346,21 @@ def test_modified_rps(
             after = curve.iterations >= (reached["iterations"] or np.inf)
             assert (distance[after] <= reached["within"]).all()
             assert not after.any() or after.all() or distance[~after][-1] > reached["within"]
-    assert kept[1].policy.shape[1] == 2
+    assert curves[1].policy.shape[1] == 2
     solution = gdlx.solve(rps.GAME, "cfr", iterations=200)
-    assert kept[0].policy[-1, 0] == pytest.approx([solution.policy("player1")[move] for move in rps.MOVES], abs=1e-5)
+    assert curves[0].policy[-1, 0] == pytest.approx([solution.policy("player1")[move] for move in rps.MOVES], abs=1e-5)
     assert (tmp_path / "modified_rps" / rps.FIGURE).stat().st_size > 10_000
 
     def no_run(*_: Any, **__: Any) -> None:
-        raise AssertionError("what is kept is not run again")
+        raise AssertionError("cached results are not computed again")
 
     monkeypatch.setattr(driver, "iterate", no_run)
-    assert told(command, capsys)["tables"] == [equilibrium, table]
+    assert run_command(command, capsys)["tables"] == [equilibrium, table]
 
 
-def test_a_failed_cell_is_told(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_cell_is_reported(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     games = [hyper.StudyGame("no_such_game", "", "")]
-    monkeypatch.setattr(hyper, "USUAL", hyper.DEFAULT_SIZE._replace(games=games))
+    monkeypatch.setattr(hyper, "DEFAULT_SIZE", hyper.DEFAULT_SIZE._replace(games=games))
     setting = study_registry.StudyConfig(tmp_path, hyper.MINUTES)
     with pytest.raises(config.SweepError, match=r"no_such_game.* failed"):
         hyper.run_sweep(hyper.scaled_size(setting), [choices.CFR_PLUS], setting)
@@ -371,7 +371,7 @@ def test_lines_and_bands(tmp_path: pathlib.Path) -> None:
     runs = np.array([[1.0, 3.0], [0.0, 0.0], [0.1, 0.1]])
     plots.plot_curves(axes, [plots.Line("a", np.array([1.0, 2.0, 4.0]), runs)], title="", x="", y="", reference=0.1)
     drawn, known = axes.get_lines()
-    assert drawn.get_xydata().tolist() == [[1.0, 2.0], [4.0, 0.1]]  # what is 0 has no place on a logarithmic axis
+    assert drawn.get_xydata().tolist() == [[1.0, 2.0], [4.0, 0.1]]  # logarithmic axes omit zeros
     assert set(known.get_ydata()) == {0.1}
     assert len(axes.collections) == 1
     plots.save_figure(tmp_path / "a.png", figure)

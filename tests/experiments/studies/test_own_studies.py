@@ -1,4 +1,4 @@
-"""Studies of our own, in miniature: growth, fastest, batch_size, and how rows are kept."""
+"""Studies of our own, in miniature: growth, fastest, batch_size, and the result cache."""
 
 import json
 import math
@@ -62,15 +62,15 @@ def test_another_process_has_another_environment() -> None:
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
-    """What would run in another process runs in this one, which has its programs; the environments that were asked."""
-    asked = []
+    """Runs in this process what would run in another one; returns the environments that it would have."""
+    environments = []
 
     def call(function: Callable[..., Any], *arguments: Any, environment: dict[str, str] | None = None) -> Any:
-        asked.append(environment or {})
+        environments.append(environment or {})
         return function(*arguments)
 
     monkeypatch.setattr(host_machine, "run_in_subprocess", call)
-    return asked
+    return environments
 
 
 def _run(study: Any, folder: pathlib.Path, minutes: float, **more: Any) -> list[study_registry.StudyTable]:
@@ -88,7 +88,11 @@ def test_the_time_of_one_of_many() -> None:
 
 def test_costs_of_a_game() -> None:
     found = measuring.from_row(measuring.measure_game("kuhn_poker", 0.01))
-    assert (found.sets, found.terminals, found.nodes) == (12, 30, 58)  # as in Kuhn (1950): 6 sets a player, 30 ends
+    assert (found.sets, found.terminals, found.nodes) == (
+        12,
+        30,
+        58,
+    )  # as in Kuhn (1950): 6 information sets per player, 30 terminals
     assert min(found.unrolling, found.peak_mb, found.copying, *found.full, *found.sampled) > 0
     form = tasks.make_tree_task(game_spec.GameSpec("kuhn_poker")).form
     arrays = [np.asarray(leaf) for leaf in jax.tree.leaves((form, cfr.init(form)))]
@@ -109,7 +113,7 @@ def test_slopes_are_those_of_powers() -> None:
 
 
 @pytest.mark.usefixtures("here")
-def test_growth_goes_on(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_growth_resumes(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growth, "FAMILIES", {"small": ("rps", "kuhn_poker")})
     first = _run(growth, tmp_path, 0.3)
     assert [row[:3] for row in first[0].rows] == [("rps", "2", "9"), ("kuhn_poker", "12", "30")]
@@ -124,7 +128,9 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fastest, "_SCHEDULED", ("hs-dcfr",))
     monkeypatch.setattr(fastest, "_SAMPLED", ("os-mccfr",))
     monkeypatch.setattr(
-        fastest, "GOALS", (fastest.AccuracyTarget(1e-2, False, (10, 100)), fastest.AccuracyTarget(1e-3, True, (100,)))
+        fastest,
+        "ACCURACY_TARGETS",
+        (fastest.AccuracyTarget(1e-2, False, (10, 100)), fastest.AccuracyTarget(1e-3, True, (100,))),
     )
 
 
@@ -200,11 +206,11 @@ def test_a_run_until_both_marks() -> None:
     assert 0 < found.at_seconds < 0.5
 
 
-def test_batch_sizes_go_on(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batch_sizes_resume(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"GAMES": ("kuhn_poker",), "BATCHES": (64, 128), "TRAJECTORIES": 4_096, "SEEDS": 2}.items():
         monkeypatch.setattr(batch_size, name, value)
     first = _run(batch_size, tmp_path, 0.01)
     runs: Any = first[0].data
     assert [[own["batch"], len(own["runs"])] for own in runs["kuhn_poker"]] == [[64, 2], [128, 2]]
-    monkeypatch.setattr(batch_size, "measure", None)
+    monkeypatch.setattr(batch_size, "measure_point", None)
     assert _run(batch_size, tmp_path, 0.01) == first

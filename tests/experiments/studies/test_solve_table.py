@@ -1,4 +1,4 @@
-"""The table and the picture of README.md are what their commands make."""
+"""The table and the figure of README.md are those of their commands."""
 
 import pathlib
 import re
@@ -14,7 +14,7 @@ def test_a_line_says_what_was_measured() -> None:
     header, _, line = solve_table.lines(["kuhn_poker"], iterations=300)
     assert header.strip("| ").split(" | ") == list(solve_table.HEADER)
     game, sets, histories, payoff, error, part, *seconds = line.strip("| ").split(" | ")
-    # Kuhn (1950): the first player loses 1/18 of an ante; 12 information sets, 30 ends (58 histories of any length).
+    # Kuhn (1950): the first player loses 1/18 of an ante; 12 information sets, 30 terminals (58 histories in all).
     assert (game, sets, histories, payoff) == ("`kuhn_poker`", "12", "58", "-0.056")
     assert 0 < float(error) < 0.005
     assert float(part.removesuffix(" %")) < 0.1

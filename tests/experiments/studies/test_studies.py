@@ -20,18 +20,18 @@ def test_baselines_on_an_unrolled_game(tmp_path: pathlib.Path, capsys: pytest.Ca
 
 
 @pytest.mark.slow
-def test_bounds_are_kept_and_gone_on_from(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bounds_are_cached(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(baselines, "BOUNDED_BATCH", 64)
     monkeypatch.setattr(baselines, "_RESPONSE", 2)
     monkeypatch.setattr(baselines, "_BITS", 8)
     monkeypatch.setattr(baselines, "BOUNDED_GAMES", ("kuhn_poker",))
     monkeypatch.setattr(baselines, "BOUNDED_POINTS", (1_024,))
-    kept = tmp_path / "kept.json"
+    cache = tmp_path / "cache.json"
     errors = list(baselines.bounded_curves("kuhn_poker", 1, None, (1_024,)))[-1]
     assert errors.shape == (1, 2, 1)
     assert (np.abs(errors) < 2).all()
-    baselines.save_errors(kept, "kuhn_poker", errors)
-    ((_, plain, reduced),) = baselines.run_study(["kuhn_poker"], 1, 1, kept)  # nothing is measured again
+    baselines.save_errors(cache, "kuhn_poker", errors)
+    ((_, plain, reduced),) = baselines.run_study(["kuhn_poker"], 1, 1, cache)  # nothing is measured again
     assert (plain.error[0, 0], reduced.error[0, 0]) == (errors[0, 0, 0], errors[0, 1, 0])
     monkeypatch.setattr(baselines, "DECAY", 0.5)
-    assert baselines.load_errors(kept, "kuhn_poker") is None
+    assert baselines.load_errors(cache, "kuhn_poker") is None

@@ -1,4 +1,4 @@
-"""Published studies, in miniature: what they print, keep and go on from."""
+"""Published studies, in miniature: what they print and cache, and how they resume."""
 
 import json
 import pathlib
@@ -23,7 +23,7 @@ def test_every_study_is_there_and_has_a_readme() -> None:
         assert f"gdlx experiment {name}" in readme.read_text()
 
 
-def test_an_unknown_study_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_study_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["experiment", "blind_tictacto"]) == 1
     assert "is it blind_tictactoe?" in capsys.readouterr().err
     assert cli.main(["experiment"]) == 0
@@ -37,7 +37,7 @@ def test_kinds_of_openings() -> None:
 
 
 @pytest.mark.slow
-def test_a_match_of_a_study_is_kept(
+def test_a_match_of_a_study_is_cached(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(duel, "GAMES", (TINY,))
@@ -63,7 +63,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("small")
-def test_sampling_goes_on(tmp_path: pathlib.Path) -> None:
+def test_sampling_resumes(tmp_path: pathlib.Path) -> None:
     def at(minutes: float, seed: int = 0) -> tuple[Any, Any]:
         return blind.solve_variant(
             "even", tmp_path / "even", minutes, study_registry.StudyConfig(tmp_path, minutes, seed)

@@ -1,4 +1,4 @@
-"""Questions to results, against plain Python on rows read by hand."""
+"""Queries over results, compared with plain Python on rows read by hand."""
 
 import csv
 import json
@@ -22,9 +22,9 @@ GRID: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    made = tmp_path_factory.mktemp("query") / "sweep"
-    run.run_sweep(config.Sweep("query", config.expand_cells(GRID)), made)
-    return made
+    folder = tmp_path_factory.mktemp("query") / "sweep"
+    run.run_sweep(config.Sweep("query", config.expand_cells(GRID)), folder)
+    return folder
 
 
 def last_rows(folder: pathlib.Path) -> list[dict[str, str]]:
@@ -77,24 +77,24 @@ def test_table_and_file(folder: pathlib.Path, tmp_path: pathlib.Path, capsys: An
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--where", "exploitability"], "asks nothing"),
-        (["--where", "exploitability<small"], "'small' is no number"),
+        (["--where", "exploitability"], "is not a condition"),
+        (["--where", "exploitability<small"], "'small' is not a number"),
         (["--where", "exploitabilty<1"], "is it exploitability?"),
-        (["--where", "exploitability<nan"], "'nan' is no number"),
-        (["--where", "game<3"], "game is no number"),
-        (["--where", "alpha=1,5"], "alpha is a number in all results, and '1,5' is none"),
+        (["--where", "exploitability<nan"], "'nan' is not a number"),
+        (["--where", "game<3"], "game is not a number"),
+        (["--where", "alpha=1,5"], "alpha is a number in all results, and '1,5' is not"),
         (["--sort", "nothing_like_it"], "no result has a 'nothing_like_it'"),
         (["--columns", "alhpa"], "is it alpha?"),
     ],
 )
-def test_wrong_questions(arguments: list[str], says: str, folder: pathlib.Path, capsys: Any) -> None:
+def test_invalid_queries(arguments: list[str], says: str, folder: pathlib.Path, capsys: Any) -> None:
     assert cli.main(["results", str(folder), *arguments]) == 1
     assert says in capsys.readouterr().err
 
 
 def test_nothing_there(tmp_path: pathlib.Path, capsys: Any) -> None:
     assert cli.main(["results", str(tmp_path / "none")]) == 1
-    assert "is no folder" in capsys.readouterr().err
+    assert "is not a folder" in capsys.readouterr().err
 
 
 @hypothesis.given(

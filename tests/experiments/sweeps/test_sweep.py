@@ -1,4 +1,4 @@
-"""Sweeps: every cell as if it ran alone, kept whole or not at all, never run twice."""
+"""Sweeps: every cell gives what it gives alone, is written completely or not at all, and never runs twice."""
 
 import itertools
 import json
@@ -42,7 +42,7 @@ def test_ranges() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("games = [", "is no TOML: .*at end of document"),
+        ("games = [", "is not valid TOML: .*at end of document"),
         ("iterations = 10", "games is missing"),
         (BASE, "algorithms is missing"),
         ('games = ["kuhn_poker"]\n[[algorithms]]\nname = "cfr"', "when a run ends"),
@@ -75,9 +75,9 @@ def test_ranges() -> None:
         (BASE + "seeds = [1, 1]\n[[algorithms]]\nname = 'cfr'", "seeds must be different"),
         ('games = ["kuhn_poker", "kuhn_poker"]\niterations = 1\n[[algorithms]]\nname = "cfr"', "twice"),
         ('games = ["kuhn_poker"]\niterations = 0\n[[algorithms]]\nname = "cfr"', "from 1 to .*, not 0"),
-        ('games = ["kuhn_poker"]\ntarget = "x"\n[[algorithms]]\nname = "cfr"', "the target 'x' is no number"),
+        ('games = ["kuhn_poker"]\ntarget = "x"\n[[algorithms]]\nname = "cfr"', "the target 'x' is not a number"),
         (BASE + '[[algorithms]]\nname = "os-mccfr"\nexploration = 7.0', "from 0 to 1; not 7.0"),
-        (BASE + '[[algorithms]]\nname = "os-mccfr"\nepsilon = 0.1', "no use for epsilon, which is of as-mccfr"),
+        (BASE + '[[algorithms]]\nname = "os-mccfr"\nepsilon = 0.1', "does not use epsilon, a setting of as-mccfr"),
         (BASE + '[[algorithms]]\nname = "os-mccfr"\nseeds = 3', "goes to the top of the file"),
         (
             BASE + "seeds = [18446744073709551616]\n[[algorithms]]\nname = 'os-mccfr'",
@@ -94,7 +94,7 @@ def test_ranges() -> None:
         ),
     ],
 )
-def test_files_that_are_no_sweep(text: str, says: str, tmp_path: pathlib.Path, capsys: Any) -> None:
+def test_invalid_files(text: str, says: str, tmp_path: pathlib.Path, capsys: Any) -> None:
     path = tmp_path / "wrong.toml"
     path.write_text(text)
     with pytest.raises(config.SweepError, match=says) as raised:
@@ -111,23 +111,23 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> run.SweepResult:
 
 
 def test_every_cell_is_as_if_alone(finished: run.SweepResult) -> None:
-    """Those with full iterations, and those that sample, with their policies."""
+    """Metrics and policies, of full iterations and of sampling."""
     cells = config.expand_cells(sweeps.GRID)
     assert finished.cells == len(cells)
     assert finished.failed == ()
     table = sweeps.rows(finished.table)
     for cell in cells[::3]:
-        # `solve` itself has no way to say simultaneous, so the algorithm is given as the cell has it.
-        keeps = cell.algorithm.sampling is not None
-        task = tasks.make_tree_task(game_spec.GameSpec(cell.game), keep_edges=keeps)
+        # `solve` has no argument for simultaneous updates, so the run takes the algorithm of the cell.
+        is_sampled = cell.algorithm.sampling is not None
+        task = tasks.make_tree_task(game_spec.GameSpec(cell.game), keep_edges=is_sampled)
         alone = solver_run.Run(task, cell.algorithm)
         for _ in alone.snapshots(cell.stop):
             pass
         found = alone.finish()
         last = [row for row in table if row["cell"] == cell.name][-1]
         assert int(last["iterations"]) == 30
-        gains = [float(last[f"improvement_{number}"]) for number in range(1, len(found.improvements) + 1)]
-        np.testing.assert_allclose(gains, found.improvements, rtol=2e-3, atol=2e-4)
+        improvements = [float(last[f"improvement_{number}"]) for number in range(1, len(found.improvements) + 1)]
+        np.testing.assert_allclose(improvements, found.improvements, rtol=2e-3, atol=2e-4)
         kept = policy_files.load_policies(store.SweepStore(finished.folder).cell_folder(cell), task.game, task.tree)
         for one, other in zip(kept, found.policies, strict=True):
             np.testing.assert_allclose(one, other, atol=5e-3)
@@ -194,7 +194,7 @@ def test_cells_that_run_alone(tmp_path: pathlib.Path) -> None:
     assert run.run_sweep(wanted, tmp_path / "alone").already_finished == 3
 
 
-def test_cells_that_are_being_written_are_no_results(finished: run.SweepResult, tmp_path: pathlib.Path) -> None:
+def test_cells_that_are_being_written_are_not_results(finished: run.SweepResult, tmp_path: pathlib.Path) -> None:
     folder = tmp_path / "sweep"
     shutil.copytree(finished.folder, folder)
     whole = gather.gather_runs([folder])

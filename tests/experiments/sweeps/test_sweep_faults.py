@@ -1,4 +1,4 @@
-"""Sweeps that are killed, damaged, changed or of something else: nothing is lost, and every reason is told."""
+"""Sweeps that are killed, damaged, changed or in a foreign folder: nothing is lost, and every reason is reported."""
 
 import json
 import pathlib
@@ -26,19 +26,19 @@ def test_killed_and_resumed(tmp_path: pathlib.Path) -> None:
                     f'[[algorithms]]\nname = "lcfr"\niterations = 2000000\n')  # fmt: skip
     command = [sys.executable, "-m", "gdlx.cli", "sweep", str(path), "--results", str(tmp_path), "--quiet"]
     working = subprocess.Popen(command)
-    kept = tmp_path / "long" / store.CELLS
+    cells = tmp_path / "long" / store.CELLS
     deadline = time.monotonic() + 120
-    while not any(kept.glob("*/dcfr*")) and working.poll() is None and time.monotonic() < deadline:
+    while not any(cells.glob("*/dcfr*")) and working.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
     working.send_signal(signal.SIGKILL)
     assert working.wait() == -signal.SIGKILL
     (tmp_path / "long" / store.CELLS / "kuhn_poker" / ".half.part").mkdir()
     path.write_text(path.read_text().replace("2000000", "300"))
-    before = len(list(kept.glob("*/dcfr*")))
+    before = len(list(cells.glob("*/dcfr*")))
     done = run.run_sweep(config.read(path), tmp_path / "long")
     assert (done.cells, done.failed) == (41, ())
     assert done.already_finished == before > 0
-    assert not list(kept.glob("*/.*"))
+    assert not list(cells.glob("*/.*"))
     whole = run.run_sweep(config.read(path), tmp_path / "whole")
     assert sweeps.without_times(done.table) == sweeps.without_times(whole.table)
 
@@ -72,12 +72,12 @@ def test_cells_that_fail_do_not_stop_the_others(tmp_path: pathlib.Path, capsys: 
     ("manifest", "says"),
     [
         ('{"format": 99, "x64": false}', "another version of gdlx"),
-        ('{"format": 1, "x64": true}', "computed in double precision; go on with --x64"),
+        ('{"format": 1, "x64": true}', "computed in double precision; resume with `jax_enable_x64=True`"),
         ('{"form', "cannot be read"),
-        (None, "something else than a sweep"),
+        (None, "other files than those of a sweep"),
     ],
 )
-def test_folders_of_something_else(manifest: str | None, says: str, tmp_path: pathlib.Path) -> None:
+def test_folders_that_are_not_of_this_sweep(manifest: str | None, says: str, tmp_path: pathlib.Path) -> None:
     if manifest is None:
         (tmp_path / "mine.txt").write_text("precious")
     else:
@@ -91,7 +91,7 @@ def test_folders_of_something_else(manifest: str | None, says: str, tmp_path: pa
 
 @pytest.mark.parametrize("more", [[], [{"name": "cfr+"}]])
 def test_rules_that_change_in_between(more: list[dict[str, Any]], tmp_path: pathlib.Path) -> None:
-    """A sweep is of one game, also if that is a file; also if no cell of it is left to run."""
+    """The rules of a sweep are fixed, also those in a file, and also if none of its cells is left to run."""
     sheet = tmp_path / "mine.gdl"
     sheet.write_text(library.text("kuhn_poker"))
     found = {"games": [str(sheet)], "iterations": 5, "algorithms": [{"name": "cfr"}]}
@@ -103,8 +103,8 @@ def test_rules_that_change_in_between(more: list[dict[str, Any]], tmp_path: path
     assert sweeps.without_times(first.table) == kept
 
 
-def test_rules_that_are_mended(tmp_path: pathlib.Path) -> None:
-    """Cells that failed for them run again."""
+def test_rules_that_are_fixed(tmp_path: pathlib.Path) -> None:
+    """Cells that failed because of them run again."""
     sheet = tmp_path / "mine.gdl"
     found = {"games": [str(sheet), "kuhn_poker"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
     whys = []
@@ -163,7 +163,7 @@ def test_damaged_cells_run_again(file: str, content: bytes | None, tmp_path: pat
 
 
 def test_damage_in_the_middle_of_a_file(tmp_path: pathlib.Path) -> None:
-    """Its end, with the list of contents, is whole; and what is damaged twice is kept twice."""
+    """The end of the file, with its directory, is intact; a cell that is damaged twice is quarantined twice."""
     found = {"games": ["kuhn_poker"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
     for _ in range(2):
         kept = run.run_sweep(sweeps.make_sweep(found), tmp_path)
@@ -187,7 +187,7 @@ def test_an_unreadable_manifest_loses_nothing(tmp_path: pathlib.Path) -> None:
     assert run.run_sweep(sweeps.make_sweep(found), done.folder).already_finished == 1
 
 
-def test_failed_cells_are_named_by_those_who_look(tmp_path: pathlib.Path, capsys: Any) -> None:
+def test_results_name_the_failed_cells(tmp_path: pathlib.Path, capsys: Any) -> None:
     found = {"games": ["no_such_game", "kuhn_poker"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
     done = run.run_sweep(sweeps.make_sweep(found), tmp_path / "sweep")
     assert cli.main(["results", str(done.folder)]) == 0
@@ -204,8 +204,8 @@ def test_only_one_process_at_a_time(tmp_path: pathlib.Path) -> None:
         run.run_sweep(sweeps.make_sweep(sweeps.GRID), tmp_path)
 
 
-def test_cells_that_run_alone_go_on(tmp_path: pathlib.Path) -> None:
-    """From their checkpoint, or anew if that cannot be read."""
+def test_cells_that_run_alone_resume(tmp_path: pathlib.Path) -> None:
+    """From their checkpoint, or from the start if that cannot be read."""
     found = {"games": ["kuhn_poker"], "algorithms": [{"name": "os-mccfr", "iterations": 40, "table": 8, "batch": 16}]}
     (cell,) = config.expand_cells(found)
     whole = run.run_sweep(sweeps.make_sweep(found), tmp_path / "whole")
@@ -227,5 +227,5 @@ def test_cells_that_run_alone_go_on(tmp_path: pathlib.Path) -> None:
     (folder / result_folder.CHECKPOINT).write_bytes(b"half of it")
     done = run.run_sweep(sweeps.make_sweep(found), tmp_path / "broken", remark=remarks.append)
     assert len(remarks) == 1
-    assert "starts anew" in remarks[0]
+    assert "starts over" in remarks[0]
     assert sweeps.without_times(done.table)[-1] == sweeps.without_times(whole.table)[-1]

@@ -37,10 +37,10 @@ def learner(game: str = "kuhn_poker", **changes: Any) -> deep_cfr.DeepCfr:
 @functools.cache
 def after(iterations: int, seed: int = 0, **changes: Any) -> tuple[deep_cfr.State, Any]:
     one = learner(**changes)
-    state, told = one.init(jax.random.key(seed)), None
+    state, metrics = one.init(jax.random.key(seed)), None
     for _ in range(iterations):
-        state, told = one.iterate(state)
-    return state, told
+        state, metrics = one.iterate(state)
+    return state, metrics
 
 
 def nash_conv(one: deep_cfr.DeepCfr, state: deep_cfr.State) -> float:
@@ -92,7 +92,7 @@ def test_visits_are_unbiased(game: str, width: float) -> None:
 
 
 def test_others_are_visited_in_proportion_to_their_reach() -> None:
-    """By a factor that does not depend on the policies: with two of them it is the same."""
+    """Up to a factor that does not depend on the policies: it is the same for two of them."""
     tree = samples.load_tree("kuhn_poker")
     form = sampling_form.sampling_form(tree)
     table, size = traversals.make_traversal_table(form), traversals.traversal_size(form, batch=64, width=8.0)
@@ -118,8 +118,8 @@ def test_others_are_visited_in_proportion_to_their_reach() -> None:
         assert (np.abs(first - second) <= 4.5 * np.hypot(first_error, second_error) + 1e-6).all()
 
 
-def test_a_weight_is_what_was_left_out() -> None:
-    """Over many batches of few lanes there are as many visits to every set as with room for all of them."""
+def test_weights_make_up_for_dropped_lanes() -> None:
+    """Over many batches of few lanes, weighted visits to every information set are as many as with all lanes."""
     form = sampling_form.sampling_form(samples.load_tree("kuhn_poker"))
     table, policy = traversals.make_traversal_table(form), form.uniform
     found = []
@@ -139,16 +139,16 @@ def test_a_weight_is_what_was_left_out() -> None:
     assert found[1][1][1].sum() > found[0][1][1].sum()  # and more noise
 
 
-def test_networks_are_asked_for_sets_or_for_visits() -> None:
-    """With fewer sets than visits in a batch a network is asked for sets: it learns the same. Sets that nobody visits
-    make them more."""
+def test_networks_are_applied_to_infosets_or_to_visits() -> None:
+    """With fewer information sets than visits in a batch, a network is applied to information sets, and learns the
+    same. Information sets without visits are added to have more of them."""
     one, (state, _) = learner(), after(2)
     more = jax.tree.map(lambda x: jnp.concatenate([x] * 10), one.game.sets)
     assert len(one.game.sets.player) < SMALL.batch < len(more.player)
     reservoir = jax.tree.map(lambda x: x[0], state.advantages)
     bits = jax.random.bits(jax.random.key(1), (20 * SMALL.batch,), jnp.uint32)
     by_set, by_visit = (
-        one._fit(sets, state.start, reservoir, bits, deep_cfr._squares) for sets in (one.game.sets, more)
+        one._fit(sets, state.start, reservoir, bits, deep_cfr._squared_error) for sets in (one.game.sets, more)
     )
     for found, expected in zip(jax.tree.leaves(by_set), jax.tree.leaves(by_visit), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
@@ -156,22 +156,22 @@ def test_networks_are_asked_for_sets_or_for_visits() -> None:
 
 
 def test_matching() -> None:
-    told = jnp.array([[1.0, 3.0, -2.0], [-1.0, -3.0, 5.0], [0.0, 0.0, 0.0], [-2.0, -1.0, -1.0]])
+    advantage = jnp.array([[1.0, 3.0, -2.0], [-1.0, -3.0, 5.0], [0.0, 0.0, 0.0], [-2.0, -1.0, -1.0]])
     is_option = jnp.array([[True, True, True], [True, True, False], [True, True, False], [True, True, True]])
     expected = np.array([[0.25, 0.75, 0], [1, 0, 0], [0.5, 0.5, 0], [0, 0.5, 0.5]])
-    np.testing.assert_allclose(deep_cfr.regret_matching(told, is_option), expected)
+    np.testing.assert_allclose(deep_cfr.regret_matching(advantage, is_option), expected)
 
 
 def test_it_learns() -> None:
-    state, told = after(25)
-    assert int(told["visits"]) > 1_000
-    assert float(told["loss"]) < 0.9 * float(told["loss_before"])
+    state, metrics = after(25)
+    assert int(metrics["visits"]) > 1_000
+    assert float(metrics["loss"]) < 0.9 * float(metrics["loss_before"])
     # The uniform policies have 0.917.
     assert nash_conv(learner(), state) < 0.25
 
 
 def test_the_policy_network_is_the_average_of_its_reservoir() -> None:
-    """The weighted mean of the policies that were visited, set by set, in numpy."""
+    """The weighted mean of the visited policies at every information set, in numpy."""
     one: protocol.Learner = learner()
     state, _ = after(25)
     tree = samples.load_tree("kuhn_poker")
@@ -192,24 +192,24 @@ def test_the_policy_network_is_the_average_of_its_reservoir() -> None:
     assert seen >= 8
 
 
-def test_networks_may_go_on() -> None:
-    """Not fresh, a network begins where it was, with the moments it had."""
-    state, told = after(2, fresh=False)
-    fresh, fresh_told = after(2)
+def test_networks_may_continue() -> None:
+    """With `fresh=False` a network continues from its parameters and optimiser state."""
+    state, metrics = after(2, fresh=False)
+    fresh, fresh_metrics = after(2)
     counts = [jax.tree.leaves(s.advantage_train_states.opt_state)[0].tolist() for s in (state, fresh)]
     assert counts == [[2 * SMALL.steps] * 2, [SMALL.steps] * 2]
-    assert float(told["loss_before"]) != float(fresh_told["loss_before"])
+    assert float(metrics["loss_before"]) != float(fresh_metrics["loss_before"])
 
 
 def test_the_same_key_gives_the_same() -> None:
     one = learner()
-    state, told = after(2)
+    state, metrics = after(2)
     again, _ = one.iterate(one.init(jax.random.key(0)))
     # States are arrays: they can be taken apart and put together, as checkpoints do.
     leaves, structure = jax.tree.flatten(again)
     assert all(isinstance(leaf, jax.Array) for leaf in leaves)
-    again, told_again = one.iterate(jax.tree.unflatten(structure, leaves))
-    assert {name: float(x) for name, x in told.items()} == {name: float(x) for name, x in told_again.items()}
+    again, metrics_again = one.iterate(jax.tree.unflatten(structure, leaves))
+    assert {name: float(x) for name, x in metrics.items()} == {name: float(x) for name, x in metrics_again.items()}
     for x, y in zip(jax.tree.leaves(one.policy_params(state)), jax.tree.leaves(one.policy_params(again)), strict=True):
         np.testing.assert_array_equal(x, y)
     other, _ = one.iterate(one.init(jax.random.key(1)))
@@ -277,7 +277,7 @@ def test_figures_beside_the_peer(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0.1 < error.peer_value < 0.4
 
 
-def test_going_on_from_a_checkpoint(tmp_path: pathlib.Path) -> None:
+def test_resuming_from_a_checkpoint(tmp_path: pathlib.Path) -> None:
     """As if it had never stopped: reservoirs, networks, optimisers and keys are all there."""
     one = learner()
     checkpoints.write_state(tmp_path, 1, 0.0, after(1)[0])

@@ -1,4 +1,4 @@
-"""Public states and what they are worth, beside rules written by hand; and a network that learns it."""
+"""Public states and their values, against rules written by hand; and a network that learns the values."""
 
 import functools
 import pathlib
@@ -63,19 +63,19 @@ def test_public_states_of_kuhn_are_the_betting_histories() -> None:
         assert len(here) == 2 * len(CARDS)
         assert len({made for _, made in here}) == 1
     assert {made for _, made in words} == {"bet", "check"}
-    # Of the histories that go on after two moves only check, bet is there, and nobody else has chosen before.
+    # After two moves only the history check, bet continues, and no other player has chosen before.
     assert public_states.find_public_states(tree, 4).states == 1
     assert public_states.cut_depths(tree, 1) == (3, 4)
     with pytest.raises(public_states.CutError, match="over after 5"):
         public_states.find_public_states(tree, 5)
-    with pytest.raises(public_states.CutError, match="1 joint move or more"):
+    with pytest.raises(public_states.CutError, match="1 joint action or more"):
         public_states.cut_depths(tree, 0)
     with pytest.raises(public_states.CutError, match="without its edges"):
         public_states.find_public_states(game_spec.unroll_game(game_spec.GameSpec("kuhn_poker")), 3)
 
 
 def test_values_of_kuhn_by_hand() -> None:
-    """The players' best answers after the first bet or check, from the rules as Kuhn (1950) tells them."""
+    """The players' best responses after the first bet or check, by the rules of Kuhn (1950)."""
     task = task_of("kuhn_poker")
     policies = _drawn(task, 0)
     chance: list[dict[tuple[str, str], dict[str, float]]] = []
@@ -170,7 +170,7 @@ def test_views_look_as_they_do_in_matches() -> None:
     np.testing.assert_array_equal(met, np.unique(place.seen, axis=0))
 
 
-def test_networks_of_ranges_know_no_order_and_no_scale() -> None:
+def test_range_networks_are_invariant_to_order_and_scale() -> None:
     task = task_of("goofspiel:cards=3")
     encoder = encoders.Encoder(gdlx.make("goofspiel:cards=3"), steps=3)
     public = public_states.find_public_states(task.tree, 1)
@@ -223,8 +223,9 @@ def trained() -> tuple[supervised.Supervised, supervised.State, list[dict[str, f
 
 
 def test_values_are_learnt() -> None:
-    _, state, reports = trained()
-    assert reports[0]["value_error_fresh"] > 0.1  # what an untrained network is wrong by
+    learner, state, reports = trained()
+    assert repr(learner) == "Supervised(game='kuhn_poker', cuts=(3,), batch=128, capacity=8192)"
+    assert reports[0]["value_error_fresh"] > 0.1  # the error of an untrained network
     assert reports[-1]["value_error"] < 0.02
     assert reports[-1]["value_error_played"] < 0.02
     assert reports[-1]["value_loss"] < reports[0]["value_loss"]
@@ -235,7 +236,7 @@ def test_values_are_learnt() -> None:
 
 
 def test_a_checkpoint_has_all_of_a_state(tmp_path: pathlib.Path) -> None:
-    """Iterations are functions of it alone: what is read back goes on as if it had never stopped."""
+    """Iterations are functions of it alone: a restored state continues as if training had never stopped."""
     learner, state, _ = trained()
     checkpoints.write_state(tmp_path, 4, 0.0, state)
     found, _, _ = checkpoints.read_state(tmp_path, jax.eval_shape(learner.init, jax.random.key(0)))
@@ -270,8 +271,8 @@ def test_a_game_without_cuts() -> None:
         supervised.make_for_game("kuhn_poker", supervised.Settings(depth=9))
 
 
-def test_plans_of_given_batches() -> None:
-    """`plans.by_level` where what is called uniform has a batch of its own."""
+def test_realization_plans_of_batches() -> None:
+    """With uniform policies that have a batch axis of their own."""
     player = task_of("kuhn_poker").form.players[0]
     wide = player._replace(uniform=tuple(jnp.repeat(level[..., None], 2, axis=-1) for level in player.uniform))
     vector = jnp.arange(26.0).reshape(13, 2)

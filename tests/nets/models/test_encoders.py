@@ -1,4 +1,4 @@
-"""What networks see: the same along a match and at the sets of an unrolled game; other sets look otherwise."""
+"""Encoders: features agree between matches and unrolled games, and differ between information sets."""
 
 from typing import Any
 
@@ -28,14 +28,14 @@ def test_matches_and_trees_agree(game: str, is_narrow: bool) -> None:
         assert encoder.width < whole.width
         for number in range(env.num_players):
             narrow, wide = (each.encode_infosets(tree, number).sum(axis=1) for each in (encoder, whole))
-            np.testing.assert_allclose(narrow, wide, rtol=1e-6)  # what is left out is 0
+            np.testing.assert_allclose(narrow, wide, rtol=1e-6)  # dropped features are 0
     known: dict[tuple[int, int, int], Any] = {}
     for number in range(env.num_players):
         rows = encoder.encode_infosets(tree, number)
         assert rows.shape == (tree.players[number].sets, encoder.width)
         keys = infoset_keys.compute_infoset_keys(tree, number, env.num_actions)
         known |= {(number, int(high), int(low)): row for high, low, row in zip(*keys, rows, strict=True)}
-        assert len(np.unique(rows, axis=0)) == len(rows)  # nothing is forgotten in so long a window
+        assert len(np.unique(rows, axis=0)) == len(rows)  # the window covers the whole match
 
     lanes = 64
 
@@ -66,7 +66,7 @@ def test_matches_and_trees_agree(game: str, is_narrow: bool) -> None:
 
 @pytest.mark.parametrize("game", library.names())
 def test_every_game_of_the_library(game: str) -> None:
-    """Shapes alone: nothing is compiled."""
+    """Only shapes: nothing is compiled."""
     env = gdlx.make(game)
     encoder = encoders.Encoder(env, steps=4)
 
@@ -82,7 +82,7 @@ def test_every_game_of_the_library(game: str) -> None:
 
 @pytest.mark.parametrize("game", library.names())
 def test_numbers_of_every_game(game: str) -> None:
-    """Of states that no match has, made at random: what was done and seen last comes last, and each has its place."""
+    """Of random states, which no match has: the last action and percepts come last, and each has its own feature."""
     env, rng, steps = gdlx.make(game), np.random.default_rng(len(game)), 3
     encoder = encoders.Encoder(env, steps)
     empty = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), jax.eval_shape(env.init))

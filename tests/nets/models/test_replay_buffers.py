@@ -1,4 +1,4 @@
-"""Memories of networks, against plain Python lists."""
+"""Replay buffers, against plain Python lists."""
 
 from typing import Any
 
@@ -72,11 +72,11 @@ def test_a_reservoir_with_the_same_draws(wanted: list[list[bool]], capacity: int
 
 @hypothesis.given(st.integers(0, 2**32 - 1), st.integers(1, 2**31 - 1))
 def test_parts_of_many(bits: int, count: int) -> None:
-    assert int(replay_buffers._part(jnp.uint32(bits), jnp.int32(count))) == bits * count >> 32
+    assert int(replay_buffers._scale_bits(jnp.uint32(bits), jnp.int32(count))) == bits * count >> 32
 
 
 def test_no_count_runs_over() -> None:
-    """After a billion items the last ones are the last ones, and each place of a reservoir can still be taken."""
+    """After a billion items a buffer still has the last ones, and each slot of a reservoir can still be replaced."""
     full = replay_buffers.init({"number": jnp.int32(0)}, 10)._replace(num_added=jnp.int32(replay_buffers.MAX_COUNT - 2))
     numbers, every = {"number": jnp.arange(1, 26)}, jnp.ones(25, jnp.bool_)
     last = replay_buffers.add_fifo(full, numbers, every)
@@ -87,13 +87,13 @@ def test_no_count_runs_over() -> None:
     fair = replay_buffers.add_reservoir(full, numbers, every, jax.random.bits(jax.random.key(0), (25,)))
     assert (int(fair.filled), int(fair.num_added)) == (10, replay_buffers.MAX_COUNT)
     drawn = np.asarray(
-        replay_buffers._part(jax.random.bits(jax.random.key(1), (10_000,)), jnp.int32(replay_buffers.MAX_COUNT))
+        replay_buffers._scale_bits(jax.random.bits(jax.random.key(1), (10_000,)), jnp.int32(replay_buffers.MAX_COUNT))
     )
     assert len(set((drawn % 64).tolist())) == 64
 
 
 def test_a_reservoir_is_fair() -> None:
-    """Of 40 items 8 are kept: each in a fifth of 2 000 runs, but for chance."""
+    """8 of 40 items are kept: each in about a fifth of 2 000 runs."""
 
     def run(key: jax.Array) -> jax.Array:
         buffer = replay_buffers.init({"number": jnp.int32(0)}, 8)

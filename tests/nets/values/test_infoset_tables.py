@@ -1,4 +1,4 @@
-"""Policies of networks at the sets of a tree: as tables, and set by set."""
+"""Policies of networks at the information sets of a tree: as tables, and one by one."""
 
 import types
 
@@ -21,7 +21,7 @@ def test_policies_set_by_set(game: str) -> None:
     encoder = encoders.Encoder(env, steps=len(tree.counts.nodes))
     network = networks.Network(env.num_players, env.num_actions, widths=(8,))
     start = networks.init_params(network, encoder.width, jax.random.key(0))
-    # The heads of a new network are 0 and would tell all options apart by nothing.
+    # The heads of an untrained network are 0, so that all actions would look the same.
     variables = jax.tree.map(lambda x: jax.random.normal(jax.random.key(x.size), x.shape), start)
     learner = types.SimpleNamespace(encoder=encoder, network=network)
     found = infoset_tables.network_policies(learner, variables, tree)

@@ -69,19 +69,19 @@ def test_paths_may_have_commas_and_equals_signs() -> None:
         ("", "there is no agent ''; there are"),
         ("random:speed=3", "random has no option 'speed'; it has no options"),
         ("mccfr:second=3", "mccfr has no option 'second'; its options: seconds, iterations"),
-        ("mccfr:seconds", "'seconds' is no option of mccfr: write mccfr:option=value"),
+        ("mccfr:seconds", "'seconds' is not an option of mccfr: write mccfr:option=value"),
         ("mccfr:seconds=soon", "seconds of mccfr takes a number, not 'soon'; its options: seconds"),
         ("mccfr:seconds=nan", "seconds of mccfr takes a number, not 'nan'"),
         ("mccfr:seconds=0", "more than 0 seconds"),
         ("mccfr:iterations=1.5", "iterations of mccfr takes a whole number, not '1.5'"),
         ("mccfr:iterations=0", "iterations is at least 1, not 0"),
-        ("mccfr:seed=-9223372036854775809", "seed is a number of 64 bits"),
+        ("mccfr:seed=-9223372036854775809", "seed is a 64-bit integer"),
         ("mccfr:batch=0", "at least 1 trajectory"),
         ("mccfr:algorithm=cfr", "algorithm of mccfr takes os-mccfr or vr-mccfr, not 'cfr'"),
-        ("mccfr:table=8,table=9", "mccfr is given its option table twice"),
+        ("mccfr:table=8,table=9", "the option table of mccfr is specified twice"),
         ("chosen:needed=a,is_bold=maybe", "is_bold of chosen takes true or false, not 'maybe'"),
         ("chosen:count=3", "chosen needs needed: write chosen:needed=.."),
-        ("results/nowhere", "results/nowhere is no saved solution: the folder is not there"),
+        ("results/nowhere", "results/nowhere is not a saved solution: the folder does not exist"),
     ],
 )
 def test_mistakes(text: str, told: str) -> None:
@@ -92,10 +92,10 @@ def test_mistakes(text: str, told: str) -> None:
 
 @pytest.mark.parametrize("name", entries.ENTRIES)
 def test_every_agent_is_described_with_its_options(name: str) -> None:
-    text = (paths.ROOT / "docs" / "players.md").read_text()
+    text = (paths.ROOT / "docs" / "howto" / "play-matches.md").read_text()
     (row,) = (line for line in text.splitlines() if line.startswith(f"| `{name}` |"))
     for option in agent_registry.describe_options(name):
-        assert f"`{option}`" in row, f"docs/players.md does not tell of {option} of {name}"
+        assert f"`{option}`" in row, f"play-matches.md does not describe {option} of {name}"
 
 
 # ---- saved solutions
@@ -245,7 +245,7 @@ def test_tables_that_are_none(tmp_path: pathlib.Path, name: str, text: bytes, to
 
 
 def test_a_table_that_is_not_there() -> None:
-    with pytest.raises(policy_files.PolicyFileError, match=r"nowhere\.csv is not there: name the result folder"):
+    with pytest.raises(policy_files.PolicyFileError, match=r"nowhere\.csv does not exist: name the result folder"):
         played_policies(agent_registry.make_agent("nowhere.csv"), KUHN)
 
 
@@ -271,7 +271,7 @@ def test_sampling_by_iterations_learns_and_is_the_same_every_time() -> None:
 
 
 def test_a_table_that_cannot_be() -> None:
-    with pytest.raises(agent.AgentError, match=r"mccfr:table=99: `table=` is the logarithm .* not 99"):
+    with pytest.raises(agent.AgentError, match=r"mccfr:table=99: `table=` is the base-2 logarithm .* not 99"):
         played_policies(agent_registry.make_agent("mccfr:table=99"), KUHN)
 
 
@@ -308,8 +308,8 @@ def test_a_person_is_asked_again(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     mind, view = asked(monkeypatch, "chek\n3\n0\n\nbet\n")
     mind.choose(view, agent.Clock(1))
     err = capsys.readouterr().err
-    assert "'chek' is no legal move (is it check?): type its number from 1 to 2" in err
-    assert err.count("is no legal move") == 4
+    assert "'chek' is not a legal move (is it check?): type its number from 1 to 2" in err
+    assert err.count("is not a legal move") == 4
 
 
 @pytest.mark.parametrize("typed", ["quit\n", "Q\n", ""])

@@ -1,4 +1,4 @@
-"""The agent that goes on sampling while it plays."""
+"""Online outcome sampling as an agent."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def test_matches_are_reproducible(aim: str) -> None:
 
 
 @pytest.mark.slow
-def test_it_plays_by_what_it_has_found() -> None:
+def test_it_plays_better_than_uniformly() -> None:
     arena = arenas.make_arena("kuhn_poker")
     player = agent_registry.make_agent("oos:start_iterations=600,iterations=2,batch=128,table=8")
     found = contest.compete(arena, [player, "random"], games=300, play_seconds=60)
@@ -36,14 +36,14 @@ def test_it_plays_by_what_it_has_found() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("aimed=1", "more than 0 and less than 1"),
+        ("aimed=1", "above 0 and below 1"),
         ("aimed=0.6,batch=64", "multiple of 0.5; the nearest is aimed=0.5"),
         ("aimed=0.01", "the nearest is aimed=0.0625"),
         ("batch=100", "multiple of 32"),
         ("table=40", "4 to 26"),
         ("exploration=0", "more than 0"),
         ("seconds=-1", "more than 0 seconds"),
-        ("seed=9223372036854775808", "a number of 64 bits"),
+        ("seed=9223372036854775808", "a 64-bit integer"),
         ("start=0", "more than 0 seconds"),
         ("aim=everything", "set or public"),
     ],

@@ -1,4 +1,4 @@
-"""Agents that search: what they play, that they keep to their clocks, and the parts they are made of."""
+"""Agents that search: their moves, their clocks, and the parts they are built from."""
 
 import dataclasses
 import functools
@@ -30,7 +30,7 @@ def arena_of(game: str) -> agent.Arena:
 
 
 def played(game: str, first: agent.Agent, second: agent.Agent, games: int) -> npt.NDArray[np.float64]:
-    """Payoffs of the first agent, which takes turns at the roles."""
+    """Payoffs of the first agent, which rotates through the roles."""
     found = []
     terms = match.MatchSettings(games=games, start_seconds=600, play_seconds=600)
     for batch in match.play_games(match.Match(arena_of(game), (first, second), terms)):
@@ -130,21 +130,21 @@ def test_the_best_card_calls_and_the_worst_folds(player: agent.Agent) -> None:
 
 
 def test_the_whole_tree_of_kuhn_poker_is_near_the_equilibrium() -> None:
-    """The policies of a match's mind at all decisions, measured on the unrolled game."""
+    """The policies of a player at all decisions, evaluated on the unrolled game."""
     task = tasks.make_tree_task(game_spec.GameSpec(KUHN))
     solves = subtree_cfr_agent.SubtreeCfrAgent(iterations=300, depth=9)
     policies = [np.ones(player.sequences) for player in task.tree.players]
     keys = [
         infoset_keys.compute_infoset_keys(task.tree, n, arena_of(KUHN).env.num_actions).T.tolist() for n in range(2)
     ]
-    minds: dict[int, subtree_cfr_agent.SubtreeCfrPlayer] = {}
+    by_player: dict[int, subtree_cfr_agent.SubtreeCfrPlayer] = {}
     for view in kuhn_views():
-        mind = minds.setdefault(view.player, solves.start_match(_seat(view), PLENTY))
+        player = by_player.setdefault(view.player, solves.start_match(_seat(view), PLENTY))
         number = keys[view.player].index(view.keys[-1].tolist())
         own = task.tree.players[view.player]
         span = slice(own.first[number], own.first[number + 1])
         assert own.action[span].tolist() == list(view.legal)
-        policies[view.player][span] = mind.policy(view, PLENTY)
+        policies[view.player][span] = player.policy(view, PLENTY)
     found = task.metrics(tuple(policies))
     assert found.exploitability is not None
     assert found.exploitability < 0.005
@@ -155,7 +155,7 @@ def _seat(view: history.ActionObservationHistory) -> agent.PlayerContext:
     return agent.PlayerContext(arena_of(view.game.name), view.player, np.random.default_rng(0))
 
 
-def test_a_short_tree_begins_at_states_that_agree() -> None:
+def test_a_short_tree_starts_at_consistent_states() -> None:
     """With too few nodes for the game from its start."""
     view = kuhn_view("dealt king", "opponent_did bet")
     mind = subtree_cfr_agent.SubtreeCfrAgent(iterations=100, depth=2, nodes=20).start_match(_seat(view), PLENTY)
@@ -164,20 +164,20 @@ def test_a_short_tree_begins_at_states_that_agree() -> None:
     assert dict(zip(moves, mind.policy(view, PLENTY), strict=True))["call"] > 0.95
 
 
-def test_a_tree_without_room_for_a_move_is_refused() -> None:
+def test_a_tree_with_too_few_nodes_for_a_move_is_refused() -> None:
     view = match_beliefs.play_random_match(arena_of("tictactoe"), np.random.default_rng(0))[0]
     view = history.ActionObservationHistory(view.game, 0, view.first)
     mind = subtree_cfr_agent.SubtreeCfrAgent(iterations=1, nodes=5).start_match(_seat(view), PLENTY)
-    with pytest.raises(agent.AgentError, match="joint move 1 of tictactoe alone has more than 5"):
+    with pytest.raises(agent.AgentError, match="joint action 1 of tictactoe alone has more than 5"):
         mind.choose(view, PLENTY)
 
 
 @pytest.mark.parametrize("kind", [uct_agent.UctAgent, pimc_agent.PimcAgent, subtree_cfr_agent.SubtreeCfrAgent])
-def test_impossible_percepts_are_told(kind: type) -> None:
+def test_impossible_percepts_are_reported(kind: type) -> None:
     view = kuhn_view("dealt king")
     wrong = view.events[-1]._replace(percepts=())
     told = history.ActionObservationHistory(view.game, view.player, view.first, (*view.events[:-1], wrong))
-    with pytest.raises(beliefs.ImpossiblePerceptsError, match=f"joint move {view.step}"):
+    with pytest.raises(beliefs.ImpossiblePerceptsError, match=f"joint action {view.step}"):
         mind_of(kind(iterations=1), told).choose(told, PLENTY)
 
 
@@ -227,7 +227,7 @@ def test_thinking_ends_before_the_clock(monkeypatch: pytest.MonkeyPatch, each: f
     assert 0.5 <= clock.remaining < 0.8
 
 
-def test_portions_of_given_iterations_do_not_depend_on_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_of_fixed_iterations_do_not_depend_on_time(monkeypatch: pytest.MonkeyPatch) -> None:
     watch = Watch(monkeypatch)
     made: list[list[int]] = [[], []]
     for each in (1e-5, 1e-3):
@@ -238,7 +238,7 @@ def test_portions_of_given_iterations_do_not_depend_on_time(monkeypatch: pytest.
     assert sum(made[0]) == 100
 
 
-def test_given_iterations_end_with_the_clock_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fixed_iterations_end_with_the_clock_too(monkeypatch: pytest.MonkeyPatch) -> None:
     watch = Watch(monkeypatch)
     clock = watch.clock()
     for portion in time_control.iteration_chunks(time_control.deadline(clock, None), 10**6):
@@ -249,8 +249,8 @@ def test_given_iterations_end_with_the_clock_too(monkeypatch: pytest.MonkeyPatch
 # ---- parts
 
 
-def test_random_play_is_worth_what_recursion_tells() -> None:
-    """From every node two joint moves deep; payoffs of Kuhn poker are at most 2."""
+def test_values_of_random_play_agree_with_recursion() -> None:
+    """From every node after two joint actions; payoffs of Kuhn poker are at most 2."""
     arena, rounds = arena_of(KUHN), 2_000
     active = enumeration.start(arena.packed)
     for _ in range(2):
@@ -293,7 +293,7 @@ def test_first_moves_of_random_play_come_equally_often() -> None:
     assert means == pytest.approx(expected, abs=4 * 32 / np.sqrt(3_200))
 
 
-def test_lookahead_solves_simultaneous_moves() -> None:
+def test_subtree_cfr_solves_simultaneous_moves() -> None:
     """The only equilibrium of biased rock-paper-scissors, and the value 0."""
     arena = arena_of("biased_rps")
     room = subtree_cfr.SubtreeLimits(nodes=64, rounds=1, steps=4)

@@ -1,4 +1,4 @@
-"""Agents that take too long, move illegally or crash: it is put down, a random legal move is made, and games go on."""
+"""Agents that take too long, move illegally or crash: an incident is recorded, and a random legal move is made."""
 
 import dataclasses
 import subprocess
@@ -59,7 +59,7 @@ def hide(view: history.ActionObservationHistory, clock: agent.Clock) -> int:
         (leave, "crash", "SystemExit: 3"),
     ],
 )
-def test_what_agents_do_wrong_is_put_down(answer: Any, kind: str, message: str) -> None:
+def test_incidents_are_recorded(answer: Any, kind: str, message: str) -> None:
     bad = players.FunctionAgent(answer, "bad")
     found = against_first(bad, games=3)
     assert found.games == 3
@@ -78,9 +78,9 @@ import sys, time
 from gdlx import cli
 from gdlx.players.matches import worker
 busy = worker.Worker("busy")
-worker._FAREWELL = 0.1
+worker._CLOSE_SECONDS = 0.1
 try:
-    busy.ask(lambda: time.sleep(600), 0.0)
+    busy.call(lambda: time.sleep(600), 0.0)
 except worker.DeadlineError:
     busy.close()
 sys.argv = ["gdlx", "games", "--nothing"]
@@ -92,7 +92,7 @@ print("not reached")
     assert "--nothing" in ran.stderr
 
 
-def test_who_takes_too_long_is_put_down_and_its_answer_dropped() -> None:
+def test_late_answers_are_recorded_and_dropped() -> None:
     """Its answers are illegal too, but come after the end of the clock."""
 
     def slow(view: history.ActionObservationHistory, clock: agent.Clock) -> int:
@@ -116,8 +116,8 @@ def test_whole_numbers_of_any_kind_are_moves(move: Any) -> None:
     assert against_first(players.FunctionAgent(lambda view, clock: move(view.legal[0]))).incidents == ()
 
 
-def test_moves_instead_are_random_and_legal() -> None:
-    """An agent that never answers well plays uniformly: the first player's options come up as often."""
+def test_fallback_moves_are_random_and_legal() -> None:
+    """An agent that never returns a legal move plays uniformly: the first player's actions are equally frequent."""
     judge = referee.Referee(
         players.load_arena(KUHN),
         [players.FunctionAgent(crash, "bad"), players.FunctionAgent(players.choose_first)],
@@ -130,8 +130,8 @@ def test_moves_instead_are_random_and_legal() -> None:
     assert abs(made.count("bet") - 200) < 4 * 10  # four standard deviations
 
 
-def test_who_hangs_is_not_asked_again_until_it_is_done() -> None:
-    """Nor waited for: all its other choices are made at once. Its one thread is all that it keeps busy."""
+def test_an_agent_that_hangs_is_not_asked_again_until_it_is_done() -> None:
+    """Nor waited for: its other moves are replaced at once, and it keeps only its own thread busy."""
     hung = players.HangingAgent("choose")
     threads = threading.active_count()
     arena = players.load_arena(KUHN)
@@ -152,7 +152,7 @@ def test_who_hangs_is_not_asked_again_until_it_is_done() -> None:
     assert threading.active_count() == threads
 
 
-def test_who_sits_down_late_plays_on() -> None:
+def test_an_agent_that_starts_late_plays_on() -> None:
     late = players.HangingAgent("sit")
 
     def lets_go(view: history.ActionObservationHistory, clock: agent.Clock) -> int:
@@ -180,7 +180,7 @@ class NeverSits:
         raise OSError("no chair")
 
 
-def test_who_cannot_sit_down_plays_at_random() -> None:
+def test_an_agent_that_cannot_start_plays_at_random() -> None:
     found = against_first(NeverSits(), games=8)
     assert [(each.game, each.step, each.kind) for each in found.incidents] == [(n, 0, "crash") for n in range(8)]
     assert found.incidents[0].message == "OSError: no chair"
@@ -226,7 +226,7 @@ def test_no_clock_runs_while_agents_prepare() -> None:
     assert who.calls[3:] == [("sit", False)]  # once for an arena
 
 
-def test_who_cannot_prepare_does_not_play() -> None:
+def test_an_agent_that_cannot_prepare_does_not_play() -> None:
     @dataclasses.dataclass(frozen=True)
     class Unprepared(Prepared):
         def prepare(self, arena: agent.Arena) -> None:
@@ -236,7 +236,7 @@ def test_who_cannot_prepare_does_not_play() -> None:
         against_first(Unprepared())
 
 
-def test_who_leaves_ends_the_match_but_not_its_games() -> None:
+def test_quitting_ends_the_match_but_keeps_its_games() -> None:
     @dataclasses.dataclass(frozen=True)
     class Leaves(players.FunctionAgent):
         untimed: bool = True

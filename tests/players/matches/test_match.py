@@ -1,4 +1,4 @@
-"""Matches: in lockstep and one by one, against exact values and the rules; swapping, seeds, going on."""
+"""Matches: vectorised and one by one, against exact values and the rules; swapping, seeds, resuming."""
 
 import dataclasses
 import json
@@ -46,7 +46,7 @@ def error_of(numbers: game_log.Floats) -> float:
     "game", [KUHN, *(pytest.param(game, marks=pytest.mark.slow) for game in ("goofspiel:cards=3", THREE))]
 )
 def test_means_are_what_the_tree_says(game: str) -> None:
-    """In every rotation: the policies of whoever plays a role, evaluated exactly."""
+    """In every rotation: the policies of the agents in their roles, evaluated exactly."""
     task = tasks.make_tree_task(game_spec.GameSpec(game), samples.load_tree(game))
     count = len(task.players)
     who = [given(game, seed) for seed in range(count)]
@@ -65,7 +65,7 @@ def test_means_are_what_the_tree_says(game: str) -> None:
 @pytest.mark.parametrize(
     ("game", "games"), [(KUHN, 1_000), pytest.param("blind_tictactoe", 500, marks=pytest.mark.slow)]
 )
-def test_lockstep_is_as_one_by_one(tmp_path: pathlib.Path, game: str, games: int) -> None:
+def test_vectorised_games_are_as_those_one_by_one(tmp_path: pathlib.Path, game: str, games: int) -> None:
     able: agent.Agent = given(KUHN, 0)
     other: agent.Agent = given(KUHN, 1)
     if game != KUHN:
@@ -124,7 +124,7 @@ def test_the_referee_keeps_to_the_rules(game: str) -> None:
     judge.close()
 
 
-def test_agents_take_turns_at_the_roles() -> None:
+def test_agents_rotate_through_the_roles() -> None:
     who = [players.FunctionAgent(players.choose_first, f"agent {n}") for n in range(3)]
     found = played(THREE, who, games=7)
     assert found.agent.tolist() == [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2]]
@@ -153,7 +153,7 @@ def test_batches_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("is_lockstep", [True, False])
-def test_going_on_is_as_if_never_stopped(
+def test_a_resumed_match_is_as_if_never_stopped(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, is_lockstep: bool
 ) -> None:
     monkeypatch.setattr(match, "_LANES", (32,))
@@ -196,17 +196,17 @@ def test_a_folder_is_written_by_one_run_at_a_time(tmp_path: pathlib.Path) -> Non
 @pytest.mark.parametrize(
     ("file", "old", "new", "told"),
     [
-        ("games.csv", "seed 0", "somebody", "its games were played by others"),
+        ("games.csv", "seed 0", "somebody", "its games were played by other agents"),
         ("games.csv", "payoff_player1", "pay", "it has other columns"),
         ("games.csv", "\n0,", "\nzero,", "invalid literal"),
         ("games.csv", "\n1,", "\n2,", "there is no game 2 in a match of 2"),
         ("games.csv", "\n0,", "\n-1,", "there is no game -1"),
-        ("games.csv", ",goal,", ",bogus,", "tells of no end"),
-        ("games.csv", ",goal,0", ",goal,-7", "less than no step or incident"),
+        ("games.csv", ",goal,", ",bogus,", "an unknown end"),
+        ("games.csv", ",goal,0", ",goal,-7", "a negative count"),
         ("incidents.csv", "message\n", "message\n0,1\n", "cannot be read"),
     ],
 )
-def test_folders_that_cannot_be_gone_on_with(tmp_path: pathlib.Path, file: str, old: str, new: str, told: str) -> None:
+def test_folders_that_cannot_be_resumed(tmp_path: pathlib.Path, file: str, old: str, new: str, told: str) -> None:
     one = match.Match(
         players.load_arena(KUHN),
         (given(KUHN, 0), players.FunctionAgent(players.choose_first)),

@@ -1,4 +1,4 @@
-"""What matches tell: means, intervals, who won; and tournaments."""
+"""Scores of matches: means, intervals, wins; and tournaments."""
 
 import csv
 import itertools
@@ -141,12 +141,16 @@ def test_everybody_meets_everybody(tmp_path: pathlib.Path) -> None:
     assert [line[0] for line in table] == ["agent", *whole.labels]
     assert float(table[1][2]) == found.table["agent 0", "agent 1"].mean
     assert table[1][1] == ""
+    means_shown = ", ".join(f"{standing.agent!r}: {standing.whole.payoff}" for standing in found.standings)
+    assert repr(found) == f"TournamentResult(game={KUHN!r}, matches=3, payoffs={{{means_shown}}})"
+    assert repr(found.matches[0]).startswith(f"MatchResult(game={KUHN!r}, games=30, payoffs={{'agent 0': ")
+    assert repr(found.matches[0]).endswith("}, incidents=0)")
     told = json.loads((tmp_path / "result.json").read_text())
     assert told["table"]["agent 0"]["agent 0"] is None
     assert len(list(tmp_path.glob("*/games.csv"))) == 3
 
 
-def test_a_tournament_goes_on_as_if_never_stopped(tmp_path: pathlib.Path) -> None:
+def test_a_resumed_tournament_is_as_if_never_stopped(tmp_path: pathlib.Path) -> None:
     whole = tournament.Tournament(players.load_arena(KUHN), entrants(3), match.MatchSettings(games=10))
     expected = all_of(tournament.TournamentRun(whole))
     run = tournament.TournamentRun(whole, tmp_path)

@@ -1,4 +1,4 @@
-"""What play shows of a game: each fault by a sheet that has it, found by playing out and by sampling."""
+"""Checks by playing: a sheet for each problem, found by exhaustive play and by sampling."""
 
 import time
 
@@ -34,7 +34,7 @@ FAULTS = {
 
 
 def built(text: str) -> propnet.PropNet:
-    """Not simplified, or faults that need an unreachable state would be folded away."""
+    """Not simplified: simplification would remove problems that need an unreachable state."""
     sheet = support.read(text)
     return build.build(sheet, ground.ground(sheet))
 
@@ -100,8 +100,8 @@ def test_long_examples_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = "".join(f"(succ {n} {n + 1})" for n in range(1, 60))
     text = f"""(role r) (legal r a) (init (step 1)) {steps} (<= (next (step ?n)) (true (step ?m)) (succ ?m ?n))
         (<= terminal (true (step 60))) (<= (goal r 0) (true (step 1))) (<= (goal r 100) (true (step 2)))"""
-    found = {problem.code: problem.message for problem in by_playing.check_by_playing(built(text)).problems}
-    assert found["no-goal-value"].endswith("first after 59 joint moves, the last of them [a]")
+    messages = {problem.code: problem.message for problem in by_playing.check_by_playing(built(text)).problems}
+    assert messages["no-goal-value"].endswith("first after 59 joint moves, the last of them [a]")
 
 
 def test_the_random_role_needs_no_goal_and_may_be_blind() -> None:
@@ -111,7 +111,7 @@ def test_the_random_role_needs_no_goal_and_may_be_blind() -> None:
 
 
 def test_knowledge_is_of_the_whole_history() -> None:
-    """What r was told in the first step still determines its moves in the third."""
+    """What r perceived in the first step still determines its moves in the third."""
     text = """(role r) (role random) (legal random heads) (legal random tails) (init (step 1))
         (succ 1 2) (succ 2 3) (succ 3 4) (<= (next (step ?n)) (true (step ?m)) (succ ?m ?n))
         (<= (next (coin ?c)) (true (step 1)) (does random ?c)) (<= (next (coin ?c)) (true (coin ?c)))
@@ -124,7 +124,7 @@ def test_knowledge_is_of_the_whole_history() -> None:
 
 
 def test_more_joint_moves_than_fit_anywhere_are_sampled() -> None:
-    """Five roles with 200 moves each have 320 billion joint moves."""
+    """Five roles with 200 moves each have 320 billion joint actions."""
     moves = "".join(f"(n {number})" for number in range(200))
     roles = "".join(f"(role r{number})" for number in range(5))
     text = f"""{roles} {moves} (<= (legal ?r (pick ?n)) (role ?r) (n ?n)) (<= (next over) (does r0 ?m))

@@ -1,4 +1,4 @@
-"""What the checker says of whole sheets: settled severities, the corpus, everything at once, in linear time."""
+"""The checker on complete sheets: severities, the corpus, all problems at once, in linear time."""
 
 import collections
 import gc
@@ -74,9 +74,9 @@ def errors(text: str) -> list[str]:
 
 def warnings(text: str) -> list[str]:
     """The warnings of a sheet that has no errors."""
-    found = report(text)
-    assert found.errors == ()
-    return [problem.code for problem in found.warnings]
+    checked = report(text)
+    assert checked.errors == ()
+    return [problem.code for problem in checked.warnings]
 
 
 @pytest.mark.parametrize("name", CORPUS)
@@ -200,10 +200,10 @@ def test_unsafe_rules(body: str) -> None:
 
 
 def test_judgements_may_mention_does_where_no_ground_rule_leads_there() -> None:
-    # The move asked for is never legal, so that what depends on it is always false.
+    # The move is never legal, so atoms that depend on it are always false.
     assert warnings(FRAME + "(<= (legal x stay) (does x fly))") == ["undefined-move"]
     assert warnings(FRAME + "(<= (legal x stay) (not (does x fly)))") == ["undefined-move"]
-    # helper is about the move for one argument only, and legal asks for the other.
+    # helper is about the move for one argument only, and legal uses the other.
     helper = "(<= (helper now) (does x go)) (<= (helper always) (role x)) (<= (legal x stay) (helper always))"
     assert warnings(FRAME + helper + "(<= (next late) (helper now))") == []
 
@@ -238,7 +238,7 @@ def test_negative_circles_are_judged_on_ground_atoms(rules: str, is_error: bool)
 
 
 def test_a_negative_circle_through_many_alternatives_is_seen() -> None:
-    # More alternatives than are multiplied out, so that each `or` gets a relation of its own.
+    # More alternatives than are expanded, so that each `or` gets an auxiliary relation.
     choice = "(or (p ?n) (role ?n) (true over))"
     many = FRAME + f"(<= (legal x (take ?n)) (p ?n)) (n 1) (<= (p ?n) (n ?n) {choice * 10} (or (not (p ?n)) (role ?n)))"
     assert errors(many) == ["negative-cycle"]
@@ -278,7 +278,7 @@ def test_terms_that_stay_bounded(rules: str) -> None:
     [("(f ?b)", "(f ?b)", False), ("(f (f ?b))", "(f (f ?b))", False), ("(f (f ?b))", "(f ?b)", True)],
 )
 def test_only_circles_that_make_terms_deeper_are_suspect(into: str, out_of: str, grows: bool) -> None:
-    # The digits make too many facts to find out by evaluating.
+    # The digits make too many facts to decide by evaluation.
     digits = "".join(f"(digit {n})" for n in range(40)) + "(<= (t ?a ?b ?c) (digit ?a) (digit ?b) (digit ?c))"
     boxes = f"(init (box a)) (<= (next (crate {into})) (true (box ?b))) (<= (next (box ?b)) (true (crate {out_of})))"
     assert warnings(FRAME + digits + boxes + "(<= (legal x up) (t 1 2 3))") == (["growing-term"] if grows else [])

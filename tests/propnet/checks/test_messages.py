@@ -1,4 +1,4 @@
-"""Words of messages that were once wrong: grammar, the right cause, the right file."""
+"""Wording of messages that were once wrong: grammar, the right cause, the right file."""
 
 import json
 import pathlib
@@ -64,7 +64,7 @@ def test_leading_zeros_are_no_digits(value: str, number: int) -> None:
 
 def test_why_a_move_was_not_made() -> None:
     game = interpreter.Interpreter(support.read(FRAME + "(goal r 50) (legal r stay)"))
-    with pytest.raises(diagnostics.GdlError, match="`does` holds of a move, and none was given"):
+    with pytest.raises(diagnostics.GdlError, match="`does` depends on a move, and none was passed"):
         explain.explain_atom(game, "(does r go)", [])
     assert explain.explain_atom(game, "(does r go)", ["go"]) == ["(does r go)  (the move made)"]
     assert explain.explain_atom(game, "(does r stay)", ["go"]) == [
@@ -98,7 +98,7 @@ def test_infix_keywords_may_be_capitalised_where_they_are_no_variables() -> None
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In some folders even removing what is not there is refused."""
+    """In some folders even removing a file that does not exist is refused."""
 
     def refuse(self: pathlib.Path, missing_ok: bool = False) -> None:
         raise PermissionError(1, "Operation not permitted", str(self))
@@ -124,11 +124,11 @@ def test_compile_uses_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: pathl
     def compile_game(*options: str) -> dict[str, object]:
         ran = testing.CliRunner().invoke(cli.app, ["--json", "compile", "kuhn_poker", *options])
         assert ran.exit_code == 0, ran.output
-        found: dict[str, object] = json.loads(ran.stdout)
-        return found
+        result: dict[str, object] = json.loads(ran.stdout)
+        return result
 
     first, second, third = compile_game(), compile_game(), compile_game("--passes")
-    assert [found["cached"] for found in (first, second, third)] == [False, True, False]
+    assert [result["cached"] for result in (first, second, third)] == [False, True, False]
     assert first["gates"] == second["gates"] == third["gates"]
     assert first["passes"]
     assert not second["passes"]

@@ -1,4 +1,4 @@
-"""Circuits: what simplifies them keeps every output, and emitted code computes what the gates say."""
+"""Circuits: simplification preserves every output, and the emitted code computes the gates."""
 
 import functools
 import itertools
@@ -34,7 +34,7 @@ any_circuit = st.one_of(support.circuits(), support.formulas())
 
 
 def _well_formed(gates: aig.Circuit) -> bool:
-    """Every gate after what it uses, its literals sorted and different."""
+    """Gates are in topological order, their literals sorted and distinct."""
     return all(
         gate and list(gate) == sorted(set(gate)) and gate[0] >= 0 and gate[-1] >> 1 < node
         for node, gate in enumerate(gates.gates, gates.inputs + 1)
@@ -266,7 +266,7 @@ def test_every_value_is_made_once_and_before_it_is_used(gates: aig.Circuit) -> N
 
 
 def test_a_gate_of_inverted_inputs_is_an_or() -> None:
-    """~a & ~b is kept as its complement a | b, which costs one operation instead of three."""
+    """~a & ~b is stored as its complement a | b, which costs one operation instead of three."""
     neither = aig.Circuit(2, ((3, 5),), (6,))
     assert [(step.op, step.result) for step in _code(neither)] == [(straight_line.Op.OR, 7), (straight_line.Op.NOT, 6)]
     either = aig.Circuit(2, ((3, 5),), (7,))

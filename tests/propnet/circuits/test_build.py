@@ -1,4 +1,4 @@
-"""From ground rules to a network: recursion through state, what may depend on what, and how things are numbered."""
+"""Building propnets from ground rules: recursion through the state, allowed dependencies, and numbering."""
 
 import itertools
 import pathlib
@@ -12,7 +12,7 @@ from gdlx.propnet.io import files
 from gdlx.propnet.syntax import diagnostics, rulesheet, source
 from gdlx.tests.helpers import support
 
-# Doors between rooms open and shut; who gets where from room 1 is a least fixpoint, over circles of rooms too.
+# Doors between rooms open and shut; who gets where from room 1 is a least fixpoint, over cycles of rooms too.
 EDGES = ((1, 2), (2, 3), (3, 1), (3, 4), (4, 2), (4, 5))
 DOORS = (
     "(role r)"
@@ -120,7 +120,7 @@ FRAME = "(role r) (legal r a) (init x) (<= (next x) (true x)) (<= (next y) (does
 
 
 def _unchecked(text: str) -> rulesheet.Rulesheet:
-    """A sheet as compiling meets it where checking it could not decide."""
+    """A sheet that is compiled without a check, as if the check could not decide."""
     return rulesheet.parse_rulesheet(source.Source("test.gdl", text))[0]
 
 
@@ -145,9 +145,9 @@ def test_a_ground_negative_circle_is_an_error(rules: str, names: str) -> None:
     assert [problem.code for problem in checker.check(source.Source("a.gdl", FRAME + rules)).errors] == [
         "negative-cycle"
     ]
-    told = _code(_unchecked(FRAME + rules))
-    assert told.startswith("negative-cycle: ground atoms of `")
-    assert {name for name in "pqs" if f"`{name}`" in told} == set(names)
+    message = _code(_unchecked(FRAME + rules))
+    assert message.startswith("negative-cycle: ground atoms of `")
+    assert {name for name in "pqs" if f"`{name}`" in message} == set(names)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_sheets_that_are_stratified_once_ground_compile(rules: str) -> None:
         ("(<= (legal r b) (not (does r a))) (goal r 50)", "(legal r ..)"),
         ("(<= (goal r 100) (does r a)) (goal r 50)", "(goal r ..)"),
         ("(<= terminal (moved ?m)) (<= (moved ?m) (does r ?m)) (goal r 50)", "terminal"),
-        # Every role makes a move: not even that may be used, because judging comes first.
+        # Every role makes a move: not even that may be used, because outputs of a state are evaluated before the move.
         ("(<= (goal r 100) (not (does r a)) (not (does r b)) (not (does r c))) (legal r b) (legal r c)", "(goal r ..)"),
     ],
 )
@@ -213,7 +213,7 @@ def test_percepts_of_the_state_after_and_of_legal_moves() -> None:
 
 
 def test_goals_and_the_end_may_use_percepts_of_the_state() -> None:
-    """What (sees ..) says without asking for a move can be judged by."""
+    """terminal and goal may use a (sees ..) that does not depend on a move."""
     sheet = support.read("""(role r) (init (n 1)) (succ 1 2) (succ 2 3) (legal r a) (legal r b)
         (<= (next (n ?l)) (true (n ?k)) (succ ?k ?l)) (<= (sees r (at ?k)) (true (n ?k)))
         (<= terminal (sees r (at 3))) (<= (goal r 100) (sees r (at 3))) (<= (goal r 0) (not (sees r (at 3))))""")

@@ -1,4 +1,4 @@
-"""Each pass over networks alone: what can be seen of a match stays, and what it is for goes."""
+"""Each propnet pass alone: it preserves what a match shows, and removes what it is meant to remove."""
 
 import dataclasses
 import functools
@@ -83,8 +83,8 @@ def sheet(name: str) -> rulesheet.Rulesheet:
 
 @functools.cache
 def built(name: str) -> propnet.PropNet:
-    found = sheet(name)
-    return build.build(found, ground.ground(found))
+    parsed = sheet(name)
+    return build.build(parsed, ground.ground(parsed))
 
 
 @pytest.mark.parametrize("name", [*SHEETS, *GAMES])
@@ -100,7 +100,7 @@ def test_a_pass_alone_changes_nothing_that_can_be_seen(name: str, apply: str) ->
 
 @pytest.mark.parametrize("apply", PASSES)
 def test_a_pass_again_finds_little_more(apply: str) -> None:
-    """What a pass made can be given to it again."""
+    """The result of a pass is a valid input of the pass."""
     once = PASSES[apply](built("blind_tictactoe"))
     twice = PASSES[apply](once)
     assert len(twice.initial) <= len(once.initial)
@@ -123,7 +123,7 @@ def test_a_pass_again_finds_little_more(apply: str) -> None:
 )
 def test_registers_that_a_pass_removes(name: str, apply: str, constant: set[str], equal: list[set[str]]) -> None:
     net = PASSES[apply](built(name))
-    fluents: dict[int, set[str]] = {}  # by the register they are read off
+    fluents: dict[int, set[str]] = {}  # by register
     for fluent, literal in zip(net.fluents, net.fluent_literals.tolist(), strict=True):
         fluents.setdefault(literal >> 1, set()).add(fluent)
     assert fluents.pop(0, set()) == constant
@@ -166,7 +166,7 @@ def test_what_holds_only_by_chance_is_not_proved() -> None:
 
 
 def test_states_after_the_end_are_not_reached() -> None:
-    """The second place is lit only by a move that would be made after the end."""
+    """The second place is lit only by a move after a terminal state."""
     text = """(role r) (legal r a) (init (at 1)) (<= (next (at 2)) (true (at 1))) (<= (next (at 3)) (true (at 2)))
         (<= terminal (true (at 2))) (<= (goal r 100) (not (true (at 3)))) (<= (goal r 0) (true (at 3)))"""
     net = compiler.compile_rulesheet(support.read(text))
@@ -196,12 +196,19 @@ def test_a_search_without_an_answer_concludes_nothing(conflicts: int, monkeypatc
 
 
 def test_statistics_tell_of_every_pass() -> None:
-    told: list[compiler.PassStatistics] = []
-    net = compiler.simplify(built("tictactoe"), told.append)
-    assert {step.name for step in told} == {"constants", "equal registers", "flatten", "absorb", "factor", "invariants"}
-    assert (told[-1].gates, told[-1].registers) == (net.gates, len(net.initial))
-    assert told[-1].edges == len(net.gate_inputs)
-    assert all(step.seconds >= 0 for step in told)
+    statistics: list[compiler.PassStatistics] = []
+    net = compiler.simplify(built("tictactoe"), statistics.append)
+    assert {step.name for step in statistics} == {
+        "constants",
+        "equal registers",
+        "flatten",
+        "absorb",
+        "factor",
+        "invariants",
+    }
+    assert (statistics[-1].gates, statistics[-1].registers) == (net.gates, len(net.initial))
+    assert statistics[-1].edges == len(net.gate_inputs)
+    assert all(step.seconds >= 0 for step in statistics)
 
 
 DETERMINED = ["kuhn_poker", "tictactoe", "goofspiel:cards=3"]
@@ -251,7 +258,7 @@ TIMES = int(os.environ.get("GDLX_FUZZ", "1"))
 @pytest.mark.parametrize("unrolled", [True, False], ids=["unrolled", "iterated"])
 @pytest.mark.parametrize("batch", range(3 * TIMES))
 def test_random_games(batch: int, unrolled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything at once, over sheets that nobody would write."""
+    """All passes together, on random sheets."""
     if not unrolled:
         monkeypatch.setattr(build, "_UNROLLED_GATES", 0)
     for seed in itertools.islice(itertools.count(1_000 * batch + (0 if unrolled else 500)), 5):

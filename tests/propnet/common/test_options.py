@@ -1,4 +1,4 @@
-"""Texts of options, back from any value, and what they refuse."""
+"""Option values: formatting and parsing gives the same value, and invalid text is refused."""
 
 from typing import Any, Literal
 

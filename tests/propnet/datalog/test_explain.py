@@ -1,4 +1,4 @@
-"""Typed moves, matches told in words, and why something holds or not."""
+"""Typed moves, transcripts of matches, and explanations of why an atom holds or not."""
 
 import pytest
 
@@ -37,20 +37,20 @@ def test_nobody_moves_where_a_role_has_no_move() -> None:
     stuck = playing.play_moves(game, "go noop")
     with pytest.raises(diagnostics.GdlError, match="y has no legal move"):
         transcript.parse_joint_action(game, stuck, "go noop")
-    told = list(
+    lines = list(
         transcript.random_match(
             playing.load_interpreter(playing.FRAME + "(role y) (<= (legal y noop) (true on)) (goal y 1)"), seed=1
         )
     )
-    assert told == ["unplayable after 0 joint moves: no legal move for y"]
+    assert lines == ["unplayable after 0 joint moves: no legal move for y"]
 
 
 def test_a_match_told_in_words() -> None:
     game = playing.load_interpreter(library.text("kuhn_poker"))
-    told = list(transcript.random_match(game, seed=1))
-    assert told == list(transcript.random_match(game, seed=1))
-    assert told[0].startswith("1. ")
-    assert "end after" in told[-1]
+    lines = list(transcript.random_match(game, seed=1))
+    assert lines == list(transcript.random_match(game, seed=1))
+    assert lines[0].startswith("1. ")
+    assert "end after" in lines[-1]
     assert list(transcript.random_match(game, seed=1, max_steps=1))[-1] == "stopped after 1 joint moves"
 
 
@@ -159,7 +159,7 @@ def test_why_a_fluent_does_not_hold() -> None:
 @pytest.mark.parametrize(
     ("typed", "moves", "message"),
     [
-        ("(next (at 1))", [], "holds of a move, and none was given"),
+        ("(next (at 1))", [], "depends on a move, and none was passed"),
         ("legal goal", [], "expected one atom, found 2"),
         ("(legal x ?m)", [], "variable"),
         ("(legal x", [], "never closed"),
@@ -176,8 +176,8 @@ def test_a_long_derivation_is_cut() -> None:
     game = playing.load_interpreter(
         playing.FRAME + chain + "(number 0) (<= (number ?m) (number ?n) (succ ?n ?m)) (<= (legal x ?n) (number ?n))"
     )
-    told = explain.explain_atom(game, "(number 1000)", [])
-    assert (len(told), told[-1]) == (401, "...")
+    lines = explain.explain_atom(game, "(number 1000)", [])
+    assert (len(lines), lines[-1]) == (401, "...")
 
 
 def test_derivations_are_the_same_in_every_run() -> None:

@@ -1,4 +1,4 @@
-"""The interpreter is the oracle of other tests: what it does with states, moves, percepts and goals."""
+"""The interpreter, which other tests use as a reference: states, moves, percepts and goals."""
 
 from collections.abc import Callable
 
@@ -47,7 +47,7 @@ def test_random_perceives_nothing_and_strangers_neither() -> None:
 
 
 def test_judgements_are_made_without_a_move() -> None:
-    # helper is used for the next state and for a judgement; there all `does` are false.
+    # helper is used for the next state and for a state-only relation, where all `does` are false.
     game = playing.load_interpreter(
         "(role x) (legal x go) (<= (helper ?m) (does x ?m)) (<= (helper nothing) (role x)) (<= (next ?m) (helper ?m))"
         "(<= terminal (true go)) (<= (goal x 100) (helper nothing)) (<= (goal x 0) (helper stay))"
@@ -146,8 +146,8 @@ def test_evaluating_again_gives_the_same_and_more_states_than_are_kept() -> None
 
 @pytest.mark.parametrize("game", library.names())
 def test_library_games_can_be_played(game: str) -> None:
-    told = list(transcript.random_match(playing.load_interpreter(library.text(game)), seed=3, max_steps=3))
-    assert told
+    lines = list(transcript.random_match(playing.load_interpreter(library.text(game)), seed=3, max_steps=3))
+    assert lines
 
 
 _COUNTS_TO_THREE = """(role x) (init (at 0)) (succ 0 1) (succ 1 2) (succ 2 3) (legal x go) (legal x stay)
@@ -166,8 +166,8 @@ def _without(relation: str) -> Callable[[rulesheet.Rulesheet], tuple[terms.Rule,
     ("analysis", "wrong"),
     [
         *(("needed_rules", _without(relation)) for relation in ("over", "sees", "succ", "next", "goal")),
-        ("stages", lambda rules: stratify.Stages(rules[:-1], (), ())),
-        ("roles", lambda sheet: ("y",)),
+        ("split_into_stages", lambda rules: stratify.Stages(rules[:-1], (), ())),
+        ("role_names", lambda sheet: ("y",)),
     ],
 )
 def test_an_error_in_the_analysis_of_the_compiler_shows(

@@ -163,7 +163,7 @@ def test_the_alternating_fixpoint_solves_win_and_move_games(moves: list[tuple[st
     """A position is won if a move leads to a lost one; where neither follows (a draw), nothing is defined."""
     won: set[str] = set()
     lost: set[str] = set()
-    while True:  # backwards from the ends
+    while True:  # backwards from the terminals
         before = len(won) + len(lost)
         lost |= {p for p in "abcdef" if all(to in won for start, to in moves if start == p)}
         won |= {start for start, to in moves if to in lost}

@@ -1,4 +1,4 @@
-"""Arguments that make no difference are left out, and nothing else."""
+"""Arguments that make no difference are dropped, and nothing else."""
 
 import hypothesis
 import pytest
@@ -29,14 +29,14 @@ def _arities(text: str, name: str) -> set[int]:
 
 
 def _assert_same(text: str) -> None:
-    whole, found = (
+    expected, result = (
         program.DatalogProgram(rules).evaluate({})
         for rules in (_rules(text), drop_arguments.drop_unused_arguments(_rules(text)))
     )
     for relation in (("goal", 2), ("legal", 2)):
-        assert (relation in whole) == (relation in found)
-        if relation in whole:
-            assert set(found[relation].rows) == set(whole[relation].rows)
+        assert (relation in expected) == (relation in result)
+        if relation in expected:
+            assert set(result[relation].rows) == set(expected[relation].rows)
 
 
 P = FACTS + "(<= (p ?x ?y) (bit ?x) (e ?y ?z))\n"
@@ -47,10 +47,10 @@ P = FACTS + "(<= (p ?x ?y) (bit ?x) (e ?y ?z))\n"
     [
         (P + "(<= (goal r ?y) (p 1 ?y))", 1),
         (P + "(<= (goal r ?y) (n ?y) (bit ?v) (not (p ?v ?y)))", 1),
-        (P + "(<= (p ?x ?y) (bit ?x) (p ?x ?z) (e ?y ?z)) (<= (goal r ?y) (p 0 ?y))", 1),  # handed on to itself
+        (P + "(<= (p ?x ?y) (bit ?x) (p ?x ?z) (e ?y ?z)) (<= (goal r ?y) (p 0 ?y))", 1),  # passed to itself
         (P + "(<= (q ?x ?y) (bit ?x) (p ?x ?y)) (<= (goal r ?y) (q 0 ?y))", 1),
         (P + "(<= (goal r ?y) (p 2 ?y))", 2),  # not a bit
-        (P + "(<= (goal r ?x) (p ?x ?y))", 2),  # asks for it
+        (P + "(<= (goal r ?x) (p ?x ?y))", 2),  # uses it
         (P + "(<= (goal r ?x) (n ?x) (p ?x ?y))", 2),  # in another list
         (P + "(<= (p ?x ?y) (bit ?x) (n ?x) (e ?y ?y)) (<= (goal r ?y) (p 1 ?y))", 1),  # in two
         (P + "(<= (p ?x ?y) (bit ?x) (flag ?x) (e ?y ?y)) (<= (goal r ?y) (p 1 ?y))", 2),
@@ -77,7 +77,7 @@ def test_keywords_keep_their_arguments() -> None:
 
 
 def _steps(last: int) -> rulesheet.Rulesheet:
-    """Every step asks the next for both values of one more bit."""
+    """Every step calls the next with both values of one more bit."""
 
     def bits(number: int) -> str:
         return " ".join(f"?b{n}" for n in range(number))

@@ -1,4 +1,4 @@
-"""Grounding: the same game with rules split or not, whatever a sheet's text holds, and within its limits."""
+"""Grounding: the same game with and without rewrites, for any text of a sheet, and within the limits."""
 
 import dataclasses
 import os
@@ -110,7 +110,7 @@ SYMBOLS = [
 
 
 def test_no_text_of_a_sheet_reaches_the_grounder() -> None:
-    """Symbols that would be syntax, directives or other things for clingo are mere names of moves and fluents."""
+    """Symbols that would be syntax, directives or other things for clingo are plain names of moves and fluents."""
     free = [symbol for symbol in SYMBOLS if symbol not in terms.KEYWORD_ARITY]
     rules = [f"(symbol {symbol})" for symbol in SYMBOLS]
     rules += [f"(<= (next ({symbol} taken)) (does r (take {symbol})))" for symbol in free]
@@ -187,7 +187,7 @@ def test_huge_limits_are_no_limits(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_limit_of_the_system_is_respected() -> None:
-    """A process that may not use much itself cannot give its child more."""
+    """A process with little memory cannot allow its child more."""
     code = """if True:
         import resource
         resource.setrlimit(resource.RLIMIT_AS, (4 * 2**30, 4 * 2**30))
@@ -220,20 +220,20 @@ def test_a_join_of_many_variables_is_split_not_ground() -> None:
 
 def _children() -> set[int]:
     """Processes started by this one that still run."""
-    found = set()
+    pids = set()
     for status in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = status.read_text().rpartition(")")[2].split()
         except OSError:
             continue
         if int(fields[1]) == os.getpid() and fields[0] != "Z":
-            found.add(int(status.parent.name))
-    return found
+            pids.add(int(status.parent.name))
+    return pids
 
 
 @pytest.mark.skipif(not pathlib.Path("/proc/self/stat").exists(), reason="needs /proc")
 def test_a_killed_child_is_a_limit_of_memory() -> None:
-    """What the system kills, it mostly kills for its memory."""
+    """A child that the system kills is assumed to have run out of memory."""
 
     def kill() -> None:
         while not (started := _children() - before):
@@ -252,7 +252,7 @@ def test_a_killed_child_is_a_limit_of_memory() -> None:
 
 
 class _Cut:
-    """Stands for a child that ends while it writes."""
+    """A child that exits while it writes."""
 
     def __init__(self, stdout: bytes, returncode: int) -> None:
         self.stdout, self.returncode = stdout, returncode
@@ -283,15 +283,15 @@ def test_a_child_that_fails_is_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _running(marker: str) -> list[int]:
-    """Processes whose environment holds a text."""
-    found = []
+    """Processes whose environment contains a text."""
+    pids = []
     for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
         try:
             if marker.encode() in path.read_bytes():
-                found.append(int(path.parent.name))
+                pids.append(int(path.parent.name))
         except OSError:
             continue
-    return found
+    return pids
 
 
 @pytest.mark.skipif(not pathlib.Path("/proc/self/environ").exists(), reason="needs /proc")

@@ -1,4 +1,4 @@
-"""Guarded rules conclude everything that is asked for, and rules merged or guarded mean the same game."""
+"""Guarded rules derive every atom that is used, and merging or guarding rules does not change the game."""
 
 from unittest import mock
 
@@ -15,7 +15,7 @@ from gdlx.tests.helpers import random_games, support
 SIZE = 9
 NUMBERS = " ".join(f"(n {k})" for k in range(SIZE))
 
-# What is hidden from ?a behind ?b while ?c and ?d are ignored: asked for only where both are the same neighbour.
+# What is hidden from ?a behind ?b while ?c and ?d are ignored: used only where both are the same neighbour.
 HIDDEN = f"""
 (role r) {NUMBERS} (init (at 0)) (init (wall 3))
 {" ".join(f"(succ {k} {k + 1})" for k in range(SIZE - 1))}
@@ -33,7 +33,7 @@ HIDDEN = f"""
 (<= (goal r 100) (true (at ?x)) (hidden ?x ?x ?x 0)) (<= (goal r 50) (true (at ?x)) (not (hidden ?x ?x ?x 0)))
 """
 
-# A parameter that is passed on through recursion, and bound in one of its steps.
+# A parameter that is passed through recursion, and bound in one of its steps.
 CLEAR = f"""
 (role r) {NUMBERS} (init (at 0)) (init (block 2)) (init (block 5))
 {" ".join(f"(succ {k} {k + 1})" for k in range(SIZE - 1))}
@@ -62,7 +62,7 @@ def _guarded(text: str) -> tuple[terms.Rule, ...]:
 
 
 def _demands(rules: tuple[terms.Rule, ...], name: str) -> set[int]:
-    """The numbers of arguments that calls of a relation tell."""
+    """Returns the indices of the arguments that calls of a relation bind."""
     return {rule.head.relation[1] for rule in rules if rule.head.name.endswith(f"calls of 4 {name}")}
 
 
@@ -74,15 +74,15 @@ def _compare(sheet: rulesheet.Rulesheet, states: int = 200) -> None:
 @pytest.mark.parametrize("text", [HIDDEN, CLEAR])
 def test_guards_change_no_game(text: str) -> None:
     sheet = support.read(text)
-    whole = build.build(sheet, ground.ground(sheet, rewrite=False))
+    unguarded = build.build(sheet, ground.ground(sheet, rewrite=False))
     guarded = build.build(sheet, ground.ground(sheet))
-    assert guarded.fluents == whole.fluents
-    assert [role.moves for role in guarded.roles] == [role.moves for role in whole.roles]
+    assert guarded.fluents == unguarded.fluents
+    assert [role.moves for role in guarded.roles] == [role.moves for role in unguarded.roles]
     assert support.RulesAndPropnet(sheet, guarded).compare_all(5000) is not None
 
 
 def test_only_what_is_asked_for_is_ground() -> None:
-    """Two of the four arguments range freely; callers tell one for each pair of neighbours."""
+    """Two of the four arguments range freely; callers bind one for each pair of neighbours."""
     assert _demands(_guarded(HIDDEN), "hidden") == {2}
     sheet = support.read(HIDDEN)
     direct, guarded = ground.ground(sheet, rewrite=False), ground.ground(sheet)
@@ -96,7 +96,7 @@ def test_recursion_passes_parameters_on() -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        HIDDEN + "(<= (goal r 0) (hidden ?a ?b ?c ?d))",  # somebody asks for all
+        HIDDEN + "(<= (goal r 0) (hidden ?a ?b ?c ?d))",  # used with all arguments
         HIDDEN.replace("(n ?c)", "(true (wall ?c))").replace("(n ?d)", "(true (at ?d))"),  # no parameters
     ],
 )
@@ -109,7 +109,7 @@ def test_a_call_that_knows_less_tells_less() -> None:
 
 
 def test_calls_in_one_rule_do_not_wait_for_each_other() -> None:
-    """Each of two calls could tell the other its parameters; then neither would ever be made."""
+    """Each of two calls could bind the parameters of the other; then neither would ever be derived."""
     both = "(<= (goal r 0) (true (at ?x)) (hidden ?x ?b ?c ?d) (hidden ?b ?x ?c ?d))"
     _compare(support.read(HIDDEN + both))
 
@@ -118,30 +118,30 @@ def test_two_arities_of_a_relation_are_two() -> None:
     five = "(<= (hidden ?a ?b ?c ?d ?e) (n ?c) (n ?d) (n ?e) (true (at ?a)) (true (wall ?b)))"
     call = "(<= (goal r 10) (true (at ?x)) (true (wall ?y)) (not (hidden ?x ?y ?x ?x ?y)))"
     guarded = _guarded(HIDDEN + five + call)
-    made = {rule.head.name for rule in guarded if rule.head.name.startswith(split_joins.DOMAIN)}
-    assert {name.split()[-2] for name in made} == {"4", "5"}
+    new_names = {rule.head.name for rule in guarded if rule.head.name.startswith(split_joins.DOMAIN)}
+    assert {name.split()[-2] for name in new_names} == {"4", "5"}
     _compare(support.read(HIDDEN + five + call))
 
 
 def test_names_of_demands_cannot_be_those_of_a_sheet() -> None:
-    made = {rule.head.name for rule in _guarded(HIDDEN)} - {rule.head.name for rule in _rules(HIDDEN)[0]}
-    assert made
-    assert all(" " in name and name.startswith(split_joins.DOMAIN) for name in made)
+    new_names = {rule.head.name for rule in _guarded(HIDDEN)} - {rule.head.name for rule in _rules(HIDDEN)[0]}
+    assert new_names
+    assert all(" " in name and name.startswith(split_joins.DOMAIN) for name in new_names)
 
 
 @pytest.mark.parametrize("order", [1, -1])
 @pytest.mark.parametrize("bound", ["(m ?x)", ""])
 def test_long_chains_of_relations_are_guarded_rule_by_rule(order: int, bound: str) -> None:
-    """Every rule is looked at a few times, however the relations that hand parameters on are ordered."""
+    """Every rule is visited a few times, whatever the order of the relations that pass parameters."""
     size = 300
     steps = [f"(<= (a{k} ?a ?b ?c ?d) (a{k + 1} ?a ?b ?c ?d))" for k in range(size)]
     last = f"(<= (a{size} ?a ?b ?c ?d) (n ?a) (n ?b) (n ?c) (n ?d)) (n 1) (m 1)"
     text = f"(<= (goal r 1) {bound} (a0 ?x ?x ?x ?x)) {' '.join(steps[::order])} {last}"
     rules = rulesheet.parse_rulesheet(source.Source("chain.gdl", text))[0].rules
     with mock.patch.object(magic_sets, "_calls", side_effect=magic_sets._calls) as looked:
-        made = magic_sets.apply_magic_sets(rules, frozenset({("n", 1), ("m", 1)}))
+        new_names = magic_sets.apply_magic_sets(rules, frozenset({("n", 1), ("m", 1)}))
     assert looked.call_count <= 7 * len(rules)
-    assert len(made) == len(rules) + (size + 1 if bound else 0)
+    assert len(new_names) == len(rules) + (size + 1 if bound else 0)
 
 
 @hypothesis.given(seed=st.integers(0, 10**9))

@@ -1,4 +1,4 @@
-"""Rules that differ in part are merged, and conclude the same."""
+"""Rules that differ in part are merged, and derive the same facts."""
 
 import itertools
 from unittest import mock
@@ -27,8 +27,8 @@ def _merged(text: str, least_variables: int = 1) -> tuple[terms.Rule, ...]:
 
 
 def _assert_same(text: str, relation: terms.Relation) -> None:
-    found = program.DatalogProgram(_merged(text)).evaluate({})
-    assert set(found[relation].rows) == set(program.DatalogProgram(_rules(text)).evaluate({})[relation].rows)
+    result = program.DatalogProgram(_merged(text)).evaluate({})
+    assert set(result[relation].rows) == set(program.DatalogProgram(_rules(text)).evaluate({})[relation].rows)
 
 
 def test_the_rest_is_joined_once() -> None:
@@ -48,8 +48,8 @@ def test_a_part_over_fewer_variables_joins_one_over_more() -> None:
 
 def test_equal_parts_of_two_relations_are_one() -> None:
     text = FACTS + "".join(f"(<= ({p} ?x ?z) ({c} ?y ?z) (or (a ?x ?y) (b ?x ?y)))" for p, c in ("pc", "qa"))
-    made = {rule.head.name for rule in _merged(text) if " " in rule.head.name}
-    assert len(made) == 1
+    new_names = {rule.head.name for rule in _merged(text) if " " in rule.head.name}
+    assert len(new_names) == 1
     _assert_same(text, ("p", 2))
     _assert_same(text, ("q", 2))
 

@@ -1,4 +1,4 @@
-"""Rules taken apart, or unfolded, conclude the same as before."""
+"""Splitting or unfolding rules does not change what they derive."""
 
 import time
 
@@ -48,23 +48,23 @@ def rules(draw: st.DrawFn) -> str:
 
 @hypothesis.given(text=rules())
 def test_split_rules_conclude_the_same(text: str) -> None:
-    whole = _rules(text)
-    relation = whole[-1].head.relation
-    parts = split_joins.split_rules(whole)
-    if any(rule.head.relation == relation for rule in whole):
-        expected = program.DatalogProgram(whole).evaluate({})
-        found = program.DatalogProgram(parts).evaluate({})
-        assert set(found[relation].rows) == set(expected[relation].rows)
+    rules_before = _rules(text)
+    relation = rules_before[-1].head.relation
+    parts = split_joins.split_rules(rules_before)
+    if any(rule.head.relation == relation for rule in rules_before):
+        expected = program.DatalogProgram(rules_before).evaluate({})
+        result = program.DatalogProgram(parts).evaluate({})
+        assert set(result[relation].rows) == set(expected[relation].rows)
 
 
 @hypothesis.given(text=rules())
 def test_parts_are_safe_small_and_complete(text: str) -> None:
-    whole = _rules(text)
-    parts = split_joins.split_rules(whole)
+    rules_before = _rules(text)
+    parts = split_joins.split_rules(rules_before)
     assert not [rule for rule in parts if list(safety.unsafe_variables(rule))]
-    assert max(len(_names(rule)) for rule in parts) <= len(_names(whole[-1]))
+    assert max(len(_names(rule)) for rule in parts) <= len(_names(rules_before[-1]))
     literals = [literal for rule in parts for literal in rule.body]
-    for literal in whole[-1].body:  # a negative literal has all its variables in one part, and is there once
+    for literal in rules_before[-1].body:  # a negative literal has all its variables in one part, and is there once
         uses = literals.count(literal)
         assert uses == 1 if not isinstance(literal, terms.Atom) else uses >= 1
 
@@ -76,20 +76,20 @@ def test_a_chain_becomes_joins_of_two() -> None:
 
 
 def test_what_shares_nothing_with_the_head_becomes_a_condition() -> None:
-    [part, whole] = split_joins.split_rules(_rules("(<= (p ?x ?z) (a ?x ?y) (b ?y ?z) (c ?u))"))
+    [part, rules_before] = split_joins.split_rules(_rules("(<= (p ?x ?z) (a ?x ?y) (b ?y ?z) (c ?u))"))
     assert [str(literal) for literal in part.body] == ["(c ?u)"]
     assert part.head.args == ()
-    assert [str(literal) for literal in whole.body] == ["(a ?x ?y)", "(b ?y ?z)", part.head.name]
+    assert [str(literal) for literal in rules_before.body] == ["(a ?x ?y)", "(b ?y ?z)", part.head.name]
 
 
 def test_a_variable_of_negative_literals_gets_a_domain() -> None:
     """?b is eliminated with (not (e ?b ?d)), so that part needs to know where ?d ranges."""
     text = "(e 1 2) (e 2 3) (e 3 1) (n 1) (n 3) (<= (p ?a ?d ?f) (e ?a ?b) (not (e ?b ?d)) (e ?c ?d) (e ?c ?f) (n ?f))"
-    whole = _rules(text)
-    parts = split_joins.split_rules(whole)
+    rules_before = _rules(text)
+    parts = split_joins.split_rules(rules_before)
     assert any(rule.head.name.startswith(split_joins.DOMAIN) for rule in parts)
     assert not [rule for rule in parts if list(safety.unsafe_variables(rule))]
-    assert _conclusions(parts, ("p", 3)) == _conclusions(whole, ("p", 3)) != set()
+    assert _conclusions(parts, ("p", 3)) == _conclusions(rules_before, ("p", 3)) != set()
 
 
 def test_one_literal_over_several_variables_is_one_domain() -> None:
@@ -121,14 +121,14 @@ def test_rules_that_gain_nothing_stay_whole(text: str) -> None:
 
 def test_auxiliary_names_cannot_be_those_of_a_sheet() -> None:
     parts = split_joins.split_rules(_rules("(e 1 2) (<= (p ?a) (e ?a ?b) (e ?b ?c) (e ?c ?d))"))
-    made = {rule.head.name for rule in parts} - {"p", "e"}
-    assert made
-    assert all(" " in name for name in made)
+    new_names = {rule.head.name for rule in parts} - {"p", "e"}
+    assert new_names
+    assert all(" " in name for name in new_names)
 
 
 @pytest.mark.parametrize("shape", ["chain", "star", "grid", "clique"])
 def test_long_rules_are_split_quickly(shape: str) -> None:
-    """As long as the reader allows, or nearly so: a thousand literals."""
+    """Nearly as long as the parser allows: a thousand literals."""
     edges = {
         "chain": [(n, n + 1) for n in range(1000)],
         "star": [(0, n) for n in range(1, 1000)],
@@ -136,9 +136,9 @@ def test_long_rules_are_split_quickly(shape: str) -> None:
         "clique": [(n, m) for n in range(44) for m in range(n)],
     }[shape]
     body = " ".join(f"(e ?x{a} ?x{b})" for a, b in edges)
-    whole = _rules(f"(<= p {body})")
+    rules_before = _rules(f"(<= p {body})")
     started = time.perf_counter()
-    split_joins.split_rules(whole)
+    split_joins.split_rules(rules_before)
     assert time.perf_counter() - started < 10
 
 
@@ -150,16 +150,16 @@ CALLER = "(<= (p ?a ?d) (set ?a ?b ?c ?d) (set ?b ?a ?d 5) (has ?c 2))\n"
 
 
 def _unfolded(text: str) -> tuple[terms.Rule, ...]:
-    whole = _rules(text)
-    return inline_static.unfold(whole, frozenset(rule.head.relation for rule in whole))
+    rules_before = _rules(text)
+    return inline_static.unfold(rules_before, frozenset(rule.head.relation for rule in rules_before))
 
 
 def test_calls_of_a_wide_relation_are_replaced_by_its_definition() -> None:
-    found = _unfolded(FACTS + SET + CALLER)
-    assert not [rule for rule in found if rule.head.name == "set"]
-    assert len(found[-1].body) == 11
-    assert _conclusions(found, ("p", 2)) == _conclusions(_rules(FACTS + SET + CALLER), ("p", 2)) != set()
-    assert not [rule for rule in split_joins.split_rules(found) if list(safety.unsafe_variables(rule))]
+    result = _unfolded(FACTS + SET + CALLER)
+    assert not [rule for rule in result if rule.head.name == "set"]
+    assert len(result[-1].body) == 11
+    assert _conclusions(result, ("p", 2)) == _conclusions(_rules(FACTS + SET + CALLER), ("p", 2)) != set()
+    assert not [rule for rule in split_joins.split_rules(result) if list(safety.unsafe_variables(rule))]
 
 
 @pytest.mark.parametrize(
@@ -186,10 +186,10 @@ DIFFERENT = "".join(
 
 def test_squares_that_differ_are_told_by_their_coordinates() -> None:
     text = FACTS + DIFFERENT + "(<= (p ?a ?b) (has ?a ?x) (has ?b ?x) (other ?a ?b ?x ?y) (has ?y 9))"
-    found = _unfolded(text)
-    assert not [rule for rule in found if rule.head.name == "other"]
-    assert len([rule for rule in found if rule.head.name == "p"]) == 2
-    assert _conclusions(found, ("p", 2)) == _conclusions(_rules(text), ("p", 2)) != set()
+    result = _unfolded(text)
+    assert not [rule for rule in result if rule.head.name == "other"]
+    assert len([rule for rule in result if rule.head.name == "p"]) == 2
+    assert _conclusions(result, ("p", 2)) == _conclusions(_rules(text), ("p", 2)) != set()
 
 
 @pytest.mark.parametrize(
@@ -219,16 +219,16 @@ def test_relations_that_define_each_other_keep_their_meaning() -> None:
 def test_relations_that_call_each_other_twice_do_not_double_for_ever() -> None:
     steps = "".join(f"(<= (a{n} ?x ?y ?z ?w) (a{n + 1} ?x ?y ?z ?u) (a{n + 1} ?u ?y ?z ?w))" for n in range(60))
     text = steps + "(a60 1 1 1 1) (a60 1 2 1 1) (<= (p ?x) (a0 ?x ?y ?z ?w))"
-    found = _unfolded(text)
-    assert max(len(rule.body) for rule in found) <= 100
-    assert _conclusions(found, ("p", 1)) == {("1",)}
+    result = _unfolded(text)
+    assert max(len(rule.body) for rule in result) <= 100
+    assert _conclusions(result, ("p", 1)) == {("1",)}
 
 
 def test_many_relations_are_unfolded_quickly() -> None:
     text = "".join(
         f"(<= (a{n} ?x ?y ?z ?w) (e ?x ?y) (e ?z ?u) (e ?u ?w)) (<= (p) (a{n} 1 2 1 2))" for n in range(3000)
     )
-    whole = _rules(text.replace("(p)", "p"))
+    rules_before = _rules(text.replace("(p)", "p"))
     started = time.perf_counter()
-    inline_static.unfold(whole, frozenset(rule.head.relation for rule in whole))
+    inline_static.unfold(rules_before, frozenset(rule.head.relation for rule in rules_before))
     assert time.perf_counter() - started < 10

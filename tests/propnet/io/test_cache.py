@@ -1,4 +1,4 @@
-"""The cache of networks: found again, made anew whenever something is wrong, and never a reason to fail."""
+"""The cache of propnets: reused, compiled again whenever something is wrong, and never a reason to fail."""
 
 import os
 import pathlib
@@ -21,7 +21,7 @@ TEXT = "(role r) (legal r a) (<= (next x) (does r a)) (<= terminal (true x)) (go
 
 @pytest.fixture
 def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
-    """An empty cache of this test's own."""
+    """An empty cache for this test."""
     monkeypatch.setenv("GDLX_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
@@ -50,10 +50,10 @@ def _files(folder: pathlib.Path) -> list[pathlib.Path]:
 
 def test_the_second_call_finds_the_network_of_the_first(folder: pathlib.Path, compiles: list[str]) -> None:
     sheet = support.read(TEXT)
-    told: list[compiler.PassStatistics] = []
-    first, second = (cache.load_or_compile(sheet, report=told.append) for _ in range(2))
+    statistics: list[compiler.PassStatistics] = []
+    first, second = (cache.load_or_compile(sheet, report=statistics.append) for _ in range(2))
     assert compiles == ["test.gdl"]
-    assert told
+    assert statistics
     assert first.roles[0].moves == second.roles[0].moves
     assert np.array_equal(first.gate_inputs, second.gate_inputs)
     assert [path.parent.name for path in _files(folder)] == ["networks"]
@@ -161,17 +161,17 @@ def test_a_damaged_file_is_made_anew(damage: str, folder: pathlib.Path, compiles
     sheet = support.read(TEXT)
     cache.load_or_compile(sheet)
     [path] = _files(folder)
-    whole = path.read_bytes()
+    content = path.read_bytes()
     if damage == "a folder":
         path.unlink()
         path.mkdir()
     else:
-        changed = {"empty": b"", "cut": whole[:-40], "noise": b"\xff" + whole[1:], "another file": b"{}"}
+        changed = {"empty": b"", "cut": content[:-40], "noise": b"\xff" + content[1:], "another file": b"{}"}
         path.write_bytes(changed[damage])
     assert cache.load_or_compile(sheet).roles[0].moves == ("a",)
     assert len(compiles) == 2
     if damage != "a folder":
-        assert path.read_bytes() == whole
+        assert path.read_bytes() == content
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
@@ -196,7 +196,7 @@ def test_a_folder_that_is_none(
 
 
 def test_a_name_that_no_file_can_hold(folder: pathlib.Path, compiles: list[str]) -> None:
-    """Paths may hold bytes that are no text; such a game is compiled each time."""
+    """Paths may have bytes that are not text; such a game is compiled each time."""
     sheet = rulesheet.parse_rulesheet(source.Source("bad\udcff.gdl", TEXT))[0]
     for _ in range(2):
         assert cache.load_or_compile(sheet).roles[0].moves == ("a",)
@@ -277,6 +277,6 @@ def test_commands_use_the_cache(folder: pathlib.Path, compiles: list[str], capsy
         assert cli.main(arguments) == 0
     assert compiles == ["rps"]
     capsys.readouterr()
-    assert cli.main(["compile", "rps", "--passes"]) == 0  # tells what compiling takes, so it compiles
+    assert cli.main(["compile", "rps", "--passes"]) == 0  # reports what compiling takes, so it compiles
     assert compiles == ["rps", "rps"]
     assert games.load_rulesheet("rps").name == "rps"

@@ -1,4 +1,4 @@
-"""Drawings of networks: Graphviz accepts them, and they show what is there."""
+"""Drawings of propnets: Graphviz accepts them, and they show all nodes and edges."""
 
 import dataclasses
 import re
@@ -20,7 +20,7 @@ def compiled(game: str) -> propnet.PropNet:
 
 
 def drawn(text: str) -> str:
-    """What Graphviz makes of a text, as SVG."""
+    """The SVG that Graphviz draws from a text."""
     if shutil.which("dot") is None:
         pytest.skip("Graphviz is not installed")
     ran = subprocess.run(["dot", "-Tsvg"], input=text, capture_output=True, text=True, timeout=60)
@@ -33,14 +33,14 @@ def test_everything_is_drawn_once() -> None:
     text = dot.to_dot(net)
     labels = re.findall(r'^  (\w+) \[label="(.*?)", ', text, re.M)
     assert len({name for name, _ in labels}) == len(labels)
-    found = [label for _, label in labels]
-    assert found.count("and") + found.count("or") == net.gates
+    texts = [label for _, label in labels]
+    assert texts.count("and") + texts.count("or") == net.gates
     for role in net.roles:
-        assert {f"does {role.name} {move}" for move in role.moves} <= set(found)
-        assert {f"legal {role.name} {move}" for move in role.moves} <= set(found)
-        assert {f"sees {role.name} {percept}" for percept in role.percepts} <= set(found)
-        assert {f"goal {role.name} {value}" for value in role.goal_values} <= set(found)
-    assert {"terminal", *net.fluents, *(f"next {fluent}" for fluent in net.fluents)} <= set(found)
+        assert {f"does {role.name} {move}" for move in role.moves} <= set(texts)
+        assert {f"legal {role.name} {move}" for move in role.moves} <= set(texts)
+        assert {f"sees {role.name} {percept}" for percept in role.percepts} <= set(texts)
+        assert {f"goal {role.name} {value}" for value in role.goal_values} <= set(texts)
+    assert {"terminal", *net.fluents, *(f"next {fluent}" for fluent in net.fluents)} <= set(texts)
     edges = re.findall(r"^  (\w+) -> (\w+)", text, re.M)
     assert len(edges) == len(net.gate_inputs) + len(net.as_circuit().outputs)
     assert {name for edge in edges for name in edge} <= {name for name, _ in labels}

@@ -1,4 +1,4 @@
-"""Networks as files: what is written comes back, and nothing that is wrong comes in."""
+"""Propnets as files: saving and loading gives the same propnet, and invalid files are refused."""
 
 import dataclasses
 import io
@@ -26,7 +26,7 @@ from gdlx.tests.helpers import paths
 
 ROOT = paths.ROOT
 GAMES = ("rps", "kuhn_poker", "tictactoe", "blind_tictactoe", "goofspiel:cards=3", "connect_four")
-EXAMPLES = re.findall(r"^```json\n(.*?)^```$", (ROOT / "docs/network-format.md").read_text(), re.M | re.S)
+EXAMPLES = re.findall(r"^```json\n(.*?)^```$", (ROOT / "docs/reference/file-formats.md").read_text(), re.M | re.S)
 REACHABLE = """
 (role walker) (node a) (node b) (node c) (link a b) (link b c) (link c a)
 (<= (legal walker (open ?x ?y)) (link ?x ?y)) (legal walker wait)
@@ -48,7 +48,7 @@ def small() -> propnet.PropNet:
 
 
 def recursive(monkeypatch: pytest.MonkeyPatch) -> propnet.PropNet:
-    """A network with feedbacks, because unrolling is forbidden."""
+    """A propnet with feedbacks, because unrolling is forbidden."""
     monkeypatch.setattr(build, "_UNROLLED_GATES", 0)
     sheet = checker.check(sources.Source("walk.gdl", REACHABLE)).require_usable()
     net = build.build(sheet, ground.ground(sheet))
@@ -57,7 +57,7 @@ def recursive(monkeypatch: pytest.MonkeyPatch) -> propnet.PropNet:
 
 
 def fields_of(net: propnet.PropNet) -> Any:
-    """Everything in a network, in a form that == compares."""
+    """All fields of a propnet, in a form that == compares."""
     plain = dataclasses.asdict(net)
     for part in (plain, *plain["roles"]):
         part.update({k: (v.dtype, v.tolist()) for k, v in part.items() if isinstance(v, np.ndarray)})
@@ -65,7 +65,7 @@ def fields_of(net: propnet.PropNet) -> Any:
 
 
 def play(net: propnet.PropNet, *, steps: int = 20, copies: int = 8, seed: int = 0) -> list[Any]:
-    """What can be seen of random play; rows are in the order of the names, which come first."""
+    """The outputs along random play; rows are in the order of the names, which come first."""
     names = [(role.name, role.moves, role.percepts, role.goal_values) for role in net.roles]
     seen: list[Any] = [names]
     rng = np.random.default_rng(seed)
@@ -116,7 +116,7 @@ def names(kif: bool, most: int) -> st.SearchStrategy[tuple[str, ...]]:
 
 @st.composite
 def networks(draw: st.DrawFn, *, kif: bool = False) -> propnet.PropNet:
-    """Random networks; with kif, such as the foreign layout can express."""
+    """Random propnets; with kif, those that the layout of ggp-cpp can express."""
     fluents = draw(names(kif, 3))
     moves = draw(st.lists(names(kif, 3), min_size=1, max_size=3))
     registers, feedbacks = draw(st.integers(0, 3)), 0 if kif else draw(st.integers(0, 2))
@@ -185,14 +185,14 @@ def test_a_reader_needs_no_more_than_the_documentation(tmp_path: pathlib.Path) -
     assert (header["format"], header["version"], header["fluents"]) == ("gdlx-network", 1, list(net.fluents))
     assert [tuple(role["moves"]) for role in header["roles"]] == [role.moves for role in net.roles]
     assert arrays["legal"].tolist() == [literal for role in net.roles for literal in role.legal]
-    text = (ROOT / "docs/network-format.md").read_text()
+    text = (ROOT / "docs/reference/file-formats.md").read_text()
     assert all(f"`{name}`" in text for name in arrays)
 
 
 def test_the_examples_of_the_documentation_can_be_played(tmp_path: pathlib.Path) -> None:
     toss, stop = (reload(text.encode(), ".json", tmp_path) for text in EXAMPLES)
     game = machine.StateMachine(toss)
-    # Rows: guesser heads, guesser tails, random heads, random tails; columns: all four joint moves.
+    # Rows: guesser heads, guesser tails, random heads, random tails; columns: all four joint actions.
     does = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]], bool)
     state, percepts = game.step(game.initial(4), does)
     terminal, goals = game.terminal_and_goals(state)
@@ -243,7 +243,7 @@ WRONG: dict[str, list[tuple[Any, ...]]] = {
     "two roles": [("roles", 1, "name", "guesser")],
     "not a string": [("name", 5), ("fluents", 0, None), ("roles", 0, "moves", 0, ["a"])],
     "is not a name": [("name", ""), ("fluents", 0, ""), ("name", "\ud800"), ("roles", 0, "moves", 0, "\udfff")],
-    "not sorted by their text, or one": [("fluents", ["won", "done"]), ("roles", 0, "moves", ["a", "a"])],
+    "not sorted by their text, or have a duplicate": [("fluents", ["won", "done"]), ("roles", 0, "moves", ["a", "a"])],
     "goal values of guesser": [("roles", 0, "goal_values", [100, 0]), ("roles", 0, "goal_values", [0, 0])],
     "a goal value of guesser": [("roles", 0, "goal_values", 1, 2**31)],
     "'goal_values' of item 0 of 'roles' is 0.5, not an int": [("roles", 0, "goal_values", 0, 0.5)],
@@ -256,7 +256,7 @@ WRONG: dict[str, list[tuple[Any, ...]]] = {
     "uses itself or a later gate": [("gates", 0, 1, 14), ("gates", 0, 1, 16)],
     "its literals are not sorted": [("gates", 0, [10, 6])],
     "uses a constant, or a node twice": [("gates", 0, [6, 6]), ("gates", 0, [6, 7]), ("gates", 0, [1, 6])],
-    "two or more for each": [("gates", 0, []), ("gates", 0, [6])],
+    "two or more literals each": [("gates", 0, []), ("gates", 0, [6])],
     "not true or false": [("initial", 0, 1)],
 }
 
@@ -307,7 +307,7 @@ def test_an_unknown_suffix_is_not_written(tmp_path: pathlib.Path) -> None:
 
 
 def packed(**changes: Any) -> bytes:
-    """The .npz of the small network with other arrays, or without those that are None."""
+    """The .npz of the small propnet with other arrays, or without those that are None."""
     with np.load(io.BytesIO(files._to_npz(small()))) as members:
         arrays = {**members, **changes}
     data = io.BytesIO()
@@ -318,8 +318,8 @@ def packed(**changes: Any) -> bytes:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"next": None}, "does not hold the arrays"),
-        ({"more": np.zeros(1, np.int32)}, "or holds others too"),
+        ({"next": None}, "does not have the arrays"),
+        ({"more": np.zeros(1, np.int32)}, "or has others too"),
         ({"next": np.zeros(2, np.int64)}, "elements '<i8', not '<i4'"),
         ({"next": np.zeros(2, ">i4")}, "elements '>i4'"),
         ({"next": np.array([{}, {}], object)}, "elements '|O'"),
@@ -327,8 +327,8 @@ def packed(**changes: Any) -> bytes:
         ({"terminal": np.zeros(2, np.int32)}, "'terminal' has 2 numbers"),
         ({"legal": np.zeros(5, np.int32)}, "'legal' has 5 numbers for 4 moves"),
         ({"gate_starts": np.zeros(0, np.int32)}, r"'gate_starts' is int32\[0\]"),
-        ({"gate_starts": np.array([0, 2, 1, 6], np.int32)}, "two or more for each"),
-        ({"gate_starts": np.array([0, 2, 4, 5], np.int32)}, "two or more for each"),
+        ({"gate_starts": np.array([0, 2, 1, 6], np.int32)}, "two or more literals each"),
+        ({"gate_starts": np.array([0, 2, 4, 5], np.int32)}, "two or more literals each"),
         ({"header": np.frombuffer(b"{}", np.uint8)}, "the header has no field 'format'"),
     ],
 )

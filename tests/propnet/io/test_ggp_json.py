@@ -1,4 +1,4 @@
-"""The JSON layout of other people's networks, against an evaluator that follows its description node by node."""
+"""The JSON layout of ggp-cpp, compared with an evaluator that follows its description node by node."""
 
 import json
 import pathlib
@@ -31,13 +31,13 @@ def handmade(name: str) -> Any:
 
 
 def evaluate(entries: Entries, state: dict[int, bool], does: set[int], init: bool = False) -> dict[int, bool]:
-    """The value of every entry: what the documentation says, without any order or network."""
-    found: dict[int, bool] = {}
+    """The value of every entry: as the documentation says, without an order or a propnet."""
+    values: dict[int, bool] = {}
 
     def value(number: int) -> bool:
-        if number not in found:
-            found[number] = compute(entries[number])
-        return found[number]
+        if number not in values:
+            values[number] = compute(entries[number])
+        return values[number]
 
     def compute(entry: dict[str, Any]) -> bool:
         kind: int = entry["type"]
@@ -54,11 +54,11 @@ def evaluate(entries: Entries, state: dict[int, bool], does: set[int], init: boo
 
     for number in entries:
         value(number)
-    return found
+    return values
 
 
-def following(entries: Entries, found: dict[int, bool]) -> dict[int, bool]:
-    return {n: found[entry["in"]] for n, entry in entries.items() if entry["type"] in (TRANSITION, POST)}
+def following(entries: Entries, values: dict[int, bool]) -> dict[int, bool]:
+    return {n: values[entry["in"]] for n, entry in entries.items() if entry["type"] in (TRANSITION, POST)}
 
 
 def initial(entries: Entries) -> dict[int, bool]:
@@ -67,7 +67,7 @@ def initial(entries: Entries) -> dict[int, bool]:
 
 
 def check_against_evaluator(data: Any, net: propnet.PropNet, seed: int, steps: int = 12) -> None:
-    """Random play by the evaluator, followed by the network."""
+    """Random play by the evaluator, which the propnet follows."""
     rng = random.Random(seed)
     entries: Entries = {entry["id"]: entry for entry in data["entries"]}
     game, state, columns = machine.StateMachine(net), initial(entries), machine.StateMachine(net).initial(1)
@@ -78,35 +78,35 @@ def check_against_evaluator(data: Any, net: propnet.PropNet, seed: int, steps: i
         return str(gdl)[1:-1].split(" ", 2)[2]
 
     for _ in range(steps):
-        found = evaluate(entries, state, set())
+        values = evaluate(entries, state, set())
         legal, expected, chosen, does = game.legal(columns)[:, 0], [], [], set()
         for role, own in zip(data["roles"], net.roles, strict=True):
             pairs = sorted(role["legal_to_input"], key=lambda pair: text(pair["legal"]))
             assert [text(pair["legal"]) for pair in pairs] == list(own.moves)
-            expected += [found[pair["legal"]] for pair in pairs]
-            pick = rng.choice([pair["input"] for pair in pairs if found[pair["legal"]]] or [None])
+            expected += [values[pair["legal"]] for pair in pairs]
+            pick = rng.choice([pair["input"] for pair in pairs if values[pair["legal"]]] or [None])
             chosen += [pair["input"] == pick for pair in pairs]
             does.add(pick)
         assert legal.tolist() == expected
         over, goals = game.terminal_and_goals(columns)
-        assert over[0] == found[terminal]
+        assert over[0] == values[terminal]
         assert goals[:, 0].tolist() == [
-            found[goal["goal"]]
+            values[goal["goal"]]
             for role in data["roles"]
             if role["role"] != "random"
             for goal in sorted(role["goals"], key=lambda goal: goal["value"])
         ]
-        if found[terminal]:
+        if values[terminal]:
             return
         columns, percepts = game.step(columns, np.array(chosen, bool)[:, None])
-        found = evaluate(entries, state, does)
+        values = evaluate(entries, state, does)
         sees = [sorted(role["sees"], key=text) for role in data["roles"] if role["role"] != "random"]
-        assert percepts[:, 0].tolist() == [found[number] for own in sees for number in own]
-        state = following(entries, found)
+        assert percepts[:, 0].tolist() == [values[number] for own in sees for number in own]
+        state = following(entries, values)
 
 
 def seen(net: propnet.PropNet) -> list[Any]:
-    """What can be seen of random play."""
+    """The outputs along random play."""
     steps = random_play.random_steps(net, copies=16, seed=1)
     rows = [next(steps) for _ in range(25)]
     names = [(role.name, role.moves, role.percepts, role.goal_values) for role in net.roles]
@@ -124,7 +124,7 @@ def test_a_network_made_by_hand_is_played_as_described(name: str) -> None:
 
 @pytest.mark.parametrize("name", HANDMADE)
 def test_a_network_made_by_hand_comes_back(name: str, tmp_path: pathlib.Path) -> None:
-    net = files.load_propnet(DATA / f"{name}.json")  # which knows the layout by its content
+    net = files.load_propnet(DATA / f"{name}.json")  # which detects the layout by its content
     ggp_json.save_ggp_json(net, tmp_path / "again.json")
     again = files.load_propnet(tmp_path / "again.json")
     assert seen(again) == seen(net)
@@ -164,7 +164,7 @@ def test_a_game_plays_alike_in_the_foreign_layout(game: str, tmp_path: pathlib.P
 
 
 def check_order(data: Any) -> None:
-    """Other readers evaluate entries in the given order, after those of type POST, and find them by position."""
+    """Other readers evaluate entries in the order of the file, after those of type POST, and find them by position."""
     done: set[int] = set()
     for number in data["topologically_sorted"]:
         entry = data["entries"][number]
@@ -186,17 +186,17 @@ def test_percepts_that_are_not_there_stay_away(tmp_path: pathlib.Path) -> None:
     sheet = """; gdlx: gdl-ii
     (role a) (role b) (legal a x) (legal a y) (legal b x) (<= (next end) (does a x)) (<= terminal (true end))
     (<= (goal a 100) (true end)) (goal b 50)"""
-    found = checker.check(sources.Source("blind.gdl", sheet)).require_usable()
-    net = compiler.compile_rulesheet(found)
+    values = checker.check(sources.Source("blind.gdl", sheet)).require_usable()
+    net = compiler.compile_rulesheet(values)
     assert [role.percepts for role in net.roles] == [(), ()]
     ggp_json.save_ggp_json(net, tmp_path / "blind.json")
     assert [role.percepts for role in files.load_propnet(tmp_path / "blind.json").roles] == [(), ()]
 
 
 WRONG: list[tuple[str, str, tuple[Any, ...], Any]] = [
-    ("depend on each other in a circle", "foreign_rps", ("entries", 10, "ins"), [1, 13]),
+    ("depend on each other in a cycle", "foreign_rps", ("entries", 10, "ins"), [1, 13]),
     ("entries 10 depend on each other", "foreign_rps", ("entries", 10, "ins"), [10]),
-    ("uses an entry that is not there", "foreign_rps", ("entries", 10, "ins"), [1, 99]),
+    ("uses an entry that does not exist", "foreign_rps", ("entries", 10, "ins"), [1, 99]),
     ("are not 0, 1, 2", "foreign_rps", ("entries", 0, "id"), 99),
     ("same id: 1", "foreign_rps", ("entries", 0, "id"), 1),
     ("unknown type", "foreign_rps", ("entries", 0, "type"), 7),
@@ -269,8 +269,8 @@ def test_what_the_layout_cannot_express_is_not_written(tmp_path: pathlib.Path, m
     sheet = """(role a) (legal a x) (<= (p 1) (p 2) (true on)) (<= (p 2) (p 1)) (<= (p 1) (true (q 1)))
     (<= (p 2) (true (q 2))) (init (q 1)) (<= (next (q 2)) (p 2)) (<= (next on) (does a x))
     (<= terminal (p 2)) (goal a 1)"""
-    found = checker.check(sources.Source("loop.gdl", sheet)).require_usable()
-    looping = build.build(found, ground.ground(found))
+    values = checker.check(sources.Source("loop.gdl", sheet)).require_usable()
+    looping = build.build(values, ground.ground(values))
     assert len(looping.feedback)
     with pytest.raises(files.PropNetFileError, match="no way to express recursion"):
         ggp_json.save_ggp_json(looping, tmp_path / "net.json")

@@ -1,4 +1,4 @@
-"""Every code of diagnostics.SEVERITY: documented, caused by its example, and gone when that is mended."""
+"""Every code of diagnostics.SEVERITY: documented, caused by its example, and gone when the example is fixed."""
 
 import pathlib
 import re
@@ -16,14 +16,14 @@ from gdlx.propnet.grounding import ground
 from gdlx.propnet.syntax import diagnostics, kif, parser, source
 from gdlx.tests.helpers import paths
 
-DOCS = paths.ROOT / "docs" / "diagnostics.md"
+DOCS = paths.ROOT / "docs" / "reference" / "diagnostics.md"
 FRAME = "(role x) (legal x go) (<= (next over) (does x go)) (<= terminal (true over)) (goal x 100)\n"
 
 Found = Iterable[diagnostics.Diagnostic]
 
 
 class Section(NamedTuple):
-    """One code in the document; sheets is empty, or the wrong one and the mended one."""
+    """One code in the document; sheets is empty, or the wrong one and the fixed one."""
 
     severity: str
     text: str
@@ -31,7 +31,7 @@ class Section(NamedTuple):
 
 
 def read_document() -> dict[str, Section]:
-    found = {}
+    problems = {}
     _, *parts = re.split(r"^### ", DOCS.read_text(encoding="utf-8"), flags=re.MULTILINE)
     for part in parts:
         title, _, rest = part.partition("\n")
@@ -39,8 +39,8 @@ def read_document() -> dict[str, Section]:
         assert match, title
         body = rest.split("\n## ")[0]
         sheets = re.findall(r"^```gdl\n(.*?)^```$", body, flags=re.MULTILINE | re.DOTALL)
-        found[match.group(1)] = Section(match.group(2), body.partition("```")[0].strip(), sheets)
-    return found
+        problems[match.group(1)] = Section(match.group(2), body.partition("```")[0].strip(), sheets)
+    return problems
 
 
 SECTIONS = read_document()
@@ -51,7 +51,7 @@ def checked(text: str) -> Found:
 
 
 def playing(text: str, play: Callable[[interpreter.Interpreter], object]) -> Found:
-    """What goes wrong when a checked sheet is played."""
+    """The diagnostics of playing a checked sheet."""
     sheet = checker.check(source.Source("sheet", text)).require_usable()
     return caught(lambda: play(interpreter.Interpreter(sheet, lambda: joins.Budget(facts=2_000))))
 
@@ -62,7 +62,7 @@ def grounding(text: str) -> Found:
 
 
 def examining(text: str) -> Found:
-    """What `check --play` sees; with smaller limits, since a match that ends here ends within a few steps."""
+    """The diagnostics of `check --play`, with smaller limits, since matches here end within a few steps or never."""
     sheet = checker.check(source.Source("sheet", text)).require_usable()
     with mock.patch.multiple(by_playing, _MAX_NODES=2_000, _MAX_LENGTH=5):
         return by_playing.check_by_playing(compiler.compile_rulesheet(sheet)).problems
@@ -94,7 +94,7 @@ BIG = "".join(f"(digit {number})" for number in range(40)) + (
     "(<= (triple ?a ?b ?c) (digit ?a) (digit ?b) (digit ?c))"
     "(<= (legal x stay) open) (<= open (triple 1 2 3) (not shut)) (<= shut (true over) (not open))"
 )
-# Codes that no short text causes: the bytes of a wrong and of a mended sheet, made here.
+# Codes that no short text causes: the bytes of a wrong and of a fixed sheet, built here.
 GENERATED: dict[str, tuple[bytes, bytes]] = {
     "too-large": (
         FRAME.encode() + b"(<= (legal x stay)" + b" (true over)" * (parser.MAX_LITERALS + 1) + b")",
@@ -115,7 +115,7 @@ GENERATED: dict[str, tuple[bytes, bytes]] = {
     ),
 }
 
-# What the message points at, as text of the wrong sheet; None where it has no place.
+# The text of the wrong sheet that the message points at; None if it has no position.
 MARKED: dict[str, str | None] = {
     "too-large": "(<= (legal x stay) (true over)",
     "bad-character": "\N{REPLACEMENT CHARACTER}",
@@ -177,12 +177,12 @@ MARKED: dict[str, str | None] = {
 }
 
 
-def cause(code: str, *, mended: bool) -> tuple[Found, str]:
-    """The diagnostics of the wrong or the mended sheet of a code, and its text."""
+def cause(code: str, *, fixed: bool) -> tuple[Found, str]:
+    """The diagnostics of the wrong or the fixed sheet of a code, and its text."""
     if code in GENERATED:
-        text = source.Source.from_bytes("sheet", GENERATED[code][mended])
+        text = source.Source.from_bytes("sheet", GENERATED[code][fixed])
         return checker.check(text).diagnostics, text.text
-    text_of_document = SECTIONS[code].sheets[mended]
+    text_of_document = SECTIONS[code].sheets[fixed]
     return PLAYED.get(code, checked)(text_of_document), text_of_document
 
 
@@ -204,9 +204,9 @@ def test_a_section_explains_and_has_both_sheets(code: str) -> None:
 
 @pytest.mark.parametrize("code", diagnostics.SEVERITY)
 def test_the_wrong_sheet_causes_the_code_and_no_other(code: str) -> None:
-    found, text = cause(code, mended=False)
-    assert [problem.code for problem in found] == [code]
-    for problem in found:
+    problems, text = cause(code, fixed=False)
+    assert [problem.code for problem in problems] == [code]
+    for problem in problems:
         assert problem.hint
         marked = MARKED[code]
         if marked is None:
@@ -219,15 +219,15 @@ def test_the_wrong_sheet_causes_the_code_and_no_other(code: str) -> None:
 
 
 @pytest.mark.parametrize("code", diagnostics.SEVERITY)
-def test_the_mended_sheet_does_not(code: str) -> None:
-    found, _ = cause(code, mended=True)
-    assert [problem.code for problem in found] == []
+def test_the_fixed_sheet_does_not(code: str) -> None:
+    problems, _ = cause(code, fixed=True)
+    assert [problem.code for problem in problems] == []
 
 
 @pytest.mark.parametrize("code", diagnostics.SEVERITY)
 def test_a_message_reads_well(code: str) -> None:
-    found, _ = cause(code, mended=False)
-    for problem in found:
+    problems, _ = cause(code, fixed=False)
+    for problem in problems:
         lines = problem.render("sheet").splitlines()
         place = "sheet" if problem.span is None else f"sheet:{problem.span.line}:{problem.span.column}"
         assert lines[0] == f"{place}: {problem.severity}: {problem.message} [{code}]"
@@ -288,9 +288,9 @@ def test_an_error_tells_everything_but_not_without_end() -> None:
 def test_everything_that_can_be_too_large(data: bytes, what: str, tmp_path: pathlib.Path) -> None:
     path = tmp_path / "sheet.gdl"
     path.write_bytes(data)
-    found = checker.check(source.Source.from_path(path)).errors
-    assert [problem.message for problem in found if problem.code == "too-large"] != []
-    assert any(what in problem.message for problem in found)
+    problems = checker.check(source.Source.from_path(path)).errors
+    assert [problem.message for problem in problems if problem.code == "too-large"] != []
+    assert any(what in problem.message for problem in problems)
 
 
 def test_an_excerpt_of_a_very_long_line_is_a_window() -> None:

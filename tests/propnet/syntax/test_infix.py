@@ -1,4 +1,4 @@
-"""The infix form of rules reads to the same as KIF text."""
+"""The infix form of rules parses to the same rules as KIF text."""
 
 import pytest
 
@@ -65,10 +65,10 @@ def test_infix_bodies(written: str, meant: str, end: str) -> None:
 
 
 def test_infix_errors_do_not_hide_the_rest() -> None:
-    sheet, found = reading.read_all(
+    sheet, problems = reading.read_all(
         "role(x).\nlegal(x, go :- true(a).\nlegal(x, )\ngoal(x, 100).\np :- a & & b.\nterminal :- a # b.\nq."
     )
-    assert [(problem.code, problem.span.line if problem.span else 0) for problem in found] == [
+    assert [(problem.code, problem.span.line if problem.span else 0) for problem in problems] == [
         ("syntax", 2),
         ("syntax", 3),
         ("syntax", 5),

@@ -1,4 +1,4 @@
-"""Text -> rules: what is found in the wild, and places."""
+"""Parsing text into rules: sheets as they are published, and positions."""
 
 import itertools
 import pathlib
@@ -213,20 +213,20 @@ def test_lines_and_columns_count_from_one() -> None:
 
 
 def parentheses(text: str, which: str) -> list[int]:
-    """Where parentheses stand, those in comments left out."""
+    """Offsets of parentheses, without those in comments."""
     return [start for token, start in kif.tokens(source.Source("sheet", text)) if token == which]
 
 
 @pytest.mark.parametrize("lost", parentheses(reading.SHEET, ")"))
 def test_a_lost_closing_parenthesis_costs_one_message(lost: int) -> None:
-    whole = reading.read(reading.SHEET).rules
+    rules = reading.read(reading.SHEET).rules
     sheet, [problem] = reading.read_all(reading.SHEET[:lost] + reading.SHEET[lost + 1 :])
     assert problem.code == "unclosed-parenthesis"
-    [broken] = [rule for rule in whole if rule.span.start <= lost < rule.span.end]
+    [broken] = [rule for rule in rules if rule.span.start <= lost < rule.span.end]
     assert problem.span is not None
     assert problem.span.line == broken.span.line
-    # Everything else is read, apart from what stands behind it on the same line.
-    others = [rule for rule in whole if rule.span.line != broken.span.line]
+    # Everything else is parsed, apart from what follows it on the same line.
+    others = [rule for rule in rules if rule.span.line != broken.span.line]
     assert [rule for rule in sheet.rules if rule in others] == others
 
 
@@ -248,8 +248,8 @@ def test_two_lost_parentheses_cost_two_messages() -> None:
 
 
 def test_a_rule_behind_a_form_too_deep_keeps_its_place() -> None:
-    sheet, found = reading.read_all("(p " + "(s " * 200 + "\n  ( <= a b)")
-    assert [problem.code for problem in found] == ["nesting-too-deep"]
+    sheet, problems = reading.read_all("(p " + "(s " * 200 + "\n  ( <= a b)")
+    assert [problem.code for problem in problems] == ["nesting-too-deep"]
     [rule] = sheet.rules
     assert (rule.span.line, rule.span.column) == (2, 3)
 
@@ -261,9 +261,9 @@ def test_every_problem_of_a_rule_is_told() -> None:
 
 @pytest.mark.parametrize("depth", [kif.MAX_NESTING - 1, kif.MAX_NESTING, kif.MAX_NESTING + 1, 5_000])
 def test_a_form_too_deep_does_not_hide_the_others(depth: int) -> None:
-    sheet, found = reading.read_all(f"(role x) (p {'(s ' * depth}0{')' * depth}) (role y)")
+    sheet, problems = reading.read_all(f"(role x) (p {'(s ' * depth}0{')' * depth}) (role y)")
     assert len(sheet.rules) == (3 if depth < kif.MAX_NESTING else 2)
-    assert [problem.code for problem in found] == ([] if depth < kif.MAX_NESTING else ["nesting-too-deep"])
+    assert [problem.code for problem in problems] == ([] if depth < kif.MAX_NESTING else ["nesting-too-deep"])
     assert str(sheet.rules[-1]) == "(role y)"
 
 

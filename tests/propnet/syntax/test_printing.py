@@ -1,4 +1,4 @@
-"""Rules that are printed read back, in both forms."""
+"""Printed rules parse to the same rules, in both forms."""
 
 import pathlib
 from collections.abc import Sequence

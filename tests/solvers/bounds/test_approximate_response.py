@@ -1,4 +1,4 @@
-"""Learnt responses: what is learnt against exact values, and their payoffs are bounds on the exact exploitability."""
+"""Approximate best responses: learnt values against exact ones, and payoffs as bounds on the exact exploitability."""
 
 import functools
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from gdlx.solvers.exact import best_response, realization_plans
 from gdlx.solvers.mccfr import hash_table, table_policy, table_rows
 from gdlx.tests.helpers import samples
 
-SCHEME = approximate_response.LearnerConfig(steps=12, batch=512)
+CONFIG = approximate_response.LearnerConfig(steps=12, batch=512)
 BITS = 8
 
 
@@ -46,19 +46,19 @@ def settings(found: Frozen) -> approximate_response.LearnerSettings:
 
 @functools.cache
 def learnt(name: str, player: int, batches: int) -> approximate_response.LearnerState:
-    """Once for all tests: they only look at it."""
+    """Shared by all tests, which only read it."""
     found = frozen(name)
     start = approximate_response.init(found.game, BITS)
     key = jax.random.key(3)
     arguments = (settings(found), key, player, batches)
     learner: approximate_response.LearnerState = approximate_response.learn(
-        found.game, found.table, start, *arguments, config=SCHEME
+        found.game, found.table, start, *arguments, config=CONFIG
     )
     return learner
 
 
 def best_values(found: Frozen, number: int) -> Any:
-    """Of every option of a player: what it is worth if all its later choices are best, times the others' way there."""
+    """Counterfactual values of every action of a player if all its later actions are best."""
     profile = tabular_policies.to_levels(found.task.tree, found.task.layouts, found.policies)
     player, reach = found.task.form.players[number], best_response.flat_realization_plans(found.task.form, profile)
     others = [plan for n, plan in enumerate(reach) if n != number]
@@ -68,28 +68,28 @@ def best_values(found: Frozen, number: int) -> Any:
     return tabular_policies.player_from_levels(found.task.layouts[number], levels)
 
 
-def reach_of(found: Frozen, number: int) -> Any:
-    """[I] how likely the others and chance make each set of a player: all ends after it, however it is played."""
+def counterfactual_reach(found: Frozen, number: int) -> Any:
+    """Counterfactual reach [I] of each information set of a player: from all terminals after it."""
     tree, player = found.task.tree, found.task.tree.players[number]
     total = np.zeros(player.sets)
-    plans_of = [
+    plans = [
         tabular_policies.realization_plan(own, policy) for own, policy in zip(tree.players, found.policies, strict=True)
     ]
-    own_reach = plans_of[number]
+    own_reach = plans[number]
     weight = np.array(tree.terminals.weight, float)
-    for n, plan in enumerate(plans_of):
+    for n, plan in enumerate(plans):
         weight = weight * plan[tree.terminals.sequence[:, n]]
-    set_of = np.repeat(np.arange(player.sets), np.diff(player.first))
+    infoset_of = np.repeat(np.arange(player.sets), np.diff(player.first))
     for end, sequence in enumerate(tree.terminals.sequence[:, number].tolist()):
         while sequence:
-            decision = int(set_of[sequence - 1])
+            decision = int(infoset_of[sequence - 1])
             total[decision] += weight[end] / own_reach[player.parent[decision]]
             sequence = int(player.parent[decision])
     return total
 
 
-def rows_of(table: hash_table.Table, found: Frozen, player: int) -> Any:
-    """[I] of a player's sets; -1 where they are not in the table."""
+def table_rows_of(table: hash_table.Table, found: Frozen, player: int) -> Any:
+    """Rows [I] of a player's information sets; -1 where they are not in the table."""
     high, low = infoset_keys.compute_infoset_keys(found.task.tree, player, found.game.env.num_actions)
     return np.asarray(
         jax.jit(hash_table.lookup)(table, table_rows.player_keys(jnp.asarray(high), jnp.asarray(low), player))
@@ -103,9 +103,9 @@ def rows_of(table: hash_table.Table, found: Frozen, player: int) -> Any:
 def test_means_are_values_of_best_play(name: str, player: int) -> None:
     found, learner = frozen(name), learnt(name, player, 400)
     own = found.task.tree.players[player]
-    row = rows_of(learner.table, found, player)
+    row = table_rows_of(learner.table, found, player)
     assert (row >= 0).all()
-    reach, exact = reach_of(found, player), best_values(found, player)
+    reach, exact = counterfactual_reach(found, player), best_values(found, player)
     checked = 0
     for decision in range(own.sets):
         for sequence in range(own.first[decision], own.first[decision + 1]):
@@ -136,12 +136,12 @@ def test_bound() -> None:
     found = frozen("kuhn_poker")
     exact = found.task.metrics(found.policies).exploitability
     assert exact is not None
-    budget = approximate_response.Budget(SCHEME, batches=400, matches=2**14, bits=BITS)
+    budget = approximate_response.Budget(CONFIG, batches=400, matches=2**14, bits=BITS)
     told = approximate_response.estimate_bound(found.game, found.table, jax.random.key(0), budget)
     assert 0.8 * exact < told.exploitability < exact + 4 * told.standard_error
 
 
-def played(found: Frozen, response: table_policy.TablePolicy, player: int, steps: int = SCHEME.steps) -> Any:
+def played(found: Frozen, response: table_policy.TablePolicy, player: int, steps: int = CONFIG.steps) -> Any:
     key = jax.random.key(1)
     return np.asarray(
         approximate_response.play(found.game, found.table, response, key, player, matches=2**14, steps=steps),
@@ -159,18 +159,18 @@ def test_who_has_learnt_nothing_plays_on() -> None:
 
 
 def test_matches_tell_the_payoff_of_a_response() -> None:
-    """Of one that is learnt in part: known sets are played as learnt, others as before."""
+    """The payoff of a partially learnt response: learnt at known information sets, frozen elsewhere."""
     found = frozen("kuhn_poker")
     response = approximate_response.greedy_response(learnt("kuhn_poker", 0, 1), settings(found))
     own = found.task.tree.players[0]
-    row = rows_of(response.table, found, 0)
-    is_known = np.asarray(response.weight)[row].sum(axis=1) > 0
+    row = table_rows_of(response.table, found, 0)
+    is_known = np.asarray(response.cumulative_policy)[row].sum(axis=1) > 0
     is_known &= row >= 0
     assert 0 < is_known.sum() < own.sets
     policies = list(found.policies)
     learnt_policy = table_policy.to_tabular(response, found.game.env, found.task.tree)[0][0]
-    of_known = np.concatenate([[False], np.repeat(is_known, np.diff(own.first))])
-    policies[0] = np.where(of_known, learnt_policy, found.policies[0])
+    is_learnt = np.concatenate([[False], np.repeat(is_known, np.diff(own.first))])
+    policies[0] = np.where(is_learnt, learnt_policy, found.policies[0])
     payoff = played(found, response, 0)
     assert abs(payoff.mean() - found.task.metrics(tuple(policies)).value[0]) < 4 * payoff.std() / 2**7
 
@@ -179,7 +179,7 @@ def test_a_full_table_takes_no_more() -> None:
     found = frozen("kuhn_poker")
     start = approximate_response.init(found.game, 1)
     arguments = (settings(found), jax.random.key(3), 0, 20)
-    learner = approximate_response.learn(found.game, found.table, start, *arguments, config=SCHEME)
+    learner = approximate_response.learn(found.game, found.table, start, *arguments, config=CONFIG)
     assert int(hash_table.count_used(learner.table)) == 2
     assert float(learner.visits[:-1].sum()) > 0
 
@@ -195,7 +195,7 @@ def test_going_on_is_as_if_never_stopped() -> None:
     learner = approximate_response.init(found.game, BITS)
     for _ in range(2):
         learner = approximate_response.learn(
-            found.game, found.table, learner, settings(found), jax.random.key(3), 0, 200, config=SCHEME
+            found.game, found.table, learner, settings(found), jax.random.key(3), 0, 200, config=CONFIG
         )
     for one, other in zip(jax.tree.leaves(learner), jax.tree.leaves(learnt("kuhn_poker", 0, 400)), strict=True):
         np.testing.assert_array_equal(one, other)

@@ -1,4 +1,4 @@
-"""Bounds made of matches: against numpy, and without the bias of taking the larger of two means."""
+"""Bounds from matches: against numpy, and without the bias of the larger of two means."""
 
 import numpy as np
 import pytest
@@ -39,17 +39,17 @@ def found(rng: np.random.Generator, learnt: float, local: float, matches: int = 
 
 
 def test_taking_the_better_of_two_is_not_biased() -> None:
-    """Both responders get 1 on average; the larger of their two means is more than that, what is told is not."""
+    """Both responders get 1 on average; the larger of their two means is more than that, the estimate is not."""
     rng = np.random.default_rng(1)
-    usual = estimates.empty_moments(2).plus(np.zeros((2, 1_000)))
-    told, larger = [], []
+    policies = estimates.empty_moments(2).plus(np.zeros((2, 1_000)))
+    bounds, larger = [], []
     for _ in range(300):
         own = found(rng, 1.0, 1.0)
-        bound = estimates.combine_matches(PLAYERS, estimates.SplitMatches(usual, usual), [own, own], 0.0)
-        told.append(bound.improvements[0].improvement)
+        bound = estimates.combine_matches(PLAYERS, estimates.SplitMatches(policies, policies), [own, own], 0.0)
+        bounds.append(bound.improvements[0].improvement)
         larger.append(max(own.approximate.selection.mean[0], own.local.selection.mean[0]))
-    error = np.std(told) / np.sqrt(len(told))
-    assert abs(np.mean(told) - 1) < 4 * error
+    error = np.std(bounds) / np.sqrt(len(bounds))
+    assert abs(np.mean(bounds) - 1) < 4 * error
     assert np.mean(larger) - 1 > 4 * error
     assert bound.improvements[0].standard_error == pytest.approx(1 / 20, rel=0.2)
 
@@ -60,9 +60,11 @@ def test_taking_the_better_of_two_is_not_biased() -> None:
 )
 def test_the_better_responder_counts(learnt: float, local: float, chosen: str | None) -> None:
     rng = np.random.default_rng(2)
-    usual = estimates.empty_moments(2).plus(np.zeros((2, 1_000)))
+    policies = estimates.empty_moments(2).plus(np.zeros((2, 1_000)))
     own = found(rng, learnt, local)
-    gain = estimates.combine_matches(PLAYERS, estimates.SplitMatches(usual, usual), [own, own], 0.0).improvements[0]
+    gain = estimates.combine_matches(PLAYERS, estimates.SplitMatches(policies, policies), [own, own], 0.0).improvements[
+        0
+    ]
     assert (None if gain.chosen is None else gain.chosen.method) == chosen
     assert gain.improvement == (0.0 if chosen is None else pytest.approx(max(learnt, local), abs=0.3))
     assert [response.method for response in gain.responses] == [
@@ -73,20 +75,22 @@ def test_the_better_responder_counts(learnt: float, local: float, chosen: str | 
 
 def test_few_matches_do_not_count() -> None:
     rng = np.random.default_rng(3)
-    usual = estimates.empty_moments(2).plus(np.zeros((2, 1_000)))
+    policies = estimates.empty_moments(2).plus(np.zeros((2, 1_000)))
     own = found(rng, 1.0, 5.0)._replace(local=halves(np.full(9, 5.0), np.full(9, 5.0)))
-    gain = estimates.combine_matches(PLAYERS, estimates.SplitMatches(usual, usual), [own, own], 0.0).improvements[0]
+    gain = estimates.combine_matches(PLAYERS, estimates.SplitMatches(policies, policies), [own, own], 0.0).improvements[
+        0
+    ]
     assert gain.chosen is not None
     assert gain.chosen.method == estimates.APPROXIMATE_RESPONSE
 
 
 def test_payoffs_of_zero_sum_policies_cancel() -> None:
-    """However few matches tell what the policies get."""
+    """With any number of matches of the policies."""
     rng = np.random.default_rng(4)
     first = rng.normal(0, 50, 10)
     own = [found(rng, 60.0, 0.0), found(rng, 70.0, 0.0)]
-    usual = estimates.empty_moments(2).plus([first, -first])
-    bound = estimates.combine_matches(PLAYERS, estimates.SplitMatches(usual, usual), own, 1.5)
+    policies = estimates.empty_moments(2).plus([first, -first])
+    bound = estimates.combine_matches(PLAYERS, estimates.SplitMatches(policies, policies), own, 1.5)
     assert bound.exploitability == pytest.approx(65, abs=0.3)
     assert bound.standard_error == pytest.approx(np.hypot(1, 1) / 20 / 2, rel=0.2)
     assert bound.improvements[0].standard_error > 5
@@ -98,8 +102,10 @@ def test_payoffs_of_zero_sum_policies_cancel() -> None:
 def test_others_than_two_players_have_gains_only() -> None:
     rng = np.random.default_rng(5)
     players = (*PLAYERS, "third")
-    usual = estimates.empty_moments(3).plus(rng.normal(1, 1, (3, 1_000)))
-    bound = estimates.combine_matches(players, estimates.SplitMatches(usual, usual), [found(rng, 3.0, 0.0)] * 3, 0.0)
+    policies = estimates.empty_moments(3).plus(rng.normal(1, 1, (3, 1_000)))
+    bound = estimates.combine_matches(
+        players, estimates.SplitMatches(policies, policies), [found(rng, 3.0, 0.0)] * 3, 0.0
+    )
     assert bound.exploitability is None
     assert bound.interval is None
     for own in bound.improvements:
@@ -108,13 +114,13 @@ def test_others_than_two_players_have_gains_only() -> None:
 
 
 def test_bad_luck_of_the_policies_is_no_gain() -> None:
-    """Where nobody can gain anything, gains are 0 in the mean, whatever is chosen."""
+    """Where no improvement is possible, estimates are 0 on average, whichever responder is chosen."""
     rng = np.random.default_rng(5)
-    told = []
+    bounds = []
     for _ in range(1_000):
         halves = [estimates.empty_moments(2).plus(rng.normal(0, 1, (2, 300))) for _ in range(2)]
         own = [found(rng, 0.0, 0.0) for _ in range(2)]
-        told.append(
+        bounds.append(
             estimates.combine_matches(PLAYERS, estimates.SplitMatches(*halves), own, 0.0).improvements[0].improvement
         )
-    assert abs(np.mean(told)) < 4 * np.std(told) / np.sqrt(len(told))
+    assert abs(np.mean(bounds)) < 4 * np.std(bounds) / np.sqrt(len(bounds))

@@ -19,21 +19,21 @@ from gdlx.solvers.mccfr import table_policy
 from gdlx.tests.helpers import samples
 from gdlx.tests.solvers.bounds import test_approximate_response
 
-SCHEME = local_best_response.ResponderConfig(steps=12, matches=256, size=128)
-PLAN = search_bounds.BoundConfig(
-    test_approximate_response.SCHEME, SCHEME, test_approximate_response.BITS, matches=2**14
+CONFIG = local_best_response.ResponderConfig(steps=12, matches=256, size=128)
+BOUND_CONFIG = search_bounds.BoundConfig(
+    test_approximate_response.CONFIG, CONFIG, test_approximate_response.BITS, matches=2**14
 )
 
 
 def local_values(found: test_approximate_response.Frozen, number: int) -> Any:
-    """Of every option of a player if everybody plays on as frozen, times the others' way there."""
+    """Counterfactual values of every action of a player if all players follow the frozen policies."""
     profile = tabular_policies.to_levels(found.task.tree, found.task.layouts, found.policies)
     levels = best_response.counterfactual_values(found.task.form, profile, number)
     return tabular_policies.player_from_levels(found.task.layouts[number], levels)
 
 
 def exact_payoff(found: test_approximate_response.Frozen, number: int) -> float:
-    """Of one who takes the best option of every set by these values."""
+    """The payoff of a player who takes the best action of every information set by these values."""
     player, values = found.task.tree.players[number], local_values(found, number)
     policies = list(found.policies)
     policies[number] = np.ones(player.sequences)
@@ -46,12 +46,12 @@ def exact_payoff(found: test_approximate_response.Frozen, number: int) -> float:
 def payoffs(player: int) -> Any:
     found = test_approximate_response.frozen("kuhn_poker")
     keys = jax.random.split(jax.random.key(player), 8)
-    played = [local_best_response.play(found.game, found.table, key, player, config=SCHEME) for key in keys]
+    played = [local_best_response.play(found.game, found.table, key, player, config=CONFIG) for key in keys]
     return np.concatenate([np.asarray(part, np.float64) for part in played])
 
 
 def test_is_the_local_best_response_of_a_tree() -> None:
-    """Within the errors of matches, and of choices between options that are nearly equal."""
+    """Within the errors of matches, and of decisions between actions of nearly equal value."""
     found = test_approximate_response.frozen("kuhn_poker")
     metrics = found.task.metrics(found.policies)
     gained = 0.0
@@ -62,7 +62,7 @@ def test_is_the_local_best_response_of_a_tree() -> None:
         assert payoff.mean() < exact + 4 * error
         assert payoff.mean() > exact - 4 * error - 0.05 * metrics.improvements[player]
         gained += (payoff.mean() - metrics.value[player]) / error
-    assert gained > 8  # standard errors: not what the policies get
+    assert gained > 8  # standard errors above the policies
 
 
 def test_moves_are_tried_evenly() -> None:
@@ -93,7 +93,7 @@ def test_means_and_errors() -> None:
 def test_search_for_a_bound() -> None:
     found = test_approximate_response.frozen("kuhn_poker")
     exact = found.task.metrics(found.policies)
-    rounds = list(search_bounds.search(found.game, found.table, jax.random.key(0), seconds=2.0, config=PLAN))
+    rounds = list(search_bounds.search(found.game, found.table, jax.random.key(0), seconds=2.0, config=BOUND_CONFIG))
     last = rounds[-1]
     assert len(rounds) > 1
     assert [own.batches for own in last.improvements] > [own.batches for own in rounds[0].improvements]
@@ -109,8 +109,8 @@ def test_search_for_a_bound() -> None:
 
 def test_no_room_for_the_ends_of_matches() -> None:
     found = test_approximate_response.frozen("kuhn_poker")
-    short = PLAN._replace(learning=approximate_response.LearnerConfig(steps=2))
-    with pytest.raises(search_bounds.UnfinishedMatchesError, match=r"after 2 joint moves.*`max_steps=4`"):
+    short = BOUND_CONFIG._replace(learning=approximate_response.LearnerConfig(steps=2))
+    with pytest.raises(search_bounds.UnfinishedMatchesError, match=r"capacity of 2 joint actions.*`max_steps=4`"):
         next(search_bounds.search(found.game, found.table, jax.random.key(0), seconds=1.0, config=short))
 
 
@@ -119,30 +119,30 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().out
 
 
-class Asked(NamedTuple):
-    """What a search was asked for."""
+class SearchCall(NamedTuple):
+    """The arguments of a search."""
 
     game: packed_env.PackedEnv
     policies: table_policy.TablePolicy
     seconds: float
-    plan: search_bounds.BoundConfig
+    config: search_bounds.BoundConfig
 
 
 def some_bound() -> estimates.ExploitabilityBound:
     rng = np.random.default_rng(0)
     halves = estimates.EMPTY_SPLIT.plus(rng.normal(1, 1, 500)).plus(rng.normal(1, 1, 500))
-    usual = estimates.empty_moments(2).plus(np.zeros((2, 500)))
+    policies = estimates.empty_moments(2).plus(np.zeros((2, 500)))
     return estimates.combine_matches(
         ("player1", "player2"),
-        estimates.SplitMatches(usual, usual),
+        estimates.SplitMatches(policies, policies),
         [estimates.ResponderMatches(halves, estimates.EMPTY_SPLIT, 3, 6)] * 2,
         1.5,
     )
 
 
-def asking(monkeypatch: pytest.MonkeyPatch, *, is_interrupted: bool = False) -> list[Asked]:
-    """Searches are asked for and find some bound."""
-    asked = []
+def record_searches(monkeypatch: pytest.MonkeyPatch, *, is_interrupted: bool = False) -> list[SearchCall]:
+    """Replaces searches: records their arguments and returns some bound."""
+    calls = []
 
     def search(
         game: packed_env.PackedEnv,
@@ -150,15 +150,15 @@ def asking(monkeypatch: pytest.MonkeyPatch, *, is_interrupted: bool = False) -> 
         key: jax.Array,
         *,
         seconds: float,
-        plan: search_bounds.BoundConfig,
+        config: search_bounds.BoundConfig,
     ) -> Iterator[estimates.ExploitabilityBound]:
-        asked.append(Asked(game, policies, seconds, plan))
+        calls.append(SearchCall(game, policies, seconds, config))
         yield some_bound()
         if is_interrupted:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(search_bounds, "search", search)
-    return asked
+    return calls
 
 
 def solved(capsys: pytest.CaptureFixture[str], folder: pathlib.Path, *more: str) -> str:
@@ -173,12 +173,12 @@ def solved(capsys: pytest.CaptureFixture[str], folder: pathlib.Path, *more: str)
 def test_evaluate(
     more: tuple[str, ...], tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = asking(monkeypatch)
+    calls = record_searches(monkeypatch)
     folder = solved(capsys, tmp_path, *more)
     told = json.loads(printed(capsys, "evaluate", folder, "--bound", "--bound-seconds", "7", "--json"))
-    (question,) = asked
+    (question,) = calls
     assert question.seconds == 7
-    assert question.plan.steps == (12 if more else 5)
+    assert question.config.steps == (12 if more else 5)
     tree = samples.load_tree("kuhn_poker")
     (*_, own), *_ = table_policy.to_tabular(question.policies, question.game.env, tree)
     last = told["policy"][-1]
@@ -198,17 +198,17 @@ def test_evaluate(
 def test_evaluate_in_words(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asking(monkeypatch)
+    record_searches(monkeypatch)
     text = printed(capsys, "evaluate", solved(capsys, tmp_path), "--bound")
     found = some_bound()
     assert f"lower bound on exploitability {found.exploitability:.4g} (95 %" in text
-    assert "not known" in text  # of the local response, which was not played
+    assert "unknown" in text  # of the local response, which was not played
 
 
 def test_ctrl_c_tells_what_there_is(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asking(monkeypatch, is_interrupted=True)
+    record_searches(monkeypatch, is_interrupted=True)
     assert cli.main(["evaluate", solved(capsys, tmp_path), "--bound", "--json"]) == 130
     told = json.loads(capsys.readouterr().out)
     assert told["exploitability_bound"] == some_bound().exploitability
@@ -219,4 +219,4 @@ def test_seconds_are_of_a_bound(tmp_path: pathlib.Path, capsys: pytest.CaptureFi
     assert cli.main(["evaluate", str(tmp_path), "--bound", "--bound-seconds", "inf"]) == 2
     assert "stop with Ctrl-C" in " ".join(capsys.readouterr().err.split())
     assert cli.main(["evaluate", str(tmp_path), "--bound-seconds", "3"]) == 2
-    assert "--bound-seconds is of --bound" in capsys.readouterr().err
+    assert "--bound-seconds needs --bound" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Batches: every member as if it ran alone."""
+"""Batches: every member gives the same result as a run of its own."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -75,7 +75,7 @@ def test_wrong_sizes() -> None:
 
 
 def test_seeds_and_settings_of_sampling() -> None:
-    """A thousand runs in one program: each as if it were alone, and better where they explore."""
+    """A thousand runs in one program: each equals a single run, and exploration makes them better."""
     task = tasks.make_tree_task(game_spec.GameSpec("kuhn_poker"), keep_edges=True)
     seeds = np.arange(1_024)
     minimiser = regret_matching.Settings(1.0, 1.0, np.linspace(0.5, 2.0, 1_024))

@@ -37,7 +37,7 @@ def _x64() -> Iterator[None]:
 
 
 def random_policies(tree: game_tree.GameTree, seed: int) -> tabular_policies.Policies:
-    """Some options are never chosen, so that there is what nobody reaches."""
+    """Some actions have probability 0, so that parts of the tree are never reached."""
     rng = np.random.default_rng(seed)
     weights = [rng.random(player.sequences) for player in tree.players]
     return tuple(
@@ -74,7 +74,7 @@ def test_best_responses(name: str) -> None:
     found = evaluate(game, profile)
     for player in range(len(tree.players)):
         response, worth = jitted_best_response(game, profile, player)
-        assert float(worth) == pytest.approx(float(found.best[player]))
+        assert float(worth) == pytest.approx(float(found.best_response_value[player]))
         mixed = tabular_policies.from_levels(tree, layouts, (*profile[:player], response, *profile[player + 1 :]))
         assert set(np.unique(mixed[player])) <= {0.0, 1.0}
         assert explicit.expected(root, explicit.from_arrays(tree, mixed))[player] == pytest.approx(float(worth))
@@ -85,7 +85,7 @@ def test_best_responses(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["kuhn_poker", "goofspiel", "smallest", "monty_hall", "coins"])
 def test_counterfactual_values(name: str) -> None:
-    """Less what their set is worth they are the regrets that recursion collects."""
+    """Minus the value of their information set they are the regrets of the recursive implementation."""
     tree, root = explicit.load_game(GAMES[name])
     game, layouts = sequence_form.sequence_form(tree)
     policies = random_policies(tree, 1)
@@ -121,12 +121,12 @@ def test_a_batch_of_profiles() -> None:
     found = evaluate(game, tabular_policies.to_levels(tree, layouts, stacked))
     for number, policies in enumerate(several):
         alone = evaluate(game, tabular_policies.to_levels(tree, layouts, policies))
-        np.testing.assert_allclose(found.best[:, number], alone.best)
+        np.testing.assert_allclose(found.best_response_value[:, number], alone.best_response_value)
         np.testing.assert_allclose(found.value[:, number], alone.value)
 
 
 def test_payoff_variants_are_a_batch() -> None:
-    """Variants of the payoffs in one form are the same as one form after the other."""
+    """A form with variants of payoffs equals one form for each variant."""
     for name in ("kuhn_poker", "smallest"):
         tree, _ = explicit.load_game(GAMES[name])
         rng = np.random.default_rng(0)
@@ -138,7 +138,7 @@ def test_payoff_variants_are_a_batch() -> None:
         for number in range(2):
             alone, _ = sequence_form.sequence_form(tree, variants[..., number])
             single = evaluate(alone, tabular_policies.to_levels(tree, layouts, policies))
-            np.testing.assert_allclose(found.best[:, number], single.best, atol=1e-12)
+            np.testing.assert_allclose(found.best_response_value[:, number], single.best_response_value, atol=1e-12)
             np.testing.assert_allclose(found.value[:, number], single.value, atol=1e-12)
 
 

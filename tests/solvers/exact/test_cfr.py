@@ -120,7 +120,7 @@ def test_open_spiels_states() -> None:
 
 
 def test_open_spiels_own_solvers() -> None:
-    """The averages of OpenSpiel's CFR and CFR+ are worth the same after the same number of iterations."""
+    """The averages of OpenSpiel's CFR and CFR+ have the same values after the same number of iterations."""
     pyspiel = pytest.importorskip("pyspiel")
     theirs = pyspiel.load_game("kuhn_poker")
     tree = open_spiel_tree.build_tree(theirs)
@@ -199,7 +199,7 @@ def test_fictitious_play_converges() -> None:
 
 @pytest.mark.parametrize("spec", ["kuhn_poker", *MORE])
 def test_a_batch_is_a_loop(spec: str) -> None:
-    """Settings with an axis, states with it as their last one: the same as one run after the other."""
+    """Settings and states with a batch axis: the same as one run after the other."""
     game, _ = sequence_form.sequence_form(explicit.load_game(spec)[0])
     alpha, beta, gamma = np.array([1.5, np.inf, 2.3]), np.array([0.0, FLOOR, FLOOR]), np.array([2.0, 1.0, 5.0])
     optimism = np.array([0.0, 0.0, 1.0])

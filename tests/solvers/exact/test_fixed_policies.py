@@ -1,4 +1,4 @@
-"""Solving with some policies given: beside a linear program that is not free there, in batches and alone."""
+"""Solving with some policies fixed: against a linear program with the same constraints, in batches and alone."""
 
 import jax
 import jax.numpy as jnp
@@ -23,8 +23,8 @@ def _drawn(task: tasks.TreeTask, seed: int, batch: tuple[int, ...] = ()) -> tabu
 
 
 def _best_value(task: tasks.TreeTask, given: tabular_policies.Policies, steps: int) -> float:
-    """What the first player gets at equilibrium where policies before a step are given: the linear program with as many
-    more equations, x(option) = policy(option) x(what leads to the set), for either player."""
+    """The value of the first player with policies before a step fixed: the linear program with further equations,
+    x(sequence) = policy(sequence) x(parent sequence), for either player."""
     payoffs = lp.payoff_matrix(task.tree)
     plans, sides = [], []
     for player, policy in zip(task.tree.players, given, strict=True):
@@ -67,13 +67,13 @@ def test_the_rest_is_solved(game: str, steps: int) -> None:
         value = task.metrics(tuple(own[:, lane] for own in found)).value[0]
         best = _best_value(task, tuple(own[:, lane] for own in given), steps)
         assert abs(value - best) < 2e-3 * np.ptp(task.payoff_range)
-    # Given other policies there is another value: what is compared depends on them.
+    # Other fixed policies have another value: the comparison depends on them.
     free = lp.solve(task.tree).value[0]
     assert abs(_best_value(task, _drawn(task, 1), 0) - free) < 1e-6
 
 
 def test_each_lane_has_its_own_sets() -> None:
-    """Flags with a batch axis: one lane with everything given, one with nothing."""
+    """Masks with a batch axis: one lane with everything fixed, one with nothing."""
     task = tasks.make_tree_task(game_spec.GameSpec("kuhn_poker"))
     given = _drawn(task, 2, (2,))
     levels = tabular_policies.to_levels(task.tree, task.layouts, given)

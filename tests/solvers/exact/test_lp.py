@@ -79,7 +79,7 @@ def test_simple_poker() -> None:
 
 
 def test_the_same_as_regret_minimisation() -> None:
-    """Of a game with several equilibria, so that only values agree."""
+    """A game with several equilibria, so that only values agree."""
     for spec in ("three_card_poker", "liars_dice:sides=2"):
         tree = tree_of(spec)
         game, _ = sequence_form.sequence_form(tree)
@@ -94,8 +94,8 @@ def test_the_same_as_regret_minimisation() -> None:
 
 
 def test_where_a_player_never_comes_it_answers_well() -> None:
-    """In kuhn_poker the first player may check every king; what it does after a bet that it then never makes counts
-    for nothing. Everywhere the policy is a best response to the other one, wherever the other one lets it be."""
+    """In kuhn_poker the first player may check every king, and its policy after a bet that it never makes does not
+    affect the value. The policy is a best response at every information set that the other player can reach."""
     for spec in ("kuhn_poker", "liars_dice:sides=2"):
         tree = tree_of(spec)
         game, layouts = sequence_form.sequence_form(tree)
@@ -128,5 +128,5 @@ def test_what_cannot_be_solved() -> None:
         lp.solve(unroll.unroll(games.compile_game("kuhn_poker"), "goal"))
     with pytest.raises(lp.LinearProgramError, match="too large for a linear program: 30 payoffs, more than 20"):
         lp.solve(tree_of("kuhn_poker"), max_entries=20)
-    with pytest.raises(lp.LinearProgramError, match="not unrolled to its end"):
+    with pytest.raises(lp.LinearProgramError, match="not unrolled to its terminals"):
         lp.solve(unroll.unroll(games.compile_game("kuhn_poker"), depth=3))

@@ -1,4 +1,4 @@
-"""Restricted Nash responses: against the game with its coin toss spelt out, linear programs, and both ends of p."""
+"""Restricted Nash responses: against the game with an explicit coin toss, linear programs, and p of 0 and 1."""
 
 import dataclasses
 import functools
@@ -33,7 +33,7 @@ def _x64() -> Iterator[None]:
 
 @pytest.fixture
 def _single() -> Iterator[None]:
-    """For sweeps: their threads do not know of a precision that is set for a while."""
+    """For sweeps: a precision that is set by a context manager does not apply to their threads."""
     with jax.enable_x64(False):
         yield
 
@@ -53,7 +53,7 @@ def model_of(spec: str, player: int, seed: int = 0) -> tabular_policies.Policy:
 
 
 def bound(node: explicit.Node, player: int, model: explicit.Policy) -> explicit.Node:
-    """The game in which a player's choices are chance's."""
+    """The game in which the actions of a player are chance's."""
     match node:
         case explicit.TerminalNode():
             return node
@@ -77,7 +77,7 @@ def bound(node: explicit.Node, player: int, model: explicit.Policy) -> explicit.
 @pytest.mark.parametrize("player", [0, 1])
 @pytest.mark.parametrize("spec", GAMES[1:])
 def test_it_is_the_game_with_a_toss_at_the_start(spec: str, player: int) -> None:
-    """Iteration by iteration, by recursion over a game in which chance decides first which opponent plays."""
+    """Iteration by iteration against recursion over a game in which chance first draws the kind of opponent."""
     tree, root = explicit.load_game(spec)
     policies = random_policies(tree, 1)
     model = explicit.from_arrays(tree, policies)
@@ -246,7 +246,7 @@ def test_the_other_player_and_its_words(folder: pathlib.Path, capsys: pytest.Cap
     )
     told = capsys.readouterr().out
     assert "exploitability in the restricted game" in told
-    assert "player1 plays the model with probability 1; player2 gets" in told
+    assert "player1 plays the model with probability 1; the payoff of player2 is" in told
     assert "25.000000 (goal 75.0000) against the model" in told
     assert "-5.000000 (goal 45.0000) against a best response, 5 below the value of the game" in told
 
@@ -254,14 +254,14 @@ def test_the_other_player_and_its_words(folder: pathlib.Path, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("--restrict", "rock.csv"), 2, "say with --p"),
-        (("--p", "0.5"), 2, "--p is of --restrict"),
+        (("--restrict", "rock.csv"), 2, "--restrict needs --p"),
+        (("--p", "0.5"), 2, "--p needs --restrict"),
         (("--restrict", "rock.csv", "--p", "1.5"), 1, "from 0 to 1; it cannot be 1.5"),
         (("--restrict", "rock.csv", "--p", "0.5", "--model", "bob"), 1, "no player 'bob' to model; it has player1 and"),
-        (("--restrict", "rock.csv", "--p", "0.5", "--model", "player1"), 1, "nothing about player1, but about player2"),
+        (("--restrict", "rock.csv", "--p", "0.5", "--model", "player1"), 1, "no policy of player1, only of player2"),
         (("--restrict", "rock.csv", "--p", "0.5", "--algorithm", "es-mccfr"), 1, "es-mccfr samples play"),
-        (("--restrict", "nowhere.csv", "--p", "0.5"), 1, "nowhere.csv is not there: name the result folder"),
-        (("--restrict", "rock.txt", "--p", "0.5"), 1, "rock.txt is not there: name the result folder"),
+        (("--restrict", "nowhere.csv", "--p", "0.5"), 1, "nowhere.csv does not exist: name the result folder"),
+        (("--restrict", "rock.txt", "--p", "0.5"), 1, "rock.txt does not exist: name the result folder"),
         (("--restrict", "rock.png", "--p", "0.5"), 1, "rock.png is not a policy: name the result folder"),
         (("--restrict", "lizard.csv", "--p", "0.5"), 1, "no option 'lizard'"),
         (("--restrict", "broken.json", "--p", "0.5"), 1, "broken.json is not a policy of player2 in biased_rps"),

@@ -1,4 +1,4 @@
-"""The hash table against a dictionary, with collisions made on purpose, full, and on other platforms."""
+"""The hash table against a dictionary: with deliberate collisions, full, and on other platforms."""
 
 import functools
 from typing import Any
@@ -15,19 +15,19 @@ from gdlx.solvers.mccfr import hash_table
 
 Key = tuple[int, int]
 PLATFORMS = ("cuda", "tpu")
-WIDTH = 24  # keys in a call of the tests below, so that they compile once
+WIDTH = 24  # keys per call in the tests below, so that they compile once
 
 
-def in_one_place(high: jax.Array, low: jax.Array) -> jax.Array:
+def hash_to_one_place(high: jax.Array, low: jax.Array) -> jax.Array:
     del low
     return jnp.full_like(high, 13)
 
 
-def in_few_places(high: jax.Array, low: jax.Array) -> jax.Array:
+def hash_to_few_places(high: jax.Array, low: jax.Array) -> jax.Array:
     return (high + low) % 5 * 7
 
 
-HOMES = {"spread": hash_table.hash_keys, "one place": in_one_place, "few places": in_few_places}
+HASH_FNS = {"spread": hash_table.hash_keys, "one place": hash_to_one_place, "few places": hash_to_few_places}
 lookup = jax.jit(hash_table.lookup, static_argnames="hash_fn")
 insert = jax.jit(hash_table.insert, static_argnames="hash_fn")
 
@@ -46,31 +46,33 @@ def all_of(keys: jax.Array) -> jax.Array:
 
 
 class Model:
-    """What a table should hold: a dictionary of rows, checked call by call."""
+    """A dictionary of the rows that a table should hold, checked after every call."""
 
-    def __init__(self, bits: int, home: hash_table.HashFn) -> None:
+    def __init__(self, bits: int, hash_fn: hash_table.HashFn) -> None:
         self.table = hash_table.init(bits)
-        self.home = home
+        self.hash_fn = hash_fn
         self.rows: dict[Key, int] = {}
 
     def insert(self, keys: list[Key], wanted: list[bool]) -> None:
-        asked = keys + [(7, 7)] * (WIDTH - len(keys))
+        padded_keys = keys + [(7, 7)] * (WIDTH - len(keys))
         flags = wanted + [False] * (WIDTH - len(keys))
-        self.table, found, fresh = insert(self.table, words(asked), jnp.asarray(flags), home=self.home)
-        rows, new = np.asarray(found).tolist(), np.asarray(fresh).tolist()
+        self.table, row_array, new_array = insert(
+            self.table, words(padded_keys), jnp.asarray(flags), hash_fn=self.hash_fn
+        )
+        rows, new = np.asarray(row_array).tolist(), np.asarray(new_array).tolist()
         before = dict(self.rows)
-        for key, wanted_here, row in zip(asked, flags, rows, strict=True):
+        for key, wanted_here, row in zip(padded_keys, flags, rows, strict=True):
             if wanted_here and row >= 0:
                 assert self.rows.setdefault(key, row) == row
             elif wanted_here:
                 assert key not in self.rows
-        for key, wanted_here, row in zip(asked, flags, rows, strict=True):
+        for key, wanted_here, row in zip(padded_keys, flags, rows, strict=True):
             if key in before:
                 assert row == before[key]
-            elif not wanted_here:  # another copy may have added it, before or after this one was looked for
+            elif not wanted_here:  # another copy may have inserted it, before or after this one was searched for
                 assert row in (-1, self.rows.get(key))
-        told = {key for key, is_new in zip(asked, new, strict=True) if is_new}
-        assert told == self.rows.keys() - before.keys()
+        new_keys = {key for key, is_new in zip(padded_keys, new, strict=True) if is_new}
+        assert new_keys == self.rows.keys() - before.keys()
         assert all(wanted_here for wanted_here, is_new in zip(flags, new, strict=True) if is_new)
         self.check()
 
@@ -79,7 +81,7 @@ class Model:
         known = list(self.rows)
         for start in range(0, len(known) + 1, WIDTH):
             part = known[start : start + WIDTH]
-            found = lookup(self.table, words(part + [(8, 8)] * (WIDTH - len(part))), home=self.home)
+            found = lookup(self.table, words(part + [(8, 8)] * (WIDTH - len(part))), hash_fn=self.hash_fn)
             expected = [self.rows[key] for key in part] + [self.rows.get((8, 8), -1)] * (WIDTH - len(part))
             assert found.tolist() == expected
 
@@ -89,27 +91,27 @@ word = st.one_of(small, st.integers(0, 2**32 - 1))
 offers = st.lists(st.tuples(st.tuples(word, word), st.booleans()), max_size=WIDTH)
 
 
-@pytest.mark.parametrize("home", HOMES)
+@pytest.mark.parametrize("hash_name", HASH_FNS)
 @hypothesis.given(calls=st.lists(offers, min_size=1, max_size=5))
-def test_it_is_a_dictionary(home: str, calls: list[list[tuple[Key, bool]]]) -> None:
-    """In a table of 64 entries, which some of the examples fill, and in which few homes collide much."""
-    model = Model(6, HOMES[home])
+def test_it_is_a_dictionary(hash_name: str, calls: list[list[tuple[Key, bool]]]) -> None:
+    """In a table of 64 entries, which some of the examples fill; with few places there are many collisions."""
+    model = Model(6, HASH_FNS[hash_name])
     for offered in calls:
         model.insert([key for key, _ in offered], [wanted for _, wanted in offered])
 
 
-@pytest.mark.parametrize("home", HOMES)
-def test_a_full_table_keeps_what_it_has(home: str) -> None:
-    """With one home, the search goes over the end of the table and on from its start."""
-    model = Model(6, HOMES[home])
+@pytest.mark.parametrize("hash_name", HASH_FNS)
+def test_a_full_table_keeps_what_it_has(hash_name: str) -> None:
+    """If all keys hash to one place, the search wraps around the end of the table."""
+    model = Model(6, HASH_FNS[hash_name])
     first = [(n, n + 1) for n in range(20)]
     model.insert(first, [True] * 20)
-    kept = dict(model.rows)
-    assert len(kept) == 20
+    first_rows = dict(model.rows)
+    assert len(first_rows) == 20
     for call in range(3):
         model.insert([(100 + call, n) for n in range(20)], [True] * 20)
     assert len(model.rows) == int(hash_table.count_used(model.table)) == 64
-    assert kept.items() <= model.rows.items()
+    assert first_rows.items() <= model.rows.items()
     filled = model.table
     model.insert([(500, n) for n in range(20)] + first[:4], [True] * 24)
     assert len(model.rows) == 64
@@ -120,7 +122,7 @@ def test_a_full_table_keeps_what_it_has(home: str) -> None:
 def test_the_search_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hash_table, "MAX_WINDOWS", 2)
     keys = words([(9, n) for n in range(40)])
-    limited = jax.jit(lambda table: hash_table.insert(table, keys, all_of(keys), hash_fn=in_one_place))
+    limited = jax.jit(lambda table: hash_table.insert(table, keys, all_of(keys), hash_fn=hash_to_one_place))
     table, rows, _ = limited(hash_table.init(6))
     assert int(hash_table.count_used(table)) == 2 * hash_table.WINDOW
     assert sorted(rows[rows >= 0].tolist()) == list(range(8, 24))  # the window of 13 and the next
@@ -136,14 +138,14 @@ def test_no_key_is_taken_for_an_empty_entry(key: Key) -> None:
 
 
 def test_keys_that_share_a_word_are_different() -> None:
-    model = Model(6, in_one_place)
+    model = Model(6, hash_to_one_place)
     model.insert([(4, n) for n in range(9)] + [(n, 4) for n in range(9)], [True] * 18)
     assert len(model.rows) == 17  # (4, 4) is in both
 
 
 @pytest.mark.parametrize(("bits", "load"), [(12, 0.8), (14, 0.97)])
 def test_many_keys_at_once(bits: int, load: float) -> None:
-    """All of them new and each twice, so that after the first round more are left than are taken at a time."""
+    """All keys are new and occur twice, so that more are left after the first round than one compacted round takes."""
     count = int(load * 2**bits)
     keys = random_keys(count)
     twice = jnp.concatenate([keys, keys[:, ::-1]], axis=1)
@@ -163,7 +165,7 @@ def test_many_keys_at_once(bits: int, load: float) -> None:
 
 
 def test_rows_are_stable() -> None:
-    """In a loop, as samplers have it. Keys may be a pair of arrays."""
+    """In a loop, as in samplers. Keys may be a pair of arrays."""
     batches = jnp.stack([random_keys(500, seed) for seed in range(6)])
 
     def add(table: hash_table.Table, keys: jax.Array) -> tuple[hash_table.Table, jax.Array]:
@@ -196,21 +198,21 @@ def test_tables_of_no_size(bits: int) -> None:
 
 
 def test_under_vmap() -> None:
-    """Several tables, each with its own keys: as one by one."""
+    """Several tables with separate keys behave as one by one."""
     keys = jnp.stack([random_keys(300, seed) for seed in range(3)])
     tables: Any = jax.tree.map(lambda x: jnp.stack([x] * 3), hash_table.init(9))
     wanted = jnp.asarray(np.random.default_rng(0).random((3, 300)) < 0.9)
     many, rows, new = jax.jit(jax.vmap(hash_table.insert))(tables, keys, wanted)
-    found = jax.jit(jax.vmap(hash_table.lookup))(many, keys)
+    looked_up = jax.jit(jax.vmap(hash_table.lookup))(many, keys)
     for n in range(3):
-        one, expected, fresh = insert(hash_table.init(9), keys[n], wanted[n])
+        one, expected, expected_new = insert(hash_table.init(9), keys[n], wanted[n])
         assert np.array_equal(rows[n], expected)
-        assert np.array_equal(new[n], fresh)
-        assert np.array_equal(found[n], lookup(one, keys[n]))
+        assert np.array_equal(new[n], expected_new)
+        assert np.array_equal(looked_up[n], lookup(one, keys[n]))
         assert all(np.array_equal(a[n], b) for a, b in zip(many, one, strict=True))
 
 
-def test_homes_are_spread() -> None:
+def test_hashes_are_spread() -> None:
     """Keys that differ in single bits, as counters do, fill windows as evenly as random ones."""
     for place in range(2):
         counted = jnp.zeros((2, 2**15), jnp.uint32).at[place].set(jnp.arange(1, 2**15 + 1, dtype=jnp.uint32))

@@ -1,4 +1,4 @@
-"""Outcome sampling: unbiased against full CFR, convergent, the same on any number of devices."""
+"""Outcome sampling: unbiased against full CFR, convergent, and equal on any number of devices."""
 
 import functools
 import pathlib
@@ -25,7 +25,7 @@ def settings(exploration: float, decay: float | None = None) -> mccfr.MccfrSetti
 @pytest.mark.parametrize("game", samples.GAMES)
 @pytest.mark.parametrize("with_baselines", [False, True])
 def test_sampled_values_are_unbiased(game: str, with_baselines: bool) -> None:
-    """The mean of Q over many batches is the exact counterfactual value, for every option of every set."""
+    """The mean of Q over many batches is the exact counterfactual value, for every action of every information set."""
     tree = samples.load_tree(game)
     form = sampling_form.sampling_form(tree)
     exact, layouts = sequence_form.sequence_form(tree)
@@ -34,8 +34,8 @@ def test_sampled_values_are_unbiased(game: str, with_baselines: bool) -> None:
     state = mccfr.init(form, baselines=with_baselines)._replace(policy=policy)
     if with_baselines:
         wild = rng.normal(0, 20, (form.players, form.histories))
-        state = state._replace(baseline=tuple(jnp.asarray(own, form.share.dtype) for own in wild))
-    profile = tabular_policies.to_levels(tree, layouts, samples.policies_from_tables(tree, policy))
+        state = state._replace(baseline=tuple(jnp.asarray(table, form.share.dtype) for table in wild))
+    policies = tabular_policies.to_levels(tree, layouts, samples.policies_from_tables(tree, policy))
     batches, size = 200, 256
     for number, player in enumerate(tree.players):
 
@@ -43,19 +43,22 @@ def test_sampled_values_are_unbiased(game: str, with_baselines: bool) -> None:
             return outcome_sampling.sample(form, state, settings(0.5), key, number, batch=size).values
 
         drawn = np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(number), batches)), float)
-        levels = best_response.counterfactual_values(exact, profile, number)
+        levels = best_response.counterfactual_values(exact, policies, number)
         expected = tabular_policies.player_from_levels(layouts[number], levels)
         for decision in range(player.sets):
             first, end = player.first[decision], player.first[decision + 1]
-            found = drawn[:, : end - first, decision]
-            error = found.std(axis=0) / np.sqrt(batches)
+            samples_of_infoset = drawn[:, : end - first, decision]
+            error = samples_of_infoset.std(axis=0) / np.sqrt(batches)
             # 4 standard errors, for some hundred numbers with fixed seeds.
-            assert (np.abs(found.mean(axis=0) - expected[first:end]) <= 4 * error + 1e-4).all(), (number, decision)
+            assert (np.abs(samples_of_infoset.mean(axis=0) - expected[first:end]) <= 4 * error + 1e-4).all(), (
+                number,
+                decision,
+            )
 
 
 @pytest.mark.parametrize("game", samples.GAMES)
 def test_average_weights_are_unbiased(game: str) -> None:
-    """In proportion to a player's own reach, by a factor that does not depend on the policies."""
+    """They are proportional to a player's own reach, by a factor that does not depend on the policies."""
     tree = samples.load_tree(game)
     form = sampling_form.sampling_form(tree)
     rng = np.random.default_rng(5)
@@ -63,27 +66,29 @@ def test_average_weights_are_unbiased(game: str) -> None:
     for _ in range(2):
         policy = samples.random_tables(form, rng)
         state = mccfr.init(form)._replace(policy=policy)
-        own = samples.policies_from_tables(tree, policy)
-        found = []
+        policies = samples.policies_from_tables(tree, policy)
+        estimates = []
         for number in range(form.players):
             updated = mccfr.averaged_player(form.players, number)
             keys = jax.random.split(jax.random.key(7), 100)
             one = functools.partial(outcome_sampling.sample, form, state, settings(0.3), player=updated, batch=512)
-            weights = np.asarray(jax.vmap(lambda key, one=one: one(key).weight)(keys), float)
-            reach = tabular_policies.realization_plan(tree.players[number], own[number])[tree.players[number].parent]
-            part = weights / reach
-            found.append((part.mean(axis=0), part.std(axis=0) / 10))
-        factors.append(found)
+            weights = np.asarray(jax.vmap(lambda key, one=one: one(key).average_reach)(keys), float)
+            reach = tabular_policies.realization_plan(tree.players[number], policies[number])[
+                tree.players[number].parent
+            ]
+            ratio = weights / reach
+            estimates.append((ratio.mean(axis=0), ratio.std(axis=0) / 10))
+        factors.append(estimates)
     for (first, first_error), (second, second_error) in zip(*factors, strict=True):
         assert (np.abs(first - second) <= 4 * np.hypot(first_error, second_error) + 1e-6).all()
 
 
 @pytest.mark.parametrize("algorithm", ["os-mccfr", "vr-mccfr"])
 def test_kuhn_is_solved(algorithm: str) -> None:
-    found = gdlx.solve("kuhn_poker", algorithm, iterations=300)
-    assert found.exploitability is not None
-    assert found.exploitability < 0.02
-    assert found.value[0] == pytest.approx(-1 / 18, abs=0.02)
+    solution = gdlx.solve("kuhn_poker", algorithm, iterations=300)
+    assert solution.exploitability is not None
+    assert solution.exploitability < 0.02
+    assert solution.value[0] == pytest.approx(-1 / 18, abs=0.02)
 
 
 @pytest.mark.parametrize(
@@ -92,9 +97,9 @@ def test_kuhn_is_solved(algorithm: str) -> None:
 def test_all_minimisers_converge(minimiser: str) -> None:
     base = algorithms.find("os-mccfr")
     chosen = algorithms.Algorithm("os", base.step, algorithms.find(minimiser).settings, "", sampling=base.sampling)
-    found = gdlx.solve("goofspiel:cards=3", chosen, iterations=150)
-    assert found.exploitability is not None
-    assert found.exploitability < 2.0  # of payoffs between -50 and 50
+    solution = gdlx.solve("goofspiel:cards=3", chosen, iterations=150)
+    assert solution.exploitability is not None
+    assert solution.exploitability < 2.0  # of payoffs between -50 and 50
 
 
 def test_three_players_and_one() -> None:
@@ -107,29 +112,29 @@ def test_the_same_key_gives_the_same_run() -> None:
     runs = []
     for seed in (1, 1, 2):
         chosen = algorithms.configure(algorithms.find("os-mccfr"), None, {"batch": 64, "seed": seed})
-        process = tree_solvers.SampledSolver(task, chosen)
-        whole = process.advance(process.init(), 10)
-        parts = process.advance(process.advance(process.init(), 3), 7)
-        np.testing.assert_array_equal(whole.regret[0], parts.regret[0])
-        runs.append(np.asarray(whole.regret[0]))
+        solver = tree_solvers.SampledSolver(task, chosen)
+        uninterrupted = solver.advance(solver.init(), 10)
+        resumed = solver.advance(solver.advance(solver.init(), 3), 7)
+        np.testing.assert_array_equal(uninterrupted.regret[0], resumed.regret[0])
+        runs.append(np.asarray(uninterrupted.regret[0]))
     np.testing.assert_array_equal(runs[0], runs[1])
     assert (runs[0] != runs[2]).any()
 
 
-def test_going_on_is_as_if_never_stopped(tmp_path: pathlib.Path) -> None:
+def test_resumed_runs_equal_uninterrupted_ones(tmp_path: pathlib.Path) -> None:
     from gdlx.solvers.runs import driver, result_folder
 
     task = tasks.make_tree_task(game_spec.GameSpec("kuhn_poker"), keep_edges=True)
     algorithm = algorithms.find("vr-mccfr")
-    whole = solver_run.Run(task, algorithm)
-    list(whole.snapshots(driver.StopCondition(iterations=12)))
+    uninterrupted = solver_run.Run(task, algorithm)
+    list(uninterrupted.snapshots(driver.StopCondition(iterations=12)))
     first = solver_run.Run(task, algorithm, tmp_path)
     list(first.snapshots(driver.StopCondition(iterations=5)))
     first.finish()
     second = solver_run.Run(task, result_folder.read_config(tmp_path).algorithm, tmp_path, resume=True)
     list(second.snapshots(driver.StopCondition(iterations=12)))
-    for ours, theirs in zip(jax.tree.leaves(whole.state), jax.tree.leaves(second.state), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+    for expected, actual in zip(jax.tree.leaves(uninterrupted.state), jax.tree.leaves(second.state), strict=True):
+        np.testing.assert_array_equal(expected, actual)
 
 
 @pytest.mark.parametrize("batch", [0, -8])
@@ -151,11 +156,11 @@ def test_sampling_needs_edges() -> None:
 
 @pytest.mark.parametrize("probability", [[0.5, 0.5], [0.1, 0.2, 0.7], [1.0], [0.97, 0.01, 0.01, 0.01]])
 def test_alias_tables(probability: list[float]) -> None:
-    keep, other = sampling_form._alias(np.array(probability))
+    kept, offsets = sampling_form._alias(np.array(probability))
     got = np.zeros(len(probability))
-    for number, (kept, further) in enumerate(zip(keep, other, strict=True)):
-        got[number] += kept / len(probability)
-        got[number + further] += (1 - kept) / len(probability)
+    for number, (keep, offset) in enumerate(zip(kept, offsets, strict=True)):
+        got[number] += keep / len(probability)
+        got[number + offset] += (1 - keep) / len(probability)
     np.testing.assert_allclose(got, probability)
 
 

@@ -1,4 +1,4 @@
-"""Sampling into a hash table: the same as dense tables, set by set; what is full, too long, stopped or divided."""
+"""Sampling into a hash table: equal to dense tables; full tables, long games, bad goals, limits and sharding."""
 
 import dataclasses
 import functools
@@ -43,9 +43,9 @@ MINIMISERS = {
 
 
 class SameDraws:
-    """Random numbers for trajectories on tables: those that trajectories on the environment draw."""
+    """Replaces `rng` in sampling on trees, to draw the same random numbers as sampling on the environment."""
 
-    streams = staticmethod(rng.make_streams)
+    make_streams = staticmethod(rng.make_streams)
 
     def __init__(self, form: sampling_form.SamplingForm) -> None:
         self.players = form.players
@@ -53,7 +53,7 @@ class SameDraws:
             ([_chooser(form, slot) for slot in level.choices], level.chance is not None) for level in form.levels
         ]
 
-    def rows(self, streams: rng.Streams, count: int) -> tuple[rng.Streams, jax.Array]:
+    def draw_rows(self, streams: rng.Streams, count: int) -> tuple[rng.Streams, jax.Array]:
         words = []
         for choosers, has_chance in self.levels:
             streams, now = rng.draw_rows(streams, self.players + 1)
@@ -64,12 +64,12 @@ class SameDraws:
 
 
 def _chooser(form: sampling_form.SamplingForm, slot: sampling_form.ChoiceSlot) -> int:
-    """The player whose choice a slot is; in these games everybody's who comes there."""
+    """Return the player that acts in a slot; in these games it is the same at all nodes."""
     columns = np.unique(np.asarray(slot.column))[:-1]
-    (found,) = [
+    (chooser,) = [
         n for n in range(form.players) if (columns >= form.own(n).start).all() and (columns < form.own(n).stop).all()
     ]
-    return found
+    return chooser
 
 
 @pytest.mark.parametrize(
@@ -85,46 +85,50 @@ def _chooser(form: sampling_form.SamplingForm, slot: sampling_form.ChoiceSlot) -
     ],
 )
 def test_equals_dense_tables(game: str, minimiser: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Regrets and averages of every set after some iterations, with discounts made up for at every fourth.
+    """Regrets and averages of every information set are equal after some iterations, with folds at every fourth.
 
-    Not after many: without exploration rare options magnify what rounding does to their probabilities.
+    Not after many: without exploration rare actions magnify rounding errors of their probabilities.
     """
     monkeypatch.setattr(table_state, "FOLD_INTERVAL", 4)
     task = tasks.make_tree_task(game_spec.GameSpec(game), keep_edges=True)
     form = sampling_form.sampling_form(task.tree)
     monkeypatch.setattr(outcome_sampling, "rng", SameDraws(form))
-    # Without exploration both draw the same option with the same random number.
+    # Without exploration both sample the same action with the same random number.
     settings: Any = jax.tree.map(np.float32, mccfr.MccfrSettings(MINIMISERS[minimiser], 0.0))
     batch, iterations, key = 64, 10, jax.random.key(3)
     env = gdlx.make(game)
-    moving = packed_env.PackedEnv(env)
+    packed = packed_env.PackedEnv(env)
     config = table_state.SamplerConfig(batch, 16, optimism=settings.minimiser.optimism is not None)
-    runner = table_loop.make_loop(tuple(jax.devices()[:1]), moving, config)
-    table = runner.advance(table_state.init(moving, config, 8, 1), settings, key, iterations)
+    loop = table_loop.make_loop(tuple(jax.devices()[:1]), packed, config)
+    table = loop.advance(table_state.init(packed, config, 8, 1), settings, key, iterations)
     dense = mccfr.init(form)
     step = jax.jit(functools.partial(mccfr.step, sampler=outcome_sampling.sample, batch=batch))
     for _ in range(iterations):
         dense = step(form, dense, settings, key)
     weight = np.asarray(table_policy.average_policy(table, settings.minimiser).cumulative_policy)
-    made = table_state.cumulative_discounts(settings.minimiser, jnp.asarray(8))
+    discounts = table_state.cumulative_discounts(settings.minimiser, jnp.asarray(8))
     stamp = np.asarray(table.entries.stamp)
     for number, player in enumerate(task.tree.players):
         row = tables.lookup_rows(table, task, env.num_actions, number)
         known = row >= 0
         assert known.sum() > 0
         uniform = tables.uniform_reach(player)
-        # What no trajectory came to is in no table, and has no regret.
+        # Information sets that were never visited are not in the table, and have no regret.
         assert not np.asarray(dense.regret[number])[:, ~known].any()
         for decision in np.flatnonzero(known):
             actions = player.action[player.first[decision] : player.first[decision + 1]]
-            kept = np.asarray(table.entries.regret)[row[decision], actions]
+            actual = np.asarray(table.entries.regret)[row[decision], actions]
             last = stamp[row[decision]]
-            missing = np.where(kept > 0, made.positive[2] - made.positive[last], made.negative[2] - made.negative[last])
+            pending = np.where(
+                actual > 0,
+                discounts.positive[2] - discounts.positive[last],
+                discounts.negative[2] - discounts.negative[last],
+            )
             expected = np.asarray(dense.regret[number])[: len(actions), decision] * uniform[decision]
-            np.testing.assert_allclose(kept * np.exp(missing), expected, rtol=2e-3, atol=2e-3)
+            np.testing.assert_allclose(actual * np.exp(pending), expected, rtol=2e-3, atol=2e-3)
             average = np.asarray(dense.cumulative_policy[number])[: len(actions), decision]
-            kept = weight[row[decision], actions]
-            np.testing.assert_allclose(kept * average.sum(), average * kept.sum(), rtol=2e-3, atol=1e-4)
+            actual = weight[row[decision], actions]
+            np.testing.assert_allclose(actual * average.sum(), average * actual.sum(), rtol=2e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +139,7 @@ def test_equals_dense_tables(game: str, minimiser: str, monkeypatch: pytest.Monk
     ],
 )
 def test_baselines_leave_regrets_unbiased(game: str) -> None:
-    """Means of sampled regrets, with wild baselines, against the exact ones of every set."""
+    """Means of sampled regrets, with wild baselines, against the exact regrets of every information set."""
     known = tables.make_random_table(game)
     config = table_state.SamplerConfig(256, 16, baselines=True)
     state = known.state._replace(baselines=wild_values(known, config))
@@ -148,7 +152,7 @@ def test_baselines_leave_regrets_unbiased(game: str) -> None:
 
 
 def wild_values(known: tables.RandomTable, config: table_state.SamplerConfig) -> state_baselines.StateBaselines:
-    """Baselines of all states that mean nothing, and of some nothing is known."""
+    """Return random baselines for all states; some are unknown."""
     state = known.state._replace(
         baselines=state_baselines.init(known.packed.env.num_players, known.packed.env.num_actions, 9)
     )
@@ -161,7 +165,7 @@ def wild_values(known: tables.RandomTable, config: table_state.SamplerConfig) ->
     values = state.baselines
     assert values is not None
     random, shape = np.random.default_rng(1), values.value[0].shape
-    unknown = random.uniform(size=shape) < 0.3  # has the baseline of the choice before
+    unknown = random.uniform(size=shape) < 0.3  # these use the baseline of the previous action
     return values._replace(
         value=tuple(
             jnp.asarray(np.where(unknown, np.nan, random.normal(0, 20, shape)), jnp.float32) for _ in values.value
@@ -178,43 +182,43 @@ def wild_values(known: tables.RandomTable, config: table_state.SamplerConfig) ->
     ],
 )
 def test_kuhn_is_solved(name: str, grow: str) -> None:
-    found = gdlx.solve("kuhn_poker", name, iterations=400, table=6, batch=256, grow=grow)
-    assert found.exploitability is not None
-    assert found.exploitability < 0.03
-    assert found.value[0] == pytest.approx(-1 / 18, abs=0.02)
+    solution = gdlx.solve("kuhn_poker", name, iterations=400, table=6, batch=256, grow=grow)
+    assert solution.exploitability is not None
+    assert solution.exploitability < 0.03
+    assert solution.value[0] == pytest.approx(-1 / 18, abs=0.02)
 
 
 @pytest.mark.slow
-def test_first_adds_one_set_for_each_trajectory() -> None:
-    """After one iteration of one trajectory for each of two players at most two sets are known, and at least one."""
-    process = tables.make_solver("leduc_poker", batch=1, grow="first")
-    state = process.advance(process.init(), 1)
+def test_first_adds_one_infoset_per_trajectory() -> None:
+    """One iteration has one trajectory for each of two players, and adds one or two information sets."""
+    solver = tables.make_solver("leduc_poker", batch=1, grow="first")
+    state = solver.advance(solver.init(), 1)
     assert 1 <= int(hash_table.count_used(state.table)) <= 2
-    whole = tables.make_solver("leduc_poker", batch=1)
-    assert int(hash_table.count_used(whole.advance(whole.init(), 1).table)) > 2
+    growing_all = tables.make_solver("leduc_poker", batch=1)
+    assert int(hash_table.count_used(growing_all.advance(growing_all.init(), 1).table)) > 2
 
 
 def test_a_full_table_keeps_what_it_has() -> None:
-    process = tables.make_solver("leduc_poker", table=4)
-    state = process.advance(process.init(), 20)
-    assert process.measure(state, 0.0).load == pytest.approx(hash_table.MAX_LOAD_FACTOR, abs=0.2)
-    assert process.dropped_visits(state) > 0
+    solver = tables.make_solver("leduc_poker", table=4)
+    state = solver.advance(solver.init(), 20)
+    assert solver.measure(state, 0.0).load == pytest.approx(hash_table.MAX_LOAD_FACTOR, abs=0.2)
+    assert solver.dropped_visits(state) > 0
     keys = np.asarray(state.table.high)
-    before = process.policy(state).cumulative_policy[:-1].sum()
-    after = process.advance(state, 20)
+    before = solver.policy(state).cumulative_policy[:-1].sum()
+    after = solver.advance(state, 20)
     np.testing.assert_array_equal(after.table.high, keys)
-    assert float(process.policy(after).cumulative_policy[:-1].sum()) > float(before) * 0.5  # still learning
-    assert process.measure(after, 0.0).exploitability is not None
+    assert float(solver.policy(after).cumulative_policy[:-1].sum()) > float(before) * 0.5  # still learning
+    assert solver.measure(after, 0.0).exploitability is not None
 
 
-def test_no_room_for_the_end_of_a_trajectory() -> None:
-    process = tables.make_solver("kuhn_poker", max_steps=2)
+def test_trajectories_longer_than_max_steps() -> None:
+    solver = tables.make_solver("kuhn_poker", max_steps=2)
     with pytest.raises(table_solver.TableError, match="`max_steps=4`"):
-        process.measure(process.advance(process.init(), 1), 0.0)
+        solver.measure(solver.advance(solver.init(), 1), 0.0)
 
 
 def sheet_of(tmp_path: pathlib.Path, goals: str) -> str:
-    """One choice, then the end, whose goals are given."""
+    """Write a rulesheet with one simultaneous choice and these goals; return its path."""
     sheet = tmp_path / "choice.gdl"
     sheet.write_text(
         "(role left) (role right) (init open) (move yes) (move no)\n"
@@ -239,27 +243,27 @@ def test_several_goal_values(goals: str, allowed: Any, message: str | None, tmp_
     tree = game_spec.unroll_game(game_spec.GameSpec(sheet_of(tmp_path, goals), goal_conflict="max"))
     env = gdlx.make(sheet_of(tmp_path, goals), payoff="goal")
     task = tasks.TableTask(game_spec.GameSpec("choice", "goal", allowed), env, tree, None)
-    process = table_solver.TableSolver(task, tables.configure())
-    state = process.advance(process.init(), 1)
+    solver = table_solver.TableSolver(task, tables.configure())
+    state = solver.advance(solver.init(), 1)
     if message is None:
-        assert process.measure(state, 0.0).samples == 128
+        assert solver.measure(state, 0.0).samples == 128
         assert int(state.abnormal.conflicts) > 0
     else:
         with pytest.raises(game_tree.GoalConflictError, match=message):
-            process.measure(state, 0.0)
+            solver.measure(state, 0.0)
 
 
 def test_goals_that_do_not_add_up(tmp_path: pathlib.Path) -> None:
-    """As if random play had not shown it."""
+    """The environment claims that the game is zero-sum, as if random play had not detected otherwise."""
     goals = _EVEN + "(<= (goal right 50) (true (did right yes))) (<= (goal right 0) (true (did right no)))"
     env = gdlx.make(sheet_of(tmp_path, goals), payoff="goal")
     env = dataclasses.replace(env, payoffs=payoffs.Payoffs(50.0, True, False))
     tree = game_spec.unroll_game(game_spec.GameSpec(sheet_of(tmp_path, goals), "goal"))
-    process = table_solver.TableSolver(
+    solver = table_solver.TableSolver(
         tasks.TableTask(game_spec.GameSpec("choice"), env, tree, None), tables.configure()
     )
     with pytest.raises(payoffs.PayoffError, match="`payoff='goal'`"):
-        process.measure(process.advance(process.init(), 1), 0.0)
+        solver.measure(solver.advance(solver.init(), 1), 0.0)
 
 
 @pytest.mark.parametrize(
@@ -271,14 +275,16 @@ def test_goals_that_do_not_add_up(tmp_path: pathlib.Path) -> None:
         ({"batch": 2**26}, "smaller `batch=`"),
     ],
 )
-def test_what_does_not_fit(changes: dict[str, int], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_and_batches_that_do_not_fit(
+    changes: dict[str, int], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(devices, "machine_memory_bytes", lambda: 2**33)
     with pytest.raises(table_solver.TableError, match=message):
         tables.make_solver("leduc_poker", **changes)
 
 
 @pytest.mark.parametrize("name", ["es-mccfr", "as-mccfr"])
-def test_schemes_without_tables(name: str) -> None:
+def test_algorithms_without_tables(name: str) -> None:
     with pytest.raises(algorithms.UnknownAlgorithmError, match="no hash table"):
         tables.configure(name)
 
@@ -286,24 +292,24 @@ def test_schemes_without_tables(name: str) -> None:
 def test_the_same_key_gives_the_same_run() -> None:
     runs = []
     for seed in (1, 1, 2):
-        process = tables.make_solver("kuhn_poker", seed=seed)
-        whole = process.advance(process.init(), 10)
-        parts = process.advance(process.advance(process.init(), 3), 7)
-        np.testing.assert_array_equal(whole.entries.regret, parts.entries.regret)
-        runs.append(np.asarray(whole.entries.regret))
+        solver = tables.make_solver("kuhn_poker", seed=seed)
+        uninterrupted = solver.advance(solver.init(), 10)
+        resumed = solver.advance(solver.advance(solver.init(), 3), 7)
+        np.testing.assert_array_equal(uninterrupted.entries.regret, resumed.entries.regret)
+        runs.append(np.asarray(uninterrupted.entries.regret))
     np.testing.assert_array_equal(runs[0], runs[1])
     assert (runs[0] != runs[2]).any()
 
 
-def test_matches_tell_the_value() -> None:
-    """Against the exact value of the same policies."""
-    process = tables.make_solver("kuhn_poker")
-    state = process.advance(process.init(), 20)
-    exact = process.measure(state, 0.0).value
+def test_matches_estimate_the_value() -> None:
+    """The estimates agree with the exact value of the same policies."""
+    solver = tables.make_solver("kuhn_poker")
+    state = solver.advance(solver.init(), 20)
+    exact = solver.measure(state, 0.0).value
     task = tables.load_task("kuhn_poker")
-    found = table_solver.estimate_value(task, process.policy(state), 0, 0)
-    assert found.unfinished == 0
-    for mean, error, value in zip(found.mean, found.error, exact, strict=True):
+    scores = table_solver.estimate_value(task, solver.policy(state), 0, 0)
+    assert scores.unfinished == 0
+    for mean, error, value in zip(scores.mean, scores.error, exact, strict=True):
         assert 0 < error < 0.02
         assert abs(mean - value) < 4 * error
 
@@ -320,14 +326,14 @@ chosen = algorithms.configure(algorithms.find("vr-mccfr"), None, {"batch": 64, "
 process = table_solver.TableSolver(task, chosen, tuple(jax.devices()))
 state = process.advance(process.init(), 3)
 # Through a checkpoint and back, whatever the number of devices.
-state = process.advance(process.restored(process.saved(state)), 2)
+state = process.advance(process.from_checkpoint(process.to_checkpoint(state)), 2)
 regret, policy = state.entries.regret, process.policies(state)
 numbers = [np.ravel(regret[:-1]), *policy]
 print(len(jax.devices()), *np.concatenate(numbers).tolist())
 """
 
 
-@pytest.mark.slow  # tests/nets/models/test_sharding.py and tests/envs/packed/test_playouts.py have others of their kind
+@pytest.mark.slow  # tests/nets/models/test_sharding.py and tests/envs/packed/test_playouts.py have similar tests
 def test_one_device_and_eight() -> None:
     one, eight = (samples.run_with_devices(_DEVICES, count) for count in (1, 8))
     np.testing.assert_allclose(one, eight, rtol=1e-3, atol=1e-3)
@@ -335,14 +341,14 @@ def test_one_device_and_eight() -> None:
 
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
 def test_lowers_for_accelerators(platform: str) -> None:
-    moving = packed_env.PackedEnv(tables.load_task("kuhn_poker").env)
+    packed = packed_env.PackedEnv(tables.load_task("kuhn_poker").env)
     config = table_state.SamplerConfig(64, 8, "all", True)
     settings = mccfr.MccfrSettings(regret_matching.Settings(1.0, 1.0, 1.0), 0.6, 0.1)
 
     def run(state: table_state.TableState, key: jax.Array) -> table_state.TableState:
-        return table_loop.advance(moving, state, settings, jax.random.wrap_key_data(key), 3, config=config)
+        return table_loop.advance(packed, state, settings, jax.random.wrap_key_data(key), 3, config=config)
 
     lowered = jax.export.export(jax.jit(run), platforms=[platform])(
-        table_state.init(moving, config, 8, 1), jax.random.key_data(jax.random.key(0))
+        table_state.init(packed, config, 8, 1), jax.random.key_data(jax.random.key(0))
     )
     assert lowered.platforms == (platform,)

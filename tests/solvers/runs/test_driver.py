@@ -1,4 +1,4 @@
-"""The driver: when it stops, what it measures, that chunks do not matter, and that runs go on where they were."""
+"""The driver: stop conditions, metrics, independence of chunks, and resuming."""
 
 import json
 import math
@@ -90,7 +90,7 @@ def test_targets(text: str | float | None, value: float | None) -> None:
 
 
 def test_a_target_that_is_no_number() -> None:
-    with pytest.raises(driver.StopError, match="no number"):
+    with pytest.raises(driver.StopError, match="not a number"):
         driver.parse_target("small", 4.0)
 
 
@@ -157,8 +157,8 @@ def test_a_killed_run_loses_only_what_came_after_its_checkpoint(kuhn: tasks.Tree
     run = solver_run.Run(kuhn, algorithms.find("cfr+"), folder, interval=0.0)
     for point in run.snapshots(driver.StopCondition(iterations=500), every=10):
         if point.metrics.iterations == 120:
-            break  # and never finishes
-    del run, point  # as the end of its process would, this gives the folder free
+            break  # without a call of `finish`
+    del run, point  # releases the lock, as the end of the process would
     again = solver_run.Run(kuhn, algorithms.find("cfr+"), folder, resume=True)
     assert int(again.state.t) == 120
     assert again.metrics[-1].iterations == 110
@@ -177,7 +177,7 @@ def test_one_run_at_a_time_in_a_folder(kuhn: tasks.TreeTask, tmp_path: pathlib.P
 
 @pytest.mark.parametrize("name", ["dcfr", "cfr+", "pcfr+"])
 def test_single_precision_stays_good(kuhn: tasks.TreeTask, name: str) -> None:
-    """Plain sums of plans drift away after some hundred thousand iterations."""
+    """Plain sums of plans drift after some hundred thousand iterations."""
     solver = solver_run.make_solver(kuhn, algorithms.find(name))
     state = solver.advance(solver.init(), 1_000_000)
     last = solver.measure(state, 0.0).exploitability

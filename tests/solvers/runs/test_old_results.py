@@ -1,4 +1,4 @@
-"""Result folders of version 0.1, whose metrics say `gain_NAME` and have no NashConv, are still read."""
+"""Result folders of version 0.1, whose metrics have columns `gain_NAME` and no NashConv, can still be read."""
 
 import csv
 import json

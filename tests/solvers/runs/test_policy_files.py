@@ -1,4 +1,4 @@
-"""Every reader of policies accepts every format, and refuses the rest with the same words."""
+"""Every reader of policies accepts every format, and raises the same errors for others."""
 
 import json
 import pathlib
@@ -73,7 +73,7 @@ def test_of_another_game(folder: pathlib.Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("nowhere", "nowhere is not there: name the result folder"),
+        ("nowhere", "nowhere does not exist: name the result folder"),
         ("policy.png", r"policy\.png is not a policy: name the result folder"),
         ("huge.json", "is not a policy of kuhn_poker: .*the probability of 'bet' at '.dealt king.' is 1000"),
         ("trained", "trained holds networks"),

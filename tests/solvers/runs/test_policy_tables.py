@@ -1,4 +1,4 @@
-"""Policies as tables and back, and as those of OpenSpiel."""
+"""Policies to tables and back, and to OpenSpiel and back."""
 
 import csv
 import io
@@ -78,10 +78,10 @@ def test_rows_in_any_order_and_rounded() -> None:
         (
             r"queen\),bet,[\d.]+",
             "queen),bet,0.5",
-            "player1, (dealt queen): the probabilities of its options (bet, check)",
+            "player1, (dealt queen): the probabilities of its actions (bet, check)",
         ),
         (r"player1,2,\(dealt queen\),bet.*\n", "", "no probability of 'bet' at '(dealt queen)' of player1"),
-        (r"queen\),bet", '"queen"x,bet', "is no CSV|no information set"),
+        (r"queen\),bet", '"queen"x,bet', "is not CSV|no information set"),
     ],
 )
 def test_wrong_csv(old: str, new: str, told: str) -> None:
@@ -121,7 +121,7 @@ def test_policies_of_the_wrong_size() -> None:
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_information_states_are_those_of_the_bridge(spec: str) -> None:
-    """The tabular policy has every set of the tree, with the same legal actions."""
+    """The tabular policy has every information set of the tree, with the same legal actions."""
     pytest.importorskip("pyspiel")
     tree, policies = some(spec)
     game = open_spiel_game.load_game(spec)
@@ -165,7 +165,7 @@ def test_wrong_policies_of_open_spiel() -> None:
     pyspiel = pytest.importorskip("pyspiel")
     tree = open_spiel_tree.build_tree("kuhn_poker")
     table = policy_tables.to_open_spiel_table(tree, random_policies(tree, 0))
-    with pytest.raises(tabular_policies.PolicyError, match="player0, '0': the policy says nothing"):
+    with pytest.raises(tabular_policies.PolicyError, match="player0, '0': the policy does not contain"):
         policy_tables.from_open_spiel(tree, {state: own for state, own in table.items() if state != "0"})
     with pytest.raises(
         tabular_policies.PolicyError, match=r"player0, '0': action 7 has probability 0\.5, but is not legal"

@@ -1,4 +1,4 @@
-"""Runs of sampling into a hash table: stopped, resumed, kept in files, and from the command line."""
+"""Runs that sample into a hash table: stopped, resumed, saved, and from the command line."""
 
 import json
 import pathlib
@@ -34,7 +34,7 @@ def test_what_breaks_off_while_measuring_loses_nothing(tmp_path: pathlib.Path) -
     run = solver_run.Run(tables.load_task("kuhn_poker"), tables.configure(), tmp_path)
     points = run.snapshots(driver.StopCondition(iterations=50), every=5)
     next(points), next(points)
-    run.solver.advance(run.state, 1)  # uses the state up, and nobody takes the next one
+    run.solver.advance(run.state, 1)  # donates the state, and the next one is not stored
     assert run.finish().iterations == 5
     assert policy_files.read_table_policy(
         tmp_path / result_folder.POLICY, tables.load_task("kuhn_poker").env.num_actions
@@ -44,7 +44,7 @@ def test_what_breaks_off_while_measuring_loses_nothing(tmp_path: pathlib.Path) -
 
 @pytest.mark.slow
 def test_long_games_do_not_overflow(tmp_path: pathlib.Path) -> None:
-    """Sixty choices among eight: 8^60 is more than single precision can hold."""
+    """Sixty decisions with eight actions: 8^60 overflows single precision."""
     numbers = " ".join(f"(after {n} {n + 1})" for n in range(60))
     sheet = tmp_path / "long.gdl"
     sheet.write_text(
@@ -62,7 +62,7 @@ def test_long_games_do_not_overflow(tmp_path: pathlib.Path) -> None:
 
 
 def test_overflow_is_never_saved(tmp_path: pathlib.Path) -> None:
-    """A whole table is looked through only now and then, but always before it is written."""
+    """A whole table is checked only at intervals, but always before it is written."""
     run = solver_run.Run(tables.load_task("kuhn_poker"), tables.configure(), tmp_path)
     run.state = run.solver.advance(run.state, 3)
     run.solver.measure(run.state, 0.0)
@@ -119,7 +119,7 @@ def test_a_game_that_cannot_be_unrolled(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--target", "0.1"), "no target"),
+        (("--target", "0.1"), "--target cannot be used"),
         (("--table", "40"), "less than or equal to 28"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Consistent states against posteriors by recursion over single games, and what is said of impossible percepts."""
+"""Beliefs against posteriors by recursion over single games, and the errors for impossible percepts."""
 
 import collections
 import functools
@@ -50,7 +50,7 @@ def start(name: str) -> Match:
     game, nodes = lanes_of(name).env, nodes_of(name)
     registers = game.net.initial.tobytes()
     legal = nodes.position(registers).legal
-    return Match(registers, tuple(history.ActionObservationHistory(game, n, own) for n, own in enumerate(legal)))
+    return Match(registers, tuple(history.ActionObservationHistory(game, n, mask) for n, mask in enumerate(legal)))
 
 
 def after(name: str, match: Match, joint: tuple[int, ...], chance: int) -> Match:
@@ -67,7 +67,7 @@ def random_match(name: str, steps: int, seed: int) -> Match:
         position = nodes_of(name).position(match.registers)
         if position.terminal:
             break
-        joint = tuple(int(rng.choice(own)) for own in position.legal)
+        joint = tuple(int(rng.choice(actions)) for actions in position.legal)
         match = after(name, match, joint, int(rng.choice(position.chance)) if position.chance else 0)
     return match
 
@@ -78,15 +78,15 @@ Chosen = dict[tuple[int, bytes], npt.NDArray[np.float64]]  # policies by player 
 def posterior(
     name: str, view: history.ActionObservationHistory, policies: Chosen | None = None
 ) -> tuple[dict[Identity, float], float]:
-    """Probabilities of everything that agrees with a view, and of the view itself given the player's moves."""
-    found: dict[Identity, float] = collections.defaultdict(float)
+    """Return the probabilities of all states consistent with a view, and of the view given the player's actions."""
+    weights_by_identity: dict[Identity, float] = collections.defaultdict(float)
 
     def visit(match: Match, weight: float) -> None:
-        own = match.views[view.player]
-        if own.events != view.events[: own.step]:
+        own_view = match.views[view.player]
+        if own_view.events != view.events[: own_view.step]:
             return
-        if own.step == view.step:
-            found[match.identity] += weight
+        if own_view.step == view.step:
+            weights_by_identity[match.identity] += weight
             return
         position = nodes_of(name).position(match.registers)
         options: list[list[tuple[int, float]]] = []
@@ -94,7 +94,7 @@ def posterior(
             chosen = (policies or {}).get((player, match.views[player].keys[-1].tobytes()))
             weights = [1.0 for _ in legal] if chosen is None else [chosen[action] for action in legal]
             options.append([(action, w / sum(weights)) for action, w in zip(legal, weights, strict=True)])
-        options[view.player] = [(view.events[own.step].move, 1.0)]
+        options[view.player] = [(view.events[own_view.step].move, 1.0)]
         chances = position.chance or (0,)
         options.append([(outcome, 1 / len(chances)) for outcome in chances])
         for chosen_by_all in itertools.product(*options):
@@ -102,28 +102,28 @@ def posterior(
             visit(after(name, match, tuple(joint), outcome), weight * math.prod(p for _, p in chosen_by_all))
 
     visit(start(name), 1.0)
-    total = sum(found.values())
-    return {identity: weight / total for identity, weight in found.items()}, total
+    total = sum(weights_by_identity.values())
+    return {identity: weight / total for identity, weight in weights_by_identity.items()}, total
 
 
-def identities(game: packed_env.PackedEnv, found: beliefs.Belief) -> list[Identity]:
-    seen = enumeration.take_snapshot(game, enumeration.ActiveGames(found.games, found.lanes))
+def identities(game: packed_env.PackedEnv, belief: beliefs.Belief) -> list[Identity]:
+    seen = enumeration.take_snapshot(game, enumeration.ActiveGames(belief.games, belief.lanes))
     registers = seen.rows[: len(game.env.net.initial)]
     return [
         (registers[:, n].tobytes(), *(seen.keys[:, p, n].tobytes() for p in range(game.env.num_players)))
-        for n in range(len(found.lanes))
+        for n in range(len(belief.lanes))
     ]
 
 
-def summed(game: packed_env.PackedEnv, found: beliefs.Belief) -> dict[Identity, float]:
+def summed(game: packed_env.PackedEnv, belief: beliefs.Belief) -> dict[Identity, float]:
     total: dict[Identity, float] = collections.defaultdict(float)
-    for identity, weight in zip(identities(game, found), found.weights.tolist(), strict=True):
+    for identity, weight in zip(identities(game, belief), belief.weights.tolist(), strict=True):
         total[identity] += weight
     return dict(total)
 
 
-def likelihood(exact: dict[Identity, float], counts: dict[Identity, int]) -> float:
-    """Of counts like these or worse, by chi-square; improbable states are put together."""
+def p_value(exact: dict[Identity, float], counts: dict[Identity, int]) -> float:
+    """Return the p-value of the counts by a chi-square test; improbable states are pooled."""
     assert set(counts) <= set(exact)
     number = sum(counts.values())
     expected, seen = [0.0], [0]
@@ -139,22 +139,22 @@ def likelihood(exact: dict[Identity, float], counts: dict[Identity, int]) -> flo
 
 @functools.cache
 def skewed(name: str) -> tuple[table_policy.TablePolicy, Chosen]:
-    """Policies that differ from set to set, for the table and for the recursion."""
+    """Return policies that differ between information sets, as a table and for the recursion."""
     tree, game, rng = samples.load_tree(name), lanes_of(name).env, np.random.default_rng(1)
     keys, chosen = [], []
     by_key: Chosen = {}
     for number, player in enumerate(tree.players):
         high, low = infoset_keys.compute_infoset_keys(tree, number, game.num_actions)
         keys.append(np.stack([high ^ table_rows.player_salt(number), low]))
-        own = rng.uniform(0.1, 1, (player.sets, game.num_actions)) ** 3
-        chosen.append(own)
-        by_key |= {(number, np.array(key, np.uint32).tobytes()): p for *key, p in zip(high, low, own, strict=True)}
+        policy = rng.uniform(0.1, 1, (player.sets, game.num_actions)) ** 3
+        chosen.append(policy)
+        by_key |= {(number, np.array(key, np.uint32).tobytes()): p for *key, p in zip(high, low, policy, strict=True)}
     table = table_policy.from_arrays(np.concatenate(keys, axis=1), np.concatenate(chosen).astype(np.float32))
     return table, by_key
 
 
 class Case(NamedTuple):
-    """A player's view in the midst of a match; the others play uniformly, or by policies that differ everywhere."""
+    """A player's view during a match; the others play uniformly, or by policies that differ everywhere."""
 
     name: str
     steps: int
@@ -170,7 +170,7 @@ class Case(NamedTuple):
     def view(self) -> history.ActionObservationHistory:
         return random_match(self.name, self.steps, self.seed).views[self.player]
 
-    def found(self, way: beliefs.BeliefMethod, seed: int = 0) -> beliefs.Belief:
+    def belief(self, way: beliefs.BeliefMethod, seed: int = 0) -> beliefs.Belief:
         policies = skewed(self.name)[0] if self.is_skewed else None
         return beliefs.compute_belief(self.game, self.view, policies, method=way, budget=FEW, seed=seed)
 
@@ -189,12 +189,12 @@ CASES = pytest.mark.parametrize(
 def test_enumeration_is_the_posterior(case: Case) -> None:
     assert len(case.view.legal) > 1
     exact, total = case.posterior()
-    found = case.found("enumeration")
-    got = summed(case.game, found)
-    assert len(found.lanes) == len(got) == len(exact) > 1
+    belief = case.belief("enumeration")
+    got = summed(case.game, belief)
+    assert len(belief.lanes) == len(got) == len(exact) > 1
     assert got == pytest.approx(exact, abs=1e-5)
-    assert found.report.likelihood == pytest.approx(total, rel=1e-4)
-    assert (found.report.accepted, found.report.method) == (len(exact), "enumeration")
+    assert belief.report.likelihood == pytest.approx(total, rel=1e-4)
+    assert (belief.report.accepted, belief.report.method) == (len(exact), "enumeration")
     if case.is_skewed:
         assert max(abs(exact[k] - p) for k, p in posterior(case.name, case.view)[0].items()) > 0.1
 
@@ -202,11 +202,11 @@ def test_enumeration_is_the_posterior(case: Case) -> None:
 @CASES
 def test_rejection_draws_from_the_posterior(case: Case) -> None:
     exact, total = case.posterior()
-    found = case.found("rejection")
-    assert found.weights == pytest.approx(np.full(256, 1 / 256))
-    assert likelihood(exact, collections.Counter(identities(case.game, found))) > 1e-3
-    assert found.report.likelihood == pytest.approx(total, abs=4 * np.sqrt(total / found.report.tried))
-    assert found.report.accepted >= found.report.requested == 256
+    belief = case.belief("rejection")
+    assert belief.weights == pytest.approx(np.full(256, 1 / 256))
+    assert p_value(exact, collections.Counter(identities(case.game, belief))) > 1e-3
+    assert belief.report.likelihood == pytest.approx(total, abs=4 * np.sqrt(total / belief.report.tried))
+    assert belief.report.accepted >= belief.report.requested == 256
 
 
 @CASES
@@ -214,30 +214,30 @@ def test_particles_draw_from_the_posterior(case: Case) -> None:
     """One game of each of many filters: the games of one filter depend on one another."""
     exact, total = case.posterior()
     counts: collections.Counter[Identity] = collections.Counter()
-    rates = []
+    likelihoods = []
     for number in range(FILTERS):
-        found = case.found("particles", number)
-        one = found._replace(lanes=found.lanes[number : number + 1])
+        belief = case.belief("particles", number)
+        one = belief._replace(lanes=belief.lanes[number : number + 1])
         counts.update(identities(case.game, one))
-        rates.append(found.report.likelihood)
-    assert likelihood(exact, counts) > 1e-3
-    assert np.mean(rates) == pytest.approx(total, abs=4 * np.std(rates) / np.sqrt(FILTERS))
+        likelihoods.append(belief.report.likelihood)
+    assert p_value(exact, counts) > 1e-3
+    assert np.mean(likelihoods) == pytest.approx(total, abs=4 * np.std(likelihoods) / np.sqrt(FILTERS))
 
 
-def test_a_tracker_goes_on_with_particles_where_enumeration_ends() -> None:
-    """And finds the same as a new one that is told all at once."""
+def test_a_tracker_continues_with_particles_after_enumeration() -> None:
+    """Its belief equals that of a new tracker that processes all events at once."""
     name, game = "leduc_poker", lanes_of("leduc_poker")
     view = random_match(name, 7, 1).views[1]
     few = beliefs.BeliefBudget(size=256, states=10)
     tracker = beliefs.BeliefTracker(game, view, effort=few)
-    ways = [
+    methods = [
         tracker.update(
             history.ActionObservationHistory(view.game, view.player, view.first, view.events[:n])
         ).report.method
         for n in range(8)
     ]
-    assert ways == sorted(ways)
-    assert set(ways) == {"enumeration", "particles"}
+    assert methods == sorted(methods)
+    assert set(methods) == {"enumeration", "particles"}
     exact, _ = posterior(name, view)
     assert set(identities(game, tracker.belief())) <= set(exact)
     again = beliefs.compute_belief(game, view, budget=few)
@@ -245,28 +245,28 @@ def test_a_tracker_goes_on_with_particles_where_enumeration_ends() -> None:
     assert jax.tree.all(same)
 
 
-def test_particles_that_die_out_are_tried_again_with_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two games seldom have the card that was dealt; 256 is a program that other tests have."""
+def test_particles_restart_with_more_if_none_is_consistent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two games seldom have the card that was dealt; other tests compile the program for 256 games too."""
     monkeypatch.setattr(beliefs, "_MORE", 128)
     game, view = lanes_of("kuhn_poker"), random_match("kuhn_poker", 3, 0).views[1]
     few, sizes = beliefs.BeliefBudget(size=2), set()
     for seed in range(40):
-        found = beliefs.compute_belief(game, view, skewed("kuhn_poker")[0], method="particles", budget=few, seed=seed)
-        assert all(key == view.keys[-1].tobytes() for *_, key in identities(game, found))
-        assert found.report.tried == (2 if found.games.batch == 2 else 258)
-        sizes.add(found.games.batch)
+        belief = beliefs.compute_belief(game, view, skewed("kuhn_poker")[0], method="particles", budget=few, seed=seed)
+        assert all(key == view.keys[-1].tobytes() for *_, key in identities(game, belief))
+        assert belief.report.tried == (2 if belief.games.batch == 2 else 258)
+        sizes.add(belief.games.batch)
     assert sizes == {2, 256}
 
 
-def test_games_are_drawn_as_often_as_they_are_probable() -> None:
+def test_games_are_sampled_by_their_probabilities() -> None:
     name, game = "kuhn_poker", lanes_of("kuhn_poker")
     view = random_match(name, 3, 0).views[1]
     table, _ = skewed(name)
-    found = beliefs.compute_belief(game, view, table)
-    games = found.sample(game, 128, np.random.default_rng(0))
+    belief = beliefs.compute_belief(game, view, table)
+    games = belief.sample(game, 128, np.random.default_rng(0))
     assert games.batch == 128
-    every = beliefs.Belief(games, np.arange(128, dtype=np.int32), np.full(128, 1 / 128), found.report)
-    assert summed(game, every) == pytest.approx(summed(game, found), abs=1 / 128)
+    every = beliefs.Belief(games, np.arange(128, dtype=np.int32), np.full(128, 1 / 128), belief.report)
+    assert summed(game, every) == pytest.approx(summed(game, belief), abs=1 / 128)
 
 
 def kuhn_number(kind: str, name: str) -> int:
@@ -274,29 +274,31 @@ def kuhn_number(kind: str, name: str) -> int:
     return (role.moves if kind == "move" else role.percepts).index(name)
 
 
-def test_impossible_percepts_are_told_in_words() -> None:
+def test_the_error_describes_impossible_percepts() -> None:
     game = lanes_of("kuhn_poker")
     view = random_match("kuhn_poker", 2, 0).views[0]
     bet = kuhn_number("move", "bet")
     wrong = history.Event(bet, tuple(range(len(game.env.net.players[0].percepts))), ())
-    with pytest.raises(beliefs.ImpossiblePerceptsError, match=r"joint move 3: it did bet, perceived \(dealt") as told:
+    with pytest.raises(
+        beliefs.ImpossiblePerceptsError, match=r"joint action 3: it did bet, perceived \(dealt"
+    ) as error:
         beliefs.compute_belief(game, view.after(wrong))
-    assert "player1" in str(told.value)
-    assert "kuhn_poker" in str(told.value)
+    assert "player1" in str(error.value)
+    assert "kuhn_poker" in str(error.value)
 
 
-def test_a_move_that_was_not_there_is_impossible() -> None:
+def test_an_illegal_move_is_impossible() -> None:
     game = lanes_of("kuhn_poker")
     view = start("kuhn_poker").views[0]
     assert kuhn_number("move", "bet") not in view.legal
     event = history.Event(kuhn_number("move", "bet"), (), view.legal)
-    with pytest.raises(beliefs.ImpossiblePerceptsError, match="cannot have done bet in joint move 1"):
+    with pytest.raises(beliefs.ImpossiblePerceptsError, match="cannot have done bet in joint action 1"):
         beliefs.compute_belief(game, view.after(event))
 
 
 def test_a_wrong_start_is_impossible() -> None:
     view = history.ActionObservationHistory(lanes_of("kuhn_poker").env, 0, (kuhn_number("move", "bet"),))
-    with pytest.raises(beliefs.ImpossiblePerceptsError, match="before joint move 1"):
+    with pytest.raises(beliefs.ImpossiblePerceptsError, match="before joint action 1"):
         beliefs.compute_belief(lanes_of("kuhn_poker"), view)
 
 
@@ -310,12 +312,12 @@ def test_sampling_does_not_call_anything_impossible(way: beliefs.BeliefMethod) -
     few, policies = beliefs.BeliefBudget(size=256, tries=2**9), skewed("kuhn_poker")[0]
     with pytest.raises(beliefs.NoConsistentStateError, match="not found to be impossible"):
         beliefs.compute_belief(game, wrong, policies, method=way, budget=few)
-    with pytest.raises(beliefs.ImpossiblePerceptsError, match="joint move 2"):
+    with pytest.raises(beliefs.ImpossiblePerceptsError, match="joint action 2"):
         beliefs.compute_belief(game, wrong)
 
 
 def test_too_many_states_to_enumerate() -> None:
     game = lanes_of("blind_tictactoe")
     view = random_match("blind_tictactoe", 2, 0).views[0]
-    with pytest.raises(beliefs.TooManyStatesError, match="joint move 2"):
+    with pytest.raises(beliefs.TooManyStatesError, match="joint action 2"):
         beliefs.compute_belief(game, view, method="enumeration", budget=beliefs.BeliefBudget(states=20))
