@@ -62,7 +62,7 @@ _processor_seconds: dict[str, float] = {}  # of every process that ran tests, wi
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """A worker of xdist reports what it has used to the process that collects results."""
     output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
-    used = sum(os.times()[:4])
+    used = sum(os.times()[: 2 if output is None else 4])  # what workers have used they report themselves
     if output is None:
         _processor_seconds["main"] = used
     else:
@@ -74,6 +74,6 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    own = sum(os.times()[:4])
-    minutes = (sum(_processor_seconds.values()) if len(_processor_seconds) > 1 else own) / 60
+    alone = sum(os.times()[:4])
+    minutes = (sum(_processor_seconds.values()) if len(_processor_seconds) > 1 else alone) / 60
     terminalreporter.write_line(f"processor time: {minutes:.1f} minutes")

@@ -99,7 +99,7 @@ def test_sweep_results_and_report(folder: pathlib.Path) -> None:
     (folder / "small.toml").write_text(SWEEP)
     swept = run(folder, "sweep", "small.toml")
     assert (swept["cells"], swept["failed"]) == (4, [])
-    assert len(run(folder, "results", swept["result"])["runs"]) == 4
+    assert len(run(folder, "results", swept["result"])["results"]) == 4
     page = run(folder, "report", swept["result"], "-o", "page.html")
     assert page
     assert (folder / "page.html").read_text().startswith("<!DOCTYPE html>")
