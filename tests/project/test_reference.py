@@ -49,7 +49,7 @@ def test_a_public_name_is_documented(name: str) -> None:
     if inspect.isfunction(value):
         for parameter in inspect.signature(value).parameters.values():
             assert f"{parameter.name}:" in doc or parameter.kind is parameter.VAR_KEYWORD, parameter.name
-        assert "Args:" in doc
+        assert "Args:" in doc or not inspect.signature(value).parameters
         assert ">>>" in doc
 
 

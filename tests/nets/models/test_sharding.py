@@ -47,7 +47,7 @@ from gdlx.solvers import tasks
 task = tasks.make_tree_task(game_spec.GameSpec("kuhn_poker"), keep_edges=True)
 settings = deep_cfr.Settings(traversals=16, capacity=1024, steps=8, policy_steps=8, batch=32, widths=(16,))
 learner = deep_cfr.make(encoders.Encoder(gdlx.make("kuhn_poker"), 5), settings, task)
-learnt = lambda state: (state.fitted.variables, learner.policy_params(state))
+learnt = lambda state: (state.advantage_train_states.params, learner.policy_params(state))
 """
 
 _SUPERVISED = """
