@@ -113,7 +113,7 @@ def _draw_speeds(options: console.Options, names: list[str], path: pathlib.Path)
         raise typer.BadParameter(
             "only the benchmark playout has speeds to plot; --plot shows the figures of any benchmark"
         )
-    from gdlx.experiments.bench import playout_plot
+    from gdlx.experiments.bench.playouts import playout_plot
 
     with console.progress(options, "measuring") as advance:
         speeds = playout_plot.draw(path, advance)

@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gdlx.envs import devices
-from gdlx.experiments.bench import c_playout, harness
+from gdlx.experiments.bench import harness
+from gdlx.experiments.bench.playouts import c_playout
 
 _BATCH = 262_144
 _PGX = {"connect_four": ("connect_four", 12.0), "tictactoe": ("tic_tac_toe", 8.0)}

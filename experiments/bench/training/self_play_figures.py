@@ -127,7 +127,9 @@ def strength_figures() -> Iterator[harness.Figure]:
     from gdlx.solvers.runs import driver
 
     net = games.compile_game(_LARGE)
-    settings = learner_registry.make_settings("self-play", {"uniform_opponent_fraction": str(_UNIFORM_OPPONENT_FRACTION)})
+    settings = learner_registry.make_settings(
+        "self-play", {"uniform_opponent_fraction": str(_UNIFORM_OPPONENT_FRACTION)}
+    )
     config = learner_registry.TrainConfig(
         game_spec.GameSpec(_LARGE), "self-play", learner_registry.default_window(net, None), settings
     )

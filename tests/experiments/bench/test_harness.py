@@ -24,12 +24,12 @@ from gdlx.experiments.bench import (
     host_machine,
     mccfr_bench,
     playout_bench,
-    playout_plot,
     ratio_plot,
     read_bench,
     search_bench,
     start_bench,
 )
+from gdlx.experiments.bench.playouts import playout_plot
 from gdlx.propnet.checks import checker
 from gdlx.propnet.syntax import source
 from gdlx.solvers.search import beliefs

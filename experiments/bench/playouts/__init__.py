@@ -1,0 +1,1 @@
+"""Parts of the benchmark `playout`: the same step as C, and pictures of speeds."""
