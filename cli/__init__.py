@@ -144,11 +144,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _exit_if_threads_run(code: int) -> None:
     """Exit at once if threads of agents still compute: the usual shutdown of Python would crash."""
-    if "gdlx.players.matches.worker" not in sys.modules:
+    if "gdlx.players.matches.clock_worker" not in sys.modules:
         return
-    from gdlx.players.matches import worker
+    from gdlx.players.matches import clock_worker
 
-    if worker.has_running_threads():
+    if clock_worker.has_running_threads():
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

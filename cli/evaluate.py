@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gdlx.cli import bounds_table, console, shared_options, solution_table, train
+from gdlx.propnet.common import atomic_files
 
 if TYPE_CHECKING:
     from gdlx.solvers import solution
@@ -76,14 +77,13 @@ def evaluate(
 
 def _write(solved: "solution.Solution", output: pathlib.Path) -> None:
     """Write the policy table in the format of the file's suffix."""
-    from gdlx.propnet.io import checked_fields
     from gdlx.solvers.runs import policy_tables
 
     if output.suffix.lower() == ".csv":
         text = policy_tables.to_csv(solved.tree, solved.policies)
     else:
         text = json.dumps(policy_tables.to_json(solved.tree, solved.policies), indent=1)
-    checked_fields.write_atomically(output, text.encode())
+    atomic_files.write_atomically(output, text.encode())
 
 
 def _rows(solved: "solution.Solution", player: str | None, history: str | None) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ import typer
 
 from gdlx.cli import console
 from gdlx.experiments.studies import study_registry
+from gdlx.propnet.common import atomic_files
 
 
 def experiment(
@@ -42,8 +43,6 @@ def experiment(
     if minutes is not None and not 0 < minutes < float("inf"):
         raise typer.BadParameter(f"--minutes must be a positive number, not {minutes:g}")
 
-    from gdlx.propnet.io import checked_fields
-
     folder = results / name
     folder.mkdir(parents=True, exist_ok=True)
     tables = []
@@ -60,7 +59,7 @@ def experiment(
         console.remark(options, f"interrupted; the same command resumes from {folder}")
         raise
     result = {"experiment": name, "minutes": setting.minutes, "tables": [table._asdict() for table in tables]}
-    checked_fields.write_atomically(folder / "tables.json", json.dumps(result, indent=1).encode())
+    atomic_files.write_atomically(folder / "tables.json", json.dumps(result, indent=1).encode())
     if options.json:
         console.emit(result | {"result": str(folder)})
     else:

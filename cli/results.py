@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gdlx.cli import console, shared_options
+from gdlx.propnet.common import atomic_files
 
 if TYPE_CHECKING:
     from gdlx.experiments.sweeps import query
@@ -40,7 +41,6 @@ def results(
 
     from gdlx.experiments.reports import gather
     from gdlx.experiments.sweeps import query
-    from gdlx.propnet.io import checked_fields
     from gdlx.solvers.runs import result_folder as stored
 
     conditions = [query.parse(text) for text in where or ()]
@@ -54,7 +54,7 @@ def results(
     for skipped in gathered.skipped:
         console.remark(options, f"skipped: {skipped.reason}")
     if output is not None:
-        checked_fields.write_atomically(output, _csv(rows).encode())
+        atomic_files.write_atomically(output, _csv(rows).encode())
         if not options.json:
             console.say(f"{len(rows):,} rows written to {output}")
     if options.json:

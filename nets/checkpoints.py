@@ -20,7 +20,7 @@ import numpy as np
 from gdlx.envs import game_facts, game_spec
 from gdlx.nets.learners import learner_registry, protocol
 from gdlx.propnet.circuits import propnet
-from gdlx.propnet.common import errors
+from gdlx.propnet.common import atomic_files, errors
 from gdlx.propnet.io import checked_fields
 from gdlx.solvers import tasks
 from gdlx.solvers.runs import result_folder
@@ -39,7 +39,7 @@ def write_config(folder: pathlib.Path, recipe: learner_registry.TrainConfig, dig
     """Writes config.json. `digest` is that of the rules."""
     config = {"format": _FORMAT, "kind": result_folder.TRAINING, **recipe.to_json(), "digest": digest, "seed": seed}
     text = json.dumps(config | {"versions": result_folder.versions()}, indent=2, allow_nan=False)
-    checked_fields.write_atomically(folder / result_folder.CONFIG, text.encode())
+    atomic_files.write_atomically(folder / result_folder.CONFIG, text.encode())
 
 
 def read_train_config(folder: pathlib.Path) -> tuple[learner_registry.TrainConfig, str, int]:
@@ -113,7 +113,7 @@ def write_metrics(folder: pathlib.Path, rows: Sequence[Mapping[str, float]]) -> 
     writer = csv.DictWriter(text, names, lineterminator="\n", restval="")
     writer.writeheader()
     writer.writerows(rows)
-    checked_fields.write_atomically(folder / result_folder.METRICS, text.getvalue().encode())
+    atomic_files.write_atomically(folder / result_folder.METRICS, text.getvalue().encode())
 
 
 def read_metrics(folder: pathlib.Path) -> list[dict[str, float]]:

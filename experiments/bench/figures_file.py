@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gdlx.experiments.bench import harness, host_machine
-from gdlx.propnet.common import errors
+from gdlx.propnet.common import atomic_files, errors
 
 _PACKAGES = ("gdlx", "jax", "jaxlib", "numpy", "clingo", "open_spiel", "pgx")
 
@@ -90,13 +90,12 @@ def _figure_from_json(found: Mapping[str, Any]) -> harness.Figure:
 
 def write(path: pathlib.Path, report: BenchReport) -> None:
     """Writes a report atomically, as Markdown if the name ends in .md, else as JSON."""
-    from gdlx.propnet.io import checked_fields  # imports numpy; listing benchmarks must start fast
 
     if path.suffix.lower() == ".md":
         text = markdown(report)
     else:
         text = json.dumps(report.to_json(), indent=2, allow_nan=False) + "\n"
-    checked_fields.write_atomically(path, text.encode())
+    atomic_files.write_atomically(path, text.encode())
 
 
 def read(path: pathlib.Path) -> BenchReport:

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from gdlx.experiments.reports import configurations, gather, page
-from gdlx.propnet.common import errors
-from gdlx.propnet.io import checked_fields
+from gdlx.propnet.common import atomic_files, errors
 
 
 class EmptyReportError(errors.UserError, ValueError):
@@ -57,6 +56,6 @@ def write(folders: Iterable[pathlib.Path], output: pathlib.Path) -> ReportSummar
         )
     # Names of folders may hold bytes that are not valid text.
     data = page.page(gathered, datetime.datetime.now(datetime.UTC)).encode("utf-8", "replace")
-    checked_fields.write_atomically(output, data)
+    atomic_files.write_atomically(output, data)
     games = dict.fromkeys(topic.game.spec for topic in configurations.group_comparable(gathered.runs))
     return ReportSummary(output, len(gathered.runs), tuple(games), gathered.skipped, len(data))

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.envs import devices
-from gdlx.propnet.io import checked_fields
+from gdlx.propnet.common import atomic_files
 
 GAMES = ("goofspiel:cards=4", "leduc_poker", "princess_and_monster:turns=5", "phantom_tictactoe")
 BOUNDED_GAMES = ("phantom_tictactoe",)
@@ -235,9 +235,7 @@ def load_errors(kept: pathlib.Path | None, game: str) -> Errors | None:
 
 def save_errors(kept: pathlib.Path | None, game: str, errors: Errors) -> None:
     if kept is not None and len(errors):
-        checked_fields.write_atomically(
-            kept, json.dumps({"settings": _cache_settings(), game: errors.tolist()}).encode()
-        )
+        atomic_files.write_atomically(kept, json.dumps({"settings": _cache_settings(), game: errors.tolist()}).encode())
 
 
 def _cache_settings() -> list[float]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.propnet.io import checked_fields
+from gdlx.propnet.common import atomic_files
 
 Floats = npt.NDArray[np.float64]
 _DPI = 120
@@ -115,4 +115,4 @@ def legend_below(figure: Any, axes: Any, columns: int) -> None:
 def save_figure(path: pathlib.Path, figure: Any) -> None:
     data = io.BytesIO()
     figure.savefig(data, format="png", dpi=_DPI)
-    checked_fields.write_atomically(path, data.getvalue())
+    atomic_files.write_atomically(path, data.getvalue())

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import gdlx
-from gdlx.propnet.io import checked_fields
+from gdlx.propnet.common import atomic_files
 
 Row = dict[str, Any]
 
@@ -38,7 +38,7 @@ def load_or_measure(path: pathlib.Path, settings: Mapping[str, Any], measure: Ca
     if row is None:
         row = measure()
         text = json.dumps({"settings": settings, "row": row}, indent=1)
-        checked_fields.write_atomically(cache_path(path, settings), text.encode())
+        atomic_files.write_atomically(cache_path(path, settings), text.encode())
     return row
 
 
@@ -64,7 +64,7 @@ def load_arrays(path: pathlib.Path, names: Sequence[str]) -> list[Any] | None:
 
 
 def write_arrays(path: pathlib.Path, named: Mapping[str, Any]) -> None:
-    with checked_fields.open_atomically(cache_path(path, precision_settings())) as file:
+    with atomic_files.open_atomically(cache_path(path, precision_settings())) as file:
         np.savez(file, **named)
 
 

@@ -23,8 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gdlx.experiments.sweeps import config
-from gdlx.propnet.common import errors
-from gdlx.propnet.io import checked_fields
+from gdlx.propnet.common import atomic_files, errors
 from gdlx.solvers import tabular_policies
 from gdlx.solvers.runs import driver, result_folder
 
@@ -127,7 +126,7 @@ class SweepStore:
             )
 
     def _write_manifest(self) -> None:
-        checked_fields.write_atomically(self.folder / MANIFEST, json.dumps(self._manifest, indent=1).encode())
+        atomic_files.write_atomically(self.folder / MANIFEST, json.dumps(self._manifest, indent=1).encode())
 
     def is_finished(self, cell: config.Cell) -> bool:
         return self.cell_folder(cell).is_dir()
@@ -215,7 +214,7 @@ class SweepStore:
                 common["failure"] = failure
             writer.writerows([common | row for row in rows] or [common])
         path = self.folder / TABLE
-        checked_fields.write_atomically(path, text.getvalue().encode())
+        atomic_files.write_atomically(path, text.getvalue().encode())
         return path
 
     def _measurements(self, cell: config.Cell) -> list[dict[str, str]]:

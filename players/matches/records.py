@@ -20,7 +20,7 @@ import numpy as np
 from gdlx.envs import game_facts, game_spec
 from gdlx.players.agents import agent
 from gdlx.players.matches import game_log, match
-from gdlx.propnet.common import errors
+from gdlx.propnet.common import atomic_files, errors
 from gdlx.propnet.io import checked_fields
 from gdlx.solvers.runs import result_folder
 
@@ -115,7 +115,7 @@ def write_config(folder: pathlib.Path, config: RunConfig) -> None:
 
 
 def write_json(path: pathlib.Path, value: object) -> None:
-    checked_fields.write_atomically(path, json.dumps(value, indent=2, allow_nan=False).encode())
+    atomic_files.write_atomically(path, json.dumps(value, indent=2, allow_nan=False).encode())
 
 
 def read_config(folder: pathlib.Path) -> RunConfig:
@@ -194,7 +194,7 @@ def write_incidents(folder: pathlib.Path, incidents: Sequence[game_log.Incident]
 def _write_table(path: pathlib.Path, lines: Iterable[Sequence[object]]) -> None:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(lines)
-    checked_fields.write_atomically(path, text.getvalue().encode(errors="replace"))
+    atomic_files.write_atomically(path, text.getvalue().encode(errors="replace"))
 
 
 def read_games(folder: pathlib.Path, one: match.Match) -> game_log.GameRecords:

@@ -18,7 +18,7 @@ from gdlx.envs import host
 from gdlx.envs.views import history
 from gdlx.players import defaults
 from gdlx.players.agents import agent
-from gdlx.players.matches import game_log, worker
+from gdlx.players.matches import clock_worker, game_log
 from gdlx.propnet.syntax import diagnostics
 
 _LONGEST_MESSAGE = 300
@@ -61,7 +61,7 @@ class Referee:
         self.arena, self.agents, self.labels = arena, agents, labels or [player.name for player in agents]
         self.seed, self.start_seconds, self.play_seconds = seed, start_seconds, play_seconds
         self._host = host.HostEnv(arena.env.net, arena.env.payoffs, arena.steps)
-        self._workers = [worker.Worker(label) for label in self.labels]
+        self._workers = [clock_worker.Worker(label) for label in self.labels]
 
     def close(self) -> None:
         """Stops the threads of all agents."""
@@ -119,7 +119,7 @@ class _TimedPlayer:
     """One agent in one game; its player is None until the match has started for it."""
 
     playing: agent.Agent
-    thread: worker.Worker
+    thread: clock_worker.Worker
     label: str
     context: agent.PlayerContext
     player: agent.Player | None = None
@@ -131,7 +131,7 @@ class _TimedPlayer:
 
         try:
             self._ask(start, seconds)
-        except (worker.WorkerBusyError, worker.WorkerCrashError):
+        except (clock_worker.WorkerBusyError, clock_worker.WorkerCrashError):
             self.has_forfeited = True
             raise
 
@@ -161,7 +161,7 @@ class _TimedPlayer:
         except agent.PlayerQuitError:
             raise
         except Exception as error:
-            raise worker.WorkerCrashError from error
+            raise clock_worker.WorkerCrashError from error
 
 
 def _shown(value: object, to_text: Callable[[object], str]) -> str:
@@ -186,7 +186,9 @@ class _GameSession:
     players: list[_TimedPlayer] = dataclasses.field(default_factory=list)
     incidents: list[game_log.Incident] = dataclasses.field(default_factory=list)
 
-    def add_player(self, playing: agent.Agent, thread: worker.Worker, label: str, context: agent.PlayerContext) -> None:
+    def add_player(
+        self, playing: agent.Agent, thread: clock_worker.Worker, label: str, context: agent.PlayerContext
+    ) -> None:
         player = _TimedPlayer(playing, thread, label, context)
         self.players.append(player)
         self._watch(lambda: player.start_match(self.referee.start_seconds), player, 0)
@@ -206,11 +208,11 @@ class _GameSession:
         kind: game_log.IncidentKind
         try:
             return ask()
-        except worker.DeadlineError as error:
+        except clock_worker.DeadlineError as error:
             kind, message = "too late", str(error)
         except IllegalMoveError as error:
             kind, message = "illegal move", str(error)
-        except worker.WorkerCrashError as error:
+        except clock_worker.WorkerCrashError as error:
             cause = error.__cause__
             kind, message = "crash", f"{type(cause).__name__}: {_shown(cause, str)}".rstrip(": ")
         role = self.referee.arena.env.players[player.context.player]

@@ -16,7 +16,7 @@ import numpy as np
 
 from gdlx.players.agents import agent
 from gdlx.players.matches import contest, match, records, scores
-from gdlx.propnet.io import checked_fields
+from gdlx.propnet.common import atomic_files
 
 TABLE = "crosstable.csv"
 
@@ -155,7 +155,7 @@ class TournamentRun:
         if self.folder is not None:
             records.write_json(self.folder / records.RESULT, result.to_json())
             if result.table:
-                checked_fields.write_atomically(self.folder / TABLE, cross_table(result).encode(errors="replace"))
+                atomic_files.write_atomically(self.folder / TABLE, cross_table(result).encode(errors="replace"))
         return result
 
 

@@ -3,10 +3,8 @@
 import contextlib
 import json
 import os
-import pathlib
-import secrets
 from collections.abc import Iterator, Sequence
-from typing import IO, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -48,32 +46,6 @@ def read_bounded(path: Path, max_bytes: int) -> bytes:
 
 def too_large(max_bytes: int) -> PropNetFileError:
     return PropNetFileError(f"it holds more than {max_bytes:,} bytes", "raise max_bytes if you trust it")
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Writes a file so that readers see the old content or the new content, never a part of it."""
-    with open_atomically(path) as file:
-        file.write(data)
-
-
-@contextlib.contextmanager
-def open_atomically(path: Path) -> Iterator[IO[bytes]]:
-    """Opens a temporary file next to `path` that replaces it when the block completes."""
-    target = pathlib.Path(path)
-    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except OSError as error:
-        if error.errno is not None:
-            error.filename, error.filename2 = os.fspath(path), None  # the user does not know the temporary file
-        raise
-    finally:
-        with contextlib.suppress(OSError):  # a folder that is not writable does not allow removing either
-            temporary.unlink()
 
 
 def parse_json(data: bytes) -> object:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from gdlx.propnet.circuits import propnet
+from gdlx.propnet.common import atomic_files
 from gdlx.propnet.io import checked_fields, ggp_json, validity
 from gdlx.propnet.syntax import diagnostics
 
@@ -71,7 +72,7 @@ def save_propnet(net: propnet.PropNet, path: checked_fields.Path) -> None:
         if writer is None:
             raise _unknown_suffix(path)
         validate(net)
-        checked_fields.write_atomically(path, writer(net))
+        atomic_files.write_atomically(path, writer(net))
 
 
 def load_propnet(path: checked_fields.Path, *, max_bytes: int = checked_fields.MAX_BYTES) -> propnet.PropNet:

@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 
 from gdlx.propnet.circuits import aig, propnet
-from gdlx.propnet.common import graphs
+from gdlx.propnet.common import atomic_files, graphs
 from gdlx.propnet.io import checked_fields, ggp_json_writer, validity
 from gdlx.propnet.syntax import diagnostics, ground_terms, terms
 
@@ -38,7 +38,7 @@ def save_ggp_json(net: propnet.PropNet, path: checked_fields.Path) -> None:
     with checked_fields.name_file_in_errors(path):
         if pathlib.PurePath(path).suffix.lower() != ".json":
             raise checked_fields.PropNetFileError("this layout is JSON", "name the file .json")
-        checked_fields.write_atomically(path, ggp_json_writer.to_json(net).encode("ascii"))
+        atomic_files.write_atomically(path, ggp_json_writer.to_json(net).encode("ascii"))
 
 
 def is_ggp_json(data: object) -> bool:

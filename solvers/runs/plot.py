@@ -4,7 +4,7 @@ import io
 import pathlib
 from collections.abc import Mapping, Sequence
 
-from gdlx.propnet.io import checked_fields
+from gdlx.propnet.common import atomic_files
 from gdlx.solvers.runs import driver
 
 
@@ -32,4 +32,4 @@ def plot_convergence(path: pathlib.Path, runs: Mapping[str, Sequence[driver.Metr
     figure.suptitle(title)
     data = io.BytesIO()
     figure.savefig(data, format="png", dpi=120)
-    checked_fields.write_atomically(path, data.getvalue())
+    atomic_files.write_atomically(path, data.getvalue())

@@ -23,7 +23,7 @@ import numpy as np
 import gdlx
 from gdlx.envs import game_spec
 from gdlx.envs.trees import game_tree
-from gdlx.propnet.common import errors
+from gdlx.propnet.common import atomic_files, errors
 from gdlx.propnet.io import checked_fields
 from gdlx.solvers import algorithms, tabular_policies
 from gdlx.solvers.exact import regret_matching
@@ -174,7 +174,7 @@ def is_training(folder: pathlib.Path) -> bool:
 
 
 def write_config(folder: pathlib.Path, config: Config) -> None:
-    checked_fields.write_atomically(folder / CONFIG, encode_config(config))
+    atomic_files.write_atomically(folder / CONFIG, encode_config(config))
 
 
 def encode_config(config: Config) -> bytes:
@@ -220,7 +220,7 @@ def read_config(folder: pathlib.Path) -> Config:
 
 
 def write_metrics(folder: pathlib.Path, names: Sequence[str], metrics: Sequence[driver.Metrics]) -> None:
-    checked_fields.write_atomically(folder / METRICS, encode_metrics(names, metrics))
+    atomic_files.write_atomically(folder / METRICS, encode_metrics(names, metrics))
 
 
 def encode_metrics(names: Sequence[str], metrics: Sequence[driver.Metrics]) -> bytes:
@@ -306,7 +306,7 @@ def read_checkpoint(folder: pathlib.Path, like: _State) -> tuple[_State, float]:
 
 
 def _write_arrays(path: pathlib.Path, arrays: Sequence[Any]) -> None:
-    with checked_fields.open_atomically(path) as file:
+    with atomic_files.open_atomically(path) as file:
         np.savez(file, *arrays)
 
 

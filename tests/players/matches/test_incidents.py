@@ -12,7 +12,7 @@ import pytest
 
 from gdlx.envs.views import history
 from gdlx.players.agents import agent
-from gdlx.players.matches import contest, game_log, match, referee, scores, worker
+from gdlx.players.matches import clock_worker, contest, game_log, match, referee, scores
 from gdlx.tests.helpers import players
 
 KUHN = "kuhn_poker"
@@ -96,7 +96,7 @@ def test_late_answers_are_recorded_and_dropped() -> None:
     """Its answers are illegal too, but come after the end of the clock."""
 
     def slow(view: history.ActionObservationHistory, clock: agent.Clock) -> int:
-        time.sleep(clock.seconds + 2 * worker.GRACE)
+        time.sleep(clock.seconds + 2 * clock_worker.GRACE)
         return -1
 
     who = players.FunctionAgent(slow, "slow")

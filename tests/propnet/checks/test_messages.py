@@ -8,8 +8,9 @@ from typer import testing
 
 from gdlx import cli
 from gdlx.propnet.checks import checker
+from gdlx.propnet.common import atomic_files
 from gdlx.propnet.datalog import explain, interpreter
-from gdlx.propnet.io import cache, checked_fields
+from gdlx.propnet.io import cache
 from gdlx.propnet.syntax import diagnostics, ground_terms, source
 from gdlx.tests.helpers import support
 
@@ -105,7 +106,7 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: pathlib.Path, monkeypa
 
     monkeypatch.setattr(pathlib.Path, "unlink", refuse)
     with pytest.raises(OSError, match=r"net\.npz") as caught:
-        checked_fields.write_atomically(tmp_path / "missing" / "net.npz", b"")
+        atomic_files.write_atomically(tmp_path / "missing" / "net.npz", b"")
     assert ".tmp" not in str(caught.value)
 
 
