@@ -1,4 +1,4 @@
-"""gdlx compiles the rules of any GDL-II game to a boolean network, and runs and solves it with JAX.
+"""gdlx compiles the rules of any GDL-II game to a propositional network (propnet), and runs and solves it with JAX.
 
 `gdlx.make(game)` returns an environment, `gdlx.solve(game)` a solution. More is in the packages, one for each stage of
 the flow: `gdlx.propnet`, `gdlx.envs`, `gdlx.solvers`, `gdlx.nets`, `gdlx.players`, `gdlx.experiments`. Importing gdlx

@@ -27,8 +27,8 @@ def as_json(bounded: "evaluate_requests.BoundResult") -> dict[str, Any]:
 
 def _improvement_as_json(improvement: "estimates.Improvement") -> dict[str, Any]:
     return {
-        "gain": improvement.improvement,
-        "gain_interval": list(improvement.interval),
+        "improvement": improvement.improvement,
+        "improvement_interval": list(improvement.interval),
         "response": None if improvement.chosen is None else improvement.chosen.method,
         "value": improvement.value,
         "responses": {

@@ -26,7 +26,7 @@ def match(
     from gdlx.players.matches import contest
     from gdlx.players.matches import match as matches
 
-    one_match = matches.Match(prepared.arena, prepared.agents, prepared.config.terms)
+    one_match = matches.Match(prepared.arena, prepared.agents, prepared.config.settings)
     prepare_seconds = match_runs.prepare_agents(options, prepared)
     folder = prepared.folder()
     run = contest.MatchRun(one_match, folder, resume=playing.resume is not None)

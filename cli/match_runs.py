@@ -122,7 +122,9 @@ class PreparedRun:
     def as_json(self, folder: pathlib.Path) -> dict[str, Any]:
         names = ("seed", "swap", "start_clock", "play_clock")
         config = self.config.to_json()
-        return {"result": str(folder), "games_wanted": self.config.terms.games} | {name: config[name] for name in names}
+        return {"result": str(folder), "games_wanted": self.config.settings.games} | {
+            name: config[name] for name in names
+        }
 
 
 def begin(context: typer.Context, options: console.Options, request: MatchRequest) -> PreparedRun:
@@ -141,12 +143,12 @@ def begin(context: typer.Context, options: console.Options, request: MatchReques
 
     compilation_cache.enable()
     if resume is None:
-        terms = matches.MatchSettings(
+        settings = matches.MatchSettings(
             playing.games or defaults.GAMES, not playing.no_swap, options.seed, playing.start_clock, playing.play_clock
         )
         players = tuple(agent_registry.make_agent(text) for text in request.agents)
         arena = request.rules.arena(options, playing.start_clock)
-        config = records.make_config(request.kind, arena, players, terms)
+        config = records.make_config(request.kind, arena, players, settings)
         return PreparedRun(config, players, arena, playing.results, None)
     shared_options.refuse_changes(context, request.kind, _FIXED)
     config = records.read_config(resume)
@@ -154,17 +156,17 @@ def begin(context: typer.Context, options: console.Options, request: MatchReques
         raise result_folder.ResultError(
             f"{resume} contains a {config.kind}: resume it with `gdlx {config.kind} --resume {resume}`"
         )
-    if playing.games is not None and playing.games < config.terms.games:
+    if playing.games is not None and playing.games < config.settings.games:
         raise typer.BadParameter(
-            f"{resume} is a {config.kind} of {config.terms.games:,} games: --games cannot be fewer with --resume"
+            f"{resume} is a {config.kind} of {config.settings.games:,} games: --games cannot be fewer with --resume"
         )
-    terms = dataclasses.replace(config.terms, games=playing.games or config.terms.games)
-    config = dataclasses.replace(config, terms=terms)
+    settings = dataclasses.replace(config.settings, games=playing.games or config.settings.games)
+    config = dataclasses.replace(config, settings=settings)
     players = tuple(agent_registry.make_agent(text) for text in config.agents)
     game = config.game
     limits = request.compiling.limits
     rules = GameOptions(game.spec, game.payoff, game.gdl, game.fold_case, config.max_steps, limits)
-    arena = rules.arena(options, config.terms.start_seconds)
+    arena = rules.arena(options, config.settings.start_seconds)
     config.require_rules(arena, resume)
     for player in players:
         if agent.depends_on_wall_clock(player):

@@ -50,43 +50,43 @@ def playout(
     compilation_cache.enable()
     units = game_facts.probe(net, options.seed).payoffs(payoff)
     play = sharded_playouts.ShardedPlayout(net, max_steps, -(-batch // _WORD))
-    tally = play.start(options.seed, steps=_FIRST_STEPS)
+    stats = play.start(options.seed, steps=_FIRST_STEPS)
     ready = time.perf_counter() - started
     start, elapsed, interrupted = time.perf_counter(), 0.0, False
     try:
         with console.progress(options, f"playing {game}", None) as advance:
-            while elapsed < seconds or not tally.states:
+            while elapsed < seconds or not stats.states:
                 # A tenth of the time per call: frequent enough for progress, rare enough to cost nothing.
-                rate = tally.states / elapsed if tally.states else 0.0
+                rate = stats.states / elapsed if stats.states else 0.0
                 steps = max(_FIRST_STEPS, int(rate * min(seconds, 10.0) / 10 / (play.words * _WORD)))
-                tally = play.advance(tally, max(1, min(steps, 2**31 // (play.words * _WORD))))
+                stats = play.advance(stats, max(1, min(steps, 2**31 // (play.words * _WORD))))
                 elapsed = time.perf_counter() - start
-                advance(f"{tally.states / elapsed / 1e6:.1f} million states/s")
+                advance(f"{stats.states / elapsed / 1e6:.1f} million states/s")
     except KeyboardInterrupt:
-        if not tally.states:
+        if not stats.states:
             raise
         interrupted = True
-    if tally.contradicts_zero_sum(net, units):
+    if stats.contradicts_zero_sum(net, units):
         raise payoffs.PayoffError(
             f"the goals of {game} had the sum {2 * units.offset:g} in the first matches, but not in all; "
             "use --payoff goal"
         )
-    result: dict[str, Any] = tally.summary(net, units) | {
+    result: dict[str, Any] = stats.summary(net, units) | {
         "game": game,
         "batch": play.words * _WORD,
-        "states": tally.states,
+        "states": stats.states,
         "seconds": elapsed,
-        "states_per_second": tally.states / elapsed,
+        "states_per_second": stats.states / elapsed,
         "ready_seconds": ready,
         "interrupted": interrupted,
     }
-    played = tally.states / result["batch"]
+    played = stats.states / result["batch"]
     is_biased = result["mean_length"] is None or played < _ENOUGH * result["mean_length"]
     result["biased_to_short_matches"] = is_biased
     if options.json:
         console.emit(result)
     else:
-        _show(result, tally, max_steps)
+        _show(result, stats, max_steps)
         if batch != result["batch"]:
             console.say(
                 f"  {result['batch']:,} games were played in parallel, not {batch:,}: a multiple of 32 on each core"
@@ -100,23 +100,23 @@ def playout(
         raise typer.Exit(130)
 
 
-def _show(result: dict[str, Any], tally: "sharded_playouts.PlayoutStats", max_steps: int) -> None:
+def _show(result: dict[str, Any], stats: "sharded_playouts.PlayoutStats", max_steps: int) -> None:
     console.say(
-        f"{result['game']}: {result['states_per_second'] / 1e6:.1f} million states/s ({tally.states:,} states in "
+        f"{result['game']}: {result['states_per_second'] / 1e6:.1f} million states/s ({stats.states:,} states in "
         f"{result['seconds']:.1f} s, ready after {result['ready_seconds']:.1f} s)"
         + (", interrupted" if result["interrupted"] else "")
     )
     length = result["mean_length"]
     console.say(
-        f"  matches      {tally.ends:,}" + ("" if length is None else f", {length:.2f} joint actions on average")
+        f"  matches      {stats.terminals:,}" + ("" if length is None else f", {length:.2f} joint actions on average")
     )
     for role, reward in result["mean_rewards"].items():
         shown = "-" if reward is None else f"{reward:.4f}"
         console.say(f"  {role:<12} mean {'payoff' if result['zero_sum'] else 'goal'} {shown}")
     for what, count in (
-        ("states without a legal move for some role", tally.unplayable),
-        (f"games stopped after {max_steps} joint actions", tally.overlong),
-        ("terminal states with several goal values or none", tally.several + tally.none),
+        ("states without a legal move for some role", stats.unplayable),
+        (f"games stopped after {max_steps} joint actions", stats.truncated),
+        ("terminal states with several goal values or none", stats.multiple_goals + stats.no_goal),
     ):
         if count:
             console.say(f"  {count:,} {what}")

@@ -21,7 +21,7 @@ def show(
         list[str] | None,
         typer.Option(
             metavar="MOVES",
-            help="With --why: after this joint move, in role order; may be repeated.",
+            help="With --why: after this joint action, in role order; may be repeated.",
         ),
     ] = None,
     play: Annotated[bool, typer.Option("--play", help="Print a match of random moves (see --seed).")] = False,

@@ -209,7 +209,6 @@ def solve(
 
     from gdlx.envs import compilation_cache, devices, game_spec
     from gdlx.solvers import requests
-    from gdlx.solvers import solve_requests as solving
 
     compilation_cache.enable()
     common: dict[str, Any] = {
@@ -239,7 +238,7 @@ def solve(
         )
     if request.configured_algorithm.kind == "sampled":
         devices.use_one_device_per_core()
-    _show(options, solving.execute(request, solution_table.callbacks(options), _with_network))
+    _show(options, _execute(request, options))
 
 
 _NOT_WITH_NETWORK = ("time", "target", "every", "checkpoint")
@@ -279,6 +278,17 @@ def _require_precision(options: console.Options, folder: pathlib.Path) -> None:
             f"{folder} was computed in {'double' if x64 else 'single'} precision; "
             f"resume it {'with' if x64 else 'without'} --x64"
         )
+
+
+def _execute(request: "requests.SolveRequest", options: console.Options) -> "solving.SolveResult":
+    from gdlx.envs.trees import game_tree
+    from gdlx.solvers import solve_requests as solving
+
+    try:
+        return solving.execute(request, solution_table.callbacks(options), _with_network)
+    except game_tree.TooLargeError as error:
+        command = f"gdlx solve {request.resolved_game.spec} --algorithm os-mccfr --table 22"
+        raise game_tree.TooLargeError(f"{error}. Try: {command}") from None
 
 
 def _with_network(request: "requests.SolveRequest", task: "tasks.TreeTask") -> "solving.DirectSolver":

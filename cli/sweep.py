@@ -48,8 +48,8 @@ def sweep(
     folder = results / requested.name
     try:
         with console.progress_of_many(options, f"sweep {requested.name}", len(requested.cells)) as report:
-            remark = functools.partial(console.remark, options)
-            done = running.run_sweep(requested, folder, config.read_text("utf-8-sig"), report=report, remark=remark)
+            warn = functools.partial(console.remark, options)
+            done = running.run_sweep(requested, folder, config.read_text("utf-8-sig"), report=report, warn=warn)
     except KeyboardInterrupt:
         console.remark(options, f"interrupted; the same command resumes from {folder}")
         raise

@@ -25,11 +25,11 @@ def tournament(
 
     from gdlx.players.matches import tournament as tournaments
 
-    matches = tournaments.Tournament(prepared.arena, prepared.agents, prepared.config.terms)
+    matches = tournaments.Tournament(prepared.arena, prepared.agents, prepared.config.settings)
     prepare_seconds = match_runs.prepare_agents(options, prepared)
     folder = prepared.folder()
     run = tournaments.TournamentRun(matches, folder)
-    played = match_runs.play_games(options, prepared, run, matches.terms.games * len(matches.groups))._replace(
+    played = match_runs.play_games(options, prepared, run, matches.settings.games * len(matches.groups))._replace(
         preparing=prepare_seconds
     )
     result = run.finish()

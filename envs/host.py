@@ -75,9 +75,9 @@ class HostEnv:
     [50.0, -50.0]
     """
 
-    def __init__(self, net: propnet.PropNet, units: payoffs.Payoffs, max_steps: int) -> None:
+    def __init__(self, net: propnet.PropNet, payoffs: payoffs.Payoffs, max_steps: int) -> None:
         self.net = net
-        self.payoffs = units
+        self.payoffs = payoffs
         self.max_steps = max_steps
         self._machine = machine.for_propnet(net)
         self._sizes = [[len(r.moves) for r in net.roles], [len(r.percepts) for r in net.roles]]

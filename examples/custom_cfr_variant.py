@@ -19,12 +19,12 @@ SLOW = algorithms.Algorithm(
 
 def main() -> dict[str, float | None]:
     """Returns the exploitability of every algorithm after the same iterations."""
-    found = {}
+    exploitability = {}
     for algorithm in ("cfr", "dcfr", SLOW):
         solution = gdlx.solve("kuhn_poker", algorithm, iterations=300)
-        found[solution.algorithm] = solution.exploitability
+        exploitability[solution.algorithm] = solution.exploitability
         print(solution)
-    return found
+    return exploitability
 
 
 if __name__ == "__main__":

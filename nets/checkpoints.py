@@ -35,10 +35,10 @@ class CheckpointError(result_folder.ResultError):
     """A folder without a training, with a damaged one, or with one of another game."""
 
 
-def write_config(folder: pathlib.Path, recipe: learner_registry.TrainConfig, digest: str, seed: int) -> None:
+def write_config(folder: pathlib.Path, config: learner_registry.TrainConfig, digest: str, seed: int) -> None:
     """Writes config.json. `digest` is that of the rules."""
-    config = {"format": _FORMAT, "kind": result_folder.TRAINING, **recipe.to_json(), "digest": digest, "seed": seed}
-    text = json.dumps(config | {"versions": result_folder.versions()}, indent=2, allow_nan=False)
+    fields = {"format": _FORMAT, "kind": result_folder.TRAINING, **config.to_json(), "digest": digest, "seed": seed}
+    text = json.dumps(fields | {"versions": result_folder.versions()}, indent=2, allow_nan=False)
     atomic_files.write_atomically(folder / result_folder.CONFIG, text.encode())
 
 
@@ -94,15 +94,15 @@ def restore_training(
     Raises:
       CheckpointError: there is no training, it is damaged, or it was for other rules or another payoff.
     """
-    recipe, digest, seed = read_train_config(folder)
-    if payoff is not None and payoff != recipe.game.payoff:
-        raise CheckpointError(f"{folder} was trained with `payoff={recipe.game.payoff!r}`; use it here too")
+    config, digest, seed = read_train_config(folder)
+    if payoff is not None and payoff != config.game.payoff:
+        raise CheckpointError(f"{folder} was trained with `payoff={config.game.payoff!r}`; use it here too")
     if digest != game_facts.probe(net).digest:
-        raise CheckpointError(f"{folder} was trained for {recipe.game.spec}, with other rules than {net.name} has now")
-    if task is None and learner_registry.ENTRIES[recipe.learner].needs_tree:
-        tree = game_spec.unroll_game(recipe.game, net=net, max_nodes=ANY_NODES, keep_edges=True)
-        task = tasks.make_tree_task(recipe.game, tree)
-    learner = learner_registry.make_learner(recipe, net, task)
+        raise CheckpointError(f"{folder} was trained for {config.game.spec}, with other rules than {net.name} has now")
+    if task is None and learner_registry.ENTRIES[config.learner].needs_tree:
+        tree = game_spec.unroll_game(config.game, net=net, max_nodes=ANY_NODES, keep_edges=True)
+        task = tasks.make_tree_task(config.game, tree)
+    learner = learner_registry.make_learner(config, net, task)
     return RestoredTraining(learner, *read_state(folder, jax.eval_shape(learner.init, jax.random.key(seed))))
 
 

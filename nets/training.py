@@ -46,7 +46,7 @@ class TrainingRun:
 
     def __init__(
         self,
-        recipe: learner_registry.TrainConfig,
+        config: learner_registry.TrainConfig,
         learner: protocol.Learner,
         digest: str,
         folder: pathlib.Path | None = None,
@@ -63,7 +63,7 @@ class TrainingRun:
         self.rows: list[dict[str, float]] = []
         self._saved_time, self._saved_iteration = time.monotonic(), -1
         try:
-            self._start(recipe, digest, seed, resume=resume)
+            self._start(config, digest, seed, resume=resume)
         except BaseException:
             self._unlock()
             raise
@@ -74,7 +74,7 @@ class TrainingRun:
             f"TrainingRun({self.learner!r}, iteration={self.iteration}, seconds={self.seconds:.1f}, folder={folder!r})"
         )
 
-    def _start(self, recipe: learner_registry.TrainConfig, digest: str, seed: int, *, resume: bool) -> None:
+    def _start(self, config: learner_registry.TrainConfig, digest: str, seed: int, *, resume: bool) -> None:
         if resume and self.folder is not None:
             like = jax.eval_shape(self.learner.init, jax.random.key(seed))
             state, self.iteration, self.seconds = checkpoints.read_state(self.folder, like)
@@ -84,7 +84,7 @@ class TrainingRun:
             return
         self.state = self.learner.init(jax.random.key(seed))
         if self.folder is not None:
-            checkpoints.write_config(self.folder, recipe, digest, seed)
+            checkpoints.write_config(self.folder, config, digest, seed)
 
     def _unlock(self) -> None:
         if self._lock is not None:

@@ -118,7 +118,7 @@ class Algorithm:
         return 0 if self.sampling is None else self.sampling.batch
 
     def with_seed(self, seed: int) -> "Algorithm":
-        """Return the same algorithm with another seed; deterministic ones are returned as they are."""
+        """Returns the same algorithm with another seed; deterministic ones are returned as they are."""
         if self.sampling is None:
             return self
         return dataclasses.replace(self, sampling=dataclasses.replace(self.sampling, seed=seed))

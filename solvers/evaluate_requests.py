@@ -49,7 +49,7 @@ class _SavedPolicies(NamedTuple):
 
 
 def load_solution(folder: str | pathlib.Path, *, max_nodes: int = limits.NODES) -> solution.Solution:
-    """Load the solution in a result folder and measure its policies again.
+    """Loads the solution in a result folder and measures its policies again.
 
     Args:
       folder: a result folder, written by `gdlx solve` or by a request with `SolveRequest.results`.

@@ -125,7 +125,7 @@ class Solution:
         return self.metrics[-1].seconds
 
     def player(self, name: str) -> int:
-        """Return the index of a player.
+        """Returns the index of a player.
 
         Raises:
           UnknownHistoryError: the game has no player of this name.
@@ -136,7 +136,7 @@ class Solution:
         return names.index(name)
 
     def policy(self, player: str, history: str | Sequence[str] = ()) -> dict[str, float]:
-        """Return the policy of a player at the information set that a history leads to.
+        """Returns the policy of a player at the information set that a history leads to.
 
         Args:
           player: the player's name.
@@ -154,7 +154,7 @@ class Solution:
         return _action_probabilities(self.tree.players[number], self.policies[number], infoset)
 
     def find_infoset(self, number: int, history: str | Sequence[str]) -> int:
-        """Return the index of the information set that a history of player `number` leads to.
+        """Returns the index of the information set that a history of player `number` leads to.
 
         Raises:
           UnknownHistoryError: no information set matches, or several do.

@@ -53,7 +53,7 @@ def solve(
     report: Callable[[driver.Metrics], None] | None = None,
     **settings: Any,
 ) -> solution.Solution:
-    """Solve a game and return the policies of all players.
+    """Solves a game and returns the policies of all players.
 
     Stops at whichever comes first of `iterations`, `seconds` and `target`; without any of them, after 1,000 iterations.
 
@@ -217,8 +217,9 @@ def prepare(
         try:
             task = tasks.prepare(game, needs, net=net, max_nodes=max_nodes, report=report)
         except game_tree.TooLargeError as error:
-            command = f"gdlx solve {game.spec} --algorithm os-mccfr --table 22"
-            raise game_tree.TooLargeError(f"{error}, or sample it without unrolling: `{command}`") from None
+            raise game_tree.TooLargeError(
+                f"{error}, or sample it without unrolling: `algorithm='os-mccfr'` and `table=22`"
+            ) from None
     if task.tree.unplayable:
         callbacks.warn(
             f"{task.tree.unplayable:,} terminals of {game.spec} are states in which some role has no legal move"

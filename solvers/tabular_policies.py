@@ -50,26 +50,26 @@ def from_levels(
     )
 
 
-def player_to_levels(own: sequence_form.SequenceLayout, vector: Policy) -> tuple[Policy, ...]:
+def player_to_levels(layout: sequence_form.SequenceLayout, vector: Policy) -> tuple[Policy, ...]:
     """Scatter numbers of a player's sequences [S, ...] into its tables [w, n, ...]; 0 where there is no action."""
-    bounds = np.cumsum([1, *(width * sets for width, sets in own.shapes)]).tolist()
+    bounds = np.cumsum([1, *(width * sets for width, sets in layout.shapes)]).tolist()
     flat = np.zeros((bounds[-1], *vector.shape[1:]), vector.dtype)
-    flat[own.place] = vector
+    flat[layout.place] = vector
     return tuple(
         flat[begin:end].reshape(*shape, *vector.shape[1:])
-        for begin, end, shape in zip(bounds, bounds[1:], own.shapes, strict=False)
+        for begin, end, shape in zip(bounds, bounds[1:], layout.shapes, strict=False)
     )
 
 
 def player_from_levels(
-    own: sequence_form.SequenceLayout, levels: Sequence[npt.ArrayLike], batch: tuple[int, ...] | None = None
+    layout: sequence_form.SequenceLayout, levels: Sequence[npt.ArrayLike], batch: tuple[int, ...] | None = None
 ) -> Policy:
     """The inverse: [S, ...], with 1 for the empty sequence. Pass `batch` for players that may have no tables."""
     tables = [np.asarray(level, np.float64) for level in levels]
     if batch is None:
         batch = tables[0].shape[2:] if tables else ()
     flat = np.concatenate([np.ones((1, *batch)), *(table.reshape(-1, *batch) for table in tables)])
-    policy: Policy = flat[own.place]
+    policy: Policy = flat[layout.place]
     return policy
 
 

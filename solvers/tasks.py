@@ -31,10 +31,10 @@ evaluate = jax.jit(best_response.evaluate)
 
 
 def make_metrics(
-    found: best_response.Evaluation, iterations: int, seconds: float, is_finite: bool = True
+    evaluation: best_response.Evaluation, iterations: int, seconds: float, is_finite: bool = True
 ) -> driver.Metrics:
     """Convert an evaluation to metrics; raises NotFiniteError if numbers overflowed."""
-    value, improvements = (tuple(np.asarray(x, float).tolist()) for x in (found.value, found.improvements))
+    value, improvements = (tuple(np.asarray(x, float).tolist()) for x in (evaluation.value, evaluation.improvements))
     driver.require_finite(iterations, is_finite and all(map(math.isfinite, (*value, *improvements))))
     return driver.Metrics(iterations, seconds, value, improvements)
 
@@ -123,7 +123,7 @@ class TreeTask(Task):
         return tree_digest(self.tree)
 
     def metrics(self, policies: tabular_policies.Policies, iterations: int = 0, seconds: float = 0.0) -> driver.Metrics:
-        """Measure policies: their values and best-response improvements."""
+        """Measures policies: their values and best-response improvements."""
         evaluation = evaluate(self.form, tabular_policies.to_levels(self.tree, self.layouts, policies))
         return make_metrics(jax.device_get(evaluation), iterations, seconds)
 
@@ -196,7 +196,7 @@ def prepare(
     max_nodes: int = limits.NODES,
     report: Callable[[int, int], None] | None = None,
 ) -> Task:
-    """Prepare a game as an algorithm needs it.
+    """Prepares a game as an algorithm needs it.
 
     Args:
       game: the game, and how to read it.
@@ -226,7 +226,7 @@ def require_tree_task(task: Task) -> TreeTask:
 def make_tree_task(
     game: game_spec.GameSpec, tree: game_tree.GameTree | None = None, *, keep_edges: bool = False
 ) -> TreeTask:
-    """Prepare a game for solvers of unrolled games.
+    """Prepares a game for solvers of unrolled games.
 
     Args:
       game: the game, and how to read it.
@@ -253,7 +253,7 @@ def make_table_task(
     within: limits.Limits = limits.Limits(),
     net: propnet.PropNet | None = None,
 ) -> TableTask:
-    """Prepare a game of any size for samplers with a hash table.
+    """Prepares a game of any size for samplers with a hash table.
 
     Args:
       game: the game, and how to read it.

@@ -77,3 +77,11 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     alone = sum(os.times()[:4])
     minutes = (sum(_processor_seconds.values()) if len(_processor_seconds) > 1 else alone) / 60
     terminalreporter.write_line(f"processor time: {minutes:.1f} minutes")
+
+
+_LONG = ("test_readme", "test_self_play", "test_supervised", "test_contract", "test_training", "test_solve")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that take long come first: a worker that begins with one last would finish alone."""
+    items.sort(key=lambda item: item.path.stem not in _LONG)

@@ -13,7 +13,7 @@ import numpy as np
 from gdlx.envs.trees import game_tree
 from gdlx.propnet.common import errors
 
-MAX_NODES = 3_000_000  # histories; each takes about 10 microseconds and a kilobyte or two
+MAX_NODES = 3_000_000  # histories, which are visited one by one in Python and held in memory
 _SAME = 1e-9  # relative difference up to which sums of returns are considered equal
 
 Numbers = tuple[int, ...]

@@ -1,7 +1,7 @@
 """Fused CPU kernels: functions that XLA compiles to a single function of machine code.
 
-XLA runs a program on a CPU operation by operation, and every iteration of a loop costs up to a microsecond. A call
-marked as small is different: all of it, loops included, becomes a single function, and an iteration costs nanoseconds.
+XLA runs a program on a CPU operation by operation, and an iteration of a loop costs more than the work on a
+short row. A call marked as small is different: all of it, loops included, becomes a single function.
 If XLA does not know the mark, it ignores it. docs/development/results-log.md has the figures.
 """
 

@@ -16,7 +16,7 @@ from gdlx.envs.lowering import tape as tapes
 LoweringMode = Literal["auto", "rolled", "levelled", "straight"]
 _barrier: Any = jax.lax.optimization_barrier
 _Run = Callable[[tapes.Tape, jax.Array], jax.Array]
-WORDS_PER_GROUP = 2048  # words that go through the loop together: an iteration costs a microsecond
+WORDS_PER_GROUP = 2048  # words that go through the loop together, to amortise the fixed cost of an iteration
 
 
 def run(tape: tapes.Tape, inputs: jax.Array, form: LoweringMode = "auto") -> jax.Array:

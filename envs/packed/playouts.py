@@ -36,7 +36,7 @@ class PlayoutState(NamedTuple):
 class PlayoutCounts(NamedTuple):
     """Counts over all games and steps of a call."""
 
-    ends: jax.Array  # [] uint32, terminal states reached
+    terminals: jax.Array  # [] uint32, terminal states reached
     unplayable: jax.Array  # [] uint32, states without a legal move for some role
     truncated: jax.Array  # [] uint32, games stopped by the step limit
     goals: jax.Array  # [G] uint32, how often each goal value was a player's (highest) one in a terminal, by role
@@ -129,7 +129,7 @@ class Playout:
             streams, rows = self._step(state, streams)
             counts = jax.lax.population_count(rows[registers:]).sum(axis=1, dtype=jnp.uint32)
             happened = PlayoutCounts(
-                ends=counts[playout_tape.TERMINAL],
+                terminals=counts[playout_tape.TERMINAL],
                 unplayable=counts[playout_tape.UNPLAYABLE],
                 truncated=counts[playout_tape.TRUNCATED],
                 goals=counts[playout_tape.GOALS : playout_tape.GOALS + goal_rows],

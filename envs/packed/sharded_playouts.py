@@ -24,26 +24,26 @@ class PlayoutStats:
     Attributes:
       games: the current states.
       states: number of states visited.
-      ends: matches that reached a terminal state.
+      terminals: matches that reached a terminal state.
       unplayable: matches that stopped because some role had no legal move.
-      overlong: matches stopped by the step limit.
-      several: terminals in which a player had more than one goal value.
-      none: terminals in which a player had no goal value.
+      truncated: matches stopped by the step limit.
+      multiple_goals: terminals in which a player had more than one goal value.
+      no_goal: terminals in which a player had no goal value.
       goals: how often each goal value was a player's highest one, by role.
     """
 
     games: playouts.PlayoutState
     states: int
-    ends: int
+    terminals: int
     unplayable: int
-    overlong: int
-    several: int
-    none: int
+    truncated: int
+    multiple_goals: int
+    no_goal: int
     goals: tuple[int, ...]
 
     def mean_length(self) -> float | None:
         """Joint actions per match; None before any match has ended."""
-        finished = self.ends + self.unplayable + self.overlong
+        finished = self.terminals + self.unplayable + self.truncated
         return self.states / finished if finished else None
 
     def mean_goals(self, net: propnet.PropNet) -> dict[str, float | None]:
@@ -55,30 +55,30 @@ class PlayoutStats:
             position += len(role.goal_values)
             if not role.is_random:
                 total = sum(count * value for count, value in zip(counts, role.goal_values, strict=True))
-                means[role.name] = total / self.ends if self.ends else None
+                means[role.name] = total / self.terminals if self.terminals else None
         return means
 
-    def contradicts_zero_sum(self, net: propnet.PropNet, units: payoffs.Payoffs) -> bool:
+    def contradicts_zero_sum(self, net: propnet.PropNet, payoffs: payoffs.Payoffs) -> bool:
         """Whether some goal values cannot have had the constant sum that the payoffs assume."""
         values = [(role.is_random, value) for role in net.roles for value in role.goal_values]
         total = sum(count * value for count, (ignored, value) in zip(self.goals, values, strict=True) if not ignored)
-        return units.zero_sum and total != 2 * units.offset * self.ends
+        return payoffs.zero_sum and total != 2 * payoffs.offset * self.terminals
 
-    def rewards(self, net: propnet.PropNet, units: payoffs.Payoffs) -> dict[str, float | None]:
+    def rewards(self, net: propnet.PropNet, payoffs: payoffs.Payoffs) -> dict[str, float | None]:
         """The mean payoff of each player; None before any match has ended."""
-        return {role: None if goal is None else goal - units.offset for role, goal in self.mean_goals(net).items()}
+        return {role: None if goal is None else goal - payoffs.offset for role, goal in self.mean_goals(net).items()}
 
-    def summary(self, net: propnet.PropNet, units: payoffs.Payoffs) -> dict[str, object]:
+    def summary(self, net: propnet.PropNet, payoffs: payoffs.Payoffs) -> dict[str, object]:
         """All statistics, by name."""
         return {
             "mean_length": self.mean_length(),
-            "mean_rewards": self.rewards(net, units),
+            "mean_rewards": self.rewards(net, payoffs),
             "mean_goals": self.mean_goals(net),
-            "zero_sum": units.zero_sum,
-            "matches": self.ends,
+            "zero_sum": payoffs.zero_sum,
+            "matches": self.terminals,
             "unplayable": self.unplayable,
-            "overlong": self.overlong,
-            "goal_conflicts": self.several + self.none,
+            "overlong": self.truncated,
+            "goal_conflicts": self.multiple_goals + self.no_goal,
         }
 
 
@@ -98,7 +98,7 @@ class ShardedPlayout:
     >>> playout
     ShardedPlayout(rps: at least 64 games, at most 10 steps)
     >>> stats = playout.advance(playout.start(seed=0, steps=1), steps=4)
-    >>> stats.ends == stats.states, stats.mean_length()
+    >>> stats.terminals == stats.states, stats.mean_length()
     (True, 1.0)
     """
 
@@ -156,21 +156,22 @@ class ShardedPlayout:
         warm = self.advance(nothing, steps)
         return dataclasses.replace(nothing, games=warm.games)
 
-    def advance(self, tally: PlayoutStats, steps: int) -> PlayoutStats:
-        """Advances every game by so many steps, and adds to the totals. `tally.games` is donated."""
-        games, totals = self._run(tally.games, jnp.asarray(steps, jnp.int32))
+    def advance(self, stats: PlayoutStats, steps: int) -> PlayoutStats:
+        """Advances every game by so many steps, and adds to the totals. `stats.games` is donated."""
+        games, totals = self._run(stats.games, jnp.asarray(steps, jnp.int32))
         counts = [
-            int(x) for x in (totals.ends, totals.unplayable, totals.truncated, totals.multiple_goals, totals.no_goal)
+            int(x)
+            for x in (totals.terminals, totals.unplayable, totals.truncated, totals.multiple_goals, totals.no_goal)
         ]
         goals = np.asarray(totals.goals).tolist()
-        before = tally.goals or (0,) * len(goals)
+        before = stats.goals or (0,) * len(goals)
         return PlayoutStats(
             games,
-            tally.states + self.words * playouts.GAMES_PER_WORD * steps,
-            tally.ends + counts[0],
-            tally.unplayable + counts[1],
-            tally.overlong + counts[2],
-            tally.several + counts[3],
-            tally.none + counts[4],
+            stats.states + self.words * playouts.GAMES_PER_WORD * steps,
+            stats.terminals + counts[0],
+            stats.unplayable + counts[1],
+            stats.truncated + counts[2],
+            stats.multiple_goals + counts[3],
+            stats.no_goal + counts[4],
             tuple(a + b for a, b in zip(before, goals, strict=True)),
         )

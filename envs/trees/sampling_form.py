@@ -77,7 +77,7 @@ class SamplingForm(NamedTuple):
         """A, C: the shape of tables of actions by columns."""
         return self.uniform_by_player[0].shape[0] if self.uniform_by_player else 1, len(self.share)
 
-    def own(self, player: int) -> slice:
+    def player_columns(self, player: int) -> slice:
         """The columns of a player."""
         start = sum(table.shape[1] for table in self.uniform_by_player[:player])
         return slice(start, start + self.uniform_by_player[player].shape[1])

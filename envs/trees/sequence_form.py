@@ -189,7 +189,7 @@ def _build_payoff_blocks(
     terminals: _MergedTerminals, tables: dense_blocks.DenseBlocks, number: int
 ) -> tuple[tuple[Block, ...], SparseEntries, Longs]:
     """The payoff blocks of a player, and the places of their sums in its flat vector."""
-    own, payoff = terminals.places[number], terminals.payoff[:, number]
+    player_places, payoff = terminals.places[number], terminals.payoff[:, number]
     others = [places for n, places in enumerate(terminals.places) if n != number]
     blocks, places = [], []
     for table in tables.groups:
@@ -200,12 +200,12 @@ def _build_payoff_blocks(
         other = np.zeros((count, width), np.int64)
         other[side.table, side.column] = others[0][side.ends]
         row = np.full((count, height), -1)
-        row[side.table, side.row] = own[side.ends]
+        row[side.table, side.row] = player_places[side.ends]
         block, row = _block(other, values, row)
         blocks.append(block)
         places.append(row.reshape(-1))
-    rest = tables.rest[np.argsort(own[tables.rest], kind="stable")]
-    rows, compact = np.unique(own[rest], return_inverse=True)
+    rest = tables.rest[np.argsort(player_places[tables.rest], kind="stable")]
+    rows, compact = np.unique(player_places[rest], return_inverse=True)
     entries = SparseEntries(
         _ints(compact),
         _ints(np.stack([places[rest] for places in others]) if others else np.zeros((0, len(rest)))),

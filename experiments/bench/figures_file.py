@@ -77,14 +77,14 @@ def _number(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _figure_from_json(found: Mapping[str, Any]) -> harness.Figure:
-    if found["better"] not in ("lower", "higher") or found["bound_of"] not in ("value", "ratio", None):
-        raise ValueError(f"better is {found['better']!r}, bound_of {found['bound_of']!r}")
-    target = None if found["bound"] is None else harness.Target(float(found["bound"]), found["bound_of"])
-    value, theirs = (None if x is None else float(x) for x in (found["value"], found["peer_value"]))
-    peer, note, benchmark = (None if x is None else str(x) for x in map(found.get, ("peer", "note", "benchmark")))
+def _figure_from_json(fields: Mapping[str, Any]) -> harness.Figure:
+    if fields["better"] not in ("lower", "higher") or fields["bound_of"] not in ("value", "ratio", None):
+        raise ValueError(f"better is {fields['better']!r}, bound_of {fields['bound_of']!r}")
+    target = None if fields["bound"] is None else harness.Target(float(fields["bound"]), fields["bound_of"])
+    value, theirs = (None if x is None else float(x) for x in (fields["value"], fields["peer_value"]))
+    peer, note, benchmark = (None if x is None else str(x) for x in map(fields.get, ("peer", "note", "benchmark")))
     return harness.Figure(
-        str(found["name"]), value, str(found["unit"]), found["better"], peer, theirs, target, note, benchmark
+        str(fields["name"]), value, str(fields["unit"]), fields["better"], peer, theirs, target, note, benchmark
     )
 
 

@@ -68,12 +68,12 @@ def _our_rate(game: str) -> tuple[float, float, float]:
     started = time.perf_counter()
     net = games.compile_game(game)
     play = sharded_playouts.ShardedPlayout(net, 10_000, _BATCH // playouts.GAMES_PER_WORD)
-    tally = play.start(0, steps=8)
+    stats = play.start(0, steps=8)
     ready = time.perf_counter() - started
 
     def advance(steps: int) -> None:
-        nonlocal tally
-        tally = play.advance(tally, steps)
+        nonlocal stats
+        stats = play.advance(stats, steps)
 
     return measure_rate(advance, play.words * playouts.GAMES_PER_WORD), ready, playouts.Playout(net).bytes_per_game
 

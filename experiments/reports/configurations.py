@@ -75,10 +75,10 @@ def _configuration(same: Sequence[gather.RunRecord]) -> Configuration:
 def best_run_per_algorithm(configurations: Sequence[Configuration]) -> list[gather.RunRecord]:
     """The best run of each algorithm that has policies."""
     runs = [run for configuration in configurations for run in configuration.runs if run.has_policy]
-    found: dict[str, gather.RunRecord] = {}
+    best: dict[str, gather.RunRecord] = {}
     for run in sorted(runs, key=_rank):
-        found.setdefault(run.config.algorithm.name, run)
-    return list(found.values())
+        best.setdefault(run.config.algorithm.name, run)
+    return list(best.values())
 
 
 def _rank(of: Configuration | gather.RunRecord) -> float:
@@ -112,20 +112,20 @@ def _shown(name: str, value: Any) -> str:
 
 def _effective_settings(config: result_folder.Config) -> dict[str, Any]:
     """All settings that have an effect, except the seed, by name."""
-    found = _flatten({name: value for name, value in config.to_json().items() if name not in _EXCLUDED_KEYS})
-    if not any(found.get(name) for name in _SCHEDULES):
-        found.pop("horizon", None)
-    found.pop("seed", None)
-    return found
+    settings = _flatten({name: value for name, value in config.to_json().items() if name not in _EXCLUDED_KEYS})
+    if not any(settings.get(name) for name in _SCHEDULES):
+        settings.pop("horizon", None)
+    settings.pop("seed", None)
+    return settings
 
 
 def _flatten(given: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for name, value in given.items():
         if isinstance(value, Mapping):
             # Names that are ambiguous without that of their group: both kinds of settings have beta and exploration.
             ambiguous = {"sampling": regret_matching.Settings._fields, "modelled": ("player",)}.get(name, ())
-            found |= {f"{name} {key}" if key in ambiguous else key: part for key, part in _flatten(value).items()}
+            flat |= {f"{name} {key}" if key in ambiguous else key: part for key, part in _flatten(value).items()}
         else:
-            found[name] = value
-    return found
+            flat[name] = value
+    return flat

@@ -92,9 +92,9 @@ def thin(x: Floats, most: int) -> Floats:
     return x[np.unique(nearest)]
 
 
-def lowest_drawn_error(found: Sequence[Curve]) -> float:
+def lowest_drawn_error(curves: Sequence[Curve]) -> float:
     """The lowest error that is drawn."""
-    highest = max(float(curve.high.max()) for curve in found)
-    above = [positive for curve in found if (positive := curve.low[curve.low > 0]).size]
+    highest = max(float(curve.high.max()) for curve in curves)
+    above = [positive for curve in curves if (positive := curve.low[curve.low > 0]).size]
     lowest = min((float(part.min()) for part in above), default=1.0)
     return max(lowest, highest * _DEEPEST)

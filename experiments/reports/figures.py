@@ -20,9 +20,9 @@ class _PlottedConfiguration(NamedTuple):
     most: int  # points
 
 
-def styles(found: Configurations) -> list[str]:
+def styles(configurations: Configurations) -> list[str]:
     """The style of each configuration, the best first: a colour, that of all others, or empty if it is not drawn."""
-    measured = (configuration.error is not None for configuration in found)
+    measured = (configuration.error is not None for configuration in configurations)
     return ["" if not is_measured else _style(rank) for rank, is_measured in enumerate(measured)]
 
 
@@ -30,10 +30,12 @@ def _style(rank: int) -> str:
     return f"colour{rank}" if rank < COLOURS else "other"
 
 
-def convergence(found: Configurations, players: int) -> markup.Markup:
+def convergence(configurations: Configurations, players: int) -> markup.Markup:
     """Draws the convergence of configurations, which are sorted, the best first."""
     named = [
-        _PlottedConfiguration(one, style, _POINTS) for one, style in zip(found, styles(found), strict=True) if style
+        _PlottedConfiguration(one, style, _POINTS)
+        for one, style in zip(configurations, styles(configurations), strict=True)
+        if style
     ]
     coloured, others = named[:COLOURS], _spread(named[COLOURS:])
     order = [*others, *reversed(coloured)]  # the best on top
@@ -59,7 +61,7 @@ def convergence(found: Configurations, players: int) -> markup.Markup:
             )
             title = f"{error} over {label}"
             charts.append(svg.chart(lines, x_label=label, y_label=f"{error} (payoff units)", title=title, about=about))
-    caption = _caption(found, coloured, named, others, made, floor, error)
+    caption = _caption(configurations, coloured, named, others, made, floor, error)
     return markup.element(
         "figure",
         _legend(coloured, len(others)),
@@ -89,7 +91,7 @@ def _legend(coloured: Sequence[_PlottedConfiguration], others: int) -> markup.Ma
 
 
 def _caption(
-    found: Configurations,
+    configurations: Configurations,
     coloured: Sequence[_PlottedConfiguration],
     named: Sequence[_PlottedConfiguration],
     others: Sequence[_PlottedConfiguration],
@@ -117,6 +119,6 @@ def _caption(
         says.append(f"Without iterations, so only over time: {', '.join(exact)}.")
     if any((curve.low < floor).any() for curve in all_curves):
         says.append(f"What is below {floor:.2g} is drawn there.")
-    if unknown := [one.name for one in found if one.error is None]:
+    if unknown := [one.name for one in configurations if one.error is None]:
         says.append(f"Not measured, so not drawn: {', '.join(unknown[:COLOURS])}{' ..' * (len(unknown) > COLOURS)}.")
     return " ".join(says)

@@ -23,17 +23,17 @@ _RESTRICTED = (
 element = markup.element
 
 
-def page(found: gather.GatheredRuns, now: datetime.datetime) -> str:
-    topics = configurations.group_comparable(found.runs)
+def page(gathered: gather.GatheredRuns, now: datetime.datetime) -> str:
+    topics = configurations.group_comparable(gathered.runs)
     names = [_name(topic) for topic in topics]
     title = f"gdlx report: {', '.join(names[:4])}{' ..' * (len(names) > 4)}"
     contents = [element("li", element("a", name, href=f"#game{n}")) for n, name in enumerate(names)]
     body = [
         element("h1", title),
-        element("p", *_about(found, len({topic.game for topic in topics}), now), class_="soft"),
+        element("p", *_about(gathered, len({topic.game for topic in topics}), now), class_="soft"),
         element("nav", element("ul", *contents), aria_label="games") if len(topics) > 1 else "",
         *(_topic(f"game{n}", topic, runs) for n, (topic, runs) in enumerate(topics.items())),
-        _left_out(found.skipped),
+        _left_out(gathered.skipped),
     ]
     head = [
         element("meta", charset="utf-8"),
@@ -47,9 +47,9 @@ def page(found: gather.GatheredRuns, now: datetime.datetime) -> str:
     return f"<!DOCTYPE html>\n{document}\n"
 
 
-def _about(found: gather.GatheredRuns, games: int, now: datetime.datetime) -> Iterable[str]:
-    solved_with = {", ".join(_versions(run)) for run in found.runs}
-    yield f"{_many(len(found.runs), 'run')} of {_many(games, 'game')}. Made by gdlx {gdlx.__version__} on "
+def _about(gathered: gather.GatheredRuns, games: int, now: datetime.datetime) -> Iterable[str]:
+    solved_with = {", ".join(_versions(run)) for run in gathered.runs}
+    yield f"{_many(len(gathered.runs), 'run')} of {_many(games, 'game')}. Made by gdlx {gdlx.__version__} on "
     yield element("time", f"{now:%Y-%m-%d %H:%M} {now.tzname() or ''}".strip(), datetime=now.isoformat())
     yield f"; solved with {'; '.join(sorted(solved_with))}."
 
@@ -72,7 +72,7 @@ def _name(topic: configurations.ComparisonKey) -> str:
 
 
 def _topic(anchor: str, topic: configurations.ComparisonKey, runs: Sequence[gather.RunRecord]) -> markup.Markup:
-    found = configurations.group_by_configuration(runs)
+    grouped = configurations.group_by_configuration(runs)
     subject = facts.load_game(topic.game)
     if isinstance(subject, str):
         known = element(
@@ -84,23 +84,23 @@ def _topic(anchor: str, topic: configurations.ComparisonKey, runs: Sequence[gath
             element("div", element("dt", name), element("dd", text)) for name, text in facts.describe_game(subject)
         )
         known = element("dl", *pairs)
-        played = _policies(found, subject)
+        played = _policies(grouped, subject)
     return element(
         "section",
         element("h2", _name(topic)),
         element("p", _RESTRICTED, class_="remark") if topic.is_restricted else "",
         known,
         element("h3", "Convergence"),
-        figures.convergence(found, len(topic.players)),
+        figures.convergence(grouped, len(topic.players)),
         element("h3", "Runs"),
-        _runs(found, topic.players),
+        _runs(grouped, topic.players),
         played,
-        _configs(found),
+        _configs(grouped),
         id=anchor,
     )
 
 
-def _runs(found: Sequence[configurations.Configuration], players: Sequence[str]) -> markup.Markup:
+def _runs(grouped: Sequence[configurations.Configuration], players: Sequence[str]) -> markup.Markup:
     """The least exploitable first."""
     error = "exploitability" if len(players) == 2 else "largest improvement"
     values = f"value of {', '.join(players)}"
@@ -108,7 +108,7 @@ def _runs(found: Sequence[configurations.Configuration], players: Sequence[str])
     head = element(
         "tr", *(element("th", name, scope="col", class_=class_) for name, class_ in zip(names, _COLUMNS, strict=True))
     )
-    rows = [_row(one, style) for one, style in zip(found, figures.styles(found), strict=True)]
+    rows = [_row(one, style) for one, style in zip(grouped, figures.styles(grouped), strict=True)]
 
     def table(part: Sequence[str]) -> markup.Markup:
         made = element("table", element("thead", head), element("tbody", *part), class_="runs")
@@ -161,8 +161,8 @@ def _seeds(one: configurations.Configuration) -> str:
     return f"{shown}; {_many(len(one.repeats), 'shorter run')} not counted" if one.repeats else shown
 
 
-def _policies(found: Sequence[configurations.Configuration], subject: facts.LoadedGame) -> markup.Markup:
-    best = configurations.best_run_per_algorithm(found)
+def _policies(grouped: Sequence[configurations.Configuration], subject: facts.LoadedGame) -> markup.Markup:
+    best = configurations.best_run_per_algorithm(grouped)
     parts = [_policy(run, subject, is_first=n == 0) for n, run in enumerate(best[:_ALGORITHMS])]
     says = f"Of the best run of each algorithm; at most the first {policies.MAX_INFOSETS} information sets of a player."
     if left := best[_ALGORITHMS:]:
@@ -217,8 +217,8 @@ def _options(options: Sequence[tuple[str, float]]) -> Iterable[markup.Markup]:
         )
 
 
-def _configs(found: Sequence[configurations.Configuration]) -> markup.Markup:
-    runs = [(one.name, run) for one in found for run in (*one.runs, *one.repeats)]
+def _configs(grouped: Sequence[configurations.Configuration]) -> markup.Markup:
+    runs = [(one.name, run) for one in grouped for run in (*one.runs, *one.repeats)]
     each = (
         element(
             "details",

@@ -47,11 +47,11 @@ def load_policy_tables(run: gather.RunRecord, subject: facts.LoadedGame) -> list
         )
     policy_files.require_same_rules(run.folder, run.config, subject.game, subject.digest)
     policies = policy_files.read_tree_policies(run.folder / result_folder.POLICY, subject.tree)
-    found = []
+    tables = []
     for player, policy in zip(subject.tree.players, policies, strict=True):
         options = np.split(policy, player.first[:-1])[1:]
-        found.append(_table(player, range(player.sets), options.__getitem__))
-    return found
+        tables.append(_table(player, range(player.sets), options.__getitem__))
+    return tables
 
 
 def _table(
@@ -70,7 +70,7 @@ def _load_hash_table_policy(run: gather.RunRecord, subject: facts.LoadedGame) ->
     task = tasks.make_table_task(subject.game, net=subject.net)
     policy_files.require_same_rules(run.folder, run.config, subject.game, task.digest)
     keys, probability = _read_rows(run.folder / result_folder.POLICY, task.env.num_actions)
-    found = []
+    tables = []
     for number, player in enumerate(task.tree.players):
         high, low = infoset_keys.compute_infoset_keys(task.tree, number, task.env.num_actions)
         wanted = _joined(high ^ table_rows.player_salt(number), low)
@@ -83,8 +83,8 @@ def _load_hash_table_policy(run: gather.RunRecord, subject: facts.LoadedGame) ->
             return weight / weight.sum() if weight.sum() > 0 else np.full(len(moves), 1 / len(moves))
 
         remark = _remark(int((~known).sum()), is_whole=task.tree_task is not None)
-        found.append(_table(player, np.flatnonzero(known).tolist(), policy_at, remark))
-    return found
+        tables.append(_table(player, np.flatnonzero(known).tolist(), policy_at, remark))
+    return tables
 
 
 def _read_rows(path: pathlib.Path, moves: int) -> tuple[Longs, Floats]:

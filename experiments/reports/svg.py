@@ -110,16 +110,18 @@ def chart(lines: Sequence[Line], *, x_label: str, y_label: str, title: str, abou
 
 
 def _grid(x: Axis, y: Axis) -> list[markup.Markup]:
-    found = [markup.element("rect", class_="frame", x=x.start, y=y.end, width=x.end - x.start, height=y.start - y.end)]
+    elements = [
+        markup.element("rect", class_="frame", x=x.start, y=y.end, width=x.end - x.start, height=y.start - y.end)
+    ]
     for value in ticks(x.first, x.last):
         at = f"{x.at(value):.2f}"
-        found.append(markup.element("line", class_="grid", x1=at, x2=at, y1=y.start, y2=y.end))
-        found.append(_tick_text("x", value, at, f"{y.start + 20:g}", "middle"))
+        elements.append(markup.element("line", class_="grid", x1=at, x2=at, y1=y.start, y2=y.end))
+        elements.append(_tick_text("x", value, at, f"{y.start + 20:g}", "middle"))
     for value in ticks(y.first, y.last):
         at = f"{y.at(value):.2f}"
-        found.append(markup.element("line", class_="grid", x1=x.start, x2=x.end, y1=at, y2=at))
-        found.append(_tick_text("y", value, f"{x.start - 8:g}", at, "end"))
-    return found
+        elements.append(markup.element("line", class_="grid", x1=x.start, x2=x.end, y1=at, y2=at))
+        elements.append(_tick_text("y", value, f"{x.start - 8:g}", at, "end"))
+    return elements
 
 
 def _tick_text(which: str, value: float, x: str, y: str, anchor: str) -> markup.Markup:

@@ -158,11 +158,11 @@ class HashTableSampler:
 
 
 def bounded_curves(
-    game: str, seeds: int, kept: Errors | None = None, points: Sequence[int] = BOUNDED_POINTS
+    game: str, seeds: int, cache: Errors | None = None, points: Sequence[int] = BOUNDED_POINTS
 ) -> Iterable[Errors]:
-    """Yields [S, 2, N] errors without and with baselines, after each seed; seeds in `kept` are not measured again."""
+    """Yields [S, 2, N] errors without and with baselines, after each seed; seeds in `cache` are not measured again."""
     sampler = HashTableSampler(game)
-    errors = np.zeros((0, 2, len(points))) if kept is None else kept[:seeds]
+    errors = np.zeros((0, 2, len(points))) if cache is None else cache[:seeds]
     yield errors
     for seed in range(len(errors), seeds):
         new = np.array([sampler.errors(decay, seed, points) for decay in (None, DECAY)])
@@ -211,13 +211,13 @@ def draw_figure(path: pathlib.Path, curves: Iterable[tuple[str, Curve, Curve]]) 
 
 
 def run_study(
-    games: Sequence[str], seeds: int, bounded_seeds: int, kept: pathlib.Path | None = None
+    games: Sequence[str], seeds: int, bounded_seeds: int, cache: pathlib.Path | None = None
 ) -> Iterable[tuple[str, Curve, Curve]]:
-    """Measures all games; bounds take long, so `kept` caches each of their seeds."""
+    """Measures all games; bounds take long, so `cache` caches each of their seeds."""
     for game in games:
         if game in BOUNDED_GAMES:
-            for errors in bounded_curves(game, bounded_seeds, load_errors(kept, game)):
-                save_errors(kept, game, errors)
+            for errors in bounded_curves(game, bounded_seeds, load_errors(cache, game)):
+                save_errors(cache, game, errors)
             plain, reduced = (Curve(BOUNDED_POINTS, errors[:, number]) for number in range(2))
         else:
             plain, reduced = (exact_curve(game, decay, seeds) for decay in (None, DECAY))
@@ -225,17 +225,19 @@ def run_study(
         yield game, plain, reduced
 
 
-def load_errors(kept: pathlib.Path | None, game: str) -> Errors | None:
-    if kept is None or not kept.exists():
+def load_errors(cache: pathlib.Path | None, game: str) -> Errors | None:
+    if cache is None or not cache.exists():
         return None
-    cached = json.loads(kept.read_text())
+    cached = json.loads(cache.read_text())
     is_same = cached["settings"] == _cache_settings()
     return np.array(cached[game]) if is_same and cached.get(game) else None
 
 
-def save_errors(kept: pathlib.Path | None, game: str, errors: Errors) -> None:
-    if kept is not None and len(errors):
-        atomic_files.write_atomically(kept, json.dumps({"settings": _cache_settings(), game: errors.tolist()}).encode())
+def save_errors(cache: pathlib.Path | None, game: str, errors: Errors) -> None:
+    if cache is not None and len(errors):
+        atomic_files.write_atomically(
+            cache, json.dumps({"settings": _cache_settings(), game: errors.tolist()}).encode()
+        )
 
 
 def _cache_settings() -> list[float]:

@@ -85,13 +85,13 @@ def plot_choices(
     """Plots the result of each choice with standard errors. `marked` choices are shaded, numeric ones joined."""
     places = np.arange(len(names))
     is_named = max(map(len, names)) > _LONGEST_NUMBER
-    for number, own in enumerate(series):
+    for number, line in enumerate(series):
         look = {"marker": _MARKERS[number % len(_MARKERS)], "ms": 4, "lw": 1, "ls": "" if is_named else "-"}
-        axes.errorbar(places, own.mean, own.error, capsize=2, label=own.name, **look)
+        axes.errorbar(places, line.mean, line.error, capsize=2, label=line.name, **look)
     for place in (n for n, name in enumerate(names) if name in marked):
         axes.axvspan(place - 0.4, place + 0.4, color="0.85", zorder=0)
     axes.set_xlim(-0.6, len(names) - 0.4)
-    low, high = (pick([pick(own.mean) for own in series]) for pick in (np.min, np.max))
+    low, high = (pick([pick(line.mean) for line in series]) for pick in (np.min, np.max))
     if high > _CLOSE * low:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")

@@ -143,20 +143,20 @@ def read(path: pathlib.Path) -> Sweep:
         raise SweepError(f"{path}: {error}") from None
 
 
-def expand_cells(found: Mapping[str, Any]) -> tuple[Cell, ...]:
-    """Returns all cells of a sweep, in the order of the file, which `found` is the parsed content of.
+def expand_cells(description: Mapping[str, Any]) -> tuple[Cell, ...]:
+    """Returns all cells of a sweep, in the order of the file; `description` is its parsed content.
 
     >>> algorithms = [{"name": "dcfr", "alpha": [1.0, 1.5]}, {"name": "cfr+"}]
     >>> [cell.name for cell in expand_cells({"games": ["kuhn_poker"], "iterations": 10, "algorithms": algorithms})]
     ['kuhn_poker/dcfr,alpha=1.0-10', 'kuhn_poker/dcfr,alpha=1.5-10', 'kuhn_poker/cfr+-10']
     """
-    _require_known("the sweep", found, _SWEEP_KEYS)
-    games = _games(_require_key(found, "games"))
-    entries = _require_key(found, "algorithms")
+    _require_known("the sweep", description, _SWEEP_KEYS)
+    games = _games(_require_key(description, "games"))
+    entries = _require_key(description, "algorithms")
     if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
         raise SweepError("algorithms must be one or more tables: write each under a line [[algorithms]]")
-    seeds = _seeds(found.get("seeds", 1))
-    every = _whole("every", found["every"], 1) if "every" in found else None
+    seeds = _seeds(description.get("seeds", 1))
+    every = _whole("every", description["every"], 1) if "every" in description else None
     axes = [_axes(number, entry) for number, entry in enumerate(entries, 1)]
     count = len(games) * sum(
         math.prod(map(len, grid.values())) * (len(seeds) if _find_algorithm(entry).sampling else 1)
@@ -167,7 +167,9 @@ def expand_cells(found: Mapping[str, Any]) -> tuple[Cell, ...]:
     cells: dict[Any, Cell] = {}
     for game in games:
         for number, (entry, grid) in enumerate(zip(entries, axes, strict=True), 1):
-            for cell in _expand_entry(game, entry, grid, seeds, every, {**found, **entry}, f"algorithms[{number}]"):
+            for cell in _expand_entry(
+                game, entry, grid, seeds, every, {**description, **entry}, f"algorithms[{number}]"
+            ):
                 run = (
                     cell.game,
                     cell.algorithm,

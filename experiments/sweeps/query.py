@@ -56,8 +56,8 @@ def parse(text: str) -> Condition:
     return where
 
 
-def rows(found: Iterable[gather.RunRecord]) -> list[Row]:
-    return [_row(run) for run in found]
+def rows(runs: Iterable[gather.RunRecord]) -> list[Row]:
+    return [_row(run) for run in runs]
 
 
 def _row(run: gather.RunRecord) -> Row:
@@ -87,27 +87,27 @@ def _row(run: gather.RunRecord) -> Row:
     return row
 
 
-def filter_rows(found: Sequence[Row], questions: Iterable[Condition]) -> list[Row]:
+def filter_rows(table: Sequence[Row], questions: Iterable[Condition]) -> list[Row]:
     """Returns the rows that satisfy all conditions; a row without the column satisfies only `!=`."""
-    matching = list(found)
+    matching = list(table)
     for where in questions:
-        require_names(found, [where.name])
-        _require_kind(found, where)
+        require_names(table, [where.name])
+        _require_kind(table, where)
         matching = [row for row in matching if _holds(row.get(where.name), where)]
     return matching
 
 
-def require_names(found: Sequence[Row], names: Iterable[str]) -> None:
-    known = list(dict.fromkeys(name for row in found for name in row))
+def require_names(table: Sequence[Row], names: Iterable[str]) -> None:
+    known = list(dict.fromkeys(name for row in table for name in row))
     for name in names:
         if known and name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             raise QueryError(f"no result has a {name!r}; {f'is it {near[0]}?' if near else ', '.join(known)}")
 
 
-def _require_kind(found: Sequence[Row], where: Condition) -> None:
+def _require_kind(table: Sequence[Row], where: Condition) -> None:
     """Raises an error for a condition that no row can satisfy, because it compares words with numbers."""
-    known = [row[where.name] for row in found if row.get(where.name) is not None]
+    known = [row[where.name] for row in table if row.get(where.name) is not None]
     is_word = [isinstance(value, str | bool) for value in known]
     if where.comparison in _ONLY_NUMBERS and known and all(is_word):
         raise QueryError(f"{where.name} is not a number, so it has no order; use {where.name}= or {where.name}~")
@@ -134,26 +134,26 @@ def _number(text: str) -> float | None:
         return None
 
 
-def sort_rows(found: Sequence[Row], name: str, *, descending: bool = False) -> list[Row]:
+def sort_rows(table: Sequence[Row], name: str, *, descending: bool = False) -> list[Row]:
     """Sorts numbers by size and words alphabetically; rows without a value come last."""
-    require_names(found, [name])
+    require_names(table, [name])
 
     def key(row: Row) -> tuple[float, str]:
         value = row[name]
         return (math.inf, value) if isinstance(value, str) else (float(value or 0), "")
 
-    known = [row for row in found if row.get(name) is not None]
-    unknown = [row for row in found if row.get(name) is None]
+    known = [row for row in table if row.get(name) is not None]
+    unknown = [row for row in table if row.get(name) is None]
     return sorted(known, key=key, reverse=descending) + unknown
 
 
-def columns(found: Sequence[Row]) -> list[str]:
+def columns(table: Sequence[Row]) -> list[str]:
     """The main columns, those in which rows of one algorithm differ, and at the end the folder."""
-    names = dict.fromkeys(name for row in found for name in row)
+    names = dict.fromkeys(name for row in table for name in row)
     by_algorithm: dict[Value, list[Row]] = {}
-    for row in found:
+    for row in table:
         by_algorithm.setdefault(row["algorithm"], []).append(row)
-    first = [name for name in FIRST if any(row.get(name) is not None for row in found)]
+    first = [name for name in FIRST if any(row.get(name) is not None for row in table)]
     differing = [
         name
         for name in names

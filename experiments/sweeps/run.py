@@ -15,7 +15,7 @@ from gdlx.solvers.exact import batch
 from gdlx.solvers.runs import driver, result_folder, solver_run
 
 ProgressCallback = Callable[[int, str], None]  # the number of cells that just finished, and what runs next
-RemarkCallback = Callable[[str], None]
+WarningCallback = Callable[[str], None]
 
 
 class SweepResult(NamedTuple):
@@ -29,23 +29,23 @@ class SweepResult(NamedTuple):
 
 
 def run_sweep(
-    wanted: config.Sweep,
+    sweep: config.Sweep,
     folder: pathlib.Path,
     source: str = "",
     *,
     report: ProgressCallback = lambda count, note: None,
-    remark: RemarkCallback = lambda text: None,
+    warn: WarningCallback = lambda text: None,
 ) -> SweepResult:
     """Runs all cells of a sweep that have not finished yet.
 
     Cells that differ only in numbers run in one program. If the call is interrupted, the next one resumes.
 
     Args:
-      wanted: The sweep, for example from `read_sweep`.
+      sweep: The sweep, for example from `read_sweep`.
       folder: Where results are written: a result folder for each cell, and a table of all measurements.
       source: The text of the file that describes the sweep, if there is one; it is stored in the folder.
       report: Called with the number of cells that just finished, and a note on what runs next.
-      remark: Called with remarks, such as that a damaged cell runs again.
+      warn: Called with remarks, such as that a damaged cell runs again.
 
     Returns:
       The number of cells, those that failed, and the path of the table.
@@ -65,38 +65,38 @@ def run_sweep(
     plan.clear_task_cache()
     with results.open_for_writing(source, jnp.result_type(float) == np.float64):
         if source:  # studies put several sweeps into one folder
-            results.require_matching_cells(wanted.cells)
-        results.require_same_rules(plan.rules_digests(wanted.cells), wanted.cells)
-        _quarantine_damaged(results, wanted.cells, remark)
-        remaining = [cell for cell in wanted.cells if not results.is_finished(cell)]
-        finished = [cell for cell in wanted.cells if results.is_finished(cell)]
+            results.require_matching_cells(sweep.cells)
+        results.require_same_rules(plan.rules_digests(sweep.cells), sweep.cells)
+        _quarantine_damaged(results, sweep.cells, warn)
+        remaining = [cell for cell in sweep.cells if not results.is_finished(cell)]
+        finished = [cell for cell in sweep.cells if results.is_finished(cell)]
         already_finished = sum(results.failure(cell) is None for cell in finished)
         report(len(finished), "already finished" if finished else "")
         try:
             for group in plan.group_cells(remaining):
-                _run(results, group, report, remark)
+                _run(results, group, report, warn)
         finally:
-            table = results.write_table(wanted.cells)
-        failures = ((cell.name, results.failure(cell)) for cell in wanted.cells)
+            table = results.write_table(sweep.cells)
+        failures = ((cell.name, results.failure(cell)) for cell in sweep.cells)
         failed = tuple((name, reason) for name, reason in failures if reason is not None)
-    return SweepResult(folder, len(wanted.cells), already_finished, failed, table)
+    return SweepResult(folder, len(sweep.cells), already_finished, failed, table)
 
 
-def _quarantine_damaged(results: store.SweepStore, cells: Sequence[config.Cell], remark: RemarkCallback) -> None:
+def _quarantine_damaged(results: store.SweepStore, cells: Sequence[config.Cell], warn: WarningCallback) -> None:
     """Moves damaged results away, so that their cells run again."""
     for cell in cells:
         if results.is_finished(cell) and (reason := results.find_damage(cell)) is not None:
             moved = results.quarantine(results.cell_folder(cell))
-            remark(f"{cell.name} runs again ({reason}); its old folder is now {moved}")
+            warn(f"{cell.name} runs again ({reason}); its old folder is now {moved}")
 
 
-def _run(results: store.SweepStore, group: plan.CellGroup, report: ProgressCallback, remark: RemarkCallback) -> None:
+def _run(results: store.SweepStore, group: plan.CellGroup, report: ProgressCallback, warn: WarningCallback) -> None:
     first = group.cells[0]
     report(0, f"{first.algorithm.name} on {first.game}")
     try:
         task = plan.load_task(first)
         if group.solo_reason is not None:
-            _run_alone(results, task, first, remark)
+            _run_alone(results, task, first, warn)
             report(1, "")
             return
         unrolled = tasks.require_tree_task(task)
@@ -163,11 +163,11 @@ def _finished_cell(
     return store.FinishedCell(cell, run_config, task.players, metrics, None, reason)
 
 
-def _run_alone(results: store.SweepStore, task: tasks.Task, cell: config.Cell, remark: RemarkCallback) -> None:
+def _run_alone(results: store.SweepStore, task: tasks.Task, cell: config.Cell, warn: WarningCallback) -> None:
     folder = results.unfinished_folder(cell)
     folder.mkdir(parents=True, exist_ok=True)
     stop = solver_run.make_stop_condition(task, cell.stop.iterations, cell.stop.seconds, cell.target)
-    run = _start_or_resume(results, task, cell, remark)
+    run = _start_or_resume(results, task, cell, warn)
     try:
         for _ in run.iterate_metrics(stop, cell.every):
             pass
@@ -178,7 +178,7 @@ def _run_alone(results: store.SweepStore, task: tasks.Task, cell: config.Cell, r
 
 
 def _start_or_resume(
-    results: store.SweepStore, task: tasks.Task, cell: config.Cell, remark: RemarkCallback
+    results: store.SweepStore, task: tasks.Task, cell: config.Cell, warn: WarningCallback
 ) -> solver_run.AnyRun:
     """Resumes from the last checkpoint, or starts over if there is none that can be read."""
     folder = results.unfinished_folder(cell)
@@ -186,6 +186,6 @@ def _start_or_resume(
         try:
             return solver_run.start_run(task, cell.algorithm, folder, resume=True)
         except result_folder.ResultError as error:
-            remark(f"{cell.name} starts over ({error}); its old folder is now {results.quarantine(folder)}")
+            warn(f"{cell.name} starts over ({error}); its old folder is now {results.quarantine(folder)}")
             folder.mkdir(parents=True)
     return solver_run.start_run(task, cell.algorithm, folder)

@@ -58,12 +58,12 @@ class TrainConfig:
         }
 
 
-def config_from_json(found: Mapping[str, Any]) -> TrainConfig:
+def config_from_json(fields: Mapping[str, Any]) -> TrainConfig:
     """Reads what `TrainConfig.to_json` returned, also with former names of settings."""
-    learner = str(found["learner"])
-    changes = {name: options.format_value(value) for name, value in found["settings"].items()}
+    learner = str(fields["learner"])
+    changes = {name: options.format_value(value) for name, value in fields["settings"].items()}
     settings = make_settings(learner, _current_names(learner, changes))
-    return TrainConfig(game_spec.GameSpec(**found["game"]), learner, int(found["window"]), settings)
+    return TrainConfig(game_spec.GameSpec(**fields["game"]), learner, int(fields["window"]), settings)
 
 
 def make_settings(name: str, changes: Mapping[str, str]) -> Any:
@@ -111,11 +111,11 @@ def _former_names(learner: str) -> Mapping[str, str]:
     return getattr(_module(learner), "RENAMED_SETTINGS", {})
 
 
-def make_learner(recipe: TrainConfig, net: propnet.PropNet, task: tasks.TreeTask | None) -> protocol.Learner:
+def make_learner(config: TrainConfig, net: propnet.PropNet, task: tasks.TreeTask | None) -> protocol.Learner:
     """Builds the learner that a config describes.
 
     Args:
-      recipe: the config.
+      config: the config.
       net: the compiled game.
       task: the unrolled game; None if it was not unrolled, or is too large. Only some learners need it.
 
@@ -130,18 +130,18 @@ def make_learner(recipe: TrainConfig, net: propnet.PropNet, task: tasks.TreeTask
     >>> make_learner(config, games.compile_game("kuhn_poker"), None)
     SelfPlay(game='kuhn_poker', games=512, depth=1, widths=(128, 128), kind='residual')
     """
-    game_env = env.Env(net, game_facts.probe(net).payoffs(recipe.game.payoff), max_steps=step_capacity(net))
-    encoder = encoders.Encoder(game_env, recipe.window)
-    module = _module(recipe.learner)
+    game_env = env.Env(net, game_facts.probe(net).payoffs(config.game.payoff), max_steps=step_capacity(net))
+    encoder = encoders.Encoder(game_env, config.window)
+    module = _module(config.learner)
     learner: protocol.Learner
-    if not find_entry(recipe.learner).needs_tree:
-        learner = module.make(encoder, recipe.settings)
+    if not find_entry(config.learner).needs_tree:
+        learner = module.make(encoder, config.settings)
         return learner
     if task is None:
         raise TrainConfigError(
-            f"{recipe.learner} needs a game that can be unrolled, and {net.name} cannot be; use self-play"
+            f"{config.learner} needs a game that can be unrolled, and {net.name} cannot be; use self-play"
         )
-    learner = module.make(encoder, recipe.settings, task)
+    learner = module.make(encoder, config.settings, task)
     return learner
 
 

@@ -118,7 +118,7 @@ class Supervised:
         cuts = public_states.cut_depths(task.tree, settings.depth)
         if not cuts:
             raise NothingToLearnError(
-                f"{task.tree.name} has no choices both before and after a multiple of {settings.depth} joint moves; "
+                f"{task.tree.name} has no choices both before and after a multiple of {settings.depth} joint actions; "
                 "take another depth, or solve the whole game"
             )
         self.task, self.settings, self.value_network = task, settings, values or range_network.RangeValueNetwork()

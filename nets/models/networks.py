@@ -74,10 +74,10 @@ def num_params(tree: Any) -> int:
     return sum(leaf.size for leaf in jax.tree.leaves(tree))
 
 
-def select_player(told: NetworkOutput, player: jax.Array) -> tuple[jax.Array, jax.Array]:
+def select_player(outputs: NetworkOutput, player: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The logits [B, A] and values [B] of one player [B] in each row."""
-    logits = jnp.take_along_axis(told.logits, player[:, None, None], axis=1)[:, 0]
-    return logits, jnp.take_along_axis(told.value, player[:, None], axis=1)[:, 0]
+    logits = jnp.take_along_axis(outputs.logits, player[:, None, None], axis=1)[:, 0]
+    return logits, jnp.take_along_axis(outputs.value, player[:, None], axis=1)[:, 0]
 
 
 def apply_network(network: Network, variables: Any, seen: jax.Array) -> NetworkOutput:
@@ -86,9 +86,9 @@ def apply_network(network: Network, variables: Any, seen: jax.Array) -> NetworkO
     return output
 
 
-def diagonal_outputs(told: NetworkOutput) -> NetworkOutput:
+def diagonal_outputs(outputs: NetworkOutput) -> NetworkOutput:
     """Each player's outputs for itself, where the last axis of the batch is players: [.., P, A] and [.., P]."""
-    return NetworkOutput(jnp.einsum("...ppa->...pa", told.logits), jnp.einsum("...pp->...p", told.value))
+    return NetworkOutput(jnp.einsum("...ppa->...pa", outputs.logits), jnp.einsum("...pp->...p", outputs.value))
 
 
 def uniform_policy(legal: jax.Array) -> jax.Array:

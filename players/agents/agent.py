@@ -1,6 +1,6 @@
 """The interface of agents: an agent starts matches, and its player in a match chooses moves within a clock.
 
-    Agent.start_match(seat, clock) -> Player   the clock limits thinking before the first move
+    Agent.start_match(context, clock) -> Player   the clock limits thinking before the first move
     Player.choose(view, clock) -> move         `view` is the player's action-observation history (`envs.views.history`)
 
 An agent is a description without state of a match; a player is one role in one match. Agents whose moves depend only on
@@ -115,7 +115,7 @@ class Agent(Protocol):
     def name(self) -> str:
         """The name of the agent in results, e.g. `mccfr:seconds=1`."""
 
-    def start_match(self, seat: PlayerContext, clock: Clock) -> Player:
+    def start_match(self, context: PlayerContext, clock: Clock) -> Player:
         """Returns a player for a new match. It may think here until the clock has run out."""
 
 

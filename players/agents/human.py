@@ -20,15 +20,15 @@ class HumanAgent:
     name: str = "human"
     untimed: bool = dataclasses.field(default=True, init=False)
 
-    def start_match(self, seat: agent.PlayerContext, clock: agent.Clock) -> "HumanPlayer":
+    def start_match(self, context: agent.PlayerContext, clock: agent.Clock) -> "HumanPlayer":
         del clock
         import rich.console
 
         # stdout is for results only.
         terminal = rich.console.Console(stderr=True, highlight=False, markup=False)
-        role = seat.arena.env.players[seat.player]
-        others = ", ".join(name for name in seat.arena.env.players if name != role)
-        terminal.print(f"You are {role} in {seat.arena.env.name}{f', with {others}' if others else ''}.")
+        role = context.arena.env.players[context.player]
+        others = ", ".join(name for name in context.arena.env.players if name != role)
+        terminal.print(f"You are {role} in {context.arena.env.name}{f', with {others}' if others else ''}.")
         return HumanPlayer(terminal)
 
 

@@ -16,8 +16,8 @@ _WARM_UP_MATCHES = 2
 class MatchBeliefs:
     """The beliefs of one player in one match, which assume that the others play uniformly."""
 
-    def __init__(self, seat: agent.PlayerContext) -> None:
-        self._context = seat
+    def __init__(self, context: agent.PlayerContext) -> None:
+        self._context = context
         self._tracker: beliefs.BeliefTracker | None = None
 
     def at(self, view: history.ActionObservationHistory) -> beliefs.Belief:

@@ -57,9 +57,9 @@ class NetworkAgent:
         self.prepare(arena)
         return self._policies[arena]
 
-    def start_match(self, seat: agent.PlayerContext, clock: agent.Clock) -> "NetworkPlayer":
+    def start_match(self, context: agent.PlayerContext, clock: agent.Clock) -> "NetworkPlayer":
         del clock
-        return NetworkPlayer(self.policy(seat.arena), seat.random)
+        return NetworkPlayer(self.policy(context.arena), context.random)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -103,10 +103,10 @@ class OosAgent:
         if arena not in self._prepared:
             self._prepared[arena] = _Prepared(self, arena)
 
-    def start_match(self, seat: agent.PlayerContext, clock: agent.Clock) -> "OosPlayer":
+    def start_match(self, context: agent.PlayerContext, clock: agent.Clock) -> "OosPlayer":
         del clock  # `prepare` has sampled for all matches
-        self.prepare(seat.arena)
-        return OosPlayer(self, seat, self._prepared[seat.arena])
+        self.prepare(context.arena)
+        return OosPlayer(self, context, self._prepared[context.arena])
 
 
 class _Prepared:
@@ -195,10 +195,10 @@ class _Prepared:
 class OosPlayer:
     """Samples at every move, and draws from the average policy."""
 
-    def __init__(self, options: OosAgent, seat: agent.PlayerContext, prepared: _Prepared) -> None:
-        self._options, self._context, self._prepared = options, seat, prepared
+    def __init__(self, options: OosAgent, context: agent.PlayerContext, prepared: _Prepared) -> None:
+        self._options, self._context, self._prepared = options, context, prepared
         self._state = prepared.start()
-        self._key = jax.random.key(int(seat.random.integers(2**31)))
+        self._key = jax.random.key(int(context.random.integers(2**31)))
 
     def choose(self, view: history.ActionObservationHistory, clock: agent.Clock) -> int:
         end = time_control.deadline(clock, self._options.seconds)

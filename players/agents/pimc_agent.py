@@ -54,23 +54,25 @@ class PimcAgent:
         for player in range(arena.env.num_players):
             PimcPlayer(self, agent.PlayerContext(arena, player, np.random.default_rng(0))).values(games, end=0.0)
 
-    def start_match(self, seat: agent.PlayerContext, clock: agent.Clock) -> "PimcPlayer":
+    def start_match(self, context: agent.PlayerContext, clock: agent.Clock) -> "PimcPlayer":
         del clock
-        return PimcPlayer(self, seat)
+        return PimcPlayer(self, context)
 
 
 class PimcPlayer:
     """Searches in rounds until time is up."""
 
-    def __init__(self, options: PimcAgent, seat: agent.PlayerContext) -> None:
-        self._options, self._seat = options, seat
-        self._beliefs = match_beliefs.MatchBeliefs(seat)
+    def __init__(self, options: PimcAgent, context: agent.PlayerContext) -> None:
+        self._options, self._context = options, context
+        self._beliefs = match_beliefs.MatchBeliefs(context)
         table = (2 * options.states * options.visits).bit_length()  # a tree grows by at most a node in an iteration
-        self._trees = uct_player.UctSearch(seat.arena, seat.player, options.states, options.c, min(max(table, 12), 28))
+        self._trees = uct_player.UctSearch(
+            context.arena, context.player, options.states, options.c, min(max(table, 12), 28)
+        )
 
     def choose(self, view: history.ActionObservationHistory, clock: agent.Clock) -> int:
         end = time_control.deadline(clock, self._options.seconds)
-        total = known = np.zeros(self._seat.arena.env.num_actions)
+        total = known = np.zeros(self._context.arena.env.num_actions)
         rounds, longest = 0, 0.0
         while rounds != self._options.iterations:
             round_start = time.monotonic()
@@ -84,12 +86,12 @@ class PimcPlayer:
 
     def values(self, games: packed_env.PackedState, end: float) -> Floats:
         """[A, K] the mean payoff of each of its moves in every state; NaN where the move was never made."""
-        arena, options = self._seat.arena, self._options
+        arena, options = self._context.arena, self._options
         counts: npt.NDArray[np.int64] | npt.NDArray[np.float64]
         if options.search == "uct":
             self._trees.reset(games)
             for portion in time_control.iteration_chunks(end, options.visits):
-                self._trees.advance(self._seat.random, portion)
+                self._trees.advance(self._context.random, portion)
             counts, totals = self._trees.counts()
         else:
             counts, totals = np.zeros((2, arena.env.num_actions, games.batch))
@@ -101,12 +103,12 @@ class PimcPlayer:
     def _flat(self, games: packed_env.PackedState, rounds: int) -> tuple[Floats, Floats]:
         with jax.enable_x64(False):
             statistics = rollouts.payoffs_by_first_action(
-                self._seat.arena.packed,
+                self._context.arena.packed,
                 games,
-                jax.random.key(self._seat.random.integers(2**31)),
+                jax.random.key(self._context.random.integers(2**31)),
                 np.int32(rounds),
-                player=self._seat.player,
-                steps=self._seat.arena.steps,
+                player=self._context.player,
+                steps=self._context.arena.steps,
             )
         counts, totals = (np.asarray(part, np.float64) for part in statistics)
         return counts, totals

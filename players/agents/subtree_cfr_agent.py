@@ -69,9 +69,9 @@ class SubtreeCfrAgent:
                     player.tree_from_beliefs(view)
             view = view.after(event)
 
-    def start_match(self, seat: agent.PlayerContext, clock: agent.Clock) -> "SubtreeCfrPlayer":
+    def start_match(self, context: agent.PlayerContext, clock: agent.Clock) -> "SubtreeCfrPlayer":
         del clock
-        return SubtreeCfrPlayer(self, seat)
+        return SubtreeCfrPlayer(self, context)
 
     def sources(self) -> list[pathlib.Path]:
         if self.net is None:
@@ -84,15 +84,15 @@ class SubtreeCfrAgent:
 class SubtreeCfrPlayer:
     """Builds and solves a tree at every move."""
 
-    def __init__(self, options: SubtreeCfrAgent, seat: agent.PlayerContext) -> None:
-        self._options, self._context = options, seat
-        self._beliefs = match_beliefs.MatchBeliefs(seat)
+    def __init__(self, options: SubtreeCfrAgent, context: agent.PlayerContext) -> None:
+        self._options, self._context = options, context
+        self._beliefs = match_beliefs.MatchBeliefs(context)
         self._limits = subtree_cfr.SubtreeLimits(
-            options.nodes, options.rollouts, seat.arena.steps, _values(options.net, seat.arena)
+            options.nodes, options.rollouts, context.arena.steps, _values(options.net, context.arena)
         )
         self._game_solver: subtree_cfr.SubtreeSolver | None = None  # once the tree is the whole game
         # Where all players know the state, a tree can start at it.
-        self._starts_at_root = not match_beliefs.is_fully_observable(seat.arena)
+        self._starts_at_root = not match_beliefs.is_fully_observable(context.arena)
 
     def choose(self, view: history.ActionObservationHistory, clock: agent.Clock) -> int:
         return int(self._context.random.choice(view.legal, p=self.policy(view, clock)))

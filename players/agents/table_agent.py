@@ -83,7 +83,7 @@ class TableAgent(abc.ABC):
         self.prepare(arena)
         return self._prepared[arena].policy
 
-    def start_match(self, seat: agent.PlayerContext, clock: agent.Clock) -> TablePlayer:
+    def start_match(self, context: agent.PlayerContext, clock: agent.Clock) -> TablePlayer:
         del clock
-        self.prepare(seat.arena)
-        return TablePlayer(self._prepared[seat.arena].lookup, seat.random)
+        self.prepare(context.arena)
+        return TablePlayer(self._prepared[context.arena].lookup, context.random)

@@ -54,9 +54,9 @@ class UctAgent:
             search.advance(np.random.default_rng(0), 1)
             search.counts()
 
-    def start_match(self, seat: agent.PlayerContext, clock: agent.Clock) -> "UctPlayer":
+    def start_match(self, context: agent.PlayerContext, clock: agent.Clock) -> "UctPlayer":
         del clock
-        return UctPlayer(self, seat, self._search(seat.arena, seat.player))
+        return UctPlayer(self, context, self._search(context.arena, context.player))
 
     def _search(self, arena: agent.Arena, player: int) -> "UctSearch":
         return UctSearch(arena, player, self.trees, self.c, self.table)
@@ -118,17 +118,17 @@ class UctPlayer:
     """Searches from states sampled from its belief."""
 
     options: UctAgent
-    seat: agent.PlayerContext
+    context: agent.PlayerContext
     search: UctSearch
 
     def __post_init__(self) -> None:
-        self._beliefs = match_beliefs.MatchBeliefs(self.seat)
+        self._beliefs = match_beliefs.MatchBeliefs(self.context)
 
     def choose(self, view: history.ActionObservationHistory, clock: agent.Clock) -> int:
         self.search.reset(self._beliefs.sample(view, self.options.trees))
         end = time_control.deadline(clock, self.options.seconds)
         for portion in time_control.iteration_chunks(end, self.options.iterations):
-            self.search.advance(self.seat.random, portion)
+            self.search.advance(self.context.random, portion)
         visits, payoffs = (part.sum(axis=1)[list(view.legal)] for part in self.search.counts())
         value = np.where(visits > 0, payoffs / np.maximum(visits, 1), -np.inf)
         order = (value, visits) if self.options.by == "visits" else (visits, value)

@@ -39,7 +39,7 @@ class RunConfig:
     game: game_spec.GameSpec
     digest: str  # of the rules
     agents: tuple[str, ...]  # names
-    terms: match.MatchSettings  # of the match, or of every match of a tournament but for the seed
+    settings: match.MatchSettings  # of the match, or of every match of a tournament but for the seed
     max_steps: int
     sources: tuple[str, ...] | None = None  # digests of the files that agents play from; None: unknown
 
@@ -50,11 +50,11 @@ class RunConfig:
             "game": self.game._asdict(),
             "digest": self.digest,
             "agents": list(self.agents),
-            "games": self.terms.games,
-            "swap": self.terms.swap,
-            "seed": self.terms.seed,
-            "start_clock": self.terms.start_seconds,
-            "play_clock": self.terms.play_seconds,
+            "games": self.settings.games,
+            "swap": self.settings.swap,
+            "seed": self.settings.seed,
+            "start_clock": self.settings.start_seconds,
+            "play_clock": self.settings.play_seconds,
             "max_steps": self.max_steps,
             "sources": self.sources,
             "versions": result_folder.versions(),
@@ -69,11 +69,11 @@ class RunConfig:
 
 
 def make_config(
-    kind: RunKind, arena: agent.Arena, agents: Sequence[agent.Agent], terms: match.MatchSettings
+    kind: RunKind, arena: agent.Arena, agents: Sequence[agent.Agent], settings: match.MatchSettings
 ) -> RunConfig:
     """The config of a run."""
     names, digest = tuple(player.name for player in agents), game_facts.probe(arena.env.net).digest
-    return RunConfig(kind, arena.game, digest, names, terms, arena.steps, tuple(map(_source, agents)))
+    return RunConfig(kind, arena.game, digest, names, settings, arena.steps, tuple(map(_source, agents)))
 
 
 def _source(player: agent.Agent) -> str:
@@ -90,13 +90,13 @@ def require_same(folder: pathlib.Path, now: RunConfig) -> None:
     if not (folder / result_folder.CONFIG).exists():
         return
     before = read_config(folder)
-    terms = dataclasses.replace(now.terms, games=before.terms.games)
+    settings = dataclasses.replace(now.settings, games=before.settings.games)
     same = {
         "rules": before.digest == now.digest,
         "payoffs": before.game.payoff == now.game.payoff,
         "agents": before.agents == now.agents,
         "files of its agents": before.sources is None or before.sources == now.sources,
-        "terms (seed, clocks or roles)": before.terms == terms,
+        "terms (seed, clocks or roles)": before.settings == settings,
         "limits on steps": before.max_steps == now.max_steps,
     }
     for what, is_same in same.items():
@@ -104,9 +104,9 @@ def require_same(folder: pathlib.Path, now: RunConfig) -> None:
             raise result_folder.ResultError(
                 f"{folder} was played with other {what}; resume it as it was started, or write results elsewhere"
             )
-    if now.terms.games < before.terms.games:
+    if now.settings.games < before.settings.games:
         raise result_folder.ResultError(
-            f"{folder} is a match of {before.terms.games:,} games; it can only be resumed with as many or more"
+            f"{folder} is a match of {before.settings.games:,} games; it can only be resumed with as many or more"
         )
 
 
@@ -132,7 +132,7 @@ def read_config(folder: pathlib.Path) -> RunConfig:
             game=game_spec.GameSpec(**config["game"]),
             digest=str(config["digest"]),
             agents=tuple(str(text) for text in config["agents"]),
-            terms=match.MatchSettings(
+            settings=match.MatchSettings(
                 games=int(config["games"]),
                 swap=bool(config["swap"]),
                 seed=int(config["seed"]),

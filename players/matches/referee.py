@@ -68,15 +68,15 @@ class Referee:
         for thread in self._workers:
             thread.close()
 
-    def play(self, number: int, seats: Sequence[int], told: list[GameStep] | None = None) -> GameRecord:
+    def play(self, number: int, seats: Sequence[int], log: list[GameStep] | None = None) -> GameRecord:
         """Plays game `number`, in which player p is agent seats[p].
 
         Args:
           number: of the game, which seeds it.
           seats: [P] indices of agents.
-          told: a list to which joint actions are appended while the game is played.
+          log: a list to which joint actions are appended while the game is played.
         """
-        events = [] if told is None else told
+        events = [] if log is None else log
         seeds = np.random.SeedSequence([self.seed & (2**64 - 1), number])
         chance, fallback, *generators = (np.random.default_rng(seed) for seed in seeds.spawn(2 + len(seats)))
         session = _GameSession(self, number, fallback)

@@ -28,7 +28,7 @@ class Tournament:
     Attributes:
       arena: the game.
       agents: at least two, and at least one for every player of the game.
-      terms: settings of every match, except that each has its own seed, derived from this one.
+      settings: settings of every match, except that each has its own seed, derived from this one.
       groups: indices of the agents of every match.
 
     >>> from gdlx.players.agents import agent_registry
@@ -40,12 +40,12 @@ class Tournament:
 
     arena: agent.Arena
     agents: tuple[agent.Agent, ...]
-    terms: match.MatchSettings
+    settings: match.MatchSettings
 
     def __repr__(self) -> str:
         return (
             f"Tournament(game={self.arena.game.spec!r}, agents={self.labels}, matches={len(self.groups)}, "
-            f"games={self.terms.games})"
+            f"games={self.settings.games})"
         )
 
     def __post_init__(self) -> None:
@@ -67,9 +67,9 @@ class Tournament:
 
     def pairing(self, number: int) -> match.Match:
         """Match `number`, with its own seed."""
-        seed = int(np.random.SeedSequence([self.terms.seed & (2**64 - 1), number]).generate_state(1)[0])
+        seed = int(np.random.SeedSequence([self.settings.seed & (2**64 - 1), number]).generate_state(1)[0])
         agents = tuple(self.agents[index] for index in self.groups[number])
-        return match.Match(self.arena, agents, dataclasses.replace(self.terms, seed=seed))
+        return match.Match(self.arena, agents, dataclasses.replace(self.settings, seed=seed))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,11 +119,13 @@ class TournamentResult:
 class TournamentRun:
     """A tournament in progress. Iterate over `batches()`, stop at any time, then call `finish()` for the result."""
 
-    def __init__(self, whole: Tournament, folder: pathlib.Path | None = None) -> None:
-        self.tournament, self.folder = whole, folder
+    def __init__(self, tournament: Tournament, folder: pathlib.Path | None = None) -> None:
+        self.tournament, self.folder = tournament, folder
         self.runs: list[contest.MatchRun] = []
         if folder is not None:
-            records.write_config(folder, records.make_config("tournament", whole.arena, whole.agents, whole.terms))
+            records.write_config(
+                folder, records.make_config("tournament", tournament.arena, tournament.agents, tournament.settings)
+            )
 
     def batches(self) -> Iterator[match.GameBatch]:
         """Plays all matches one after the other, and yields their games in batches."""
@@ -159,19 +161,19 @@ class TournamentRun:
         return result
 
 
-def score_tournament(whole: Tournament, runs: Sequence[contest.MatchRun]) -> TournamentResult:
+def score_tournament(tournament: Tournament, runs: Sequence[contest.MatchRun]) -> TournamentResult:
     """The result of the matches that have started, which are the first ones."""
     matches = tuple(run.finish() for run in runs)
-    labels = whole.labels
+    labels = tournament.labels
     table = {}
-    if whole.arena.env.num_players == 2:
-        for group, result in zip(whole.groups, matches, strict=False):
+    if tournament.arena.env.num_players == 2:
+        for group, result in zip(tournament.groups, matches, strict=False):
             for (row, column), score in zip(itertools.permutations(group), result.scores, strict=False):
                 table[labels[row], labels[column]] = score.overall.payoff
-    standings = [_standing(whole, number, runs) for number in range(len(labels))]
+    standings = [_standing(tournament, number, runs) for number in range(len(labels))]
     ranked = [standing for standing in standings if standing is not None]
     ranked.sort(key=lambda standing: -standing.whole.payoff.mean)
-    return TournamentResult(whole.arena.game.spec, labels, matches, tuple(ranked), table)
+    return TournamentResult(tournament.arena.game.spec, labels, matches, tuple(ranked), table)
 
 
 def _standing(tournament: Tournament, number: int, runs: Sequence[contest.MatchRun]) -> Standing | None:
@@ -191,12 +193,12 @@ def _standing(tournament: Tournament, number: int, runs: Sequence[contest.MatchR
     return Standing(tournament.labels[number], summary, incidents)
 
 
-def cross_table(found: TournamentResult) -> str:
+def cross_table(result: TournamentResult) -> str:
     """The cross table as CSV."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["agent", *found.labels])
-    for row in found.labels:
-        cells = [found.table.get((row, column)) for column in found.labels]
+    writer.writerow(["agent", *result.labels])
+    for row in result.labels:
+        cells = [result.table.get((row, column)) for column in result.labels]
         writer.writerow([row, *("" if cell is None else repr(cell.mean) for cell in cells)])
     return text.getvalue()

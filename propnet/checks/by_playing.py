@@ -217,7 +217,7 @@ def _describe_history(steps: list[list[str]]) -> str:
     if not steps:
         return "in the initial state"
     if len(steps) > _SHOWN_STEPS:
-        return f"after {len(steps)} joint moves, the last of them [{' '.join(steps[-1])}]"
+        return f"after {len(steps)} joint actions, the last of them [{' '.join(steps[-1])}]"
     return "after " + ", ".join(f"[{' '.join(step)}]" for step in steps)
 
 
@@ -248,7 +248,7 @@ def _sample(net: propnet.PropNet, seed: int) -> Findings:
             else:
                 history[column].append([role.moves[m[column]] for role, m in zip(net.roles, moves, strict=True)])
             if len(history[column]) == _MAX_LENGTH:
-                message = f"a match of random moves had not ended after {_MAX_LENGTH} joint moves"
+                message = f"a match of random moves had not ended after {_MAX_LENGTH} joint actions"
                 notes.note("endless-play", "", 1, message, lambda: "")
     return _finish(notes, False, states, matches, longest)
 

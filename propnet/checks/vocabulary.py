@@ -30,7 +30,7 @@ def check(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
 def _check_required(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
     heads = {rule.head.name for rule in facts.rules}
     for name, hint in _REQUIRED.items():
-        if name not in heads and name not in facts.sheet.lost:
+        if name not in heads and name not in facts.sheet.unparsed_names:
             log.add(f"missing-{name}", f"the sheet has no `{name}` rule", None, hint)
 
 
@@ -103,7 +103,7 @@ def _check_undefined(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> N
             if relation in facts.rules_by_head or relation in overview.INPUT_RELATIONS or relation in reported:
                 continue
             reported.add(relation)
-            if atom.name in facts.sheet.lost or atom.name in _REQUIRED:  # reported as missing
+            if atom.name in facts.sheet.unparsed_names or atom.name in _REQUIRED:  # reported as missing
                 continue
             meant_fluent = fluents is not None and relation in fluents
             hint = f"did you mean (true {_shorten(atom)})?" if meant_fluent else "define it, or correct its spelling"
@@ -116,7 +116,7 @@ def _check_unused(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None
         name, _ = relation
         component = facts.component.get(relation, frozenset((relation,)))
         used = any(not facts.users.get(member, set()) <= component for member in component)
-        if name in terms.KEYWORD_ARITY or used or name in facts.sheet.lost:
+        if name in terms.KEYWORD_ARITY or used or name in facts.sheet.unparsed_names:
             continue
         log.add("unused-relation", f"nothing uses `{_shorten(name)}`", rules[0].head.span,
                 "remove it, or use it; for a fluent write (next ..)")  # fmt: skip
@@ -147,7 +147,7 @@ def _check_fluents_and_moves(facts: overview.SheetAnalysis, log: kif.DiagnosticL
                 if names and not names <= known:
                     known |= names
                     name = next(iter(names))[0]
-                    if name in facts.sheet.lost:
+                    if name in facts.sheet.unparsed_names:
                         continue
                     message = f"{what} `{_shorten(name)}` is never made by {' or '.join(f'`{m}`' for m in makers)}"
                     log.add(
@@ -177,7 +177,7 @@ def _check_roles(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
         log.add("missing-role", message, declared[terms.RANDOM], _REQUIRED["role"])
     if not declared or not complete:
         return  # roles derived by rules cannot be determined from the text alone
-    known = {*declared, *facts.sheet.lost}
+    known = {*declared, *facts.sheet.unparsed_names}
     for atom in _atoms(facts):
         if atom.name in ("legal", "does", "goal", "sees"):
             role = atom.args[0]
@@ -187,7 +187,7 @@ def _check_roles(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
                         f"the roles are {_shorten(', '.join(declared), 200)}")  # fmt: skip
     for code, name in (("role-without-legal", "legal"), ("role-without-goal", "goal")):
         heads = [rule.head.args[0] for rule in facts.rules_by_head.get((name, 2), [])]
-        if not heads or name in facts.sheet.lost or any(isinstance(role, terms.Variable) for role in heads):
+        if not heads or name in facts.sheet.unparsed_names or any(isinstance(role, terms.Variable) for role in heads):
             continue
         named = set(map(str, heads))
         for role_name, span in declared.items():

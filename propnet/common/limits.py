@@ -2,7 +2,7 @@
 
 import dataclasses
 
-NODES = 60_000_000  # joint actions of one step that may be unrolled; each takes about 100 bytes of memory
+NODES = 60_000_000  # joint actions of one step that may be unrolled; bounds the memory that they take
 
 
 @dataclasses.dataclass(frozen=True)
@@ -15,4 +15,4 @@ class Limits:
 
     seconds: float = 600.0
     memory_mb: int = 12_000
-    rules: int = 12_000_000  # ground rules; building a propnet from this many takes about 8 GB
+    rules: int = 12_000_000  # ground rules; bounds the memory of building a propnet from them

@@ -10,9 +10,9 @@ _SECONDS = 10.0
 
 
 def explain_atom(game: interpreter.Interpreter, typed: str, moves: list[str]) -> list[str]:
-    """Returns lines of text that explain a typed ground atom after the typed joint moves.
+    """Returns lines of text that explain a typed ground atom after the typed joint actions.
 
-    Atoms that depend on a move (next, sees and what they use) are explained for the last of the joint moves.
+    Atoms that depend on a move (next, sees and what they use) are explained for the last of the joint actions.
     """
     relation, args = atom = _typed_atom(typed)
     steps = list(transcript.replay(game, moves))
@@ -31,7 +31,7 @@ def explain_atom(game: interpreter.Interpreter, typed: str, moves: list[str]) ->
 
 def _no_move(relation: terms.Relation) -> diagnostics.GdlError:
     message = f"`{diagnostics.shorten(relation[0])}` depends on a move, and none was passed"
-    problem = diagnostics.Diagnostic("illegal-move", message, None, "pass joint moves with `moves=`")
+    problem = diagnostics.Diagnostic("illegal-move", message, None, "pass joint actions with `moves=`")
     return diagnostics.GdlError([problem], "atom")
 
 

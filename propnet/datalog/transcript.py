@@ -1,4 +1,4 @@
-"""Plays a game with the interpreter: replays typed joint moves, and prints a random match."""
+"""Plays a game with the interpreter: replays typed joint actions, and prints a random match."""
 
 import random
 from collections.abc import Iterator
@@ -10,17 +10,17 @@ from gdlx.propnet.syntax import diagnostics, ground_terms
 def parse_joint_action(
     game: interpreter.Interpreter, state: interpreter.State, typed: str
 ) -> dict[str, ground_terms.GroundTerm]:
-    """Parses a typed joint move: a move for every role in file order, or only for the roles that have a choice."""
-    moves = ground_terms.from_text(typed, "joint move")
+    """Parses a typed joint action: a move for every role in file order, or only for the roles that have a choice."""
+    moves = ground_terms.from_text(typed, "joint action")
     legal = game.legal(state)
     stuck = [role for role in game.roles if not legal[role]]
     if stuck:
-        raise _refuse(f"{stuck[0]} has no legal move here", "no joint move can be made")
+        raise _refuse(f"{stuck[0]} has no legal move here", "no joint action can be made")
     deciding = [role for role in game.roles if len(legal[role]) > 1]
     roles = list(game.roles) if len(moves) == len(game.roles) else deciding
     if len(moves) != len(roles):
         expected = f"{len(game.roles)} moves ({', '.join(game.roles)})"
-        raise _refuse(f"joint move `{diagnostics.shorten(typed)}` has {len(moves)} moves", f"expected {expected}")
+        raise _refuse(f"joint action `{diagnostics.shorten(typed)}` has {len(moves)} moves", f"expected {expected}")
     chosen = {role: options[0] for role, options in legal.items() if len(options) == 1}
     for role, move in zip(roles, moves, strict=True):
         if move not in legal[role]:
@@ -34,13 +34,13 @@ def parse_joint_action(
 
 
 def _refuse(message: str, hint: str) -> diagnostics.GdlError:
-    return diagnostics.GdlError([diagnostics.Diagnostic("illegal-move", message, None, hint)], "joint move")
+    return diagnostics.GdlError([diagnostics.Diagnostic("illegal-move", message, None, hint)], "joint action")
 
 
 def replay(
     game: interpreter.Interpreter, typed: list[str]
 ) -> Iterator[tuple[interpreter.State, dict[str, ground_terms.GroundTerm]]]:
-    """Yields each state of a match with the typed joint move that is made in it."""
+    """Yields each state of a match with the typed joint action that is made in it."""
     state = game.initial
     for text in typed:
         joint = parse_joint_action(game, state, text)
@@ -55,12 +55,12 @@ def random_match(game: interpreter.Interpreter, seed: int, max_steps: int = 1_00
     for step in range(max_steps):
         if game.is_terminal(state):
             goals = (f"{role} {'/'.join(map(str, values)) or 'none'}" for role, values in game.goals(state).items())
-            yield f"end after {step} joint moves; goals: {', '.join(goals)}"
+            yield f"end after {step} joint actions; goals: {', '.join(goals)}"
             return
         legal = game.legal(state)
         stuck = [role for role in game.roles if not legal[role]]
         if stuck:
-            yield f"unplayable after {step} joint moves: no legal move for {', '.join(stuck)}"
+            yield f"unplayable after {step} joint actions: no legal move for {', '.join(stuck)}"
             return
         joint = {role: rng.choice(legal[role]) for role in game.roles}
         choices = (f"{role} {ground_terms.to_text(joint[role])}" for role in game.roles if len(legal[role]) > 1)
@@ -69,4 +69,4 @@ def random_match(game: interpreter.Interpreter, seed: int, max_steps: int = 1_00
             if game.sheet.language == 2:
                 yield f"     {role} sees {', '.join(sorted(map(ground_terms.to_text, percepts))) or 'nothing'}"
         state = game.next(state, joint)
-    yield f"stopped after {max_steps} joint moves"
+    yield f"stopped after {max_steps} joint actions"

@@ -1,4 +1,4 @@
-"""Reads untrusted files with bounded size and checked fields, and writes files atomically."""
+"""Reads untrusted files with bounded size and checked fields."""
 
 import contextlib
 import json

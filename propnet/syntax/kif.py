@@ -9,7 +9,7 @@ from gdlx.propnet.syntax import diagnostics, source
 
 MAX_NESTING = 100  # the deepest public sheet nests 25 deep; recursive functions over terms rely on the cap
 MAX_SYMBOL = 1_000
-MAX_TOKENS = 1_000_000  # one to three megabytes of text; checking it takes about ten seconds
+MAX_TOKENS = 1_000_000  # one to three megabytes of text, so that checking ends soon
 MAX_FORM = 20_000
 _MAX_OF_A_CODE = 1_000
 _TOKEN = re.compile(r";[^\r\n]*|[()]|[^\s();]+")

@@ -17,7 +17,7 @@ class _InvalidFormError(Exception):
 class RuleParser:
     log: kif.DiagnosticLog
     fold_case: bool = False
-    lost: set[str] = dataclasses.field(default_factory=set)  # names in the forms that could not be used
+    unparsed_names: set[str] = dataclasses.field(default_factory=set)  # names in the forms that could not be used
 
     def rules(self, forms: list[kif.Node]) -> tuple[terms.Rule, ...]:
         rules = []
@@ -28,7 +28,7 @@ class RuleParser:
                 rules.append(self._rule(form))
             except _InvalidFormError:
                 for name in form.symbols():
-                    self.lost.update((self._fold(name), name.lower()))  # in lower case, it may be a keyword
+                    self.unparsed_names.update((self._fold(name), name.lower()))  # in lower case, it may be a keyword
         return tuple(rules)
 
     def parse_terms(self, forms: list[kif.Node]) -> tuple[terms.Term, ...]:

@@ -18,8 +18,8 @@ _PRAGMA = re.compile(  # a line of its own, also where lines end with a lone car
 class Rulesheet:
     """The rules of a game.
 
-    `rules` are in file order. `language` is 1 for GDL (perfect information) or 2 for GDL-II. `lost` has the names in
-    forms that could not be parsed, so that no check reports them as missing.
+    `rules` are in file order. `language` is 1 for GDL (perfect information) or 2 for GDL-II. `unparsed_names` has the
+    names in forms that could not be parsed, so that no check reports them as missing.
 
     >>> from gdlx.propnet import games
     >>> games.load_rulesheet("kuhn_poker")
@@ -29,7 +29,7 @@ class Rulesheet:
     source: source.Source
     rules: tuple[terms.Rule, ...]
     language: int
-    lost: frozenset[str] = frozenset()
+    unparsed_names: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         count = diagnostics.pluralize(len(self.rules), "rule")
@@ -75,7 +75,7 @@ def parse_rulesheet(
     rules = reader.rules(nodes)
     pragma = _PRAGMA.search(text.text)
     stated = len(pragma.group(1)) if pragma else None
-    return Rulesheet(text, rules, gdl or stated or _language(rules), frozenset(reader.lost)), log.entries
+    return Rulesheet(text, rules, gdl or stated or _language(rules), frozenset(reader.unparsed_names)), log.entries
 
 
 def _language(rules: tuple[terms.Rule, ...]) -> int:

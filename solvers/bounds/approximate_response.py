@@ -260,14 +260,14 @@ def sample_joint_action(
     policies: table_policy.TablePolicies,
     games: packed_env.PackedState,
     player: jax.Array | int,
-    own: jax.Array,
+    probabilities: jax.Array,
     is_known: jax.Array,
     draws: jax.Array,
 ) -> jax.Array:
-    """Sample actions int32[P, B]: of `player` from `own` [A, B] where `is_known`, all others from frozen policies."""
+    """Sample actions int32[P, B]: of `player` from `probabilities` [A, B] where `is_known`, else frozen policies."""
     frozen = table_policy.all_player_policies(policies, games)
     is_player = np.arange(len(frozen))[:, None, None] == player
-    joint = jnp.where(is_player & is_known, own, frozen)
+    joint = jnp.where(is_player & is_known, probabilities, frozen)
     return jnp.stack([table_rows.sample_actions(policy, draw) for policy, draw in zip(joint, draws, strict=False)])
 
 
@@ -289,14 +289,14 @@ def greedy_response(learner: LearnerState, settings: LearnerSettings) -> table_p
 def play(
     game: packed_env.PackedEnv,
     policies: table_policy.TablePolicies,
-    found: table_policy.TablePolicy,
+    response: table_policy.TablePolicy,
     key: jax.Array,
     player: jax.Array | int,
     *,
     matches: int,
     steps: int,
 ) -> jax.Array:
-    """Play matches against frozen policies, and return the payoffs float32[M] of a player with the response `found`."""
+    """Play matches against frozen policies, and return the payoffs float32[M] of a player with a response."""
 
     def move(
         carry: tuple[jax.Array, packed_env.PackedState, rng.Streams],
@@ -306,11 +306,11 @@ def play(
         draws = table_rows.uniform_from_bits(words)
         row = jax.lax.cond(
             (jnp.sum(games.legal[player], axis=0) > 1).any(),
-            lambda: hash_table.lookup(found.table, _player_keys(games, player)),
+            lambda: hash_table.lookup(response.table, _player_keys(games, player)),
             lambda: jnp.full(matches, -1, jnp.int32),
         )
-        own = jnp.where(row >= 0, table_rows.gather(found.cumulative_policy, row), 0)
-        actions = sample_joint_action(policies, games, player, own, own.sum(axis=0) > 0, draws)
+        probabilities = jnp.where(row >= 0, table_rows.gather(response.cumulative_policy, row), 0)
+        actions = sample_joint_action(policies, games, player, probabilities, probabilities.sum(axis=0) > 0, draws)
         return step + 1, game.step(games, actions, draws[-1]), streams
 
     start = (jnp.zeros((), jnp.int32), game.start(matches), rng.make_streams(key, 0, matches))

@@ -132,7 +132,7 @@ class ResponderMatches(NamedTuple):
 
 
 def combine_matches(
-    players: Sequence[str], played: SplitMatches, found: Sequence[ResponderMatches], seconds: float
+    players: Sequence[str], played: SplitMatches, responders: Sequence[ResponderMatches], seconds: float
 ) -> ExploitabilityBound:
     """Combine matches to lower bounds.
 
@@ -140,14 +140,14 @@ def combine_matches(
       players: the names [P].
       played: matches of the policies, with the payoffs of all players. They are split too: bad luck of the policies
         that led to the choice of a responder must not count as an improvement.
-      found: matches of the responders of each player [P].
+      responders: matches of the responders of each player [P].
       seconds: time spent so far.
     """
     policies = played.estimation
     rows, is_improved = [], np.zeros(len(players))
-    for number, (name, responders) in enumerate(zip(players, found, strict=True)):
+    for number, (name, matches) in enumerate(zip(players, responders, strict=True)):
         value = float(policies.mean[number])
-        halves = {APPROXIMATE_RESPONSE: responders.approximate, LOCAL_BEST_RESPONSE: responders.local}
+        halves = {APPROXIMATE_RESPONSE: matches.approximate, LOCAL_BEST_RESPONSE: matches.local}
         responses = tuple(
             _response(method, half.estimation) for method, half in halves.items() if half.estimation.matches
         )
@@ -158,9 +158,7 @@ def combine_matches(
             is_improved[number] = 1
             improvement = chosen.payoff - value
             error = math.sqrt(chosen.standard_error**2 + max(float(policies.covariance[number, number]), 0.0))
-        rows.append(
-            Improvement(name, value, responses, chosen, improvement, error, responders.batches, responders.sets)
-        )
+        rows.append(Improvement(name, value, responses, chosen, improvement, error, matches.batches, matches.sets))
     if len(players) != 2:
         return ExploitabilityBound(tuple(rows), None, 0.0, seconds)
     # In a zero-sum game the payoffs of the policies cancel, and so do their errors.

@@ -100,7 +100,7 @@ def greedy_policy(player: sequence_form.PlayerForm, values: Levels) -> Levels:
 
 
 def counterfactual_values(game: sequence_form.SequenceForm, profile: Profile, number: int) -> Levels:
-    """Return the counterfactual value of every action of a player: weighted by the reach of the others and of chance.
+    """Returns the counterfactual value of every action of a player: weighted by the reach of the others and of chance.
 
     Args:
       game: the sequence form of an unrolled game.
@@ -136,7 +136,7 @@ def head_to_head(game: sequence_form.SequenceForm, first: Profile, second: Profi
 
 
 def average_regret_bound(state: cfr.CfrState) -> jax.Array:
-    """Bound the average overall regret of every player: the sum of its positive immediate regrets, divided by t.
+    """Bounds the average overall regret of every player: the sum of its positive immediate regrets, divided by t.
 
     Holds for undiscounted regrets (cfr, and cfr+ as an upper bound).
 

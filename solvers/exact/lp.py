@@ -21,8 +21,7 @@ from gdlx.envs.trees import game_tree
 from gdlx.propnet.common import errors
 from gdlx.solvers import tabular_policies
 
-# Payoffs in the program. On a busy core leduc_poker (5 520) took 0.1 s, liars_dice (147 390) 6 to 13 s, goofspiel of
-# six cards (518 400) 77 s; beyond that CFR is faster.
+# Payoffs in the program. CFR is faster well before that: "Linear programming" in docs/development/results-log.md.
 MAX_ENTRIES = 1_000_000
 _TOLERANCE = 1e-9  # of HiGHS, on payoffs scaled to 1
 _NEVER = 1e-8  # smaller probabilities are rounding errors
@@ -103,22 +102,22 @@ def _require_fit(tree: game_tree.GameTree) -> None:
 
 
 def _optimum(
-    payoffs: Matrix, own: Matrix, others: Matrix
+    payoffs: Matrix, constraints: Matrix, other_constraints: Matrix
 ) -> tuple[tabular_policies.Policy, tabular_policies.Policy, float]:
     """Return optimal plans [S], [S'] of both players, and the value."""
-    sequences, sets = own.shape[1], others.shape[0]
+    sequences, sets = constraints.shape[1], other_constraints.shape[0]
     target = np.zeros(sequences + sets)
     target[sequences] = -1  # maximises v_0
     bounds = np.zeros((sequences + sets, 2))
     bounds[:, 1] = np.inf
     bounds[sequences:, 0] = -np.inf
-    right = np.zeros(own.shape[0])
+    right = np.zeros(constraints.shape[0])
     right[0] = 1
     result = scipy.optimize.linprog(
         target,
-        A_ub=scipy.sparse.hstack([-payoffs.T, others.T]).tocsc(),
-        b_ub=np.zeros(others.shape[1]),
-        A_eq=scipy.sparse.hstack([own, scipy.sparse.csr_array((own.shape[0], sets))]).tocsc(),
+        A_ub=scipy.sparse.hstack([-payoffs.T, other_constraints.T]).tocsc(),
+        b_ub=np.zeros(other_constraints.shape[1]),
+        A_eq=scipy.sparse.hstack([constraints, scipy.sparse.csr_array((constraints.shape[0], sets))]).tocsc(),
         b_eq=right,
         bounds=bounds,
         method="highs-ipm",

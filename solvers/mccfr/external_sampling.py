@@ -74,7 +74,7 @@ def compute_capacities(form: sampling_form.SamplingForm, *, width: float) -> Lan
 
 def _player_capacities(form: sampling_form.SamplingForm, player: int, width: float) -> tuple[LevelCapacity, ...]:
     action_counts = np.rint(1 / np.asarray(form.share)).astype(np.int64)
-    own_columns = form.own(player)
+    own_columns = form.player_columns(player)
     capacities, lanes = [], 1.0
     expected: npt.NDArray[np.float64] = np.ones(1)  # expected lanes at every node
     for level in form.levels:
@@ -96,9 +96,9 @@ def _player_capacities(form: sampling_form.SamplingForm, player: int, width: flo
     return tuple(capacities)
 
 
-def bytes_per_traversal(own: tuple[LevelCapacity, ...]) -> float:
+def bytes_per_traversal(levels: tuple[LevelCapacity, ...]) -> float:
     """Estimate the memory that a traversal needs until its payoffs are backed up."""
-    return sum(40 * level.lanes for level in own)
+    return sum(40 * level.lanes for level in levels)
 
 
 class Lanes(NamedTuple):
@@ -185,7 +185,7 @@ def sample(
 def _tables(
     form: sampling_form.SamplingForm, state: mccfr.MccfrState, settings: AverageStrategy | None, player: int
 ) -> _Tables:
-    own_columns, dtype = form.own(player), form.share.dtype
+    own_columns, dtype = form.player_columns(player), form.share.dtype
     policy = _append_dummy(state.policy[player].reshape(-1), 1)
     others = form.join_players([table for n, table in enumerate(state.policy) if n != player])
     bounds = categorical.cdf_thresholds(others)
@@ -284,7 +284,8 @@ def _others_move(
     draws: _Draws,
     player: int,
 ) -> tuple[_Move, Lanes, jax.Array]:
-    own_columns, num_own = form.own(player), form.own(player).stop - form.own(player).start
+    own_columns = form.player_columns(player)
+    num_own = own_columns.stop - own_columns.start
     size, reach = len(lanes.last), lanes.reach
     node = jnp.where(lanes.last >= 0, lanes.last, len(level.first_edge) - 1)
     edge = categorical.take(level.first_edge, node)

@@ -89,7 +89,7 @@ def _forward(
     size = draws.shape[1]
     columns = policy.shape[1]
     bounds = categorical.cdf_thresholds(policy)
-    own_columns = form.own(player)
+    own_columns = form.player_columns(player)
     sampling_reach = reach = jnp.ones(size, policy.dtype)
     last = jnp.zeros(size, jnp.int32)  # node of the level, or -1 - terminal
     visits: list[DecisionVisit | ChanceVisit] = []
@@ -224,7 +224,8 @@ def _accumulate_visit(
 def _means(form: sampling_form.SamplingForm, sums: _Sums, player: int, batch: int) -> mccfr.BatchEstimates:
     num_actions, columns = form.shape
     tally = sums.tally[:-1].reshape(num_actions + 1, columns) / batch
-    own_columns, averaged_columns = form.own(player), form.own(mccfr.averaged_player(form.players, player))
+    own_columns = form.player_columns(player)
+    averaged_columns = form.player_columns(mccfr.averaged_player(form.players, player))
     return mccfr.BatchEstimates(
         tally[:num_actions, own_columns], tally[num_actions, averaged_columns], sums.value_sums, sums.counts
     )

@@ -83,15 +83,15 @@ def gather_one(table: jax.Array, row: jax.Array) -> jax.Array:
     return table.at[jnp.where(row >= 0, row, table.shape[0] - 1)].get(mode="promise_in_bounds")
 
 
-def elect_representatives(speaker: jax.Array, row: jax.Array) -> tuple[jax.Array, jax.Array]:
+def elect_representatives(representatives: jax.Array, row: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Elect one of the lanes at each row: sums are collected there, and it alone writes.
 
-    `speaker` is the scratch int32[R] of representatives by row. Returns it updated, and int32[B] each lane's
+    `representatives` is the scratch int32[R] of representatives by row. Returns it updated, and int32[B] each lane's
     representative.
     """
-    at = jnp.where(row >= 0, row, speaker.shape[0] - 1)
-    speaker = speaker.at[at].set(jnp.arange(row.shape[0], dtype=jnp.int32), mode="promise_in_bounds")
-    return speaker, speaker.at[at].get(mode="promise_in_bounds")
+    at = jnp.where(row >= 0, row, representatives.shape[0] - 1)
+    representatives = representatives.at[at].set(jnp.arange(row.shape[0], dtype=jnp.int32), mode="promise_in_bounds")
+    return representatives, representatives.at[at].get(mode="promise_in_bounds")
 
 
 def sum_to_representatives(lane: jax.Array, numbers: jax.Array) -> jax.Array:

@@ -328,9 +328,9 @@ class TrajectoryBatch:
         return _BackupState(entries, visits, value, target)
 
     def update_regrets(
-        self, entries: table_state.Entries, told: jax.Array | None, visit: _Visits, corrected: jax.Array
+        self, entries: table_state.Entries, baselines: jax.Array | None, visit: _Visits, corrected: jax.Array
     ) -> table_state.Entries:
-        """Update the regrets of the visited information sets of the updated player; `told` [A, B] are baselines."""
+        """Update the regrets of the visited information sets of the updated player; `baselines` are [A, B]."""
         row, action = (table_rows.all_gather_lanes(part, self.axis) for part in (visit.row, visit.action))
         representative, lane = table_rows.elect_representatives(entries.representative, row)
         entries = entries._replace(representative=representative)
@@ -342,9 +342,9 @@ class TrajectoryBatch:
         legal = table_rows.unpack_legal_mask(entries.legal, row, entries.regret.shape[1])
         values = table_rows.sum_by_action(lane, action, estimate, legal.shape[0])
         total = table_rows.sum_to_representatives(lane, mean)
-        if told is not None and visit.baselines is not None:
+        if baselines is not None and visit.baselines is not None:
             values = values + table_rows.sum_rows_to_representatives(
-                lane, table_rows.all_gather_lanes(told * scale, self.axis)
+                lane, table_rows.all_gather_lanes(baselines * scale, self.axis)
             )
             total = total + table_rows.sum_to_representatives(
                 lane, table_rows.all_gather_lanes(visit.baselines.expected * scale, self.axis)

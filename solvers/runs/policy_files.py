@@ -43,7 +43,7 @@ class PolicyFileError(result_folder.ResultError):
 def load_policies(
     path: pathlib.Path, game: game_spec.GameSpec, tree: game_tree.GameTree, *, player: int | None = None
 ) -> tabular_policies.Policies:
-    """Load the policies of all players at the information sets of an unrolled game.
+    """Loads the policies of all players at the information sets of an unrolled game.
 
     Args:
       path: a file or folder of any of the formats above.
@@ -82,15 +82,15 @@ def load_policies(
                 return policies
 
 
-def load_table_policy(path: pathlib.Path, game: game_spec.GameSpec, played: env.Env) -> table_policy.TablePolicy:
-    """Load the policies of all players as a hash table with the keys of an environment.
+def load_table_policy(path: pathlib.Path, game: game_spec.GameSpec, env: env.Env) -> table_policy.TablePolicy:
+    """Loads the policies of all players as a hash table with the keys of an environment.
 
     Unrolls the game if the file holds policies of an unrolled game, and the steps that a .csv or .json table covers.
 
     Args:
       path: a file or folder of any of the formats above.
       game: the game to play.
-      played: its environment.
+      env: its environment.
 
     Returns:
       The hash table.
@@ -111,16 +111,16 @@ def load_table_policy(path: pathlib.Path, game: game_spec.GameSpec, played: env.
     with _explained(path, game, None):
         match _format(path):
             case "folder":
-                return _load_folder_as_table(path, game, played)
+                return _load_folder_as_table(path, game, env)
             case ".npz":
                 if _are_rows(result_folder.read_arrays(path)):
-                    return read_table_policy(path, played.num_actions)
-                tree = _unrolled(played)
-                return table_policy.from_tabular(read_tree_policies(path, tree), played, tree)
+                    return read_table_policy(path, env.num_actions)
+                tree = _unrolled(env)
+                return table_policy.from_tabular(read_tree_policies(path, tree), env, tree)
             case suffix:
                 table = _read_table_text(path, suffix)
-                tree = _unrolled(played, table.depth)
-                return table_policy.from_tabular(table.to_policies(tree), played, tree)
+                tree = _unrolled(env, table.depth)
+                return table_policy.from_tabular(table.to_policies(tree), env, tree)
 
 
 def policy_path(path: pathlib.Path) -> pathlib.Path:
@@ -174,15 +174,15 @@ def _load_folder(folder: pathlib.Path, game: game_spec.GameSpec, tree: game_tree
     return read_tree_policies(folder / result_folder.POLICY, tree)
 
 
-def _load_folder_as_table(folder: pathlib.Path, game: game_spec.GameSpec, played: env.Env) -> table_policy.TablePolicy:
+def _load_folder_as_table(folder: pathlib.Path, game: game_spec.GameSpec, env: env.Env) -> table_policy.TablePolicy:
     config = result_folder.read_config(folder)
     if config.has_table:
-        require_same_rules(folder, config, game, game_facts.probe(played.net).digest)
-        return read_table_policy(folder / result_folder.POLICY, played.num_actions)
+        require_same_rules(folder, config, game, game_facts.probe(env.net).digest)
+        return read_table_policy(folder / result_folder.POLICY, env.num_actions)
     # Unrolled with the payoffs of the run, which are part of its digest.
-    tree = game_spec.unroll_game(config.game, net=played.net)
+    tree = game_spec.unroll_game(config.game, net=env.net)
     require_same_rules(folder, config, game, tasks.tree_digest(tree))
-    return table_policy.from_tabular(read_tree_policies(folder / result_folder.POLICY, tree), played, tree)
+    return table_policy.from_tabular(read_tree_policies(folder / result_folder.POLICY, tree), env, tree)
 
 
 # ---- arrays
@@ -235,8 +235,8 @@ def _load_rows(
     return table_policy.to_tabular(read_table_policy(path, played.env.num_actions), played.env, tree)[0]
 
 
-def _unrolled(played: env.Env, depth: int | None = None) -> game_tree.GameTree:
-    return unroll.unroll(played.net, "goal", depth=depth, goal_conflict="max")
+def _unrolled(env: env.Env, depth: int | None = None) -> game_tree.GameTree:
+    return unroll.unroll(env.net, "goal", depth=depth, goal_conflict="max")
 
 
 # ---- CSV and JSON tables

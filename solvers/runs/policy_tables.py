@@ -169,7 +169,7 @@ ActionProbabilities = Sequence[tuple[int, float]] | Mapping[int, float]
 
 
 def information_state_strings(player: game_tree.Player) -> list[str]:
-    """Return OpenSpiel's information state strings [I], of its own games or of GDL games in `bridges.open_spiel`."""
+    """Return OpenSpiel's information state strings [I], of its own games or of `bridges.open_spiel_game`."""
     if not isinstance(player.views, game_tree.InfosetTree):
         return [player.views[view] for view in player.view.tolist()]
     trail = player.views
@@ -217,7 +217,8 @@ def to_open_spiel_table(
 def to_open_spiel(tree: game_tree.GameTree, policies: Sequence[tabular_policies.Policy], game: Any) -> Any:
     """Return an `open_spiel.python.policy.TabularPolicy` of an OpenSpiel game.
 
-    `game` is the one that `envs.bridges.open_spiel_tree` unrolled, or `envs.bridges.open_spiel` built from a GDL game.
+    `game` is the one that `envs.bridges.open_spiel_tree` unrolled, or that `envs.bridges.open_spiel_game` built from a
+    GDL game.
     """
     from open_spiel.python import policy
 

@@ -19,19 +19,19 @@ class Solver(abc.ABC, Generic[State]):
 
     @abc.abstractmethod
     def init(self) -> State:
-        """Return the state before the first iteration."""
+        """Returns the state before the first iteration."""
 
     @abc.abstractmethod
     def advance(self, state: State, count: int) -> State:
-        """Run `count` iterations and wait for them. May donate the buffers of `state`."""
+        """Runs `count` iterations and waits for them. May donate the buffers of `state`."""
 
     @abc.abstractmethod
     def measure(self, state: State, seconds: float) -> driver.Metrics:
-        """Return the metrics of the average policies after `seconds` of solving."""
+        """Returns the metrics of the average policies after `seconds` of solving."""
 
     @abc.abstractmethod
     def policies(self, state: State) -> tabular_policies.Policies:
-        """Return the average policies at the information sets of the task's tree."""
+        """Returns the average policies at the information sets of the task's tree."""
 
     @property
     def arrays(self) -> Any:
@@ -39,32 +39,32 @@ class Solver(abc.ABC, Generic[State]):
         return ()
 
     def latest(self, state: State) -> State:
-        """Return the last valid state: `state`, unless its buffers were donated to a call that was interrupted."""
+        """Returns the last valid state: `state`, unless its buffers were donated to a call that was interrupted."""
         return state
 
     def to_checkpoint(self, state: State) -> State:
-        """Return the part of a state that checkpoints store."""
+        """Returns the part of a state that checkpoints store."""
         return state
 
     def from_checkpoint(self, saved: State) -> State:
-        """Restore a state from what `to_checkpoint` returned."""
+        """Restores a state from what `to_checkpoint` returned."""
         return saved
 
     def with_value(self, state: State, metrics: driver.Metrics) -> driver.Metrics:
-        """Add the value of the policies to metrics that lack it."""
+        """Adds the value of the policies to metrics that lack it."""
         del state
         return metrics
 
     def write_policy(self, folder: pathlib.Path, state: State) -> None:
-        """Write the average policies to a result folder."""
+        """Writes the average policies to a result folder."""
         result_folder.write_policy(folder, self.policies(state))
 
     def dropped_visits(self, state: State) -> int:
-        """Return the visits of the last iteration that were dropped, because a hash table was full."""
+        """Returns the visits of the last iteration that were dropped, because a hash table was full."""
         del state
         return 0
 
     def unplayable(self, state: State) -> int:
-        """Return the trajectories so far that ended because some role had no legal move."""
+        """Returns the trajectories so far that ended because some role had no legal move."""
         del state
         return 0

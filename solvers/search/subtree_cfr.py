@@ -1,13 +1,14 @@
 """Depth-limited subtrees from a set of root states, and CFR+ on them.
 
-    build_subtree(game, active, weights, depth, room, key)   a tree of joint actions; leaves that are not terminal are
-                                                             valued by random rollouts, or by `room.values`
-    SubtreeSolver(tree).iterate()                            one alternating iteration of CFR+ (Tammelin 2014), with
-                                                             linear averaging
+    build_subtree(game, active, weights, depth, limits, key)   a tree of joint actions; leaves that are not terminal
+                                                               are valued by random rollouts, or by `limits.values`
+    SubtreeSolver(tree).iterate()                              one alternating iteration of CFR+ (Tammelin 2014), with
+                                                               linear averaging
 
-Nodes that a player cannot distinguish share its policy: information sets are exact, by `Env.info_key`. The weights of
-the root states are treated as fixed chance probabilities, as if no player could have influenced them: if the roots are
-not all states that some player considers possible, the solution is not an equilibrium (docs/concepts/online-search.md).
+Nodes that a player cannot distinguish share its policy: information sets are distinguished by `State.info_key`, a
+hash of 64 bits. The weights of the root states are treated as fixed chance probabilities, as if no player could have
+influenced them: if the roots are not all states that some player considers possible, the solution is not an equilibrium
+(docs/concepts/online-search.md).
 """
 
 import dataclasses
@@ -75,10 +76,10 @@ def build_subtree(
     active: enumeration.ActiveGames,
     weights: Floats,
     depth: int,
-    room: SubtreeLimits,
+    limits: SubtreeLimits,
     key: jax.Array,
 ) -> Subtree | None:
-    """Build a tree of at most `depth` joint actions and `room.nodes` nodes; None if not even one joint action fits."""
+    """Build a tree of at most `depth` joint actions and `limits.nodes` nodes; None if not one joint action fits."""
     players = game.env.num_players
     first = np.zeros((players, len(weights)), np.int32)
     moves = enumeration.JointActions(
@@ -91,14 +92,14 @@ def build_subtree(
         grown.append((moves, seen))
         count = int(enumeration.count_joint_actions(seen, {}).sum())
         nodes += count
-        if not count or len(grown) > depth or nodes > room.nodes:
+        if not count or len(grown) > depth or nodes > limits.nodes:
             break
         moves = enumeration.enumerate_joint_actions(seen, {})
         active = enumeration.apply_joint_actions(game, active, moves)
     if len(grown) == 1 and count:
         return None
     player_infosets, infosets_by_level = _number_infosets(grown)
-    payoff = _leaf_values(game, active, grown[-1][1], room, key)
+    payoff = _leaf_values(game, active, grown[-1][1], limits, key)
     levels = tuple(
         Level(moves.parent, moves.actions, moves.share, infosets, seen.payoff.astype(np.float64))
         for (moves, seen), infosets in zip(grown, infosets_by_level, strict=True)
@@ -110,17 +111,17 @@ def _leaf_values(
     game: packed_env.PackedEnv,
     active: enumeration.ActiveGames,
     seen: enumeration.Snapshot,
-    room: SubtreeLimits,
+    limits: SubtreeLimits,
     key: jax.Array,
 ) -> Floats:
     """Return the payoffs float64[P, N] of the last level: exact at terminals, else estimated."""
     if seen.ended.all():
         return seen.payoff.astype(np.float64)
-    if room.values is not None:
-        values = room.values(game.registers(seen.rows), game.steps(seen.rows))
+    if limits.values is not None:
+        values = limits.values(game.registers(seen.rows), game.steps(seen.rows))
         return np.where(seen.ended, seen.payoff.astype(np.float64), values)
     with jax.enable_x64(False):
-        means = rollouts.mean_payoffs(game, active.games, key, np.int32(room.rounds), steps=room.steps)
+        means = rollouts.mean_payoffs(game, active.games, key, np.int32(limits.rounds), steps=limits.steps)
     return np.asarray(means, np.float64)[:, active.lanes]
 
 

@@ -49,8 +49,8 @@ class UnbatchedAgent:
     def name(self) -> str:
         return self.inner.name
 
-    def start_match(self, seat: agent.PlayerContext, clock: agent.Clock) -> agent.Player:
-        return self.inner.start_match(seat, clock)
+    def start_match(self, context: agent.PlayerContext, clock: agent.Clock) -> agent.Player:
+        return self.inner.start_match(context, clock)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,8 +61,8 @@ class FunctionAgent:
     name: str = "does"
     views: list[history.ActionObservationHistory] = dataclasses.field(default_factory=list)
 
-    def start_match(self, seat: agent.PlayerContext, clock: agent.Clock) -> "FunctionAgent":
-        del seat, clock
+    def start_match(self, context: agent.PlayerContext, clock: agent.Clock) -> "FunctionAgent":
+        del context, clock
         return self
 
     def choose(self, view: history.ActionObservationHistory, clock: agent.Clock) -> Any:
@@ -83,7 +83,7 @@ class HangingAgent:
     release: threading.Event = dataclasses.field(default_factory=threading.Event)
     name: str = "hangs"
 
-    def start_match(self, seat: agent.PlayerContext, clock: agent.Clock) -> "HangingAgent":
+    def start_match(self, context: agent.PlayerContext, clock: agent.Clock) -> "HangingAgent":
         if self.where == "sit":
             self.release.wait()
         return self

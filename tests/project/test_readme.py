@@ -2,7 +2,7 @@
 
 In a ```console block, `$ gdlx ...` is run and its output compared with the lines below (`...` stands for
 anything), and `$ cat FILE` makes that file from the lines below it. A ```python block is executed in a namespace of
-its own, all of a page in one process, and what it prints compared with its comments `# -> ...`, if it has any. Blocks
+its own, all pages in one process, and what it prints compared with its comments `# -> ...`, if it has any. Blocks
 of the tutorial follow each other in one folder.
 """
 
@@ -26,16 +26,24 @@ GENERATED = {ROOT / "docs" / "reference" / name for name in ("api.md", "cli.md")
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 DOCUMENTS = [*PAGES, *sorted((ROOT / "experiments").rglob("*.md"))]
 MATCH = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-# Runs the blocks that it reads as JSON, and prints what each of them printed as JSON.
+# Runs the blocks of pages that it reads as JSON, each page in a folder of its own, and prints for each block what it
+# printed, and what went wrong.
 RUN_BLOCKS = """
-import contextlib, io, json, sys
-printed = []
-for block in json.load(sys.stdin):
-    with contextlib.redirect_stdout(io.StringIO()) as out:
-        exec(compile(block, "block", "exec"), {"__name__": "__main__"})
-    printed.append(out.getvalue())
+import contextlib, io, json, os, sys, traceback
+pages, printed = json.load(sys.stdin), {}
+for page, (folder, blocks) in pages.items():
+    os.chdir(folder)
+    printed[page] = []
+    for block in blocks:
+        with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+            try:
+                exec(compile(block, "block", "exec"), {"__name__": "__main__"})
+            except BaseException:
+                traceback.print_exc()
+        printed[page].append((out.getvalue(), err.getvalue()))
 print(json.dumps(printed))
 """
+Printed = dict[str, list[tuple[str, str]]]  # of every page, the two streams of its blocks
 
 
 def name_of(path: pathlib.Path) -> str:
@@ -71,11 +79,26 @@ def test_a_console_block_shows_what_happens(block: str, tmp_path: pathlib.Path) 
     run_commands(block, tmp_path)
 
 
-@pytest.mark.parametrize("page", pages_with_python())
-def test_the_python_blocks_of_a_page_run(page: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def python_blocks(page: pathlib.Path) -> list[str]:
     has_open_spiel = importlib.util.find_spec("pyspiel") is not None
-    blocks = [block for _, block in find_blocks(page.read_text(), "python") if has_open_spiel or "spiel" not in block]
-    run_python(blocks, tmp_path)
+    return [block for _, block in find_blocks(page.read_text(), "python") if has_open_spiel or "spiel" not in block]
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory: pytest.TempPathFactory) -> Printed:
+    """What the blocks of all pages print. In one process, because importing jax takes longer than most blocks."""
+    return run_python(
+        {
+            name_of(page): (tmp_path_factory.mktemp("page"), python_blocks(page))
+            for page in PAGES
+            if page != TUTORIAL and page not in GENERATED
+        }
+    )
+
+
+@pytest.mark.parametrize("page", pages_with_python())
+def test_the_python_blocks_of_a_page_run(page: pathlib.Path, printed: Printed) -> None:
+    require_shown(python_blocks(page), printed[name_of(page)])
 
 
 def test_the_tutorial_shows_what_happens(tmp_path: pathlib.Path) -> None:
@@ -86,7 +109,7 @@ def test_the_tutorial_shows_what_happens(tmp_path: pathlib.Path) -> None:
         if language == "console":
             run_commands(block, tmp_path)
         else:
-            run_python([block], tmp_path)
+            require_shown([block], run_python({"tutorial": (tmp_path, [block])})["tutorial"])
 
 
 def run_commands(block: str, folder: pathlib.Path) -> None:
@@ -106,13 +129,19 @@ def run_commands(block: str, folder: pathlib.Path) -> None:
         assert doctest.OutputChecker().check_output(shown, ran.stdout, MATCH), ran.stdout
 
 
-def run_python(blocks: list[str], folder: pathlib.Path) -> None:
-    command = [sys.executable, "-c", RUN_BLOCKS]
-    ran = subprocess.run(command, cwd=folder, input=json.dumps(blocks), capture_output=True, text=True)
+def run_python(pages: dict[str, tuple[pathlib.Path, list[str]]]) -> Printed:
+    given = {page: (str(folder), blocks) for page, (folder, blocks) in pages.items()}
+    ran = subprocess.run([sys.executable, "-c", RUN_BLOCKS], input=json.dumps(given), capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (0, ""), ran.stderr
-    for block, printed in zip(blocks, json.loads(ran.stdout), strict=True):
+    printed: Printed = json.loads(ran.stdout)
+    return printed
+
+
+def require_shown(blocks: list[str], printed: list[tuple[str, str]]) -> None:
+    for block, (out, err) in zip(blocks, printed, strict=True):
+        assert err == ""
         shown = "".join(re.findall(r"^# -> (.*\n)", block, re.MULTILINE))
-        assert not shown or doctest.OutputChecker().check_output(shown, printed, MATCH), printed
+        assert not shown or doctest.OutputChecker().check_output(shown, out, MATCH), out
 
 
 def test_the_table_of_games_is_the_library() -> None:

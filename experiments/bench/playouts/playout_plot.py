@@ -42,11 +42,11 @@ def _rate(game: str, batch: int, advance: Callable[[str], None]) -> tuple[float,
 
     net = games.compile_game(game)
     play = sharded_playouts.ShardedPlayout(net, 10_000, batch // playouts.GAMES_PER_WORD)
-    tally = play.start(0, steps=8)
+    stats = play.start(0, steps=8)
 
     def run(steps: int) -> None:
-        nonlocal tally
-        tally = play.advance(tally, steps)
+        nonlocal stats
+        stats = play.advance(stats, steps)
 
     rate = playout_bench.measure_rate(run, play.words * playouts.GAMES_PER_WORD, seconds=1.0) / 1e6
     advance(f"{game}, {batch} games: {rate:.1f} million states/s")

@@ -39,11 +39,11 @@ def run(setting: study_registry.StudyConfig) -> Iterator[study_registry.StudyTab
     devices.use_one_device_per_core()
     seconds = SECONDS * setting.minutes / (FULL_MINUTES if setting.is_full else MINUTES)
     seeds = range(setting.seed, setting.seed + (FULL_SEEDS if setting.is_full else SEEDS))
-    found = {}
+    points = {}
     for game in GAMES:
-        found[game] = np.array([[_cached_point(game, batch, n, seconds, setting) for n in seeds] for batch in BATCHES])
-        yield _table(game, seconds, found[game])
-    draw_figure(setting.folder / FIGURE, seconds, found)
+        points[game] = np.array([[_cached_point(game, batch, n, seconds, setting) for n in seeds] for batch in BATCHES])
+        yield _table(game, seconds, points[game])
+    draw_figure(setting.folder / FIGURE, seconds, points)
 
 
 def _cached_point(game: str, batch: int, seed: int, seconds: float, setting: study_registry.StudyConfig) -> RunResult:
@@ -85,30 +85,30 @@ def _names(seconds: float) -> Sequence[str]:
     return (f"after {TRAJECTORIES:,} trajectories", f"after {seconds:g} s")
 
 
-def _table(game: str, seconds: float, found: Points) -> study_registry.StudyTable:
+def _table(game: str, seconds: float, points: Points) -> study_registry.StudyTable:
     rows = []
     data = []
-    for batch, own in zip(BATCHES, found, strict=True):
-        mean, error = plots.mean_and_error(own.T)
+    for batch, batch_points in zip(BATCHES, points, strict=True):
+        mean, error = plots.mean_and_error(batch_points.T)
         texts = [f"{m:.3g} ± {e:.1g}" for m, e in zip(mean[1:], error[1:], strict=True)]
         rows.append((f"{batch:,}", f"{mean[0] / 1e6:.3g}", *texts))
-        data.append({"batch": batch, "runs": [RunResult(*each)._asdict() for each in own.tolist()]})
-    title = f"{game}: exploitability, mean and standard error of {found.shape[1]} seeds"
+        data.append({"batch": batch, "runs": [RunResult(*each)._asdict() for each in batch_points.tolist()]})
+    title = f"{game}: exploitability, mean and standard error of {points.shape[1]} seeds"
     return study_registry.StudyTable(title, ("batch", "M trajectories/s", *_names(seconds)), rows, {game: data})
 
 
-def draw_figure(path: pathlib.Path, seconds: float, found: dict[str, Points]) -> None:
+def draw_figure(path: pathlib.Path, seconds: float, points: dict[str, Points]) -> None:
     """A row of panels for every game: speed, and exploitability after the trajectories and after the seconds."""
     import matplotlib.ticker
 
-    figure, axes = plots.make_panels(len(found), 2)
+    figure, axes = plots.make_panels(len(points), 2)
     batches = np.array(BATCHES, np.float64)
-    for number, (game, own) in enumerate(found.items()):
+    for number, (game, game_points) in enumerate(points.items()):
         left, right = axes[2 * number : 2 * number + 2]
-        speed = plots.Line("speed", batches, own[..., 0] / 1e6, {"marker": "o", "ms": 4})
+        speed = plots.Line("speed", batches, game_points[..., 0] / 1e6, {"marker": "o", "ms": 4})
         plots.plot_curves(left, [speed], title=game, x="batch", y="million trajectories a second")
         errors = [
-            plots.Line(name, batches, own[..., part], {"marker": marker, "ms": 4})
+            plots.Line(name, batches, game_points[..., part], {"marker": marker, "ms": 4})
             for part, (name, marker) in enumerate(zip(_names(seconds), "os", strict=True), 1)
         ]
         plots.plot_curves(right, errors, title=game, x="batch", y="exploitability (payoff units)")

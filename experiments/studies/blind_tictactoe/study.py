@@ -47,9 +47,9 @@ def run(setting: study_registry.StudyConfig) -> Iterator[study_registry.StudyTab
     compilation_cache.enable()
     for bias in PUBLISHED:
         minutes = setting.minutes / len(PUBLISHED)
-        task, found = solve_variant(bias, setting.folder / bias, minutes, setting)
-        yield _openings(bias, found)
-        yield _value_table(task, setting.folder / bias, found, 60 * minutes * _BOUND, setting)
+        task, solved = solve_variant(bias, setting.folder / bias, minutes, setting)
+        yield _openings(bias, solved)
+        yield _value_table(task, setting.folder / bias, solved, 60 * minutes * _BOUND, setting)
 
 
 def solve_variant(
@@ -75,14 +75,14 @@ def solve_variant(
     return task, result
 
 
-def _openings(bias: str, found: solution.Solution) -> study_registry.StudyTable:
+def _openings(bias: str, solved: solution.Solution) -> study_registry.StudyTable:
     rows, data = [], {}
     for role in ("x", "o"):
-        ours, theirs = summarize_openings(found.policy(role)), PUBLISHED[bias][role]
+        ours, theirs = summarize_openings(solved.policy(role)), PUBLISHED[bias][role]
         data[role] = {"ours": ours._asdict(), "published": theirs._asdict()}
         for kind in Openings._fields:
             rows.append((role, kind, _shown(getattr(ours, kind)), _shown(getattr(theirs, kind))))
-    minutes = found.metrics[-1].seconds / 60
+    minutes = solved.metrics[-1].seconds / 60
     header = ("role", "first mark", f"ours, {minutes:.0f} minutes", "published, 40 hours")
     return study_registry.StudyTable(
         f"blind_tictactoe:bias={bias}, probability of each opening", header, rows, {bias: data}
@@ -98,21 +98,21 @@ def summarize_openings(policy: Mapping[str, float]) -> Openings:
     kinds: dict[int, list[float]] = {0: [], 1: [], 2: []}  # by how many coordinates are in the middle
     for move, probability in policy.items():
         kinds[sum(word == "2" for word in move.strip("()").split()[1:])].append(probability)
-    corner, side, centre = ((min(found), max(found)) for found in kinds.values())
+    corner, side, centre = ((min(probabilities), max(probabilities)) for probabilities in kinds.values())
     return Openings(centre, corner, side)
 
 
-def _shown(found: Range | None) -> str:
-    if found is None:
+def _shown(bounds: Range | None) -> str:
+    if bounds is None:
         return "not published"
-    low, high = (f"{bound:.3f}" for bound in found)
+    low, high = (f"{bound:.3f}" for bound in bounds)
     return low if low == high else f"{low} to {high}"
 
 
 def _value_table(
     task: tasks.TableTask,
     folder: pathlib.Path,
-    found: solution.Solution,
+    solved: solution.Solution,
     seconds: float,
     setting: study_registry.StudyConfig,
 ) -> study_registry.StudyTable:
@@ -120,7 +120,7 @@ def _value_table(
     policy = policy_files.read_table_policy(folder / result_folder.POLICY, task.env.num_actions)
     setting.report(f"bound, {seconds:.0f} s")
     bound = search_bounds.bound_policy(task, policy, seconds, setting.seed)
-    last = found.metrics[-1]
+    last = solved.metrics[-1]
     value, error = last.value[0] + task.env.payoffs.offset, 1.96 * last.value_error[0]
     rows = [
         ("value for x, of 100", f"{value:.2f} ± {error:.2f}"),
@@ -137,5 +137,5 @@ def _value_table(
         "seconds": last.seconds,
     }
     return study_registry.StudyTable(
-        "value and exploitability of these policies", ("", ""), rows, {f"{found.tree.name} worth": data}
+        "value and exploitability of these policies", ("", ""), rows, {f"{solved.tree.name} worth": data}
     )

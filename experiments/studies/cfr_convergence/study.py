@@ -225,16 +225,16 @@ def _mse_from_other_start(game: StudyGame, iterations: int, last: Floats) -> flo
     return mse(solver.policy(), last)
 
 
-def first_iteration_below(found: ConvergenceCurve, bound: float) -> int | None:
+def first_iteration_below(curve: ConvergenceCurve, bound: float) -> int | None:
     """The first iteration whose error is below a bound."""
-    below = np.flatnonzero(found.mse < bound)
-    return int(found.iterations[below[0]]) if len(below) else None
+    below = np.flatnonzero(curve.mse < bound)
+    return int(curve.iterations[below[0]]) if len(below) else None
 
 
-def stays_below_from(found: ConvergenceCurve, bound: float) -> int:
+def stays_below_from(curve: ConvergenceCurve, bound: float) -> int:
     """The first iteration from which on all errors are below a bound; the last error is 0."""
-    above = np.flatnonzero(found.mse >= bound)
-    return int(found.iterations[above[-1] + 1]) if len(above) else int(found.iterations[0])
+    above = np.flatnonzero(curve.mse >= bound)
+    return int(curve.iterations[above[-1] + 1]) if len(above) else int(curve.iterations[0])
 
 
 def _sizes() -> study_registry.StudyTable:
@@ -253,36 +253,36 @@ def _sizes() -> study_registry.StudyTable:
     return study_registry.StudyTable(title, ("game", "nodes", "terminals", "theirs", "terminals"), rows, data)
 
 
-def _speeds(every: Sequence[tuple[StudyGame, ConvergenceCurve]]) -> study_registry.StudyTable:
+def _speeds(curves: Sequence[tuple[StudyGame, ConvergenceCurve]]) -> study_registry.StudyTable:
     rows, data = [], []
-    for game, found in every:
-        row = [display_name(game), f"{1e6 * float(found.each):.3g} µs"]
+    for game, curve in curves:
+        row = [display_name(game), f"{1e6 * float(curve.each):.3g} µs"]
         reached = []
         for bound, (iterations, seconds) in zip(BOUNDS, game.reached, strict=True):
-            ours = first_iteration_below(found, bound)
-            spent = None if ours is None else ours * float(found.each)
-            for_good = stays_below_from(found, bound)
+            ours = first_iteration_below(curve, bound)
+            spent = None if ours is None else ours * float(curve.each)
+            for_good = stays_below_from(curve, bound)
             row += ["not reached", "", ""] if ours is None else [f"{ours:,}", f"{spent:.2g} s", f"{for_good:,}"]
             row += [f"{iterations:,}", f"{seconds:g} s"] if game.is_merged else ["", ""]
             reached.append({"bound": bound, "iterations": ours, "seconds": spent, "stays": for_good})
         rows.append(row)
-        data.append({"game": display_name(game), "seconds_each": float(found.each), "reached": reached})
+        data.append({"game": display_name(game), "seconds_each": float(curve.each), "reached": reached})
     columns = [text for bound in BOUNDS for text in (f"MSE < {bound:g}", "time", "for good", "theirs", "time")]
     title = "iterations until the error is below a bound, theirs from Table 5.1"
     return study_registry.StudyTable(title, ("game", "an iteration", *columns), rows, data)
 
 
-def _final_table(every: Sequence[tuple[StudyGame, ConvergenceCurve]]) -> study_registry.StudyTable:
+def _final_table(curves: Sequence[tuple[StudyGame, ConvergenceCurve]]) -> study_registry.StudyTable:
     rows, data = [], []
-    for game, found in every:
-        at = [first_iteration_below(found, bound) for bound in BOUNDS]
-        exploitability_at = [None if x is None else float(found.exploitability[found.iterations == x][0]) for x in at]
-        end, change, other = float(found.exploitability[-1]), float(found.change), float(found.elsewhere)
+    for game, curve in curves:
+        at = [first_iteration_below(curve, bound) for bound in BOUNDS]
+        exploitability_at = [None if x is None else float(curve.exploitability[curve.iterations == x][0]) for x in at]
+        end, change, other = float(curve.exploitability[-1]), float(curve.change), float(curve.elsewhere)
         rows.append(
             (
                 display_name(game),
                 *("" if x is None else f"{x:.3g}" for x in exploitability_at),
-                f"{found.iterations[-1]:,.0f}",
+                f"{curve.iterations[-1]:,.0f}",
                 f"{end:.2g}",
                 f"{change:.1g}",
                 "" if np.isnan(other) else f"{other:.2g}",
@@ -292,7 +292,7 @@ def _final_table(every: Sequence[tuple[StudyGame, ConvergenceCurve]]) -> study_r
             {
                 "game": display_name(game),
                 "exploitability_at": exploitability_at,
-                "iterations": int(found.iterations[-1]),
+                "iterations": int(curve.iterations[-1]),
                 "exploitability": end,
                 "change": change,
                 "elsewhere": None if np.isnan(other) else other,
@@ -303,15 +303,15 @@ def _final_table(every: Sequence[tuple[StudyGame, ConvergenceCurve]]) -> study_r
     return study_registry.StudyTable(title, header, rows, data)
 
 
-def draw_figure(path: pathlib.Path, every: Sequence[tuple[StudyGame, ConvergenceCurve]]) -> None:
+def draw_figure(path: pathlib.Path, curves: Sequence[tuple[StudyGame, ConvergenceCurve]]) -> None:
     """As Figure 5.1, with exploitability beside it."""
     figure, (left, right) = plots.make_panels(1, 2, width=5.4, height=4.2)
     errors, exploitability = [], []
-    for number, (game, found) in enumerate(every):
+    for number, (game, curve) in enumerate(curves):
         look = {"color": f"C{number}", "ls": "-" if game.is_merged else "--", "lw": 1.2}
-        is_shown = found.iterations < found.iterations[-1] / 3  # near the last policy the error is small by definition
-        errors.append(plots.Line(display_name(game), found.iterations[is_shown], found.mse[is_shown, None], look))
-        exploitability.append(plots.Line(display_name(game), found.iterations, found.exploitability[:, None], look))
+        is_shown = curve.iterations < curve.iterations[-1] / 3  # near the last policy the error is small by definition
+        errors.append(plots.Line(display_name(game), curve.iterations[is_shown], curve.mse[is_shown, None], look))
+        exploitability.append(plots.Line(display_name(game), curve.iterations, curve.exploitability[:, None], look))
         if game.is_merged:
             theirs = [iterations for iterations, _ in game.reached]
             left.plot(theirs, BOUNDS, "o", color=f"C{number}", mec="black", zorder=3)

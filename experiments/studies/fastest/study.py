@@ -69,44 +69,44 @@ class Rank(NamedTuple):
 def run(setting: study_registry.StudyConfig) -> Iterator[study_registry.StudyTable]:
     devices.use_one_device_per_core()  # in child processes, where sampling uses every core
     limit = setting.minutes * _SECONDS_PER_MINUTE
-    every = []
+    results_by_target = []
     for goal in ACCURACY_TARGETS:
-        found: dict[str, list[racing.RaceResult]] = {}
+        results: dict[str, list[racing.RaceResult]] = {}
         for game in GAMES:
             setting.report(f"{game} to {goal.part:g} of its range")
-            found[game] = load_or_run_race(
+            results[game] = load_or_run_race(
                 setting.folder, racing.RaceConfig(game, goal.part, limit, setting.seed), goal
             )
-        every.append((goal, found))
-        yield _seconds_table(goal, limit, found)
-        yield _iterations_table(goal, found)
-        yield _winners_table(goal, found)
-        yield _ranks_table(goal, ranks(found))
-    draw_figure(setting.folder / FIGURE, every)
+        results_by_target.append((goal, results))
+        yield _seconds_table(goal, limit, results)
+        yield _iterations_table(goal, results)
+        yield _winners_table(goal, results)
+        yield _ranks_table(goal, ranks(results))
+    draw_figure(setting.folder / FIGURE, results_by_target)
 
 
 def load_or_run_race(folder: pathlib.Path, race: racing.RaceConfig, goal: AccuracyTarget) -> list[racing.RaceResult]:
-    found = racing.find(folder, race, goal.candidates)
-    if found is None:
+    results = racing.find(folder, race, goal.candidates)
+    if results is None:
         precision = {"JAX_ENABLE_X64": "1" if goal.x64 else "0"}
         host_machine.run_in_subprocess(racing.run_race, folder, race, goal.candidates, environment=precision)
-        found = racing.find(folder, race, goal.candidates)
-    assert found is not None
-    return found
+        results = racing.find(folder, race, goal.candidates)
+    assert results is not None
+    return results
 
 
 def seconds_to_target(results: Sequence[racing.RaceResult]) -> list[float]:
     """Seconds to the target; inf where it was not reached."""
-    return [own.seconds if own.is_reached and own.seconds is not None else math.inf for own in results]
+    return [result.seconds if result.is_reached and result.seconds is not None else math.inf for result in results]
 
 
-def ranks(found: Results) -> list[Rank]:
+def ranks(results: Results) -> list[Rank]:
     """Ranks the algorithms, the best first."""
-    names = [own.candidate for own in next(iter(found.values()))]
-    spent = np.array([seconds_to_target(results) for results in found.values()])  # games, candidates
+    names = [result.candidate for result in next(iter(results.values()))]
+    spent = np.array([seconds_to_target(game_results) for game_results in results.values()])  # games, candidates
     place = scipy.stats.rankdata(spent, axis=1)
     slower = slowdowns(spent)
-    found_ranks = [
+    unsorted = [
         Rank(
             name,
             int(np.isfinite(spent[:, n]).sum()),
@@ -116,7 +116,7 @@ def ranks(found: Results) -> list[Rank]:
         )
         for n, name in enumerate(names)
     ]
-    return sorted(found_ranks, key=lambda rank: rank.mean)
+    return sorted(unsorted, key=lambda rank: rank.mean)
 
 
 def slowdowns(spent: Floats) -> Floats:
@@ -126,60 +126,65 @@ def slowdowns(spent: Floats) -> Floats:
     return ratio
 
 
-def _seconds_table(goal: AccuracyTarget, limit: float, found: Results) -> study_registry.StudyTable:
-    def shown(own: racing.RaceResult) -> str:
-        if own.seconds is None:
+def _seconds_table(goal: AccuracyTarget, limit: float, results: Results) -> study_registry.StudyTable:
+    def shown(result: racing.RaceResult) -> str:
+        if result.seconds is None:
             return "not run"
-        return f"{own.seconds:.2g}" if own.is_reached else "-"
+        return f"{result.seconds:.2g}" if result.is_reached else "-"
 
     precision = "double" if goal.x64 else "single"
     title = f"seconds to {goal.part:g} of the payoff range, {precision} precision; -: not within {limit:g} s"
-    data = {game: [own._asdict() for own in results] for game, results in found.items()}
-    return _by_algorithm(title, found, shown, {"part": goal.part, "limit": limit, "games": data})
+    data = {game: [result._asdict() for result in game_results] for game, game_results in results.items()}
+    return _by_algorithm(title, results, shown, {"part": goal.part, "limit": limit, "games": data})
 
 
-def _iterations_table(goal: AccuracyTarget, found: Results) -> study_registry.StudyTable:
-    def shown(own: racing.RaceResult) -> str:
-        if own.seconds is None or not own.iterations:
+def _iterations_table(goal: AccuracyTarget, results: Results) -> study_registry.StudyTable:
+    def shown(result: racing.RaceResult) -> str:
+        if result.seconds is None or not result.iterations:
             return ""
-        return f"{own.iterations:,}" if own.is_reached else f"({own.error:.0e})"
+        return f"{result.iterations:,}" if result.is_reached else f"({result.error:.0e})"
 
     title = f"iterations to {goal.part:g}; in brackets the exploitability at the time limit, as a fraction of the range"
-    return _by_algorithm(title, found, shown, None)
+    return _by_algorithm(title, results, shown, None)
 
 
-def _by_algorithm(title: str, found: Results, shown: object, data: object) -> study_registry.StudyTable:
+def _by_algorithm(title: str, results: Results, shown: object, data: object) -> study_registry.StudyTable:
     assert callable(shown)
-    columns = list(found.values())
-    rows = [(own[0].candidate, *map(shown, own)) for own in zip(*columns, strict=True)]
-    return study_registry.StudyTable(title, ("algorithm", *found), rows, data)
+    columns = list(results.values())
+    rows = [
+        (algorithm_results[0].candidate, *map(shown, algorithm_results))
+        for algorithm_results in zip(*columns, strict=True)
+    ]
+    return study_registry.StudyTable(title, ("algorithm", *results), rows, data)
 
 
-def _winners_table(goal: AccuracyTarget, found: Results) -> study_registry.StudyTable:
+def _winners_table(goal: AccuracyTarget, results: Results) -> study_registry.StudyTable:
     rows, data = [], []
-    for game, results in found.items():
-        order = sorted((own for own in results if own.is_reached), key=lambda own: own.seconds or 0.0)
+    for game, game_results in results.items():
+        order = sorted(
+            (result for result in game_results if result.is_reached), key=lambda result: result.seconds or 0.0
+        )
         first, second = (*order[:2], None, None)[:2]
-        cells = [_result_cells(own) for own in (first, second)]
+        cells = [_result_cells(result) for result in (first, second)]
         rows.append((game, *cells[0], *cells[1]))
         data.append({"game": game, "winner": first and first.candidate, "second": second and second.candidate})
     header = ("game", "first", "seconds", "iterations", "second", "seconds", "iterations")
     return study_registry.StudyTable(f"first at {goal.part:g} of the payoff range", header, rows, data)
 
 
-def _result_cells(own: racing.RaceResult | None) -> tuple[str, str, str]:
-    if own is None or own.seconds is None:
+def _result_cells(result: racing.RaceResult | None) -> tuple[str, str, str]:
+    if result is None or result.seconds is None:
         return ("none", "", "")
-    return (own.candidate, f"{own.seconds:.2g}", f"{own.iterations:,}" if own.iterations else "")
+    return (result.candidate, f"{result.seconds:.2g}", f"{result.iterations:,}" if result.iterations else "")
 
 
-def _ranks_table(goal: AccuracyTarget, found: Sequence[Rank]) -> study_registry.StudyTable:
+def _ranks_table(goal: AccuracyTarget, ranking: Sequence[Rank]) -> study_registry.StudyTable:
     header = ("algorithm", "games reached", "wins", "mean rank", "times the winner's, median")
     rows = [
-        (own.candidate, str(own.reached), str(own.wins), f"{own.mean:.1f}", _times(own.slowdown))
-        for own in found
+        (rank.candidate, str(rank.reached), str(rank.wins), f"{rank.mean:.1f}", _times(rank.slowdown))
+        for rank in ranking
     ]  # fmt: skip
-    data = [own._asdict() | {"slowdown": own.slowdown if math.isfinite(own.slowdown) else None} for own in found]
+    data = [rank._asdict() | {"slowdown": rank.slowdown if math.isfinite(rank.slowdown) else None} for rank in ranking]
     return study_registry.StudyTable(f"ranks by time to {goal.part:g}", header, rows, data)
 
 
@@ -189,23 +194,23 @@ def _times(number: float) -> str:
     return f"{number:.2g}" if number < 100 else f"{number:,.0f}"
 
 
-def draw_figure(path: pathlib.Path, every: Sequence[tuple[AccuracyTarget, Results]]) -> None:
+def draw_figure(path: pathlib.Path, results_by_target: Sequence[tuple[AccuracyTarget, Results]]) -> None:
     """Plots the time of each algorithm divided by the winner's: a marker for every game, algorithms by mean rank."""
-    figure, every_axes = plots.make_panels(1, len(every), width=6, height=7.4)
-    for axes, (goal, found) in zip(every_axes, every, strict=True):
-        order = [own.candidate for own in reversed(ranks(found))]
-        ratio = slowdowns(np.array([seconds_to_target(results) for results in found.values()]))
+    figure, every_axes = plots.make_panels(1, len(results_by_target), width=6, height=7.4)
+    for axes, (goal, results) in zip(every_axes, results_by_target, strict=True):
+        order = [rank.candidate for rank in reversed(ranks(results))]
+        ratio = slowdowns(np.array([seconds_to_target(game_results) for game_results in results.values()]))
         edge = 4 * max(10.0, ratio[np.isfinite(ratio)].max(initial=1.0))
-        for number, (results, own) in enumerate(zip(found.values(), ratio, strict=True)):
-            places = np.array([order.index(each.candidate) for each in results])
-            reached = np.isfinite(own)
+        for number, (game_results, game_ratio) in enumerate(zip(results.values(), ratio, strict=True)):
+            places = np.array([order.index(each.candidate) for each in game_results])
+            reached = np.isfinite(game_ratio)
             look = {"marker": _MARKERS[number], "color": f"C{number}", "linestyle": "none"}
-            y = places + 0.06 * (number - len(found) / 2)
-            axes.plot(own[reached], y[reached], label=list(found)[number], markersize=6, **look)
-            late = places[~reached & [each.seconds is not None for each in results]]
+            y = places + 0.06 * (number - len(results) / 2)
+            axes.plot(game_ratio[reached], y[reached], label=list(results)[number], markersize=6, **look)
+            late = places[~reached & [each.seconds is not None for each in game_results]]
             x = np.full(len(late), edge * _APART**number)  # every game has its own column
             axes.plot(x, late, markerfacecolor="white", markersize=5, **look)
-        last = edge * _APART ** len(found)
+        last = edge * _APART ** len(results)
         axes.axvline(edge / 2, color="0.6", linewidth=0.8)
         middle = math.sqrt(edge * last / _APART)
         axes.text(middle, 1.01, "not in time", ha="center", fontsize=8, transform=axes.get_xaxis_transform())

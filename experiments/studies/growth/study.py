@@ -48,9 +48,9 @@ def run(setting: study_registry.StudyConfig) -> Iterator[study_registry.StudyTab
     seconds = setting.minutes * 60 / _TIMINGS
     sizes: dict[str, list[measuring.GameCost]] = {}
     for family, games in FAMILIES.items():
-        wanted = (*games, *(LARGER.get(family, ()) if setting.is_full else ()))
-        sizes[family] = [_cached_cost(game, seconds, setting) for game in wanted]
-    every = sorted((size for own in sizes.values() for size in own), key=lambda size: size.terminals)
+        names = (*games, *(LARGER.get(family, ()) if setting.is_full else ()))
+        sizes[family] = [_cached_cost(game, seconds, setting) for game in names]
+    every = sorted((size for family_sizes in sizes.values() for size in family_sizes), key=lambda size: size.terminals)
     yield _cost_table(every)
     yield _memory_table(every)
     yield _slope_table(slopes(every))
@@ -143,9 +143,9 @@ def slope(
     return float(np.polyfit(np.log([x(size) for size in sizes]), np.log([y(size) for size in sizes]), 1)[0])
 
 
-def _slope_table(found: Sequence[Slope]) -> study_registry.StudyTable:
-    rows = [(own.what, own.over, f"{own.all:.2f}", f"{own.large:.2f}") for own in found]
-    data = [{name: None if value != value else value for name, value in own._asdict().items()} for own in found]
+def _slope_table(slopes: Sequence[Slope]) -> study_registry.StudyTable:
+    rows = [(slope.what, slope.over, f"{slope.all:.2f}", f"{slope.large:.2f}") for slope in slopes]
+    data = [{name: None if value != value else value for name, value in slope._asdict().items()} for slope in slopes]
     header = ("growth of", "over", "slope, all games", f"from {_LARGE:,} terminals on")
     return study_registry.StudyTable("slopes on logarithmic axes: 1 is linear growth", header, rows, data)
 
@@ -162,10 +162,10 @@ def draw_figure(path: pathlib.Path, families: dict[str, list[measuring.GameCost]
         ("unrolling (hollow: gigabytes of os-mccfr's tables)", "nodes", "seconds, or gigabytes",
          lambda s: (s.nodes, s.unrolling, s.sampled.megabytes / 1e3)),
     )  # fmt: skip
-    every = [size for own in families.values() for size in own]
+    every = [size for sizes in families.values() for size in sizes]
     for number, (axes, (title, across, up, values)) in enumerate(zip(every_axes, panels, strict=True)):
-        for colour, (family, own) in enumerate(families.items()):
-            x, *ys = np.array([values(size) for size in own]).T
+        for colour, (family, sizes) in enumerate(families.items()):
+            x, *ys = np.array([values(size) for size in sizes]).T
             lines = ("none", "none") if " and " in family else ("-", ":")  # different games do not form a curve
             for hollow, y in enumerate(ys):
                 axes.plot(

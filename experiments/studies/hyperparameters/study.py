@@ -127,9 +127,11 @@ def make_cells(size: StudySize, choice: choices.Choice, seed: int = 0) -> tuple[
     return config.expand_cells(described)
 
 
-def run_sweep(size: StudySize, wanted: Sequence[choices.Choice], setting: study_registry.StudyConfig) -> RunsByChoice:
+def run_sweep(
+    size: StudySize, requested: Sequence[choices.Choice], setting: study_registry.StudyConfig
+) -> RunsByChoice:
     """Runs all choices on all games, and returns their curves. Finished cells do not run again."""
-    by_choice = {choice: make_cells(size, choice, setting.seed) for choice in wanted}
+    by_choice = {choice: make_cells(size, choice, setting.seed) for choice in requested}
     cells = {cell.name: cell for choice_cells in by_choice.values() for cell in choice_cells}
     done = 0
 
@@ -189,8 +191,8 @@ def scores(games: Sequence[Sequence[Floats]]) -> Scores:
     return Scores(ratio, ratio * relative, rank.tolist())
 
 
-def _table(figure: choices.ThesisFigure, size: StudySize, found: RunsByChoice) -> study_registry.StudyTable:
-    of_games = [[found[game.spec, choice] for choice in figure.choices.values()] for game in size.games]
+def _table(figure: choices.ThesisFigure, size: StudySize, runs_by_choice: RunsByChoice) -> study_registry.StudyTable:
+    of_games = [[runs_by_choice[game.spec, choice] for choice in figure.choices.values()] for game in size.games]
     end, over_run = (
         scores([[judge(runs) for runs in game_runs] for game_runs in of_games])
         for judge in (final_error, mean_error_over_run)
@@ -270,16 +272,16 @@ def interpolate_log_log(x: Floats, y: Floats, wanted: float) -> float:
 
 
 def _last_table(
-    size: StudySize, found: RunsByChoice, trees_of: Mapping[str, game_tree.GameTree]
+    size: StudySize, runs_by_choice: RunsByChoice, trees_of: Mapping[str, game_tree.GameTree]
 ) -> study_registry.StudyTable:
     rows, data = [], []
     for game in size.games:
-        own = {name: found[game.spec, choice] for name, choice in choices.FINAL_CANDIDATES.items()}
+        candidate_runs = {name: runs_by_choice[game.spec, choice] for name, choice in choices.FINAL_CANDIDATES.items()}
         amounts = [
-            {name: nodes_visited(runs, trees_of[game.spec]) for name, runs in own.items()},
-            {name: seconds_spent(runs) for name, runs in own.items()},
+            {name: nodes_visited(runs, trees_of[game.spec]) for name, runs in candidate_runs.items()},
+            {name: seconds_spent(runs) for name, runs in candidate_runs.items()},
         ]
-        for name, runs in own.items():
+        for name, runs in candidate_runs.items():
             mean = runs.error.mean(axis=1)
             at = []
             for by in amounts:
@@ -295,14 +297,14 @@ def _last_table(
 
 
 def _draw_choices(
-    path: pathlib.Path, figures: Sequence[choices.ThesisFigure], size: StudySize, found: RunsByChoice
+    path: pathlib.Path, figures: Sequence[choices.ThesisFigure], size: StudySize, runs_by_choice: RunsByChoice
 ) -> None:
     figure, axes = plots.make_panels(2, 3, width=4.6, height=3.6)
     for place, one in zip(axes, figures, strict=False):
         series = []
         for game in size.games:
-            runs = [found[game.spec, choice] for choice in one.choices.values()]
-            mean, error = plots.mean_and_error(np.array([final_error(own) for own in runs]))
+            runs = [runs_by_choice[game.spec, choice] for choice in one.choices.values()]
+            mean, error = plots.mean_and_error(np.array([final_error(choice_runs) for choice_runs in runs]))
             series.append(plots.Series(game.name, mean / mean.min(), error / mean.min()))
         plots.plot_choices(place, list(one.choices), series, one.chosen, title=f"{one.number} {one.about}")
     for place in axes[len(figures) :]:
@@ -313,13 +315,16 @@ def _draw_choices(
 
 
 def _draw_last(
-    path: pathlib.Path, size: StudySize, found: RunsByChoice, trees_of: Mapping[str, game_tree.GameTree]
+    path: pathlib.Path, size: StudySize, runs_by_choice: RunsByChoice, trees_of: Mapping[str, game_tree.GameTree]
 ) -> None:
     figure, axes = plots.make_panels(2, len(size.games), width=3.8, height=3.2)
     for number, game in enumerate(size.games):
-        own = {name: found[game.spec, choice] for name, choice in choices.FINAL_CANDIDATES.items()}
-        visits = [plots.Line(name, nodes_visited(runs, trees_of[game.spec]), runs.error) for name, runs in own.items()]
-        times = [plots.Line(name, seconds_spent(runs), runs.error) for name, runs in own.items()]
+        candidate_runs = {name: runs_by_choice[game.spec, choice] for name, choice in choices.FINAL_CANDIDATES.items()}
+        visits = [
+            plots.Line(name, nodes_visited(runs, trees_of[game.spec]), runs.error)
+            for name, runs in candidate_runs.items()
+        ]
+        times = [plots.Line(name, seconds_spent(runs), runs.error) for name, runs in candidate_runs.items()]
         label = "% of the payoff range" if number == 0 else ""
         plots.plot_curves(axes[number], visits, title=game.name, x="visited nodes", y=label)
         plots.plot_curves(axes[len(size.games) + number], times, title="", x="seconds of a run, in batches", y=label)

@@ -80,8 +80,11 @@ def _equilibrium(task: tasks.TreeTask) -> study_registry.StudyTable:
     exact = solver_run.solve_exactly(task, algorithms.find("lp"))
     ours = [exact.policy(task.players[0])[move] for move in MOVES]
     rows = [
-        (what, *(f"{x:.4g}" for x in own), f"{goals:.4g}")
-        for what, own, goals in (("ours, by linear programming", ours, exact.goals[0]), ("theirs", EQUILIBRIUM, GOALS))
+        (what, *(f"{x:.4g}" for x in policy), f"{goals:.4g}")
+        for what, policy, goals in (
+            ("ours, by linear programming", ours, exact.goals[0]),
+            ("theirs", EQUILIBRIUM, GOALS),
+        )
     ]
     data = {"policy": ours, "goals": exact.goals[0]}
     return study_registry.StudyTable("the equilibrium", ("", *MOVES, "goals"), rows, data)
@@ -124,9 +127,9 @@ def settling_index(curve: PolicyCurve, bound: float) -> int | None:
     return first if first < len(curve.iterations) else None
 
 
-def _table(found: Mapping[str, PolicyCurve]) -> study_registry.StudyTable:
+def _table(curves: Mapping[str, PolicyCurve]) -> study_registry.StudyTable:
     rows, data = [], []
-    for name, curve in found.items():
+    for name, curve in curves.items():
         row, reached = [name, f"{1e6 * curve.seconds_per_iteration:.2g} µs"], []
         for bound in NEAR:
             at = settling_index(curve, bound)
@@ -139,7 +142,7 @@ def _table(found: Mapping[str, PolicyCurve]) -> study_registry.StudyTable:
         row += [f"{distance:.2g}" + (f" ± {error:.1g}" if error else ""), f"{worst:.2f}"]
         rows.append(row)
         data.append({"search": name, "reached": reached, "distance": distance, "error": error, "worst": worst})
-    last = next(iter(found.values())).iterations[-1]
+    last = next(iter(curves.values())).iterations[-1]
     columns = [text for bound in NEAR for text in (f"within {bound:g}", "time")]
     title = f"iterations until all probabilities stay near the equilibrium, and the distance after {last:,.0f}"
     return study_registry.StudyTable(
@@ -147,23 +150,23 @@ def _table(found: Mapping[str, PolicyCurve]) -> study_registry.StudyTable:
     )
 
 
-def draw_figure(path: pathlib.Path, found: Mapping[str, PolicyCurve]) -> None:
+def draw_figure(path: pathlib.Path, curves: Mapping[str, PolicyCurve]) -> None:
     """As Figure 9: probabilities of moves and goals against a best response; and the distance, on logarithmic axes."""
     figure, axes = plots.make_panels(2, 3, width=4.4, height=3.4)
     for place, number in zip(axes, range(len(MOVES)), strict=False):
         plots.plot_curves(
             place,
-            _lines(found, [curve.policy[:, :, number] for curve in found.values()]),
+            _lines(curves, [curve.policy[:, :, number] for curve in curves.values()]),
             title=f"probability of {MOVES[number]}",
             x="iterations",
             y="",
             log=False,
             reference=float(EQUILIBRIUM[number]),
         )
-    worst = [curve.worst for curve in found.values()]
+    worst = [curve.worst for curve in curves.values()]
     plots.plot_curves(
         axes[3],
-        _lines(found, worst),
+        _lines(curves, worst),
         title="goals against a best response",
         x="iterations",
         y="",
@@ -171,15 +174,15 @@ def draw_figure(path: pathlib.Path, found: Mapping[str, PolicyCurve]) -> None:
         reference=GOALS,
     )
     for place, over in ((axes[4], "iterations"), (axes[5], "seconds")):
-        lines = _lines(found, [curve.distance for curve in found.values()], over)
+        lines = _lines(curves, [curve.distance for curve in curves.values()], over)
         plots.plot_curves(place, lines, title="largest distance of a probability", x=over, y="")
     plots.legend_below(figure, axes[0], 4)
     plots.save_figure(path, figure)
 
 
-def _lines(found: Mapping[str, PolicyCurve], heights: Sequence[Floats], over: str = "iterations") -> list[plots.Line]:
+def _lines(curves: Mapping[str, PolicyCurve], heights: Sequence[Floats], over: str = "iterations") -> list[plots.Line]:
     lines = []
-    for (name, curve), y in zip(found.items(), heights, strict=True):
+    for (name, curve), y in zip(curves.items(), heights, strict=True):
         x = curve.iterations * (1.0 if over == "iterations" else curve.seconds_per_iteration)
         lines.append(plots.Line(name, x, y, {"lw": 1.2}))
     return lines

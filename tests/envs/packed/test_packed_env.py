@@ -68,7 +68,7 @@ def expected(states: envs.State) -> dict[str, np.ndarray]:
 
 
 def moves_of(found: matches.MatchBatch) -> tuple[Any, Any]:
-    """int32[T, P, B] joint moves, and float32[T, B] numbers that make chance's moves what they were."""
+    """int32[T, P, B] joint actions, and float32[T, B] numbers that make chance's moves what they were."""
     states: Any = found.states
     mask = states.chance_mask[:-1]
     before = np.arange(mask.shape[2]) < found.chance[:, :, None]
@@ -80,7 +80,7 @@ def moves_of(found: matches.MatchBatch) -> tuple[Any, Any]:
 def replay(
     game: packed_env.PackedEnv, batch: int, actions: jax.Array, chance: jax.Array
 ) -> tuple[Any, Any, packed_env.PackedState]:
-    """What is seen before and after each of int32[T, P, B] joint moves, and the last state."""
+    """What is seen before and after each of int32[T, P, B] joint actions, and the last state."""
 
     def step(state: packed_env.PackedState, given: tuple[jax.Array, jax.Array]) -> tuple[packed_env.PackedState, Any]:
         after = game.step(state, *given)

@@ -45,17 +45,17 @@ def played(play: playouts.Playout, words: int, steps: int, seed: int = 0) -> sha
     return sharded_playouts.PlayoutStats(
         games=games,
         states=32 * words * steps,
-        ends=int(totals.ends),
+        terminals=int(totals.terminals),
         unplayable=int(totals.unplayable),
-        overlong=int(totals.truncated),
-        several=int(totals.multiple_goals),
-        none=int(totals.no_goal),
+        truncated=int(totals.truncated),
+        multiple_goals=int(totals.multiple_goals),
+        no_goal=int(totals.no_goal),
         goals=tuple(np.asarray(totals.goals).tolist()),
     )
 
 
-def counts(tally: sharded_playouts.PlayoutStats) -> dict[str, object]:
-    return {f.name: getattr(tally, f.name) for f in dataclasses.fields(tally) if f.name != "games"}
+def counts(stats: sharded_playouts.PlayoutStats) -> dict[str, object]:
+    return {f.name: getattr(stats, f.name) for f in dataclasses.fields(stats) if f.name != "games"}
 
 
 def test_the_same_seed_gives_the_same_games() -> None:
@@ -72,7 +72,7 @@ def test_groups_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = [play.init(jax.random.key(0), size, first) for first, size in ((0, 3), (3, 5))]
     after = [compiled(play)(part, 40) for part in parts]
     assert np.array_equal(np.concatenate([games.state for games, _ in after], axis=1), whole.games.state)
-    assert sum(int(totals.ends) for _, totals in after) == whole.ends
+    assert sum(int(totals.terminals) for _, totals in after) == whole.terminals
     monkeypatch.setattr(playouts, "WORDS_PER_GROUP", 3)  # two whole groups and a rest
     grouped = playouts.Playout(play.net)
     assert counts(played(grouped, 8, 40)) == counts(whole)
@@ -86,8 +86,9 @@ from gdlx.envs.packed import sharded_playouts
 from gdlx.propnet import games
 for game in sys.argv[1:]:
     play = sharded_playouts.ShardedPlayout(games.compile_game(game), 1000, 16)
-    tally = play.advance(play.advance(play.start(3, steps=2), 20), 30)
-    print(json.dumps([jax.device_count(), tally.states, tally.ends, tally.goals, tally.games.state[:, 5].tolist()]))
+    stats = play.advance(play.advance(play.start(3, steps=2), 20), 30)
+    counts = [stats.states, stats.terminals, stats.goals, stats.games.state[:, 5].tolist()]
+    print(json.dumps([jax.device_count(), *counts]))
 """
 
 
@@ -164,8 +165,8 @@ def by_rules(sheet: rulesheet.Rulesheet, matches: int, seed: int) -> list[tuple[
 def test_random_play_agrees_with_the_rules(game: str) -> None:
     matches = by_rules(games.load_rulesheet(game), 400, seed=1)
     play = play_of(game)
-    tally = played(play, 32, 400)
-    means = tally.mean_goals(play.net)
+    stats = played(play, 32, 400)
+    means = stats.mean_goals(play.net)
     for player, role in enumerate(play.net.players):
         goals = [goal[player] for _, goal in matches]
         error = np.std(goals) / math.sqrt(len(goals))
@@ -173,7 +174,7 @@ def test_random_play_agrees_with_the_rules(game: str) -> None:
         assert mean is not None
         assert abs(mean - np.mean(goals)) < 4 * error
     lengths = [length for length, _ in matches]
-    mean_length = tally.mean_length()
+    mean_length = stats.mean_length()
     assert mean_length is not None
     assert abs(mean_length - np.mean(lengths)) < 4 * np.std(lengths) / math.sqrt(len(lengths)) + 0.02
 
@@ -184,18 +185,18 @@ def test_random_tictactoe() -> None:
     In all, the first player wins with probability 0.5849 and loses with 0.2881.
     """
     play = play_of("tictactoe")
-    tally = played(play, 32, 600)
+    stats = played(play, 32, 600)
     games = {5: 1440, 6: 5328, 7: 47_952, 8: 72_576, 9: 127_872}
     weight = {n: count * math.factorial(9 - n) / math.factorial(9) for n, count in games.items()}
     assert math.isclose(sum(weight.values()), 1)
     length = sum(n * w for n, w in weight.items())
-    assert tally.mean_length() == pytest.approx(length, rel=0.01)  # games cut at the end make it a little longer
+    assert stats.mean_length() == pytest.approx(length, rel=0.01)  # games cut at the end make it a little longer
     reward = 50 * (0.584921 - 0.288095)
-    rewards = tally.rewards(play.net, payoffs.infer_payoffs(play.net))
-    error = 50 / math.sqrt(tally.ends)
+    rewards = stats.rewards(play.net, payoffs.infer_payoffs(play.net))
+    error = 50 / math.sqrt(stats.terminals)
     assert rewards["x"] == pytest.approx(reward, abs=5 * error)
     assert rewards["o"] == pytest.approx(-reward, abs=5 * error)
-    assert (tally.unplayable, tally.overlong, tally.several, tally.none) == (0, 0, 0, 0)
+    assert (stats.unplayable, stats.truncated, stats.multiple_goals, stats.no_goal) == (0, 0, 0, 0)
 
 
 def near(part: int, whole: int, probability: float) -> bool:
@@ -204,47 +205,47 @@ def near(part: int, whole: int, probability: float) -> bool:
 
 
 def test_the_step_limit() -> None:
-    tally = played(play_of(sheets.ENDLESS, max_steps=5), 16, 300)
-    assert near(tally.overlong, tally.ends + tally.overlong, 0.75**5)
+    stats = played(play_of(sheets.ENDLESS, max_steps=5), 16, 300)
+    assert near(stats.truncated, stats.terminals + stats.truncated, 0.75**5)
     limited = played(play_of(sheets.ENDLESS, max_steps=1), 4, 20)
-    assert limited.ends + limited.overlong == limited.states
+    assert limited.terminals + limited.truncated == limited.states
 
 
 def test_states_without_a_move_are_counted() -> None:
-    tally = played(play_of(sheets.DEAD_END), 16, 200)
-    assert near(tally.unplayable, tally.unplayable + tally.ends, 1 / 3)
-    assert tally.mean_goals(play_of(sheets.DEAD_END).net) == {"first": 100.0, "second": 0.0}
+    stats = played(play_of(sheets.DEAD_END), 16, 200)
+    assert near(stats.unplayable, stats.unplayable + stats.terminals, 1 / 3)
+    assert stats.mean_goals(play_of(sheets.DEAD_END).net) == {"first": 100.0, "second": 0.0}
 
 
 def test_the_highest_goal_counts_and_conflicts_are_told() -> None:
     play = play_of(sheets.CONFLICTS)
-    tally = played(play, 16, 50)
-    assert tally.ends == tally.states  # every game is one move
-    by_value = dict(zip(play.net.roles[0].goal_values, tally.goals, strict=False))
+    stats = played(play, 16, 50)
+    assert stats.terminals == stats.states  # every game is one move
+    by_value = dict(zip(play.net.roles[0].goal_values, stats.goals, strict=False))
     assert by_value[70] == 0  # always beaten by 100
-    first, second = (sum(tally.goals[a:b]) for a, b in ((0, 4), (4, 8)))
-    assert (second, tally.ends - first) == (tally.ends, tally.none)
-    assert near(tally.none, tally.ends, 1 / 4)
-    assert near(tally.several, tally.ends, 1 / 2)
-    assert tally.mean_goals(play.net)["first"] == pytest.approx((20 + 100 + 0 + 30) / 4, abs=2)
-    assert tally.mean_goals(play.net)["second"] == pytest.approx((80 + 10 + 10 + 70) / 4, abs=2)
-    assert tally.summary(play.net, GOALS)["goal_conflicts"] == tally.several + tally.none
+    first, second = (sum(stats.goals[a:b]) for a, b in ((0, 4), (4, 8)))
+    assert (second, stats.terminals - first) == (stats.terminals, stats.no_goal)
+    assert near(stats.no_goal, stats.terminals, 1 / 4)
+    assert near(stats.multiple_goals, stats.terminals, 1 / 2)
+    assert stats.mean_goals(play.net)["first"] == pytest.approx((20 + 100 + 0 + 30) / 4, abs=2)
+    assert stats.mean_goals(play.net)["second"] == pytest.approx((80 + 10 + 10 + 70) / 4, abs=2)
+    assert stats.summary(play.net, GOALS)["goal_conflicts"] == stats.multiple_goals + stats.no_goal
 
 
 def test_goals_that_contradict_the_payoffs_are_noticed() -> None:
     play = play_of(sheets.CONFLICTS)
-    tally = played(play, 16, 50)
-    assert not tally.contradicts_zero_sum(play.net, GOALS)
-    assert tally.contradicts_zero_sum(play.net, payoffs.Payoffs(50.0, True, False))
+    stats = played(play, 16, 50)
+    assert not stats.contradicts_zero_sum(play.net, GOALS)
+    assert stats.contradicts_zero_sum(play.net, payoffs.Payoffs(50.0, True, False))
     fair = played(play_of("tictactoe"), 8, 40)
     assert not fair.contradicts_zero_sum(play_of("tictactoe").net, payoffs.Payoffs(50.0, True, False))
 
 
 def test_nothing_has_ended_yet() -> None:
     play = play_of("tictactoe")
-    tally = played(play, 8, 2)
-    assert tally.mean_length() is None
-    assert tally.rewards(play.net, GOALS) == {"x": None, "o": None}
+    stats = played(play, 8, 2)
+    assert stats.mean_length() is None
+    assert stats.rewards(play.net, GOALS) == {"x": None, "o": None}
 
 
 def test_what_cannot_be_played() -> None:

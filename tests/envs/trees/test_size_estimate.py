@@ -10,7 +10,7 @@ from gdlx.tests.helpers import sheets
 
 @pytest.mark.parametrize("game", ["goofspiel:cards=4", "rps", "simple_poker"])
 def test_games_of_one_length_are_counted_exactly(game: str) -> None:
-    """Where every state of a step has as many joint moves as the others, one match tells all."""
+    """Where every state of a step has as many joint actions as the others, one match tells all."""
     net = games.compile_game(game)
     counted = unroll.unroll(net, goal_conflict="max").counts.histories
     found = size_estimate.estimate_size(net)

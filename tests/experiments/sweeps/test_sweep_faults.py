@@ -154,7 +154,7 @@ def test_damaged_cells_run_again(file: str, content: bytes | None, tmp_path: pat
     else:
         (damaged / file).write_bytes(content)
     remarks: list[str] = []
-    again = run.run_sweep(sweeps.make_sweep(found), tmp_path / "sweep", remark=remarks.append)
+    again = run.run_sweep(sweeps.make_sweep(found), tmp_path / "sweep", warn=remarks.append)
     assert again.already_finished == 1
     assert len(remarks) == 1
     assert "kuhn_poker/dcfr,alpha=1.0-5 runs again" in remarks[0]
@@ -204,6 +204,7 @@ def test_only_one_process_at_a_time(tmp_path: pathlib.Path) -> None:
         run.run_sweep(sweeps.make_sweep(sweeps.GRID), tmp_path)
 
 
+@pytest.mark.slow
 def test_cells_that_run_alone_resume(tmp_path: pathlib.Path) -> None:
     """From their checkpoint, or from the start if that cannot be read."""
     found = {"games": ["kuhn_poker"], "algorithms": [{"name": "os-mccfr", "iterations": 40, "table": 8, "batch": 16}]}
@@ -217,7 +218,7 @@ def test_cells_that_run_alone_resume(tmp_path: pathlib.Path) -> None:
         pass
     begun.finish()
     remarks: list[str] = []
-    done = run.run_sweep(sweeps.make_sweep(found), tmp_path / "parts", remark=remarks.append)
+    done = run.run_sweep(sweeps.make_sweep(found), tmp_path / "parts", warn=remarks.append)
     assert remarks == []
     assert sweeps.without_times(done.table)[-1] == sweeps.without_times(whole.table)[-1]
     assert float(sweeps.rows(done.table)[-1]["seconds"]) >= begun.seconds
@@ -225,7 +226,7 @@ def test_cells_that_run_alone_resume(tmp_path: pathlib.Path) -> None:
     folder = store.SweepStore(tmp_path / "broken").unfinished_folder(cell)
     folder.mkdir(parents=True)
     (folder / result_folder.CHECKPOINT).write_bytes(b"half of it")
-    done = run.run_sweep(sweeps.make_sweep(found), tmp_path / "broken", remark=remarks.append)
+    done = run.run_sweep(sweeps.make_sweep(found), tmp_path / "broken", warn=remarks.append)
     assert len(remarks) == 1
     assert "starts over" in remarks[0]
     assert sweeps.without_times(done.table)[-1] == sweeps.without_times(whole.table)[-1]

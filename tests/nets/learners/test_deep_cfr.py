@@ -84,11 +84,11 @@ def test_visits_are_unbiased(game: str, width: float) -> None:
         for decision in range(player.sets):
             first, end = player.first[decision], player.first[decision + 1]
             expected = values[first:end] - policies[number][first:end] @ values[first:end]
-            found = regrets[:, form.own(number)][:, decision, : end - first]
+            found = regrets[:, form.player_columns(number)][:, decision, : end - first]
             error = found.std(axis=0) / np.sqrt(batches)
             # 4.5 standard errors, for some hundred numbers with fixed seeds.
             assert (np.abs(found.mean(axis=0) - expected) <= 4.5 * error + 1e-4).all(), (number, decision)
-        assert (others[:, form.own(number)] == 0).all()
+        assert (others[:, form.player_columns(number)] == 0).all()
 
 
 def test_others_are_visited_in_proportion_to_their_reach() -> None:
@@ -111,7 +111,7 @@ def test_others_are_visited_in_proportion_to_their_reach() -> None:
             reach = tabular_policies.realization_plan(player, samples.policies_from_tables(tree, own)[number])[
                 player.parent
             ]
-            part = np.asarray(drawn, float)[:, form.own(number)] / reach
+            part = np.asarray(drawn, float)[:, form.player_columns(number)] / reach
             found.append((part.mean(axis=0), part.std(axis=0) / np.sqrt(len(keys))))
         (first, first_error), (second, second_error) = found
         assert (first > 0).all()

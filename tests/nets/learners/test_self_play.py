@@ -101,6 +101,7 @@ def test_learns_kuhn_poker() -> None:
     assert np.mean(losses[-10:]) < 0.95 * losses[0]  # play becomes more varied, so there is more to predict
 
 
+@pytest.mark.slow
 def test_uniform_opponents_play_uniformly_in_the_fraction_of_games_that_was_set() -> None:
     learner = learner_of("kuhn_poker", uniform_opponent_fraction=0.5)
     who = np.asarray(learner._uniform_opponents(jax.random.key(0), 4_000))

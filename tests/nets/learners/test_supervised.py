@@ -222,6 +222,7 @@ def trained() -> tuple[supervised.Supervised, supervised.State, list[dict[str, f
     return learner, state, reports
 
 
+@pytest.mark.slow
 def test_values_are_learnt() -> None:
     learner, state, reports = trained()
     assert repr(learner) == "Supervised(game='kuhn_poker', cuts=(3,), batch=128, capacity=8192)"

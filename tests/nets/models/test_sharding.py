@@ -61,7 +61,7 @@ learnt = lambda state: (state.values, state.policy)
 @pytest.mark.parametrize(
     "learner",
     [
-        pytest.param(_SELF_PLAY, id="self-play"),
+        pytest.param(_SELF_PLAY, id="self-play", marks=pytest.mark.slow),
         pytest.param(_DEEP_CFR, id="deep-cfr"),
         pytest.param(_SUPERVISED, id="supervised", marks=pytest.mark.slow),
     ],

@@ -2,6 +2,7 @@
 
 import jax
 import numpy as np
+import pytest
 
 from gdlx.nets.values import depth_limited
 from gdlx.solvers import tabular_policies
@@ -40,6 +41,7 @@ def test_wrong_values_are_noticed() -> None:
     assert sum(task.metrics(found).improvements) / 2 > 0.1
 
 
+@pytest.mark.slow
 def test_policies_tremble_where_they_have_no_reach() -> None:
     """Single iterates of CFR+ are pure policies, which never reach most of goofspiel: taken as they are, these give an
     exploitability of 0.99 % of the payoff range, and with trembling 0.12 %."""

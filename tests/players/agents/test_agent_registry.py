@@ -213,8 +213,8 @@ def test_a_table_of_the_first_steps_of_a_large_game(tmp_path: pathlib.Path) -> N
     arena = players.load_arena(game)
     role = arena.env.net.players[0]
     legal = tuple(n for n, move in enumerate(role.moves) if move.startswith("(mark"))
-    seat = agent.PlayerContext(arena, 0, np.random.default_rng(0))
-    mind = agent_registry.make_agent(str(file)).start_match(seat, agent.Clock(1))
+    context = agent.PlayerContext(arena, 0, np.random.default_rng(0))
+    mind = agent_registry.make_agent(str(file)).start_match(context, agent.Clock(1))
     view = history.ActionObservationHistory(arena.env, 0, legal)
     assert {role.moves[mind.choose(view, agent.Clock(1))] for _ in range(5)} == {"(mark 2 2)"}
 

@@ -296,9 +296,9 @@ def test_first_moves_of_random_play_come_equally_often() -> None:
 def test_subtree_cfr_solves_simultaneous_moves() -> None:
     """The only equilibrium of biased rock-paper-scissors, and the value 0."""
     arena = arena_of("biased_rps")
-    room = subtree_cfr.SubtreeLimits(nodes=64, rounds=1, steps=4)
+    limits = subtree_cfr.SubtreeLimits(nodes=64, rounds=1, steps=4)
     tree = subtree_cfr.build_subtree(
-        arena.packed, enumeration.start(arena.packed), np.ones(1), 1, room, jax.random.key(0)
+        arena.packed, enumeration.start(arena.packed), np.ones(1), 1, limits, jax.random.key(0)
     )
     assert tree is not None
     assert (tree.nodes, tree.is_complete) == (10, True)

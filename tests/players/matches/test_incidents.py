@@ -176,7 +176,7 @@ def test_an_agent_that_starts_late_plays_on() -> None:
 class NeverSits:
     name: str = "never"
 
-    def start_match(self, seat: agent.PlayerContext, clock: agent.Clock) -> agent.Player:
+    def start_match(self, context: agent.PlayerContext, clock: agent.Clock) -> agent.Player:
         raise OSError("no chair")
 
 
@@ -207,7 +207,7 @@ class Prepared:
     def prepare(self, arena: agent.Arena) -> None:
         self._note("prepare")
 
-    def start_match(self, seat: agent.PlayerContext, clock: agent.Clock) -> "Prepared":
+    def start_match(self, context: agent.PlayerContext, clock: agent.Clock) -> "Prepared":
         self._note("sit")
         return self
 

@@ -182,7 +182,7 @@ def test_a_resumed_match_is_as_if_never_stopped(
     assert told["games"] == 100
     assert bool(told["incidents"]) != is_lockstep
     config = records.read_config(tmp_path / "whole")
-    assert (config.agents, config.terms, config.kind) == (tuple(x.name for x in who), one.settings, "match")
+    assert (config.agents, config.settings, config.kind) == (tuple(x.name for x in who), one.settings, "match")
 
 
 def test_a_folder_is_written_by_one_run_at_a_time(tmp_path: pathlib.Path) -> None:

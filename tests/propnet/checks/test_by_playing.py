@@ -83,7 +83,7 @@ def test_an_example_leads_to_the_fault() -> None:
     assert _message(FAULTS["unplayable-state"]) == (
         "s has no legal move in a state that is not terminal, first after [(say 0) (say 0)], [(say 0) (say 0)]"
     )
-    assert "had not ended after 1000 joint moves" in _message(FAULTS["endless-play"])
+    assert "had not ended after 1000 joint actions" in _message(FAULTS["endless-play"])
 
 
 def test_a_fault_of_the_first_state() -> None:
@@ -101,7 +101,7 @@ def test_long_examples_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     text = f"""(role r) (legal r a) (init (step 1)) {steps} (<= (next (step ?n)) (true (step ?m)) (succ ?m ?n))
         (<= terminal (true (step 60))) (<= (goal r 0) (true (step 1))) (<= (goal r 100) (true (step 2)))"""
     messages = {problem.code: problem.message for problem in by_playing.check_by_playing(built(text)).problems}
-    assert messages["no-goal-value"].endswith("first after 59 joint moves, the last of them [a]")
+    assert messages["no-goal-value"].endswith("first after 59 joint actions, the last of them [a]")
 
 
 def test_the_random_role_needs_no_goal_and_may_be_blind() -> None:

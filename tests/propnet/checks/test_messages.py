@@ -22,7 +22,7 @@ def _found(text: str) -> dict[str, str]:
     return {problem.code: problem.message for problem in (*report.errors, *report.warnings)}
 
 
-@pytest.mark.parametrize(("what", "words"), [("atom", "in an atom"), ("joint move", "in a joint move")])
+@pytest.mark.parametrize(("what", "words"), [("atom", "in an atom"), ("joint action", "in a joint action")])
 def test_the_article_fits(what: str, words: str) -> None:
     with pytest.raises(diagnostics.GdlError, match=words):
         ground_terms.from_text("(p ?x)", what)

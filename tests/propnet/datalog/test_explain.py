@@ -42,7 +42,7 @@ def test_nobody_moves_where_a_role_has_no_move() -> None:
             playing.load_interpreter(playing.FRAME + "(role y) (<= (legal y noop) (true on)) (goal y 1)"), seed=1
         )
     )
-    assert lines == ["unplayable after 0 joint moves: no legal move for y"]
+    assert lines == ["unplayable after 0 joint actions: no legal move for y"]
 
 
 def test_a_match_told_in_words() -> None:
@@ -51,7 +51,7 @@ def test_a_match_told_in_words() -> None:
     assert lines == list(transcript.random_match(game, seed=1))
     assert lines[0].startswith("1. ")
     assert "end after" in lines[-1]
-    assert list(transcript.random_match(game, seed=1, max_steps=1))[-1] == "stopped after 1 joint moves"
+    assert list(transcript.random_match(game, seed=1, max_steps=1))[-1] == "stopped after 1 joint actions"
 
 
 WHY = (

@@ -189,7 +189,7 @@ def test_evaluate(
     assert told["exploitability_bound"] == found.exploitability
     assert told["exploitability_bound_interval"] == list(found.interval)
     gained = told["bound"]["players"]["player1"]
-    assert gained["gain"] == found.improvements[0].improvement
+    assert gained["improvement"] == found.improvements[0].improvement
     assert gained["response"] == "learnt"
     assert list(gained["responses"]) == ["learnt"]
     assert not told["bound"]["interrupted"]

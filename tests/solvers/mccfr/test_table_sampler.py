@@ -67,7 +67,9 @@ def _chooser(form: sampling_form.SamplingForm, slot: sampling_form.ChoiceSlot) -
     """Return the player that acts in a slot; in these games it is the same at all nodes."""
     columns = np.unique(np.asarray(slot.column))[:-1]
     (chooser,) = [
-        n for n in range(form.players) if (columns >= form.own(n).start).all() and (columns < form.own(n).stop).all()
+        n
+        for n in range(form.players)
+        if (columns >= form.player_columns(n).start).all() and (columns < form.player_columns(n).stop).all()
     ]
     return chooser
 

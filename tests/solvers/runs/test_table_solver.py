@@ -94,7 +94,7 @@ def cli(*arguments: str, cwd: pathlib.Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
 
 
-@pytest.mark.slow  # the same commands with kuhn_poker are below, and the study of blind_tictactoe in test_experiment.py
+@pytest.mark.slow  # the same commands with kuhn_poker are below, the study of blind_tictactoe in test_study_registry.py
 def test_a_game_that_cannot_be_unrolled(tmp_path: pathlib.Path) -> None:
     options = ("--algorithm", "os-mccfr", "--table", "12", "--batch", "64", "--iterations", "3", "--json")
     ran = cli("solve", "blind_tictactoe", *options, cwd=tmp_path)
