@@ -31,19 +31,19 @@ _SET = ("games=16", "steps=4", "capacity=256", "batch=32", "updates=1", "widths=
 _TRAIN = ("train", "kuhn_poker", *(part for each in _SET for part in ("--set", each)))
 
 
-def recipe() -> learner_registry.TrainConfig:
+def train_config() -> learner_registry.TrainConfig:
     settings = learner_registry.make_settings("self-play", dict(text.split("=") for text in _SET))
     return learner_registry.TrainConfig(players.load_arena("kuhn_poker").game, "self-play", 5, settings)
 
 
 @pytest.fixture(scope="module")
 def learner() -> protocol.Learner:
-    return learner_registry.make_learner(recipe(), players.load_arena("kuhn_poker").env.net, None)
+    return learner_registry.make_learner(train_config(), players.load_arena("kuhn_poker").env.net, None)
 
 
 def trained(learner: protocol.Learner, folder: pathlib.Path | None, iterations: int, *, resume: bool = False) -> Any:
     digest = game_facts.probe(players.load_arena("kuhn_poker").env.net).digest
-    run = training.TrainingRun(recipe(), learner, digest, folder, resume=resume)
+    run = training.TrainingRun(train_config(), learner, digest, folder, resume=resume)
     for _ in run.points(driver.StopCondition(iterations)):
         pass
     run.finish()
@@ -151,7 +151,7 @@ def _empty_files(folder: pathlib.Path, iteration: int) -> None:
 def test_states_of_every_game_are_kept(game: str, tmp_path: pathlib.Path) -> None:
     """Some have no chance actions, or no percepts, and so empty arrays."""
     arena = players.load_arena(game)
-    own = self_play.make(encoders.Encoder(arena.env, 3), recipe().settings)
+    own = self_play.make(encoders.Encoder(arena.env, 3), train_config().settings)
     shapes = jax.eval_shape(own.init, jax.random.key(0))
     state = jax.tree.map(
         lambda x: jax.random.key(5) if jnp.issubdtype(x.dtype, jax.dtypes.prng_key) else jnp.ones(x.shape, x.dtype),
@@ -180,7 +180,7 @@ print(len(jax.devices()))
 
 
 def test_too_little_memory_for_an_iteration(learner: protocol.Learner, tmp_path: pathlib.Path) -> None:
-    run = training.TrainingRun(recipe(), _NeedsMuch(learner), "digest", tmp_path)
+    run = training.TrainingRun(train_config(), _NeedsMuch(learner), "digest", tmp_path)
     with pytest.raises(training.TrainingError, match="set games or draws or capacity or batch smaller"):
         for _ in run.points(driver.StopCondition(10)):
             pass
@@ -219,13 +219,13 @@ class _NeedsMuch(_RunsAway):
 def test_a_loss_that_is_not_finite_stops_and_saves_the_last_good_state(
     learner: protocol.Learner, tmp_path: pathlib.Path
 ) -> None:
-    run = training.TrainingRun(recipe(), _RunsAway(learner), "digest", tmp_path, interval=0.0)
+    run = training.TrainingRun(train_config(), _RunsAway(learner), "digest", tmp_path, interval=0.0)
     with pytest.raises(training.TrainingError, match=r"the loss is not a finite .*of iteration [12] are saved"):
         for _ in run.points(driver.StopCondition(10)):
             pass
     _, iteration, _ = checkpoints.read_state(tmp_path, learner.init(jax.random.key(0)))
     assert iteration == run.iteration <= 2
-    training.TrainingRun(recipe(), learner, "digest", tmp_path, resume=True).finish()  # it is not locked
+    training.TrainingRun(train_config(), learner, "digest", tmp_path, resume=True).finish()  # it is not locked
 
 
 def test_a_replay_buffer_that_cannot_fit_is_refused_before_it_is_allocated() -> None:
@@ -240,8 +240,8 @@ _CURRENT: dict[str, Any] = {"uniform_opponent_fraction": 0.25, "min_temperature"
 
 
 def test_an_old_config_with_former_names_of_settings_is_read(tmp_path: pathlib.Path) -> None:
-    settings = dataclasses.replace(recipe().settings, **_CURRENT)
-    checkpoints.write_config(tmp_path, dataclasses.replace(recipe(), settings=settings), "digest", 3)
+    settings = dataclasses.replace(train_config().settings, **_CURRENT)
+    checkpoints.write_config(tmp_path, dataclasses.replace(train_config(), settings=settings), "digest", 3)
     path = tmp_path / "config.json"
     config = json.loads(path.read_text())
     assert {name: config["settings"].pop(name) for name in _CURRENT} == _CURRENT

@@ -76,12 +76,12 @@ def test_a_command_ends_with_its_code_though_an_agent_still_computes() -> None:
     script = """
 import sys, time
 from gdlx import cli
-from gdlx.players.matches import worker
-busy = worker.Worker("busy")
-worker._CLOSE_SECONDS = 0.1
+from gdlx.players.matches import clock_worker
+busy = clock_worker.Worker("busy")
+clock_worker._CLOSE_SECONDS = 0.1
 try:
     busy.call(lambda: time.sleep(600), 0.0)
-except worker.DeadlineError:
+except clock_worker.DeadlineError:
     busy.close()
 sys.argv = ["gdlx", "games", "--nothing"]
 cli.main()
