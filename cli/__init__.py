@@ -158,7 +158,7 @@ def _run(arguments: Sequence[str]) -> int:
     front, rest = hoist(arguments)
     as_json = "--json" in front
     rest, notes = shared_options.current_names(rest[0] if rest else "", rest)
-    for note in notes:
+    for note in notes if "--quiet" not in front else ():
         sys.stderr.write(f"remark: {note}\n")
     try:
         with _GROUP.make_context("gdlx", [*front, *rest]) as context:

@@ -153,8 +153,11 @@ def current_names(command: str, arguments: Sequence[str]) -> tuple[list[str], li
     (['kuhn_poker', '--network=FOLDER'], ['--net is now called --network'])
     """
     renamed = RENAMED.get(command, {})
-    current, notes = [], []
-    for argument in arguments:
+    current: list[str] = []
+    notes: list[str] = []
+    for number, argument in enumerate(arguments):
+        if argument == "--":
+            return [*current, *arguments[number:]], notes
         name, has_value, value = argument.partition("=")
         if name in renamed:
             notes.append(f"{name} is now called {renamed[name]}")

@@ -65,5 +65,6 @@ def test_custom_cfr_variant() -> None:
 
 
 def test_train_self_play(capsys: pytest.CaptureFixture[str]) -> None:
-    assert 0 <= _load("train_self_play").main(iterations=2) <= 100
+    # Uniformly random play of tic-tac-toe gives the first player 58 % wins and 13 % draws, a goal of 65.
+    assert _load("train_self_play").main(iterations=2) > 45
     assert "iteration 2: loss" in capsys.readouterr().out

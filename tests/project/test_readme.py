@@ -179,6 +179,6 @@ def anchors(path: pathlib.Path) -> set[str]:
 def test_files_that_documents_name_exist() -> None:
     top = "propnet|envs|solvers|nets|players|experiments|cli|tests|docs|examples"
     for path in DOCUMENTS:
-        if path.name != "CHANGELOG.md":  # tells of the past
+        if path.name != "CHANGELOG.md":  # describes the past
             for named in re.findall(rf"`((?:{top})/[\w/.\-]+)`", path.read_text()):
                 assert "NAME" in named or (ROOT / named).exists(), f"{name_of(path)} names {named}"

@@ -187,3 +187,11 @@ def test_blocks_of_options_are_expanded() -> None:
     assert list(expanded.__signature__.parameters) == ["number", "first", "second", "last"]
     expanded(number=5, first=2, second="c", last=3)
     assert calls == [(5, Block(2, "c"), 3)]
+
+
+def test_renamed_options_are_accepted_up_to_the_end_of_options() -> None:
+    arguments = ["kuhn_poker", "--net", "FOLDER", "--", "--net"]
+    current, notes = shared_options.current_names("solve", arguments)
+    assert current == ["kuhn_poker", "--network", "FOLDER", "--", "--net"]
+    assert notes == ["--net is now called --network"]
+    assert shared_options.current_names("match", arguments) == (arguments, [])

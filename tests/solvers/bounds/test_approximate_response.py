@@ -159,7 +159,7 @@ def test_who_has_learnt_nothing_plays_on() -> None:
 
 
 def test_matches_tell_the_payoff_of_a_response() -> None:
-    """The payoff of a partially learnt response: learnt at known information sets, frozen elsewhere."""
+    """The payoff of a partial response: approximate at known information sets, frozen elsewhere."""
     found = frozen("kuhn_poker")
     response = approximate_response.greedy_response(learnt("kuhn_poker", 0, 1), settings(found))
     own = found.task.tree.players[0]
