@@ -5,7 +5,6 @@ the flow: `gdlx.propnet`, `gdlx.envs`, `gdlx.solvers`, `gdlx.nets`, `gdlx.player
 does not load JAX.
 """
 
-import importlib.metadata
 from typing import TYPE_CHECKING
 
 from gdlx.propnet.common import lazy
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from gdlx.players.matches.contest import compete as compete
     from gdlx.propnet.circuits.propnet import PropNet as PropNet
     from gdlx.propnet.common.errors import UserError as UserError
+    from gdlx.propnet.common.version import __version__ as __version__
     from gdlx.propnet.games import check_game as check
     from gdlx.propnet.games import compile_game as compile  # noqa: A004 - as in jax
     from gdlx.propnet.library import names as games
@@ -36,9 +36,8 @@ if TYPE_CHECKING:
     from gdlx.solvers.solution import Solution as Solution
     from gdlx.solvers.solve_requests import solve as solve
 
-__version__ = importlib.metadata.version("gdlx")
-
 _MODULES = {
+    "__version__": "gdlx.propnet.common.version",
     "propnet": "gdlx.propnet:",
     "envs": "gdlx.envs:",
     "solvers": "gdlx.solvers:",

@@ -8,6 +8,7 @@ import typer
 
 from gdlx.cli import console, shared_options
 from gdlx.experiments.bench import figures_file, harness
+from gdlx.propnet.common import interrupts
 
 _PICTURES = (".png", ".svg", ".pdf")
 _TABLES = (".json", ".md")
@@ -93,7 +94,7 @@ def _measure(
         figures_file.write(output, report)
     _show(options, report, plot)
     if not report.complete:
-        raise typer.Exit(130 if is_interrupted else 1)
+        raise typer.Exit(interrupts.exit_code() if is_interrupted else 1)
 
 
 def _show(options: console.Options, report: figures_file.BenchReport, plot: pathlib.Path | None) -> None:

@@ -33,9 +33,9 @@ def compile(  # noqa: A001 - the name of the command
     write = ggp_json.save_ggp_json if layout == "ggp" else files.save_propnet
     if output is not None:
         shared_options.require_writable(output, (".json",) if layout == "ggp" else games.PROPNET_SUFFIXES)
+    started = time.perf_counter()
     sheet = games.load_rulesheet(game, fold_case=compiling.fold_case, gdl=compiling.gdl)
     statistics: list[compiler.PassStatistics] = []
-    started = time.perf_counter()
     with console.progress(options, f"compiling {game}") as advance:
 
         def note(done: compiler.PassStatistics) -> None:
@@ -43,10 +43,11 @@ def compile(  # noqa: A001 - the name of the command
             advance(done.name)
 
         net = games.compile_game(sheet, within=compiling.limits, report=note, recompile=passes)
-    seconds = time.perf_counter() - started
+    sizes = measure.sizes(net)
     if output is not None:
         write(net, output)
-    result = measure.sizes(net) | {"game": game, "seconds": seconds, "peak_mb": measure.peak_mb()}
+    seconds = time.perf_counter() - started
+    result = sizes | {"game": game, "seconds": seconds, "peak_mb": measure.peak_mb()}
     result["passes"] = [vars(done) for done in statistics]
     cached = not statistics
     result["cached"] = cached
@@ -61,9 +62,10 @@ def compile(  # noqa: A001 - the name of the command
                 f"  {done.name:<16} {done.gates:>8} gates {done.edges:>9} edges {done.registers:>6} registers"
                 f" {done.seconds:8.3f} s"
             )
-    sizes = ", ".join(f"{result[name]} {name}" for name in ("registers", "gates", "operations"))
+    names = [name for name in ("registers", "gates", "operations") if result[name] is not None]
+    counts = ", ".join(f"{result[name]} {name}" for name in names)
     console.say(
-        f"{game}: {sizes}, depth {result['depth']}; {seconds:.2f} s{' from the cache' * cached}, "
+        f"{game}: {counts}, depth {result['depth']}; {seconds:.2f} s{' from the cache' * cached}, "
         f"{result['peak_mb']:.0f} MB"
     )
     if output is not None:

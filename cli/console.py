@@ -8,14 +8,18 @@ import dataclasses
 import json
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
+
+from gdlx.propnet.common import errors, printable
 
 if TYPE_CHECKING:
     import rich.console
     import rich.progress
+    import rich.segment
 
 _UNWRAPPED = 10_000
 
@@ -68,21 +72,56 @@ def _console(*, stderr: bool) -> "rich.console.Console":
 
 def say(*lines: str) -> None:
     """Print plain lines on stdout; if `progress` shows a bar, above the bar."""
-    sys.stdout.writelines(f"{line}\n" for line in lines)
+    sys.stdout.writelines(f"{printable.printable_lines(line)}\n" for line in lines)
 
 
 def show(renderable: "rich.console.RenderableType") -> None:
     """Print a table or another rich renderable on stdout, without trailing blanks."""
     console = stdout()
     with console.capture() as captured:
-        console.print(renderable)
-    say(*(line.rstrip() for line in captured.get().splitlines()))
+        console.print(_Sanitised(renderable))
+    sys.stdout.writelines(f"{line.rstrip()}\n" for line in captured.get().split("\n")[:-1])
+
+
+class _Sanitised:
+    """A renderable whose text is printable; the styles that rich adds around it are kept."""
+
+    def __init__(self, renderable: "rich.console.RenderableType") -> None:
+        self._renderable = renderable
+
+    def __rich_console__(
+        self, console: "rich.console.Console", options: "rich.console.ConsoleOptions"
+    ) -> "Iterator[rich.segment.Segment]":
+        for segment in console.render(self._renderable, options):
+            yield segment if segment.control else segment._replace(text=printable.printable_lines(segment.text))
 
 
 def remark(options: Options, text: str) -> None:
     """Print a remark on stderr, unless `--quiet`."""
     if not options.quiet:
-        stderr().print(f"remark: {text}", markup=False)
+        stderr().print(f"remark: {printable.printable_lines(text)}", markup=False)
+
+
+@contextlib.contextmanager
+def warnings_as_remarks(*, quiet: bool) -> Iterator[None]:
+    """Print warnings of the class `errors.Remark` as remarks, unless `quiet`."""
+    shown = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
+        if not issubclass(category, errors.Remark):
+            shown(message, category, *place, **options)
+        elif not quiet:
+            write_stderr(f"remark: {message}")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", errors.Remark)
+        warnings.showwarning = show
+        yield
+
+
+def write_stderr(text: str) -> None:
+    """Print plain text on stderr."""
+    sys.stderr.write(f"{printable.printable_lines(text)}\n")
 
 
 def emit(result: object) -> None:
@@ -107,7 +146,7 @@ def _option(argument: re.Match[str]) -> str:
 
 def fail(message: str, *, as_json: bool, label: str = "error: ") -> None:
     """Print an error message on stderr, and under `--json` also as an object on stdout."""
-    sys.stderr.write(f"{label}{message}\n")
+    write_stderr(f"{label}{message}")
     if as_json:
         emit({"error": message})
 
@@ -122,8 +161,8 @@ def progress(options: Options, label: str, total: int | None = None) -> Iterator
         yield lambda note: None
         return
     with _bar() as bar:
-        task = bar.add_task(label, total=total)
-        yield lambda note: bar.update(task, advance=1, description=f"{label}: {note}" if note else label)
+        task = bar.add_task(printable.printable(label), total=total)
+        yield lambda note: bar.update(task, advance=1, description=_described(label, note) if note else label)
 
 
 @contextlib.contextmanager
@@ -133,12 +172,16 @@ def progress_of_many(options: Options, label: str, total: int) -> Iterator[Calla
         yield lambda count, note: None
         return
     with _bar() as bar:
-        task = bar.add_task(label, total=total)
+        task = bar.add_task(printable.printable(label), total=total)
 
         def report(count: int, note: str) -> None:
-            bar.update(task, advance=count, description=f"{label}: {note}" if note else None)
+            bar.update(task, advance=count, description=_described(label, note) if note else None)
 
         yield report
+
+
+def _described(label: str, note: str) -> str:
+    return printable.printable(f"{label}: {note}")
 
 
 def is_silent(options: Options) -> bool:

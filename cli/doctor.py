@@ -9,6 +9,7 @@ import typer
 
 import gdlx
 from gdlx.cli import console
+from gdlx.envs import devices
 from gdlx.experiments.bench import host_machine
 
 
@@ -30,11 +31,11 @@ def doctor(
         else:
             console.say(f"removed {freed / 2**20:.1f} MB from {cache.cache_dir()}")
         return
-    devices, problem = _devices(options)
+    found, problem = _devices()
     report = {
         "gdlx": gdlx.__version__,
         **dataclasses.asdict(host_machine.describe()),
-        "devices": devices,
+        "devices": found,
         "devices_error": problem,
         "cache": str(cache.cache_dir()),
         "cache_mb": round(sum(size for _, size in (*cache.list_entries(), *compilation_cache.entries())) / 2**20, 1),
@@ -69,11 +70,15 @@ def _versions(extra: str | None) -> dict[str, str | None]:
     return versions
 
 
-def _devices(options: console.Options) -> tuple[list[str], str | None]:
-    """Return the devices of jax, or why it finds none: this command must also work with a broken driver."""
-    try:
-        import jax
+def _devices() -> tuple[list[str], str | None]:
+    """Return the devices of jax, and why those that were asked for are missing: a broken driver is no error here."""
+    import jax
 
-        return [f"{device.platform}:{device.id} {device.device_kind}" for device in jax.devices()], None
-    except Exception as error:
-        return [], str(error) or f"jax finds no {options.device or 'device'}"
+    problem = devices.explain_missing()
+    try:
+        found = jax.devices()
+    except RuntimeError:
+        found = []
+    return [f"{device.platform}:{device.id} {device.device_kind}" for device in found], (
+        None if problem is None else console.in_options(problem)
+    )

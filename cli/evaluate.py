@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gdlx.cli import bounds_table, console, shared_options, solution_table, train
-from gdlx.propnet.common import atomic_files
+from gdlx.propnet.common import atomic_files, interrupts
 
 if TYPE_CHECKING:
     from gdlx.solvers import solution
@@ -72,7 +72,7 @@ def evaluate(
             bounds_table.show(evaluated.bound_result)
         _show_rows(rows, all_sets or history is not None)
     if evaluated.bound_result is not None and evaluated.bound_result.interrupted:
-        raise typer.Exit(130)
+        raise typer.Exit(interrupts.exit_code())
 
 
 def _write(solved: "solution.Solution", output: pathlib.Path) -> None:

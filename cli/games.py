@@ -41,7 +41,7 @@ def _sizes(options: console.Options, entries: list[library.Game]) -> dict[str, d
     measured = {}
     with console.progress(options, "compiling", len(entries)) as advance:
         for game in entries:
-            all_sizes = measure.sizes(games.compile_game(game.name))
+            all_sizes = measure.sizes(games.compile_game(game.name), always_count=True)
             measured[game.name] = {name: all_sizes[name] for name in _SIZES}
             advance(game.name)
     return measured

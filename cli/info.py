@@ -38,7 +38,7 @@ def info(
         seen = "" if role.is_random else f", {percepts}, goals {_range(role.goal_values)}"
         console.say(f"role        {role.name}: {_count(len(role.moves), 'move')}{seen}")
     for name in ("registers", "gates", "operations", "depth", "feedbacks"):
-        console.say(f"{name:<11} {result[name]}")
+        console.say(f"{name:<11} {'not counted (large propnet)' if result[name] is None else result[name]}")
     if tree:
         _show_tree(_tree(options, game, net, depth, max_nodes))
 

@@ -10,6 +10,7 @@ import typer
 from gdlx.cli import console, loading, shared_options
 from gdlx.players import defaults
 from gdlx.players.agents import entries
+from gdlx.propnet.common import interrupts
 
 if TYPE_CHECKING:
     import rich.table
@@ -236,7 +237,7 @@ def finish(options: console.Options, kind: str, folder: pathlib.Path, played: Pl
     if played.left or played.stopped:
         console.remark(options, f"interrupted; resume with: gdlx {kind} --resume {folder}")
     if played.stopped:
-        raise typer.Exit(130)
+        raise typer.Exit(interrupts.exit_code())
 
 
 def show_problems(result: "scores.MatchResult") -> None:

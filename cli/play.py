@@ -6,6 +6,7 @@ import typer
 
 from gdlx.cli import console, match_runs, shared_options
 from gdlx.players import defaults
+from gdlx.propnet.common import interrupts
 
 if TYPE_CHECKING:
     from gdlx.players.agents import agent
@@ -65,7 +66,7 @@ def play(
     else:
         _show_play(arena, player, events, record)
     if interrupted:
-        raise typer.Exit(130)
+        raise typer.Exit(interrupts.exit_code())
 
 
 def _player(arena: "agent.Arena", role: str) -> int:

@@ -7,6 +7,7 @@ import typer
 
 from gdlx.cli import console, loading, shared_options
 from gdlx.envs import devices
+from gdlx.propnet.common import interrupts
 
 if TYPE_CHECKING:
     from gdlx.envs.packed import sharded_playouts
@@ -93,11 +94,11 @@ def playout(
             )
         if is_biased:
             console.say(
-                f"  means are biased to short matches: only {played:,.0f} joint actions were played in each game; "
+                f"  means may be biased to short matches: only {played:,.0f} joint actions were played in each game; "
                 "use more --seconds or a smaller --batch"
             )
     if interrupted:
-        raise typer.Exit(130)
+        raise typer.Exit(interrupts.exit_code())
 
 
 def _show(result: dict[str, Any], stats: "sharded_playouts.PlayoutStats", max_steps: int) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from gdlx.cli import console, shared_options, solution_table
+from gdlx.propnet.common import interrupts
 
 if TYPE_CHECKING:
     from gdlx.solvers import requests, tasks
@@ -318,4 +319,4 @@ def _show(options: console.Options, outcome: "solving.SolveResult") -> None:
         )
     if outcome.interrupted:
         console.remark(options, f"interrupted; resume with: gdlx solve --resume {folder}")
-        raise typer.Exit(130)
+        raise typer.Exit(interrupts.exit_code())

@@ -49,7 +49,7 @@ def sweep(
     try:
         with console.progress_of_many(options, f"sweep {requested.name}", len(requested.cells)) as report:
             warn = functools.partial(console.remark, options)
-            done = running.run_sweep(requested, folder, config.read_text("utf-8-sig"), report=report, warn=warn)
+            done = running.run_sweep(requested, folder, configs.read_source(config), report=report, warn=warn)
     except KeyboardInterrupt:
         console.remark(options, f"interrupted; the same command resumes from {folder}")
         raise

@@ -1,12 +1,12 @@
 """The command `train`: train neural networks, and measure their strength."""
 
 import pathlib
-import time as clock
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gdlx.cli import console, loading, shared_options
+from gdlx.propnet.common import interrupts
 
 if TYPE_CHECKING:
     from gdlx.envs import game_spec
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from gdlx.propnet.circuits import propnet
     from gdlx.solvers import tasks
 
-_MEASUREMENTS = 20  # of strength, during a training run
-_MIN_INTERVAL = 10.0  # seconds between two measurements
 _GAMES = 1_000
 _SMALL = 200_000  # joint actions of one step, up to which a game is unrolled to measure networks exactly
 
@@ -222,7 +220,7 @@ def _train(
         _show(run, config.game, strength, folder)
     if interrupted:
         console.remark(options, f"interrupted; resume with: gdlx train --resume {folder} --minutes ..")
-        raise typer.Exit(130)
+        raise typer.Exit(interrupts.exit_code())
     _remark_on_time(options, run, stop, before)
 
 
@@ -234,16 +232,15 @@ def _learn(
     config: "learner_registry.TrainConfig",
 ) -> bool:
     """Train until `stop`, with measurements in between, and save; return whether it was interrupted."""
-    every = _MIN_INTERVAL if stop.seconds is None else max(_MIN_INTERVAL, stop.seconds / _MEASUREMENTS)
-    last_measured = clock.monotonic()
+    from gdlx.nets import training
+
     try:
         with console.progress(options, f"{config.learner} on {config.game.spec}") as advance:
             for point in run.points(stop):
                 advance(f"{point.iteration:,} iterations, loss {point.metrics['loss']:.4g}")
-                if clock.monotonic() - last_measured >= every:
+                if training.is_measured(point.iteration):
                     strength = measured(run.learner, run.learner.policy_params(run.state), task, games=_GAMES)
                     run.log_metrics(_columns(strength))
-                    last_measured = clock.monotonic()
                     if not options.json and not options.quiet:
                         _show_point(point, strength)
     except KeyboardInterrupt:

@@ -1,20 +1,25 @@
 """Compiled XLA programs cached on disk beside the propnets, so that the second call of any command starts at once.
 
 The command line enables this. Users of the library own jax's settings, and call `enable` to opt in. A file that cannot
-be read or written is not an error: the program is then compiled.
+be read or written is not an error: the program is then compiled. jax trusts what it finds in its cache; here each file
+holds a digest of its key and content, so that a file that was damaged, or copied from another, is not run.
 """
 
 import contextlib
 import hashlib
+import importlib
 import os
 import pathlib
 import platform
 import warnings
 from typing import Any
 
+from gdlx.propnet.common import atomic_files, bounded_files
 from gdlx.propnet.io import cache
 
 _PROGRAMS = "programs"
+_DIGEST_BYTES = 32
+_MAX_PROGRAM_BYTES = 2**31
 
 
 def enable() -> pathlib.Path | None:
@@ -25,14 +30,10 @@ def enable() -> pathlib.Path | None:
     import jax
 
     config: Any = jax.config
-    folder = cache.cache_dir() / _PROGRAMS / _cpu_fingerprint()
     if config.jax_compilation_cache_dir or not cache.limit_bytes():
         return None
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return None
-    if not os.access(folder, os.W_OK):
+    folder = cache.private_folder(_PROGRAMS, _cpu_fingerprint())
+    if folder is None or not os.access(folder, os.W_OK) or not _install(folder):
         return None
     cache.remove_oldest(entries())
     # jax warns about every file that it cannot read or write, and then compiles: users need not know.
@@ -45,6 +46,48 @@ def enable() -> pathlib.Path | None:
     for name, value in settings.items():
         config.update(name, value)
     return folder
+
+
+class CheckedPrograms:
+    """Compiled programs in a folder, with the interface of jax's caches."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self._path = folder
+
+    def get(self, key: str) -> bytes | None:
+        """Returns the program of a key; None if there is none, or its file is damaged or belongs to another key."""
+        try:
+            entry = cache.read_entry(self._file(key), _MAX_PROGRAM_BYTES)
+        except (OSError, bounded_files.FileError):
+            return None
+        digest, program = entry[:_DIGEST_BYTES], entry[_DIGEST_BYTES:]
+        return program if digest == _digest(key, program) else None
+
+    def put(self, key: str, value: bytes) -> None:
+        with contextlib.suppress(OSError):
+            atomic_files.write_atomically(self._file(key), _digest(key, value) + value)
+
+    def _file(self, key: str) -> pathlib.Path:
+        return self._path / f"{key}-cache"
+
+
+def _digest(key: str, program: bytes) -> bytes:
+    return hashlib.sha256(b"%s\0%s" % (key.encode(), program)).digest()
+
+
+def _install(folder: pathlib.Path) -> bool:
+    """Makes jax use `CheckedPrograms` for a folder; False if this version of jax has no place for it."""
+    try:
+        internals: Any = importlib.import_module("jax._src.compilation_cache")
+        jax_file_cache = internals.get_file_cache
+    except (ImportError, AttributeError):
+        return False
+
+    def get_file_cache(path: str) -> Any:
+        return (CheckedPrograms(folder), path) if path == str(folder) else jax_file_cache(path)
+
+    internals.get_file_cache = get_file_cache
+    return True
 
 
 def _cpu_fingerprint() -> str:

@@ -1,6 +1,10 @@
-"""Devices on a CPU: XLA runs a loop on one core only, so each core becomes a separate device."""
+"""The devices of jax. On a CPU, XLA runs a loop on one core only, so each core becomes a separate device."""
 
 import os
+import sys
+from typing import Any
+
+_DEVICE_COUNT = "xla_force_host_platform_device_count"
 
 
 def available_cores() -> int:
@@ -9,8 +13,10 @@ def available_cores() -> int:
 
 
 def use_one_device_per_core() -> None:
-    """Call before jax initialises its devices; later calls have no effect. An existing XLA_FLAGS is not changed."""
-    os.environ.setdefault("XLA_FLAGS", f"--xla_force_host_platform_device_count={available_cores()}")
+    """Call before jax initialises its devices; later calls have no effect. A number in XLA_FLAGS is not changed."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    if _DEVICE_COUNT not in flags:
+        os.environ["XLA_FLAGS"] = f"{flags} --{_DEVICE_COUNT}={available_cores()}".strip()
 
 
 def machine_memory_bytes() -> int | None:
@@ -28,3 +34,32 @@ def memory_bytes_per_device() -> int | None:
     dedicated = (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")  # CPUs report none
     total = machine_memory_bytes()
     return dedicated or (None if total is None else total // jax.local_device_count())
+
+
+def explain_missing() -> str | None:
+    """Says that the platform that `JAX_PLATFORMS` names has no devices, and which there are; None if it has some.
+
+    Call it after jax has failed: jax then uses the devices that it finds.
+    """
+    if "jax" not in sys.modules:
+        return None
+    import jax
+    import jax.extend
+
+    config: Any = jax.config
+    wanted = config.jax_platforms
+    try:
+        jax.devices()
+        return None
+    except (AssertionError, RuntimeError) as error:  # without a message if no plugin for the platform is installed
+        reason = f" ({error})" if str(error) else ""
+    if not wanted:
+        return f"jax finds no device{reason}"
+    config.update("jax_platforms", None)
+    clear_backends: Any = jax.extend.backend.clear_backends
+    clear_backends()
+    found = ", ".join(f"{device.platform}:{device.id}" for device in jax.devices())
+    return (
+        f"jax finds no device of the platform {wanted}{reason}. It finds {found}: choose another `device=`, or install "
+        "the driver and the variant of jax for the one that you want"
+    )

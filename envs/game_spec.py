@@ -1,24 +1,29 @@
-"""From a game's name to its GameTree."""
+"""From whatever names a game to its GameSpec, propnet and GameTree."""
 
+import os
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from gdlx.envs import payoffs
+from gdlx.envs import env, payoffs
+from gdlx.envs.bridges import open_spiel_tree
 from gdlx.envs.trees import game_tree, unroll
 from gdlx.propnet import games
 from gdlx.propnet.circuits import propnet
-from gdlx.propnet.common import limits
+from gdlx.propnet.common import errors, limits
+from gdlx.propnet.syntax import rulesheet
 
 
 class GameSpec(NamedTuple):
     """A game and how to read its rules: all that is needed to unroll the same game again.
 
     Attributes:
-      spec: a library name, with parameters or without (`goofspiel:cards=4`), or the path of a rulesheet.
+      spec: a library name, with parameters or without (`goofspiel:cards=4`), the path of a rulesheet, or `spiel:`
+        and the name of a game of OpenSpiel, which has no propnet but can be unrolled.
       payoff: how goal values become payoffs; see `gdlx.make`.
       goal_conflict: `"refuse"` terminal states in which a player has several goal values or none, or take the `"max"`.
       gdl: 1 or 2 to read the rulesheet as GDL or GDL-II; None to decide it from the text.
       fold_case: whether names that differ only by case are the same.
+      rules: the text of the rulesheet, if the game was specified by it; `spec` is then only a name.
 
     >>> GameSpec("rps", payoff="goal").compile().name
     'rps'
@@ -29,15 +34,95 @@ class GameSpec(NamedTuple):
     goal_conflict: unroll.GoalConflictMode = "refuse"
     gdl: int | None = None
     fold_case: bool = False
+    rules: str | None = None
 
-    def compile(self, within: limits.Limits = limits.Limits(), *, saved: bool = False) -> propnet.PropNet:
-        """Returns the propnet; `within` and `saved` are as in `games.compile_game`."""
-        return games.compile_game(self.spec, gdl=self.gdl, fold_case=self.fold_case, within=within, saved=saved)
+    @property
+    def is_open_spiel(self) -> bool:
+        """Whether this is a game of OpenSpiel, which has no rules."""
+        return self.rules is None and self.spec.startswith(games.OPEN_SPIEL)
+
+    def compile(
+        self,
+        within: limits.Limits = limits.Limits(),
+        *,
+        saved: bool = False,
+        report: Callable[[Any], None] | None = None,
+    ) -> propnet.PropNet:
+        """Returns the propnet; `within`, `saved` and `report` are as in `games.compile_game`."""
+        return games.compile_game(self, within=within, saved=saved, report=report)
+
+
+class ResolvedGame(NamedTuple):
+    """A game and, if it was named by one of them, its propnet or tree."""
+
+    game: GameSpec
+    net: propnet.PropNet | None = None
+    tree: game_tree.GameTree | None = None
+
+    def compile(self, within: limits.Limits = limits.Limits()) -> propnet.PropNet:
+        """Returns the propnet, and compiles it if there is none yet."""
+        if self.tree is not None:
+            raise errors.UserError(
+                f"the tree of {self.tree.name} has no rules to play by: pass what it was unrolled from"
+            )
+        return self.net or self.game.compile(within, saved=True)
+
+
+# Whatever names a game.
+GameLike = (
+    games.GameName | GameSpec | rulesheet.Rulesheet | propnet.PropNet | env.Env | game_tree.GameTree | ResolvedGame
+)
+
+
+def resolve(game: GameLike | None = None, *, rules: str | None = None) -> ResolvedGame:
+    """Returns the game that an argument names.
+
+    Args:
+      game: a library name, with parameters or without; the path of a rulesheet, as text or a `pathlib.Path`; `spiel:`
+        and the name of a game of OpenSpiel; a `GameSpec`, `Rulesheet`, `PropNet`, `Env` or `GameTree`.
+      rules: the text of a rulesheet, instead of `game`.
+
+    Returns:
+      The game. A path stays a path, also if it is the name of a library game. An environment keeps its payoffs.
+
+    Raises:
+      UserError: it names no game.
+
+    >>> resolve("kuhn_poker").game.spec
+    'kuhn_poker'
+    >>> resolve(rules="(role you)").game.spec
+    'rules'
+    """
+    games.require_one(game, rules)
+    if rules is not None:
+        return ResolvedGame(GameSpec(games.RULES_NAME, rules=rules))
+    match game:
+        case ResolvedGame():
+            return game
+        case GameSpec():
+            return ResolvedGame(game)
+        case str():
+            if not game.startswith(games.OPEN_SPIEL) and not games.is_propnet_file(game):
+                games.find_source(game)  # raises if there is no such game
+            return ResolvedGame(GameSpec(game))
+        case os.PathLike():
+            path = os.fspath(game)
+            return ResolvedGame(GameSpec(path if os.path.dirname(path) else os.path.join(os.curdir, path)))
+        case rulesheet.Rulesheet():
+            return ResolvedGame(GameSpec(game.name), games.compile_game(game))
+        case propnet.PropNet():
+            return ResolvedGame(GameSpec(game.name), game)
+        case env.Env():
+            return ResolvedGame(GameSpec(game.net.name, "zero-sum" if game.payoffs.zero_sum else "goal"), game.net)
+        case game_tree.GameTree():
+            return ResolvedGame(GameSpec(game.name), tree=game)
+    raise games.wrong_type(game)
 
 
 def unroll_game(
-    game: GameSpec | str,
+    game: GameLike | None = None,
     *,
+    rules: str | None = None,
     depth: int | None = None,
     max_nodes: int = unroll.MAX_NODES,
     keep_edges: bool = False,
@@ -48,9 +133,11 @@ def unroll_game(
     """Unrolls a game to its tree of merged histories.
 
     Args:
-      game: the game, or its library name or path as a string.
+      game: a library name, a path, `spiel:NAME` for a game of OpenSpiel, a `GameSpec`, `Rulesheet`, `PropNet` or `Env`.
+      rules: the text of the rulesheet, instead of `game`.
       depth: number of joint actions to unroll; None for the whole game.
-      max_nodes: limit on the joint actions that lead to one level.
+      max_nodes: limit on the joint actions that lead to one level; for a game of OpenSpiel, on all histories, and
+        3,000,000 by default.
       keep_edges: whether to store the nodes and edges of every level, which sampling needs and exact solving does not.
       within: limits of grounding.
       net: the propnet of the game, if it is already compiled.
@@ -70,16 +157,26 @@ def unroll_game(
     >>> unroll_game(GameSpec("rps"), depth=1)
     GameTree(rps: 10 nodes, 2 information sets)
     """
-    if isinstance(game, str):
-        game = GameSpec(game)
+    resolved = resolve(game, rules=rules)
+    if resolved.tree is not None:
+        return resolved.tree
+    if resolved.game.is_open_spiel:
+        return _unroll_open_spiel(resolved.game, depth, max_nodes, keep_edges)
     if net is None:
-        net = game.compile(within)
+        net = resolved.net or resolved.game.compile(within, saved=True)
     return unroll.unroll(
         net,
-        game.payoff,
+        resolved.game.payoff,
         depth=depth,
         max_nodes=max_nodes,
         keep_edges=keep_edges,
-        goal_conflict=game.goal_conflict,
+        goal_conflict=resolved.game.goal_conflict,
         report=report,
     )
+
+
+def _unroll_open_spiel(game: GameSpec, depth: int | None, max_nodes: int, keep_edges: bool) -> game_tree.GameTree:
+    if depth is not None:
+        raise errors.UserError(f"{game.spec} is a game of OpenSpiel, which is unrolled as a whole: leave out `depth=`")
+    most = open_spiel_tree.MAX_NODES if max_nodes == unroll.MAX_NODES else max_nodes
+    return open_spiel_tree.build_tree(game.spec.removeprefix(games.OPEN_SPIEL), keep_edges=keep_edges, max_nodes=most)

@@ -1,14 +1,14 @@
 """From a game's name to its Env."""
 
-from gdlx.envs import env, game_facts, payoffs
+from gdlx.envs import env, game_facts, game_spec, payoffs
 from gdlx.envs.lowering import lower
-from gdlx.propnet import games
 from gdlx.propnet.common import limits
 
 
 def make(
-    game: str,
+    game: game_spec.GameLike | None = None,
     *,
+    rules: str | None = None,
     payoff: payoffs.PayoffMode = "auto",
     form: lower.LoweringMode = "auto",
     max_steps: int = 0,
@@ -19,7 +19,10 @@ def make(
     """Compiles a game and returns its environment.
 
     Args:
-      game: a library name, with parameters or without (`goofspiel:cards=4`), or the path of a rulesheet.
+      game: a library name, with parameters or without (`goofspiel:cards=4`), the path of a rulesheet, a `GameSpec`,
+        `Rulesheet` or `PropNet`, or another `Env` of the game. `payoff`, `gdl` and `fold_case` override those of a
+        `GameSpec`.
+      rules: the text of the rulesheet, instead of `game`.
       payoff: `"zero-sum"` for payoffs that sum to zero, `"goal"` for goal values as they are, `"auto"` for zero-sum
         payoffs where the goal values of two players have a constant sum.
       form: how the propnet is lowered to JAX operations: `"rolled"`, `"levelled"`, `"straight"`, or `"auto"` for the
@@ -40,5 +43,8 @@ def make(
     >>> make("kuhn_poker").players
     ('player1', 'player2')
     """
-    net = games.compile_game(game, gdl=gdl, fold_case=fold_case, within=within)
-    return env.Env(net, game_facts.probe(net).payoffs(payoff), form, max_steps)
+    named = game_spec.resolve(game, rules=rules)
+    spec = named.game._replace(gdl=gdl or named.game.gdl, fold_case=fold_case or named.game.fold_case)
+    net = named._replace(game=spec).compile(within)
+    units = game_facts.probe(net).payoffs(spec.payoff if payoff == "auto" else payoff)
+    return env.Env(net, units, form, max_steps)

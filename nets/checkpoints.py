@@ -4,6 +4,7 @@ Every file is written atomically.
 """
 
 import csv
+import hashlib
 import io
 import json
 import pathlib
@@ -16,16 +17,17 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
 from gdlx.envs import game_facts, game_spec
 from gdlx.nets.learners import learner_registry, protocol
 from gdlx.propnet.circuits import propnet
-from gdlx.propnet.common import atomic_files, errors
-from gdlx.propnet.io import checked_fields
+from gdlx.propnet.common import atomic_files, bounded_files, errors
 from gdlx.solvers import tasks
 from gdlx.solvers.runs import result_folder
 
 STATES = "state"
+_DIGEST = "digest"
 ANY_NODES = sys.maxsize  # joint actions in a step: a game that was unrolled for training can be unrolled again
 _FORMAT = 1
 _MAX_STATES = 2  # that are kept
@@ -45,29 +47,24 @@ def write_config(folder: pathlib.Path, config: learner_registry.TrainConfig, dig
 def read_train_config(folder: pathlib.Path) -> tuple[learner_registry.TrainConfig, str, int]:
     """Returns the config, the digest of the rules, and the seed."""
     config = _config(folder)
-    try:
+    with result_folder.explain_damage(folder / result_folder.CONFIG, CheckpointError):
         if config.get("kind") != result_folder.TRAINING:
             raise CheckpointError(f"{folder} holds no networks; train some with `gdlx train`")
         if config["format"] != _FORMAT:
             raise CheckpointError(f"{folder} has the format of another version of gdlx; train again")
-        return learner_registry.config_from_json(config), str(config["digest"]), int(config["seed"])
-    except CheckpointError:
-        raise
-    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{folder / result_folder.CONFIG} cannot be read: {error}") from None
+        try:
+            settings = learner_registry.config_from_json(config)
+        except errors.UserError as error:
+            raise CheckpointError(f"{folder / result_folder.CONFIG} cannot be read: {error}") from None
+        return settings, str(config["digest"]), int(config["seed"])
 
 
 def _config(folder: pathlib.Path) -> dict[str, Any]:
-    path = folder / result_folder.CONFIG
     try:
-        config = json.loads(checked_fields.read_bounded(path, checked_fields.MAX_BYTES))
-        if not isinstance(config, dict):
-            raise ValueError("it is not an object")
-        return config
+        with result_folder.explain_damage(folder / result_folder.CONFIG, CheckpointError):
+            return result_folder.read_config_json(folder)
     except (FileNotFoundError, NotADirectoryError):
         raise CheckpointError(f"{folder} holds no networks: it has no {result_folder.CONFIG}") from None
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path} cannot be read: {error}") from None
 
 
 class RestoredTraining(NamedTuple):
@@ -119,15 +116,27 @@ def write_metrics(folder: pathlib.Path, rows: Sequence[Mapping[str, float]]) -> 
 def read_metrics(folder: pathlib.Path) -> list[dict[str, float]]:
     path = folder / result_folder.METRICS
     try:
-        with open(path, encoding="utf-8", newline="") as file:
-            rows = [{_column(name): float(text) for name, text in row.items() if text} for row in csv.DictReader(file)]
-        if not all("iteration" in row for row in rows):
-            raise ValueError("a row has no iteration")
-        return rows
+        with result_folder.explain_damage(path, CheckpointError):
+            head, *lines = bounded_files.read_csv(path) or [[]]
+            if any(len(line) != len(head) for line in lines):
+                raise ValueError("a row is incomplete")
+            rows = [
+                {_column(name): _number(text) for name, text in zip(head, line, strict=True) if text} for line in lines
+            ]
+            if not all("iteration" in row for row in rows):
+                raise ValueError("a row has no iteration")
+            return rows
     except FileNotFoundError:
         return []
-    except (AttributeError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{path} cannot be read: {error}") from None
+
+
+def _number(text: str) -> float:
+    """Integers stay integers, so that a table which is read and written again is the same.
+
+    >>> _number("12"), _number("12.0")
+    (12, 12.0)
+    """
+    return int(text) if text.isdecimal() else float(text)
 
 
 def _column(name: str) -> str:
@@ -141,7 +150,8 @@ def _column(name: str) -> str:
 
 def write_state(folder: pathlib.Path, iteration: int, seconds: float, state: Any) -> None:
     """Writes the state of an iteration, and removes all but the last two."""
-    items = {"seconds": np.float64(seconds), "leaves": _leaves(state)}
+    leaves = _leaves(state)
+    items = {"seconds": np.float64(seconds), "leaves": leaves, _DIGEST: _digest(iteration, seconds, leaves)}
     with _checkpointer() as orbax:
         orbax.save((folder / STATES / str(iteration)).resolve(), items, force=True)
         orbax.wait_until_finished()
@@ -166,16 +176,18 @@ def read_state(folder: pathlib.Path, like: Any) -> tuple[Any, int, float]:
         name: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=here)  # type: ignore[no-untyped-call]
         for name, x in shapes.items()
     }
-    target = {"seconds": np.float64(0), "leaves": leaves}
+    target: dict[str, Any] = {"seconds": np.float64(0), "leaves": leaves}
     with _checkpointer() as orbax:
         try:
             metadata = orbax.metadata(path).item_metadata
-            if _kinds(metadata["leaves"]) == _kinds(shapes):
-                restored = orbax.restore(path, target)
-            else:
+            if _kinds(metadata["leaves"]) != _kinds(shapes):
                 raise CheckpointError(
                     f"{path} has networks of other shapes than {result_folder.CONFIG} says: was that file changed?"
                 )
+            if _DIGEST in metadata:  # older states have none
+                target[_DIGEST] = np.zeros(hashlib.sha256().digest_size, np.uint8)
+            restored = orbax.restore(path, target)
+            _require_digest(restored, iteration)
         except errors.UserError:
             raise
         except Exception as error:  # whatever orbax finds wrong in damaged files
@@ -184,6 +196,23 @@ def read_state(folder: pathlib.Path, like: Any) -> tuple[Any, int, float]:
             raise CheckpointError(f"{path} is damaged and cannot be read; {advice}") from error
     state = [_restore_leaf(x, restored["leaves"].get(str(number))) for number, x in enumerate(jax.tree.leaves(like))]
     return jax.tree.unflatten(jax.tree.structure(like), state), int(iteration), float(restored["seconds"])
+
+
+def _require_digest(restored: Mapping[str, Any], iteration: int) -> None:
+    if _DIGEST in restored:
+        digest = _digest(iteration, float(restored["seconds"]), restored["leaves"])
+        if not np.array_equal(np.asarray(restored[_DIGEST]), digest):
+            raise ValueError("its digest differs")
+
+
+def _digest(iteration: int, seconds: float, leaves: Mapping[str, Any]) -> npt.NDArray[np.uint8]:
+    """The digest of a state: orbax notices only some of the changes in its files."""
+    digest = hashlib.sha256(b"%d %s" % (iteration, float(seconds).hex().encode()))
+    for name in sorted(leaves):
+        array = np.asarray(jax.device_get(leaves[name]))
+        digest.update(f"\0{name} {array.dtype} {array.shape}\0".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return np.frombuffer(digest.digest(), np.uint8)
 
 
 def _restore_leaf(like: Any, leaf: Any) -> Any:

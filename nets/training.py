@@ -1,4 +1,4 @@
-"""The training loop of all learners: iterations on the device, metrics about once a second, and checkpoints."""
+"""The training loop of all learners: iterations on the device, metrics in between, and checkpoints."""
 
 import math
 import pathlib
@@ -17,7 +17,9 @@ from gdlx.propnet.common import errors
 from gdlx.solvers.runs import driver, result_folder
 
 _SIZES = ("games", "draws", "traversals", "capacity", "batch")  # settings of learners that take memory
-_REPORT_SECONDS = 1.0  # between two progress points
+_REPORT_SECONDS = 1.0  # at most between two progress points
+_FIRST_MEASUREMENT = 10  # iteration; before it, measuring strength would take longer than training
+_MEASUREMENT_GROWTH = 1.5  # factor of iterations between measurements of strength
 _MEMORY_FRACTION = 0.4  # of a device's memory that a state may take: an iteration holds two of them
 
 
@@ -91,22 +93,28 @@ class TrainingRun:
             self._lock.close()
 
     def points(self, stop: driver.StopCondition) -> Iterator[ProgressPoint]:
-        """Trains until `stop`, and yields about once a second. `self.state` is that of the last point."""
+        """Trains until `stop`, and yields at least about once a second. `self.state` is that of the last point.
+
+        Rows of `self.rows` are those of scheduled iterations (`driver.is_scheduled`) and of the last one, wherever a
+        run was stopped and resumed.
+        """
         count = 1
         start = time.monotonic() - self.seconds
         while not self._is_over(stop):
-            if stop.iterations is not None:
-                count = min(count, stop.iterations - self.iteration)
+            last = math.inf if stop.iterations is None else stop.iterations
+            next_iteration = min(self.iteration + count, last, driver.next_scheduled(self.iteration))
+            chunk = int(next_iteration) - self.iteration
             chunk_start = time.monotonic()
-            state, metrics = self._iterate(count)
-            self._require_finite(metrics, state, self.iteration + count)
+            state, metrics = self._iterate(chunk)
+            self._require_finite(metrics, state, self.iteration + chunk)
             elapsed = time.monotonic() - chunk_start
             has_compiled = self.iteration == 0
-            self.state, self.iteration, self.seconds = state, self.iteration + count, time.monotonic() - start
+            self.state, self.iteration, self.seconds = state, self.iteration + chunk, time.monotonic() - start
+            self._settle_last_row(metrics)
             self.log_metrics(metrics)
             yield ProgressPoint(self.iteration, self.seconds, metrics)
             if not has_compiled:
-                count = max(1, min(1_000, round(count * _REPORT_SECONDS / max(elapsed, 1e-3))))
+                count = max(1, min(1_000, round(chunk * _REPORT_SECONDS / max(elapsed, 1e-3))))
             if time.monotonic() - self._saved_time >= self.interval:
                 self.save()
 
@@ -131,13 +139,23 @@ class TrainingRun:
             self.rows.append({"iteration": self.iteration, "seconds": round(self.seconds, 3)})
         self.rows[-1] |= numbers
 
+    def _settle_last_row(self, metrics: Mapping[str, float]) -> None:
+        """Keeps of a row that is not the last any more only what does not depend on where a run was stopped."""
+        if not self.rows:
+            return
+        row = self.rows[-1]
+        if not driver.is_scheduled(int(row["iteration"])):
+            self.rows.pop()
+        elif not is_measured(int(row["iteration"])):
+            self.rows[-1] = {name: row[name] for name in ("iteration", "seconds", *metrics) if name in row}
+
     def save(self) -> None:
-        """Writes a checkpoint and the metrics, if there is a folder."""
+        """Writes the metrics and a checkpoint, if there is a folder."""
+        if self.folder is not None:  # metrics first: those of iterations after the checkpoint are dropped by a resume
+            checkpoints.write_metrics(self.folder, self.rows)
         if self.folder is not None and self._saved_iteration != self.iteration:
             checkpoints.write_state(self.folder, self.iteration, self.seconds, self.state)
             self._saved_iteration = self.iteration
-        if self.folder is not None:
-            checkpoints.write_metrics(self.folder, self.rows)
         self._saved_time = time.monotonic()
 
     def finish(self) -> None:
@@ -159,6 +177,18 @@ class TrainingRun:
                 f"after iteration {iteration:,} the {wrong[0] if wrong else 'network'} is not a finite number: the "
                 f"networks have diverged{saved}. Train with a smaller learning rate"
             )
+
+
+def is_measured(iteration: int) -> bool:
+    """Whether strength is measured at this iteration; these are some of those whose metrics are kept.
+
+    >>> [iteration for iteration in range(60) if is_measured(iteration)]
+    [10, 15, 24, 37, 57]
+    """
+    point = _FIRST_MEASUREMENT
+    while point < iteration:
+        point = driver.next_scheduled(math.ceil(point * _MEASUREMENT_GROWTH) - 1)
+    return point == iteration
 
 
 def require_memory(learner: protocol.Learner) -> None:

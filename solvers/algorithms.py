@@ -219,6 +219,7 @@ def require_no_network(algorithm: Algorithm) -> Algorithm:
     return algorithm
 
 
+_LARGEST = 1e6  # of a setting; larger exponents overflow
 _OF_BOTH = {"beta", "exploration"}  # names that regret matching has too
 _ONLY: Mapping[str, tuple[SamplingScheme, ...]] = {
     "width": ("external", "average-strategy"),
@@ -245,6 +246,10 @@ def configure(algorithm: Algorithm, iterations: int | None, changes: Mapping[str
         allows_infinity = name in ("alpha", "beta")
         if isinstance(value, float) and (math.isnan(value) or (math.isinf(value) and not allows_infinity)):
             raise UnknownAlgorithmError(f"{name} must be a {'' if allows_infinity else 'finite '}number, not {value}")
+        if isinstance(value, float) and _LARGEST < abs(value) < math.inf:
+            raise UnknownAlgorithmError(
+                f"{name} must be from {-_LARGEST:g} to {_LARGEST:g}{' or infinite' * allows_infinity}; not {value}"
+            )
     exploration = changes.get("exploration")
     if exploration is not None and not 0 <= exploration <= 1:
         raise UnknownAlgorithmError(

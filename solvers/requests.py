@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from gdlx.envs import game_spec
-from gdlx.envs.trees import game_tree
 from gdlx.propnet.common import errors, limits
 from gdlx.solvers import algorithms
 from gdlx.solvers.exact import restricted_nash
@@ -68,7 +67,7 @@ class SolveRequest:
     3.0
     """
 
-    game: str | game_spec.GameSpec | game_tree.GameTree
+    game: game_spec.GameLike
     algorithm: str | algorithms.Algorithm = algorithms.DEFAULT
     iterations: int | None = None
     seconds: float | None = None
@@ -104,7 +103,7 @@ class SolveRequest:
                     raise RequestError(f"{algorithm.name} stops only by `iterations=`; leave out `{name}=`")
         if self.opponent is not None:
             restricted_nash.require_non_sampling(algorithm)
-        if isinstance(self.game, game_tree.GameTree) and algorithm.needs == "rules":
+        if algorithm.needs == "rules" and self.named.tree is not None:
             raise algorithms.UnknownAlgorithmError("a hash table needs the rules of a game, not its tree")
 
     @functools.cached_property
@@ -119,13 +118,12 @@ class SolveRequest:
     @functools.cached_property
     def resolved_game(self) -> game_spec.GameSpec:
         """The game, and how to read it."""
-        match self.game:
-            case str():
-                return game_spec.GameSpec(self.game)
-            case game_tree.GameTree():
-                return game_spec.GameSpec(self.game.name)
-            case _:
-                return self.game
+        return self.named.game
+
+    @functools.cached_property
+    def named(self) -> game_spec.ResolvedGame:
+        """The game, with its propnet or tree if it was named by one."""
+        return game_spec.resolve(self.game)
 
 
 def resume_request(folder: pathlib.Path, *, max_steps: int | None = None, **asked: Any) -> SolveRequest:

@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from gdlx.envs.trees import game_tree
 from gdlx.propnet.common import errors
 from gdlx.solvers import tabular_policies
@@ -23,7 +25,7 @@ class UnknownHistoryError(errors.UserError, KeyError):
         return str(self.args[0])
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Solution:
     """Policies of all players of an unrolled game.
 
@@ -41,6 +43,20 @@ class Solution:
     policies: tabular_policies.Policies
     metrics: tuple[driver.Metrics, ...]  # over the run; the last entry belongs to these policies
     config: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the run, as in config.json
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other has the same policies, of the same algorithm, at the same information sets."""
+        if not isinstance(other, Solution):
+            return NotImplemented
+        return self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def _identity(self) -> tuple[Any, ...]:
+        """What makes solutions equal; metrics do not, which contain measured times."""
+        games = tuple((player.name, player.parent.tobytes(), player.action.tobytes()) for player in self.tree.players)
+        return self.algorithm, games, tuple(np.asarray(policy, np.float64).tobytes() for policy in self.policies)
 
     def __repr__(self) -> str:
         return f"Solution({game_tree.one_line(self.tree.name)}, {self.algorithm}: {', '.join(self._summary())})"
@@ -152,6 +168,40 @@ class Solution:
         number = self.player(player)
         infoset = self.find_infoset(number, history)
         return _action_probabilities(self.tree.players[number], self.policies[number], infoset)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Returns the policies as a table: one row for each action of each information set.
+
+        >>> import gdlx
+        >>> gdlx.solve("biased_rps", "lp").rows()[0]
+        {'player': 'player1', 'step': 0, 'information_set': 'start', 'action': 'paper', 'probability': 0.625}
+        """
+        return [
+            {
+                "player": player.name,
+                "step": int(player.step[infoset]),
+                "information_set": player.labels[infoset],
+                "action": action,
+                "probability": probability,
+            }
+            for player, policy in zip(self.tree.players, self.policies, strict=True)
+            for infoset in range(player.sets)
+            for action, probability in _action_probabilities(player, policy, infoset).items()
+        ]
+
+    def to_dataframe(self) -> Any:
+        """Returns `rows()` as a pandas.DataFrame.
+
+        Raises:
+          MissingPackageError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise errors.MissingPackageError(
+                "to_dataframe needs pandas, which is not installed: pip install pandas; rows() needs nothing"
+            ) from None
+        return pandas.DataFrame(self.rows())
 
     def find_infoset(self, number: int, history: str | Sequence[str]) -> int:
         """Returns the index of the information set that a history of player `number` leads to.

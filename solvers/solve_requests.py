@@ -10,7 +10,6 @@ import numpy as np
 
 from gdlx.envs import game_spec
 from gdlx.envs.trees import game_tree
-from gdlx.propnet import games
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import errors
 from gdlx.propnet.common import limits as limiting
@@ -43,14 +42,16 @@ class SolveResult:
 
 
 def solve(
-    game: str | game_spec.GameSpec | game_tree.GameTree,
+    game: game_spec.GameLike | None = None,
     algorithm: str | algorithms.Algorithm = algorithms.DEFAULT,
     *,
+    rules: str | None = None,
     iterations: int | None = None,
     seconds: float | None = None,
     target: float | str | None = None,
     every: int | None = None,
     report: Callable[[driver.Metrics], None] | None = None,
+    max_nodes: int = limiting.NODES,
     **settings: Any,
 ) -> solution.Solution:
     """Solves a game and returns the policies of all players.
@@ -58,13 +59,16 @@ def solve(
     Stops at whichever comes first of `iterations`, `seconds` and `target`; without any of them, after 1,000 iterations.
 
     Args:
-      game: a library name (`goofspiel:cards=4`), the path of a rulesheet, or an unrolled game.
+      game: a library name (`goofspiel:cards=4`), the path of a rulesheet, `spiel:NAME` for a game of OpenSpiel, a
+        `GameSpec`, `Rulesheet`, `PropNet` or `Env`, or an unrolled game.
       algorithm: a name of `gdlx.solvers.algorithms.ALGORITHMS`, or an algorithm.
+      rules: the text of the rulesheet, instead of `game`.
       iterations: stop after this many iterations.
       seconds: stop after this many seconds of solving; compilation and evaluation do not count.
       target: stop at this exploitability, in payoff units or relative to the payoff range as in "0.01%".
       every: measure after every so many iterations; by default at intervals that grow with the iterations.
       report: called with the metrics of every measurement.
+      max_nodes: refuse games with more joint actions in one step than this, as in `gdlx.unroll`.
       settings: settings of the algorithm, such as `gamma=2.0`.
 
     Returns:
@@ -79,7 +83,8 @@ def solve(
     >>> round(solution.value[0], 3), solution.exploitability < 1e-3
     (-0.056, True)
     """
-    request = requests.SolveRequest(game, algorithm, iterations, seconds, target, every, settings)
+    named = game_spec.resolve(game, rules=rules)
+    request = requests.SolveRequest(named, algorithm, iterations, seconds, target, every, settings, max_nodes=max_nodes)
     result = execute(request, requests.NO_CALLBACKS if report is None else requests.Callbacks(on_metrics=report))
     if result.interrupted:
         raise KeyboardInterrupt
@@ -141,7 +146,7 @@ def _task(request: requests.SolveRequest, callbacks: requests.Callbacks) -> task
     if request.resume is not None:
         return _resumed_task(request, request.resume, callbacks)
     task = prepare(
-        request.resolved_game if isinstance(request.game, str) else request.game,
+        request.named,
         request.configured_algorithm.needs,
         callbacks,
         max_nodes=request.max_nodes,
@@ -186,7 +191,7 @@ def load_task(
     within: limiting.Limits = limiting.Limits(),
 ) -> tuple[tasks.Task, tasks.Task]:
     """Load the game of a result, and the one that was solved: restricted if an opponent was modelled, else the same."""
-    original = prepare(config.game, needs, callbacks, max_nodes=max_nodes, within=within)
+    original = prepare(game_spec.ResolvedGame(config.game), needs, callbacks, max_nodes=max_nodes, within=within)
     policy_files.require_same_rules(folder, config, config.game, original.digest)
     if config.opponent_model is None:
         return original, original
@@ -196,7 +201,7 @@ def load_task(
 
 
 def prepare(
-    game: game_spec.GameSpec | game_tree.GameTree,
+    named: game_spec.ResolvedGame,
     needs: algorithms.GameRepresentation,
     callbacks: requests.Callbacks = requests.NO_CALLBACKS,
     *,
@@ -204,9 +209,11 @@ def prepare(
     within: limiting.Limits = limiting.Limits(),
 ) -> tasks.Task:
     """Compile a game, and unroll it if needed, reporting the progress of both."""
-    if isinstance(game, game_tree.GameTree):
-        return tasks.make_tree_task(game_spec.GameSpec(game.name), game)
-    net = compile_propnet(game, callbacks, within)
+    game, net = named.game, named.net
+    if named.tree is not None:
+        return tasks.make_tree_task(game, named.tree)
+    if net is None and not game.is_open_spiel:
+        net = compile_propnet(game, callbacks, within)
     if needs == "rules":
         return tasks.prepare(game, needs, net=net)
     with callbacks.stage(f"unrolling {game.spec}") as note:
@@ -217,6 +224,8 @@ def prepare(
         try:
             task = tasks.prepare(game, needs, net=net, max_nodes=max_nodes, report=report)
         except game_tree.TooLargeError as error:
+            if game.is_open_spiel:
+                raise
             raise game_tree.TooLargeError(
                 f"{error}, or sample it without unrolling: `algorithm='os-mccfr'` and `table=22`"
             ) from None
@@ -232,14 +241,7 @@ def compile_propnet(
 ) -> propnet.PropNet:
     """Compile a game to its propnet, or read it from a file, reporting every pass."""
     with callbacks.stage(f"compiling {game.spec}") as note:
-        return games.compile_game(
-            game.spec,
-            fold_case=game.fold_case,
-            gdl=game.gdl,
-            within=within,
-            report=lambda done: note(done.name),
-            saved=True,
-        )
+        return game.compile(within, saved=True, report=lambda done: note(done.name))
 
 
 def _folder(request: requests.SolveRequest) -> pathlib.Path | None:

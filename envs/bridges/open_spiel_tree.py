@@ -6,6 +6,7 @@ whether two histories have the same future, so only terminals are merged.
 """
 
 import itertools
+import time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,13 @@ import numpy as np
 from gdlx.envs.trees import game_tree
 from gdlx.propnet.common import errors
 
+_ADVICE = (
+    "Choose parameters that make it smaller, or raise the limit with `max_nodes=`. "
+    "A rulesheet of the same game could be sampled without unrolling it"
+)
 MAX_NODES = 3_000_000  # histories, which are visited one by one in Python and held in memory
+# Before a game is unrolled, random play estimates its size: groups of matches, and seconds for all of them.
+_GROUPS, _MATCHES, _ESTIMATE_SECONDS = 14, 16, 3.0
 _SAME = 1e-9  # relative difference up to which sums of returns are considered equal
 
 Numbers = tuple[int, ...]
@@ -42,7 +49,48 @@ def build_tree(game: Any, *, keep_edges: bool = False, max_nodes: int = MAX_NODE
       TooLargeError: if it has more histories than `max_nodes`.
       MissingPackageError: if OpenSpiel is not installed.
     """
-    return _TreeBuilder(_load_game(game), keep_edges, max_nodes).run()
+    loaded = _load_game(game)
+    _require_small(loaded, max_nodes)
+    return _TreeBuilder(loaded, keep_edges, max_nodes).run()
+
+
+def _require_small(game: Any, max_nodes: int) -> None:
+    """Raises if random play shows more histories than allowed, which takes seconds; visiting them takes minutes.
+
+    The mean over matches of Knuth's estimate has the number of histories as its expectation, so it exceeds twice that
+    number with probability at most 1/2; that all groups do has probability 2 ** -14 at most.
+    """
+    rng = np.random.default_rng(0)
+    deadline = time.monotonic() + _ESTIMATE_SECONDS
+    means = []
+    for _ in range(_GROUPS):
+        means.append(float(np.mean([_estimate_histories(game, rng, 1e6 * max_nodes) for _ in range(_MATCHES)])))
+        if means[-1] <= 2 * max_nodes or time.monotonic() > deadline:
+            return
+    raise game_tree.TooLargeError(
+        f"{game} is too large to unroll: random play shows about {float(np.median(means)):.1e} histories or more, and "
+        f"{max_nodes:,} are allowed. {_ADVICE}"
+    )
+
+
+def _estimate_histories(game: Any, rng: np.random.Generator, enough: float) -> float:
+    """Knuth's estimate from one random match: the products of the numbers of joint actions so far, summed."""
+    state, weight, total = game.new_initial_state(), 1.0, 1.0
+    while not state.is_terminal() and total < enough:
+        if state.is_chance_node():
+            actions = [action for action, probability in state.chance_outcomes() if probability > 0]
+            weight *= len(actions)
+            state.apply_action(actions[rng.integers(len(actions))])
+        elif state.is_simultaneous_node():
+            options = [state.legal_actions(player) or [0] for player in range(game.num_players())]
+            weight *= float(np.prod([len(actions) for actions in options]))
+            state.apply_actions([actions[rng.integers(len(actions))] for actions in options])
+        else:
+            actions = state.legal_actions()
+            weight *= len(actions)
+            state.apply_action(actions[rng.integers(len(actions))])
+        total += weight
+    return total
 
 
 def _load_game(game: Any) -> Any:
@@ -233,7 +281,7 @@ class _TreeBuilder:
             if total + ends + len(following) > self.max_nodes:
                 raise game_tree.TooLargeError(
                     f"{self.game} is too large to unroll: more than {self.max_nodes:,} histories, of which "
-                    f"{total:,} are up to step {step}. Solve it by sampling, or raise the limit with `max_nodes=`"
+                    f"{total:,} are up to step {step}. {_ADVICE}"
                 )
         if self.keep_edges:
             self.levels.append(

@@ -30,6 +30,8 @@ class PlayoutStats:
       multiple_goals: terminals in which a player had more than one goal value.
       no_goal: terminals in which a player had no goal value.
       goals: how often each goal value was a player's highest one, by role.
+      earlier: joint actions of the first matches before counting began.
+      unfinished: joint actions of the matches that have not ended.
     """
 
     games: playouts.PlayoutState
@@ -40,11 +42,13 @@ class PlayoutStats:
     multiple_goals: int
     no_goal: int
     goals: tuple[int, ...]
+    earlier: int = 0
+    unfinished: int = 0
 
     def mean_length(self) -> float | None:
-        """Joint actions per match; None before any match has ended."""
+        """Joint actions per match that has ended; None before any has."""
         finished = self.terminals + self.unplayable + self.truncated
-        return self.states / finished if finished else None
+        return (self.earlier + self.states - self.unfinished) / finished if finished else None
 
     def mean_goals(self, net: propnet.PropNet) -> dict[str, float | None]:
         """The mean goal value of each player; None before any match has ended."""
@@ -133,15 +137,16 @@ class ShardedPlayout:
     def _run(self) -> Any:
         def part(
             games: playouts.PlayoutState, steps: jax.Array
-        ) -> tuple[playouts.PlayoutState, playouts.PlayoutCounts]:
+        ) -> tuple[playouts.PlayoutState, playouts.PlayoutCounts, jax.Array]:
             after, totals = self._playout.run(games, steps)
-            return after, jax.tree.map(lambda x: _sum(x, "games"), totals)
+            counters = jax.lax.population_count(after.state[len(self.net.initial) :]).sum(axis=1, dtype=jnp.uint32)
+            return after, *jax.tree.map(lambda x: _sum(x, "games"), (totals, counters))
 
         mapped = jax.shard_map(
             part,
             mesh=self._mesh,
             in_specs=(self._specs, _Spec()),
-            out_specs=(self._specs, _Spec()),
+            out_specs=(self._specs, _Spec(), _Spec()),
             check_vma=False,
         )
         return jax.jit(mapped, donate_argnums=0)
@@ -154,11 +159,11 @@ class ShardedPlayout:
         )
         nothing = PlayoutStats(make(jax.random.key(seed)), 0, 0, 0, 0, 0, 0, ())
         warm = self.advance(nothing, steps)
-        return dataclasses.replace(nothing, games=warm.games)
+        return dataclasses.replace(nothing, games=warm.games, earlier=warm.unfinished)
 
     def advance(self, stats: PlayoutStats, steps: int) -> PlayoutStats:
         """Advances every game by so many steps, and adds to the totals. `stats.games` is donated."""
-        games, totals = self._run(stats.games, jnp.asarray(steps, jnp.int32))
+        games, totals, counters = self._run(stats.games, jnp.asarray(steps, jnp.int32))
         counts = [
             int(x)
             for x in (totals.terminals, totals.unplayable, totals.truncated, totals.multiple_goals, totals.no_goal)
@@ -174,4 +179,6 @@ class ShardedPlayout:
             stats.multiple_goals + counts[3],
             stats.no_goal + counts[4],
             tuple(a + b for a, b in zip(before, goals, strict=True)),
+            stats.earlier,
+            sum(count << bit for bit, count in enumerate(np.asarray(counters).tolist())),
         )

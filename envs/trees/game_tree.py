@@ -28,6 +28,10 @@ class TooLargeError(errors.UserError, ValueError):
     """
 
 
+class UnplayableError(errors.UserError, ValueError):
+    """Some role has no legal move in a state that is not terminal."""
+
+
 class GoalConflictError(errors.UserError, ValueError):
     """A terminal state in which some player has several goal values, or none."""
 

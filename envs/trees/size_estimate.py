@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.propnet.circuits import propnet
+from gdlx.propnet.common import seeds
 from gdlx.propnet.simulate import machine, random_play
 
 _MATCHES, _MAX_STEPS = 2_048, 500
@@ -85,7 +86,7 @@ def estimate_size(
 def _levels(net: propnet.PropNet, seed: int, matches: int) -> Generator[float, None, bool]:
     """Yields the histories after one joint action, two, ..; returns whether matches continued after the last."""
     game = machine.for_propnet(net)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(seeds.non_negative(seed))
     sizes = [len(role.moves) for role in net.roles]
     state = game.initial(matches)
     weight = np.ones(matches)
@@ -114,7 +115,7 @@ def node_count_lower_bounds(net: propnet.PropNet, *, matches: int, seed: int = 0
     about once in a hundred thousand times.
     """
     game = machine.for_propnet(net)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(seeds.non_negative(seed))
     state, views = game.initial(matches), np.zeros((len(net.players), matches), np.uint64)
     while True:
         chunks = [slice(first, first + _CHUNK) for first in range(0, state.shape[1], _CHUNK)]

@@ -25,6 +25,7 @@ Longs = game_tree.Longs
 Bools = game_tree.Bools
 Floats = game_tree.Floats
 GoalConflictMode = Literal["refuse", "max"]
+UnplayableMode = Literal["refuse", "end"]
 
 MAX_NODES = limits.NODES
 _BYTES_PER_EDGE, _MAX_BYTES = 100, 10 * 2**30
@@ -71,15 +72,17 @@ def unroll(
     merge: bool = True,
     keep_edges: bool = False,
     goal_conflict: GoalConflictMode = "refuse",
+    unplayable: UnplayableMode = "refuse",
     report: Callable[[int, int], None] | None = None,
 ) -> game_tree.GameTree:
     """Unrolls the whole game, or its first `depth` joint actions; the states reached then are leaves.
 
     All terminals together decide whether the game is zero-sum; if the depth is limited, sampled play does.
     `report(step, nodes)` is called after every level. `keep_edges` stores the nodes and edges of every level, which
-    sampling needs and exact solving does not. `merge=False` keeps every history as a node.
+    sampling needs and exact solving does not. `merge=False` keeps every history as a node. States in which some role
+    has no legal move are refused, or end the game with payoffs of 0 if `unplayable="end"`.
     """
-    return _Unroller(net, mode, max_nodes, merge, keep_edges, goal_conflict).run(depth, report)
+    return _Unroller(net, mode, max_nodes, merge, keep_edges, goal_conflict, unplayable).run(depth, report)
 
 
 class _Unroller:
@@ -91,9 +94,10 @@ class _Unroller:
         merge: bool,
         keep_edges: bool,
         goal_conflict: GoalConflictMode,
+        unplayable: UnplayableMode,
     ) -> None:
         self.net, self.mode, self.merge, self.keep_edges = net, mode, merge, keep_edges
-        self.max_nodes, self.goal_conflict = max_nodes, goal_conflict
+        self.max_nodes, self.goal_conflict, self.unplayable = max_nodes, goal_conflict, unplayable
         self.machine = machine.for_propnet(net)
         self.sizes = [len(role.moves) for role in net.roles]
         self.player_roles = [n for n, role in enumerate(net.roles) if not role.is_random]
@@ -166,6 +170,9 @@ class _Unroller:
         terminal, goals = self.machine.terminal_and_goals(states)
         legal = self.machine.legal(states) & ~terminal
         stuck = ~np.all([rows.any(axis=0) for rows in machine.split_rows(legal, self.sizes)], axis=0) & ~terminal
+        if stuck.any() and self.unplayable == "refuse":
+            column = int(np.argmax(stuck))
+            self._raise_unplayable(legal[:, column], states[:, column])
         goals_held = np.zeros((states.shape[1], len(self.players)))
         held = self._of_players(goals, [len(role.goal_values) for role in self.net.roles])
         for n, (role, rows) in enumerate(zip(self.net.players, held, strict=True)):
@@ -175,6 +182,15 @@ class _Unroller:
                 self._raise_goal_conflict(role, rows[:, column], states[:, column])
             goals_held[terminal, n] = payoffs.highest_goals(role, rows)[terminal]
         return legal & ~stuck, terminal | stuck, stuck, goals_held
+
+    def _raise_unplayable(self, legal: Bools, state: Bools) -> None:
+        moves = machine.split_rows(legal[:, None], self.sizes)
+        name = next(role.name for role, rows in zip(self.net.roles, moves, strict=True) if not rows.any())
+        raise game_tree.UnplayableError(
+            f"{name} has no legal move in a state of {self.net.name} that is not terminal: {self._text(state)}. Add a "
+            f"rule for it, such as (<= (legal {name} noop) ..) where {name} has to wait, or make the state terminal; "
+            "`gdlx check --play` shows the moves that lead there"
+        )
 
     def _raise_goal_conflict(self, role: propnet.Role, held: Bools, state: Bools) -> None:
         values = [str(value) for value, holds in zip(role.goal_values, held, strict=True) if holds]

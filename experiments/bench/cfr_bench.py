@@ -7,7 +7,6 @@ short rounds, and the best round of each counts, because the load of the machine
 import importlib.util
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 import time
@@ -16,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gdlx.experiments.bench import harness
+from gdlx.experiments.bench import children, harness
 
 _GOOFSPIEL = "goofspiel(imp_info=True,num_cards={},points_order=descending,returns_type=win_loss)"
 # Name, the game in OpenSpiel, and the target ratio to its C++ solver.
@@ -214,7 +213,7 @@ print(spent, float(peak) / 1024)
 
 def _run_in_subprocess(code: str, *arguments: str) -> tuple[float, ...]:
     """Runs code in a fresh process, and returns the numbers that it prints."""
-    ran = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    ran = children.run([sys.executable, "-c", code, *arguments])
     return tuple(map(float, ran.stdout.split()))
 
 
@@ -225,7 +224,7 @@ def _from_rules() -> Iterator[harness.Figure]:
         command = [sys.executable, "-m", "gdlx.cli", "solve", "leduc_poker", "--target", "0.001", "--quiet"]
         for which, bound in (("first", 15.0), ("second", 5.0)):
             begun = time.perf_counter()
-            subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=True)
+            children.run(command, cwd=folder, env=environment)
             spent = time.perf_counter() - begun
             name = f"leduc from its rules to exploitability 1e-3, {which} time"
             yield harness.Figure(name, spent, "s", target=harness.Target(bound))

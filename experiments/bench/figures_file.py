@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gdlx.experiments.bench import harness, host_machine
-from gdlx.propnet.common import atomic_files, errors
+from gdlx.propnet.common import atomic_files, bounded_files, errors
 
 _PACKAGES = ("gdlx", "jax", "jaxlib", "numpy", "clingo", "open_spiel", "pgx")
 
@@ -100,13 +100,11 @@ def write(path: pathlib.Path, report: BenchReport) -> None:
 
 def read(path: pathlib.Path) -> BenchReport:
     """Reads a report that `write` wrote as JSON."""
-    from gdlx.propnet.io import checked_fields  # imports numpy; listing benchmarks must start fast
-
     advice = "pass a file that `gdlx bench NAME -o FILE.json` wrote"
     try:
-        document = json.loads(checked_fields.read_bounded(path, checked_fields.MAX_BYTES).decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise BenchFileError(f"{path} is not JSON ({error}); {advice}") from None
+        document = bounded_files.read_json(path)
+    except bounded_files.FileError as error:
+        raise BenchFileError(f"{path} cannot be used: {error.problem}; {advice}") from None
     try:
         return BenchReport(
             host_machine.HostInfo(**document["machine"]),

@@ -1,9 +1,7 @@
 """Describes the machine, without names of host and user, and measures the time and memory of functions."""
 
-import concurrent.futures
 import dataclasses
 import gc
-import multiprocessing
 import os
 import pathlib
 import platform
@@ -13,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from gdlx.envs import devices
+from gdlx.experiments.bench import children
 
 T = TypeVar("T")
 
@@ -73,13 +72,11 @@ def run_in_subprocess(
     function: Callable[..., T], *arguments: object, environment: Mapping[str, str] | None = None
 ) -> T:
     """Calls an importable function in a fresh Python process, with these environment variables."""
-    context = multiprocessing.get_context("spawn")
     changes = environment or {}
     before = {name: os.environ.get(name) for name in changes}
     os.environ.update(changes)  # the child inherits them when it starts
     try:
-        with concurrent.futures.ProcessPoolExecutor(max_workers=1, mp_context=context) as child:
-            return child.submit(function, *arguments).result()
+        return children.call(function, *arguments)
     finally:
         for name, value in before.items():
             if value is None:

@@ -4,22 +4,19 @@ Every side does the same work per state: legal moves, a uniformly random one for
 a game has ended. Compile times are left out, and are separate figures.
 """
 
-import concurrent.futures
 import ctypes
 import functools
 import importlib.util
-import multiprocessing
 import os
 import pathlib
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from gdlx.envs import devices
-from gdlx.experiments.bench import harness
+from gdlx.experiments.bench import children, harness
 from gdlx.experiments.bench.playouts import c_playout
 
 _BATCH = 262_144
@@ -96,10 +93,8 @@ def _pgx_rate(name: str) -> float | None:
     """The rate of pgx, in a separate process with one device, where XLA uses all cores."""
     if importlib.util.find_spec("pgx") is None:
         return None
-    context = multiprocessing.get_context("spawn")
     try:
-        with concurrent.futures.ProcessPoolExecutor(1, context) as child:
-            return child.submit(pgx_rate, name).result()
+        return children.call(pgx_rate, name)
     except ImportError:  # of a dependency
         return None
 
@@ -153,9 +148,8 @@ def _c_rate(game: str) -> float | None:
     with tempfile.TemporaryDirectory() as folder:
         source, shared = pathlib.Path(folder) / "step.c", pathlib.Path(folder) / "step.so"
         source.write_text(c_playout.generate_source(play))
-        subprocess.run(
-            [compiler_path, "-O2", "-march=native", "-shared", "-fPIC", "-pthread", "-o", str(shared), str(source)],
-            check=True,
+        children.run(
+            [compiler_path, "-O2", "-march=native", "-shared", "-fPIC", "-pthread", "-o", str(shared), str(source)]
         )
         library = ctypes.CDLL(str(shared))
         library.play.argtypes = [ctypes.c_long, ctypes.c_int]

@@ -3,11 +3,10 @@
 import functools
 import math
 import statistics
-import subprocess
 import sys
 from collections.abc import Iterator
 
-from gdlx.experiments.bench import harness, host_machine
+from gdlx.experiments.bench import children, harness, host_machine
 from gdlx.propnet.checks import checker
 from gdlx.propnet.syntax import source
 
@@ -41,7 +40,7 @@ _REGION = """
 (<= (decided {r}) (line {r} ?n ?p))
 (<= (owns ?p {r}) (line {r} ?n ?p))
 (<= (owns ?p {r}) (role ?p) (not (decided {r})) (or (owns_next ?p {r}) (true (cell {r} 2 2 ?p))))
-(<= (owns_next ?p {r}) (line {next} ?n ?p) (distinct {r} {next}))
+(<= (owns_next ?p {r}) (line {next} ?n ?p) (distinct ?n {r}))
 """
 
 
@@ -94,5 +93,5 @@ def figures() -> Iterator[harness.Figure]:
 
 def _start_seconds(*arguments: str) -> float:
     command = [sys.executable, *arguments]
-    run = functools.partial(subprocess.run, command, stdout=subprocess.DEVNULL, check=True)
+    run = functools.partial(children.run, command)
     return host_machine.best_seconds(run, repeats=5)

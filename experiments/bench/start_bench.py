@@ -4,17 +4,14 @@ Each call of `gdlx playout` is a separate process; its cache is empty for the fi
 over `Env.step` under vmap and jit.
 """
 
-import concurrent.futures
 import json
-import multiprocessing
 import os
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 
-from gdlx.experiments.bench import harness
+from gdlx.experiments.bench import children, harness
 from gdlx.propnet import library
 
 _SECOND_CALLS = 3  # the fastest counts, since other load only slows a call down
@@ -28,10 +25,8 @@ def figures() -> Iterator[harness.Figure]:
             second = min(call_seconds(game, folder) for _ in range(_SECOND_CALLS))
         yield harness.Figure(f"{game}: first call of playout", first, "s", target=harness.Target(10))
         yield harness.Figure(f"{game}: second call of playout", second, "s", target=harness.Target(2))
-    context = multiprocessing.get_context("spawn")
     for game in library.names():
-        with concurrent.futures.ProcessPoolExecutor(1, context) as child:  # so that games share no compiled code
-            seconds = child.submit(compile_seconds, game).result()
+        seconds = children.call(compile_seconds, game)  # in its own process, so that games share no compiled code
         yield harness.Figure(
             f"{game}: Env.step in jit, vmap and scan, compiled", seconds, "s", target=harness.Target(20)
         )
@@ -44,7 +39,7 @@ def call_seconds(game: str, cache: str) -> float:
     }
     command = [sys.executable, "-m", "gdlx.cli", "playout", game, "--seconds", "0", "--json"]
     started = time.perf_counter()
-    ran = subprocess.run(command, env={**settings, "GDLX_CACHE": cache}, capture_output=True, text=True, check=True)
+    ran = children.run(command, env={**settings, "GDLX_CACHE": cache})
     seconds = time.perf_counter() - started
     json.loads(ran.stdout)  # raises an error if the result is incomplete
     return seconds

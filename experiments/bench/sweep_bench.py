@@ -2,13 +2,12 @@
 
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 
-from gdlx.experiments.bench import harness
+from gdlx.experiments.bench import children, harness
 
 _FILE = """games = ["kuhn_poker"]
 iterations = 1000
@@ -92,5 +91,5 @@ def _report(folder: pathlib.Path) -> Iterator[harness.Figure]:
 def _seconds(arguments: Sequence[str]) -> float:
     """Wall time of a command."""
     begun = time.perf_counter()
-    subprocess.run([sys.executable, "-m", "gdlx.cli", *arguments, "--quiet"], check=True, stdout=subprocess.DEVNULL)
+    children.run([sys.executable, "-m", "gdlx.cli", *arguments, "--quiet"])
     return time.perf_counter() - begun

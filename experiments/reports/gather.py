@@ -1,9 +1,6 @@
 """Finds the runs in folders and their subfolders; those that cannot be read are skipped, with the reason."""
 
-import csv
-import io
 import itertools
-import json
 import math
 import pathlib
 import typing
@@ -11,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from gdlx.envs import payoffs
-from gdlx.envs.trees import unroll
 from gdlx.experiments.sweeps import store
-from gdlx.propnet.common import errors
+from gdlx.propnet.common import bounded_files, errors
+from gdlx.propnet.io import array_files
 from gdlx.solvers.runs import driver, result_folder
 
 _KINDS = 3  # columns of metrics.csv for each player
@@ -92,7 +89,7 @@ def _skip_reason(folder: pathlib.Path, root: pathlib.Path) -> str | None:
     """Why a cell of a sweep is not a result, or None if it is."""
     failed = folder / store.FAILED
     if failed.exists():
-        return f"{folder} failed: {failed.read_text(encoding='utf-8', errors='replace').strip()}"
+        return f"{folder} failed: {store.read_reason(failed)}"
     within = folder.relative_to(root).parts
     for part, reason in ((store.UNFINISHED, "has not finished"), (store.DAMAGED, "was damaged, and has run again")):
         if part in within:
@@ -103,7 +100,7 @@ def _skip_reason(folder: pathlib.Path, root: pathlib.Path) -> str | None:
 def _read(folder: pathlib.Path) -> RunRecord:
     config = result_folder.read_config(folder)
     _require_kinds(folder, config)
-    raw_config = json.loads((folder / result_folder.CONFIG).read_text(encoding="utf-8"))
+    raw_config = result_folder.read_config_json(folder)
     players = _players(folder)
     metrics = tuple(result_folder.read_metrics(folder, len(players)))
     if not metrics:
@@ -115,13 +112,8 @@ def _read(folder: pathlib.Path) -> RunRecord:
 
 def _require_kinds(folder: pathlib.Path, config: result_folder.Config) -> None:
     """Checks the types of the fields that are compared and looked up; those that are only shown may be anything."""
-    game = config.game
-    valid = (
-        isinstance(game.spec, str) and "\0" not in game.spec and game.payoff in typing.get_args(payoffs.PayoffMode),
-        game.goal_conflict in typing.get_args(unroll.GoalConflictMode) and game.gdl in (None, 1, 2),
-        isinstance(game.fold_case, bool) and isinstance(config.algorithm.seed, int | None),
-    )
-    if not all(valid):
+    is_valid = config.game.payoff in typing.get_args(payoffs.PayoffMode)
+    if not (is_valid and isinstance(config.algorithm.seed, int | None)):
         raise result_folder.ResultError(
             f"{folder / result_folder.CONFIG} cannot be read: its game or its seed is not valid"
         )
@@ -131,14 +123,13 @@ def _players(folder: pathlib.Path) -> tuple[str, ...]:
     """Names of players, from the header of the metrics: the game itself may no longer exist."""
     path = folder / result_folder.METRICS
     try:
-        text = path.read_text(encoding="utf-8")
-        head, *rows = csv.reader(io.StringIO(text, newline="")) if text else [[]]
+        with result_folder.explain_damage(path):
+            text = bounded_files.read_text(path)
+            head, *rows = bounded_files.read_csv(path) or [[]]
     except FileNotFoundError:
         raise result_folder.ResultError(
             f"{folder} has no {path.name}: the run was stopped before it wrote one"
         ) from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise result_folder.ResultError(f"{path} cannot be read: {error}") from None
     first = result_folder.first_player_column(head)
     count, rest = divmod(len(head) - first, _KINDS)
     if rest or count < 1:
@@ -159,6 +150,6 @@ def _require_possible(folder: pathlib.Path, row: driver.Metrics, players: int) -
 def _has_policy(folder: pathlib.Path) -> bool:
     """Whether there is a policy; a run writes it at its end."""
     path = folder / result_folder.POLICY
-    if path.exists() and not store.is_intact_npz(path):
+    if path.exists() and not array_files.is_intact(path):
         raise result_folder.ResultError(f"{path} cannot be read: it is not an .npz file, or it is damaged")
     return path.exists()

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.envs import devices
-from gdlx.propnet.common import atomic_files
+from gdlx.propnet.common import atomic_files, bounded_files
 
 GAMES = ("goofspiel:cards=4", "leduc_poker", "princess_and_monster:turns=5", "phantom_tictactoe")
 BOUNDED_GAMES = ("phantom_tictactoe",)
@@ -228,7 +228,7 @@ def run_study(
 def load_errors(cache: pathlib.Path | None, game: str) -> Errors | None:
     if cache is None or not cache.exists():
         return None
-    cached = json.loads(cache.read_text())
+    cached = bounded_files.read_json(cache)
     is_same = cached["settings"] == _cache_settings()
     return np.array(cached[game]) if is_same and cached.get(game) else None
 

@@ -7,8 +7,6 @@ settings are neither used nor overwritten.
 import hashlib
 import json
 import pathlib
-import zipfile
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import gdlx
-from gdlx.propnet.common import atomic_files
+from gdlx.propnet.common import atomic_files, bounded_files
+from gdlx.propnet.io import array_files
 
 Row = dict[str, Any]
 
@@ -45,7 +44,7 @@ def load_or_measure(path: pathlib.Path, settings: Mapping[str, Any], measure: Ca
 def load_row(path: pathlib.Path, settings: Mapping[str, Any]) -> Row | None:
     """Returns the cached row, or None if it is missing, cannot be read, or was measured with other settings."""
     try:
-        entry = json.loads(cache_path(path, settings).read_text(encoding="utf-8"))
+        entry = bounded_files.read_json(cache_path(path, settings))
     except (OSError, ValueError):
         return None
     if not isinstance(entry, dict) or entry.get("settings") != json.loads(json.dumps(settings)):
@@ -57,9 +56,9 @@ def load_row(path: pathlib.Path, settings: Mapping[str, Any]) -> Row | None:
 def load_arrays(path: pathlib.Path, names: Sequence[str]) -> list[Any] | None:
     """Returns the cached arrays of these names, or None if the file is missing or cannot be read."""
     try:
-        with np.load(cache_path(path, precision_settings()), allow_pickle=False) as arrays:
-            return [arrays[name] for name in names]
-    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
+        arrays = array_files.read_arrays(cache_path(path, precision_settings()))
+        return [arrays[name] for name in names]
+    except (OSError, KeyError, bounded_files.FileError):
         return None
 
 

@@ -25,12 +25,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gdlx.propnet import library
-from gdlx.propnet.common import errors
+from gdlx.propnet.common import bounded_files, errors
 from gdlx.solvers import algorithms
 from gdlx.solvers.exact import regret_matching
 from gdlx.solvers.runs import driver, result_folder
 
 MAX_CELLS = 1_000_000
+_MAX_BYTES = 4 * 2**20  # of a file
 _MAX_SEED = 2**32 - 1
 _MAX_NAME_LENGTH = 100
 _SWEEP_KEYS = ("games", "algorithms", "iterations", "seconds", "target", "seeds", "every")
@@ -126,13 +127,13 @@ def read(path: pathlib.Path) -> Sweep:
     ['rps/dcfr,alpha=1.0-10', 'rps/dcfr,alpha=1.5-10']
     """
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = read_source(path)
     except FileNotFoundError:
         raise SweepError(f"there is no file {path}") from None
     except IsADirectoryError:
         raise SweepError(f"{path} is a folder; pass the .toml file of a sweep") from None
-    except UnicodeDecodeError as error:
-        raise SweepError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from None
+    except bounded_files.FileError as error:
+        raise SweepError(str(error)) from None
     try:
         document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -141,6 +142,11 @@ def read(path: pathlib.Path) -> Sweep:
         return Sweep(path.stem, expand_cells(document))
     except errors.UserError as error:
         raise SweepError(f"{path}: {error}") from None
+
+
+def read_source(path: pathlib.Path) -> str:
+    """Reads the text of the TOML file of a sweep."""
+    return bounded_files.read_text(path, _MAX_BYTES, "utf-8-sig")
 
 
 def expand_cells(description: Mapping[str, Any]) -> tuple[Cell, ...]:

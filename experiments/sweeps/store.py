@@ -17,13 +17,12 @@ import json
 import os
 import pathlib
 import shutil
-import zipfile
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gdlx.experiments.sweeps import config
-from gdlx.propnet.common import atomic_files, errors
+from gdlx.propnet.common import atomic_files, bounded_files, errors
+from gdlx.propnet.io import array_files
 from gdlx.solvers import tabular_policies
 from gdlx.solvers.runs import driver, result_folder
 
@@ -32,6 +31,7 @@ CELLS, UNFINISHED, DAMAGED = "cells", "unfinished", "damaged"
 _SWEEP_FILES = (MANIFEST, TABLE, CELLS, UNFINISHED, DAMAGED, result_folder.LOCK)
 _FORMAT = 1
 _KINDS = ("value_error", "value", "improvement", "gain")  # columns with a player's name; `gain` in older files
+_MAX_REASON = 2**16  # bytes of `failed.txt`
 _PART = ".part"  # suffix of a folder that is being written
 
 
@@ -79,7 +79,7 @@ class SweepStore:
                 )
             return
         try:
-            self._manifest = json.loads(path.read_bytes())
+            self._manifest = bounded_files.read_json(path)
             form, was_double = self._manifest["format"], bool(self._manifest["x64"])
             self._rules = {str(game): str(digest) for game, digest in self._manifest.get("rules", {}).items()}
         except (AttributeError, ValueError, KeyError, TypeError) as error:
@@ -150,10 +150,10 @@ class SweepStore:
                 return f"{place / result_folder.CONFIG} has other settings"
             if not self._measurements(cell):
                 return f"{place / result_folder.METRICS} has no measurements"
-        except (errors.UserError, OSError, ValueError, csv.Error) as error:
+        except (errors.UserError, OSError) as error:
             return str(error)
         policy = place / result_folder.POLICY
-        return None if is_intact_npz(policy) else f"{policy} is missing or damaged"
+        return None if array_files.is_intact(policy) else f"{policy} is missing or damaged"
 
     def cell_folder(self, cell: config.Cell) -> pathlib.Path:
         return self.folder / CELLS / cell.name
@@ -189,7 +189,7 @@ class SweepStore:
 
     def failure(self, cell: config.Cell) -> str | None:
         path = self.cell_folder(cell) / FAILED
-        return path.read_text(encoding="utf-8", errors="replace").strip() if path.exists() else None
+        return read_reason(path) if path.exists() else None
 
     def write_table(self, cells: Iterable[config.Cell]) -> pathlib.Path:
         """Writes the measurements of all finished cells as one CSV file, and returns its path."""
@@ -222,8 +222,7 @@ class SweepStore:
         path = self.cell_folder(cell) / result_folder.METRICS
         if not path.exists():
             return []
-        with open(path, encoding="utf-8", newline="") as file:
-            head, *rows = list(csv.reader(file)) or [[]]
+        head, *rows = bounded_files.read_csv(path) or [[]]
         if any(len(row) != len(head) for row in rows):
             raise config.SweepError(f"{path} cannot be read: a row is incomplete")
         return [dict(zip(_numbered(head), row, strict=True)) for row in rows]
@@ -234,13 +233,12 @@ def is_partial(folder: pathlib.Path) -> bool:
     return folder.name.startswith(".") and folder.name.endswith(_PART)
 
 
-def is_intact_npz(path: pathlib.Path) -> bool:
-    """Whether an .npz file exists and its checksums are right."""
+def read_reason(path: pathlib.Path) -> str:
+    """Reads why a cell has failed, which is only shown."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            return archive.testzip() is None
-    except (OSError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError):
-        return False
+        return bounded_files.read_bytes(path, _MAX_REASON).decode(errors="replace").strip()
+    except (OSError, bounded_files.FileError) as error:
+        return str(error)
 
 
 def _numbered(head: Sequence[str]) -> list[str]:

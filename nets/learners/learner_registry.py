@@ -13,6 +13,7 @@ from gdlx.nets.models import encoders
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import errors, options
 from gdlx.solvers import tasks
+from gdlx.solvers.runs import result_folder
 
 
 class TrainConfigError(errors.UserError, ValueError):
@@ -63,7 +64,7 @@ def config_from_json(fields: Mapping[str, Any]) -> TrainConfig:
     learner = str(fields["learner"])
     changes = {name: options.format_value(value) for name, value in fields["settings"].items()}
     settings = make_settings(learner, _current_names(learner, changes))
-    return TrainConfig(game_spec.GameSpec(**fields["game"]), learner, int(fields["window"]), settings)
+    return TrainConfig(result_folder.parse_game(fields["game"]), learner, int(fields["window"]), settings)
 
 
 def make_settings(name: str, changes: Mapping[str, str]) -> Any:

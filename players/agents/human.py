@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gdlx.envs.views import history
 from gdlx.players.agents import agent
+from gdlx.propnet.common import printable
 
 if TYPE_CHECKING:
     import rich.console
@@ -28,7 +29,8 @@ class HumanAgent:
         terminal = rich.console.Console(stderr=True, highlight=False, markup=False)
         role = context.arena.env.players[context.player]
         others = ", ".join(name for name in context.arena.env.players if name != role)
-        terminal.print(f"You are {role} in {context.arena.env.name}{f', with {others}' if others else ''}.")
+        introduction = f"You are {role} in {context.arena.env.name}{f', with {others}' if others else ''}."
+        terminal.print(printable.printable(introduction))
         return HumanPlayer(terminal)
 
 
@@ -42,12 +44,12 @@ class HumanPlayer:
     def choose(self, view: history.ActionObservationHistory, clock: agent.Clock) -> int:
         del clock
         for number, event in enumerate(view.events[self.shown_steps :], self.shown_steps + 1):
-            self.terminal.print(f"{number:>3}. {in_words(view, event)}")
+            self.terminal.print(printable.printable(f"{number:>3}. {in_words(view, event)}"))
         self.shown_steps = view.step
         moves = view.game.net.players[view.player].moves
         names = [moves[number] for number in view.legal]
         for number, name in enumerate(names, 1):
-            self.terminal.print(f"  [{number}] {name}")
+            self.terminal.print(printable.printable(f"  [{number}] {name}"))
         while True:
             typed = self._read_line()
             choice = parse_move(typed, names)

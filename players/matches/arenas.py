@@ -9,8 +9,9 @@ from gdlx.propnet.common import limits
 
 
 def make_arena(
-    game: game_spec.GameSpec | str,
+    game: game_spec.GameLike | None = None,
     *,
+    rules: str | None = None,
     max_steps: int = 0,
     start_seconds: float = defaults.START_SECONDS,
     net: propnet.PropNet | None = None,
@@ -19,7 +20,8 @@ def make_arena(
     """Builds the arena for matches of a game.
 
     Args:
-      game: its name, or a `GameSpec`.
+      game: whatever names it, as in `gdlx.make`.
+      rules: the text of its rulesheet, instead of `game`.
       max_steps: joint actions after which a match is stopped; 0: several times the length of random matches.
       start_seconds: the start clock.
       net: the compiled game; None: it is compiled here.
@@ -34,9 +36,10 @@ def make_arena(
     >>> make_arena("kuhn_poker").env.players
     ('player1', 'player2')
     """
-    spec = game if isinstance(game, game_spec.GameSpec) else game_spec.GameSpec(game)
+    named = game_spec.resolve(game, rules=rules)
+    spec = named.game
     if net is None:
-        net = spec.compile(within)
+        net = named.compile(within)
     steps = max_steps or game_facts.probe(net).step_capacity
     game_env = env.Env(net, game_facts.probe(net).payoffs(spec.payoff), max_steps=steps)
     return agent.Arena(spec, game_env, packed_env.PackedEnv(game_env), steps, start_seconds)

@@ -1,6 +1,5 @@
 """Calls with a deadline, in a thread: Python cannot interrupt a call, but a thread can be abandoned."""
 
-import concurrent.futures
 import queue
 import threading
 from collections.abc import Callable
@@ -11,6 +10,7 @@ _CLOSE_SECONDS = 5.0  # that `close` waits for a running call
 _ABANDONED: list[threading.Thread] = []  # that were still busy then
 
 T = TypeVar("T")
+_Outcome = tuple[Any, BaseException | None]  # what a call returned, or what it raised
 
 
 class DeadlineError(Exception):
@@ -34,15 +34,16 @@ class Worker:
     """Runs one call at a time. A call that takes too long cannot be stopped, and blocks later ones until it is done."""
 
     def __init__(self, name: str) -> None:
+        # Simple queues: a KeyboardInterrupt while waiting for another kind of lock can end in "release unlocked lock".
         self._name = name
-        self._questions: queue.SimpleQueue[tuple[Callable[[], Any], concurrent.futures.Future[Any]] | None]
+        self._questions: queue.SimpleQueue[tuple[Callable[[], Any], queue.SimpleQueue[_Outcome]] | None]
         self._questions = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._last: concurrent.futures.Future[Any] | None = None
+        self._is_busy = False
 
     @property
     def is_busy(self) -> bool:
-        return self._last is not None and not self._last.done()
+        return self._is_busy
 
     def call(self, question: Callable[[], T], seconds: float) -> T:
         """Returns what the function returns.
@@ -51,21 +52,22 @@ class Worker:
           DeadlineError: it took longer than `seconds`, with some grace, or the worker is busy.
           WorkerCrashError: it raised an error.
         """
-        if self.is_busy:
+        if self._is_busy:
             raise WorkerBusyError("is still busy with an earlier question")
         if self._thread is None:
             self._thread = threading.Thread(target=self._answer, name=self._name, daemon=True)
             self._thread.start()
-        answer: concurrent.futures.Future[T] = concurrent.futures.Future()
-        self._last = answer
+        answer: queue.SimpleQueue[_Outcome] = queue.SimpleQueue()
+        self._is_busy = True
         self._questions.put((question, answer))
-        concurrent.futures.wait([answer], min(seconds + GRACE, threading.TIMEOUT_MAX))
-        if not answer.done():
-            raise DeadlineError(f"had not answered after {seconds:g} s")
-        error = answer.exception()
+        try:
+            value, error = answer.get(timeout=min(seconds + GRACE, threading.TIMEOUT_MAX))
+        except queue.Empty:
+            raise DeadlineError(f"had not answered after {seconds:g} s") from None
         if error is not None:
             raise WorkerCrashError from error
-        return answer.result()
+        result: T = value
+        return result
 
     def close(self) -> None:
         """Waits a while for a running call, since Python crashes if it exits while threads compute."""
@@ -78,7 +80,10 @@ class Worker:
     def _answer(self) -> None:
         while (item := self._questions.get()) is not None:
             question, answer = item
+            outcome: _Outcome
             try:
-                answer.set_result(question())
+                outcome = question(), None
             except BaseException as error:  # also sys.exit() of an agent, which must not end the match
-                answer.set_exception(error)
+                outcome = None, error
+            self._is_busy = False
+            answer.put(outcome)

@@ -88,7 +88,7 @@ class MatchRun:
 
 
 def compete(
-    game: str | game_spec.GameSpec | agent.Arena,
+    game: game_spec.GameLike | agent.Arena,
     players: Sequence[str | agent.Agent],
     *,
     games: int = defaults.GAMES,
@@ -103,7 +103,7 @@ def compete(
     """Plays a match between agents, one for every player of the game.
 
     Args:
-      game: its name, a `GameSpec`, or an `Arena`.
+      game: whatever names it, as in `gdlx.make`, or an `Arena`.
       players: agents, or their names as in `gdlx match`.
       games: number of games.
       swap: whether agents rotate through the roles.

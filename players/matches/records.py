@@ -20,8 +20,7 @@ import numpy as np
 from gdlx.envs import game_facts, game_spec
 from gdlx.players.agents import agent
 from gdlx.players.matches import game_log, match
-from gdlx.propnet.common import atomic_files, errors
-from gdlx.propnet.io import checked_fields
+from gdlx.propnet.common import atomic_files, bounded_files
 from gdlx.solvers.runs import result_folder
 
 GAMES, INCIDENTS, RESULT = "games.csv", "incidents.csv", "result.json"
@@ -80,7 +79,8 @@ def _source(player: agent.Agent) -> str:
     """A digest of all files that an agent plays from; empty without any."""
     digest, paths = hashlib.sha256(), agent.sources(player)
     for path in paths:
-        with contextlib.suppress(OSError), open(path, "rb") as file:  # errors are reported when the agent reads it
+        # Errors are reported when the agent reads it.
+        with contextlib.suppress(OSError, bounded_files.FileError), bounded_files.open_regular(path) as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()[:16] if paths else ""
 
@@ -121,33 +121,33 @@ def write_json(path: pathlib.Path, value: object) -> None:
 def read_config(folder: pathlib.Path) -> RunConfig:
     path = folder / result_folder.CONFIG
     try:
-        with open(path, encoding="utf-8") as file:
-            config = json.load(file)
-        if "agents" not in config:
-            raise result_folder.ResultError(f"{folder} holds no games between agents; is it a solution?")
-        if config["format"] != _FORMAT or config["kind"] not in ("match", "tournament"):
-            raise result_folder.ResultError(f"{folder} has the format of another version of gdlx; play it again")
-        return RunConfig(
-            kind=config["kind"],
-            game=game_spec.GameSpec(**config["game"]),
-            digest=str(config["digest"]),
-            agents=tuple(str(text) for text in config["agents"]),
-            settings=match.MatchSettings(
-                games=int(config["games"]),
-                swap=bool(config["swap"]),
-                seed=int(config["seed"]),
-                start_seconds=float(config["start_clock"]),
-                play_seconds=float(config["play_clock"]),
-            ),
-            max_steps=int(config["max_steps"]),
-            sources=tuple(map(str, config["sources"])) if config.get("sources") is not None else None,
-        )
+        with result_folder.explain_damage(path):
+            config = result_folder.read_config_json(folder)
+            if "agents" not in config:
+                raise result_folder.ResultError(f"{folder} holds no games between agents; is it a solution?")
+            if config["format"] != _FORMAT or config["kind"] not in ("match", "tournament"):
+                raise result_folder.ResultError(f"{folder} has the format of another version of gdlx; play it again")
+            return _parse_config(config)
     except FileNotFoundError:
         raise result_folder.ResultError(f"{folder} holds no match: it has no {result_folder.CONFIG}") from None
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        if isinstance(error, errors.UserError):
-            raise
-        raise result_folder.ResultError(f"{path} cannot be read: {error}") from None
+
+
+def _parse_config(config: dict[str, Any]) -> RunConfig:
+    return RunConfig(
+        kind=config["kind"],
+        game=result_folder.parse_game(config["game"]),
+        digest=str(config["digest"]),
+        agents=tuple(str(text) for text in config["agents"]),
+        settings=match.MatchSettings(
+            games=int(config["games"]),
+            swap=bool(config["swap"]),
+            seed=int(config["seed"]),
+            start_seconds=float(config["start_clock"]),
+            play_seconds=float(config["play_clock"]),
+        ),
+        max_steps=int(config["max_steps"]),
+        sources=tuple(map(str, config["sources"])) if config.get("sources") is not None else None,
+    )
 
 
 def folder_name(kind: str, agents: Iterable[str]) -> str:
@@ -201,7 +201,7 @@ def read_games(folder: pathlib.Path, one: match.Match) -> game_log.GameRecords:
     """Reads the games of a match that were played before, by the same agents."""
     header, *rows = _read_table(folder / GAMES) or [_header(one.arena.env.players)]
     players = one.players
-    try:
+    with result_folder.explain_damage(folder / GAMES):
         if header != _header(one.arena.env.players):
             raise ValueError("it has other columns")
         numbers = [int(row[0]) for row in rows]
@@ -233,31 +233,25 @@ def read_games(folder: pathlib.Path, one: match.Match) -> game_log.GameRecords:
             goal_conflict=end == _ENDS[1],
             incidents=incidents.astype(np.int64),
         )
-    except (IndexError, ValueError) as error:
-        raise result_folder.ResultError(f"{folder / GAMES} cannot be read: {error}") from None
 
 
 def read_incidents(folder: pathlib.Path, played: game_log.GameRecords) -> list[game_log.Incident]:
     """Reads the incidents of these games."""
     numbers = set(played.number.tolist())
     incidents = []
-    try:
+    with result_folder.explain_damage(folder / INCIDENTS):
         for row in _read_table(folder / INCIDENTS)[1:]:
             game, step, role, name, kind, message = row
             if int(game) in numbers:
                 incidents.append(
                     game_log.Incident(int(game), int(step), role, name, game_log.parse_incident_kind(kind), message)
                 )
-    except ValueError as error:
-        raise result_folder.ResultError(f"{folder / INCIDENTS} cannot be read: {error}") from None
     return incidents
 
 
 def _read_table(path: pathlib.Path) -> list[list[str]]:
     try:
-        text = checked_fields.read_bounded(path, checked_fields.MAX_BYTES).decode("utf-8")
-        return list(csv.reader(io.StringIO(text, newline=""), strict=True))
+        with result_folder.explain_damage(path):
+            return bounded_files.read_csv(path)
     except FileNotFoundError:
         return []
-    except (ValueError, csv.Error) as error:
-        raise result_folder.ResultError(f"{path} cannot be read: {error}") from None

@@ -19,6 +19,7 @@ from gdlx.envs.views import history
 from gdlx.players import defaults
 from gdlx.players.agents import agent
 from gdlx.players.matches import clock_worker, game_log
+from gdlx.propnet.common import seeds
 from gdlx.propnet.syntax import diagnostics
 
 _LONGEST_MESSAGE = 300
@@ -77,8 +78,8 @@ class Referee:
           log: a list to which joint actions are appended while the game is played.
         """
         events = [] if log is None else log
-        seeds = np.random.SeedSequence([self.seed & (2**64 - 1), number])
-        chance, fallback, *generators = (np.random.default_rng(seed) for seed in seeds.spawn(2 + len(seats)))
+        sequence = np.random.SeedSequence([seeds.non_negative(self.seed), number])
+        chance, fallback, *generators = (np.random.default_rng(seed) for seed in sequence.spawn(2 + len(seats)))
         session = _GameSession(self, number, fallback)
         for player, (seat, random) in enumerate(zip(seats, generators, strict=True)):
             session.add_player(

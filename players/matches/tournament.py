@@ -16,7 +16,7 @@ import numpy as np
 
 from gdlx.players.agents import agent
 from gdlx.players.matches import contest, match, records, scores
-from gdlx.propnet.common import atomic_files
+from gdlx.propnet.common import atomic_files, seeds
 
 TABLE = "crosstable.csv"
 
@@ -67,7 +67,7 @@ class Tournament:
 
     def pairing(self, number: int) -> match.Match:
         """Match `number`, with its own seed."""
-        seed = int(np.random.SeedSequence([self.settings.seed & (2**64 - 1), number]).generate_state(1)[0])
+        seed = int(np.random.SeedSequence([seeds.non_negative(self.settings.seed), number]).generate_state(1)[0])
         agents = tuple(self.agents[index] for index in self.groups[number])
         return match.Match(self.arena, agents, dataclasses.replace(self.settings, seed=seed))
 

@@ -41,6 +41,7 @@ class _ProblemCollector:
 
     def __init__(self, net: propnet.PropNet) -> None:
         self.net = net
+        self.exhaustive = False
         self.best = {role.name: -1 for role in net.players}
         self._first: dict[tuple[str, str], tuple[str, str]] = {}
         self._count: dict[tuple[str, str], int] = {}
@@ -86,7 +87,8 @@ class _ProblemCollector:
             times = self._count[code, role]
             seen = f" (seen {times} times)" if times > 1 else ""
             where = f", first {example}" if example else ""
-            yield diagnostics.Diagnostic(code, f"{message}{seen}{where}", None, _HINTS[code])
+            hint = _HINTS.get(f"{code} in random play", "") if not self.exhaustive else ""
+            yield diagnostics.Diagnostic(code, f"{message}{seen}{where}", None, hint or _HINTS[code])
 
 
 _HINTS = {
@@ -94,7 +96,9 @@ _HINTS = {
     "no-goal-value": "add a goal rule for this terminal state",
     "unplayable-state": "add a legal rule such as (legal ?r noop), or make the state terminal",
     "endless-play": "add a step counter that ends the game",
-    "never-wins": "no match played gave this role its highest goal; check its goal rules",
+    "never-wins": "no match of this game gives this role its highest goal; check its goal rules",
+    "never-wins in random play": "only random moves were tried, and some games are rarely won by them; check its goal "
+    "rules if a match that you know to be won does not give it",
     "hidden-legal-moves": "add a sees rule that shows them: gdlx treats legal moves as perceived, other systems do not",
 }
 
@@ -105,11 +109,13 @@ def check_by_playing(net: propnet.PropNet, seed: int = 0) -> Findings:
 
 
 def _finish(notes: _ProblemCollector, exhaustive: bool, states: int, matches: int, longest: int) -> Findings:
+    notes.exhaustive = exhaustive
     for role in notes.net.players:
         best, highest = notes.best[role.name], max(role.goal_values, default=-1)
         if matches and best < highest:
             seen = f"the best goal seen is {best}" if best >= 0 else "no goal was seen"
-            notes.note("never-wins", role.name, 1, f"{role.name} never gets {highest}: {seen}", lambda: "")
+            how = "never gets" if exhaustive else f"never got, in {matches} matches of random moves,"
+            notes.note("never-wins", role.name, 1, f"{role.name} {how} {highest}: {seen}", lambda: "")
     return Findings(exhaustive, states, matches, longest, notes.best, tuple(notes.diagnostics()))
 
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from gdlx.propnet.checks import growth, overview, structure, variables, vocabulary
+from gdlx.propnet.checks import growth, overview, structure, unused_forms, variables, vocabulary
 from gdlx.propnet.syntax import diagnostics, kif, rulesheet, source
 
 Diagnostic = diagnostics.Diagnostic  # a field of CheckReport hides the module
@@ -48,11 +48,11 @@ def check(text: source.Source, *, fold_case: bool = False, gdl: int | None = Non
 
     >>> report = check(source.Source("a.gdl", "(role x) (legal x ?m) (goal x 100)"))
     >>> [problem.code for problem in report.errors]
-    ['variable-in-fact', 'missing-terminal']
+    ['variable-in-fact']
     """
     sheet, syntax_diagnostics = rulesheet.parse_rulesheet(text, fold_case=fold_case, gdl=gdl)
-    log = kif.DiagnosticLog(syntax_diagnostics)
     facts = overview.SheetAnalysis(sheet)
+    log = kif.DiagnosticLog(unused_forms.demote(facts, syntax_diagnostics))
     try:
         for run in _CHECKS:
             run(facts, log)

@@ -1,15 +1,17 @@
 """Checks dependencies: no cycle through negation, and no legal, goal or terminal that depends on a move."""
 
+import dataclasses
 from collections.abc import Iterable
 
 from gdlx.propnet.checks import overview
 from gdlx.propnet.common import graphs
-from gdlx.propnet.datalog import joins
+from gdlx.propnet.datalog import joins, safety
 from gdlx.propnet.syntax import diagnostics, ground_terms, kif, terms
 
 GroundAtom = tuple[terms.Relation, ground_terms.Fact]
 _DOES = ("does", 2)
 _SHOWN = 6
+_MOST_PAIRS = 100_000  # of literals and rules that are compared
 _TRIED = 50  # ground atoms examined to find all wrong rules
 _STATE_ONLY_RELATIONS: tuple[terms.Relation, ...] = (("legal", 2), ("goal", 2), ("terminal", 0))
 
@@ -106,7 +108,7 @@ def _check_negation(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> No
             log.add("undecided", message, atom.span, "remove the rules; their ground rules are not checked")
             continue
         negative: set[tuple[GroundAtom, GroundAtom]] = set()
-        edges = _ground_edges(facts, group, negative)
+        edges = {} if _excluded_by_constants(facts, group) else _ground_edges(facts, group, negative)
         if edges is None:
             message = f"{names} {depend}"
             log.add(
@@ -131,6 +133,42 @@ def _check_negation(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> No
             who = "a ground atom depends on its" if one else "ground atoms depend on their"
             message = f"{who} own negation: {atoms}"
             log.add("negative-cycle", message, atom.span, "break the cycle of rules through `not`")
+
+
+def _excluded_by_constants(facts: overview.SheetAnalysis, group: frozenset[terms.Relation]) -> bool:
+    """Whether the constants of the rules exclude a cycle through `not`: (goal ?r 0) may depend on (not (goal ?r 100)).
+
+    A rule may depend on another only if an atom of its body unifies with the head of the other.
+    """
+    rules = [rule for relation in sorted(group) for rule in facts.rules_by_head.get(relation, ())]
+    calls = [
+        (number, atom, positive)
+        for number, rule in enumerate(rules)
+        for atom, positive in terms.atoms_in(rule.body)
+        if atom.relation in group
+    ]
+    if len(calls) * len(rules) > _MOST_PAIRS:
+        return False
+    edges: dict[int, set[int]] = {number: set() for number in range(len(rules))}
+    negative = set()
+    for number, atom, positive in calls:
+        for other, rule in enumerate(rules):
+            if rule.head.relation == atom.relation and all(map(_may_be_equal, atom.args, rule.head.args)):
+                edges[number].add(other)
+                if not positive:
+                    negative.add((number, other))
+    member = {rule: n for n, component in enumerate(graphs.strongly_connected_components(edges)) for rule in component}
+    return all(member[number] != member[other] for number, other in negative)
+
+
+def _may_be_equal(left: terms.Term, right: terms.Term) -> bool:
+    """Whether two terms of different rules have a common instance, as far as their constants tell."""
+    if isinstance(left, terms.Variable) or isinstance(right, terms.Variable):
+        return True
+    if isinstance(left, terms.Symbol) or isinstance(right, terms.Symbol):
+        return left == right
+    same = (left.functor, len(left.args)) == (right.functor, len(right.args))
+    return same and all(map(_may_be_equal, left.args, right.args))
 
 
 def _check_recursion(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
@@ -175,23 +213,38 @@ def _ground_edges(
     if isinstance(tables, joins.LimitError):
         return None
     edges: dict[GroundAtom, set[GroundAtom]] = {}
+
+    def add_edge(head: GroundAtom, body: GroundAtom, positive: bool) -> None:
+        if body[0] not in tables or body[1] not in tables[body[0]].known:
+            return  # negated, and never true
+        edges.setdefault(head, set()).add(body)
+        if not positive and signs is not None:
+            signs.add((head, body))
+
     try:
         for full, relaxed in (pair for relation in sorted(relations) for pair in facts.relaxed_rules.get(relation, ())):
+            free = safety.negated_only(full)
             plan = joins.JoinPlan(relaxed)
             for env in plan.solutions(tables, tables, facts.budget):
                 facts.budget.spend(relaxed)
                 bindings = dict(zip(plan.slots, env, strict=True))
                 head = _ground(full.head, bindings)
                 for atom, positive in terms.atoms_in(full.body):
-                    body = _ground(atom, bindings)
-                    if atom.relation not in tables or body[1] not in tables[atom.relation].known:
-                        continue  # negated, and never true
-                    edges.setdefault(head, set()).add(body)
-                    if not positive and signs is not None:
-                        signs.add((head, body))
+                    if _variables([atom]).isdisjoint(free):
+                        add_edge(head, _ground(atom, bindings), positive)
+            for atom in (atom for atom, _ in terms.atoms_in(full.body) if not _variables([atom]).isdisjoint(free)):
+                plan = joins.JoinPlan(dataclasses.replace(relaxed, body=(*relaxed.body, atom)))
+                for env in plan.solutions(tables, tables, facts.budget):
+                    facts.budget.spend(relaxed)
+                    bindings = dict(zip(plan.slots, env, strict=True))
+                    add_edge(_ground(full.head, bindings), _ground(atom, bindings), False)
     except joins.LimitError:
         return None
     return edges
+
+
+def _variables(atoms: Iterable[terms.Atom]) -> set[str]:
+    return {variable.name for atom in atoms for variable in terms.variables_in(atom.args)}
 
 
 def _ground(atom: terms.Atom, bindings: dict[str, ground_terms.GroundTerm]) -> GroundAtom:

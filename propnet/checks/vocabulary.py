@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable, Iterator
 
-from gdlx.propnet.checks import overview
+from gdlx.propnet.checks import keywords, overview
 from gdlx.propnet.common import graphs
 from gdlx.propnet.syntax import diagnostics, kif, source, terms
 
-_REQUIRED = {
-    "role": "declare the players, e.g. (role white)",
-    "legal": "say which moves are legal, e.g. (legal white noop)",
-    "goal": "say what each role gets, e.g. (goal white 100)",
-    "terminal": "say when the game ends, e.g. (<= terminal (true over))",
+_REQUIRED = {  # what is missing without it, and what to write
+    "role": ("", "declare the players, e.g. (role white)"),
+    "legal": ("", "say which moves are legal, e.g. (legal white noop)"),
+    "goal": ("", "say what each role gets, e.g. (goal white 100)"),
+    "terminal": (", so the game never ends", "say when the game ends, e.g. (<= terminal (true over))"),
 }
 _shorten = diagnostics.shorten
 
@@ -25,13 +25,14 @@ def check(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
     _check_roles(facts, log)
     _check_goal_values(facts, log)
     _check_keywords_in_bodies(facts, log)
+    _check_constant_distinct(facts, log)
 
 
 def _check_required(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
     heads = {rule.head.name for rule in facts.rules}
-    for name, hint in _REQUIRED.items():
+    for name, (consequence, hint) in _REQUIRED.items():
         if name not in heads and name not in facts.sheet.unparsed_names:
-            log.add(f"missing-{name}", f"the sheet has no `{name}` rule", None, hint)
+            log.add(f"missing-{name}", f"the sheet has no `{name}` rule{consequence}", None, hint)
 
 
 def _atoms(facts: overview.SheetAnalysis) -> Iterator[terms.Atom]:
@@ -107,6 +108,8 @@ def _check_undefined(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> N
                 continue
             meant_fluent = fluents is not None and relation in fluents
             hint = f"did you mean (true {_shorten(atom)})?" if meant_fluent else "define it, or correct its spelling"
+            if keyword := keywords.closest(relation):
+                hint = f"did you mean `{keyword}`?"
             message = f"nothing concludes `{_shorten(atom.name)}`, so it is always false"
             log.add("undefined-relation", message, atom.span, hint)
 
@@ -118,8 +121,10 @@ def _check_unused(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None
         used = any(not facts.users.get(member, set()) <= component for member in component)
         if name in terms.KEYWORD_ARITY or used or name in facts.sheet.unparsed_names:
             continue
-        log.add("unused-relation", f"nothing uses `{_shorten(name)}`", rules[0].head.span,
-                "remove it, or use it; for a fluent write (next ..)")  # fmt: skip
+        hint = "remove it, or use it; for a fluent write (next ..)"
+        if keyword := keywords.closest(relation, in_head=True):
+            hint = f"did you mean `{keyword}`? otherwise remove it, or use it"
+        log.add("unused-relation", f"nothing uses `{_shorten(name)}`", rules[0].head.span, hint)
 
 
 def _functors(atoms: Iterable[terms.Atom]) -> set[terms.Relation] | None:
@@ -174,7 +179,7 @@ def _check_roles(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
         declared.setdefault(str(role), rule.head.span)
     if complete and list(declared) == [terms.RANDOM]:
         message = f"the only role is `{terms.RANDOM}`, which is chance, not a player"
-        log.add("missing-role", message, declared[terms.RANDOM], _REQUIRED["role"])
+        log.add("missing-role", message, declared[terms.RANDOM], _REQUIRED["role"][1])
     if not declared or not complete:
         return  # roles derived by rules cannot be determined from the text alone
     known = {*declared, *facts.sheet.unparsed_names}
@@ -226,6 +231,17 @@ def _check_keywords_in_bodies(facts: overview.SheetAnalysis, log: kif.Diagnostic
             if rule.head.relation in wrong[atom.name]:
                 hint = "write (true ..) for what holds now" if atom.name in ("next", "init") else "it is only a hint"
                 log.add("keyword-in-body", f"`{atom.name}` stands in the body of a rule", atom.span, hint)
+
+
+def _check_constant_distinct(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
+    for rule in facts.rules:
+        for literal in terms.literals_in(rule.body):
+            if not isinstance(literal, terms.Distinct) or literal.equal:  # an equality is reported by the parser
+                continue
+            if not any(terms.variables_in((literal.left, literal.right))):
+                holds = literal.left != literal.right
+                message = f"{_shorten(literal)} compares two constants, so it {'always' if holds else 'never'} holds"
+                log.add("constant-distinct", message, literal.span, "is the `?` of a variable missing?")
 
 
 _ROOTS = tuple((name, terms.KEYWORD_ARITY[name]) for name in overview.ROOT_NAMES)

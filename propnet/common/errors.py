@@ -18,5 +18,9 @@ class UserError(Exception):
     names_options: ClassVar[bool] = True
 
 
+class Remark(UserWarning):
+    """A warning for the user, which the command line shows as a remark."""
+
+
 class MissingPackageError(UserError, ImportError):
     """Raised if an optional package is required but not installed."""

@@ -77,7 +77,8 @@ def _derivation(atom: GroundAtom, trace: program.Trace, shown: set[GroundAtom], 
         if isinstance(literal, terms.Atom):
             yield from _derivation(_ground(literal, bindings), trace, shown, depth + 1)
         else:
-            yield "  " * (depth + 1) + _literal_text(literal, bindings)
+            free = {name: f"?{name}" for name in safety.negated_only(rule)}
+            yield "  " * (depth + 1) + _literal_text(literal, bindings | free)
 
 
 _GIVEN = {("true", 1): "(holds in the state)", ("does", 2): "(the move made)"}
@@ -153,7 +154,7 @@ def _term(value: ground_terms.GroundTerm, near: terms.Term) -> terms.Term:
 
 def _satisfiable(prefix: terms.Body, fit: list[terms.Literal], rule: terms.Rule, tables: joins.Tables) -> bool:
     """Whether some bindings satisfy a prefix of a body; literals with unbound variables are ignored."""
-    known = safety.bound_variables((*fit, *prefix))
+    known = safety.bound_variables((*fit, *prefix)) | safety.negated_only(rule)
     usable = tuple(
         literal
         for literal in prefix

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from gdlx.propnet.datalog import safety
 from gdlx.propnet.syntax import ground_terms, terms
 
 Bindings = list[Any]  # the value of each variable of a rule, by slot
@@ -185,6 +186,17 @@ def _absent_step(relation: terms.Relation, fact: Callable[[Bindings], ground_ter
     return step
 
 
+def _no_match_step(relation: terms.Relation, pattern: _Pattern) -> JoinStep:
+    """A negated literal with variables of its own: no fact may match it, whatever they are."""
+
+    def step(env: Bindings, positive: Tables, negative: Tables) -> Iterator[None]:
+        key = tuple(part(env) for part in pattern.key)
+        if not any(pattern.bind(fact, env) for fact in negative.get(relation, _EMPTY).find(pattern.probes, key)):
+            yield
+
+    return step
+
+
 def _compare_step(left: TermBuilder, right: TermBuilder, equal: bool) -> JoinStep:
     def step(env: Bindings, positive: Tables, negative: Tables) -> Iterator[None]:
         if (left(env) == right(env)) == equal:
@@ -221,6 +233,7 @@ class JoinPlan:
             isinstance(term, terms.Compound) and any(terms.variables_in([term])) for term in _constructed_terms(rule)
         )
         self.steps: list[JoinStep] = []
+        self._negated_only = safety.negated_only(rule)
         self._plan(rule.body, first)
 
     def _plan(self, body: terms.Body, first: int | None) -> None:
@@ -255,7 +268,7 @@ class JoinPlan:
     def _cost(self, literal: terms.Literal, bound: set[str]) -> tuple[int, int]:
         """Cost of a literal: filters as soon as they can run, then atoms with a known part, then by unknowns."""
         assert not isinstance(literal, terms.Or)
-        unknown = len({v.name for v in terms.variables_in(terms.literal_terms(literal))} - bound)
+        unknown = len({v.name for v in terms.variables_in(terms.literal_terms(literal))} - bound - self._negated_only)
         if isinstance(literal, terms.Atom):
             known_parts = sum(not self._free(arg, bound) for arg in _leaves(literal.args))
             return (0, 0) if not unknown else (1, 0) if known_parts else (2, unknown)
@@ -274,6 +287,8 @@ class JoinPlan:
             name, arity = literal.relation
             return _match_step((f"new {name}" if new else name, arity), _pattern(literal.args, slots, bound))
         if isinstance(literal, terms.Not):
+            if any(v.name in self._negated_only for v in terms.variables_in(literal.atom.args)):
+                return _no_match_step(literal.atom.relation, _pattern(literal.atom.args, slots, bound))
             return _absent_step(literal.atom.relation, _fact_builder(literal.atom.args, slots))
         left, right = literal.left, literal.right
         if self._free(left, bound):

@@ -112,10 +112,22 @@ def bound_variables(body: terms.Body, given: frozenset[str] = frozenset()) -> fr
     return frozenset(_bind(body, given).known)
 
 
+def negated_only(rule: terms.Rule) -> frozenset[str]:
+    """Returns the variables that occur in a single literal of a rule, which is negated: `not` says there is none."""
+    uses: collections.Counter[str] = collections.Counter()
+    negated: set[str] = set()
+    for literal in terms.literals_in(rule.body):
+        names = _names(terms.literal_terms(literal))
+        uses.update(names)
+        if isinstance(literal, terms.Not):
+            negated |= names
+    return frozenset(name for name in negated - _names(rule.head.args) if uses[name] == 1)
+
+
 def unsafe_variables(rule: terms.Rule) -> Iterator[terms.Variable]:
-    """Yields the first occurrence of every variable that no positive literal of the body binds."""
-    seen = set()
+    """Yields the first occurrence of every variable that nothing binds, without those of `negated_only`."""
     scope = _bind(rule.body)
+    seen = set(negated_only(rule))
     in_head = (v for v in terms.variables_in(rule.head.args) if v.name not in scope.known)
     for variable in itertools.chain(in_head, scope.unsafe()):
         if variable.name not in seen:

@@ -20,7 +20,14 @@ import numpy.typing as npt
 
 from gdlx.propnet.common import limits
 from gdlx.propnet.datalog import stratify
-from gdlx.propnet.grounding import drop_arguments, inline_static, magic_sets, share_bodies, split_joins
+from gdlx.propnet.grounding import (
+    drop_arguments,
+    inline_static,
+    magic_sets,
+    project_negated,
+    share_bodies,
+    split_joins,
+)
 from gdlx.propnet.syntax import diagnostics, ground_terms, rulesheet, terms
 
 Ints = npt.NDArray[np.int32]
@@ -107,7 +114,7 @@ def rewrite_rules(rules: Iterable[terms.Rule], static: frozenset[terms.Relation]
 
 def ground(sheet: rulesheet.Rulesheet, within: limits.Limits = limits.Limits(), *, rewrite: bool = True) -> GroundRules:
     """Grounds a checked sheet; raises a GdlError that names the rule if a limit is reached."""
-    stages = stratify.split_into_stages(stratify.needed_rules(sheet))
+    stages = stratify.split_into_stages(project_negated.project(stratify.needed_rules(sheet)))
     rules = tuple(dict.fromkeys((*stages.static, *stages.state, *stages.move)))
     if rewrite:
         rules = rewrite_rules(rules, frozenset(rule.head.relation for rule in stages.static))

@@ -1,21 +1,25 @@
 """A cache of propnets on disk, so that the next run with the same game starts at once.
 
-The key of a propnet is a digest of its rules and of the code of `gdlx.propnet`. Files that cannot be read or written
-are not an error: the propnet is then compiled again.
+The key of a propnet is a digest of its rules and of the code of `gdlx.propnet`; it is also inside the file, so that a
+file under another name is not used. Files that cannot be read or written are not an error: the propnet is then compiled
+again. Folders are readable by their owner only, and what others own or may write to is ignored: what is cached decides
+results, and compiled programs are machine code.
 """
 
 import contextlib
+import errno
 import functools
 import hashlib
 import importlib.resources
 import os
 import pathlib
 import sys
+import warnings
 from collections.abc import Iterator
 from importlib.resources import abc
 
 from gdlx.propnet.circuits import compiler, propnet
-from gdlx.propnet.common import limits
+from gdlx.propnet.common import bounded_files, errors, limits
 from gdlx.propnet.io import files
 from gdlx.propnet.syntax import rulesheet
 
@@ -51,19 +55,60 @@ def load_or_compile(
     recompile: bool = False,
 ) -> propnet.PropNet:
     """Loads the propnet of a sheet from the cache, or compiles and caches it; `recompile` skips the lookup."""
-    path = cache_dir() / _NETWORKS / f"{_key(sheet)}.npz"
-    if not recompile:
-        with contextlib.suppress(OSError, files.PropNetFileError):
-            net = files.load_propnet(path)
+    key, folder = _key(sheet), private_folder(_NETWORKS)
+    path = None if folder is None else folder / f"{key}.npz"
+    if path is not None and not recompile:
+        with contextlib.suppress(OSError, bounded_files.FileError):
+            net = files.parse_cached(read_entry(path), key)
             os.utime(path)  # the least recently used files are removed first
             return net
     net = compiler.compile_rulesheet(sheet, within, *([report] if report else []))
-    with contextlib.suppress(OSError, files.PropNetFileError):  # the name of a sheet may not be valid in a propnet file
-        if limit_bytes():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            files.save_propnet(net, path)
+    if path is not None and limit_bytes():
+        # The name of a sheet may not be valid in a propnet file.
+        with contextlib.suppress(OSError, files.PropNetFileError):
+            files.save_cached(net, path, key)
             _shrink()
     return net
+
+
+def private_folder(*names: str) -> pathlib.Path | None:
+    """Returns a folder of the cache, made for its owner alone; None if it cannot be used, with a remark if unsafe."""
+    folder = cache_dir()
+    try:
+        for name in ("", *names):
+            folder /= name
+            if limit_bytes():
+                folder.mkdir(mode=0o700, parents=not name, exist_ok=True)
+            if not _is_safe(folder.stat(), folder):
+                return None
+    except OSError:
+        return None
+    return folder
+
+
+def read_entry(path: pathlib.Path, max_bytes: int = bounded_files.MAX_BYTES) -> bytes:
+    """Reads a file of the cache; raises OSError or FileError if it cannot be used, with a remark if unsafe."""
+    with bounded_files.open_regular(path) as file:
+        status = os.fstat(file.fileno())
+        if not _is_safe(status, path):
+            raise PermissionError(errno.EPERM, "not safe to use", str(path))
+        if status.st_size > max_bytes:
+            raise bounded_files.too_large(max_bytes, path)
+        return file.read(max_bytes)
+
+
+def _is_safe(status: os.stat_result, path: pathlib.Path) -> bool:
+    """Whether only the user can have written a file or folder of the cache; otherwise warns that it is ignored."""
+    if not hasattr(os, "geteuid"):
+        return True
+    if status.st_uid != os.geteuid():
+        problem = "it belongs to another user; remove it, or set GDLX_CACHE to a folder of your own"
+    elif status.st_mode & 0o022:
+        problem = f"other users may write to it; run chmod go-w '{path}' if you trust its contents"
+    else:
+        return True
+    warnings.warn(f"the cache {path} is ignored: {problem}", errors.Remark, stacklevel=2)
+    return False
 
 
 def _key(sheet: rulesheet.Rulesheet) -> str:

@@ -9,22 +9,21 @@ from typing import TypeVar
 import numpy as np
 
 from gdlx.propnet.circuits import propnet
-from gdlx.propnet.common import errors
+from gdlx.propnet.common import bounded_files
 from gdlx.propnet.syntax import diagnostics
 
-Path = str | os.PathLike[str]
+Path = bounded_files.Path
 T = TypeVar("T")
 
 REWRITE_HINT = "write it again, e.g. with `gdlx compile GAME -o FILE`"
-MAX_BYTES = 2**28  # of a file, and of what a compressed one unpacks to
+MAX_BYTES = bounded_files.MAX_BYTES
 
 
-class PropNetFileError(errors.UserError, ValueError):
+class PropNetFileError(bounded_files.FileError):
     """Raised for a file that is not a valid propnet; the message names the file, the problem and the fix."""
 
     def __init__(self, problem: str, hint: str = REWRITE_HINT, file: str | None = None) -> None:
-        self.problem, self.hint, self.file = problem, hint, file
-        super().__init__(f"{file + ': ' if file else ''}{problem}; {hint}")
+        super().__init__(problem, hint, file)
 
 
 @contextlib.contextmanager
@@ -32,26 +31,14 @@ def name_file_in_errors(path: Path) -> Iterator[None]:
     """Adds the name of the file to errors raised inside."""
     try:
         yield
-    except PropNetFileError as error:
+    except bounded_files.FileError as error:
         raise PropNetFileError(error.problem, error.hint, os.fspath(path)) from None
-
-
-def read_bounded(path: Path, max_bytes: int) -> bytes:
-    with open(path, "rb") as file:
-        data = file.read(max_bytes + 1)
-    if len(data) > max_bytes:
-        raise too_large(max_bytes)
-    return data
-
-
-def too_large(max_bytes: int) -> PropNetFileError:
-    return PropNetFileError(f"it holds more than {max_bytes:,} bytes", "raise max_bytes if you trust it")
 
 
 def parse_json(data: bytes) -> object:
     try:
-        return json.loads(data.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
+        return bounded_files.parse_json(data.decode("utf-8"))
+    except ValueError as error:
         problem = f"it is not JSON in UTF-8 ({diagnostics.shorten(error)})"
         raise PropNetFileError(problem, f"if it is a .npz file, name it so; otherwise {REWRITE_HINT}") from None
 

@@ -8,17 +8,14 @@ import io
 import itertools
 import json
 import pathlib
-import re
-import struct
 import zipfile
-import zlib
 from typing import Any
 
 import numpy as np
 
 from gdlx.propnet.circuits import propnet
-from gdlx.propnet.common import atomic_files
-from gdlx.propnet.io import checked_fields, ggp_json, validity
+from gdlx.propnet.common import atomic_files, bounded_files
+from gdlx.propnet.io import array_files, checked_fields, ggp_json, validity
 from gdlx.propnet.syntax import diagnostics
 
 PropNetFileError = checked_fields.PropNetFileError
@@ -40,16 +37,6 @@ _ARRAYS = {  # member of a .npz -> its element type there
     "gate_inputs": "<i4",
 }
 _OF_ROLES = {"legal": "moves", "sees": "percepts", "goal": "goal_values"}  # array -> field with the names of its rows
-_NPY_HEADER = re.compile(rb"\{'descr': '([^']*)', 'fortran_order': False, 'shape': \((\d{1,18}),\),? ?\} *\n")
-_BROKEN_ZIP = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    EOFError,
-    OSError,
-    ValueError,
-    NotImplementedError,
-)
 
 
 def save_propnet(net: propnet.PropNet, path: checked_fields.Path) -> None:
@@ -98,7 +85,7 @@ def load_propnet(path: checked_fields.Path, *, max_bytes: int = checked_fields.M
     with checked_fields.name_file_in_errors(path):
         if _suffix(path) not in (".npz", ".json"):
             raise _unknown_suffix(path)
-        data = checked_fields.read_bounded(path, max_bytes)
+        data = bounded_files.read_bytes(path, max_bytes)
         if _suffix(path) == ".npz":
             net = _from_npz(data, max_bytes)
         else:
@@ -108,6 +95,20 @@ def load_propnet(path: checked_fields.Path, *, max_bytes: int = checked_fields.M
             net = _from_json(parsed)
         validate(net)
         return net
+
+
+def save_cached(net: propnet.PropNet, path: checked_fields.Path, key: str) -> None:
+    """Saves a propnet as .npz together with the key of the cache that it was compiled for."""
+    with checked_fields.name_file_in_errors(path):
+        validate(net)
+        atomic_files.write_atomically(path, _to_npz(net, key))
+
+
+def parse_cached(data: bytes, key: str) -> propnet.PropNet:
+    """Parses a file of `save_cached`; raises PropNetFileError if it was saved for another key."""
+    net = _from_npz(data, bounded_files.MAX_BYTES, key)
+    validate(net)
+    return net
 
 
 def _suffix(path: checked_fields.Path) -> str:
@@ -183,8 +184,9 @@ def _from_json(data: object) -> propnet.PropNet:
     )
 
 
-def _to_npz(net: propnet.PropNet) -> bytes:
+def _to_npz(net: propnet.PropNet, key: str | None = None) -> bytes:
     header = {
+        **({} if key is None else {"key": key}),
         "format": FORMAT,
         "version": VERSION,
         "name": net.name,
@@ -208,11 +210,17 @@ def _to_npz(net: propnet.PropNet) -> bytes:
     return packed.getvalue()
 
 
-def _from_npz(data: bytes, max_bytes: int) -> propnet.PropNet:
-    members = _unzip(data, max_bytes)
-    arrays = {name: _array(members[name], kind, name) for name, kind in _ARRAYS.items()}
+def _from_npz(data: bytes, max_bytes: int, key: str | None = None) -> propnet.PropNet:
+    try:
+        members = array_files.read_members(io.BytesIO(data), max_bytes, _ARRAYS)
+        arrays = {name: _array(members[name], kind, name) for name, kind in _ARRAYS.items()}
+    except bounded_files.FileError as error:
+        wrong_name = f"if it is a .json file, name it so; otherwise {checked_fields.REWRITE_HINT}"
+        raise PropNetFileError(error.problem, wrong_name if error.hint == array_files.HINT else error.hint) from None
     header = checked_fields.Fields(checked_fields.parse_json(arrays["header"].tobytes()), "the header")
     _check_format(header)
+    if key is not None and header.value("key", str) != key:
+        raise PropNetFileError("it belongs to other rules, or was compiled by another version of gdlx")
     if len(arrays["terminal"]) != 1:
         raise PropNetFileError(f"array 'terminal' has {len(arrays['terminal'])} numbers, not 1")
     roles = header.objects("roles")
@@ -227,45 +235,13 @@ def _from_npz(data: bytes, max_bytes: int) -> propnet.PropNet:
     )
 
 
-def _unzip(data: bytes, max_bytes: int) -> dict[str, bytes]:
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            entries = archive.infolist()
-            _check_entries(entries, max_bytes)
-            # A member is never read beyond its declared size, so the sizes that were checked are the real ones.
-            return {entry.filename.removesuffix(".npy"): archive.read(entry) for entry in entries}
-    except PropNetFileError:
-        raise
-    except _BROKEN_ZIP as error:
-        problem = f"it is not a complete .npz file ({diagnostics.shorten(error)})"
-        hint = f"if it is a .json file, name it so; otherwise {checked_fields.REWRITE_HINT}"
-        raise PropNetFileError(problem, hint) from None
-
-
-def _check_entries(entries: list[zipfile.ZipInfo], max_bytes: int) -> None:
-    if sorted(entry.filename for entry in entries) != sorted(f"{name}.npy" for name in _ARRAYS):
-        raise PropNetFileError("it does not have the arrays of a propnet, or has others too")
-    if sum(entry.file_size for entry in entries) > max_bytes:
-        raise checked_fields.too_large(max_bytes)
-    for entry in entries:
-        if entry.flag_bits & 1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise PropNetFileError("it is encrypted, or compressed in another way than by deflate")
-
-
-def _array(data: bytes, kind: str, name: str) -> Any:
-    """Parses an array of rank 1 without numpy.load, which allocates any size that a header declares."""
-    start = 10 + int.from_bytes(data[8:10], "little")
-    header = _NPY_HEADER.fullmatch(data[10:start])
-    if data[:8] != b"\x93NUMPY\x01\x00" or header is None:
+def _array(data: bytearray, kind: str, name: str) -> Any:
+    array = array_files.parse_array(data, name)
+    if array.dtype != np.dtype(kind):
+        raise PropNetFileError(f"array {name!r} has elements {array.dtype.str!r}, not {kind!r}")
+    if array.ndim != 1:
         raise PropNetFileError(f"array {name!r} is not a plain array of rank 1 (.npy version 1.0)")
-    descr, dtype, raw = header[1].decode("latin-1"), np.dtype(kind), data[start:]
-    if descr != kind:
-        raise PropNetFileError(f"array {name!r} has elements {diagnostics.shorten(descr)!r}, not {kind!r}")
-    if len(raw) != int(header[2]) * dtype.itemsize:
-        raise PropNetFileError(f"array {name!r} does not have the size that it declares")
-    if dtype == np.bool_ and raw.strip(b"\0\1"):
-        raise PropNetFileError(f"array {name!r} has a value that is neither true nor false")
-    return np.frombuffer(raw, dtype).astype(dtype.newbyteorder("="))
+    return array
 
 
 def _split_by_role(array: propnet.Ints, roles: list[checked_fields.Fields], key: str, names: str) -> list[propnet.Ints]:

@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 
 from gdlx.propnet.circuits import aig, propnet
-from gdlx.propnet.common import atomic_files, graphs
+from gdlx.propnet.common import atomic_files, bounded_files, graphs
 from gdlx.propnet.io import checked_fields, ggp_json_writer, validity
 from gdlx.propnet.syntax import diagnostics, ground_terms, terms
 
@@ -29,7 +29,7 @@ V = TypeVar("V")
 def load_ggp_json(path: checked_fields.Path, *, max_bytes: int = checked_fields.MAX_BYTES) -> propnet.PropNet:
     """Loads a propnet in this layout; the game is named after the file."""
     with checked_fields.name_file_in_errors(path):
-        data = checked_fields.parse_json(checked_fields.read_bounded(path, max_bytes))
+        data = checked_fields.parse_json(bounded_files.read_bytes(path, max_bytes))
         return propnet_from_json(data, pathlib.Path(path).stem)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.propnet.circuits import propnet
+from gdlx.propnet.common import seeds
 from gdlx.propnet.simulate import machine
 
 Bools = npt.NDArray[np.bool_]
@@ -28,7 +29,7 @@ class BatchedStep(NamedTuple):
 def random_steps(net: propnet.PropNet, copies: int, seed: int, start: Bools | None = None) -> Iterator[BatchedStep]:
     """Yields steps of uniformly random play forever; finished games restart from the initial state or `start`."""
     game = machine.for_propnet(net)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(seeds.non_negative(seed))
     fresh = game.initial(copies) if start is None else start
     state = fresh
     sizes = [len(role.moves) for role in net.roles]

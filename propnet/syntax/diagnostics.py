@@ -7,7 +7,7 @@ import dataclasses
 import enum
 from collections.abc import Iterable
 
-from gdlx.propnet.common import errors
+from gdlx.propnet.common import errors, printable
 from gdlx.propnet.syntax import source
 
 _MAX_RENDERED = 50  # diagnostics in the text of one error
@@ -39,7 +39,6 @@ _ERRORS = (
     "missing-role",
     "missing-legal",
     "missing-goal",
-    "missing-terminal",
     "compound-role",
     "static-depends-on-state",
     "depends-on-does",
@@ -53,6 +52,7 @@ _ERRORS = (
 )
 _WARNINGS = (
     "bad-encoding",
+    "start-message",
     "needless-parentheses",
     "empty-body",
     "not-distinct",
@@ -60,8 +60,12 @@ _WARNINGS = (
     "keyword-as-function",
     "old-style-declaration",
     "keyword-in-body",
+    "constant-distinct",
     "unbound-role",
+    "negated-variable",
     "unsafe-unused-rule",
+    "malformed-unused-rule",
+    "missing-terminal",
     "two-arities",
     "case-variants",
     "undefined-relation",
@@ -121,7 +125,7 @@ class Diagnostic:
         else:
             line, column = self.span.source.position(self.span.start)
             place, excerpt = f"{self.span.source.name}:{line}:{column}", [self.span.excerpt()]
-        first = f"{place}: {self.severity}: {self.message} [{self.code}]"
+        first = f"{printable.printable(place)}: {self.severity}: {self.message} [{self.code}]"
         return "\n".join([first, *excerpt, *([f"hint: {self.hint}"] if self.hint else [])])
 
     def as_json(self) -> dict[str, object]:
@@ -149,7 +153,7 @@ class GdlError(errors.UserError):
 
 def shorten(text: object, width: int = 60) -> str:
     """Shortens text of a sheet for use in a message: hostile symbols may be a megabyte long."""
-    plain = "".join(c if c.isprintable() else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
+    plain = printable.printable(str(text))
     return plain if len(plain) <= width else plain[: width - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 

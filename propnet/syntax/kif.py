@@ -13,7 +13,12 @@ MAX_TOKENS = 1_000_000  # one to three megabytes of text, so that checking ends 
 MAX_FORM = 20_000
 _MAX_OF_A_CODE = 1_000
 _TOKEN = re.compile(r";[^\r\n]*|[()]|[^\s();]+")
-_BAD_CHARACTER = re.compile("[\x00-\x1f\x7f-\x9f\ufffd\ud800-\udfff]")
+_END_OF_START_MESSAGE = re.compile(r"\)\s*\d+(?:\s+\d+)?\s*\)?\s*\Z", re.ASCII)
+_CONTROL = "\x00-\x1f\x7f-\x9f\ud800-\udfff"
+# Marks of direction, characters of no width, and tags: two symbols that look alike would differ.
+_INVISIBLE = "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+_INVISIBLE += "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff"
+_BAD_CHARACTER = re.compile(f"[{_CONTROL}{_INVISIBLE}\ufffd]")
 _NEVER_A_FACT = frozenset({"true", "does", "not", "or", "and", "distinct"})
 
 
@@ -78,8 +83,13 @@ def sanitize_symbol(text: str, span: source.Span, log: DiagnosticLog) -> str:
     bad = _BAD_CHARACTER.search(text)
     if bad:
         place = source.Span(span.source, span.start + bad.start(), span.start + bad.start() + 1)
-        what = "undecodable byte" if bad.group() == "\ufffd" else f"control character U+{ord(bad.group()):04X}"
-        log.add("bad-character", f"{what} inside a symbol", place, "save the file as plain UTF-8 text")
+        code_point = f"U+{ord(bad.group()):04X}"
+        if re.match(f"[{_INVISIBLE}]", bad.group()):
+            what, hint = f"invisible character {code_point}", "remove it: the symbol looks like another one"
+        else:
+            what = "undecodable byte" if bad.group() == "\ufffd" else f"control character {code_point}"
+            hint = "save the file as plain UTF-8 text"
+        log.add("bad-character", f"{what} inside a symbol", place, hint)
         text = _BAD_CHARACTER.sub("_", text)
     return text
 
@@ -97,6 +107,8 @@ def read_nodes(text: source.Source, log: DiagnosticLog) -> list[Node]:
     for number, (token, start) in enumerate(tokens(text)):
         if number == MAX_TOKENS:
             raise too_large(f"{MAX_TOKENS} symbols and parentheses")
+        if token == ")" and reader.at_end_of_start_message(start):
+            break
         reader.read(token, source.Span(text, start, start + len(token)))
     if reader.stack:
         reader.close_unclosed(len(text.text))
@@ -139,6 +151,15 @@ class _Reader:
             self.stack.append(Node(span, items=[]))
         else:
             self.append(Node(span, text=sanitize_symbol(token, span, self.log)))
+
+    def at_end_of_start_message(self, start: int) -> bool:
+        """Whether the rest is `) 60 10)`, which a START message of the GGP protocol has after the rules."""
+        if self.stack or not _END_OF_START_MESSAGE.match(self.text.text, start):
+            return False
+        hint = "remove it; the rules end before it"
+        message = "the end of a START message after the rules is left out"
+        self.log.add("start-message", message, source.Span(self.text, start, len(self.text.text.rstrip())), hint)
+        return True
 
     def report_limit(self, span: source.Span) -> None:
         if self.stack[0].broken:

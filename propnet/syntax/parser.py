@@ -14,22 +14,44 @@ class _InvalidFormError(Exception):
 
 
 @dataclasses.dataclass(frozen=True)
+class UnparsedForm:
+    """A form that could not be used: the name of its head, if that is known, all its names, and what is wrong."""
+
+    head: str | None
+    names: frozenset[str]
+    problems: tuple[diagnostics.Diagnostic, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class RuleParser:
     log: kif.DiagnosticLog
     fold_case: bool = False
-    unparsed_names: set[str] = dataclasses.field(default_factory=set)  # names in the forms that could not be used
+    unparsed: list[UnparsedForm] = dataclasses.field(default_factory=list)
 
     def rules(self, forms: list[kif.Node]) -> tuple[terms.Rule, ...]:
         rules = []
         for form in forms:
+            before = len(self.log.entries)
             try:
                 if form.broken:
                     raise _InvalidFormError
                 rules.append(self._rule(form))
             except _InvalidFormError:
-                for name in form.symbols():
-                    self.unparsed_names.update((self._fold(name), name.lower()))  # in lower case, it may be a keyword
+                # In lower case too: it may be a keyword.
+                names = frozenset(name for text in form.symbols() for name in (self._fold(text), text.lower()))
+                head = None if form.broken else self._head_name(form)
+                self.unparsed.append(UnparsedForm(head, names, tuple(self.log.entries[before:])))
         return tuple(rules)
+
+    def _head_name(self, form: kif.Node) -> str | None:
+        """Returns the relation that a form would define, if it is clear enough to tell whether anything uses it."""
+        items = form.items or [form]
+        node = items[1] if items[0].text == "<=" and len(items) > 1 else form
+        first = node.items[0] if node.items else node
+        is_name = first.items is None and not first.text.startswith("?")
+        if not is_name or first.text.lower() in (*terms.CONNECTIVES, "true", "does"):
+            return None
+        return first.text.lower() if first.text.lower() in terms.KEYWORD_ARITY else self._fold(first.text)
 
     def parse_terms(self, forms: list[kif.Node]) -> tuple[terms.Term, ...]:
         """Parses forms as terms instead of rules, such as moves typed by a person."""
@@ -54,7 +76,12 @@ class RuleParser:
                     "split it into several relations",
                 )
             if not form.items[2:]:
-                hint = f"a rule that always holds is written as a fact: {diagnostics.shorten(head)}"
+                variable = next(terms.variables_in(head.args), None)
+                hint = (
+                    f"a rule that always holds is written as a fact: {diagnostics.shorten(head)}"
+                    if variable is None
+                    else f"add literals that say what {diagnostics.shorten(variable, 30)} ranges over"
+                )
                 self.log.add("empty-body", "rule with an empty body", form.span, hint)
             return terms.Rule(head, body, False, form.span)
         if form.items is None and form.text == "<=":

@@ -5,6 +5,7 @@ they can still be checked.
 """
 
 import dataclasses
+import functools
 import re
 
 from gdlx.propnet.syntax import diagnostics, infix, kif, parser, source, terms
@@ -18,8 +19,8 @@ _PRAGMA = re.compile(  # a line of its own, also where lines end with a lone car
 class Rulesheet:
     """The rules of a game.
 
-    `rules` are in file order. `language` is 1 for GDL (perfect information) or 2 for GDL-II. `unparsed_names` has the
-    names in forms that could not be parsed, so that no check reports them as missing.
+    `rules` are in file order. `language` is 1 for GDL (perfect information) or 2 for GDL-II. `unparsed` has the forms
+    that could not be parsed; no check reports their names as missing.
 
     >>> from gdlx.propnet import games
     >>> games.load_rulesheet("kuhn_poker")
@@ -29,7 +30,7 @@ class Rulesheet:
     source: source.Source
     rules: tuple[terms.Rule, ...]
     language: int
-    unparsed_names: frozenset[str] = frozenset()
+    unparsed: tuple[parser.UnparsedForm, ...] = ()
 
     def __repr__(self) -> str:
         count = diagnostics.pluralize(len(self.rules), "rule")
@@ -39,6 +40,11 @@ class Rulesheet:
     def name(self) -> str:
         """The library name with its parameters, or the path."""
         return self.source.name
+
+    @functools.cached_property
+    def unparsed_names(self) -> frozenset[str]:
+        """All names in forms that could not be parsed."""
+        return frozenset[str]().union(*(form.names for form in self.unparsed))
 
     def text(self) -> str:
         """Returns KIF text that parses to the same rules in the same language."""
@@ -70,12 +76,13 @@ def parse_rulesheet(
         kif.require_size(text)
         nodes = parse(text, log)
     except diagnostics.GdlError as error:
-        return Rulesheet(text, (), gdl or 1, frozenset(terms.KEYWORD_ARITY)), [*log.entries, *error.diagnostics]
+        unread = parser.UnparsedForm(None, frozenset(terms.KEYWORD_ARITY), error.diagnostics)
+        return Rulesheet(text, (), gdl or 1, (unread,)), [*log.entries, *error.diagnostics]
     reader = parser.RuleParser(log, fold_case)
     rules = reader.rules(nodes)
     pragma = _PRAGMA.search(text.text)
     stated = len(pragma.group(1)) if pragma else None
-    return Rulesheet(text, rules, gdl or stated or _language(rules), frozenset(reader.unparsed_names)), log.entries
+    return Rulesheet(text, rules, gdl or stated or _language(rules), tuple(reader.unparsed)), log.entries
 
 
 def _language(rules: tuple[terms.Rule, ...]) -> int:

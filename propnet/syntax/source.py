@@ -7,6 +7,8 @@ import pathlib
 import re
 from typing import NamedTuple
 
+from gdlx.propnet.common import bounded_files, printable
+
 MAX_BYTES = 4 * 2**20
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _EXCERPT_WIDTH = 100
@@ -37,7 +39,7 @@ class Source:
 
     @classmethod
     def from_path(cls, path: pathlib.Path | str) -> "Source":
-        with open(path, "rb") as file:
+        with bounded_files.open_regular(path) as file:
             data = file.read(MAX_BYTES + 1)
         return cls.from_bytes(str(path), data)
 
@@ -81,13 +83,8 @@ class Span(NamedTuple):
         if end - left > _EXCERPT_WIDTH:
             left = max(left, self.start - _EXCERPT_WIDTH // 2)
         # Only the window is copied: a line may be megabytes long and have thousands of messages.
-        window = _printable(self.source.text[left : min(end, left + _EXCERPT_WIDTH)])
+        window = printable.printable(self.source.text[left : min(end, left + _EXCERPT_WIDTH)])
         available = len(window) - (self.start - left)
         carets = "^" * max(1, min(self.end - self.start, available))
         label = f"  {line} | "
         return f"{label}{window}\n{' ' * (len(label) + self.start - left)}{carets}"
-
-
-def _printable(text: str) -> str:
-    """Replaces each unprintable character by one character, so that carets stay aligned."""
-    return "".join(c if c.isprintable() else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -178,11 +178,29 @@ def iterate(
         yield Snapshot(state, now)
 
 
+def next_scheduled(done: int, every: int | None = None) -> int:
+    """Return the next iteration whose metrics are kept; it does not depend on where a run was stopped and resumed.
+
+    >>> next_scheduled(10), next_scheduled(12), next_scheduled(12, every=10)
+    (11, 13, 20)
+    """
+    if every:
+        return done + every - done % every
+    point = 0
+    while point <= done:
+        point = max(point + 1, math.ceil(point * _GROWTH))
+    return point
+
+
+def is_scheduled(iterations: int, every: int | None = None) -> bool:
+    """Return whether metrics of this iteration are kept; others are shown, and kept only at the end of a run."""
+    return iterations == 0 or next_scheduled(iterations - 1, every) == iterations
+
+
 def _chunk(now: Metrics, stop: StopCondition, every: int | None, rate: float) -> int:
     """Iterations until the next metrics."""
     done = now.iterations
-    ahead = every - done % every if every else max(1, math.ceil(done * _GROWTH) - done)
-    limits = [ahead, stop.last - done]
+    limits = [next_scheduled(done, every) - done, stop.last - done]
     if rate:
         limits.append(rate * _CHUNK_SECONDS)
         if stop.seconds is not None:

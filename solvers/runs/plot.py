@@ -18,8 +18,8 @@ def plot_convergence(path: pathlib.Path, runs: Mapping[str, Sequence[driver.Metr
     for name, metrics in runs.items():
         rows = [row for row in metrics if row.iterations > 0 and row.error > 0]
         drawn += len(rows)
-        left.plot([row.iterations for row in rows], [row.error for row in rows], label=name)
-        right.plot([max(row.seconds, 1e-6) for row in rows], [row.error for row in rows], label=name)
+        left.plot([row.iterations for row in rows], [row.error for row in rows], label=_plain(name))
+        right.plot([max(row.seconds, 1e-6) for row in rows], [row.error for row in rows], label=_plain(name))
     is_pair = all(row.exploitability is not None for metrics in runs.values() for row in metrics)
     left.set_ylabel("exploitability (payoff units)" if is_pair else "largest improvement of a player (payoff units)")
     for axes, label in ((left, "iterations"), (right, "seconds of solving")):
@@ -29,7 +29,12 @@ def plot_convergence(path: pathlib.Path, runs: Mapping[str, Sequence[driver.Metr
             axes.set_yscale("log")
         axes.grid(True, which="major", alpha=0.3)
     right.legend(frameon=False)
-    figure.suptitle(title)
+    figure.suptitle(_plain(title))
     data = io.BytesIO()
     figure.savefig(data, format="png", dpi=120)
     atomic_files.write_atomically(path, data.getvalue())
+
+
+def _plain(text: str) -> str:
+    """Escapes text that matplotlib would typeset as mathematics: names of files may contain dollars."""
+    return text.replace("$", r"\$")

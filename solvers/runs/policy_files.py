@@ -14,7 +14,6 @@ without unrolling. Information sets that a table lacks have uniform policies.
 import contextlib
 import csv
 import io
-import json
 import pathlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -24,7 +23,7 @@ import numpy.typing as npt
 
 from gdlx.envs import env, game_facts, game_spec
 from gdlx.envs.trees import game_tree, unroll
-from gdlx.propnet.io import checked_fields
+from gdlx.propnet.common import bounded_files
 from gdlx.solvers import tabular_policies, tasks
 from gdlx.solvers.mccfr import table_policy
 from gdlx.solvers.runs import policy_tables, result_folder
@@ -212,7 +211,11 @@ def read_table_rows(path: pathlib.Path, num_actions: int) -> TableRows:
         keys, probability = arrays
         if keys.shape != (2, len(probability)) or probability.shape[1:] != (num_actions,):
             raise ValueError(f"shapes {keys.shape} and {probability.shape}")
-        return TableRows(keys.astype(np.uint32), probability.astype(np.float32))
+        if keys.dtype != np.uint32 or probability.dtype.kind != "f":
+            raise ValueError(f"keys of type {keys.dtype} and probabilities of type {probability.dtype}")
+        if not (np.isfinite(probability) & (probability >= 0)).all():
+            raise ValueError("a probability is negative or not finite")
+        return TableRows(keys, probability.astype(np.float32))
     except (TypeError, ValueError) as error:
         raise PolicyFileError(f"{path} does not hold policies of this game: {error}") from None
 
@@ -236,7 +239,7 @@ def _load_rows(
 
 
 def _unrolled(env: env.Env, depth: int | None = None) -> game_tree.GameTree:
-    return unroll.unroll(env.net, "goal", depth=depth, goal_conflict="max")
+    return unroll.unroll(env.net, "goal", depth=depth, goal_conflict="max", unplayable="end")
 
 
 # ---- CSV and JSON tables
@@ -290,12 +293,12 @@ def _players(parsed: Any) -> Mapping[str, Any]:
 
 def _read_table_text(path: pathlib.Path, suffix: str) -> _Table:
     try:
-        text = checked_fields.read_bounded(path, checked_fields.MAX_BYTES).decode("utf-8")
-        table = _Table(text, None if suffix == ".csv" else json.loads(text))
+        text = bounded_files.read_text(path)
+        table = _Table(text, None if suffix == ".csv" else bounded_files.parse_json(text))
         for _ in table.entries:  # raises for lines that are not CSV
             pass
         return table
-    except UnicodeDecodeError:
-        raise tabular_policies.PolicyError("it is not text in UTF-8") from None
-    except (csv.Error, ValueError, RecursionError) as error:
+    except bounded_files.FileError as error:
+        raise PolicyFileError(str(error)) from None
+    except (csv.Error, ValueError) as error:
         raise tabular_policies.PolicyError(f"it cannot be read ({error})") from None

@@ -13,18 +13,18 @@ import math
 import pathlib
 import platform
 import re
-import zipfile
-from collections.abc import Sequence
+import typing
+from collections.abc import Iterator, Sequence
 from typing import IO, Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
 
 import gdlx
-from gdlx.envs import game_spec
-from gdlx.envs.trees import game_tree
-from gdlx.propnet.common import atomic_files, errors
-from gdlx.propnet.io import checked_fields
+from gdlx.envs import game_spec, payoffs
+from gdlx.envs.trees import game_tree, unroll
+from gdlx.propnet.common import atomic_files, bounded_files, errors, printable
+from gdlx.propnet.io import array_files
 from gdlx.solvers import algorithms, tabular_policies
 from gdlx.solvers.exact import regret_matching
 from gdlx.solvers.mccfr import table_policy
@@ -48,6 +48,28 @@ _State = TypeVar("_State")
 
 class ResultError(errors.UserError, ValueError):
     """A folder that does not hold a result, or not the one that is needed."""
+
+
+_RESTORE = "restore it from a copy, or write the result again"
+
+
+@contextlib.contextmanager
+def explain_damage(
+    path: pathlib.Path, error_type: type[ResultError] = ResultError, hint: str = _RESTORE
+) -> Iterator[None]:
+    """Turns what a damaged file raises into an error of the given type that names the file and the fix.
+
+    Errors of the system, such as a missing file, pass through.
+    """
+    try:
+        yield
+    except bounded_files.FileError as error:
+        raise error_type(f"{error.file or path} cannot be read: {error.problem}; {error.hint}") from None
+    except errors.UserError:
+        raise
+    except (AttributeError, IndexError, LookupError, OverflowError, RecursionError, TypeError, ValueError) as error:
+        what = printable.printable(str(error) or type(error).__name__)[:200]
+        raise error_type(f"{path} cannot be read: {what}; {hint}") from None
 
 
 class OpponentModelConfig(NamedTuple):
@@ -136,7 +158,7 @@ def create_folder(root: pathlib.Path, game: str, algorithm: str) -> pathlib.Path
 
 def discard(folder: pathlib.Path) -> None:
     """Remove a new folder in which nothing was solved."""
-    for name in (CONFIG, MODEL, LOCK):
+    for name in (CONFIG, METRICS, MODEL, LOCK):
         (folder / name).unlink(missing_ok=True)
     with contextlib.suppress(OSError):  # it holds other files
         folder.rmdir()
@@ -167,9 +189,9 @@ def lock(folder: pathlib.Path) -> IO[bytes] | None:
 def is_training(folder: pathlib.Path) -> bool:
     """Whether a folder holds trained networks."""
     try:
-        config = json.loads(checked_fields.read_bounded(folder / CONFIG, checked_fields.MAX_BYTES))
+        config = bounded_files.read_json(folder / CONFIG)
         return isinstance(config, dict) and config.get("kind") == TRAINING
-    except (OSError, ValueError, RecursionError):
+    except (OSError, bounded_files.FileError):
         return False
 
 
@@ -188,35 +210,52 @@ def read_config(folder: pathlib.Path) -> Config:
       ResultError: the folder does not hold a result, or the file is damaged.
     """
     try:
-        with open(folder / CONFIG, encoding="utf-8") as file:
-            saved = json.load(file)
-        if "agents" in saved:
-            raise ResultError(f"{folder} holds games between agents, not a solution")
-        if saved["format"] != _FORMAT:
-            raise ResultError(f"{folder} has the format of another version of gdlx; solve again")
-        settings = {
-            name: float(value) if isinstance(value, str) else value for name, value in saved["settings"].items()
-        }
-        sampling = saved["sampling"]
-        algorithm = dataclasses.replace(
-            algorithms.find(saved["algorithm"]),
-            settings=regret_matching.Settings(**settings),
-            alternating=bool(saved["alternating"]),
-            sampling=None if sampling is None else algorithms.SamplingConfig(**sampling),
-        )
-        model = saved.get("modelled")
-        opponent_model = (
-            None if model is None else OpponentModelConfig(str(model["player"]), float(model["p"]), str(model["model"]))
-        )
-        return Config(
-            game_spec.GameSpec(**saved["game"]), str(saved["digest"]), algorithm, bool(saved["x64"]), opponent_model
-        )
+        with explain_damage(folder / CONFIG):
+            return _parse_config(folder, read_config_json(folder))
     except FileNotFoundError:
         raise ResultError(f"{folder} holds no result: it has no {CONFIG}") from None
-    except (AttributeError, KeyError, TypeError, ValueError, UnicodeDecodeError) as error:
-        if isinstance(error, errors.UserError):
-            raise
-        raise ResultError(f"{folder / CONFIG} cannot be read: {error}") from None
+
+
+def read_config_json(folder: pathlib.Path) -> dict[str, Any]:
+    """Read config.json of a folder, unchecked but for being an object."""
+    saved = bounded_files.read_json(folder / CONFIG)
+    if not isinstance(saved, dict):
+        raise bounded_files.FileError("it is not an object", _RESTORE, str(folder / CONFIG))
+    return saved
+
+
+def parse_game(saved: Any) -> game_spec.GameSpec:
+    """Parse the game of a config.json; raise ValueError or TypeError if a field has another type than it needs."""
+    game = game_spec.GameSpec(**saved)
+    if not isinstance(game.spec, str) or not game.spec or "\0" in game.spec:
+        raise ValueError("its game is not a name")
+    if game.payoff not in (*typing.get_args(payoffs.PayoffMode), None):
+        raise ValueError("it has an unknown payoff")
+    if game.goal_conflict not in typing.get_args(unroll.GoalConflictMode) or game.gdl not in (None, 1, 2):
+        raise ValueError("it has an unknown goal_conflict or gdl")
+    if not isinstance(game.fold_case, bool):
+        raise ValueError("its fold_case is neither true nor false")
+    return game
+
+
+def _parse_config(folder: pathlib.Path, saved: dict[str, Any]) -> Config:
+    if "agents" in saved:
+        raise ResultError(f"{folder} holds games between agents, not a solution")
+    if saved["format"] != _FORMAT:
+        raise ResultError(f"{folder} has the format of another version of gdlx; solve again")
+    settings = {name: float(value) if isinstance(value, str) else value for name, value in saved["settings"].items()}
+    sampling = saved["sampling"]
+    algorithm = dataclasses.replace(
+        algorithms.find(saved["algorithm"]),
+        settings=regret_matching.Settings(**settings),
+        alternating=bool(saved["alternating"]),
+        sampling=None if sampling is None else algorithms.SamplingConfig(**sampling),
+    )
+    model = saved.get("modelled")
+    opponent_model = (
+        None if model is None else OpponentModelConfig(str(model["player"]), float(model["p"]), str(model["model"]))
+    )
+    return Config(parse_game(saved["game"]), str(saved["digest"]), algorithm, bool(saved["x64"]), opponent_model)
 
 
 def write_metrics(folder: pathlib.Path, names: Sequence[str], metrics: Sequence[driver.Metrics]) -> None:
@@ -244,14 +283,12 @@ def encode_metrics(names: Sequence[str], metrics: Sequence[driver.Metrics]) -> b
 def read_metrics(folder: pathlib.Path, players: int) -> list[driver.Metrics]:
     """Read metrics.csv of a result folder; [] if there is none."""
     try:
-        with open(folder / METRICS, encoding="utf-8", newline="") as file:
-            head, *rows = list(csv.reader(file)) or [[]]
-        first = first_player_column(head)
-        return [_read_row(row, first, players) for row in rows]
+        with explain_damage(folder / METRICS):
+            head, *rows = bounded_files.read_csv(folder / METRICS) or [[]]
+            first = first_player_column(head)
+            return [_read_row(row, first, players) for row in rows]
     except FileNotFoundError:
         return []
-    except (IndexError, ValueError) as error:
-        raise ResultError(f"{folder / METRICS} cannot be read: {error}") from None
 
 
 def first_player_column(head: Sequence[str]) -> int:
@@ -298,7 +335,10 @@ def write_checkpoint(folder: pathlib.Path, state: Any, seconds: float) -> None:
 
 def read_checkpoint(folder: pathlib.Path, like: _State) -> tuple[_State, float]:
     """Read a state of the same shapes and types as `like`, and the seconds spent so far."""
-    seconds, *leaves = read_arrays(folder / CHECKPOINT)
+    arrays = read_arrays(folder / CHECKPOINT)
+    if not arrays or arrays[0].shape != ():
+        raise ResultError(f"{folder / CHECKPOINT} is not a checkpoint; remove it and solve again")
+    seconds, *leaves = arrays
     expected, tree = jax.tree.flatten(like)
     if [(x.shape, x.dtype) for x in leaves] != [(x.shape, x.dtype) for x in expected]:
         raise ResultError(f"{folder / CHECKPOINT} belongs to another game or precision than {CONFIG} says")
@@ -324,9 +364,14 @@ def read_arrays(path: pathlib.Path) -> list[Any]:
       ResultError: there is no such file, or it is damaged.
     """
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return [arrays[f"arr_{n}"] for n in range(len(arrays.files))]
-    except FileNotFoundError:
-        raise ResultError(f"{path.parent} has no {path.name}: the run was stopped before it wrote one") from None
-    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise ResultError(f"{path} cannot be read: {error}") from None
+        with explain_damage(path):
+            arrays = array_files.read_arrays(path)
+            return [arrays[f"arr_{n}"] for n in range(len(arrays))]
+    except (FileNotFoundError, NotADirectoryError):
+        can_resume = path.name != CHECKPOINT and (path.parent / CHECKPOINT).is_file()
+        advice = f"; continue it from its checkpoint with `resume={path.parent}`" if can_resume else ""
+        raise ResultError(
+            f"{path.parent} has no {path.name}: the run was stopped before it wrote one{advice}"
+        ) from None
+    except OSError as error:
+        raise ResultError(f"{path} cannot be read: {error.strerror}") from None

@@ -3,6 +3,7 @@
 import functools
 import pathlib
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
@@ -99,6 +100,8 @@ class Run:
         """Run until `stop`, and yield states with their metrics, as `driver.iterate` does."""
         for snapshot in driver.iterate(self.solver, self.state, stop, every=every, seconds=self.seconds):
             self.state, self.seconds = snapshot.state, snapshot.metrics.seconds
+            if self.metrics and not driver.is_scheduled(self.metrics[-1].iterations, every):
+                self.metrics.pop()  # it was the last one until now; its place depends on the clock
             self.metrics.append(snapshot.metrics)
             if time.monotonic() - self._saved >= max(self.checkpoint_seconds, self._pause):
                 self.save()
@@ -120,11 +123,11 @@ class Run:
         return self.solver.unplayable(self.state)
 
     def save(self) -> None:
-        """Write a checkpoint and the metrics so far."""
+        """Write the metrics so far and a checkpoint."""
         begun = time.monotonic()
-        if self.folder is not None:
-            result_folder.write_checkpoint(self.folder, self.solver.to_checkpoint(self.state), self.seconds)
+        if self.folder is not None:  # metrics first: those of iterations after the checkpoint are dropped by a resume
             result_folder.write_metrics(self.folder, self.task.players, self.metrics)
+            result_folder.write_checkpoint(self.folder, self.solver.to_checkpoint(self.state), self.seconds)
         self._saved = time.monotonic()
         if (spent := self._saved - begun) > _SLOW_CHECKPOINT_SECONDS:
             self._pause = _CHECKPOINT_PAUSE * spent
@@ -140,7 +143,10 @@ class Run:
             self.solver.write_policy(self.folder, self.state)
             if write_plot and any(row.improvements for row in self.metrics):
                 title = f"{self.task.game.spec}, {self.algorithm.name}"
-                plot.plot_convergence(self.folder / result_folder.PLOT, {self.algorithm.name: self.metrics}, title)
+                try:
+                    plot.plot_convergence(self.folder / result_folder.PLOT, {self.algorithm.name: self.metrics}, title)
+                except Exception as error:  # of the library that draws: the result is written
+                    warnings.warn(f"{result_folder.PLOT} was not drawn: {error}", stacklevel=2)
         self._unlock()
         return solution.Solution(
             self.task.tree, self.algorithm.name, policies, tuple(self.metrics), self.config.to_json()

@@ -1,12 +1,8 @@
 """The solver that samples a game into a hash table."""
 
-import contextlib
 import math
 import pathlib
-import signal
-import threading
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -16,7 +12,7 @@ import numpy as np
 from gdlx.envs import devices as machine
 from gdlx.envs import game_facts, payoffs
 from gdlx.envs.trees import game_tree
-from gdlx.propnet.common import errors
+from gdlx.propnet.common import errors, interrupts
 from gdlx.solvers import algorithms, tabular_policies, tasks
 from gdlx.solvers.mccfr import hash_table, table_loop, table_policy, table_state
 from gdlx.solvers.runs import driver, result_folder, solver, tree_solvers
@@ -99,7 +95,7 @@ class TableSolver(solver.Solver[table_state.TableState]):
             self._is_interrupted = False
             raise KeyboardInterrupt
         # An interrupt in between would leave neither the old state, which is donated, nor the new one.
-        with _defer_interrupts() as signals, jax.enable_x64(False):
+        with interrupts.defer() as signals, jax.enable_x64(False):
             after = self._loop.advance(state, self._settings, self._key, count)
             int(after.t)  # waits for it
             self._latest = after
@@ -229,17 +225,3 @@ def metrics_from_matches(
 @jax.jit
 def _is_finite(state: table_state.TableState) -> jax.Array:
     return jnp.isfinite(state.entries.regret[:-1]).all() & jnp.isfinite(state.averages.cumulative_policy[:, :-1]).all()
-
-
-@contextlib.contextmanager
-def _defer_interrupts() -> Iterator[list[int]]:
-    """Collect interrupts (Ctrl-C) in a list instead of raising KeyboardInterrupt."""
-    signals: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield signals
-        return
-    before = signal.signal(signal.SIGINT, lambda number, _: signals.append(number))
-    try:
-        yield signals
-    finally:
-        signal.signal(signal.SIGINT, before)

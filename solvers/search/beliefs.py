@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from gdlx.envs.packed import packed_env
 from gdlx.envs.views import history
-from gdlx.propnet.common import errors
+from gdlx.propnet.common import errors, seeds
 from gdlx.solvers.mccfr import table_policy
 from gdlx.solvers.search import enumeration, particle_filter, rejection
 
@@ -209,7 +209,7 @@ class BeliefTracker:
 
     def _restart_particles(self, view: history.ActionObservationHistory, size: int) -> particle_filter.Particles | None:
         """Draw particles from the last exact belief and filter by all events since; None if no game is consistent."""
-        random = np.random.default_rng((self._seed, self._enumerated, self._begun))
+        random = np.random.default_rng((seeds.non_negative(self._seed), self._enumerated, self._begun))
         chosen = random.permutation(systematic_resample(self._exact.weights, size, random))
         log_likelihood = jnp.full(1, self._exact.log_likelihood, jnp.float32)
         particles: particle_filter.Particles | None = particle_filter.Particles(

@@ -4,14 +4,17 @@ import json
 import pathlib
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from gdlx import cli
 from gdlx.propnet import games
-from gdlx.propnet.circuits import compiler
+from gdlx.propnet.circuits import compiler, measure
 from gdlx.propnet.io import files, ggp_json
+from gdlx.propnet.simulate import straight_line
 from gdlx.tests.helpers import support
 
 BOMB = "(role r) (legal r a) (<= (next x) (does r a)) (<= terminal (true x)) (goal r 100)\n" + "".join(
@@ -47,6 +50,38 @@ def test_info_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert result["percepts"] == {role.name: len(role.percepts) for role in net.players}
     assert (result["gates"], result["registers"], result["depth"]) == (net.gates, len(net.initial), net.depth)
     assert 0 < result["operations"] <= net.operations
+
+
+def test_operations_of_large_propnets_are_not_counted(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edges = len(games.compile_game("rps").gate_inputs)
+    monkeypatch.setattr(measure, "_MOST_EDGES", edges)
+    assert answer(capsys, "compile", "rps")["operations"] > 0
+    monkeypatch.setattr(measure, "_MOST_EDGES", edges - 1)
+    monkeypatch.setattr(straight_line, "share_operations", None)  # would fail if it were called
+    assert answer(capsys, "compile", "rps")["operations"] is None
+    assert answer(capsys, "info", "rps")["operations"] is None
+    assert cli.main(["compile", "rps"]) == 0
+    assert "operations" not in capsys.readouterr().out
+    assert cli.main(["info", "rps"]) == 0
+    assert "not counted" in capsys.readouterr().out
+
+
+def test_seconds_cover_reading_counting_and_writing(
+    folder: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, name in ((games, "load_rulesheet"), (measure, "sizes"), (files, "save_propnet")):
+        monkeypatch.setattr(module, name, _slowed(getattr(module, name)))
+    assert answer(capsys, "compile", "rps", "-o", "net.npz")["seconds"] > 0.3
+
+
+def _slowed(function: Callable[..., Any]) -> Callable[..., Any]:
+    def slow(*arguments: Any, **named: Any) -> Any:
+        time.sleep(0.1)
+        return function(*arguments, **named)
+
+    return slow
 
 
 def test_info_for_people(capsys: pytest.CaptureFixture[str]) -> None:

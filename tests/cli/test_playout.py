@@ -9,17 +9,18 @@ import sys
 
 import pytest
 
-from gdlx.tests.helpers import sheets
+from gdlx.tests.helpers import commands, sheets, xla_flags
 
 GDLX = [sys.executable, "-m", "gdlx.cli", "playout"]
 SHORT = ("--batch", "64", "--seconds", "0")
 
 
 def run(*arguments: str, devices: int | None = None) -> "subprocess.CompletedProcess[str]":
-    settings = {key: value for key, value in os.environ.items() if key != "XLA_FLAGS"}
-    if devices:
-        settings["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={devices}"
-    return subprocess.run([*GDLX, *arguments], env=settings, capture_output=True, text=True)
+    """In a process with so many devices, or in this one."""
+    if devices is None:
+        return commands.run("playout", *arguments, cwd=pathlib.Path.cwd())
+    environment = xla_flags.environment_with_devices(devices)
+    return subprocess.run([*GDLX, *arguments], env=environment, capture_output=True, text=True)
 
 
 def written(folder: pathlib.Path, text: str) -> str:
@@ -168,3 +169,18 @@ def test_a_batch_larger_than_memory() -> None:
 def test_means_of_short_runs_are_remarked() -> None:
     ran = run("tictactoe", "--batch", "64", "--seconds", "0")
     assert "biased to short matches" in ran.stdout
+
+
+COUNTED = """
+(role you) (init (step 0)) (<= (legal you wait) (role you))
+{successors}
+(<= (next (step ?m)) (true (step ?n)) (succ ?n ?m))
+(<= terminal (true (step 12))) (goal you 100)
+"""
+
+
+def test_the_mean_length_leaves_out_unfinished_matches(tmp_path: pathlib.Path) -> None:
+    """A game that always lasts 12 joint actions, stopped in the middle of a match."""
+    text = COUNTED.format(successors=" ".join(f"(succ {n} {n + 1})" for n in range(12)))
+    result = json.loads(run(written(tmp_path, text), "--batch", "64", "--seconds", "0.05", "--json").stdout)
+    assert result["mean_length"] == 12

@@ -12,18 +12,19 @@ import pytest
 
 from gdlx import cli
 from gdlx.envs.trees import unroll
+from gdlx.tests.helpers import commands
 
 GDLX = [sys.executable, "-m", "gdlx.cli"]
 
 
-def run(*arguments: str, cwd: pathlib.Path) -> subprocess.CompletedProcess[str]:
+def run_process(*arguments: str, cwd: pathlib.Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*GDLX, *arguments], capture_output=True, text=True, cwd=cwd, check=False)
 
 
 @pytest.fixture(scope="module")
 def solved(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     where = tmp_path_factory.mktemp("solved")
-    ran = run("solve", "kuhn_poker", "--algorithm", "cfr+", "--iterations", "200", cwd=where)
+    ran = commands.run("solve", "kuhn_poker", "--algorithm", "cfr+", "--iterations", "200", cwd=where)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "exploitability" in ran.stdout
     assert "gdlx evaluate results/kuhn_poker/cfr+" in ran.stdout
@@ -31,7 +32,7 @@ def solved(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 def test_solve_json(tmp_path: pathlib.Path) -> None:
-    ran = run("solve", "kuhn_poker", "--target", "0.1%", "--json", cwd=tmp_path)
+    ran = run_process("solve", "kuhn_poker", "--target", "0.1%", "--json", cwd=tmp_path)
     assert (ran.returncode, ran.stderr) == (0, "")
     result = json.loads(ran.stdout)
     assert set(result) >= {
@@ -57,7 +58,7 @@ def test_solve_json(tmp_path: pathlib.Path) -> None:
 
 
 def test_evaluate(solved: pathlib.Path) -> None:
-    ran = run("evaluate", "results/kuhn_poker/cfr+", cwd=solved)
+    ran = commands.run("evaluate", "results/kuhn_poker/cfr+", cwd=solved)
     assert ran.returncode == 0
     assert "(dealt king); (opponent_did bet)" in ran.stdout
     assert "call 100.0%" in ran.stdout
@@ -65,46 +66,46 @@ def test_evaluate(solved: pathlib.Path) -> None:
 
 def test_evaluate_at_a_history(solved: pathlib.Path) -> None:
     where = "results/kuhn_poker/cfr+"
-    ran = run("evaluate", where, "--player", "player1", "--history", "(dealt queen)", "--json", cwd=solved)
+    ran = commands.run("evaluate", where, "--player", "player1", "--history", "(dealt queen)", "--json", cwd=solved)
     (row,) = json.loads(ran.stdout)["policy"]
     assert row["policy"]["check"] > 0.95
-    ran = run("evaluate", where, "--player", "player1", "--history", "(dealt ace)", cwd=solved)
+    ran = commands.run("evaluate", where, "--player", "player1", "--history", "(dealt ace)", cwd=solved)
     assert ran.returncode == 1
     assert "the nearest of its 6 information sets" in ran.stderr
-    ran = run("evaluate", where, "--history", "(dealt queen)", cwd=solved)
+    ran = commands.run("evaluate", where, "--history", "(dealt queen)", cwd=solved)
     assert ran.returncode == 2
     assert "--player" in ran.stderr
 
 
 def test_evaluate_to_a_file(solved: pathlib.Path) -> None:
-    ran = run("evaluate", "results/kuhn_poker/cfr+", "-o", "policy.csv", cwd=solved)
+    ran = commands.run("evaluate", "results/kuhn_poker/cfr+", "-o", "policy.csv", cwd=solved)
     assert ran.returncode == 0
     rows = list(csv.DictReader((solved / "policy.csv").open()))
     assert len(rows) == 24
 
 
 def test_resume(solved: pathlib.Path) -> None:
-    ran = run("solve", "--resume", "results/kuhn_poker/cfr+", "--iterations", "300", "--json", cwd=solved)
+    ran = commands.run("solve", "--resume", "results/kuhn_poker/cfr+", "--iterations", "300", "--json", cwd=solved)
     assert json.loads(ran.stdout)["iterations"] == 300
-    ran = run("solve", "--resume", "results/kuhn_poker/cfr+", "--x64", cwd=solved)
+    ran = run_process("solve", "--resume", "results/kuhn_poker/cfr+", "--x64", cwd=solved)
     assert ran.returncode == 1
     assert "single precision; resume it without --x64" in ran.stderr
 
 
 def test_nothing_to_resume(tmp_path: pathlib.Path) -> None:
-    assert run("solve", "simple_poker", "--algorithm", "lp", cwd=tmp_path).returncode == 0
-    ran = run("solve", "--resume", "results/simple_poker/lp", cwd=tmp_path)
+    assert commands.run("solve", "simple_poker", "--algorithm", "lp", cwd=tmp_path).returncode == 0
+    ran = commands.run("solve", "--resume", "results/simple_poker/lp", cwd=tmp_path)
     assert ran.returncode == 1
     assert "was solved at once: there is nothing to resume" in ran.stderr
 
 
 def test_rules_that_have_changed(tmp_path: pathlib.Path) -> None:
     sheet = tmp_path / "my.gdl"
-    text = run("show", "simple_poker", cwd=tmp_path).stdout
+    text = commands.run("show", "simple_poker", cwd=tmp_path).stdout
     sheet.write_text(text)
-    assert run("solve", "my.gdl", "--iterations", "5", cwd=tmp_path).returncode == 0
-    sheet.write_text(run("show", "kuhn_poker", cwd=tmp_path).stdout)
-    ran = run("evaluate", "results/my/dcfr", cwd=tmp_path)
+    assert commands.run("solve", "my.gdl", "--iterations", "5", cwd=tmp_path).returncode == 0
+    sheet.write_text(commands.run("show", "kuhn_poker", cwd=tmp_path).stdout)
+    ran = commands.run("evaluate", "results/my/dcfr", cwd=tmp_path)
     assert ran.returncode == 1
     assert "other rules" in ran.stderr
 
@@ -130,7 +131,7 @@ def test_rules_that_have_changed(tmp_path: pathlib.Path) -> None:
     ],
 )
 def test_mistakes(tmp_path: pathlib.Path, arguments: tuple[str, ...], code: int, message: str) -> None:
-    ran = run(*arguments, cwd=tmp_path)
+    ran = commands.run(*arguments, cwd=tmp_path)
     assert ran.returncode == code
     assert message in ran.stderr
     assert "Traceback" not in ran.stderr
@@ -138,7 +139,7 @@ def test_mistakes(tmp_path: pathlib.Path, arguments: tuple[str, ...], code: int,
 
 
 def test_games_that_are_not_zero_sum_are_remarked(tmp_path: pathlib.Path) -> None:
-    ran = run("solve", "smallest:numbers=2,steps=1", "--iterations", "5", cwd=tmp_path)
+    ran = commands.run("solve", "smallest:numbers=2,steps=1", "--iterations", "5", cwd=tmp_path)
     assert ran.returncode == 0
     assert "not a two-player zero-sum game" in ran.stderr
 
@@ -161,18 +162,18 @@ def test_an_interrupted_run_is_saved(tmp_path: pathlib.Path) -> None:
     assert "exploitability" in out
     assert "--resume" in err
     assert (folder / "policy.npz").exists()
-    again = run("solve", "--resume", str(folder), "--iterations", "1", "--json", cwd=tmp_path)
+    again = commands.run("solve", "--resume", str(folder), "--iterations", "1", "--json", cwd=tmp_path)
     assert again.returncode == 0  # it is past that already
 
 
 def test_info_tree(tmp_path: pathlib.Path) -> None:
-    result = json.loads(run("info", "leduc_poker", "--tree", "--json", cwd=tmp_path).stdout)
+    result = json.loads(commands.run("info", "leduc_poker", "--tree", "--json", cwd=tmp_path).stdout)
     # FACTS: counted with OpenSpiel.
     assert sum(result["information_sets"].values()) == 936
     assert result["terminals"] == 5_520
     assert result["histories"] == 9_457
     assert 4_000 < result["estimated_histories"] < 20_000
-    shown = run("info", "kuhn_poker", "--tree", cwd=tmp_path)
+    shown = commands.run("info", "kuhn_poker", "--tree", cwd=tmp_path)
     assert "58 nodes for 58 histories" in shown.stdout
     assert "estimated size: " in shown.stderr
 

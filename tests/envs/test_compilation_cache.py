@@ -44,6 +44,32 @@ def test_broken_files_are_no_error(tmp_path: pathlib.Path) -> None:
     assert played(tmp_path)["mean_goals"] == first["mean_goals"]
 
 
+def test_swapped_programs_are_compiled_again(tmp_path: pathlib.Path) -> None:
+    first = played(tmp_path)
+    paths = sorted((tmp_path / "programs").rglob("*-cache"))
+    contents = [path.read_bytes() for path in paths]
+    for path, content in zip(paths, contents[1:] + contents[:1], strict=True):
+        path.write_bytes(content)
+    assert played(tmp_path)["mean_goals"] == first["mean_goals"]
+    assert [path.stat().st_size for path in paths] == pytest.approx([len(each) for each in contents], rel=0.05)
+
+
+def test_a_program_is_read_under_its_own_key_and_unchanged_or_not_at_all(tmp_path: pathlib.Path) -> None:
+    programs = compilation_cache.CheckedPrograms(tmp_path)
+    programs.put("one", b"program")
+    assert (programs.get("one"), programs.get("other")) == (b"program", None)
+    content = (tmp_path / "one-cache").read_bytes()
+    (tmp_path / "other-cache").write_bytes(content)
+    assert programs.get("other") is None
+    for bit in range(8 * len(content)):
+        changed = bytearray(content)
+        changed[bit // 8] ^= 1 << bit % 8
+        (tmp_path / "one-cache").write_bytes(changed)
+        assert programs.get("one") is None
+    programs.put("one", b"again")
+    assert programs.get("one") == b"again"
+
+
 def test_a_folder_that_is_none(tmp_path: pathlib.Path) -> None:
     (tmp_path / "file").write_text("")
     played(tmp_path / "file")

@@ -432,7 +432,7 @@ def test_wrong_options_of_make(wrong: dict[str, Any], message: str) -> None:
 
 
 def test_games_that_are_none(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(errors.UserError, match="named by a string"):
+    with pytest.raises(errors.UserError, match="not a int"):
         gdlx.make(3)  # type: ignore[arg-type]
     with pytest.raises(errors.UserError, match="is a folder"):
         gdlx.make(str(tmp_path))

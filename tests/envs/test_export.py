@@ -1,7 +1,6 @@
 """Portability, shown without an accelerator: programs lower for CUDA and TPU, and a sharded batch plays the same."""
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,7 +16,7 @@ import gdlx
 from gdlx.envs import env as envs
 from gdlx.envs.bridges import pgx_env
 from gdlx.envs.packed import playouts
-from gdlx.tests.helpers import sheets
+from gdlx.tests.helpers import sheets, xla_flags
 
 PLATFORMS = ("cuda", "tpu")
 
@@ -121,7 +120,7 @@ print(json.dumps({
 
 
 def on_devices(count: int) -> dict[str, Any]:
-    flags = {**os.environ, "XLA_FLAGS": f"--xla_force_host_platform_device_count={count}", "JAX_PLATFORMS": "cpu"}
+    flags = xla_flags.environment_with_devices(count) | {"JAX_PLATFORMS": "cpu"}
     ran = subprocess.run([sys.executable, "-c", SHARDED], env=flags, capture_output=True, text=True, check=True)
     found: dict[str, Any] = json.loads(ran.stdout)
     return found

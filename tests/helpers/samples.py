@@ -1,7 +1,6 @@
 """Shared by tests of samplers: games, random policies, and processes with several devices."""
 
 import functools
-import os
 import subprocess
 import sys
 from typing import Any
@@ -13,6 +12,7 @@ from gdlx.envs import game_spec
 from gdlx.envs.trees import game_tree, sampling_form
 from gdlx.solvers import tabular_policies
 from gdlx.solvers.mccfr import mccfr
+from gdlx.tests.helpers import xla_flags
 
 # Sequential, simultaneous, both combined, three players, and one player with chance.
 GAMES = ("kuhn_poker", "goofspiel:cards=3", "simple_poker", "smallest:numbers=3,steps=1", "monty_hall")
@@ -45,10 +45,8 @@ def policies_from_tables(tree: game_tree.GameTree, tables: Any) -> tabular_polic
 
 def run_with_devices(script: str, count: int) -> list[float]:
     """Runs a script with so many devices, and returns the numbers that it prints after that of its devices."""
-    flags = {"XLA_FLAGS": f"--xla_force_host_platform_device_count={count}"}
-    ran = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, env=os.environ | flags, check=True
-    )
+    environment = xla_flags.environment_with_devices(count)
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
     devices, *numbers = map(float, ran.stdout.split())
     assert devices == count
     return numbers

@@ -235,6 +235,37 @@ def test_a_replay_buffer_that_cannot_fit_is_refused_before_it_is_allocated() -> 
         training.require_memory(learner_registry.make_learner(huge, players.load_arena("kuhn_poker").env.net, None))
 
 
+def test_a_resumed_training_has_the_rows_of_one_that_was_never_stopped(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def rows(name: str, *stops: int) -> list[dict[str, float]]:
+        folder = tmp_path / name / "kuhn_poker" / "net-self-play"
+        for stop in stops:
+            begin = (
+                ("train", "--resume", str(folder)) if folder.exists() else (*_TRAIN, "--results", str(tmp_path / name))
+            )
+            assert cli.main([*begin, "--iterations", str(stop), "--json"]) == 0
+        capsys.readouterr()
+        return [{**row, "seconds": 0} for row in checkpoints.read_metrics(folder)]
+
+    whole = rows("whole", 13)
+    assert [row["iteration"] for row in whole] == [*range(1, 12), 13]
+    assert [row["iteration"] for row in whole if "improvement_player1" in row] == [10, 13]
+    assert rows("resumed", 4, 12, 13) == whole
+
+
+def test_metrics_are_written_before_the_state(
+    learner: protocol.Learner, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: Any) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(checkpoints, "write_state", full)
+    with pytest.raises(OSError, match="no space"):
+        trained(learner, tmp_path, 2)
+    assert [row["iteration"] for row in checkpoints.read_metrics(tmp_path)] == [1, 2]
+
+
 _FORMER = {"strangers": 0.25, "coldest": 0.02, "smoothing": 0.9}
 _CURRENT: dict[str, Any] = {"uniform_opponent_fraction": 0.25, "min_temperature": 0.02, "ema_decay": 0.9}
 

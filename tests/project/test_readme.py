@@ -18,7 +18,7 @@ import sys
 import pytest
 
 from gdlx.propnet import library
-from gdlx.tests.helpers import paths
+from gdlx.tests.helpers import commands, paths
 
 ROOT = paths.ROOT
 TUTORIAL = ROOT / "docs" / "tutorial.md"
@@ -119,13 +119,7 @@ def run_commands(block: str, folder: pathlib.Path) -> None:
             (folder / arguments[0]).write_text(shown)
             continue
         assert program == "gdlx", f"{command!r} is not a command this test can run"
-        ran = subprocess.run(
-            [sys.executable, "-m", "gdlx.cli", *arguments],
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        ran = commands.run(*arguments, cwd=folder, merge=True)
         assert doctest.OutputChecker().check_output(shown, ran.stdout, MATCH), ran.stdout
 
 
@@ -148,8 +142,7 @@ def test_the_table_of_games_is_the_library() -> None:
     section = (ROOT / "README.md").read_text().partition("## The games of the library")[2]
     rows = re.findall(r"^\| `(\w+)` \| (.+) \| (\d+) \| (\d+) \| (\d+) \|$", section, re.MULTILINE)
     assert [row[:2] for row in rows] == [(name, library.get(name).summary) for name in library.names()]
-    command = [sys.executable, "-m", "gdlx.cli", "games", "--sizes", "--json"]
-    games = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)["games"]
+    games = json.loads(commands.run("games", "--sizes", "--json", cwd=ROOT).stdout)["games"]
     measured = [tuple(str(game[size]) for size in ("registers", "gates", "operations")) for game in games]
     assert [row[2:] for row in rows] == measured
 

@@ -12,14 +12,13 @@ import dataclasses
 import importlib.util
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gdlx.experiments.bench import harness
+from gdlx.experiments.bench import children, harness
 
 if TYPE_CHECKING:
     from gdlx.nets.learners import deep_cfr
@@ -129,15 +128,7 @@ def _time_with_cached_programs(game: str, contest: ComparisonConfig, seed: int) 
     )
     with tempfile.TemporaryDirectory() as folder:
         seconds = [
-            float(
-                subprocess.run(
-                    [sys.executable, "-c", script],
-                    env=os.environ | {"GDLX_CACHE": folder},
-                    capture_output=True,
-                    text=True,
-                    check=True,
-                ).stdout
-            )
+            float(children.run([sys.executable, "-c", script], env=os.environ | {"GDLX_CACHE": folder}).stdout)
             for _ in range(2)
         ]
     return seconds[1]

@@ -1,7 +1,6 @@
 """Batches in lockstep against `Env`, step by step, on every game of the library and on odd ones."""
 
 import functools
-import os
 import subprocess
 import sys
 from typing import Any
@@ -16,7 +15,7 @@ import gdlx
 from gdlx.envs import env as envs
 from gdlx.envs.packed import packed_env
 from gdlx.propnet import library
-from gdlx.tests.helpers import matches, sheets
+from gdlx.tests.helpers import matches, sheets, xla_flags
 
 PLATFORMS = ("cuda", "tpu")
 SMALLER = {
@@ -236,7 +235,7 @@ print(jax.device_count(), hashlib.sha256(b"".join(np.asarray(field).tobytes() fo
 
 
 def on_devices(count: int) -> list[str]:
-    flags = {**os.environ, "XLA_FLAGS": f"--xla_force_host_platform_device_count={count}", "JAX_PLATFORMS": "cpu"}
+    flags = xla_flags.environment_with_devices(count) | {"JAX_PLATFORMS": "cpu"}
     ran = subprocess.run([sys.executable, "-c", DEVICES], env=flags, capture_output=True, text=True, check=True)
     return ran.stdout.split()
 

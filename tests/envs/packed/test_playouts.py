@@ -5,7 +5,6 @@ import functools
 import itertools
 import json
 import math
-import os
 import random
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from gdlx.propnet import games, library
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.datalog import interpreter
 from gdlx.propnet.syntax import ground_terms, rulesheet
-from gdlx.tests.helpers import sheets, support
+from gdlx.tests.helpers import sheets, support, xla_flags
 
 GOALS = payoffs.Payoffs(0.0, False, True)
 
@@ -93,7 +92,7 @@ for game in sys.argv[1:]:
 
 
 def on_devices(count: int, *games: str) -> list[list[object]]:
-    flags = {**os.environ, "XLA_FLAGS": f"--xla_force_host_platform_device_count={count}", "JAX_PLATFORMS": "cpu"}
+    flags = xla_flags.environment_with_devices(count) | {"JAX_PLATFORMS": "cpu"}
     ran = subprocess.run([sys.executable, "-c", DEVICES, *games], env=flags, capture_output=True, text=True, check=True)
     found = [json.loads(line) for line in ran.stdout.splitlines()]
     assert [line[0] for line in found] == [count] * len(games)

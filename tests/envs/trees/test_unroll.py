@@ -278,7 +278,9 @@ def test_goal_conflicts_are_refused_or_settled() -> None:
 
 
 def test_unplayable_ends_are_counted_and_pay_nothing() -> None:
-    tree = unroll.unroll(net_of(sheets.DEAD_END))
+    with pytest.raises(game_tree.UnplayableError, match=r"has no legal move in a state .* that is not terminal"):
+        unroll.unroll(net_of(sheets.DEAD_END))
+    tree = unroll.unroll(net_of(sheets.DEAD_END), unplayable="end")
     assert tree.unplayable == 1
     assert tree.zero_sum
     assert sorted(tree.terminals.payoff.tolist()) == [[0.0, 0.0], [50.0, -50.0], [50.0, -50.0]]

@@ -227,7 +227,7 @@ def test_a_table_of_the_first_steps_of_a_large_game(tmp_path: pathlib.Path) -> N
         ("a.csv", HAND_WRITTEN.replace("king", "ace").encode(), "line 2: player1 has no information set"),
         ("a.csv", HAND_WRITTEN.replace("bet,1", "jump,1").encode(), "line 2: player1 has no option 'jump'"),
         ("a.csv", HAND_WRITTEN.replace("bet,1", "bet,0.5").encode(), "add up to 0.5, not 1"),
-        ("a.csv", HAND_WRITTEN.replace("0.25", "0.25\n\xe9").encode("latin-1"), "not text in UTF-8"),
+        ("a.csv", HAND_WRITTEN.replace("0.25", "0.25\n\xe9").encode("latin-1"), "not UTF-8 text"),
         ("a.csv", HAND_WRITTEN.replace("bet,1", "bet").encode(), "line 2"),
         ("a.json", b"[1]", "the policy table is not an object"),
         ("a.json", b'{"policy": 3}', "policy is not an object"),
@@ -240,7 +240,7 @@ def test_tables_that_are_none(tmp_path: pathlib.Path, name: str, text: bytes, to
     file.write_bytes(text)
     with pytest.raises(policy_files.PolicyFileError) as caught:
         played_policies(agent_registry.make_agent(str(file)), KUHN)
-    assert str(caught.value).startswith(f"{file} is not a policy of kuhn_poker: ")
+    assert str(caught.value).startswith((f"{file} is not a policy of kuhn_poker: ", f"{file}: "))
     assert told in str(caught.value)
 
 

@@ -109,6 +109,9 @@ def test_library_games_are_clean(game: str) -> None:
         ("(<= (legal x stay) allowed)", "undefined-relation"),
         ("(<= (terminal) (true over))", "needless-parentheses"),
         ("(<= (legal x stay))", "empty-body"),
+        ("(<= (legal x stay) (distinct x y))", "constant-distinct"),
+        ("(<= (next late) (not (does ?r go)))", "negated-variable"),
+        ("(<= (legal x stay) (or (true over) (not (true ?f))))", "negated-variable"),
         ("(<= (goal x 0) (not (goal x 100)))", "ground-stratified"),
         ("(<= (base (mark ?n)) (mark ?n)) (<= (mark ?n) (role ?r))", "unsafe-unused-rule"),
     ],
@@ -140,8 +143,96 @@ def test_settled_errors(added: str, code: str) -> None:
     assert set(errors(FRAME + added)) == {code}
 
 
-def test_a_sheet_needs_role_legal_goal_and_terminal() -> None:
-    assert errors("") == ["missing-role", "missing-legal", "missing-goal", "missing-terminal"]
+def test_a_sheet_needs_role_legal_and_goal() -> None:
+    assert errors("") == ["missing-role", "missing-legal", "missing-goal"]
+
+
+def test_a_game_without_terminal_never_ends() -> None:
+    [problem] = report("(role x) (legal x go) (goal x 1)").diagnostics
+    assert (problem.code, problem.severity.value) == ("missing-terminal", "warning")
+    assert "never ends" in problem.message
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        "(contains 1 (not 18))",
+        "(<= (base (cell ?x)) ((index ?x))) (index 1)",
+        "(<= (input x go) ())",
+        "(<= helper (terminal 1)) (<= (base late) helper)",
+    ],
+)
+def test_malformed_rules_that_nothing_uses_are_warnings(added: str) -> None:
+    assert "malformed-unused-rule" in warnings(FRAME + added)
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        "(<= (legal x stay) (contains 1)) (contains 1 (not 18))",
+        "(<= (legal x stay) ((late)) (helper)) (<= helper (terminal 1))",
+        "(<= (helper) (terminal 1)) (<= (next late) (or helper (terminal 2)))",
+        "(<= ((helper)) (true over))",
+    ],
+)
+def test_malformed_rules_that_something_uses_are_errors(added: str) -> None:
+    assert errors(FRAME + added)
+    assert "malformed-unused-rule" not in [problem.code for problem in report(FRAME + added).warnings]
+
+
+def test_facts_with_variables_that_nothing_uses_are_warnings() -> None:
+    assert sorted(warnings(FRAME + "(mark ?x)")) == ["unsafe-unused-rule", "unused-relation"]
+
+
+@pytest.mark.parametrize(("end", "code"), [(") 10", "start-message"), (")\n60 10)\n", "start-message")])
+def test_the_end_of_a_start_message_is_left_out(end: str, code: str) -> None:
+    assert warnings(FRAME + end) == [code]
+
+
+@pytest.mark.parametrize("end", [")", ") 10 go", ") 10 (legal x stay)", "(10"])
+def test_other_ends_are_errors(end: str) -> None:
+    assert errors(FRAME + end)
+
+
+@pytest.mark.parametrize(
+    ("added", "keyword"),
+    [
+        ("(legl x stay)", "legal"),
+        ("(<= trminal (true over))", "terminal"),
+        ("(<= (nxet late) (true over))", "next"),
+        ("(<= (next late) (dose x go))", "does"),
+        ("(<= (next late) (ture over))", "true"),
+        ("(<= (next late) (does ?r go) (distnct ?r y))", "distinct"),
+    ],
+)
+def test_misspelt_keywords(added: str, keyword: str) -> None:
+    hints = [problem.hint for problem in report(FRAME + added).diagnostics]
+    assert any(f"did you mean `{keyword}`?" in hint for hint in hints), hints
+
+
+def test_hints_for_unbound_variables_lead_somewhere() -> None:
+    mark = FRAME + "(init (mark x 1)) (init (spot x 1))"
+    two = "(<= (legal ?r stay) (role ?r) (not (true (mark ?r ?n))) (not (true (spot ?r ?n))))"
+    differ = "(<= (legal ?r stay) (role ?r) (not (true (mark ?r ?n))) (distinct ?n 1))"
+    helper = "(<= (some_mark ?r) (true (mark ?r ?n))"
+    for rule in (two, differ):
+        [problem] = report(mark + rule).errors
+        assert problem.code == "unsafe-variable"
+        assert helper in problem.hint
+        assert "(role" not in problem.hint
+    [problem] = report(FRAME + "(<= (next (mark ?n)) (true over))").errors
+    assert "(role" not in problem.hint
+    [problem] = report(FRAME + "(<= (next late) (not (does ?p go)) (not (does ?p stay)))").errors
+    assert "(role ?p)" in problem.hint
+    [warning] = [p for p in report(FRAME + "(<= (legal x (say ?w)))").warnings if p.code == "empty-body"]
+    assert "fact" not in warning.hint
+
+
+def test_constants_decide_where_the_game_is_too_large_to_ground() -> None:
+    digits = "".join(f"(digit {n})" for n in range(60)) + "(<= (legal x (t ?a ?b ?c)) (digit ?a) (digit ?b) (digit ?c))"
+    goals = "(<= (goal ?r 0) (role ?r) (not (goal ?r 100)))"
+    assert warnings(FRAME + digits + goals) == ["ground-stratified"]
+    assert "undecided" in warnings(FRAME + digits + "(<= (goal ?r ?n) (role ?r) (digit ?n) (not (goal ?r 7)))")
 
 
 def test_what_cannot_be_read_is_not_also_missing() -> None:

@@ -7,7 +7,7 @@ import pytest
 from gdlx.propnet import library
 from gdlx.propnet.checks import checker
 from gdlx.propnet.circuits import compiler
-from gdlx.propnet.datalog import interpreter, joins, stratify, transcript
+from gdlx.propnet.datalog import explain, interpreter, joins, stratify, transcript
 from gdlx.propnet.syntax import diagnostics, rulesheet, source, terms
 from gdlx.tests.helpers import playing, support
 
@@ -148,6 +148,46 @@ def test_evaluating_again_gives_the_same_and_more_states_than_are_kept() -> None
 def test_library_games_can_be_played(game: str) -> None:
     lines = list(transcript.random_match(playing.load_interpreter(library.text(game)), seed=3, max_steps=3))
     assert lines
+
+
+_CLEARS_BLOCKS = """(role a) (role b) (node 1) (node 2) (init (blocked a 1)) (init (at 0)) (succ 0 1) (succ 1 2)
+    (<= (legal ?r (clear ?n)) (true (blocked ?r ?n)))
+    (<= (legal ?r pass) (role ?r) (not (true (blocked ?r ?n))))
+    (<= (legal b (block ?n ?n)) (node ?n))
+    (<= (next (at ?m)) (true (at ?n)) (succ ?n ?m))
+    (<= (next (blocked ?r ?n)) (true (blocked ?r ?n)) (not (does ?r (clear ?n))))
+    (<= (next (blocked a ?n)) (does b (block ?n ?n)))
+    (<= (next quiet) (not (does ?r (block ?n ?n))))
+    (<= (next same) (or (true (at 0)) (not (does ?r (clear ?n)))))
+    (<= terminal (true (at 2)))
+    (<= (goal ?r 100) (role ?r) (not (true (blocked ?r ?x))) (not (cut ?x1 ?x1)))
+    (<= (cut ?m ?n) (node ?m) (node ?n) (distinct ?m ?n))
+    (<= (goal ?r 0) (true (blocked ?r ?x)))"""
+
+
+def test_a_variable_of_a_single_not_means_that_there_is_none() -> None:
+    sheet = checker.check(source.Source("sheet", _CLEARS_BLOCKS)).require_usable()
+    game = interpreter.Interpreter(sheet)
+    legal = game.legal(game.initial)
+    assert legal["a"] == (("clear", "1"),)
+    assert "pass" in legal["b"]
+    assert "quiet" in game.next(game.initial, {"a": ("clear", "1"), "b": "pass"})
+    assert "quiet" not in game.next(game.initial, {"a": ("clear", "1"), "b": ("block", "2", "2")})
+    portable = _CLEARS_BLOCKS.replace(
+        "(not (true (blocked ?r ?n))))", "(not (some ?r))) (<= (some ?r) (true (blocked ?r ?n)))"
+    )
+    other = interpreter.Interpreter(checker.check(source.Source("sheet", portable)).require_usable())
+    assert other.legal(other.initial) == legal
+    comparison = support.RulesAndPropnet(sheet, compiler.compile_rulesheet(sheet))
+    assert (comparison.compare_all(10) or 0) > 5
+
+
+def test_a_variable_of_a_single_not_is_explained() -> None:
+    game = playing.load_interpreter(_CLEARS_BLOCKS)
+    assert explain.explain_atom(game, "(legal b pass)", [])[-1].strip() == (
+        "(not (true (blocked b ?n)))  (does not hold)"
+    )
+    assert "    fails at: (not (true (blocked ?r ?n)))" in explain.explain_atom(game, "(legal a pass)", [])
 
 
 _COUNTS_TO_THREE = """(role x) (init (at 0)) (succ 0 1) (succ 1 2) (succ 2 3) (legal x go) (legal x stay)

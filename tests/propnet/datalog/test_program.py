@@ -28,24 +28,43 @@ def subterms(term: terms.Term) -> Iterator[ground_terms.GroundTerm]:
             yield from subterms(arg)
 
 
-def ground_literal(literal: terms.Literal, binding: dict[str, ground_terms.GroundTerm], model: Model) -> bool:
+Binding = dict[str, ground_terms.GroundTerm]
+
+
+def ground_literal(
+    literal: terms.Literal, binding: Binding, model: Model, domain: list[ground_terms.GroundTerm]
+) -> bool:
     if isinstance(literal, terms.Or):
-        return any(all(ground_literal(part, binding, model) for part in option) for option in literal.disjuncts)
+        return any(all(ground_literal(part, binding, model, domain) for part in option) for option in literal.disjuncts)
     if isinstance(literal, terms.Distinct):
         left, right = (ground_terms.from_term(term, binding) for term in (literal.left, literal.right))
         return (left == right) == literal.equal
     atom = literal.atom if isinstance(literal, terms.Not) else literal
-    holds = tuple(ground_terms.from_term(arg, binding) for arg in atom.args) in model.get(atom.name, set())
+    free = sorted({variable.name for variable in terms.variables_in(atom.args)} - binding.keys())  # only in a `not`
+    holds = any(
+        tuple(ground_terms.from_term(arg, binding | dict(zip(free, chosen, strict=True))) for arg in atom.args)
+        in model.get(atom.name, set())
+        for chosen in itertools.product(domain, repeat=len(free))
+    )
     return holds == isinstance(literal, terms.Atom)
+
+
+def bound_somewhere(rule: terms.Rule) -> list[str]:
+    """All variables but those that occur in a single literal of the rule, which is negated."""
+    places: dict[str, list[bool]] = {v.name: [True] for v in terms.variables_in(rule.head.args)}
+    for literal in terms.literals_in(rule.body):
+        for name in {v.name for v in terms.variables_in(terms.literal_terms(literal))}:
+            places.setdefault(name, []).append(not isinstance(literal, terms.Not))
+    return sorted(name for name, positive in places.items() if positive != [False])
 
 
 def instances(
     rule: terms.Rule, domain: list[ground_terms.GroundTerm], model: Model
 ) -> Iterator[tuple[ground_terms.GroundTerm, ...]]:
-    names = sorted({v.name for term in terms.rule_terms(rule) for v in terms.variables_in([term])})
+    names = bound_somewhere(rule)
     for chosen in itertools.product(domain, repeat=len(names)):
         binding = dict(zip(names, chosen, strict=True))
-        if all(ground_literal(literal, binding, model) for literal in rule.body):
+        if all(ground_literal(literal, binding, model, domain) for literal in rule.body):
             yield tuple(ground_terms.from_term(arg, binding) for arg in rule.head.args)
 
 

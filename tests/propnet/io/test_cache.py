@@ -11,7 +11,7 @@ import gdlx.propnet
 from gdlx import cli
 from gdlx.propnet import games
 from gdlx.propnet.circuits import compiler, propnet
-from gdlx.propnet.common import limits
+from gdlx.propnet.common import errors, limits
 from gdlx.propnet.io import cache, files
 from gdlx.propnet.syntax import rulesheet, source
 from gdlx.tests.helpers import paths, support
@@ -280,3 +280,67 @@ def test_commands_use_the_cache(folder: pathlib.Path, compiles: list[str], capsy
     assert cli.main(["compile", "rps", "--passes"]) == 0  # reports what compiling takes, so it compiles
     assert compiles == ["rps", "rps"]
     assert games.load_rulesheet("rps").name == "rps"
+
+
+def test_the_network_of_another_game_is_not_used(folder: pathlib.Path, compiles: list[str]) -> None:
+    one, other = support.read(TEXT), support.read(TEXT + "(legal r b)")
+    cache.load_or_compile(one)
+    [path] = _files(folder)
+    good = path.read_bytes()
+    cache.load_or_compile(other)
+    [copied] = [each for each in _files(folder) if each != path]
+    path.write_bytes(copied.read_bytes())
+    assert cache.load_or_compile(one).roles[0].moves == ("a",)
+    assert len(compiles) == 3
+    assert path.read_bytes() == good
+
+
+def test_every_flipped_bit_is_noticed_or_changes_nothing(folder: pathlib.Path, compiles: list[str]) -> None:
+    sheet = support.read(TEXT)
+    first = files._to_npz(cache.load_or_compile(sheet))
+    [path] = _files(folder)
+    content = path.read_bytes()
+    for bit in range(0, 8 * len(content), 11):
+        changed = bytearray(content)
+        changed[bit // 8] ^= 1 << bit % 8
+        try:
+            net = files.parse_cached(bytes(changed), path.stem)
+        except files.PropNetFileError:
+            continue
+        assert files._to_npz(net) == first
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are of POSIX")
+def test_folders_are_for_their_owner_alone(folder: pathlib.Path) -> None:
+    before = os.umask(0)
+    try:
+        cache.load_or_compile(support.read(TEXT))
+    finally:
+        os.umask(before)
+    assert {path.stat().st_mode & 0o777 for path in (folder, folder / "networks")} == {0o700}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are of POSIX")
+@pytest.mark.parametrize("place", ["", "networks", "entry"])
+def test_what_others_may_write_to_is_ignored(place: str, folder: pathlib.Path, compiles: list[str]) -> None:
+    cache.load_or_compile(support.read(TEXT))
+    unsafe = _files(folder)[0] if place == "entry" else folder / place
+    unsafe.chmod(0o770)
+    with pytest.warns(errors.Remark, match="ignored: other users may write to it; run chmod"):
+        assert cache.load_or_compile(support.read(TEXT)).roles[0].moves == ("a",)
+    assert len(compiles) == 2
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root can give files away")
+def test_what_others_own_is_ignored(
+    folder: pathlib.Path, compiles: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    cache.load_or_compile(support.read(TEXT))
+    os.chown(folder, 12_345, 12_345)
+    with pytest.warns(errors.Remark, match="belongs to another user"):
+        cache.load_or_compile(support.read(TEXT))
+    assert len(compiles) == 2
+    assert cli.main(["info", "rps"]) == 0
+    assert "remark: the cache" in capsys.readouterr().err
+    assert cli.main(["info", "rps", "--quiet"]) == 0
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,1 @@
+"""Faults: commands that are killed, interrupted, or run out of disk or memory. `make test-faults MINUTES=10`."""
