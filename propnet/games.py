@@ -72,7 +72,9 @@ def find_source(game: GameName | None = None, *, rules: str | None = None) -> so
     if isinstance(game, os.PathLike):
         return _read(os.fspath(game))
     if not isinstance(game, str):
-        raise wrong_type(game)
+        raise errors.UserError(
+            f"this reads rules, so it takes a library name, a path, `rules=` or a GameSpec; not a {type(game).__name__}"
+        )
     if _RULES.match(game):
         raise errors.UserError(
             "this is the text of rules, not the name or the path of a game: pass it as `rules=`, "
@@ -103,12 +105,17 @@ def is_propnet_file(game: GameName) -> bool:
 
 
 def load_rulesheet(
-    game: GameName | None = None, *, rules: str | None = None, fold_case: bool = False, gdl: int | None = None
+    game: GameName | Specification | rulesheet.Rulesheet | None = None,
+    *,
+    rules: str | None = None,
+    fold_case: bool = False,
+    gdl: int | None = None,
 ) -> rulesheet.Rulesheet:
     """Loads and checks the rulesheet of a game.
 
     Args:
-      game: a library name, with or without parameters (`goofspiel:cards=5`), or the path of a rulesheet.
+      game: a library name, with or without parameters (`goofspiel:cards=5`), the path of a rulesheet, or a `GameSpec`;
+        a `Rulesheet` is returned as it is.
       rules: the text of the rulesheet, instead of `game`.
       fold_case: whether names that differ only by case are the same.
       gdl: 1 or 2 to read the sheet as GDL or GDL-II; None to infer the language from the text.
@@ -125,18 +132,24 @@ def load_rulesheet(
     """
     if gdl not in (None, 1, 2):
         raise errors.UserError(f"a sheet is read as GDL (1) or GDL-II (2), not as {gdl!r}")
-    return checker.check(find_source(game, rules=rules), fold_case=fold_case, gdl=gdl).require_usable()
+    if isinstance(game, rulesheet.Rulesheet):
+        return game
+    return check_game(game, rules=rules, fold_case=fold_case, gdl=gdl).require_usable()
 
 
 def check_game(
-    game: GameName | None = None, *, rules: str | None = None, fold_case: bool = False, gdl: int | None = None
+    game: GameName | Specification | None = None,
+    *,
+    rules: str | None = None,
+    fold_case: bool = False,
+    gdl: int | None = None,
 ) -> checker.CheckReport:
     """Checks the rules of a game and reports all errors and warnings at once.
 
     Mistakes in the rules do not raise.
 
     Args:
-      game: a library name or the path of a rulesheet, as in `load_rulesheet`.
+      game: a library name, the path of a rulesheet, or a `GameSpec`, as in `load_rulesheet`.
       rules: the text of the rulesheet, instead of `game`.
       fold_case: as in `load_rulesheet`.
       gdl: as in `load_rulesheet`.
@@ -150,6 +163,9 @@ def check_game(
     >>> check_game("kuhn_poker")
     CheckReport(kuhn_poker: 0 errors, 0 warnings)
     """
+    if isinstance(game, Specification):
+        gdl, fold_case, rules = game.gdl, game.fold_case, game.rules
+        game = game.spec if rules is None else None
     return checker.check(find_source(game, rules=rules), fold_case=fold_case, gdl=gdl)
 
 

@@ -1,13 +1,14 @@
 """Evaluate result folders: measure their policies again, and bound exploitability by play in games of any size."""
 
 import dataclasses
+import os
 import pathlib
 from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 
-from gdlx.envs import env, game_facts, payoffs
+from gdlx.envs import env, game_facts, game_spec, payoffs
 from gdlx.envs.packed import packed_env
 from gdlx.propnet.common import limits
 from gdlx.solvers import algorithms, requests, solution, solve_requests, tabular_policies, tasks
@@ -46,13 +47,18 @@ class _SavedPolicies(NamedTuple):
     policies: tabular_policies.Policies
     metrics: driver.Metrics
     play_inputs: Callable[[], _PlayInputs]  # in the original game, without an opponent model
+    table: table_policy.TablePolicy | None = None
 
 
-def load_solution(folder: str | pathlib.Path, *, max_nodes: int = limits.NODES) -> solution.Solution:
+def load_solution(
+    folder: str | os.PathLike[str], game: game_spec.GameLike | None = None, *, max_nodes: int = limits.NODES
+) -> solution.Solution:
     """Loads the solution in a result folder and measures its policies again.
 
     Args:
-      folder: a result folder, written by `gdlx solve` or by a request with `SolveRequest.results`.
+      folder: a result folder, written by `Solution.save`, by `gdlx solve`, or by a request with `SolveRequest.results`.
+      game: the game that was solved, as in `gdlx.solve`, where the folder does not tell how to find it: if it was a
+        propnet, an environment or a tree, or a rulesheet that has moved.
       max_nodes: refuse to unroll games with more joint actions in one step than this.
 
     Returns:
@@ -71,7 +77,7 @@ def load_solution(folder: str | pathlib.Path, *, max_nodes: int = limits.NODES) 
     >>> abs(loaded.exploitability - saved.solution.exploitability) < 1e-6
     True
     """
-    return execute(requests.EvaluateRequest(pathlib.Path(folder), max_nodes=max_nodes)).solution
+    return execute(requests.EvaluateRequest(pathlib.Path(folder), game=game, max_nodes=max_nodes)).solution
 
 
 def execute(request: requests.EvaluateRequest, callbacks: requests.Callbacks = requests.NO_CALLBACKS) -> EvaluateResult:
@@ -80,19 +86,31 @@ def execute(request: requests.EvaluateRequest, callbacks: requests.Callbacks = r
     config = result_folder.read_config(folder)
     # Only sampling needs the edges of a tree.
     needs: algorithms.GameRepresentation = "rules" if config.algorithm.needs == "rules" else "tree"
-    original, task = solve_requests.load_task(folder, config, needs, callbacks, max_nodes=request.max_nodes)
+    named = _named(request, config)
+    original, task = solve_requests.load_task(
+        folder, config, needs, callbacks, max_nodes=request.max_nodes, named=named
+    )
     earlier = result_folder.read_metrics(folder, len(task.players))
     last = earlier[-1] if earlier else driver.Metrics(0, 0.0, (), ())
     if isinstance(task, tasks.TableTask):
         saved = _from_table(request, task, config.algorithm, last)
     else:
-        saved = _from_tree(request, tasks.require_tree_task(original), tasks.require_tree_task(task), callbacks)
+        saved = _from_tree(request, named, tasks.require_tree_task(original), tasks.require_tree_task(task), callbacks)
     metrics = saved.metrics._replace(
         iterations=last.iterations, seconds=last.seconds, samples=last.samples, load=last.load
     )
-    measured = solution.Solution(task.tree, config.algorithm.name, saved.policies, (metrics,))
+    content = result_folder.read_config_json(folder)
+    measured = solution.Solution(task.tree, config.algorithm.name, saved.policies, (metrics,), content, saved.table)
     bound = _search_bound(request, saved.play_inputs(), task.game.spec, callbacks) if request.bound else None
     return EvaluateResult(task, measured, bound)
+
+
+def _named(request: requests.EvaluateRequest, config: result_folder.Config) -> game_spec.ResolvedGame:
+    """The game that was solved, with the payoffs of the run."""
+    if request.game is None:
+        return game_spec.ResolvedGame(config.game)
+    named, solved = game_spec.resolve(request.game), config.game
+    return named._replace(game=named.game._replace(payoff=solved.payoff, goal_conflict=solved.goal_conflict))
 
 
 def _from_table(
@@ -113,11 +131,12 @@ def _from_table(
         steps = algorithm.sampling_config.max_steps or game_facts.probe(task.env.net, request.seed).step_capacity
         return _PlayInputs(task.packed, table, steps)
 
-    return _SavedPolicies(policies, metrics, play_inputs)
+    return _SavedPolicies(policies, metrics, play_inputs, table)
 
 
 def _from_tree(
     request: requests.EvaluateRequest,
+    named: game_spec.ResolvedGame,
     original: tasks.TreeTask,
     task: tasks.TreeTask,
     callbacks: requests.Callbacks,
@@ -127,7 +146,8 @@ def _from_tree(
     def play_inputs() -> _PlayInputs:
         tree = original.tree
         units = payoffs.Payoffs(tree.offset, tree.zero_sum, True)
-        game = packed_env.PackedEnv(env.Env(solve_requests.compile_propnet(original.game, callbacks), units))
+        net = named.net or solve_requests.compile_propnet(named.game, callbacks)
+        game = packed_env.PackedEnv(env.Env(net, units))
         return _PlayInputs(game, table_policy.from_tabular(policies, game.env, tree), len(tree.counts.nodes) - 1)
 
     return _SavedPolicies(policies, task.metrics(policies), play_inputs)

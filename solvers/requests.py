@@ -159,6 +159,7 @@ class EvaluateRequest:
     bound_seconds: float | None = None  # None: `search_bounds.DEFAULT_SECONDS`
     seed: int = 0  # of the sampled play
     max_nodes: int = limits.NODES  # refuse to unroll games with more joint actions in one step
+    game: game_spec.GameLike | None = None  # that was solved, if the folder does not tell how to find it
 
     def __post_init__(self) -> None:
         if self.bound_seconds is None:

@@ -4,6 +4,8 @@ import dataclasses
 import difflib
 import functools
 import html
+import os
+import pathlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +15,8 @@ import numpy as np
 from gdlx.envs.trees import game_tree
 from gdlx.propnet.common import errors
 from gdlx.solvers import tabular_policies
-from gdlx.solvers.runs import driver
+from gdlx.solvers.mccfr import table_policy
+from gdlx.solvers.runs import driver, result_folder
 
 _SHOWN_INFOSETS = 10  # of each player, in notebooks
 
@@ -43,6 +46,7 @@ class Solution:
     policies: tabular_policies.Policies
     metrics: tuple[driver.Metrics, ...]  # over the run; the last entry belongs to these policies
     config: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the run, as in config.json
+    table: table_policy.TablePolicy | None = None  # the same policies in a hash table, of solvers that have one
 
     def __eq__(self, other: object) -> bool:
         """Whether the other has the same policies, of the same algorithm, at the same information sets."""
@@ -188,6 +192,42 @@ class Solution:
             for infoset in range(player.sets)
             for action, probability in _action_probabilities(player, policy, infoset).items()
         ]
+
+    def save(self, folder: str | os.PathLike[str]) -> pathlib.Path:
+        """Writes config, metrics and policies to a folder, for `gdlx.load_solution` and as an agent in matches.
+
+        Args:
+          folder: is created if it does not exist. An earlier solution in it is replaced.
+
+        Returns:
+          The path of the folder.
+
+        Raises:
+          ResultError: the folder holds anything else, such as a checkpoint, or the solution cannot be saved.
+
+        >>> import tempfile
+        >>> import gdlx
+        >>> solution = gdlx.solve("biased_rps", "lp")
+        >>> with tempfile.TemporaryDirectory() as name:
+        ...     gdlx.load_solution(solution.save(f"{name}/biased")) == solution
+        True
+        """
+        if not self.config:
+            raise result_folder.ResultError("this solution has no `config`, so nobody could tell which game it is of")
+        if self.config.get("modelled") is not None:
+            raise result_folder.ResultError(
+                "a response to a modelled opponent is saved together with the model, while it is solved: "
+                "use `SolveRequest(results=..)`"
+            )
+        path = pathlib.Path(folder)
+        result_folder.create_for_solution(path)
+        if self.table is None:
+            result_folder.write_policy(path, self.policies)
+        else:
+            result_folder.write_table_policy(path, self.table)
+        result_folder.write_metrics(path, [player.name for player in self.tree.players], self.metrics)
+        result_folder.write_config_json(path, self.config)
+        return path
 
     def to_dataframe(self) -> Any:
         """Returns `rows()` as a pandas.DataFrame.

@@ -189,10 +189,15 @@ def load_task(
     *,
     max_nodes: int,
     within: limiting.Limits = limiting.Limits(),
+    named: game_spec.ResolvedGame | None = None,
 ) -> tuple[tasks.Task, tasks.Task]:
-    """Load the game of a result, and the one that was solved: restricted if an opponent was modelled, else the same."""
-    original = prepare(game_spec.ResolvedGame(config.game), needs, callbacks, max_nodes=max_nodes, within=within)
-    policy_files.require_same_rules(folder, config, config.game, original.digest)
+    """Load the game of a result, and the one that was solved: restricted if an opponent was modelled, else the same.
+
+    `named` is the game, if it is not to be found by its name.
+    """
+    named = named or game_spec.ResolvedGame(config.game)
+    original = prepare(named, needs, callbacks, max_nodes=max_nodes, within=within)
+    policy_files.require_same_rules(folder, config, named.game, original.digest)
     if config.opponent_model is None:
         return original, original
     return original, restricted_nash.load_restricted_task(

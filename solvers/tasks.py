@@ -86,7 +86,7 @@ class Task(abc.ABC):
 class TreeTask(Task):
     """An unrolled game with its sequence form. Built by `make_tree_task`.
 
-    >>> make_tree_task(game_spec.GameSpec("kuhn_poker"))
+    >>> make_tree_task("kuhn_poker")
     TreeTask(kuhn_poker: 2 players, 12 information sets, 30 terminals)
     """
 
@@ -135,7 +135,7 @@ class TableTask(Task):
     Small games are unrolled as well, and `tree_task` then measures policies exactly. Otherwise `tree` has the first
     steps only, and `tree_task` is None.
 
-    >>> make_table_task(game_spec.GameSpec("kuhn_poker"))
+    >>> make_table_task("kuhn_poker")
     TableTask(kuhn_poker: 2 players, unrolled)
     """
 
@@ -224,12 +224,12 @@ def require_tree_task(task: Task) -> TreeTask:
 
 
 def make_tree_task(
-    game: game_spec.GameSpec, tree: game_tree.GameTree | None = None, *, keep_edges: bool = False
+    game: game_spec.GameLike, tree: game_tree.GameTree | None = None, *, keep_edges: bool = False
 ) -> TreeTask:
     """Prepares a game for solvers of unrolled games.
 
     Args:
-      game: the game, and how to read it.
+      game: whatever names it, as in `gdlx.make`.
       tree: the unrolled game, if there is one already.
       keep_edges: whether to keep the edges of the tree, which sampling needs. Ignored if `tree` is passed.
 
@@ -239,15 +239,16 @@ def make_tree_task(
     Raises:
       TooLargeError: the game is too large to unroll.
 
-    >>> make_tree_task(game_spec.GameSpec("biased_rps")).payoff_range
+    >>> make_tree_task("biased_rps").payoff_range
     (-50.0, 50.0)
     """
-    tree = game_spec.unroll_game(game, keep_edges=keep_edges) if tree is None else tree
-    return TreeTask(game, tree, *sequence_form.sequence_form(tree))
+    named = game_spec.resolve(game)
+    tree = game_spec.unroll_game(named, keep_edges=keep_edges) if tree is None else tree
+    return TreeTask(named.game, tree, *sequence_form.sequence_form(tree))
 
 
 def make_table_task(
-    game: game_spec.GameSpec,
+    game: game_spec.GameLike,
     *,
     max_steps: int = 0,
     within: limits.Limits = limits.Limits(),
@@ -256,7 +257,7 @@ def make_table_task(
     """Prepares a game of any size for samplers with a hash table.
 
     Args:
-      game: the game, and how to read it.
+      game: whatever names it, as in `gdlx.make`.
       max_steps: matches are truncated after this many joint actions; 0 for no limit.
       within: limits of compiling.
       net: the compiled propnet, if there is one already.
@@ -264,11 +265,13 @@ def make_table_task(
     Returns:
       The environment, with the unrolled game where it is small.
 
-    >>> make_table_task(game_spec.GameSpec("kuhn_poker")).players
+    >>> make_table_task("kuhn_poker").players
     ['player1', 'player2']
     """
+    named = game_spec.resolve(game)
+    game = named.game
     if net is None:
-        net = game.compile(within)
+        net = named.compile(within)
     facts = game_facts.probe(net)
     guess = facts.histories(enough=_MAX_UNROLLED_HISTORIES)
     if not guess.is_truncated and guess.total <= _MAX_UNROLLED_HISTORIES:

@@ -34,8 +34,9 @@ class NotTurnTakingError(errors.UserError, RuntimeError):
 
 
 def load_game(
-    spec: str,
+    game: games.GameName | games.Specification | rulesheet.Rulesheet | None = None,
     *,
+    rules: str | None = None,
     payoff: payoffs.PayoffMode = "auto",
     max_steps: int = 1_000,
     gdl: int | None = None,
@@ -45,7 +46,8 @@ def load_game(
     """Loads a game as a pyspiel.Game.
 
     Args:
-      spec: a library name (`goofspiel:cards=4`) or the path of a rulesheet.
+      game: a library name (`goofspiel:cards=4`), the path of a rulesheet, a `GameSpec` or a `Rulesheet`.
+      rules: the text of the rulesheet, instead of `game`.
       payoff: how goal values become payoffs; this and the following arguments are as in `gdlx.make`.
       max_steps: joint actions after which a match ends with returns 0.
       gdl: the language of the rulesheet.
@@ -58,13 +60,14 @@ def load_game(
     Raises:
       MissingPackageError: if OpenSpiel is not installed.
     """
-    name = register(spec, payoff=payoff, max_steps=max_steps, gdl=gdl, fold_case=fold_case, within=within)
+    name = register(game, rules=rules, payoff=payoff, max_steps=max_steps, gdl=gdl, fold_case=fold_case, within=within)
     return pyspiel.load_game(name)
 
 
 def register(
-    spec: str,
+    game: games.GameName | games.Specification | rulesheet.Rulesheet | None = None,
     *,
+    rules: str | None = None,
     payoff: payoffs.PayoffMode = "auto",
     max_steps: int = 1_000,
     gdl: int | None = None,
@@ -74,7 +77,7 @@ def register(
     """Registers a game with OpenSpiel, in this process; returns its name for pyspiel.load_game: `gdlx_kuhn_poker`."""
     if pyspiel is None:
         raise errors.MissingPackageError("this needs OpenSpiel, which is not installed: pip install 'gdlx[peers]'")
-    sheet = games.load_rulesheet(spec, gdl=gdl, fold_case=fold_case)
+    sheet = games.load_rulesheet(game, rules=rules, gdl=gdl, fold_case=fold_case)
     if max_steps < 1:
         raise ValueError(f"`max_steps=` must be 1 or more joint actions; got {max_steps}")
     return _register(_RulesheetKey(sheet), payoff, max_steps, within)

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from gdlx.envs import env as envs
-from gdlx.envs import game_facts, make_env, payoffs
+from gdlx.envs import game_facts, game_spec, make_env, payoffs
 from gdlx.envs.lowering import lower
 from gdlx.envs.views import observation_window as windows
 from gdlx.propnet.common import limits
@@ -185,8 +185,9 @@ class PgxEnv:
 
 
 def make_pgx_env(
-    spec: str,
+    game: game_spec.GameLike | None = None,
     *,
+    rules: str | None = None,
     steps: int = 4,
     observation: ObservationMode = "window",
     reward_scale: float = 1.0,
@@ -201,7 +202,8 @@ def make_pgx_env(
     """Compiles a turn-taking game and returns it with the interface of pgx.
 
     Args:
-      spec: a library name, with parameters or without, or the path of a rulesheet.
+      game: whatever names it, as in `gdlx.make`.
+      rules: the text of its rulesheet, instead of `game`.
       steps: this and the following three are attributes of `PgxEnv`.
       observation: `"window"` or `"registers"`.
       reward_scale: factor of the payoffs.
@@ -222,15 +224,15 @@ def make_pgx_env(
     >>> make_pgx_env("tictactoe").num_actions
     10
     """
-    game = make_env.make(
-        spec, payoff=payoff, form=form, max_steps=max_steps, gdl=gdl, fold_case=fold_case, within=within
+    made = make_env.make(
+        game, rules=rules, payoff=payoff, form=form, max_steps=max_steps, gdl=gdl, fold_case=fold_case, within=within
     )
-    if not game_facts.probe(game.net).dynamics.turn_taking:
+    if not game_facts.probe(made.net).dynamics.turn_taking:
         raise envs.EnvError(
-            f"{spec} is not turn-taking: several players decide at once, which pgx's interface cannot express; "
-            f"use gdlx.make({spec!r})"
+            f"{made.net.name} is not turn-taking: several players decide at once, which pgx's interface cannot "
+            f"express; use gdlx.make({game!r})"
         )
-    return PgxEnv(game, steps, observation, reward_scale, max_skips)
+    return PgxEnv(made, steps, observation, reward_scale, max_skips)
 
 
 def _deciders(inner: envs.State) -> jax.Array:

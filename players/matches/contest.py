@@ -88,9 +88,10 @@ class MatchRun:
 
 
 def compete(
-    game: game_spec.GameLike | agent.Arena,
-    players: Sequence[str | agent.Agent],
+    game: game_spec.GameLike | agent.Arena | None = None,
+    players: Sequence[str | agent.Agent] = (),
     *,
+    rules: str | None = None,
     games: int = defaults.GAMES,
     swap: bool = True,
     seed: int = 0,
@@ -105,6 +106,7 @@ def compete(
     Args:
       game: whatever names it, as in `gdlx.make`, or an `Arena`.
       players: agents, or their names as in `gdlx match`.
+      rules: the text of the rulesheet, instead of `game`.
       games: number of games.
       swap: whether agents rotate through the roles.
       seed: of chance, of agents, and of moves that replace illegal ones.
@@ -126,7 +128,7 @@ def compete(
     >>> result.games, [score.agent for score in result.scores]
     (64, ['random', 'random (2)'])
     """
-    arena = game if isinstance(game, agent.Arena) else arenas.make_arena(game, start_seconds=start_seconds)
+    arena = game if isinstance(game, agent.Arena) else arenas.make_arena(game, rules=rules, start_seconds=start_seconds)
     agents = tuple(agent_registry.make_agent(player) if isinstance(player, str) else player for player in players)
     run = MatchRun(
         match.Match(arena, agents, match.MatchSettings(games, swap, seed, start_seconds, play_seconds)),

@@ -14,7 +14,7 @@ import pathlib
 import platform
 import re
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any, NamedTuple, TypeVar
 
 import jax
@@ -156,6 +156,22 @@ def create_folder(root: pathlib.Path, game: str, algorithm: str) -> pathlib.Path
             return folder
 
 
+def create_for_solution(folder: pathlib.Path) -> None:
+    """Create a folder for a solution that is saved as a whole; it may exist with an earlier one.
+
+    Raises:
+      ResultError: it holds anything else.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise ResultError(f"{folder} is not a folder; name another one") from None
+    others = sorted({path.name for path in folder.iterdir()} - {CONFIG, METRICS, POLICY})
+    if others:
+        listed = ", ".join(others[:3]) + (", .." if len(others) > 3 else "")
+        raise ResultError(f"{folder} holds other files ({listed}); save the solution in a folder of its own")
+
+
 def discard(folder: pathlib.Path) -> None:
     """Remove a new folder in which nothing was solved."""
     for name in (CONFIG, METRICS, MODEL, LOCK):
@@ -200,7 +216,16 @@ def write_config(folder: pathlib.Path, config: Config) -> None:
 
 
 def encode_config(config: Config) -> bytes:
-    return json.dumps(config.to_json(), indent=2, allow_nan=False).encode()
+    return _encode_json(config.to_json())
+
+
+def write_config_json(folder: pathlib.Path, content: Mapping[str, Any]) -> None:
+    """Write a config.json with this content, as `Config.to_json` returns it."""
+    atomic_files.write_atomically(folder / CONFIG, _encode_json(content))
+
+
+def _encode_json(content: Mapping[str, Any]) -> bytes:
+    return json.dumps(dict(content), indent=2, allow_nan=False).encode()
 
 
 def read_config(folder: pathlib.Path) -> Config:

@@ -5,6 +5,7 @@ import pathlib
 from typing import Any, Generic, TypeVar
 
 from gdlx.solvers import tabular_policies
+from gdlx.solvers.mccfr import table_policy
 from gdlx.solvers.runs import driver, result_folder
 
 State = TypeVar("State", bound=driver.RunState)
@@ -54,6 +55,11 @@ class Solver(abc.ABC, Generic[State]):
         """Adds the value of the policies to metrics that lack it."""
         del state
         return metrics
+
+    def table(self, state: State) -> table_policy.TablePolicy | None:
+        """Returns the average policies as a hash table; None for solvers that have none."""
+        del state
+        return None
 
     def write_policy(self, folder: pathlib.Path, state: State) -> None:
         """Writes the average policies to a result folder."""

@@ -149,7 +149,12 @@ class Run:
                     warnings.warn(f"{result_folder.PLOT} was not drawn: {error}", stacklevel=2)
         self._unlock()
         return solution.Solution(
-            self.task.tree, self.algorithm.name, policies, tuple(self.metrics), self.config.to_json()
+            self.task.tree,
+            self.algorithm.name,
+            policies,
+            tuple(self.metrics),
+            self.config.to_json(),
+            self.solver.table(self.state),
         )
 
 

@@ -160,6 +160,9 @@ class TableSolver(solver.Solver[table_state.TableState]):
             metrics if metrics.value else metrics_from_matches(self.task, self.algorithm, self.policy(state), metrics)
         )
 
+    def table(self, state: table_state.TableState) -> table_policy.TablePolicy:
+        return self.policy(state)
+
     def write_policy(self, folder: pathlib.Path, state: table_state.TableState) -> None:
         result_folder.write_table_policy(folder, self.policy(state))
 

@@ -2,13 +2,19 @@
 
 import dataclasses
 import html.parser
+import pathlib
+import sys
+import types
 
+import numpy as np
 import pytest
 
 import gdlx
-from gdlx.envs import game_spec
+from gdlx.envs import game_spec, payoffs
+from gdlx.propnet import library
+from gdlx.propnet.common import errors
 from gdlx.solvers import algorithms, solution, tasks
-from gdlx.solvers.runs import driver, solver_run
+from gdlx.solvers.runs import driver, result_folder, solver_run
 
 
 @pytest.fixture(scope="module")
@@ -203,3 +209,76 @@ def test_tasks_algorithms_and_runs_print_in_one_line() -> None:
     assert repr(run) == "Run(kuhn_poker, cfr: 0 iterations)"
     list(run.snapshots(driver.StopCondition(iterations=3)))
     assert repr(run) == "Run(kuhn_poker, cfr: 3 iterations)"
+
+
+def test_solutions_are_saved_and_loaded(kuhn: solution.Solution, tmp_path: pathlib.Path) -> None:
+    folder = kuhn.save(str(tmp_path / "a" / "kuhn"))
+    found = gdlx.load_solution(folder)
+    assert found == kuhn
+    assert found.iterations == 2_000
+    assert found.exploitability == pytest.approx(kuhn.exploitability, abs=1e-6)
+    assert gdlx.load_solution(found.save(tmp_path / "again")) == kuhn
+    gdlx.solve("biased_rps", "lp").save(folder)
+    assert gdlx.load_solution(folder).algorithm == "lp"  # a solution in the folder is replaced
+
+
+def test_a_saved_solution_is_an_agent(kuhn: solution.Solution, tmp_path: pathlib.Path) -> None:
+    result = gdlx.compete("kuhn_poker", [str(kuhn.save(tmp_path / "kuhn")), "random"], games=64)
+    assert result.games == 64
+    assert not result.incidents
+
+
+@pytest.mark.parametrize("payoff", ["auto", "goal"])
+def test_solutions_of_what_has_no_name_are_loaded_with_the_game(
+    payoff: payoffs.PayoffMode, tmp_path: pathlib.Path
+) -> None:
+    env = gdlx.make(rules=library.text("rps"), payoff=payoff)
+    found = gdlx.solve(env, iterations=5)
+    folder = found.save(tmp_path / "found")
+    assert gdlx.load_solution(folder, env) == found
+    assert gdlx.load_solution(folder, found.tree) == found
+    with pytest.raises(errors.UserError, match="rules"):  # there is no game of this name
+        gdlx.load_solution(folder)
+    with pytest.raises(result_folder.ResultError, match="other rules"):
+        gdlx.load_solution(folder, "kuhn_poker")
+
+
+def test_solutions_of_rules_as_text_need_nothing_else(tmp_path: pathlib.Path) -> None:
+    found = gdlx.solve(rules=library.text("rps"), iterations=5)
+    assert gdlx.load_solution(found.save(tmp_path)) == found
+
+
+def test_hash_tables_are_saved(tmp_path: pathlib.Path) -> None:
+    found = gdlx.solve("kuhn_poker", "os-mccfr", iterations=3, table=8, batch=64)
+    loaded = gdlx.load_solution(found.save(tmp_path))
+    for loaded_policy, policy in zip(loaded.policies, found.policies, strict=True):
+        np.testing.assert_allclose(loaded_policy, policy, atol=1e-6)
+    assert gdlx.compete("kuhn_poker", [str(tmp_path), "random"], games=32).games == 32
+
+
+def test_saving_destroys_nothing(kuhn: solution.Solution, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "checkpoint.npz").write_bytes(b"of another run")
+    with pytest.raises(result_folder.ResultError, match=r"other files \(checkpoint.npz\)"):
+        kuhn.save(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint.npz"]
+    with pytest.raises(result_folder.ResultError, match="not a folder"):
+        kuhn.save(tmp_path / "checkpoint.npz")
+    with pytest.raises(result_folder.ResultError, match="no `config`"):
+        dataclasses.replace(kuhn, config={}).save(tmp_path / "new")
+
+
+def test_solutions_are_equal_if_their_policies_are(kuhn: solution.Solution) -> None:
+    again, other = (gdlx.solve("kuhn_poker", "cfr+", iterations=n) for n in (2_000, 1_999))
+    assert again == kuhn
+    assert other != kuhn
+    assert len({kuhn, again, other}) == 2
+    assert kuhn != "kuhn"
+
+
+def test_dataframes(kuhn: solution.Solution, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", types.SimpleNamespace(DataFrame=lambda rows: ("made of", rows)))
+    assert kuhn.to_dataframe() == ("made of", kuhn.rows())
+    assert len(kuhn.rows()) == 24  # 12 information sets with two actions
+    monkeypatch.setitem(sys.modules, "pandas", None)  # as if it were not installed
+    with pytest.raises(errors.MissingPackageError, match="pip install pandas"):
+        kuhn.to_dataframe()
