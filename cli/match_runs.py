@@ -29,7 +29,8 @@ Agents = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[AGENT]...",
-        help=f"{NAMES}, optionally with options: mccfr:seconds=2,table=18; or a result folder or policy table.",
+        help=f"{NAMES}, optionally with options: mccfr:seconds=2,table=18; or a result folder or policy table; "
+        "or a class of yours as MODULE:CLASS.",
     ),
 ]
 StartClock = Annotated[float, typer.Option(help="Seconds that an agent has before its first move.")]

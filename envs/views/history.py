@@ -35,8 +35,8 @@ class ActionObservationHistory:
     >>> from gdlx.envs import make_env
     >>> view = ActionObservationHistory(make_env.make("kuhn_poker"), player=0, first=(4,))
     >>> view = view.after(Event(move=4, percepts=(), legal=(4,)))
-    >>> view.step, view.legal
-    (1, (4,))
+    >>> view.step, view.legal, view.legal_names
+    (1, (4,), ('noop',))
     """
 
     game: env.Env
@@ -48,6 +48,17 @@ class ActionObservationHistory:
     def legal(self) -> tuple[int, ...]:
         """Legal actions now; none once the match is over."""
         return self.events[-1].legal if self.events else self.first
+
+    @property
+    def legal_names(self) -> tuple[str, ...]:
+        """The names of the legal actions, in the order of `legal`."""
+        moves = self.game.net.players[self.player].moves
+        return tuple(moves[number] for number in self.legal)
+
+    @property
+    def percept_names(self) -> tuple[str, ...]:
+        """The names of all percepts so far, the latest last."""
+        return tuple(name for event in self.events for name in self.event_names(event)[1])
 
     @property
     def step(self) -> int:

@@ -1,4 +1,5 @@
-"""Agents by name: `NAME`, `NAME:option=value,option=value`, or the path of a saved solution or of a policy file.
+"""Agents by name: `NAME`, `NAME:option=value,option=value`, the path of a saved solution or of a policy file, or
+`MODULE:CLASS` for a class of one's own.
 
 `entries` lists the names. The options of an agent are the fields of its class.
 """
@@ -12,7 +13,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from gdlx.players.agents import agent, entries
+from gdlx.players.agents import agent, entries, imported_agents
 from gdlx.propnet.common import options
 from gdlx.solvers.runs import policy_files, result_folder
 
@@ -23,7 +24,8 @@ def make_agent(text: str) -> agent.Agent:
     """Builds an agent from text, as in `gdlx match`.
 
     Args:
-      text: the name of an agent with or without options, the folder of a saved solution, or a policy file.
+      text: the name of an agent with or without options, the folder of a saved solution, a policy file, or
+        `module:Class` with or without options.
 
     Returns:
       The agent; its name is the text.
@@ -38,21 +40,24 @@ def make_agent(text: str) -> agent.Agent:
     """
     name, _, arguments = text.partition(":")
     if name == "net" and arguments:
-        return _instantiate(text, name, {"folder": arguments.removeprefix("folder=")})
+        return _instantiate(text, _find_class(name), {"folder": arguments.removeprefix("folder=")})
     if name in entries.ENTRIES:
-        return _instantiate(text, name, _split(name, arguments))
+        kind = _find_class(name)
+        return _instantiate(text, kind, _split(kind, arguments))
     path = pathlib.Path(text)
     if path.suffix.lower() in policy_files.SUFFIXES:
-        return _instantiate(text, "fixed", {"file": text})
+        return _instantiate(text, _find_class("fixed"), {"file": text})
     if text and (path / result_folder.CONFIG).exists():
-        return _instantiate(text, "solution", {"folder": text})
+        return _instantiate(text, _find_class("solution"), {"folder": text})
+    if (imported := imported_agents.parse(text)) is not None:
+        return _instantiate_imported(text, imported)
     if (text and path.is_dir()) or "/" in text or "\\" in text:
         problem = f"has no {result_folder.CONFIG}" if path.is_dir() else "does not exist"
         raise agent.AgentError(f"{text} is not a saved solution: the folder {problem}; create one with `gdlx solve`")
     near = " or ".join(difflib.get_close_matches(name, entries.ENTRIES, n=2, cutoff=0.5))
     raise agent.AgentError(
         f"there is no agent {name!r}{f' (is it {near}?)' if near else ''}; there are {', '.join(entries.ENTRIES)}, "
-        "and the folders that `gdlx solve` writes"
+        "the folders that `gdlx solve` writes, and classes of your own as MODULE:CLASS"
     )
 
 
@@ -62,28 +67,46 @@ def describe_options(name: str) -> dict[str, str]:
     >>> describe_options("fixed")
     {'file': 'a text'}
     """
-    kind = _load_class(name)
-    return {option: options.describe_type(kind.hints[option]) for option in kind.options}
+    return _find_class(name).describe()
 
 
 class _AgentClass(NamedTuple):
+    name: str  # in messages
     make: Any
     options: Mapping[str, "dataclasses.Field[Any]"]
     hints: Mapping[str, Any]
 
+    def describe(self) -> dict[str, str]:
+        return {option: options.describe_type(self.hints[option]) for option in self.options}
 
-def _load_class(name: str) -> _AgentClass:
+
+def _find_class(name: str) -> _AgentClass:
     entry = entries.ENTRIES[name]
     module = importlib.import_module(f"gdlx.players.agents.{entry.module}")
-    agent_class = getattr(module, entry.class_name)
+    return _agent_class(name, getattr(module, entry.class_name))
+
+
+def _agent_class(name: str, agent_class: Any) -> _AgentClass:
     fields = {field.name: field for field in dataclasses.fields(agent_class) if field.init and field.name != "name"}
-    return _AgentClass(agent_class, fields, typing.get_type_hints(agent_class))
+    return _AgentClass(name, agent_class, fields, typing.get_type_hints(agent_class))
 
 
-def _split(name: str, arguments: str) -> dict[str, str]:
+def _instantiate_imported(text: str, name: imported_agents.ImportedName) -> agent.Agent:
+    """Dataclasses with a field `name` may have options; other classes are called without arguments."""
+    made = imported_agents.load_class(name)
+    with imported_agents.explain_failures(name):
+        if dataclasses.is_dataclass(made) and any(field.name == "name" for field in dataclasses.fields(made)):
+            kind = _agent_class(f"{name.module}:{name.class_name}", made)
+            return _instantiate(text, kind, _split(kind, name.options))
+        if name.options:
+            raise agent.AgentError(f"{text}: only a dataclass with the field `name: str` has options")
+        return imported_agents.make_plain(made, text)
+
+
+def _split(kind: _AgentClass, arguments: str) -> dict[str, str]:
     """The text of every option."""
     values: dict[str, str] = {}
-    known = describe_options(name)
+    name, known = kind.name, kind.describe()
     last = ""
     for part in filter(None, _NEXT.split(arguments)):
         key, has_value, value = (piece.strip() for piece in part.partition("="))
@@ -98,8 +121,8 @@ def _split(name: str, arguments: str) -> dict[str, str]:
     return values
 
 
-def _instantiate(text: str, name: str, texts: Mapping[str, str]) -> agent.Agent:
-    kind = _load_class(name)
+def _instantiate(text: str, kind: _AgentClass, texts: Mapping[str, str]) -> agent.Agent:
+    name = kind.name
     known = f"its options: {', '.join(kind.options)}" if kind.options else "it has no options"
     values: dict[str, Any] = {}
     for key, value in texts.items():

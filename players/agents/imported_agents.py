@@ -1,0 +1,110 @@
+"""Agents of other people's modules, named `module:Class`, as in `gdlx match kuhn_poker my_agent:MyAgent random`."""
+
+import contextlib
+import difflib
+import importlib
+import os
+import re
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+from typing import NamedTuple
+
+from gdlx.players.agents import agent
+from gdlx.propnet.common import printable
+
+_NAME = re.compile(
+    r"(?P<module>[^\W\d]\w*(?:\.[^\W\d]\w*)*):(?P<class_name>[^\W\d]\w*)(?::(?P<options>.*))?", re.DOTALL
+)
+
+
+class ImportedName(NamedTuple):
+    """The parts of `package.module:Class:option=value`."""
+
+    module: str
+    class_name: str
+    options: str
+
+
+def parse(text: str) -> ImportedName | None:
+    """Returns the parts of the name of an imported agent; None if the text is none.
+
+    >>> parse("my_agents.bold:Bold:cards=3")
+    ImportedName(module='my_agents.bold', class_name='Bold', options='cards=3')
+    >>> parse("mccfr:seconds=1")
+    """
+    match = _NAME.fullmatch(text)
+    return None if match is None else ImportedName(match["module"], match["class_name"], match["options"] or "")
+
+
+def load_class(name: ImportedName) -> type:
+    """Imports the class of an agent, from the current folder or Python's path.
+
+    Raises:
+      AgentError: there is no such module or class, the module fails, or the class is not that of an agent.
+    """
+    module = _import(name.module)
+    found = getattr(module, name.class_name, None)
+    agents = [key for key, value in vars(module).items() if _is_agent_class(value)]
+    if found is None:
+        near = difflib.get_close_matches(name.class_name, agents, n=1) or agents[:3]
+        there = f"there is {', '.join(near)}" if near else "there is no agent in it"
+        raise agent.AgentError(f"{name.module} has no class {name.class_name}; {there}")
+    if not isinstance(found, type) or not _is_agent_class(found):
+        what = "has no method `start_match(context, clock)`" if isinstance(found, type) else "is not a class"
+        raise agent.AgentError(f"{name.module}:{name.class_name} is not an agent: it {what}")
+    return found
+
+
+def make_plain(agent_class: type, text: str) -> agent.Agent:
+    """Makes an agent of a class without options, and names it."""
+    instance = agent_class()
+    object.__setattr__(instance, "name", text)
+    return instance  # type: ignore[no-any-return]
+
+
+@contextlib.contextmanager
+def explain_failures(name: ImportedName) -> Iterator[None]:
+    """Turns whatever the constructor of a class raises into an AgentError."""
+    try:
+        yield
+    except agent.AgentError:
+        raise
+    except Exception as error:
+        what = printable.printable(f"{type(error).__name__}: {error}")[:300]
+        raise agent.AgentError(f"{name.module}:{name.class_name} cannot be made: {what}") from error
+
+
+def _is_agent_class(value: object) -> bool:
+    return isinstance(value, type) and callable(getattr(value, "start_match", None))
+
+
+def _import(name: str) -> ModuleType:
+    try:
+        with _current_folder_first():
+            return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise agent.AgentError(
+                f"the module {name} cannot be imported: it needs {error.name}, which is not there"
+            ) from error
+        raise agent.AgentError(
+            f"there is no agent and no module {error.name!r}: {error.name.replace('.', os.sep)}.py is neither in the "
+            "current folder nor on Python's path"
+        ) from None
+    except (Exception, SystemExit) as error:  # it is the code of somebody else, which may do anything
+        what = printable.printable(f"{type(error).__name__}: {error}")[:300]
+        raise agent.AgentError(f"the module {name} cannot be imported: {what}") from error
+
+
+@contextlib.contextmanager
+def _current_folder_first() -> Iterator[None]:
+    """The current folder is searched first, and later last: what the module imports while it plays is found, too."""
+    here = os.getcwd()
+    sys.path.insert(0, here)
+    try:
+        yield
+    finally:
+        sys.path.remove(here)
+        if here not in sys.path:
+            sys.path.append(here)
