@@ -59,9 +59,9 @@ class Compiling:
         bool, typer.Option("--fold-case", help="Convert all names to lower case.", rich_help_panel=READING)
     ] = False
     max_seconds: Annotated[
-        float, typer.Option(min=0.1, help="Stop grounding after this many seconds.", rich_help_panel=LIMITS)
+        float, typer.Option(min=0.1, help="Stop compiling after this many seconds.", rich_help_panel=LIMITS)
     ] = DEFAULT_LIMITS.seconds
-    max_memory: Annotated[int, typer.Option(min=64, help="Stop grounding at this many MB.", rich_help_panel=LIMITS)] = (
+    max_memory: Annotated[int, typer.Option(min=64, help="Stop compiling at this many MB.", rich_help_panel=LIMITS)] = (
         DEFAULT_LIMITS.memory_mb
     )
     max_rules: Annotated[

@@ -139,7 +139,7 @@ def unroll_game(
       max_nodes: limit on the joint actions that lead to one level; for a game of OpenSpiel, on all histories, and
         3,000,000 by default.
       keep_edges: whether to store the nodes and edges of every level, which sampling needs and exact solving does not.
-      within: limits of grounding.
+      within: limits of compiling.
       net: the propnet of the game, if it is already compiled.
       report: called as `report(step, nodes)` after every level.
 

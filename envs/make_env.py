@@ -30,7 +30,7 @@ def make(
       max_steps: joint actions after which a match is terminated as unplayable; 0 for no limit.
       gdl: 1 or 2 to read the rulesheet as GDL or GDL-II; None to decide it from the text.
       fold_case: whether names that differ only by case are the same.
-      within: limits of grounding.
+      within: limits of compiling.
 
     Returns:
       An `Env`.

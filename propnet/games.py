@@ -188,7 +188,7 @@ def compile_game(
       rules: the text of the rulesheet, instead of `game`.
       fold_case: as in `load_rulesheet`.
       gdl: as in `load_rulesheet`.
-      within: limits on the time, memory and ground rules of grounding.
+      within: limits on the time, memory and ground rules of compiling.
       report: called with the statistics of every compiler pass; never called if the propnet was cached.
       recompile: whether to compile even if the propnet is cached.
       saved: whether `game` may also be the path of a saved propnet (.npz, .json), which is then loaded.
@@ -197,7 +197,7 @@ def compile_game(
       The simplified propnet.
 
     Raises:
-      GdlError: if the sheet has errors, or grounding exceeds a limit.
+      GdlError: if the sheet has errors, or compiling exceeds a limit.
       UserError: if `game` is not a rulesheet.
       PropNetFileError: if `saved` and the file is not a valid propnet.
 

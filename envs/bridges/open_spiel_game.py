@@ -52,7 +52,7 @@ def load_game(
       max_steps: joint actions after which a match ends with returns 0.
       gdl: the language of the rulesheet.
       fold_case: whether names that differ only by case are the same.
-      within: limits of grounding.
+      within: limits of compiling.
 
     Returns:
       The pyspiel.Game.

@@ -213,7 +213,7 @@ def make_pgx_env(
       max_steps: joint actions after which a match is truncated; 0 for no limit.
       gdl: the language of the rulesheet.
       fold_case: whether names that differ only by case are the same.
-      within: limits of grounding.
+      within: limits of compiling.
 
     Returns:
       A `PgxEnv`.

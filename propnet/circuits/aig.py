@@ -8,6 +8,8 @@ import dataclasses
 import itertools
 from collections.abc import Iterable, Sequence
 
+from gdlx.propnet.common import deadlines
+
 Literal = int
 FALSE, TRUE = 0, 1
 
@@ -95,7 +97,7 @@ def rebuild(circuit: Circuit, inputs: Sequence[Literal] | None = None) -> Circui
         FALSE,
         *(inputs if inputs is not None else (builder.input(n) for n in range(circuit.inputs))),
     ]
-    for gate in circuit.gates:
+    for gate in deadlines.watched(circuit.gates):
         literal_of.append(builder.conjunction([literal_of[lit >> 1] ^ (lit & 1) for lit in gate]))
     return builder.circuit(literal_of[lit >> 1] ^ (lit & 1) for lit in circuit.outputs)
 
@@ -131,7 +133,7 @@ def sort_topologically(inputs: int, gates: Sequence[Gate | None], outputs: Itera
     node_of: dict[int, int] = {node: node for node in range(first)}
     sorted_gates: list[Gate] = []
     outputs = tuple(outputs)
-    for root in outputs:
+    for root in deadlines.watched(outputs):
         work = [root >> 1]
         while work:
             node = work[-1]

@@ -2,12 +2,13 @@
 
 import collections
 import dataclasses
+import functools
 from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from gdlx.propnet.circuits import aig, propnet
-from gdlx.propnet.common import graphs
+from gdlx.propnet.common import deadlines, graphs
 from gdlx.propnet.datalog import stratify
 from gdlx.propnet.grounding import ground, split_joins
 from gdlx.propnet.syntax import diagnostics, ground_terms, rulesheet, terms
@@ -27,7 +28,7 @@ def build(sheet: rulesheet.Rulesheet, rules: ground.GroundRules) -> propnet.Prop
     builder = aig.Builder(interface.inputs + iterated)
     literal = interface.input_literals()
     sources: list[int] = []
-    for group in groups:
+    for group in deadlines.watched(groups):
         recursion = recursions.get(group[0])
         if recursion is None:
             (atom,) = group
@@ -64,7 +65,7 @@ def _bodies(rules: ground.GroundRules) -> dict[int, list[tuple[int, ...]]]:
     literals = rules.body[is_body].tolist()
     bodies: dict[int, list[tuple[int, ...]]] = {atom: [] for atom in rules.heads[~is_domain[rules.heads]].tolist()}
     heads = rules.heads.tolist()
-    for number in np.flatnonzero(~is_redundant).tolist():
+    for number in deadlines.watched(np.flatnonzero(~is_redundant).tolist()):
         bodies[heads[number]].append(tuple(literals[bounds[number] : bounds[number + 1]]))
     return bodies
 
@@ -100,7 +101,7 @@ class _Recursion:
     def build_unrolled(self, builder: aig.Builder, bodies: RuleBodies, literal: dict[int, int]) -> None:
         """Unrolls k + 1 rounds: k monotone feedbacks settle after k rounds, and one more computes the other atoms."""
         literal.update(dict.fromkeys(self.feedback, aig.FALSE))
-        for _ in range(len(self.feedback)):
+        for _ in deadlines.watched(range(len(self.feedback))):
             literal.update(self._round(builder, bodies, literal))
         self._round(builder, bodies, literal)
 
@@ -116,7 +117,7 @@ class _Recursion:
         """Computes every atom once from the feedbacks; returns the new values of the feedbacks."""
         fed = set(self.feedback)
         computed: dict[int, int] = {}
-        for atom in self.order:
+        for atom in deadlines.watched(self.order):
             (computed if atom in fed else literal)[atom] = _atom_literal(builder, bodies[atom], literal)
         return computed
 
@@ -126,6 +127,7 @@ def _feedback_atoms(inner: Mapping[int, set[int]]) -> list[int]:
     feedback = []
     work = [{atom: set(used) for atom, used in inner.items()}]
     while work:
+        deadlines.check()
         edges = work.pop()
         users = collections.Counter(atom for used in edges.values() for atom in used)
         worst = max(edges, key=lambda atom: (len(edges[atom]) * users[atom], -atom))
@@ -203,7 +205,7 @@ class _Interface:
             name=name,
             moves=tuple(map(ground_terms.to_text, self.moves[number])),
             legal=_literals((legal.get((name, move)) for move in self.moves[number]), literal),
-            percepts=tuple(map(ground_terms.to_text, percepts)),
+            percepts=tuple(map(ground_terms.to_text, deadlines.watched(percepts))),
             sees=_literals(percepts.values(), literal),
             goal_values=tuple(goals),
             goal=np.array(
@@ -215,6 +217,10 @@ class _Interface:
         """Returns the percepts of a role; in GDL (not GDL-II) every player perceives the joint action."""
         if self.sheet.language == 2:
             return _sorted({p: atom for (role, p), atom in self.atoms[terms.SEES].items() if role == name})
+        return self._joint_action
+
+    @functools.cached_property
+    def _joint_action(self) -> dict[ground_terms.GroundTerm, int]:
         does = zip(self.roles, self.moves, strict=True)
         return _sorted({("does", role, move): atom for role, moves in does for move, atom in moves.items()})
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from gdlx.propnet.circuits import aig, build, input_constraints, propnet
 from gdlx.propnet.circuits.passes import absorb, constants, equal_registers, factor, flatten, invariants
-from gdlx.propnet.common import limits
+from gdlx.propnet.common import deadlines, limits
+from gdlx.propnet.datalog import stratify
 from gdlx.propnet.grounding import ground
 from gdlx.propnet.syntax import diagnostics, rulesheet
 
@@ -107,12 +108,26 @@ def simplify(net: propnet.PropNet, report: PassCallback = _silent) -> propnet.Pr
 def compile_rulesheet(
     sheet: rulesheet.Rulesheet, within: limits.Limits = limits.Limits(), report: PassCallback = _silent
 ) -> propnet.PropNet:
-    """Grounds a rulesheet, builds its propnet and simplifies it."""
-    with _no_garbage_collection():
-        built = constants.fold_constants(build.build(sheet, ground.ground(sheet, within)))
-        # Before the other passes: they assume that every role makes a legal move, even where no move is made yet.
-        _require_state_only_outputs(built, sheet)
-        return simplify(built, report)
+    """Grounds a rulesheet, builds its propnet and simplifies it; raises GdlError at a limit, wherever it is reached."""
+    try:
+        with _no_garbage_collection(), deadlines.enforce(within):
+            built = constants.fold_constants(build.build(sheet, ground.ground(sheet, within)))
+            # Before the other passes: they assume that every role makes a legal move, even where no move is made yet.
+            _require_state_only_outputs(built, sheet)
+            return simplify(built, report)
+    except deadlines.LimitReachedError as error:
+        raise diagnostics.GdlError([_limit_diagnostic(error.limit, within, sheet)], sheet.name) from None
+
+
+def _limit_diagnostic(limit: str, within: limits.Limits, sheet: rulesheet.Rulesheet) -> diagnostics.Diagnostic:
+    most = f"{within.memory_mb:,} MB of memory" if limit == "memory_mb" else f"{within.seconds:g} seconds"
+    roles, rules = len(stratify.role_names(sheet)), len(sheet.rules)
+    message = f"compiling needs more than {most} (`Limits.{limit}=`)"
+    hint = (
+        f"the game has {diagnostics.pluralize(roles, 'role')} and {diagnostics.pluralize(rules, 'rule')}: make it "
+        "smaller, for instance the board or the largest number, or raise the limit"
+    )
+    return diagnostics.Diagnostic("grounding-limit", message, None, hint)
 
 
 @contextlib.contextmanager

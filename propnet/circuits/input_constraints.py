@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from gdlx.propnet.circuits import aig, propnet
 from gdlx.propnet.circuits.passes import absorb
+from gdlx.propnet.common import deadlines
 
 
 def derive_input_constraints(
@@ -17,7 +18,7 @@ def derive_input_constraints(
     for number, role in enumerate(net.roles):
         start = net.first_move_node(number)
         moves.append(frozenset(range(start, start + len(role.moves))))
-        for node, legal in enumerate(role.legal.tolist(), start):
+        for node, legal in enumerate(deadlines.watched(role.legal.tolist()), start):
             implied[node] = _conjuncts(gates, legal)
     move_covers = range(len(registers), len(registers) + len(moves))
     return absorb.InputConstraints([*registers, *moves], frozenset([*covers, *move_covers]), implied)

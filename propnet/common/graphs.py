@@ -3,6 +3,8 @@
 from collections.abc import Hashable, Iterable, Mapping
 from typing import TypeVar
 
+from gdlx.propnet.common import deadlines
+
 N = TypeVar("N", bound=Hashable)
 
 
@@ -17,7 +19,7 @@ def strongly_connected_components(edges: Mapping[N, Iterable[N]]) -> list[list[N
     open_nodes: list[N] = []
     is_open: set[N] = set()
     components: list[list[N]] = []
-    for root in edges:
+    for root in deadlines.watched(edges):
         if root in index:
             continue
         work = [(root, iter(edges[root]))]

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.propnet.common import limits
+from gdlx.propnet.common import deadlines, limits
 from gdlx.propnet.datalog import stratify
 from gdlx.propnet.grounding import (
     drop_arguments,
@@ -123,7 +123,7 @@ def ground(sheet: rulesheet.Rulesheet, within: limits.Limits = limits.Limits(), 
     request = {
         "program": program,
         "wanted": [names.relation(r) for r in (*terms.ROOT_RELATIONS, terms.TRUE, terms.DOES)],
-        "max_seconds": within.seconds,
+        "max_seconds": min(within.seconds, deadlines.seconds_left()),
         "max_bytes": within.memory_mb * 2**20,
         "max_rules": within.rules,
     }
@@ -140,7 +140,7 @@ def _run_child(request: dict[str, Any], within: limits.Limits) -> tuple[dict[str
     command = [sys.executable, "-P", "-m", "gdlx.propnet.grounding.worker"]
     # A new process group: Ctrl-C interrupts only this process, which kills the child.
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0) as child:
-        killer = _KillTimer(child, within.seconds + max(_GRACE_SECONDS, within.seconds / 4))
+        killer = _KillTimer(child, request["max_seconds"] + max(_GRACE_SECONDS, within.seconds / 4))
         with killer, contextlib.suppress(BrokenPipeError):
             stdin, stdout = cast(BinaryIO, child.stdin), cast(BinaryIO, child.stdout)
             stdin.write(json.dumps(request).encode() + b"\n")

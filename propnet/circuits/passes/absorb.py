@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from gdlx.propnet.circuits import aig
 from gdlx.propnet.circuits.passes import flatten
+from gdlx.propnet.common import deadlines
 
 _WIDEST = 400  # gates with more disjuncts are not searched for pairs that absorb each other
 _DEEPEST = 60  # levels of gates simplified under one assumption; bounds the recursion
@@ -66,13 +67,14 @@ class _Absorber:
         self._literal_of: dict[int, aig.Literal] = {node: 2 * node for node in range(self._first)}
 
     def run(self) -> aig.Circuit:
-        for node, gate in enumerate(self._gates.gates, self._first):
+        for node, gate in enumerate(deadlines.watched(self._gates.gates), self._first):
             if node not in self._single:
                 self._literal_of[node] = self._conjunction(gate, _Context())
         return self._builder.circuit(self._literal_of[lit >> 1] ^ (lit & 1) for lit in self._gates.outputs)
 
     def _conjunction(self, gate: aig.Gate, context: _Context) -> aig.Literal:
         """Returns a literal that equals the gate wherever the context holds."""
+        deadlines.check()
         direct, pending = self._parts(gate)
         context = context.copy()
         literals: set[aig.Literal] = set()

@@ -9,6 +9,7 @@ import dataclasses
 import numpy as np
 
 from gdlx.propnet.circuits import aig, propnet
+from gdlx.propnet.common import deadlines
 
 _CHANGES = 2  # third value besides 0 and 1
 
@@ -30,7 +31,7 @@ def _constant_nodes(net: propnet.PropNet, gates: aig.Circuit) -> list[int]:
     value = [0, *map(int, net.initial), *[0] * (gates.inputs - registers)]
     zeros, unknowns = [], [0] * len(gates.gates)
     users: list[list[int]] = [[] for _ in range(first + len(gates.gates))]
-    for number, gate in enumerate(gates.gates):
+    for number, gate in enumerate(deadlines.watched(gates.gates)):
         count = 0
         for literal in gate:
             users[literal >> 1].append(2 * number + (literal & 1))

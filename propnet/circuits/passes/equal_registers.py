@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from gdlx.propnet.circuits import aig, propnet
 from gdlx.propnet.circuits.passes import constants
+from gdlx.propnet.common import deadlines
 from gdlx.propnet.simulate import by_level
 
 _WORDS = 4
@@ -23,7 +24,7 @@ def merge_equal_registers(net: propnet.PropNet) -> propnet.PropNet:
         return net
     classes = _split_by_simulation(net)
     gates = net.as_circuit()
-    for _ in range(rounds):
+    for _ in deadlines.watched(range(rounds)):
         leader = _leaders(net, classes)
         folded = aig.rebuild(gates, leader)
         following = folded.outputs[: len(net.initial)]
@@ -65,6 +66,7 @@ def _split_by_simulation(net: propnet.PropNet) -> list[int]:
     trace = [state]
     for _ in range(min(256, max(24, _SIMULATED_EDGES // (len(net.gate_inputs) + 1)))):
         feedback = np.zeros((len(net.feedback), _WORDS), np.uint64)
+        deadlines.check()
         state = step.run(
             np.concatenate([state, *(_random_moves(len(role.moves), rng) for role in net.roles), feedback])
         )

@@ -8,6 +8,7 @@ import heapq
 
 from gdlx.propnet.circuits import aig
 from gdlx.propnet.circuits.passes import flatten
+from gdlx.propnet.common import deadlines
 
 _DEEPEST = 50  # nested factors
 
@@ -18,7 +19,7 @@ def factor(gates: aig.Circuit, *, compact: bool = False) -> aig.Circuit:
     builder = aig.Builder(gates.inputs)
     literal_of = [aig.FALSE, *(builder.input(n) for n in range(gates.inputs))]
     single: dict[aig.Literal, aig.Gate] = {}  # literals of gates that have one user
-    for node, gate in enumerate(gates.gates, first):
+    for node, gate in enumerate(deadlines.watched(gates.gates), first):
         parts = [literal_of[lit >> 1] ^ (lit & 1) for lit in gate]
         cubes = [single[lit ^ 1] for lit in parts if lit & 1 and lit ^ 1 in single]
         others = [lit for lit in parts if not (lit & 1 and lit ^ 1 in single)]
@@ -42,6 +43,7 @@ def _factored(builder: aig.Builder, cubes: list[aig.Gate], compact: bool, depth:
     factors = []
     remaining = set(range(len(cubes)))
     while heap and depth < _DEEPEST:
+        deadlines.check()
         count, literal = heapq.heappop(heap)
         if -count != len(users[literal]):
             if len(users[literal]) > 1:

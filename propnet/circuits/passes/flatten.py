@@ -3,6 +3,7 @@
 import collections
 
 from gdlx.propnet.circuits import aig
+from gdlx.propnet.common import deadlines
 
 
 def use_counts(gates: aig.Circuit) -> collections.Counter[int]:
@@ -21,7 +22,7 @@ def flatten(gates: aig.Circuit) -> aig.Circuit:
     builder = aig.Builder(gates.inputs)
     literal_of = [aig.FALSE, *(builder.input(n) for n in range(gates.inputs))]
     waiting: dict[int, list[aig.Literal]] = {}  # gates that become part of their only user
-    for node, gate in enumerate(gates.gates, first):
+    for node, gate in enumerate(deadlines.watched(gates.gates), first):
         parts: list[aig.Literal] = []
         for literal in gate:
             inner = waiting.pop(literal >> 1, None)

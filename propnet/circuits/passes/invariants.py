@@ -14,6 +14,7 @@ import numpy as np
 
 from gdlx.propnet.circuits import aig, propnet, sat
 from gdlx.propnet.circuits.passes import constants
+from gdlx.propnet.common import deadlines
 from gdlx.propnet.simulate import random_play
 
 _COPIES, _STEPS = 64, 48
@@ -35,6 +36,7 @@ class Invariants:
 def find_invariants(net: propnet.PropNet) -> Invariants:
     """Returns proved invariants; none if a limit is reached."""
     none_proved = Invariants({}, (), ())
+    net = _without_percepts(net)
     searches = min(200, _MAX_WORK // (net.gates + len(net.initial) ** 2 // _PAIRS_OF_A_GATE + 1))
     if searches < 25 or not len(net.initial):
         return none_proved
@@ -42,6 +44,7 @@ def find_invariants(net: propnet.PropNet) -> Invariants:
     samples.add(_visited(net))
     base = _step_program(net)
     for _ in range(searches):
+        deadlines.check()
         candidates = samples.candidates()
         if not candidates.constant and not candidates.groups:
             return none_proved
@@ -54,10 +57,18 @@ def find_invariants(net: propnet.PropNet) -> Invariants:
     return none_proved
 
 
+def _without_percepts(net: propnet.PropNet) -> propnet.PropNet:
+    """Returns the game without percepts, which no state depends on: with many roles they outnumber everything else."""
+    none = np.zeros(0, np.int32)
+    blind = dataclasses.replace(net, roles=tuple(dataclasses.replace(r, percepts=(), sees=none) for r in net.roles))
+    return blind.with_circuit(aig.prune(blind.as_circuit()))
+
+
 def _visited(net: propnet.PropNet, start: random_play.Bools | None = None, steps: int = _STEPS) -> random_play.Bools:
     """Returns states reached by random play, one per column."""
     states = []
     for number, step in enumerate(random_play.random_steps(net, _COPIES, seed=0, start=start)):
+        deadlines.check()
         states.append(step.state)
         if number == steps:
             return np.unique(np.concatenate(states, axis=1), axis=1)

@@ -14,7 +14,7 @@ import pytest
 
 from gdlx.propnet import games
 from gdlx.propnet.checks import checker
-from gdlx.propnet.circuits import build, compiler, input_constraints, propnet
+from gdlx.propnet.circuits import aig, build, compiler, input_constraints, propnet, sat
 from gdlx.propnet.circuits.passes import absorb, constants, equal_registers, factor, flatten, invariants, pairs
 from gdlx.propnet.grounding import ground
 from gdlx.propnet.io import files, validity
@@ -267,3 +267,14 @@ def test_random_games(batch: int, unrolled: bool, monkeypatch: pytest.MonkeyPatc
         net = compiler.compile_rulesheet(report.sheet)
         validity.validate(net)
         support.RulesAndPropnet(report.sheet, net).compare_all(60)
+
+
+def test_wide_gates_are_given_to_the_prover_in_parts() -> None:
+    inputs = 3 * sat._WIDEST
+    wide = aig.Circuit(inputs, (tuple(2 * node for node in range(1, inputs + 1)),), ())
+    rules = list(sat.gates_to_asp(wide))
+    assert max(rule.count("n(") for rule in rules) <= sat._WIDEST + 1
+    free = f"{{n(1..{inputs})}}."
+    assert not sat.is_unsatisfiable([free, *rules, f":- not n({inputs + 1})."])
+    for last in (1, inputs // 2, inputs):
+        assert sat.is_unsatisfiable([free, *rules, f":- not n({inputs + 1}).", f":- n({last})."])
