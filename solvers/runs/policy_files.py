@@ -60,7 +60,7 @@ def load_policies(
     >>> import tempfile
     >>> game = game_spec.GameSpec("biased_rps")
     >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
-    ...     file.writelines(["player,information_set,option,probability\\n", "player1,start,rock,1\\n"])
+    ...     file.writelines(["player,information_set,action,probability\\n", "player1,start,rock,1\\n"])
     ...     file.flush()
     ...     load_policies(pathlib.Path(file.name), game, game_spec.unroll_game(game))[0].tolist()
     [1.0, 0.0, 1.0, 0.0]
@@ -101,7 +101,7 @@ def load_table_policy(path: pathlib.Path, game: game_spec.GameSpec, env: env.Env
     >>> import tempfile
     >>> import gdlx
     >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
-    ...     file.writelines(["player,information_set,option,probability\\n", "player1,start,rock,1\\n"])
+    ...     file.writelines(["player,information_set,action,probability\\n", "player1,start,rock,1\\n"])
     ...     file.flush()
     ...     policy = load_table_policy(
     ...         pathlib.Path(file.name), game_spec.GameSpec("biased_rps"), gdlx.make("biased_rps")

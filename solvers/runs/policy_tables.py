@@ -15,6 +15,7 @@ from gdlx.envs.trees import game_tree
 from gdlx.solvers import tabular_policies
 
 PolicyError = tabular_policies.PolicyError
+_OLDER_NAMES = {"action": "option", "actions": "options"}
 
 
 class Row(NamedTuple):
@@ -23,7 +24,7 @@ class Row(NamedTuple):
     player: str
     step: int  # joint actions before
     information_set: str  # what the player has done and seen, as in `Player.labels`
-    option: str
+    action: str
     probability: float
 
 
@@ -44,8 +45,8 @@ def rows(tree: game_tree.GameTree, policies: Sequence[tabular_policies.Policy]) 
         chosen = tabular_policies.validate_shape(player, policy).tolist()
         for number, (label, step) in enumerate(zip(player.labels, player.step.tolist(), strict=True)):
             start = int(player.first[number])
-            for place, option in enumerate(player.options(number), start):
-                yield Row(player.name, step, label, option, chosen[place])
+            for place, action in enumerate(player.options(number), start):
+                yield Row(player.name, step, label, action, chosen[place])
 
 
 def to_csv(tree: game_tree.GameTree, policies: Sequence[tabular_policies.Policy]) -> str:
@@ -58,7 +59,9 @@ def to_csv(tree: game_tree.GameTree, policies: Sequence[tabular_policies.Policy]
 
 
 def from_csv(tree: game_tree.GameTree, text: str, *, partial: bool = False) -> tabular_policies.Policies:
-    """Read policies from CSV with at least the columns player, information_set, option and probability.
+    """Read policies from CSV with at least the columns player, information_set, action and probability.
+
+    In older tables the column of actions is called option.
 
     A `partial` table may omit information sets, which get uniform policies, and actions of the others, which get
     probability 0.
@@ -67,43 +70,49 @@ def from_csv(tree: game_tree.GameTree, text: str, *, partial: bool = False) -> t
       PolicyError: the table is not a policy of the game.
     """
     table = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-    needed = ("player", "information_set", "option", "probability")
     try:
-        missing = [name for name in needed if name not in (table.fieldnames or ())]
-        if missing:
-            raise PolicyError(f"the policy table lacks the column {missing[0]}; it needs {', '.join(needed)}")
-        return _from_options(tree, ((f"line {table.line_num}", *_columns(row)) for row in table), partial)
+        columns = _columns(table.fieldnames or ())
+        rows_read = ((f"line {table.line_num}", *(row[name] for name in columns)) for row in table)
+        return _from_actions(tree, rows_read, partial)
     except csv.Error as error:
         raise PolicyError(f"line {table.line_num} of the policy table is not CSV: {error}") from None
 
 
-def _columns(row: Mapping[str, str]) -> tuple[str, str, str, str]:
-    return row["player"], row["information_set"], row["option"], row["probability"]
+def _columns(names: Sequence[str]) -> tuple[str, str, str, str]:
+    """The columns that are read, by the names that they have in a table."""
+    needed = ("player", "information_set", "action", "probability")
+    found = tuple(_OLDER_NAMES[name] if name not in names and name in _OLDER_NAMES else name for name in needed)
+    missing = [name for name, older in zip(needed, found, strict=True) if older not in names]
+    if missing:
+        raise PolicyError(f"the policy table lacks the column {missing[0]}; it needs {', '.join(needed)}")
+    player, information_set, action, probability = found
+    return player, information_set, action, probability
 
 
 def to_json(tree: game_tree.GameTree, policies: Sequence[tabular_policies.Policy]) -> dict[str, Any]:
     """Return an object for `json.dumps`: for every player its information sets in order of time."""
     table: dict[str, list[dict[str, Any]]] = {player.name: [] for player in tree.players}
-    for (name, step, label), options in itertools.groupby(rows(tree, policies), lambda row: row[:3]):
-        chosen = {row.option: row.probability for row in options}
-        table[name].append({"step": step, "information_set": label, "options": chosen})
+    for (name, step, label), actions in itertools.groupby(rows(tree, policies), lambda row: row[:3]):
+        chosen = {row.action: row.probability for row in actions}
+        table[name].append({"step": step, "information_set": label, "actions": chosen})
     return {"game": tree.name, "policy": table}
 
 
 def from_json(tree: game_tree.GameTree, table: Any, *, partial: bool = False) -> tabular_policies.Policies:
-    """Read policies from an object as `to_json` returns it. The name of the game is ignored."""
-    return _from_options(tree, _json_options(table), partial)
+    """Read policies from an object as `to_json` returns it, or did in older versions, except the name of the game."""
+    return _from_actions(tree, _json_actions(table), partial)
 
 
-def _json_options(table: Any) -> Iterator[tuple[str, Any, Any, Any, Any]]:
+def _json_actions(table: Any) -> Iterator[tuple[str, Any, Any, Any, Any]]:
     for player, sets in _mapping(_mapping(table, "the policy table").get("policy"), "policy").items():
         if not isinstance(sets, list):
             raise PolicyError(f"policy.{player} is not a list of information sets")
         for number, item in enumerate(sets):
             where = f"policy.{player}[{number}]"
             entry = _mapping(item, where)
-            for option, probability in _mapping(entry.get("options"), f"{where}.options").items():
-                yield where, player, entry.get("information_set"), option, probability
+            actions = entry.get("actions", entry.get(_OLDER_NAMES["actions"]))
+            for action, probability in _mapping(actions, f"{where}.actions").items():
+                yield where, player, entry.get("information_set"), action, probability
 
 
 def _mapping(value: Any, where: str) -> Mapping[str, Any]:
@@ -112,31 +121,31 @@ def _mapping(value: Any, where: str) -> Mapping[str, Any]:
     return value
 
 
-def _from_options(
-    tree: game_tree.GameTree, options: Iterable[tuple[str, Any, Any, Any, Any]], partial: bool
+def _from_actions(
+    tree: game_tree.GameTree, actions: Iterable[tuple[str, Any, Any, Any, Any]], partial: bool
 ) -> tabular_policies.Policies:
     """Build policies from (place in the file, player, information set, action, probability) in any order."""
     players = {player.name: player for player in tree.players}
     decisions = {name: {label: n for n, label in enumerate(player.labels)} for name, player in players.items()}
     policies = {name: np.full(player.sequences, np.nan) for name, player in players.items()}
-    for where, name, label, option, probability in options:
+    for where, name, label, action, probability in actions:
         if name not in players:
             raise PolicyError(f"{where}: {tree.name} has no player {name!r}; it has {', '.join(players)}")
         player, decision = players[name], decisions[name].get(label) if isinstance(label, str) else None
         if decision is None:
             raise PolicyError(f"{where}: {name} has no information set {label!r} with a choice in {tree.name}")
         names = player.options(decision)
-        if option not in names:
-            raise PolicyError(f"{where}: {name} has no option {option!r} at {label!r}; it has {', '.join(names)}")
-        sequence = int(player.first[decision]) + names.index(option)
+        if action not in names:
+            raise PolicyError(f"{where}: {name} has no action {action!r} at {label!r}; it has {', '.join(names)}")
+        sequence = int(player.first[decision]) + names.index(action)
         if not np.isnan(policies[name][sequence]):
-            raise PolicyError(f"{where}: a second probability of {option!r} at {label!r} of {name}")
+            raise PolicyError(f"{where}: a second probability of {action!r} at {label!r} of {name}")
         try:
             policies[name][sequence] = float(probability)
         except (OverflowError, TypeError, ValueError):
-            raise PolicyError(f"{where}: the probability of {option!r} at {label!r} is {probability!r}") from None
+            raise PolicyError(f"{where}: the probability of {action!r} at {label!r} is {probability!r}") from None
         if not 0 <= policies[name][sequence] <= 1:
-            raise PolicyError(f"{where}: the probability of {option!r} at {label!r} is {probability}, not in 0 .. 1")
+            raise PolicyError(f"{where}: the probability of {action!r} at {label!r} is {probability}, not in 0 .. 1")
     if partial:
         return tuple(_fill_missing(player, policies[player.name]) for player in tree.players)
     return tuple(_require_complete(player, policies[player.name]) for player in tree.players)

@@ -1,8 +1,8 @@
 """Players against each other: random, sampled before the match (mccfr), and sampling online (oos).
 
 The tables are those of West (2024) and Schlindenbuch (2019) in miniature: less time to think, fewer games. README.md
-has the citations. Poker is not the same variant; what can be compared is who beats whom, and roughly by how much. The
-rows of liars_dice are not like for like: the published game is meier.
+has the citations. Poker is not the same variant; what can be compared is who beats whom, and roughly by how much. What
+West calls Liar's Dice is meier.
 """
 
 from collections.abc import Iterator, Sequence
@@ -49,13 +49,13 @@ def _swapped_role_game(spec: str, scale: float, cells: Sequence[tuple[float, flo
     return StudyGame(spec, "Schlindenbuch 2019, Table 5.7", True, scale, published)
 
 
-# West 2024: its MCCFR searches at every move and has no network; its game of Table 6 is meier.
+# West 2024: its MCCFR searches at every move and has no network.
 # Schlindenbuch 2019: 10 s before a match and 30 s a move online, 40 s offline; payoff ranges 38, 2 and 28 (Table 5.1).
 GAMES = (
     _fixed_role_game("blind_tictactoe:bias=even", "West 2024, Table 3", (50.5, 36.0, 66.5, 55.5)),
     _fixed_role_game("blind_tictactoe:bias=x23", "West 2024, Table 4", (54.5, 41.5, 73.5, 56.0)),
     _fixed_role_game("blind_tictactoe:bias=x", "West 2024, Table 5", (64.0, 48.5, 81.5, 74.5)),
-    _fixed_role_game("liars_dice", "West 2024, Table 6", (35.0, 4.0, 98.0, 96.0)),
+    _fixed_role_game("meier", "West 2024, Table 6", (35.0, 4.0, 98.0, 96.0)),
     _swapped_role_game("leduc_poker", 38.0, ((0.873, 0.048), (0.854, 0.048), (-0.006, 0.052))),
     _swapped_role_game("goofspiel:cards=6", 2.0, ((0.547, 0.011), (0.548, 0.011), (-0.011, 0.013))),
     _swapped_role_game("princess_and_monster:turns=8", 28.0, (None, (1.531, 0.146), (0.028, 0.148))),

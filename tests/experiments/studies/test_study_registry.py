@@ -15,6 +15,11 @@ from gdlx.solvers.runs import result_folder
 TINY = duel.StudyGame("kuhn_poker", "nobody", True, 4.0, [duel.Pairing("mccfr", "random", (0.1, None))])
 
 
+def test_tables_are_compared_with_the_game_that_was_published() -> None:
+    # Section 4.4 of West (2024): Liar's Dice "also known as Meier"; a random first player gets 35 goals of 100.
+    assert [game.spec for game in duel.GAMES if game.source == "West 2024, Table 6"] == ["meier"]
+
+
 def test_every_study_is_there_and_has_a_readme() -> None:
     for name in study_registry.STUDIES:
         found = study_registry.load_study(name)

@@ -184,7 +184,7 @@ def test_a_policy_table_is_played_as_it_is(tmp_path: pathlib.Path) -> None:
         assert_same(played_policies(agent_registry.make_agent(str(tmp_path / name)), KUHN), policies)
 
 
-HAND_WRITTEN = """player,information_set,option,probability
+HAND_WRITTEN = """player,information_set,action,probability
 player1,(dealt king),bet,1
 player2,(dealt jack); (opponent_did bet),fold,0.75
 player2,(dealt jack); (opponent_did bet),call,0.25
@@ -196,7 +196,7 @@ def test_what_a_hand_written_table_does_not_tell_is_uniform(tmp_path: pathlib.Pa
     file.write_text(HAND_WRITTEN)
     found = played_policies(agent_registry.make_agent(f"fixed:file={file}"), KUHN)
     told = {
-        (row.player, row.information_set, row.option): row.probability
+        (row.player, row.information_set, row.action): row.probability
         for row in policy_tables.rows(samples.load_tree(KUHN), found)
     }
     assert told.pop(("player1", "(dealt king)", "bet")) == 1
@@ -209,7 +209,7 @@ def test_what_a_hand_written_table_does_not_tell_is_uniform(tmp_path: pathlib.Pa
 def test_a_table_of_the_first_steps_of_a_large_game(tmp_path: pathlib.Path) -> None:
     game = "blind_tictactoe"
     file = tmp_path / "opening.csv"
-    file.write_text("player,step,information_set,option,probability\nx,0,start,(mark 2 2),1\n")
+    file.write_text("player,step,information_set,action,probability\nx,0,start,(mark 2 2),1\n")
     arena = players.load_arena(game)
     role = arena.env.net.players[0]
     legal = tuple(n for n, move in enumerate(role.moves) if move.startswith("(mark"))
@@ -225,7 +225,7 @@ def test_a_table_of_the_first_steps_of_a_large_game(tmp_path: pathlib.Path) -> N
         ("a.csv", b"player,option\n", "lacks the column information_set"),
         ("a.csv", b"", "lacks the column player"),
         ("a.csv", HAND_WRITTEN.replace("king", "ace").encode(), "line 2: player1 has no information set"),
-        ("a.csv", HAND_WRITTEN.replace("bet,1", "jump,1").encode(), "line 2: player1 has no option 'jump'"),
+        ("a.csv", HAND_WRITTEN.replace("bet,1", "jump,1").encode(), "line 2: player1 has no action 'jump'"),
         ("a.csv", HAND_WRITTEN.replace("bet,1", "bet,0.5").encode(), "add up to 0.5, not 1"),
         ("a.csv", HAND_WRITTEN.replace("0.25", "0.25\n\xe9").encode("latin-1"), "not UTF-8 text"),
         ("a.csv", HAND_WRITTEN.replace("bet,1", "bet").encode(), "line 2"),

@@ -81,7 +81,7 @@ def test_of_another_game(folder: pathlib.Path, name: str) -> None:
 )
 def test_what_holds_no_policy(tmp_path: pathlib.Path, name: str, message: str) -> None:
     (tmp_path / "policy.png").write_text("a picture")
-    huge = {"information_set": "(dealt king)", "options": {"bet": 10**400}}
+    huge = {"information_set": "(dealt king)", "actions": {"bet": 10**400}}
     (tmp_path / "huge.json").write_text(json.dumps({"policy": {"player1": [huge]}}))
     (tmp_path / "trained").mkdir()
     (tmp_path / "trained" / result_folder.CONFIG).write_text(json.dumps({"kind": result_folder.TRAINING}))

@@ -45,14 +45,22 @@ def test_the_table_of_kuhn_poker() -> None:
     tree, policies = some("kuhn_poker")
     table = list(csv.DictReader(io.StringIO(policy_tables.to_csv(tree, policies))))
     assert len(table) == 24
-    assert list(table[0]) == ["player", "step", "information_set", "option", "probability"]
+    assert list(table[0]) == ["player", "step", "information_set", "action", "probability"]
     king = [row for row in table if row["information_set"] == "(dealt king); check; (opponent_did bet)"]
-    assert [row["option"] for row in king] == ["call", "fold"]
+    assert [row["action"] for row in king] == ["call", "fold"]
     assert {row["step"] for row in king} == {"4"}
     assert sum(float(row["probability"]) for row in king) == pytest.approx(1)
     listed = policy_tables.to_json(tree, policies)
     assert listed["game"] == "kuhn_poker"
     assert [len(sets) for sets in listed["policy"].values()] == [6, 6]
+
+
+def test_older_tables_are_still_read() -> None:
+    tree, policies = some("kuhn_poker")
+    text = policy_tables.to_csv(tree, policies).replace("information_set,action", "information_set,option")
+    assert_same(policy_tables.from_csv(tree, text), policies)
+    listed = json.loads(json.dumps(policy_tables.to_json(tree, policies)).replace('"actions"', '"options"'))
+    assert_same(policy_tables.from_json(tree, listed), policies)
 
 
 def test_rows_in_any_order_and_rounded() -> None:
@@ -70,7 +78,7 @@ def test_rows_in_any_order_and_rounded() -> None:
         (r"probability\n", "chance\n", "lacks the column probability"),
         (r"player1,2,\(dealt queen\),bet", "player9,2,(dealt queen),bet", "line 2: kuhn_poker has no player 'player9'"),
         (r"\(dealt queen\),bet", "(dealt ace),bet", r"line 2: player1 has no information set '(dealt ace)'"),
-        (r"queen\),bet", "queen),raise", "line 2: player1 has no option 'raise' at '(dealt queen)'; it has bet, check"),
+        (r"queen\),bet", "queen),raise", "line 2: player1 has no action 'raise' at '(dealt queen)'; it has bet, check"),
         (r"queen\),check", "queen),bet", "line 3: a second probability of 'bet' at '(dealt queen)' of player1"),
         (r"queen\),bet,[\d.]+", "queen),bet,much", "line 2: the probability of 'bet' at '(dealt queen)' is 'much'"),
         (r"queen\),bet,[\d.]+", "queen),bet,nan", "is nan, not in 0 .. 1"),
@@ -100,9 +108,9 @@ def test_wrong_json() -> None:
         ({}, "policy is not an object"),
         ({"policy": {"player1": 3}}, "policy.player1 is not a list"),
         ({"policy": {"player1": [3]}}, "policy.player1[0] is not an object"),
-        ({"policy": {"player1": [{"information_set": "x"}]}}, "policy.player1[0].options is not an object"),
-        ({"policy": {"player1": [{"information_set": ["x"], "options": {"bet": 1}}]}}, "has no information set ['x']"),
-        ({"policy": {"player1": [{"information_set": "x", "options": {"bet": 1}}]}}, "has no information set 'x'"),
+        ({"policy": {"player1": [{"information_set": "x"}]}}, "policy.player1[0].actions is not an object"),
+        ({"policy": {"player1": [{"information_set": ["x"], "actions": {"bet": 1}}]}}, "has no information set ['x']"),
+        ({"policy": {"player1": [{"information_set": "x", "actions": {"bet": 1}}]}}, "has no information set 'x'"),
         ({"policy": {"player1": good["policy"]["player1"]}}, "at '(dealt queen); (opponent_did check)' of player2"),
         ({"policy": {}}, "nor of 11 others"),
     ]:
