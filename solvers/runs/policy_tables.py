@@ -71,8 +71,10 @@ def from_csv(tree: game_tree.GameTree, text: str, *, partial: bool = False) -> t
     """
     table = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     try:
-        columns = _columns(table.fieldnames or ())
-        rows_read = ((f"line {table.line_num}", *(row[name] for name in columns)) for row in table)
+        player, infoset, action, probability = _columns(table.fieldnames or ())
+        rows_read = (
+            (f"line {table.line_num}", row[player], row[infoset], row[action], row[probability]) for row in table
+        )
         return _from_actions(tree, rows_read, partial)
     except csv.Error as error:
         raise PolicyError(f"line {table.line_num} of the policy table is not CSV: {error}") from None
