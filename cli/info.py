@@ -24,12 +24,14 @@ def info(
     compiling: shared_options.Compiling,
 ) -> None:
     """Show the roles, moves and percepts of a game, and the sizes of its propnet and, with --tree, of its tree."""
+    from gdlx.propnet.checks import unplayable
     from gdlx.propnet.circuits import measure
 
     options = console.options(context)
     net = loading.load_propnet(options, game, compiling.gdl, compiling.fold_case, compiling.limits)
     result = measure.sizes(net) | {"game": game}
     if options.json:
+        unplayable.require_playable(net, options.seed)
         console.emit(result | (_tree(options, game, net, depth, max_nodes) if tree else {}))
         return
     console.say(f"game        {game}")
@@ -39,6 +41,7 @@ def info(
         console.say(f"role        {role.name}: {_count(len(role.moves), 'move')}{seen}")
     for name in ("registers", "gates", "operations", "depth", "feedbacks"):
         console.say(f"{name:<11} {'not counted (large propnet)' if result[name] is None else result[name]}")
+    unplayable.require_playable(net, options.seed)  # after what can be shown of any game
     if tree:
         _show_tree(_tree(options, game, net, depth, max_nodes))
 
@@ -54,8 +57,8 @@ def _tree(
     if not (options.quiet or options.json):
         more = "more than " if estimate.is_truncated else ""
         console.stderr().print(
-            f"estimated size: {estimate.total:.3g} histories in {more}{len(estimate.histories) - 1} steps, "
-            f"{estimate.bytes / 2**20:,.0f} MB if no nodes can be merged"
+            f"estimated size: {_approximate(estimate.total)} histories in {more}{len(estimate.histories) - 1} steps, "
+            f"{_approximate(estimate.bytes / 2**20)} MB if no nodes can be merged"
         )
     started = time.perf_counter()
     try:
@@ -101,6 +104,19 @@ def _show_tree(sizes: dict[str, Any]) -> None:
         sets = (f"{count:,}" for count in step["information_sets"].values())
         table.add_row(str(number), f"{step['nodes']:,}", f"{step['histories']:,.0f}", *sets)
     console.show(table)
+
+
+def _approximate(number: float) -> str:
+    """An estimate in words: it has no more than three digits that count.
+
+    >>> _approximate(96.2), _approximate(23_456), _approximate(3e30)
+    ('about 96', 'about 23,500', 'about 3e+30')
+    """
+    if number < 1:
+        return "less than 1"
+    if number >= 1e15:
+        return f"about {number:.3g}"
+    return f"about {float(f'{number:.3g}'):,.0f}"
 
 
 def _count(number: int, what: str) -> str:

@@ -244,7 +244,10 @@ def finish(options: console.Options, kind: str, folder: pathlib.Path, played: Pl
 def show_problems(result: "scores.MatchResult") -> None:
     """Report abnormal terminations, and moves that were made for an agent."""
     if result.unplayable:
-        console.say(f"{result.unplayable:,} games ended without goals: no legal move, or too many joint actions")
+        console.say(
+            f"{result.unplayable:,} games ended without goals: no legal move, or more joint actions than --max-steps; "
+            f"`gdlx check --play {result.game}` shows why"
+        )
     if result.goal_conflicts:
         console.say(f"{result.goal_conflicts:,} games ended with several goal values for a player, or none")
     if result.incidents:

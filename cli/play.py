@@ -38,6 +38,7 @@ def play(
     from gdlx.players.agents import agent, agent_registry, human
     from gdlx.players.matches import match as games
     from gdlx.players.matches import referee
+    from gdlx.propnet.checks import unplayable
 
     compilation_cache.enable()
     other = agent_registry.make_agent(against)
@@ -45,6 +46,7 @@ def play(
         raise typer.BadParameter(f"there is only one terminal: --against {against} would need another one")
     rules = match_runs.GameOptions(game, payoff, compiling.gdl, compiling.fold_case, max_steps, compiling.limits)
     arena = rules.arena(options, start_clock)
+    unplayable.require_playable(arena.env.net, options.seed)
     player = _player(arena, role)
     with console.progress(options, f"preparing {against}"):
         games.prepare(other, arena)

@@ -88,7 +88,13 @@ def find_source(game: GameName | None = None, *, rules: str | None = None) -> so
     looks_like_path = "/" in game or "\\" in game or game.lower().endswith(_SUFFIXES)
     if looks_like_path or (game not in library.names() and game and pathlib.Path(game).exists()):
         return _read(game)
-    return source.Source(game, library.text(game))
+    try:
+        return source.Source(game, library.text(game))
+    except library.LibraryError as error:
+        paths = [game + suffix for suffix in _SUFFIXES if pathlib.Path(game + suffix).is_file()]
+        if not paths:
+            raise
+        raise library.LibraryError(f"{error} There is a file {paths[0]}: name it with its ending.") from None
 
 
 def _read(path: str) -> source.Source:

@@ -2,10 +2,11 @@
 
 import dataclasses
 import math
+import typing
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from gdlx.propnet.common import errors
+from gdlx.propnet.common import errors, suggestions
 from gdlx.solvers.exact import cfr, fictitious_play, regret_matching
 
 Step = Callable[..., cfr.CfrState]
@@ -205,7 +206,8 @@ def find(name: str) -> Algorithm:
     1.0
     """
     if name not in ALGORITHMS:
-        raise UnknownAlgorithmError(f"there is no algorithm {name!r}; there are {', '.join(ALGORITHMS)}")
+        near = suggestions.is_it(name, ALGORITHMS)
+        raise UnknownAlgorithmError(f"there is no algorithm {name!r}{near}; there are {', '.join(ALGORITHMS)}")
     return ALGORITHMS[name]
 
 
@@ -226,6 +228,7 @@ _ONLY: Mapping[str, tuple[SamplingScheme, ...]] = {
     "epsilon": ("average-strategy",),
     "tau": ("average-strategy",),
 }
+_OF_OUTCOME_SAMPLING = ("table", "grow", "max_steps", "decay")  # which checks them in `_check_sampling`
 _SAMPLED = {field.name for field in dataclasses.fields(SamplingConfig)} - _OF_BOTH
 
 
@@ -233,12 +236,15 @@ def configure(algorithm: Algorithm, iterations: int | None, changes: Mapping[str
     """Return an algorithm with changed settings. Schedules span `iterations`, or 1,000 if it is None."""
     known = set(regret_matching.Settings._fields) | (_SAMPLED if algorithm.is_sampled else set())
     for name in changes.keys() & _SAMPLED - known:
-        raise UnknownAlgorithmError(f"{algorithm.name} does not sample, so it has no {name}; {_samplers()} do")
+        raise UnknownAlgorithmError(f"{algorithm.name} does not sample, so it has no {name}; {_say_users(name)}")
     for name in changes.keys() - known:
-        raise UnknownAlgorithmError(f"{algorithm.name} has no setting {name!r}; there are {', '.join(sorted(known))}")
+        near = suggestions.is_it(name, known)
+        raise UnknownAlgorithmError(
+            f"{algorithm.name} has no setting {name!r}{near}; there are {', '.join(sorted(known))}"
+        )
     for name, schemes in _ONLY.items():
         if name in changes and algorithm.is_sampled and algorithm.sampling_config.scheme not in schemes:
-            users = " and ".join(other.name for other in _LISTED if other.sampling and other.sampling.scheme in schemes)
+            users = " and ".join(_users(name))
             raise UnknownAlgorithmError(f"{algorithm.name} does not use {name}, a setting of {users}; leave it out")
     if changes and algorithm.is_direct:
         raise UnknownAlgorithmError(f"{algorithm.name} has no settings; leave out {', '.join(changes)}")
@@ -273,6 +279,25 @@ def _samplers() -> str:
     return ", ".join(algorithm.name for algorithm in _LISTED if algorithm.is_sampled)
 
 
+def _users(setting: str) -> list[str]:
+    """Names of the algorithms that use a setting of sampling."""
+    if setting in _OF_OUTCOME_SAMPLING:
+        schemes: tuple[SamplingScheme, ...] = ("outcome",)
+    else:
+        schemes = _ONLY.get(setting, typing.get_args(SamplingScheme))
+    return [other.name for other in _LISTED if other.sampling and other.sampling.scheme in schemes]
+
+
+def _say_users(setting: str) -> str:
+    """Says which algorithms use a setting of sampling, and how to take the first of them.
+
+    >>> _say_users("table")
+    "os-mccfr and vr-mccfr have it: `algorithm='os-mccfr'`"
+    """
+    users = _users(setting)
+    return f"{', '.join(users[:-1])}{' and ' * (len(users) > 1)}{users[-1]} have it: `algorithm='{users[0]}'`"
+
+
 def with_simultaneous_updates(algorithm: Algorithm) -> Algorithm:
     """Return the same algorithm with all players updated at once."""
     if algorithm.step is None:
@@ -288,9 +313,7 @@ def _check_sampling(name: str, sampling: SamplingConfig) -> None:
             f"decay is for the baselines of vr-mccfr, above 0 and at most 1; {name} cannot use {sampling.decay}"
         )
     if sampling.table is not None and sampling.scheme != "outcome":
-        raise UnknownAlgorithmError(
-            f"{name} has no hash table: it samples unrolled games. os-mccfr and vr-mccfr have one"
-        )
+        raise UnknownAlgorithmError(f"{name} has no hash table: it samples unrolled games; {_say_users('table')}")
     if not sampling.width > 0:
         raise UnknownAlgorithmError(f"the width must be above 0 lanes, not {sampling.width}")
     if sampling.table is None and (sampling.grow != "all" or sampling.max_steps):

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from gdlx.propnet.checks import unplayable
 from gdlx.propnet.common import errors
 
 Ints = npt.NDArray[np.int32]
@@ -28,8 +29,7 @@ class TooLargeError(errors.UserError, ValueError):
     """
 
 
-class UnplayableError(errors.UserError, ValueError):
-    """Some role has no legal move in a state that is not terminal."""
+UnplayableError = unplayable.UnplayableError
 
 
 class GoalConflictError(errors.UserError, ValueError):

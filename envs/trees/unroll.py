@@ -16,6 +16,7 @@ import numpy as np
 from gdlx.envs import game_facts, payoffs
 from gdlx.envs.packed import words
 from gdlx.envs.trees import game_tree, infosets, size_estimate, unique_rows
+from gdlx.propnet.checks import unplayable
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import limits
 from gdlx.propnet.simulate import joint_actions, machine
@@ -172,7 +173,7 @@ class _Unroller:
         stuck = ~np.all([rows.any(axis=0) for rows in machine.split_rows(legal, self.sizes)], axis=0) & ~terminal
         if stuck.any() and self.unplayable == "refuse":
             column = int(np.argmax(stuck))
-            self._raise_unplayable(legal[:, column], states[:, column])
+            raise game_tree.UnplayableError(unplayable.explain(self.net, legal[:, column], states[:, column]))
         goals_held = np.zeros((states.shape[1], len(self.players)))
         held = self._of_players(goals, [len(role.goal_values) for role in self.net.roles])
         for n, (role, rows) in enumerate(zip(self.net.players, held, strict=True)):
@@ -182,15 +183,6 @@ class _Unroller:
                 self._raise_goal_conflict(role, rows[:, column], states[:, column])
             goals_held[terminal, n] = payoffs.highest_goals(role, rows)[terminal]
         return legal & ~stuck, terminal | stuck, stuck, goals_held
-
-    def _raise_unplayable(self, legal: Bools, state: Bools) -> None:
-        moves = machine.split_rows(legal[:, None], self.sizes)
-        name = next(role.name for role, rows in zip(self.net.roles, moves, strict=True) if not rows.any())
-        raise game_tree.UnplayableError(
-            f"{name} has no legal move in a state of {self.net.name} that is not terminal: {self._text(state)}. Add a "
-            f"rule for it, such as (<= (legal {name} noop) ..) where {name} has to wait, or make the state terminal; "
-            "`gdlx check --play` shows the moves that lead there"
-        )
 
     def _raise_goal_conflict(self, role: propnet.Role, held: Bools, state: Bools) -> None:
         values = [str(value) for value, holds in zip(role.goal_values, held, strict=True) if holds]
@@ -213,9 +205,7 @@ class _Unroller:
         return payoffs.payoffs_from_goal_sums(self.net, set(sums.astype(int).tolist()), self.mode)
 
     def _text(self, state: Bools) -> str:
-        literals = self.net.fluent_literals
-        values = np.concatenate([[False], state])[literals >> 1] ^ (literals & 1).astype(np.bool_)
-        return " ".join(name for name, holds in zip(self.net.fluents, values, strict=True) if holds) or "(nothing true)"
+        return " ".join(unplayable.fluents(self.net, state)) or "(nothing true)"
 
     def _evaluate(self, nodes: _LevelNodes) -> _Transitions:
         """All joint actions in all states; the propnet is evaluated once for each of them."""

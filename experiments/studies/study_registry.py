@@ -23,13 +23,12 @@ So a full run is in general not as large as the published one; README.md of each
 """
 
 import dataclasses
-import difflib
 import importlib
 import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from gdlx.propnet.common import errors
+from gdlx.propnet.common import errors, suggestions
 
 STUDIES = {
     "batch_size": "batch sizes of outcome sampling: speed against staleness",
@@ -85,9 +84,7 @@ def load_study(name: str) -> Study:
     2.0
     """
     if name not in STUDIES:
-        near = difflib.get_close_matches(name, STUDIES, n=1)
-        raise UnknownStudyError(
-            f"there is no study {name!r}{f' (is it {near[0]}?)' if near else ''}; there are {', '.join(STUDIES)}"
-        )
+        near = suggestions.is_it(name, STUDIES, most=1)
+        raise UnknownStudyError(f"there is no study {name!r}{near}; there are {', '.join(STUDIES)}")
     study: Study = importlib.import_module(f"gdlx.experiments.studies.{name}.study")
     return study

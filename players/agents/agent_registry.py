@@ -5,7 +5,6 @@
 """
 
 import dataclasses
-import difflib
 import importlib
 import pathlib
 import re
@@ -14,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from gdlx.players.agents import agent, entries, imported_agents
-from gdlx.propnet.common import options
+from gdlx.propnet.common import options, suggestions
 from gdlx.solvers.runs import policy_files, result_folder
 
 _NEXT = re.compile(r",(?=\s*\w+\s*=|\s*$)")  # option, so that paths may have commas
@@ -54,9 +53,9 @@ def make_agent(text: str) -> agent.Agent:
     if (text and path.is_dir()) or "/" in text or "\\" in text:
         problem = f"has no {result_folder.CONFIG}" if path.is_dir() else "does not exist"
         raise agent.AgentError(f"{text} is not a saved solution: the folder {problem}; create one with `gdlx solve`")
-    near = " or ".join(difflib.get_close_matches(name, entries.ENTRIES, n=2, cutoff=0.5))
+    near = suggestions.is_it(name, entries.ENTRIES)
     raise agent.AgentError(
-        f"there is no agent {name!r}{f' (is it {near}?)' if near else ''}; there are {', '.join(entries.ENTRIES)}, "
+        f"there is no agent {name!r}{near}; there are {', '.join(entries.ENTRIES)}, "
         "the folders that `gdlx solve` writes, and classes of your own as MODULE:CLASS"
     )
 

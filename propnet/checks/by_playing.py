@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
+from gdlx.propnet.checks import chance, repetition, unplayable
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.simulate import joint_actions, machine, random_play
 from gdlx.propnet.syntax import diagnostics
@@ -45,6 +46,7 @@ class _ProblemCollector:
         self.best = {role.name: -1 for role in net.players}
         self._first: dict[tuple[str, str], tuple[str, str]] = {}
         self._count: dict[tuple[str, str], int] = {}
+        self._hints: dict[str, str] = {}  # of unplayable states, by role
 
     def note(self, code: str, role: str, count: int, message: str, example: Callable[[], str]) -> None:
         key = (code, role)
@@ -73,7 +75,7 @@ class _ProblemCollector:
                     message = f"{role.name} has {what} in a terminal state"
                     self.note(code, role.name, int(wrong.sum()), message, functools.partial(example, first))
 
-    def unplayable(self, stuck: Bools, legal: Bools, example: Callable[[int], str]) -> None:
+    def unplayable(self, stuck: Bools, state: Bools, legal: Bools, example: Callable[[int], str]) -> None:
         rows = machine.split_rows(legal, [len(role.moves) for role in self.net.roles])
         for role, role_legal in zip(self.net.roles, rows, strict=True):
             without = stuck & ~role_legal.any(axis=0)
@@ -81,6 +83,8 @@ class _ProblemCollector:
                 first = int(np.argmax(without))
                 message = f"{role.name} has no legal move in a state that is not terminal"
                 self.note("unplayable-state", role.name, int(without.sum()), message, functools.partial(example, first))
+                true = unplayable.fluents(self.net, state[:, first])
+                self._hints.setdefault(role.name, unplayable.advise(self.net, role.name, true))
 
     def diagnostics(self) -> Iterator[diagnostics.Diagnostic]:
         for (code, role), (message, example) in self._first.items():
@@ -88,14 +92,16 @@ class _ProblemCollector:
             seen = f" (seen {times} times)" if times > 1 else ""
             where = f", first {example}" if example else ""
             hint = _HINTS.get(f"{code} in random play", "") if not self.exhaustive else ""
+            if code == "unplayable-state":
+                hint = self._hints[role]
             yield diagnostics.Diagnostic(code, f"{message}{seen}{where}", None, hint or _HINTS[code])
 
 
 _HINTS = {
     "two-goal-values": "make the conditions of the goal rules exclude each other; exact solving refuses such games",
     "no-goal-value": "add a goal rule for this terminal state",
-    "unplayable-state": "add a legal rule such as (legal ?r noop), or make the state terminal",
-    "endless-play": "add a step counter that ends the game",
+    "endless-play": f"add a step counter that ends the game, e.g. {repetition.STEP_COUNTER}",
+    "repeated-state": f"solving needs a game that ends; add a step counter, e.g. {repetition.STEP_COUNTER}",
     "never-wins": "no match of this game gives this role its highest goal; check its goal rules",
     "never-wins in random play": "only random moves were tried, and some games are rarely won by them; check its goal "
     "rules if a match that you know to be won does not give it",
@@ -105,7 +111,14 @@ _HINTS = {
 
 def check_by_playing(net: propnet.PropNet, seed: int = 0) -> Findings:
     """Explores a small game exhaustively; samples a larger one."""
-    return _play_out(net) or _sample(net, seed)
+    findings = _play_out(net) or _sample(net, seed)
+    more = list(chance.find_chance_problems(net, seed))
+    # A game that was explored to its end has no cycle, and an endless one needs no further proof.
+    may_repeat = not findings.exhaustive and all(problem.code != "endless-play" for problem in findings.problems)
+    if may_repeat and (repeated := repetition.find_repetition(net, seed)) is not None:
+        code = "repeated-state"
+        more.append(diagnostics.Diagnostic(code, f"a state repeats: {repeated.in_words()}", None, _HINTS[code]))
+    return dataclasses.replace(findings, problems=(*findings.problems, *more))
 
 
 def _finish(notes: _ProblemCollector, exhaustive: bool, states: int, matches: int, longest: int) -> Findings:
@@ -146,7 +159,7 @@ def _play_out(net: propnet.PropNet) -> Findings | None:
         parents, chosen = joint_actions.enumerate_joint_actions(legal, sizes)
         stuck = ~terminal
         stuck[parents] = False
-        notes.unplayable(stuck, legal, example)
+        notes.unplayable(stuck, state, legal, example)
         if not len(parents):
             return _finish(notes, True, states, matches, depth)
         following, percepts = game.step(state[:, parents], joint_actions.one_hot_rows(chosen, sizes))
@@ -243,7 +256,7 @@ def _sample(net: propnet.PropNet, seed: int) -> Findings:
             return _describe_history(history[column])
 
         notes.check_goals(step.terminal, step.goals, example)
-        notes.unplayable(step.unplayable, step.legal, example)
+        notes.unplayable(step.unplayable, step.state, step.legal, example)
         _sample_knowledge(net, notes, step, known, seen, example)
         moves = [rows.argmax(axis=0) for rows in machine.split_rows(step.does, sizes)]
         for column in range(_COPIES):

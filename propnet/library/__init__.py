@@ -4,8 +4,7 @@
 ; Rock-paper-scissors with 5 signs.
 """
 
-import difflib
-
+from gdlx.propnet.common import suggestions
 from gdlx.propnet.library import (
     connect_four,
     game,
@@ -67,7 +66,7 @@ def get(name: str) -> Game:
     """Returns the game of that name; raises LibraryError if there is none."""
     if name in _GAMES:
         return _GAMES[name]
-    close = difflib.get_close_matches(name, names(), n=3)
+    close = suggestions.near_names(name, names())
     hint = f"did you mean {' or '.join(close)}?" if close else f"the library has {', '.join(names())}."
     raise LibraryError(f"There is no game {name!r} in the library: {hint}")
 

@@ -49,6 +49,8 @@ _ERRORS = (
     "grounding-limit",
     "goal-not-integer",
     "illegal-move",
+    # seen in play
+    "unplayable-state",
 )
 _WARNINGS = (
     "bad-encoding",
@@ -81,10 +83,12 @@ _WARNINGS = (
     "growing-term",
     "undecided",
     # seen in play
-    "unplayable-state",
     "two-goal-values",
     "no-goal-value",
     "endless-play",
+    "repeated-state",
+    "chance-may-idle",
+    "chance-is-seen",
     "never-wins",
     "hidden-legal-moves",
 )

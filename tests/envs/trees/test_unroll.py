@@ -130,7 +130,7 @@ def test_published_sizes(spec: str, information_sets: int, terminals: int, histo
 @pytest.mark.parametrize("merge", [True, False])
 def test_the_same_ends_as_a_walk(spec: str, merge: bool) -> None:
     net = net_of(spec)
-    tree = unroll.unroll(net, merge=merge)
+    tree = unroll.unroll(net, merge=merge, unplayable="end")
     assert_same_ends(tree, explicit.from_propnet(net, payoffs.Payoffs(tree.offset, tree.zero_sum, True)))
     assert (tree.counts.nodes == tree.counts.histories) or merge
 

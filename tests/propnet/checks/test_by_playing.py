@@ -1,11 +1,12 @@
 """Checks by playing: a sheet for each problem, found by exhaustive play and by sampling."""
 
+import re
 import time
 
 import pytest
 
 from gdlx.propnet import games
-from gdlx.propnet.checks import by_playing
+from gdlx.propnet.checks import by_playing, unplayable
 from gdlx.propnet.circuits import build, compiler, propnet
 from gdlx.propnet.grounding import ground
 from gdlx.propnet.syntax import diagnostics
@@ -63,9 +64,61 @@ def test_a_fault_is_found_and_only_that(code: str, exhaustive: bool) -> None:
     findings = by_playing.check_by_playing(built(FAULTS[code]))
     assert {problem.code for problem in findings.problems} == {code}
     for problem in findings.problems:
-        assert problem.severity is diagnostics.Severity.WARNING
+        severity = diagnostics.Severity.ERROR if code == "unplayable-state" else diagnostics.Severity.WARNING
+        assert problem.severity is severity
         assert problem.hint
     assert findings.exhaustive is (exhaustive and code != "endless-play")
+
+
+WANDERER = """(role r) (init (at 1)) (legal r stay) (legal r leave)
+    (<= (next (at ?n)) (true (at ?n)) (does r stay)) (<= (next (at 2)) (true (at 1)) (does r leave))
+    (<= (next (at 3)) (true (at 2)) (does r leave)) (<= terminal (true (at 3))) (goal r 100)"""
+
+
+def test_a_state_repeats_although_random_play_ends() -> None:
+    [problem] = by_playing.check_by_playing(built(WANDERER)).problems
+    assert problem.code == "repeated-state"
+    assert problem.message in (
+        "a state repeats: the initial state is reached again after [stay]",
+        "a state repeats: the state after [leave] is reached again after another [stay]",
+    )
+    counter = "(init (step 0)) (<= (next (step ?n)) (true (step ?m)) (succ ?m ?n)) (<= terminal (true (step 20)))"
+    counted = WANDERER + counter + "".join(f"(succ {n} {n + 1})" for n in range(20))  # as the hint says
+    assert by_playing.check_by_playing(built(counted)).problems == ()
+
+
+def test_a_role_that_is_stuck_is_told_how_to_wait() -> None:
+    stuck = """(role a) (role b) (init (turn a)) (<= (legal ?r go) (true (turn ?r)))
+        (<= (next (turn b)) (true (turn a))) (<= (next over) (true (turn b))) (<= terminal (true over))
+        (goal a 50) (goal b 50)"""
+    problem = by_playing.check_by_playing(built(stuck)).problems[0]
+    rule = "(<= (legal b noop) (true (turn a)))"
+    assert rule in problem.hint
+    with pytest.raises(unplayable.UnplayableError, match=re.escape(rule)):
+        unplayable.require_playable(built(stuck))
+    waiting = stuck + rule + "(<= (legal a noop) (true (turn b)))"
+    assert by_playing.check_by_playing(built(waiting)).problems == ()
+    unplayable.require_playable(built(waiting))
+
+
+DEALT = """(role x) (role y) (role random) (init deal) (<= (legal ?p go) (player ?p)) (player x) (player y)
+    (<= (legal random (deal ?c)) (true deal) (card ?c)) (card 1) (card 2) (<= (legal random noop) (not (true deal)))
+    (<= (next (hand x ?c)) (does random (deal ?c))) (<= (next dealt) (true deal)) (<= (next over) (true dealt))
+    (<= (sees x (card ?c)) (does random (deal ?c))) (<= terminal (true over)) (<= (goal ?p 50) (player ?p))"""
+
+
+def test_chance_that_may_idle_or_deals_in_the_open() -> None:
+    def codes(text: str) -> list[str]:
+        return [problem.code for problem in by_playing.check_by_playing(built(text)).problems]
+
+    assert codes(DEALT) == []
+    idle = DEALT.replace("(<= (legal random noop) (not (true deal)))", "(legal random noop)")
+    assert codes(idle) == ["chance-may-idle"]
+    assert codes(idle.replace("noop", "rest")) == ["chance-may-idle"]  # the only move that is always legal
+    assert codes(DEALT.replace("(sees x (card ?c))", "(sees ?p (card ?c)) (player ?p)")) == ["chance-is-seen"]
+    assert codes(DEALT.replace("(sees x (card ?c))", "(sees ?p (card ?c)) (player ?p)").replace("hand x", "die")) == []
+    once = "(<= (sees ?p (card 1)) (does random (deal 1)) (player ?p))"  # not seeing it is seeing the other
+    assert codes(DEALT.replace("(<= (sees x (card ?c)) (does random (deal ?c)))", once)) == ["chance-is-seen"]
 
 
 def _message(text: str) -> str:

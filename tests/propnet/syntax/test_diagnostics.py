@@ -61,10 +61,10 @@ def grounding(text: str) -> Found:
     return caught(lambda: ground.ground(sheet, limits.Limits(rules=2_000)))
 
 
-def examining(text: str) -> Found:
+def examining(text: str, length: int = 5) -> Found:
     """The diagnostics of `check --play`, with smaller limits, since matches here end within a few steps or never."""
     sheet = checker.check(source.Source("sheet", text)).require_usable()
-    with mock.patch.multiple(by_playing, _MAX_NODES=2_000, _MAX_LENGTH=5):
+    with mock.patch.multiple(by_playing, _MAX_NODES=2_000, _MAX_LENGTH=length):
         return by_playing.check_by_playing(compiler.compile_rulesheet(sheet)).problems
 
 
@@ -83,6 +83,9 @@ PLAYED: dict[str, Callable[[str], Found]] = {
     "two-goal-values": examining,
     "no-goal-value": examining,
     "endless-play": examining,
+    "chance-is-seen": examining,
+    "chance-may-idle": examining,
+    "repeated-state": lambda text: examining(text, 100),  # matches end, but not soon
     "never-wins": examining,
     "hidden-legal-moves": examining,
     "evaluation-limit": lambda text: playing(text, lambda game: game.legal(game.initial)),
@@ -176,6 +179,9 @@ MARKED: dict[str, str | None] = {
     "two-goal-values": None,
     "no-goal-value": None,
     "endless-play": None,
+    "chance-is-seen": None,
+    "chance-may-idle": None,
+    "repeated-state": None,
     "never-wins": None,
     "hidden-legal-moves": None,
 }

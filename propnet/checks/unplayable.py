@@ -1,0 +1,68 @@
+"""States that are not terminal, but in which some role has no legal move: the game cannot go on.
+
+`explain` says what to write, for every command alike; `find` looks for such a state by random play.
+"""
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+
+from gdlx.propnet.circuits import propnet
+from gdlx.propnet.common import errors
+from gdlx.propnet.simulate import machine, random_play
+
+Bools = npt.NDArray[np.bool_]
+
+_COPIES, _MAX_STEPS = 64, 200
+_MAX_GATES = 1_000_000  # evaluated in all steps together: about half a second
+_MAX_SHOWN = 500  # letters of a state
+
+
+class UnplayableError(errors.UserError, ValueError):
+    """Some role has no legal move in a state that is not terminal."""
+
+
+def explain(net: propnet.PropNet, legal: Bools, state: Bools) -> str:
+    """Says which role is stuck in a state [R] with legal moves [M], and what to write."""
+    rows = machine.split_rows(legal[:, None], [len(role.moves) for role in net.roles])
+    stuck = next(role.name for role, moves in zip(net.roles, rows, strict=True) if not moves.any())
+    true = fluents(net, state)
+    shown = " ".join(true) or "(nothing true)"
+    shown = shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]} .."
+    advice = advise(net, stuck, true)
+    return (
+        f"{stuck} has no legal move in a state of {net.name} that is not terminal: {shown}. "
+        f"{advice[0].upper()}{advice[1:]}; `gdlx check --play {net.name}` shows the moves that lead there"
+    )
+
+
+def advise(net: propnet.PropNet, stuck: str, true: list[str]) -> str:
+    """Says what to write for a role that is stuck in a state in which these fluents are true."""
+    others = [role.name for role in net.roles if role.name != stuck]
+    # Mostly it is somebody else's turn.
+    turn = next((name for name in true if any(re.search(rf"[\s(]{re.escape(o)}[\s)]", name) for o in others)), None)
+    when = f"(true {turn})" if turn else ".."
+    return f"let {stuck} wait there, as in (<= (legal {stuck} noop) {when}), or make the state terminal"
+
+
+def fluents(net: propnet.PropNet, state: Bools) -> list[str]:
+    """The fluents that are true in a state [R]."""
+    literals = net.fluent_literals
+    values = np.concatenate([[False], state])[literals >> 1] ^ (literals & 1).astype(np.bool_)
+    return [name for name, holds in zip(net.fluents, values, strict=True) if holds]
+
+
+def require_playable(net: propnet.PropNet, seed: int = 0) -> None:
+    """Raises if a few random matches reach an unplayable state.
+
+    Raises:
+      UnplayableError: a role has no legal move in a state that is not terminal.
+    """
+    steps = int(np.clip(_MAX_GATES // max(1, net.gates), 1, _MAX_STEPS))
+    for number, step in enumerate(random_play.random_steps(net, _COPIES, seed)):
+        if step.unplayable.any():
+            column = int(np.argmax(step.unplayable))
+            raise UnplayableError(explain(net, step.legal[:, column], step.state[:, column]))
+        if number + 1 >= steps:
+            return

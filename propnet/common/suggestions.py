@@ -1,0 +1,45 @@
+"""What a misspelt name may have meant: the one place that decides which names are near."""
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+
+_SHORTEST_PART = 3  # letters of a name that stand for it: `kuhn` for `kuhn_poker`
+_LONGEST = 200  # letters of what was typed that are compared
+
+
+def near_names(typed: str, known: Iterable[str], *, most: int = 3, cutoff: float = 0.6) -> Sequence[str]:
+    """Returns the names that a misspelt one may have meant, the likeliest first.
+
+    Names that differ only by case, separators or a sign in letters are the same; then come those that begin with what
+    was typed, those that contain it, and those that are spelt nearly so.
+
+    >>> near_names("CFRplus", ["cfr", "cfr+", "dcfr"]), near_names("kuhn", ["rps", "kuhn_poker"])
+    (['cfr+'], ['kuhn_poker'])
+    """
+    wanted = _plain(typed[:_LONGEST])
+    plain = {name: _plain(name) for name in known}
+    if same := [name for name, text in plain.items() if text == wanted]:
+        return same[:most]
+    parts = []
+    if len(wanted) >= _SHORTEST_PART:
+        parts = [name for name, text in plain.items() if text.startswith(wanted)]
+        parts += [name for name, text in plain.items() if wanted in text and name not in parts]
+    close = difflib.get_close_matches(wanted, dict.fromkeys(plain.values()), n=most, cutoff=cutoff)
+    parts += [name for text in close for name, other in plain.items() if other == text and name not in parts]
+    return parts[:most]
+
+
+def is_it(typed: str, known: Iterable[str], *, most: int = 2, cutoff: float = 0.5) -> str:
+    """Returns the question that follows a misspelt name in a message, or "" if no name is near.
+
+    >>> is_it("dfcr", ["dcfr", "lp"])
+    ' (is it dcfr?)'
+    """
+    near = near_names(typed, known, most=most, cutoff=cutoff)
+    return f" (is it {' or '.join(near)}?)" if near else ""
+
+
+def _plain(name: str) -> str:
+    """A name without case and separators, with signs in letters."""
+    return re.sub(r"[\s_.-]+", "", name.lower()).replace("+", "plus")
