@@ -6,6 +6,7 @@ Policies are functions (parameters, Observation) -> probabilities. Parameters ar
 recompilation.
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -39,18 +40,24 @@ def uniform_policy(parameters: None, seen: Observation) -> jax.Array:
 
 def network_policy(encoder: encoders.Encoder, network: networks.Network) -> PolicyFn:
     """A policy network; its parameters are those of the network."""
-    return functools.partial(_apply_network, encoder, network)
+    return _NetworkPolicy(encoder, network)
 
 
-def _apply_network(
-    encoder: encoders.Encoder, network: networks.Network, parameters: Any, seen: Observation
-) -> jax.Array:
-    recent = seen.window._replace(
-        moves=seen.window.moves[:, :, -encoder.steps :], percepts=seen.window.percepts[:, :, -encoder.steps :]
-    )
-    information = jax.vmap(encoder.information_state)(recent)[:, seen.player]
-    output = networks.apply_network(network, parameters, information)
-    return networks.masked_softmax(output.logits[:, seen.player], seen.legal)
+@dataclasses.dataclass(frozen=True)
+class _NetworkPolicy:
+    """Equal if its network is, so that `play` compiles once for all measurements of a training."""
+
+    encoder: encoders.Encoder
+    network: networks.Network
+
+    def __call__(self, parameters: Any, seen: Observation) -> jax.Array:
+        steps = self.encoder.steps
+        recent = seen.window._replace(
+            moves=seen.window.moves[:, :, -steps:], percepts=seen.window.percepts[:, :, -steps:]
+        )
+        information = jax.vmap(self.encoder.information_state)(recent)[:, seen.player]
+        output = networks.apply_network(self.network, parameters, information)
+        return networks.masked_softmax(output.logits[:, seen.player], seen.legal)
 
 
 def hash_table_policy(policy: table_policy.TablePolicy, seen: Observation) -> jax.Array:
