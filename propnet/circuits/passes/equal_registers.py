@@ -14,6 +14,7 @@ from gdlx.propnet.common import deadlines
 from gdlx.propnet.simulate import by_level
 
 _WORDS = 4
+_BITS = np.uint64(1) << np.arange(64, dtype=np.uint64)
 # Limits on work in edges, not on time, so that a sheet compiles to the same propnet on every machine.
 _SIMULATED_EDGES, _REBUILT_EDGES = 30_000_000, 3_000_000
 
@@ -83,6 +84,5 @@ def _random_moves(moves: int, rng: np.random.Generator) -> npt.NDArray[np.uint64
     if moves:
         rows[:, : _WORDS // 2] = 0
         for word in range(_WORDS // 2):
-            for bit, move in enumerate(rng.integers(0, moves, 64).tolist()):
-                rows[move, word] |= np.uint64(1) << np.uint64(bit)
+            np.bitwise_or.at(rows[:, word], rng.integers(0, moves, 64), _BITS)
     return rows
