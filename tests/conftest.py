@@ -3,9 +3,9 @@
 import gc
 import os
 import pathlib
+import signal
 import sys
 from collections.abc import Iterator
-from typing import Any
 
 import hypothesis
 import pytest
@@ -17,6 +17,12 @@ from gdlx.tests.helpers import paths, xla_flags
 os.environ["GDLX_CACHE"] = str(paths.ROOT / ".pytest_cache" / "gdlx")
 
 xla_flags.compile_fast()
+
+# A shell starts background jobs with interrupts ignored, and so would be every process that a test interrupts.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+pytest_plugins = ["gdlx.tests.helpers.costs"]
 
 # What one process has compiled another one reads; now, as it takes the cache that was chosen above.
 compilation_cache.enable()
@@ -52,30 +58,6 @@ def _few_programs() -> Iterator[None]:
     if "jax" in sys.modules and parts.exists() and len(parts.read_bytes().splitlines()) > _MANY:
         sys.modules["jax"].clear_caches()
         gc.collect()
-
-
-_processor_seconds: dict[str, float] = {}  # of every process that ran tests, with those it has started
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A worker of xdist reports what it has used to the process that collects results."""
-    output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
-    used = sum(os.times()[: 2 if output is None else 4])  # what workers have used they report themselves
-    if output is None:
-        _processor_seconds["main"] = used
-    else:
-        output["processor_seconds"] = used
-
-
-def pytest_testnodedown(node: Any) -> None:
-    _processor_seconds[node.gateway.id] = node.workeroutput.get("processor_seconds", 0.0)
-
-
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    alone = sum(os.times()[:4])
-    minutes = (sum(_processor_seconds.values()) if len(_processor_seconds) > 1 else alone) / 60
-    terminalreporter.write_line(f"processor time: {minutes:.1f} minutes")
 
 
 _LONG = ("test_readme", "test_self_play", "test_supervised", "test_contract", "test_training", "test_solve")

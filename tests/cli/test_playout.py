@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from gdlx.envs import payoffs
 from gdlx.tests.helpers import commands, sheets, xla_flags
 
 GDLX = [sys.executable, "-m", "gdlx.cli", "playout"]
@@ -76,9 +77,10 @@ def test_help_explains_the_bias_to_short_matches() -> None:
 
 def test_the_seed_and_the_devices() -> None:
     """A seed determines the games, on one device and on four; the time only determines how many are played."""
+    playing = ("tictactoe", "--batch", "128", "--seconds", "0", "--json", "--seed")
     first, again, other, four = (
-        json.loads(run("tictactoe", "--batch", "128", "--seconds", "0", "--json", *seed, devices=devices).stdout)
-        for seed, devices in ((("--seed", "1"), 1), (("--seed", "1"), 1), (("--seed", "2"), 1), (("--seed", "1"), 4))
+        json.loads(run(*playing, seed, devices=devices).stdout)
+        for seed, devices in (("1", None), ("1", None), ("2", None), ("1", 4))
     )
     assert first["mean_goals"] == again["mean_goals"] == four["mean_goals"]
     assert first["mean_goals"] != other["mean_goals"]
@@ -131,12 +133,9 @@ def test_goal_sums_that_turn_out_not_to_be_constant(tmp_path: pathlib.Path, monk
         (<= (goal a 60) (true end)) (<= (goal b 40) (true end))
         (<= (goal a 90) (true (at 12))) (<= (goal b 90) (true (at 12)))
     """
-    use = (
-        "import sys; from gdlx.envs import payoffs; payoffs._SAMPLED_TERMINALS, payoffs._ROUNDS = 20, ((10, 100),)\n"
-        "from gdlx import cli; sys.exit(cli.main(sys.argv[1:]))"
-    )
-    command = [sys.executable, "-c", use, "playout", written(tmp_path, rare), "--batch", "65536", "--seconds", "0.2"]
-    ran = subprocess.run(command, capture_output=True, text=True)
+    monkeypatch.setattr(payoffs, "_SAMPLED_TERMINALS", 20)
+    monkeypatch.setattr(payoffs, "_ROUNDS", ((10, 100),))
+    ran = run(written(tmp_path, rare), "--batch", "65536", "--seconds", "0.2")
     assert (ran.returncode, ran.stdout) == (1, "")
     assert "had the sum 100" in ran.stderr
     assert "--payoff goal" in ran.stderr

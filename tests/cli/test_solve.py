@@ -32,7 +32,7 @@ def solved(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 def test_solve_json(tmp_path: pathlib.Path) -> None:
-    ran = run_process("solve", "kuhn_poker", "--target", "0.1%", "--json", cwd=tmp_path)
+    ran = commands.run("solve", "kuhn_poker", "--target", "0.1%", "--json", cwd=tmp_path)
     assert (ran.returncode, ran.stderr) == (0, "")
     result = json.loads(ran.stdout)
     assert set(result) >= {

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -28,29 +29,47 @@ def times(folder: pathlib.Path) -> dict[str, int]:
     return {path.name: path.stat().st_mtime_ns for path in folder.rglob("*-cache")}
 
 
-def test_the_second_process_finds_the_programs_of_the_first(tmp_path: pathlib.Path) -> None:
-    first = played(tmp_path)
-    kept = times(tmp_path / "programs")
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[pathlib.Path, dict[str, object]]:
+    """A folder with the programs of one process, and what that printed."""
+    folder = tmp_path_factory.mktemp("first")
+    found = played(folder)
+    shutil.copytree(folder, folder.with_name("kept"))
+    return folder, found
+
+
+@pytest.fixture
+def folder(first: tuple[pathlib.Path, dict[str, object]]) -> pathlib.Path:
+    """That folder as it was, to be changed; a copy would not do, because jax's keys tell folders apart."""
+    shutil.rmtree(first[0])
+    shutil.copytree(first[0].with_name("kept"), first[0])
+    return first[0]
+
+
+@pytest.fixture
+def goals(first: tuple[pathlib.Path, dict[str, object]]) -> object:
+    return first[1]["mean_goals"]
+
+
+def test_the_second_process_finds_the_programs_of_the_first(folder: pathlib.Path, goals: object) -> None:
+    kept = times(folder / "programs")
     assert any(name.startswith("jit_part") for name in kept)
-    second = played(tmp_path)
-    assert times(tmp_path / "programs") == kept
-    assert second["mean_goals"] == first["mean_goals"]
+    assert played(folder)["mean_goals"] == goals
+    assert times(folder / "programs") == kept
 
 
-def test_broken_files_are_no_error(tmp_path: pathlib.Path) -> None:
-    first = played(tmp_path)
-    for path in (tmp_path / "programs").rglob("*-cache"):
+def test_broken_files_are_no_error(folder: pathlib.Path, goals: object) -> None:
+    for path in (folder / "programs").rglob("*-cache"):
         path.write_bytes(path.read_bytes()[:100])
-    assert played(tmp_path)["mean_goals"] == first["mean_goals"]
+    assert played(folder)["mean_goals"] == goals
 
 
-def test_swapped_programs_are_compiled_again(tmp_path: pathlib.Path) -> None:
-    first = played(tmp_path)
-    paths = sorted((tmp_path / "programs").rglob("*-cache"))
+def test_swapped_programs_are_compiled_again(folder: pathlib.Path, goals: object) -> None:
+    paths = sorted((folder / "programs").rglob("*-cache"))
     contents = [path.read_bytes() for path in paths]
     for path, content in zip(paths, contents[1:] + contents[:1], strict=True):
         path.write_bytes(content)
-    assert played(tmp_path)["mean_goals"] == first["mean_goals"]
+    assert played(folder)["mean_goals"] == goals
     assert [path.stat().st_size for path in paths] == pytest.approx([len(each) for each in contents], rel=0.05)
 
 

@@ -4,7 +4,7 @@ import dataclasses
 import json
 import pathlib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
 import jax
@@ -23,6 +23,7 @@ from gdlx.players.agents import agent_registry, network_agent
 from gdlx.players.matches import match
 from gdlx.players.matches import match as matches
 from gdlx.propnet import library
+from gdlx.propnet.circuits import propnet
 from gdlx.solvers import tabular_policies, tasks
 from gdlx.solvers.runs import driver
 from gdlx.tests.helpers import explicit, players, samples
@@ -34,6 +35,24 @@ _TRAIN = ("train", "kuhn_poker", *(part for each in _SET for part in ("--set", e
 def train_config() -> learner_registry.TrainConfig:
     settings = learner_registry.make_settings("self-play", dict(text.split("=") for text in _SET))
     return learner_registry.TrainConfig(players.load_arena("kuhn_poker").game, "self-play", 5, settings)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_learner_of_a_kind() -> Iterator[None]:
+    """Commands that train with the same settings share the learner, and so its programs, within this file."""
+    make, made = learner_registry.make_learner, dict[Hashable, protocol.Learner]()
+
+    def shared(config: learner_registry.TrainConfig, net: propnet.PropNet, task: tasks.TreeTask | None) -> Any:
+        if learner_registry.ENTRIES[config.learner].needs_tree:
+            return make(config, net, task)
+        key = config, game_facts.probe(net).digest
+        if key not in made:
+            made[key] = make(config, net, task)
+        return made[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(learner_registry, "make_learner", shared)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -147,14 +166,33 @@ def _empty_files(folder: pathlib.Path, iteration: int) -> None:
             path.write_bytes(b"")
 
 
-@pytest.mark.parametrize("game", library.names())
-def test_states_of_every_game_are_kept(game: str, tmp_path: pathlib.Path) -> None:
+KEPT = ("kuhn_poker", "tictactoe", "princess_and_monster")
+
+
+def state_shapes(game: str) -> Any:
+    own = self_play.make(encoders.Encoder(players.load_arena(game).env, 3), train_config().settings)
+    return jax.eval_shape(own.init, jax.random.key(0))
+
+
+def kinds_of_arrays(shapes: Any) -> set[tuple[str, np.dtype[Any], bool]]:
+    """Where an array is in a state, its type, and whether it is empty."""
+    leaves, _ = jax.tree_util.tree_flatten_with_path(shapes)
+    return {(jax.tree_util.keystr(path), leaf.dtype, 0 in leaf.shape) for path, leaf in leaves}
+
+
+def test_states_of_all_games_hold_arrays_as_those_that_are_kept() -> None:
     """Some have no chance actions, or no percepts, and so empty arrays."""
-    arena = players.load_arena(game)
-    own = self_play.make(encoders.Encoder(arena.env, 3), train_config().settings)
-    shapes = jax.eval_shape(own.init, jax.random.key(0))
+    kept = set().union(*map(kinds_of_arrays, map(state_shapes, KEPT)))
+    for game in library.names():
+        assert kinds_of_arrays(state_shapes(game)) - kept == set(), game
+
+
+@pytest.mark.parametrize("game", KEPT)
+def test_states_are_kept(game: str, tmp_path: pathlib.Path) -> None:
+    shapes = state_shapes(game)
+    # Arrays of numpy, because every shape would be a program of jax.
     state = jax.tree.map(
-        lambda x: jax.random.key(5) if jnp.issubdtype(x.dtype, jax.dtypes.prng_key) else jnp.ones(x.shape, x.dtype),
+        lambda x: jax.random.key(5) if jnp.issubdtype(x.dtype, jax.dtypes.prng_key) else np.ones(x.shape, x.dtype),
         shapes,
     )
     checkpoints.write_state(tmp_path, 7, 2.5, state)

@@ -155,7 +155,7 @@ RULES_ADDED: dict[str, Callable[[], str]] = {
     "negative circles": lambda: many(
         lambda n: f"(<= p{n} (not q{n})) (<= q{n} (true over) (not p{n})) (<= (legal x m{n}) p{n})", 1_000
     ),
-    "a circle of negations": lambda: rule("p0") + "(<= p0 p5000)" + many(lambda n: f"(<= p{n + 1} (not p{n}))", 5_000),
+    "a circle of negations": lambda: rule("p0") + "(<= p0 p2000)" + many(lambda n: f"(<= p{n + 1} (not p{n}))", 2_000),
     "judgements on moves": lambda: many(
         lambda n: f"(legal x m{n}) (<= (legal x n{n}) h{n}) (<= h{n} (does x m{n}))", 1_000
     ),

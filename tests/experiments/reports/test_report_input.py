@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gdlx.experiments.reports import gather, markup, report, style
-from gdlx.tests.helpers import browser, reports
+from gdlx.tests.helpers import browser, commands, reports
 
 GDLX = [sys.executable, "-m", "gdlx.cli"]
 
@@ -165,7 +165,7 @@ def run(*arguments: str, cwd: pathlib.Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_command(tmp_path: pathlib.Path) -> None:
-    assert run("solve", "kuhn_poker", "--iterations", "30", "--quiet", cwd=tmp_path).returncode == 0
+    assert commands.run("solve", "kuhn_poker", "--iterations", "30", "--quiet", cwd=tmp_path).returncode == 0
     spoil_version(reports.write_run(tmp_path / "results" / "x", reports.make_metrics([0, 1, 10])))
     ran = run("report", "results", "--json", cwd=tmp_path)
     assert ran.returncode == 0
@@ -195,7 +195,7 @@ def test_the_command(tmp_path: pathlib.Path) -> None:
     ],
 )
 def test_wrong_use_of_the_command(tmp_path: pathlib.Path, arguments: list[str], code: int, says: str) -> None:
-    ran = run("report", *arguments, cwd=tmp_path)
+    ran = commands.run("report", *arguments, cwd=tmp_path)
     assert (ran.returncode, ran.stdout) == (code, "")
     assert says in ran.stderr
     assert not list(tmp_path.iterdir())

@@ -80,8 +80,10 @@ def test_every_game_of_the_library(game: str) -> None:
     assert state.shape == (encoder.state_width,)
 
 
-@pytest.mark.parametrize("game", library.names())
-def test_numbers_of_every_game(game: str) -> None:
+@pytest.mark.parametrize(
+    "game", ["kuhn_poker", "monty_hall", "smallest", "princess_and_monster", "connect_four", "goofspiel"]
+)
+def test_numbers(game: str) -> None:
     """Of random states, which no match has: the last action and percepts come last, and each has its own feature."""
     env, rng, steps = gdlx.make(game), np.random.default_rng(len(game)), 3
     encoder = encoders.Encoder(env, steps)

@@ -62,9 +62,7 @@ def test_means_are_what_the_tree_says(game: str) -> None:
         np.testing.assert_allclose(own.goal, own.payoff + task.tree.offset, atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("game", "games"), [(KUHN, 1_000), pytest.param("blind_tictactoe", 500, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("game", "games"), [(KUHN, 400), pytest.param("blind_tictactoe", 500, marks=pytest.mark.slow)])
 def test_vectorised_games_are_as_those_one_by_one(tmp_path: pathlib.Path, game: str, games: int) -> None:
     able: agent.Agent = given(KUHN, 0)
     other: agent.Agent = given(KUHN, 1)

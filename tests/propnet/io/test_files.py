@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from gdlx.propnet import games
 from gdlx.propnet.checks import checker
-from gdlx.propnet.circuits import build, compiler, propnet
+from gdlx.propnet.circuits import build, propnet
 from gdlx.propnet.grounding import ground
 from gdlx.propnet.io import files, ggp_json_writer
 from gdlx.propnet.simulate import machine
@@ -39,7 +39,7 @@ REACHABLE = """
 
 
 def compiled(game: str) -> propnet.PropNet:
-    return compiler.compile_rulesheet(games.load_rulesheet(game))
+    return games.compile_game(game)
 
 
 def small() -> propnet.PropNet:

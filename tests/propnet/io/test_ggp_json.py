@@ -154,7 +154,7 @@ def test_the_lamp_made_by_hand() -> None:
 
 @pytest.mark.parametrize("game", library.names())
 def test_a_game_plays_alike_in_the_foreign_layout(game: str, tmp_path: pathlib.Path) -> None:
-    net = compiler.compile_rulesheet(games.load_rulesheet(game))
+    net = games.compile_game(game)
     path = tmp_path / "game.json"
     ggp_json.save_ggp_json(net, path)
     again = files.load_propnet(path)

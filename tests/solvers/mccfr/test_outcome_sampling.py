@@ -62,6 +62,13 @@ def test_average_weights_are_unbiased(game: str) -> None:
     tree = samples.load_tree(game)
     form = sampling_form.sampling_form(tree)
     rng = np.random.default_rng(5)
+    keys = jax.random.split(jax.random.key(7), 100)
+
+    @functools.partial(jax.jit, static_argnames="player")
+    def reaches(state: mccfr.MccfrState, player: int) -> jax.Array:
+        one = functools.partial(outcome_sampling.sample, form, state, settings(0.3), player=player, batch=512)
+        return jax.vmap(lambda key: one(key).average_reach)(keys)
+
     factors = []
     for _ in range(2):
         policy = samples.random_tables(form, rng)
@@ -70,9 +77,7 @@ def test_average_weights_are_unbiased(game: str) -> None:
         estimates = []
         for number in range(form.players):
             updated = mccfr.averaged_player(form.players, number)
-            keys = jax.random.split(jax.random.key(7), 100)
-            one = functools.partial(outcome_sampling.sample, form, state, settings(0.3), player=updated, batch=512)
-            weights = np.asarray(jax.vmap(lambda key, one=one: one(key).average_reach)(keys), float)
+            weights = np.asarray(reaches(state, updated), float)
             reach = tabular_policies.realization_plan(tree.players[number], policies[number])[
                 tree.players[number].parent
             ]

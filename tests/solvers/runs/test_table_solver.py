@@ -2,8 +2,6 @@
 
 import json
 import pathlib
-import subprocess
-import sys
 from typing import Any
 
 import jax
@@ -14,7 +12,7 @@ import pytest
 import gdlx
 from gdlx.solvers.mccfr import table_policy
 from gdlx.solvers.runs import driver, policy_files, result_folder, solver_run
-from gdlx.tests.helpers import tables
+from gdlx.tests.helpers import commands, tables
 
 
 def test_going_on_is_as_if_never_stopped(tmp_path: pathlib.Path) -> None:
@@ -89,15 +87,10 @@ def test_policies_in_files() -> None:
         np.testing.assert_allclose(one, other, rtol=1e-5)
 
 
-def cli(*arguments: str, cwd: pathlib.Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "gdlx.cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
-
-
 @pytest.mark.slow  # the same commands with kuhn_poker are below, the study of blind_tictactoe in test_study_registry.py
 def test_a_game_that_cannot_be_unrolled(tmp_path: pathlib.Path) -> None:
     options = ("--algorithm", "os-mccfr", "--table", "12", "--batch", "64", "--iterations", "3", "--json")
-    ran = cli("solve", "blind_tictactoe", *options, cwd=tmp_path)
+    ran = commands.run("solve", "blind_tictactoe", *options, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     found = json.loads(ran.stdout)
     assert found["exploitability"] is None
@@ -105,13 +98,13 @@ def test_a_game_that_cannot_be_unrolled(tmp_path: pathlib.Path) -> None:
     assert 0 < found["table_load"] < 1
     assert abs(found["value"]["x"] + found["value"]["o"]) < 1e-3
     assert found["value_error"]["x"] < 1.0
-    again = cli("solve", "--resume", found["result"], "--iterations", "5", "--json", cwd=tmp_path)
+    again = commands.run("solve", "--resume", found["result"], "--iterations", "5", "--json", cwd=tmp_path)
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["iterations"] == 5
-    shown = cli("evaluate", found["result"], "--player", "x", "--history", "start", cwd=tmp_path)
+    shown = commands.run("evaluate", found["result"], "--player", "x", "--history", "start", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
     assert "(mark 2 2)" in shown.stdout
-    table = cli("evaluate", found["result"], "-o", "policy.csv", cwd=tmp_path)
+    table = commands.run("evaluate", found["result"], "-o", "policy.csv", cwd=tmp_path)
     assert table.returncode == 0, table.stderr
     assert (tmp_path / "policy.csv").read_text().count("\n") > 50
 
@@ -124,7 +117,7 @@ def test_a_game_that_cannot_be_unrolled(tmp_path: pathlib.Path) -> None:
     ],
 )
 def test_bad_input(arguments: tuple[str, ...], message: str, tmp_path: pathlib.Path) -> None:
-    ran = cli("solve", "blind_tictactoe", "--algorithm", "os-mccfr", "--table", "12", *arguments, cwd=tmp_path)
+    ran = commands.run("solve", "blind_tictactoe", "--algorithm", "os-mccfr", "--table", "12", *arguments, cwd=tmp_path)
     assert ran.returncode != 0
     assert message in " ".join(ran.stderr.split())
     assert not list(tmp_path.rglob("config.json"))
@@ -132,10 +125,10 @@ def test_bad_input(arguments: tuple[str, ...], message: str, tmp_path: pathlib.P
 
 def test_what_is_refused_leaves_no_folder_and_what_goes_on_keeps_its_seed(tmp_path: pathlib.Path) -> None:
     solving = ("solve", "kuhn_poker", "--algorithm", "os-mccfr", "--table")
-    assert cli(*solving, "27", "--batch", "99999999", cwd=tmp_path).returncode == 1
+    assert commands.run(*solving, "27", "--batch", "99999999", cwd=tmp_path).returncode == 1
     assert not any((tmp_path / "results").rglob("os-mccfr*"))
-    done = cli(*solving, "4", "--batch", "64", "--iterations", "4", "--json", cwd=tmp_path)
+    done = commands.run(*solving, "4", "--batch", "64", "--iterations", "4", "--json", cwd=tmp_path)
     assert done.returncode == 0
     folder = json.loads(done.stdout)["result"]
-    refused = cli("solve", "--resume", folder, "--seed", "3", cwd=tmp_path)
+    refused = commands.run("solve", "--resume", folder, "--seed", "3", cwd=tmp_path)
     assert (refused.returncode, "leave out --seed" in refused.stderr) == (2, True)
