@@ -9,7 +9,7 @@ import json
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
@@ -81,6 +81,19 @@ def show(renderable: "rich.console.RenderableType") -> None:
     with console.capture() as captured:
         console.print(_Sanitised(renderable))
     sys.stdout.writelines(f"{line.rstrip()}\n" for line in captured.get().split("\n")[:-1])
+
+
+def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Iterable[str] = ()) -> None:
+    """Print a table of markup; those columns are aligned to the right, and never wrapped or cut."""
+    import rich.table
+
+    table = rich.table.Table(box=None, pad_edge=False)
+    for column in columns:
+        is_number = column in right
+        table.add_column(column, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    show(table)
 
 
 class _Sanitised:

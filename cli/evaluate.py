@@ -3,22 +3,33 @@
 import json
 import math
 import pathlib
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gdlx.cli import bounds_table, console, shared_options, solution_table, train
+from gdlx.cli import bounds_table, console, infoset_table, shared_options, solution_table, train
+from gdlx.propnet import games
 from gdlx.propnet.common import atomic_files, interrupts
 
 if TYPE_CHECKING:
+    from gdlx.solvers import evaluate_requests as evaluation
     from gdlx.solvers import solution
 
-_SHOWN_SETS = 40
+_OF_GAMES = ("payoff", "gdl", "fold_case", "max_seconds", "max_memory", "max_rules")
 
 
 def evaluate(
     context: typer.Context,
-    result: Annotated[pathlib.Path, typer.Argument(metavar="RESULT", help="A result folder.")],
+    result: Annotated[
+        str, typer.Argument(metavar="RESULT", help="A result folder; with --policy, the game that it belongs to.")
+    ],
+    policy: Annotated[
+        pathlib.Path | None,
+        typer.Option(
+            help="Evaluate this policy of the game: a .csv or .json table, which may be partial, or a policy.npz.",
+            metavar="FILE",
+        ),
+    ] = None,
     player: Annotated[str | None, typer.Option(help="Print only the policy of this player.")] = None,
     history: Annotated[
         str | None, typer.Option(help="Print only the policy at this history, e.g. '(dealt king); check'.")
@@ -33,10 +44,74 @@ def evaluate(
     bound_seconds: Annotated[
         float | None, typer.Option(min=0.1, help="With --bound: seconds of play; 30 by default.")
     ] = None,
+    payoff: shared_options.Payoff = "auto",
     max_nodes: shared_options.MaxNodes = shared_options.DEFAULT_NODES,
+    *,
+    compiling: shared_options.Compiling,
 ) -> None:
-    """Measure the value and exploitability of a result and print its policies; for networks, their strength."""
+    """Measure the value and exploitability of a result and print its policies; for networks, their strength.
+
+    For every information set: the probability that play leads there, the player's expected payoff once it has, and for
+    every action its probability and, in brackets, the expected payoff if the player takes it there.
+    """
     options = console.options(context)
+    _check_arguments(output, bound_seconds, bound=bound)
+
+    from gdlx.envs import compilation_cache, game_spec
+    from gdlx.solvers import evaluate_requests as evaluation
+    from gdlx.solvers import requests
+    from gdlx.solvers.runs import result_folder as folders
+
+    compilation_cache.enable()
+    if policy is None and folders.is_training(pathlib.Path(result)):
+        names = ("player", "history", "all_sets", "output", "bound", "max_nodes", *_OF_GAMES)
+        shared_options.refuse(context, names, f"{result} contains networks")
+        train.evaluate(options, pathlib.Path(result))
+        return
+    if policy is not None:
+        shared_options.refuse(context, ("bound", "bound_seconds"), "only the policy of a result folder can be bounded")
+        game = game_spec.GameSpec(result, payoff, "refuse", compiling.gdl, compiling.fold_case)
+        request = requests.EvaluateRequest(policy, False, None, options.seed, max_nodes, game, policy, compiling.limits)
+    else:
+        shared_options.refuse(context, _OF_GAMES, "a result folder knows how its game is read", " without --policy")
+        _require_no_game(result)
+        request = requests.EvaluateRequest(pathlib.Path(result), bound, bound_seconds, options.seed, max_nodes)
+    if history is not None and player is None:
+        raise typer.BadParameter("--history needs --player: whose history it is")
+    evaluated = evaluation.execute(request, solution_table.callbacks(options))
+    rows = infoset_table.rows(evaluated.task, evaluated.solution, player, history)
+    if output is not None:
+        _write(evaluated.solution, output)
+    if options.json:
+        more = {} if evaluated.bound_result is None else bounds_table.as_json(evaluated.bound_result)
+        console.emit(
+            solution_table.as_json(evaluated.task, evaluated.solution, request.folder) | more | {"policy": rows}
+        )
+    else:
+        _show(options, evaluated, request.folder, rows, is_whole=history is None, show_all=all_sets)
+        if output is not None:
+            console.say(f"policy table written to {output}")
+    if evaluated.bound_result is not None and evaluated.bound_result.interrupted:
+        raise typer.Exit(interrupts.exit_code())
+
+
+def _show(
+    options: console.Options,
+    evaluated: "evaluation.EvaluateResult",
+    folder: pathlib.Path,
+    rows: list[infoset_table.Row],
+    *,
+    is_whole: bool,
+    show_all: bool,
+) -> None:
+    if is_whole:
+        solution_table.show(options, evaluated.task, evaluated.solution, folder, {})
+    if evaluated.bound_result is not None:
+        bounds_table.show(evaluated.bound_result)
+    infoset_table.show(rows, show_all=show_all or not is_whole)
+
+
+def _check_arguments(output: pathlib.Path | None, bound_seconds: float | None, *, bound: bool) -> None:
     if output is not None:
         shared_options.require_writable(output, (".csv", ".json"))
     if bound_seconds is not None and not math.isfinite(bound_seconds):
@@ -44,35 +119,18 @@ def evaluate(
     if bound_seconds is not None and not bound:
         raise typer.BadParameter("--bound-seconds needs --bound")
 
-    from gdlx.envs import compilation_cache
-    from gdlx.solvers import evaluate_requests as evaluation
-    from gdlx.solvers import requests
+
+def _require_no_game(result: str) -> None:
+    """Raise if the argument names a game, not a folder."""
+    from gdlx.solvers.runs import policy_files
     from gdlx.solvers.runs import result_folder as folders
 
-    compilation_cache.enable()
-    if folders.is_training(result):
-        names = ("player", "history", "all_sets", "output", "bound", "max_nodes")
-        shared_options.refuse(context, names, f"{result} contains networks")
-        train.evaluate(options, result)
-        return
-    if history is not None and player is None:
-        raise typer.BadParameter("--history needs --player: whose history it is")
-    request = requests.EvaluateRequest(result, bound, bound_seconds, options.seed, max_nodes)
-    evaluated = evaluation.execute(request, solution_table.callbacks(options))
-    rows = _rows(evaluated.solution, player, history)
-    if output is not None:
-        _write(evaluated.solution, output)
-    if options.json:
-        more = {} if evaluated.bound_result is None else bounds_table.as_json(evaluated.bound_result)
-        console.emit(solution_table.as_json(evaluated.task, evaluated.solution, result) | more | {"policy": rows})
-    else:
-        if history is None:
-            solution_table.show(options, evaluated.task, evaluated.solution, result, {})
-        if evaluated.bound_result is not None:
-            bounds_table.show(evaluated.bound_result)
-        _show_rows(rows, all_sets or history is not None)
-    if evaluated.bound_result is not None and evaluated.bound_result.interrupted:
-        raise typer.Exit(interrupts.exit_code())
+    path = pathlib.Path(result)
+    if not path.is_dir() and path.suffix.lower() not in policy_files.SUFFIXES and games.is_game(result):
+        raise folders.ResultError(
+            f"{result} is a game, not a result: solve it with `gdlx solve {result}`, or evaluate a policy of it with "
+            f"`gdlx evaluate {result} --policy FILE`"
+        )
 
 
 def _write(solved: "solution.Solution", output: pathlib.Path) -> None:
@@ -84,33 +142,3 @@ def _write(solved: "solution.Solution", output: pathlib.Path) -> None:
     else:
         text = json.dumps(policy_tables.to_json(solved.tree, solved.policies), indent=1)
     atomic_files.write_atomically(output, text.encode())
-
-
-def _rows(solved: "solution.Solution", player: str | None, history: str | None) -> list[dict[str, Any]]:
-    numbers = range(len(solved.tree.players)) if player is None else [solved.player(player)]
-    rows = []
-    for number in numbers:
-        infosets = solved.tree.players[number]
-        decisions = range(infosets.sets) if history is None else [solved.find_infoset(number, history)]
-        for decision in decisions:
-            policy = solved.policies[number][infosets.first[decision] : infosets.first[decision + 1]].tolist()
-            probabilities = dict(zip(infosets.options(decision), policy, strict=True))
-            rows.append({"player": infosets.name, "history": infosets.labels[decision], "policy": probabilities})
-    return rows
-
-
-def _show_rows(rows: list[dict[str, Any]], show_all: bool) -> None:
-    import rich.table
-
-    table = rich.table.Table(box=None, pad_edge=False)
-    table.add_column("player")
-    table.add_column("history")
-    table.add_column("policy")
-    shown = rows if show_all else rows[:_SHOWN_SETS]
-    for row in shown:
-        actions = sorted(row["policy"].items(), key=lambda pair: -pair[1])
-        table.add_row(row["player"], row["history"], ", ".join(f"{name} {p:.1%}" for name, p in actions if p >= 5e-4))
-    console.say("")
-    console.show(table)
-    if len(shown) < len(rows):
-        console.say(f".. and {len(rows) - len(shown):,} more information sets; use --all, --player or -o policy.csv")

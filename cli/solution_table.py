@@ -86,6 +86,9 @@ def show(
         console.say("payoffs are means over sampled matches, with standard errors; the game was not unrolled")
     rate = f", {last.samples / last.seconds:,.0f} trajectories/s" if last.samples and last.seconds else ""
     full = f", table {last.load:.1%} full" if last.load is not None else ""
+    if not (solved.iterations or solved.seconds):
+        console.say(f"policy {solved.algorithm}")  # from a file
+        return
     console.say(
         f"{solved.algorithm}: {solved.iterations:,} iterations in {solved.seconds:.3g} s{rate}{full}"
         if solved.iterations

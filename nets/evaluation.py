@@ -7,12 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.envs.trees import game_tree
 from gdlx.nets import vectorised_play
 from gdlx.nets.learners import protocol, self_play
 from gdlx.nets.models import networks
 from gdlx.nets.values import infoset_tables
-from gdlx.solvers import tabular_policies, tasks
+from gdlx.solvers import infoset_values, tasks
 
 _MAX_STEPS = 1_000  # of matches in environments without a limit
 _Floats = npt.NDArray[np.float64]
@@ -73,9 +72,9 @@ def value_accuracy(learner: self_play.SelfPlay, parameters: Any, task: tasks.Tre
         features = jnp.asarray(learner.encoder.encode_infosets(task.tree, number))
         value = networks.apply_network(learner.network, parameters, features).value[:, number] * learner.scale
         predicted.append(np.asarray(value, np.float64))
-        exact_value, reach = infoset_values(task.tree, policies, number)
-        exact.append(exact_value)
-        weight.append(reach)
+        found = infoset_values.infoset_values(task.tree, policies, number)
+        exact.append(np.nan_to_num(found.value))
+        weight.append(found.reach)
     x, y, w = (np.concatenate(parts) for parts in (predicted, exact, weight))
     w = w / w.sum()
     low, high = task.payoff_range
@@ -83,27 +82,3 @@ def value_accuracy(learner: self_play.SelfPlay, parameters: Any, task: tasks.Tre
     x, y = x - w @ x, y - w @ y
     spread = float(np.sqrt((w @ x**2) * (w @ y**2)))
     return ValueAccuracy(error, float(w @ (x * y)) / spread if spread > 0 else 0.0)
-
-
-def infoset_values(
-    tree: game_tree.GameTree, policies: tabular_policies.Policies, number: int
-) -> tuple[_Floats, _Floats]:
-    """[I] a player's expected payoff at each of its information sets, and their reach probabilities."""
-    player, policy = tree.players[number], policies[number]
-    plans = [tabular_policies.realization_plan(*pair) for pair in zip(tree.players, policies, strict=True)]
-    mass = tree.terminals.weight.copy()
-    for other, plan in enumerate(plans):
-        if other != number:
-            mass *= plan[tree.terminals.sequence[:, other]]
-    sequence = tree.terminals.sequence[:, number]
-    payoff = tree.terminals.payoff[:, number]
-    payoff_sums, mass_sums = (np.bincount(sequence, part, player.sequences) for part in (mass * payoff, mass))
-    value, reach = np.zeros(player.sets), np.zeros(player.sets)
-    for decision in reversed(range(player.sets)):  # information sets come after their predecessors
-        here = slice(player.first[decision], player.first[decision + 1])
-        total, others_reach = policy[here] @ payoff_sums[here], policy[here] @ mass_sums[here]
-        payoff_sums[player.parent[decision]] += total
-        mass_sums[player.parent[decision]] += others_reach
-        value[decision] = total / others_reach if others_reach > 0 else 0.0
-        reach[decision] = others_reach * plans[number][player.parent[decision]]
-    return value, reach

@@ -97,6 +97,15 @@ def find_source(game: GameName | None = None, *, rules: str | None = None) -> so
         raise library.LibraryError(f"{error} There is a file {paths[0]}: name it with its ending.") from None
 
 
+def is_game(name: str) -> bool:
+    """Whether a name is that of a library game or the path of a rulesheet."""
+    try:
+        find_source(name)
+    except (errors.UserError, OSError):
+        return False
+    return True
+
+
 def _read(path: str) -> source.Source:
     if pathlib.Path(path).is_dir():
         raise errors.UserError(f"{path} is a folder, and this needs a rulesheet")

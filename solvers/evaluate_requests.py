@@ -82,6 +82,8 @@ def load_solution(
 
 def execute(request: requests.EvaluateRequest, callbacks: requests.Callbacks = requests.NO_CALLBACKS) -> EvaluateResult:
     """Execute a request."""
+    if request.policy is not None:
+        return _evaluate_policy(request, request.policy, callbacks)
     folder = request.folder
     config = result_folder.read_config(folder)
     # Only sampling needs the edges of a tree.
@@ -103,6 +105,23 @@ def execute(request: requests.EvaluateRequest, callbacks: requests.Callbacks = r
     measured = solution.Solution(task.tree, config.algorithm.name, saved.policies, (metrics,), content, saved.table)
     bound = _search_bound(request, saved.play_inputs(), task.game.spec, callbacks) if request.bound else None
     return EvaluateResult(task, measured, bound)
+
+
+def _evaluate_policy(
+    request: requests.EvaluateRequest, path: pathlib.Path, callbacks: requests.Callbacks
+) -> EvaluateResult:
+    """Measure a policy file or folder of any format on a game that can be unrolled."""
+    named = game_spec.resolve(request.game)
+    policy_files.require_policy(path)  # before the long work
+    task = tasks.require_tree_task(
+        solve_requests.prepare(named, "tree", callbacks, max_nodes=request.max_nodes, within=request.within)
+    )
+    policies = policy_files.load_policies(path, named.game, task.tree)
+    if lacking := policy_files.count_lacking(path, task.tree):
+        total = sum(player.sets for player in task.tree.players)
+        callbacks.warn(f"{path} has nothing for {lacking:,} of {total:,} information sets, which are played uniformly")
+    measured = solution.Solution(task.tree, path.name, policies, (task.metrics(policies),))
+    return EvaluateResult(task, measured)
 
 
 def _named(request: requests.EvaluateRequest, config: result_folder.Config) -> game_spec.ResolvedGame:

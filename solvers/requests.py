@@ -160,6 +160,8 @@ class EvaluateRequest:
     seed: int = 0  # of the sampled play
     max_nodes: int = limits.NODES  # refuse to unroll games with more joint actions in one step
     game: game_spec.GameLike | None = None  # that was solved, if the folder does not tell how to find it
+    policy: pathlib.Path | None = None  # evaluate this policy of `game`, in any format, instead of the folder
+    within: limits.Limits = limits.Limits()  # of compiling, with `policy`
 
     def __post_init__(self) -> None:
         if self.bound_seconds is None:

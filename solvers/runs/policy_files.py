@@ -122,6 +122,20 @@ def load_table_policy(path: pathlib.Path, game: game_spec.GameSpec, env: env.Env
                 return table_policy.from_tabular(table.to_policies(tree), env, tree)
 
 
+def require_policy(path: pathlib.Path) -> None:
+    """Raise PolicyFileError if a path cannot hold a policy."""
+    _format(path)
+
+
+def count_lacking(path: pathlib.Path, tree: game_tree.GameTree) -> int:
+    """Return the number of information sets that a .csv or .json table lacks; 0 for the other formats."""
+    if path.suffix.lower() not in TABLE_SUFFIXES:
+        return 0
+    table = _read_table_text(path, path.suffix.lower())
+    listed = {(str(row.get("player")), str(row.get("information_set"))) for row in table.entries}
+    return sum((player.name, label) not in listed for player in tree.players for label in player.labels)
+
+
 def policy_path(path: pathlib.Path) -> pathlib.Path:
     """Return the file that holds the probabilities: `path`, or the one in a result folder."""
     return path if path.suffix.lower() in SUFFIXES else path / result_folder.POLICY

@@ -8,6 +8,7 @@ import contextlib
 import csv
 import dataclasses
 import io
+import itertools
 import json
 import math
 import pathlib
@@ -50,6 +51,7 @@ class ResultError(errors.UserError, ValueError):
     """A folder that does not hold a result, or not the one that is needed."""
 
 
+_MAX_LISTED, _SHOWN = 100, 5  # result folders that are looked for, and named in a message
 _RESTORE = "restore it from a copy, or write the result again"
 
 
@@ -237,8 +239,25 @@ def read_config(folder: pathlib.Path) -> Config:
     try:
         with explain_damage(folder / CONFIG):
             return _parse_config(folder, read_config_json(folder))
-    except FileNotFoundError:
-        raise ResultError(f"{folder} holds no result: it has no {CONFIG}") from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise ResultError(f"{folder} holds no result: {_say_why_not(folder)}") from None
+
+
+def _say_why_not(folder: pathlib.Path) -> str:
+    """Says why a path that has no config.json holds no result, and which path may have been meant."""
+    if not folder.exists():
+        return "it does not exist; `gdlx results` lists those in the folder results"
+    if not folder.is_dir():
+        if folder.suffix.lower() in (".csv", ".json", ".npz"):
+            return f"it is a file; if it is a policy, name its game: gdlx evaluate GAME --policy {folder}"
+        return "it is a file; name the folder that `gdlx solve` wrote"
+    # Folders of matches have no policy.
+    within = sorted(path.parent for path in itertools.islice(folder.glob(f"*/{POLICY}"), _MAX_LISTED))
+    within = within or sorted(path.parent for path in itertools.islice(folder.glob(f"*/*/{POLICY}"), _MAX_LISTED))
+    if not within:
+        return f"it has no {CONFIG}"
+    listed = ", ".join(map(str, within[:_SHOWN])) + (" .." if len(within) > _SHOWN else "")
+    return f"name one of its subfolders: {listed}"
 
 
 def read_config_json(folder: pathlib.Path) -> dict[str, Any]:
@@ -266,6 +285,11 @@ def parse_game(saved: Any) -> game_spec.GameSpec:
 def _parse_config(folder: pathlib.Path, saved: dict[str, Any]) -> Config:
     if "agents" in saved:
         raise ResultError(f"{folder} holds games between agents, not a solution")
+    if saved.get("kind") == TRAINING:
+        raise ResultError(
+            f"{folder} holds networks of `gdlx train`, not a solution; measure them with `gdlx evaluate {folder}`, "
+            f"train on with `gdlx train --resume {folder}`, let them play as net:{folder}"
+        )
     if saved["format"] != _FORMAT:
         raise ResultError(f"{folder} has the format of another version of gdlx; solve again")
     settings = {name: float(value) if isinstance(value, str) else value for name, value in saved["settings"].items()}

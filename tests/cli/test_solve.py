@@ -84,6 +84,42 @@ def test_evaluate_to_a_file(solved: pathlib.Path) -> None:
     assert len(rows) == 24
 
 
+def test_information_sets_have_reach_and_values_in_the_order_of_the_rules(solved: pathlib.Path) -> None:
+    where = "results/kuhn_poker/cfr+"
+    rows = json.loads(commands.run("evaluate", where, "--player", "player1", "--json", cwd=solved).stdout)["policy"]
+    # The rules declare the jack first; the tree has the sets in another order.
+    assert [row["history"] for row in rows[:3]] == ["(dealt jack)", "(dealt queen)", "(dealt king)"]
+    assert [row["reach"] for row in rows[:3]] == pytest.approx([1 / 3] * 3)
+    # Kuhn (1950): the queen that checks loses a third; a bet with it is called by the king and loses two.
+    assert rows[1]["value"] == pytest.approx(-1 / 3, abs=0.02)
+    assert rows[1]["action_values"]["bet"] == pytest.approx(-1 / 2, abs=0.02)
+    assert sum(row["reach"] * row["value"] for row in rows[:3]) == pytest.approx(-1 / 18, abs=0.01)
+    shown = commands.run("evaluate", where, cwd=solved).stdout
+    assert "fold 0.0% (-1)" in shown  # the king that folds, which it never does
+
+
+def test_a_folder_above_results_names_them(solved: pathlib.Path) -> None:
+    for above in (".", "results", "results/kuhn_poker"):
+        ran = commands.run("evaluate", above, cwd=solved)
+        assert (ran.returncode, "results/kuhn_poker/cfr+" in ran.stderr) == (1, above != "."), ran.stderr
+
+
+def test_a_policy_written_by_hand_is_evaluated(tmp_path: pathlib.Path) -> None:
+    table = tmp_path / "bold.csv"
+    table.write_text("player,information_set,action,probability\nplayer1,(dealt jack),bet,1\n")
+    ran = commands.run("evaluate", "kuhn_poker", "--policy", "bold.csv", "--json", cwd=tmp_path)
+    result = json.loads(ran.stdout)
+    assert "nothing for 11 of 12 information sets" in ran.stderr
+    by_history = {row["history"]: row for row in result["policy"] if row["player"] == "player1"}
+    assert by_history["(dealt jack)"]["policy"] == {"bet": 1.0, "check": 0.0}
+    # Both cards of the opponent call a bet half of the time.
+    assert by_history["(dealt jack)"]["value"] == pytest.approx(-0.5)
+    assert result["exploitability"] > 0.3
+    ran = commands.run("evaluate", "bold.csv", cwd=tmp_path)
+    assert ran.returncode == 1
+    assert "gdlx evaluate GAME --policy bold.csv" in ran.stderr
+
+
 def test_resume(solved: pathlib.Path) -> None:
     ran = commands.run("solve", "--resume", "results/kuhn_poker/cfr+", "--iterations", "300", "--json", cwd=solved)
     assert json.loads(ran.stdout)["iterations"] == 300
@@ -127,7 +163,10 @@ def test_rules_that_have_changed(tmp_path: pathlib.Path) -> None:
         (("solve", "kuhn_poker", "--algorithm", "lp", "--gamma", "3"), 1, "no settings"),
         (("solve", "connect_four"), 1, "too large to unroll"),
         (("solve", "phantom_tictactoe"), 1, "gdlx solve phantom_tictactoe --algorithm os-mccfr --table 22"),
-        (("evaluate", "nowhere"), 1, "holds no result"),
+        (("evaluate", "nowhere"), 1, "nowhere holds no result: it does not exist"),
+        (("evaluate", "kuhn_poker"), 1, "`gdlx evaluate kuhn_poker --policy FILE`"),
+        (("evaluate", "kuhn_poker", "--policy", "none.csv"), 1, "none.csv does not exist"),
+        (("evaluate", "nowhere", "--gdl", "1"), 2, "leave out --gdl without --policy"),
     ],
 )
 def test_mistakes(tmp_path: pathlib.Path, arguments: tuple[str, ...], code: int, message: str) -> None:

@@ -15,7 +15,7 @@ import pytest
 from gdlx import cli
 from gdlx.cli import train as cli_training
 from gdlx.envs import game_facts, game_spec
-from gdlx.nets import checkpoints, evaluation, training, vectorised_play
+from gdlx.nets import checkpoints, training, vectorised_play
 from gdlx.nets.learners import learner_registry, protocol, self_play, supervised
 from gdlx.nets.models import encoders, networks
 from gdlx.nets.values import depth_limited, infoset_tables
@@ -24,7 +24,7 @@ from gdlx.players.matches import match
 from gdlx.players.matches import match as matches
 from gdlx.propnet import library
 from gdlx.propnet.circuits import propnet
-from gdlx.solvers import tabular_policies, tasks
+from gdlx.solvers import infoset_values, tabular_policies, tasks
 from gdlx.solvers.runs import driver
 from gdlx.tests.helpers import explicit, players, samples
 
@@ -105,7 +105,7 @@ def prediction_error(folder: pathlib.Path) -> float:
     policies = infoset_tables.network_policies(learner, parameters, tree)
     square, mass = 0.0, 0.0
     for number, player in enumerate(tree.players):
-        exact, reach = evaluation.infoset_values(tree, policies, number)
+        reach, exact, _ = infoset_values.infoset_values(tree, policies, number)
         for decision, seen in enumerate(learner.encoder.encode_infosets(tree, number)):
             predicted = networks.apply_network(learner.network, parameters, seen[None]).value[0, number] * learner.scale
             square += reach[decision] * (float(predicted) - exact[decision]) ** 2
@@ -519,7 +519,7 @@ def test_values_at_infosets_are_those_of_all_terminals_below_them() -> None:
     tree = samples.load_tree("kuhn_poker")
     policies = players.random_policies("kuhn_poker", 3)
     for number, player in enumerate(tree.players):
-        value, often = evaluation.infoset_values(tree, policies, number)
+        often, value, _ = infoset_values.infoset_values(tree, policies, number)
         plans = [
             tabular_policies.realization_plan(own, chosen) for own, chosen in zip(tree.players, policies, strict=True)
         ]
