@@ -17,7 +17,7 @@ def report(
         "report.html"
     ),
 ) -> None:
-    """Write a self-contained HTML page about many runs: convergence, policies, games and settings.
+    """Write a self-contained HTML page about many results: convergence, policies, rules, matches and trainings.
 
     Folders are searched recursively. Runs that cannot be read are skipped, with a remark.
     """
@@ -35,6 +35,8 @@ def report(
             {
                 "report": str(output),
                 "runs": written.runs,
+                "contests": written.contests,
+                "trainings": written.trainings,
                 "games": list(written.games),
                 "left_out": [{"folder": str(run.folder), "why": run.reason} for run in written.skipped],
                 "bytes": written.size,
@@ -42,5 +44,6 @@ def report(
         )
     else:
         games = "game" if len(written.games) == 1 else "games"
-        runs = "run" if written.runs == 1 else "runs"
-        console.say(f"{written.runs} {runs} of {len(written.games)} {games} in {output}, {written.size / 1e6:.2f} MB")
+        counts = {"run": written.runs, "contest": written.contests, "training": written.trainings}
+        found = ", ".join(f"{count} {what}{'s' * (count != 1)}" for what, count in counts.items() if count)
+        console.say(f"{found} of {len(written.games)} {games} in {output}, {written.size / 1e6:.2f} MB")

@@ -34,7 +34,7 @@ def results(
         pathlib.Path | None, typer.Option("-o", "--output", help="Write all columns to a .csv file instead.")
     ] = None,
 ) -> None:
-    """List the runs of `solve` and `sweep` in a folder, with their last measurements."""
+    """List the runs of `solve`, `sweep` and `train`, the matches and the tournaments in a folder."""
     options = console.options(context)
     if output is not None:
         shared_options.require_writable(output, (".csv",))
@@ -45,9 +45,9 @@ def results(
 
     conditions = [query.parse(text) for text in where or ()]
     gathered = gather.gather_runs(folders or [pathlib.Path("results")])
-    if not gathered.runs:
+    if not gathered.total:
         raise stored.ResultError(f"no runs found: {'; '.join(skipped.reason for skipped in gathered.skipped[:3])}")
-    rows = query.filter_rows(query.rows(gathered.runs), conditions)
+    rows = query.filter_rows(query.rows(gathered), conditions)
     chosen = [name.strip() for name in columns.split(",")] if columns else query.columns(rows)
     query.require_names(rows, chosen)
     rows = query.sort_rows(rows, sort, descending=descending)[:limit]
@@ -60,7 +60,7 @@ def results(
     if options.json:
         console.emit({"results": [{name: row.get(name) for name in chosen} for row in map(_finite, rows)]})
     elif output is None:
-        _show_rows(rows, chosen, len(gathered.runs))
+        _show_rows(rows, chosen, gathered.total)
 
 
 def _finite(row: "query.Row") -> dict[str, Any]:

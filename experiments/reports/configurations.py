@@ -11,7 +11,7 @@ from gdlx.solvers import algorithms
 from gdlx.solvers.exact import regret_matching
 from gdlx.solvers.runs import result_folder
 
-_EXCLUDED_KEYS = {"format", "game", "digest", "versions", "algorithm"}  # shown elsewhere, or without effect
+_EXCLUDED_KEYS = {"format", "game", "digest", "versions", "algorithm", "together"}  # shown elsewhere, or without effect
 _SCHEDULES = ("alpha_change", "beta_change", "gamma_change")
 _IN_WORDS = {("alternating", False): "simultaneous", ("x64", True): "double precision"}
 

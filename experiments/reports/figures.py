@@ -21,13 +21,21 @@ class _PlottedConfiguration(NamedTuple):
 
 
 def styles(configurations: Configurations) -> list[str]:
-    """The style of each configuration, the best first: a colour, that of all others, or empty if it is not drawn."""
-    measured = (configuration.error is not None for configuration in configurations)
-    return ["" if not is_measured else _style(rank) for rank, is_measured in enumerate(measured)]
+    """The style of each configuration, the best first: a colour, that of all others, or empty if it is not drawn.
 
-
-def _style(rank: int) -> str:
-    return f"colour{rank}" if rank < COLOURS else "other"
+    Colours are for the best of each algorithm, and then for the best of the others.
+    """
+    measured = [n for n, configuration in enumerate(configurations) if configuration.error is not None]
+    best: dict[str, int] = {}
+    for number in measured:
+        best.setdefault(configurations[number].algorithm, number)
+    first = list(best.values())[:COLOURS]
+    others = [number for number in measured if number not in first]
+    coloured = sorted([*first, *others[: COLOURS - len(first)]])
+    found = ["" if configuration.error is None else "other" for configuration in configurations]
+    for rank, number in enumerate(coloured):
+        found[number] = f"colour{rank}"
+    return found
 
 
 def convergence(configurations: Configurations, players: int) -> markup.Markup:
@@ -37,7 +45,8 @@ def convergence(configurations: Configurations, players: int) -> markup.Markup:
         for one, style in zip(configurations, styles(configurations), strict=True)
         if style
     ]
-    coloured, others = named[:COLOURS], _spread(named[COLOURS:])
+    coloured = [one for one in named if one.style != "other"]
+    others = _spread([one for one in named if one.style == "other"])
     order = [*others, *reversed(coloured)]  # the best on top
     error = "exploitability" if players == 2 else "largest improvement of a player"
     over = {"iterations": curves.iterations, "seconds of solving": curves.seconds}
@@ -110,8 +119,8 @@ def _caption(
     if others:
         drawn = "" if len(others) + len(coloured) == len(named) else f", of which {len(others)} are drawn"
         says.append(
-            f"The best {len(coloured)} of {len(named)} configurations are in colour and named; "
-            f"the others are thin and grey{drawn}."
+            f"The best {len(coloured)} of {len(named)} configurations are in colour and named, the best of each "
+            f"algorithm among them; the others are thin and grey{drawn}."
         )
     if apart := sum(curve.excluded_runs for _, curve in next(iter(made.values())) if curve is not None):
         says.append(f"{apart} runs that have no iterations in common with others of their line are not drawn.")

@@ -1,4 +1,4 @@
-"""Finds the runs in folders and their subfolders; those that cannot be read are skipped, with the reason."""
+"""Finds results in folders and their subfolders; those that cannot be read are skipped, with the reason."""
 
 import itertools
 import math
@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from gdlx.envs import payoffs
+from gdlx.experiments.reports import contest_records
 from gdlx.experiments.sweeps import store
 from gdlx.propnet.common import bounded_files, errors
 from gdlx.propnet.io import array_files
@@ -46,8 +47,22 @@ class SkippedFolder(NamedTuple):
 
 
 class GatheredRuns(NamedTuple):
+    """What was found. Matches of a tournament are not listed beside it."""
+
     runs: tuple[RunRecord, ...]
     skipped: tuple[SkippedFolder, ...]
+    contests: tuple[contest_records.ContestRecord, ...] = ()  # matches and tournaments
+    trainings: tuple[contest_records.TrainingRecord, ...] = ()
+
+    @property
+    def others(self) -> list[contest_records.ContestRecord | contest_records.TrainingRecord]:
+        """What is not a solution."""
+        return [*self.contests, *self.trainings]
+
+    @property
+    def total(self) -> int:
+        """Results of all kinds."""
+        return len(self.runs) + len(self.others)
 
 
 def error_of(metrics: driver.Metrics) -> float | None:
@@ -55,8 +70,10 @@ def error_of(metrics: driver.Metrics) -> float | None:
 
 
 def gather_runs(folders: Iterable[pathlib.Path]) -> GatheredRuns:
-    """Returns all runs in the folders and their subfolders, each once, sorted."""
+    """Returns all runs, matches, tournaments and trainings in the folders and their subfolders, each once, sorted."""
     runs: list[RunRecord] = []
+    played: list[contest_records.ContestRecord] = []
+    trained: list[contest_records.TrainingRecord] = []
     skipped: list[SkippedFolder] = []
     seen: set[pathlib.Path] = set()
     for root in folders:
@@ -72,12 +89,20 @@ def gather_runs(folders: Iterable[pathlib.Path]) -> GatheredRuns:
                 skipped.append(SkippedFolder(folder, reason))
                 continue
             try:
-                runs.append(_read(folder))
+                match contest_records.kind_of(folder):
+                    case "training":
+                        trained.append(contest_records.read_training(folder))
+                    case "solution":
+                        runs.append(_read(folder))
+                    case _:
+                        played.append(contest_records.read_contest(folder))
             except errors.UserError as error:
                 skipped.append(SkippedFolder(folder, str(error)))
             except (OSError, OverflowError, RecursionError) as error:
                 skipped.append(SkippedFolder(folder, f"{folder} cannot be read: {error}"))
-    return GatheredRuns(tuple(runs), tuple(skipped))
+    tournaments = {one.folder for one in played if one.kind == "tournament"}
+    alone = tuple(one for one in played if one.folder.parent not in tournaments)
+    return GatheredRuns(tuple(runs), tuple(skipped), alone, tuple(trained))
 
 
 def _result_folders(root: pathlib.Path) -> Iterator[pathlib.Path]:

@@ -4,10 +4,24 @@ import datetime
 import json
 import statistics
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import gdlx
 from gdlx.envs import game_spec
-from gdlx.experiments.reports import configurations, facts, figures, gather, markup, policies, style, svg
+from gdlx.envs.trees import unroll
+from gdlx.experiments.reports import (
+    configurations,
+    contest_records,
+    contest_sections,
+    facts,
+    figures,
+    gather,
+    markup,
+    policies,
+    propnet_figure,
+    style,
+    svg,
+)
 from gdlx.propnet.common import errors
 
 _ROWS = 50  # of a table; the rest is collapsed
@@ -20,19 +34,67 @@ _RESTRICTED = (
     "restricted game; gdlx evaluate RESULT evaluates the policies in the game itself."
 )
 
+_TOGETHER = (
+    "Seconds marked 1/N are of runs that were computed together, N in one program: they are equal shares of the time "
+    "of that program, which is less than each run would take alone."
+)
+
 element = markup.element
 
 
-def page(gathered: gather.GatheredRuns, now: datetime.datetime) -> str:
+class _Section(NamedTuple):
+    """What was found of a game. Runs against a modelled opponent have a section of their own."""
+
+    game: game_spec.GameSpec
+    topic: configurations.ComparisonKey | None  # None if nothing was solved
+    runs: Sequence[gather.RunRecord]
+    contests: Sequence[contest_records.ContestRecord]
+    trainings: Sequence[contest_records.TrainingRecord]
+
+    @property
+    def name(self) -> str:
+        # Matches and trainings take the highest of several goals, unless they are told otherwise.
+        conflict: unroll.GoalConflictMode = "refuse" if self.topic is not None else "max"
+        usual = game_spec.GameSpec(self.game.spec, goal_conflict=conflict, rules=self.game.rules)
+        other = [f"{name} {value}" for name, value in self.game._asdict().items() if value != getattr(usual, name)]
+        options = f" ({', '.join(other)})" if other else ""
+        is_restricted = self.topic is not None and self.topic.is_restricted
+        return f"{self.game.spec}{options}{', opponents modelled' if is_restricted else ''}"
+
+
+def _sections(gathered: gather.GatheredRuns) -> list[_Section]:
+    """Matches and trainings stand beside the first solutions of their game, or alone where there are none."""
     topics = configurations.group_comparable(gathered.runs)
-    names = [_name(topic) for topic in topics]
+    sections: list[_Section] = []
+    done: set[str] = set()
+    for topic, runs in topics.items():
+        is_first = not topic.is_restricted and topic.game.spec not in done
+        done |= {topic.game.spec} if is_first else set()
+        sections.append(_Section(topic.game, topic, runs, *_others(gathered, topic.game.spec if is_first else None)))
+    for record in gathered.others:
+        if record.game.spec not in done:
+            done.add(record.game.spec)
+            sections.append(_Section(record.game, None, (), *_others(gathered, record.game.spec)))
+    return sections
+
+
+def _others(
+    gathered: gather.GatheredRuns, spec: str | None
+) -> tuple[list[contest_records.ContestRecord], list[contest_records.TrainingRecord]]:
+    contests = [record for record in gathered.contests if record.game.spec == spec]
+    return contests, [record for record in gathered.trainings if record.game.spec == spec]
+
+
+def page(gathered: gather.GatheredRuns, now: datetime.datetime) -> str:
+    sections = _sections(gathered)
+    names = [section.name for section in sections]
     title = f"gdlx report: {', '.join(names[:4])}{' ..' * (len(names) > 4)}"
     contents = [element("li", element("a", name, href=f"#game{n}")) for n, name in enumerate(names)]
     body = [
         element("h1", title),
-        element("p", *_about(gathered, len({topic.game for topic in topics}), now), class_="soft"),
-        element("nav", element("ul", *contents), aria_label="games") if len(topics) > 1 else "",
-        *(_topic(f"game{n}", topic, runs) for n, (topic, runs) in enumerate(topics.items())),
+        element("p", *_about(gathered, len({section.game.spec for section in sections}), now), class_="soft"),
+        element("nav", element("ul", *contents), aria_label="games") if len(sections) > 1 else "",
+        *(_section(f"game{n}", section) for n, section in enumerate(sections)),
         _left_out(gathered.skipped),
     ]
     head = [
@@ -48,10 +110,14 @@ def page(gathered: gather.GatheredRuns, now: datetime.datetime) -> str:
 
 
 def _about(gathered: gather.GatheredRuns, games: int, now: datetime.datetime) -> Iterable[str]:
-    solved_with = {", ".join(_versions(run)) for run in gathered.runs}
-    yield f"{_many(len(gathered.runs), 'run')} of {_many(games, 'game')}. Made by gdlx {gdlx.__version__} on "
+    counts = {"run": len(gathered.runs), "training": len(gathered.trainings)}
+    for kind in ("match", "tournament"):
+        counts[kind] = sum(record.kind == kind for record in gathered.contests)
+    found = ", ".join(_many(count, what) for what, count in counts.items() if count)
+    yield f"{found} of {_many(games, 'game')}. Made by gdlx {gdlx.__version__} on "
     yield element("time", f"{now:%Y-%m-%d %H:%M} {now.tzname() or ''}".strip(), datetime=now.isoformat())
-    yield f"; solved with {'; '.join(sorted(solved_with))}."
+    solved_with = {", ".join(_versions(run)) for run in gathered.runs}
+    yield f"; solved with {'; '.join(sorted(solved_with))}." if solved_with else "."
 
 
 def _versions(run: gather.RunRecord) -> list[str]:
@@ -61,43 +127,71 @@ def _versions(run: gather.RunRecord) -> list[str]:
 
 
 def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+    ending = "" if count == 1 else "es" if what.endswith("ch") else "s"
+    return f"{count:,} {what}{ending}"
 
 
-def _name(topic: configurations.ComparisonKey) -> str:
-    game, usual = topic.game, game_spec.GameSpec(topic.game.spec)
-    other = [f"{name} {value}" for name, value in game._asdict().items() if value != getattr(usual, name)]
-    options = f" ({', '.join(other)})" if other else ""
-    return f"{game.spec}{options}{', opponents modelled' if topic.is_restricted else ''}"
-
-
-def _topic(anchor: str, topic: configurations.ComparisonKey, runs: Sequence[gather.RunRecord]) -> markup.Markup:
-    grouped = configurations.group_by_configuration(runs)
-    subject = facts.load_game(topic.game)
-    if isinstance(subject, str):
-        known = element(
-            "p", f"The game cannot be loaded, so its facts and policies are missing: {subject}", class_="remark"
-        )
-        played = markup.Markup()
-    else:
-        pairs = (
-            element("div", element("dt", name), element("dd", text)) for name, text in facts.describe_game(subject)
-        )
-        known = element("dl", *pairs)
-        played = _policies(grouped, subject)
+def _section(anchor: str, section: _Section) -> markup.Markup:
+    grouped = configurations.group_by_configuration(section.runs)
+    subject = facts.load_game(section.game)
+    is_restricted = section.topic is not None and section.topic.is_restricted
     return element(
         "section",
-        element("h2", _name(topic)),
-        element("p", _RESTRICTED, class_="remark") if topic.is_restricted else "",
-        known,
-        element("h3", "Convergence"),
-        figures.convergence(grouped, len(topic.players)),
-        element("h3", "Runs"),
-        _runs(grouped, topic.players),
-        played,
-        _configs(grouped),
+        element("h2", section.name),
+        element("p", _RESTRICTED, class_="remark") if is_restricted else "",
+        _known(section, subject),
+        *(_solved(grouped, section.topic.players, subject) if section.topic is not None else ()),
+        contest_sections.trainings(section.trainings),
+        contest_sections.contests(section.contests),
+        _configs(grouped) if grouped else "",
         id=anchor,
     )
+
+
+def _known(section: _Section, subject: facts.LoadedGame | str) -> markup.Markup:
+    """Facts of a game, its propnet and its rules."""
+    if isinstance(subject, str):
+        missing = "its facts, rules and policies are missing"
+        return element("p", f"The game cannot be loaded, so {missing}: {subject}", class_="remark")
+    pairs = (element("div", element("dt", name), element("dd", text)) for name, text in facts.describe_game(subject))
+    return element("div", element("dl", *pairs), _rules(section, subject), _drawing(subject))
+
+
+def _rules(section: _Section, subject: facts.LoadedGame) -> markup.Markup:
+    """The rules, if something on the page was made with them: a file of the same name may be about something else."""
+    if not subject.rules:
+        return markup.Markup()
+    digests = [run.config.digest for run in section.runs]
+    digests += [record.digest for record in section.contests] + [record.digest for record in section.trainings]
+    if not any(map(subject.is_that_of, digests)):
+        return element("p", "The rules have changed since, so they are not shown.", class_="remark")
+    return element("details", element("summary", "The rules"), element("pre", subject.rules))
+
+
+def _drawing(subject: facts.LoadedGame) -> markup.Markup:
+    if subject.net is None:
+        return markup.Markup()
+    drawing = propnet_figure.draw(subject.net)
+    if drawing is None:
+        return element("p", "The propnet is too large for a drawing here: gdlx show GAME --dot", class_="soft")
+    explained = (
+        "From left to right: registers (blue) and moves (ochre), gates, outputs (green). A dashed line inverts. "
+        "Point at a dot to see what it is."
+    )
+    return element("details", element("summary", "The propnet"), drawing, element("p", explained, class_="soft"))
+
+
+def _solved(
+    grouped: Sequence[configurations.Configuration], players: Sequence[str], subject: facts.LoadedGame | str
+) -> Iterable[markup.Markup]:
+    yield element("h3", "Convergence")
+    yield figures.convergence(grouped, len(players))
+    yield element("h3", "Runs")
+    yield _runs(grouped, players)
+    if any(run.config.together > 1 for one in grouped for run in one.runs):
+        yield element("p", _TOGETHER, class_="soft")
+    if not isinstance(subject, str):
+        yield _policies(grouped, subject)
 
 
 def _runs(grouped: Sequence[configurations.Configuration], players: Sequence[str]) -> markup.Markup:
@@ -128,11 +222,17 @@ def _row(one: configurations.Configuration, style_name: str) -> markup.Markup:
         ", ".join(one.changes),
         _range([run.error for run in runs if run.error is not None], "{:.3g}"),
         _range([run.last.iterations for run in runs], "{:,.0f}"),
-        _range([run.last.seconds for run in runs], "{:.3g}"),
+        _seconds(runs),
         _values(runs),
         _seeds(one),
     )
     return element("tr", *(element("td", cell, class_=class_) for cell, class_ in zip(cells, _COLUMNS, strict=True)))
+
+
+def _seconds(runs: Sequence[gather.RunRecord]) -> str:
+    together = max(run.config.together for run in runs)
+    shown = _range([run.last.seconds for run in runs], "{:.3g}")
+    return markup.join([shown, element("small", f" 1/{together:,}")]) if together > 1 else shown
 
 
 def _range(numbers: Sequence[float], form: str) -> str:

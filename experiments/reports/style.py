@@ -93,11 +93,20 @@ figcaption { margin-top: 0.5rem; max-width: 70rem; }
 .swatch .other .curve { stroke-width: 2; }
 .other .end, .other .band { display: none; }
 .wide { overflow-x: auto; }
+.propnet { width: 100%; min-width: 44rem; height: auto; }
+.propnet text { fill: var(--text); font: 11px system-ui, sans-serif; }
+.propnet .wire { fill: none; stroke: var(--other); stroke-width: 0.8; }
+.propnet .inverted { stroke: var(--colour1); stroke-dasharray: 3 2; }
+.propnet circle { fill: var(--page); stroke: var(--text); }
+.propnet .register { fill: var(--colour0); }
+.propnet .move { fill: var(--colour4); }
+.propnet .output { fill: var(--colour2); }
 table { border-collapse: collapse; width: 100%; font-size: 0.93rem; }
 th, td { text-align: left; vertical-align: top; padding: 0.35rem 0.9rem 0.35rem 0;
   border-bottom: 1px solid var(--edge); }
 th { color: var(--soft); font-weight: 600; font-size: 0.85rem; }
 .runs td, .runs th { white-space: nowrap; overflow-wrap: normal; }
+.scores { width: auto; margin-bottom: 1rem; }
 .runs td.free { white-space: normal; min-width: 7rem; }
 small { color: var(--soft); font-size: 0.85em; }
 .runs .number { padding-right: 1.6rem; }

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from gdlx.experiments.reports import gather
+from gdlx.experiments.reports import contest_records, gather
 from gdlx.propnet.common import errors
 
 Value = str | float | int | bool | None
@@ -24,7 +24,17 @@ _COMPARED: Mapping[str, Callable[[float, float], bool]] = {
 }
 _ONLY_NUMBERS = ("<", "<=", ">", ">=")
 _TERM = re.compile(r"\s*([\w.+-]+?)\s*(<=|>=|!=|==|~|<|>|=)\s*(.*?)\s*", re.DOTALL)
-FIRST = ("game", "algorithm", "seed", "iterations", "seconds", "samples", "exploitability")
+FIRST = (
+    "game",
+    "algorithm",
+    "seed",
+    "iterations",
+    "seconds",
+    "samples",
+    "exploitability",
+    "games",
+    "payoffs",
+)
 
 
 class QueryError(errors.UserError, ValueError):
@@ -56,14 +66,46 @@ def parse(text: str) -> Condition:
     return where
 
 
-def rows(runs: Iterable[gather.RunRecord]) -> list[Row]:
-    return [_row(run) for run in runs]
+def rows(found: gather.GatheredRuns) -> list[Row]:
+    """A row for each solution, training, match and tournament; `kind` says which of them it is."""
+    return [*map(_row, found.runs), *map(_training_row, found.trainings), *map(_contest_row, found.contests)]
+
+
+def _training_row(training: contest_records.TrainingRecord) -> Row:
+    return {
+        "folder": str(training.folder),
+        "kind": "training",
+        "game": training.game.spec,
+        "algorithm": training.learner,
+        "seed": training.seed,
+        "iterations": training.iterations,
+        "seconds": training.seconds,
+        "exploitability": training.measured.get("exploitability"),
+        **training.measured,
+    }
+
+
+def _contest_row(contest: contest_records.ContestRecord) -> Row:
+    return {
+        "folder": str(contest.folder),
+        "kind": contest.kind,
+        "game": contest.game.spec,
+        "algorithm": None,
+        "agents": " vs ".join(contest.agents),
+        "seed": contest.seed,
+        "exploitability": None,
+        "games": contest.games,
+        "payoffs": ", ".join(f"{one.agent} {one.payoff}" for one in contest.standings),
+        "best_agent": contest.standings[0].agent,
+        "best_payoff": contest.standings[0].payoff.mean,
+    }
 
 
 def _row(run: gather.RunRecord) -> Row:
     algorithm, last = run.config.algorithm, run.last
     row: dict[str, Value] = {
         "folder": str(run.folder),
+        "kind": "solution",
         "game": run.config.game.spec,
         "algorithm": algorithm.name,
         "seed": run.seed,
@@ -76,6 +118,7 @@ def _row(run: gather.RunRecord) -> Row:
         "load": last.load,
         "x64": run.config.x64,
         "alternating": algorithm.alternating,
+        "together": run.config.together,
     }
     row |= {f"value_{number}": value for number, value in enumerate(last.value, 1)}
     row |= {f"improvement_{number}": improvement for number, improvement in enumerate(last.improvements, 1)}
@@ -148,17 +191,20 @@ def sort_rows(table: Sequence[Row], name: str, *, descending: bool = False) -> l
 
 
 def columns(table: Sequence[Row]) -> list[str]:
-    """The main columns, those in which rows of one algorithm differ, and at the end the folder."""
+    """The main columns, those in which solutions of one algorithm differ, and at the end the folder."""
     names = dict.fromkeys(name for row in table for name in row)
     by_algorithm: dict[Value, list[Row]] = {}
     for row in table:
-        by_algorithm.setdefault(row["algorithm"], []).append(row)
-    first = [name for name in FIRST if any(row.get(name) is not None for row in table)]
+        if row["kind"] == "solution":
+            by_algorithm.setdefault(row["algorithm"], []).append(row)
+    kinds = ["kind"] if len({row["kind"] for row in table}) > 1 else []
+    first = kinds + [name for name in FIRST if any(row.get(name) is not None for row in table)]
     differing = [
         name
         for name in names
-        if name not in (*FIRST, "folder")
+        if name not in (*FIRST, "folder", "kind", "together")
         and not name.startswith(("value_", "improvement_", "largest_", "nash_conv"))
         and any(len({row.get(name) for row in group}) > 1 for group in by_algorithm.values())
     ]
-    return [*first[:2], *differing, *first[2:], "folder"]
+    leading = len(kinds) + sum(name in first for name in ("game", "algorithm"))
+    return [*first[:leading], *differing, *first[leading:], "folder"]

@@ -1,6 +1,7 @@
 """Runs a sweep group by group, and writes each cell as soon as it has finished."""
 
 import contextlib
+import dataclasses
 import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -156,7 +157,7 @@ def _finished_cell(
             chunk.iterations[:num_finite], chunk.seconds, chunk.value, chunk.improvements, strict=False
         )
     ]
-    run_config = solver_run.make_config(task, cell.algorithm)
+    run_config = dataclasses.replace(solver_run.make_config(task, cell.algorithm), together=size)
     if num_finite == len(chunk.iterations):
         return store.FinishedCell(cell, run_config, task.players, metrics, policies)
     reason = str(driver.overflow_error(chunk.iterations[num_finite]))

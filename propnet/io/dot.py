@@ -38,14 +38,25 @@ def to_dot(net: propnet.PropNet, *, limit: int = LIMIT) -> str:
     if nodes > limit:
         problem = f"{diagnostics.shorten(net.name)} has {nodes:,} nodes, too many to draw"
         raise TooLargeToDrawError(f"{problem}; raise the limit (now {limit:,}) to draw it anyway")
-    used = {literal for gate in gates.gates for literal in gate} | set(gates.outputs)
-    is_or = {
+    used = used_literals(gates)
+    is_or = or_gates(gates)
+    lines = [*_inputs(net, used), *_gates(gates, is_or), *_outputs(net, is_or)]
+    return _HEAD + "".join(f"  {line};\n" for line in lines) + "}\n"
+
+
+def used_literals(gates: aig.Circuit) -> set[aig.Literal]:
+    """The literals that some gate or output reads."""
+    return {literal for gate in gates.gates for literal in gate} | set(gates.outputs)
+
+
+def or_gates(gates: aig.Circuit) -> set[int]:
+    """The nodes of gates that read better as OR: all their inputs and uses are inverted."""
+    used = used_literals(gates)
+    return {
         node
         for node, gate in enumerate(gates.gates, gates.inputs + 1)
         if 2 * node not in used and all(literal & 1 for literal in gate)
     }
-    lines = [*_inputs(net, used), *_gates(gates, is_or), *_outputs(net, is_or)]
-    return _HEAD + "".join(f"  {line};\n" for line in lines) + "}\n"
 
 
 def quoted(*lines: str) -> str:
@@ -61,14 +72,22 @@ def quoted(*lines: str) -> str:
 def _inputs(net: propnet.PropNet, used: set[aig.Literal]) -> Iterator[str]:
     for name in (_CONSTANTS[literal] for literal in sorted(used & _CONSTANTS.keys())):
         yield f'{name} [label="{name}", {_CONSTANT}]'
+    first_move, first_feedback = 1 + len(net.initial), 1 + net.inputs - len(net.feedback)
+    for node, lines in input_names(net).items():
+        style = _REGISTER if node < first_move else _MOVE if node < first_feedback else _FEEDBACK
+        frames = f", peripheries={2 if net.initial[node - 1] else 1}" if node < first_move else ""
+        yield f"n{node} [label={quoted(*lines)}, {style}{frames}]"
+
+
+def input_names(net: propnet.PropNet) -> dict[int, list[str]]:
+    """Returns lines of text for every register, move and feedback, by their nodes."""
     names = _register_names(net)
-    for node, initial in enumerate(net.initial.tolist(), 1):
-        yield f"n{node} [label={quoted(*names[node])}, {_REGISTER}, peripheries={2 if initial else 1}]"
     for number, role in enumerate(net.roles):
         for node, move in enumerate(role.moves, net.first_move_node(number)):
-            yield f"n{node} [label={quoted(f'does {role.name} {move}')}, {_MOVE}]"
+            names[node] = [f"does {role.name} {move}"]
     for node in range(1 + net.inputs - len(net.feedback), 1 + net.inputs):
-        yield f"n{node} [label={quoted(_feedback(net, node))}, {_FEEDBACK}]"
+        names[node] = [_feedback(net, node)]
+    return names
 
 
 def _register_names(net: propnet.PropNet) -> dict[int, list[str]]:
@@ -105,17 +124,19 @@ def _edge(literal: aig.Literal, target: str, is_or: set[int]) -> str:
 
 
 def _outputs(net: propnet.PropNet, is_or: set[int]) -> Iterator[str]:
-    for number, (label, literal, style) in enumerate(_named_outputs(net)):
-        yield f"o{number} [label={label}, {style}]"
+    styles = {"next": _NEXT, "again": _FEEDBACK}
+    for number, (label, literal) in enumerate(named_outputs(net)):
+        yield f"o{number} [label={quoted(label)}, {styles.get(label.partition(' ')[0], _OUTPUT)}]"
         yield _edge(literal, f"o{number}", is_or)
 
 
-def _named_outputs(net: propnet.PropNet) -> Iterator[tuple[str, aig.Literal, str]]:
+def named_outputs(net: propnet.PropNet) -> Iterator[tuple[str, aig.Literal]]:
+    """Yields the name of every output, which begins with its kind, and its literal."""
     names = _register_names(net)
     for node, literal in enumerate(net.next.tolist(), 1):
-        yield quoted(*(f"next {name}" for name in names[node][:1])), literal, _NEXT
+        yield f"next {names[node][0]}", literal
     for node, literal in enumerate(net.feedback.tolist(), 1 + net.inputs - len(net.feedback)):
-        yield quoted(f"again {_feedback(net, node)}"), literal, _FEEDBACK
+        yield f"again {_feedback(net, node)}", literal
     for role in net.roles:
         rows = (
             *((f"legal {role.name} {move}", role.legal[n]) for n, move in enumerate(role.moves)),
@@ -123,5 +144,5 @@ def _named_outputs(net: propnet.PropNet) -> Iterator[tuple[str, aig.Literal, str
             *((f"goal {role.name} {value}", role.goal[n]) for n, value in enumerate(role.goal_values)),
         )
         for text, literal in rows:
-            yield quoted(text), int(literal), _OUTPUT
-    yield quoted("terminal"), net.terminal, _OUTPUT
+            yield text, int(literal)
+    yield "terminal", net.terminal

@@ -91,6 +91,7 @@ class Config:
     algorithm: algorithms.Algorithm
     x64: bool
     opponent_model: OpponentModelConfig | None = None
+    together: int = 1  # runs that were computed together: the seconds of each are an equal share of theirs
 
     @property
     def has_table(self) -> bool:
@@ -113,6 +114,7 @@ class Config:
             "sampling": dataclasses.asdict(self.algorithm.sampling_config) if self.algorithm.is_sampled else None,
             "x64": self.x64,
             "modelled": None if self.opponent_model is None else self.opponent_model._asdict(),
+            "together": self.together,
             "versions": versions(),
         }
 
@@ -304,7 +306,10 @@ def _parse_config(folder: pathlib.Path, saved: dict[str, Any]) -> Config:
     opponent_model = (
         None if model is None else OpponentModelConfig(str(model["player"]), float(model["p"]), str(model["model"]))
     )
-    return Config(parse_game(saved["game"]), str(saved["digest"]), algorithm, bool(saved["x64"]), opponent_model)
+    together = int(saved.get("together", 1))
+    return Config(
+        parse_game(saved["game"]), str(saved["digest"]), algorithm, bool(saved["x64"]), opponent_model, together
+    )
 
 
 def write_metrics(folder: pathlib.Path, names: Sequence[str], metrics: Sequence[driver.Metrics]) -> None:

@@ -144,6 +144,20 @@ def test_of_many_configurations_the_best_are_in_colour(tmp_path: pathlib.Path) -
     assert "best 8 of 12 configurations are in colour" in caption.text
 
 
+def test_every_algorithm_has_a_colour_and_so_a_band(tmp_path: pathlib.Path) -> None:
+    for n in range(10):
+        reports.write_run(tmp_path / f"{n}", reports.make_metrics([0, 1, 10, 100], 1 + n), gamma=float(n))
+    for seed in range(2):  # the worst
+        metrics = reports.make_metrics([0, 1, 10, 100], 1_000.0 * (1 + seed))
+        reports.write_run(tmp_path / f"os-{seed}", metrics, "os-mccfr", seed=seed)
+    page = reports.write_and_parse_report(tmp_path)
+    (legend,) = page.find("ul", "legend")
+    named = [item.text.strip() for item in legend.find("li")]
+    assert (len(named), named[-2:]) == (9, ["os-mccfr", "all others"])
+    for chart in reports.charts_of(page):
+        assert list(chart.line("colour7").find("polygon", "band"))
+
+
 def test_configurations_differ_in_what_has_an_effect(tmp_path: pathlib.Path) -> None:
     metrics = reports.make_metrics([0, 1, 10])
     reports.write_run(tmp_path / "a", metrics, "cfr+", horizon=10.0)

@@ -173,6 +173,8 @@ def test_the_command(tmp_path: pathlib.Path) -> None:
     assert found == {
         "report": "report.html",
         "runs": 1,
+        "contests": 0,
+        "trainings": 0,
         "games": ["kuhn_poker"],
         "left_out": [{"folder": "results/x", "why": found["left_out"][0]["why"]}],
         "bytes": (tmp_path / "report.html").stat().st_size,
@@ -188,7 +190,7 @@ def test_the_command(tmp_path: pathlib.Path) -> None:
     ("arguments", "code", "says"),
     [
         (["gone"], 1, "gone is not a folder"),
-        (["."], 1, "there is no run to report on"),
+        (["."], 1, "there is nothing to report on"),
         ([".", "-o", "nowhere/report.html"], 2, "there is no folder nowhere to write report.html into"),
         ([".", "-o", "report.pdf"], 2, "must end in .html"),
         ([], 2, "RESULT"),
