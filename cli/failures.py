@@ -1,7 +1,10 @@
 """Exceptions that are neither a mistake in the input nor a bug: the machine lacks a device or memory."""
 
-# As jax, XLA and numpy call it.
-_OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory", "out of memory", "Unable to allocate", "bad_alloc")
+# As jax, XLA and numpy call it, the loader of libraries, and Python when it starts a thread.
+_OUT_OF_MEMORY = (
+    *("RESOURCE_EXHAUSTED", "Out of memory", "out of memory", "Unable to allocate", "bad_alloc"),
+    *("failed to map segment", "annot allocate memory", "can't start new thread"),
+)
 _SMALLER = (
     "take a smaller game or `batch=`, or for sampling a smaller `table=`; `gdlx doctor` shows how much memory there is"
 )

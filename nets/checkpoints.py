@@ -1,17 +1,18 @@
 """Training folders: config.json, metrics.csv, and the last two states of the learner, by orbax, under state/.
 
-Every file is written atomically.
+Every file is written atomically. Beside the folder of a state is a file with the digests of its files.
 """
 
+import contextlib
 import csv
 import hashlib
 import io
 import json
+import os
 import pathlib
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import jax
@@ -152,10 +153,14 @@ def write_state(folder: pathlib.Path, iteration: int, seconds: float, state: Any
     """Writes the state of an iteration, and removes all but the last two."""
     leaves = _leaves(state)
     items = {"seconds": np.float64(seconds), "leaves": leaves, _DIGEST: _digest(iteration, seconds, leaves)}
+    path = (folder / STATES / str(iteration)).resolve()
+    _digests_path(path).unlink(missing_ok=True)  # of an earlier state of this iteration
     with _checkpointer() as orbax:
-        orbax.save((folder / STATES / str(iteration)).resolve(), items, force=True)
+        orbax.save(path, items, force=True)
         orbax.wait_until_finished()
+    atomic_files.write_atomically(_digests_path(path), json.dumps(_file_digests(path), indent=1).encode())
     for old in _iterations(folder)[:-_MAX_STATES]:
+        _digests_path(folder / STATES / str(old)).unlink(missing_ok=True)
         shutil.rmtree(folder / STATES / str(old), ignore_errors=True)
 
 
@@ -179,6 +184,7 @@ def read_state(folder: pathlib.Path, like: Any) -> tuple[Any, int, float]:
     target: dict[str, Any] = {"seconds": np.float64(0), "leaves": leaves}
     with _checkpointer() as orbax:
         try:
+            _require_intact(path)
             metadata = orbax.metadata(path).item_metadata
             if _kinds(metadata["leaves"]) != _kinds(shapes):
                 raise CheckpointError(
@@ -188,7 +194,7 @@ def read_state(folder: pathlib.Path, like: Any) -> tuple[Any, int, float]:
                 target[_DIGEST] = np.zeros(hashlib.sha256().digest_size, np.uint8)
             restored = orbax.restore(path, target)
             _require_digest(restored, iteration)
-        except errors.UserError:
+        except CheckpointError:
             raise
         except Exception as error:  # whatever orbax finds wrong in damaged files
             has_other = len(iterations) > 1
@@ -196,6 +202,41 @@ def read_state(folder: pathlib.Path, like: Any) -> tuple[Any, int, float]:
             raise CheckpointError(f"{path} is damaged and cannot be read; {advice}") from error
     state = [_restore_leaf(x, restored["leaves"].get(str(number))) for number, x in enumerate(jax.tree.leaves(like))]
     return jax.tree.unflatten(jax.tree.structure(like), state), int(iteration), float(restored["seconds"])
+
+
+def _digests_path(state: pathlib.Path) -> pathlib.Path:
+    return state.with_name(f"{state.name}.json")
+
+
+def _file_sizes(state: pathlib.Path) -> dict[str, int]:
+    """The size of each file of a state; only regular files are allowed."""
+    sizes = {}
+    for path in sorted(state.rglob("*")):
+        if not path.is_dir():
+            with bounded_files.open_regular(path) as file:
+                sizes[path.relative_to(state).as_posix()] = os.fstat(file.fileno()).st_size
+    return sizes
+
+
+def _file_digests(state: pathlib.Path) -> dict[str, list[Any]]:
+    """The size and the digest of each file of a state."""
+    digests: dict[str, list[Any]] = {}
+    for name, size in _file_sizes(state).items():
+        with bounded_files.open_regular(state / name) as file:
+            digests[name] = [size, hashlib.file_digest(file, "sha256").hexdigest()]
+    return digests
+
+
+def _require_intact(state: pathlib.Path) -> None:
+    """Compares files before orbax reads them: about damaged ones it prints tracebacks, and it waits for pipes."""
+    sizes = _file_sizes(state)
+    try:
+        listed = bounded_files.read_json(_digests_path(state))
+    except FileNotFoundError:  # an older state, or one whose writer was killed before it wrote the digests
+        return
+    # The sizes first: a file may have become too large to read all of it.
+    if sizes != {name: entry[0] for name, entry in listed.items()} or _file_digests(state) != listed:
+        raise ValueError("its files have changed")
 
 
 def _require_digest(restored: Mapping[str, Any], iteration: int) -> None:
@@ -262,7 +303,7 @@ def _iterations(folder: pathlib.Path) -> list[int]:
         return []
 
 
-@contextmanager
+@contextlib.contextmanager
 def _checkpointer() -> Iterator[Any]:
     """An orbax checkpointer. orbax is imported late, as that takes a second, and its log messages are silenced."""
     import logging

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gdlx.experiments.bench import harness, host_machine
-from gdlx.propnet.common import atomic_files, bounded_files, errors
+from gdlx.propnet.common import atomic_files, bounded_files, errors, printable
 
 _PACKAGES = ("gdlx", "jax", "jaxlib", "numpy", "clingo", "open_spiel", "pgx")
 
@@ -77,6 +77,12 @@ def _number(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
+def _host_from_json(fields: Mapping[str, Any]) -> host_machine.HostInfo:
+    found = host_machine.HostInfo(**fields)
+    memory = None if found.memory_gb is None else float(found.memory_gb)
+    return host_machine.HostInfo(str(found.cpu), int(found.cores), memory, str(found.python), str(found.platform))
+
+
 def _figure_from_json(fields: Mapping[str, Any]) -> harness.Figure:
     if fields["better"] not in ("lower", "higher") or fields["bound_of"] not in ("value", "ratio", None):
         raise ValueError(f"better is {fields['better']!r}, bound_of {fields['bound_of']!r}")
@@ -107,14 +113,15 @@ def read(path: pathlib.Path) -> BenchReport:
         raise BenchFileError(f"{path} cannot be used: {error.problem}; {advice}") from None
     try:
         return BenchReport(
-            host_machine.HostInfo(**document["machine"]),
+            _host_from_json(document["machine"]),
             {str(name): version for name, version in document["versions"].items()},
             str(document["when"]),
             tuple(_figure_from_json(figure) for figure in document["figures"]),
             bool(document["complete"]),
         )
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise BenchFileError(f"{path} does not hold the figures of benchmarks ({error!r}); {advice}") from None
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+        what = printable.printable(repr(error))[:200]
+        raise BenchFileError(f"{path} does not hold the figures of benchmarks ({what}); {advice}") from None
 
 
 def markdown(report: BenchReport) -> str:

@@ -15,6 +15,7 @@ from gdlx.propnet.common import bounded_files, printable
 
 MAX_BYTES = 2**34  # of a file of arrays
 _MAX_MEMBERS = 10_000
+_LONGEST_EXTRA = 32  # bytes: the sizes of a large member are there
 HINT = "restore it from a copy, or write it again"
 _DTYPES = ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8")
 _MAGIC = b"\x93NUMPY\x01\x00"
@@ -97,6 +98,8 @@ def _check_entries(entries: list[zipfile.ZipInfo], size: int, max_bytes: int, na
     for entry in entries:
         if entry.flag_bits & 1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise bounded_files.FileError("it is encrypted, or compressed in another way than by deflate", HINT)
+        if entry.comment or len(entry.extra) > _LONGEST_EXTRA:  # a wrong length hides the entries that follow
+            raise bounded_files.FileError("its directory is damaged", HINT)
         if entry.compress_type == zipfile.ZIP_STORED and entry.compress_size != entry.file_size:
             raise bounded_files.FileError("a member does not have the size that it declares", HINT)
     if sum(entry.compress_size for entry in entries) > size:

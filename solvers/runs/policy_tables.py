@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gdlx.envs.trees import game_tree
+from gdlx.propnet.syntax import diagnostics
 from gdlx.solvers import tabular_policies
 
 PolicyError = tabular_policies.PolicyError
+_LONGEST_SHOWN = 300  # characters of a name or value in a message: tables may hold anything
 _OLDER_NAMES = {"action": "option", "actions": "options"}
 
 
@@ -132,25 +134,40 @@ def _from_actions(
     policies = {name: np.full(player.sequences, np.nan) for name, player in players.items()}
     for where, name, label, action, probability in actions:
         if name not in players:
-            raise PolicyError(f"{where}: {tree.name} has no player {name!r}; it has {', '.join(players)}")
+            raise PolicyError(f"{where}: {tree.name} has no player {_shown(name)}; it has {', '.join(players)}")
         player, decision = players[name], decisions[name].get(label) if isinstance(label, str) else None
         if decision is None:
-            raise PolicyError(f"{where}: {name} has no information set {label!r} with a choice in {tree.name}")
+            raise PolicyError(f"{where}: {name} has no information set {_shown(label)} with a choice in {tree.name}")
         names = player.options(decision)
         if action not in names:
-            raise PolicyError(f"{where}: {name} has no action {action!r} at {label!r}; it has {', '.join(names)}")
+            raise PolicyError(
+                f"{where}: {name} has no action {_shown(action)} at {_shown(label)}; it has {_listed(names)}"
+            )
         sequence = int(player.first[decision]) + names.index(action)
         if not np.isnan(policies[name][sequence]):
-            raise PolicyError(f"{where}: a second probability of {action!r} at {label!r} of {name}")
+            raise PolicyError(f"{where}: a second probability of {_shown(action)} at {_shown(label)} of {name}")
         try:
             policies[name][sequence] = float(probability)
         except (OverflowError, TypeError, ValueError):
-            raise PolicyError(f"{where}: the probability of {action!r} at {label!r} is {probability!r}") from None
+            raise PolicyError(
+                f"{where}: the probability of {_shown(action)} at {_shown(label)} is {_shown(probability)}"
+            ) from None
         if not 0 <= policies[name][sequence] <= 1:
-            raise PolicyError(f"{where}: the probability of {action!r} at {label!r} is {probability}, not in 0 .. 1")
+            raise PolicyError(
+                f"{where}: the probability of {_shown(action)} at {_shown(label)} is {probability}, not in 0 .. 1"
+            )
     if partial:
         return tuple(_fill_missing(player, policies[player.name]) for player in tree.players)
     return tuple(_require_complete(player, policies[player.name]) for player in tree.players)
+
+
+def _shown(value: Any) -> str:
+    """Formats a value of a file, which may be anything of any length."""
+    return diagnostics.shorten(repr(value), _LONGEST_SHOWN)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return diagnostics.shorten(", ".join(names), _LONGEST_SHOWN)
 
 
 def _fill_missing(player: game_tree.Player, policy: tabular_policies.Policy) -> tabular_policies.Policy:

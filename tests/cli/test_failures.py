@@ -34,7 +34,15 @@ def test_negative_seeds(command: list[str], capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes"),
+        RuntimeError("can't start new thread"),
+        ImportError("_uarray.so: failed to map segment from shared object"),
+    ],
+)
 def test_too_little_memory_is_no_bug(error: Exception) -> None:
     explained = failures.explain(error)
     assert explained is not None
@@ -63,7 +71,7 @@ def test_a_forgotten_noop_is_named(
     (tmp_path / "game.gdl").write_text(FORGOTTEN_NOOP)
     assert cli.main([*command, "game.gdl"]) == 1
     error = capsys.readouterr().err
-    assert "b has no legal move in a state of game that is not terminal: (turn a)" in error
+    assert "b has no legal move in a state of game.gdl that is not terminal: (turn a)" in error
     assert "(legal b noop)" in error
 
 

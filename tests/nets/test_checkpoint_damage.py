@@ -1,10 +1,12 @@
 """Training states: a damaged file is refused, or the numbers are the same."""
 
+import os
 import pathlib
 import random
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from gdlx.nets import checkpoints
 
@@ -33,3 +35,35 @@ def test_flipped_bits_of_a_state_are_refused_or_change_nothing(tmp_path: pathlib
     assert refused
     restored, _, _ = checkpoints.read_state(tmp_path, state)
     assert np.asarray(restored["weights"]).tobytes() == numbers.tobytes()
+
+
+def test_a_damaged_state_is_refused_before_it_is_read(
+    tmp_path: pathlib.Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """orbax prints tracebacks about damaged files, and waits for pipes."""
+    state = {"weights": jnp.arange(512.0)}
+    checkpoints.write_state(tmp_path, 5, 1.5, state)
+    largest = max(checkpoints.last_files(tmp_path), key=lambda path: path.stat().st_size)
+    content = largest.read_bytes()
+    for kind in ("cut off", "huge", "a pipe"):
+        match kind:
+            case "cut off":
+                largest.write_bytes(content[:-9])
+            case "huge":
+                os.truncate(largest, 2**37)
+            case _:
+                largest.unlink()
+                os.mkfifo(largest)
+        with pytest.raises(checkpoints.CheckpointError, match="is damaged and cannot be read"):
+            checkpoints.read_state(tmp_path, state)
+        assert capfd.readouterr().err == ""
+    largest.unlink()
+    largest.write_bytes(content)
+    restored, _, _ = checkpoints.read_state(tmp_path, state)
+    assert np.array_equal(restored["weights"], state["weights"])
+
+
+def test_digests_of_older_iterations_are_removed(tmp_path: pathlib.Path) -> None:
+    for iteration in range(4):
+        checkpoints.write_state(tmp_path, iteration, 1.5, {"weights": jnp.arange(3.0)})
+    assert sorted(path.name for path in (tmp_path / checkpoints.STATES).iterdir()) == ["2", "2.json", "3", "3.json"]

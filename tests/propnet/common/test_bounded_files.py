@@ -127,8 +127,8 @@ def test_arrays_are_those_of_numpy(compressed: bool, tmp_path: pathlib.Path) -> 
 
 def test_every_flipped_bit_of_arrays_is_refused_or_changes_nothing(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "checkpoint.npz"
-    numbers = np.arange(8, dtype=np.float32)
-    np.savez(path, numbers)
+    numbers, more = np.arange(8, dtype=np.float32), np.arange(2)
+    np.savez(path, numbers, more)
     content = path.read_bytes()
     refused = 0
     for bit in range(8 * len(content)):
@@ -136,9 +136,9 @@ def test_every_flipped_bit_of_arrays_is_refused_or_changes_nothing(tmp_path: pat
         changed[bit // 8] ^= 1 << bit % 8
         path.write_bytes(changed)
         try:
-            [loaded] = result_folder.read_arrays(path)
+            loaded = result_folder.read_arrays(path)
         except result_folder.ResultError:
             refused += 1
         else:
-            assert loaded.tobytes() == numbers.tobytes()
+            assert [x.tobytes() for x in loaded] == [x.tobytes() for x in (numbers, more)]
     assert refused > 8 * numbers.nbytes
