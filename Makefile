@@ -2,13 +2,14 @@
 PYTHON ?= python3
 GAME ?= leduc_poker
 NAME ?= all
+MINUTES ?= 5
 
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help solve test test-slow test-optimised check reference bench clean
+.PHONY: help solve test test-slow test-optimised test-faults test-fuzz check reference bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +32,15 @@ test-slow: $(READY) ## run the tests that are marked slow
 test-optimised: $(READY) ## run what users run, with the optimisations of XLA that the other tests leave out
 	JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(PYTEST) -m "not slow" $(OPTIMISED)
 
+# Counts add up over calls in .trials/, which is also where the next call goes on.
+test-faults: $(READY) ## stop commands at random moments, or take disk and memory away, for MINUTES (default 5)
+	@mkdir -p .trials
+	$(BIN)/python -m gdlx.tests.faults --minutes $(MINUTES) --counts .trials/faults.json
+
+test-fuzz: $(READY) ## try mutated sheets, files, caches and command lines for MINUTES (default 5)
+	@mkdir -p .trials
+	GDLX_CACHE=.trials/cache $(BIN)/python -m gdlx.tests.fuzz --minutes $(MINUTES) --counts .trials/fuzz.json
+
 check: $(READY) .link/gdlx ## lint, formatting, types
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -43,7 +53,7 @@ bench: $(READY) ## run benchmark NAME (default all)
 	$(BIN)/gdlx bench $(NAME)
 
 clean: ## remove caches and build products, but not .venv
-	rm -rf .link build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .link .trials build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml

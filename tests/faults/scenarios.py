@@ -5,8 +5,10 @@ import dataclasses
 import hashlib
 import json
 import pathlib
+import subprocess
+import sys
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import numpy as np
 
@@ -39,6 +41,9 @@ class Scenario:
       outcome: what is compared with a run that was never stopped.
       prepare: writes the files that the command reads.
       codes: exit codes of runs that end by themselves.
+      kept: what a stopped run has finished, such as games; whatever is stopped later must not lose it.
+      fresh: start Python anew for every run.
+      trials: how many one wants; more of what takes less than a second.
     """
 
     name: str
@@ -48,6 +53,9 @@ class Scenario:
     outcome: Callable[[pathlib.Path], Outcome]
     prepare: Callable[[pathlib.Path], object] = lambda folder: None
     codes: tuple[int, ...] = (0,)
+    kept: Callable[[pathlib.Path], Collection[str]] = lambda folder: ()
+    fresh: bool = False
+    trials: int = 20
 
 
 class Damaged(Exception):
@@ -90,15 +98,16 @@ def _solved(folder: str, *, skip: int = 1) -> Callable[[pathlib.Path], Outcome]:
     return outcome
 
 
-def _solve(name: str, folder: str, *arguments: str) -> Scenario:
+def _solve(name: str, folder: str, every: int, iterations: int, *options: str, trials: int) -> Scenario:
     result = f"results/kuhn_poker/{folder}"
-    *options, iterations = arguments
+    stop = ("--checkpoint", "0", "--quiet", "--every", str(every), "--iterations", str(iterations))
     return Scenario(
         name,
-        ("solve", "kuhn_poker", "--checkpoint", "0", "--quiet", *options, "--iterations", iterations),
-        ("solve", "--resume", result, "--checkpoint", "0", "--quiet", "--iterations", iterations),
+        ("solve", "kuhn_poker", *options, *stop),
+        ("solve", "--resume", result, *stop),
         _has(f"{result}/checkpoint.npz"),
         _solved(result),
+        trials=trials,
     )
 
 
@@ -109,16 +118,59 @@ def _sweep_outcome(root: pathlib.Path) -> Outcome:
     return {"policies": policies, "rows": rows}
 
 
-def _match_outcome(root: pathlib.Path) -> Outcome:
-    rows = rows_without_times(root / "results/kuhn_poker/match-random-vs-random/games.csv")
-    numbers = [int(row["game"]) for row in rows]
-    if numbers != list(range(_GAMES)):
-        raise Damaged(f"games.csv has {len(numbers)} rows, {len(set(numbers))} different games of {_GAMES}")
-    return {"rows": rows}
+def _games(path: pathlib.Path) -> list[str]:
+    """The games of a match, as text."""
+    return [json.dumps(row) for row in rows_without_times(path)] if path.exists() else []
+
+
+def _match_outcome(folder: str, games: int, *, is_timed: bool = False) -> Callable[[pathlib.Path], Outcome]:
+    def outcome(root: pathlib.Path) -> Outcome:
+        rows = rows_without_times(root / folder / "games.csv")
+        numbers = [int(row["game"]) for row in rows]
+        if numbers != list(range(games)):
+            raise Damaged(f"games.csv has {len(numbers)} rows, {len(set(numbers))} different games of {games}")
+        return {"games": numbers if is_timed else rows}
+
+    return outcome
 
 
 def _training_outcome(root: pathlib.Path) -> Outcome:
-    return {"metrics": rows_without_times(root / "results/kuhn_poker/net-deep-cfr/metrics.csv")}
+    folder = root / "results/kuhn_poker/net-deep-cfr"
+    return {"metrics": rows_without_times(folder / "metrics.csv"), "state": _state_digest(folder)}
+
+
+def _state_digest(folder: pathlib.Path) -> str:
+    """The digest of the last state but for the seconds, read by a process of its own."""
+    code = """if True:
+        import hashlib, pathlib, sys
+        import jax, numpy as np
+        from gdlx.nets import checkpoints
+        from gdlx.propnet import games
+        saved = checkpoints.restore_training(pathlib.Path(sys.argv[1]), games.compile_game("kuhn_poker"))
+        digest = hashlib.sha256(str(saved.iteration).encode())
+        for leaf in jax.tree.leaves(saved.state):
+            is_key = jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+            digest.update(np.asarray(jax.random.key_data(leaf) if is_key else leaf).tobytes())
+        print(digest.hexdigest())
+    """
+    ran = subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, text=True)
+    if ran.returncode:
+        raise Damaged(f"state: {ran.stderr[-1_000:]}")
+    return ran.stdout
+
+
+def _timed_outcome(folder: str) -> Callable[[pathlib.Path], Outcome]:
+    """What a run that is stopped by the clock leaves can be read; its numbers depend on the clock."""
+
+    def outcome(root: pathlib.Path) -> Outcome:
+        solved = _solved(folder)(root)
+        rows = rows_without_times(root / folder / "metrics.csv")
+        iterations = [int(row["iterations"]) for row in rows]
+        if iterations != sorted(set(iterations)):
+            raise Damaged(f"metrics.csv has the iterations {iterations}")
+        return {name: bool(value) for name, value in solved.items()}
+
+    return outcome
 
 
 def _compile_outcome(root: pathlib.Path) -> Outcome:
@@ -131,12 +183,26 @@ def _bench_outcome(root: pathlib.Path) -> Outcome:
 
 
 _TRAINING = ("--learner", "deep-cfr", "--checkpoint", "0", "--quiet")
-_MATCH = "results/kuhn_poker/match-random-vs-random"
+_TIMED = "results/kuhn_poker/dcfr"
+
+
+def _match(name: str, games: int, *agents: str, trials: int) -> Scenario:
+    folder = f"results/kuhn_poker/match-{'-vs-'.join(agents).replace(':', '_')}"
+    return Scenario(
+        name,
+        ("match", "kuhn_poker", *agents, "--games", str(games), "--quiet"),
+        ("match", "--resume", folder, "--games", str(games), "--quiet"),
+        _has(f"{folder}/games.csv"),
+        _match_outcome(folder, games, is_timed=any("seconds" in agent for agent in agents)),
+        kept=lambda root: _games(root / folder / "games.csv"),
+        trials=trials,
+    )
+
 
 SCENARIOS = (
-    _solve("solve", "dcfr", "--every", "5000", "60000"),
-    _solve("sample", "os-mccfr", "--algorithm", "os-mccfr", "--every", "100", "--batch", "512", "1000"),
-    _solve("table", "os-mccfr", "--algorithm", "os-mccfr", "--table", "8", "--batch", "64", "1000"),
+    _solve("solve", "dcfr", 5_000, 60_000, trials=80),
+    _solve("sample", "os-mccfr", 100, 1_000, "--algorithm", "os-mccfr", "--batch", "512", trials=60),
+    _solve("table", "os-mccfr", 100, 1_000, "--algorithm", "os-mccfr", "--table", "8", "--batch", "64", trials=20),
     Scenario(
         "sweep",
         ("sweep", "grid.toml", "--results", "results", "--quiet"),
@@ -144,6 +210,8 @@ SCENARIOS = (
         lambda folder: True,
         _sweep_outcome,
         lambda folder: (folder / "grid.toml").write_text(_SWEEP),
+        kept=lambda folder: [str(path) for path in folder.glob("results/grid/cells/*/[!.]*")],
+        trials=60,
     ),
     Scenario(
         "train",
@@ -152,12 +220,15 @@ SCENARIOS = (
         lambda folder: checkpoints.has_state(folder / "results/kuhn_poker/net-deep-cfr"),
         _training_outcome,
     ),
+    _match("match", _GAMES, "random", "random", trials=80),
+    _match("match with clocks", 40, "random", "uct:seconds=0.02", trials=20),
     Scenario(
-        "match",
-        ("match", "kuhn_poker", "random", "random", "--games", str(_GAMES), "--quiet"),
-        ("match", "--resume", _MATCH, "--games", str(_GAMES), "--quiet"),
-        _has(f"{_MATCH}/games.csv"),
-        _match_outcome,
+        "solve for a time",
+        ("solve", "kuhn_poker", "--checkpoint", "0", "--quiet", "--time", "0.5"),
+        ("solve", "--resume", _TIMED, "--checkpoint", "0", "--quiet", "--time", "0.5"),
+        _has(f"{_TIMED}/checkpoint.npz"),
+        _timed_outcome(_TIMED),
+        trials=40,
     ),
     Scenario(
         "compile",
@@ -165,6 +236,7 @@ SCENARIOS = (
         ("compile", "leduc_poker", "-o", "out.npz", "--quiet"),
         lambda folder: True,
         _compile_outcome,
+        trials=80,
     ),
     Scenario(
         "bench",
@@ -173,6 +245,8 @@ SCENARIOS = (
         lambda folder: True,
         _bench_outcome,
         codes=(0, 1),  # 1: a figure misses its target, as on a busy machine
+        fresh=True,  # as it is what it measures
+        trials=10,
     ),
 )
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}

@@ -4,65 +4,29 @@ GDLX_FUZZ=50 pytest tests/propnet/test_fuzz.py looks for new examples, fifty tim
 """
 
 import contextlib
-import json
 import random
-import re
-import signal
-import types
-from collections.abc import Callable, Iterator
-from typing import NoReturn
+from collections.abc import Callable
 
 import hypothesis
 import hypothesis.strategies as st
 import pytest
 
-from gdlx.propnet import library
 from gdlx.propnet.checks import checker
 from gdlx.propnet.datalog import interpreter, joins, program, transcript
 from gdlx.propnet.syntax import diagnostics, rulesheet, source, terms
-from gdlx.tests.helpers import paths
+from gdlx.tests.fuzz import sheets
+from gdlx.tests.helpers import trials
 
-FRAME = "(role x) (legal x go) (<= (next over) (does x go)) (<= terminal (true over)) (goal x 100)\n"
+FRAME = sheets.FRAME
 LIMIT_SECONDS = 20  # of processor time, far more than needed: it catches programs that hang
-SHEETS = [
-    FRAME.encode(),
-    b"role(x). legal(x, M) :- move(M) & ~true(shut) | M != a.\nmove(a). next(b) :- does(x, M), true(c).\n"
-    b"terminal :- true(b). goal(x, 100) :- not (true(b) & true(c)). sees(x, f(M)) :- does(x, M).",
-    *(library.text(name).encode() for name in library.names()),
-    *(path.read_bytes() for path in sorted(paths.CORPUS.glob("*.[kg]*"))),
-]
-
-
-@contextlib.contextmanager
-def time_limit() -> Iterator[None]:
-    def stop(number: int, frame: types.FrameType | None) -> NoReturn:
-        raise AssertionError(f"still busy after {LIMIT_SECONDS} s")
-
-    if not hasattr(signal, "SIGVTALRM"):
-        yield
-        return
-    before = signal.signal(signal.SIGVTALRM, stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, LIMIT_SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
+SHEETS = sheets.originals()
 
 
 def survive(text: str | bytes) -> checker.CheckReport:
     """Checks a sheet, renders its diagnostics in every way, and plays it if it is usable."""
     plain = source.Source("sheet", text) if isinstance(text, str) else source.Source.from_bytes("sheet", text)
-    with time_limit():
-        report = checker.check(plain)
-        for problem in report.diagnostics:
-            assert problem.message
-            if problem.span is not None:
-                assert 0 <= problem.span.start <= problem.span.end
-                assert problem.span.start <= len(plain.text)
-        shown = [problem.render("sheet") for problem in report.diagnostics[:200]]
-        assert all(line.isprintable() for text in shown for line in text.split("\n"))
-        json.dumps([problem.as_json() for problem in report.diagnostics])
+    with trials.time_limit(LIMIT_SECONDS):
+        report = sheets.checked(plain)
         if not report.errors:
             play(report.sheet)
         else:
@@ -193,11 +157,6 @@ def test_hostile_rules(shape: str) -> None:
     survive(FRAME + RULES_ADDED[shape]())
 
 
-KIF_TOKENS = [
-    *("(", "(", "(", ")", ")", ")", "(<= ", "<=", "not", "or", "and", "distinct", "\n", ";", " "),
-    *("role", "init", "true", "does", "legal", "next", "sees", "goal", "terminal", "base", "input", "random"),
-    *("?x", "?y", "?", "x", "y", "f", "p", "q", "100", "0", "TRUE", "Not", "?X", "\r\n", "%", "."),
-]
 INFIX_TOKENS = [
     *("(", ")", ",", "&", "|", "~", ".", ":-", "<=", "!=", "\\=", "not", "or", "and", "distinct", "\n", "%", ";"),
     *("role", "init", "true", "does", "legal", "next", "sees", "goal", "terminal", "X", "Y", "?x", "_", "x", "f", "p"),
@@ -205,7 +164,7 @@ INFIX_TOKENS = [
 ]
 
 
-@hypothesis.given(st.lists(st.sampled_from(KIF_TOKENS), max_size=60), st.booleans(), st.sampled_from(["", " "]))
+@hypothesis.given(st.lists(st.sampled_from(sheets.KIF_TOKENS), max_size=60), st.booleans(), st.sampled_from(["", " "]))
 def test_random_tokens(tokens: list[str], framed: bool, between: str) -> None:
     survive(FRAME * framed + between.join(tokens))
 
@@ -304,39 +263,9 @@ def facts(tables: joins.Tables, relation: tuple[str, int]) -> set[tuple[object, 
     return set(tables[relation].known) if relation in tables else set()
 
 
-PIECES = re.compile(rb"[()]|[^\s()]+|\s+")
-
-
-def mutate(text: bytes, chance: random.Random) -> bytes:
-    """A few changes as people, editors and networks make them."""
-    tokens = PIECES.findall(text)
-    for _ in range(chance.randint(1, 4)):
-        place, other = chance.randrange(len(tokens)), chance.randrange(len(tokens))
-        match chance.randrange(8):
-            case 0:
-                del tokens[place]
-            case 1:
-                tokens.insert(place, tokens[other])
-            case 2:
-                tokens[place], tokens[other] = tokens[other], tokens[place]
-            case 3:
-                tokens[place] = chance.choice(KIF_TOKENS).encode()
-            case 4:
-                del tokens[place : place + chance.randint(1, 30)]
-            case 5:
-                tokens[place : place + 1] = tokens[other : other + chance.randint(1, 30)]
-            case 6:
-                tokens[place] = bytes(chance.randrange(256) for _ in range(3))
-            case 7:
-                tokens = [token.upper() if chance.random() < 0.1 else token for token in tokens]
-        if not tokens:
-            return b""
-    return b"".join(tokens)
-
-
 @hypothesis.given(st.sampled_from(range(len(SHEETS))), st.integers(0, 2**32))
 def test_mutated_sheets(number: int, seed: int) -> None:
-    survive(mutate(SHEETS[number], random.Random(seed)))
+    survive(sheets.mutate(SHEETS[number], random.Random(seed)))
 
 
 @pytest.mark.parametrize("number", range(len(SHEETS)))

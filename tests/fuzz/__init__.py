@@ -1,0 +1,1 @@
+"""Mutated sheets, files and command lines: nothing may crash, hang or grow. `make test-fuzz MINUTES=10`."""
