@@ -80,7 +80,7 @@ def _read_result(folder: pathlib.Path) -> None:
         lambda: result_folder.read_metrics(folder, 2),
         lambda: policy_files.load_policies(folder, _SPEC, samples.load_tree(GAME)),
         lambda: result_folder.read_checkpoint(folder, _checkpoint_like("dcfr")),
-        lambda: query.rows(gather.gather_runs([folder]).runs),
+        lambda: query.rows(gather.gather_runs([folder])),
     ):
         _expect(read)
 
@@ -91,7 +91,7 @@ def _read_table(folder: pathlib.Path) -> None:
         lambda: result_folder.read_config(folder),
         lambda: policy_files.read_table_rows(folder / result_folder.POLICY, actions),
         lambda: result_folder.read_checkpoint(folder, _checkpoint_like("os-mccfr", table=8, batch=16)),
-        lambda: query.rows(gather.gather_runs([folder]).runs),
+        lambda: query.rows(gather.gather_runs([folder])),
     ):
         _expect(read)
 
@@ -167,7 +167,7 @@ def _read_sweep(folder: pathlib.Path) -> None:
             cells.write_table(intact)
 
     _expect(read)
-    _expect(lambda: query.rows(gather.gather_runs([folder]).runs))
+    _expect(lambda: query.rows(gather.gather_runs([folder])))
 
 
 def _write_propnets(folder: pathlib.Path) -> None:
