@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gdlx.cli import console, loading, shared_options
+from gdlx.propnet import games
+from gdlx.propnet.common import errors
 
 if TYPE_CHECKING:
-    from gdlx.envs.trees import size_estimate
+    from gdlx.envs.trees import game_tree, size_estimate
     from gdlx.propnet.circuits import propnet
 
 
@@ -28,6 +30,9 @@ def info(
     from gdlx.propnet.circuits import measure
 
     options = console.options(context)
+    if game.startswith(games.OPEN_SPIEL):
+        _show_open_spiel(options, game, has_tree=tree, depth=depth, max_nodes=max_nodes)
+        return
     net = loading.load_propnet(options, game, compiling.gdl, compiling.fold_case, compiling.limits)
     result = measure.sizes(net) | {"game": game}
     if options.json:
@@ -44,6 +49,25 @@ def info(
     unplayable.require_playable(net, options.seed)  # after what can be shown of any game
     if tree:
         _show_tree(_tree(options, game, net, depth, max_nodes))
+
+
+def _show_open_spiel(options: console.Options, game: str, *, has_tree: bool, depth: int | None, max_nodes: int) -> None:
+    """Show the tree of a game of OpenSpiel, which has nothing else to show."""
+    if not has_tree:
+        raise errors.UserError(
+            f"{game} is a game of OpenSpiel, which has no propnet; its tree: gdlx info {game} --tree"
+        )
+    from gdlx.envs import game_spec
+
+    started = time.perf_counter()
+    with console.progress(options, f"unrolling {game}"):
+        unrolled = game_spec.unroll_game(game, depth=depth, max_nodes=max_nodes)
+    sizes = _sizes(unrolled, time.perf_counter() - started)
+    if options.json:
+        console.emit({"game": game} | sizes)
+        return
+    console.say(f"game        {game}")
+    _show_tree(sizes)
 
 
 def _tree(
@@ -72,6 +96,11 @@ def _tree(
             )
     except game_tree.TooLargeError as error:
         raise game_tree.TooLargeError(f"{error}{_suggest_depth(game, estimate, max_nodes)}") from None
+    estimated = {"estimated_histories": estimate.total, "estimated_mb": estimate.bytes / 2**20}
+    return estimated | _sizes(tree, time.perf_counter() - started)
+
+
+def _sizes(tree: "game_tree.GameTree", seconds: float) -> dict[str, Any]:
     names = [player.name for player in tree.players]
     steps = [
         {"nodes": nodes, "histories": int(histories), "information_sets": dict(zip(names, sets, strict=True))}
@@ -79,8 +108,7 @@ def _tree(
             tree.counts.nodes, tree.counts.histories, tree.counts.information_sets, strict=True
         )
     ]
-    estimated = {"estimated_histories": estimate.total, "estimated_mb": estimate.bytes / 2**20}
-    return tree.summary() | estimated | {"steps": steps, "unroll_seconds": time.perf_counter() - started}
+    return tree.summary() | {"steps": steps, "unroll_seconds": seconds}
 
 
 def _suggest_depth(game: str, estimate: "size_estimate.SizeEstimate", max_nodes: int) -> str:

@@ -288,6 +288,8 @@ def _execute(request: "requests.SolveRequest", options: console.Options) -> "sol
     try:
         return solving.execute(request, solution_table.callbacks(options), _with_network)
     except game_tree.TooLargeError as error:
+        if request.resolved_game.is_open_spiel:  # a hash table needs rules
+            raise
         command = f"gdlx solve {request.resolved_game.spec} --algorithm os-mccfr --table 22"
         raise game_tree.TooLargeError(f"{error}. Try: {command}") from None
 
