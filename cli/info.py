@@ -95,7 +95,7 @@ def _tree(
                 report=lambda step, nodes: advance(f"step {step}, {nodes:,} nodes"),
             )
     except game_tree.TooLargeError as error:
-        raise game_tree.TooLargeError(f"{error}{_suggest_depth(game, estimate, max_nodes)}") from None
+        raise game_tree.TooLargeError(error.reason, _suggest_depth(game, net, estimate, max_nodes)) from None
     estimated = {"estimated_histories": estimate.total, "estimated_mb": estimate.bytes / 2**20}
     return estimated | _sizes(tree, time.perf_counter() - started)
 
@@ -111,11 +111,20 @@ def _sizes(tree: "game_tree.GameTree", seconds: float) -> dict[str, Any]:
     return tree.summary() | {"steps": steps, "unroll_seconds": seconds}
 
 
-def _suggest_depth(game: str, estimate: "size_estimate.SizeEstimate", max_nodes: int) -> str:
-    """Return the command that unrolls as many steps as fit, if any do."""
+def _suggest_depth(game: str, net: "propnet.PropNet", estimate: "size_estimate.SizeEstimate", max_nodes: int) -> str:
+    """Return the command that unrolls as many steps as fit, if any do; and why the tree is infinite, if it is."""
+    from gdlx.envs import game_facts
+    from gdlx.propnet.checks import repetition
+
+    repeated = game_facts.probe(net).repetition
+    why = ""
+    if repeated is not None:
+        why = f"Its tree is infinite: {repeated.in_words()}. Add a step counter, e.g. {repetition.STEP_COUNTER}. "
     fitting = estimate.max_depth_within(max_nodes)
+    if fitting < 1:
+        return f"{why}Allow more nodes with `max_nodes=`, or make the game smaller"
     limit = f" --max-nodes {max_nodes}" if max_nodes > shared_options.DEFAULT_NODES else ""
-    return f". Try: gdlx info {game} --tree --depth {fitting}{limit}" if fitting > 0 else ""
+    return f"{why}Unroll fewer steps: gdlx info {game} --tree --depth {fitting}{limit}"
 
 
 def _show_tree(sizes: dict[str, Any]) -> None:

@@ -282,16 +282,9 @@ def _require_precision(options: console.Options, folder: pathlib.Path) -> None:
 
 
 def _execute(request: "requests.SolveRequest", options: console.Options) -> "solving.SolveResult":
-    from gdlx.envs.trees import game_tree
     from gdlx.solvers import solve_requests as solving
 
-    try:
-        return solving.execute(request, solution_table.callbacks(options), _with_network)
-    except game_tree.TooLargeError as error:
-        if request.resolved_game.is_open_spiel:  # a hash table needs rules
-            raise
-        command = f"gdlx solve {request.resolved_game.spec} --algorithm os-mccfr --table 22"
-        raise game_tree.TooLargeError(f"{error}. Try: {command}") from None
+    return solving.execute(request, solution_table.callbacks(options), _with_network)
 
 
 def _with_network(request: "requests.SolveRequest", task: "tasks.TreeTask") -> "solving.DirectSolver":
@@ -308,6 +301,8 @@ def _show(options: console.Options, outcome: "solving.SolveResult") -> None:
     solution_table.show(options, outcome.task, outcome.solution, folder, more)
     if not options.json:
         console.say(f"result in {folder}; show its policies with: gdlx evaluate {folder}")
+        if not outcome.solution.improvements:  # the game was not unrolled
+            console.say(f"its exploitability is not known; bound it with: gdlx evaluate {folder} --bound")
     if outcome.dropped_visits:
         console.remark(
             options,

@@ -9,6 +9,7 @@ import numpy as np
 
 from gdlx.envs import dynamics, payoffs
 from gdlx.envs.trees import size_estimate
+from gdlx.propnet.checks import by_playing, repetition
 from gdlx.propnet.circuits import memo, propnet
 from gdlx.propnet.simulate import random_play
 
@@ -51,18 +52,38 @@ class GameFacts:
         """Whether the game is turn-taking."""
         return dynamics.infer_dynamics(self.net, self.seed)
 
-    @functools.cached_property
+    @property
     def longest_match(self) -> int:
         """Joint actions in the longest of a thousand random matches."""
-        longest, length = 1, np.zeros(_LENGTH_MATCHES, np.int64)
+        return self._lengths[0]
+
+    @property
+    def ends(self) -> bool:
+        """Whether any of a thousand random matches ended."""
+        return self._lengths[1]
+
+    @functools.cached_property
+    def _lengths(self) -> tuple[int, bool]:
+        longest, any_ended, length = 1, False, np.zeros(_LENGTH_MATCHES, np.int64)
         for number, step in enumerate(random_play.random_steps(self.net, len(length), self.seed)):
             ended = step.terminal | step.unplayable
+            any_ended = any_ended or bool(ended.any())
             length = np.where(ended, 0, length + 1)
             longest = max(longest, int(length.max()))
             # Stop once every match must have ended, or if matches seem never to end.
             if number >= 2 * longest or number >= _LENGTH_STEPS:
                 break
-        return longest
+        return longest, any_ended
+
+    @functools.cached_property
+    def repetition(self) -> repetition.Repetition | None:
+        """A state that a random match reached twice, which makes the tree infinite; None if none was found."""
+        return repetition.find_repetition(self.net, self.seed)
+
+    @functools.cached_property
+    def perfect_information(self) -> bool:
+        """Whether all players perceive every joint action, that of chance included."""
+        return all(by_playing.sees_everything(self.net, role) for role in self.net.players)
 
     @property
     def step_capacity(self) -> int:

@@ -10,6 +10,7 @@ import jax
 
 from gdlx.envs import env, game_facts, game_spec, payoffs
 from gdlx.envs.packed import packed_env
+from gdlx.envs.trees import game_tree
 from gdlx.propnet.common import limits
 from gdlx.solvers import algorithms, requests, solution, solve_requests, tabular_policies, tasks
 from gdlx.solvers.bounds import estimates, search_bounds
@@ -113,9 +114,15 @@ def _evaluate_policy(
     """Measure a policy file or folder of any format on a game that can be unrolled."""
     named = game_spec.resolve(request.game)
     policy_files.require_policy(path)  # before the long work
-    task = tasks.require_tree_task(
-        solve_requests.prepare(named, "tree", callbacks, max_nodes=request.max_nodes, within=request.within)
-    )
+    try:
+        task = tasks.require_tree_task(
+            solve_requests.prepare(named, "tree", callbacks, max_nodes=request.max_nodes, within=request.within)
+        )
+    except game_tree.TooLargeError as error:
+        play = f"`gdlx match {named.game.spec} {path} random`"
+        raise game_tree.TooLargeError(
+            error.reason, f"A policy can be judged only on the whole tree; let it play instead: {play}"
+        ) from None
     policies = policy_files.load_policies(path, named.game, task.tree)
     if lacking := policy_files.count_lacking(path, task.tree):
         total = sum(player.sets for player in task.tree.players)

@@ -13,7 +13,7 @@ from gdlx.envs.trees import game_tree
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import errors
 from gdlx.propnet.common import limits as limiting
-from gdlx.solvers import algorithms, requests, solution, tasks
+from gdlx.solvers import algorithms, requests, size_advice, solution, tasks
 from gdlx.solvers.exact import restricted_nash
 from gdlx.solvers.runs import driver, policy_files, result_folder, solver_run
 
@@ -229,11 +229,9 @@ def prepare(
         try:
             task = tasks.prepare(game, needs, net=net, max_nodes=max_nodes, report=report)
         except game_tree.TooLargeError as error:
-            if game.is_open_spiel:
+            if net is None:
                 raise
-            raise game_tree.TooLargeError(
-                f"{error}, or sample it without unrolling: `algorithm='os-mccfr'` and `table=22`"
-            ) from None
+            raise size_advice.explain(game, net, error) from None
     if task.tree.unplayable:
         callbacks.warn(
             f"{task.tree.unplayable:,} terminals of {game.spec} are states in which some role has no legal move"

@@ -26,7 +26,14 @@ class TooLargeError(errors.UserError, ValueError):
     """A game with more nodes than the limit, or without an end.
 
     `max_nodes=` raises the limit, and `depth=` unrolls fewer steps.
+
+    Attributes:
+      reason: what is too large, without the advice on what to do that follows it in the message.
     """
+
+    def __init__(self, reason: str, advice: str = "") -> None:
+        super().__init__(f"{reason}. {advice}" if advice else reason)
+        self.reason = reason
 
 
 UnplayableError = unplayable.UnplayableError

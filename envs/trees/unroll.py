@@ -119,8 +119,8 @@ class _Unroller:
         while len(nodes.state) and step != depth:
             if step == _MAX_STEPS:
                 raise game_tree.TooLargeError(
-                    f"{self.net.name} continues after {step} joint actions; exact solving needs a game that ends: "
-                    "add a step counter to its rules, or limit `depth=`"
+                    f"{self.net.name} continues after {step} joint actions, and exact solving needs a game that ends",
+                    "Add a step counter to its rules, or limit `depth=`",
                 )
             table = self._evaluate(nodes)
             nodes = self._expand(nodes, table, step)
@@ -259,7 +259,8 @@ class _Unroller:
         if widest > bound:  # every node would have to merge a hundred thousand histories
             raise game_tree.TooLargeError(
                 f"{self.net.name} is too large to unroll: random play shows more than {widest:.0e} histories "
-                f"after {len(guess.histories) - 1} joint actions. {self._smaller(guess)}"
+                f"after {len(guess.histories) - 1} joint actions",
+                self._smaller(guess),
             )
         allowed = min(self.max_nodes, _MAX_BYTES // _BYTES_PER_EDGE)
         if widest <= allowed:
@@ -273,7 +274,8 @@ class _Unroller:
                 raise game_tree.TooLargeError(
                     f"{self.net.name} is too large to unroll: random play shows about {guess.total:.1e} histories, "
                     f"which lead to more than {nodes:.1e} distinct nodes after {step} joint actions; allowed are "
-                    f"{allowed:,} joint actions that lead to a step. {self._smaller(guess)}"
+                    f"{allowed:,} joint actions that lead to a step",
+                    self._smaller(guess),
                 )
 
     def _smaller(self, guess: size_estimate.SizeEstimate) -> str:
@@ -292,8 +294,8 @@ class _Unroller:
             raise game_tree.TooLargeError(
                 f"{self.net.name} is too large to unroll: {edges:,.0f} joint actions lead to step {len(self.nodes)}, "
                 f"which need about {needed / 2**30:,.1f} GiB; allowed are {self.max_nodes:,} joint actions and "
-                f"{_MAX_BYTES / 2**30:.0f} GiB. Random play shows about {guess.total:.1e} histories in total. "
-                f"{self._suggest(len(self.nodes) - 1)}"
+                f"{_MAX_BYTES / 2**30:.0f} GiB. Random play shows about {guess.total:.1e} histories in total",
+                self._suggest(len(self.nodes) - 1),
             )
 
     def _expand(self, nodes: _LevelNodes, table: _Transitions, step: int) -> _LevelNodes:

@@ -138,7 +138,7 @@ def _play_out(net: propnet.PropNet) -> Findings | None:
     notes = _ProblemCollector(net)
     sizes = [len(role.moves) for role in net.roles]
     percept_sizes = [len(role.percepts) for role in net.roles]
-    players = [n for n, role in enumerate(net.roles) if not role.is_random and not _sees_everything(net, role)]
+    players = [n for n, role in enumerate(net.roles) if not role.is_random and not sees_everything(net, role)]
     state = game.initial(1)
     knowledge = [np.zeros(1, np.int64) for _ in players]
     levels: list[tuple[Ints, list[Ints]]] = []
@@ -174,7 +174,7 @@ def _play_out(net: propnet.PropNet) -> Findings | None:
     return None
 
 
-def _sees_everything(net: propnet.PropNet, role: propnet.Role) -> bool:
+def sees_everything(net: propnet.PropNet, role: propnet.Role) -> bool:
     """Whether a player perceives every joint action: it then knows the state, and its knowledge is not tracked."""
     moves = range(1 + len(net.initial), 1 + net.inputs - len(net.feedback))
     return set(role.sees.tolist()).issuperset(2 * node for node in moves)

@@ -12,6 +12,7 @@ import numpy as np
 from gdlx.envs import devices as machine
 from gdlx.envs import game_facts, payoffs
 from gdlx.envs.trees import game_tree
+from gdlx.propnet.checks import repetition
 from gdlx.propnet.common import errors, interrupts
 from gdlx.solvers import algorithms, tabular_policies, tasks
 from gdlx.solvers.mccfr import hash_table, table_loop, table_policy, table_state
@@ -48,6 +49,11 @@ class TableSolver(solver.Solver[table_state.TableState]):
             devices = tuple(local[:1] if local[0].platform == "cpu" else local)
         settings = tree_solvers.make_sample_settings(algorithm)
         self._game = task.packed
+        if not (sampling.max_steps or game_facts.probe(task.env.net, sampling.seed).ends):
+            raise TableError(
+                f"no random match of {task.env.name} ended, and sampling needs a game that ends; add a step counter to "
+                f"its rules, e.g. {repetition.STEP_COUNTER}"
+            )
         self.config = table_state.SamplerConfig(
             sampling.batch,
             sampling.max_steps or game_facts.probe(task.env.net, sampling.seed).step_capacity,
@@ -71,7 +77,7 @@ class TableSolver(solver.Solver[table_state.TableState]):
         if 2**self.bits * max(1, self.task.env.num_actions) >= 2**31:
             raise TableError(
                 f"a table of 2^{self.bits} information sets with {self.task.env.num_actions} actions has more entries "
-                "than can be indexed; use a smaller `table=`"
+                f"than can be indexed; use a smaller table, `table={self._largest_table(devices)}` or less"
             )
         # Twice, because a state and the next one may exist at the same time.
         table = 2 * table_state.row_bytes(self._game, self.config) * 2**self.bits * devices
@@ -80,11 +86,19 @@ class TableSolver(solver.Solver[table_state.TableState]):
         if table + visits > allowed:
             trajectories = f"{self.config.batch:,} trajectories of up to {self.config.steps} steps"
             infosets = f"2^{self.bits} information sets"
-            what, argument = (infosets, "`table=`") if table > visits else (trajectories, "`batch=`")
+            fitting = f"table, `table={self._largest_table(devices)}` or less"
+            what, argument = (infosets, fitting) if table > visits else (trajectories, "`batch=`")
             raise TableError(
                 f"{what} of {self.task.env.name} need about {max(table, visits) / 2**30:.1f} GiB, and table and "
                 f"trajectories may take {allowed / 2**30:.1f} GiB; use a smaller {argument}"
             )
+
+    def _largest_table(self, devices: int) -> int:
+        """Base-2 logarithm of the largest table that can be indexed and fits into memory beside the trajectories."""
+        row = 2 * table_state.row_bytes(self._game, self.config) * devices
+        available = memory_budget() - table_state.visit_bytes(self._game, self.config)
+        rows = min(available / row, (2**31 - 1) / max(1, self.task.env.num_actions))
+        return min(28, max(4, int(rows).bit_length() - 1))
 
     def init(self) -> table_state.TableState:
         with jax.enable_x64(False):

@@ -230,8 +230,7 @@ def test_info_refuses_a_game_too_large_before_unrolling_it(
     assert cli.main(["info", game, "--tree"]) == 1
     message = " ".join(capsys.readouterr().err.split())
     assert "joint actions; allowed are 60,000,000" in message
-    assert f"Unroll fewer steps (at most {depth}), or make the game smaller" in message
-    assert message.endswith(f"gdlx info {game} --tree --depth {depth}")
+    assert message.endswith(f"Unroll fewer steps: gdlx info {game} --tree --depth {depth}")
 
 
 def test_the_depth_that_info_suggests_fits(capsys: pytest.CaptureFixture[str]) -> None:

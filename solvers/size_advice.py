@@ -1,0 +1,70 @@
+"""What to do with a game that is too large to unroll: a step counter, search, or sampling, with commands to copy."""
+
+from gdlx.envs import game_facts, game_spec
+from gdlx.envs.trees import game_tree
+from gdlx.propnet import library
+from gdlx.propnet.checks import repetition
+from gdlx.propnet.circuits import propnet
+
+_TABLE_BITS = 22  # of the hash table that is suggested, if that fits
+_MAX_ENTRIES = 2**28  # information sets times actions of such a table: about 6 GiB
+_SECONDS = 60
+_SHORT = 200  # joint actions of matches that are short enough to sample although states repeat
+
+
+def explain(game: game_spec.GameSpec, net: propnet.PropNet, error: game_tree.TooLargeError) -> game_tree.TooLargeError:
+    """Returns the error with advice that fits the game: which of its facts are in the way, and the command to run."""
+    facts = game_facts.probe(net)
+    if facts.repetition is not None or not facts.ends:
+        return _endless(game, net, facts)
+    smaller = f"Make the game smaller{_parameters(game)}"
+    if facts.perfect_information and facts.dynamics.turn_taking:
+        advice = (
+            f"{smaller}. Solving needs the whole tree; search plays such a game of perfect information without it: "
+            f"`gdlx match {game.spec} uct random --games 10`"
+        )
+    else:
+        advice = (
+            f"{smaller}, or sample it without unrolling: `{sampling_command(game, net)}`. "
+            "Then bound what it reached: `gdlx evaluate RESULT --bound`"
+        )
+    return game_tree.TooLargeError(error.reason, advice)
+
+
+def _endless(game: game_spec.GameSpec, net: propnet.PropNet, facts: game_facts.GameFacts) -> game_tree.TooLargeError:
+    advice = f"Add a step counter to the rules, e.g. {repetition.STEP_COUNTER}"
+    if facts.repetition is None:
+        return game_tree.TooLargeError(f"{game.spec} does not end: no random match did", advice)
+    if facts.ends and facts.longest_match <= _SHORT:
+        advice += f", or sample it as it is: `{sampling_command(game, net)}`"
+    why = facts.repetition.in_words()
+    return game_tree.TooLargeError(f"{game.spec} need not end, so its tree is infinite: {why}", advice)
+
+
+def sampling_command(game: game_spec.GameSpec, net: propnet.PropNet) -> str:
+    """The command that samples a game into a hash table of a size that fits into memory, for a minute."""
+    return f"gdlx solve {game.spec} --algorithm os-mccfr --table {table_bits(net)} --time {_SECONDS}"
+
+
+def table_bits(net: propnet.PropNet) -> int:
+    """Base-2 logarithm of the information sets of a hash table for a game with so many actions.
+
+    >>> from gdlx.propnet import games
+    >>> table_bits(games.compile_game("kuhn_poker"))
+    22
+    """
+    actions = max((len(role.moves) for role in net.players), default=1)
+    return max(4, min(_TABLE_BITS, (_MAX_ENTRIES // max(1, actions)).bit_length() - 1))
+
+
+def _parameters(game: game_spec.GameSpec) -> str:
+    """The parameters that a game of the library has, which may be smaller."""
+    try:
+        chosen, settings = library.parse_spec(game.spec)
+    except library.LibraryError:
+        return ""
+    if not settings:
+        return ""
+    return (
+        f", as in {chosen.name}:{','.join(f'{name}={value}' for name, value in settings.items())} with smaller numbers"
+    )

@@ -1,0 +1,79 @@
+"""What to do with games that are too large: the advice fits the game, and can be followed."""
+
+import pathlib
+import re
+import shlex
+
+import pytest
+
+from gdlx.envs import game_facts, game_spec
+from gdlx.envs.trees import game_tree
+from gdlx.solvers import solve_requests
+from gdlx.solvers.runs import table_solver
+from gdlx.tests.helpers import commands
+
+STAY = """(role a) (role b) (init (at 1)) (legal a stay) (legal a move) (legal b wait) (legal b go)
+    (<= (next (at ?n)) (does a stay) (true (at ?n))) (<= (next (at 2)) (does a move) (true (at 1)))
+    (<= (next (at 3)) (does a move) (does b go) (true (at 2))) (goal a 100) (goal b 0)
+    (<= (next (at 1)) (does a move) (does b wait) (true (at 2)))"""
+ENDING = "(<= terminal (true (at 3)))"
+ENDLESS = "(<= terminal (true (at 4))) (<= (next (at 3)) (true (at 3)))"
+
+
+def refusal(game: game_spec.GameSpec) -> str:
+    with pytest.raises(game_tree.TooLargeError) as refused:
+        solve_requests.prepare(game_spec.ResolvedGame(game), "tree")
+    return str(refused.value)
+
+
+def rules(text: str) -> game_spec.GameSpec:
+    return game_spec.GameSpec("mine", rules=text)
+
+
+def test_a_game_whose_states_repeat_needs_a_step_counter() -> None:
+    message = refusal(rules(STAY + ENDING))
+    assert "its tree is infinite: the initial state is reached again after [stay " in message
+    assert "`gdlx solve mine --algorithm os-mccfr --table 22 --time 60`" in message  # its matches are short
+    counter = re.search(r"e\.g\. (\(init.*\(true \(step 20\)\)\))", message)
+    assert counter is not None
+    counted = counter[1].replace("..", "").replace("step 20", "step 3") + "(succ 2 3)"
+    task = solve_requests.prepare(game_spec.ResolvedGame(rules(STAY + ENDING + counted)), "tree")
+    assert task.tree.counts.nodes[-1] > 1
+
+
+def test_nobody_samples_a_game_that_never_ends() -> None:
+    message = refusal(rules(STAY + ENDLESS))
+    assert "Add a step counter" in message
+    assert "os-mccfr" not in message
+    with pytest.raises(table_solver.TableError, match=r"no random match of rules ended.*add a step counter"):
+        solve_requests.solve(rules=STAY + ENDLESS, algorithm="os-mccfr", table=10, iterations=1)
+
+
+def test_perfect_information_is_searched_and_hidden_information_is_sampled() -> None:
+    message = refusal(game_spec.GameSpec("connect_four"))
+    assert "`gdlx match connect_four uct random --games 10`" in message
+    assert "connect_four:width=7" in message
+    assert "os-mccfr" not in message
+    assert not game_facts.probe(game_spec.GameSpec("phantom_tictactoe").compile()).perfect_information
+    message = refusal(game_spec.GameSpec("phantom_tictactoe"))
+    assert "uct" not in message
+    assert "`gdlx evaluate RESULT --bound`" in message
+
+
+def test_the_suggested_command_runs(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_solver, "_MATCHES", 64)
+    (tmp_path / "mine.gdl").write_text(STAY + ENDING)
+    refused = commands.run("solve", "mine.gdl", cwd=tmp_path)
+    command = re.search(r"--algorithm os-mccfr[^`]*", refused.stderr)
+    assert command is not None
+    smaller = command[0].replace("--time 60", "--iterations 1 --batch 32").replace("--table 22", "--table 8")
+    ran = commands.run("solve", "mine.gdl", *shlex.split(smaller), cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert "bound it with: gdlx evaluate results/mine/os-mccfr --bound" in ran.stdout
+
+
+def test_a_table_that_is_too_large_names_one_that_fits() -> None:
+    with pytest.raises(table_solver.TableError, match=r"a smaller table, `table=2\d` or less") as refused:
+        solve_requests.solve("goofspiel:cards=8", "os-mccfr", table=28, iterations=1)
+    fitting = int(re.findall(r"table=(\d+)", str(refused.value))[0])
+    assert 20 <= fitting < 28
