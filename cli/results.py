@@ -44,11 +44,13 @@ def results(
     from gdlx.solvers.runs import result_folder as stored
 
     conditions = [query.parse(text) for text in where or ()]
+    conditions = [where._replace(name=query.full_name(where.name)) for where in conditions]
+    sort = query.full_name(sort)
     gathered = gather.gather_runs(folders or [pathlib.Path("results")])
     if not gathered.total:
         raise stored.ResultError(f"no runs found: {'; '.join(skipped.reason for skipped in gathered.skipped[:3])}")
     rows = query.filter_rows(query.rows(gathered), conditions)
-    chosen = [name.strip() for name in columns.split(",")] if columns else query.columns(rows)
+    chosen = [query.full_name(name.strip()) for name in columns.split(",")] if columns else query.columns(rows)
     query.require_names(rows, chosen)
     rows = query.sort_rows(rows, sort, descending=descending)[:limit]
     for skipped in gathered.skipped:

@@ -72,7 +72,10 @@ def _show(options: console.Options, done: "running.SweepResult") -> None:
         console.remark(options, f"and {len(done.failed) - _SHOWN_FAILURES:,} more; see the column failure of the table")
     if done.failed:
         console.remark(options, f"to retry a cell, delete its folder in {done.folder / 'cells'}")
-    console.say(f"show the best with: gdlx results {done.folder} --limit 10; plot all with: gdlx report {done.folder}")
+    if len(done.failed) < done.cells:
+        console.say(
+            f"show the best with: gdlx results {done.folder} --limit 10; plot all with: gdlx report {done.folder}"
+        )
 
 
 def _show_plan(options: console.Options, requested: "configs.Sweep") -> None:

@@ -125,6 +125,12 @@ def execute(
             checkpoint_seconds=request.checkpoint_seconds,
             direct_solver=direct_solver,
         )
+        done = 0 if isinstance(run, solver_run.DirectRun) else int(run.state.t)
+        if request.resume is not None and done >= stop.last:
+            callbacks.warn(
+                f"{folder} has {done:,} iterations already, and these are its results; for more: "
+                f"`gdlx solve --resume {folder} --iterations {2 * done}`"
+            )
         method = "linear programming" if algorithm.is_exact else algorithm.name
         with callbacks.stage(f"{method} on {task.game.spec}") as note:
             for metrics in run.iterate_metrics(stop, request.every):

@@ -128,7 +128,8 @@ def split_by_memory(task: tasks.TreeTask, group: CellGroup, max_bytes: int = bat
 def describe_group(group: CellGroup) -> dict[str, Any]:
     """Describes how a group would run, as in `gdlx sweep --dry-run`."""
     first = group.cells[0]
-    row: dict[str, Any] = {"game": first.game, "algorithm": first.algorithm.name, "cells": len(group.cells)}
+    names = ", ".join(dict.fromkeys(cell.algorithm.name for cell in group.cells))
+    row: dict[str, Any] = {"game": first.game, "algorithm": names, "cells": len(group.cells)}
     if group.solo_reason is not None:
         return row | {"at_once": None, "bytes": None, "alone": group.solo_reason}
     try:

@@ -140,6 +140,15 @@ def filter_rows(table: Sequence[Row], questions: Iterable[Condition]) -> list[Ro
     return matching
 
 
+def full_name(name: str) -> str:
+    """The name of a column, of which one has a shorter form.
+
+    >>> full_name("improvement")
+    'largest_improvement'
+    """
+    return "largest_improvement" if name == "improvement" else name
+
+
 def require_names(table: Sequence[Row], names: Iterable[str]) -> None:
     known = list(dict.fromkeys(name for row in table for name in row))
     for name in names:
@@ -187,6 +196,9 @@ def sort_rows(table: Sequence[Row], name: str, *, descending: bool = False) -> l
 
     known = [row for row in table if row.get(name) is not None]
     unknown = [row for row in table if row.get(name) is None]
+    # Games of one or of several players have no exploitability; the largest improvement says as much.
+    if name == "exploitability" and any(row.get("largest_improvement") is not None for row in unknown):
+        unknown = sort_rows(unknown, "largest_improvement", descending=descending)
     return sorted(known, key=key, reverse=descending) + unknown
 
 
@@ -199,6 +211,8 @@ def columns(table: Sequence[Row]) -> list[str]:
             by_algorithm.setdefault(row["algorithm"], []).append(row)
     kinds = ["kind"] if len({row["kind"] for row in table}) > 1 else []
     first = kinds + [name for name in FIRST if any(row.get(name) is not None for row in table)]
+    if any(row.get("exploitability") is None and row.get("largest_improvement") is not None for row in table):
+        first.append("largest_improvement")
     differing = [
         name
         for name in names

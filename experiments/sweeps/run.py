@@ -67,6 +67,7 @@ def run_sweep(
     with results.open_for_writing(source, jnp.result_type(float) == np.float64):
         if source:  # studies put several sweeps into one folder
             results.require_matching_cells(sweep.cells)
+            results.drop_former_failures(sweep.cells)
         results.require_same_rules(plan.rules_digests(sweep.cells), sweep.cells)
         _quarantine_damaged(results, sweep.cells, warn)
         remaining = [cell for cell in sweep.cells if not results.is_finished(cell)]

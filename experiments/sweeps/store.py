@@ -117,13 +117,29 @@ class SweepStore:
         self._write_manifest()
 
     def require_matching_cells(self, cells: Iterable[config.Cell]) -> None:
-        """Raises an error if the folder has the cells of another file of the same name."""
-        existing = {str(path.relative_to(self.folder / CELLS)) for path in (self.folder / CELLS).glob("*/*")}
-        if existing and existing.isdisjoint(cell.name for cell in cells):
+        """Raises an error if the folder has the cells of another file of the same name.
+
+        The same sweep may have grown, or may now stop elsewhere: then games and algorithms are still in the file.
+        """
+        existing = {str(path.relative_to(self.folder / CELLS)) for path in self._cell_folders() if not _failed(path)}
+        known = tuple(f"{cell.name.partition('/')[0]}/{cell.algorithm.name}-" for cell in cells)
+        if existing and not any(name.startswith(known) for name in existing):
             raise config.SweepError(
                 f"{self.folder} holds another sweep: none of its {len(existing):,} cells is in the file; "
                 "use another results folder, or rename the file"
             )
+
+    def drop_former_failures(self, cells: Iterable[config.Cell]) -> None:
+        """Removes cells that failed and are no longer in the file, as those of a game whose name was misspelt."""
+        names = {cell.name for cell in cells}
+        for path in self._cell_folders():
+            if _failed(path) and str(path.relative_to(self.folder / CELLS)) not in names:
+                shutil.rmtree(path)
+                with contextlib.suppress(OSError):  # other cells of the game
+                    path.parent.rmdir()
+
+    def _cell_folders(self) -> list[pathlib.Path]:
+        return sorted((self.folder / CELLS).glob("*/*"))
 
     def _write_manifest(self) -> None:
         atomic_files.write_atomically(self.folder / MANIFEST, json.dumps(self._manifest, indent=1).encode())
@@ -226,6 +242,10 @@ class SweepStore:
         if any(len(row) != len(head) for row in rows):
             raise config.SweepError(f"{path} cannot be read: a row is incomplete")
         return [dict(zip(_numbered(head), row, strict=True)) for row in rows]
+
+
+def _failed(folder: pathlib.Path) -> bool:
+    return (folder / FAILED).exists()
 
 
 def is_partial(folder: pathlib.Path) -> bool:

@@ -123,6 +123,9 @@ def test_a_policy_written_by_hand_is_evaluated(tmp_path: pathlib.Path) -> None:
 def test_resume(solved: pathlib.Path) -> None:
     ran = commands.run("solve", "--resume", "results/kuhn_poker/cfr+", "--iterations", "300", "--json", cwd=solved)
     assert json.loads(ran.stdout)["iterations"] == 300
+    ran = commands.run("solve", "--resume", "results/kuhn_poker/cfr+", "--iterations", "100", cwd=solved)
+    assert "has 300 iterations already" in ran.stderr
+    assert "`gdlx solve --resume results/kuhn_poker/cfr+ --iterations 600`" in ran.stderr
     ran = run_process("solve", "--resume", "results/kuhn_poker/cfr+", "--x64", cwd=solved)
     assert ran.returncode == 1
     assert "single precision; resume it without --x64" in ran.stderr

@@ -63,6 +63,20 @@ def test_order_and_columns(folder: pathlib.Path, capsys: Any) -> None:
     assert found == [{"alpha": 2.0, "algorithm": "dcfr"}, {"alpha": 1.5, "algorithm": "dcfr"}]
 
 
+def test_three_players_are_sorted_by_the_largest_improvement(tmp_path: pathlib.Path, capsys: Any) -> None:
+    """They have no exploitability."""
+    grid = {"games": ["smallest:players=3,numbers=3,steps=1"], "algorithms": [{"name": "cfr"}], "iterations": 1}
+    run.run_sweep(config.Sweep("three", config.expand_cells(grid | {"iterations": 50})), tmp_path / "three")
+    run.run_sweep(config.Sweep("more", config.expand_cells(grid)), tmp_path / "more")
+    assert cli.main(["results", str(tmp_path)]) == 0
+    assert "largest_improvement" in capsys.readouterr().out
+    found = [row["iterations"] for row in ask(capsys, tmp_path)]
+    assert found == [row["iterations"] for row in ask(capsys, tmp_path, "--sort", "improvement")]
+    improvements = [row["largest_improvement"] for row in ask(capsys, tmp_path)]
+    assert improvements == sorted(improvements)
+    assert improvements[0] < improvements[1]
+
+
 def test_table_and_file(folder: pathlib.Path, tmp_path: pathlib.Path, capsys: Any) -> None:
     assert cli.main(["results", str(folder), "--limit", "1"]) == 0
     shown = capsys.readouterr().out

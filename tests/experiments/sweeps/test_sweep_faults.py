@@ -129,9 +129,28 @@ def test_reasons_of_failures_that_cannot_be_read(tmp_path: pathlib.Path) -> None
 def test_a_file_of_the_same_name_elsewhere(tmp_path: pathlib.Path) -> None:
     found = {"games": ["kuhn_poker"], "iterations": 5, "algorithms": [{"name": "cfr"}]}
     first = run.run_sweep(sweeps.make_sweep(found), tmp_path / "sweep")
+    other = found | {"algorithms": [{"name": "dcfr"}]}
     with pytest.raises(config.SweepError, match="holds another sweep: none of its 1 cells"):
-        run.run_sweep(sweeps.make_sweep(found | {"iterations": 6}), tmp_path / "sweep", "iterations = 6")
+        run.run_sweep(sweeps.make_sweep(other), tmp_path / "sweep", "dcfr")
     assert len(sweeps.rows(first.table)) == len(plan.measurement_points(5, None))
+    # The same sweep may be asked for more iterations.
+    more = run.run_sweep(sweeps.make_sweep(found | {"iterations": 6}), tmp_path / "sweep", "iterations = 6")
+    assert (more.cells, more.already_finished, more.failed) == (1, 0, ())
+
+
+def test_a_misspelt_game_is_corrected_in_the_file(tmp_path: pathlib.Path, capsys: Any) -> None:
+    path = tmp_path / "my.toml"
+    path.write_text(
+        'games = ["kuhn_pocker"]\niterations = 5\n[[algorithms]]\nname = "cfr"\n[[algorithms]]\nname = "lcfr"\n'
+    )
+    assert cli.main(["sweep", str(path), "--results", str(tmp_path)]) == 1
+    assert "show the best" not in capsys.readouterr().out  # there is none
+    path.write_text(path.read_text().replace("pocker", "poker"))
+    assert cli.main(["sweep", str(path), "--dry-run"]) == 0
+    assert "cfr, lcfr" in capsys.readouterr().out  # both run in one program
+    assert cli.main(["sweep", str(path), "--results", str(tmp_path)]) == 0
+    assert "show the best" in capsys.readouterr().out
+    assert [found.name for found in (tmp_path / "my" / store.CELLS).iterdir()] == ["kuhn_poker"]
 
 
 @pytest.mark.parametrize(
