@@ -1,6 +1,8 @@
 """The command `play`: play against an agent at the terminal."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+import itertools
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -51,24 +53,51 @@ def play(
     with console.progress(options, f"preparing {against}"):
         games.prepare(other, arena)
     players: list[agent.Agent] = [other] * arena.env.num_players
-    players[player] = human.HumanAgent()
+    players[player] = human.AdvisedHuman(adviser=other)
     judge = referee.Referee(arena, players, seed=options.seed, start_seconds=start_clock, play_seconds=play_clock)
-    events: list[referee.GameStep] = []
-    record, interrupted = None, False
     try:
-        record = judge.play(0, range(len(players)), events)
-    except agent.PlayerQuitError:
-        pass
-    except KeyboardInterrupt:
-        interrupted = True
+        for number in itertools.count():
+            played = _play_one(judge, number)
+            if options.json:
+                console.emit(_as_json(arena, player, against, played))
+            else:
+                _show_play(arena, player, played)
+            if played.interrupted:
+                raise typer.Exit(interrupts.exit_code())
+            if played.record is None or options.json or not _wants_another():
+                return
     finally:
         judge.close()
-    if options.json:
-        console.emit(_as_json(arena, player, against, events, record))
-    else:
-        _show_play(arena, player, events, record)
-    if interrupted:
-        raise typer.Exit(interrupts.exit_code())
+
+
+class _Played(NamedTuple):
+    """One game, and its record if it has ended."""
+
+    events: "list[referee.GameStep]"
+    record: "referee.GameRecord | None"
+    interrupted: bool = False  # by Ctrl-C
+
+
+def _play_one(judge: "referee.Referee", number: int) -> _Played:
+    from gdlx.players.agents import agent
+
+    events: list[referee.GameStep] = []
+    try:
+        return _Played(events, judge.play(number, range(len(judge.agents)), events))
+    except agent.PlayerQuitError:
+        return _Played(events, None)
+    except KeyboardInterrupt:
+        return _Played(events, None, interrupted=True)
+
+
+def _wants_another() -> bool:
+    """Ask whether to play again; nobody is asked who is not at a terminal."""
+    if not sys.stdin.isatty():
+        return False
+    try:
+        return console.stderr().input("another game? [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:
+        return False
 
 
 def _player(arena: "agent.Arena", role: str) -> int:
@@ -99,15 +128,14 @@ def _as_json(
     arena: "agent.Arena",
     player: int,
     against: str,
-    events: "list[referee.GameStep]",
-    record: "referee.GameRecord | None",
+    played: _Played,
 ) -> dict[str, Any]:
-    roles = arena.env.players
+    roles, record = arena.env.players, played.record
     return {
         "game": arena.game.spec,
         "role": roles[player],
         "against": against,
-        "moves": _moves(arena, events),
+        "moves": _moves(arena, played.events),
         "goals": None if record is None else dict(zip(roles, record.goal, strict=True)),
         "payoffs": None if record is None else dict(zip(roles, record.payoff, strict=True)),
         "incidents": [] if record is None else [incident._asdict() for incident in record.incidents],
@@ -115,19 +143,24 @@ def _as_json(
     }
 
 
-def _show_play(
-    arena: "agent.Arena", player: int, events: "list[referee.GameStep]", record: "referee.GameRecord | None"
-) -> None:
+def _show_play(arena: "agent.Arena", player: int, played: _Played) -> None:
+    record = played.record
     names = [
         f"{each.name} (you)" if each.name == arena.env.players[player] else each.name for each in arena.env.net.roles
     ]
     table = match_runs.table("step", *names, texts=1 + len(names))
-    for number, line in enumerate(_moves(arena, events), 1):
-        match_runs.add_row(table, str(number), *line.values())
+    for number, line in enumerate(_moves(arena, played.events), 1):
+        match_runs.add_row(table, str(number), *("" if move == "noop" else move for move in line.values()))
     console.say("", "What happened:" if record is not None else "What happened so far:")
     console.show(table)
     if record is None:
         console.say("The game has not ended.")
+        return
+    if record.unplayable:
+        console.say(
+            "The game stopped: some role has no legal move, or it has more joint actions than --max-steps; "
+            f"`gdlx check --play {arena.game.spec}` shows which."
+        )
         return
     for role, goal in zip(arena.env.players, record.goal, strict=True):
         console.say(f"{role}: goal {goal}")

@@ -183,12 +183,25 @@ def test_a_game_at_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch:
     code, out, err = run(capsys, "play", "kuhn_poker", "--as", "first", "--against", "random")
     assert code == 0
     assert "You are player1 in kuhn_poker, with player2." in err
-    assert "and you see (dealt " in err
+    assert "1. you see (dealt " in err
+    assert "noop" not in err
     assert "'jump' is not a legal move" in err
     # The hidden card of the opponent is revealed.
     assert out.count("(deal ") == 2
     assert "player1 (you)" in out
     assert "player2: goal " in out
+
+
+def test_a_board_help_and_hints(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    type_in(monkeypatch, "?\nhint\n(mark 2 2)\nhistory\nquit\n")
+    code, _, err = run(capsys, "play", "tictactoe", "--as", "x", "--against", "random")
+    assert code == 0
+    assert "hint     shows the move" in err
+    assert "it would play (mark " in err
+    lines = [line.split() for line in err.splitlines()]
+    assert ["2", ".", "x", "."] in lines or ["2", "o", "x", "."] in lines or ["2", ".", "x", "o"] in lines
+    assert "1. x: (mark 2 2)" in err
+    assert "noop" not in err
 
 
 @pytest.mark.parametrize("typed", ["quit\n", ""])

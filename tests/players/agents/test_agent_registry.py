@@ -300,7 +300,7 @@ def test_a_person_types_a_number_or_a_move(
     out, err = capsys.readouterr()
     assert out == ""
     assert "You are player1 in kuhn_poker, with player2." in err
-    assert "1. you: noop, and you see (dealt king)" in err
+    assert "1. you see (dealt king)" in err  # and not that it had to wait
     assert "[1] bet" in err
 
 
