@@ -102,7 +102,10 @@ def _write_header(header: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    request: dict[str, Any] = json.loads(sys.stdin.buffer.readline())
+    line = sys.stdin.buffer.readline()
+    if not line.endswith(b"\n"):  # whoever asks was stopped before the request was complete
+        return
+    request: dict[str, Any] = json.loads(line)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _limit_memory(int(request["max_bytes"] * 1.25) + 2**28)  # the observer stops before that, if it is called
     observer = _Observer(request["max_rules"], request["max_bytes"], time.monotonic() + request["max_seconds"])

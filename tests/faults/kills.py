@@ -56,7 +56,8 @@ def make_trial(scenario: scenarios.Scenario, folder: pathlib.Path) -> trials.Tri
         run = _Stopping(scenario, work, processes.environment(cold if chance.random() < _COLD else cache))
         for _ in range(chance.randint(2, _MAX_STOPS)):
             fresh = scenario.fresh or chance.random() < _FRESH
-            seconds = chance.uniform(0, 1.1 * expected.seconds[fresh])
+            # Rather early: what is resumed has less left to do.
+            seconds = 1.1 * expected.seconds[fresh] * chance.random() ** 1.5
             run.stop(seconds, chance.choice(_SIGNALS), fresh=fresh)
         try:
             run.finish()

@@ -343,3 +343,11 @@ def test_ground_rules_are_what_the_grounder_says() -> None:
     assert sorted(body.tolist()) == sorted([-true["x"], true["y"]])
     assert rules.relations[rules.relation[legal["r", "b"]]] == ("legal", 2)
     assert dataclasses.is_dataclass(rules)
+
+
+@pytest.mark.parametrize("request_sent", [b"", b'{"program": "'])
+def test_the_grounder_ends_silently_if_its_request_does_not_come(request_sent: bytes) -> None:
+    """As when a command is interrupted just after it has started the grounder."""
+    command = [sys.executable, "-P", "-m", "gdlx.propnet.grounding.worker"]
+    ran = subprocess.run(command, input=request_sent, capture_output=True)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
