@@ -556,7 +556,7 @@ def test_depth_limited_search_takes_the_values_of_a_network(folder: pathlib.Path
     learner, state, *_ = checkpoints.restore_training(folder, arena.env.net)
     assert isinstance(learner, self_play.SelfPlay)
     start = arena.env.init()
-    after = arena.env.step(start, jnp.argmax(start.legal_mask, axis=1), jax.random.key(0))
+    after = jax.jit(arena.env.step)(start, jnp.argmax(start.legal_mask, axis=1), jax.random.key(0))
     told = values(np.stack([start.registers, after.registers], axis=1), np.array([0, 1], np.int32))
     for number, game in enumerate((start, after)):
         exact = learner.values(state, learner.encoder.state(game)[None])[0]

@@ -30,6 +30,8 @@ MATCH = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 # printed, and what went wrong.
 RUN_BLOCKS = """
 import contextlib, io, json, os, sys, traceback
+from gdlx.envs import compilation_cache
+compilation_cache.enable()
 pages, printed = json.load(sys.stdin), {}
 for page, (folder, blocks) in pages.items():
     os.chdir(folder)

@@ -109,7 +109,7 @@ def test_networks_of_other_authors_play_by_the_rules_for_long(name: str) -> None
 
 @pytest.mark.parametrize("game", GAMES)
 def test_a_game_plays_as_it_should(game: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_playing, "_MAX_NODES", 30_000)
+    monkeypatch.setattr(by_playing, "_MAX_NODES", 10_000)
     findings = by_playing.check_by_playing(games.compile_game(game))
     # A goal that few of the sampled matches reach is not a problem; all other problems are.
     faults = [problem.render() for problem in findings.problems if problem.code != "never-wins"]

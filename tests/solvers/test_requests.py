@@ -136,14 +136,14 @@ def test_a_request_goes_through_its_folder(tmp_path: pathlib.Path) -> None:
 
 
 def test_steps_may_be_raised_when_resumed(tmp_path: pathlib.Path) -> None:
-    settings = {"table": 8, "batch": 32, "max_steps": 8}
+    settings = {"table": 8, "batch": 64, "max_steps": 10}
     outcome = solve_requests.execute(
         requests.SolveRequest("kuhn_poker", "os-mccfr", 2, settings=settings, results=tmp_path)
     )
     assert outcome.folder is not None
-    again = requests.resume_request(outcome.folder, max_steps=16, iterations=3)
+    again = requests.resume_request(outcome.folder, max_steps=20, iterations=3)
     assert solve_requests.execute(again).solution.iterations == 3
-    assert result_folder.read_config(outcome.folder).algorithm.sampling_config.max_steps == 16
+    assert result_folder.read_config(outcome.folder).algorithm.sampling_config.max_steps == 20
 
 
 def test_what_is_found_at_once_is_not_resumed(tmp_path: pathlib.Path) -> None:

@@ -37,7 +37,7 @@ def test_search_to_the_end_returns_the_values_of_uniform_play() -> None:
     learner = learner_of("kuhn_poker", depth=5, draws=2_000)
     env = learner.encoder.env
     start = env.init()
-    after = env.step(start, jnp.argmax(start.legal_mask, axis=1), jax.random.key(1))
+    after = jax.jit(env.step)(start, jnp.argmax(start.legal_mask, axis=1), jax.random.key(1))
     windows = learner.encoder.window(start)
     game = self_play.SelfPlayGames(after, observation_window.update(windows, after), jnp.zeros(2, jnp.bool_))
     q_values = searched(learner, game, 0)

@@ -251,7 +251,7 @@ def test_fixed_iterations_end_with_the_clock_too(monkeypatch: pytest.MonkeyPatch
 
 def test_values_of_random_play_agree_with_recursion() -> None:
     """From every node after two joint actions; payoffs of Kuhn poker are at most 2."""
-    arena, rounds = arena_of(KUHN), 2_000
+    arena, rounds = arena_of(KUHN), 600
     active = enumeration.start(arena.packed)
     for _ in range(2):
         active = enumeration.apply_joint_actions(
