@@ -1,6 +1,7 @@
 """What tests of sampling into hash tables share: a state that knows a whole game, and the exact regrets of it."""
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -14,7 +15,7 @@ from gdlx.envs.trees import game_tree, infoset_keys
 from gdlx.envs.views import history, public
 from gdlx.solvers import algorithms, tabular_policies, tasks
 from gdlx.solvers.exact import best_response, regret_matching
-from gdlx.solvers.mccfr import hash_table, mccfr, table_loop, table_rows, table_sampler, table_state
+from gdlx.solvers.mccfr import hash_table, mccfr, table_loop, table_rows, table_state
 from gdlx.solvers.runs import table_solver
 
 DEFAULT_SETTINGS = regret_matching.Settings()
@@ -95,13 +96,17 @@ def uniform_reach(player: game_tree.Player) -> Any:
     return found
 
 
+Update = Callable[[table_state.TableState, jax.Array], table_state.TableState]
+
+
 def assert_unbiased(
-    game: RandomTable, state: table_state.TableState, batch: table_sampler.TrajectoryBatch, number: int, repeats: int
+    game: RandomTable, state: table_state.TableState, update: Update, number: int, repeats: int
 ) -> dict[int, float]:
     """Means of sampled regrets of a player are the exact ones; standard errors of the first option of every set."""
     player = game.task.tree.players[number]
-    after = jax.jit(lambda key: batch.update(state, key).entries.regret - state.entries.regret)
-    drawn = np.stack([after(key) for key in jax.random.split(jax.random.key(number), repeats)]).astype(float)
+    keys = jax.random.split(jax.random.key(number), repeats)
+    drawn = np.stack([np.asarray(update(state, key).entries.regret, float) for key in keys])
+    drawn -= np.asarray(state.entries.regret, float)
     errors = {}
     for decision, expected in enumerate(exact_regrets(game, number)):
         part = slice(player.first[decision], player.first[decision + 1])

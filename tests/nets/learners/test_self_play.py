@@ -29,8 +29,12 @@ def searched(learner: self_play.SelfPlay, game: self_play.SelfPlayGames, key: in
     """[P, A] of one game, while all networks are new: policies are uniform and values 0."""
     state = learner.init(jax.random.key(0))
     one = jax.tree.map(lambda x: x[None], game)
-    policy = learner._policy(state.parameters, one)
-    return np.asarray(learner._search(state.parameters, one, policy, jax.random.key(key)))[0] * learner.scale
+
+    @jax.jit
+    def search(parameters: self_play.Parameters, key: jax.Array) -> jax.Array:
+        return learner._search(parameters, one, learner._policy(parameters, one), key)
+
+    return np.asarray(search(state.parameters, jax.random.key(key)))[0] * learner.scale
 
 
 def test_search_to_the_end_returns_the_values_of_uniform_play() -> None:

@@ -68,12 +68,12 @@ def test_targeting_leaves_regrets_unbiased(
         batch = online_sampling.TargetedBatch(
             known.packed, SETTINGS, tables.first_iteration_discounts(), config, None, number, search, target
         )
-        errors = tables.assert_unbiased(known, known.state, batch, number, 150)
+        errors = tables.assert_unbiased(known, known.state, jax.jit(batch.update), number, 150)
         if number == searcher and here >= 0 and steps:
             plain = table_sampler.TrajectoryBatch(
                 known.packed, SETTINGS, tables.first_iteration_discounts(), config, None, number
             )
-            plain_errors = tables.assert_unbiased(known, known.state, plain, number, 150)
+            plain_errors = tables.assert_unbiased(known, known.state, jax.jit(plain.update), number, 150)
             decision = list(known.rows[number]).index(here)
             assert errors[decision] < plain_errors[decision]
 

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -144,26 +145,24 @@ def test_baselines_leave_regrets_unbiased(game: str) -> None:
     """Means of sampled regrets, with wild baselines, against the exact regrets of every information set."""
     known = tables.make_random_table(game)
     config = table_state.SamplerConfig(256, 16, baselines=True)
-    state = known.state._replace(baselines=wild_values(known, config))
     settings = mccfr.MccfrSettings(*jax.tree.map(np.float32, (tables.DEFAULT_SETTINGS, 0.5, 0.1)))
-    for number in range(len(known.task.tree.players)):
-        batch = table_sampler.TrajectoryBatch(
-            known.packed, settings, tables.first_iteration_discounts(), config, None, number
-        )
-        tables.assert_unbiased(known, state, batch, number, 150)
+    discounts = tables.first_iteration_discounts()
+    updates = [
+        jax.jit(table_sampler.TrajectoryBatch(known.packed, settings, discounts, config, None, number).update)
+        for number in range(len(known.task.tree.players))
+    ]
+    state = known.state._replace(baselines=wild_values(known, updates))
+    for number, update in enumerate(updates):
+        tables.assert_unbiased(known, state, update, number, 150)
 
 
-def wild_values(known: tables.RandomTable, config: table_state.SamplerConfig) -> state_baselines.StateBaselines:
-    """Return random baselines for all states; some are unknown."""
+def wild_values(known: tables.RandomTable, updates: Sequence[tables.Update]) -> state_baselines.StateBaselines:
+    """Return random baselines for all states that updates meet; some are unknown."""
     state = known.state._replace(
         baselines=state_baselines.init(known.packed.env.num_players, known.packed.env.num_actions, 9)
     )
-    settings = mccfr.MccfrSettings(*jax.tree.map(np.float32, (tables.DEFAULT_SETTINGS, 1.0, 0.1)))
-    for number in range(known.packed.env.num_players):
-        batch = table_sampler.TrajectoryBatch(
-            known.packed, settings, tables.first_iteration_discounts(), config, None, number
-        )
-        state = jax.jit(batch.update)(state, jax.random.key(number))
+    for number, update in enumerate(updates):
+        state = update(state, jax.random.key(number))
     values = state.baselines
     assert values is not None
     random, shape = np.random.default_rng(1), values.value[0].shape
@@ -184,7 +183,7 @@ def wild_values(known: tables.RandomTable, config: table_state.SamplerConfig) ->
     ],
 )
 def test_kuhn_is_solved(name: str, grow: str) -> None:
-    solution = gdlx.solve("kuhn_poker", name, iterations=400, table=6, batch=256, grow=grow)
+    solution = gdlx.solve("kuhn_poker", name, iterations=1_600, table=8, batch=64, grow=grow)
     assert solution.exploitability is not None
     assert solution.exploitability < 0.03
     assert solution.value[0] == pytest.approx(-1 / 18, abs=0.02)
