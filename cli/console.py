@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
+from gdlx.cli import narrow_tables
 from gdlx.propnet.common import errors, printable
 
 if TYPE_CHECKING:
@@ -76,11 +77,21 @@ def say(*lines: str) -> None:
 
 
 def show(renderable: "rich.console.RenderableType") -> None:
-    """Print a table or another rich renderable on stdout, without trailing blanks."""
+    """Print a table or another rich renderable on stdout, without trailing blanks.
+
+    A table that is too wide for the terminal loses columns rather than digits.
+    """
+    import rich.table
+
     console = stdout()
+    dropped: list[str] = []
+    if isinstance(renderable, rich.table.Table) and console.width < _UNWRAPPED:
+        renderable, dropped = narrow_tables.fit_table(renderable, console.width)
     with console.capture() as captured:
         console.print(_Sanitised(renderable))
     sys.stdout.writelines(f"{line.rstrip()}\n" for line in captured.get().split("\n")[:-1])
+    if dropped:
+        write_stderr(f"no room for: {', '.join(dropped)}; widen the terminal, or use --json")
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Iterable[str] = ()) -> None:

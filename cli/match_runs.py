@@ -249,7 +249,10 @@ def show_problems(result: "scores.MatchResult") -> None:
             f"`gdlx check --play {result.game}` shows why"
         )
     if result.goal_conflicts:
-        console.say(f"{result.goal_conflicts:,} games ended with several goal values for a player, or none")
+        console.say(
+            f"{result.goal_conflicts:,} games ended with several goal values for a player, or none; "
+            f"`gdlx check --play {result.game}` shows one"
+        )
     if result.incidents:
         console.say(f"{len(result.incidents):,} times a random legal move replaced that of an agent:")
         for incident in result.incidents[:_SHOWN_INCIDENTS]:

@@ -85,7 +85,11 @@ def _csv(rows: "list[query.Row]") -> str:
 def _show_rows(rows: "list[query.Row]", chosen: list[str], total: int) -> None:
     import rich.table
 
-    table = rich.table.Table(*chosen, box=None, pad_edge=False)
+    table = rich.table.Table(box=None, pad_edge=False)
+    for name in chosen:
+        values = [row[name] for row in rows if row.get(name) is not None]
+        are_numbers = bool(values) and not any(isinstance(value, str | bool) for value in values)
+        table.add_column(name, justify="right" if are_numbers else "left")
     for row in rows:
         table.add_row(*(_text(row.get(name)) for name in chosen))
     if rows:

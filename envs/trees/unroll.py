@@ -186,10 +186,12 @@ class _Unroller:
 
     def _raise_goal_conflict(self, role: propnet.Role, held: Bools, state: Bools) -> None:
         values = [str(value) for value, holds in zip(role.goal_values, held, strict=True) if holds]
+        what = f"the goal values {' and '.join(values)}" if values else "no goal value"
+        fix = "Make its goal rules exclude each other" if values else f"Add a goal rule for {role.name} there"
         raise game_tree.GoalConflictError(
-            f"{role.name} has {'the goal values ' + ' and '.join(values) if values else 'no goal value'} in a terminal "
-            f"state of {self.net.name}: {self._text(state)}. Make its goal rules exclude each other, or take the "
-            "highest (0 for none) with `goal_conflict='max'`"
+            f"{role.name} has {what} in a terminal state of {self.net.name}: {self._text(state)}. {fix}, or take "
+            f"{'the highest' if values else '0'} with `goal_conflict='max'`; `gdlx check --play {self.net.name}` shows "
+            "the moves that lead there"
         )
 
     def _units(self, goals: Floats, *, is_complete: bool) -> payoffs.Payoffs:

@@ -28,11 +28,12 @@ def find_chance_problems(net: propnet.PropNet, seed: int = 0) -> Iterator[diagno
     idle = _idle_move(net.roles[number].moves, options)
     if idle is not None:
         move, others = idle
+        when = _fluent_of_work(net, options.sum(axis=0) > 1, states)
         yield diagnostics.Diagnostic(
             "chance-may-idle",
             f"random may {move} where it may also {others}: then it does nothing of that, as often as each of them",
             None,
-            f"make {move} legal only where random has nothing to do, e.g. (<= (legal random {move}) (not (true deal)))",
+            f"make {move} legal only where random has nothing to do, as in (<= (legal random {move}) {when})",
         )
     if len(net.players) > 1 and (dealt := _openly_dealt(net, number, options, states, does)) is not None:
         yield diagnostics.Diagnostic(
@@ -70,6 +71,18 @@ def _idle_move(moves: tuple[str, ...], options: Bools) -> tuple[str, str] | None
     return None
 
 
+def _fluent_of_work(net: propnet.PropNet, works: Bools, states: Bools) -> str:
+    """A condition that holds in exactly those states in which chance has one move only; ".." if no fluent is that."""
+    for name, literal in zip(net.fluents, net.fluent_literals.tolist(), strict=True):
+        if literal >> 1:
+            values = states[(literal >> 1) - 1] ^ bool(literal & 1)
+            if (values == works).all():
+                return f"(not (true {name}))"
+            if (values != works).all():
+                return f"(true {name})"
+    return ".."
+
+
 def _openly_dealt(net: propnet.PropNet, chance: int, options: Bools, states: Bools, does: Bools) -> str | None:
     """A fluent of one player that depends on chance, if everybody's percepts tell all moves of chance apart.
 
@@ -99,6 +112,6 @@ def _fluents_of_players(net: propnet.PropNet, following: Bools, column: npt.NDAr
     first = np.flatnonzero(np.diff(column, prepend=-1))
     for name, literal in zip(net.fluents, net.fluent_literals.tolist(), strict=True):
         if literal >> 1 and names.intersection(re.findall(r"[^\s()]+", name)):
-            values = following[(literal >> 1) - 1]
+            values = following[(literal >> 1) - 1] ^ bool(literal & 1)
             if (np.logical_or.reduceat(values, first) & ~np.logical_and.reduceat(values, first)).any():
                 yield name

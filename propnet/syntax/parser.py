@@ -198,7 +198,7 @@ class RuleParser:
         if len(args) != expected:
             takes = f"`{keyword}` takes {expected} argument{'s' * (expected != 1)}, here {len(args)}"
             if keyword not in _OPTIONAL_KEYWORDS:
-                self._fail("keyword-arity", takes, node.span, _USAGE[keyword])
+                self._fail("keyword-arity", takes, node.span, _usage(keyword, args))
             self.log.add("old-style-declaration", f"{takes}; read as an ordinary relation", node.span, _USAGE[keyword])
         return terms.Atom(keyword, args, node.span)
 
@@ -250,6 +250,17 @@ class RuleParser:
         raise _InvalidFormError
 
 
+def _usage(keyword: str, args: tuple[terms.Term, ...]) -> str:
+    """How to write a keyword that has another number of arguments: mostly inner parentheses are missing."""
+    first = terms.KEYWORD_ARITY[keyword] - 1  # where the fluent, move or percept begins
+    inner = args[first:]
+    if keyword in _WITH_TERM and len(inner) > 1 and isinstance(inner[0], terms.Symbol):
+        outer = "".join(f" {diagnostics.shorten(arg)}" for arg in args[:first])
+        return f"did you mean ({keyword}{outer} ({' '.join(diagnostics.shorten(arg) for arg in inner)}))?"
+    return _USAGE[keyword]
+
+
+_WITH_TERM = ("init", "true", "next", "does", "legal", "sees")
 _USAGE = {
     "role": "write (role name)",
     "init": "write (init fluent)",

@@ -277,6 +277,16 @@ def test_goal_conflicts_are_refused_or_settled() -> None:
     assert not tree.zero_sum
 
 
+def test_a_terminal_without_a_goal_needs_a_goal_rule() -> None:
+    text = (
+        "(role x) (legal x go) (init on) (<= (next over) (true on)) (<= terminal (true over)) (<= (goal x 1) (true on))"
+    )
+    with pytest.raises(
+        game_tree.GoalConflictError, match="x has no goal value .* Add a goal rule for x there, or take 0"
+    ):
+        unroll.unroll(sheets.compile_text(text))
+
+
 def test_unplayable_ends_are_counted_and_pay_nothing() -> None:
     with pytest.raises(game_tree.UnplayableError, match=r"has no legal move in a state .* that is not terminal"):
         unroll.unroll(net_of(sheets.DEAD_END))

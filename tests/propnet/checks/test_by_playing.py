@@ -114,6 +114,8 @@ def test_chance_that_may_idle_or_deals_in_the_open() -> None:
     assert codes(DEALT) == []
     idle = DEALT.replace("(<= (legal random noop) (not (true deal)))", "(legal random noop)")
     assert codes(idle) == ["chance-may-idle"]
+    # The hint is the rule that was taken away.
+    assert "(<= (legal random noop) (not (true deal)))" in by_playing.check_by_playing(built(idle)).problems[0].hint
     assert codes(idle.replace("noop", "rest")) == ["chance-may-idle"]  # the only move that is always legal
     assert codes(DEALT.replace("(sees x (card ?c))", "(sees ?p (card ?c)) (player ?p)")) == ["chance-is-seen"]
     assert codes(DEALT.replace("(sees x (card ?c))", "(sees ?p (card ?c)) (player ?p)").replace("hand x", "die")) == []

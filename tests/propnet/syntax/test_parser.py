@@ -9,6 +9,7 @@ import hypothesis.strategies as st
 import pytest
 
 from gdlx.propnet import library
+from gdlx.propnet.checks import checker
 from gdlx.propnet.syntax import kif, parser, rulesheet, source, terms
 from gdlx.tests.helpers import reading
 
@@ -296,3 +297,24 @@ def test_which_language(text: str, language: int) -> None:
     assert reading.read(sheet.text()).language == language
     assert reading.read(text, gdl=1).language == 1
     assert reading.read(reading.read(text, gdl=2).text()).language == 2
+
+
+def test_missing_inner_parentheses_are_suggested() -> None:
+    text = "(role x) (init cell 1 b) (<= (legal x mark ?n) (true cell ?n b)) (<= (next over) (does x mark ?n))"
+    hints = {problem.hint for problem in checker.check(source.Source("sheet", text)).errors}
+    assert {
+        "did you mean (init (cell 1 b))?",
+        "did you mean (legal x (mark ?n))?",
+        "did you mean (true (cell ?n b))?",
+        "did you mean (does x (mark ?n))?",
+    } <= hints
+    corrected = text
+    for wrong, right in (
+        ("(init cell 1 b)", "(init (cell 1 b))"),
+        ("(legal x mark ?n)", "(legal x (mark ?n))"),
+        ("(true cell ?n b)", "(true (cell ?n b))"),
+        ("(does x mark ?n)", "(does x (mark ?n))"),
+    ):
+        corrected = corrected.replace(wrong, right)
+    problems = checker.check(source.Source("sheet", corrected)).errors
+    assert "keyword-arity" not in {problem.code for problem in problems}
