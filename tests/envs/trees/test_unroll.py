@@ -282,7 +282,7 @@ def test_a_terminal_without_a_goal_needs_a_goal_rule() -> None:
         "(role x) (legal x go) (init on) (<= (next over) (true on)) (<= terminal (true over)) (<= (goal x 1) (true on))"
     )
     with pytest.raises(
-        game_tree.GoalConflictError, match="x has no goal value .* Add a goal rule for x there, or take 0"
+        game_tree.GoalConflictError, match=r"x has no goal value .* Add a goal rule for x there, or take 0"
     ):
         unroll.unroll(sheets.compile_text(text))
 
