@@ -89,7 +89,7 @@ def test_the_network_plays_by_the_rules_for_long(game: str) -> None:
 
 
 LONGEST = ("Qyshinsu_dresden.gdl", "wargame01.kif")  # to compile
-SHORT = [name for name in PUBLISHED if name not in LONGEST]
+SHORT = [name for name in PUBLISHED if name not in LONGEST][::2]
 
 
 @pytest.mark.parametrize("name", SHORT or [pytest.param("", marks=pytest.mark.skip("the corpus is not there"))])
