@@ -1,5 +1,8 @@
 """What an agent knows of a match."""
 
+import functools
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,11 +18,20 @@ def true(row: jax.Array) -> tuple[int, ...]:
     return tuple(np.flatnonzero(np.asarray(row)).tolist())
 
 
+make = functools.cache(gdlx.make)
+
+
+@functools.cache
+def compiled(game: env.Env) -> tuple[Any, Any]:
+    """Once for all seeds: to jax, every `game.step` is another function."""
+    return jax.jit(game.init), jax.jit(game.step)
+
+
 def seen(game: env.Env, seed: int) -> list[tuple[history.ActionObservationHistory, np.ndarray]]:
     """Every player's view at the end of a random match, and its keys on the way."""
     rng, key = np.random.default_rng(seed), jax.random.key(seed)
-    state = game.init(key)
-    step = jax.jit(game.step)
+    init, step = compiled(game)
+    state = init(key)
     views = [history.ActionObservationHistory(game, n, true(own)) for n, own in enumerate(state.legal_mask)]
     keys = [np.asarray(state.info_key)]
     while not bool(state.terminated):
@@ -36,7 +48,7 @@ def seen(game: env.Env, seed: int) -> list[tuple[history.ActionObservationHistor
 
 @pytest.mark.parametrize("game", ["leduc_poker", "blind_tictactoe", "smallest:numbers=3,steps=1", "tictactoe"])
 def test_keys_are_those_of_the_environment(game: str) -> None:
-    made = gdlx.make(game)
+    made = make(game)
     for seed in range(3):
         for view, keys in seen(made, seed):
             np.testing.assert_array_equal(view.keys, keys)
@@ -52,7 +64,7 @@ def test_events_are_told_in_words() -> None:
 
 @pytest.mark.parametrize("game", ["kuhn_poker", "goofspiel:cards=3", "tictactoe", "smallest:numbers=3,steps=1"])
 def test_public_keys_are_everybodys_and_those_of_a_walk(game: str) -> None:
-    made = gdlx.make(game)
+    made = make(game)
     shared = public.find_public_info(made.net)
     met = public_keys_met(packed_env.PackedEnv(made, shared), 2**14, 3)
     told = set()
