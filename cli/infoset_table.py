@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _SHOWN_SETS = 40
 _SHOWN_ACTIONS = 6  # of an information set, also if they are never played
-_MAX_SORTED = 200_000  # information sets of a player; more take too long to sort
+_MAX_SORTED = 200_000  # information sets of a player; of more, these are listed, in order of time
 
 Row = dict[str, Any]
 
@@ -29,7 +29,7 @@ def rows(task: "tasks.Task", solved: "solution.Solution", player: str | None, hi
         if history is not None:
             chosen = [solved.find_infoset(number, history)]
         elif infosets.sets > _MAX_SORTED:
-            chosen = list(range(infosets.sets))
+            chosen = list(range(_MAX_SORTED))
         else:
             steps = infosets.step.tolist()
             chosen = sorted(range(infosets.sets), key=lambda n: (steps[n], key(infosets.labels[n])))

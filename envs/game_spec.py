@@ -4,13 +4,16 @@ import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from gdlx.envs import env, payoffs
+from gdlx.envs import env, game_facts, payoffs
 from gdlx.envs.bridges import open_spiel_tree
 from gdlx.envs.trees import game_tree, unroll
+from gdlx.envs.trees.factored import private_registers, unroll_blocks
 from gdlx.propnet import games
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import errors, limits
 from gdlx.propnet.syntax import rulesheet
+
+_LISTED_HISTORIES = 2e6  # up to here terminals are listed one by one, which all algorithms can use
 
 
 class GameSpec(NamedTuple):
@@ -132,6 +135,8 @@ def unroll_game(
 ) -> game_tree.GameTree:
     """Unrolls a game to its tree of merged histories.
 
+    Large games in which players keep something to themselves are unrolled in blocks (`GameTree.blocks`).
+
     Args:
       game: a library name, a path, `spiel:NAME` for a game of OpenSpiel, a `GameSpec`, `Rulesheet`, `PropNet` or `Env`.
       rules: the text of the rulesheet, instead of `game`.
@@ -164,6 +169,8 @@ def unroll_game(
         return _unroll_open_spiel(resolved.game, depth, max_nodes, keep_edges)
     if net is None:
         net = resolved.net or resolved.game.compile(within, saved=True)
+    if depth is None and not keep_edges and _prefers_blocks(net):
+        return unroll_blocks.unroll(net, resolved.game.payoff, goal_conflict=resolved.game.goal_conflict, report=report)
     return unroll.unroll(
         net,
         resolved.game.payoff,
@@ -173,6 +180,13 @@ def unroll_game(
         goal_conflict=resolved.game.goal_conflict,
         report=report,
     )
+
+
+def _prefers_blocks(net: propnet.PropNet) -> bool:
+    """Whether a game is so large that blocks pay, and has registers that make them larger than nodes."""
+    if game_facts.probe(net).histories(enough=_LISTED_HISTORIES).total <= _LISTED_HISTORIES:
+        return False
+    return bool((private_registers.find_owners(net) >= 0).any())
 
 
 def _unroll_open_spiel(game: GameSpec, depth: int | None, max_nodes: int, keep_edges: bool) -> game_tree.GameTree:

@@ -6,7 +6,7 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from gdlx.propnet.common import errors, printable, suggestions
+from gdlx.propnet.common import errors, suggestions
 from gdlx.solvers.exact import cfr, fictitious_play, regret_matching
 
 Step = Callable[..., cfr.CfrState]
@@ -207,9 +207,7 @@ def find(name: str) -> Algorithm:
     """
     if name not in ALGORITHMS:
         near = suggestions.is_it(name, ALGORITHMS)
-        raise UnknownAlgorithmError(
-            f"there is no algorithm {printable.quoted(name)}{near}; there are {', '.join(ALGORITHMS)}"
-        )
+        raise UnknownAlgorithmError(f"there is no algorithm {name!r}{near}; there are {', '.join(ALGORITHMS)}")
     return ALGORITHMS[name]
 
 
@@ -242,7 +240,7 @@ def configure(algorithm: Algorithm, iterations: int | None, changes: Mapping[str
     for name in changes.keys() - known:
         near = suggestions.is_it(name, known)
         raise UnknownAlgorithmError(
-            f"{algorithm.name} has no setting {printable.quoted(name)}{near}; there are {', '.join(sorted(known))}"
+            f"{algorithm.name} has no setting {name!r}{near}; there are {', '.join(sorted(known))}"
         )
     for name, schemes in _ONLY.items():
         if name in changes and algorithm.is_sampled and algorithm.sampling_config.scheme not in schemes:

@@ -42,8 +42,13 @@ def infoset_values(tree: game_tree.GameTree, policies: tabular_policies.Policies
         if other != number:
             mass *= plan[tree.terminals.sequence[:, other]]
     sequence = tree.terminals.sequence[:, number]
-    payoff_sums = np.bincount(sequence, mass * tree.terminals.payoff[:, number], player.sequences)
-    mass_sums = np.bincount(sequence, mass, player.sequences)
+    payoff_sums, mass_sums = (
+        np.bincount(sequence, sums, player.sequences).astype(np.float64)
+        for sums in (mass * tree.terminals.payoff[:, number], mass)
+    )
+    if tree.blocks is not None:
+        in_blocks = tree.blocks.sequence_sums(plans, number)
+        payoff_sums, mass_sums = payoff_sums + in_blocks[0], mass_sums + in_blocks[1]
     others_reach = np.zeros(player.sets)
     totals = np.zeros(player.sets)
     for begin, end in reversed(tabular_policies.step_ranges(player)):

@@ -184,6 +184,10 @@ def tree_digest(tree: game_tree.GameTree) -> str:
             digest.update(array.tobytes())
     for field in tree.terminals:
         digest.update(np.ascontiguousarray(field).tobytes())
+    if tree.blocks is not None:
+        members = itertools.chain.from_iterable(tree.blocks.members)
+        for part in (*members, tree.blocks.sets, tree.blocks.payoff, tree.blocks.weight, tree.blocks.histories):
+            digest.update(np.ascontiguousarray(part).data)
     return digest.hexdigest()[:16]
 
 

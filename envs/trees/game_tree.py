@@ -8,14 +8,16 @@ determines the player's sequence, so reach probabilities are functions of sequen
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from gdlx.envs.trees.factored import terminal_blocks
 from gdlx.propnet.checks import unplayable
 from gdlx.propnet.common import errors
 
+_MANY_VIEWS = 2_000_000  # whose labels would take gigabytes
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -56,6 +58,7 @@ class InfosetTree(NamedTuple):
     percepts: Bools  # [K, Q]
     percept_names: tuple[str, ...]  # [Q]
     forced: Ints  # [V] the only legal move, -1 where there is a choice
+    waits: Ints | None = None  # [V] steps left out before the last one: the parent's only move, without a percept
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,8 +82,13 @@ class Player:
     view: Ints  # [I] the information set in `views`
 
     @functools.cached_property
-    def labels(self) -> tuple[str, ...]:
-        """A distinct, readable label for each information set: what the player has done and perceived."""
+    def labels(self) -> Sequence[str]:
+        """A distinct, readable label for each information set: what the player has done and perceived.
+
+        Labels of trees with millions of information sets are made when they are read, and need not be distinct.
+        """
+        if isinstance(self.views, InfosetTree) and len(self.views.parent) > _MANY_VIEWS:
+            return _LabelsOnDemand(self, self.views)
         return infoset_labels(self)
 
     @property
@@ -157,16 +165,31 @@ class GameTree:
     unplayable: int  # merged terminals at which some role had no legal move
     levels: tuple[Level, ...] | None = None  # if unrolled with `keep_edges`
     leaves: Leaves | None = None  # if the depth was limited
+    blocks: terminal_blocks.TerminalBlocks | None = None  # further terminals, if unrolled in blocks
 
     def __repr__(self) -> str:
         nodes, infosets = sum(self.counts.nodes), sum(player.sets for player in self.players)
         return f"GameTree({self.name}: {nodes:,} nodes, {infosets:,} information sets)"
 
     @property
+    def listed_terminals(self) -> Terminals:
+        """All terminals, for computations that need each of them.
+
+        Raises:
+          TooLargeError: some are stored in blocks.
+        """
+        if self.blocks is not None:
+            raise TooLargeError(
+                f"{self.name} has {self.blocks.terminals:,.0f} terminals in {len(self.blocks.weight):,} "
+                "blocks: this needs each of them listed. Use the CFR family, which works on blocks, or a smaller game"
+            )
+        return self.terminals
+
+    @property
     def payoff_range(self) -> tuple[float, float]:
         """The lowest and the highest payoff of any player."""
-        payoff = self.terminals.payoff
-        return (float(payoff.min()), float(payoff.max())) if payoff.size else (0.0, 0.0)
+        payoff = [x.payoff for x in (self.terminals, self.blocks) if x is not None and x.payoff.size]
+        return (float(min(map(np.min, payoff))), float(max(map(np.max, payoff)))) if payoff else (0.0, 0.0)
 
     @property
     def information_sets(self) -> dict[str, int]:
@@ -178,8 +201,11 @@ class GameTree:
         return {
             "nodes": sum(self.counts.nodes),
             "histories": _int_if_exact(sum(self.counts.histories)),
-            "terminals": _int_if_exact(float(self.terminals.histories.sum())),
-            "terminals_merged": len(np.unique(self.terminals.sequence, axis=0)),
+            "terminals": _int_if_exact(
+                float(self.terminals.histories.sum()) + (self.blocks.terminals if self.blocks else 0)
+            ),
+            "terminals_merged": len(np.unique(self.terminals.sequence, axis=0))
+            + (len(self.blocks.weight) if self.blocks else 0),
             "information_sets": self.information_sets,
             "sequences": {player.name: player.sequences for player in self.players},
         }
@@ -188,6 +214,32 @@ class GameTree:
 def _int_if_exact(number: float) -> int | float:
     """As an integer if a float represents it exactly."""
     return int(number) if number < 2**53 else number
+
+
+class _LabelsOnDemand(Sequence[str]):
+    """The short labels of a player, each made from the path to its information set."""
+
+    def __init__(self, player: Player, views: InfosetTree) -> None:
+        self._player, self._views = player, views
+
+    def __len__(self) -> int:
+        return self._player.sets
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        if isinstance(index, slice):
+            return [self[n] for n in range(*index.indices(len(self)))]
+        views, events = self._views, []
+        view = int(self._player.view[index])
+        while views.parent[view] >= 0:
+            seen = [views.percept_names[n] for n in np.flatnonzero(views.percepts[views.percept[view]])]
+            action = [self._player.action_names[views.move[view]]] if views.was_choice[view] else []
+            events.append(", ".join([*action, *([", ".join(seen)] if seen else [])]))
+            view = int(views.parent[view])
+        return "; ".join(event for event in reversed(events) if event) or "start"
 
 
 def infoset_labels(player: Player) -> tuple[str, ...]:

@@ -28,9 +28,16 @@ def compute_infoset_keys(tree: game_tree.GameTree, number: int, moves: int) -> K
     event = _legal_hashes(player, infosets, options)
     later = infosets.parent >= 0
     event[:, later] += chosen[:, infosets.move[later]] + seen[:, infosets.percept[later]]
+    waiting = options[:, infosets.forced] + chosen[:, infosets.forced]  # read only where a move is forced
     keys = np.zeros_like(event)
     for begin, end in _levels(infosets.parent):
-        before = np.where(infosets.parent[begin:end] >= 0, keys[:, infosets.parent[begin:end]], np.uint32(0))
+        parent = infosets.parent[begin:end]
+        before = np.where(parent >= 0, keys[:, parent], np.uint32(0))
+        if infosets.waits is not None:
+            waits = infosets.waits[begin:end]
+            for step in range(int(waits.max(initial=0))):
+                longer = info_key.extend_words((before[0], before[1]), (waiting[0, parent], waiting[1, parent]))
+                before = np.where(waits > step, np.stack(longer), before)
         keys[:, begin:end] = info_key.extend_words((before[0], before[1]), (event[0, begin:end], event[1, begin:end]))
     decisions: Keys = keys[:, player.view]
     return decisions
@@ -39,8 +46,8 @@ def compute_infoset_keys(tree: game_tree.GameTree, number: int, moves: int) -> K
 def _legal_hashes(player: game_tree.Player, infosets: game_tree.InfosetTree, options: Keys) -> Keys:
     """[2, V] hashes of the legal moves of every information set: its actions, or the only move."""
     hashes = np.zeros((2, len(infosets.parent)), np.uint32)
-    forced = (infosets.parent >= 0) & ~infosets.was_choice
-    hashes[:, infosets.parent[forced]] = options[:, infosets.move[forced]]
+    forced = infosets.forced >= 0
+    hashes[:, forced] = options[:, infosets.forced[forced]]
     if player.sets:
         hashes[:, player.view] = np.add.reduceat(options[:, player.action[1:]], player.first[:-1] - 1, axis=1)
     return hashes

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.envs.trees import dense_blocks, game_tree, unique_rows
+from gdlx.envs.trees import block_payoffs, dense_blocks, game_tree, unique_rows
 
 Ints = game_tree.Ints
 Longs = game_tree.Longs
@@ -62,8 +62,8 @@ class SparseEntries(NamedTuple):
 class PlayerForm(NamedTuple):
     """The arrays of one player. Axes: L levels, w actions and n information sets of a level.
 
-    Sums over terminals form one vector: those of the blocks in order, of the entries, and a 0. `source` and `root` are
-    the positions of the sequences' sums in it.
+    Sums over terminals form one vector: those of the blocks in order, of the entries, of `factored`, and a 0. `source`
+    and `root` are the positions of the sequences' sums in it.
     """
 
     parent: tuple[jax.Array, ...]  # L x [n] int32, place in the level above (0 in the first level)
@@ -74,6 +74,7 @@ class PlayerForm(NamedTuple):
     entries: SparseEntries
     source: tuple[jax.Array, ...]  # L x [w, n] int32
     root: jax.Array  # [] int32, source of the empty sequence
+    factored: block_payoffs.BlockPayoffs | None = None  # terminals of trees that were unrolled in blocks
 
 
 class SequenceForm(NamedTuple):
@@ -147,22 +148,32 @@ def sequence_form(
     layouts = tuple(compute_layout(player) for player in tree.players)
     payoff = tree.terminals.payoff if payoff is None else payoff
     terminals = _merge_terminals(tree, layouts, payoff)
-    rounding = _ROUNDING * float(np.finfo(jnp.result_type(float)).eps * np.abs(payoff).max(initial=0.0))
+    largest = max(np.abs(payoff).max(initial=0.0), *(abs(bound) for bound in tree.payoff_range))
+    rounding = _ROUNDING * float(np.finfo(jnp.result_type(float)).eps * largest)
     tables = (
         dense_blocks.find_dense_blocks(*terminals.places)
         if len(tree.players) == 2
         else dense_blocks.no_dense_blocks(len(terminals.payoff))
     )
+    sizes = [1 + sum(sets * width for width, sets in layout.shapes) for layout in layouts]
+    factored = (
+        [None] * len(layouts)
+        if tree.blocks is None
+        else block_payoffs.build(tree.blocks, [layout.place for layout in layouts], sizes)
+    )
     players = []
-    for number, (player, layout) in enumerate(zip(tree.players, layouts, strict=True)):
+    for number, (player, layout, size) in enumerate(zip(tree.players, layouts, sizes, strict=True)):
         blocks, entries, places = _build_payoff_blocks(terminals, tables, number)
-        size = 1 + sum(sets * width for width, sets in layout.shapes)
+        further = factored[number]
+        if further is not None:
+            places = np.concatenate([places, further.rows])
         source = np.full(size, len(places), np.int64)
         used = places >= 0  # padding rows of tables belong to no sequence
         source[places[used]] = np.flatnonzero(used)
         parents, uniform, noise = _levels(player, layout, rounding)
         by_level = _by_level(source, layout)
-        players.append(PlayerForm(parents, uniform, noise, blocks, entries, by_level, _ints(source[0])))
+        payoffs = None if further is None else further.payoffs
+        players.append(PlayerForm(parents, uniform, noise, blocks, entries, by_level, _ints(source[0]), payoffs))
     return SequenceForm(tuple(players)), layouts
 
 

@@ -9,14 +9,13 @@ every player have the same future and the same player reach: they are merged, an
 import itertools
 import math
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from gdlx.envs import game_facts, payoffs
 from gdlx.envs.packed import words
-from gdlx.envs.trees import game_tree, infosets, size_estimate, unique_rows
-from gdlx.propnet.checks import unplayable
+from gdlx.envs.trees import game_tree, infosets, judge, size_estimate, unique_rows
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import limits
 from gdlx.propnet.simulate import joint_actions, machine
@@ -25,8 +24,8 @@ Ints = game_tree.Ints
 Longs = game_tree.Longs
 Bools = game_tree.Bools
 Floats = game_tree.Floats
-GoalConflictMode = Literal["refuse", "max"]
-UnplayableMode = Literal["refuse", "end"]
+GoalConflictMode = judge.GoalConflictMode
+UnplayableMode = judge.UnplayableMode
 
 MAX_NODES = limits.NODES
 _BYTES_PER_EDGE, _MAX_BYTES = 100, 10 * 2**30
@@ -97,9 +96,10 @@ class _Unroller:
         goal_conflict: GoalConflictMode,
         unplayable: UnplayableMode,
     ) -> None:
-        self.net, self.mode, self.merge, self.keep_edges = net, mode, merge, keep_edges
-        self.max_nodes, self.goal_conflict, self.unplayable = max_nodes, goal_conflict, unplayable
+        self.net, self.merge, self.keep_edges = net, merge, keep_edges
+        self.max_nodes = max_nodes
         self.machine = machine.for_propnet(net)
+        self.judge = judge.StateJudge(net, mode, goal_conflict, unplayable)
         self.sizes = [len(role.moves) for role in net.roles]
         self.player_roles = [n for n, role in enumerate(net.roles) if not role.is_random]
         self.players = [infosets.InfosetCollector(role) for role in net.players]
@@ -130,7 +130,7 @@ class _Unroller:
         sequence, goals, weight, histories, unplayable = (
             np.concatenate(parts) for parts in zip(*self.ends, strict=True)
         )
-        units = self._units(goals[~unplayable], is_complete=not len(nodes.state))
+        units = self.judge.payoffs(goals[~unplayable], is_complete=not len(nodes.state))
         payoff = np.where(unplayable[:, None], 0.0, goals - units.offset)
         terminals = game_tree.Terminals(sequence, payoff, weight, histories)
         return game_tree.GameTree(
@@ -147,13 +147,13 @@ class _Unroller:
 
     def _start(self) -> _LevelNodes:
         states = self.machine.initial(1)
-        legal, is_end, is_unplayable, goals = self._judge(states)
+        legal, is_end, is_unplayable, goals = self.judge.judge(states)
         if is_end[0]:
             self._end(np.zeros((1, len(self.players)), np.int32), goals, np.ones(1), np.ones(1), is_unplayable)
         self._count(1, 1.0, [0 if is_end[0] else 1 for _ in self.players])
         alive = 0 if is_end[0] else 1
         for player, moves in zip(self.players, self._of_players(legal, self.sizes), strict=True):
-            player.add_level(np.zeros(alive, np.int32), moves.T[:alive], np.ones(alive), 0)
+            player.start(alive, moves.T)
         zeros = np.zeros(alive, np.int32)
         return _LevelNodes(states, legal, zeros, [zeros] * len(self.players), np.ones(alive), np.ones(alive))
 
@@ -165,49 +165,6 @@ class _Unroller:
     def _of_players(self, rows: Bools, sizes: list[int]) -> list[Bools]:
         parts = machine.split_rows(rows, sizes)
         return [parts[n] for n in self.player_roles]
-
-    def _judge(self, states: Bools) -> tuple[Bools, Bools, Bools, Floats]:
-        """Legal moves (none in terminals), whether states are terminal and unplayable, and goals in terminals."""
-        terminal, goals = self.machine.terminal_and_goals(states)
-        legal = self.machine.legal(states) & ~terminal
-        stuck = ~np.all([rows.any(axis=0) for rows in machine.split_rows(legal, self.sizes)], axis=0) & ~terminal
-        if stuck.any() and self.unplayable == "refuse":
-            column = int(np.argmax(stuck))
-            raise game_tree.UnplayableError(unplayable.explain(self.net, legal[:, column], states[:, column]))
-        goals_held = np.zeros((states.shape[1], len(self.players)))
-        held = self._of_players(goals, [len(role.goal_values) for role in self.net.roles])
-        for n, (role, rows) in enumerate(zip(self.net.players, held, strict=True)):
-            wrong = terminal & (rows.sum(axis=0) != 1)
-            if wrong.any() and self.goal_conflict == "refuse":
-                column = int(np.argmax(wrong))
-                self._raise_goal_conflict(role, rows[:, column], states[:, column])
-            goals_held[terminal, n] = payoffs.highest_goals(role, rows)[terminal]
-        return legal & ~stuck, terminal | stuck, stuck, goals_held
-
-    def _raise_goal_conflict(self, role: propnet.Role, held: Bools, state: Bools) -> None:
-        values = [str(value) for value, holds in zip(role.goal_values, held, strict=True) if holds]
-        what = f"the goal values {' and '.join(values)}" if values else "no goal value"
-        fix = "Make its goal rules exclude each other" if values else f"Add a goal rule for {role.name} there"
-        raise game_tree.GoalConflictError(
-            f"{role.name} has {what} in a terminal state of {self.net.name}: {self._text(state)}. {fix}, or take "
-            f"{'the highest' if values else '0'} with `goal_conflict='max'`; `gdlx check --play {self.net.name}` shows "
-            "the moves that lead there"
-        )
-
-    def _units(self, goals: Floats, *, is_complete: bool) -> payoffs.Payoffs:
-        sums = np.unique(goals.sum(axis=1))
-        if not is_complete:
-            units = game_facts.probe(self.net).payoffs(self.mode)
-            if units.zero_sum and len(sums) and (sums != 2 * units.offset).any():
-                raise payoffs.PayoffError(
-                    f"the goals of {self.net.name} had the sum {2 * units.offset:g} in sampled play, but not in the "
-                    "unrolled game; use `payoff='goal'`"
-                )
-            return units
-        return payoffs.payoffs_from_goal_sums(self.net, set(sums.astype(int).tolist()), self.mode)
-
-    def _text(self, state: Bools) -> str:
-        return " ".join(unplayable.fluents(self.net, state)) or "(nothing true)"
 
     def _evaluate(self, nodes: _LevelNodes) -> _Transitions:
         """All joint actions in all states; the propnet is evaluated once for each of them."""
@@ -228,7 +185,7 @@ class _Unroller:
         states = following[:, distinct.example]
         del following
         percepts = [unique_rows.number_bit_columns(bits) for bits in percept_bits]
-        legal, is_end, is_unplayable, goals = self._judge(states)
+        legal, is_end, is_unplayable, goals = self.judge.judge(states)
         counts = np.bincount(columns, minlength=nodes.states.shape[1])
         return _Transitions(
             state=columns,
@@ -408,18 +365,15 @@ class _Unroller:
             parent, example = before[sets.example], row[sets.example]
             information.append(sets.number)
             counts.append(sets.size)
-            arrivals.append(
-                (
-                    player,
-                    parent,
-                    moves[example],
-                    percepts.number[example],
-                    percept_rows,
-                    legal,
-                    example,
-                    sets.sums(weight),
-                )
+            to = infosets.Arrivals(
+                parent,
+                moves[example],
+                percepts.number[example],
+                percept_rows,
+                options.number[table.following[example]],
+                legal[:, options.example].T,
             )
+            arrivals.append((player, to, sets.sums(weight)))
         state = table.following[row]
         if self.merge:
             merged = unique_rows.number_rows(
@@ -427,10 +381,8 @@ class _Unroller:
             )
         else:
             merged = unique_rows.Numbering(np.arange(len(row), dtype=np.int32), np.arange(len(row)))
-        for player, parent, move, percept, rows, legal, example, chance in arrivals:
-            sequence = player.sequence_after(parent, move)
-            player.record_transitions(parent, move, percept, rows)
-            player.add_level(sequence, legal[:, table.following[example]].T, chance, step + 1)
+        for player, to, chance in arrivals:
+            player.advance(to, chance, step + 1)
         following = _LevelNodes(
             states=table.states,
             legal=table.legal,

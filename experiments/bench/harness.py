@@ -17,6 +17,7 @@ BENCHMARKS = {
     "compile": "from rulesheets to simplified propnets: time, memory, sizes and growth",
     "playout": "bit-packed random play, beside pgx and beside C",
     "cfr": "exact solving, beside OpenSpiel's C++ and one run after another",
+    "large": "games of ten billion histories, exactly: counts, time and memory",
     "mccfr": "sampled solving, beside OpenSpiel's C++",
     "search": "bounds estimated by play, beside exact exploitability",
     "sweep": "a thousand runs at once, beside one after the other; and a report on a hundred",

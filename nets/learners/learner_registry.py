@@ -11,7 +11,7 @@ from gdlx.envs import env, game_facts, game_spec
 from gdlx.nets.learners import protocol
 from gdlx.nets.models import encoders
 from gdlx.propnet.circuits import propnet
-from gdlx.propnet.common import errors, options, printable
+from gdlx.propnet.common import errors, options
 from gdlx.solvers import tasks
 from gdlx.solvers.runs import result_folder
 
@@ -91,13 +91,11 @@ def make_settings(name: str, changes: Mapping[str, str]) -> Any:
     values: dict[str, Any] = {}
     for key, text in _current_names(name, changes).items():
         if key not in hints:
-            raise TrainConfigError(f"{name} has no setting {printable.quoted(key)}; there are {', '.join(hints)}")
+            raise TrainConfigError(f"{name} has no setting {key!r}; there are {', '.join(hints)}")
         try:
             values[key] = options.parse_value(text, hints[key])
         except ValueError:
-            raise TrainConfigError(
-                f"{key} of {name} takes {options.describe_type(hints[key])}, not {printable.quoted(text)}"
-            ) from None
+            raise TrainConfigError(f"{key} of {name} takes {options.describe_type(hints[key])}, not {text!r}") from None
     return kind(**values)
 
 
@@ -163,7 +161,7 @@ def default_window(net: propnet.PropNet, task: tasks.TreeTask | None) -> int:
 def find_entry(name: str) -> LearnerEntry:
     """The entry of a learner; TrainConfigError if there is none."""
     if name not in ENTRIES:
-        raise TrainConfigError(f"there is no learner {printable.quoted(name)}; there are {', '.join(ENTRIES)}")
+        raise TrainConfigError(f"there is no learner {name!r}; there are {', '.join(ENTRIES)}")
     return ENTRIES[name]
 
 

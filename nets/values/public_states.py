@@ -152,10 +152,10 @@ def trunk(tree: game_tree.GameTree, depth: int) -> game_tree.GameTree:
     levels = _levels(tree)[:depth]
     num_terminals = max((int((-level.child).max(initial=0)) for level in levels), default=0)
     terminals = game_tree.Terminals(
-        tree.terminals.sequence[:num_terminals],
-        tree.terminals.payoff[:num_terminals],
-        tree.terminals.weight[:num_terminals],
-        tree.terminals.histories[:num_terminals],
+        tree.listed_terminals.sequence[:num_terminals],
+        tree.listed_terminals.payoff[:num_terminals],
+        tree.listed_terminals.weight[:num_terminals],
+        tree.listed_terminals.histories[:num_terminals],
     )
     players = []
     for player in tree.players:

@@ -55,7 +55,7 @@ class SubgameEvaluator:
         """[N, ..] a player's expected payoff at every node of the cut."""
         batch = policies[0].shape[1:]
         dtype = policies[0].dtype
-        payoff = jnp.asarray(self.task.tree.terminals.payoff[:, number], dtype)
+        payoff = jnp.asarray(self.task.tree.listed_terminals.payoff[:, number], dtype)
         terminals = jnp.broadcast_to(payoff.reshape(-1, *[1] * len(batch)), (len(payoff), *batch))
         value = jnp.zeros((0, *batch), dtype)
         for level in reversed(self.edges):

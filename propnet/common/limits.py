@@ -2,6 +2,7 @@
 
 import dataclasses
 
+MEMBERS = 400_000_000  # of the sets in blocks that one step may extend; bounds the memory that they take
 NODES = 60_000_000  # joint actions of one step that may be unrolled; bounds the memory that they take
 
 

@@ -18,13 +18,3 @@ def printable(text: str) -> str:
 def printable_lines(text: str) -> str:
     """Like `printable`, and keeps line ends."""
     return "\n".join(map(printable, text.split("\n")))
-
-
-def quoted(value: object, width: int = 300) -> str:
-    """Formats a value for a message, in quotes if it is text; one from a file or a command line may have any length.
-
-    >>> quoted("x" * 5_000, 10)
-    "'xxxxxxxx…"
-    """
-    text = printable(repr(value))
-    return text if len(text) <= width else text[: width - 1] + "\N{HORIZONTAL ELLIPSIS}"

@@ -74,7 +74,7 @@ def solve(tree: game_tree.GameTree, *, max_entries: int = MAX_ENTRIES) -> LpSolu
 
 def payoff_matrix(tree: game_tree.GameTree) -> Matrix:
     """Return A [S, S']: the first player's payoff times the probability of chance, by the sequences of both players."""
-    terminals = tree.terminals
+    terminals = tree.listed_terminals
     shape = (tree.players[0].sequences, tree.players[1].sequences)
     weighted = terminals.payoff[:, 0] * terminals.weight
     matrix = scipy.sparse.coo_array((weighted, (terminals.sequence[:, 0], terminals.sequence[:, 1])), shape).tocsr()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import jax
 import jax.numpy as jnp
 
-from gdlx.envs.trees import sequence_form
+from gdlx.envs.trees import block_payoffs, sequence_form
 
 Levels = tuple[jax.Array, ...]  # L x [w, n, ...]
 InfosetValueFn = Callable[[int, jax.Array], jax.Array]  # (level, action values) -> value of each information set
@@ -86,6 +86,8 @@ def utilities(
         sparse = _sum_entries(player.entries, others)
         missing = len(batch) + 1 - sparse.ndim  # batch axes, if there are no other players
         sums.append(jnp.broadcast_to(sparse.reshape(*sparse.shape, *[1] * missing), (len(sparse), *batch)))
+    if player.factored is not None:
+        sums.append(block_payoffs.add_up(player.factored, others))
     every = jnp.concatenate([*sums, jnp.zeros((1, *batch), player.entries.payoff.dtype)])
     levels = tuple(every.at[source].get(mode="promise_in_bounds") for source in player.source)
     return every[player.root], levels

@@ -71,7 +71,7 @@ def require_probability(p: float) -> None:
 def restricted_tree(tree: game_tree.GameTree, restriction: Restriction) -> game_tree.GameTree:
     """Return the game in which the opponent follows its model with probability p."""
     p, restricted = restriction.p, model_terminals(tree, restriction.player, restriction.model)
-    free = tree.terminals._replace(weight=(1 - p) * tree.terminals.weight)
+    free = tree.listed_terminals._replace(weight=(1 - p) * tree.listed_terminals.weight)
     players = list(tree.players)
     opponent = players[restriction.player]
     players[restriction.player] = dataclasses.replace(opponent, chance=(1 - p) * opponent.chance)
@@ -83,7 +83,7 @@ def model_terminals(tree: game_tree.GameTree, player: int, model: tabular_polici
     """Return the terminals of the game in which a player follows the model: one for each sequence of the other."""
     require_two_player_zero_sum(tree)
     policy = tabular_policies.validate(tree.players[player], model)
-    terminals = tree.terminals
+    terminals = tree.listed_terminals
     plan = tabular_policies.realization_plan(tree.players[player], policy)
     weight = terminals.weight * plan[terminals.sequence[:, player]]
     reached = np.flatnonzero(weight > 0)
@@ -239,8 +239,8 @@ def sweep_probabilities(
     for each in p:
         require_probability(each)
     restricted = model_terminals(task.tree, player, model)
-    tree = dataclasses.replace(task.tree, terminals=_concatenate(task.tree.terminals, restricted), levels=None)
-    is_restricted = np.arange(len(tree.terminals.weight)) >= len(task.tree.terminals.weight)
+    tree = dataclasses.replace(task.tree, terminals=_concatenate(task.tree.listed_terminals, restricted), levels=None)
+    is_restricted = np.arange(len(tree.terminals.weight)) >= len(task.tree.listed_terminals.weight)
     share = np.where(is_restricted[:, None], p, 1 - p)
     form, layouts = sequence_form.sequence_form(tree, tree.terminals.payoff[:, :, None] * share[:, None, :])
     result = batch.solve(form, algorithm, algorithm.settings, iterations)

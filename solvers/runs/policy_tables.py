@@ -12,13 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gdlx.envs.trees import game_tree
-from gdlx.propnet.common import printable
 from gdlx.propnet.syntax import diagnostics
 from gdlx.solvers import tabular_policies
 
 PolicyError = tabular_policies.PolicyError
-_shown = printable.quoted
-_LONGEST_SHOWN = 300  # characters of a value in a message
+_LONGEST_SHOWN = 300  # characters of a name or value in a message: tables may hold anything
 _OLDER_NAMES = {"action": "option", "actions": "options"}
 
 
@@ -112,9 +110,9 @@ def from_json(tree: game_tree.GameTree, table: Any, *, partial: bool = False) ->
 def _json_actions(table: Any) -> Iterator[tuple[str, Any, Any, Any, Any]]:
     for player, sets in _mapping(_mapping(table, "the policy table").get("policy"), "policy").items():
         if not isinstance(sets, list):
-            raise PolicyError(f"policy.{_cut(player)} is not a list of information sets")
+            raise PolicyError(f"policy.{player} is not a list of information sets")
         for number, item in enumerate(sets):
-            where = f"policy.{_cut(player)}[{number}]"
+            where = f"policy.{player}[{number}]"
             entry = _mapping(item, where)
             actions = entry.get("actions", entry.get(_OLDER_NAMES["actions"]))
             for action, probability in _mapping(actions, f"{where}.actions").items():
@@ -143,7 +141,7 @@ def _from_actions(
         names = player.options(decision)
         if action not in names:
             raise PolicyError(
-                f"{where}: {name} has no action {_shown(action)} at {_shown(label)}; it has {_cut(', '.join(names))}"
+                f"{where}: {name} has no action {_shown(action)} at {_shown(label)}; it has {_listed(names)}"
             )
         sequence = int(player.first[decision]) + names.index(action)
         if not np.isnan(policies[name][sequence]):
@@ -156,15 +154,20 @@ def _from_actions(
             ) from None
         if not 0 <= policies[name][sequence] <= 1:
             raise PolicyError(
-                f"{where}: the probability of {_shown(action)} at {_shown(label)} is {_cut(probability)}, not in 0 .. 1"
+                f"{where}: the probability of {_shown(action)} at {_shown(label)} is {probability}, not in 0 .. 1"
             )
     if partial:
         return tuple(_fill_missing(player, policies[player.name]) for player in tree.players)
     return tuple(_require_complete(player, policies[player.name]) for player in tree.players)
 
 
-def _cut(value: object) -> str:
-    return diagnostics.shorten(value, _LONGEST_SHOWN)
+def _shown(value: Any) -> str:
+    """Formats a value of a file, which may be anything of any length."""
+    return diagnostics.shorten(repr(value), _LONGEST_SHOWN)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return diagnostics.shorten(", ".join(names), _LONGEST_SHOWN)
 
 
 def _fill_missing(player: game_tree.Player, policy: tabular_policies.Policy) -> tabular_policies.Policy:

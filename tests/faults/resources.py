@@ -13,7 +13,7 @@ from gdlx.tests.faults import processes, scenarios
 from gdlx.tests.helpers import trials
 
 _MB = 2**20
-_KILOBYTES = (2, 4, 16, 64)  # of files, which the messages are written to as well, and of disks
+_KILOBYTES = (0, 1, 4, 16, 64)  # of files and disks
 _MEGABYTES = (150, 300, 600, 1_000, 1_500, 2_000, 3_000)  # of memory
 
 Fault = Callable[[scenarios.Scenario, pathlib.Path, pathlib.Path, random.Random], str]
@@ -75,7 +75,7 @@ def _small_files(scenario: scenarios.Scenario, folder: pathlib.Path, cache: path
 
 def _full_disk(scenario: scenarios.Scenario, folder: pathlib.Path, cache: pathlib.Path, chance: random.Random) -> str:
     """The file system is full."""
-    kilobytes = chance.choice(_KILOBYTES)
+    kilobytes = max(4, chance.choice(_KILOBYTES))
     with mounted(folder, f"size={kilobytes}k") as done:
         if not done:
             return "not possible here"

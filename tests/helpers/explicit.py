@@ -319,5 +319,5 @@ class ReferenceCfr:
 def load_game(spec: str) -> tuple[game_tree.GameTree, Node]:
     """A library game, or the text of a sheet, unrolled and as nodes."""
     net = sheets.compile_text(spec) if "(" in spec else games.compile_game(spec)
-    tree = unroll.unroll(net)
+    tree = unroll.unroll(net, unplayable="end")
     return tree, from_propnet(net, payoffs.Payoffs(tree.offset, tree.zero_sum, True))

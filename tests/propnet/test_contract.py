@@ -23,6 +23,8 @@ OTHER_PARAMETERS = (
     "goofspiel:cards=8",
     "gops:rounds=2,extra=1",
     "krieg_tictactoe:size=3,line=3",
+    "phantom_ttt:width=2,height=4,line=2,tries=abrupt",
+    "dark_hex:columns=2,rows=2,tries=abrupt",
     "latent_tictactoe:conflict=kept",
     "leduc_poker:ranks=2,raises=1,stacks=5,fold=any,suits=hidden",
     "leduc_poker:ranks=4,raises=1",

@@ -41,7 +41,7 @@ def random_policies(tree: game_tree.GameTree, seed: int = 0) -> tabular_policies
 @pytest.mark.parametrize("name", SPECS)
 def test_utilities_are_sums_over_ends(name: str) -> None:
     """Tables, thin tables and single entries together are the sum of all ends, by own sequence."""
-    tree = unroll.unroll(net_of(SPECS[name]))
+    tree = unroll.unroll(net_of(SPECS[name]), unplayable="end")
     game, layouts = sequence_form.sequence_form(tree)
     policies = random_policies(tree)
     reach = [tabular_policies.realization_plan(player, own) for player, own in zip(tree.players, policies, strict=True)]
@@ -65,7 +65,7 @@ def test_utilities_are_sums_over_ends(name: str) -> None:
 @pytest.mark.parametrize("name", SPECS)
 def test_levels(name: str) -> None:
     """What leads to a set is in the level above; sets are sorted by it; every sequence has a place of its own."""
-    tree = unroll.unroll(net_of(SPECS[name]))
+    tree = unroll.unroll(net_of(SPECS[name]), unplayable="end")
     game, layouts = sequence_form.sequence_form(tree)
     for player, own, form in zip(tree.players, layouts, game.players, strict=True):
         assert len(np.unique(own.place)) == player.sequences
@@ -80,7 +80,7 @@ def test_levels(name: str) -> None:
 
 @pytest.mark.parametrize("name", SPECS)
 def test_policies_in_both_layouts(name: str) -> None:
-    tree = unroll.unroll(net_of(SPECS[name]))
+    tree = unroll.unroll(net_of(SPECS[name]), unplayable="end")
     _, layouts = sequence_form.sequence_form(tree)
     policies = random_policies(tree)
     levels = tabular_policies.to_levels(tree, layouts, policies)

@@ -114,7 +114,7 @@ def test_where_a_player_never_comes_it_answers_well() -> None:
 
 
 def test_players_without_a_choice() -> None:
-    found = lp.solve(unroll.unroll(sheets.compile_text(sheets.DEAD_END)))
+    found = lp.solve(unroll.unroll(sheets.compile_text(sheets.DEAD_END), unplayable="end"))
     assert list(found.value) == pytest.approx([50, -50])
     assert found.policies[1].tolist() == [1.0]
 

@@ -186,14 +186,3 @@ def test_wrong_policies_of_open_spiel() -> None:
     zumo = open_spiel_tree.build_tree("oshi_zumo(coins=2,size=1,horizon=3)")
     with pytest.raises(tabular_policies.PolicyError, match="cannot tell them apart"):
         policy_tables.to_open_spiel_table(zumo, random_policies(zumo, 0))
-
-
-@pytest.mark.parametrize("place", ["player", "information_set", "action", "probability"])
-def test_messages_stay_short(place: str) -> None:
-    fields = {"player": "player1", "information_set": "(dealt queen)", "action": "bet", "probability": "1"} | {
-        place: "9" * 9_000
-    }
-    entry = {"information_set": fields["information_set"], "actions": {fields["action"]: fields["probability"]}}
-    with pytest.raises(tabular_policies.PolicyError) as raised:
-        policy_tables.from_json(some("kuhn_poker")[0], {"policy": {fields["player"]: [entry]}}, partial=True)
-    assert len(str(raised.value)) < 1_000

@@ -1,0 +1,86 @@
+"""Which registers of a propnet are private to a player: nobody else's observations, moves or goals depend on them.
+
+What is read off the wiring is an upper bound of what matters, so a register that is called private is private. One that
+two players' rules read in the same gate counts as the world's, even where the value makes no difference.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from gdlx.propnet.circuits import propnet
+
+WORLD: Final = -1
+UNUSED: Final = -2  # nothing that anybody perceives, does or gets depends on it
+
+
+def find_owners(net: propnet.PropNet) -> npt.NDArray[np.int64]:
+    """Returns the owner of every register: the index of a role, `WORLD` or `UNUSED`.
+
+    A register may belong to a player only if it is in the cones of that player's legal moves, percepts and private
+    registers alone. Goals, the end of the game and the moves of chance belong to the world.
+
+    >>> from gdlx.propnet import games
+    >>> find_owners(games.compile_game("rps")).tolist()
+    [-1, -1, -1, -1, -1, -1, -1]
+    """
+    support = _support_function(net)
+    registers = len(net.initial)
+    players = frozenset(n for n, role in enumerate(net.roles) if not role.is_random)
+    candidates = [set(players) for _ in range(registers)]
+
+    def restrict(literals: Iterable[int], users: frozenset[int]) -> None:
+        cone = support(literals)
+        for register in range(registers):
+            if cone >> (1 + register) & 1:
+                candidates[register] &= users
+
+    restrict([net.terminal], frozenset())
+    for number, role in enumerate(net.roles):
+        restrict(role.goal.tolist(), frozenset())
+        restrict(role.legal.tolist(), players & {number})
+        restrict(role.sees.tolist(), players & {number})
+    cones = [support([literal]) for literal in net.next.tolist()]
+    while True:
+        before = sum(map(len, candidates))
+        for user, cone in enumerate(cones):
+            for register in range(registers):
+                if cone >> (1 + register) & 1:
+                    candidates[register] &= candidates[user]
+        if sum(map(len, candidates)) == before:
+            return np.array([_owner(owners, players) for owners in candidates], np.int64)
+
+
+def _owner(candidates: set[int], players: frozenset[int]) -> int:
+    if not candidates:
+        return WORLD
+    return UNUSED if len(candidates) == len(players) and len(players) > 1 else min(candidates)
+
+
+def _support_function(net: propnet.PropNet) -> Callable[[Iterable[int]], int]:
+    """Returns the function from literals to the inputs they depend on, as bits of an integer."""
+    circuit = net.as_circuit()
+    supports = [0, *(1 << node for node in range(1, circuit.inputs + 1))]
+    for gate in circuit.gates:
+        joined = 0
+        for literal in gate:
+            joined |= supports[literal >> 1]
+        supports.append(joined)
+    first_feedback = 1 + circuit.inputs - len(net.feedback)
+
+    def support(literals: Iterable[int]) -> int:
+        joined = 0
+        for literal in literals:
+            joined |= supports[literal >> 1]
+        while True:  # a feedback depends on what its literal depends on
+            more = joined
+            for number, literal in enumerate(net.feedback.tolist()):
+                if joined >> (first_feedback + number) & 1:
+                    more |= supports[literal >> 1]
+            if more == joined:
+                return joined
+            joined = more
+
+    return support

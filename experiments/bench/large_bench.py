@@ -1,0 +1,120 @@
+"""Benchmark `large`: games with ten billion terminal histories, unrolled in blocks and solved exactly.
+
+Counts are compared with published ones, to the digit. Each game runs in a process of its own, and times are processor
+seconds of all its threads.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from gdlx.experiments.bench import children, harness
+
+if TYPE_CHECKING:
+    from gdlx.envs.trees import game_tree
+
+_ITERATIONS = 40
+
+
+class _Known(NamedTuple):
+    """Published facts: terminal histories, information sets with those of one action, and the first player's value."""
+
+    terminals: int
+    information_sets: int
+    value: float  # on the scale from -1 to 1
+
+
+_GAMES = {
+    "phantom_ttt": _Known(9_829_101_024, 5_990_669, 0.6667),
+    "dark_hex": _Known(9_469_697_760, 6_072_917, 1.0),
+}
+
+
+def figures() -> Iterator[harness.Figure]:
+    for game, known in _GAMES.items():
+        yield from _figures(game, known, children.call(measure, game, _ITERATIONS))
+
+
+def _figures(game: str, known: _Known, found: dict[str, float]) -> Iterator[harness.Figure]:
+    peer = "published"
+    yield harness.Figure(f"{game}: terminal histories", found["terminals"], "", peer=peer, peer_value=known.terminals)
+    yield harness.Figure(
+        f"{game}: information sets, with those of one mark",
+        found["information_sets"],
+        "",
+        peer=peer,
+        peer_value=known.information_sets,
+    )
+    yield harness.Figure(
+        f"{game}: from the rules to the sequence form, processor time", found["unroll"], "s", target=harness.Target(120)
+    )
+    yield harness.Figure(f"{game}: peak memory", found["memory"], "GiB", target=harness.Target(4))
+    yield harness.Figure(
+        f"{game}: an iteration of CFR+, processor time", found["iteration"], "s", target=harness.Target(0.5)
+    )
+    yield harness.Figure(
+        f"{game}: exact exploitability, processor time", found["evaluation"], "s", target=harness.Target(0.5)
+    )
+    yield harness.Figure(
+        f"{game}: exploitability after {_ITERATIONS} iterations of CFR+, of the range",
+        100 * found["exploitability"],
+        "%",
+    )
+    yield harness.Figure(
+        f"{game}: the first player's value after them, from -1 to 1",
+        found["value"],
+        "",
+        better="higher",
+        peer=peer,
+        peer_value=known.value,
+    )
+
+
+def measure(game: str, iterations: int) -> dict[str, float]:
+    """Unrolls and solves a game in this process."""
+    import resource
+    import time
+
+    import jax
+
+    from gdlx.envs import game_spec
+    from gdlx.envs.trees import sequence_form
+    from gdlx.solvers import algorithms
+    from gdlx.solvers.exact import best_response, cfr
+
+    begun = time.process_time()
+    tree = game_spec.unroll_game(game_spec.GameSpec(game))
+    form, _ = sequence_form.sequence_form(tree)
+    unrolled = time.process_time() - begun
+    settings = algorithms.find("cfr+").settings
+    step = jax.jit(lambda form, state: cfr.step(form, state, settings))
+    evaluate = jax.jit(best_response.evaluate_average)
+    state = jax.block_until_ready(step(form, cfr.init(form)))  # type: ignore[no-untyped-call]
+    jax.block_until_ready(evaluate(form, state))  # type: ignore[no-untyped-call]
+    begun = time.process_time()
+    for _ in range(iterations - 1):
+        state = jax.block_until_ready(step(form, state))  # type: ignore[no-untyped-call]
+    per_iteration = (time.process_time() - begun) / (iterations - 1)
+    begun = time.process_time()
+    evaluation = jax.block_until_ready(evaluate(form, state))  # type: ignore[no-untyped-call]
+    evaluated = time.process_time() - begun
+    low, high = tree.payoff_range
+    return {
+        "terminals": float(tree.summary()["terminals"]),
+        "information_sets": sum(tree.information_sets.values()) + sum(map(_single_marks, tree.players)),
+        "unroll": unrolled,
+        "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+        "iteration": per_iteration,
+        "evaluation": evaluated,
+        "exploitability": float(evaluation.nash_conv) / 2 / (high - low),
+        "value": float(evaluation.value[0]) / ((high - low) / 2),
+    }
+
+
+def _single_marks(player: "game_tree.Player") -> int:
+    """Information sets with one action that is a mark: other sources count them, but not those of waiting."""
+    from gdlx.envs.trees import game_tree
+
+    assert isinstance(player.views, game_tree.InfosetTree)
+    forced = player.views.forced
+    is_wait = [name == "noop" for name in player.action_names]
+    return int(sum(not is_wait[move] for move in forced[forced >= 0].tolist()))
