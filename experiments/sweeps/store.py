@@ -122,7 +122,9 @@ class SweepStore:
         The same sweep may have grown, or may now stop elsewhere: then games and algorithms are still in the file.
         """
         existing = {str(path.relative_to(self.folder / CELLS)) for path in self._cell_folders() if not _failed(path)}
-        known = tuple(f"{cell.name.partition('/')[0]}/{cell.algorithm.name}-" for cell in cells)
+        known = tuple(
+            f"{cell.name.partition('/')[0]}/{cell.algorithm.name}{end}" for cell in cells for end in (",", "-")
+        )
         if existing and not any(name.startswith(known) for name in existing):
             raise config.SweepError(
                 f"{self.folder} holds another sweep: none of its {len(existing):,} cells is in the file; "

@@ -249,3 +249,11 @@ def test_cells_that_run_alone_resume(tmp_path: pathlib.Path) -> None:
     assert len(remarks) == 1
     assert "starts over" in remarks[0]
     assert sweeps.without_times(done.table)[-1] == sweeps.without_times(whole.table)[-1]
+
+
+def test_a_sweep_whose_cells_all_have_settings_is_resumed(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "grid.toml"
+    path.write_text('games = ["kuhn_poker"]\niterations = 5\n[[algorithms]]\nname = "dcfr"\nalpha = [1.0, 1.5]\n')
+    for finished in (0, 2):
+        done = run.run_sweep(config.read(path), tmp_path / "grid", path.read_text())
+        assert (done.cells, done.already_finished, done.failed) == (2, finished, ())
