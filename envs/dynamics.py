@@ -23,12 +23,12 @@ def infer_dynamics(net: propnet.PropNet, seed: int = 0) -> Dynamics:
     """Decides whether the game is turn-taking, by random play and then by a proof."""
     if len(net.players) < 2:
         return Dynamics(turn_taking=True, proved=True)
-    if _seen_simultaneous(net, seed):
+    if has_simultaneous_choices(net, seed):
         return Dynamics(turn_taking=False, proved=True)
     return Dynamics(turn_taking=True, proved=_is_proved(net))
 
 
-def _seen_simultaneous(net: propnet.PropNet, seed: int) -> bool:
+def has_simultaneous_choices(net: propnet.PropNet, seed: int = 0, *, steps: int = _STEPS) -> bool:
     """Whether random play reaches a state in which two players have a choice."""
     sizes = [len(role.moves) for role in net.roles]
     for number, step in enumerate(random_play.random_steps(net, _COPIES, seed)):
@@ -36,7 +36,7 @@ def _seen_simultaneous(net: propnet.PropNet, seed: int) -> bool:
         choices = [legal.sum(axis=0) > 1 for role, legal in zip(net.roles, rows, strict=True) if not role.is_random]
         if (~step.terminal & ~step.unplayable & (np.sum(choices, axis=0) > 1)).any():
             return True
-        if number == _STEPS:
+        if number >= steps:
             break
     return False
 

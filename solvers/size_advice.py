@@ -1,6 +1,6 @@
 """What to do with a game that is too large to unroll: a step counter, search, or sampling, with commands to copy."""
 
-from gdlx.envs import game_facts, game_spec
+from gdlx.envs import dynamics, game_facts, game_spec
 from gdlx.envs.trees import game_tree
 from gdlx.propnet import library
 from gdlx.propnet.checks import repetition
@@ -9,16 +9,19 @@ from gdlx.propnet.circuits import propnet
 _TABLE_BITS = 22  # of the hash table that is suggested, if that fits
 _MAX_ENTRIES = 2**28  # information sets times actions of such a table: about 6 GiB
 _SECONDS = 60
+_FEW_GATES = 5_000  # of a propnet that is played a thousand steps in about a second
+_STEPS = 20  # of random play that shows whether a game is turn-taking
 _SHORT = 200  # joint actions of matches that are short enough to sample although states repeat
 
 
 def explain(game: game_spec.GameSpec, net: propnet.PropNet, error: game_tree.TooLargeError) -> game_tree.TooLargeError:
     """Returns the error with advice that fits the game: which of its facts are in the way, and the command to run."""
     facts = game_facts.probe(net)
-    if facts.repetition is not None or not facts.ends:
+    if facts.repetition is not None or (net.gates <= _FEW_GATES and not facts.ends):
         return _endless(game, net, facts)
     smaller = f"Make the game smaller{_parameters(game)}"
-    if facts.perfect_information and facts.dynamics.turn_taking:
+    # Observed, not proved: a proof may take minutes in a large game.
+    if facts.perfect_information and not dynamics.has_simultaneous_choices(net, steps=_STEPS):
         advice = (
             f"{smaller}. Solving needs the whole tree; search plays such a game of perfect information without it: "
             f"`gdlx match {game.spec} uct random --games 10`"
