@@ -1,10 +1,10 @@
 """Checks names: missing, undefined, unused, or spelled in two ways."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from gdlx.propnet.checks import keywords, overview
 from gdlx.propnet.common import graphs
-from gdlx.propnet.syntax import diagnostics, kif, source, terms
+from gdlx.propnet.syntax import diagnostics, kif, rulesheet, source, terms
 
 _REQUIRED = {  # what is missing without it, and what to write
     "role": ("", "declare the players, e.g. (role white)"),
@@ -182,6 +182,7 @@ def _check_roles(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
         log.add("missing-role", message, declared[terms.RANDOM], _REQUIRED["role"][1])
     if not declared or not complete:
         return  # roles derived by rules cannot be determined from the text alone
+    _check_percepts(facts, log, declared)
     known = {*declared, *facts.sheet.unparsed_names}
     for atom in _atoms(facts):
         if atom.name in ("legal", "does", "goal", "sees"):
@@ -204,6 +205,17 @@ def _check_roles(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
                     span,
                     f"add a ({name} {_shorten(role_name)} ..) rule",
                 )
+
+
+def _check_percepts(facts: overview.SheetAnalysis, log: kif.DiagnosticLog, roles: Mapping[str, source.Span]) -> None:
+    """Warns where a role `random` alone makes the sheet GDL-II, whose players perceive only what `sees` rules say."""
+    sheet = facts.sheet
+    if sheet.language == 1 or terms.RANDOM not in roles or rulesheet.stated_language(sheet.source) == 2:
+        return
+    if ("sees", 2) not in facts.rules_by_head and "sees" not in sheet.unparsed_names:
+        message = "the players perceive nothing: there is no `sees` rule, and a role `random` makes this GDL-II"
+        hint = "write (sees ..) rules, or read it as GDL, where everybody sees all moves: --gdl 1, or ; gdlx: gdl-i"
+        log.add("no-percepts", message, roles[terms.RANDOM], hint)
 
 
 def _check_goal_values(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:

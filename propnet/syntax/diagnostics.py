@@ -68,6 +68,7 @@ _WARNINGS = (
     "unsafe-unused-rule",
     "malformed-unused-rule",
     "missing-terminal",
+    "no-percepts",
     "two-arities",
     "case-variants",
     "undefined-relation",

@@ -80,9 +80,14 @@ def parse_rulesheet(
         return Rulesheet(text, (), gdl or 1, (unread,)), [*log.entries, *error.diagnostics]
     reader = parser.RuleParser(log, fold_case)
     rules = reader.rules(nodes)
+    language = gdl or stated_language(text) or _language(rules)
+    return Rulesheet(text, rules, language, tuple(reader.unparsed)), log.entries
+
+
+def stated_language(text: source.Source) -> int | None:
+    """Returns the language that a comment of the sheet states; None if there is no such comment."""
     pragma = _PRAGMA.search(text.text)
-    stated = len(pragma.group(1)) if pragma else None
-    return Rulesheet(text, rules, gdl or stated or _language(rules), tuple(reader.unparsed)), log.entries
+    return len(pragma.group(1)) if pragma else None
 
 
 def _language(rules: tuple[terms.Rule, ...]) -> int:

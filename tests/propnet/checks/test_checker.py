@@ -27,7 +27,7 @@ CORPUS: dict[str, dict[str, int]] = {
     "blind_breakthrough_5x5.gdl": {"keyword-as-function": 1, "unbound-role": 2},
     "blindtictactoe.gdl": {"empty-body": 1, "unused-relation": 1},
     "connectFour.kif": {},
-    "guessSix.gdl": {},
+    "guessSix.gdl": {"no-percepts": 1},
     "kriegTTT_5x5.gdl": {},
     "mastermind.kif": {},
     "meier.gdl": {"keyword-as-function": 1},
@@ -233,6 +233,14 @@ def test_constants_decide_where_the_game_is_too_large_to_ground() -> None:
     goals = "(<= (goal ?r 0) (role ?r) (not (goal ?r 100)))"
     assert warnings(FRAME + digits + goals) == ["ground-stratified"]
     assert "undecided" in warnings(FRAME + digits + "(<= (goal ?r ?n) (role ?r) (digit ?n) (not (goal ?r 7)))")
+
+
+def test_players_without_percepts_are_named_unless_they_are_meant() -> None:
+    dice = FRAME + "(role random) (legal random roll)"
+    assert warnings(dice) == ["no-percepts"]
+    assert warnings(dice + "(<= (sees x rolled) (does random roll))") == []
+    assert warnings(dice + "\n; gdlx: gdl-ii\n") == []
+    assert warnings(dice + "\n; gdlx: gdl-i\n") == []
 
 
 def test_what_cannot_be_read_is_not_also_missing() -> None:

@@ -161,6 +161,7 @@ MARKED: dict[str, str | None] = {
     "unsafe-unused-rule": "?n",
     "malformed-unused-rule": "(number ?n)))",
     "missing-terminal": None,
+    "no-percepts": "(role random)",
     "two-arities": "(say yes please)",
     "case-variants": "Stay",
     "undefined-relation": "allowed",
