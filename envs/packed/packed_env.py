@@ -25,6 +25,8 @@ from gdlx.propnet.circuits import propnet
 
 GAMES_PER_WORD = 32
 _ALL = np.uint32(0xFFFFFFFF)
+_UNROLLED_ROWS = 128  # of a hash, at most
+_ROWS_OF_PART = 8  # of a hash of more rows
 Literals = list[tape.Literal]
 
 
@@ -441,9 +443,30 @@ def _unpack_number(rows: jax.Array, batch: int) -> jax.Array:
 
 
 def _hash_rows(events: jax.Array, table: info_key.HashConstants) -> tuple[jax.Array, jax.Array]:
-    """uint32[P, E, W], uint32[E, 2] -> uint32[P, 32, W] twice: `info_key.hash_bits`, unrolled to be one loop."""
-    first = second = jnp.zeros((events.shape[0], GAMES_PER_WORD, events.shape[2]), jnp.uint32)
-    for number, (left, right) in enumerate(table):
+    """uint32[P, E, W], uint32[E, 2] -> uint32[P, 32, W] twice: `info_key.hash_bits`, in few loops over the words.
+
+    A single loop is the fastest, but takes long to compile for many rows; those are added in parts.
+    """
+    zeros = jnp.zeros((events.shape[0], GAMES_PER_WORD, events.shape[2]), jnp.uint32)
+    first = len(table) if len(table) <= _UNROLLED_ROWS else _ROWS_OF_PART
+    total = _add_hashes((zeros, zeros), events[:, :first], table[:first])
+    if first == len(table):
+        return total
+    missing = -len(table) % _ROWS_OF_PART
+    parts = (len(table) - first + missing) // _ROWS_OF_PART
+    padded = jnp.pad(events[:, first:], ((0, 0), (0, missing), (0, 0)))
+    rest = jnp.moveaxis(padded.reshape(events.shape[0], parts, _ROWS_OF_PART, events.shape[2]), 1, 0)
+    constants = np.pad(table[first:], ((0, missing), (0, 0))).reshape(parts, _ROWS_OF_PART, 2)
+    high, low = jax.lax.scan(lambda total, part: (_add_hashes(total, *part), None), total, (rest, constants))[0]
+    return high, low
+
+
+def _add_hashes(
+    total: tuple[jax.Array, jax.Array], events: jax.Array, table: jax.Array | info_key.HashConstants
+) -> tuple[jax.Array, jax.Array]:
+    """Adds uint32[P, E, W] events, each with its row of uint32[E, 2], to uint32[P, 32, W] twice."""
+    first, second = total
+    for number in range(events.shape[1]):
         mask = jnp.uint32(0) - _bits(events[:, number])
-        first, second = first + (mask & left), second + (mask & right)
+        first, second = first + (mask & table[number, 0]), second + (mask & table[number, 1])
     return first, second

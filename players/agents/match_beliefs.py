@@ -1,5 +1,7 @@
 """Beliefs during a match: the states consistent with a player's observations, for agents that search from them."""
 
+import contextlib
+
 import numpy as np
 
 from gdlx.envs import host
@@ -10,7 +12,6 @@ from gdlx.solvers.search import beliefs
 
 # As many lanes whether states are enumerated or sampled, so that one program serves both.
 EFFORT = beliefs.BeliefBudget(size=2**12, states=2**12)
-_WARM_UP_MATCHES = 2
 
 
 class MatchBeliefs:
@@ -33,15 +34,16 @@ class MatchBeliefs:
 
 
 def warm_up(arena: agent.Arena, count: int) -> None:
-    """Tracks beliefs in a few random matches, so that all programs are compiled. `count` is that of `sample`."""
-    for seed in range(_WARM_UP_MATCHES):
-        random = np.random.default_rng(seed)
-        for view in play_random_match(arena, random):
-            belief = MatchBeliefs(agent.PlayerContext(arena, view.player, random))
-            try:
-                belief.sample(view, count)
-            except beliefs.NoConsistentStateError:  # a match whose states are hard to find, whoever plays it
-                continue
+    """Tracks the beliefs of each player in a random match, so that all programs are compiled.
+
+    `count` is that of `sample`.
+    """
+    for player in range(arena.env.num_players):
+        random = np.random.default_rng(player)
+        view = play_random_match(arena, random)[player]
+        # The states of a match may be hard to find, whoever plays it.
+        with contextlib.suppress(beliefs.NoConsistentStateError):
+            MatchBeliefs(agent.PlayerContext(arena, player, random)).sample(view, count)
 
 
 def play_random_match(arena: agent.Arena, random: np.random.Generator) -> list[history.ActionObservationHistory]:

@@ -6,8 +6,10 @@ from typing import Literal
 from gdlx.envs.trees import unroll
 from gdlx.players.agents import agent, table_agent, time_control
 from gdlx.solvers import algorithms, tasks
-from gdlx.solvers.mccfr import table_policy
+from gdlx.solvers.mccfr import table_policy, table_state
 from gdlx.solvers.runs import driver, table_solver
+
+_MAX_TABLE_BYTES = 2**29
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,7 +22,7 @@ class MccfrAgent(table_agent.TableAgent):
       seconds: of sampling; if neither this nor `iterations` is set, as long as the start clock.
       iterations: of sampling.
       algorithm: os-mccfr (outcome sampling) or vr-mccfr (with baselines, which reduce variance).
-      table: binary logarithm of the capacity of the hash table in information sets.
+      table: binary logarithm of the capacity of the hash table in information sets; reduced in games with many moves.
       batch: trajectories of an iteration.
       exploration: probability of a uniform action of the updated player, when trajectories are sampled.
       seed: of the sampling.
@@ -38,7 +40,7 @@ class MccfrAgent(table_agent.TableAgent):
         time_control.require_time_control(self.name, self.seconds, self.iterations)
         time_control.require_seed(self.name, self.seed)
         try:
-            self._algorithm(0)
+            self._algorithm(0, self.table)
         except ValueError as error:
             raise agent.AgentError(f"{self.name}: {error}") from None
 
@@ -53,7 +55,7 @@ class MccfrAgent(table_agent.TableAgent):
         timed = self.iterations is None and self.seconds is None
         stop = driver.StopCondition(self.iterations, arena.start_seconds if timed else self.seconds)
         try:
-            solver = table_solver.TableSolver(task, self._algorithm(arena.steps))
+            solver = table_solver.TableSolver(task, self._algorithm(arena.steps, self._table_bits(arena)))
         except table_solver.TableError as error:
             raise agent.AgentError(f"{self.name}: {error}") from None
         state = solver.init()
@@ -61,6 +63,13 @@ class MccfrAgent(table_agent.TableAgent):
             state = point.state
         return solver.policy(state)
 
-    def _algorithm(self, steps: int) -> algorithms.Algorithm:
-        changes = {"table": self.table, "batch": self.batch, "exploration": self.exploration, "seed": self.seed}
+    def _table_bits(self, arena: agent.Arena) -> int:
+        """Binary logarithm of a table that fits into a share of memory; it does not depend on the machine."""
+        config = table_state.SamplerConfig(self.batch, arena.steps, baselines=self.algorithm == "vr-mccfr")
+        most = (_MAX_TABLE_BYTES // table_state.row_bytes(arena.packed, config)).bit_length() - 1
+        in_range = table_solver.LEAST_BITS <= self.table <= table_solver.MOST_BITS  # the solver refuses others
+        return max(table_solver.LEAST_BITS, min(self.table, most)) if in_range else self.table
+
+    def _algorithm(self, steps: int, table: int) -> algorithms.Algorithm:
+        changes = {"table": table, "batch": self.batch, "exploration": self.exploration, "seed": self.seed}
         return algorithms.configure(algorithms.find(self.algorithm), None, changes | {"max_steps": steps})

@@ -4,11 +4,15 @@ Axes: R rows of a table, the last one a dummy for lanes without an information s
 B lanes; L words of A bits.
 """
 
+from typing import Any, NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 _SALT = 0x9E3779B9
+_UNROLLED_ACTIONS = 64  # of a sample, at most
+_ACTIONS_OF_PART = 8  # of a sample from more actions
 
 
 def player_salt(player: int) -> np.uint32:
@@ -40,13 +44,37 @@ def proportional_policy(table: jax.Array, row: jax.Array, legal: jax.Array) -> j
 
 def sample_actions(probabilities: jax.Array, draw: jax.Array) -> jax.Array:
     """Map each draw to an action [B]."""
-    total = jnp.zeros_like(draw)
-    reached = last = jnp.zeros(draw.shape, jnp.int32)
-    for action, probability in enumerate(probabilities):
+    none = jnp.zeros_like(draw, jnp.int32)
+    count, start = len(probabilities), _Sampled(jnp.zeros_like(draw), none, none)
+    if count <= _UNROLLED_ACTIONS:
+        sampled = _sample(start, probabilities, draw, np.arange(count))
+    else:  # the same in parts: compile time grows with the actions that are unrolled
+        missing = -count % _ACTIONS_OF_PART
+        parts = jnp.pad(probabilities, ((0, missing), (0, 0))).reshape(-1, _ACTIONS_OF_PART, *draw.shape)
+        actions = np.arange(count + missing, dtype=np.int32).reshape(-1, _ACTIONS_OF_PART)
+        sampled = _sample(start, parts[0], draw, actions[0])
+        sampled, _ = jax.lax.scan(
+            lambda sampled, part: (_sample(sampled, part[0], draw, part[1]), None), sampled, (parts[1:], actions[1:])
+        )
+    # Draws above the sum, which rounding may leave below 1, go to the last action.
+    return jnp.minimum(sampled.reached, sampled.last)
+
+
+class _Sampled(NamedTuple):
+    """The draws after some actions, each [B]: sum of probabilities, actions up to the draw, last possible action."""
+
+    total: jax.Array
+    reached: jax.Array
+    last: jax.Array
+
+
+def _sample(sampled: _Sampled, probabilities: jax.Array, draw: jax.Array, actions: Any) -> _Sampled:
+    total, reached, last = sampled
+    for number, probability in enumerate(probabilities):
         total = total + probability
         reached += draw >= total
-        last = jnp.where(probability > 0, action, last)
-    return jnp.minimum(reached, last)  # draws above the sum, which rounding may leave below 1, go to the last action
+        last = jnp.where(probability > 0, actions[number], last)
+    return _Sampled(total, reached, last)
 
 
 def select_actions(table: jax.Array, action: jax.Array) -> jax.Array:
@@ -63,8 +91,8 @@ def pack_legal_mask(legal: jax.Array) -> jax.Array:
 
 def unpack_legal_mask(bits: jax.Array, row: jax.Array, moves: int) -> jax.Array:
     """Return the legal actions bool[A, B] of these rows."""
-    words = gather(bits, row)
-    return jnp.stack([(words[n // 32] >> (n % 32)) & 1 for n in range(moves)]) == 1
+    words = gather(bits, row)[:, None]
+    return ((words >> np.arange(32, dtype=np.uint32)[:, None]) & 1).reshape(-1, row.shape[0])[:moves] == 1
 
 
 def _flat_row_indices(table: jax.Array, row: jax.Array) -> jax.Array:

@@ -18,6 +18,7 @@ from gdlx.solvers import algorithms, tabular_policies, tasks
 from gdlx.solvers.mccfr import hash_table, table_loop, table_policy, table_state
 from gdlx.solvers.runs import driver, result_folder, solver, tree_solvers
 
+LEAST_BITS, MOST_BITS = 4, 28  # binary logarithms of the capacity of a table
 _CHECK_PAUSE = 20  # a check of the whole table is followed by a pause of so many times its duration
 _MEMORY_FRACTION = 0.8  # of the machine's memory, for a table and its batch
 _DEFAULT_MEMORY_BYTES = 16 * 2**30  # where the memory of the machine is unknown
@@ -70,9 +71,10 @@ class TableSolver(solver.Solver[table_state.TableState]):
         self._checked, self._pause = -math.inf, 0.0
 
     def _require_memory(self, devices: int) -> None:
-        if not 4 <= self.bits <= 28:
+        if not LEAST_BITS <= self.bits <= MOST_BITS:
             raise TableError(
-                f"`table=` is the base-2 logarithm of a number of information sets, 4 to 28; not {self.bits}"
+                f"`table=` is the base-2 logarithm of a number of information sets, {LEAST_BITS} to {MOST_BITS}; "
+                f"not {self.bits}"
             )
         if 2**self.bits * max(1, self.task.env.num_actions) >= 2**31:
             raise TableError(

@@ -115,14 +115,24 @@ def search(
     return final[0]
 
 
-@functools.partial(jax.jit, static_argnames=("game", "player"))
 def root_statistics(
     game: packed_env.PackedEnv, trees: Trees, roots: packed_env.PackedState, *, player: int
 ) -> RootStatistics:
     """Return a player's statistics at the roots; 0 where the root is not in the table."""
+    statistics: RootStatistics = _root_statistics(game, trees, roots)[player]
+    return statistics
+
+
+@functools.partial(jax.jit, static_argnames="game")
+def _root_statistics(
+    game: packed_env.PackedEnv, trees: Trees, roots: packed_env.PackedState
+) -> tuple[RootStatistics, ...]:
+    """Return the statistics of all players, so that one program serves all of them."""
     row = hash_table.lookup(trees.table, node_keys(game, roots))
-    statistics = (table_rows.gather(part[player], row) for part in (trees.counts, trees.totals))
-    return RootStatistics(*(jnp.where(row >= 0, part, 0) for part in statistics))
+    parts = zip(trees.counts, trees.totals, strict=True)
+    return tuple(
+        RootStatistics(*(jnp.where(row >= 0, table_rows.gather(part, row), 0) for part in player)) for player in parts
+    )
 
 
 def node_keys(game: packed_env.PackedEnv, games: packed_env.PackedState) -> tuple[jax.Array, jax.Array]:

@@ -13,8 +13,11 @@ import pytest
 
 import gdlx
 from gdlx.envs import env as envs
+from gdlx.envs import make_env
 from gdlx.envs.packed import packed_env
+from gdlx.envs.views import info_key
 from gdlx.propnet import library
+from gdlx.solvers.mccfr import table_rows
 from gdlx.tests.helpers import matches, sheets, xla_flags
 
 PLATFORMS = ("cuda", "tpu")
@@ -244,3 +247,55 @@ def test_devices_change_nothing() -> None:
     one, two = on_devices(1), on_devices(2)
     assert (one[0], two[0]) == ("1", "2")
     assert one[1] == two[1]
+
+
+@pytest.mark.parametrize("rows", [5, 128, 129, 200])
+def test_hashes_of_many_rows_are_added_in_parts(rows: int) -> None:
+    """The sums are those of `info_key.hash_bits`, however many rows there are."""
+    random = np.random.default_rng(rows)
+    events = random.integers(0, 2**32, (2, rows, 3), np.uint32)
+    constants = info_key.hash_constants(rows, 1)
+    hashed = jax.jit(functools.partial(packed_env._hash_rows, table=constants))(events)
+    bits = events[:, :, None, :] >> np.arange(32, dtype=np.uint32)[:, None] & 1
+    for word, column in zip(hashed, constants.T, strict=True):
+        np.testing.assert_array_equal(word, (bits * column[:, None, None]).sum(axis=1, dtype=np.uint32))
+
+
+def test_programs_hardly_grow_with_moves_and_percepts() -> None:
+    """A step of a game with four times the moves and percepts is no longer a program, so it compiles as fast."""
+
+    def operations(sides: int) -> int:
+        rolls = "".join(f"(side {n})" for n in range(sides))
+        rules = """(role a) (role b) (<= (legal ?r (say ?n)) (role ?r) (side ?n)) (<= (next over) (does a (say 0)))
+            (<= (sees ?r (said ?n)) (role ?r) (does b (say ?n))) (<= terminal (true over)) (goal a 1) (goal b 0)"""
+        packed = packed_env.PackedEnv(make_env.make(rules=rules + rolls))
+        state, draws = packed.start(64), jnp.zeros(64)
+
+        def play(state: packed_env.PackedState) -> packed_env.PackedState:
+            chosen = [table_rows.sample_actions(table_rows.uniform_policy(legal), draws) for legal in state.legal]
+            return packed.step(state, jnp.stack(chosen), draws)
+
+        return jax.jit(play).lower(state).as_text().count("stablehlo.")
+
+    assert operations(320) < 1.2 * operations(80)
+
+
+@pytest.mark.parametrize("actions", [3, 64, 65, 100])
+def test_samples_from_many_actions_are_those_of_cumulative_sums(actions: int) -> None:
+    random = np.random.default_rng(actions)
+    weights = random.random((actions, 500)) * (random.random((actions, 500)) < 0.3)
+    weights[random.integers(actions), :] += 0.1
+    probabilities = (weights / weights.sum(axis=0)).astype(np.float32)
+    draws = random.random(500, np.float32)
+    draws[:2] = 0, np.float32(1 - 2**-24)
+    chosen = np.asarray(table_rows.sample_actions(jnp.asarray(probabilities), jnp.asarray(draws)))
+    expected = (draws >= np.cumsum(probabilities, axis=0, dtype=np.float32)).sum(axis=0)
+    last = actions - 1 - np.argmax(probabilities[::-1] > 0, axis=0)
+    np.testing.assert_array_equal(chosen, np.minimum(expected, last))
+    assert (probabilities[chosen, np.arange(500)] > 0).all()
+
+
+def test_legal_actions_come_back_from_their_words() -> None:
+    legal = np.random.default_rng(0).random((70, 9)) < 0.5
+    words = table_rows.pack_legal_mask(jnp.asarray(legal)).T
+    np.testing.assert_array_equal(table_rows.unpack_legal_mask(words, jnp.arange(9), 70), legal)
