@@ -13,8 +13,6 @@ from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import errors, limits
 from gdlx.propnet.syntax import rulesheet
 
-_LISTED_HISTORIES = 2e6  # up to here terminals are listed one by one, which all algorithms can use
-
 
 class GameSpec(NamedTuple):
     """A game and how to read its rules: all that is needed to unroll the same game again.
@@ -183,8 +181,8 @@ def unroll_game(
 
 
 def _prefers_blocks(net: propnet.PropNet) -> bool:
-    """Whether a game is so large that blocks pay, and has registers that make them larger than nodes."""
-    if game_facts.probe(net).histories(enough=_LISTED_HISTORIES).total <= _LISTED_HISTORIES:
+    """Whether a game has too many histories to list, and registers that make blocks larger than nodes."""
+    if max(game_facts.probe(net).histories(enough=limits.NODES).histories) <= limits.NODES:
         return False
     return bool((private_registers.find_owners(net) >= 0).any())
 

@@ -29,6 +29,7 @@ def unroll(
     net: propnet.PropNet,
     mode: payoffs.PayoffMode = "auto",
     *,
+    max_blocks: int = limits.BLOCKS,
     max_members: int = limits.MEMBERS,
     goal_conflict: judge.GoalConflictMode = "refuse",
     report: Callable[[int, int], None] | None = None,
@@ -38,6 +39,7 @@ def unroll(
     Args:
       net: the propnet of the game.
       mode: how goal values become payoffs.
+      max_blocks: limit on the blocks of one step.
       max_members: limit on the members of the sets that one step extends.
       goal_conflict: as for `unroll.unroll`.
       report: called as `report(step, blocks)` after every level.
@@ -46,10 +48,10 @@ def unroll(
       A tree whose terminals are in `GameTree.blocks`.
 
     Raises:
-      TooLargeError: more members than the limit, or a game without an end.
+      TooLargeError: more blocks or members than the limits, or a game without an end.
       UnplayableError: some role has no legal move in a state that is not terminal.
     """
-    return _BlockUnroller(net, mode, max_members, goal_conflict).run(report)
+    return _BlockUnroller(net, mode, max_blocks, max_members, goal_conflict).run(report)
 
 
 class _Children(NamedTuple):
@@ -85,11 +87,12 @@ class _BlockUnroller:
         self,
         net: propnet.PropNet,
         mode: payoffs.PayoffMode,
+        max_blocks: int,
         max_members: int,
         goal_conflict: judge.GoalConflictMode,
     ) -> None:
         self.game = blocks.divide_registers(net)
-        self.max_members = max_members
+        self.max_blocks, self.max_members = max_blocks, max_members
         self.judge = judge.StateJudge(net, mode, goal_conflict)
         self.collectors = [infosets.InfosetCollector(role, contract=True) for role in net.players]
         self.terminals = terminal_blocks.TerminalCollector(len(net.players))
@@ -178,6 +181,7 @@ class _BlockUnroller:
             merge.Products(joint.following[children.joint], sets, children.weight, children.histories, chose),
             [arrival.side.sets for arrival in arrivals],
         )
+        self._limit(len(merged.world), self.max_blocks, "blocks")
         after = _next_level(joint.worlds, merged, pools, [arrival.side for arrival in arrivals])
         self._collect(after, arrivals, step)
         self._count(len(after.world) + len(ended), total, [len(arrival.infosets.parent) for arrival in arrivals])
@@ -212,7 +216,7 @@ class _BlockUnroller:
             pairs = unique_rows.number_rows([before[block], transition], [side.sets.rows, len(each.is_end)])
             chosen = before[block][pairs.example]
             members = float(side.sets.lengths[chosen].sum())
-            self._limit(members + _MEMBERS_PER_INFOSET * len(collector.sequence))
+            self._limit(members + _MEMBERS_PER_INFOSET * len(collector.sequence), self.max_members, "members of sets")
             extended.append(transitions.extend(side, each, collector, chosen, transition[pairs.example]))
             sets.append(extended[-1].number[pairs.number])
             size = extended[-1].size[pairs.number]
@@ -221,12 +225,12 @@ class _BlockUnroller:
         weight = (level.weight * joint.chance[level.world])[block]
         return _Children(block, number, sets, weight, histories, total).take(np.flatnonzero(alive)), extended
 
-    def _limit(self, members: float) -> None:
-        if members > self.max_members:
+    def _limit(self, needed: float, allowed: int, what: str) -> None:
+        if needed > allowed:
+            name, step = self.game.net.name, len(self.nodes)
             raise game_tree.TooLargeError(
-                f"{self.game.net.name} is too large to unroll, also with what players keep to themselves factored out: "
-                f"the sets of step {len(self.nodes)} need the memory of {members:,.0f} members; allowed are "
-                f"{self.max_members:,}. Make the game smaller"
+                f"{name} is too large to unroll, also in blocks: step {step} needs the memory of {needed:,.0f} {what}; "
+                f"allowed are {allowed:,}"
             )
 
     def _collect(self, after: blocks.Level, arrivals: list[_Arrival], step: int) -> None:

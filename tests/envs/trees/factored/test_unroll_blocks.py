@@ -254,13 +254,15 @@ def test_unplayable_states_are_refused() -> None:
         unroll_blocks.unroll(sheets.compile_text(sheets.DEAD_END))
 
 
-def test_too_many_members_are_refused_by_name() -> None:
-    with pytest.raises(game_tree.TooLargeError, match="need the memory of"):
+def test_too_many_blocks_or_members_are_refused_by_name() -> None:
+    with pytest.raises(game_tree.TooLargeError, match=r"needs the memory of [\d,]+ blocks"):
+        unroll_blocks.unroll(net_of("phantom"), max_blocks=30)
+    with pytest.raises(game_tree.TooLargeError, match=r"needs the memory of [\d,]+ members"):
         unroll_blocks.unroll(net_of("phantom"), max_members=5)
 
 
 def test_endless_games_are_refused() -> None:
-    with pytest.raises(game_tree.TooLargeError, match=r"continues after|need the memory of"):
+    with pytest.raises(game_tree.TooLargeError, match=r"continues after|needs the memory of"):
         unroll_blocks.unroll(sheets.compile_text(sheets.ENDLESS), max_members=20_000)
 
 
