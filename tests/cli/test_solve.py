@@ -165,7 +165,7 @@ def test_rules_that_have_changed(tmp_path: pathlib.Path) -> None:
         (("solve", "kuhn_poker", "--alpha", "nan"), 1, "alpha must be"),
         (("solve", "kuhn_poker", "--algorithm", "lp", "--gamma", "3"), 1, "no settings"),
         (("solve", "connect_four"), 1, "too large to unroll"),
-        (("solve", "phantom_tictactoe"), 1, "gdlx solve phantom_tictactoe --algorithm os-mccfr --table 22"),
+        (("solve", "krieg_tictactoe"), 1, "gdlx solve krieg_tictactoe --algorithm os-mccfr --table 22"),
         (("evaluate", "nowhere"), 1, "nowhere holds no result: it does not exist"),
         (("evaluate", "kuhn_poker"), 1, "`gdlx evaluate kuhn_poker --policy FILE`"),
         (("evaluate", "kuhn_poker", "--policy", "none.csv"), 1, "none.csv does not exist"),

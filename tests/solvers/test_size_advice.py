@@ -54,8 +54,8 @@ def test_perfect_information_is_searched_and_hidden_information_is_sampled() -> 
     assert "`gdlx match connect_four uct random --games 10`" in message
     assert "connect_four:width=7" in message
     assert "os-mccfr" not in message
-    assert not game_facts.probe(game_spec.GameSpec("phantom_tictactoe").compile()).perfect_information
-    message = refusal(game_spec.GameSpec("phantom_tictactoe"))
+    assert not game_facts.probe(game_spec.GameSpec("krieg_tictactoe").compile()).perfect_information
+    message = refusal(game_spec.GameSpec("krieg_tictactoe"))
     assert "uct" not in message
     assert "`gdlx evaluate RESULT --bound`" in message
 
