@@ -108,7 +108,7 @@ def _show(
         solution_table.show(options, evaluated.task, evaluated.solution, folder, {})
     if evaluated.bound_result is not None:
         bounds_table.show(evaluated.bound_result)
-    infoset_table.show(rows, show_all=show_all or not is_whole)
+    infoset_table.show(rows, evaluated.solution, is_whole=is_whole, show_all=show_all or not is_whole)
 
 
 def _check_arguments(output: pathlib.Path | None, bound_seconds: float | None, *, bound: bool) -> None:

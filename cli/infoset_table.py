@@ -76,8 +76,8 @@ def _rules(task: "tasks.Task") -> str:
         return ""
 
 
-def show(found: list[Row], *, show_all: bool) -> None:
-    """Print the first information sets, or all."""
+def show(found: list[Row], solved: "solution.Solution", *, is_whole: bool, show_all: bool) -> None:
+    """Print the first information sets, or all that were found; `is_whole` if these are of whole players."""
     import rich.markup
 
     shown = found if show_all else found[:_SHOWN_SETS]
@@ -91,8 +91,10 @@ def show(found: list[Row], *, show_all: bool) -> None:
     console.show_table(columns, [[rich.markup.escape(cell) for cell in row] for row in cells], right=("reach", "value"))
     if has_values:
         console.say("in brackets: the expected payoff if the player takes that action there")
-    if len(shown) < len(found):
-        console.say(f".. and {len(found) - len(shown):,} more information sets; use --all, --player or -o policy.csv")
+    players = {row["player"] for row in found}
+    total = sum(player.sets for player in solved.tree.players if player.name in players) if is_whole else len(found)
+    if len(shown) < total:
+        console.say(f".. and {total - len(shown):,} more information sets; use --all, --player or -o policy.csv")
 
 
 def _policy(row: Row) -> str:

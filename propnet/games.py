@@ -83,7 +83,7 @@ def find_source(game: GameName | None = None, *, rules: str | None = None) -> so
     if game.startswith(OPEN_SPIEL):
         raise errors.UserError(
             f"{game} is a game of OpenSpiel, which has no rulesheet, and this needs one; it can be unrolled and "
-            "solved (`gdlx info --tree`, `gdlx solve`; in Python `gdlx.unroll`, `gdlx.solve`)"
+            "solved (`gdlx solve`; in Python `gdlx.unroll`, `gdlx.solve`)"
         )
     looks_like_path = "/" in game or "\\" in game or game.lower().endswith(_SUFFIXES)
     if looks_like_path or (game not in library.names() and game and pathlib.Path(game).exists()):

@@ -136,7 +136,8 @@ def test_the_last_two_states_are_kept(learner: protocol.Learner, tmp_path: pathl
     state = learner.init(jax.random.key(0))
     for iteration in (1, 2, 10):
         checkpoints.write_state(tmp_path, iteration, 0.5 * iteration, state)
-    assert sorted(path.name for path in (tmp_path / checkpoints.STATES).iterdir()) == ["10", "2"]
+    names = sorted(path.name for path in (tmp_path / checkpoints.STATES).iterdir())
+    assert names == ["10", "10.json", "2", "2.json"]  # states, and the digests of their files
     found, iteration, seconds = checkpoints.read_state(tmp_path, state)
     assert (iteration, seconds) == (10, 5.0)
     assert_same(state, found)

@@ -181,8 +181,9 @@ def test_evaluate(
     assert question.config.steps == (12 if more else 5)
     tree = samples.load_tree("kuhn_poker")
     (*_, own), *_ = table_policy.to_tabular(question.policies, question.game.env, tree)
-    last = told["policy"][-1]
-    span = slice(tree.players[1].first[-2], tree.players[1].first[-1])
+    last = told["policy"][-1]  # in the order of the rules, not of the tree
+    infoset = tree.players[1].labels.index(last["history"])
+    span = slice(tree.players[1].first[infoset], tree.players[1].first[infoset + 1])
     assert list(last["policy"].values()) == pytest.approx(own[span].tolist(), rel=1e-5)
     found = some_bound()
     assert found.interval is not None

@@ -263,7 +263,7 @@ def test_the_other_player_and_its_words(folder: pathlib.Path, capsys: pytest.Cap
         (("--restrict", "nowhere.csv", "--p", "0.5"), 1, "nowhere.csv does not exist: name the result folder"),
         (("--restrict", "rock.txt", "--p", "0.5"), 1, "rock.txt does not exist: name the result folder"),
         (("--restrict", "rock.png", "--p", "0.5"), 1, "rock.png is not a policy: name the result folder"),
-        (("--restrict", "lizard.csv", "--p", "0.5"), 1, "no option 'lizard'"),
+        (("--restrict", "lizard.csv", "--p", "0.5"), 1, "no action 'lizard'"),
         (("--restrict", "broken.json", "--p", "0.5"), 1, "broken.json is not a policy of player2 in biased_rps"),
         (("--restrict", "kuhn", "--p", "0.5"), 1, "other rules than biased_rps has now, those of kuhn_poker"),
     ],

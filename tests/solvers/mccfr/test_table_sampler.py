@@ -272,7 +272,7 @@ def test_goals_that_do_not_add_up(tmp_path: pathlib.Path) -> None:
     [
         ({"table": 3}, "4 to 28"),
         ({"table": 40}, "4 to 28"),
-        ({"table": 28}, "smaller `table=`"),
+        ({"table": 28}, "use a smaller table, `table=25` or less"),
         ({"batch": 2**26}, "smaller `batch=`"),
     ],
 )
