@@ -91,7 +91,7 @@ def show(renderable: "rich.console.RenderableType") -> None:
         console.print(_Sanitised(renderable))
     sys.stdout.writelines(f"{line.rstrip()}\n" for line in captured.get().split("\n")[:-1])
     if dropped:
-        write_stderr(f"no room for: {', '.join(dropped)}; widen the terminal, or use --json")
+        write_stderr(f"columns left out: {', '.join(dropped)}; widen the terminal, or use --json")
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Iterable[str] = ()) -> None:

@@ -48,6 +48,12 @@ class PackedState(NamedTuple):
     flag_words: jax.Array  # [3, 32, W] bool: terminated, unplayable, goal_conflict
     outcomes: jax.Array  # [B] int32, number of legal actions of chance; 0 once terminated or without a random role
 
+    def __repr__(self) -> str:
+        try:  # leaves of a pytree need not be arrays
+            return f"PackedState({self.batch:,} games)"
+        except (AttributeError, IndexError):
+            return "PackedState()"
+
     @property
     def batch(self) -> int:
         return self.outcomes.shape[0]

@@ -45,6 +45,9 @@ class PlayoutStats:
     earlier: int = 0
     unfinished: int = 0
 
+    def __repr__(self) -> str:
+        return f"PlayoutStats({self.terminals:,} matches, {self.states:,} states)"
+
     def mean_length(self) -> float | None:
         """Joint actions per match that has ended; None before any has."""
         finished = self.terminals + self.unplayable + self.truncated

@@ -81,6 +81,9 @@ class Player:
     )  # all information sets, or texts from another library, possibly of several lines
     view: Ints  # [I] the information set in `views`
 
+    def __repr__(self) -> str:
+        return f"Player({one_line(self.name)}: {self.sets:,} information sets)"
+
     @functools.cached_property
     def labels(self) -> Sequence[str]:
         """A distinct, readable label for each information set: what the player has done and perceived.

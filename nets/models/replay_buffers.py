@@ -26,6 +26,12 @@ class ReplayBuffer(NamedTuple):
     items: Any
     num_added: jax.Array  # [] int32
 
+    def __repr__(self) -> str:
+        try:  # leaves of a pytree need not be arrays
+            return f"ReplayBuffer(capacity {self.capacity:,})"
+        except (AttributeError, IndexError):
+            return "ReplayBuffer()"
+
     @property
     def capacity(self) -> int:
         """C"""

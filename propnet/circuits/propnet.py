@@ -33,6 +33,13 @@ class Role:
     goal_values: tuple[int, ...]  # [V]
     goal: Ints  # [V] literals: whether each goal value holds
 
+    def __repr__(self) -> str:
+        counts = ", ".join(
+            diagnostics.pluralize(len(names), noun)
+            for names, noun in ((self.moves, "move"), (self.percepts, "percept"))
+        )
+        return f"Role({diagnostics.shorten(self.name)}: {counts})"
+
     @property
     def is_random(self) -> bool:
         return self.name == terms.RANDOM

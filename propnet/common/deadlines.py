@@ -91,7 +91,7 @@ def watched(items: Iterable[T]) -> Iterator[T]:
 
 
 def _resident_bytes() -> int:
-    """Memory of this process; 0 where the system does not tell."""
+    """Memory of this process; 0 where the system does not report it."""
     try:
         with open("/proc/self/statm", "rb") as status:
             return int(status.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

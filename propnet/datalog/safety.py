@@ -1,4 +1,7 @@
-"""Finds unsafe variables of rules, and normalizes rules for evaluation."""
+"""Finds unsafe variables of rules, and normalizes rules for evaluation.
+
+What a user reads about them is written by `propnet/checks/variables.py`.
+"""
 
 import collections
 import dataclasses

@@ -1,4 +1,8 @@
-"""Counterfactual regret minimisation on the sequence form: one step for all variants that differ only in settings."""
+"""Counterfactual regret minimisation on the sequence form: one step for all variants that differ only in settings.
+
+Averages are sums of realization plans, in `step`; their weights are the setting `gamma` (`solvers/algorithms.py` has
+that of each preset), which `regret_matching.discounts` turns into the factor of an iteration.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
