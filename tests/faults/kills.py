@@ -14,14 +14,14 @@ from gdlx.tests.helpers import trials
 _SIGNALS = (*(signal.SIGKILL,) * 9, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _MAX_STOPS = 6  # in one trial
 _COLD = 0.03  # part of the trials that start without a cache
-_FRESH = 0.1  # part of the runs that start Python anew
+_FRESH = 0.1  # part of the runs that start a new Python
 _CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
 class Reference(NamedTuple):
     """A run that was never stopped."""
 
-    seconds: Mapping[bool, float]  # by whether Python was started anew
+    seconds: Mapping[bool, float]  # by whether a new Python was started
     outcome: scenarios.Outcome
 
 

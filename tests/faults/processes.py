@@ -64,7 +64,7 @@ def run(
       env: its environment.
       stop: seconds until a signal is sent to the command, and the signal. It is sent to that process alone.
       limit: a resource of `setrlimit` and its limit.
-      fresh: start Python anew, as users do. Otherwise this process is forked after it has imported what commands do.
+      fresh: start a new Python, as users do. Otherwise this process is forked after it has imported what commands do.
 
     Raises:
       Hang: the command did not end, or left a process behind.

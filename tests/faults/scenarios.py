@@ -42,7 +42,7 @@ class Scenario:
       prepare: writes the files that the command reads.
       codes: exit codes of runs that end by themselves.
       kept: what a stopped run has finished, such as games; whatever is stopped later must not lose it.
-      fresh: start Python anew for every run.
+      fresh: start a new Python for every run.
       trials: how many one wants; more of what takes less than a second.
     """
 

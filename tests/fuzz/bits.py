@@ -28,7 +28,7 @@ _KEY, _PROGRAM = "jit_step-1a2b", bytes(range(256)) * 40
 
 
 class Kept(NamedTuple):
-    """What is written to a folder; `read` returns its numbers, or None if it must be made anew."""
+    """What is written to a folder; `read` returns its numbers, or None if it must be made again."""
 
     write: Callable[[pathlib.Path], object]
     read: Callable[[pathlib.Path], bytes | None]
@@ -71,7 +71,7 @@ def _write_propnet(folder: pathlib.Path) -> None:
 
 
 def _read_propnet(folder: pathlib.Path) -> bytes:
-    """Compiling anew writes the file again."""
+    """Compiling again writes the file again."""
     with _cached(folder):
         return _numbers(cache.load_or_compile(_sheet()))
 
