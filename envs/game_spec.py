@@ -139,8 +139,8 @@ def unroll_game(
       game: a library name, a path, `spiel:NAME` for a game of OpenSpiel, a `GameSpec`, `Rulesheet`, `PropNet` or `Env`.
       rules: the text of the rulesheet, instead of `game`.
       depth: number of joint actions to unroll; None for the whole game.
-      max_nodes: limit on the joint actions that lead to one level; for a game of OpenSpiel, on all histories, and
-        3,000,000 by default.
+      max_nodes: limit on the joint actions that lead to one level, and in proportion on blocks; for a game of
+        OpenSpiel, on all histories, and 3,000,000 by default.
       keep_edges: whether to store the nodes and edges of every level, which sampling needs and exact solving does not.
       within: limits of compiling.
       net: the propnet of the game, if it is already compiled.
@@ -167,8 +167,15 @@ def unroll_game(
         return _unroll_open_spiel(resolved.game, depth, max_nodes, keep_edges)
     if net is None:
         net = resolved.net or resolved.game.compile(within, saved=True)
-    if depth is None and not keep_edges and _prefers_blocks(net):
-        return unroll_blocks.unroll(net, resolved.game.payoff, goal_conflict=resolved.game.goal_conflict, report=report)
+    if depth is None and not keep_edges and _prefers_blocks(net, max_nodes):
+        return unroll_blocks.unroll(
+            net,
+            resolved.game.payoff,
+            max_blocks=limits.BLOCKS * max_nodes // limits.NODES,
+            max_members=limits.MEMBERS * max_nodes // limits.NODES,
+            goal_conflict=resolved.game.goal_conflict,
+            report=report,
+        )
     return unroll.unroll(
         net,
         resolved.game.payoff,
@@ -180,9 +187,10 @@ def unroll_game(
     )
 
 
-def _prefers_blocks(net: propnet.PropNet) -> bool:
+def _prefers_blocks(net: propnet.PropNet, max_nodes: int) -> bool:
     """Whether a game has too many histories to list, and registers that make blocks larger than nodes."""
-    if max(game_facts.probe(net).histories(enough=limits.NODES).histories) <= limits.NODES:
+    listed = max(max_nodes, limits.NODES)
+    if max(game_facts.probe(net).histories(enough=listed).histories) <= listed:
         return False
     return bool((private_registers.find_owners(net) >= 0).any())
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.envs.trees import game_tree, sequence_form
+from gdlx.envs.trees import device_arrays, game_tree, sequence_form
 from gdlx.propnet.common import errors
 
 Policy = npt.NDArray[np.float64]  # [S, ...]
@@ -32,7 +32,7 @@ def to_levels(
     """Convert policies [S, ...] of all players to levels, in the default precision of jax."""
     return tuple(
         tuple(
-            sequence_form.to_device(np.asarray(level, jnp.result_type(float)))
+            device_arrays.to_device(np.asarray(level, jnp.result_type(float)))
             for level in player_to_levels(layout, validate_shape(player, policy))
         )
         for player, layout, policy in zip(tree.players, layouts, policies, strict=True)

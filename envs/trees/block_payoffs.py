@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
+from gdlx.envs.trees import device_arrays
 from gdlx.envs.trees.factored import ragged, terminal_blocks
 
 T = TypeVar("T")
@@ -137,8 +138,8 @@ def _build_player(
     products = []
     for table in by_set.tables:
         block = of_set.items[np.maximum(table, 0)]
-        rows = tuple(_ints(np.where(table < 0, 0, ranks[n][blocks.sets[block, n]])) for n in others)
-        products.append(Products(rows, _floats(np.where(table < 0, 0.0, payoff[block]))))
+        rows = tuple(device_arrays.ints(np.where(table < 0, 0, ranks[n][blocks.sets[block, n]])) for n in others)
+        products.append(Products(rows, device_arrays.floats(np.where(table < 0, 0.0, payoff[block]))))
     # The player's sequences by the sets that have them: the transposed matrix, a sequence as often as it occurs.
     moved = members[number][0]
     used, transposed = _transpose(moved, _ranks(by_set.order))
@@ -198,14 +199,4 @@ def _ranks(order: Longs) -> Longs:
 
 
 def _gathers(items: npt.NDArray[np.int32], arranged: Arranged, size: int) -> Gathers:
-    return Gathers(tuple(_ints(np.where(t < 0, size, items[np.maximum(t, 0)])) for t in arranged.tables))
-
-
-def _ints(values: npt.ArrayLike) -> jax.Array:
-    array: jax.Array = jax.device_put(np.asarray(values, np.int32))
-    return array
-
-
-def _floats(values: npt.ArrayLike) -> jax.Array:
-    array: jax.Array = jax.device_put(np.asarray(values, jnp.result_type(float)))
-    return array
+    return Gathers(tuple(device_arrays.ints(np.where(t < 0, size, items[np.maximum(t, 0)])) for t in arranged.tables))

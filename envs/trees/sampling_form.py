@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs.trees import game_tree, sequence_form
+from gdlx.envs.trees import device_arrays, game_tree
 
 Ints = game_tree.Ints
 
@@ -126,9 +126,9 @@ def sampling_form(tree: game_tree.GameTree) -> SamplingForm:
     uniform = np.where(np.arange(widths.max())[:, None] < widths, 1 / widths, 0)
     return SamplingForm(
         tuple(_level(level, widths, first) for level in tree.levels),
-        tuple(_floats(uniform[:, begin:end]) for begin, end in itertools.pairwise(first.tolist())),
-        _floats(1 / widths),
-        _floats(tree.terminals.payoff.T),
+        tuple(device_arrays.floats(uniform[:, begin:end]) for begin, end in itertools.pairwise(first.tolist())),
+        device_arrays.floats(1 / widths),
+        device_arrays.floats(tree.terminals.payoff.T),
     )
 
 
@@ -147,16 +147,21 @@ def _level(level: game_tree.Level, widths: Ints, first: Ints) -> SamplingLevel:
     column, stride = np.take_along_axis(column, order, axis=1), np.take_along_axis(stride, order, axis=1)
     used = int((column != none).sum(axis=1).max(initial=0))
     return SamplingLevel(
-        tuple(ChoiceSlot(_ints(np.append(column[:, k], none)), _ints(np.append(stride[:, k], 0))) for k in range(used)),
+        tuple(
+            ChoiceSlot(
+                device_arrays.ints(np.append(column[:, k], none)), device_arrays.ints(np.append(stride[:, k], 0))
+            )
+            for k in range(used)
+        ),
         _chance(level, chance) if (chance > 1).any() else None,
-        _ints(np.append(level.first_edge[:-1], len(level.child))),
-        _ints(np.append(level.child, 0)),
+        device_arrays.ints(np.append(level.first_edge[:-1], len(level.child))),
+        device_arrays.ints(np.append(level.child, 0)),
     )
 
 
 def _chance(level: game_tree.Level, count: Ints) -> ChanceSlot:
     share = np.repeat(1 / count, np.diff(level.first_edge))
-    counts, numbers = _ints(np.append(count, 1)), _ints(np.arange(count.max()))
+    counts, numbers = device_arrays.ints(np.append(count, 1)), device_arrays.ints(np.arange(count.max()))
     if np.allclose(level.chance, share, rtol=1e-9):
         return ChanceSlot(counts, numbers, None, None)
     keep, other = np.ones(len(share) + 1), np.zeros(len(share) + 1, np.int64)
@@ -165,7 +170,7 @@ def _chance(level: game_tree.Level, count: Ints) -> ChanceSlot:
         for start in range(begin, end, size):  # outcomes of chance are adjacent edges
             outcomes = slice(start, start + size)
             keep[outcomes], other[outcomes] = _alias(level.chance[outcomes])
-    return ChanceSlot(counts, numbers, _floats(keep), _ints(other))
+    return ChanceSlot(counts, numbers, device_arrays.floats(keep), device_arrays.ints(other))
 
 
 def _alias(probability: game_tree.Floats) -> tuple[game_tree.Floats, Ints]:
@@ -181,11 +186,3 @@ def _alias(probability: game_tree.Floats) -> tuple[game_tree.Floats, Ints]:
         mass[rich] -= 1 - mass[poor]
         (small if mass[rich] < 1 else large).append(rich)
     return keep, other.astype(np.int32)
-
-
-def _ints(values: object) -> jax.Array:
-    return sequence_form.to_device(np.asarray(values, np.int32))
-
-
-def _floats(values: object) -> jax.Array:
-    return sequence_form.to_device(np.asarray(values, jax.numpy.result_type(float)))

@@ -8,14 +8,13 @@ first, then the levels.
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 
-from gdlx.envs.trees import block_payoffs, dense_blocks, game_tree, unique_rows
+from gdlx.envs.trees import block_payoffs, dense_blocks, device_arrays, game_tree, unique_rows
 
 Ints = game_tree.Ints
 Longs = game_tree.Longs
@@ -173,7 +172,9 @@ def sequence_form(
         parents, uniform, noise = _levels(player, layout, rounding)
         by_level = _by_level(source, layout)
         payoffs = None if further is None else further.payoffs
-        players.append(PlayerForm(parents, uniform, noise, blocks, entries, by_level, _ints(source[0]), payoffs))
+        players.append(
+            PlayerForm(parents, uniform, noise, blocks, entries, by_level, device_arrays.ints(source[0]), payoffs)
+        )
     return SequenceForm(tuple(players)), layouts
 
 
@@ -218,10 +219,10 @@ def _build_payoff_blocks(
     rest = tables.rest[np.argsort(player_places[tables.rest], kind="stable")]
     rows, compact = np.unique(player_places[rest], return_inverse=True)
     entries = SparseEntries(
-        _ints(compact),
-        _ints(np.stack([places[rest] for places in others]) if others else np.zeros((0, len(rest)))),
-        _floats(payoff[rest]),
-        _ints(rows),
+        device_arrays.ints(compact),
+        device_arrays.ints(np.stack([places[rest] for places in others]) if others else np.zeros((0, len(rest)))),
+        device_arrays.floats(payoff[rest]),
+        device_arrays.ints(rows),
     )
     return tuple(blocks), entries, np.concatenate([*places, rows]).astype(np.int64)
 
@@ -230,30 +231,16 @@ def _block(other: Longs, values: game_tree.Floats, row: Longs) -> tuple[Block, L
     """Stores tables [b, m, k, ...] in the fastest layout for their shape; also returns the places of the sums."""
     count, height, width = values.shape[:3]
     if height * width <= _SMALL or count * height * width <= _TINY:
-        return SmallBlock(_ints(other.T), _floats(values.swapaxes(0, 2))), row.T
+        return SmallBlock(device_arrays.ints(other.T), device_arrays.floats(values.swapaxes(0, 2))), row.T
     if height > width:
-        return TallBlock(_ints(other), _floats(values.swapaxes(1, 2))), row
-    return WideBlock(_ints(other), _floats(values)), row
+        return TallBlock(device_arrays.ints(other), device_arrays.floats(values.swapaxes(1, 2))), row
+    return WideBlock(device_arrays.ints(other), device_arrays.floats(values)), row
 
 
 def _by_level(vector: Longs, layout: SequenceLayout) -> tuple[jax.Array, ...]:
     bounds = np.cumsum([1, *(sets * width for width, sets in layout.shapes)])
     pieces = zip(bounds, bounds[1:], layout.shapes, strict=False)
-    return tuple(_ints(vector[a:b].reshape(shape)) for a, b, shape in pieces)
-
-
-def _ints(values: npt.ArrayLike) -> jax.Array:
-    return to_device(np.asarray(values, np.int32))
-
-
-def _floats(values: npt.ArrayLike) -> jax.Array:
-    return to_device(np.asarray(values, jnp.result_type(float)))
-
-
-def to_device(values: npt.NDArray[Any]) -> jax.Array:
-    """Transfers an array without compiling; `jnp.asarray` would compile a program for every shape."""
-    array: jax.Array = jax.device_put(values)
-    return array
+    return tuple(device_arrays.ints(vector[a:b].reshape(shape)) for a, b, shape in pieces)
 
 
 def _levels(
@@ -264,10 +251,10 @@ def _levels(
     for number, (width, _) in enumerate(layout.shapes):
         members = np.flatnonzero(layout.level == number)
         members = members[np.argsort(layout.row[members])]
-        parents.append(_ints(layout.place[player.parent[members]] - above))
+        parents.append(device_arrays.ints(layout.place[player.parent[members]] - above))
         actions = np.diff(player.first)[members]
         is_action = np.arange(width)[:, None] < actions
-        uniform.append(_floats(np.where(is_action, 1 / actions, 0)))
-        noise.append(_floats(np.where(is_action, rounding * player.chance[members], np.inf)))
+        uniform.append(device_arrays.floats(np.where(is_action, 1 / actions, 0)))
+        noise.append(device_arrays.floats(np.where(is_action, rounding * player.chance[members], np.inf)))
         above += 1 if number == 0 else layout.shapes[number - 1][0] * layout.shapes[number - 1][1]
     return tuple(parents), tuple(uniform), tuple(noise)

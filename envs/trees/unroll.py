@@ -33,7 +33,6 @@ _MAX_HISTORIES_PER_NODE = 100_000  # histories per allowed node
 # Random matches that show whether a game is too large: the root of so many times the allowed joint actions.
 _MATCHES_SQUARED, _MAX_MATCHES = 400, 2**18
 _STATES_PER_BATCH = 2**18  # states on which the propnet is evaluated at once
-_MAX_STEPS = 1_000  # joint actions after which a game is considered endless
 
 
 class _LevelNodes(NamedTuple):
@@ -117,7 +116,7 @@ class _Unroller:
         self._check_size_estimate(depth)
         step = 0
         while len(nodes.state) and step != depth:
-            if step == _MAX_STEPS:
+            if step == limits.STEPS:
                 raise game_tree.TooLargeError(
                     f"{self.net.name} continues after {step} joint actions, and exact solving needs a game that ends",
                     "Add a step counter to its rules, or limit `depth=`",

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs.trees import sampling_form, sequence_form
+from gdlx.envs.trees import device_arrays, sampling_form
 from gdlx.solvers.mccfr import categorical, external_sampling, lane_packing
 
 
@@ -81,13 +81,13 @@ def make_traversal_table(form: sampling_form.SamplingForm) -> TraversalTable:
     row, one = np.zeros((slots, 1)), np.ones(1)
     parts.append(Nodes(row + none, row, one, one * edge, one, one * 0, one * 0))  # type: ignore[arg-type]
     joined = Nodes(*(np.concatenate(field, axis=-1) for field in zip(*parts, strict=True)))  # type: ignore[arg-type]
-    nodes = jax.tree.map(lambda x: sequence_form.to_device(np.asarray(x, np.int32)), joined)
+    nodes = jax.tree.map(lambda x: device_arrays.to_device(np.asarray(x, np.int32)), joined)
     player = [*(np.full(x.shape[1], number) for number, x in enumerate(form.uniform_by_player)), np.full(1, -1)]
     return TraversalTable(
-        nodes._replace(keep=sequence_form.to_device(np.asarray(joined.keep, form.share.dtype))),
-        sequence_form.to_device(np.rint(1 / np.asarray(form.share)).astype(np.int32)),
-        sequence_form.to_device(np.concatenate(player).astype(np.int32)),
-        sequence_form.to_device(np.pad(np.asarray(form.payoff), ((0, 0), (0, 1)))),
+        nodes._replace(keep=device_arrays.to_device(np.asarray(joined.keep, form.share.dtype))),
+        device_arrays.to_device(np.rint(1 / np.asarray(form.share)).astype(np.int32)),
+        device_arrays.to_device(np.concatenate(player).astype(np.int32)),
+        device_arrays.to_device(np.pad(np.asarray(form.payoff), ((0, 0), (0, 1)))),
     )
 
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs.trees import game_tree, sequence_form
+from gdlx.envs.trees import device_arrays, game_tree
 from gdlx.nets.learners import protocol
 from gdlx.nets.models import encoders, networks
 from gdlx.solvers import tabular_policies
@@ -32,7 +32,7 @@ def encode_infosets(encoder: encoders.Encoder, tree: game_tree.GameTree) -> Enco
     move[is_legal] = np.concatenate([player.action[1:] for player in tree.players])
     features = np.concatenate([encoder.encode_infosets(tree, number) for number in range(len(tree.players))])
     players = np.repeat(np.arange(len(tree.players), dtype=np.int32), [player.sets for player in tree.players])
-    return EncodedInfosets(*map(sequence_form.to_device, (features, players, move, is_legal)))
+    return EncodedInfosets(*map(device_arrays.to_device, (features, players, move, is_legal)))
 
 
 def apply_to_infosets(network: networks.Network, variables: Any, sets: EncodedInfosets) -> jax.Array:

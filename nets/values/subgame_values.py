@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs.trees import game_tree, sequence_form
+from gdlx.envs.trees import device_arrays, game_tree
 from gdlx.nets.values import public_states
 from gdlx.solvers import tabular_policies, tasks
 from gdlx.solvers.exact import best_response, fixed_policies, realization_plans
@@ -110,9 +110,9 @@ def _edges(task: tasks.TreeTask, level: game_tree.Level, after: int) -> _Edges:
         option.insert(0, _ints(task.layouts[number].place[sequence]))
         left = left // width
     child = np.where(level.child >= 0, level.child, after - 1 - level.child)
-    chance = sequence_form.to_device(level.chance.astype(jnp.result_type(float)))
+    chance = device_arrays.to_device(level.chance.astype(jnp.result_type(float)))
     return _Edges(_ints(source), chance, tuple(option), _ints(child), len(fan))
 
 
 def _ints(values: game_tree.Longs) -> jax.Array:
-    return sequence_form.to_device(values.astype(np.int32))
+    return device_arrays.to_device(values.astype(np.int32))

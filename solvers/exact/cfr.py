@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs.trees import sequence_form
+from gdlx.envs.trees import device_arrays, sequence_form
 from gdlx.solvers.exact import realization_plans, regret_matching
 
 Levels = realization_plans.Levels
@@ -43,15 +43,15 @@ def init(game: sequence_form.SequenceForm, batch: tuple[int, ...] = ()) -> CfrSt
         regrets.append(tuple(_spread(np.zeros_like(level), batch) for level in uniform))
         policies.append(tuple(_spread(level, batch) for level in uniform))
         reach.append(_spread(np.concatenate(plan), batch))
-    zero = jax.tree.map(lambda x: sequence_form.to_device(np.zeros(x.shape, x.dtype)), tuple(reach))
+    zero = jax.tree.map(lambda x: device_arrays.to_device(np.zeros(x.shape, x.dtype)), tuple(reach))
     one = _spread(np.ones((), jnp.result_type(float)), batch)
-    t = sequence_form.to_device(np.zeros((), np.int32))
+    t = device_arrays.to_device(np.zeros((), np.int32))
     return CfrState(tuple(regrets), zero, zero, one, tuple(policies), tuple(reach), t)
 
 
 def _spread(array: Any, batch: tuple[int, ...]) -> jax.Array:
     """Broadcast an array to a batch."""
-    return sequence_form.to_device(
+    return device_arrays.to_device(
         np.broadcast_to(array.reshape((*array.shape, *[1] * len(batch))), (*array.shape, *batch))
     )
 

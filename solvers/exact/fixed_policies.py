@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs.trees import game_tree, sequence_form
+from gdlx.envs.trees import device_arrays, game_tree, sequence_form
 from gdlx.solvers import algorithms, tabular_policies
 from gdlx.solvers.exact import cfr, realization_plans
 
@@ -27,7 +27,7 @@ def infosets_before(
     masks = []
     for player, layout in zip(tree.players, layouts, strict=True):
         early = np.concatenate([[True], np.repeat(player.step < steps, np.diff(player.first))])
-        masks.append(tuple(map(sequence_form.to_device, tabular_policies.player_to_levels(layout, early))))
+        masks.append(tuple(map(device_arrays.to_device, tabular_policies.player_to_levels(layout, early))))
     return tuple(masks)
 
 

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gdlx.envs.trees import sampling_form, sequence_form
+from gdlx.envs.trees import device_arrays, sampling_form
 from gdlx.solvers.exact import realization_plans, regret_matching
 
 
@@ -73,10 +73,10 @@ class Sampler(Hashable, Protocol):
 
 def init(form: sampling_form.SamplingForm, *, baselines: bool = False) -> MccfrState:
     """Return the initial state: zero regrets and uniform policies."""
-    zeros = tuple(sequence_form.to_device(np.zeros(table.shape, table.dtype)) for table in form.uniform_by_player)
-    no_baseline = sequence_form.to_device(np.zeros(form.histories, form.share.dtype))
+    zeros = tuple(device_arrays.to_device(np.zeros(table.shape, table.dtype)) for table in form.uniform_by_player)
+    no_baseline = device_arrays.to_device(np.zeros(form.histories, form.share.dtype))
     baseline = (no_baseline,) * form.players if baselines else None
-    return MccfrState(zeros, zeros, form.uniform_by_player, baseline, sequence_form.to_device(np.zeros((), np.int32)))
+    return MccfrState(zeros, zeros, form.uniform_by_player, baseline, device_arrays.to_device(np.zeros((), np.int32)))
 
 
 def step(

@@ -22,7 +22,6 @@ Longs = blocks.Longs
 Floats = blocks.Floats
 
 _MEMBERS_PER_INFOSET = 20  # an information set takes as much memory as so many members of sets
-_MAX_STEPS = 1_000  # joint actions after which a game is considered endless
 
 
 def unroll(
@@ -104,10 +103,11 @@ class _BlockUnroller:
         level = self._start()
         step = 0
         while len(level.world):
-            if step == _MAX_STEPS:
+            if step == limits.STEPS:
+                name = self.game.net.name
                 raise game_tree.TooLargeError(
-                    f"{self.game.net.name} continues after {step} joint actions; exact solving needs a game that "
-                    "ends: add a step counter to its rules"
+                    f"{name} continues after {step} joint actions, and exact solving needs a game that ends",
+                    "Add a step counter to its rules",
                 )
             step += 1
             level = self._advance(level, step)
@@ -230,7 +230,8 @@ class _BlockUnroller:
             name, step = self.game.net.name, len(self.nodes)
             raise game_tree.TooLargeError(
                 f"{name} is too large to unroll, also in blocks: step {step} needs the memory of {needed:,.0f} {what}; "
-                f"allowed are {allowed:,}"
+                f"allowed are {allowed:,}",
+                "Allow more with `max_nodes=`, or make the game smaller",
             )
 
     def _collect(self, after: blocks.Level, arrivals: list[_Arrival], step: int) -> None:
