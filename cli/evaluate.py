@@ -79,7 +79,7 @@ def evaluate(
     if history is not None and player is None:
         raise typer.BadParameter("--history needs --player: whose history it is")
     evaluated = evaluation.execute(request, solution_table.callbacks(options))
-    rows = infoset_table.rows(evaluated.task, evaluated.solution, player, history)
+    rows = infoset_table.rows(evaluated.task, evaluated.solution, player, history, show_all=all_sets)
     if output is not None:
         _write(evaluated.solution, output)
     if options.json:

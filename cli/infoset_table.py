@@ -14,13 +14,18 @@ if TYPE_CHECKING:
 
 _SHOWN_SETS = 40
 _SHOWN_ACTIONS = 6  # of an information set, also if they are never played
-_MAX_SORTED = 200_000  # information sets of a player; of more, these are listed, in order of time
+_MAX_SORTED = 200_000  # information sets of a player; of more, these are listed unless all are asked for
 
 Row = dict[str, Any]
 
 
-def rows(task: "tasks.Task", solved: "solution.Solution", player: str | None, history: str | None) -> list[Row]:
-    """Return the information sets of all players, or of one, in order of time and then as the rules mention names."""
+def rows(
+    task: "tasks.Task", solved: "solution.Solution", player: str | None, history: str | None, *, show_all: bool
+) -> list[Row]:
+    """Return the information sets of all players, or of one, in order of time and then as the rules mention names.
+
+    Of a player with very many only the first, unless `show_all`.
+    """
     numbers = range(len(solved.tree.players)) if player is None else [solved.player(player)]
     key = declaration_order.declaration_key(_rules(task))
     found: list[Row] = []
@@ -29,7 +34,7 @@ def rows(task: "tasks.Task", solved: "solution.Solution", player: str | None, hi
         if history is not None:
             chosen = [solved.find_infoset(number, history)]
         elif infosets.sets > _MAX_SORTED:
-            chosen = list(range(_MAX_SORTED))
+            chosen = list(range(infosets.sets if show_all else _MAX_SORTED))
         else:
             steps = infosets.step.tolist()
             chosen = sorted(range(infosets.sets), key=lambda n: (steps[n], key(infosets.labels[n])))

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 
 from gdlx.nets import vectorised_play
 from gdlx.nets.learners import protocol, self_play
@@ -14,7 +13,6 @@ from gdlx.nets.values import infoset_tables
 from gdlx.solvers import infoset_values, tasks
 
 _MAX_STEPS = 1_000  # of matches in environments without a limit
-_Floats = npt.NDArray[np.float64]
 
 
 class RandomOpponentResult(NamedTuple):

@@ -22,9 +22,10 @@ def explain(game: game_spec.GameSpec, net: propnet.PropNet, error: game_tree.Too
     smaller = f"Make the game smaller{_parameters(game)}"
     # Observed, not proved: a proof may take minutes in a large game.
     if facts.perfect_information and not dynamics.has_simultaneous_choices(net, steps=_STEPS):
+        agents = " ".join(["uct", *["random"] * (len(net.players) - 1)])
         advice = (
             f"{smaller}. Solving needs the whole tree; search plays such a game of perfect information without it: "
-            f"`gdlx match {game.spec} uct random --games 10`"
+            f"`gdlx match {game.spec} {agents} --games 10`"
         )
     else:
         advice = (

@@ -16,7 +16,7 @@ from gdlx.envs.trees import game_tree
 from gdlx.propnet.common import errors
 from gdlx.solvers import tabular_policies
 from gdlx.solvers.mccfr import table_policy
-from gdlx.solvers.runs import driver, result_folder
+from gdlx.solvers.runs import driver, policy_tables, result_folder
 
 _SHOWN_INFOSETS = 10  # of each player, in notebooks
 
@@ -180,18 +180,7 @@ class Solution:
         >>> gdlx.solve("biased_rps", "lp").rows()[0]
         {'player': 'player1', 'step': 0, 'information_set': 'start', 'action': 'paper', 'probability': 0.625}
         """
-        return [
-            {
-                "player": player.name,
-                "step": int(player.step[infoset]),
-                "information_set": player.labels[infoset],
-                "action": action,
-                "probability": probability,
-            }
-            for player, policy in zip(self.tree.players, self.policies, strict=True)
-            for infoset in range(player.sets)
-            for action, probability in _action_probabilities(player, policy, infoset).items()
-        ]
+        return [row._asdict() for row in policy_tables.rows(self.tree, self.policies)]
 
     def save(self, folder: str | os.PathLike[str]) -> pathlib.Path:
         """Writes config, metrics and policies to a folder, for `gdlx.load_solution` and as an agent in matches.

@@ -7,7 +7,7 @@ seconds of all its threads.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from gdlx.experiments.bench import children, harness
+from gdlx.experiments.bench import children, harness, host_machine
 
 if TYPE_CHECKING:
     from gdlx.envs.trees import game_tree
@@ -74,7 +74,6 @@ def _figures(game: str, known: _Known, found: dict[str, float]) -> Iterator[harn
 
 def measure(game: str, iterations: int) -> dict[str, float]:
     """Unrolls and solves a game in this process."""
-    import resource
     import time
 
     import jax
@@ -105,7 +104,7 @@ def measure(game: str, iterations: int) -> dict[str, float]:
         "terminals": float(tree.summary()["terminals"]),
         "information_sets": sum(tree.information_sets.values()) + sum(map(_single_marks, tree.players)),
         "unroll": unrolled,
-        "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+        "memory": host_machine.process_peak_mb() * 1e6 / 2**30,
         "iteration": per_iteration,
         "evaluation": evaluated,
         "exploitability": float(evaluation.nash_conv) / 2 / (high - low),

@@ -99,8 +99,8 @@ class TableSolver(solver.Solver[table_state.TableState]):
         """Base-2 logarithm of the largest table that can be indexed and fits into memory beside the trajectories."""
         row = 2 * table_state.row_bytes(self._game, self.config) * devices
         available = memory_budget() - table_state.visit_bytes(self._game, self.config)
-        rows = min(available / row, (2**31 - 1) / max(1, self.task.env.num_actions))
-        return min(28, max(4, int(rows).bit_length() - 1))
+        rows = max(1, min(available / row, (2**31 - 1) / max(1, self.task.env.num_actions)))
+        return min(MOST_BITS, max(LEAST_BITS, int(rows).bit_length() - 1))
 
     def init(self) -> table_state.TableState:
         with jax.enable_x64(False):
