@@ -42,10 +42,10 @@ def compile(  # noqa: A001 - the name of the command
             statistics.append(done)
             advance(done.name)
 
-        net = games.compile_game(sheet, within=compiling.limits, report=note, recompile=passes)
-    sizes = measure.sizes(net)
+        propnet = games.compile_game(sheet, within=compiling.limits, report=note, recompile=passes)
+    sizes = measure.sizes(propnet)
     if output is not None:
-        write(net, output)
+        write(propnet, output)
     seconds = time.perf_counter() - started
     result = sizes | {"game": game, "seconds": seconds, "peak_mb": measure.peak_mb()}
     result["passes"] = [vars(done) for done in statistics]

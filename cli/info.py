@@ -33,22 +33,22 @@ def info(
     if game.startswith(games.OPEN_SPIEL):
         _show_open_spiel(options, game, has_tree=tree, depth=depth, max_nodes=max_nodes)
         return
-    net = loading.load_propnet(options, game, compiling.gdl, compiling.fold_case, compiling.limits)
-    result = measure.sizes(net) | {"game": game}
+    propnet = loading.load_propnet(options, game, compiling.gdl, compiling.fold_case, compiling.limits)
+    result = measure.sizes(propnet) | {"game": game}
     if options.json:
-        unplayable.require_playable(net, options.seed)
-        console.emit(result | (_tree(options, game, net, depth, max_nodes) if tree else {}))
+        unplayable.require_playable(propnet, options.seed)
+        console.emit(result | (_tree(options, game, propnet, depth, max_nodes) if tree else {}))
         return
     console.say(f"game        {game}")
-    for role in net.roles:
+    for role in propnet.roles:
         percepts = _count(len(role.percepts), "percept")
         seen = "" if role.is_random else f", {percepts}, goals {_range(role.goal_values)}"
         console.say(f"role        {role.name}: {_count(len(role.moves), 'move')}{seen}")
     for name in ("registers", "gates", "operations", "depth", "feedbacks"):
         console.say(f"{name:<11} {'not counted (large propnet)' if result[name] is None else result[name]}")
-    unplayable.require_playable(net, options.seed)  # after what can be shown of any game
+    unplayable.require_playable(propnet, options.seed)  # after what can be shown of any game
     if tree:
-        _show_tree(_tree(options, game, net, depth, max_nodes))
+        _show_tree(_tree(options, game, propnet, depth, max_nodes))
 
 
 def _show_open_spiel(options: console.Options, game: str, *, has_tree: bool, depth: int | None, max_nodes: int) -> None:
@@ -71,13 +71,13 @@ def _show_open_spiel(options: console.Options, game: str, *, has_tree: bool, dep
 
 
 def _tree(
-    options: console.Options, game: str, net: "propnet.PropNet", depth: int | None, max_nodes: int
+    options: console.Options, game: str, propnet: "propnet.PropNet", depth: int | None, max_nodes: int
 ) -> dict[str, Any]:
     """Unroll the game and return its sizes; an estimate is printed first."""
     from gdlx.envs import game_facts
     from gdlx.envs.trees import game_tree, unroll
 
-    estimate = game_facts.probe(net, options.seed).histories(depth=depth)
+    estimate = game_facts.probe(propnet, options.seed).histories(depth=depth)
     if not (options.quiet or options.json):
         more = "more than " if estimate.is_truncated else ""
         console.stderr().print(
@@ -88,14 +88,14 @@ def _tree(
     try:
         with console.progress(options, f"unrolling {game}") as advance:
             tree = unroll.unroll(
-                net,
+                propnet,
                 depth=depth,
                 max_nodes=max_nodes,
                 goal_conflict="max",
                 report=lambda step, nodes: advance(f"step {step}, {nodes:,} nodes"),
             )
     except game_tree.TooLargeError as error:
-        raise game_tree.TooLargeError(error.reason, _suggest_depth(game, net, estimate, max_nodes)) from None
+        raise game_tree.TooLargeError(error.reason, _suggest_depth(game, propnet, estimate, max_nodes)) from None
     estimated = {"estimated_histories": estimate.total, "estimated_mb": estimate.bytes / 2**20}
     return estimated | _sizes(tree, time.perf_counter() - started)
 
@@ -111,12 +111,14 @@ def _sizes(tree: "game_tree.GameTree", seconds: float) -> dict[str, Any]:
     return tree.summary() | {"steps": steps, "unroll_seconds": seconds}
 
 
-def _suggest_depth(game: str, net: "propnet.PropNet", estimate: "size_estimate.SizeEstimate", max_nodes: int) -> str:
+def _suggest_depth(
+    game: str, propnet: "propnet.PropNet", estimate: "size_estimate.SizeEstimate", max_nodes: int
+) -> str:
     """Return the command that unrolls as many steps as fit, if any do; and why the tree is infinite, if it is."""
     from gdlx.envs import game_facts
     from gdlx.propnet.checks import repetition
 
-    repeated = game_facts.probe(net).repetition
+    repeated = game_facts.probe(propnet).repetition
     why = ""
     if repeated is not None:
         why = f"Its tree is infinite: {repeated.in_words()}. Add a step counter, e.g. {repetition.STEP_COUNTER}. "

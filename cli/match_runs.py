@@ -74,8 +74,8 @@ class GameOptions:
         from gdlx.players.matches import arenas
 
         named = game_spec.GameSpec(self.game or "", self.payoff, "max", self.gdl, self.fold_case)
-        net = loading.load_propnet(options, named.spec, named.gdl, named.fold_case, self.within)
-        return arenas.make_arena(named, net=net, max_steps=self.max_steps, start_seconds=start_seconds)
+        propnet = loading.load_propnet(options, named.spec, named.gdl, named.fold_case, self.within)
+        return arenas.make_arena(named, propnet=propnet, max_steps=self.max_steps, start_seconds=start_seconds)
 
 
 @dataclasses.dataclass(frozen=True)

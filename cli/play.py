@@ -48,7 +48,7 @@ def play(
         raise typer.BadParameter(f"there is only one terminal: --against {against} would need another one")
     rules = match_runs.GameOptions(game, payoff, compiling.gdl, compiling.fold_case, max_steps, compiling.limits)
     arena = rules.arena(options, start_clock)
-    unplayable.require_playable(arena.env.net, options.seed)
+    unplayable.require_playable(arena.env.propnet, options.seed)
     player = _player(arena, role)
     with console.progress(options, f"preparing {against}"):
         games.prepare(other, arena)
@@ -117,7 +117,7 @@ def _moves(arena: "agent.Arena", events: "list[referee.GameStep]") -> list[dict[
     for event in events:
         players = iter(event.moves)
         line = {}
-        for each in arena.env.net.roles:
+        for each in arena.env.propnet.roles:
             number = event.chance if each.is_random else next(players)
             line[each.name] = "-" if number is None else each.moves[number]
         lines.append(line)
@@ -146,7 +146,8 @@ def _as_json(
 def _show_play(arena: "agent.Arena", player: int, played: _Played) -> None:
     record = played.record
     names = [
-        f"{each.name} (you)" if each.name == arena.env.players[player] else each.name for each in arena.env.net.roles
+        f"{each.name} (you)" if each.name == arena.env.players[player] else each.name
+        for each in arena.env.propnet.roles
     ]
     table = match_runs.table("step", *names, texts=1 + len(names))
     for number, line in enumerate(_moves(arena, played.events), 1):

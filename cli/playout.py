@@ -43,14 +43,14 @@ def playout(
         )
     devices.use_one_device_per_core()
     started = time.perf_counter()
-    net = loading.load_propnet(options, game, compiling.gdl, compiling.fold_case, compiling.limits)
+    propnet = loading.load_propnet(options, game, compiling.gdl, compiling.fold_case, compiling.limits)
 
     from gdlx.envs import compilation_cache, game_facts, payoffs
     from gdlx.envs.packed import sharded_playouts
 
     compilation_cache.enable()
-    units = game_facts.probe(net, options.seed).payoffs(payoff)
-    play = sharded_playouts.ShardedPlayout(net, max_steps, -(-batch // _WORD))
+    units = game_facts.probe(propnet, options.seed).payoffs(payoff)
+    play = sharded_playouts.ShardedPlayout(propnet, max_steps, -(-batch // _WORD))
     stats = play.start(options.seed, steps=_FIRST_STEPS)
     ready = time.perf_counter() - started
     start, elapsed, interrupted = time.perf_counter(), 0.0, False
@@ -67,12 +67,12 @@ def playout(
         if not stats.states:
             raise
         interrupted = True
-    if stats.contradicts_zero_sum(net, units):
+    if stats.contradicts_zero_sum(propnet, units):
         raise payoffs.PayoffError(
             f"the goals of {game} had the sum {2 * units.offset:g} in the first matches, but not in all; "
             "use --payoff goal"
         )
-    result: dict[str, Any] = stats.summary(net, units) | {
+    result: dict[str, Any] = stats.summary(propnet, units) | {
         "game": game,
         "batch": play.words * _WORD,
         "states": stats.states,

@@ -38,8 +38,8 @@ def show(
     if dot:
         from gdlx.propnet.io import dot as drawing
 
-        net = loading.load_propnet(options, game, compiling.gdl, compiling.fold_case, compiling.limits)
-        text = drawing.to_dot(net)
+        propnet = loading.load_propnet(options, game, compiling.gdl, compiling.fold_case, compiling.limits)
+        text = drawing.to_dot(propnet)
         _print(options, {"game": game, "dot": text}, text.rstrip("\n").splitlines())
         return
     source = games.find_source(game)

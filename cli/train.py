@@ -72,26 +72,26 @@ def train(
     if resume is not None:
         shared_options.refuse_changes(context, "training", _FIXED)
         config, digest, seed = checkpoints.read_train_config(resume)
-        net = loading.load_propnet(options, config.game.spec, config.game.gdl, config.game.fold_case, within)
-        if digest != game_facts.probe(net).digest:
+        propnet = loading.load_propnet(options, config.game.spec, config.game.gdl, config.game.fold_case, within)
+        if digest != game_facts.probe(propnet).digest:
             raise folders.ResultError(
                 f"{resume} was trained with other rules of {config.game.spec} than the current ones"
             )
-        task = task_of(options, config.learner, config.game, net, max_nodes)
+        task = task_of(options, config.learner, config.game, propnet, max_nodes)
         folder = resume
     else:
         named = game_spec.GameSpec(game or "", payoff, "max", compiling.gdl, compiling.fold_case)
         settings = learner_registry.make_settings(learner, _changes(setting or []))
-        net = loading.load_propnet(options, named.spec, named.gdl, named.fold_case, within)
-        digest, seed = game_facts.probe(net).digest, options.seed
-        task = task_of(options, learner, named, net, max_nodes)
+        propnet = loading.load_propnet(options, named.spec, named.gdl, named.fold_case, within)
+        digest, seed = game_facts.probe(propnet).digest, options.seed
+        task = task_of(options, learner, named, propnet, max_nodes)
         config = learner_registry.TrainConfig(
-            named, learner, window or learner_registry.default_window(net, task), settings
+            named, learner, window or learner_registry.default_window(propnet, task), settings
         )
-    trainer = learner_registry.make_learner(config, net, task)
+    trainer = learner_registry.make_learner(config, propnet, task)
     training.require_memory(trainer)
     if resume is None:
-        folder = folders.create_folder(results, config.game.spec, f"net-{learner}")
+        folder = folders.create_folder(results, config.game.spec, f"network-{learner}")
     try:
         run = training.TrainingRun(
             config, trainer, digest, folder, seed=seed, resume=resume is not None, interval=checkpoint
@@ -119,7 +119,7 @@ def task_of(
     options: console.Options,
     learner: str,
     game: "game_spec.GameSpec",
-    net: "propnet.PropNet",
+    propnet: "propnet.PropNet",
     max_nodes: int = shared_options.DEFAULT_NODES,
 ) -> "tasks.TreeTask | None":
     """Return the unrolled game if the learner needs it or if it is small enough to measure networks exactly."""
@@ -132,7 +132,7 @@ def task_of(
     try:
         with console.progress(options, f"unrolling {game.spec}"):
             limit = max_nodes if is_needed else min(max_nodes, _SMALL)
-            tree = game_spec.unroll_game(game, net=net, max_nodes=limit, keep_edges=True)
+            tree = game_spec.unroll_game(game, propnet=propnet, max_nodes=limit, keep_edges=True)
     except game_tree.TooLargeError as error:
         if is_needed:
             raise game_tree.TooLargeError(f"{error}, or train without unrolling: --learner self-play") from None
@@ -148,9 +148,9 @@ def evaluate(options: console.Options, folder: pathlib.Path) -> None:
 
     config, _, _ = checkpoints.read_train_config(folder)
     game = config.game
-    net = loading.load_propnet(options, game.spec, game.gdl, game.fold_case, limits.Limits())
-    task = task_of(options, config.learner, game, net, checkpoints.ANY_NODES)
-    learner, state, iteration, seconds = checkpoints.restore_training(folder, net, task)
+    propnet = loading.load_propnet(options, game.spec, game.gdl, game.fold_case, limits.Limits())
+    task = task_of(options, config.learner, game, propnet, checkpoints.ANY_NODES)
+    learner, state, iteration, seconds = checkpoints.restore_training(folder, propnet, task)
     parameters = learner.policy_params(state)
     strength = measured(learner, parameters, task, games=_GAMES, seed=options.seed)
     if task is not None and isinstance(learner, self_play.SelfPlay):
@@ -264,7 +264,7 @@ def _show(
     console.say(f"after {run.iteration:,} iterations in {run.seconds / 60:.1f} minutes: {in_words(strength)}")
     flags = "".join(f" {option}" for option in _options(game))
     others = " random" * (run.learner.encoder.env.num_players - 1)
-    command = f"gdlx match {game.spec} net:{folder}{others}{flags}"
+    command = f"gdlx match {game.spec} network:{folder}{others}{flags}"
     console.say(f"networks in {folder}; let them play with: {command}")
 
 

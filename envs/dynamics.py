@@ -19,21 +19,21 @@ class Dynamics:
     proved: bool
 
 
-def infer_dynamics(net: propnet.PropNet, seed: int = 0) -> Dynamics:
+def infer_dynamics(propnet: propnet.PropNet, seed: int = 0) -> Dynamics:
     """Decides whether the game is turn-taking, by random play and then by a proof."""
-    if len(net.players) < 2:
+    if len(propnet.players) < 2:
         return Dynamics(turn_taking=True, proved=True)
-    if has_simultaneous_choices(net, seed):
+    if has_simultaneous_choices(propnet, seed):
         return Dynamics(turn_taking=False, proved=True)
-    return Dynamics(turn_taking=True, proved=_is_proved(net))
+    return Dynamics(turn_taking=True, proved=_is_proved(propnet))
 
 
-def has_simultaneous_choices(net: propnet.PropNet, seed: int = 0, *, steps: int = _STEPS) -> bool:
+def has_simultaneous_choices(propnet: propnet.PropNet, seed: int = 0, *, steps: int = _STEPS) -> bool:
     """Whether random play reaches a state in which two players have a choice."""
-    sizes = [len(role.moves) for role in net.roles]
-    for number, step in enumerate(random_play.random_steps(net, _COPIES, seed)):
+    sizes = [len(role.moves) for role in propnet.roles]
+    for number, step in enumerate(random_play.random_steps(propnet, _COPIES, seed)):
         rows = machine.split_rows(step.legal, sizes)
-        choices = [legal.sum(axis=0) > 1 for role, legal in zip(net.roles, rows, strict=True) if not role.is_random]
+        choices = [legal.sum(axis=0) > 1 for role, legal in zip(propnet.roles, rows, strict=True) if not role.is_random]
         if (~step.terminal & ~step.unplayable & (np.sum(choices, axis=0) > 1)).any():
             return True
         if number >= steps:
@@ -41,19 +41,19 @@ def has_simultaneous_choices(net: propnet.PropNet, seed: int = 0, *, steps: int 
     return False
 
 
-def _is_proved(net: propnet.PropNet) -> bool:
+def _is_proved(propnet: propnet.PropNet) -> bool:
     """Whether no state that satisfies the game's proved invariants gives two players a choice."""
-    gates = net.as_circuit()
+    gates = propnet.as_circuit()
     lines = [f"{{n(1..{gates.inputs})}}."]
     lines += sat.gates_to_asp(gates)
-    lines.append(f":- {sat.literal_to_asp(net.terminal)}.")
-    for number, role in enumerate(net.players):
+    lines.append(f":- {sat.literal_to_asp(propnet.terminal)}.")
+    for number, role in enumerate(propnet.players):
         lines += [
             f"may({number},{m}) :- {sat.literal_to_asp(literal)}." for m, literal in enumerate(role.legal.tolist())
         ]
         lines.append(f"choice({number}) :- 2 {{ may({number},M) }}.")
     lines.append(":- #count { P : choice(P) } < 2.")
-    known = invariants.find_invariants(net)
+    known = invariants.find_invariants(propnet)
     lines += [f":- {sat.literal_to_asp(2 * (n + 1) + value)}." for n, value in known.constant.items()]
     for group, is_cover in zip(known.groups, known.covers, strict=True):
         lines.append(f":- 2 {{ {'; '.join(f'n({n + 1})' for n in group)} }}.")

@@ -65,7 +65,7 @@ class Env:
     `init` and `step` are pure and unbatched: apply `jax.jit` and `jax.vmap` as needed.
 
     Attributes:
-      net: the compiled rules.
+      propnet: the compiled rules.
       payoffs: how goal values become payoffs, and whether those sum to zero.
       form: how the propnet is lowered to JAX operations; see `gdlx.make`.
       max_steps: joint actions after which a match is terminated as unplayable; 0 for no limit.
@@ -79,7 +79,7 @@ class Env:
     ([50.0, -50.0], True)
     """
 
-    net: propnet.PropNet
+    propnet: propnet.PropNet
     payoffs: payoffs.Payoffs
     form: lower.LoweringMode = "auto"
     max_steps: int = 0
@@ -96,32 +96,32 @@ class Env:
 
     @property
     def name(self) -> str:
-        return self.net.name
+        return self.propnet.name
 
     @property
     def players(self) -> tuple[str, ...]:
-        return tuple(role.name for role in self.net.players)
+        return tuple(role.name for role in self.propnet.players)
 
     @property
     def num_players(self) -> int:
-        return len(self.net.players)
+        return len(self.propnet.players)
 
     @property
     def num_actions(self) -> int:
-        return max((len(role.moves) for role in self.net.players), default=0)
+        return max((len(role.moves) for role in self.propnet.players), default=0)
 
     @property
     def num_percepts(self) -> int:
-        return max((len(role.percepts) for role in self.net.players), default=0)
+        return max((len(role.percepts) for role in self.propnet.players), default=0)
 
     @property
     def num_chance_actions(self) -> int:
-        return sum(len(role.moves) for role in self.net.roles if role.is_random)
+        return sum(len(role.moves) for role in self.propnet.roles if role.is_random)
 
     @property
     def payoff_range(self) -> tuple[float, float]:
         """The lowest and the highest payoff that the goal rules mention."""
-        payoffs = [value - self.payoffs.offset for role in self.net.players for value in role.goal_values]
+        payoffs = [value - self.payoffs.offset for role in self.propnet.players for value in role.goal_values]
         return min(payoffs, default=0.0), max(payoffs, default=0.0)
 
     def init(self, key: jax.Array | None = None) -> State:
@@ -131,7 +131,7 @@ class Env:
           key: ignored. The initial state is deterministic, and chance acts within `step`.
         """
         del key
-        registers = jnp.asarray(self.net.initial)
+        registers = jnp.asarray(self.propnet.initial)
         legal, chance = self._legal(registers)
         players = self.num_players
         terminal, goals, conflict = self._judge(registers)
@@ -211,7 +211,7 @@ class Env:
     def _ended(self, state: State, terminal: jax.Array, goals: jax.Array, conflict: jax.Array) -> State:
         """Marks the state as terminated where it is, and sets rewards and goals."""
         playable = jnp.all(state.legal_mask.any(axis=1))
-        if any(role.is_random for role in self.net.roles):
+        if any(role.is_random for role in self.propnet.roles):
             playable &= state.chance_mask.any()
         too_long = (state.step >= self.max_steps) if self.max_steps else jnp.asarray(False)
         unplayable = ~terminal & (~playable | too_long)
@@ -260,7 +260,7 @@ class Env:
         """The joint action as input bits of the propnet, roles in file order."""
         parts = []
         player = 0
-        for role in self.net.roles:
+        for role in self.propnet.roles:
             if role.is_random:
                 chosen = jnp.asarray(-1) if chance is None else chance  # None if the random role has no moves
             else:
@@ -271,36 +271,38 @@ class Env:
 
     @functools.cached_property
     def _functions(self) -> dict[str, Callable[[jax.Array], jax.Array]]:
-        net = self.net
+        propnet = self.propnet
         tapes = {
-            "legal": tape.compile_tape(net, np.concatenate([role.legal for role in net.roles])),
-            "move": tape.compile_tape(net, np.concatenate([net.next, *(role.sees for role in net.roles)])),
-            "judge": tape.compile_tape(net, np.concatenate([[net.terminal], *(role.goal for role in net.roles)])),
+            "legal": tape.compile_tape(propnet, np.concatenate([role.legal for role in propnet.roles])),
+            "move": tape.compile_tape(propnet, np.concatenate([propnet.next, *(role.sees for role in propnet.roles)])),
+            "judge": tape.compile_tape(
+                propnet, np.concatenate([[propnet.terminal], *(role.goal for role in propnet.roles)])
+            ),
         }
         return {name: packing.packed_function(program, self.form) for name, program in tapes.items()}
 
     def _evaluate(self, name: str, registers: jax.Array, does: jax.Array | None = None) -> jax.Array:
-        moves = sum(len(role.moves) for role in self.net.roles)
+        moves = sum(len(role.moves) for role in self.propnet.roles)
         bits = jnp.concatenate([registers, jnp.zeros(moves, jnp.bool_) if does is None else does])
         return self._functions[name](bits)
 
     def _legal(self, registers: jax.Array) -> tuple[jax.Array, jax.Array]:
         """bool[N, A] legal actions of the players, bool[C] of chance."""
-        players, chance = self._by_role(self._evaluate("legal", registers), [len(r.moves) for r in self.net.roles])
+        players, chance = self._by_role(self._evaluate("legal", registers), [len(r.moves) for r in self.propnet.roles])
         return _padded(players, self.num_actions), chance
 
     def _move(self, registers: jax.Array, does: jax.Array) -> tuple[jax.Array, jax.Array]:
         outputs = self._evaluate("move", registers, does)
-        following, seen = outputs[: len(self.net.initial)], outputs[len(self.net.initial) :]
-        players, _ = self._by_role(seen, [len(r.percepts) for r in self.net.roles])
+        following, seen = outputs[: len(self.propnet.initial)], outputs[len(self.propnet.initial) :]
+        players, _ = self._by_role(seen, [len(r.percepts) for r in self.propnet.roles])
         return following, _padded(players, self.num_percepts)
 
     def _judge(self, registers: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Whether the state is terminal, the players' goals, and whether some player has several or none."""
         outputs = self._evaluate("judge", registers)
-        players, _ = self._by_role(outputs[1:], [len(r.goal_values) for r in self.net.roles])
+        players, _ = self._by_role(outputs[1:], [len(r.goal_values) for r in self.propnet.roles])
         goals = []
-        for role, held in zip(self.net.players, players, strict=True):
+        for role, held in zip(self.propnet.players, players, strict=True):
             values = jnp.asarray(role.goal_values, jnp.int32)
             top = jnp.max(jnp.where(held, values, _LOWEST_GOAL), initial=_LOWEST_GOAL)
             goals.append(jnp.where(held.any(), top, 0))
@@ -310,8 +312,8 @@ class Env:
     def _by_role(self, bits: jax.Array, sizes: list[int]) -> tuple[list[jax.Array], jax.Array]:
         """Splits the concatenated bits of all roles into those of each player, and those of chance."""
         parts = [bits[a:b] for a, b in itertools.pairwise(np.cumsum([0, *sizes]))]
-        players = [part for part, role in zip(parts, self.net.roles, strict=True) if not role.is_random]
-        chance = [part for part, role in zip(parts, self.net.roles, strict=True) if role.is_random]
+        players = [part for part, role in zip(parts, self.propnet.roles, strict=True) if not role.is_random]
+        chance = [part for part, role in zip(parts, self.propnet.roles, strict=True) if role.is_random]
         return players, chance[0] if chance else jnp.zeros(0, jnp.bool_)
 
     @functools.cached_property

@@ -28,29 +28,29 @@ class GameFacts:
     """Facts of one game, each computed on first use and then cached. Use `probe` to get them.
 
     Attributes:
-      net: the compiled rules.
+      propnet: the compiled rules.
       seed: of the random play behind the facts; `digest` does not depend on it.
     """
 
-    net: propnet.PropNet
+    propnet: propnet.PropNet
     seed: int
 
     def __repr__(self) -> str:
-        return f"GameFacts({self.net.name}: seed {self.seed})"
+        return f"GameFacts({self.propnet.name}: seed {self.seed})"
 
     def payoffs(self, mode: PayoffMode = "auto") -> Payoffs:
         """How goal values become payoffs, and whether those sum to zero."""
-        return payoffs.infer_payoffs(self.net, mode, self.seed)
+        return payoffs.infer_payoffs(self.propnet, mode, self.seed)
 
     def payoff_range(self, mode: PayoffMode = "auto") -> tuple[float, float]:
         """The lowest and the highest payoff that the goal rules mention."""
-        values = [value - self.payoffs(mode).offset for role in self.net.players for value in role.goal_values]
+        values = [value - self.payoffs(mode).offset for role in self.propnet.players for value in role.goal_values]
         return min(values, default=0.0), max(values, default=0.0)
 
     @functools.cached_property
     def dynamics(self) -> Dynamics:
         """Whether the game is turn-taking."""
-        return dynamics.infer_dynamics(self.net, self.seed)
+        return dynamics.infer_dynamics(self.propnet, self.seed)
 
     @property
     def longest_match(self) -> int:
@@ -65,7 +65,7 @@ class GameFacts:
     @functools.cached_property
     def _lengths(self) -> tuple[int, bool]:
         longest, any_ended, length = 1, False, np.zeros(_LENGTH_MATCHES, np.int64)
-        for number, step in enumerate(random_play.random_steps(self.net, len(length), self.seed)):
+        for number, step in enumerate(random_play.random_steps(self.propnet, len(length), self.seed)):
             ended = step.terminal | step.unplayable
             any_ended = any_ended or bool(ended.any())
             length = np.where(ended, 0, length + 1)
@@ -78,12 +78,12 @@ class GameFacts:
     @functools.cached_property
     def repetition(self) -> repetition.Repetition | None:
         """A state that a random match reached twice, which makes the tree infinite; None if none was found."""
-        return repetition.find_repetition(self.net, self.seed)
+        return repetition.find_repetition(self.propnet, self.seed)
 
     @functools.cached_property
     def perfect_information(self) -> bool:
         """Whether all players perceive every joint action, that of chance included."""
-        return all(by_playing.sees_everything(self.net, role) for role in self.net.players)
+        return all(by_playing.sees_everything(self.propnet, role) for role in self.propnet.players)
 
     @property
     def step_capacity(self) -> int:
@@ -94,9 +94,9 @@ class GameFacts:
     def digest(self) -> str:
         """Identifies the game by its names and by random play, however its propnet was simplified."""
         digest = hashlib.sha256()
-        for role in self.net.roles:
+        for role in self.propnet.roles:
             digest.update(repr((role.name, role.moves, role.percepts, role.goal_values)).encode(errors="replace"))
-        for step in itertools.islice(random_play.random_steps(self.net, _DIGEST_MATCHES, 0), _DIGEST_STEPS):
+        for step in itertools.islice(random_play.random_steps(self.propnet, _DIGEST_MATCHES, 0), _DIGEST_STEPS):
             for bits in (step.legal, step.percepts, step.terminal, step.goals):
                 digest.update(np.packbits(bits).tobytes())
         return digest.hexdigest()[:16]
@@ -107,15 +107,15 @@ class GameFacts:
 
     @functools.cached_property
     def _estimator(self) -> size_estimate.SizeEstimator:
-        return size_estimate.SizeEstimator(self.net, self.seed)
+        return size_estimate.SizeEstimator(self.propnet, self.seed)
 
 
 @memo.per_propnet
-def probe(net: propnet.PropNet, seed: int = 0) -> GameFacts:
+def probe(propnet: propnet.PropNet, seed: int = 0) -> GameFacts:
     """Returns the facts of a game; the same object for the same propnet and seed.
 
     Args:
-      net: the compiled rules.
+      propnet: the compiled rules.
       seed: of the random play behind the facts.
 
     Returns:
@@ -126,4 +126,4 @@ def probe(net: propnet.PropNet, seed: int = 0) -> GameFacts:
     >>> facts.payoffs().zero_sum, facts.dynamics.turn_taking, facts.longest_match
     (True, True, 5)
     """
-    return GameFacts(net, seed)
+    return GameFacts(propnet, seed)

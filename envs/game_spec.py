@@ -57,7 +57,7 @@ class ResolvedGame(NamedTuple):
     """A game and, if it was named by one of them, its propnet or tree."""
 
     game: GameSpec
-    net: propnet.PropNet | None = None
+    compiled: propnet.PropNet | None = None
     tree: game_tree.GameTree | None = None
 
     def compile(self, within: limits.Limits = limits.Limits()) -> propnet.PropNet:
@@ -66,7 +66,7 @@ class ResolvedGame(NamedTuple):
             raise errors.UserError(
                 f"the tree of {self.tree.name} has no rules to play by: pass what it was unrolled from"
             )
-        return self.net or self.game.compile(within, saved=True)
+        return self.compiled or self.game.compile(within, saved=True)
 
 
 # Whatever names a game.
@@ -114,7 +114,9 @@ def resolve(game: GameLike | None = None, *, rules: str | None = None) -> Resolv
         case propnet.PropNet():
             return ResolvedGame(GameSpec(game.name), game)
         case env.Env():
-            return ResolvedGame(GameSpec(game.net.name, "zero-sum" if game.payoffs.zero_sum else "goal"), game.net)
+            return ResolvedGame(
+                GameSpec(game.propnet.name, "zero-sum" if game.payoffs.zero_sum else "goal"), game.propnet
+            )
         case game_tree.GameTree():
             return ResolvedGame(GameSpec(game.name), tree=game)
     raise games.wrong_type(game)
@@ -128,7 +130,7 @@ def unroll_game(
     max_nodes: int = unroll.MAX_NODES,
     keep_edges: bool = False,
     within: limits.Limits = limits.Limits(),
-    net: propnet.PropNet | None = None,
+    propnet: propnet.PropNet | None = None,
     report: Callable[[int, int], None] | None = None,
 ) -> game_tree.GameTree:
     """Unrolls a game to its tree of merged histories.
@@ -143,7 +145,7 @@ def unroll_game(
         OpenSpiel, on all histories, and 3,000,000 by default.
       keep_edges: whether to store the nodes and edges of every level, which sampling needs and exact solving does not.
       within: limits of compiling.
-      net: the propnet of the game, if it is already compiled.
+      propnet: the propnet of the game, if it is already compiled.
       report: called as `report(step, nodes)` after every level.
 
     Returns:
@@ -165,11 +167,11 @@ def unroll_game(
         return resolved.tree
     if resolved.game.is_open_spiel:
         return _unroll_open_spiel(resolved.game, depth, max_nodes, keep_edges)
-    if net is None:
-        net = resolved.net or resolved.game.compile(within, saved=True)
-    if depth is None and not keep_edges and _prefers_blocks(net, max_nodes):
+    if propnet is None:
+        propnet = resolved.compiled or resolved.game.compile(within, saved=True)
+    if depth is None and not keep_edges and _prefers_blocks(propnet, max_nodes):
         return unroll_blocks.unroll(
-            net,
+            propnet,
             resolved.game.payoff,
             max_blocks=limits.BLOCKS * max_nodes // limits.NODES,
             max_members=limits.MEMBERS * max_nodes // limits.NODES,
@@ -177,7 +179,7 @@ def unroll_game(
             report=report,
         )
     return unroll.unroll(
-        net,
+        propnet,
         resolved.game.payoff,
         depth=depth,
         max_nodes=max_nodes,
@@ -187,12 +189,12 @@ def unroll_game(
     )
 
 
-def _prefers_blocks(net: propnet.PropNet, max_nodes: int) -> bool:
+def _prefers_blocks(propnet: propnet.PropNet, max_nodes: int) -> bool:
     """Whether a game has too many histories to list, and registers that make blocks larger than nodes."""
     listed = max(max_nodes, limits.NODES)
-    if max(game_facts.probe(net).histories(enough=listed).histories) <= listed:
+    if max(game_facts.probe(propnet).histories(enough=listed).histories) <= listed:
         return False
-    return bool((private_registers.find_owners(net) >= 0).any())
+    return bool((private_registers.find_owners(propnet) >= 0).any())
 
 
 def _unroll_open_spiel(game: GameSpec, depth: int | None, max_nodes: int, keep_edges: bool) -> game_tree.GameTree:

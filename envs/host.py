@@ -67,32 +67,32 @@ class HostEnv:
 
     >>> from gdlx.envs import game_facts
     >>> from gdlx.propnet import games
-    >>> net = games.compile_game("rps")
-    >>> game = HostEnv(net, game_facts.probe(net).payoffs(), max_steps=10)
+    >>> propnet = games.compile_game("rps")
+    >>> game = HostEnv(propnet, game_facts.probe(propnet).payoffs(), max_steps=10)
     >>> game
     HostEnv(rps: players player1, player2; at most 10 steps)
     >>> game.returns(game.apply_actions(game.start, (0, 1)))
     [50.0, -50.0]
     """
 
-    def __init__(self, net: propnet.PropNet, payoffs: payoffs.Payoffs, max_steps: int) -> None:
-        self.net = net
+    def __init__(self, propnet: propnet.PropNet, payoffs: payoffs.Payoffs, max_steps: int) -> None:
+        self.propnet = propnet
         self.payoffs = payoffs
         self.max_steps = max_steps
-        self._machine = machine.for_propnet(net)
-        self._sizes = [[len(r.moves) for r in net.roles], [len(r.percepts) for r in net.roles]]
+        self._machine = machine.for_propnet(propnet)
+        self._sizes = [[len(r.moves) for r in propnet.roles], [len(r.percepts) for r in propnet.roles]]
         self.position = functools.lru_cache(_CACHE_SIZE)(self._position)
         self.transition = functools.lru_cache(_CACHE_SIZE)(self._move)
 
     def __repr__(self) -> str:
-        players = ", ".join(role.name for role in self.net.players)
-        return f"HostEnv({self.net.name}: players {players}; at most {self.max_steps:,} steps)"
+        players = ", ".join(role.name for role in self.propnet.players)
+        return f"HostEnv({self.propnet.name}: players {players}; at most {self.max_steps:,} steps)"
 
     @functools.cached_property
     def start(self) -> Node:
-        position = self.position(self.net.initial.tobytes())
-        views = tuple(f"may {self._options(position, player)}" for player in range(len(self.net.players)))
-        nothing = ((),) * len(self.net.players)
+        position = self.position(self.propnet.initial.tobytes())
+        views = tuple(f"may {self._options(position, player)}" for player in range(len(self.propnet.players)))
+        nothing = ((),) * len(self.propnet.players)
         return self._skip_forced(Node(position, 0, None, (), nothing, views, self._is_over(position, 0)))
 
     def apply_actions(self, node: Node, actions: Numbers) -> Node:
@@ -101,7 +101,7 @@ class HostEnv:
         joint = tuple(legal[0] if len(legal) == 1 else a for legal, a in zip(options, actions, strict=True))
         for player, (legal, action) in enumerate(zip(options, joint, strict=True)):
             if action not in legal:
-                name = self.net.players[player].name
+                name = self.propnet.players[player].name
                 raise ValueError(f"action {action} of {name} is not legal; legal are {', '.join(map(str, legal))}")
         return self._skip_forced(node._replace(pending_actions=joint))
 
@@ -114,15 +114,15 @@ class HostEnv:
     def returns(self, node: Node) -> list[float]:
         """Payoffs; 0 unless the state is terminal."""
         if not node.position.terminal:
-            return [0.0] * len(self.net.players)
+            return [0.0] * len(self.propnet.players)
         return [goal - self.payoffs.offset for goal in node.position.goals]
 
     def fluents(self, node: Node) -> tuple[str, ...]:
         """Names of the true fluents."""
         registers = np.frombuffer(node.position.registers, np.bool_)
-        values = np.concatenate([[False], registers])[self.net.fluent_literals >> 1]
-        held = values ^ (self.net.fluent_literals & 1).astype(bool)
-        return tuple(itertools.compress(self.net.fluents, held.tolist()))
+        values = np.concatenate([[False], registers])[self.propnet.fluent_literals >> 1]
+        held = values ^ (self.propnet.fluent_literals & 1).astype(bool)
+        return tuple(itertools.compress(self.propnet.fluents, held.tolist()))
 
     def _skip_forced(self, node: Node) -> Node:
         """Makes forced moves until the next decision or chance node, or the end of the match."""
@@ -152,12 +152,12 @@ class HostEnv:
 
     def _event(self, player: int, move: int, percepts: Numbers, after: Position) -> str:
         # No name contains a semicolon, so different events have different texts.
-        role = self.net.players[player]
+        role = self.propnet.players[player]
         seen = "; ".join(role.percepts[n] for n in percepts)
         return f"did {role.moves[move]};; saw {seen};; may {self._options(after, player)}"
 
     def _options(self, position: Position, player: int) -> str:
-        return "; ".join(self.net.players[player].moves[n] for n in position.legal[player])
+        return "; ".join(self.propnet.players[player].moves[n] for n in position.legal[player])
 
     def _position(self, registers: bytes) -> Position:
         state = np.frombuffer(registers, np.bool_)
@@ -165,18 +165,18 @@ class HostEnv:
         legal_rows = machine.split_rows(self._machine.legal(state), self._sizes[0])
         unplayable = not terminal and not all(rows.any() for rows in legal_rows)
         options = [() if terminal or unplayable else _true_indices(rows) for rows in legal_rows]
-        by_role = machine.split_rows(goal_rows, [len(role.goal_values) for role in self.net.roles])
+        by_role = machine.split_rows(goal_rows, [len(role.goal_values) for role in self.propnet.roles])
         goals = [
             (role, _true_indices(rows))
-            for role, rows in zip(self.net.roles, by_role, strict=True)
+            for role, rows in zip(self.propnet.roles, by_role, strict=True)
             if not role.is_random
         ]
-        chance = [moves for role, moves in zip(self.net.roles, options, strict=True) if role.is_random]
+        chance = [moves for role, moves in zip(self.propnet.roles, options, strict=True) if role.is_random]
         return Position(
             registers=registers,
             terminal=bool(terminal),
             unplayable=unplayable,
-            legal=tuple(moves for role, moves in zip(self.net.roles, options, strict=True) if not role.is_random),
+            legal=tuple(moves for role, moves in zip(self.propnet.roles, options, strict=True) if not role.is_random),
             chance=chance[0] if chance else (),
             goals=tuple(max((role.goal_values[n] for n in held), default=0) for role, held in goals),
             goal_conflict=bool(terminal) and any(len(held) != 1 for _, held in goals),
@@ -187,11 +187,13 @@ class HostEnv:
         state = np.frombuffer(registers, np.bool_)
         moves = iter(chosen)
         does = np.concatenate(
-            [np.arange(len(role.moves)) == (chance if role.is_random else next(moves)) for role in self.net.roles]
+            [np.arange(len(role.moves)) == (chance if role.is_random else next(moves)) for role in self.propnet.roles]
         )
         following, seen = self._machine.step(state, does)
         rows = machine.split_rows(seen, self._sizes[1])
-        percepts = (_true_indices(bits) for role, bits in zip(self.net.roles, rows, strict=True) if not role.is_random)
+        percepts = (
+            _true_indices(bits) for role, bits in zip(self.propnet.roles, rows, strict=True) if not role.is_random
+        )
         return following.tobytes(), tuple(percepts)
 
 

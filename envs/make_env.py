@@ -45,6 +45,6 @@ def make(
     """
     named = game_spec.resolve(game, rules=rules)
     spec = named.game._replace(gdl=gdl or named.game.gdl, fold_case=fold_case or named.game.fold_case)
-    net = named._replace(game=spec).compile(within)
-    units = game_facts.probe(net).payoffs(spec.payoff if payoff == "auto" else payoff)
-    return env.Env(net, units, form, max_steps)
+    propnet = named._replace(game=spec).compile(within)
+    units = game_facts.probe(propnet).payoffs(spec.payoff if payoff == "auto" else payoff)
+    return env.Env(propnet, units, form, max_steps)

@@ -43,43 +43,45 @@ class PayoffError(errors.UserError, ValueError):
 
 
 @memo.per_propnet
-def infer_payoffs(net: propnet.PropNet, mode: PayoffMode = "auto", seed: int = 0) -> Payoffs:
+def infer_payoffs(propnet: propnet.PropNet, mode: PayoffMode = "auto", seed: int = 0) -> Payoffs:
     """Decides how goal values become payoffs, before a run."""
     if mode not in (modes := get_args(PayoffMode)):
         raise PayoffError(f"`payoff=` must be one of {', '.join(modes)}; got {mode!r}")
-    if mode == "goal" or len(net.players) != 2:
+    if mode == "goal" or len(propnet.players) != 2:
         if mode == "zero-sum":
-            raise PayoffError(f"`payoff='zero-sum'` needs two players; {net.name} has {len(net.players)}")
+            raise PayoffError(f"`payoff='zero-sum'` needs two players; {propnet.name} has {len(propnet.players)}")
         return Payoffs(0.0, False, True)
-    sums = _sampled_sums(net, seed, _QUICK_ROUNDS, enough=1)
-    if len(sums) == 1 and _is_proved(net, total := next(iter(sums))):  # which saves the longer sampling
+    sums = _sampled_sums(propnet, seed, _QUICK_ROUNDS, enough=1)
+    if len(sums) == 1 and _is_proved(propnet, total := next(iter(sums))):  # which saves the longer sampling
         return Payoffs(total / 2, True, True)
-    sums |= _sampled_sums(net, seed, _ROUNDS, enough=_SAMPLED_TERMINALS)
-    units = payoffs_from_goal_sums(net, sums, mode)
-    return dataclasses.replace(units, proved=not units.zero_sum or _is_proved(net, int(2 * units.offset)))
+    sums |= _sampled_sums(propnet, seed, _ROUNDS, enough=_SAMPLED_TERMINALS)
+    units = payoffs_from_goal_sums(propnet, sums, mode)
+    return dataclasses.replace(units, proved=not units.zero_sum or _is_proved(propnet, int(2 * units.offset)))
 
 
-def payoffs_from_goal_sums(net: propnet.PropNet, sums: set[int], mode: PayoffMode = "auto") -> Payoffs:
+def payoffs_from_goal_sums(propnet: propnet.PropNet, sums: set[int], mode: PayoffMode = "auto") -> Payoffs:
     """The same, from the sums of the players' goal values at all terminals of the game."""
-    if mode == "goal" or len(net.players) != 2:
-        return infer_payoffs(net, mode)
+    if mode == "goal" or len(propnet.players) != 2:
+        return infer_payoffs(propnet, mode)
     if len(sums) != 1:
         if mode == "zero-sum":
             observed = f"sums observed: {', '.join(map(str, sorted(sums)[:6]))}" if sums else "no random match ended"
-            raise PayoffError(f"the goals of {net.name} were not observed to have a constant sum; {observed}")
+            raise PayoffError(f"the goals of {propnet.name} were not observed to have a constant sum; {observed}")
         return Payoffs(0.0, False, True)
     return Payoffs(next(iter(sums)) / 2, True, True)
 
 
-def _sampled_sums(net: propnet.PropNet, seed: int, rounds: Sequence[tuple[int, int]], enough: int) -> set[int]:
+def _sampled_sums(propnet: propnet.PropNet, seed: int, rounds: Sequence[tuple[int, int]], enough: int) -> set[int]:
     """Sums of the players' goal values (the highest if a player has several) at the terminals of random matches."""
     sums: set[int] = set()
     terminals = 0
     for copies, steps in rounds:
-        for step in itertools.islice(random_play.random_steps(net, copies, seed), steps):
+        for step in itertools.islice(random_play.random_steps(propnet, copies, seed), steps):
             if step.terminal.any():
-                rows = machine.split_rows(step.goals[:, step.terminal], [len(role.goal_values) for role in net.roles])
-                players = [(role, held) for role, held in zip(net.roles, rows, strict=True) if not role.is_random]
+                rows = machine.split_rows(
+                    step.goals[:, step.terminal], [len(role.goal_values) for role in propnet.roles]
+                )
+                players = [(role, held) for role, held in zip(propnet.roles, rows, strict=True) if not role.is_random]
                 sums.update(np.unique(sum(highest_goals(role, held) for role, held in players)).tolist())
                 terminals += int(step.terminal.sum())
             if terminals >= enough or len(sums) > 1:
@@ -95,13 +97,13 @@ def highest_goals(role: propnet.Role, held: random_play.Bools) -> npt.NDArray[np
     return highest
 
 
-def _is_proved(net: propnet.PropNet, total: int) -> bool:
+def _is_proved(propnet: propnet.PropNet, total: int) -> bool:
     """Whether no state, reachable or not, is terminal and has goal values with another sum."""
-    gates = net.as_circuit()
+    gates = propnet.as_circuit()
     lines = [f"{{n(1..{gates.inputs})}}."]
     lines += sat.gates_to_asp(gates)
-    first, second = net.players
-    lines.append(f":- {sat.literal_to_asp(net.terminal ^ 1)}.")
+    first, second = propnet.players
+    lines.append(f":- {sat.literal_to_asp(propnet.terminal ^ 1)}.")
     for role, name in ((first, "a"), (second, "b")):
         lines += [
             f"{name}({value}) :- {sat.literal_to_asp(literal)}."

@@ -13,7 +13,7 @@ class Cautious:
     name: str = "cautious"
 
     def start_match(self, context: players.PlayerContext, clock: players.Clock) -> "CautiousPlayer":
-        return CautiousPlayer(context.arena.env.net.players[context.player].moves)
+        return CautiousPlayer(context.arena.env.propnet.players[context.player].moves)
 
 
 @dataclasses.dataclass

@@ -76,13 +76,13 @@ class RestoredTraining(NamedTuple):
 
 
 def restore_training(
-    folder: pathlib.Path, net: propnet.PropNet, task: tasks.TreeTask | None = None, *, payoff: str | None = None
+    folder: pathlib.Path, propnet: propnet.PropNet, task: tasks.TreeTask | None = None, *, payoff: str | None = None
 ) -> RestoredTraining:
     """Restores a learner and its last state.
 
     Args:
       folder: of the training.
-      net: the compiled game.
+      propnet: the compiled game.
       task: the unrolled game, if the caller has it. It is unrolled here if the learner needs it.
       payoff: the payoff that the training must have used; None: any.
 
@@ -95,12 +95,14 @@ def restore_training(
     config, digest, seed = read_train_config(folder)
     if payoff is not None and payoff != config.game.payoff:
         raise CheckpointError(f"{folder} was trained with `payoff={config.game.payoff!r}`; use it here too")
-    if digest != game_facts.probe(net).digest:
-        raise CheckpointError(f"{folder} was trained for {config.game.spec}, with other rules than {net.name} has now")
+    if digest != game_facts.probe(propnet).digest:
+        raise CheckpointError(
+            f"{folder} was trained for {config.game.spec}, with other rules than {propnet.name} has now"
+        )
     if task is None and learner_registry.ENTRIES[config.learner].needs_tree:
-        tree = game_spec.unroll_game(config.game, net=net, max_nodes=ANY_NODES, keep_edges=True)
+        tree = game_spec.unroll_game(config.game, propnet=propnet, max_nodes=ANY_NODES, keep_edges=True)
         task = tasks.make_tree_task(config.game, tree)
-    learner = learner_registry.make_learner(config, net, task)
+    learner = learner_registry.make_learner(config, propnet, task)
     return RestoredTraining(learner, *read_state(folder, jax.eval_shape(learner.init, jax.random.key(seed))))
 
 

@@ -26,7 +26,7 @@ class HasPropNet(Protocol):
     """An object that was made from a propnet, such as an environment."""
 
     @property
-    def net(self) -> "propnet.PropNet": ...
+    def propnet(self) -> "propnet.PropNet": ...
 
 
 @runtime_checkable
@@ -216,10 +216,10 @@ def compile_game(
       UserError: if `game` is not a rulesheet.
       PropNetFileError: if `saved` and the file is not a valid propnet.
 
-    >>> net = compile_game("kuhn_poker")
-    >>> net
+    >>> propnet = compile_game("kuhn_poker")
+    >>> propnet
     PropNet(kuhn_poker: 2 players, 17 registers, 42 gates)
-    >>> [role.name for role in net.players]
+    >>> [role.name for role in propnet.players]
     ['player1', 'player2']
     """
     from gdlx.propnet.circuits import propnet  # here, so that commands that only parse rules start sooner
@@ -229,9 +229,9 @@ def compile_game(
     if isinstance(game, Specification):
         gdl, fold_case, rules = game.gdl, game.fold_case, game.rules
         game = game.spec if rules is None else None
-    match getattr(game, "net", game):  # that of an environment
-        case propnet.PropNet() as net:
-            return net
+    match getattr(game, "propnet", game):  # that of an environment
+        case propnet.PropNet() as compiled:
+            return compiled
         case rulesheet.Rulesheet() as sheet:
             pass
         case str() | os.PathLike() as name if saved and is_propnet_file(name):

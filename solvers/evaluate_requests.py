@@ -154,7 +154,7 @@ def _from_table(
         metrics = task.tree_task.metrics(policies)
 
     def play_inputs() -> _PlayInputs:
-        steps = algorithm.sampling_config.max_steps or game_facts.probe(task.env.net, request.seed).step_capacity
+        steps = algorithm.sampling_config.max_steps or game_facts.probe(task.env.propnet, request.seed).step_capacity
         return _PlayInputs(task.packed, table, steps)
 
     return _SavedPolicies(policies, metrics, play_inputs, table)
@@ -172,8 +172,8 @@ def _from_tree(
     def play_inputs() -> _PlayInputs:
         tree = original.tree
         units = payoffs.Payoffs(tree.offset, tree.zero_sum, True)
-        net = named.net or solve_requests.compile_propnet(named.game, callbacks)
-        game = packed_env.PackedEnv(env.Env(net, units))
+        propnet = named.compiled or solve_requests.compile_propnet(named.game, callbacks)
+        game = packed_env.PackedEnv(env.Env(propnet, units))
         return _PlayInputs(game, table_policy.from_tabular(policies, game.env, tree), len(tree.counts.nodes) - 1)
 
     return _SavedPolicies(policies, task.metrics(policies), play_inputs)

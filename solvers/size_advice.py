@@ -14,50 +14,54 @@ _STEPS = 20  # of random play that shows whether a game is turn-taking
 _SHORT = 200  # joint actions of matches that are short enough to sample although states repeat
 
 
-def explain(game: game_spec.GameSpec, net: propnet.PropNet, error: game_tree.TooLargeError) -> game_tree.TooLargeError:
+def explain(
+    game: game_spec.GameSpec, propnet: propnet.PropNet, error: game_tree.TooLargeError
+) -> game_tree.TooLargeError:
     """Returns the error with advice that fits the game: which of its facts are in the way, and the command to run."""
-    facts = game_facts.probe(net)
-    if facts.repetition is not None or (net.gates <= _FEW_GATES and not facts.ends):
-        return _endless(game, net, facts)
+    facts = game_facts.probe(propnet)
+    if facts.repetition is not None or (propnet.gates <= _FEW_GATES and not facts.ends):
+        return _endless(game, propnet, facts)
     smaller = f"Make the game smaller{_parameters(game)}"
     # Observed, not proved: a proof may take minutes in a large game.
-    if facts.perfect_information and not dynamics.has_simultaneous_choices(net, steps=_STEPS):
-        agents = " ".join(["uct", *["random"] * (len(net.players) - 1)])
+    if facts.perfect_information and not dynamics.has_simultaneous_choices(propnet, steps=_STEPS):
+        agents = " ".join(["uct", *["random"] * (len(propnet.players) - 1)])
         advice = (
             f"{smaller}. Solving needs the whole tree; search plays such a game of perfect information without it: "
             f"`gdlx match {game.spec} {agents} --games 10`"
         )
     else:
         advice = (
-            f"{smaller}, or sample it without unrolling: `{sampling_command(game, net)}`. "
+            f"{smaller}, or sample it without unrolling: `{sampling_command(game, propnet)}`. "
             "Then bound what it reached: `gdlx evaluate RESULT --bound`"
         )
     return game_tree.TooLargeError(error.reason, advice)
 
 
-def _endless(game: game_spec.GameSpec, net: propnet.PropNet, facts: game_facts.GameFacts) -> game_tree.TooLargeError:
+def _endless(
+    game: game_spec.GameSpec, propnet: propnet.PropNet, facts: game_facts.GameFacts
+) -> game_tree.TooLargeError:
     advice = f"Add a step counter to the rules, e.g. {repetition.STEP_COUNTER}"
     if facts.repetition is None:
         return game_tree.TooLargeError(f"{game.spec} does not end: no random match did", advice)
     if facts.ends and facts.longest_match <= _SHORT:
-        advice += f", or sample it as it is: `{sampling_command(game, net)}`"
+        advice += f", or sample it as it is: `{sampling_command(game, propnet)}`"
     why = facts.repetition.in_words()
     return game_tree.TooLargeError(f"{game.spec} need not end, so its tree is infinite: {why}", advice)
 
 
-def sampling_command(game: game_spec.GameSpec, net: propnet.PropNet) -> str:
+def sampling_command(game: game_spec.GameSpec, propnet: propnet.PropNet) -> str:
     """The command that samples a game into a hash table of a size that fits into memory, for a minute."""
-    return f"gdlx solve {game.spec} --algorithm os-mccfr --table {table_bits(net)} --time {_SECONDS}"
+    return f"gdlx solve {game.spec} --algorithm os-mccfr --table {table_bits(propnet)} --time {_SECONDS}"
 
 
-def table_bits(net: propnet.PropNet) -> int:
+def table_bits(propnet: propnet.PropNet) -> int:
     """Base-2 logarithm of the information sets of a hash table for a game with so many actions.
 
     >>> from gdlx.propnet import games
     >>> table_bits(games.compile_game("kuhn_poker"))
     22
     """
-    actions = max((len(role.moves) for role in net.players), default=1)
+    actions = max((len(role.moves) for role in propnet.players), default=1)
     return max(4, min(_TABLE_BITS, (_MAX_ENTRIES // max(1, actions)).bit_length() - 1))
 
 

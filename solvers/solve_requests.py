@@ -220,24 +220,24 @@ def prepare(
     within: limiting.Limits = limiting.Limits(),
 ) -> tasks.Task:
     """Compile a game, and unroll it if needed, reporting the progress of both."""
-    game, net = named.game, named.net
+    game, propnet = named.game, named.compiled
     if named.tree is not None:
         return tasks.make_tree_task(game, named.tree)
-    if net is None and not game.is_open_spiel:
-        net = compile_propnet(game, callbacks, within)
+    if propnet is None and not game.is_open_spiel:
+        propnet = compile_propnet(game, callbacks, within)
     if needs == "rules":
-        return tasks.prepare(game, needs, net=net)
+        return tasks.prepare(game, needs, propnet=propnet)
     with callbacks.stage(f"unrolling {game.spec}") as note:
 
         def report(step: int, nodes: int) -> None:
             note(f"step {step}, {nodes:,} nodes")
 
         try:
-            task = tasks.prepare(game, needs, net=net, max_nodes=max_nodes, report=report)
+            task = tasks.prepare(game, needs, propnet=propnet, max_nodes=max_nodes, report=report)
         except game_tree.TooLargeError as error:
-            if net is None:
+            if propnet is None:
                 raise
-            raise size_advice.explain(game, net, error) from None
+            raise size_advice.explain(game, propnet, error) from None
     if task.tree.unplayable:
         callbacks.warn(
             f"{task.tree.unplayable:,} terminals of {game.spec} are states in which some role has no legal move"

@@ -167,7 +167,7 @@ class TableTask(Task):
 
     @functools.cached_property
     def digest(self) -> str:
-        return game_facts.probe(self.env.net).digest
+        return game_facts.probe(self.env.propnet).digest
 
 
 def _num_players(task: Task) -> str:
@@ -195,7 +195,7 @@ def prepare(
     game: game_spec.GameSpec,
     needs: algorithms.GameRepresentation,
     *,
-    net: propnet.PropNet | None = None,
+    propnet: propnet.PropNet | None = None,
     within: limits.Limits = limits.Limits(),
     max_nodes: int = limits.NODES,
     report: Callable[[int, int], None] | None = None,
@@ -205,7 +205,7 @@ def prepare(
     Args:
       game: the game, and how to read it.
       needs: `Algorithm.needs`.
-      net: its compiled propnet, if there is one already.
+      propnet: its compiled propnet, if there is one already.
       within: limits of compiling.
       max_nodes: refuse to unroll games with more joint actions in one step than this.
       report: called as `report(step, nodes)` after each level that is unrolled.
@@ -214,9 +214,9 @@ def prepare(
     TreeTask(kuhn_poker: 2 players, 12 information sets, 30 terminals)
     """
     if needs == "rules":
-        return make_table_task(game, net=net, within=within)
+        return make_table_task(game, propnet=propnet, within=within)
     tree = game_spec.unroll_game(
-        game, net=net, within=within, max_nodes=max_nodes, keep_edges=needs == "edges", report=report
+        game, propnet=propnet, within=within, max_nodes=max_nodes, keep_edges=needs == "edges", report=report
     )
     return make_tree_task(game, tree)
 
@@ -256,7 +256,7 @@ def make_table_task(
     *,
     max_steps: int = 0,
     within: limits.Limits = limits.Limits(),
-    net: propnet.PropNet | None = None,
+    propnet: propnet.PropNet | None = None,
 ) -> TableTask:
     """Prepares a game of any size for samplers with a hash table.
 
@@ -264,7 +264,7 @@ def make_table_task(
       game: whatever names it, as in `gdlx.make`.
       max_steps: matches are truncated after this many joint actions; 0 for no limit.
       within: limits of compiling.
-      net: the compiled propnet, if there is one already.
+      propnet: the compiled propnet, if there is one already.
 
     Returns:
       The environment, with the unrolled game where it is small.
@@ -274,14 +274,14 @@ def make_table_task(
     """
     named = game_spec.resolve(game)
     game = named.game
-    if net is None:
-        net = named.compile(within)
-    facts = game_facts.probe(net)
+    if propnet is None:
+        propnet = named.compile(within)
+    facts = game_facts.probe(propnet)
     guess = facts.histories(enough=_MAX_UNROLLED_HISTORIES)
     if not guess.is_truncated and guess.total <= _MAX_UNROLLED_HISTORIES:
-        tree = game_spec.unroll_game(game, net=net)
+        tree = game_spec.unroll_game(game, propnet=propnet)
         units = payoffs.Payoffs(tree.offset, tree.zero_sum, True)
-        return TableTask(game, env.Env(net, units, max_steps=max_steps), tree, make_tree_task(game, tree))
+        return TableTask(game, env.Env(propnet, units, max_steps=max_steps), tree, make_tree_task(game, tree))
     depth = sum(total <= _MAX_SHOWN_HISTORIES for total in itertools.accumulate(guess.histories)) - 1
-    tree = unroll.unroll(net, game.payoff, depth=depth, goal_conflict=game.goal_conflict)
-    return TableTask(game, env.Env(net, facts.payoffs(game.payoff), max_steps=max_steps), tree, None)
+    tree = unroll.unroll(propnet, game.payoff, depth=depth, goal_conflict=game.goal_conflict)
+    return TableTask(game, env.Env(propnet, facts.payoffs(game.payoff), max_steps=max_steps), tree, None)

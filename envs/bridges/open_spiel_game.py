@@ -99,8 +99,8 @@ class _RulesheetKey:
 
 @functools.cache
 def _register(key: _RulesheetKey, payoff: payoffs.PayoffMode, max_steps: int, within: limits.Limits) -> str:
-    net = games.compile_game(key.sheet, within=within)
-    nodes = host.HostEnv(net, game_facts.probe(net).payoffs(payoff), max_steps)
+    propnet = games.compile_game(key.sheet, within=within)
+    nodes = host.HostEnv(propnet, game_facts.probe(propnet).payoffs(payoff), max_steps)
     name = base = "gdlx_" + re.sub("[^a-z0-9]+", "_", key.sheet.name.lower()).strip("_")
     number = 1
     while name in pyspiel.registered_names():
@@ -118,10 +118,10 @@ _DYNAMICS: Any = pyspiel.GameType.Dynamics if pyspiel else None
 
 def _game_type(name: str, sheet: rulesheet.Rulesheet, nodes: host.HostEnv) -> Any:
     kind = pyspiel.GameType
-    turn_taking = game_facts.probe(nodes.net).dynamics.turn_taking
-    is_random = any(len(role.moves) > 1 for role in nodes.net.roles if role.is_random)
+    turn_taking = game_facts.probe(nodes.propnet).dynamics.turn_taking
+    is_random = any(len(role.moves) > 1 for role in nodes.propnet.roles if role.is_random)
     perfect = sheet.language == 1
-    players = len(nodes.net.players)
+    players = len(nodes.propnet.players)
     return kind(
         short_name=name,
         long_name=f"{sheet.name} (GDL)",
@@ -140,11 +140,11 @@ def _game_type(name: str, sheet: rulesheet.Rulesheet, nodes: host.HostEnv) -> An
 
 
 def _game_info(nodes: host.HostEnv) -> Any:
-    roles = nodes.net.players
+    roles = nodes.propnet.players
     utilities = [0.0, *(value - nodes.payoffs.offset for role in roles for value in role.goal_values)]
     return pyspiel.GameInfo(
         num_distinct_actions=max(len(role.moves) for role in roles),
-        max_chance_outcomes=sum(len(role.moves) for role in nodes.net.roles if role.is_random),
+        max_chance_outcomes=sum(len(role.moves) for role in nodes.propnet.roles if role.is_random),
         num_players=len(roles),
         min_utility=min(utilities),
         max_utility=max(utilities),
@@ -195,7 +195,7 @@ class SpielState(_State):  # type: ignore[misc]
         if self.turn_taking:
             fluents = " ".join(self.host.fluents(node))
             raise NotTurnTakingError(
-                f"{self.host.net.name} was turn-taking in random play, but two players have a choice in: {fluents}"
+                f"{self.host.propnet.name} was turn-taking in random play, but two players have a choice in: {fluents}"
             )
         return int(pyspiel.PlayerId.SIMULTANEOUS)
 
@@ -218,8 +218,8 @@ class SpielState(_State):  # type: ignore[misc]
 
     def _action_to_string(self, player: int, action: int) -> str:
         if player == pyspiel.PlayerId.CHANCE:
-            return next(role for role in self.host.net.roles if role.is_random).moves[action]
-        return self.host.net.players[player].moves[action]
+            return next(role for role in self.host.propnet.roles if role.is_random).moves[action]
+        return self.host.propnet.players[player].moves[action]
 
     def is_terminal(self) -> bool:
         return self.node.is_over
@@ -244,9 +244,9 @@ class Observer:
         self.dict: dict[str, Any] = {}
         self.tensor: Any = None
         if not self._perfect_recall:
-            moves = max(len(role.moves) for role in nodes.net.players)
-            percepts = max(len(role.percepts) for role in nodes.net.players)
-            sizes = {"player": len(nodes.net.players), "move": moves, "percepts": percepts, "legal": moves}
+            moves = max(len(role.moves) for role in nodes.propnet.players)
+            percepts = max(len(role.percepts) for role in nodes.propnet.players)
+            sizes = {"player": len(nodes.propnet.players), "move": moves, "percepts": percepts, "legal": moves}
             self.tensor = np.zeros(sum(sizes.values()), np.float32)
             stops = np.cumsum(list(sizes.values()))
             for (name, size), stop in zip(sizes.items(), stops.tolist(), strict=True):
@@ -268,4 +268,6 @@ class Observer:
     def string_from(self, state: SpielState, player: int) -> str:
         view = state.node.views[player]
         # OpenSpiel's tabular policies are indexed by this string alone, so it includes the player.
-        return f"{state.host.net.players[player].name}\n{view}" if self._perfect_recall else view.rpartition("\n")[2]
+        return (
+            f"{state.host.propnet.players[player].name}\n{view}" if self._perfect_recall else view.rpartition("\n")[2]
+        )

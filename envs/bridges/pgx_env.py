@@ -88,7 +88,7 @@ class PgxEnv:
     @property
     def observation_shape(self) -> tuple[int, ...]:
         if self.observation == "registers":
-            return (len(self.game.net.initial),)
+            return (len(self.game.propnet.initial),)
         return (windows.tensor_size(self.game, steps=self.steps),)
 
     def init(self, key: jax.Array) -> PgxState:
@@ -121,7 +121,7 @@ class PgxEnv:
 
     def _settled(self, before: PgxState, moved: PgxState, illegal: jax.Array) -> PgxState:
         """The result of a step, also if the game was already terminated or the action was illegal."""
-        penalty = max(abs(v - self.game.payoffs.offset) for role in self.game.net.players for v in role.goal_values)
+        penalty = max(abs(v - self.game.payoffs.offset) for role in self.game.propnet.players for v in role.goal_values)
         loser = jnp.arange(self.num_players) == before.current_player
         fine = jnp.where(loser, -1.0, self.num_players - 1.0) * penalty * self.reward_scale
         ended = before.terminated | before.truncated
@@ -227,9 +227,9 @@ def make_pgx_env(
     made = make_env.make(
         game, rules=rules, payoff=payoff, form=form, max_steps=max_steps, gdl=gdl, fold_case=fold_case, within=within
     )
-    if not game_facts.probe(made.net).dynamics.turn_taking:
+    if not game_facts.probe(made.propnet).dynamics.turn_taking:
         raise envs.EnvError(
-            f"{made.net.name} is not turn-taking: several players decide at once, which pgx's interface cannot "
+            f"{made.propnet.name} is not turn-taking: several players decide at once, which pgx's interface cannot "
             f"express; use gdlx.make({game!r})"
         )
     return PgxEnv(made, steps, observation, reward_scale, max_skips)

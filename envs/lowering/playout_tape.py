@@ -20,44 +20,46 @@ Literals = list[tape.Literal]
 TERMINAL, UNPLAYABLE, TRUNCATED, MULTIPLE_GOALS, NO_GOAL, GOALS = range(6)
 
 
-def rank_bits(net: propnet.PropNet) -> list[int]:
+def rank_bits(propnet: propnet.PropNet) -> list[int]:
     """Bits of the rank of a move among the legal ones, for every role that ever has a choice."""
-    return [len(role.moves).bit_length() for role in net.roles if len(role.moves) > 1]
+    return [len(role.moves).bit_length() for role in propnet.roles if len(role.moves) > 1]
 
 
-def build_step_tape(net: propnet.PropNet, max_steps: int) -> tape.Tape:
+def build_step_tape(propnet: propnet.PropNet, max_steps: int) -> tape.Tape:
     """Inputs: registers, step counter, ranks of the moves. Middle: counts of legal moves. Outputs: registers, step
     counter, outcome rows.
     """
-    registers, counter_bits = len(net.initial), max_steps.bit_length()
-    builder = tape.TapeBuilder(registers + counter_bits + sum(rank_bits(net)))
-    state, counter, ranks = _inputs(builder, [registers, counter_bits, sum(rank_bits(net))])
-    legal = _cone(builder, net, np.concatenate([role.legal for role in net.roles]), state)
-    does, counts, stuck = _choose(builder, net, legal, ranks)
-    following = _cone(builder, net, net.next, [*state, *does])
-    judged = _cone(builder, net, [net.terminal, *np.concatenate([role.goal for role in net.roles])], following)
-    return builder.tape(_conclude(builder, net, max_steps, following, counter, judged, stuck), middle=counts)
+    registers, counter_bits = len(propnet.initial), max_steps.bit_length()
+    builder = tape.TapeBuilder(registers + counter_bits + sum(rank_bits(propnet)))
+    state, counter, ranks = _inputs(builder, [registers, counter_bits, sum(rank_bits(propnet))])
+    legal = _cone(builder, propnet, np.concatenate([role.legal for role in propnet.roles]), state)
+    does, counts, stuck = _choose(builder, propnet, legal, ranks)
+    following = _cone(builder, propnet, propnet.next, [*state, *does])
+    judged = _cone(
+        builder, propnet, [propnet.terminal, *np.concatenate([role.goal for role in propnet.roles])], following
+    )
+    return builder.tape(_conclude(builder, propnet, max_steps, following, counter, judged, stuck), middle=counts)
 
 
-def build_choice_tape(net: propnet.PropNet) -> tape.Tape:
+def build_choice_tape(propnet: propnet.PropNet) -> tape.Tape:
     """Inputs: legal moves, ranks. Middle: counts of legal moves. Outputs: the chosen moves, and whether a role has
     none.
     """
-    moves = sum(len(role.moves) for role in net.roles)
-    builder = tape.TapeBuilder(moves + sum(rank_bits(net)))
-    legal, ranks = _inputs(builder, [moves, sum(rank_bits(net))])
-    does, counts, stuck = _choose(builder, net, legal, ranks)
+    moves = sum(len(role.moves) for role in propnet.roles)
+    builder = tape.TapeBuilder(moves + sum(rank_bits(propnet)))
+    legal, ranks = _inputs(builder, [moves, sum(rank_bits(propnet))])
+    does, counts, stuck = _choose(builder, propnet, legal, ranks)
     return builder.tape([*does, stuck], middle=counts)
 
 
-def build_outcome_tape(net: propnet.PropNet, max_steps: int) -> tape.Tape:
+def build_outcome_tape(propnet: propnet.PropNet, max_steps: int) -> tape.Tape:
     """Inputs: next registers, step counter, whether that state is terminal, its goals, whether a role had no move.
     Outputs: as in `build_step_tape`.
     """
-    sizes = [len(net.initial), max_steps.bit_length(), 1 + sum(len(role.goal) for role in net.roles), 1]
+    sizes = [len(propnet.initial), max_steps.bit_length(), 1 + sum(len(role.goal) for role in propnet.roles), 1]
     builder = tape.TapeBuilder(sum(sizes))
     following, counter, judged, [stuck] = _inputs(builder, sizes)
-    return builder.tape(_conclude(builder, net, max_steps, following, counter, judged, stuck))
+    return builder.tape(_conclude(builder, propnet, max_steps, following, counter, judged, stuck))
 
 
 def _inputs(builder: tape.TapeBuilder, sizes: Sequence[int]) -> list[Literals]:
@@ -66,22 +68,22 @@ def _inputs(builder: tape.TapeBuilder, sizes: Sequence[int]) -> list[Literals]:
 
 
 def _cone(
-    builder: tape.TapeBuilder, net: propnet.PropNet, outputs: Iterable[tape.Literal], inputs: Sequence[tape.Literal]
+    builder: tape.TapeBuilder, propnet: propnet.PropNet, outputs: Iterable[tape.Literal], inputs: Sequence[tape.Literal]
 ) -> Literals:
-    gates = net.as_circuit()
+    gates = propnet.as_circuit()
     gates = straight_line.share_operations(aig.prune(aig.Circuit(gates.inputs, gates.gates, tuple(map(int, outputs)))))
     return builder.add_circuit(gates, dict(enumerate(inputs, 1)))
 
 
 def _choose(
-    builder: tape.TapeBuilder, net: propnet.PropNet, legal: Literals, ranks: Literals
+    builder: tape.TapeBuilder, propnet: propnet.PropNet, legal: Literals, ranks: Literals
 ) -> tuple[Literals, Literals, tape.Literal]:
     """Chosen moves, counts of legal moves, and whether some role has none."""
     options, rank = iter(legal), iter(ranks)
     does: Literals = []
     counts: Literals = []
     stuck = tape.FALSE
-    for role in net.roles:
+    for role in propnet.roles:
         moves = list(itertools.islice(options, len(role.moves)))
         stuck = builder.disjunction(stuck, builder.any_of(moves) ^ 1)
         if len(moves) > 1:
@@ -94,7 +96,7 @@ def _choose(
 
 def _conclude(
     builder: tape.TapeBuilder,
-    net: propnet.PropNet,
+    propnet: propnet.PropNet,
     max_steps: int,
     following: Literals,
     counter: Literals,
@@ -112,22 +114,22 @@ def _conclude(
     ended = builder.any_of([terminal, stuck, truncated])
     fresh = [
         builder.disjunction(bit, ended) if start else builder.conjunction(bit, ended ^ 1)
-        for bit, start in zip(following, net.initial.tolist(), strict=True)
+        for bit, start in zip(following, propnet.initial.tolist(), strict=True)
     ]
     counter = [builder.conjunction(bit, ended ^ 1) for bit in counted]
     goals = [builder.conjunction(goal, terminal) for goal in judged[1:]]
-    goals, several, none = _highest(builder, net, goals, terminal)
+    goals, several, none = _highest(builder, propnet, goals, terminal)
     return [*fresh, *counter, terminal, stuck, truncated, several, none, *goals]
 
 
 def _highest(
-    builder: tape.TapeBuilder, net: propnet.PropNet, goals: Literals, terminal: tape.Literal
+    builder: tape.TapeBuilder, propnet: propnet.PropNet, goals: Literals, terminal: tape.Literal
 ) -> tuple[Literals, tape.Literal, tape.Literal]:
     """The highest of each role's goals in a terminal state; whether some player has several there, or none."""
     rows = iter(goals)
     highest: Literals = []
     several = none = tape.FALSE
-    for role in net.roles:
+    for role in propnet.roles:
         seen = tape.FALSE
         top: Literals = []
         for goal in reversed(list(itertools.islice(rows, len(role.goal_values)))):

@@ -213,20 +213,20 @@ def _masks(values: list[int]) -> Words:
     return np.array(values, np.int64).astype(np.uint32)
 
 
-def compile_tape(net: propnet.PropNet, outputs: Iterable[Literal]) -> Tape:
+def compile_tape(propnet: propnet.PropNet, outputs: Iterable[Literal]) -> Tape:
     """The tape that computes some literals of a propnet from all its registers and moves, in node order.
 
     Recursion through state becomes segments that are repeated; rows are then not reused, because every round of such a
     segment needs the values computed before it.
     """
     literals = tuple(int(literal) for literal in outputs)
-    inputs = net.inputs - len(net.feedback)
-    if not len(net.feedback):
-        circuit = net.as_circuit()
+    inputs = propnet.inputs - len(propnet.feedback)
+    if not len(propnet.feedback):
+        circuit = propnet.as_circuit()
         gates = straight_line.share_operations(aig.prune(aig.Circuit(circuit.inputs, circuit.gates, literals)))
         builder = TapeBuilder(inputs)
         return builder.tape(builder.add_circuit(gates, {node: 2 * node for node in range(1, inputs + 1)}))
-    return _with_feedback(straight_line.compile_cone(net, literals), inputs)
+    return _with_feedback(straight_line.compile_cone(propnet, literals), inputs)
 
 
 def _with_feedback(program: straight_line.StraightLineProgram, inputs: int) -> Tape:

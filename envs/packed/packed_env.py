@@ -213,7 +213,7 @@ class PackedEnv:
         bits = _bits(_stacked(goals, most, rows)) != 0
         offset = np.float32(self.env.payoffs.offset)
         values = np.zeros((len(goals), most, 1, 1), np.float32)
-        for player, role in enumerate(self.env.net.players):
+        for player, role in enumerate(self.env.propnet.players):
             values[player, : len(role.goal_values) + 1, 0, 0] = np.array([*role.goal_values, 0], np.float32) - offset
         total = jnp.zeros((len(goals), GAMES_PER_WORD, rows.shape[1]), jnp.float32)
         for number in range(most):
@@ -237,14 +237,14 @@ class PackedEnv:
     def _code_bits(self) -> tuple[int, ...]:
         """Number of bits of each player's action, and of the rank of chance's."""
         return (
-            *((len(role.moves) - 1).bit_length() for role in self.env.net.players),
+            *((len(role.moves) - 1).bit_length() for role in self.env.propnet.players),
             self.env.num_chance_actions.bit_length(),
         )
 
     @functools.cached_property
     def _layout(self) -> _Layout:
-        players, chance_moves = self.env.net.players, self.env.num_chance_actions
-        sizes = [len(self.env.net.initial), self.env.max_steps.bit_length(), *(len(role.moves) for role in players)]
+        players, chance_moves = self.env.propnet.players, self.env.num_chance_actions
+        sizes = [len(self.env.propnet.initial), self.env.max_steps.bit_length(), *(len(role.moves) for role in players)]
         sizes += [chance_moves, chance_moves.bit_length(), *(len(role.goal_values) + 1 for role in players), 3]
         registers, counter, *rest = _slices(sizes)
         legal, (chance, outcomes), goals = rest[: len(players)], rest[len(players) :][:2], rest[len(players) + 2 : -1]
@@ -252,16 +252,16 @@ class PackedEnv:
 
     @functools.cached_property
     def _tapes(self) -> "_Tapes":
-        net = self.env.net
-        random = [role for role in net.roles if role.is_random]
-        judged = [role.legal for role in (*net.players, *random)]
+        propnet = self.env.propnet
+        random = [role for role in propnet.roles if role.is_random]
+        judged = [role.legal for role in (*propnet.players, *random)]
         return _Tapes(
-            decode=_build_decode_tape(net, self._code_bits, self.env.max_steps.bit_length()),
-            move=tape.compile_tape(net, np.concatenate([net.next, *(role.sees for role in net.players)])),
+            decode=_build_decode_tape(propnet, self._code_bits, self.env.max_steps.bit_length()),
+            move=tape.compile_tape(propnet, np.concatenate([propnet.next, *(role.sees for role in propnet.players)])),
             judge=tape.compile_tape(
-                net, np.concatenate([*judged, [net.terminal], *(role.goal for role in net.players)])
+                propnet, np.concatenate([*judged, [propnet.terminal], *(role.goal for role in propnet.players)])
             ),
-            conclude=_build_outcome_tape(net, self.env.max_steps),
+            conclude=_build_outcome_tape(propnet, self.env.max_steps),
         )
 
     @functools.cached_property
@@ -269,7 +269,7 @@ class PackedEnv:
         """Rows and keys of the initial state; concrete, even while a jit is being traced."""
         at = self._layout
         changing = np.zeros((at.counter.stop, 1), np.uint32)
-        changing[at.registers, 0] = np.where(self.env.net.initial, _ALL, 0)
+        changing[at.registers, 0] = np.where(self.env.propnet.initial, _ALL, 0)
         with jax.ensure_compile_time_eval():
             rows = np.asarray(jax.jit(self._judged)(changing))[:, 0]
         options = info_key.hash_constants(self.env.num_actions, 1)
@@ -294,16 +294,16 @@ class PackedEnv:
 
     def _advance(self, rows: jax.Array, codes: jax.Array) -> tuple[jax.Array, jax.Array]:
         """uint32[S, W], uint32[N, W] -> new rows, and the events of the players' keys."""
-        at, net = self._layout, self.env.net
+        at, propnet = self._layout, self.env.propnet
         decoded = self._run(self._tapes.decode, codes, rows[at.chance], rows[at.counter])
-        moves = sum(len(role.moves) for role in net.roles)
+        moves = sum(len(role.moves) for role in propnet.roles)
         does, counter = decoded[:moves], decoded[moves:]
         moved = self._run(self._tapes.move, rows[at.registers], does)
         registers, seen = moved[at.registers], moved[at.registers.stop :]
         after = self._judged(jnp.concatenate([registers, counter]))
-        roles = zip(net.roles, _slices([len(role.moves) for role in net.roles]), strict=True)
+        roles = zip(propnet.roles, _slices([len(role.moves) for role in propnet.roles]), strict=True)
         chosen = [does[moves] for role, moves in roles if not role.is_random]
-        sensed = [seen[percepts] for percepts in _slices([len(role.percepts) for role in net.players])]
+        sensed = [seen[percepts] for percepts in _slices([len(role.percepts) for role in propnet.players])]
         options = [after[legal] for legal in at.legal]
         widths = (self.env.num_actions, self.env.num_percepts, self.env.num_actions)
         parts = [_stacked(rows_, width, rows) for rows_, width in zip((chosen, sensed, options), widths, strict=True)]
@@ -340,17 +340,17 @@ def _inputs(builder: tape.TapeBuilder, sizes: Sequence[int]) -> list[Literals]:
     return [[builder.input(n) for n in range(group.start, group.stop)] for group in _slices(sizes)]
 
 
-def _build_decode_tape(net: propnet.PropNet, code_bits: Sequence[int], counter_bits: int) -> tape.Tape:
+def _build_decode_tape(propnet: propnet.PropNet, code_bits: Sequence[int], counter_bits: int) -> tape.Tape:
     """Inputs: the players' actions as numbers, the rank of chance's, its legal moves, steps taken.
     Outputs: one-hot moves of all roles, in file order; steps taken.
     """
-    chance_moves = sum(len(role.moves) for role in net.roles if role.is_random)
+    chance_moves = sum(len(role.moves) for role in propnet.roles if role.is_random)
     sizes = [*code_bits, chance_moves, counter_bits]
     builder = tape.TapeBuilder(sum(sizes))
     *codes, rank, legal, counter = _inputs(builder, sizes)
     player_codes = iter(codes)
     does: Literals = []
-    for role in net.roles:
+    for role in propnet.roles:
         if not role.is_random:
             code = next(player_codes)
             for move in range(len(role.moves)):
@@ -360,12 +360,12 @@ def _build_decode_tape(net: propnet.PropNet, code_bits: Sequence[int], counter_b
     return builder.tape([*does, *builder.increment(counter)])
 
 
-def _build_outcome_tape(net: propnet.PropNet, max_steps: int) -> tape.Tape:
+def _build_outcome_tape(propnet: propnet.PropNet, max_steps: int) -> tape.Tape:
     """Inputs: steps taken, legal moves of the players and of chance, whether the state is terminal, the players' goals.
     Outputs: the rows of a state after its counter.
     """
-    players = net.players
-    random = [role for role in net.roles if role.is_random]
+    players = propnet.players
+    random = [role for role in propnet.roles if role.is_random]
     moves = [len(role.moves) for role in (*players, *random)]
     sizes = [max_steps.bit_length(), *moves, 1, *(len(role.goal) for role in players)]
     builder = tape.TapeBuilder(sum(sizes))

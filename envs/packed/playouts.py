@@ -48,15 +48,15 @@ class PlayoutCounts(NamedTuple):
 class Playout:
     """The playout program of one propnet."""
 
-    net: propnet.PropNet
+    propnet: propnet.PropNet
     max_steps: int = 10_000
 
     def __post_init__(self) -> None:
         if self.max_steps < 1:
             raise PlayoutError(f"`max_steps=` must be 1 or more joint actions; got {self.max_steps}")
-        game = machine.for_propnet(self.net)
+        game = machine.for_propnet(self.propnet)
         if game.terminal_and_goals(game.initial(1))[0].any():
-            raise PlayoutError(f"{self.net.name} is over before the first move: its initial state is terminal")
+            raise PlayoutError(f"{self.propnet.name} is over before the first move: its initial state is terminal")
 
     @functools.cached_property
     def counter_bits(self) -> int:
@@ -64,28 +64,28 @@ class Playout:
 
     @functools.cached_property
     def step_tape(self) -> tape.Tape:
-        return playout_tape.build_step_tape(self.net, self.max_steps)
+        return playout_tape.build_step_tape(self.propnet, self.max_steps)
 
     @functools.cached_property
     def _parts(self) -> "_StepTapes":
         return _StepTapes(
-            legal=tape.compile_tape(self.net, np.concatenate([role.legal for role in self.net.roles])),
-            choosing=playout_tape.build_choice_tape(self.net),
-            next=tape.compile_tape(self.net, self.net.next),
+            legal=tape.compile_tape(self.propnet, np.concatenate([role.legal for role in self.propnet.roles])),
+            choosing=playout_tape.build_choice_tape(self.propnet),
+            next=tape.compile_tape(self.propnet, self.propnet.next),
             judge=tape.compile_tape(
-                self.net, np.concatenate([[self.net.terminal], *(role.goal for role in self.net.roles)])
+                self.propnet, np.concatenate([[self.propnet.terminal], *(role.goal for role in self.propnet.roles)])
             ),
-            concluding=playout_tape.build_outcome_tape(self.net, self.max_steps),
+            concluding=playout_tape.build_outcome_tape(self.propnet, self.max_steps),
         )
 
     @property
     def bytes_per_game(self) -> float:
         """Memory of the state of one game."""
-        return (len(self.net.initial) + self.counter_bits + 4 * GAMES_PER_WORD) / 8
+        return (len(self.propnet.initial) + self.counter_bits + 4 * GAMES_PER_WORD) / 8
 
     def init(self, key: jax.Array, words: int, first_word: int = 0) -> PlayoutState:
         """Games in the initial state; `first_word` is the index of the first word in a larger batch."""
-        start = np.concatenate([self.net.initial, np.zeros(self.counter_bits, bool)])
+        start = np.concatenate([self.propnet.initial, np.zeros(self.counter_bits, bool)])
         column = jnp.asarray(np.where(start, 0xFFFFFFFF, 0).astype(np.uint32))
         return PlayoutState(jnp.repeat(column[:, None], words, axis=1), rng.make_streams(key, first_word, words))
 
@@ -110,7 +110,7 @@ class Playout:
 
     @functools.cached_property
     def _width(self) -> int | None:
-        programs = tuple(self._parts) if len(self.net.feedback) else (self.step_tape,)
+        programs = tuple(self._parts) if len(self.propnet.feedback) else (self.step_tape,)
         return cpu_kernel.choose_width(max(program.rows for program in programs))
 
     def _run_group(self, games: PlayoutState, steps: int | jax.Array) -> tuple[PlayoutState, PlayoutCounts]:
@@ -121,8 +121,8 @@ class Playout:
         return result
 
     def _run_plain(self, games: PlayoutState, steps: jax.Array) -> tuple[PlayoutState, PlayoutCounts]:
-        registers = len(self.net.initial) + self.counter_bits
-        goal_rows = sum(len(role.goal_values) for role in self.net.roles)
+        registers = len(self.propnet.initial) + self.counter_bits
+        goal_rows = sum(len(role.goal_values) for role in self.propnet.roles)
 
         def step(_: jax.Array, carry: tuple[PlayoutState, PlayoutCounts]) -> tuple[PlayoutState, PlayoutCounts]:
             (state, streams), totals = carry
@@ -145,10 +145,10 @@ class Playout:
 
     def _step(self, state: jax.Array, streams: rng.Streams) -> tuple[rng.Streams, jax.Array]:
         """The new state and the outcome rows, as in `playout_tape.build_step_tape`."""
-        if not len(self.net.feedback):
+        if not len(self.propnet.feedback):
             return self._with_choice(self.step_tape, state, streams)
         parts = self._parts
-        registers = len(self.net.initial)
+        registers = len(self.propnet.initial)
         no_moves = jnp.zeros((parts.legal.inputs - registers, state.shape[1]), jnp.uint32)
         legal = rolled.run(parts.legal, jnp.concatenate([state[:registers], no_moves]))
         streams, chosen = self._with_choice(parts.choosing, legal, streams)
@@ -164,7 +164,7 @@ class Playout:
         counting, moving = program.segments
         rows = rolled.run_segment(program, counting, rows)
         counts = rows[program.intermediate] ^ program.intermediate_mask[:, None]
-        bounds = np.cumsum([0, *playout_tape.rank_bits(self.net)])
+        bounds = np.cumsum([0, *playout_tape.rank_bits(self.propnet)])
         streams, ranks = random_move.draw_ranks(streams, [counts[a:b] for a, b in itertools.pairwise(bounds)])
         if ranks:
             rows = jax.lax.dynamic_update_slice(rows, jnp.concatenate(ranks), (1 + known.shape[0], 0))

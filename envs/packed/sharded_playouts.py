@@ -53,11 +53,11 @@ class PlayoutStats:
         finished = self.terminals + self.unplayable + self.truncated
         return (self.earlier + self.states - self.unfinished) / finished if finished else None
 
-    def mean_goals(self, net: propnet.PropNet) -> dict[str, float | None]:
+    def mean_goals(self, propnet: propnet.PropNet) -> dict[str, float | None]:
         """The mean goal value of each player; None before any match has ended."""
         means: dict[str, float | None] = {}
         position = 0
-        for role in net.roles:
+        for role in propnet.roles:
             counts = self.goals[position : position + len(role.goal_values)]
             position += len(role.goal_values)
             if not role.is_random:
@@ -65,22 +65,24 @@ class PlayoutStats:
                 means[role.name] = total / self.terminals if self.terminals else None
         return means
 
-    def contradicts_zero_sum(self, net: propnet.PropNet, payoffs: payoffs.Payoffs) -> bool:
+    def contradicts_zero_sum(self, propnet: propnet.PropNet, payoffs: payoffs.Payoffs) -> bool:
         """Whether some goal values cannot have had the constant sum that the payoffs assume."""
-        values = [(role.is_random, value) for role in net.roles for value in role.goal_values]
+        values = [(role.is_random, value) for role in propnet.roles for value in role.goal_values]
         total = sum(count * value for count, (ignored, value) in zip(self.goals, values, strict=True) if not ignored)
         return payoffs.zero_sum and total != 2 * payoffs.offset * self.terminals
 
-    def rewards(self, net: propnet.PropNet, payoffs: payoffs.Payoffs) -> dict[str, float | None]:
+    def rewards(self, propnet: propnet.PropNet, payoffs: payoffs.Payoffs) -> dict[str, float | None]:
         """The mean payoff of each player; None before any match has ended."""
-        return {role: None if goal is None else goal - payoffs.offset for role, goal in self.mean_goals(net).items()}
+        return {
+            role: None if goal is None else goal - payoffs.offset for role, goal in self.mean_goals(propnet).items()
+        }
 
-    def summary(self, net: propnet.PropNet, payoffs: payoffs.Payoffs) -> dict[str, object]:
+    def summary(self, propnet: propnet.PropNet, payoffs: payoffs.Payoffs) -> dict[str, object]:
         """All statistics, by name."""
         return {
             "mean_length": self.mean_length(),
-            "mean_rewards": self.rewards(net, payoffs),
-            "mean_goals": self.mean_goals(net),
+            "mean_rewards": self.rewards(propnet, payoffs),
+            "mean_goals": self.mean_goals(propnet),
             "zero_sum": payoffs.zero_sum,
             "matches": self.terminals,
             "unplayable": self.unplayable,
@@ -96,7 +98,7 @@ class ShardedPlayout:
     The games do not depend on the number of devices: the random numbers of a word depend on its index alone.
 
     Attributes:
-      net: the compiled rules.
+      propnet: the compiled rules.
       max_steps: joint actions after which a match is stopped.
       min_words: at least so many words of 32 games.
 
@@ -109,13 +111,13 @@ class ShardedPlayout:
     (True, 1.0)
     """
 
-    net: propnet.PropNet
+    propnet: propnet.PropNet
     max_steps: int
     min_words: int
 
     def __repr__(self) -> str:
         games = playouts.GAMES_PER_WORD * self.min_words
-        return f"ShardedPlayout({self.net.name}: at least {games:,} games, at most {self.max_steps:,} steps)"
+        return f"ShardedPlayout({self.propnet.name}: at least {games:,} games, at most {self.max_steps:,} steps)"
 
     @functools.cached_property
     def words(self) -> int:
@@ -125,7 +127,7 @@ class ShardedPlayout:
 
     @functools.cached_property
     def _playout(self) -> playouts.Playout:
-        return playouts.Playout(self.net, self.max_steps)
+        return playouts.Playout(self.propnet, self.max_steps)
 
     @functools.cached_property
     def _mesh(self) -> jax.sharding.Mesh:
@@ -142,7 +144,7 @@ class ShardedPlayout:
             games: playouts.PlayoutState, steps: jax.Array
         ) -> tuple[playouts.PlayoutState, playouts.PlayoutCounts, jax.Array]:
             after, totals = self._playout.run(games, steps)
-            counters = jax.lax.population_count(after.state[len(self.net.initial) :]).sum(axis=1, dtype=jnp.uint32)
+            counters = jax.lax.population_count(after.state[len(self.propnet.initial) :]).sum(axis=1, dtype=jnp.uint32)
             return after, *jax.tree.map(lambda x: _sum(x, "games"), (totals, counters))
 
         mapped = jax.shard_map(

@@ -26,14 +26,19 @@ class StateJudge:
 
     def __init__(
         self,
-        net: propnet.PropNet,
+        propnet: propnet.PropNet,
         mode: payoffs.PayoffMode,
         goal_conflict: GoalConflictMode = "refuse",
         unplayable_mode: UnplayableMode = "refuse",
     ) -> None:
-        self.net, self.mode, self.goal_conflict, self.unplayable_mode = net, mode, goal_conflict, unplayable_mode
-        self.machine = machine.for_propnet(net)
-        self.sizes = [len(role.moves) for role in net.roles]
+        self.propnet, self.mode, self.goal_conflict, self.unplayable_mode = (
+            propnet,
+            mode,
+            goal_conflict,
+            unplayable_mode,
+        )
+        self.machine = machine.for_propnet(propnet)
+        self.sizes = [len(role.moves) for role in propnet.roles]
 
     def judge(self, states: Bools) -> tuple[Bools, Bools, Bools, Floats]:
         """Legal moves (none in terminals), whether states are terminal and unplayable, and goals in terminals."""
@@ -42,16 +47,18 @@ class StateJudge:
         stuck = ~np.all([rows.any(axis=0) for rows in machine.split_rows(legal, self.sizes)], axis=0) & ~terminal
         if stuck.any() and self.unplayable_mode == "refuse":
             column = int(np.argmax(stuck))
-            raise game_tree.UnplayableError(unplayable.explain(self.net, legal[:, column], states[:, column]))
+            raise game_tree.UnplayableError(unplayable.explain(self.propnet, legal[:, column], states[:, column]))
         return legal & ~stuck, terminal | stuck, stuck, goals
 
     def goals(self, states: Bools) -> tuple[Bools, Floats]:
         """Whether states are terminal, and the goal values [states, players] in those that are."""
         terminal, rows = self.machine.terminal_and_goals(states)
-        goals = np.zeros((states.shape[1], len(self.net.players)))
-        held_by_role = machine.split_rows(rows, [len(role.goal_values) for role in self.net.roles])
-        held_by_player = [held for held, role in zip(held_by_role, self.net.roles, strict=True) if not role.is_random]
-        for n, (role, held) in enumerate(zip(self.net.players, held_by_player, strict=True)):
+        goals = np.zeros((states.shape[1], len(self.propnet.players)))
+        held_by_role = machine.split_rows(rows, [len(role.goal_values) for role in self.propnet.roles])
+        held_by_player = [
+            held for held, role in zip(held_by_role, self.propnet.roles, strict=True) if not role.is_random
+        ]
+        for n, (role, held) in enumerate(zip(self.propnet.players, held_by_player, strict=True)):
             wrong = terminal & (held.sum(axis=0) != 1)
             if wrong.any() and self.goal_conflict == "refuse":
                 column = int(np.argmax(wrong))
@@ -64,23 +71,23 @@ class StateJudge:
         what = f"the goal values {' and '.join(values)}" if values else "no goal value"
         fix = "Make its goal rules exclude each other" if values else f"Add a goal rule for {role.name} there"
         return game_tree.GoalConflictError(
-            f"{role.name} has {what} in a terminal state of {self.net.name}: {self._text(state)}. {fix}, or take "
-            f"{'the highest' if values else '0'} with `goal_conflict='max'`; `gdlx check --play {self.net.name}` shows "
-            "the moves that lead there"
+            f"{role.name} has {what} in a terminal state of {self.propnet.name}: {self._text(state)}. {fix}, or take "
+            f"{'the highest' if values else '0'} with `goal_conflict='max'`; `gdlx check --play {self.propnet.name}` "
+            "shows the moves that lead there"
         )
 
     def payoffs(self, goals: Floats, *, is_complete: bool) -> payoffs.Payoffs:
         """How goal values become payoffs, from those of all terminals [T, players], or of some if not complete."""
         sums = np.unique(goals.sum(axis=1))
         if not is_complete:
-            units = game_facts.probe(self.net).payoffs(self.mode)
+            units = game_facts.probe(self.propnet).payoffs(self.mode)
             if units.zero_sum and len(sums) and (sums != 2 * units.offset).any():
                 raise payoffs.PayoffError(
-                    f"the goals of {self.net.name} had the sum {2 * units.offset:g} in sampled play, but not in the "
-                    "unrolled game; use `payoff='goal'`"
+                    f"the goals of {self.propnet.name} had the sum {2 * units.offset:g} in sampled play, but not in "
+                    "the unrolled game; use `payoff='goal'`"
                 )
             return units
-        return payoffs.payoffs_from_goal_sums(self.net, set(sums.astype(int).tolist()), self.mode)
+        return payoffs.payoffs_from_goal_sums(self.propnet, set(sums.astype(int).tolist()), self.mode)
 
     def _text(self, state: Bools) -> str:
-        return " ".join(unplayable.fluents(self.net, state)) or "(nothing true)"
+        return " ".join(unplayable.fluents(self.propnet, state)) or "(nothing true)"

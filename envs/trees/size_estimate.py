@@ -50,8 +50,8 @@ class SizeEstimate(NamedTuple):
 class SizeEstimator:
     """Estimates from one set of random matches, which are continued only as far as needed."""
 
-    def __init__(self, net: propnet.PropNet, seed: int = 0, *, matches: int = _MATCHES) -> None:
-        self._levels = _levels(net, seed, matches)
+    def __init__(self, propnet: propnet.PropNet, seed: int = 0, *, matches: int = _MATCHES) -> None:
+        self._levels = _levels(propnet, seed, matches)
         self._histories = [1.0]
         self._is_cut: bool | None = None  # None while the matches can be continued
 
@@ -77,17 +77,17 @@ class SizeEstimator:
 
 
 def estimate_size(
-    net: propnet.PropNet, seed: int = 0, *, matches: int = _MATCHES, enough: float = np.inf
+    propnet: propnet.PropNet, seed: int = 0, *, matches: int = _MATCHES, enough: float = np.inf
 ) -> SizeEstimate:
     """Stops early where there are more than `enough` histories."""
-    return SizeEstimator(net, seed, matches=matches).estimate(enough)
+    return SizeEstimator(propnet, seed, matches=matches).estimate(enough)
 
 
-def _levels(net: propnet.PropNet, seed: int, matches: int) -> Generator[float, None, bool]:
+def _levels(propnet: propnet.PropNet, seed: int, matches: int) -> Generator[float, None, bool]:
     """Yields the histories after one joint action, two, ..; returns whether matches continued after the last."""
-    game = machine.for_propnet(net)
+    game = machine.for_propnet(propnet)
     rng = np.random.default_rng(seeds.non_negative(seed))
-    sizes = [len(role.moves) for role in net.roles]
+    sizes = [len(role.moves) for role in propnet.roles]
     state = game.initial(matches)
     weight = np.ones(matches)
     for _ in range(_MAX_STEPS):
@@ -105,7 +105,7 @@ def _levels(net: propnet.PropNet, seed: int, matches: int) -> Generator[float, N
     return True
 
 
-def node_count_lower_bounds(net: propnet.PropNet, *, matches: int, seed: int = 0) -> Iterator[float]:
+def node_count_lower_bounds(propnet: propnet.PropNet, *, matches: int, seed: int = 0) -> Iterator[float]:
     """Lower confidence bounds on the number of nodes after one joint action, two, .., while matches continue.
 
     A node is a state together with every player's actions and percepts so far, so histories that unrolling merges count
@@ -114,9 +114,9 @@ def node_count_lower_bounds(net: propnet.PropNet, *, matches: int, seed: int = 0
     N >= m (m - 1) / 2 / u, where u is an upper confidence bound on a Poisson mean of which c was observed; it fails
     about once in a hundred thousand times.
     """
-    game = machine.for_propnet(net)
+    game = machine.for_propnet(propnet)
     rng = np.random.default_rng(seeds.non_negative(seed))
-    state, views = game.initial(matches), np.zeros((len(net.players), matches), np.uint64)
+    state, views = game.initial(matches), np.zeros((len(propnet.players), matches), np.uint64)
     while True:
         chunks = [slice(first, first + _CHUNK) for first in range(0, state.shape[1], _CHUNK)]
         parts = [_random_move(game, state[:, chunk], views[:, chunk], rng) for chunk in chunks]
@@ -134,14 +134,14 @@ def _random_move(
     game: machine.StateMachine, state: random_play.Bools, views: Hashes, rng: np.random.Generator
 ) -> tuple[random_play.Bools, Hashes]:
     """States and hashes [players, matches] of information sets after a random joint action, of unfinished matches."""
-    net = game.net
+    propnet = game.propnet
     terminal, _ = game.terminal_and_goals(state)
-    per_role = machine.split_rows(game.legal(state), [len(role.moves) for role in net.roles])
+    per_role = machine.split_rows(game.legal(state), [len(role.moves) for role in propnet.roles])
     unfinished = ~terminal & np.all([rows.any(axis=0) for rows in per_role], axis=0)
     chosen = [random_play.sample_legal_moves(rows[:, unfinished], rng) for rows in per_role]
     following, sees = game.step(state[:, unfinished], np.concatenate(chosen))
-    percepts = machine.split_rows(sees, [len(role.percepts) for role in net.roles])
-    players = [n for n, role in enumerate(net.roles) if not role.is_random]
+    percepts = machine.split_rows(sees, [len(role.percepts) for role in propnet.roles])
+    players = [n for n, role in enumerate(propnet.roles) if not role.is_random]
     known = [
         _hashed(before, [chosen[n].argmax(axis=0), *np.packbits(percepts[n], axis=0)])
         for n, before in zip(players, views[:, unfinished], strict=True)

@@ -63,7 +63,7 @@ class _Transitions(NamedTuple):
 
 
 def unroll(
-    net: propnet.PropNet,
+    propnet: propnet.PropNet,
     mode: payoffs.PayoffMode = "auto",
     *,
     depth: int | None = None,
@@ -81,13 +81,13 @@ def unroll(
     sampling needs and exact solving does not. `merge=False` keeps every history as a node. States in which some role
     has no legal move are refused, or end the game with payoffs of 0 if `unplayable="end"`.
     """
-    return _Unroller(net, mode, max_nodes, merge, keep_edges, goal_conflict, unplayable).run(depth, report)
+    return _Unroller(propnet, mode, max_nodes, merge, keep_edges, goal_conflict, unplayable).run(depth, report)
 
 
 class _Unroller:
     def __init__(
         self,
-        net: propnet.PropNet,
+        propnet: propnet.PropNet,
         mode: payoffs.PayoffMode,
         max_nodes: int,
         merge: bool,
@@ -95,13 +95,13 @@ class _Unroller:
         goal_conflict: GoalConflictMode,
         unplayable: UnplayableMode,
     ) -> None:
-        self.net, self.merge, self.keep_edges = net, merge, keep_edges
+        self.propnet, self.merge, self.keep_edges = propnet, merge, keep_edges
         self.max_nodes = max_nodes
-        self.machine = machine.for_propnet(net)
-        self.judge = judge.StateJudge(net, mode, goal_conflict, unplayable)
-        self.sizes = [len(role.moves) for role in net.roles]
-        self.player_roles = [n for n, role in enumerate(net.roles) if not role.is_random]
-        self.players = [infosets.InfosetCollector(role) for role in net.players]
+        self.machine = machine.for_propnet(propnet)
+        self.judge = judge.StateJudge(propnet, mode, goal_conflict, unplayable)
+        self.sizes = [len(role.moves) for role in propnet.roles]
+        self.player_roles = [n for n, role in enumerate(propnet.roles) if not role.is_random]
+        self.players = [infosets.InfosetCollector(role) for role in propnet.players]
         # Sequences, goals, weights, numbers of histories, and whether the terminals are unplayable:
         none = np.zeros((0, len(self.players)))
         self.ends = [(none.astype(np.int32), none, np.zeros(0), np.zeros(0), np.zeros(0, np.bool_))]
@@ -118,7 +118,8 @@ class _Unroller:
         while len(nodes.state) and step != depth:
             if step == limits.STEPS:
                 raise game_tree.TooLargeError(
-                    f"{self.net.name} continues after {step} joint actions, and exact solving needs a game that ends",
+                    f"{self.propnet.name} continues after {step} joint actions, and exact solving needs a game "
+                    "that ends",
                     "Add a step counter to its rules, or limit `depth=`",
                 )
             table = self._evaluate(nodes)
@@ -133,7 +134,7 @@ class _Unroller:
         payoff = np.where(unplayable[:, None], 0.0, goals - units.offset)
         terminals = game_tree.Terminals(sequence, payoff, weight, histories)
         return game_tree.GameTree(
-            name=self.net.name,
+            name=self.propnet.name,
             players=tuple(player.player() for player in self.players),
             terminals=terminals,
             counts=game_tree.Counts(tuple(self.nodes), tuple(self.histories), tuple(self.information_sets)),
@@ -168,11 +169,13 @@ class _Unroller:
     def _evaluate(self, nodes: _LevelNodes) -> _Transitions:
         """All joint actions in all states; the propnet is evaluated once for each of them."""
         total = joint_actions.count_joint_actions(nodes.legal, self.sizes)
-        self._limit(total, total * (2 * len(self.net.initial) + sum(len(role.percepts) for role in self.net.players)))
+        self._limit(
+            total, total * (2 * len(self.propnet.initial) + sum(len(role.percepts) for role in self.propnet.players))
+        )
         columns, chosen = self._joint_moves(nodes.legal)
-        percept_bits = [np.zeros((len(role.percepts), len(columns)), np.bool_) for role in self.net.players]
-        following = np.zeros((len(self.net.initial), len(columns)), np.bool_)
-        percept_sizes = [len(role.percepts) for role in self.net.roles]
+        percept_bits = [np.zeros((len(role.percepts), len(columns)), np.bool_) for role in self.propnet.players]
+        following = np.zeros((len(self.propnet.initial), len(columns)), np.bool_)
+        percept_sizes = [len(role.percepts) for role in self.propnet.roles]
         for begin in range(0, len(columns), _STATES_PER_BATCH):
             batch = slice(begin, begin + _STATES_PER_BATCH)
             does = joint_actions.one_hot_rows([moves[batch] for moves in chosen], self.sizes)
@@ -203,7 +206,7 @@ class _Unroller:
     def _joint_moves(self, legal: Bools) -> tuple[Longs, list[Longs]]:
         """In the order that `Level` specifies: chance's actions change fastest, wherever it is among the roles."""
         rows = machine.split_rows(legal, self.sizes)
-        order = sorted(range(len(rows)), key=lambda n: self.net.roles[n].is_random)
+        order = sorted(range(len(rows)), key=lambda n: self.propnet.roles[n].is_random)
         columns, chosen = joint_actions.enumerate_joint_actions(
             np.concatenate([rows[n] for n in order]), [self.sizes[n] for n in order]
         )
@@ -212,11 +215,11 @@ class _Unroller:
     def _check_size_estimate(self, depth: int | None) -> None:
         """Raises at once if random play shows that a step has too many nodes, however many histories merge."""
         bound = _MAX_HISTORIES_PER_NODE * self.max_nodes
-        guess = game_facts.probe(self.net).histories(bound, depth)
+        guess = game_facts.probe(self.propnet).histories(bound, depth)
         widest = max(guess.histories)
         if widest > bound:  # every node would have to merge a hundred thousand histories
             raise game_tree.TooLargeError(
-                f"{self.net.name} is too large to unroll: random play shows more than {widest:.0e} histories "
+                f"{self.propnet.name} is too large to unroll: random play shows more than {widest:.0e} histories "
                 f"after {len(guess.histories) - 1} joint actions",
                 self._smaller(guess),
             )
@@ -225,12 +228,12 @@ class _Unroller:
             return
         matches = min(_MAX_MATCHES, math.isqrt(_MATCHES_SQUARED * allowed) + 1)
         steps = itertools.islice(
-            size_estimate.node_count_lower_bounds(self.net, matches=matches), len(guess.histories) - 1
+            size_estimate.node_count_lower_bounds(self.propnet, matches=matches), len(guess.histories) - 1
         )
         for step, nodes in enumerate(steps, 1):
             if nodes > allowed:
                 raise game_tree.TooLargeError(
-                    f"{self.net.name} is too large to unroll: random play shows about {guess.total:.1e} histories, "
+                    f"{self.propnet.name} is too large to unroll: random play shows about {guess.total:.1e} histories, "
                     f"which lead to more than {nodes:.1e} distinct nodes after {step} joint actions; allowed are "
                     f"{allowed:,} joint actions that lead to a step",
                     self._smaller(guess),
@@ -248,11 +251,12 @@ class _Unroller:
         """Raises if the edges of a level exceed a limit; `size` is additional bytes."""
         needed = size + _BYTES_PER_EDGE * edges
         if edges > self.max_nodes or needed > _MAX_BYTES:
-            guess = game_facts.probe(self.net).histories(1e30)
+            guess = game_facts.probe(self.propnet).histories(1e30)
             raise game_tree.TooLargeError(
-                f"{self.net.name} is too large to unroll: {edges:,.0f} joint actions lead to step {len(self.nodes)}, "
-                f"which need about {needed / 2**30:,.1f} GiB; allowed are {self.max_nodes:,} joint actions and "
-                f"{_MAX_BYTES / 2**30:.0f} GiB. Random play shows about {guess.total:.1e} histories in total",
+                f"{self.propnet.name} is too large to unroll: {edges:,.0f} joint actions lead to step "
+                f"{len(self.nodes)}, which need about {needed / 2**30:,.1f} GiB; allowed are {self.max_nodes:,} joint "
+                f"actions and {_MAX_BYTES / 2**30:.0f} GiB. Random play shows about "
+                f"{guess.total:.1e} histories in total",
                 self._suggest(len(self.nodes) - 1),
             )
 
@@ -287,7 +291,7 @@ class _Unroller:
     def _chance(self, nodes: _LevelNodes) -> Floats:
         """The probability of each chance action in every node: 1 if chance has no choice."""
         parts = machine.split_rows(nodes.legal, self.sizes)
-        options = [rows.sum(axis=0) for rows, role in zip(parts, self.net.roles, strict=True) if role.is_random]
+        options = [rows.sum(axis=0) for rows, role in zip(parts, self.propnet.roles, strict=True) if role.is_random]
         probability = 1.0 / np.maximum(np.prod([np.ones(nodes.legal.shape[1]), *options], axis=0), 1)
         per_node: Floats = probability[nodes.state]
         return per_node

@@ -52,7 +52,7 @@ class ActionObservationHistory:
     @property
     def legal_names(self) -> tuple[str, ...]:
         """The names of the legal actions, in the order of `legal`."""
-        moves = self.game.net.players[self.player].moves
+        moves = self.game.propnet.players[self.player].moves
         return tuple(moves[number] for number in self.legal)
 
     @property
@@ -96,7 +96,7 @@ class ActionObservationHistory:
 
     def event_names(self, event: Event) -> tuple[str, list[str]]:
         """Names of the player's action and of its percepts."""
-        role = self.game.net.players[self.player]
+        role = self.game.propnet.players[self.player]
         return role.moves[event.move], [role.percepts[number] for number in event.percepts]
 
 

@@ -30,10 +30,10 @@ class PublicInfo(NamedTuple):
         return not any(hashes.any() for hashes in (*self.moves, *self.percepts))
 
 
-def find_public_info(net: propnet.PropNet) -> PublicInfo:
+def find_public_info(propnet: propnet.PropNet) -> PublicInfo:
     """Finds the moves and percepts whose literals all players observe."""
-    players = [number for number, role in enumerate(net.roles) if not role.is_random]
-    known = [_observed_literals(net, number) for number in players]
+    players = [number for number, role in enumerate(propnet.roles) if not role.is_random]
+    known = [_observed_literals(propnet, number) for number in players]
     shared = set.intersection(*({*moves, *percepts} for moves, percepts in known)) if known else set()
     shared -= {0, 1}  # constants carry no information
     hashes: dict[int, Keys] = {}
@@ -53,7 +53,7 @@ def _public_hashes(known: tuple[list[int], list[int]], hashes: dict[int, Keys]) 
     return moves.reshape(-1, 2), percepts.reshape(-1, 2)
 
 
-def _observed_literals(net: propnet.PropNet, number: int) -> tuple[list[int], list[int]]:
+def _observed_literals(propnet: propnet.PropNet, number: int) -> tuple[list[int], list[int]]:
     """Literals of a role's moves and of its percepts."""
-    role, first = net.roles[number], net.first_move_node(number)
+    role, first = propnet.roles[number], propnet.first_move_node(number)
     return [2 * (first + n) for n in range(len(role.moves))], [int(literal) for literal in role.sees]

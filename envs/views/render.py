@@ -17,37 +17,37 @@ def move_name(env: envs.Env, player: int, action: int) -> str:
     >>> move_name(make_env.make("kuhn_poker"), 0, 0)
     'bet'
     """
-    moves = env.net.players[player].moves
+    moves = env.propnet.players[player].moves
     return moves[action] if 0 <= action < len(moves) else "-"
 
 
 def chance_name(env: envs.Env, action: int) -> str:
     """The name of an action of chance, `-` if there is none."""
-    moves = next((role.moves for role in env.net.roles if role.is_random), ())
+    moves = next((role.moves for role in env.propnet.roles if role.is_random), ())
     return moves[action] if 0 <= action < len(moves) else "-"
 
 
 def legal_names(env: envs.Env, state: envs.State, player: int) -> tuple[str, ...]:
     """A player's legal actions in a state."""
-    return _named(env.net.players[player].moves, state.legal_mask[player])
+    return _named(env.propnet.players[player].moves, state.legal_mask[player])
 
 
 def legal_chance_names(env: envs.Env, state: envs.State) -> tuple[str, ...]:
     """The legal actions of chance in a state."""
-    moves = next((role.moves for role in env.net.roles if role.is_random), ())
+    moves = next((role.moves for role in env.propnet.roles if role.is_random), ())
     return _named(moves, state.chance_mask)
 
 
 def percept_names(env: envs.Env, state: envs.State, player: int) -> tuple[str, ...]:
     """A player's percepts of the joint action that led to a state."""
-    return _named(env.net.players[player].percepts, state.percepts[player])
+    return _named(env.propnet.players[player].percepts, state.percepts[player])
 
 
 def fluent_names(env: envs.Env, state: envs.State) -> tuple[str, ...]:
     """The fluents that are true in a state."""
     values = np.concatenate([[False], np.asarray(state.registers)])
-    literals = env.net.fluent_literals
-    return _named(env.net.fluents, values[literals >> 1] ^ (literals & 1).astype(bool))
+    literals = env.propnet.fluent_literals
+    return _named(env.propnet.fluents, values[literals >> 1] ^ (literals & 1).astype(bool))
 
 
 def state_text(env: envs.Env, state: envs.State) -> str:

@@ -201,9 +201,9 @@ import sys, time
 from gdlx.envs import game_spec
 game_spec.unroll_game(game_spec.GameSpec("kuhn_poker"))
 from gdlx.propnet import games
-net = games.compile_game(sys.argv[1])
+propnet = games.compile_game(sys.argv[1])
 begun = time.perf_counter()
-game_spec.unroll_game(game_spec.GameSpec(sys.argv[1]), net=net, depth=int(sys.argv[2]) or None)
+game_spec.unroll_game(game_spec.GameSpec(sys.argv[1]), propnet=propnet, depth=int(sys.argv[2]) or None)
 spent = time.perf_counter() - begun
 # Not getrusage, which on Linux includes the memory of the parent process.
 peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))

@@ -77,9 +77,9 @@ def _corpus_figures() -> Iterator[harness.Figure]:
     peak = max(host_machine.peak_mb(compile_game, amazons), ground.ground(games.load_rulesheet(amazons)).peak_mb)
     yield harness.Figure("memory to compile amazons_8x8.kif", peak, "MB", target=harness.Target(2_048))
     for file, (gates, operations) in _SIZES.items():
-        net = compiler.compile_rulesheet(games.load_rulesheet(str(CORPUS / file)))
-        yield harness.Figure(f"gates of {file}", net.gates, "", target=harness.Target(gates))
-        shared = straight_line.share_operations(net.as_circuit())
+        propnet = compiler.compile_rulesheet(games.load_rulesheet(str(CORPUS / file)))
+        yield harness.Figure(f"gates of {file}", propnet.gates, "", target=harness.Target(gates))
+        shared = straight_line.share_operations(propnet.as_circuit())
         yield harness.Figure(f"operations of {file}", shared.operations, "", target=harness.Target(operations))
     files = sorted(path for path in CORPUS.iterdir() if path.suffix in (".gdl", ".kif"))
     done = sum(_compiles(str(path)) for path in files)

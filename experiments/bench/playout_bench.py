@@ -63,8 +63,8 @@ def _our_rate(game: str) -> tuple[float, float, float]:
     from gdlx.propnet import games
 
     started = time.perf_counter()
-    net = games.compile_game(game)
-    play = sharded_playouts.ShardedPlayout(net, 10_000, _BATCH // playouts.GAMES_PER_WORD)
+    propnet = games.compile_game(game)
+    play = sharded_playouts.ShardedPlayout(propnet, 10_000, _BATCH // playouts.GAMES_PER_WORD)
     stats = play.start(0, steps=8)
     ready = time.perf_counter() - started
 
@@ -72,7 +72,7 @@ def _our_rate(game: str) -> tuple[float, float, float]:
         nonlocal stats
         stats = play.advance(stats, steps)
 
-    return measure_rate(advance, play.words * playouts.GAMES_PER_WORD), ready, playouts.Playout(net).bytes_per_game
+    return measure_rate(advance, play.words * playouts.GAMES_PER_WORD), ready, playouts.Playout(propnet).bytes_per_game
 
 
 def measure_rate(advance: Callable[[int], None], games: int, seconds: float = _SECONDS) -> float:

@@ -18,7 +18,7 @@ class LoadedGame(NamedTuple):
     """A game that could be loaded."""
 
     game: game_spec.GameSpec
-    net: propnet.PropNet | None  # None of a game of OpenSpiel
+    propnet: propnet.PropNet | None  # None of a game of OpenSpiel
     tree: game_tree.GameTree | None  # None if the game is too large
     digest: str  # of the tree
     histories: float  # an estimate if there is no tree
@@ -45,20 +45,20 @@ def load_game(game: game_spec.GameSpec) -> LoadedGame | str:
 def _loaded(game: game_spec.GameSpec) -> LoadedGame:
     if game.is_open_spiel:
         return _unrolled(game, game_spec.unroll_game(game), None)
-    net = _compile(game)
-    known = game_facts.probe(net)
+    propnet = _compile(game)
+    known = game_facts.probe(propnet)
     estimate = known.histories(enough=_MAX_HISTORIES)
     if estimate.is_truncated or estimate.total > _MAX_HISTORIES:
         units, bounds = known.payoffs(game.payoff), known.payoff_range(game.payoff)
-        return LoadedGame(game, net, None, "", estimate.total, units, bounds, _rules(game), known.digest)
-    loaded = _unrolled(game, game_spec.unroll_game(game, net=net), net)
+        return LoadedGame(game, propnet, None, "", estimate.total, units, bounds, _rules(game), known.digest)
+    loaded = _unrolled(game, game_spec.unroll_game(game, propnet=propnet), propnet)
     return loaded._replace(rules=_rules(game), rules_digest=known.digest)
 
 
-def _unrolled(game: game_spec.GameSpec, tree: game_tree.GameTree, net: propnet.PropNet | None) -> LoadedGame:
+def _unrolled(game: game_spec.GameSpec, tree: game_tree.GameTree, propnet: propnet.PropNet | None) -> LoadedGame:
     units = payoffs.Payoffs(tree.offset, tree.zero_sum, True)
     histories = float(sum(tree.counts.histories))
-    return LoadedGame(game, net, tree, tasks.tree_digest(tree), histories, units, tree.payoff_range)
+    return LoadedGame(game, propnet, tree, tasks.tree_digest(tree), histories, units, tree.payoff_range)
 
 
 def _rules(game: game_spec.GameSpec) -> str:
@@ -75,9 +75,9 @@ def _compile(game: game_spec.GameSpec) -> propnet.PropNet:
 
 def describe_game(subject: LoadedGame) -> list[tuple[str, str]]:
     """Pairs of a name and a text."""
-    net, tree = subject.net, subject.tree
+    propnet, tree = subject.propnet, subject.tree
     low, high = subject.payoff_range
-    facts = [] if net is None else _propnet_facts(net)
+    facts = [] if propnet is None else _propnet_facts(propnet)
     facts.append(("payoffs", f"from {low:g} to {high:g}, {'zero-sum' if subject.units.zero_sum else 'not zero-sum'}"))
     if tree is None:
         facts.append(("size", f"more than {_MAX_HISTORIES:,.0f} histories: not unrolled for this report"))
@@ -88,12 +88,12 @@ def describe_game(subject: LoadedGame) -> list[tuple[str, str]]:
     return facts
 
 
-def _propnet_facts(net: propnet.PropNet) -> list[tuple[str, str]]:
+def _propnet_facts(propnet: propnet.PropNet) -> list[tuple[str, str]]:
     facts = []
-    for role in net.roles:
+    for role in propnet.roles:
         percepts = "" if role.is_random else f", {_many(len(role.percepts), 'percept')}"
         facts.append((f"role {role.name}", f"{_many(len(role.moves), 'move')}{percepts}"))
-    return [*facts, ("propnet", f"{_many(net.gates, 'gate')}, {_many(len(net.initial), 'register')}")]
+    return [*facts, ("propnet", f"{_many(propnet.gates, 'gate')}, {_many(len(propnet.initial), 'register')}")]
 
 
 def _many(count: int, what: str) -> str:

@@ -169,9 +169,9 @@ def _rules(section: _Section, subject: facts.LoadedGame) -> markup.Markup:
 
 
 def _drawing(subject: facts.LoadedGame) -> markup.Markup:
-    if subject.net is None:
+    if subject.propnet is None:
         return markup.Markup()
-    drawing = propnet_figure.draw(subject.net)
+    drawing = propnet_figure.draw(subject.propnet)
     if drawing is None:
         return element("p", "The propnet is too large for a drawing here: gdlx show GAME --dot", class_="soft")
     explained = (

@@ -67,7 +67,7 @@ def _table(
 
 def _load_hash_table_policy(run: gather.RunRecord, subject: facts.LoadedGame) -> list[PolicyTable]:
     """Tables of a policy in a hash table, for its rows in the steps of the game that are unrolled."""
-    task = tasks.make_table_task(subject.game, net=subject.net)
+    task = tasks.make_table_task(subject.game, propnet=subject.propnet)
     policy_files.require_same_rules(run.folder, run.config, subject.game, task.digest)
     keys, probability = _read_rows(run.folder / result_folder.POLICY, task.env.num_actions)
     tables = []

@@ -27,13 +27,13 @@ class _Place(NamedTuple):
     y: float
 
 
-def draw(net: propnet.PropNet) -> markup.Markup | None:
+def draw(propnet: propnet.PropNet) -> markup.Markup | None:
     """Draws a propnet; None if it has more than `LIMIT` nodes."""
-    circuit = net.as_circuit()
+    circuit = propnet.as_circuit()
     if circuit.inputs + len(circuit.gates) + len(circuit.outputs) > LIMIT:
         return None
     is_or = dot.or_gates(circuit)
-    nodes = _nodes(net, circuit, is_or)
+    nodes = _nodes(propnet, circuit, is_or)
     places = _places(nodes)
     wires = [
         _wire(places[literal >> 1], places[key], inverted=bool(literal & 1) ^ (literal >> 1 in is_or) ^ (key in is_or))
@@ -45,7 +45,7 @@ def draw(net: propnet.PropNet) -> markup.Markup | None:
     shapes = [_shape(node, places[key], last) for key, node in nodes.items()]
     width = 2 * _TEXT + last * _COLUMN
     height = max(place.y for place in places.values()) + _MARGIN
-    title = element("title", f"propnet of {net.name}")
+    title = element("title", f"propnet of {propnet.name}")
     drawing = element(
         "svg",
         title,
@@ -59,18 +59,18 @@ def draw(net: propnet.PropNet) -> markup.Markup | None:
     return element("div", drawing, class_="wide", tabindex=0, role="region", aria_label="drawing of the propnet")
 
 
-def _nodes(net: propnet.PropNet, circuit: aig.Circuit, is_or: set[int]) -> dict[int, _Node]:
+def _nodes(propnet: propnet.PropNet, circuit: aig.Circuit, is_or: set[int]) -> dict[int, _Node]:
     """All nodes that something reads, in topological order; outputs have negative keys."""
     used = {literal >> 1 for literal in dot.used_literals(circuit)}
     nodes = {0: _Node("false", "input", 0, ())} if 0 in used else {}
-    for key, lines in dot.input_names(net).items():
-        style = "register" if key <= len(net.initial) else "move"
+    for key, lines in dot.input_names(propnet).items():
+        style = "register" if key <= len(propnet.initial) else "move"
         nodes[key] = _Node(", ".join(lines), style, 0, ())
     for key, gate in enumerate(circuit.gates, circuit.inputs + 1):
         column = 1 + max((nodes[literal >> 1].column for literal in gate if literal >> 1 in nodes), default=0)
         nodes[key] = _Node("or" if key in is_or else "and", "gate", column, gate)
     last = 1 + max(node.column for node in nodes.values())
-    for number, (name, literal) in enumerate(dot.named_outputs(net), 1):
+    for number, (name, literal) in enumerate(dot.named_outputs(propnet), 1):
         nodes[-number] = _Node(name, "output", last, (literal,))
     return nodes
 

@@ -112,12 +112,12 @@ def _former_names(learner: str) -> Mapping[str, str]:
     return getattr(_module(learner), "RENAMED_SETTINGS", {})
 
 
-def make_learner(config: TrainConfig, net: propnet.PropNet, task: tasks.TreeTask | None) -> protocol.Learner:
+def make_learner(config: TrainConfig, propnet: propnet.PropNet, task: tasks.TreeTask | None) -> protocol.Learner:
     """Builds the learner that a config describes.
 
     Args:
       config: the config.
-      net: the compiled game.
+      propnet: the compiled game.
       task: the unrolled game; None if it was not unrolled, or is too large. Only some learners need it.
 
     Returns:
@@ -131,7 +131,7 @@ def make_learner(config: TrainConfig, net: propnet.PropNet, task: tasks.TreeTask
     >>> make_learner(config, games.compile_game("kuhn_poker"), None)
     SelfPlay(game='kuhn_poker', games=512, depth=1, widths=(128, 128), kind='residual')
     """
-    game_env = env.Env(net, game_facts.probe(net).payoffs(config.game.payoff), max_steps=step_capacity(net))
+    game_env = env.Env(propnet, game_facts.probe(propnet).payoffs(config.game.payoff), max_steps=step_capacity(propnet))
     encoder = encoders.Encoder(game_env, config.window)
     module = _module(config.learner)
     learner: protocol.Learner
@@ -140,22 +140,22 @@ def make_learner(config: TrainConfig, net: propnet.PropNet, task: tasks.TreeTask
         return learner
     if task is None:
         raise TrainConfigError(
-            f"{config.learner} needs a game that can be unrolled, and {net.name} cannot be; use self-play"
+            f"{config.learner} needs a game that can be unrolled, and {propnet.name} cannot be; use self-play"
         )
     learner = module.make(encoder, config.settings, task)
     return learner
 
 
-def step_capacity(net: propnet.PropNet) -> int:
+def step_capacity(propnet: propnet.PropNet) -> int:
     """The largest number of joint actions of a match."""
-    return game_facts.probe(net).step_capacity
+    return game_facts.probe(propnet).step_capacity
 
 
-def default_window(net: propnet.PropNet, task: tasks.TreeTask | None) -> int:
+def default_window(propnet: propnet.PropNet, task: tasks.TreeTask | None) -> int:
     """The length of the longest match: exact for an unrolled game, else that of random play."""
     if task is not None:
         return max(1, len(task.tree.counts.nodes) - 1)
-    return game_facts.probe(net).longest_match
+    return game_facts.probe(propnet).longest_match
 
 
 def find_entry(name: str) -> LearnerEntry:

@@ -63,7 +63,7 @@ class Encoder:
     @property
     def state_width(self) -> int:
         """R + 1"""
-        return len(self.env.net.initial) + 1
+        return len(self.env.propnet.initial) + 1
 
     def window(self, state: envs.State) -> observation_window.Window:
         """The window at the start of a match; `observation_window.update` advances it."""

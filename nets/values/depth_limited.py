@@ -191,15 +191,15 @@ def make_direct_solver(request: requests.SolveRequest, task: tasks.TreeTask) -> 
     def solve_directly() -> solver_run.DirectResult:
         start, folder, game = time.monotonic(), request.network, task.game
         assert folder is not None
-        net = games.compile_game(game.spec, fold_case=game.fold_case, gdl=game.gdl, saved=True)
-        learner, state, *_ = checkpoints.restore_training(folder, net, task, payoff=game.payoff)
+        propnet = games.compile_game(game.spec, fold_case=game.fold_case, gdl=game.gdl, saved=True)
+        learner, state, *_ = checkpoints.restore_training(folder, propnet, task, payoff=game.payoff)
         if not isinstance(learner, supervised.Supervised):
             raise checkpoints.CheckpointError(
                 f"{folder} has no value network for ranges; train one with the learner supervised"
             )
         depth, iterations = learner.settings.depth, request.iterations or _ITERATIONS
         policies = solve(task, depth, network_values(learner, learner.values(state)), iterations=iterations)
-        facts = {"net": str(folder), "depth": depth}
+        facts = {"network": str(folder), "depth": depth}
         return solver_run.DirectResult(policies, time.monotonic() - start, iterations, facts)
 
     return solve_directly

@@ -38,7 +38,8 @@ def make_agent(text: str) -> agent.Agent:
     8
     """
     name, _, arguments = text.partition(":")
-    if name == "net" and arguments:
+    name = entries.RENAMED.get(name, name)
+    if name == "network" and arguments:
         return _instantiate(text, _find_class(name), {"folder": arguments.removeprefix("folder=")})
     if name in entries.ENTRIES:
         kind = _find_class(name)
@@ -106,9 +107,11 @@ def _split(kind: _AgentClass, arguments: str) -> dict[str, str]:
     """The text of every option."""
     values: dict[str, str] = {}
     name, known = kind.name, kind.describe()
+    renamed = entries.RENAMED_OPTIONS.get(name, {})
     last = ""
     for part in filter(None, _NEXT.split(arguments)):
         key, has_value, value = (piece.strip() for piece in part.partition("="))
+        key = renamed.get(key, key)
         if key not in known and known.get(last) == options.describe_type(str):  # part of a path, not an option
             values[last] += f",{part}"
             continue

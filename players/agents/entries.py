@@ -22,7 +22,7 @@ ENTRIES: Mapping[str, AgentEntry] = {
         "PolicyFileAgent",
         "a policy.npz, or a table, .csv or .json, of `gdlx evaluate RESULT -o FILE`",
     ),
-    "net": AgentEntry("network_agent", "NetworkAgent", "networks of `gdlx train`: net:FOLDER"),
+    "network": AgentEntry("network_agent", "NetworkAgent", "networks of `gdlx train`: network:FOLDER"),
     "mccfr": AgentEntry(
         "mccfr_agent", "MccfrAgent", "MCCFR with a hash table before the matches, then plays the average policy"
     ),
@@ -32,3 +32,7 @@ ENTRIES: Mapping[str, AgentEntry] = {
     "cfr": AgentEntry("subtree_cfr_agent", "SubtreeCfrAgent", "CFR+ on a small tree, with random play at its leaves"),
     "human": AgentEntry("human", "HumanAgent", "a person at the terminal"),
 }
+
+# Names of before: still read, so that recorded matches resume.
+RENAMED: Mapping[str, str] = {"net": "network"}
+RENAMED_OPTIONS: Mapping[str, Mapping[str, str]] = {"cfr": {"net": "network"}}

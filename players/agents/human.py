@@ -70,7 +70,7 @@ class HumanPlayer:
         del clock
         self._show_events(view, self.shown_steps)
         self.shown_steps = view.step
-        moves = view.game.net.players[view.player].moves
+        moves = view.game.propnet.players[view.player].moves
         names = [moves[number] for number in view.legal]
         self._show_moves(names)
         while True:
@@ -103,7 +103,7 @@ class HumanPlayer:
             if words:
                 self._print(f"{number + 1:>3}. {words}")
         if visible is not None:
-            for line in board.draw_board(view.game.net.fluents, visible.fluents):
+            for line in board.draw_board(view.game.propnet.fluents, visible.fluents):
                 self._print(f"  {line}")
 
     def _show_moves(self, names: list[str]) -> None:

@@ -48,8 +48,8 @@ def warm_up(arena: agent.Arena, count: int) -> None:
 
 def play_random_match(arena: agent.Arena, random: np.random.Generator) -> list[history.ActionObservationHistory]:
     """The histories of all players at the end of a random match."""
-    nodes = host.HostEnv(arena.env.net, arena.env.payoffs, arena.steps)
-    position = nodes.position(arena.env.net.initial.tobytes())
+    nodes = host.HostEnv(arena.env.propnet, arena.env.payoffs, arena.steps)
+    position = nodes.position(arena.env.propnet.initial.tobytes())
     views = [history.ActionObservationHistory(arena.env, player, legal) for player, legal in enumerate(position.legal)]
     for step in range(arena.steps):
         if position.terminal or position.unplayable:
@@ -68,5 +68,5 @@ def play_random_match(arena: agent.Arena, random: np.random.Generator) -> list[h
 
 def is_fully_observable(arena: agent.Arena) -> bool:
     """Whether all players see every move and there is no chance, so that all players know the state."""
-    public_moves = public.find_public_info(arena.env.net).moves
+    public_moves = public.find_public_info(arena.env.propnet).moves
     return not arena.env.num_chance_actions and all(shown.any(axis=1).all() for shown in public_moves)

@@ -50,7 +50,7 @@ class MccfrAgent(table_agent.TableAgent):
 
     def learn(self, arena: agent.Arena) -> table_policy.TablePolicy:
         # The policy is never evaluated on the tree, so its root suffices.
-        start = unroll.unroll(arena.env.net, "goal", depth=0, goal_conflict="max", unplayable="end")
+        start = unroll.unroll(arena.env.propnet, "goal", depth=0, goal_conflict="max", unplayable="end")
         task = tasks.TableTask(arena.game, arena.env, start, None, arena.packed)
         timed = self.iterations is None and self.seconds is None
         stop = driver.StopCondition(self.iterations, arena.start_seconds if timed else self.seconds)

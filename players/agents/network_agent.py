@@ -1,4 +1,4 @@
-"""Agents that play trained networks (`net`), vectorised on the device or match by match."""
+"""Agents that play trained networks (`network`), vectorised on the device or match by match."""
 
 import dataclasses
 import functools
@@ -34,7 +34,7 @@ class NetworkAgent:
     """Samples moves from a policy network, without search.
 
     Options:
-      folder: written by `gdlx train`; may be written without its name: `net:FOLDER`.
+      folder: written by `gdlx train`; may be written without its name: `network:FOLDER`.
     """
 
     name: str
@@ -82,7 +82,7 @@ def load_policy(folder: pathlib.Path, arena: agent.Arena) -> NetworkPolicy:
 
 
 def _restore(folder: pathlib.Path, arena: agent.Arena) -> checkpoints.RestoredTraining:
-    return checkpoints.restore_training(folder, arena.env.net, payoff=arena.game.payoff)
+    return checkpoints.restore_training(folder, arena.env.propnet, payoff=arena.game.payoff)
 
 
 def load_value_function(folder: str, arena: agent.Arena) -> subtree_cfr.ValueFn:

@@ -115,7 +115,7 @@ class _Prepared:
     def __init__(self, options: OosAgent, arena: agent.Arena) -> None:
         is_public = options.aim == "public"
         self.game = (
-            packed_env.PackedEnv(arena.env, public.find_public_info(arena.env.net)) if is_public else arena.packed
+            packed_env.PackedEnv(arena.env, public.find_public_info(arena.env.propnet)) if is_public else arena.packed
         )
         if self.game.public is not None and self.game.public.is_empty:
             raise agent.AgentError(f"{options.name}: no move and no percept of {arena.env.name} is public; use aim=set")

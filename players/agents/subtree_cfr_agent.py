@@ -29,7 +29,7 @@ class SubtreeCfrAgent:
       nodes: the most nodes of a tree.
       states: the most states that a tree starts at, if not at the root of the game.
       rollouts: random matches that value a leaf.
-      net: a folder written by the learner self-play, whose state network values leaves instead.
+      network: a folder written by the learner self-play, whose state network values leaves instead.
     """
 
     name: str = "cfr"
@@ -39,7 +39,7 @@ class SubtreeCfrAgent:
     nodes: int = 4_096
     states: int = 64
     rollouts: int = 16
-    net: str | None = None
+    network: str | None = None
 
     def __post_init__(self) -> None:
         time_control.require_time_control(self.name, self.seconds, self.iterations)
@@ -74,11 +74,11 @@ class SubtreeCfrAgent:
         return SubtreeCfrPlayer(self, context)
 
     def sources(self) -> list[pathlib.Path]:
-        if self.net is None:
+        if self.network is None:
             return []
         from gdlx.nets import checkpoints
 
-        return checkpoints.last_files(pathlib.Path(self.net))
+        return checkpoints.last_files(pathlib.Path(self.network))
 
 
 class SubtreeCfrPlayer:
@@ -88,7 +88,7 @@ class SubtreeCfrPlayer:
         self._options, self._context = options, context
         self._beliefs = match_beliefs.MatchBeliefs(context)
         self._limits = subtree_cfr.SubtreeLimits(
-            options.nodes, options.rollouts, context.arena.steps, _values(options.net, context.arena)
+            options.nodes, options.rollouts, context.arena.steps, _values(options.network, context.arena)
         )
         self._game_solver: subtree_cfr.SubtreeSolver | None = None  # once the tree is the whole game
         # Where all players know the state, a tree can start at it.
@@ -173,9 +173,9 @@ class SubtreeCfrPlayer:
         return subtree_cfr.build_subtree(self._context.arena.packed, active, weights, horizon, self._limits, key)
 
 
-def _values(net: str | None, arena: agent.Arena) -> subtree_cfr.ValueFn | None:
-    if net is None:
+def _values(network: str | None, arena: agent.Arena) -> subtree_cfr.ValueFn | None:
+    if network is None:
         return None
     from gdlx.players.agents import network_agent  # imported late, as flax takes a while
 
-    return network_agent.load_value_function(net, arena)
+    return network_agent.load_value_function(network, arena)

@@ -14,7 +14,7 @@ def make_arena(
     rules: str | None = None,
     max_steps: int = 0,
     start_seconds: float = defaults.START_SECONDS,
-    net: propnet.PropNet | None = None,
+    propnet: propnet.PropNet | None = None,
     within: limits.Limits = limits.Limits(),
 ) -> agent.Arena:
     """Builds the arena for matches of a game.
@@ -24,7 +24,7 @@ def make_arena(
       rules: the text of its rulesheet, instead of `game`.
       max_steps: joint actions after which a match is stopped; 0: several times the length of random matches.
       start_seconds: the start clock.
-      net: the compiled game; None: it is compiled here.
+      propnet: the compiled game; None: it is compiled here.
       within: limits of compilation.
 
     Returns:
@@ -38,8 +38,8 @@ def make_arena(
     """
     named = game_spec.resolve(game, rules=rules)
     spec = named.game
-    if net is None:
-        net = named.compile(within)
-    steps = max_steps or game_facts.probe(net).step_capacity
-    game_env = env.Env(net, game_facts.probe(net).payoffs(spec.payoff), max_steps=steps)
+    if propnet is None:
+        propnet = named.compile(within)
+    steps = max_steps or game_facts.probe(propnet).step_capacity
+    game_env = env.Env(propnet, game_facts.probe(propnet).payoffs(spec.payoff), max_steps=steps)
     return agent.Arena(spec, game_env, packed_env.PackedEnv(game_env), steps, start_seconds)

@@ -61,7 +61,7 @@ class RunConfig:
 
     def require_rules(self, arena: agent.Arena, folder: pathlib.Path) -> None:
         """Raises ResultError if the rules of the game have changed."""
-        if self.digest != game_facts.probe(arena.env.net).digest:
+        if self.digest != game_facts.probe(arena.env.propnet).digest:
             raise result_folder.ResultError(
                 f"{folder} was played with other rules of {self.game.spec} than there are now"
             )
@@ -71,7 +71,7 @@ def make_config(
     kind: RunKind, arena: agent.Arena, agents: Sequence[agent.Agent], settings: match.MatchSettings
 ) -> RunConfig:
     """The config of a run."""
-    names, digest = tuple(player.name for player in agents), game_facts.probe(arena.env.net).digest
+    names, digest = tuple(player.name for player in agents), game_facts.probe(arena.env.propnet).digest
     return RunConfig(kind, arena.game, digest, names, settings, arena.steps, tuple(map(_source, agents)))
 
 

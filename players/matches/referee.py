@@ -61,7 +61,7 @@ class Referee:
     ) -> None:
         self.arena, self.agents, self.labels = arena, agents, labels or [player.name for player in agents]
         self.seed, self.start_seconds, self.play_seconds = seed, start_seconds, play_seconds
-        self._host = host.HostEnv(arena.env.net, arena.env.payoffs, arena.steps)
+        self._host = host.HostEnv(arena.env.propnet, arena.env.payoffs, arena.steps)
         self._workers = [clock_worker.Worker(label) for label in self.labels]
 
     def close(self) -> None:
@@ -88,7 +88,7 @@ class Referee:
                 self.labels[seat],
                 agent.PlayerContext(self.arena, player, random),
             )
-        position = self._host.position(self.arena.env.net.initial.tobytes())
+        position = self._host.position(self.arena.env.propnet.initial.tobytes())
         views = [
             history.ActionObservationHistory(self.arena.env, player, legal)
             for player, legal in enumerate(position.legal)

@@ -40,10 +40,10 @@ class Findings:
 class _ProblemCollector:
     """Collects problems by kind and role, with their counts and first examples."""
 
-    def __init__(self, net: propnet.PropNet) -> None:
-        self.net = net
+    def __init__(self, propnet: propnet.PropNet) -> None:
+        self.propnet = propnet
         self.exhaustive = False
-        self.best = {role.name: -1 for role in net.players}
+        self.best = {role.name: -1 for role in propnet.players}
         self._first: dict[tuple[str, str], tuple[str, str]] = {}
         self._count: dict[tuple[str, str], int] = {}
         self._hints: dict[str, str] = {}  # of unplayable states, by role
@@ -56,8 +56,8 @@ class _ProblemCollector:
 
     def check_goals(self, terminal: Bools, goals: Bools, example: Callable[[int], str]) -> None:
         """Checks that every player has exactly one goal value in terminal states."""
-        rows = machine.split_rows(goals, [len(role.goal_values) for role in self.net.roles])
-        for role, role_goals in zip(self.net.roles, rows, strict=True):
+        rows = machine.split_rows(goals, [len(role.goal_values) for role in self.propnet.roles])
+        for role, role_goals in zip(self.propnet.roles, rows, strict=True):
             if role.is_random:
                 continue
             held = role_goals[:, terminal]
@@ -76,15 +76,15 @@ class _ProblemCollector:
                     self.note(code, role.name, int(wrong.sum()), message, functools.partial(example, first))
 
     def unplayable(self, stuck: Bools, state: Bools, legal: Bools, example: Callable[[int], str]) -> None:
-        rows = machine.split_rows(legal, [len(role.moves) for role in self.net.roles])
-        for role, role_legal in zip(self.net.roles, rows, strict=True):
+        rows = machine.split_rows(legal, [len(role.moves) for role in self.propnet.roles])
+        for role, role_legal in zip(self.propnet.roles, rows, strict=True):
             without = stuck & ~role_legal.any(axis=0)
             if without.any():
                 first = int(np.argmax(without))
                 message = f"{role.name} has no legal move in a state that is not terminal"
                 self.note("unplayable-state", role.name, int(without.sum()), message, functools.partial(example, first))
-                true = unplayable.fluents(self.net, state[:, first])
-                self._hints.setdefault(role.name, unplayable.advise(self.net, role.name, true))
+                true = unplayable.fluents(self.propnet, state[:, first])
+                self._hints.setdefault(role.name, unplayable.advise(self.propnet, role.name, true))
 
     def diagnostics(self) -> Iterator[diagnostics.Diagnostic]:
         for (code, role), (message, example) in self._first.items():
@@ -109,13 +109,13 @@ _HINTS = {
 }
 
 
-def check_by_playing(net: propnet.PropNet, seed: int = 0) -> Findings:
+def check_by_playing(propnet: propnet.PropNet, seed: int = 0) -> Findings:
     """Explores a small game exhaustively; samples a larger one."""
-    findings = _play_out(net) or _sample(net, seed)
-    more = list(chance.find_chance_problems(net, seed))
+    findings = _play_out(propnet) or _sample(propnet, seed)
+    more = list(chance.find_chance_problems(propnet, seed))
     # A game that was explored to its end has no cycle, and an endless one needs no further proof.
     may_repeat = not findings.exhaustive and all(problem.code != "endless-play" for problem in findings.problems)
-    if may_repeat and (repeated := repetition.find_repetition(net, seed)) is not None:
+    if may_repeat and (repeated := repetition.find_repetition(propnet, seed)) is not None:
         code = "repeated-state"
         more.append(diagnostics.Diagnostic(code, f"a state repeats: {repeated.in_words()}", None, _HINTS[code]))
     return dataclasses.replace(findings, problems=(*findings.problems, *more))
@@ -123,7 +123,7 @@ def check_by_playing(net: propnet.PropNet, seed: int = 0) -> Findings:
 
 def _finish(notes: _ProblemCollector, exhaustive: bool, states: int, matches: int, longest: int) -> Findings:
     notes.exhaustive = exhaustive
-    for role in notes.net.players:
+    for role in notes.propnet.players:
         best, highest = notes.best[role.name], max(role.goal_values, default=-1)
         if matches and best < highest:
             seen = f"the best goal seen is {best}" if best >= 0 else "no goal was seen"
@@ -132,13 +132,13 @@ def _finish(notes: _ProblemCollector, exhaustive: bool, states: int, matches: in
     return Findings(exhaustive, states, matches, longest, notes.best, tuple(notes.diagnostics()))
 
 
-def _play_out(net: propnet.PropNet) -> Findings | None:
+def _play_out(propnet: propnet.PropNet) -> Findings | None:
     """Explores the game exhaustively; returns None if it has too many states."""
-    game = machine.for_propnet(net)
-    notes = _ProblemCollector(net)
-    sizes = [len(role.moves) for role in net.roles]
-    percept_sizes = [len(role.percepts) for role in net.roles]
-    players = [n for n, role in enumerate(net.roles) if not role.is_random and not sees_everything(net, role)]
+    game = machine.for_propnet(propnet)
+    notes = _ProblemCollector(propnet)
+    sizes = [len(role.moves) for role in propnet.roles]
+    percept_sizes = [len(role.percepts) for role in propnet.roles]
+    players = [n for n, role in enumerate(propnet.roles) if not role.is_random and not sees_everything(propnet, role)]
     state = game.initial(1)
     knowledge = [np.zeros(1, np.int64) for _ in players]
     levels: list[tuple[Ints, list[Ints]]] = []
@@ -147,13 +147,13 @@ def _play_out(net: propnet.PropNet) -> Findings | None:
         states += state.shape[1]
 
         def example(column: int) -> str:
-            return _path(net, levels, column)
+            return _path(propnet, levels, column)
 
         terminal, goals = game.terminal_and_goals(state)
         notes.check_goals(terminal, goals, example)
         matches += int(terminal.sum())
         legal = game.legal(state) & ~terminal
-        _check_knowledge(net, notes, players, knowledge, legal, terminal, example)
+        _check_knowledge(propnet, notes, players, knowledge, legal, terminal, example)
         if states + joint_actions.count_joint_actions(legal, sizes) > _MAX_NODES:
             return None
         parents, chosen = joint_actions.enumerate_joint_actions(legal, sizes)
@@ -174,9 +174,9 @@ def _play_out(net: propnet.PropNet) -> Findings | None:
     return None
 
 
-def sees_everything(net: propnet.PropNet, role: propnet.Role) -> bool:
+def sees_everything(propnet: propnet.PropNet, role: propnet.Role) -> bool:
     """Whether a player perceives every joint action: it then knows the state, and its knowledge is not tracked."""
-    moves = range(1 + len(net.initial), 1 + net.inputs - len(net.feedback))
+    moves = range(1 + len(propnet.initial), 1 + propnet.inputs - len(propnet.feedback))
     return set(role.sees.tolist()).issuperset(2 * node for node in moves)
 
 
@@ -198,7 +198,7 @@ def _first_of_each(keys: Ints, rows: Bools) -> Ints:
 
 
 def _check_knowledge(
-    net: propnet.PropNet,
+    propnet: propnet.PropNet,
     notes: _ProblemCollector,
     players: list[int],
     knowledge: list[Ints],
@@ -207,7 +207,7 @@ def _check_knowledge(
     example: Callable[[int], str],
 ) -> None:
     """Checks whether the percepts of a player determine its legal moves."""
-    rows = machine.split_rows(legal, [len(role.moves) for role in net.roles])
+    rows = machine.split_rows(legal, [len(role.moves) for role in propnet.roles])
     for number, known in zip(players, knowledge, strict=True):
         nonterminal = np.flatnonzero(~terminal)
         if not len(nonterminal):
@@ -218,16 +218,16 @@ def _check_knowledge(
         differs = same & (options[order][1:] != options[order][:-1])
         if differs.any():
             place = int(nonterminal[order][1:][np.argmax(differs)])
-            name = net.roles[number].name
+            name = propnet.roles[number].name
             message = f"what {name} perceives does not determine its legal moves"
             notes.note("hidden-legal-moves", name, int(differs.sum()), message, functools.partial(example, place))
 
 
-def _path(net: propnet.PropNet, levels: list[tuple[Ints, list[Ints]]], column: int) -> str:
+def _path(propnet: propnet.PropNet, levels: list[tuple[Ints, list[Ints]]], column: int) -> str:
     """Describes the joint actions that lead to a state of the level after the last."""
     steps = []
     for parents, chosen in reversed(levels):
-        steps.append([role.moves[moves[column]] for role, moves in zip(net.roles, chosen, strict=True)])
+        steps.append([role.moves[moves[column]] for role, moves in zip(propnet.roles, chosen, strict=True)])
         column = int(parents[column])
     return _describe_history(steps[::-1])
 
@@ -240,14 +240,14 @@ def _describe_history(steps: list[list[str]]) -> str:
     return "after " + ", ".join(f"[{' '.join(step)}]" for step in steps)
 
 
-def _sample(net: propnet.PropNet, seed: int) -> Findings:
-    notes = _ProblemCollector(net)
-    sizes = [len(role.moves) for role in net.roles]
+def _sample(propnet: propnet.PropNet, seed: int) -> Findings:
+    notes = _ProblemCollector(propnet)
+    sizes = [len(role.moves) for role in propnet.roles]
     history: list[list[list[str]]] = [[] for _ in range(_COPIES)]
     seen: dict[tuple[int, bytes], bytes] = {}
-    known = [[b""] * _COPIES for _ in net.roles]
+    known = [[b""] * _COPIES for _ in propnet.roles]
     matches = longest = states = 0
-    for number, step in enumerate(random_play.random_steps(net, _COPIES, seed)):
+    for number, step in enumerate(random_play.random_steps(propnet, _COPIES, seed)):
         if number == _STEPS or states > _MAX_NODES:
             break
         states += _COPIES
@@ -257,7 +257,7 @@ def _sample(net: propnet.PropNet, seed: int) -> Findings:
 
         notes.check_goals(step.terminal, step.goals, example)
         notes.unplayable(step.unplayable, step.state, step.legal, example)
-        _sample_knowledge(net, notes, step, known, seen, example)
+        _sample_knowledge(propnet, notes, step, known, seen, example)
         moves = [rows.argmax(axis=0) for rows in machine.split_rows(step.does, sizes)]
         for column in range(_COPIES):
             longest = max(longest, len(history[column]))
@@ -265,7 +265,7 @@ def _sample(net: propnet.PropNet, seed: int) -> Findings:
                 matches += bool(step.terminal[column])
                 history[column] = []
             else:
-                history[column].append([role.moves[m[column]] for role, m in zip(net.roles, moves, strict=True)])
+                history[column].append([role.moves[m[column]] for role, m in zip(propnet.roles, moves, strict=True)])
             if len(history[column]) == _MAX_LENGTH:
                 message = f"a match of random moves had not ended after {_MAX_LENGTH} joint actions"
                 notes.note("endless-play", "", 1, message, lambda: "")
@@ -273,7 +273,7 @@ def _sample(net: propnet.PropNet, seed: int) -> Findings:
 
 
 def _sample_knowledge(
-    net: propnet.PropNet,
+    propnet: propnet.PropNet,
     notes: _ProblemCollector,
     step: random_play.BatchedStep,
     known: list[list[bytes]],
@@ -281,10 +281,10 @@ def _sample_knowledge(
     example: Callable[[int], str],
 ) -> None:
     """Same as `_check_knowledge` for sampled play: known[r][c] is a digest of what role r perceived in game c."""
-    legal = machine.split_rows(step.legal, [len(role.moves) for role in net.roles])
-    does = machine.split_rows(step.does, [len(role.moves) for role in net.roles])
-    percepts = machine.split_rows(step.percepts, [len(role.percepts) for role in net.roles])
-    for number, role in enumerate(net.roles):
+    legal = machine.split_rows(step.legal, [len(role.moves) for role in propnet.roles])
+    does = machine.split_rows(step.does, [len(role.moves) for role in propnet.roles])
+    percepts = machine.split_rows(step.percepts, [len(role.percepts) for role in propnet.roles])
+    for number, role in enumerate(propnet.roles):
         if role.is_random:
             continue
         options = np.packbits(legal[number], axis=0).T

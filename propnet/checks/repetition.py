@@ -37,14 +37,14 @@ class Repetition(NamedTuple):
         return f"{state} is reached again after {'another ' if self.before else ''}{_words(self.between)}"
 
 
-def find_repetition(net: propnet.PropNet, seed: int = 0) -> Repetition | None:
+def find_repetition(propnet: propnet.PropNet, seed: int = 0) -> Repetition | None:
     """Plays random matches until a state repeats within one; None if none does."""
-    steps = int(np.clip(_MAX_GATES // max(1, net.gates), 20, _MAX_STEPS))
-    sizes = [len(role.moves) for role in net.roles]
+    steps = int(np.clip(_MAX_GATES // max(1, propnet.gates), 20, _MAX_STEPS))
+    sizes = [len(role.moves) for role in propnet.roles]
     begun = [0] * _COPIES  # the step in which the match of each copy began
     seen: list[dict[bytes, int]] = [{} for _ in range(_COPIES)]  # states of the match, and when
     chosen: list[list[npt.NDArray[np.intp]]] = []  # the moves of every role [copies], step by step
-    for number, step in enumerate(random_play.random_steps(net, _COPIES, seed)):
+    for number, step in enumerate(random_play.random_steps(propnet, _COPIES, seed)):
         if number == steps:
             return None
         states = np.packbits(step.state, axis=0).T
@@ -55,7 +55,7 @@ def find_repetition(net: propnet.PropNet, seed: int = 0) -> Repetition | None:
             first = seen[copy].setdefault(states[copy].tobytes(), number)
             if first < number:
                 actions = tuple(
-                    tuple(role.moves[moves[copy]] for role, moves in zip(net.roles, joint, strict=True))
+                    tuple(role.moves[moves[copy]] for role, moves in zip(propnet.roles, joint, strict=True))
                     for joint in chosen[begun[copy] :]
                 )
                 return Repetition(actions[: first - begun[copy]], actions[first - begun[copy] :])

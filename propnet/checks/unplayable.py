@@ -23,46 +23,46 @@ class UnplayableError(errors.UserError, ValueError):
     """Some role has no legal move in a state that is not terminal."""
 
 
-def explain(net: propnet.PropNet, legal: Bools, state: Bools) -> str:
+def explain(propnet: propnet.PropNet, legal: Bools, state: Bools) -> str:
     """Says which role is stuck in a state [R] with legal moves [M], and what to write."""
-    rows = machine.split_rows(legal[:, None], [len(role.moves) for role in net.roles])
-    stuck = next(role.name for role, moves in zip(net.roles, rows, strict=True) if not moves.any())
-    true = fluents(net, state)
+    rows = machine.split_rows(legal[:, None], [len(role.moves) for role in propnet.roles])
+    stuck = next(role.name for role, moves in zip(propnet.roles, rows, strict=True) if not moves.any())
+    true = fluents(propnet, state)
     shown = " ".join(true) or "(nothing true)"
     shown = shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]} .."
-    advice = advise(net, stuck, true)
+    advice = advise(propnet, stuck, true)
     return (
-        f"{stuck} has no legal move in a state of {net.name} that is not terminal: {shown}. "
-        f"{advice[0].upper()}{advice[1:]}; `gdlx check --play {net.name}` shows the moves that lead there"
+        f"{stuck} has no legal move in a state of {propnet.name} that is not terminal: {shown}. "
+        f"{advice[0].upper()}{advice[1:]}; `gdlx check --play {propnet.name}` shows the moves that lead there"
     )
 
 
-def advise(net: propnet.PropNet, stuck: str, true: list[str]) -> str:
+def advise(propnet: propnet.PropNet, stuck: str, true: list[str]) -> str:
     """Says what to write for a role that is stuck in a state in which these fluents are true."""
-    others = [role.name for role in net.roles if role.name != stuck]
+    others = [role.name for role in propnet.roles if role.name != stuck]
     # Mostly it is somebody else's turn.
     turn = next((name for name in true if any(re.search(rf"[\s(]{re.escape(o)}[\s)]", name) for o in others)), None)
     when = f"(true {turn})" if turn else ".."
     return f"let {stuck} wait there, as in (<= (legal {stuck} noop) {when}), or make the state terminal"
 
 
-def fluents(net: propnet.PropNet, state: Bools) -> list[str]:
+def fluents(propnet: propnet.PropNet, state: Bools) -> list[str]:
     """The fluents that are true in a state [R]."""
-    literals = net.fluent_literals
+    literals = propnet.fluent_literals
     values = np.concatenate([[False], state])[literals >> 1] ^ (literals & 1).astype(np.bool_)
-    return [name for name, holds in zip(net.fluents, values, strict=True) if holds]
+    return [name for name, holds in zip(propnet.fluents, values, strict=True) if holds]
 
 
-def require_playable(net: propnet.PropNet, seed: int = 0) -> None:
+def require_playable(propnet: propnet.PropNet, seed: int = 0) -> None:
     """Raises if a few random matches reach an unplayable state.
 
     Raises:
       UnplayableError: a role has no legal move in a state that is not terminal.
     """
-    steps = int(np.clip(_MAX_GATES // max(1, net.gates), 1, _MAX_STEPS))
-    for number, step in enumerate(random_play.random_steps(net, _COPIES, seed)):
+    steps = int(np.clip(_MAX_GATES // max(1, propnet.gates), 1, _MAX_STEPS))
+    for number, step in enumerate(random_play.random_steps(propnet, _COPIES, seed)):
         if step.unplayable.any():
             column = int(np.argmax(step.unplayable))
-            raise UnplayableError(explain(net, step.legal[:, column], step.state[:, column]))
+            raise UnplayableError(explain(propnet, step.legal[:, column], step.state[:, column]))
         if number + 1 >= steps:
             return

@@ -181,7 +181,7 @@ class _Interface:
     def to_propnet(self, builder: aig.Builder, literal: Mapping[int, int], feedback: list[int]) -> propnet.PropNet:
         init, following = self.atoms[terms.INIT], self.atoms[terms.NEXT]
         roles = tuple(self._role(number, builder, literal) for number in range(len(self.roles)))
-        net = propnet.PropNet(
+        unconnected = propnet.PropNet(
             name=self.sheet.name,
             roles=roles,
             fluents=tuple(map(ground_terms.to_text, self.registers)),
@@ -194,7 +194,7 @@ class _Interface:
             gate_starts=np.zeros(1, np.int32),
             gate_inputs=np.zeros(0, np.int32),
         )
-        return net.with_circuit(builder.circuit(net.as_circuit().outputs))
+        return unconnected.with_circuit(builder.circuit(unconnected.as_circuit().outputs))
 
     def _role(self, number: int, builder: aig.Builder, literal: Mapping[int, int]) -> propnet.Role:
         name = self.roles[number]

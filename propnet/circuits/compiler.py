@@ -34,7 +34,7 @@ PassCallback = Callable[[PassStatistics], None]
 
 
 def _on_gates(rewrite: Callable[[aig.Circuit], aig.Circuit]) -> Pass:
-    return lambda net: net.with_circuit(rewrite(net.as_circuit()))
+    return lambda propnet: propnet.with_circuit(rewrite(propnet.as_circuit()))
 
 
 def _silent(statistics: PassStatistics) -> None:
@@ -44,15 +44,17 @@ def _silent(statistics: PassStatistics) -> None:
 class _Pipeline:
     """Runs passes on a propnet and reports their statistics."""
 
-    def __init__(self, net: propnet.PropNet, report: PassCallback) -> None:
-        self.net = net
+    def __init__(self, propnet: propnet.PropNet, report: PassCallback) -> None:
+        self.propnet = propnet
         self._report = report
 
     def run(self, name: str, apply: Pass) -> None:
         started = time.perf_counter()
-        self.net = apply(self.net)
+        self.propnet = apply(self.propnet)
         seconds = time.perf_counter() - started
-        self._report(PassStatistics(name, self.net.gates, len(self.net.gate_inputs), len(self.net.initial), seconds))
+        self._report(
+            PassStatistics(name, self.propnet.gates, len(self.propnet.gate_inputs), len(self.propnet.initial), seconds)
+        )
 
     def until_stable(self, passes: Iterable[tuple[str, Pass]]) -> None:
         """Repeats the passes as long as a round shrinks the propnet enough to be worth its time."""
@@ -66,23 +68,23 @@ class _Pipeline:
                 return
 
     def _size(self) -> int:
-        return self.net.gates + len(self.net.gate_inputs) + len(self.net.initial)
+        return self.propnet.gates + len(self.propnet.gate_inputs) + len(self.propnet.initial)
 
 
-def simplify(net: propnet.PropNet, report: PassCallback = _silent) -> propnet.PropNet:
+def simplify(unsimplified: propnet.PropNet, report: PassCallback = _silent) -> propnet.PropNet:
     """Simplifies a propnet with all passes; `report` is called after each."""
-    pipeline = _Pipeline(net, report)
+    pipeline = _Pipeline(unsimplified, report)
     groups: list[frozenset[int]] = []  # of register nodes, of which at most one is true at a time
     covers: set[int] = set()  # numbers of groups of which one is always true
 
-    def absorb_known(net: propnet.PropNet) -> propnet.PropNet:
-        return net.with_circuit(
-            absorb.absorb(net.as_circuit(), input_constraints.derive_input_constraints(net, groups, covers))
+    def absorb_known(propnet: propnet.PropNet) -> propnet.PropNet:
+        return propnet.with_circuit(
+            absorb.absorb(propnet.as_circuit(), input_constraints.derive_input_constraints(propnet, groups, covers))
         )
 
-    def drop_proved(net: propnet.PropNet) -> propnet.PropNet:
+    def drop_proved(propnet: propnet.PropNet) -> propnet.PropNet:
         nonlocal groups, covers
-        smaller, groups, covers = invariants.apply_invariants(net)
+        smaller, groups, covers = invariants.apply_invariants(propnet)
         return smaller
 
     registers = (
@@ -90,19 +92,19 @@ def simplify(net: propnet.PropNet, report: PassCallback = _silent) -> propnet.Pr
         ("equal registers", equal_registers.merge_equal_registers),
     )
     gates: tuple[tuple[str, Pass], ...] = (("flatten", _on_gates(flatten.flatten)),)
-    if len(net.gate_inputs) <= _HUGE:
+    if len(unsimplified.gate_inputs) <= _HUGE:
         gates += (
             ("absorb", absorb_known),
             ("factor", _on_gates(functools.partial(factor.factor, compact=True))),
         )
     pipeline.until_stable((*registers, *gates))
-    before = len(pipeline.net.initial)
+    before = len(pipeline.propnet.initial)
     pipeline.run("invariants", drop_proved)
-    if groups or len(pipeline.net.initial) < before:
+    if groups or len(pipeline.propnet.initial) < before:
         pipeline.until_stable(gates)
         groups, covers = [], set()  # the next passes renumber the registers
         pipeline.until_stable((*registers, *gates))
-    return pipeline.net
+    return pipeline.propnet
 
 
 def compile_rulesheet(
@@ -142,14 +144,14 @@ def _no_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _require_state_only_outputs(net: propnet.PropNet, sheet: rulesheet.Rulesheet) -> None:
+def _require_state_only_outputs(propnet: propnet.PropNet, sheet: rulesheet.Rulesheet) -> None:
     """Raises GdlError if legal, goal or terminal depends on a move: they are properties of a state."""
-    depends_on_move = _move_dependence(net)
+    depends_on_move = _move_dependence(propnet)
     problems = []
     for output, literals in (
-        *((f"(legal {role.name} ..)", role.legal.tolist()) for role in net.roles),
-        *((f"(goal {role.name} ..)", role.goal.tolist()) for role in net.roles),
-        ("terminal", [net.terminal]),
+        *((f"(legal {role.name} ..)", role.legal.tolist()) for role in propnet.roles),
+        *((f"(goal {role.name} ..)", role.goal.tolist()) for role in propnet.roles),
+        ("terminal", [propnet.terminal]),
     ):
         if any(depends_on_move[literal >> 1] for literal in literals):
             message = f"{diagnostics.shorten(output)} depends on the move being made"
@@ -159,16 +161,16 @@ def _require_state_only_outputs(net: propnet.PropNet, sheet: rulesheet.Rulesheet
         raise diagnostics.GdlError(problems, sheet.name)
 
 
-def _move_dependence(net: propnet.PropNet) -> bytearray:
+def _move_dependence(propnet: propnet.PropNet) -> bytearray:
     """Returns for every node whether it depends on a move."""
-    first_feedback = 1 + net.inputs - len(net.feedback)
-    depends = bytearray(1 + net.inputs)
-    for node in range(1 + len(net.initial), first_feedback):
+    first_feedback = 1 + propnet.inputs - len(propnet.feedback)
+    depends = bytearray(1 + propnet.inputs)
+    for node in range(1 + len(propnet.initial), first_feedback):
         depends[node] = 1
-    gates = net.as_circuit().gates
-    feedback = net.feedback.tolist()
+    gates = propnet.as_circuit().gates
+    feedback = propnet.feedback.tolist()
     while True:
-        updated = depends[: 1 + net.inputs]
+        updated = depends[: 1 + propnet.inputs]
         for gate in gates:
             updated.append(any(updated[literal >> 1] for literal in gate))
         for node, literal in enumerate(feedback, first_feedback):

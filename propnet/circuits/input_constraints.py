@@ -8,15 +8,15 @@ from gdlx.propnet.common import deadlines
 
 
 def derive_input_constraints(
-    net: propnet.PropNet, groups: Iterable[frozenset[int]] = (), covers: Iterable[int] = ()
+    propnet: propnet.PropNet, groups: Iterable[frozenset[int]] = (), covers: Iterable[int] = ()
 ) -> absorb.InputConstraints:
     """Every role makes exactly one move, and it is legal; `groups` and `covers` of registers as in InputConstraints."""
-    gates = net.as_circuit()
+    gates = propnet.as_circuit()
     registers = list(groups)
     moves = []
     implied = {}
-    for number, role in enumerate(net.roles):
-        start = net.first_move_node(number)
+    for number, role in enumerate(propnet.roles):
+        start = propnet.first_move_node(number)
         moves.append(frozenset(range(start, start + len(role.moves))))
         for node, legal in enumerate(deadlines.watched(role.legal.tolist()), start):
             implied[node] = _conjuncts(gates, legal)

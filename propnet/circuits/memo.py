@@ -20,11 +20,11 @@ def per_propnet(
     """
 
     @functools.wraps(function)
-    def memoised(net: propnet.PropNet, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        results: dict[Any, R] = vars(net).setdefault("_memo", {})
+    def memoised(propnet: propnet.PropNet, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        results: dict[Any, R] = vars(propnet).setdefault("_memo", {})
         key = (function, args, tuple(sorted(kwargs.items())))
         if key not in results:
-            results[key] = function(net, *args, **kwargs)
+            results[key] = function(propnet, *args, **kwargs)
         return results[key]
 
     return memoised

@@ -59,16 +59,16 @@ def load_or_compile(
     path = None if folder is None else folder / f"{key}.npz"
     if path is not None and not recompile:
         with contextlib.suppress(OSError, bounded_files.FileError):
-            net = files.parse_cached(read_entry(path), key)
+            propnet = files.parse_cached(read_entry(path), key)
             os.utime(path)  # the least recently used files are removed first
-            return net
-    net = compiler.compile_rulesheet(sheet, within, *([report] if report else []))
+            return propnet
+    propnet = compiler.compile_rulesheet(sheet, within, *([report] if report else []))
     if path is not None and limit_bytes():
         # The name of a sheet may not be valid in a propnet file.
         with contextlib.suppress(OSError, files.PropNetFileError):
-            files.save_cached(net, path, key)
+            files.save_cached(propnet, path, key)
             _shrink()
-    return net
+    return propnet
 
 
 def private_folder(*names: str) -> pathlib.Path | None:

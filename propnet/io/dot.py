@@ -28,19 +28,19 @@ class TooLargeToDrawError(errors.UserError, ValueError):
     """Raised if a propnet has more nodes than the limit of a drawing."""
 
 
-def to_dot(net: propnet.PropNet, *, limit: int = LIMIT) -> str:
+def to_dot(propnet: propnet.PropNet, *, limit: int = LIMIT) -> str:
     """Draws registers (double-framed if initially true), moves, gates and outputs from left to right.
 
     A circle at the end of an arrow inverts. A gate whose inputs and uses are all inverted is drawn as OR.
     """
-    gates = net.as_circuit()
+    gates = propnet.as_circuit()
     nodes = 1 + gates.inputs + len(gates.gates) + len(gates.outputs)
     if nodes > limit:
-        problem = f"{diagnostics.shorten(net.name)} has {nodes:,} nodes, too many to draw"
+        problem = f"{diagnostics.shorten(propnet.name)} has {nodes:,} nodes, too many to draw"
         raise TooLargeToDrawError(f"{problem}; raise the limit (now {limit:,}) to draw it anyway")
     used = used_literals(gates)
     is_or = or_gates(gates)
-    lines = [*_inputs(net, used), *_gates(gates, is_or), *_outputs(net, is_or)]
+    lines = [*_inputs(propnet, used), *_gates(gates, is_or), *_outputs(propnet, is_or)]
     return _HEAD + "".join(f"  {line};\n" for line in lines) + "}\n"
 
 
@@ -69,31 +69,31 @@ def quoted(*lines: str) -> str:
     return '"' + r"\n".join(line.replace("\\", r"\\").replace('"', r"\"") for line in shown) + '"'
 
 
-def _inputs(net: propnet.PropNet, used: set[aig.Literal]) -> Iterator[str]:
+def _inputs(propnet: propnet.PropNet, used: set[aig.Literal]) -> Iterator[str]:
     for name in (_CONSTANTS[literal] for literal in sorted(used & _CONSTANTS.keys())):
         yield f'{name} [label="{name}", {_CONSTANT}]'
-    first_move, first_feedback = 1 + len(net.initial), 1 + net.inputs - len(net.feedback)
-    for node, lines in input_names(net).items():
+    first_move, first_feedback = 1 + len(propnet.initial), 1 + propnet.inputs - len(propnet.feedback)
+    for node, lines in input_names(propnet).items():
         style = _REGISTER if node < first_move else _MOVE if node < first_feedback else _FEEDBACK
-        frames = f", peripheries={2 if net.initial[node - 1] else 1}" if node < first_move else ""
+        frames = f", peripheries={2 if propnet.initial[node - 1] else 1}" if node < first_move else ""
         yield f"n{node} [label={quoted(*lines)}, {style}{frames}]"
 
 
-def input_names(net: propnet.PropNet) -> dict[int, list[str]]:
+def input_names(propnet: propnet.PropNet) -> dict[int, list[str]]:
     """Returns lines of text for every register, move and feedback, by their nodes."""
-    names = _register_names(net)
-    for number, role in enumerate(net.roles):
-        for node, move in enumerate(role.moves, net.first_move_node(number)):
+    names = _register_names(propnet)
+    for number, role in enumerate(propnet.roles):
+        for node, move in enumerate(role.moves, propnet.first_move_node(number)):
             names[node] = [f"does {role.name} {move}"]
-    for node in range(1 + net.inputs - len(net.feedback), 1 + net.inputs):
-        names[node] = [_feedback(net, node)]
+    for node in range(1 + propnet.inputs - len(propnet.feedback), 1 + propnet.inputs):
+        names[node] = [_feedback(propnet, node)]
     return names
 
 
-def _register_names(net: propnet.PropNet) -> dict[int, list[str]]:
+def _register_names(propnet: propnet.PropNet) -> dict[int, list[str]]:
     """Returns the fluents of each register: after simplification there may be several, some inverted."""
-    names_of: dict[int, list[str]] = {node: [] for node in range(1, 1 + len(net.initial))}
-    for fluent, literal in zip(net.fluents, net.fluent_literals.tolist(), strict=True):
+    names_of: dict[int, list[str]] = {node: [] for node in range(1, 1 + len(propnet.initial))}
+    for fluent, literal in zip(propnet.fluents, propnet.fluent_literals.tolist(), strict=True):
         if literal > aig.TRUE:
             names_of[literal >> 1].append(f"not {fluent}" if literal & 1 else fluent)
     for node, names in names_of.items():
@@ -104,8 +104,8 @@ def _register_names(net: propnet.PropNet) -> dict[int, list[str]]:
     return names_of
 
 
-def _feedback(net: propnet.PropNet, node: int) -> str:
-    return f"feedback {node - net.inputs + len(net.feedback)}"
+def _feedback(propnet: propnet.PropNet, node: int) -> str:
+    return f"feedback {node - propnet.inputs + len(propnet.feedback)}"
 
 
 def _gates(gates: aig.Circuit, is_or: set[int]) -> Iterator[str]:
@@ -123,21 +123,21 @@ def _edge(literal: aig.Literal, target: str, is_or: set[int]) -> str:
     return f"n{literal >> 1} -> {target}" + (" [arrowhead=odot]" if inverted else "")
 
 
-def _outputs(net: propnet.PropNet, is_or: set[int]) -> Iterator[str]:
+def _outputs(propnet: propnet.PropNet, is_or: set[int]) -> Iterator[str]:
     styles = {"next": _NEXT, "again": _FEEDBACK}
-    for number, (label, literal) in enumerate(named_outputs(net)):
+    for number, (label, literal) in enumerate(named_outputs(propnet)):
         yield f"o{number} [label={quoted(label)}, {styles.get(label.partition(' ')[0], _OUTPUT)}]"
         yield _edge(literal, f"o{number}", is_or)
 
 
-def named_outputs(net: propnet.PropNet) -> Iterator[tuple[str, aig.Literal]]:
+def named_outputs(propnet: propnet.PropNet) -> Iterator[tuple[str, aig.Literal]]:
     """Yields the name of every output, which begins with its kind, and its literal."""
-    names = _register_names(net)
-    for node, literal in enumerate(net.next.tolist(), 1):
+    names = _register_names(propnet)
+    for node, literal in enumerate(propnet.next.tolist(), 1):
         yield f"next {names[node][0]}", literal
-    for node, literal in enumerate(net.feedback.tolist(), 1 + net.inputs - len(net.feedback)):
-        yield f"again {_feedback(net, node)}", literal
-    for role in net.roles:
+    for node, literal in enumerate(propnet.feedback.tolist(), 1 + propnet.inputs - len(propnet.feedback)):
+        yield f"again {_feedback(propnet, node)}", literal
+    for role in propnet.roles:
         rows = (
             *((f"legal {role.name} {move}", role.legal[n]) for n, move in enumerate(role.moves)),
             *((f"sees {role.name} {percept}", role.sees[n]) for n, percept in enumerate(role.percepts)),
@@ -145,4 +145,4 @@ def named_outputs(net: propnet.PropNet) -> Iterator[tuple[str, aig.Literal]]:
         )
         for text, literal in rows:
             yield text, int(literal)
-    yield "terminal", net.terminal
+    yield "terminal", propnet.terminal

@@ -39,11 +39,11 @@ _ARRAYS = {  # member of a .npz -> its element type there
 _OF_ROLES = {"legal": "moves", "sees": "percepts", "goal": "goal_values"}  # array -> field with the names of its rows
 
 
-def save_propnet(net: propnet.PropNet, path: checked_fields.Path) -> None:
+def save_propnet(propnet: propnet.PropNet, path: checked_fields.Path) -> None:
     """Saves a propnet to a file. Writing is atomic, and equal propnets give equal bytes.
 
     Args:
-      net: the propnet.
+      propnet: the propnet.
       path: a file name that ends in .npz or .json, which selects the format.
 
     Raises:
@@ -58,8 +58,8 @@ def save_propnet(net: propnet.PropNet, path: checked_fields.Path) -> None:
         writer = {".npz": _to_npz, ".json": _to_json}.get(_suffix(path))
         if writer is None:
             raise _unknown_suffix(path)
-        validate(net)
-        atomic_files.write_atomically(path, writer(net))
+        validate(propnet)
+        atomic_files.write_atomically(path, writer(propnet))
 
 
 def load_propnet(path: checked_fields.Path, *, max_bytes: int = checked_fields.MAX_BYTES) -> propnet.PropNet:
@@ -87,28 +87,28 @@ def load_propnet(path: checked_fields.Path, *, max_bytes: int = checked_fields.M
             raise _unknown_suffix(path)
         data = bounded_files.read_bytes(path, max_bytes)
         if _suffix(path) == ".npz":
-            net = _from_npz(data, max_bytes)
+            propnet = _from_npz(data, max_bytes)
         else:
             parsed = checked_fields.parse_json(data)
             if ggp_json.is_ggp_json(parsed):
                 return ggp_json.propnet_from_json(parsed, pathlib.Path(path).stem)
-            net = _from_json(parsed)
-        validate(net)
-        return net
+            propnet = _from_json(parsed)
+        validate(propnet)
+        return propnet
 
 
-def save_cached(net: propnet.PropNet, path: checked_fields.Path, key: str) -> None:
+def save_cached(propnet: propnet.PropNet, path: checked_fields.Path, key: str) -> None:
     """Saves a propnet as .npz together with the key of the cache that it was compiled for."""
     with checked_fields.name_file_in_errors(path):
-        validate(net)
-        atomic_files.write_atomically(path, _to_npz(net, key))
+        validate(propnet)
+        atomic_files.write_atomically(path, _to_npz(propnet, key))
 
 
 def parse_cached(data: bytes, key: str) -> propnet.PropNet:
     """Parses a file of `save_cached`; raises PropNetFileError if it was saved for another key."""
-    net = _from_npz(data, bounded_files.MAX_BYTES, key)
-    validate(net)
-    return net
+    propnet = _from_npz(data, bounded_files.MAX_BYTES, key)
+    validate(propnet)
+    return propnet
 
 
 def _suffix(path: checked_fields.Path) -> str:
@@ -146,20 +146,20 @@ def _role(fields: checked_fields.Fields, legal: propnet.Ints, sees: propnet.Ints
     )
 
 
-def _to_json(net: propnet.PropNet) -> bytes:
-    roles = [{**_names_of(role), **{k: getattr(role, k).tolist() for k in _OF_ROLES}} for role in net.roles]
+def _to_json(propnet: propnet.PropNet) -> bytes:
+    roles = [{**_names_of(role), **{k: getattr(role, k).tolist() for k in _OF_ROLES}} for role in propnet.roles]
     fields = {
         "format": FORMAT,
         "version": VERSION,
-        "name": net.name,
+        "name": propnet.name,
         "roles": roles,
-        "fluents": net.fluents,
-        "fluent_literals": net.fluent_literals.tolist(),
-        "initial": net.initial.tolist(),
-        "next": net.next.tolist(),
-        "terminal": net.terminal,
-        "feedback": net.feedback.tolist(),
-        "gates": net.as_circuit().gates,
+        "fluents": propnet.fluents,
+        "fluent_literals": propnet.fluent_literals.tolist(),
+        "initial": propnet.initial.tolist(),
+        "next": propnet.next.tolist(),
+        "terminal": propnet.terminal,
+        "feedback": propnet.feedback.tolist(),
+        "gates": propnet.as_circuit().gates,
     }
     lines = (f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in fields.items())
     return ("{\n" + ",\n".join(lines) + "\n}\n").encode("ascii")
@@ -184,25 +184,25 @@ def _from_json(data: object) -> propnet.PropNet:
     )
 
 
-def _to_npz(net: propnet.PropNet, key: str | None = None) -> bytes:
+def _to_npz(propnet: propnet.PropNet, key: str | None = None) -> bytes:
     header = {
         **({} if key is None else {"key": key}),
         "format": FORMAT,
         "version": VERSION,
-        "name": net.name,
-        "roles": [_names_of(role) for role in net.roles],
-        "fluents": net.fluents,
+        "name": propnet.name,
+        "roles": [_names_of(role) for role in propnet.roles],
+        "fluents": propnet.fluents,
     }
     arrays: dict[str, Any] = {
         "header": np.frombuffer(json.dumps(header).encode("ascii"), np.uint8),
-        "terminal": [net.terminal],
-        **{key: np.concatenate([getattr(role, key) for role in net.roles]) for key in _OF_ROLES},
+        "terminal": [propnet.terminal],
+        **{key: np.concatenate([getattr(role, key) for role in propnet.roles]) for key in _OF_ROLES},
     }
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, kind in _ARRAYS.items():
             member = io.BytesIO()
-            array = np.asarray(arrays[name] if name in arrays else getattr(net, name), kind)
+            array = np.asarray(arrays[name] if name in arrays else getattr(propnet, name), kind)
             np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
             entry = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))  # no clock: equal bytes each time
             entry.compress_type = zipfile.ZIP_DEFLATED

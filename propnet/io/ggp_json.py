@@ -33,12 +33,12 @@ def load_ggp_json(path: checked_fields.Path, *, max_bytes: int = checked_fields.
         return propnet_from_json(data, pathlib.Path(path).stem)
 
 
-def save_ggp_json(net: propnet.PropNet, path: checked_fields.Path) -> None:
+def save_ggp_json(propnet: propnet.PropNet, path: checked_fields.Path) -> None:
     """Saves a propnet in this layout to a .json file; raises PropNetFileError if the layout cannot express it."""
     with checked_fields.name_file_in_errors(path):
         if pathlib.PurePath(path).suffix.lower() != ".json":
             raise checked_fields.PropNetFileError("this layout is JSON", "name the file .json")
-        atomic_files.write_atomically(path, ggp_json_writer.to_json(net).encode("ascii"))
+        atomic_files.write_atomically(path, ggp_json_writer.to_json(propnet).encode("ascii"))
 
 
 def is_ggp_json(data: object) -> bool:
@@ -59,9 +59,9 @@ def propnet_from_json(data: object, name: str) -> propnet.PropNet:
     if _is_first_language(file, nodes, roles):
         roles = _with_joint_percepts(roles)
     _check_state_only(nodes, terminal[0], roles)
-    net = _propnet(name, nodes, order, fluents, roles, terminal[0])
-    validity.validate(net)
-    return net
+    propnet = _propnet(name, nodes, order, fluents, roles, terminal[0])
+    validity.validate(propnet)
+    return propnet
 
 
 def _error(problem: str) -> checked_fields.PropNetFileError:
@@ -261,7 +261,7 @@ def _propnet(
     for fluent, number in fluents.items():
         if literal[number] >> 1 > len(registers):
             raise _error(f"fluent {diagnostics.shorten(fluent)} does not come from a transition")
-    net = propnet.PropNet(
+    unconnected = propnet.PropNet(
         name=name,
         roles=tuple(
             propnet.Role(
@@ -284,7 +284,7 @@ def _propnet(
         gate_starts=np.zeros(1, np.int32),
         gate_inputs=np.zeros(0, np.int32),
     )
-    return net.with_circuit(builder.circuit(net.as_circuit().outputs))
+    return unconnected.with_circuit(builder.circuit(unconnected.as_circuit().outputs))
 
 
 def _registers(nodes: Mapping[int, _Node], fluents: Mapping[str, int]) -> list[int]:

@@ -23,13 +23,13 @@ class NodeType(enum.IntEnum):
     POST_TRANSITION = 9
 
 
-def to_json(net: propnet.PropNet) -> str:
+def to_json(propnet: propnet.PropNet) -> str:
     """Returns JSON with one entry per line; raises PropNetFileError if the layout cannot express the propnet."""
-    validity.validate(net)
-    if len(net.feedback):
+    validity.validate(propnet)
+    if len(propnet.feedback):
         problem = "this layout has no way to express recursion through the state"
         raise checked_fields.PropNetFileError(problem, "save the propnet with gdlx.propnet.save_propnet")
-    writer = _Writer(net)
+    writer = _Writer(propnet)
     roles, order = writer.write()
     parts = (
         '"gdl": 2',  # the percepts are complete, even if there are none
@@ -43,26 +43,26 @@ def to_json(net: propnet.PropNet) -> str:
 class _Writer:
     """Creates entries in topological order, except that a POST half comes before its PRE half."""
 
-    def __init__(self, net: propnet.PropNet) -> None:
+    def __init__(self, propnet: propnet.PropNet) -> None:
         self.entries: list[dict[str, Any]] = []
-        self._net = net
+        self._net = propnet
         self._id_of: dict[aig.Literal, int] = {}
 
     def write(self) -> tuple[list[dict[str, Any]], list[int]]:
         """Fills `entries`; returns the roles, and the ids of the entries in evaluation order."""
-        net = self._net
+        propnet = self._net
         init = self._proposition("init", "init")
-        for number, role in enumerate(net.roles):
-            for node, move in enumerate(role.moves, net.first_move_node(number)):
+        for number, role in enumerate(propnet.roles):
+            for node, move in enumerate(role.moves, propnet.first_move_node(number)):
                 self._id_of[2 * node] = self._proposition("input", ("does", _term(role.name), _term(move)))
-        posts = [self._add(NodeType.POST_TRANSITION) for _ in net.initial]
+        posts = [self._add(NodeType.POST_TRANSITION) for _ in propnet.initial]
         self._id_of |= {2 * node: post for node, post in enumerate(posts, 1)}
         self._fluents()
-        for node, gate in enumerate(net.as_circuit().gates, net.inputs + 1):
+        for node, gate in enumerate(propnet.as_circuit().gates, propnet.inputs + 1):
             self._gate(node, gate)
         self._transitions(init, posts)
-        roles = [self._role(number) for number in range(len(net.roles))]
-        self._proposition("terminal", "terminal", self._id(net.terminal))
+        roles = [self._role(number) for number in range(len(propnet.roles))]
+        self._proposition("terminal", "terminal", self._id(propnet.terminal))
         first = set(posts)
         return roles, [*posts, *(n for n in range(len(self.entries)) if n not in first)]
 
@@ -145,9 +145,9 @@ def _spaced(value: ground_terms.GroundTerm) -> str:
     return value if isinstance(value, str) else f"( {' '.join(map(_spaced, value))} )"
 
 
-def _at_zero(net: propnet.PropNet) -> list[bool]:
+def _at_zero(propnet: propnet.PropNet) -> list[bool]:
     """Returns whether each node holds if all registers and moves are false."""
-    holds = [False] * (net.inputs + 1)
-    for gate in net.as_circuit().gates:
+    holds = [False] * (propnet.inputs + 1)
+    for gate in propnet.as_circuit().gates:
         holds.append(all(holds[literal >> 1] ^ bool(literal & 1) for literal in gate))
     return holds

@@ -19,12 +19,12 @@ Rows = npt.NDArray[Any]  # bool[rows, states], or unsigned words [rows, words]
 class StateMachine:
     """The functions of a game on batches of states: legal moves, the step, and terminal with goals."""
 
-    net: propnet.PropNet
+    propnet: propnet.PropNet
 
     def initial(self, columns: int, dtype: npt.DTypeLike = np.bool_) -> Rows:
         """Returns the initial state in every column; rows are registers."""
         ones = _ones(dtype)
-        column = np.where(self.net.initial, ones, ~ones).astype(dtype)
+        column = np.where(self.propnet.initial, ones, ~ones).astype(dtype)
         return np.repeat(column[:, None], columns, axis=1)
 
     def legal(self, state: Rows) -> Rows:
@@ -34,7 +34,7 @@ class StateMachine:
     def step(self, state: Rows, does: Rows) -> tuple[Rows, Rows]:
         """Returns next state and percepts (rows of all roles, concatenated) of joint actions (rows as in `legal`)."""
         both = self._run(self._move, state, does)
-        return both[: len(self.net.initial)], both[len(self.net.initial) :]
+        return both[: len(self.propnet.initial)], both[len(self.propnet.initial) :]
 
     def terminal_and_goals(self, state: Rows) -> tuple[Rows, Rows]:
         """Returns whether the state is terminal, and the goal rows of all roles, concatenated."""
@@ -43,23 +43,23 @@ class StateMachine:
 
     @functools.cached_property
     def _legal(self) -> straight_line.StraightLineProgram:
-        return straight_line.compile_cone(self.net, np.concatenate([role.legal for role in self.net.roles]))
+        return straight_line.compile_cone(self.propnet, np.concatenate([role.legal for role in self.propnet.roles]))
 
     @functools.cached_property
     def _move(self) -> straight_line.StraightLineProgram:
         return straight_line.compile_cone(
-            self.net, np.concatenate([self.net.next, *(role.sees for role in self.net.roles)])
+            self.propnet, np.concatenate([self.propnet.next, *(role.sees for role in self.propnet.roles)])
         )
 
     @functools.cached_property
     def _judge(self) -> straight_line.StraightLineProgram:
         return straight_line.compile_cone(
-            self.net, np.concatenate([[self.net.terminal], *(role.goal for role in self.net.roles)])
+            self.propnet, np.concatenate([[self.propnet.terminal], *(role.goal for role in self.propnet.roles)])
         )
 
     def _run(self, program: straight_line.StraightLineProgram, state: Rows, does: Rows | None) -> Rows:
         false = np.zeros(state.shape[1:], state.dtype)
-        registers = len(self.net.initial)
+        registers = len(self.propnet.initial)
         inputs = []
         for node in program.inputs:
             if node <= registers:
@@ -72,9 +72,9 @@ class StateMachine:
 
 
 @memo.per_propnet
-def for_propnet(net: propnet.PropNet) -> StateMachine:
+def for_propnet(propnet: propnet.PropNet) -> StateMachine:
     """Returns the machine of a propnet, shared by all its users, so that each function is compiled once."""
-    return StateMachine(net)
+    return StateMachine(propnet)
 
 
 def _ones(dtype: npt.DTypeLike) -> Any:

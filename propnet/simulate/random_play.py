@@ -26,13 +26,13 @@ class BatchedStep(NamedTuple):
     goals: Bools  # [G, B] goal rows of `state`
 
 
-def random_steps(net: propnet.PropNet, copies: int, seed: int, start: Bools | None = None) -> Iterator[BatchedStep]:
+def random_steps(propnet: propnet.PropNet, copies: int, seed: int, start: Bools | None = None) -> Iterator[BatchedStep]:
     """Yields steps of uniformly random play forever; finished games restart from the initial state or `start`."""
-    game = machine.for_propnet(net)
+    game = machine.for_propnet(propnet)
     rng = np.random.default_rng(seeds.non_negative(seed))
     fresh = game.initial(copies) if start is None else start
     state = fresh
-    sizes = [len(role.moves) for role in net.roles]
+    sizes = [len(role.moves) for role in propnet.roles]
     while True:
         terminal, goals = game.terminal_and_goals(state)
         legal = game.legal(state)

@@ -55,12 +55,12 @@ class StraightLineProgram:
         return sum(max(1, len(i.operands) - 1) for block in self.blocks for i in block.instructions)
 
 
-def compile_cone(net: propnet.PropNet, outputs: Iterable[aig.Literal]) -> StraightLineProgram:
+def compile_cone(propnet: propnet.PropNet, outputs: Iterable[aig.Literal]) -> StraightLineProgram:
     """Compiles some literals of a propnet."""
     literals = tuple(int(literal) for literal in outputs)
-    gates = net.as_circuit()
-    gates = share_operations(aig.prune(aig.Circuit(gates.inputs, gates.gates, (*literals, *net.feedback.tolist()))))
-    first_feedback = 1 + gates.inputs - len(net.feedback)
+    gates = propnet.as_circuit()
+    gates = share_operations(aig.prune(aig.Circuit(gates.inputs, gates.gates, (*literals, *propnet.feedback.tolist()))))
+    first_feedback = 1 + gates.inputs - len(propnet.feedback)
     feedback = dict(enumerate(gates.outputs[len(literals) :], first_feedback))
     return emit(gates, gates.outputs[: len(literals)], feedback)
 

@@ -115,7 +115,7 @@ def bound_policy(
     task: tasks.TableTask, policy: table_policy.TablePolicy, seconds: float, seed: int, max_steps: int = 0
 ) -> estimates.ExploitabilityBound:
     """Search for so many seconds, and return the last bound for the policies of a table task."""
-    steps = max_steps or game_facts.probe(task.env.net, seed).step_capacity
+    steps = max_steps or game_facts.probe(task.env.propnet, seed).step_capacity
     *_, last = search(
         task.packed, policy, jax.random.key(seed), seconds=seconds, config=make_config(task.packed, steps)
     )

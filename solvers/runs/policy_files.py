@@ -190,10 +190,10 @@ def _load_folder(folder: pathlib.Path, game: game_spec.GameSpec, tree: game_tree
 def _load_folder_as_table(folder: pathlib.Path, game: game_spec.GameSpec, env: env.Env) -> table_policy.TablePolicy:
     config = result_folder.read_config(folder)
     if config.has_table:
-        require_same_rules(folder, config, game, game_facts.probe(env.net).digest)
+        require_same_rules(folder, config, game, game_facts.probe(env.propnet).digest)
         return read_table_policy(folder / result_folder.POLICY, env.num_actions)
     # Unrolled with the payoffs of the run, which are part of its digest.
-    tree = game_spec.unroll_game(config.game, net=env.net)
+    tree = game_spec.unroll_game(config.game, propnet=env.propnet)
     require_same_rules(folder, config, game, tasks.tree_digest(tree))
     return table_policy.from_tabular(read_tree_policies(folder / result_folder.POLICY, tree), env, tree)
 
@@ -253,7 +253,7 @@ def _load_rows(
 
 
 def _unrolled(env: env.Env, depth: int | None = None) -> game_tree.GameTree:
-    return unroll.unroll(env.net, "goal", depth=depth, goal_conflict="max", unplayable="end")
+    return unroll.unroll(env.propnet, "goal", depth=depth, goal_conflict="max", unplayable="end")
 
 
 # ---- CSV and JSON tables

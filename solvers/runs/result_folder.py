@@ -290,7 +290,7 @@ def _parse_config(folder: pathlib.Path, saved: dict[str, Any]) -> Config:
     if saved.get("kind") == TRAINING:
         raise ResultError(
             f"{folder} holds networks of `gdlx train`, not a solution; measure them with `gdlx evaluate {folder}`, "
-            f"resume their training with `gdlx train`, let them play as net:{folder}"
+            f"resume their training with `gdlx train`, let them play as network:{folder}"
         )
     if saved["format"] != _FORMAT:
         raise ResultError(f"{folder} has the format of another version of gdlx; solve again")

@@ -50,14 +50,14 @@ class TableSolver(solver.Solver[table_state.TableState]):
             devices = tuple(local[:1] if local[0].platform == "cpu" else local)
         settings = tree_solvers.make_sample_settings(algorithm)
         self._game = task.packed
-        if not (sampling.max_steps or game_facts.probe(task.env.net, sampling.seed).ends):
+        if not (sampling.max_steps or game_facts.probe(task.env.propnet, sampling.seed).ends):
             raise TableError(
                 f"no random match of {task.env.name} ended, and sampling needs a game that ends; add a step counter to "
                 f"its rules, e.g. {repetition.STEP_COUNTER}"
             )
         self.config = table_state.SamplerConfig(
             sampling.batch,
-            sampling.max_steps or game_facts.probe(task.env.net, sampling.seed).step_capacity,
+            sampling.max_steps or game_facts.probe(task.env.propnet, sampling.seed).step_capacity,
             sampling.grow,
             sampling.decay is not None,
             settings.minimiser.optimism is not None,
@@ -221,7 +221,7 @@ def estimate_value(
     Raises:
       TableError: a match is longer than the capacity for joint actions.
     """
-    steps = max_steps or game_facts.probe(task.env.net, seed).step_capacity
+    steps = max_steps or game_facts.probe(task.env.propnet, seed).step_capacity
     key = jax.random.fold_in(jax.random.key(seed), 1)
     scores = table_policy.score_matches(task.packed, policy, key, matches=_MATCHES, steps=steps)
     if scores.unfinished:

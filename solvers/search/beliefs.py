@@ -331,7 +331,7 @@ def _sample_by_rejection(
 def _describe_event(view: history.ActionObservationHistory, event: history.Event) -> str:
     move, percepts = view.event_names(event)
     perceived = ", ".join(percepts) or "nothing"
-    legal = ", ".join(view.game.net.players[view.player].moves[n] for n in event.legal)
+    legal = ", ".join(view.game.propnet.players[view.player].moves[n] for n in event.legal)
     return f"it did {move}, perceived {perceived}, and then {f'may {legal}' if legal else 'has no legal move'}"
 
 
@@ -344,7 +344,7 @@ def _impossible_message(view: history.ActionObservationHistory, event: history.E
 
 
 def _wrong_move_message(view: history.ActionObservationHistory, event: history.Event) -> str:
-    role = view.game.net.players[view.player]
+    role = view.game.propnet.players[view.player]
     legal = ", ".join(role.moves[n] for n in view.legal) or "none"
     return (
         f"{role.name} cannot have done {role.moves[event.move]} in joint action {view.step + 1} of {view.game.name}: "
@@ -353,7 +353,7 @@ def _wrong_move_message(view: history.ActionObservationHistory, event: history.E
 
 
 def _wrong_start_message(game: packed_env.PackedEnv, view: history.ActionObservationHistory) -> str:
-    role = view.game.net.players[view.player]
+    role = view.game.propnet.players[view.player]
     reported = ", ".join(role.moves[n] for n in view.first) or "none"
     return (
         f"the legal moves reported to {role.name} before joint action 1 of {game.env.name} are {reported}, which "

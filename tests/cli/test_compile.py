@@ -43,14 +43,18 @@ def answer(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -
 
 def test_info_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     result = answer(capsys, "info", "kuhn_poker")
-    net = compiler.compile_rulesheet(games.load_rulesheet("kuhn_poker"))
+    propnet = compiler.compile_rulesheet(games.load_rulesheet("kuhn_poker"))
     assert set(result) >= {"game", "roles", "moves", "percepts", "gates", "operations", "depth", "registers"}
     assert result["game"] == "kuhn_poker"
-    assert result["roles"] == [role.name for role in net.roles]
-    assert result["moves"] == {role.name: len(role.moves) for role in net.roles}
-    assert result["percepts"] == {role.name: len(role.percepts) for role in net.players}
-    assert (result["gates"], result["registers"], result["depth"]) == (net.gates, len(net.initial), net.depth)
-    assert 0 < result["operations"] <= net.operations
+    assert result["roles"] == [role.name for role in propnet.roles]
+    assert result["moves"] == {role.name: len(role.moves) for role in propnet.roles}
+    assert result["percepts"] == {role.name: len(role.percepts) for role in propnet.players}
+    assert (result["gates"], result["registers"], result["depth"]) == (
+        propnet.gates,
+        len(propnet.initial),
+        propnet.depth,
+    )
+    assert 0 < result["operations"] <= propnet.operations
 
 
 def test_operations_of_large_propnets_are_not_counted(

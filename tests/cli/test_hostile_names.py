@@ -22,7 +22,7 @@ def is_clean(text: str) -> bool:
 
 
 @pytest.fixture
-def net(tmp_path: pathlib.Path) -> pathlib.Path:
+def propnet(tmp_path: pathlib.Path) -> pathlib.Path:
     """A propnet whose names try to take over the terminal."""
     path = tmp_path / f"{HOSTILE}.json"
     files.save_propnet(games.compile_game("rps"), path)
@@ -35,8 +35,8 @@ def net(tmp_path: pathlib.Path) -> pathlib.Path:
 @pytest.mark.parametrize(
     "command", [["info"], ["compile"], ["info", "--tree"], ["playout", "--batch", "32", "--seconds", "0"]]
 )
-def test_names_of_propnets(command: list[str], net: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main([command[0], str(net), *command[1:]]) in (0, 1)
+def test_names_of_propnets(command: list[str], propnet: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([command[0], str(propnet), *command[1:]]) in (0, 1)
     shown = capsys.readouterr()
     assert is_clean(shown.out)
     assert is_clean(shown.err)

@@ -58,7 +58,7 @@ def test_the_contract(game: str) -> None:
     states = found.states
     players, actions = env.num_players, env.num_actions
     shapes = {
-        "registers": ((len(env.net.initial),), np.bool_),
+        "registers": ((len(env.propnet.initial),), np.bool_),
         "legal_mask": ((players, actions), np.bool_),
         "chance_mask": ((env.num_chance_actions,), np.bool_),
         "percepts": ((players, env.num_percepts), np.bool_),
@@ -104,7 +104,7 @@ def test_the_contract(game: str) -> None:
 
     compared = matches.compare_with_rules(env, games.load_rulesheet(game), found, range(3))
     assert compared >= 6
-    for role in env.net.roles:
+    for role in env.propnet.roles:
         for names in (role.moves, role.percepts, role.goal_values):
             assert list(names) == sorted(names)
 
@@ -120,7 +120,7 @@ def test_every_form_plays_the_same(game: str) -> None:
     if on_cpu and game in IN_DEFAULT:
         forms.remove("rolled")
     for form in forms:
-        found = matches.play_random(envs.Env(auto.net, auto.payoffs, form), matches=40, steps=steps_of(game))
+        found = matches.play_random(envs.Env(auto.propnet, auto.payoffs, form), matches=40, steps=steps_of(game))
         assert same(found.states, expected.states), form
 
 
@@ -325,7 +325,7 @@ def test_the_step_limit() -> None:
     env = sheets.make_env(sheets.ENDLESS, max_steps=3)
     step = jax.jit(env.step)
     go, stop, off, on = 0, 1, 0, 1
-    assert (env.net.roles[0].moves, env.net.roles[1].moves) == (("go", "stop"), ("off", "on"))
+    assert (env.propnet.roles[0].moves, env.propnet.roles[1].moves) == (("go", "stop"), ("off", "on"))
     state = env.init()
     for number in range(3):
         assert not bool(state.terminated), number
@@ -339,7 +339,7 @@ def test_the_step_limit() -> None:
 
 def test_a_state_without_a_legal_move_ends_as_unplayable() -> None:
     env = sheets.make_env(sheets.DEAD_END)
-    hole = env.net.roles[0].moves.index("(go hole)")
+    hole = env.propnet.roles[0].moves.index("(go hole)")
     state = jax.jit(lambda: env.step(env.init(), jnp.array([hole, 0]), None))()
     assert (bool(state.terminated), bool(state.unplayable)) == (True, True)
     assert not state.legal_mask.any()
@@ -395,19 +395,19 @@ def test_objects_print_in_one_line() -> None:
     assert repr(env) == "Env(kuhn_poker: players player1, player2; 5 actions, zero-sum)"
     assert repr(made("monty_hall")) == "Env(monty_hall: players candidate; 6 actions, general-sum)"
     assert repr(packed_env.PackedEnv(env)) == "PackedEnv(kuhn_poker: players player1, player2; 5 actions, zero-sum)"
-    with_keys = packed_env.PackedEnv(env, public.find_public_info(env.net))
+    with_keys = packed_env.PackedEnv(env, public.find_public_info(env.propnet))
     assert repr(with_keys).endswith("zero-sum, public state keys)")
-    nodes = host.HostEnv(env.net, env.payoffs, 1_000)
+    nodes = host.HostEnv(env.propnet, env.payoffs, 1_000)
     assert repr(nodes) == "HostEnv(kuhn_poker: players player1, player2; at most 1,000 steps)"
-    playout = sharded_playouts.ShardedPlayout(env.net, 1_000, 64)
+    playout = sharded_playouts.ShardedPlayout(env.propnet, 1_000, 64)
     assert repr(playout) == "ShardedPlayout(kuhn_poker: at least 2,048 games, at most 1,000 steps)"
-    assert repr(game_facts.probe(env.net, 3)) == "GameFacts(kuhn_poker: seed 3)"
+    assert repr(game_facts.probe(env.propnet, 3)) == "GameFacts(kuhn_poker: seed 3)"
 
 
 def test_states_print_their_shapes_whatever_their_leaves_are() -> None:
     env = made("rps")
     state = env.init()
-    sizes = f"{len(env.net.initial)} registers, 2 players, 3 actions"
+    sizes = f"{len(env.propnet.initial)} registers, 2 players, 3 actions"
     assert repr(state) == f"State({sizes})"
     shown = []
     jax.jit(lambda traced: shown.append(repr(traced)))(state)

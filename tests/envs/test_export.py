@@ -35,10 +35,10 @@ def test_a_step_lowers_for_accelerators(game: str) -> None:
     state = jax.eval_shape(env.init)
     actions = jax.ShapeDtypeStruct((env.num_players,), jnp.int32)  # type: ignore[no-untyped-call]
     one = exported(env.step, state, actions, key)
-    assert one.out_avals[0].shape == (len(env.net.initial),)
+    assert one.out_avals[0].shape == (len(env.propnet.initial),)
     states, joint = (jax.tree.map(_batched, tree) for tree in (state, actions))
     many = exported(jax.vmap(env.step), states, joint, jax.random.split(key, 64))
-    assert many.out_avals[0].shape == (64, len(env.net.initial))
+    assert many.out_avals[0].shape == (64, len(env.propnet.initial))
 
 
 def _batched(field: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
@@ -47,8 +47,8 @@ def _batched(field: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
 
 @pytest.mark.parametrize("game", ["tictactoe", "maze"])
 def test_a_playout_step_lowers_for_accelerators(game: str) -> None:
-    net = sheets.compile_text(sheets.MAZE, iterated=True) if game == "maze" else gdlx.make(game).net
-    play = playouts.Playout(net)
+    propnet = sheets.compile_text(sheets.MAZE, iterated=True) if game == "maze" else gdlx.make(game).propnet
+    play = playouts.Playout(propnet)
     games = jax.eval_shape(lambda key: play.init(key, 4), jax.random.key(0))
     exported(play.run, games, jax.ShapeDtypeStruct((), jnp.int32))  # type: ignore[no-untyped-call]
 
@@ -79,7 +79,7 @@ def test_a_step_is_saved_and_loaded() -> None:
         saved = jax.export.export(jax.jit(env.step), platforms=platforms)(*arguments).serialize()
         loaded = jax.export.deserialize(saved)
         assert loaded.platforms == platforms
-        assert loaded.out_avals[0].shape == (len(env.net.initial),)
+        assert loaded.out_avals[0].shape == (len(env.propnet.initial),)
     call: Any = loaded.call
     after = call(*arguments)
     assert isinstance(after, envs.State)

@@ -14,22 +14,22 @@ from gdlx.tests.helpers import sheets
 
 
 def test_one_machine_for_every_propnet() -> None:
-    net = games.compile_game("kuhn_poker")
-    other = dataclasses.replace(net)
-    assert machine.for_propnet(net) is machine.for_propnet(net)
-    assert machine.for_propnet(other) is not machine.for_propnet(net)
-    assert machine.for_propnet(other).net is other
+    propnet = games.compile_game("kuhn_poker")
+    other = dataclasses.replace(propnet)
+    assert machine.for_propnet(propnet) is machine.for_propnet(propnet)
+    assert machine.for_propnet(other) is not machine.for_propnet(propnet)
+    assert machine.for_propnet(other).propnet is other
 
 
 def test_facts_are_kept_for_every_propnet_and_seed() -> None:
-    net = games.compile_game("kuhn_poker")
-    assert game_facts.probe(net) is game_facts.probe(net)
-    assert game_facts.probe(net) is not game_facts.probe(net, 1)
-    assert game_facts.probe(net) is not game_facts.probe(dataclasses.replace(net))
+    propnet = games.compile_game("kuhn_poker")
+    assert game_facts.probe(propnet) is game_facts.probe(propnet)
+    assert game_facts.probe(propnet) is not game_facts.probe(propnet, 1)
+    assert game_facts.probe(propnet) is not game_facts.probe(dataclasses.replace(propnet))
 
 
 def test_a_game_is_emitted_and_played_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    net = games.compile_game("leduc_poker")
+    propnet = games.compile_game("leduc_poker")
     counts: collections.Counter[str] = collections.Counter()
     for module, name in ((straight_line, "compile_cone"), (random_play, "random_steps")):
         original = getattr(module, name)
@@ -39,25 +39,25 @@ def test_a_game_is_emitted_and_played_once(monkeypatch: pytest.MonkeyPatch) -> N
             return original(*args, **options)
 
         monkeypatch.setattr(module, name, counting)
-    facts = game_facts.probe(net)
+    facts = game_facts.probe(propnet)
     for _ in range(2):
         assert facts.payoffs().zero_sum
         assert facts.longest_match > 1
         assert facts.digest
         assert facts.histories().total > 1
-        assert game_spec.unroll_game(game_spec.GameSpec("leduc_poker"), net=net).zero_sum
-        unroll.unroll(net, depth=2)
+        assert game_spec.unroll_game(game_spec.GameSpec("leduc_poker"), propnet=propnet).zero_sum
+        unroll.unroll(propnet, depth=2)
     assert counts["compile_cone"] == 3  # what is legal, what a move does, how a state is judged
     plays = counts["random_steps"]
     assert facts.payoffs() is facts.payoffs("auto")
-    assert game_facts.probe(net).digest == facts.digest
+    assert game_facts.probe(propnet).digest == facts.digest
     assert counts["random_steps"] == plays
 
 
 @pytest.mark.parametrize("game", ["kuhn_poker", "goofspiel:cards=3", "tictactoe"])
 def test_facts_are_what_they_are_without_keeping_them(game: str) -> None:
-    net, fresh = games.compile_game(game), games.compile_game(game)
-    facts = game_facts.probe(net, 3)
+    propnet, fresh = games.compile_game(game), games.compile_game(game)
+    facts = game_facts.probe(propnet, 3)
     assert facts.payoffs() == payoffs.infer_payoffs(fresh, seed=3)
     assert facts.payoffs("goal") == payoffs.Payoffs(0.0, False, True)
     assert facts.dynamics == dynamics.infer_dynamics(fresh, 3)

@@ -26,7 +26,7 @@ def test_everything_that_names_a_game(path: pathlib.Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(path.parent)
     env = gdlx.make(path)
     sheet = gdlx.check(path).require_usable()
-    games: list[Any] = [path, str(path), pathlib.Path(path.name), env, env.net, gdlx.unroll(path), sheet]
+    games: list[Any] = [path, str(path), pathlib.Path(path.name), env, env.propnet, gdlx.unroll(path), sheet]
     games += [game_spec.GameSpec(str(path)), game_spec.GameSpec("mine", rules=path.read_text())]
     for game in games:
         solution = gdlx.solve(game, "lp")
@@ -34,7 +34,7 @@ def test_everything_that_names_a_game(path: pathlib.Path, monkeypatch: pytest.Mo
         assert tasks.make_tree_task(game).players == ["player1", "player2"], game
         if not isinstance(game, gdlx.GameTree):
             assert gdlx.make(game).players == ("player1", "player2"), game
-            assert gdlx.compile(game).gates == env.net.gates, game
+            assert gdlx.compile(game).gates == env.propnet.gates, game
 
 
 def test_a_path_is_never_a_library_game(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

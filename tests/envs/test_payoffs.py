@@ -21,33 +21,33 @@ SPLIT = """
 
 @pytest.mark.parametrize("game", library.names())
 def test_the_payoffs_of_the_library(game: str) -> None:
-    net = games.compile_game(game)
-    found = payoffs.infer_payoffs(net)
+    propnet = games.compile_game(game)
+    found = payoffs.infer_payoffs(propnet)
     if game in ("monty_hall", "smallest"):  # one player, three players
         assert found == payoffs.Payoffs(0.0, False, True)
     else:
         assert (found.offset, found.zero_sum) == (50.0, True)
-    assert payoffs.infer_payoffs(net) == found
+    assert payoffs.infer_payoffs(propnet) == found
 
 
 def test_goals_of_a_constant_sum_are_shifted() -> None:
-    net = sheets.compile_text(SPLIT.format(more=""))
-    assert (payoffs.infer_payoffs(net).offset, payoffs.infer_payoffs(net).zero_sum) == (35.0, True)
-    assert payoffs.infer_payoffs(net, "zero-sum") == payoffs.infer_payoffs(net)
-    assert payoffs.infer_payoffs(net, "goal") == payoffs.Payoffs(0.0, False, True)
+    propnet = sheets.compile_text(SPLIT.format(more=""))
+    assert (payoffs.infer_payoffs(propnet).offset, payoffs.infer_payoffs(propnet).zero_sum) == (35.0, True)
+    assert payoffs.infer_payoffs(propnet, "zero-sum") == payoffs.infer_payoffs(propnet)
+    assert payoffs.infer_payoffs(propnet, "goal") == payoffs.Payoffs(0.0, False, True)
 
 
 def test_goals_of_other_sums_are_payoffs() -> None:
-    net = sheets.compile_text(SPLIT.format(more="(share 50 50)"))
-    assert payoffs.infer_payoffs(net) == payoffs.Payoffs(0.0, False, True)
+    propnet = sheets.compile_text(SPLIT.format(more="(share 50 50)"))
+    assert payoffs.infer_payoffs(propnet) == payoffs.Payoffs(0.0, False, True)
     with pytest.raises(payoffs.PayoffError, match="constant sum; sums observed: 70, 100"):
-        payoffs.infer_payoffs(net, "zero-sum")
+        payoffs.infer_payoffs(propnet, "zero-sum")
 
 
 def test_negative_goals() -> None:
-    net = sheets.compile_text(SPLIT.format(more="").replace("0 70", "-5 75"))
-    assert net.roles[0].goal_values == (-5, 30, 70)
-    assert (payoffs.infer_payoffs(net).offset, payoffs.infer_payoffs(net).zero_sum) == (35.0, True)
+    propnet = sheets.compile_text(SPLIT.format(more="").replace("0 70", "-5 75"))
+    assert propnet.roles[0].goal_values == (-5, 30, 70)
+    assert (payoffs.infer_payoffs(propnet).offset, payoffs.infer_payoffs(propnet).zero_sum) == (35.0, True)
 
 
 def test_the_highest_of_several_goals_counts() -> None:
@@ -70,12 +70,12 @@ def test_zero_sum_needs_two_players() -> None:
 
 def test_a_game_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(payoffs, "_ROUNDS", ((10, 20), (5, 10)))
-    net = sheets.compile_text(
+    propnet = sheets.compile_text(
         SPLIT.format(more="").replace("(<= terminal (true (took ?x)))", "(<= terminal (true done))")
     )
-    assert payoffs.infer_payoffs(net) == payoffs.Payoffs(0.0, False, True)
+    assert payoffs.infer_payoffs(propnet) == payoffs.Payoffs(0.0, False, True)
     with pytest.raises(payoffs.PayoffError, match="no random match ended"):
-        payoffs.infer_payoffs(net, "zero-sum")
+        payoffs.infer_payoffs(propnet, "zero-sum")
 
 
 def test_a_game_that_ends_late(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,8 +91,8 @@ def test_a_game_that_ends_late(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_sum_is_proved_where_no_state_at_all_has_another() -> None:
     assert payoffs.infer_payoffs(games.compile_game("blind_tictactoe")).proved
     # Here a state in which both (took 0) and (took 70) hold would have another sum, though none is ever reached.
-    net = sheets.compile_text(SPLIT.format(more=""))
-    assert not payoffs._is_proved(net, 71)
+    propnet = sheets.compile_text(SPLIT.format(more=""))
+    assert not payoffs._is_proved(propnet, 71)
     recursive = sheets.MAZE.replace("(role random)", "(role random) (role rival)").replace(
         "(legal random wait)", "(legal random wait) (legal rival wait) (goal rival 0)"
     )

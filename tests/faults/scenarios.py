@@ -135,7 +135,7 @@ def _match_outcome(folder: str, games: int, *, is_timed: bool = False) -> Callab
 
 
 def _training_outcome(root: pathlib.Path) -> Outcome:
-    folder = root / "results/kuhn_poker/net-deep-cfr"
+    folder = root / "results/kuhn_poker/network-deep-cfr"
     return {"metrics": rows_without_times(folder / "metrics.csv"), "state": _state_digest(folder)}
 
 
@@ -216,8 +216,17 @@ SCENARIOS = (
     Scenario(
         "train",
         ("train", "kuhn_poker", *_TRAINING, "--iterations", "3", "--set", "traversals=32", "--set", "steps=16"),
-        ("train", "--resume", "results/kuhn_poker/net-deep-cfr", "--checkpoint", "0", "--quiet", "--iterations", "3"),
-        lambda folder: checkpoints.has_state(folder / "results/kuhn_poker/net-deep-cfr"),
+        (
+            "train",
+            "--resume",
+            "results/kuhn_poker/network-deep-cfr",
+            "--checkpoint",
+            "0",
+            "--quiet",
+            "--iterations",
+            "3",
+        ),
+        lambda folder: checkpoints.has_state(folder / "results/kuhn_poker/network-deep-cfr"),
         _training_outcome,
     ),
     _match("match", _GAMES, "random", "random", trials=80),

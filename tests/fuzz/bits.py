@@ -76,8 +76,8 @@ def _read_propnet(folder: pathlib.Path) -> bytes:
         return _numbers(cache.load_or_compile(_sheet()))
 
 
-def _numbers(net: propnet.PropNet) -> bytes:
-    return files._to_npz(net)
+def _numbers(propnet: propnet.PropNet) -> bytes:
+    return files._to_npz(propnet)
 
 
 def _write_program(folder: pathlib.Path) -> None:

@@ -51,7 +51,7 @@ _ODD_OPTIONS = (
 _VALUES = (
     *("0", "1", "-1", "2.5", "nan", "inf", "-inf", "1e308", "1e400", "9" * 25, "", " ", "x", "\0", "\x1b[2J", "\ud800"),
     *("true", "goal", "wdl", "sum", "error", "dcfr", "cfr+", "os-mccfr", "es-mccfr", "lp", "depth-limited", "table"),
-    *("player1", "random", "mccfr:iterations=2", "uct:iterations=2", "uct:x=1", "net:x", "random:y", "human"),
+    *("player1", "random", "mccfr:iterations=2", "uct:iterations=2", "uct:x=1", "network:x", "random:y", "human"),
     *("game=kuhn_poker", "exploitability<1", "game~", "seconds>x", "1%", "(true a)", "check", "))", "?x", "2,2"),
 )
 _GAMES = ("kuhn_poker", "rps", "kuhn_poker:", "rps:x=1", "goofspiel:cards=3", "goofspiel:cards=-1", "no_such_game")
@@ -145,7 +145,7 @@ _ON_FOLDERS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "a training": (
         ("results", "."),
         ("evaluate", "."),
-        ("match", "kuhn_poker", "net:folder=.", "random", "--games", "2"),
+        ("match", "kuhn_poker", "network:folder=.", "random", "--games", "2"),
     ),
     "a sweep": (
         ("sweep", "grid.toml", "--results", ".", "--dry-run"),

@@ -171,10 +171,10 @@ def _read_sweep(folder: pathlib.Path) -> None:
 
 
 def _write_propnets(folder: pathlib.Path) -> None:
-    net = games.compile_game(GAME)
-    files.save_propnet(net, folder / "net.npz")
-    files.save_propnet(net, folder / "net.json")
-    (folder / "ggp.json").write_text(ggp_json_writer.to_json(net))
+    propnet = games.compile_game(GAME)
+    files.save_propnet(propnet, folder / "net.npz")
+    files.save_propnet(propnet, folder / "net.json")
+    (folder / "ggp.json").write_text(ggp_json_writer.to_json(propnet))
 
 
 def _read_propnets(folder: pathlib.Path) -> None:

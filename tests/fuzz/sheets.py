@@ -193,12 +193,12 @@ def compile_one(seed: int) -> Mapping[str, int]:
             raise trials.Failure("a sheet with errors is usable")
         return {"not accepted": 1}
     try:
-        net = compiler.compile_rulesheet(report.sheet, _LIMITS)
+        propnet = compiler.compile_rulesheet(report.sheet, _LIMITS)
     except errors.UserError as error:
         if not str(error):
             raise trials.Failure("an error without a message") from error
         return {"accepted, and refused by the compiler": 1}
-    for number, step in enumerate(random_play.random_steps(net, 4, seed)):
+    for number, step in enumerate(random_play.random_steps(propnet, 4, seed)):
         if not np.isfinite(step.goals).all() or number == 8:
             break
     return {"compiled": 1}

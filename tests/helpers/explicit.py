@@ -41,9 +41,9 @@ class DecisionNode(NamedTuple):
     children: dict[tuple[int, ...], Node]
 
 
-def from_propnet(net: propnet.PropNet, units: payoffs.Payoffs | None = None, depth: int = 1_000) -> Node:
-    nodes = host.HostEnv(net, units or payoffs.infer_payoffs(net), depth)
-    names = [role.name for role in net.players]
+def from_propnet(propnet: propnet.PropNet, units: payoffs.Payoffs | None = None, depth: int = 1_000) -> Node:
+    nodes = host.HostEnv(propnet, units or payoffs.infer_payoffs(propnet), depth)
+    names = [role.name for role in propnet.players]
 
     def build(node: host.Node) -> Node:
         if node.is_over:
@@ -318,6 +318,6 @@ class ReferenceCfr:
 @functools.cache
 def load_game(spec: str) -> tuple[game_tree.GameTree, Node]:
     """A library game, or the text of a sheet, unrolled and as nodes."""
-    net = sheets.compile_text(spec) if "(" in spec else games.compile_game(spec)
-    tree = unroll.unroll(net, unplayable="end")
-    return tree, from_propnet(net, payoffs.Payoffs(tree.offset, tree.zero_sum, True))
+    propnet = sheets.compile_text(spec) if "(" in spec else games.compile_game(spec)
+    tree = unroll.unroll(propnet, unplayable="end")
+    return tree, from_propnet(propnet, payoffs.Payoffs(tree.offset, tree.zero_sum, True))

@@ -82,29 +82,29 @@ def all_columns(inputs: int) -> list[tuple[bool, ...]]:
 class RulesAndPropnet:
     """A game in the interpreter and as a propnet. Every comparison asserts that both agree."""
 
-    def __init__(self, sheet: rulesheet.Rulesheet, net: propnet.PropNet) -> None:
+    def __init__(self, sheet: rulesheet.Rulesheet, propnet: propnet.PropNet) -> None:
         self.rules = interpreter.Interpreter(sheet)
-        self.net = net
-        self.machine = machine.StateMachine(net)
-        self.moves = [{move: n for n, move in enumerate(role.moves)} for role in net.roles]
-        assert tuple(role.name for role in net.roles) == self.rules.roles
+        self.propnet = propnet
+        self.machine = machine.StateMachine(propnet)
+        self.moves = [{move: n for n, move in enumerate(role.moves)} for role in propnet.roles]
+        assert tuple(role.name for role in propnet.roles) == self.rules.roles
 
     def start(self) -> tuple[list[interpreter.State], machine.Rows]:
         return [self.rules.initial], self.machine.initial(1)
 
     def compare_states(self, states: Sequence[interpreter.State], bits: machine.Rows) -> list[LegalMoves | None]:
         """Compares fluents, legal moves, goals and terminal; returns legal moves, None at terminals."""
-        fluents = _literal_values(self.net.fluent_literals, bits)
+        fluents = _literal_values(self.propnet.fluent_literals, bits)
         terminal, goals = self.machine.terminal_and_goals(bits)
-        goal_rows = machine.split_rows(goals, [len(role.goal_values) for role in self.net.roles])
-        legal_rows = machine.split_rows(self.machine.legal(bits), [len(role.moves) for role in self.net.roles])
+        goal_rows = machine.split_rows(goals, [len(role.goal_values) for role in self.propnet.roles])
+        legal_rows = machine.split_rows(self.machine.legal(bits), [len(role.moves) for role in self.propnet.roles])
         found: list[LegalMoves | None] = []
         for column, state in enumerate(states):
             texts = {ground_terms.to_text(fluent) for fluent in state}
-            assert {self.net.fluents[n] for n in np.flatnonzero(fluents[:, column])} == texts
+            assert {self.propnet.fluents[n] for n in np.flatnonzero(fluents[:, column])} == texts
             legal = self.rules.legal(state)
             held = self.rules.goals(state)
-            for role, moves, goal in zip(self.net.roles, legal_rows, goal_rows, strict=True):
+            for role, moves, goal in zip(self.propnet.roles, legal_rows, goal_rows, strict=True):
                 shown = [ground_terms.to_text(move) for move in legal[role.name]]
                 assert [role.moves[n] for n in np.flatnonzero(moves[:, column])] == shown, (role.name, sorted(texts))
                 judged = tuple(role.goal_values[n] for n in np.flatnonzero(goal[:, column]))
@@ -120,15 +120,15 @@ class RulesAndPropnet:
         does = np.zeros((sum(map(len, self.moves)), len(states)), np.bool_)
         for column, joint in enumerate(joints):
             first = 0
-            for role, numbers in zip(self.net.roles, self.moves, strict=True):
+            for role, numbers in zip(self.propnet.roles, self.moves, strict=True):
                 does[first + numbers[ground_terms.to_text(joint[role.name])], column] = True
                 first += len(numbers)
         following, seen = self.machine.step(bits, does)
-        rows = machine.split_rows(seen, [len(role.percepts) for role in self.net.roles])
+        rows = machine.split_rows(seen, [len(role.percepts) for role in self.propnet.roles])
         after = []
         for column, (state, joint) in enumerate(zip(states, joints, strict=True)):
             perceived = self.rules.percepts(state, joint)
-            for role, own in zip(self.net.roles, rows, strict=True):
+            for role, own in zip(self.propnet.roles, rows, strict=True):
                 texts = {ground_terms.to_text(percept) for percept in perceived.get(role.name, ())}
                 assert {role.percepts[n] for n in np.flatnonzero(own[:, column])} == texts, (role.name, joint)
             after.append(self.rules.next(state, joint))

@@ -36,7 +36,7 @@ class RandomTable(NamedTuple):
 def make_random_table(game: str, *, with_public: bool = False) -> RandomTable:
     task = tasks.make_tree_task(game_spec.GameSpec(game))
     env = gdlx.make(game)
-    moving = packed_env.PackedEnv(env, public.find_public_info(env.net) if with_public else None)
+    moving = packed_env.PackedEnv(env, public.find_public_info(env.propnet) if with_public else None)
     config = table_state.SamplerConfig(256, _STEPS)
     runner = table_loop.make_loop(tuple(jax.devices()[:1]), moving, config)
     settings = mccfr.MccfrSettings(*jax.tree.map(np.float32, (DEFAULT_SETTINGS, 1.0)))

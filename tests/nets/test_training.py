@@ -42,12 +42,12 @@ def _one_learner_of_a_kind() -> Iterator[None]:
     """Commands that train with the same settings share the learner, and so its programs, within this file."""
     make, made = learner_registry.make_learner, dict[Hashable, protocol.Learner]()
 
-    def shared(config: learner_registry.TrainConfig, net: propnet.PropNet, task: tasks.TreeTask | None) -> Any:
+    def shared(config: learner_registry.TrainConfig, propnet: propnet.PropNet, task: tasks.TreeTask | None) -> Any:
         if learner_registry.ENTRIES[config.learner].needs_tree:
-            return make(config, net, task)
-        key = config, game_facts.probe(net).digest
+            return make(config, propnet, task)
+        key = config, game_facts.probe(propnet).digest
         if key not in made:
-            made[key] = make(config, net, task)
+            made[key] = make(config, propnet, task)
         return made[key]
 
     with pytest.MonkeyPatch.context() as patch:
@@ -57,11 +57,11 @@ def _one_learner_of_a_kind() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def learner() -> protocol.Learner:
-    return learner_registry.make_learner(train_config(), players.load_arena("kuhn_poker").env.net, None)
+    return learner_registry.make_learner(train_config(), players.load_arena("kuhn_poker").env.propnet, None)
 
 
 def trained(learner: protocol.Learner, folder: pathlib.Path | None, iterations: int, *, resume: bool = False) -> Any:
-    digest = game_facts.probe(players.load_arena("kuhn_poker").env.net).digest
+    digest = game_facts.probe(players.load_arena("kuhn_poker").env.propnet).digest
     run = training.TrainingRun(train_config(), learner, digest, folder, resume=resume)
     for _ in run.points(driver.StopCondition(iterations)):
         pass
@@ -77,7 +77,7 @@ def folder(learner: protocol.Learner, tmp_path_factory: pytest.TempPathFactory) 
 
 
 def restored(folder: pathlib.Path) -> checkpoints.RestoredTraining:
-    return checkpoints.restore_training(folder, players.load_arena("kuhn_poker").env.net, None)
+    return checkpoints.restore_training(folder, players.load_arena("kuhn_poker").env.propnet, None)
 
 
 def improvements(folder: pathlib.Path) -> dict[str, float]:
@@ -271,14 +271,14 @@ def test_a_replay_buffer_that_cannot_fit_is_refused_before_it_is_allocated() -> 
     settings = learner_registry.make_settings("self-play", {"capacity": str(2**36)})
     huge = learner_registry.TrainConfig(players.load_arena("kuhn_poker").game, "self-play", 5, settings)
     with pytest.raises(training.TrainingError, match="make the capacity smaller"):
-        training.require_memory(learner_registry.make_learner(huge, players.load_arena("kuhn_poker").env.net, None))
+        training.require_memory(learner_registry.make_learner(huge, players.load_arena("kuhn_poker").env.propnet, None))
 
 
 def test_a_resumed_training_has_the_rows_of_one_that_was_never_stopped(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def rows(name: str, *stops: int) -> list[dict[str, float]]:
-        folder = tmp_path / name / "kuhn_poker" / "net-self-play"
+        folder = tmp_path / name / "kuhn_poker" / "network-self-play"
         for stop in stops:
             begin = (
                 ("train", "--resume", str(folder)) if folder.exists() else (*_TRAIN, "--results", str(tmp_path / name))
@@ -345,7 +345,7 @@ def test_learners_and_runs_print_in_one_line(learner: protocol.Learner, tmp_path
 
 def test_networks_play_the_same_in_lockstep_and_one_by_one(folder: pathlib.Path) -> None:
     arena = players.load_arena("kuhn_poker")
-    found = agent_registry.make_agent(f"net:{folder}")
+    found = agent_registry.make_agent(f"network:{folder}")
     assert isinstance(found, network_agent.NetworkAgent)
     policy = found.policy(arena)
     asked = players.FunctionAgent(lambda view, clock: view.legal[0])
@@ -369,7 +369,7 @@ def test_networks_meet_others_in_lockstep(folder: pathlib.Path) -> None:
     arena = players.load_arena("kuhn_poker")
     one = matches.Match(
         arena,
-        (agent_registry.make_agent(f"net:{folder}"), agent_registry.make_agent("random")),
+        (agent_registry.make_agent(f"network:{folder}"), agent_registry.make_agent("random")),
         match.MatchSettings(games=40),
     )
     assert one.is_vectorised
@@ -456,7 +456,7 @@ def test_depth_limited_solving_from_the_command_line(
     found = json.loads(capsys.readouterr().out)
     tree = game_spec.unroll_game(game_spec.GameSpec("kuhn_poker"), keep_edges=True)
     task = tasks.make_tree_task(game_spec.GameSpec("kuhn_poker"), tree)
-    rules = players.load_arena("kuhn_poker").env.net
+    rules = players.load_arena("kuhn_poker").env.propnet
     learner, state, *_ = checkpoints.restore_training(pathlib.Path(told["result"]), rules, task)
     assert isinstance(learner, supervised.Supervised)
     values = depth_limited.network_values(learner, learner.values(state))
@@ -500,7 +500,7 @@ def test_depth_limited_solving_from_the_command_line(
         (("train", "kuhn_poker", "--minutes", "0"), "the time must be more than 0 seconds"),
         (("train",), "name a GAME"),
         (("train", "--resume", "nowhere"), "holds no networks"),
-        (("match", "kuhn_poker", "net:nowhere", "random"), "holds no networks"),
+        (("match", "kuhn_poker", "network:nowhere", "random"), "holds no networks"),
     ],
 )
 def test_bad_input(
@@ -554,7 +554,7 @@ def test_evaluate_reports_the_strength_of_networks(folder: pathlib.Path, capsys:
 def test_depth_limited_search_takes_the_values_of_a_network(folder: pathlib.Path) -> None:
     arena = players.load_arena("kuhn_poker")
     values = network_agent.load_value_function(str(folder), arena)
-    learner, state, *_ = checkpoints.restore_training(folder, arena.env.net)
+    learner, state, *_ = checkpoints.restore_training(folder, arena.env.propnet)
     assert isinstance(learner, self_play.SelfPlay)
     start = arena.env.init()
     after = jax.jit(arena.env.step)(start, jnp.argmax(start.legal_mask, axis=1), jax.random.key(0))
@@ -562,7 +562,7 @@ def test_depth_limited_search_takes_the_values_of_a_network(folder: pathlib.Path
     for number, game in enumerate((start, after)):
         exact = learner.values(state, learner.encoder.state(game)[None])[0]
         np.testing.assert_allclose(told[:, number], exact, rtol=1e-4, atol=1e-4)
-    searches = agent_registry.make_agent(f"cfr:net={folder},iterations=5,depth=1")
+    searches = agent_registry.make_agent(f"cfr:propnet={folder},iterations=5,depth=1")
     one = matches.Match(arena, (searches, agent_registry.make_agent("random")), match.MatchSettings(games=2))
     played = list(matches.play_games(one))
     assert not any(batch.incidents for batch in played)

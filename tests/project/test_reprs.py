@@ -20,8 +20,8 @@ def objects() -> dict[str, object]:
     stats = sharded_playouts.PlayoutStats(None, 12, 3, 0, 0, 0, 0, ())  # type: ignore[arg-type]
     return {
         "env": env,
-        "propnet": env.net,
-        "role": env.net.roles[0],
+        "propnet": env.propnet,
+        "role": env.propnet.roles[0],
         "tree": tree,
         "player": tree.players[0],
         "sequence form": sequence_form.sequence_form(tree)[0],

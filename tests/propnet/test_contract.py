@@ -158,16 +158,16 @@ def test_turns_of_liars_dice() -> None:
     assert decision_sets(games.compile_game("liars_dice"), waiting="noop") == (24_576, 147_420)
 
 
-def decision_sets(net: propnet.PropNet, waiting: str | None = None) -> tuple[int, int]:
+def decision_sets(propnet: propnet.PropNet, waiting: str | None = None) -> tuple[int, int]:
     """Histories of (own move, percepts, own legal moves) after which a player has a choice; and terminals.
 
     With `waiting`, also those after which its only move is another one than that.
     """
-    game = machine.StateMachine(net)
-    sizes = [len(role.moves) for role in net.roles]
-    percepts = [len(role.percepts) for role in net.roles]
+    game = machine.StateMachine(propnet)
+    sizes = [len(role.moves) for role in propnet.roles]
+    percepts = [len(role.percepts) for role in propnet.roles]
     state = game.initial(1)
-    known: list[list[tuple[object, ...]]] = [[()] for _ in net.roles]
+    known: list[list[tuple[object, ...]]] = [[()] for _ in propnet.roles]
     histories: set[tuple[int, tuple[object, ...]]] = set()
     terminals = 0
     while state.shape[1]:
@@ -175,7 +175,7 @@ def decision_sets(net: propnet.PropNet, waiting: str | None = None) -> tuple[int
         terminals += int(terminal.sum())
         legal = game.legal(state) & ~terminal
         own_legal = machine.split_rows(legal, sizes)
-        for number, role in enumerate(net.roles):
+        for number, role in enumerate(propnet.roles):
             rows = own_legal[number].T
             known[number] = [(*past, row.tobytes()) for past, row in zip(known[number], rows, strict=True)]
             if not role.is_random:
@@ -191,18 +191,18 @@ def decision_sets(net: propnet.PropNet, waiting: str | None = None) -> tuple[int
                 (*known[number][parent], int(move), row.tobytes())
                 for parent, move, row in zip(parents, chosen[number], own_seen[number].T, strict=True)
             ]
-            for number in range(len(net.roles))
+            for number in range(len(propnet.roles))
         ]
     return len(histories), terminals
 
 
 def test_numbering_is_by_text_and_roles_are_in_file_order() -> None:
-    net = games.compile_game("leduc_poker")
-    assert [role.name for role in net.roles if not role.is_random] == ["player1", "player2"]
-    for role in net.roles:
+    propnet = games.compile_game("leduc_poker")
+    assert [role.name for role in propnet.roles if not role.is_random] == ["player1", "player2"]
+    for role in propnet.roles:
         assert list(role.moves) == sorted(role.moves)
         assert list(role.percepts) == sorted(role.percepts)
         assert list(role.goal_values) == sorted(role.goal_values)
         assert all(ground_terms.to_text(ground_terms.from_text(move)[0]) == move for move in role.moves)
-    assert list(net.fluents) == sorted(net.fluents)
-    assert net.initial.dtype == np.bool_
+    assert list(propnet.fluents) == sorted(propnet.fluents)
+    assert propnet.initial.dtype == np.bool_

@@ -47,7 +47,7 @@ class Level(NamedTuple):
 class FactoredGame(NamedTuple):
     """A propnet whose registers are divided into those of the world and those of each player."""
 
-    net: propnet.PropNet
+    propnet: propnet.PropNet
     machine: machine.StateMachine
     players: list[int]  # roles
     chance: list[int]  # roles
@@ -57,11 +57,11 @@ class FactoredGame(NamedTuple):
     @property
     def sizes(self) -> list[int]:
         """Moves of every role."""
-        return [len(role.moves) for role in self.net.roles]
+        return [len(role.moves) for role in self.propnet.roles]
 
     def states(self, worlds: Bools, player: int | None = None, private: Bools | None = None) -> Bools:
         """Whole states, of which everything that other players keep to themselves is left false."""
-        states = np.zeros((len(self.net.initial), worlds.shape[1]), np.bool_)
+        states = np.zeros((len(self.propnet.initial), worlds.shape[1]), np.bool_)
         states[self.world] = worlds
         if player is not None and private is not None:
             states[self.private[player]] = private
@@ -73,15 +73,15 @@ class FactoredGame(NamedTuple):
         return rows
 
 
-def divide_registers(net: propnet.PropNet) -> FactoredGame:
+def divide_registers(propnet: propnet.PropNet) -> FactoredGame:
     """Finds out which registers are private."""
-    owners = private_registers.find_owners(net)
-    players = [n for n, role in enumerate(net.roles) if not role.is_random]
+    owners = private_registers.find_owners(propnet)
+    players = [n for n, role in enumerate(propnet.roles) if not role.is_random]
     return FactoredGame(
-        net,
-        machine.for_propnet(net),
+        propnet,
+        machine.for_propnet(propnet),
         players,
-        [n for n, role in enumerate(net.roles) if role.is_random],
+        [n for n, role in enumerate(propnet.roles) if role.is_random],
         np.flatnonzero(owners == private_registers.WORLD),
         [np.flatnonzero(owners == role) for role in players],
     )

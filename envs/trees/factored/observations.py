@@ -134,9 +134,9 @@ def _views(
     role = game.players[player]
     rows = [legal if n == role else moves[:, world] for n, moves in enumerate(possible)]
     pair, moves = joint_actions.enumerate_joint_actions(np.concatenate(rows), game.sizes)
-    percepts = np.zeros((len(game.net.roles[role].percepts), len(pair)), np.bool_)
+    percepts = np.zeros((len(game.propnet.roles[role].percepts), len(pair)), np.bool_)
     after = np.zeros((len(game.private[player]), len(pair)), np.bool_)
-    bounds = np.cumsum([0, *(len(each.percepts) for each in game.net.roles)])
+    bounds = np.cumsum([0, *(len(each.percepts) for each in game.propnet.roles)])
     for part in _batches(len(pair)):
         states = game.states(
             level.worlds[:, world[pair[part]]], player, level.sides[player].private_states[:, private[pair[part]]]

@@ -16,7 +16,7 @@ WORLD: Final = -1
 UNUSED: Final = -2  # nothing that anybody perceives, does or gets depends on it
 
 
-def find_owners(net: propnet.PropNet) -> npt.NDArray[np.int64]:
+def find_owners(propnet: propnet.PropNet) -> npt.NDArray[np.int64]:
     """Returns the owner of every register: the index of a role, `WORLD` or `UNUSED`.
 
     A register may belong to a player only if it is in the cones of that player's legal moves, percepts and private
@@ -26,9 +26,9 @@ def find_owners(net: propnet.PropNet) -> npt.NDArray[np.int64]:
     >>> find_owners(games.compile_game("rps")).tolist()
     [-1, -1, -1, -1, -1, -1, -1]
     """
-    support = _support_function(net)
-    registers = len(net.initial)
-    players = frozenset(n for n, role in enumerate(net.roles) if not role.is_random)
+    support = _support_function(propnet)
+    registers = len(propnet.initial)
+    players = frozenset(n for n, role in enumerate(propnet.roles) if not role.is_random)
     candidates = [set(players) for _ in range(registers)]
 
     def restrict(literals: Iterable[int], users: frozenset[int]) -> None:
@@ -37,12 +37,12 @@ def find_owners(net: propnet.PropNet) -> npt.NDArray[np.int64]:
             if cone >> (1 + register) & 1:
                 candidates[register] &= users
 
-    restrict([net.terminal], frozenset())
-    for number, role in enumerate(net.roles):
+    restrict([propnet.terminal], frozenset())
+    for number, role in enumerate(propnet.roles):
         restrict(role.goal.tolist(), frozenset())
         restrict(role.legal.tolist(), players & {number})
         restrict(role.sees.tolist(), players & {number})
-    cones = [support([literal]) for literal in net.next.tolist()]
+    cones = [support([literal]) for literal in propnet.next.tolist()]
     while True:
         before = sum(map(len, candidates))
         for user, cone in enumerate(cones):
@@ -59,16 +59,16 @@ def _owner(candidates: set[int], players: frozenset[int]) -> int:
     return UNUSED if len(candidates) == len(players) and len(players) > 1 else min(candidates)
 
 
-def _support_function(net: propnet.PropNet) -> Callable[[Iterable[int]], int]:
+def _support_function(propnet: propnet.PropNet) -> Callable[[Iterable[int]], int]:
     """Returns the function from literals to the inputs they depend on, as bits of an integer."""
-    circuit = net.as_circuit()
+    circuit = propnet.as_circuit()
     supports = [0, *(1 << node for node in range(1, circuit.inputs + 1))]
     for gate in circuit.gates:
         joined = 0
         for literal in gate:
             joined |= supports[literal >> 1]
         supports.append(joined)
-    first_feedback = 1 + circuit.inputs - len(net.feedback)
+    first_feedback = 1 + circuit.inputs - len(propnet.feedback)
 
     def support(literals: Iterable[int]) -> int:
         joined = 0
@@ -76,7 +76,7 @@ def _support_function(net: propnet.PropNet) -> Callable[[Iterable[int]], int]:
             joined |= supports[literal >> 1]
         while True:  # a feedback depends on what its literal depends on
             more = joined
-            for number, literal in enumerate(net.feedback.tolist()):
+            for number, literal in enumerate(propnet.feedback.tolist()):
                 if joined >> (first_feedback + number) & 1:
                     more |= supports[literal >> 1]
             if more == joined:

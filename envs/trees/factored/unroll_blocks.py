@@ -25,7 +25,7 @@ _MEMBERS_PER_INFOSET = 20  # an information set takes as much memory as so many 
 
 
 def unroll(
-    net: propnet.PropNet,
+    propnet: propnet.PropNet,
     mode: payoffs.PayoffMode = "auto",
     *,
     max_blocks: int = limits.BLOCKS,
@@ -36,7 +36,7 @@ def unroll(
     """Unrolls the whole game in blocks.
 
     Args:
-      net: the propnet of the game.
+      propnet: the propnet of the game.
       mode: how goal values become payoffs.
       max_blocks: limit on the blocks of one step.
       max_members: limit on the members of the sets that one step extends.
@@ -50,7 +50,7 @@ def unroll(
       TooLargeError: more blocks or members than the limits, or a game without an end.
       UnplayableError: some role has no legal move in a state that is not terminal.
     """
-    return _BlockUnroller(net, mode, max_blocks, max_members, goal_conflict).run(report)
+    return _BlockUnroller(propnet, mode, max_blocks, max_members, goal_conflict).run(report)
 
 
 class _Children(NamedTuple):
@@ -84,17 +84,17 @@ class _Arrival(NamedTuple):
 class _BlockUnroller:
     def __init__(
         self,
-        net: propnet.PropNet,
+        propnet: propnet.PropNet,
         mode: payoffs.PayoffMode,
         max_blocks: int,
         max_members: int,
         goal_conflict: judge.GoalConflictMode,
     ) -> None:
-        self.game = blocks.divide_registers(net)
+        self.game = blocks.divide_registers(propnet)
         self.max_blocks, self.max_members = max_blocks, max_members
-        self.judge = judge.StateJudge(net, mode, goal_conflict)
-        self.collectors = [infosets.InfosetCollector(role, contract=True) for role in net.players]
-        self.terminals = terminal_blocks.TerminalCollector(len(net.players))
+        self.judge = judge.StateJudge(propnet, mode, goal_conflict)
+        self.collectors = [infosets.InfosetCollector(role, contract=True) for role in propnet.players]
+        self.terminals = terminal_blocks.TerminalCollector(len(propnet.players))
         self.nodes: list[int] = []
         self.histories: list[float] = []
         self.information_sets: list[tuple[int, ...]] = []
@@ -104,7 +104,7 @@ class _BlockUnroller:
         step = 0
         while len(level.world):
             if step == limits.STEPS:
-                name = self.game.net.name
+                name = self.game.propnet.name
                 raise game_tree.TooLargeError(
                     f"{name} continues after {step} joint actions, and exact solving needs a game that ends",
                     "Add a step counter to its rules",
@@ -116,7 +116,7 @@ class _BlockUnroller:
         units = self.judge.payoffs(self.terminals.goals(), is_complete=True)
         none = np.zeros((0, len(self.collectors)))
         return game_tree.GameTree(
-            name=self.game.net.name,
+            name=self.game.propnet.name,
             players=tuple(collector.player() for collector in self.collectors),
             terminals=game_tree.Terminals(none.astype(np.int32), none, np.zeros(0), np.zeros(0)),
             counts=game_tree.Counts(tuple(self.nodes), tuple(self.histories), tuple(self.information_sets)),
@@ -196,7 +196,7 @@ class _BlockUnroller:
                 private = level.sides[player].private_states[:, view.pair_private[pair]][:, None]
                 state = self.game.states(world, player, private)[:, 0]
                 may = [np.full(size, n != role) for n, size in enumerate(self.game.sizes)]
-                raise game_tree.UnplayableError(unplayable.explain(self.game.net, np.concatenate(may), state))
+                raise game_tree.UnplayableError(unplayable.explain(self.game.propnet, np.concatenate(may), state))
 
     def _children(
         self, level: blocks.Level, joint: observations.JointActions, moves: list[transitions.Transitions]
@@ -227,7 +227,7 @@ class _BlockUnroller:
 
     def _limit(self, needed: float, allowed: int, what: str) -> None:
         if needed > allowed:
-            name, step = self.game.net.name, len(self.nodes)
+            name, step = self.game.propnet.name, len(self.nodes)
             raise game_tree.TooLargeError(
                 f"{name} is too large to unroll, also in blocks: step {step} needs the memory of {needed:,.0f} {what}; "
                 f"allowed are {allowed:,}",

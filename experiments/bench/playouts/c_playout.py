@@ -49,8 +49,10 @@ void play(long count, int threads) {{
 
 def generate_source(play: playouts.Playout) -> str:
     """Returns C source with `play(steps, threads)`: every thread plays GAMES games for so many steps."""
-    registers = len(play.net.initial) + play.counter_bits
-    initial = [f"    memset(&state[{n}], 255, sizeof(row));" for n, bit in enumerate(play.net.initial.tolist()) if bit]
+    registers = len(play.propnet.initial) + play.counter_bits
+    initial = [
+        f"    memset(&state[{n}], 255, sizeof(row));" for n, bit in enumerate(play.propnet.initial.tolist()) if bit
+    ]
     return _FRAME.format(
         bytes=4 * _LANES,
         lanes=_LANES,
@@ -85,7 +87,7 @@ def _operations(program: tapes.Tape, segment: tapes.Segment) -> Iterator[str]:
 
 def _ranks(play: playouts.Playout, program: tapes.Tape, registers: int) -> Iterator[str]:
     """Random numbers below the counts of legal moves, as in `envs.lowering.random_move`."""
-    rank_bits = playout_tape.rank_bits(play.net)
+    rank_bits = playout_tape.rank_bits(play.propnet)
     if not rank_bits:
         return
     first = 0

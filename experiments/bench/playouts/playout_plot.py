@@ -40,8 +40,8 @@ def _rate(game: str, batch: int, advance: Callable[[str], None]) -> tuple[float,
     from gdlx.envs.packed import playouts, sharded_playouts
     from gdlx.propnet import games
 
-    net = games.compile_game(game)
-    play = sharded_playouts.ShardedPlayout(net, 10_000, batch // playouts.GAMES_PER_WORD)
+    propnet = games.compile_game(game)
+    play = sharded_playouts.ShardedPlayout(propnet, 10_000, batch // playouts.GAMES_PER_WORD)
     stats = play.start(0, steps=8)
 
     def run(steps: int) -> None:
@@ -50,7 +50,7 @@ def _rate(game: str, batch: int, advance: Callable[[str], None]) -> tuple[float,
 
     rate = playout_bench.measure_rate(run, play.words * playouts.GAMES_PER_WORD, seconds=1.0) / 1e6
     advance(f"{game}, {batch} games: {rate:.1f} million states/s")
-    return rate, playouts.Playout(net).step_tape.operations
+    return rate, playouts.Playout(propnet).step_tape.operations
 
 
 def _save(

@@ -126,16 +126,16 @@ def strength_figures() -> Iterator[harness.Figure]:
     from gdlx.propnet import games
     from gdlx.solvers.runs import driver
 
-    net = games.compile_game(_LARGE)
+    propnet = games.compile_game(_LARGE)
     settings = learner_registry.make_settings(
         "self-play", {"uniform_opponent_fraction": str(_UNIFORM_OPPONENT_FRACTION)}
     )
     config = learner_registry.TrainConfig(
-        game_spec.GameSpec(_LARGE), "self-play", learner_registry.default_window(net, None), settings
+        game_spec.GameSpec(_LARGE), "self-play", learner_registry.default_window(propnet, None), settings
     )
-    learner = learner_registry.make_learner(config, net, None)
+    learner = learner_registry.make_learner(config, propnet, None)
     with tempfile.TemporaryDirectory() as folder:
-        run = training.TrainingRun(config, learner, game_facts.probe(net).digest, pathlib.Path(folder))
+        run = training.TrainingRun(config, learner, game_facts.probe(propnet).digest, pathlib.Path(folder))
         for _ in run.points(driver.StopCondition(None, 60 * _MINUTES)):
             pass
         run.finish()

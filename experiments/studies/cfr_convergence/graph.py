@@ -49,18 +49,18 @@ class StateGraph(NamedTuple):
         return sum(int((~np.asarray(level.legal[0]).any(axis=1)).sum()) for level in self.levels)
 
 
-def build_graph(net: propnet.PropNet) -> StateGraph:
+def build_graph(propnet: propnet.PropNet) -> StateGraph:
     """Enumerates the states of a two-player game without chance, whose goals add up to 100."""
-    game = machine.for_propnet(net)
-    assert len(net.roles) == 2, "two players, and no chance"
-    sizes = [len(role.moves) for role in net.roles]
+    game = machine.for_propnet(propnet)
+    assert len(propnet.roles) == 2, "two players, and no chance"
+    sizes = [len(role.moves) for role in propnet.roles]
     levels = []
     states = game.initial(1)
     edges = np.zeros((1, 0), np.int32)
     while states.shape[1]:
         terminal, goals = game.terminal_and_goals(states)
-        first_goals = machine.split_rows(goals, [len(role.goal_values) for role in net.roles])[0]
-        payoff = np.where(terminal, np.asarray(net.roles[0].goal_values) @ first_goals - 50.0, 0.0)
+        first_goals = machine.split_rows(goals, [len(role.goal_values) for role in propnet.roles])[0]
+        payoff = np.where(terminal, np.asarray(propnet.roles[0].goal_values) @ first_goals - 50.0, 0.0)
         rows = game.legal(states) & ~terminal
         counts = [legal_rows.sum(axis=0) for legal_rows in machine.split_rows(rows, sizes)]
         most = max(1, *(int(count.max()) for count in counts))

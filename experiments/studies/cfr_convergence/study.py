@@ -70,8 +70,8 @@ class StateGraphSolver:
     """CFR on the graph of states."""
 
     def __init__(self, game: StudyGame, *, first: bool) -> None:
-        net = games.compile_game(game.spec)
-        self.graph = graph.build_graph(net)
+        propnet = games.compile_game(game.spec)
+        self.graph = graph.build_graph(propnet)
         self.state: graph.GraphCfrState = graph.init(self.graph, first=first)
 
     def advance(self, count: int) -> None:

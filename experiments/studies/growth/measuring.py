@@ -41,9 +41,9 @@ class GameCost(NamedTuple):
 def measure_game(game: str, seconds: float) -> dict[str, Any]:
     """Measures a game, taking `seconds` for each timing. Call it in a new process, whose peak memory is measured."""
     spec = game_spec.GameSpec(game)
-    net = games.compile_game(game)
+    propnet = games.compile_game(game)
     begun = time.perf_counter()
-    tree = game_spec.unroll_game(spec, net=net, keep_edges=True)
+    tree = game_spec.unroll_game(spec, propnet=propnet, keep_edges=True)
     unrolling = time.perf_counter() - begun
     peak = host_machine.process_peak_mb()
     task = tasks.make_tree_task(spec, tree)

@@ -7,6 +7,7 @@ evaluation shows to change is no longer assumed, until a fixpoint: a proof by in
 import dataclasses
 
 import numpy as np
+import numpy.typing as npt
 
 from gdlx.propnet.circuits import aig, propnet
 from gdlx.propnet.common import deadlines
@@ -14,21 +15,21 @@ from gdlx.propnet.common import deadlines
 _CHANGES = 2  # third value besides 0 and 1
 
 
-def fold_constants(net: propnet.PropNet) -> propnet.PropNet:
-    gates = net.as_circuit()
-    value = _constant_nodes(net, gates)
-    registers = len(net.initial)
+def fold_constants(propnet: propnet.PropNet) -> propnet.PropNet:
+    gates = propnet.as_circuit()
+    value = _constant_nodes(propnet, gates)
+    registers = len(propnet.initial)
     inputs = [v if v != _CHANGES else 2 * n for n, v in enumerate(value[1 : gates.inputs + 1], 1)]
     folded = aig.rebuild(gates, inputs)
     kept_inputs = [literal > 1 for literal in inputs]
-    return drop_inputs(net.with_circuit(folded), kept_inputs, [inputs[n] for n in range(registers)])
+    return drop_inputs(propnet.with_circuit(folded), kept_inputs, [inputs[n] for n in range(registers)])
 
 
-def _constant_nodes(net: propnet.PropNet, gates: aig.Circuit) -> list[int]:
+def _constant_nodes(propnet: propnet.PropNet, gates: aig.Circuit) -> list[int]:
     """Returns 0 or 1 for nodes that are constant in every reachable state, else _CHANGES."""
     first = gates.inputs + 1
-    registers = len(net.initial)
-    value = [0, *map(int, net.initial), *[0] * (gates.inputs - registers)]
+    registers = len(propnet.initial)
+    value = [0, *map(int, propnet.initial), *[0] * (gates.inputs - registers)]
     zeros, unknowns = [], [0] * len(gates.gates)
     users: list[list[int]] = [[] for _ in range(first + len(gates.gates))]
     for number, gate in enumerate(deadlines.watched(gates.gates)):
@@ -39,10 +40,10 @@ def _constant_nodes(net: propnet.PropNet, gates: aig.Circuit) -> list[int]:
         zeros.append(count)
         value.append(int(count == 0))
     # The literal that drives each input: the next value of a register or feedback, the legality of a move.
-    drivers = [int(x) for x in net.next]
-    for role in net.roles:
+    drivers = [int(x) for x in propnet.next]
+    for role in propnet.roles:
         drivers += map(int, role.legal)
-    drivers += map(int, net.feedback)
+    drivers += map(int, propnet.feedback)
     driven: dict[int, list[int]] = {}
     for number, literal in enumerate(drivers):
         driven.setdefault(literal >> 1, []).append(number)
@@ -64,24 +65,24 @@ def _constant_nodes(net: propnet.PropNet, gates: aig.Circuit) -> list[int]:
     return value
 
 
-def drop_inputs(net: propnet.PropNet, kept: list[bool], register_literals: list[int]) -> propnet.PropNet:
+def drop_inputs(propnet: propnet.PropNet, kept: list[bool], register_literals: list[int]) -> propnet.PropNet:
     """Removes inputs that no gate uses any more, and redirects their fluents to other registers.
 
     `register_literals` has for every register the literal of the constant or register (by old node) with its value.
     """
-    registers = len(net.initial)
-    node_of = np.zeros(net.inputs + 1, np.int64)
+    registers = len(propnet.initial)
+    node_of = np.zeros(propnet.inputs + 1, np.int64)
     node_of[1:][kept] = 1 + np.arange(sum(kept))
-    shift = sum(kept) - net.inputs
+    shift = sum(kept) - propnet.inputs
 
-    def renumbered(literals: propnet.Ints) -> propnet.Ints:
+    def renumbered(literals: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
         nodes = literals.astype(np.int64) >> 1
-        new = np.where(nodes <= net.inputs, node_of[np.minimum(nodes, net.inputs)], nodes + shift)
+        new = np.where(nodes <= propnet.inputs, node_of[np.minimum(nodes, propnet.inputs)], nodes + shift)
         return np.asarray(2 * new + (literals & 1), np.int32)
 
     roles = []
     position = registers
-    for role in net.roles:
+    for role in propnet.roles:
         keep = np.array(kept[position : position + len(role.moves)], bool)
         position += len(role.moves)
         seen = role.sees != aig.FALSE
@@ -97,7 +98,7 @@ def drop_inputs(net: propnet.PropNet, kept: list[bool], register_literals: list[
         )
     keep = np.array(kept[:registers], bool)
     through = np.array(register_literals, np.int64)
-    fluents = net.fluent_literals.astype(np.int64)
+    fluents = propnet.fluent_literals.astype(np.int64)
     is_register = fluents >> 1 > 0
     fluents = np.where(
         is_register,
@@ -105,12 +106,12 @@ def drop_inputs(net: propnet.PropNet, kept: list[bool], register_literals: list[
         fluents,
     )
     return dataclasses.replace(
-        net,
+        propnet,
         roles=tuple(roles),
         fluent_literals=renumbered(fluents.astype(np.int32)),
-        initial=net.initial[keep],
-        next=renumbered(net.next[keep]),
-        terminal=int(renumbered(np.array([net.terminal], np.int32))[0]),
-        feedback=renumbered(net.feedback[np.array(kept[position:], bool)]),
-        gate_inputs=renumbered(net.gate_inputs),
+        initial=propnet.initial[keep],
+        next=renumbered(propnet.next[keep]),
+        terminal=int(renumbered(np.array([propnet.terminal], np.int32))[0]),
+        feedback=renumbered(propnet.feedback[np.array(kept[position:], bool)]),
+        gate_inputs=renumbered(propnet.gate_inputs),
     )

@@ -19,61 +19,61 @@ _BITS = np.uint64(1) << np.arange(64, dtype=np.uint64)
 _SIMULATED_EDGES, _REBUILT_EDGES = 30_000_000, 3_000_000
 
 
-def merge_equal_registers(net: propnet.PropNet) -> propnet.PropNet:
-    rounds = min(64, _REBUILT_EDGES // (len(net.gate_inputs) + 1))
-    if rounds < 3 or len(net.initial) < 2:
-        return net
-    classes = _split_by_simulation(net)
-    gates = net.as_circuit()
+def merge_equal_registers(propnet: propnet.PropNet) -> propnet.PropNet:
+    rounds = min(64, _REBUILT_EDGES // (len(propnet.gate_inputs) + 1))
+    if rounds < 3 or len(propnet.initial) < 2:
+        return propnet
+    classes = _split_by_simulation(propnet)
+    gates = propnet.as_circuit()
     for _ in deadlines.watched(range(rounds)):
-        leader = _leaders(net, classes)
+        leader = _leaders(propnet, classes)
         folded = aig.rebuild(gates, leader)
-        following = folded.outputs[: len(net.initial)]
-        keys = [(c, lit ^ int(start)) for c, lit, start in zip(classes, following, net.initial, strict=True)]
+        following = folded.outputs[: len(propnet.initial)]
+        keys = [(c, lit ^ int(start)) for c, lit, start in zip(classes, following, propnet.initial, strict=True)]
         numbers: dict[tuple[int, int], int] = {}
         refined = [numbers.setdefault(key, len(numbers)) for key in keys]
         if len(numbers) == len(set(classes)):
             break
         classes = refined
     else:
-        return net
+        return propnet
     if len(set(classes)) == len(classes):
-        return net
-    registers = len(net.initial)
-    kept = [leader[n] >> 1 == n + 1 for n in range(registers)] + [True] * (net.inputs - registers)
-    return constants.drop_inputs(net.with_circuit(folded), kept, leader[:registers])
+        return propnet
+    registers = len(propnet.initial)
+    kept = [leader[n] >> 1 == n + 1 for n in range(registers)] + [True] * (propnet.inputs - registers)
+    return constants.drop_inputs(propnet.with_circuit(folded), kept, leader[:registers])
 
 
-def _leaders(net: propnet.PropNet, classes: list[int]) -> list[aig.Literal]:
+def _leaders(propnet: propnet.PropNet, classes: list[int]) -> list[aig.Literal]:
     """Returns for every input node its representative literal: the first register of its class, possibly inverted."""
     first: dict[int, int] = {}
     literals = []
     for number, group in enumerate(classes):
         leader = first.setdefault(group, number)
-        literals.append(2 * (leader + 1) + int(net.initial[leader] != net.initial[number]))
-    return literals + [2 * node for node in range(len(classes) + 1, net.inputs + 1)]
+        literals.append(2 * (leader + 1) + int(propnet.initial[leader] != propnet.initial[number]))
+    return literals + [2 * node for node in range(len(classes) + 1, propnet.inputs + 1)]
 
 
-def _split_by_simulation(net: propnet.PropNet) -> list[int]:
+def _split_by_simulation(propnet: propnet.PropNet) -> list[int]:
     """Returns classes of registers with the same history, up to inversion, under random moves.
 
     The simulation is long enough for step counters to advance: registers that have not changed yet look equal, and each
     costs a round of proof.
     """
     rng = np.random.default_rng(0)
-    circuit = net.as_circuit()
-    step = by_level.LevelizedCircuit(by_level.extract_cone(circuit, net.next.tolist()))
-    state = np.repeat(np.where(net.initial, ~np.uint64(0), np.uint64(0))[:, None], _WORDS, axis=1)
+    circuit = propnet.as_circuit()
+    step = by_level.LevelizedCircuit(by_level.extract_cone(circuit, propnet.next.tolist()))
+    state = np.repeat(np.where(propnet.initial, ~np.uint64(0), np.uint64(0))[:, None], _WORDS, axis=1)
     trace = [state]
-    for _ in range(min(256, max(24, _SIMULATED_EDGES // (len(net.gate_inputs) + 1)))):
-        feedback = np.zeros((len(net.feedback), _WORDS), np.uint64)
+    for _ in range(min(256, max(24, _SIMULATED_EDGES // (len(propnet.gate_inputs) + 1)))):
+        feedback = np.zeros((len(propnet.feedback), _WORDS), np.uint64)
         deadlines.check()
         state = step.run(
-            np.concatenate([state, *(_random_moves(len(role.moves), rng) for role in net.roles), feedback])
+            np.concatenate([state, *(_random_moves(len(role.moves), rng) for role in propnet.roles), feedback])
         )
         trace.append(state)
     history = np.concatenate(trace, axis=1)
-    history[net.initial] = ~history[net.initial]
+    history[propnet.initial] = ~history[propnet.initial]
     return [int(number) for number in np.unique(history, axis=0, return_inverse=True)[1].reshape(-1)]
 
 

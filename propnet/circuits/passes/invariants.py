@@ -33,22 +33,22 @@ class Invariants:
     covers: tuple[bool, ...]  # for each group, whether one of its registers is always true
 
 
-def find_invariants(net: propnet.PropNet) -> Invariants:
+def find_invariants(propnet: propnet.PropNet) -> Invariants:
     """Returns proved invariants; none if a limit is reached."""
     none_proved = Invariants({}, (), ())
-    net = _without_percepts(net)
-    searches = min(200, _MAX_WORK // (net.gates + len(net.initial) ** 2 // _PAIRS_OF_A_GATE + 1))
-    if searches < 25 or not len(net.initial):
+    propnet = _without_percepts(propnet)
+    searches = min(200, _MAX_WORK // (propnet.gates + len(propnet.initial) ** 2 // _PAIRS_OF_A_GATE + 1))
+    if searches < 25 or not len(propnet.initial):
         return none_proved
-    samples = _Samples(net)
-    samples.add(_visited(net))
-    base = _step_program(net)
+    samples = _Samples(propnet)
+    samples.add(_visited(propnet))
+    base = _step_program(propnet)
     for _ in range(searches):
         deadlines.check()
         candidates = samples.candidates()
         if not candidates.constant and not candidates.groups:
             return none_proved
-        violations = _violations(net, base, candidates)
+        violations = _violations(propnet, base, candidates)
         if violations is None:
             return none_proved
         if not violations.shape[1]:
@@ -57,17 +57,21 @@ def find_invariants(net: propnet.PropNet) -> Invariants:
     return none_proved
 
 
-def _without_percepts(net: propnet.PropNet) -> propnet.PropNet:
+def _without_percepts(propnet: propnet.PropNet) -> propnet.PropNet:
     """Returns the game without percepts, which no state depends on: with many roles they outnumber everything else."""
     none = np.zeros(0, np.int32)
-    blind = dataclasses.replace(net, roles=tuple(dataclasses.replace(r, percepts=(), sees=none) for r in net.roles))
+    blind = dataclasses.replace(
+        propnet, roles=tuple(dataclasses.replace(r, percepts=(), sees=none) for r in propnet.roles)
+    )
     return blind.with_circuit(aig.prune(blind.as_circuit()))
 
 
-def _visited(net: propnet.PropNet, start: random_play.Bools | None = None, steps: int = _STEPS) -> random_play.Bools:
+def _visited(
+    propnet: propnet.PropNet, start: random_play.Bools | None = None, steps: int = _STEPS
+) -> random_play.Bools:
     """Returns states reached by random play, one per column."""
     states = []
-    for number, step in enumerate(random_play.random_steps(net, _COPIES, seed=0, start=start)):
+    for number, step in enumerate(random_play.random_steps(propnet, _COPIES, seed=0, start=start)):
         deadlines.check()
         states.append(step.state)
         if number == steps:
@@ -78,13 +82,13 @@ def _visited(net: propnet.PropNet, start: random_play.Bools | None = None, steps
 class _Samples:
     """Records which registers change in the sampled states, and which are true at the same time."""
 
-    def __init__(self, net: propnet.PropNet) -> None:
-        self._net = net
-        count = len(net.initial)
+    def __init__(self, propnet: propnet.PropNet) -> None:
+        self._net = propnet
+        count = len(propnet.initial)
         self._together = np.zeros((count, count), bool)
         self._changes = np.zeros(count, bool)
         self._uncovered: list[random_play.Bools] = []
-        self._order = _by_shape(net)
+        self._order = _by_shape(propnet)
 
     def add(self, states: random_play.Bools) -> None:
         """Adds states, one per column."""
@@ -114,28 +118,28 @@ class _Samples:
         )
 
 
-def _by_shape(net: propnet.PropNet) -> list[tuple[int, str]]:
+def _by_shape(propnet: propnet.PropNet) -> list[tuple[int, str]]:
     """Returns registers with the name of their fluent, so that groups are formed among fluents of one name."""
     name: dict[int, str] = {}
-    for text, literal in zip(net.fluents, net.fluent_literals.tolist(), strict=True):
+    for text, literal in zip(propnet.fluents, propnet.fluent_literals.tolist(), strict=True):
         if literal > 1 and not literal & 1:
             name.setdefault(literal // 2 - 1, text.split()[0])
-    return [(number, name.get(number, "")) for number in range(len(net.initial))]
+    return [(number, name.get(number, "")) for number in range(len(propnet.initial))]
 
 
-def _step_program(net: propnet.PropNet) -> str:
+def _step_program(propnet: propnet.PropNet) -> str:
     """A program for one legal step from any nonterminal state: n(..) are nodes before, v(..) registers after it."""
-    gates = net.as_circuit()
-    registers = len(net.initial)
+    gates = propnet.as_circuit()
+    registers = len(propnet.initial)
     lines = [f"{{n(1..{registers})}}."] if registers else []
-    lines += [f"{{n({gates.inputs - len(net.feedback) + 1}..{gates.inputs})}}."] if len(net.feedback) else []
-    for number, role in enumerate(net.roles):
-        start = net.first_move_node(number)
+    lines += [f"{{n({gates.inputs - len(propnet.feedback) + 1}..{gates.inputs})}}."] if len(propnet.feedback) else []
+    for number, role in enumerate(propnet.roles):
+        start = propnet.first_move_node(number)
         lines.append(f"1 {{n({start}..{start + len(role.moves) - 1})}} 1.")
         lines += [f":- n({start + m}), {sat.literal_to_asp(lit ^ 1)}." for m, lit in enumerate(role.legal.tolist())]
     lines += sat.gates_to_asp(gates)
-    lines += [f"v({register}) :- {sat.literal_to_asp(lit)}." for register, lit in enumerate(net.next.tolist())]
-    lines.append(f":- {sat.literal_to_asp(net.terminal)}.")
+    lines += [f"v({register}) :- {sat.literal_to_asp(lit)}." for register, lit in enumerate(propnet.next.tolist())]
+    lines.append(f":- {sat.literal_to_asp(propnet.terminal)}.")
     return "\n".join(lines)
 
 
@@ -153,7 +157,7 @@ def _candidate_program(candidates: Invariants) -> Iterator[str]:
     yield "#show v/1."
 
 
-def _violations(net: propnet.PropNet, base: str, candidates: Invariants) -> random_play.Bools | None:
+def _violations(propnet: propnet.PropNet, base: str, candidates: Invariants) -> random_play.Bools | None:
     """Returns states that violate a candidate one step after all candidates hold; None if the work limit is reached."""
     options = [
         str(_MODELS),
@@ -168,26 +172,26 @@ def _violations(net: propnet.PropNet, base: str, candidates: Invariants) -> rand
     states: list[random_play.Bools] = []
 
     def add_state(model: clingo.Model) -> None:
-        state = np.zeros(len(net.initial), np.bool_)
+        state = np.zeros(len(propnet.initial), np.bool_)
         state[[symbol.arguments[0].number for symbol in model.symbols(shown=True)]] = True
         states.append(state)
 
     result = control.solve(on_model=add_state)
     if not states and not result.unsatisfiable:
         return None
-    return np.stack(states, axis=1) if states else np.zeros((len(net.initial), 0), np.bool_)
+    return np.stack(states, axis=1) if states else np.zeros((len(propnet.initial), 0), np.bool_)
 
 
-def apply_invariants(net: propnet.PropNet) -> tuple[propnet.PropNet, list[frozenset[int]], set[int]]:
+def apply_invariants(propnet: propnet.PropNet) -> tuple[propnet.PropNet, list[frozenset[int]], set[int]]:
     """Removes registers that are proved constant; returns also groups of register nodes and which groups cover."""
-    proved = find_invariants(net)
+    proved = find_invariants(propnet)
     if not proved.constant and not proved.groups:
-        return net, [], set()
-    gates = net.as_circuit()
+        return propnet, [], set()
+    gates = propnet.as_circuit()
     literals = [int(proved.constant[n - 1]) if n - 1 in proved.constant else 2 * n for n in range(1, gates.inputs + 1)]
     kept = [literal > 1 for literal in literals]
     node_of = np.cumsum([0, *kept])  # of a remaining input, by its old node
     groups = [frozenset(int(node_of[register + 1]) for register in group) for group in proved.groups]
-    smaller = net.with_circuit(aig.rebuild(gates, literals))
-    smaller = constants.drop_inputs(smaller, kept, literals[: len(net.initial)])
+    smaller = propnet.with_circuit(aig.rebuild(gates, literals))
+    smaller = constants.drop_inputs(smaller, kept, literals[: len(propnet.initial)])
     return smaller, groups, {number for number, covers in enumerate(proved.covers) if covers}

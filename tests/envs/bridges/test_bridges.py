@@ -168,7 +168,7 @@ def test_views_are_equal_where_keys_are(game: str) -> None:
     """Along the same matches, the text of an information state and the key of `Env` tell the same histories apart."""
     texts = {"coins": sheets.COINS, "maze": sheets.MAZE}
     env = sheets.make_env(texts[game]) if game in texts else gdlx.make(game)
-    nodes = host.HostEnv(env.net, env.payoffs, 100)
+    nodes = host.HostEnv(env.propnet, env.payoffs, 100)
     found = matches.play_random(env, matches=100, steps=8)
     key_of: list[dict[str, tuple[int, ...]]] = [{} for _ in env.players]
     for match in range(100):
@@ -264,7 +264,7 @@ def test_matches_without_a_proper_end(tmp_path: pathlib.Path) -> None:
 
 
 def test_a_game_that_was_taken_for_turn_taking(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dynamics, "infer_dynamics", lambda net, seed: dynamics.Dynamics(True, False))
+    monkeypatch.setattr(dynamics, "infer_dynamics", lambda propnet, seed: dynamics.Dynamics(True, False))
     state = open_spiel_game.load_game(written(tmp_path, sheets.COINS, "mistaken.gdl")).new_initial_state()
     with pytest.raises(open_spiel_game.NotTurnTakingError, match=r"two players have a choice in: \(round 1\)"):
         state.current_player()
@@ -385,7 +385,7 @@ def test_pgx_observations_are_those_of_the_current_player() -> None:
     assert np.array_equal(mine, one.observation)
     assert not np.array_equal(mine, other)
     whole = pgx_env.PgxEnv(env.game, observation="registers")
-    assert whole.observation_shape == (len(env.game.net.initial),)
+    assert whole.observation_shape == (len(env.game.propnet.initial),)
     assert np.array_equal(whole.observe(one), one._inner.registers)
 
 

@@ -62,8 +62,8 @@ def test_the_same_ends_as_recursion(name: str) -> None:
 def test_games_of_the_library_through_the_bridge() -> None:
     """A rulesheet unrolled, and walked through as a game of OpenSpiel: the same ends."""
     for spec in ("kuhn_poker", "goofspiel:cards=3", "monty_hall", "smallest:numbers=2,steps=2"):
-        net = net_of(spec)
-        assert_same_ends(open_spiel_tree.build_tree(open_spiel_game.load_game(spec)), explicit.from_propnet(net))
+        propnet = net_of(spec)
+        assert_same_ends(open_spiel_tree.build_tree(open_spiel_game.load_game(spec)), explicit.from_propnet(propnet))
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_ranks_are_uniform() -> None:
 def test_moves_of_all_roles_are_legal_and_uniform() -> None:
     """All combinations of legal sets of four roles side by side, each 512 times."""
     play = playouts.Playout(sheets.compile_text(CHOICES))
-    program = playout_tape.build_choice_tape(play.net)
+    program = playout_tape.build_choice_tape(play.propnet)
     columns = np.array([*support.all_columns(sum(SIZES))] * 512).T
     legal = jnp.asarray(sliced_bits(columns))
     streams = rng.make_streams(jax.random.key(5), 0, legal.shape[1])

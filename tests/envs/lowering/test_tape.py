@@ -28,9 +28,9 @@ def net_of(game: str) -> propnet.PropNet:
     return sheets.compile_text(sheets.MAZE, iterated=True) if game == "maze" else games.compile_game(game)
 
 
-def all_outputs(net: propnet.PropNet) -> list[int]:
-    parts = [np.concatenate([role.legal, role.sees, role.goal]) for role in net.roles]
-    return [*net.next.tolist(), net.terminal, *np.concatenate(parts).tolist()]
+def all_outputs(propnet: propnet.PropNet) -> list[int]:
+    parts = [np.concatenate([role.legal, role.sees, role.goal]) for role in propnet.roles]
+    return [*propnet.next.tolist(), propnet.terminal, *np.concatenate(parts).tolist()]
 
 
 def words(rows: int, columns: int, seed: int = 0) -> tape.Words:
@@ -115,15 +115,15 @@ def test_inputs_that_come_after_the_first_segment(early: aig.Circuit, late: aig.
 
 @pytest.mark.parametrize("game", [*SMALL, *DOZEN, *SLOW])
 def test_every_form_of_a_game(game: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    net = net_of(game)
-    assert bool(len(net.feedback)) == (game == "maze")
-    outputs = all_outputs(net)
-    inputs = words(net.inputs - len(net.feedback), 5)
-    program = straight_line.compile_cone(net, outputs)
+    propnet = net_of(game)
+    assert bool(len(propnet.feedback)) == (game == "maze")
+    outputs = all_outputs(propnet)
+    inputs = words(propnet.inputs - len(propnet.feedback), 5)
+    program = straight_line.compile_cone(propnet, outputs)
     expected = np.stack(
         straight_line.run(program, [inputs[node - 1] for node in program.inputs], np.zeros(5, np.uint32))
     )
-    made = tape.compile_tape(net, outputs)
+    made = tape.compile_tape(propnet, outputs)
     assert np.array_equal(tapes.interpret_tape(made, inputs), expected)
     monkeypatch.setattr(lower, "WORDS_PER_GROUP", 2)  # so that five words are three groups, the last one not full
     for form in FORMS:
@@ -136,9 +136,9 @@ def test_every_form_of_a_game(game: str, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("games", [0, 1, 8, 9, 79, 81, 600])
 def test_any_number_of_words(games: int) -> None:
     """Rows are made wider where that is faster, and cut again."""
-    net = net_of("tictactoe")
-    made = tape.compile_tape(net, all_outputs(net))
-    inputs = words(net.inputs, games)
+    propnet = net_of("tictactoe")
+    made = tape.compile_tape(propnet, all_outputs(propnet))
+    inputs = words(propnet.inputs, games)
     found = jax.jit(lambda rows: lower.run(made, rows))(inputs)
     assert np.array_equal(np.asarray(found), tapes.interpret_tape(made, inputs))
 
@@ -157,7 +157,7 @@ def test_a_result_that_is_divided_among_threads() -> None:
 def test_a_game_whose_moves_are_always_legal() -> None:
     """Its cone of legal moves has no operation and looks at no input, in a program that has other cones."""
     env = gdlx.make("smallest", form="straight")
-    assert not tape.compile_tape(env.net, np.concatenate([role.legal for role in env.net.roles])).operations
+    assert not tape.compile_tape(env.propnet, np.concatenate([role.legal for role in env.propnet.roles])).operations
     state = jax.jit(lambda: env.step(env.init(), jax.numpy.array([0, 1, 2]), None))()
     assert int(state.step) == 1
 
@@ -180,12 +180,12 @@ def test_auto_is_chosen_by_platform() -> None:
 
 def test_rows_are_used_again() -> None:
     """A network of hundreds of operations works in little more than its state."""
-    net = net_of("connect_four")
-    program = tape.compile_tape(net, all_outputs(net))
+    propnet = net_of("connect_four")
+    program = tape.compile_tape(propnet, all_outputs(propnet))
     assert program.operations > 500
     assert program.rows < program.inputs + len(program.outputs) + 60
-    whole = playout_tape.build_step_tape(net, 10_000)
-    assert whole.rows < 3 * len(net.initial)
+    whole = playout_tape.build_step_tape(propnet, 10_000)
+    assert whole.rows < 3 * len(propnet.initial)
 
 
 def test_the_same_operation_is_made_once() -> None:

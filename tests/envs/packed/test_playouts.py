@@ -30,8 +30,8 @@ GOALS = payoffs.Payoffs(0.0, False, True)
 def play_of(game: str, max_steps: int = 10_000, iterated: bool = False) -> playouts.Playout:
     """The playout program of a library game or of a text, made once."""
     is_text = "(role" in game
-    net = sheets.compile_text(game, iterated=iterated) if is_text else games.compile_game(game)
-    return playouts.Playout(net, max_steps)
+    propnet = sheets.compile_text(game, iterated=iterated) if is_text else games.compile_game(game)
+    return playouts.Playout(propnet, max_steps)
 
 
 @functools.cache
@@ -73,7 +73,7 @@ def test_groups_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.array_equal(np.concatenate([games.state for games, _ in after], axis=1), whole.games.state)
     assert sum(int(totals.terminals) for _, totals in after) == whole.terminals
     monkeypatch.setattr(playouts, "WORDS_PER_GROUP", 3)  # two whole groups and a rest
-    grouped = playouts.Playout(play.net)
+    grouped = playouts.Playout(play.propnet)
     assert counts(played(grouped, 8, 40)) == counts(whole)
     assert np.array_equal(played(grouped, 8, 40).games.state, whole.games.state)
 
@@ -104,10 +104,10 @@ def test_devices_change_nothing() -> None:
     assert on_devices(8, *games) == on_devices(1, *games)
 
 
-def state_of(net: propnet.PropNet, bits: np.ndarray) -> interpreter.State:
+def state_of(propnet: propnet.PropNet, bits: np.ndarray) -> interpreter.State:
     """The state of registers as the interpreter has it."""
-    held = np.concatenate([[False], bits])[net.fluent_literals >> 1] ^ (net.fluent_literals & 1).astype(bool)
-    return frozenset(ground_terms.from_text(" ".join(itertools.compress(net.fluents, held.tolist()))))
+    held = np.concatenate([[False], bits])[propnet.fluent_literals >> 1] ^ (propnet.fluent_literals & 1).astype(bool)
+    return frozenset(ground_terms.from_text(" ".join(itertools.compress(propnet.fluents, held.tolist()))))
 
 
 @pytest.mark.parametrize("game", ["kuhn_poker", "maze"])
@@ -121,8 +121,8 @@ def test_every_step_is_one_of_the_rules(game: str) -> None:
     checked = set()
     for _ in range(7):
         batch, _ = compiled(play)(batch, 1)
-        bits = np.asarray(packing.unpack(batch.state[: len(play.net.initial)], 32))
-        after = [state_of(play.net, row) for row in bits]
+        bits = np.asarray(packing.unpack(batch.state[: len(play.propnet.initial)], 32))
+        after = [state_of(play.propnet, row) for row in bits]
         for pair in zip(before, after, strict=True):
             if pair not in checked:
                 checked.add(pair)
@@ -165,8 +165,8 @@ def test_random_play_agrees_with_the_rules(game: str) -> None:
     matches = by_rules(games.load_rulesheet(game), 400, seed=1)
     play = play_of(game)
     stats = played(play, 32, 400)
-    means = stats.mean_goals(play.net)
-    for player, role in enumerate(play.net.players):
+    means = stats.mean_goals(play.propnet)
+    for player, role in enumerate(play.propnet.players):
         goals = [goal[player] for _, goal in matches]
         error = np.std(goals) / math.sqrt(len(goals))
         mean = means[role.name]
@@ -191,7 +191,7 @@ def test_random_tictactoe() -> None:
     length = sum(n * w for n, w in weight.items())
     assert stats.mean_length() == pytest.approx(length, rel=0.01)  # games cut at the end make it a little longer
     reward = 50 * (0.584921 - 0.288095)
-    rewards = stats.rewards(play.net, payoffs.infer_payoffs(play.net))
+    rewards = stats.rewards(play.propnet, payoffs.infer_payoffs(play.propnet))
     error = 50 / math.sqrt(stats.terminals)
     assert rewards["x"] == pytest.approx(reward, abs=5 * error)
     assert rewards["o"] == pytest.approx(-reward, abs=5 * error)
@@ -213,38 +213,38 @@ def test_the_step_limit() -> None:
 def test_states_without_a_move_are_counted() -> None:
     stats = played(play_of(sheets.DEAD_END), 16, 200)
     assert near(stats.unplayable, stats.unplayable + stats.terminals, 1 / 3)
-    assert stats.mean_goals(play_of(sheets.DEAD_END).net) == {"first": 100.0, "second": 0.0}
+    assert stats.mean_goals(play_of(sheets.DEAD_END).propnet) == {"first": 100.0, "second": 0.0}
 
 
 def test_the_highest_goal_counts_and_conflicts_are_told() -> None:
     play = play_of(sheets.CONFLICTS)
     stats = played(play, 16, 50)
     assert stats.terminals == stats.states  # every game is one move
-    by_value = dict(zip(play.net.roles[0].goal_values, stats.goals, strict=False))
+    by_value = dict(zip(play.propnet.roles[0].goal_values, stats.goals, strict=False))
     assert by_value[70] == 0  # always beaten by 100
     first, second = (sum(stats.goals[a:b]) for a, b in ((0, 4), (4, 8)))
     assert (second, stats.terminals - first) == (stats.terminals, stats.no_goal)
     assert near(stats.no_goal, stats.terminals, 1 / 4)
     assert near(stats.multiple_goals, stats.terminals, 1 / 2)
-    assert stats.mean_goals(play.net)["first"] == pytest.approx((20 + 100 + 0 + 30) / 4, abs=2)
-    assert stats.mean_goals(play.net)["second"] == pytest.approx((80 + 10 + 10 + 70) / 4, abs=2)
-    assert stats.summary(play.net, GOALS)["goal_conflicts"] == stats.multiple_goals + stats.no_goal
+    assert stats.mean_goals(play.propnet)["first"] == pytest.approx((20 + 100 + 0 + 30) / 4, abs=2)
+    assert stats.mean_goals(play.propnet)["second"] == pytest.approx((80 + 10 + 10 + 70) / 4, abs=2)
+    assert stats.summary(play.propnet, GOALS)["goal_conflicts"] == stats.multiple_goals + stats.no_goal
 
 
 def test_goals_that_contradict_the_payoffs_are_noticed() -> None:
     play = play_of(sheets.CONFLICTS)
     stats = played(play, 16, 50)
-    assert not stats.contradicts_zero_sum(play.net, GOALS)
-    assert stats.contradicts_zero_sum(play.net, payoffs.Payoffs(50.0, True, False))
+    assert not stats.contradicts_zero_sum(play.propnet, GOALS)
+    assert stats.contradicts_zero_sum(play.propnet, payoffs.Payoffs(50.0, True, False))
     fair = played(play_of("tictactoe"), 8, 40)
-    assert not fair.contradicts_zero_sum(play_of("tictactoe").net, payoffs.Payoffs(50.0, True, False))
+    assert not fair.contradicts_zero_sum(play_of("tictactoe").propnet, payoffs.Payoffs(50.0, True, False))
 
 
 def test_nothing_has_ended_yet() -> None:
     play = play_of("tictactoe")
     stats = played(play, 8, 2)
     assert stats.mean_length() is None
-    assert stats.rewards(play.net, GOALS) == {"x": None, "o": None}
+    assert stats.rewards(play.propnet, GOALS) == {"x": None, "o": None}
 
 
 def test_what_cannot_be_played() -> None:

@@ -11,9 +11,9 @@ from gdlx.tests.helpers import sheets
 @pytest.mark.parametrize("game", ["goofspiel:cards=4", "rps", "simple_poker"])
 def test_games_of_one_length_are_counted_exactly(game: str) -> None:
     """Where every state of a step has as many joint actions as the others, one match tells all."""
-    net = games.compile_game(game)
-    counted = unroll.unroll(net, goal_conflict="max").counts.histories
-    found = size_estimate.estimate_size(net)
+    propnet = games.compile_game(game)
+    counted = unroll.unroll(propnet, goal_conflict="max").counts.histories
+    found = size_estimate.estimate_size(propnet)
     assert not found.is_truncated
     if game != "simple_poker":
         assert found.histories == pytest.approx(counted)
@@ -26,8 +26,8 @@ def test_leduc_is_about_right() -> None:
 
 
 def test_estimates_may_stop_early() -> None:
-    net = games.compile_game("connect_four")
-    found = size_estimate.estimate_size(net, matches=64, enough=1e6)
+    propnet = games.compile_game("connect_four")
+    found = size_estimate.estimate_size(propnet, matches=64, enough=1e6)
     assert found.is_truncated
     assert 1e6 < found.histories[-1] < 1e8
     shorter = found.up_to_depth(2)
@@ -43,9 +43,9 @@ def test_hopeless_games_are_refused_at_once() -> None:
 
 @pytest.mark.parametrize("game", ["kuhn_poker", "leduc_poker", "goofspiel:cards=4", "liars_dice:sides=3", "tictactoe"])
 def test_no_step_has_fewer_nodes_than_the_bound(game: str) -> None:
-    net = games.compile_game(game)
-    counted = unroll.unroll(net, goal_conflict="max").counts.nodes[1:]
-    bounds = [list(size_estimate.node_count_lower_bounds(net, matches=4_000, seed=seed)) for seed in range(3)]
+    propnet = games.compile_game(game)
+    counted = unroll.unroll(propnet, goal_conflict="max").counts.nodes[1:]
+    bounds = [list(size_estimate.node_count_lower_bounds(propnet, matches=4_000, seed=seed)) for seed in range(3)]
     assert all(bound <= nodes for seen in bounds for bound, nodes in zip(seen, counted, strict=False))
     assert all(seen[0] > 0.9 * counted[0] for seen in bounds)  # and it is near where matches meet often
 
@@ -58,13 +58,13 @@ _FORGOTTEN = """(role x) (role random) (init (at 0)) (legal x wait) (succ 0 1) (
 
 def test_merged_histories_count_once() -> None:
     """Of eight numbers drawn, the player learns whether it was the 2, and the state nothing."""
-    net = sheets.compile_text(_FORGOTTEN)
-    counted = unroll.unroll(net).counts
+    propnet = sheets.compile_text(_FORGOTTEN)
+    counted = unroll.unroll(propnet).counts
     assert (counted.nodes, counted.histories) == ((1, 2, 4, 8, 1), (1, 8, 64, 512, 4_096))
-    bounds = list(size_estimate.node_count_lower_bounds(net, matches=20_000))
+    bounds = list(size_estimate.node_count_lower_bounds(propnet, matches=20_000))
     # Unrolling also merges ends that differ only in what is known there.
     assert all(1 <= bound <= nodes for bound, nodes in zip(bounds, (2, 4, 8, 16), strict=True))
-    assert unroll.unroll(net, max_nodes=100).counts == counted  # with 4 096 histories, most of which merge
+    assert unroll.unroll(propnet, max_nodes=100).counts == counted  # with 4 096 histories, most of which merge
 
 
 @pytest.mark.parametrize(("max_nodes", "step"), [(1_000, 3), (20_000, 4)])

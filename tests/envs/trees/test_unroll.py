@@ -129,9 +129,9 @@ def test_published_sizes(spec: str, information_sets: int, terminals: int, histo
 )
 @pytest.mark.parametrize("merge", [True, False])
 def test_the_same_ends_as_a_walk(spec: str, merge: bool) -> None:
-    net = net_of(spec)
-    tree = unroll.unroll(net, merge=merge, unplayable="end")
-    assert_same_ends(tree, explicit.from_propnet(net, payoffs.Payoffs(tree.offset, tree.zero_sum, True)))
+    propnet = net_of(spec)
+    tree = unroll.unroll(propnet, merge=merge, unplayable="end")
+    assert_same_ends(tree, explicit.from_propnet(propnet, payoffs.Payoffs(tree.offset, tree.zero_sum, True)))
     assert (tree.counts.nodes == tree.counts.histories) or merge
 
 
@@ -140,10 +140,10 @@ def test_the_same_ends_as_a_walk(spec: str, merge: bool) -> None:
 )
 def test_a_limited_depth(spec: str, depth: int) -> None:
     """tictactoe and the maze are not over by then; the former is GDL-I, where everybody sees all moves."""
-    net = net_of(spec)
-    tree = unroll.unroll(net, depth=depth)
+    propnet = net_of(spec)
+    tree = unroll.unroll(propnet, depth=depth)
     assert tree.leaves is not None
-    assert_same_ends(tree, explicit.from_propnet(net, payoffs.infer_payoffs(net), depth))
+    assert_same_ends(tree, explicit.from_propnet(propnet, payoffs.infer_payoffs(propnet), depth))
     assert tree.leaves.state.max() < len(tree.leaves.states)
     assert len(tree.counts.nodes) == depth + 1
     whole = unroll.unroll(net_of("kuhn_poker"), depth=50)
@@ -152,8 +152,8 @@ def test_a_limited_depth(spec: str, depth: int) -> None:
 
 def test_leaves_are_states_of_the_game() -> None:
     """Players decide at leaves as they do in the whole game, though nothing comes of it."""
-    net = net_of("leduc_poker")
-    part, whole = unroll.unroll(net, depth=4), unroll.unroll(net)
+    propnet = net_of("leduc_poker")
+    part, whole = unroll.unroll(propnet, depth=4), unroll.unroll(propnet)
     assert part.leaves is not None
     for number, (player, longer) in enumerate(zip(part.players, whole.players, strict=True)):
         assert player.sets == (longer.step <= 4).sum()
@@ -163,12 +163,14 @@ def test_leaves_are_states_of_the_game() -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_random_games(seed: int) -> None:
-    net = sheets.compile_text(random_games.generate_sheet(seed))
+    propnet = sheets.compile_text(random_games.generate_sheet(seed))
     try:
-        tree = unroll.unroll(net, "goal", depth=3, max_nodes=4_000, goal_conflict="max", keep_edges=True)
+        tree = unroll.unroll(propnet, "goal", depth=3, max_nodes=4_000, goal_conflict="max", keep_edges=True)
     except game_tree.TooLargeError:
-        tree = unroll.unroll(net, "goal", depth=1, goal_conflict="max", keep_edges=True)
-    assert_same_ends(tree, explicit.from_propnet(net, payoffs.Payoffs(0.0, False, True), len(tree.counts.nodes) - 1))
+        tree = unroll.unroll(propnet, "goal", depth=1, goal_conflict="max", keep_edges=True)
+    assert_same_ends(
+        tree, explicit.from_propnet(propnet, payoffs.Payoffs(0.0, False, True), len(tree.counts.nodes) - 1)
+    )
     assert_edges_lead_to_ends(tree)
 
 
@@ -267,12 +269,12 @@ def test_labels_say_what_a_player_did_and_saw() -> None:
 
 
 def test_goal_conflicts_are_refused_or_settled() -> None:
-    net = net_of(sheets.CONFLICTS)
+    propnet = net_of(sheets.CONFLICTS)
     with pytest.raises(
         game_tree.GoalConflictError, match=r"first has (the goal values 20 and 70 and 100|no goal value)"
     ):
-        unroll.unroll(net)
-    tree = unroll.unroll(net, goal_conflict="max")
+        unroll.unroll(propnet)
+    tree = unroll.unroll(propnet, goal_conflict="max")
     assert sorted(tree.terminals.payoff.tolist()) == [[0.0, 10.0], [20.0, 80.0], [30.0, 70.0], [100.0, 10.0]]
     assert not tree.zero_sum
 
@@ -325,8 +327,8 @@ def test_trees_print_in_one_line() -> None:
 
 
 def test_payoff_modes() -> None:
-    net = net_of("kuhn_poker")
-    goals, shifted = unroll.unroll(net, "goal"), unroll.unroll(net, "zero-sum")
+    propnet = net_of("kuhn_poker")
+    goals, shifted = unroll.unroll(propnet, "goal"), unroll.unroll(propnet, "zero-sum")
     assert not goals.zero_sum
     assert shifted.zero_sum
     assert np.array_equal(goals.terminals.payoff - 50, shifted.terminals.payoff)

@@ -65,7 +65,7 @@ def test_events_are_told_in_words() -> None:
 @pytest.mark.parametrize("game", ["kuhn_poker", "goofspiel:cards=3", "tictactoe", "smallest:numbers=3,steps=1"])
 def test_public_keys_are_everybodys_and_those_of_a_walk(game: str) -> None:
     made = make(game)
-    shared = public.find_public_info(made.net)
+    shared = public.find_public_info(made.propnet)
     met = public_keys_met(packed_env.PackedEnv(made, shared), 2**14, 3)
     told = set()
     for seed in range(8):
@@ -90,8 +90,8 @@ def public_keys_met(lanes: packed_env.PackedEnv, batch: int, steps: int) -> set[
 
 
 def test_what_only_one_player_knows_is_not_public() -> None:
-    kuhn = gdlx.make("kuhn_poker").net
+    kuhn = gdlx.make("kuhn_poker").propnet
     shown = public.find_public_info(kuhn).percepts[0].any(axis=1)
     names = {kuhn.players[0].percepts[n] for n in np.flatnonzero(shown)}
     assert names == {f"(opponent_did {move})" for move in ("bet", "call", "check", "fold")}
-    assert public.find_public_info(gdlx.make("blind_tictactoe").net).is_empty
+    assert public.find_public_info(gdlx.make("blind_tictactoe").propnet).is_empty

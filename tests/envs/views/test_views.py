@@ -47,7 +47,7 @@ def test_a_view_as_text() -> None:
 
 def test_an_unplayable_state_as_text() -> None:
     env = sheets.make_env(sheets.DEAD_END)
-    hole = env.net.roles[0].moves.index("(go hole)")
+    hole = env.propnet.roles[0].moves.index("(go hole)")
     state = jax.jit(lambda: env.step(env.init(), jnp.array([hole, 0]), None))()
     assert "unplayable" in render.state_text(env, state)
 

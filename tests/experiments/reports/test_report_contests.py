@@ -101,12 +101,12 @@ def test_the_rules_are_on_the_page(folder: pathlib.Path, tmp_path: pathlib.Path)
 
 
 def test_the_drawing_of_a_propnet_has_every_gate_and_output() -> None:
-    net = gdlx.compile("kuhn_poker")
-    drawn = reports.Parser(str(propnet_figure.draw(net))).open[0]
+    propnet = gdlx.compile("kuhn_poker")
+    drawn = reports.Parser(str(propnet_figure.draw(propnet))).open[0]
     nodes = list(drawn.find("circle"))
-    assert len([node for node in nodes if node.attributes["class"] == "gate"]) == net.gates
-    assert len([node for node in nodes if node.attributes["class"] == "output"]) == len(net.as_circuit().outputs)
-    wires = len(net.gate_inputs) + len(net.as_circuit().outputs)
+    assert len([node for node in nodes if node.attributes["class"] == "gate"]) == propnet.gates
+    assert len([node for node in nodes if node.attributes["class"] == "output"]) == len(propnet.as_circuit().outputs)
+    wires = len(propnet.gate_inputs) + len(propnet.as_circuit().outputs)
     assert len(list(drawn.find("path", "wire"))) == wires
     assert {"terminal", "does player1 bet", "legal player2 fold"} <= {text.text for text in drawn.find("text")}
     assert propnet_figure.draw(gdlx.compile("gops")) is None  # too large to be seen

@@ -36,12 +36,13 @@ def chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entries, "ENTRIES", {**entries.ENTRIES, "chosen": entries.AgentEntry("uniform", "Chosen", "")})
 
 
-def test_paths_may_look_as_if_they_had_options() -> None:
+@pytest.mark.parametrize("option", ["network", "net"])  # the second is its old name
+def test_paths_may_look_as_if_they_had_options(option: str) -> None:
     """Folders of games with parameters do."""
-    path = "results/smallest_players=3,numbers=3,steps=3/net-self-play"
-    found = agent_registry.make_agent(f"cfr:net={path},iterations=20")
+    path = "results/smallest_players=3,numbers=3,steps=3/network-self-play"
+    found = agent_registry.make_agent(f"cfr:{option}={path},iterations=20")
     assert isinstance(found, subtree_cfr_agent.SubtreeCfrAgent)
-    assert (found.net, found.iterations) == (path, 20)
+    assert (found.network, found.iterations) == (path, 20)
     with pytest.raises(agent.AgentError, match="cfr has no option 'numbers'"):
         agent_registry.make_agent("cfr:iterations=20,numbers=3")
 
@@ -57,7 +58,11 @@ def test_options_have_the_types_of_their_fields() -> None:
 def test_paths_may_have_commas_and_equals_signs() -> None:
     named: object = agent_registry.make_agent("chosen:needed=a=1,b/c,count=3")
     assert named == Chosen("chosen:needed=a=1,b/c,count=3", "a=1,b/c", 3)
-    for text in ("net:goofspiel:cards=4,x=2/net", "net:folder=goofspiel:cards=4,x=2/net"):
+    for text in (
+        "network:goofspiel:cards=4,x=2/net",
+        "network:folder=goofspiel:cards=4,x=2/net",
+        "net:goofspiel:cards=4,x=2/net",
+    ):
         assert getattr(agent_registry.make_agent(text), "folder") == "goofspiel:cards=4,x=2/net"  # noqa: B009
 
 
@@ -133,7 +138,7 @@ def test_a_solution_of_a_table_is_played_as_it_is(tmp_path: pathlib.Path) -> Non
     arena, policies = players.load_arena(KUHN), players.random_policies(KUHN, 3)
     algorithm = algorithms.configure(algorithms.find("os-mccfr"), 1, {"table": 6})
     result_folder.write_config(
-        tmp_path, result_folder.Config(arena.game, game_facts.probe(arena.env.net).digest, algorithm, x64=False)
+        tmp_path, result_folder.Config(arena.game, game_facts.probe(arena.env.propnet).digest, algorithm, x64=False)
     )
     result_folder.write_table_policy(tmp_path, table_policy.from_tabular(policies, arena.env, samples.load_tree(KUHN)))
     assert_same(played_policies(agent_registry.make_agent(str(tmp_path)), KUHN), policies)
@@ -148,7 +153,7 @@ def test_a_solution_of_other_rules_is_refused(tmp_path: pathlib.Path, algorithm:
         folder.mkdir()
         other = players.load_arena("biased_rps")
         configured = algorithms.configure(algorithms.find(algorithm), 1, {"table": 6})
-        digest = game_facts.probe(other.env.net).digest
+        digest = game_facts.probe(other.env.propnet).digest
         result_folder.write_config(folder, result_folder.Config(other.game, digest, configured, x64=False))
     with pytest.raises(policy_files.PolicyFileError, match="other rules than kuhn_poker has now"):
         played_policies(agent_registry.make_agent(str(folder)), KUHN)
@@ -158,9 +163,9 @@ def test_the_host_looks_up_what_the_device_does() -> None:
     """At sets that a table knows, and at one that it does not."""
     arena, policies = players.load_arena(KUHN), players.random_policies(KUHN, 4)
     known = table_agent.to_host_policy(table_policy.from_tabular(policies, arena.env, samples.load_tree(KUHN)))
-    moves = arena.env.net.players[0].moves
+    moves = arena.env.propnet.players[0].moves
     options = tuple(sorted(moves.index(name) for name in ("bet", "check")))
-    dealt = arena.env.net.players[0].percepts.index("(dealt king)")
+    dealt = arena.env.propnet.players[0].percepts.index("(dealt king)")
     noop = moves.index("noop")
     view = history.ActionObservationHistory(
         arena.env, 0, (noop,), (history.Event(noop, (dealt,), (noop,)), history.Event(noop, (), options))
@@ -211,7 +216,7 @@ def test_a_table_of_the_first_steps_of_a_large_game(tmp_path: pathlib.Path) -> N
     file = tmp_path / "opening.csv"
     file.write_text("player,step,information_set,action,probability\nx,0,start,(mark 2 2),1\n")
     arena = players.load_arena(game)
-    role = arena.env.net.players[0]
+    role = arena.env.propnet.players[0]
     legal = tuple(n for n, move in enumerate(role.moves) if move.startswith("(mark"))
     context = agent.PlayerContext(arena, 0, np.random.default_rng(0))
     mind = agent_registry.make_agent(str(file)).start_match(context, agent.Clock(1))
@@ -281,9 +286,9 @@ def test_a_table_that_cannot_be() -> None:
 def asked(monkeypatch: pytest.MonkeyPatch, typed: str) -> tuple[human.HumanPlayer, history.ActionObservationHistory]:
     monkeypatch.setattr("sys.stdin", io.StringIO(typed))
     arena = players.load_arena(KUHN)
-    moves = arena.env.net.players[0].moves
+    moves = arena.env.propnet.players[0].moves
     noop, options = moves.index("noop"), tuple(sorted(moves.index(name) for name in ("bet", "check")))
-    dealt = arena.env.net.players[0].percepts.index("(dealt king)")
+    dealt = arena.env.propnet.players[0].percepts.index("(dealt king)")
     view = history.ActionObservationHistory(arena.env, 0, (noop,), (history.Event(noop, (dealt,), options),))
     return human.HumanAgent().start_match(agent.PlayerContext(arena, 0, np.random.default_rng(0)), agent.Clock(1)), view
 
@@ -296,7 +301,7 @@ def test_a_person_types_a_number_or_a_move(
 ) -> None:
     mind, view = asked(monkeypatch, typed)
     number = mind.choose(view, agent.Clock(1))
-    assert view.game.net.players[0].moves[number] == move
+    assert view.game.propnet.players[0].moves[number] == move
     out, err = capsys.readouterr()
     assert out == ""
     assert "You are player1 in kuhn_poker, with player2." in err

@@ -87,7 +87,7 @@ KUHN = "kuhn_poker"
 def kuhn_views() -> Iterator[history.ActionObservationHistory]:
     """Of all decisions."""
     arena = arena_of(KUHN)
-    nodes = host.HostEnv(arena.env.net, arena.env.payoffs, arena.steps)
+    nodes = host.HostEnv(arena.env.propnet, arena.env.payoffs, arena.steps)
 
     def visit(
         registers: bytes, views: list[history.ActionObservationHistory]
@@ -101,7 +101,7 @@ def kuhn_views() -> Iterator[history.ActionObservationHistory]:
                 events = map(history.Event, joint, percepts, legal)
                 yield from visit(after, [view.after(event) for view, event in zip(views, events, strict=True)])
 
-    start = arena.env.net.initial.tobytes()
+    start = arena.env.propnet.initial.tobytes()
     first = [history.ActionObservationHistory(arena.env, n, own) for n, own in enumerate(nodes.position(start).legal)]
     return visit(start, first)
 
@@ -122,7 +122,7 @@ def kuhn_view(*told: str) -> history.ActionObservationHistory:
 )
 def test_the_best_card_calls_and_the_worst_folds(player: agent.Agent) -> None:
     """Whatever the other one has."""
-    moves = arena_of(KUHN).env.net.players[0].moves
+    moves = arena_of(KUHN).env.propnet.players[0].moves
     for card, move in (("jack", "fold"), ("king", "call")):
         view = kuhn_view(f"dealt {card}", "opponent_did bet")
         assert {moves[n] for n in view.legal} == {"call", "fold"}
@@ -160,7 +160,7 @@ def test_a_short_tree_starts_at_consistent_states() -> None:
     view = kuhn_view("dealt king", "opponent_did bet")
     mind = subtree_cfr_agent.SubtreeCfrAgent(iterations=100, depth=2, nodes=20).start_match(_seat(view), PLENTY)
     assert mind.tree_from_root(view.step + 2) is None
-    moves = [view.game.net.players[view.player].moves[n] for n in view.legal]
+    moves = [view.game.propnet.players[view.player].moves[n] for n in view.legal]
     assert dict(zip(moves, mind.policy(view, PLENTY), strict=True))["call"] > 0.95
 
 
@@ -259,7 +259,7 @@ def test_values_of_random_play_agree_with_recursion() -> None:
             active,
             enumeration.enumerate_joint_actions(enumeration.take_snapshot(arena.packed, active), {}),
         )
-    nodes = host.HostEnv(arena.env.net, arena.env.payoffs, arena.steps)
+    nodes = host.HostEnv(arena.env.propnet, arena.env.payoffs, arena.steps)
 
     def value(registers: bytes) -> float:
         position = nodes.position(registers)
@@ -270,7 +270,7 @@ def test_values_of_random_play_agree_with_recursion() -> None:
 
     exact = [
         value(row.tobytes())
-        for row in enumeration.take_snapshot(arena.packed, active).rows[: len(arena.env.net.initial)].T
+        for row in enumeration.take_snapshot(arena.packed, active).rows[: len(arena.env.propnet.initial)].T
     ]
     found = rollouts.mean_payoffs(arena.packed, active.games, jax.random.key(0), np.int32(rounds), steps=arena.steps)
     got = np.asarray(found)[:, active.lanes]
@@ -288,7 +288,7 @@ def test_first_moves_of_random_play_come_equally_often() -> None:
         arena.packed, games, jax.random.key(1), jnp.int32(300), player=1, steps=4
     )
     assert (np.asarray(counts) == 100).all()
-    means = dict(zip(arena.env.net.players[1].moves, np.asarray(totals).sum(axis=1) / 3_200, strict=True))
+    means = dict(zip(arena.env.propnet.players[1].moves, np.asarray(totals).sum(axis=1) / 3_200, strict=True))
     expected = {"rock": 25 / 3, "paper": 20 / 3, "scissors": -15.0}
     assert means == pytest.approx(expected, abs=4 * 32 / np.sqrt(3_200))
 
@@ -308,7 +308,7 @@ def test_subtree_cfr_solves_simultaneous_moves() -> None:
     for player in range(2):
         policy = solver.average_policy(player, int(tree.infosets[player].key[0]))
         assert policy is not None
-        found = dict(zip(arena.env.net.players[player].moves, policy, strict=True))
+        found = dict(zip(arena.env.propnet.players[player].moves, policy, strict=True))
         assert found == pytest.approx({"rock": 1 / 16, "paper": 10 / 16, "scissors": 5 / 16}, abs=0.01)
 
 

@@ -123,7 +123,7 @@ def test_fallback_moves_are_random_and_legal() -> None:
         [players.FunctionAgent(crash, "bad"), players.FunctionAgent(players.choose_first)],
         seed=3,
     )
-    names = players.load_arena(KUHN).env.net.players[0].moves
+    names = players.load_arena(KUHN).env.propnet.players[0].moves
     made = [names[judge.play(number, (0, 1)).events[2].moves[0]] for number in range(400)]
     judge.close()
     assert set(made) == {"bet", "check"}

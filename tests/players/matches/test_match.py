@@ -85,7 +85,7 @@ def test_the_referee_keeps_to_the_rules(game: str) -> None:
     """Every game again by the interpreter: moves were legal, percepts and goals are the same."""
     arena = players.load_arena(game)
     rules = interpreter.Interpreter(games.load_rulesheet(game))
-    net = arena.env.net
+    propnet = arena.env.propnet
     seats = range(arena.env.num_players)
     spies = [players.FunctionAgent(lambda view, clock: int(rng.choice(view.legal)), f"spy {n}") for n in seats]
     rng = np.random.default_rng(0)
@@ -99,7 +99,7 @@ def test_the_referee_keeps_to_the_rules(game: str) -> None:
         for event in told.events:
             moves = iter(event.moves)
             joint = {}
-            for role in net.roles:
+            for role in propnet.roles:
                 chosen = event.chance if role.is_random else next(moves)
                 assert chosen is not None
                 joint[role.name] = ground_terms.from_text(role.moves[chosen])[0]
@@ -112,7 +112,7 @@ def test_the_referee_keeps_to_the_rules(game: str) -> None:
         assert rules.is_terminal(state)
         assert told.goal == tuple(rules.goals(state)[name][0] for name in arena.env.players)
         for player, spy in enumerate(spies):
-            role = net.players[player]
+            role = propnet.players[player]
             for view in spy.views:
                 assert len(view.legal) > 1  # forced moves are made without asking
                 assert view.player == player

@@ -43,7 +43,7 @@ def built(text: str) -> propnet.PropNet:
 @pytest.fixture(params=["played out", "sampled"])
 def exhaustive(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     if request.param == "sampled":
-        monkeypatch.setattr(by_playing, "_play_out", lambda net: None)
+        monkeypatch.setattr(by_playing, "_play_out", lambda propnet: None)
     return bool(request.param == "played out")
 
 
@@ -184,22 +184,22 @@ def test_more_joint_moves_than_fit_anywhere_are_sampled() -> None:
     roles = "".join(f"(role r{number})" for number in range(5))
     text = f"""{roles} {moves} (<= (legal ?r (pick ?n)) (role ?r) (n ?n)) (<= (next over) (does r0 ?m))
         (<= terminal (true over)) (<= (goal ?r 50) (role ?r))"""
-    net = compiler.compile_rulesheet(support.read(text))
-    assert by_playing._play_out(net) is None
+    propnet = compiler.compile_rulesheet(support.read(text))
+    assert by_playing._play_out(propnet) is None
 
 
 def test_two_states_for_ever_take_no_time() -> None:
     text = """(role r) (legal r a) (init on) (<= (next on) (not (true on))) (<= (next never) (true never))
         (<= (next never) (true on) (true off)) (<= (next off) (true on)) (<= terminal (true never)) (goal r 50)"""
-    net = built(text)
+    propnet = built(text)
     started = time.perf_counter()
-    assert [problem.code for problem in by_playing.check_by_playing(net).problems] == ["endless-play"]
+    assert [problem.code for problem in by_playing.check_by_playing(propnet).problems] == ["endless-play"]
     assert time.perf_counter() - started < 30
 
 
 def test_sampling_follows_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(by_playing, "_MAX_NODES", 20_000)
-    net = compiler.compile_rulesheet(games.load_rulesheet("blind_tictactoe"))
-    one, again, other = (by_playing._sample(net, seed) for seed in (1, 1, 2))
+    propnet = compiler.compile_rulesheet(games.load_rulesheet("blind_tictactoe"))
+    one, again, other = (by_playing._sample(propnet, seed) for seed in (1, 1, 2))
     assert one == again
     assert one.matches != other.matches

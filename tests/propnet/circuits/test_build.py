@@ -65,10 +65,10 @@ def unrolled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("name", RECURSIONS)
 def test_recursion_through_state_is_a_least_fixpoint(name: str, unrolled: bool, tmp_path: pathlib.Path) -> None:
     sheet = doors(name)
-    net = _built(sheet)
-    assert (len(net.feedback) == 0) == unrolled
-    simplified = compiler.simplify(net)
-    count = support.RulesAndPropnet(sheet, net).compare_all(100)
+    propnet = _built(sheet)
+    assert (len(propnet.feedback) == 0) == unrolled
+    simplified = compiler.simplify(propnet)
+    count = support.RulesAndPropnet(sheet, propnet).compare_all(100)
     assert count is not None
     assert count > 30
     for suffix in ("npz", "json"):
@@ -96,18 +96,18 @@ def test_a_board_with_many_circles(unrolled: bool) -> None:
         (<= terminal red_wins) (<= terminal (not free))
         (<= (goal red 100) red_wins) (<= (goal red 0) (not red_wins))
         (<= (goal blue 0) red_wins) (<= (goal blue 100) (not red_wins))""")
-    net = compiler.compile_rulesheet(sheet)
-    assert (len(net.feedback) == 0) == unrolled
-    support.RulesAndPropnet(sheet, net).compare_random(300)
+    propnet = compiler.compile_rulesheet(sheet)
+    assert (len(propnet.feedback) == 0) == unrolled
+    support.RulesAndPropnet(sheet, propnet).compare_random(300)
 
 
 def test_a_circle_that_supports_only_itself_is_false(unrolled: bool) -> None:
     sheet = support.read("""(role r) (legal r a) (init x) (<= (next x) (true x)) (<= (next y) (does r a))
         (<= p (true x) q) (<= q (true x) p) (<= q (true x) (true y) p) (<= (legal r b) p)
         (<= terminal (true y) (true x)) (<= (goal r 100) (not p)) (<= (goal r 0) q)""")
-    net = compiler.compile_rulesheet(sheet)
-    assert net.roles[0].moves == ("a",)
-    assert support.RulesAndPropnet(sheet, net).compare_all(10) == 2
+    propnet = compiler.compile_rulesheet(sheet)
+    assert propnet.roles[0].moves == ("a",)
+    assert support.RulesAndPropnet(sheet, propnet).compare_all(10) == 2
 
 
 def test_a_rule_that_needs_its_own_head_adds_nothing() -> None:
@@ -197,8 +197,8 @@ def test_judging_by_a_move_through_recursion_is_an_error(unrolled: bool) -> None
 )
 def test_a_dependence_on_moves_that_folds_away_is_none(rule: str) -> None:
     sheet = _unchecked(FRAME + rule)
-    net = compiler.compile_rulesheet(sheet)
-    support.RulesAndPropnet(sheet, net).compare_all(10)
+    propnet = compiler.compile_rulesheet(sheet)
+    support.RulesAndPropnet(sheet, propnet).compare_all(10)
 
 
 def test_percepts_of_the_state_after_and_of_legal_moves() -> None:
@@ -208,8 +208,8 @@ def test_percepts_of_the_state_after_and_of_legal_moves() -> None:
         (<= (sees s (now ?k)) (does s look) (next (n ?k))) (<= (sees s (could ?m)) (legal r ?m))
         (<= (sees r (both ?k)) (next (n ?k)) (true (n ?k)) (not (legal r (add ?k))))
         (<= terminal (true (n 1)) (true (n 2)) (true (n 3))) (goal r 50) (goal s 50)""")
-    for net in (_built(sheet), compiler.compile_rulesheet(sheet)):
-        assert support.RulesAndPropnet(sheet, net).compare_all(100) == 6
+    for compiled in (_built(sheet), compiler.compile_rulesheet(sheet)):
+        assert support.RulesAndPropnet(sheet, compiled).compare_all(100) == 6
 
 
 def test_goals_and_the_end_may_use_percepts_of_the_state() -> None:
@@ -223,14 +223,14 @@ def test_goals_and_the_end_may_use_percepts_of_the_state() -> None:
 def test_without_percepts_of_its_own_a_sheet_shows_every_move() -> None:
     text = "(role b) (role a) (legal a x) (legal b y) (legal b z) (<= (next e) (does a x)) (<= terminal (true e))"
     sheet = support.read(text + "(goal a 50) (goal b 50)")
-    net = compiler.compile_rulesheet(sheet)
+    propnet = compiler.compile_rulesheet(sheet)
     everything = ("(does a x)", "(does b y)", "(does b z)")
-    assert [role.percepts for role in net.roles] == [everything, everything]
-    assert support.RulesAndPropnet(sheet, net).compare_all(10) == 2
+    assert [role.percepts for role in propnet.roles] == [everything, everything]
+    assert support.RulesAndPropnet(sheet, propnet).compare_all(10) == 2
     blind = support.read(text + "(goal a 50) (goal b 50)", gdl=2)
-    net = compiler.compile_rulesheet(blind)
-    assert [role.percepts for role in net.roles] == [(), ()]
-    assert support.RulesAndPropnet(blind, net).compare_all(10) == 2
+    propnet = compiler.compile_rulesheet(blind)
+    assert [role.percepts for role in propnet.roles] == [(), ()]
+    assert support.RulesAndPropnet(blind, propnet).compare_all(10) == 2
 
 
 def test_roles_keep_the_order_of_the_file_and_all_else_is_sorted() -> None:
@@ -238,27 +238,27 @@ def test_roles_keep_the_order_of_the_file_and_all_else_is_sorted() -> None:
         (legal zoe (m 10)) (legal zoe (m 9)) (legal zoe b) (legal adam a) (legal random z) (legal random y)
         (<= (next (f ?m)) (does zoe ?m)) (<= (next (f ?m)) (does random ?m)) (<= terminal (true (f ?m)))
         (<= (sees zoe ?m) (does random ?m)) (goal zoe 100) (goal adam 0) (goal random 7)""")
-    net = compiler.compile_rulesheet(sheet)
-    assert [role.name for role in net.roles] == ["zoe", "random", "adam"]
-    assert [role.name for role in net.players] == ["zoe", "adam"]
-    assert net.roles[0].moves == ("(m 10)", "(m 9)", "b")
-    assert net.roles[0].percepts == ("y", "z")
-    assert net.fluents == ("(f (m 10))", "(f (m 9))", "(f b)", "(f y)", "(f z)")
-    assert net.roles[1].moves == ("y", "z")
-    assert support.RulesAndPropnet(sheet, net).compare_all(10) == 7
+    propnet = compiler.compile_rulesheet(sheet)
+    assert [role.name for role in propnet.roles] == ["zoe", "random", "adam"]
+    assert [role.name for role in propnet.players] == ["zoe", "adam"]
+    assert propnet.roles[0].moves == ("(m 10)", "(m 9)", "b")
+    assert propnet.roles[0].percepts == ("y", "z")
+    assert propnet.fluents == ("(f (m 10))", "(f (m 9))", "(f b)", "(f y)", "(f z)")
+    assert propnet.roles[1].moves == ("y", "z")
+    assert support.RulesAndPropnet(sheet, propnet).compare_all(10) == 7
 
 
 def test_goals_of_random_are_ignored() -> None:
     sheet = support.read(FRAME + "(role random) (legal random a) (goal r 5) (goal random 100) (goal random 0)")
-    net = compiler.compile_rulesheet(sheet)
-    assert [role.goal_values for role in net.roles] == [(5,), ()]
-    assert [role.percepts for role in net.roles] == [(), ()]
+    propnet = compiler.compile_rulesheet(sheet)
+    assert [role.goal_values for role in propnet.roles] == [(5,), ()]
+    assert [role.percepts for role in propnet.roles] == [(), ()]
 
 
 def test_one_goal_value_written_in_two_ways() -> None:
     sheet = support.read(FRAME + "(<= (goal r 050) (true y)) (<= (goal r 50) (not (true y))) (<= (goal r 00) (true z))")
-    net = _built(sheet)
-    assert net.roles[0].goal_values in ((0, 50), (50,))
+    propnet = _built(sheet)
+    assert propnet.roles[0].goal_values in ((0, 50), (50,))
     assert support.RulesAndPropnet(sheet, compiler.compile_rulesheet(sheet)).compare_all(10) == 2
 
 
@@ -269,13 +269,13 @@ def test_a_goal_that_is_no_integer_is_an_error() -> None:
 
 def test_moves_and_fluents_of_a_role_that_is_none_are_left_out() -> None:
     sheet = _unchecked(FRAME + "(goal r 50) (legal ghost boo) (<= (next z) (does ghost boo)) (goal ghost 3)")
-    net = compiler.compile_rulesheet(sheet)
-    assert [role.name for role in net.roles] == ["r"]
-    assert support.RulesAndPropnet(sheet, net).compare_all(10) == 2
+    propnet = compiler.compile_rulesheet(sheet)
+    assert [role.name for role in propnet.roles] == ["r"]
+    assert support.RulesAndPropnet(sheet, propnet).compare_all(10) == 2
 
 
 def test_a_role_without_moves_ends_play() -> None:
     sheet = support.read(FRAME + "(role idle) (goal r 50) (goal idle 50)")
-    net = compiler.compile_rulesheet(sheet)
-    assert net.roles[1].moves == ()
-    assert support.RulesAndPropnet(sheet, net).compare_all(10) == 1
+    propnet = compiler.compile_rulesheet(sheet)
+    assert propnet.roles[1].moves == ()
+    assert support.RulesAndPropnet(sheet, propnet).compare_all(10) == 1

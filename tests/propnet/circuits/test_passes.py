@@ -50,18 +50,20 @@ SHEETS = {
 GAMES = ["kuhn_poker", "tictactoe", "goofspiel:cards=3", "monty_hall", "blind_tictactoe", "simultaneous_breakthrough"]
 
 
-def _apply_invariants(net: propnet.PropNet) -> propnet.PropNet:
-    return invariants.apply_invariants(net)[0]
+def _apply_invariants(propnet: propnet.PropNet) -> propnet.PropNet:
+    return invariants.apply_invariants(propnet)[0]
 
 
-def _absorb_known(net: propnet.PropNet) -> propnet.PropNet:
-    smaller, groups, covers = invariants.apply_invariants(net)
+def _absorb_known(propnet: propnet.PropNet) -> propnet.PropNet:
+    smaller, groups, covers = invariants.apply_invariants(propnet)
     known = input_constraints.derive_input_constraints(smaller, groups, covers)
     return smaller.with_circuit(absorb.absorb(smaller.as_circuit(), known))
 
 
-def _absorb_legal(net: propnet.PropNet) -> propnet.PropNet:
-    return net.with_circuit(absorb.absorb(net.as_circuit(), input_constraints.derive_input_constraints(net)))
+def _absorb_legal(propnet: propnet.PropNet) -> propnet.PropNet:
+    return propnet.with_circuit(
+        absorb.absorb(propnet.as_circuit(), input_constraints.derive_input_constraints(propnet))
+    )
 
 
 PASSES: dict[str, compiler.Pass] = {
@@ -70,9 +72,9 @@ PASSES: dict[str, compiler.Pass] = {
     "invariants": _apply_invariants,
     "absorb, knowing moves": _absorb_legal,
     "absorb, knowing all": _absorb_known,
-    "flatten": lambda net: net.with_circuit(flatten.flatten(net.as_circuit())),
-    "factor": lambda net: net.with_circuit(factor.factor(net.as_circuit())),
-    "pairs": lambda net: net.with_circuit(pairs.extract_pairs(net.as_circuit())),
+    "flatten": lambda propnet: propnet.with_circuit(flatten.flatten(propnet.as_circuit())),
+    "factor": lambda propnet: propnet.with_circuit(factor.factor(propnet.as_circuit())),
+    "pairs": lambda propnet: propnet.with_circuit(pairs.extract_pairs(propnet.as_circuit())),
     "all": compiler.simplify,
 }
 
@@ -122,18 +124,18 @@ def test_a_pass_again_finds_little_more(apply: str) -> None:
     ],
 )
 def test_registers_that_a_pass_removes(name: str, apply: str, constant: set[str], equal: list[set[str]]) -> None:
-    net = PASSES[apply](built(name))
+    propnet = PASSES[apply](built(name))
     fluents: dict[int, set[str]] = {}  # by register
-    for fluent, literal in zip(net.fluents, net.fluent_literals.tolist(), strict=True):
+    for fluent, literal in zip(propnet.fluents, propnet.fluent_literals.tolist(), strict=True):
         fluents.setdefault(literal >> 1, set()).add(fluent)
     assert fluents.pop(0, set()) == constant
     assert [found for found in fluents.values() if len(found) > 1] == equal
-    assert sorted(fluents) == list(range(1, len(net.initial) + 1))
+    assert sorted(fluents) == list(range(1, len(propnet.initial) + 1))
 
 
 def test_an_inverted_twin_is_read_off_its_register() -> None:
-    net = equal_registers.merge_equal_registers(built("inverted twins"))
-    on, off = (net.fluent_literals[net.fluents.index(fluent)] for fluent in ("on", "off"))
+    propnet = equal_registers.merge_equal_registers(built("inverted twins"))
+    on, off = (propnet.fluent_literals[propnet.fluents.index(fluent)] for fluent in ("on", "off"))
     assert on == off ^ 1
 
 
@@ -169,16 +171,16 @@ def test_states_after_the_end_are_not_reached() -> None:
     """The second place is lit only by a move after a terminal state."""
     text = """(role r) (legal r a) (init (at 1)) (<= (next (at 2)) (true (at 1))) (<= (next (at 3)) (true (at 2)))
         (<= terminal (true (at 2))) (<= (goal r 100) (not (true (at 3)))) (<= (goal r 0) (true (at 3)))"""
-    net = compiler.compile_rulesheet(support.read(text))
-    assert net.fluent_literals[net.fluents.index("(at 3)")] == 0
-    assert support.RulesAndPropnet(support.read(text), net).compare_all(5) == 2
+    propnet = compiler.compile_rulesheet(support.read(text))
+    assert propnet.fluent_literals[propnet.fluents.index("(at 3)")] == 0
+    assert support.RulesAndPropnet(support.read(text), propnet).compare_all(5) == 2
 
 
 def test_groups_that_cannot_be_proved_are_none() -> None:
     """Both places are lit at first, and (at 1) alone is lit no more often than (at 2)."""
     _, groups, _ = invariants.apply_invariants(built("lost"))
-    net = built("lost")
-    both = {net.fluent_literals[net.fluents.index(f"(at {n})")] >> 1 for n in (1, 2)}
+    propnet = built("lost")
+    both = {propnet.fluent_literals[propnet.fluents.index(f"(at {n})")] >> 1 for n in (1, 2)}
     assert not any(both <= group for group in groups)
 
 
@@ -197,7 +199,7 @@ def test_a_search_without_an_answer_concludes_nothing(conflicts: int, monkeypatc
 
 def test_statistics_tell_of_every_pass() -> None:
     statistics: list[compiler.PassStatistics] = []
-    net = compiler.simplify(built("tictactoe"), statistics.append)
+    propnet = compiler.simplify(built("tictactoe"), statistics.append)
     assert {step.name for step in statistics} == {
         "constants",
         "equal registers",
@@ -206,8 +208,8 @@ def test_statistics_tell_of_every_pass() -> None:
         "factor",
         "invariants",
     }
-    assert (statistics[-1].gates, statistics[-1].registers) == (net.gates, len(net.initial))
-    assert statistics[-1].edges == len(net.gate_inputs)
+    assert (statistics[-1].gates, statistics[-1].registers) == (propnet.gates, len(propnet.initial))
+    assert statistics[-1].edges == len(propnet.gate_inputs)
     assert all(step.seconds >= 0 for step in statistics)
 
 
@@ -264,9 +266,9 @@ def test_random_games(batch: int, unrolled: bool, monkeypatch: pytest.MonkeyPatc
     for seed in itertools.islice(itertools.count(1_000 * batch + (0 if unrolled else 500)), 5):
         report = checker.check(source.Source(f"random_games.text({seed})", random_games.generate_sheet(seed)))
         assert not report.errors
-        net = compiler.compile_rulesheet(report.sheet)
-        validity.validate(net)
-        support.RulesAndPropnet(report.sheet, net).compare_all(60)
+        propnet = compiler.compile_rulesheet(report.sheet)
+        validity.validate(propnet)
+        support.RulesAndPropnet(report.sheet, propnet).compare_all(60)
 
 
 def test_wide_gates_are_given_to_the_prover_in_parts() -> None:

@@ -79,6 +79,6 @@ def test_many_roles_compile() -> None:
     roles = "".join(f"(role r{number})" for number in range(120))
     rules = """(<= (legal ?r a) (role ?r)) (<= (legal ?r b) (role ?r)) (<= (next done) (does r0 a))
         (<= terminal (true done)) (<= (goal ?r 100) (role ?r))"""
-    net = compiler.compile_rulesheet(support.read(roles + rules), limits.Limits(seconds=60))
-    assert {len(role.percepts) for role in net.roles} == {240}
-    assert len(net.initial) == 1
+    propnet = compiler.compile_rulesheet(support.read(roles + rules), limits.Limits(seconds=60))
+    assert {len(role.percepts) for role in propnet.roles} == {240}
+    assert len(propnet.initial) == 1

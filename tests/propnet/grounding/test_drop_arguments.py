@@ -108,5 +108,5 @@ def test_random_games_keep_their_meaning(seed: int) -> None:
     wide = "\n(<= (wide ?x ?y) (n ?x) (n ?y) (true p0)) (<= (wide ?x ?y) (n ?x) (true (at ?y)))"
     calls = "(<= (goal r 7) (n ?x) (true (at ?x)) (not (wide ?x 1))) (<= (goal r 8) (wide 0 1))"
     sheet = support.read(random_games.generate_sheet(seed) + wide + calls)
-    net = build.build(sheet, ground.ground(sheet))
-    support.RulesAndPropnet(sheet, net).compare_random(40)
+    propnet = build.build(sheet, ground.ground(sheet))
+    support.RulesAndPropnet(sheet, propnet).compare_random(40)

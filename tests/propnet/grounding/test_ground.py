@@ -48,8 +48,8 @@ def test_splitting_changes_no_game(game: str) -> None:
     nets = [build.build(sheet, ground.ground(sheet, rewrite=splitting)) for splitting in (True, False)]
     assert nets[0].fluents == nets[1].fluents
     assert [role.moves for role in nets[0].roles] == [role.moves for role in nets[1].roles]
-    for net in nets:
-        support.RulesAndPropnet(sheet, net).compare_random(100)
+    for propnet in nets:
+        support.RulesAndPropnet(sheet, propnet).compare_random(100)
 
 
 def test_splitting_makes_joins_small() -> None:
@@ -122,27 +122,27 @@ def test_no_text_of_a_sheet_reaches_the_grounder() -> None:
         (<= (goal r 100) (true (" taken))) (<= (goal r 0) (not (true (" taken))))
     """)
     sheet = support.read("\n".join(rules))
-    net = compiler.compile_rulesheet(sheet)
-    assert set(net.roles[0].moves) == {f"(take {symbol})" for symbol in SYMBOLS}
-    assert {f"(last {symbol})" for symbol in SYMBOLS} < set(net.fluents)
-    assert support.RulesAndPropnet(sheet, net).compare_all(1000) == len(SYMBOLS) + 1
+    propnet = compiler.compile_rulesheet(sheet)
+    assert set(propnet.roles[0].moves) == {f"(take {symbol})" for symbol in SYMBOLS}
+    assert {f"(last {symbol})" for symbol in SYMBOLS} < set(propnet.fluents)
+    assert support.RulesAndPropnet(sheet, propnet).compare_all(1000) == len(SYMBOLS) + 1
 
 
 def test_names_of_roles_and_relations_are_free() -> None:
     text = """(role #) (role ") (legal # ") (legal " \\) (<= (next :-) (does # ")) (<= (:- ?x) (true ?x))
         (<= terminal (:- ?x)) (goal # 50) (goal " 50) (<= (sees # %) (:- :-))"""
     sheet = support.read(text)
-    net = compiler.compile_rulesheet(sheet)
-    assert [role.name for role in net.roles] == ["#", '"']
-    assert support.RulesAndPropnet(sheet, net).compare_all(10) == 2
+    propnet = compiler.compile_rulesheet(sheet)
+    assert [role.name for role in propnet.roles] == ["#", '"']
+    assert support.RulesAndPropnet(sheet, propnet).compare_all(10) == 2
 
 
 def test_equal_numbers_written_in_two_ways_are_two_symbols() -> None:
     text = "(legal r (pick 7)) (legal r (pick 07)) (legal r (pick +7)) (<= (next (got ?n)) (does r (pick ?n)))"
     sheet = support.read(FRAME + text + "(<= terminal (true (got ?n)))")
-    net = compiler.compile_rulesheet(sheet)
-    assert net.roles[0].moves == ("(pick +7)", "(pick 07)", "(pick 7)", "a")
-    assert support.RulesAndPropnet(sheet, net).compare_all(10) == 5
+    propnet = compiler.compile_rulesheet(sheet)
+    assert propnet.roles[0].moves == ("(pick +7)", "(pick 07)", "(pick 7)", "a")
+    assert support.RulesAndPropnet(sheet, propnet).compare_all(10) == 5
 
 
 LIMITS = {

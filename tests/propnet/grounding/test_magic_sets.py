@@ -67,8 +67,8 @@ def _demands(rules: tuple[terms.Rule, ...], name: str) -> set[int]:
 
 
 def _compare(sheet: rulesheet.Rulesheet, states: int = 200) -> None:
-    net = build.build(sheet, ground.ground(sheet))
-    support.RulesAndPropnet(sheet, net).compare_random(states)
+    propnet = build.build(sheet, ground.ground(sheet))
+    support.RulesAndPropnet(sheet, propnet).compare_random(states)
 
 
 @pytest.mark.parametrize("text", [HIDDEN, CLEAR])

@@ -304,10 +304,10 @@ def test_every_flipped_bit_is_noticed_or_changes_nothing(folder: pathlib.Path, c
         changed = bytearray(content)
         changed[bit // 8] ^= 1 << bit % 8
         try:
-            net = files.parse_cached(bytes(changed), path.stem)
+            propnet = files.parse_cached(bytes(changed), path.stem)
         except files.PropNetFileError:
             continue
-        assert files._to_npz(net) == first
+        assert files._to_npz(propnet) == first
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are of POSIX")

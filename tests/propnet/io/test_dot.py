@@ -29,20 +29,20 @@ def drawn(text: str) -> str:
 
 
 def test_everything_is_drawn_once() -> None:
-    net = compiled("kuhn_poker")
-    text = dot.to_dot(net)
+    propnet = compiled("kuhn_poker")
+    text = dot.to_dot(propnet)
     labels = re.findall(r'^  (\w+) \[label="(.*?)", ', text, re.M)
     assert len({name for name, _ in labels}) == len(labels)
     texts = [label for _, label in labels]
-    assert texts.count("and") + texts.count("or") == net.gates
-    for role in net.roles:
+    assert texts.count("and") + texts.count("or") == propnet.gates
+    for role in propnet.roles:
         assert {f"does {role.name} {move}" for move in role.moves} <= set(texts)
         assert {f"legal {role.name} {move}" for move in role.moves} <= set(texts)
         assert {f"sees {role.name} {percept}" for percept in role.percepts} <= set(texts)
         assert {f"goal {role.name} {value}" for value in role.goal_values} <= set(texts)
-    assert {"terminal", *net.fluents, *(f"next {fluent}" for fluent in net.fluents)} <= set(texts)
+    assert {"terminal", *propnet.fluents, *(f"next {fluent}" for fluent in propnet.fluents)} <= set(texts)
     edges = re.findall(r"^  (\w+) -> (\w+)", text, re.M)
-    assert len(edges) == len(net.gate_inputs) + len(net.as_circuit().outputs)
+    assert len(edges) == len(propnet.gate_inputs) + len(propnet.as_circuit().outputs)
     assert {name for edge in edges for name in edge} <= {name for name, _ in labels}
 
 
@@ -79,16 +79,16 @@ def test_inversions_and_or() -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_cannot_break_out(name: str) -> None:
-    net = compiled("rps")
-    roles = tuple(dataclasses.replace(role, name=name) for role in net.roles)
-    fluents = tuple(f"{name}{number}" for number in range(len(net.fluents)))
-    picture = drawn(dot.to_dot(dataclasses.replace(net, name=name, roles=roles, fluents=fluents)))
+    propnet = compiled("rps")
+    roles = tuple(dataclasses.replace(role, name=name) for role in propnet.roles)
+    fluents = tuple(f"{name}{number}" for number in range(len(propnet.fluents)))
+    picture = drawn(dot.to_dot(dataclasses.replace(propnet, name=name, roles=roles, fluents=fluents)))
     assert "evil" not in re.findall(r"<title>(.*?)</title>", picture)
-    assert picture.count('class="node"') == drawn(dot.to_dot(net)).count('class="node"')
+    assert picture.count('class="node"') == drawn(dot.to_dot(propnet)).count('class="node"')
 
 
 def test_what_is_too_large_is_not_drawn() -> None:
-    net = compiled("connect_four")
+    propnet = compiled("connect_four")
     with pytest.raises(dot.TooLargeToDrawError, match=r"connect_four has .* raise the limit \(now 100\)"):
-        dot.to_dot(net, limit=100)
-    assert dot.to_dot(net, limit=10**6)
+        dot.to_dot(propnet, limit=100)
+    assert dot.to_dot(propnet, limit=10**6)

@@ -51,31 +51,31 @@ def recursive(monkeypatch: pytest.MonkeyPatch) -> propnet.PropNet:
     """A propnet with feedbacks, because unrolling is forbidden."""
     monkeypatch.setattr(build, "_UNROLLED_GATES", 0)
     sheet = checker.check(sources.Source("walk.gdl", REACHABLE)).require_usable()
-    net = build.build(sheet, ground.ground(sheet))
-    assert len(net.feedback)
-    return net
+    propnet = build.build(sheet, ground.ground(sheet))
+    assert len(propnet.feedback)
+    return propnet
 
 
-def fields_of(net: propnet.PropNet) -> Any:
+def fields_of(propnet: propnet.PropNet) -> Any:
     """All fields of a propnet, in a form that == compares."""
-    plain = dataclasses.asdict(net)
+    plain = dataclasses.asdict(propnet)
     for part in (plain, *plain["roles"]):
         part.update({k: (v.dtype, v.tolist()) for k, v in part.items() if isinstance(v, np.ndarray)})
     return plain
 
 
-def play(net: propnet.PropNet, *, steps: int = 20, copies: int = 8, seed: int = 0) -> list[Any]:
+def play(propnet: propnet.PropNet, *, steps: int = 20, copies: int = 8, seed: int = 0) -> list[Any]:
     """The outputs along random play; rows are in the order of the names, which come first."""
-    names = [(role.name, role.moves, role.percepts, role.goal_values) for role in net.roles]
+    names = [(role.name, role.moves, role.percepts, role.goal_values) for role in propnet.roles]
     seen: list[Any] = [names]
     rng = np.random.default_rng(seed)
-    game = machine.StateMachine(net)
+    game = machine.StateMachine(propnet)
     state = game.initial(copies)
     for _ in range(steps):
         legal = game.legal(state)
         terminal, goals = game.terminal_and_goals(state)
         does = np.zeros_like(legal)
-        sizes = [len(role.moves) for role in net.roles]
+        sizes = [len(role.moves) for role in propnet.roles]
         views = zip(machine.split_rows(legal, sizes), machine.split_rows(does, sizes), strict=True)
         for allowed, chosen in (pair for pair in views if len(pair[0])):
             move = (rng.random(allowed.shape) * (allowed + 0.5)).argmax(axis=0)
@@ -88,23 +88,23 @@ def play(net: propnet.PropNet, *, steps: int = 20, copies: int = 8, seed: int = 
 @pytest.mark.parametrize("suffix", [".npz", ".json"])
 @pytest.mark.parametrize("game", GAMES)
 def test_a_game_comes_back(game: str, suffix: str, tmp_path: pathlib.Path) -> None:
-    net = compiled(game)
+    propnet = compiled(game)
     first, second = tmp_path / f"one{suffix}", tmp_path / f"two{suffix.upper()}"
-    files.save_propnet(net, first)
+    files.save_propnet(propnet, first)
     again = files.load_propnet(first)
-    assert fields_of(again) == fields_of(net)
+    assert fields_of(again) == fields_of(propnet)
     files.save_propnet(again, second)
     assert first.read_bytes() == second.read_bytes()
-    assert play(again) == play(net)
+    assert play(again) == play(propnet)
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".json"])
 def test_recursion_comes_back(suffix: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    net = recursive(monkeypatch)
-    files.save_propnet(net, tmp_path / f"walk{suffix}")
+    propnet = recursive(monkeypatch)
+    files.save_propnet(propnet, tmp_path / f"walk{suffix}")
     again = files.load_propnet(tmp_path / f"walk{suffix}")
-    assert fields_of(again) == fields_of(net)
-    assert play(again) == play(net)
+    assert fields_of(again) == fields_of(propnet)
+    assert play(again) == play(propnet)
 
 
 def names(kif: bool, most: int) -> st.SearchStrategy[tuple[str, ...]]:
@@ -169,22 +169,22 @@ def reload(data: bytes, suffix: str, folder: pathlib.Path) -> propnet.PropNet:
     return files.load_propnet(path)
 
 
-@given(net=networks())
-def test_any_network_comes_back(net: propnet.PropNet, tmp_path_factory: pytest.TempPathFactory) -> None:
+@given(propnet=networks())
+def test_any_network_comes_back(propnet: propnet.PropNet, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.getbasetemp()
-    files.validate(net)
-    for suffix, data in ((".npz", files._to_npz(net)), (".json", files._to_json(net))):
-        assert fields_of(reload(data, suffix, folder)) == fields_of(net)
+    files.validate(propnet)
+    for suffix, data in ((".npz", files._to_npz(propnet)), (".json", files._to_json(propnet))):
+        assert fields_of(reload(data, suffix, folder)) == fields_of(propnet)
 
 
 def test_a_reader_needs_no_more_than_the_documentation(tmp_path: pathlib.Path) -> None:
-    net = compiled("kuhn_poker")
-    files.save_propnet(net, tmp_path / "kuhn.npz")
+    propnet = compiled("kuhn_poker")
+    files.save_propnet(propnet, tmp_path / "kuhn.npz")
     arrays = np.load(tmp_path / "kuhn.npz", allow_pickle=False)
     header = json.loads(arrays["header"].tobytes().decode("utf-8"))
-    assert (header["format"], header["version"], header["fluents"]) == ("gdlx-network", 1, list(net.fluents))
-    assert [tuple(role["moves"]) for role in header["roles"]] == [role.moves for role in net.roles]
-    assert arrays["legal"].tolist() == [literal for role in net.roles for literal in role.legal]
+    assert (header["format"], header["version"], header["fluents"]) == ("gdlx-network", 1, list(propnet.fluents))
+    assert [tuple(role["moves"]) for role in header["roles"]] == [role.moves for role in propnet.roles]
+    assert arrays["legal"].tolist() == [literal for role in propnet.roles for literal in role.legal]
     text = (ROOT / "docs/reference/file-formats.md").read_text()
     assert all(f"`{name}`" in text for name in arrays)
 
@@ -363,22 +363,22 @@ def test_an_array_cannot_claim_to_be_larger_than_it_is(tmp_path: pathlib.Path) -
 
 
 def test_recursion_through_a_negation_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    net = recursive(monkeypatch)
-    files.validate(net)
-    first = net.inputs - len(net.feedback) + 1
+    propnet = recursive(monkeypatch)
+    files.validate(propnet)
+    first = propnet.inputs - len(propnet.feedback) + 1
     for feedback in ([2 * first + 1], [2 * first + 3, 2 * first + 1]):  # one that inverts itself; two in turn
-        feedback += net.feedback.tolist()[len(feedback) :]
+        feedback += propnet.feedback.tolist()[len(feedback) :]
         with pytest.raises(files.PropNetFileError, match="depends on its own negation"):
-            files.validate(dataclasses.replace(net, feedback=np.array(feedback, np.int32)))
+            files.validate(dataclasses.replace(propnet, feedback=np.array(feedback, np.int32)))
 
 
 def is_refused_or_can_be_played(data: bytes, suffix: str, folder: pathlib.Path) -> None:
     try:
-        net = reload(data, suffix, folder)
+        propnet = reload(data, suffix, folder)
     except files.PropNetFileError:
         return
-    files.validate(net)
-    play(net, steps=3, copies=2)
+    files.validate(propnet)
+    play(propnet, steps=3, copies=2)
 
 
 @given(data=st.data())
@@ -435,10 +435,10 @@ def test_mutated_arrays_do_no_harm(data: st.DataObject, tmp_path_factory: pytest
     is_refused_or_can_be_played(content, ".npz", tmp_path_factory.getbasetemp())
 
 
-@given(net=networks(kif=True))
+@given(propnet=networks(kif=True))
 def test_any_network_plays_alike_in_the_foreign_layout(
-    net: propnet.PropNet, tmp_path_factory: pytest.TempPathFactory
+    propnet: propnet.PropNet, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    again = reload(ggp_json_writer.to_json(net).encode(), ".json", tmp_path_factory.getbasetemp())
-    assert play(again) == play(net)
-    assert again.fluents == net.fluents
+    again = reload(ggp_json_writer.to_json(propnet).encode(), ".json", tmp_path_factory.getbasetemp())
+    assert play(again) == play(propnet)
+    assert again.fluents == propnet.fluents

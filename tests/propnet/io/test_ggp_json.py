@@ -66,11 +66,11 @@ def initial(entries: Entries) -> dict[int, bool]:
     return following(entries, evaluate(entries, nothing, set(), init=True))
 
 
-def check_against_evaluator(data: Any, net: propnet.PropNet, seed: int, steps: int = 12) -> None:
+def check_against_evaluator(data: Any, propnet: propnet.PropNet, seed: int, steps: int = 12) -> None:
     """Random play by the evaluator, which the propnet follows."""
     rng = random.Random(seed)
     entries: Entries = {entry["id"]: entry for entry in data["entries"]}
-    game, state, columns = machine.StateMachine(net), initial(entries), machine.StateMachine(net).initial(1)
+    game, state, columns = machine.StateMachine(propnet), initial(entries), machine.StateMachine(propnet).initial(1)
     terminal = next(n for n, entry in entries.items() if entry.get("proposition_type") == "terminal")
 
     def text(number: int) -> str:
@@ -80,7 +80,7 @@ def check_against_evaluator(data: Any, net: propnet.PropNet, seed: int, steps: i
     for _ in range(steps):
         values = evaluate(entries, state, set())
         legal, expected, chosen, does = game.legal(columns)[:, 0], [], [], set()
-        for role, own in zip(data["roles"], net.roles, strict=True):
+        for role, own in zip(data["roles"], propnet.roles, strict=True):
             pairs = sorted(role["legal_to_input"], key=lambda pair: text(pair["legal"]))
             assert [text(pair["legal"]) for pair in pairs] == list(own.moves)
             expected += [values[pair["legal"]] for pair in pairs]
@@ -105,30 +105,30 @@ def check_against_evaluator(data: Any, net: propnet.PropNet, seed: int, steps: i
         state = following(entries, values)
 
 
-def seen(net: propnet.PropNet) -> list[Any]:
+def seen(propnet: propnet.PropNet) -> list[Any]:
     """The outputs along random play."""
-    steps = random_play.random_steps(net, copies=16, seed=1)
+    steps = random_play.random_steps(propnet, copies=16, seed=1)
     rows = [next(steps) for _ in range(25)]
-    names = [(role.name, role.moves, role.percepts, role.goal_values) for role in net.roles]
+    names = [(role.name, role.moves, role.percepts, role.goal_values) for role in propnet.roles]
     return [names, *([s.legal.tolist(), s.percepts.tolist(), s.terminal.tolist(), s.goals.tolist()] for s in rows)]
 
 
 @pytest.mark.parametrize("name", HANDMADE)
 def test_a_network_made_by_hand_is_played_as_described(name: str) -> None:
-    net = ggp_json.load_ggp_json(DATA / f"{name}.json")
-    assert net.name == name
+    propnet = ggp_json.load_ggp_json(DATA / f"{name}.json")
+    assert propnet.name == name
     for seed in range(20):
-        check_against_evaluator(handmade(name), net, seed)
-        check_against_evaluator(handmade(name), compiler.simplify(net), seed)
+        check_against_evaluator(handmade(name), propnet, seed)
+        check_against_evaluator(handmade(name), compiler.simplify(propnet), seed)
 
 
 @pytest.mark.parametrize("name", HANDMADE)
 def test_a_network_made_by_hand_comes_back(name: str, tmp_path: pathlib.Path) -> None:
-    net = files.load_propnet(DATA / f"{name}.json")  # which detects the layout by its content
-    ggp_json.save_ggp_json(net, tmp_path / "again.json")
+    propnet = files.load_propnet(DATA / f"{name}.json")  # which detects the layout by its content
+    ggp_json.save_ggp_json(propnet, tmp_path / "again.json")
     again = files.load_propnet(tmp_path / "again.json")
-    assert seen(again) == seen(net)
-    assert again.fluents == net.fluents
+    assert seen(again) == seen(propnet)
+    assert again.fluents == propnet.fluents
 
 
 def test_rock_paper_scissors_made_by_hand() -> None:
@@ -145,21 +145,21 @@ def test_rock_paper_scissors_made_by_hand() -> None:
 
 
 def test_the_lamp_made_by_hand() -> None:
-    net = files.load_propnet(DATA / "foreign_lamp.json")
-    assert net.fluents == ("(moves 1)", "(moves 2)", "lit", "right")
-    assert net.initial.tolist() == [False] * 4  # though (moves 1) comes next whatever happens
-    assert [role.moves for role in net.roles] == [("flip", "keep"), ("off", "on")]
-    assert [role.goal_values for role in net.roles] == [(), (0, 100)]
+    propnet = files.load_propnet(DATA / "foreign_lamp.json")
+    assert propnet.fluents == ("(moves 1)", "(moves 2)", "lit", "right")
+    assert propnet.initial.tolist() == [False] * 4  # though (moves 1) comes next whatever happens
+    assert [role.moves for role in propnet.roles] == [("flip", "keep"), ("off", "on")]
+    assert [role.goal_values for role in propnet.roles] == [(), (0, 100)]
 
 
 @pytest.mark.parametrize("game", library.names())
 def test_a_game_plays_alike_in_the_foreign_layout(game: str, tmp_path: pathlib.Path) -> None:
-    net = games.compile_game(game)
+    propnet = games.compile_game(game)
     path = tmp_path / "game.json"
-    ggp_json.save_ggp_json(net, path)
+    ggp_json.save_ggp_json(propnet, path)
     again = files.load_propnet(path)
-    assert seen(again) == seen(net)
-    check_against_evaluator(json.loads(path.read_text()), net, seed=1)
+    assert seen(again) == seen(propnet)
+    check_against_evaluator(json.loads(path.read_text()), propnet, seed=1)
     check_order(json.loads(path.read_text()))
 
 
@@ -177,9 +177,9 @@ def check_order(data: Any) -> None:
 
 @pytest.mark.parametrize("name", ["montyhall.gdl", "meier.gdl", "transit.gdl", "ticTacToe.kif", "switches.kif"])
 def test_a_public_game_plays_alike(name: str, corpus: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    net = compiler.compile_rulesheet(games.load_rulesheet(str(corpus / name)))
-    ggp_json.save_ggp_json(net, tmp_path / "game.json")
-    assert seen(files.load_propnet(tmp_path / "game.json")) == seen(net)
+    propnet = compiler.compile_rulesheet(games.load_rulesheet(str(corpus / name)))
+    ggp_json.save_ggp_json(propnet, tmp_path / "game.json")
+    assert seen(files.load_propnet(tmp_path / "game.json")) == seen(propnet)
 
 
 def test_percepts_that_are_not_there_stay_away(tmp_path: pathlib.Path) -> None:
@@ -187,9 +187,9 @@ def test_percepts_that_are_not_there_stay_away(tmp_path: pathlib.Path) -> None:
     (role a) (role b) (legal a x) (legal a y) (legal b x) (<= (next end) (does a x)) (<= terminal (true end))
     (<= (goal a 100) (true end)) (goal b 50)"""
     values = checker.check(sources.Source("blind.gdl", sheet)).require_usable()
-    net = compiler.compile_rulesheet(values)
-    assert [role.percepts for role in net.roles] == [(), ()]
-    ggp_json.save_ggp_json(net, tmp_path / "blind.json")
+    propnet = compiler.compile_rulesheet(values)
+    assert [role.percepts for role in propnet.roles] == [(), ()]
+    ggp_json.save_ggp_json(propnet, tmp_path / "blind.json")
     assert [role.percepts for role in files.load_propnet(tmp_path / "blind.json").roles] == [(), ()]
 
 
@@ -251,18 +251,18 @@ def test_mutated_networks_do_no_harm(data: st.DataObject, name: str) -> None:
         texts = st.sampled_from(["x", "init", "other", "base", "sees", "( true lit )", "(" * 5000, "?x", ""])
         entry[key] = data.draw(ids | st.lists(ids, max_size=3) | texts | st.none() | st.booleans())
     try:
-        net = ggp_json.propnet_from_json(content, "mutated")
+        propnet = ggp_json.propnet_from_json(content, "mutated")
     except files.PropNetFileError:
         return
-    files.validate(net)
-    seen(net)
+    files.validate(propnet)
+    seen(propnet)
 
 
 def test_what_the_layout_cannot_express_is_not_written(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    net = ggp_json.load_ggp_json(DATA / "foreign_rps.json")
+    foreign = ggp_json.load_ggp_json(DATA / "foreign_rps.json")
     with pytest.raises(files.PropNetFileError, match=r"name the file \.json"):
-        ggp_json.save_ggp_json(net, tmp_path / "net.npz")
-    odd = propnet.PropNet(**{**vars(net), "fluents": (*net.fluents[:-1], "z z")})
+        ggp_json.save_ggp_json(foreign, tmp_path / "net.npz")
+    odd = propnet.PropNet(**{**vars(foreign), "fluents": (*foreign.fluents[:-1], "z z")})
     with pytest.raises(files.PropNetFileError, match="'z z' cannot be a name"):
         ggp_json.save_ggp_json(odd, tmp_path / "net.json")
     monkeypatch.setattr(build, "_UNROLLED_GATES", 0)

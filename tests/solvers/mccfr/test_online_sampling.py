@@ -95,7 +95,7 @@ def test_search_finds_the_equilibrium_at_the_infoset_of_a_match(card: str, share
     legal = jnp.zeros(game.env.num_actions, jnp.bool_).at[jnp.array(view.legal)].set(True)
     policy, is_known = online_sampling.average_policy_at(state, tables.table_key(view), legal)
     assert bool(is_known)
-    assert abs(float(policy[game.env.net.players[1].moves.index("call")]) - share) < 0.06
+    assert abs(float(policy[game.env.propnet.players[1].moves.index("call")]) - share) < 0.06
 
 
 def facing_a_bet(game: env.Env, card: str) -> history.ActionObservationHistory:

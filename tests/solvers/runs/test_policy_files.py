@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, policies: tabular_policies.
     )
     result_folder.write_policy(place / "unrolled", policies)
     sampler = algorithms.configure(algorithms.find("os-mccfr"), None, {"table": 8})
-    digest = game_facts.probe(played.net).digest
+    digest = game_facts.probe(played.propnet).digest
     result_folder.write_config(place / "table", result_folder.Config(GAME, digest, sampler, False))
     result_folder.write_table_policy(place / "table", table_policy.from_tabular(policies, played, tree))
     return place

@@ -43,12 +43,12 @@ def lanes_of(name: str) -> packed_env.PackedEnv:
 @functools.cache
 def nodes_of(name: str) -> host.HostEnv:
     game = lanes_of(name).env
-    return host.HostEnv(game.net, game.payoffs, 1_000)
+    return host.HostEnv(game.propnet, game.payoffs, 1_000)
 
 
 def start(name: str) -> Match:
     game, nodes = lanes_of(name).env, nodes_of(name)
-    registers = game.net.initial.tobytes()
+    registers = game.propnet.initial.tobytes()
     legal = nodes.position(registers).legal
     return Match(registers, tuple(history.ActionObservationHistory(game, n, mask) for n, mask in enumerate(legal)))
 
@@ -108,7 +108,7 @@ def posterior(
 
 def identities(game: packed_env.PackedEnv, belief: beliefs.Belief) -> list[Identity]:
     seen = enumeration.take_snapshot(game, enumeration.ActiveGames(belief.games, belief.lanes))
-    registers = seen.rows[: len(game.env.net.initial)]
+    registers = seen.rows[: len(game.env.propnet.initial)]
     return [
         (registers[:, n].tobytes(), *(seen.keys[:, p, n].tobytes() for p in range(game.env.num_players)))
         for n in range(len(belief.lanes))
@@ -270,7 +270,7 @@ def test_games_are_sampled_by_their_probabilities() -> None:
 
 
 def kuhn_number(kind: str, name: str) -> int:
-    role = lanes_of("kuhn_poker").env.net.players[0]
+    role = lanes_of("kuhn_poker").env.propnet.players[0]
     return (role.moves if kind == "move" else role.percepts).index(name)
 
 
@@ -278,7 +278,7 @@ def test_the_error_describes_impossible_percepts() -> None:
     game = lanes_of("kuhn_poker")
     view = random_match("kuhn_poker", 2, 0).views[0]
     bet = kuhn_number("move", "bet")
-    wrong = history.Event(bet, tuple(range(len(game.env.net.players[0].percepts))), ())
+    wrong = history.Event(bet, tuple(range(len(game.env.propnet.players[0].percepts))), ())
     with pytest.raises(
         beliefs.ImpossiblePerceptsError, match=r"joint action 3: it did bet, perceived \(dealt"
     ) as error:

@@ -59,12 +59,12 @@ class Plain:
 
     def __init__(self, game: packed_env.PackedEnv, number: int) -> None:
         self.env, self.number = game.env, number
-        self.nodes = host.HostEnv(game.env.net, game.env.payoffs, 1_000)
+        self.nodes = host.HostEnv(game.env.propnet, game.env.payoffs, 1_000)
         self.seen: Counts = {}
 
     def play(self, draws: Any, most: int) -> int:
         """Run one iteration with the random numbers [T, P + 1]; return its number of steps."""
-        registers, path, inside = self.env.net.initial.tobytes(), [], True
+        registers, path, inside = self.env.propnet.initial.tobytes(), [], True
         for step in range(most):
             position = self.nodes.position(registers)
             if position.terminal:
@@ -187,7 +187,7 @@ def shares(trees: uct.Trees, roots: packed_env.PackedState) -> list[list[float]]
 
 def test_the_published_trace_of_the_balanced_situation() -> None:
     game = lanes_of("biased_rps")
-    assert game.env.net.players[0].moves == tuple(RPS)
+    assert game.env.propnet.players[0].moves == tuple(RPS)
     roots = jax.jit(lambda: game.start(1))()
     trees, taken = uct.init(game, 4), []
     before = [[0] * 3] * 2

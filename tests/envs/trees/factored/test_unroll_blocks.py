@@ -281,8 +281,8 @@ def test_random_rules(percept: str, score: str, legal: str, is_lucky: bool) -> N
     text += "(<= (legal ?p (try 1)) (opponent ?p ?q))\n"
     text += "(<= (next (luck ?p)) (does ?p (try 3)) (opponent ?p ?q))\n"
     text += "(<= (next (luck ?p)) (true (luck ?p)) (does ?p (try 1)))\n" if is_lucky else ""
-    net = sheets.compile_text(text)
-    blocks, plain = unroll_blocks.unroll(net), unroll.unroll(net)
+    propnet = sheets.compile_text(text)
+    blocks, plain = unroll_blocks.unroll(propnet), unroll.unroll(propnet)
     assert blocks.counts.histories == plain.counts.histories
     assert blocks.counts.information_sets == plain.counts.information_sets
     values = []
