@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 from gdlx.propnet import library
 from gdlx.propnet.common import bounded_files, errors
+from gdlx.propnet.syntax import diagnostics
 from gdlx.solvers import algorithms
 from gdlx.solvers.exact import regret_matching
 from gdlx.solvers.runs import driver, result_folder
@@ -253,7 +254,9 @@ def _plain(place: str, value: Any) -> Value:
         plain: Value = kind(value)
         return plain
     what = {bool: "true or false", int: "a whole number", str: "a word in quotes", float: "a number"}[kind]
-    raise SweepError(f"{place} must be {what}, a list of them, or {{ from = .., to = .., count = .. }}; not {value!r}")
+    raise SweepError(
+        f"{place} must be {what}, a list of them, or {{ from = .., to = .., count = .. }}; not {_shown(value)}"
+    )
 
 
 def _range(place: str, value: Mapping[str, Any]) -> Iterator[float]:
@@ -267,7 +270,7 @@ def _range(place: str, value: Mapping[str, Any]) -> Iterator[float]:
         raise SweepError(f"{place}.count is more than {MAX_CELLS:,}")
     scale = value.get("scale", "linear")
     if scale not in ("linear", "log"):
-        raise SweepError(f'{place}.scale is "linear" or "log", not {scale!r}')
+        raise SweepError(f'{place}.scale is "linear" or "log", not {_shown(scale)}')
     if low == high:
         raise SweepError(f"{place} goes from {low:g} to {high:g}: all its cells would be the same")
     if scale == "log" and not (low > 0 and high > 0):
@@ -327,15 +330,19 @@ def _require_key(document: Mapping[str, Any], key: str) -> Any:
     return document[key]
 
 
+def _shown(value: Any) -> str:
+    return diagnostics.shorten(repr(value))
+
+
 def _whole(place: str, value: Any, least: int, most: int = 2**31 - 1) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise SweepError(f"{place} must be a whole number from {least:,} to {most:,}, not {value!r}")
+        raise SweepError(f"{place} must be a whole number from {least:,} to {most:,}, not {_shown(value)}")
     return value
 
 
 def _number(place: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise SweepError(f"{place} must be a number, not {value!r}")
+        raise SweepError(f"{place} must be a number, not {_shown(value)}")
     return float(value)
 
 

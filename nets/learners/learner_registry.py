@@ -12,6 +12,7 @@ from gdlx.nets.learners import protocol
 from gdlx.nets.models import encoders
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import errors, options
+from gdlx.propnet.syntax import diagnostics
 from gdlx.solvers import tasks
 from gdlx.solvers.runs import result_folder
 
@@ -91,11 +92,14 @@ def make_settings(name: str, changes: Mapping[str, str]) -> Any:
     values: dict[str, Any] = {}
     for key, text in _current_names(name, changes).items():
         if key not in hints:
-            raise TrainConfigError(f"{name} has no setting {key!r}; there are {', '.join(hints)}")
+            raise TrainConfigError(
+                f"{name} has no setting {diagnostics.shorten(repr(key))}; there are {', '.join(hints)}"
+            )
         try:
             values[key] = options.parse_value(text, hints[key])
         except ValueError:
-            raise TrainConfigError(f"{key} of {name} takes {options.describe_type(hints[key])}, not {text!r}") from None
+            takes, shown = options.describe_type(hints[key]), diagnostics.shorten(repr(text))
+            raise TrainConfigError(f"{key} of {name} takes {takes}, not {shown}") from None
     return kind(**values)
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from gdlx.players.agents import agent, entries, imported_agents
 from gdlx.propnet.common import options, suggestions
+from gdlx.propnet.syntax import diagnostics
 from gdlx.solvers.runs import policy_files, result_folder
 
 _NEXT = re.compile(r",(?=\s*\w+\s*=|\s*$)")  # option, so that paths may have commas
@@ -129,12 +130,12 @@ def _instantiate(text: str, kind: _AgentClass, texts: Mapping[str, str]) -> agen
     values: dict[str, Any] = {}
     for key, value in texts.items():
         if key not in kind.options:
-            raise agent.AgentError(f"{name} has no option {key!r}; {known}")
+            raise agent.AgentError(f"{name} has no option {diagnostics.shorten(repr(key))}; {known}")
         try:
             values[key] = options.parse_value(value, kind.hints[key])
         except ValueError:
-            takes = options.describe_type(kind.hints[key])
-            raise agent.AgentError(f"{key} of {name} takes {takes}, not {value!r}; {known}") from None
+            takes, shown = options.describe_type(kind.hints[key]), diagnostics.shorten(repr(value))
+            raise agent.AgentError(f"{key} of {name} takes {takes}, not {shown}; {known}") from None
     for field in kind.options.values():
         if field.name not in values and field.default is dataclasses.MISSING:
             raise agent.AgentError(f"{name} needs {field.name}: write {name}:{field.name}=..")

@@ -11,6 +11,7 @@ import pytest
 
 from gdlx.envs import game_facts
 from gdlx.envs.views import history
+from gdlx.nets.learners import learner_registry
 from gdlx.players.agents import agent, agent_registry, entries, human, subtree_cfr_agent, table_agent, uniform
 from gdlx.solvers import algorithms, tabular_policies, tasks
 from gdlx.solvers.mccfr import table_policy
@@ -93,6 +94,16 @@ def test_mistakes(text: str, told: str) -> None:
     with pytest.raises(agent.AgentError) as caught:
         agent_registry.make_agent(text)
     assert told in str(caught.value)
+
+
+def test_messages_shorten_long_values() -> None:
+    for text in (f"mccfr:iterations={'9x' * 4_000}", f"mccfr:{'y' * 4_000}=1"):
+        with pytest.raises(agent.AgentError) as raised:
+            agent_registry.make_agent(text)
+        assert len(str(raised.value)) < 1_000
+    with pytest.raises(learner_registry.TrainConfigError) as refused:
+        learner_registry.make_settings("self-play", {"widths": "x" * 4_000})
+    assert len(str(refused.value)) < 200
 
 
 @pytest.mark.parametrize("name", entries.ENTRIES)
