@@ -153,9 +153,8 @@ def _from_actions(
                 f"{where}: the probability of {_shown(action)} at {_shown(label)} is {_shown(probability)}"
             ) from None
         if not 0 <= policies[name][sequence] <= 1:
-            raise PolicyError(
-                f"{where}: the probability of {_shown(action)} at {_shown(label)} is {probability}, not in 0 .. 1"
-            )
+            what = f"the probability of {_shown(action)} at {_shown(label)}"
+            raise PolicyError(f"{where}: {what} is {diagnostics.shorten(probability, _LONGEST_SHOWN)}, not in 0 .. 1")
     if partial:
         return tuple(_fill_missing(player, policies[player.name]) for player in tree.players)
     return tuple(_require_complete(player, policies[player.name]) for player in tree.players)

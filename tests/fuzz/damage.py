@@ -112,7 +112,7 @@ def _damage_json(content: bytes, chance: random.Random) -> bytes:
             case 3 if type(within[key]) in (int, float):
                 within[key] = chance.choice((-within[key], within[key] + 1, str(within[key]), float(within[key])))
             case _:
-                within[key] = chance.choice(_VALUES)
+                within[key] = json.loads(json.dumps(chance.choice(_VALUES)))  # the next damage may change it
         if not changed:
             break
     text = json.dumps(changed[0] if changed else None)

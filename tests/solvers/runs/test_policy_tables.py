@@ -100,6 +100,14 @@ def test_wrong_csv(old: str, new: str, told: str) -> None:
         policy_tables.from_csv(tree, text)
 
 
+def test_long_numbers_are_shortened() -> None:
+    tree, policies = some("kuhn_poker")
+    text = re.sub(r"queen\),bet,[\d.]+", f"queen),bet,{'9' * 5_000}", policy_tables.to_csv(tree, policies), count=1)
+    with pytest.raises(tabular_policies.PolicyError, match="not in 0") as refused:
+        policy_tables.from_csv(tree, text)
+    assert len(str(refused.value)) < 500
+
+
 def test_wrong_json() -> None:
     tree, policies = some("kuhn_poker")
     good = policy_tables.to_json(tree, policies)
