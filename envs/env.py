@@ -23,6 +23,14 @@ class State(NamedTuple):
 
     Axes: R registers, N players, A actions (of the player with the most), P percepts (likewise), C chance actions (0
     without a random role).
+
+    >>> from gdlx.envs import make_env
+    >>> env = make_env.make("rps")
+    >>> state = env.init()
+    >>> state.legal_mask.tolist(), bool(state.terminated)
+    ([[True, True, True], [True, True, True]], False)
+    >>> jax.vmap(env.step, in_axes=(None, 0, None))(state, jnp.array([[0, 1], [1, 1]]), None).rewards.tolist()
+    [[50.0, -50.0], [0.0, 0.0]]
     """
 
     registers: jax.Array  # [R] bool

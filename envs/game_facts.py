@@ -30,6 +30,11 @@ class GameFacts:
     Attributes:
       propnet: the compiled rules.
       seed: of the random play behind the facts; `digest` does not depend on it.
+
+    >>> from gdlx.propnet import games
+    >>> facts = probe(games.compile_game("kuhn_poker"))
+    >>> facts.payoff_range(), facts.longest_match, facts.perfect_information
+    ((-2.0, 2.0), 5, False)
     """
 
     propnet: propnet.PropNet

@@ -44,6 +44,17 @@ class TrainingRun:
       iteration: iterations so far.
       seconds: of training so far, those before a resume included.
       rows: metrics by iteration, as in metrics.csv.
+
+    >>> from gdlx.envs import game_facts, game_spec
+    >>> from gdlx.propnet import games
+    >>> propnet = games.compile_game("kuhn_poker")
+    >>> settings = learner_registry.make_settings("self-play", {"games": "8"})
+    >>> config = learner_registry.TrainConfig(game_spec.GameSpec("kuhn_poker"), "self-play", 4, settings)
+    >>> learner = learner_registry.make_learner(config, propnet, None)
+    >>> run = TrainingRun(config, learner, game_facts.probe(propnet).digest)
+    >>> [point.iteration for point in run.points(driver.StopCondition(iterations=2))]
+    [1, 2]
+    >>> run.finish()
     """
 
     def __init__(

@@ -27,7 +27,16 @@ class BoundResult(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class EvaluateResult:
-    """The outcome of an evaluate request. With an opponent model, metrics are those of the restricted game."""
+    """The outcome of an evaluate request. With an opponent model, metrics are those of the restricted game.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "uniform.csv")
+    ...     _ = path.write_text("player,information_set,action,probability\\n")
+    ...     result = execute(requests.EvaluateRequest(path, game="kuhn_poker", policy=path))
+    >>> result.task.game.spec, round(result.solution.exploitability, 3), result.bound_result
+    ('kuhn_poker', 0.458, None)
+    """
 
     task: tasks.Task
     solution: solution.Solution

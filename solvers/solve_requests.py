@@ -24,7 +24,12 @@ NetworkSolverFactory = Callable[[requests.SolveRequest, tasks.TreeTask], DirectS
 
 @dataclasses.dataclass(frozen=True)
 class SolveResult:
-    """The outcome of a solve request."""
+    """The outcome of a solve request.
+
+    >>> result = execute(requests.SolveRequest("kuhn_poker", "cfr+", iterations=100))
+    >>> result.solution.algorithm, result.folder, result.interrupted, result.table_bits
+    ('cfr+', None, False, 0)
+    """
 
     task: tasks.Task
     algorithm: algorithms.Algorithm

@@ -38,6 +38,13 @@ class PackedState(NamedTuple):
     All but the rows and keys follows from the rows. A terminated game does not change. The fields keep the axes 32 and
     W separate: a loop that computes them is vector code only if nothing in it changes shapes. So read the state at the
     start of a loop's body, not the one that the body returns.
+
+    >>> from gdlx.envs import make_env
+    >>> state = PackedEnv(make_env.make("rps")).start(2)
+    >>> state
+    PackedState(2 games)
+    >>> state.legal.shape, state.terminated.tolist()
+    ((2, 3, 2), [False, False])
     """
 
     rows: jax.Array  # [S, W] uint32, every bit of the games; their order is private

@@ -32,6 +32,13 @@ class PlayoutStats:
       goals: how often each goal value was a player's highest one, by role.
       earlier: joint actions of the first matches before counting began.
       unfinished: joint actions of the matches that have not ended.
+
+    >>> from gdlx.propnet import games
+    >>> rps = games.compile_game("rps")
+    >>> playout = ShardedPlayout(rps, max_steps=10, min_words=2)
+    >>> stats = playout.advance(playout.start(seed=0, steps=1), steps=4)
+    >>> sorted(stats.mean_goals(rps)), sum(stats.goals) == 2 * stats.terminals
+    (['player1', 'player2'], True)
     """
 
     games: playouts.PlayoutState

@@ -53,6 +53,11 @@ class SamplingForm(NamedTuple):
 
     Axes: P players, C columns (the information sets of all players, and one for no choice), A most actions of a set,
     T terminals.
+
+    >>> from gdlx.envs import game_spec
+    >>> form = sampling_form(game_spec.unroll_game("kuhn_poker", keep_edges=True))
+    >>> form.shape, form.player_columns(1), form.payoff.shape
+    ((2, 13), slice(6, 12, None), (2, 30))
     """
 
     levels: tuple[SamplingLevel, ...]

@@ -77,7 +77,13 @@ class PlayerForm(NamedTuple):
 
 
 class SequenceForm(NamedTuple):
-    """A game in sequence form, the input of exact solvers: one `PlayerForm` for every player. A pytree."""
+    """A game in sequence form, the input of exact solvers: one `PlayerForm` for every player. A pytree.
+
+    >>> from gdlx.envs import game_spec
+    >>> form, _ = sequence_form(game_spec.unroll_game("kuhn_poker"))
+    >>> [uniform.shape for uniform in form.players[0].uniform]  # of every level: actions, information sets
+    [(2, 3), (2, 3)]
+    """
 
     players: tuple[PlayerForm, ...]
 

@@ -20,7 +20,16 @@ WarningCallback = Callable[[str], None]
 
 
 class SweepResult(NamedTuple):
-    """What `run_sweep` did and wrote."""
+    """What `run_sweep` did and wrote.
+
+    >>> import tempfile
+    >>> cells = config.expand_cells({"games": ["rps"], "iterations": 3, "algorithms": [{"name": "cfr"}]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     result = run_sweep(config.Sweep("small", cells), pathlib.Path(folder))
+    ...     last = result.table.read_text().splitlines()[-1]
+    >>> result.cells, result.already_finished, last.split(",")[0]
+    (1, 0, 'rps/cfr-3')
+    """
 
     folder: pathlib.Path
     cells: int  # in the sweep

@@ -12,6 +12,16 @@ class Learner(Protocol):
     """Trains a policy network for one game; everything in the object itself is static.
 
     States are pytrees of arrays, random keys included.
+
+    >>> from gdlx.envs import game_spec
+    >>> from gdlx.nets.learners import learner_registry
+    >>> from gdlx.propnet import games
+    >>> settings = learner_registry.make_settings("self-play", {"games": "8"})
+    >>> config = learner_registry.TrainConfig(game_spec.GameSpec("kuhn_poker"), "self-play", 4, settings)
+    >>> learner = learner_registry.make_learner(config, games.compile_game("kuhn_poker"), None)
+    >>> state, metrics = learner.iterate(learner.init(jax.random.key(0)))
+    >>> "loss" in metrics
+    True
     """
 
     @property

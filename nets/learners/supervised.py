@@ -103,6 +103,12 @@ class Supervised:
       value_network: architecture of the value network, a function of ranges at public states.
       subgames: evaluators of the subgames below every cut.
       encoded_states: the public states of every cut, encoded.
+
+    >>> from gdlx.envs import make_env
+    >>> task = tasks.make_tree_task("kuhn_poker", keep_edges=True)
+    >>> learner = Supervised(encoders.Encoder(make_env.make("kuhn_poker"), steps=4), task, Settings(depth=2))
+    >>> [evaluator.public.depth for evaluator in learner.subgames]  # joint actions before the cuts
+    [4]
     """
 
     def __init__(

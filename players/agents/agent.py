@@ -73,6 +73,11 @@ class PlayerContext:
       arena: the game.
       player: the index of the role that the agent plays.
       random: the agent's random numbers in this match; use no others, so that matches can be repeated.
+
+    >>> from gdlx.players.matches import arenas
+    >>> context = PlayerContext(arenas.make_arena("kuhn_poker"), player=1, random=np.random.default_rng(0))
+    >>> context.arena.env.propnet.players[context.player].name
+    'player2'
     """
 
     arena: Arena
@@ -98,7 +103,17 @@ class Clock:
 
 
 class Player(Protocol):
-    """One role in one match."""
+    """One role in one match.
+
+    >>> from gdlx.players.agents import agent_registry
+    >>> from gdlx.players.matches import arenas
+    >>> arena = arenas.make_arena("kuhn_poker")
+    >>> context = PlayerContext(arena, player=0, random=np.random.default_rng(0))
+    >>> player = agent_registry.make_agent("random").start_match(context, Clock(1.0))
+    >>> view = history.ActionObservationHistory(arena.env, player=0, first=(1, 3))
+    >>> player.choose(view, Clock(1.0)) in view.legal
+    True
+    """
 
     def choose(self, view: history.ActionObservationHistory, clock: Clock) -> int:
         """Returns the index of a move: one of `view.legal`. Only called where there are several."""
@@ -109,6 +124,18 @@ class Agent(Protocol):
 
     An agent may also have `prepare` (see `PreparableAgent`), `policy` (see `PolicyAgent`), `sources`, `untimed` and
     `depends_on_wall_clock` (see the functions of these names).
+
+    >>> from gdlx.players.matches import contest
+    >>> class FirstMove:
+    ...     name = "first"
+    ...
+    ...     def start_match(self, context, clock):
+    ...         return self
+    ...
+    ...     def choose(self, view, clock):
+    ...         return view.legal[0]
+    >>> contest.compete("kuhn_poker", [FirstMove(), "random"], games=4).scores[0].agent
+    'first'
     """
 
     @property
@@ -134,7 +161,14 @@ def is_untimed(player: Agent) -> bool:
 
 @runtime_checkable
 class PolicyAgent(Protocol):
-    """An agent whose moves depend only on the player's information state."""
+    """An agent whose moves depend only on the player's information state.
+
+    >>> from gdlx.players.agents import agent_registry
+    >>> from gdlx.players.matches import arenas
+    >>> player = agent_registry.make_agent("random")
+    >>> isinstance(player, PolicyAgent), type(player.policy(arenas.make_arena("kuhn_poker"))).__name__
+    (True, 'TablePolicy')
+    """
 
     def policy(self, arena: Arena) -> "table_policy.TablePolicy | network_agent.NetworkPolicy":
         """Returns a table or a network. A table is uniform at information sets that are not in it."""

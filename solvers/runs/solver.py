@@ -16,6 +16,13 @@ class Solver(abc.ABC, Generic[State]):
 
     Methods that are not abstract have the defaults of solvers whose checkpoints are whole states and whose values are
     exact.
+
+    >>> from gdlx.solvers import algorithms, tasks
+    >>> from gdlx.solvers.runs import solver_run
+    >>> solver = solver_run.make_solver(tasks.make_tree_task("kuhn_poker"), algorithms.find("cfr+"))
+    >>> metrics = solver.measure(solver.advance(solver.init(), 100), seconds=0.0)
+    >>> metrics.iterations, metrics.error < 0.01
+    (100, True)
     """
 
     @abc.abstractmethod
