@@ -5,9 +5,12 @@ from gdlx.envs.trees import game_tree
 from gdlx.propnet import library
 from gdlx.propnet.checks import repetition
 from gdlx.propnet.circuits import propnet
+from gdlx.solvers import algorithms
+from gdlx.solvers.mccfr import table_state
+from gdlx.solvers.runs import table_solver
 
-_TABLE_BITS = 22  # of the hash table that is suggested, if that fits
-_MAX_ENTRIES = 2**28  # information sets times actions of such a table: about 6 GiB
+_ALGORITHM = "os-mccfr"
+_TABLE_BITS = 22  # of the hash table that is suggested, if that fits into memory
 _SECONDS = 60
 _FEW_GATES = 5_000  # of a propnet that is played a thousand steps in about a second
 _STEPS = 20  # of random play that shows whether a game is turn-taking
@@ -51,18 +54,26 @@ def _endless(
 
 def sampling_command(game: game_spec.GameSpec, propnet: propnet.PropNet) -> str:
     """The command that samples a game into a hash table of a size that fits into memory, for a minute."""
-    return f"gdlx solve {game.spec} --algorithm os-mccfr --table {table_bits(propnet)} --time {_SECONDS}"
+    return f"gdlx solve {game.spec} --algorithm {_ALGORITHM} --table {table_bits(propnet)} --time {_SECONDS}"
 
 
 def table_bits(propnet: propnet.PropNet) -> int:
-    """Base-2 logarithm of the information sets of a hash table for a game with so many actions.
+    """Base-2 logarithm of the size of a hash table that fits into memory here, and is large enough for a minute.
 
     >>> from gdlx.propnet import games
     >>> table_bits(games.compile_game("kuhn_poker"))
     22
     """
     actions = max((len(role.moves) for role in propnet.players), default=1)
-    return max(4, min(_TABLE_BITS, (_MAX_ENTRIES // max(1, actions)).bit_length() - 1))
+    batch, steps = algorithms.find(_ALGORITHM).sampling_config.batch, game_facts.probe(propnet).step_capacity
+    largest = table_state.largest_bits(
+        len(propnet.players),
+        actions,
+        table_state.SamplerConfig(batch, steps),
+        table_solver.memory_budget(),
+        devices=len(table_solver.default_devices()),
+    )
+    return min(_TABLE_BITS, largest)
 
 
 def _parameters(game: game_spec.GameSpec) -> str:

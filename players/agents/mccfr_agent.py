@@ -6,10 +6,10 @@ from typing import Literal
 from gdlx.envs.trees import unroll
 from gdlx.players.agents import agent, table_agent, time_control
 from gdlx.solvers import algorithms, tasks
-from gdlx.solvers.mccfr import table_policy, table_state
+from gdlx.solvers.mccfr import hash_table, table_policy, table_state
 from gdlx.solvers.runs import driver, table_solver
 
-_MAX_TABLE_BYTES = 2**29
+_MAX_TABLE_BYTES = 2**30
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,9 +66,9 @@ class MccfrAgent(table_agent.TableAgent):
     def _table_bits(self, arena: agent.Arena) -> int:
         """Binary logarithm of a table that fits into a share of memory; it does not depend on the machine."""
         config = table_state.SamplerConfig(self.batch, arena.steps, baselines=self.algorithm == "vr-mccfr")
-        most = (_MAX_TABLE_BYTES // table_state.row_bytes(arena.packed, config)).bit_length() - 1
-        in_range = table_solver.LEAST_BITS <= self.table <= table_solver.MOST_BITS  # the solver refuses others
-        return max(table_solver.LEAST_BITS, min(self.table, most)) if in_range else self.table
+        row = table_state.updated_row_bytes(arena.env.num_players, arena.env.num_actions, config)
+        in_range = hash_table.LEAST_BITS <= self.table <= hash_table.MOST_BITS  # the solver refuses others
+        return min(self.table, hash_table.largest_bits(row, _MAX_TABLE_BYTES)) if in_range else self.table
 
     def _algorithm(self, steps: int, table: int) -> algorithms.Algorithm:
         changes = {"table": table, "batch": self.batch, "exploration": self.exploration, "seed": self.seed}

@@ -132,7 +132,7 @@ class _Prepared:
     def _require_memory(self, options: OosAgent) -> None:
         # The initial table, and for every player its table before and after an update.
         tables = (1 + 2 * self.game.env.num_players) * 2**options.table
-        needed = tables * table_state.row_bytes(self.game, self.config)
+        needed = tables * table_state.row_bytes(self.game.env.num_players, self.game.env.num_actions, self.config)
         allowed = table_solver.memory_budget()
         if needed > allowed:
             raise agent.AgentError(

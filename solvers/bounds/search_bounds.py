@@ -51,7 +51,7 @@ class BoundConfig(NamedTuple):
 
 def make_config(game: packed_env.PackedEnv, steps: int) -> BoundConfig:
     """Build the config for a game, with tables that fit into memory."""
-    bits = min(_MAX_BITS, (_TABLE_BYTES // approximate_response.row_bytes(game)).bit_length() - 1)
+    bits = min(_MAX_BITS, hash_table.largest_bits(approximate_response.row_bytes(game), _TABLE_BYTES))
     return BoundConfig(approximate_response.LearnerConfig(steps), local_best_response.ResponderConfig(steps), bits)
 
 

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+LEAST_BITS, MOST_BITS = 4, 28  # base-2 logarithms of the sizes that solvers accept
 WINDOW = 8  # entries
 MAX_WINDOWS = 64  # probed for a key
 MAX_LOAD_FACTOR = 0.85  # callers should insert no more beyond it: searches are short while there are empty entries
@@ -62,6 +63,21 @@ def init(bits: int) -> Table:
         raise ValueError(f"`bits=` is the base-2 logarithm of the table size and must be 0 to 30, not {bits}")
     size = 2**bits
     return Table(jnp.zeros(size, jnp.uint32), jnp.zeros(size, jnp.uint32))
+
+
+def largest_bits(row_bytes: int, available: float, *, actions: int = 1) -> int:
+    """Return the base-2 logarithm of the largest table that fits into memory.
+
+    Args:
+      row_bytes: of one entry with all that is stored for it.
+      available: bytes for the table.
+      actions: numbers in a row of the widest array, all of which must be indexable by int32.
+
+    >>> largest_bits(100, 2**20), largest_bits(100, 2**60), largest_bits(100, 2**60, actions=500)
+    (13, 28, 22)
+    """
+    rows = min(available / row_bytes, (2**31 - 1) / max(1, actions))
+    return min(MOST_BITS, max(LEAST_BITS, int(max(1, rows)).bit_length() - 1))
 
 
 def count_used(table: Table) -> jax.Array:

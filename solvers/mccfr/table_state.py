@@ -91,17 +91,28 @@ def init(game: packed_env.PackedEnv, config: SamplerConfig, bits: int, devices: 
     )
 
 
-def row_bytes(game: packed_env.PackedEnv, config: SamplerConfig) -> int:
+def row_bytes(players: int, actions: int, config: SamplerConfig) -> int:
     """Return the memory of one information set on one device."""
-    moves = max(1, game.env.num_actions)
+    moves = max(1, actions)
     tables = 2 + config.optimism
-    values = state_baselines.row_bytes(game.env.num_players, moves) if config.baselines else 0
+    values = state_baselines.row_bytes(players, moves) if config.baselines else 0
     return 4 * (moves * tables + -(-moves // 32) + 3) + 12 + values
 
 
-def visit_bytes(game: packed_env.PackedEnv, config: SamplerConfig) -> int:
+def updated_row_bytes(players: int, actions: int, config: SamplerConfig) -> int:
+    """Return the memory of one information set while a state and the next one exist at the same time."""
+    return 2 * row_bytes(players, actions, config)
+
+
+def visit_bytes(players: int, config: SamplerConfig) -> int:
     """Return the memory of the visits of a batch."""
-    return 4 * (6 + 4 * config.baselines) * config.steps * game.env.num_players * config.batch
+    return 4 * (6 + 4 * config.baselines) * config.steps * players * config.batch
+
+
+def largest_bits(players: int, actions: int, config: SamplerConfig, available: float, *, devices: int = 1) -> int:
+    """Return the base-2 logarithm of the largest table that fits into memory beside the visits of a batch."""
+    row = devices * updated_row_bytes(players, actions, config)
+    return hash_table.largest_bits(row, available - visit_bytes(players, config), actions=actions)
 
 
 class CumulativeDiscounts(NamedTuple):

@@ -18,7 +18,6 @@ from gdlx.solvers import algorithms, tabular_policies, tasks
 from gdlx.solvers.mccfr import hash_table, table_loop, table_policy, table_state
 from gdlx.solvers.runs import driver, result_folder, solver, tree_solvers
 
-LEAST_BITS, MOST_BITS = 4, 28  # binary logarithms of the capacity of a table
 _CHECK_PAUSE = 20  # a check of the whole table is followed by a pause of so many times its duration
 _MEMORY_FRACTION = 0.8  # of the machine's memory, for a table and its batch
 _DEFAULT_MEMORY_BYTES = 16 * 2**30  # where the memory of the machine is unknown
@@ -45,9 +44,7 @@ class TableSolver(solver.Solver[table_state.TableState]):
         sampling = algorithm.sampling_config
         assert sampling.table is not None
         self.task, self.algorithm, self.bits = task, algorithm, sampling.table
-        if devices is None:
-            local = jax.local_devices()
-            devices = tuple(local[:1] if local[0].platform == "cpu" else local)
+        devices = default_devices() if devices is None else devices
         settings = tree_solvers.make_sample_settings(algorithm)
         self._game = task.packed
         if not (sampling.max_steps or game_facts.probe(task.env.propnet, sampling.seed).ends):
@@ -71,36 +68,29 @@ class TableSolver(solver.Solver[table_state.TableState]):
         self._checked, self._pause = -math.inf, 0.0
 
     def _require_memory(self, devices: int) -> None:
-        if not LEAST_BITS <= self.bits <= MOST_BITS:
+        least, most = hash_table.LEAST_BITS, hash_table.MOST_BITS
+        if not least <= self.bits <= most:
             raise TableError(
-                f"`table=` is the base-2 logarithm of a number of information sets, {LEAST_BITS} to {MOST_BITS}; "
-                f"not {self.bits}"
+                f"`table=` is the base-2 logarithm of a number of information sets, {least} to {most}; not {self.bits}"
             )
-        if 2**self.bits * max(1, self.task.env.num_actions) >= 2**31:
+        players, actions, allowed = self.task.env.num_players, self.task.env.num_actions, memory_budget()
+        largest = table_state.largest_bits(players, actions, self.config, allowed, devices=devices)
+        if 2**self.bits * max(1, actions) >= 2**31:
             raise TableError(
-                f"a table of 2^{self.bits} information sets with {self.task.env.num_actions} actions has more entries "
-                f"than can be indexed; use a smaller table, `table={self._largest_table(devices)}` or less"
+                f"a table of 2^{self.bits} information sets with {actions} actions has more entries "
+                f"than can be indexed; use a smaller table, `table={largest}` or less"
             )
-        # Twice, because a state and the next one may exist at the same time.
-        table = 2 * table_state.row_bytes(self._game, self.config) * 2**self.bits * devices
-        visits = table_state.visit_bytes(self._game, self.config)
-        allowed = memory_budget()
+        table = devices * table_state.updated_row_bytes(players, actions, self.config) * 2**self.bits
+        visits = table_state.visit_bytes(players, self.config)
         if table + visits > allowed:
             trajectories = f"{self.config.batch:,} trajectories of up to {self.config.steps} steps"
             infosets = f"2^{self.bits} information sets"
-            fitting = f"table, `table={self._largest_table(devices)}` or less"
+            fitting = f"table, `table={largest}` or less"
             what, argument = (infosets, fitting) if table > visits else (trajectories, "`batch=`")
             raise TableError(
                 f"{what} of {self.task.env.name} need about {max(table, visits) / 2**30:.1f} GiB, and table and "
                 f"trajectories may take {allowed / 2**30:.1f} GiB; use a smaller {argument}"
             )
-
-    def _largest_table(self, devices: int) -> int:
-        """Base-2 logarithm of the largest table that can be indexed and fits into memory beside the trajectories."""
-        row = 2 * table_state.row_bytes(self._game, self.config) * devices
-        available = memory_budget() - table_state.visit_bytes(self._game, self.config)
-        rows = max(1, min(available / row, (2**31 - 1) / max(1, self.task.env.num_actions)))
-        return min(MOST_BITS, max(LEAST_BITS, int(rows).bit_length() - 1))
 
     def init(self) -> table_state.TableState:
         with jax.enable_x64(False):
@@ -206,6 +196,12 @@ class TableSolver(solver.Solver[table_state.TableState]):
             lambda x: jnp.concatenate([x, jnp.zeros((more, *x.shape[1:]), x.dtype)]), saved.averages
         )
         return self._loop.place(saved._replace(averages=wider if more else saved.averages))
+
+
+def default_devices() -> tuple[jax.Device, ...]:
+    """Return the devices that a solver uses: all accelerators, or one CPU."""
+    local = jax.local_devices()
+    return tuple(local[:1] if local[0].platform == "cpu" else local)
 
 
 def memory_budget() -> float:

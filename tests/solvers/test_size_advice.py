@@ -6,11 +6,11 @@ import shlex
 
 import pytest
 
-from gdlx.envs import game_facts, game_spec
+from gdlx.envs import devices, game_facts, game_spec
 from gdlx.envs.trees import game_tree
-from gdlx.solvers import solve_requests
+from gdlx.solvers import size_advice, solve_requests
 from gdlx.solvers.runs import table_solver
-from gdlx.tests.helpers import commands
+from gdlx.tests.helpers import commands, tables
 
 STAY = """(role a) (role b) (init (at 1)) (legal a stay) (legal a move) (legal b wait) (legal b go)
     (<= (next (at ?n)) (does a stay) (true (at ?n))) (<= (next (at 2)) (does a move) (true (at 1)))
@@ -70,6 +70,20 @@ def test_the_suggested_command_runs(tmp_path: pathlib.Path, monkeypatch: pytest.
     ran = commands.run("solve", "mine.gdl", *shlex.split(smaller), cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert "bound it with: gdlx evaluate results/mine/os-mccfr --bound" in ran.stdout
+
+
+@pytest.mark.parametrize("memory", [2**28, 2**29, 2**40])
+@pytest.mark.parametrize("name", ["krieg_tictactoe", "goofspiel:cards=8"])
+def test_the_suggested_table_is_the_largest_that_the_solver_accepts(
+    name: str, memory: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(devices, "machine_memory_bytes", lambda: memory)
+    suggested = size_advice.table_bits(game_spec.GameSpec(name).compile())
+    tables.make_solver(name, table=suggested, batch=4_096)
+    if suggested < 22:
+        with pytest.raises(table_solver.TableError, match=f"`table={suggested}` or less"):
+            tables.make_solver(name, table=suggested + 1, batch=4_096)
+    assert (suggested == 22) == (memory == 2**40)
 
 
 def test_a_table_that_is_too_large_names_one_that_fits() -> None:
