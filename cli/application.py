@@ -102,6 +102,7 @@ def _globals(
 
 
 _GROUP = typer.main.get_command(app)
+_COMMAND_PARAMETERS = {name: command.params for name, command in getattr(_GROUP, "commands", {}).items()}
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -123,10 +124,11 @@ def run(arguments: Sequence[str]) -> int:
         console.fail(_usage(error), as_json=as_json)
         return error.exit_code
     except diagnostics.GdlError as error:
-        console.fail(console.in_options(str(error)), as_json=as_json, label="")
+        console.fail(console.in_options(str(error), _options_elsewhere(rest)), as_json=as_json, label="")
         return 1
     except errors.UserError as error:
-        console.fail(console.in_options(str(error)) if error.names_options else str(error), as_json=as_json)
+        message = console.in_options(str(error), _options_elsewhere(rest)) if error.names_options else str(error)
+        console.fail(message, as_json=as_json)
         return 1
     except BrokenPipeError:
         raise
@@ -138,18 +140,30 @@ def run(arguments: Sequence[str]) -> int:
         console.fail("interrupted", as_json=as_json, label="")
         return interrupts.exit_code()
     except Exception as error:
-        return _unexpected(error, as_json=as_json)
+        return _unexpected(error, rest, as_json=as_json)
     return 0
 
 
-def _unexpected(error: Exception, *, as_json: bool) -> int:
+def _options_of(command: str) -> set[str]:
+    """The options of a command, and the names of the arguments that it takes by position."""
+    return {max(param.opts, key=len) for param in _COMMAND_PARAMETERS.get(command, ())}
+
+
+def _options_elsewhere(arguments: Sequence[str]) -> dict[str, str]:
+    """The options that the command of these arguments lacks, each with a command that has it."""
+    own = _options_of(arguments[0]) if arguments else set()
+    last_first = sorted(_COMMAND_PARAMETERS, key=lambda name: name == "solve")  # the one with most of them decides
+    return {option: name for name in last_first for option in _options_of(name) - own}
+
+
+def _unexpected(error: Exception, arguments: Sequence[str], *, as_json: bool) -> int:
     """Report an exception that no command raises on purpose, and return the exit code."""
     if interrupts.is_cause_of(error):
         console.fail("interrupted", as_json=as_json, label="")
         return interrupts.exit_code()
     if os.environ.get("GDLX_DEBUG") == "1":
         traceback.print_exc()
-    if (lacking := failures.explain(error)) is not None:
+    if (lacking := failures.explain(error, _options_of(arguments[0]) if arguments else ())) is not None:
         console.fail(console.in_options(lacking), as_json=as_json)
         return 1
     what = f"{type(error).__name__}: {error}".rstrip(": ")

@@ -8,8 +8,9 @@ import dataclasses
 import json
 import re
 import sys
+import types
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
@@ -153,19 +154,26 @@ def emit(result: object) -> None:
     say(json.dumps(result, indent=2, allow_nan=False))
 
 
-def in_options(message: str) -> str:
+def in_options(message: str, elsewhere: Mapping[str, str] = types.MappingProxyType({})) -> str:
     """Replace library arguments in an error message by command-line options (see `errors.UserError`).
+
+    Args:
+      message: the message.
+      elsewhere: options that the running command lacks, each with a command that has it, which is then named.
 
     >>> in_options("take a smaller `max_steps=`, or use `payoff='goal'` and `jax_enable_x64=True`")
     'take a smaller --max-steps, or use --payoff goal and --x64'
+    >>> in_options("use `payoff='goal'`", {"--payoff": "solve"})
+    'use --payoff goal (an option of `gdlx solve`)'
     """
-    return _ARGUMENT.sub(_option, message)
 
+    def option(argument: re.Match[str]) -> str:
+        name, value = argument.groups()
+        flag = _OPTIONS.get(name, f"--{name.replace('_', '-')}")
+        text = flag if value in ("", "True") else f"{flag} {value.strip(_QUOTES)}"
+        return text + (f" (an option of `gdlx {elsewhere[flag]}`)" if flag in elsewhere else "")
 
-def _option(argument: re.Match[str]) -> str:
-    name, value = argument.groups()
-    option = _OPTIONS.get(name, f"--{name.replace('_', '-')}")
-    return option if value in ("", "True") else f"{option} {value.strip(_QUOTES)}"
+    return _ARGUMENT.sub(option, message)
 
 
 def fail(message: str, *, as_json: bool, label: str = "error: ") -> None:

@@ -120,7 +120,7 @@ class _Unroller:
                 raise game_tree.TooLargeError(
                     f"{self.propnet.name} continues after {step} joint actions, and exact solving needs a game "
                     "that ends",
-                    "Add a step counter to its rules, or limit `depth=`",
+                    "Add a step counter to its rules",
                 )
             table = self._evaluate(nodes)
             nodes = self._expand(nodes, table, step)

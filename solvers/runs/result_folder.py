@@ -423,7 +423,7 @@ def read_arrays(path: pathlib.Path) -> list[Any]:
             return [arrays[f"arr_{n}"] for n in range(len(arrays))]
     except (FileNotFoundError, NotADirectoryError):
         can_resume = path.name != CHECKPOINT and (path.parent / CHECKPOINT).is_file()
-        advice = f"; continue it from its checkpoint with `resume={path.parent}`" if can_resume else ""
+        advice = f"; continue it from its checkpoint with `gdlx solve --resume {path.parent}`" if can_resume else ""
         raise ResultError(
             f"{path.parent} has no {path.name}: the run was stopped before it wrote one{advice}"
         ) from None

@@ -1,13 +1,14 @@
 """What the machine lacks is not called a bug in gdlx: the message says what it is and what to try."""
 
 import pathlib
+import re
 import subprocess
 import sys
 
 import pytest
 
 from gdlx import cli
-from gdlx.cli import failures
+from gdlx.cli import application, failures
 from gdlx.propnet import games
 
 GDLX = [sys.executable, "-m", "gdlx.cli"]
@@ -48,6 +49,52 @@ def test_too_little_memory_is_no_bug(error: Exception) -> None:
     assert explained is not None
     assert "not enough memory" in explained
     assert failures.explain(ValueError("wrong")) is None
+
+
+@pytest.mark.parametrize("command", [info.callback.__name__ for info in cli.app.registered_commands if info.callback])
+def test_advice_names_only_options_that_the_command_has(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*arguments: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(application._GROUP, "invoke", fail)
+    application.run([command])
+    message = capsys.readouterr().err
+    assert "not enough memory" in message
+    has = application._options_of(command)
+    assert set(re.findall(r"--[a-z-]+", message)) <= has
+    assert ("--batch" in message) == ("--batch" in has)
+    assert ("smaller game" in message) == bool({"game", "config"} & has)
+
+
+CONFLICT = "(role a) (legal a go) (init s) (<= terminal (not (true s))) (goal a 0) (goal a 1)"
+
+
+def test_an_option_of_another_command_is_named_with_it(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "game.gdl").write_text(CONFLICT)
+    (tmp_path / "policy.csv").write_text("player,information_set,action,probability\n")
+    assert cli.main(["solve", "game.gdl"]) == 1
+    assert "with --goal-conflict max;" in capsys.readouterr().err
+    assert cli.main(["evaluate", "game.gdl", "--policy", "policy.csv"]) == 1
+    assert "with --goal-conflict max (an option of `gdlx solve`);" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["evaluate"], ["match", "rps", "random"]])
+def test_a_run_without_a_policy_names_the_command_that_resumes_it(
+    command: list[str], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = "results/rps/dcfr"
+    assert cli.main(["solve", "rps", "--iterations", "20", "--quiet"]) == 0
+    (tmp_path / folder / "policy.npz").unlink()
+    assert cli.main([*command, f"solution:folder={folder}" if command[0] == "match" else folder]) == 1
+    assert f"`gdlx solve --resume {folder}`" in capsys.readouterr().err
+    assert cli.main(["solve", "--resume", folder, "--iterations", "20", "--quiet"]) == 0
+    assert (tmp_path / folder / "policy.npz").is_file()
 
 
 def test_settings_that_overflow_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
