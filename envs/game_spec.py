@@ -129,6 +129,7 @@ def unroll_game(
     depth: int | None = None,
     max_nodes: int = unroll.MAX_NODES,
     keep_edges: bool = False,
+    list_terminals: bool = False,
     within: limits.Limits = limits.Limits(),
     propnet: propnet.PropNet | None = None,
     report: Callable[[int, int], None] | None = None,
@@ -144,6 +145,7 @@ def unroll_game(
       max_nodes: limit on the joint actions that lead to one level, and in proportion on blocks; for a game of
         OpenSpiel, on all histories, and 3,000,000 by default.
       keep_edges: whether to store the nodes and edges of every level, which sampling needs and exact solving does not.
+      list_terminals: whether to refuse games that would be unrolled in blocks, because each terminal is needed.
       within: limits of compiling.
       propnet: the propnet of the game, if it is already compiled.
       report: called as `report(step, nodes)` after every level.
@@ -170,6 +172,12 @@ def unroll_game(
     if propnet is None:
         propnet = resolved.compiled or resolved.game.compile(within, saved=True)
     if depth is None and not keep_edges and _prefers_blocks(propnet, max_nodes):
+        if list_terminals:
+            raise game_tree.TerminalsInBlocksError(
+                f"{resolved.game.spec} has more than {max(max_nodes, limits.NODES):,} histories in one step, which are "
+                "unrolled in blocks, and this needs each terminal listed",
+                "Use the CFR family, which works on blocks, or a smaller game",
+            )
         return unroll_blocks.unroll(
             propnet,
             resolved.game.payoff,

@@ -19,12 +19,13 @@ class UnknownAlgorithmError(errors.UserError, ValueError):
 
 SamplingScheme = Literal["outcome", "external", "average-strategy"]
 Kind = Literal["full", "sampled", "table", "exact", "depth-limited"]
-GameRepresentation = Literal["tree", "edges", "rules"]
+# The unrolled game, perhaps in blocks; with every terminal listed; with its edges, too; or only the rules.
+GameRepresentation = Literal["tree", "terminals", "edges", "rules"]
 _NEEDS: Mapping[Kind, GameRepresentation] = {
     "full": "tree",
     "sampled": "edges",
     "table": "rules",
-    "exact": "tree",
+    "exact": "terminals",
     "depth-limited": "edges",
 }
 
@@ -89,7 +90,7 @@ class Algorithm:
 
     @property
     def needs(self) -> GameRepresentation:
-        """The representation of a game that it needs: its tree, its tree with edges to sample, or only its rules."""
+        """The representation of a game that it needs, which `tasks.prepare` makes."""
         return _NEEDS[self.kind]
 
     @property

@@ -128,9 +128,10 @@ def _evaluate_policy(
             solve_requests.prepare(named, "tree", callbacks, max_nodes=request.max_nodes, within=request.within)
         )
     except game_tree.TooLargeError as error:
+        more = "allow more with `max_nodes=`, or " if isinstance(error, game_tree.TooManyBlocksError) else ""
         play = f"`gdlx match {named.game.spec} {path} random`"
         raise game_tree.TooLargeError(
-            error.reason, f"A policy can be judged only on the whole tree; let it play instead: {play}"
+            error.reason, f"A policy can be judged only on the whole tree; {more}let it play instead: {play}"
         ) from None
     policies = policy_files.load_policies(path, named.game, task.tree)
     if lacking := policy_files.count_lacking(path, task.tree):

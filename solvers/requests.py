@@ -115,6 +115,12 @@ class SolveRequest:
         configured = algorithms.configure(base, None if base.is_exact else self.iterations, self.settings)
         return algorithms.with_simultaneous_updates(configured) if self.simultaneous else configured
 
+    @property
+    def needs(self) -> algorithms.GameRepresentation:
+        """The representation of the game that it needs: opponent models change the weights of single terminals."""
+        needs = self.configured_algorithm.needs
+        return "terminals" if needs == "tree" and self.opponent is not None else needs
+
     @functools.cached_property
     def resolved_game(self) -> game_spec.GameSpec:
         """The game, and how to read it."""

@@ -21,10 +21,14 @@ def explain(
     game: game_spec.GameSpec, propnet: propnet.PropNet, error: game_tree.TooLargeError
 ) -> game_tree.TooLargeError:
     """Returns the error with advice that fits the game: which of its facts are in the way, and the command to run."""
+    if isinstance(error, game_tree.TerminalsInBlocksError):
+        return _in_blocks(game, error)
     facts = game_facts.probe(propnet)
     if facts.repetition is not None or (propnet.gates <= _FEW_GATES and not facts.ends):
         return _endless(game, propnet, facts)
     smaller = f"Make the game smaller{_parameters(game)}"
+    if isinstance(error, game_tree.TooManyBlocksError):
+        smaller = f"Allow more with `max_nodes=`, which takes more memory, make the game smaller{_parameters(game)}"
     # Observed, not proved: a proof may take minutes in a large game.
     if facts.perfect_information and not dynamics.has_simultaneous_choices(propnet, steps=_STEPS):
         agents = " ".join(["uct", *["random"] * (len(propnet.players) - 1)])
@@ -37,7 +41,15 @@ def explain(
             f"{smaller}, or sample it without unrolling: `{sampling_command(game, propnet)}`. "
             "Then bound what it reached: `gdlx evaluate RESULT --bound`"
         )
-    return game_tree.TooLargeError(error.reason, advice)
+    return type(error)(error.reason, advice)
+
+
+def _in_blocks(game: game_spec.GameSpec, error: game_tree.TerminalsInBlocksError) -> game_tree.TooLargeError:
+    return game_tree.TerminalsInBlocksError(
+        f"{error.reason}, as linear programming and opponent models do",
+        f"Take an algorithm that works on blocks, and no model: `gdlx solve {game.spec} --algorithm "
+        f"{algorithms.DEFAULT}`; or make the game smaller{_parameters(game)}",
+    )
 
 
 def _endless(

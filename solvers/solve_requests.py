@@ -158,7 +158,7 @@ def _task(request: requests.SolveRequest, callbacks: requests.Callbacks) -> task
         return _resumed_task(request, request.resume, callbacks)
     task = prepare(
         request.named,
-        request.configured_algorithm.needs,
+        request.needs,
         callbacks,
         max_nodes=request.max_nodes,
         within=request.within,
@@ -182,7 +182,7 @@ def _resumed_task(request: requests.SolveRequest, folder: pathlib.Path, callback
     _, task = load_task(
         folder,
         config,
-        request.configured_algorithm.needs,
+        request.needs,
         callbacks,
         max_nodes=request.max_nodes,
         within=request.within,
@@ -207,6 +207,8 @@ def load_task(
     `named` is the game, if it is not to be found by its name.
     """
     named = named or game_spec.ResolvedGame(config.game)
+    if config.opponent_model is not None and needs == "tree":
+        needs = "terminals"
     original = prepare(named, needs, callbacks, max_nodes=max_nodes, within=within)
     policy_files.require_same_rules(folder, config, named.game, original.digest)
     if config.opponent_model is None:

@@ -210,13 +210,23 @@ def prepare(
       max_nodes: refuse to unroll games with more joint actions in one step than this.
       report: called as `report(step, nodes)` after each level that is unrolled.
 
+    Raises:
+      TerminalsInBlocksError: it needs all terminals listed, and there are too many, before anything is unrolled.
+      TooLargeError: the game is too large to unroll.
+
     >>> prepare(game_spec.GameSpec("kuhn_poker"), "tree")
     TreeTask(kuhn_poker: 2 players, 12 information sets, 30 terminals)
     """
     if needs == "rules":
         return make_table_task(game, propnet=propnet, within=within)
     tree = game_spec.unroll_game(
-        game, propnet=propnet, within=within, max_nodes=max_nodes, keep_edges=needs == "edges", report=report
+        game,
+        propnet=propnet,
+        within=within,
+        max_nodes=max_nodes,
+        keep_edges=needs == "edges",
+        list_terminals=needs == "terminals",
+        report=report,
     )
     return make_tree_task(game, tree)
 

@@ -45,6 +45,14 @@ class TooLargeError(errors.UserError, ValueError):
         self.reason = reason
 
 
+class TooManyBlocksError(TooLargeError):
+    """A game that is unrolled in blocks, but has too many of them. `max_nodes=` raises the limits in proportion."""
+
+
+class TerminalsInBlocksError(TooLargeError):
+    """A game with so many terminals that they are stored in blocks, where each of them is needed."""
+
+
 UnplayableError = unplayable.UnplayableError
 
 
@@ -186,12 +194,13 @@ class GameTree:
         """All terminals, for computations that need each of them.
 
         Raises:
-          TooLargeError: some are stored in blocks.
+          TerminalsInBlocksError: some are stored in blocks.
         """
         if self.blocks is not None:
-            raise TooLargeError(
+            raise TerminalsInBlocksError(
                 f"{self.name} has {self.blocks.terminals:,.0f} terminals in {len(self.blocks.weight):,} "
-                "blocks: this needs each of them listed. Use the CFR family, which works on blocks, or a smaller game"
+                "blocks, and this needs each of them listed",
+                "Use the CFR family, which works on blocks, or a smaller game",
             )
         return self.terminals
 

@@ -75,7 +75,7 @@ def test_what_a_request_to_evaluate_refuses(asked: dict[str, Any], message: str)
         ("cfr+", {}, "full", "tree"),
         ("os-mccfr", {}, "sampled", "edges"),
         ("os-mccfr", {"table": 8}, "table", "rules"),
-        ("lp", {}, "exact", "tree"),
+        ("lp", {}, "exact", "terminals"),
     ],
 )
 def test_kinds_of_run(algorithm: str, settings: dict[str, Any], kind: str, needs: str) -> None:

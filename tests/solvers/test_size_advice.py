@@ -3,12 +3,15 @@
 import pathlib
 import re
 import shlex
+from typing import Any
 
 import pytest
 
 from gdlx.envs import devices, game_facts, game_spec
 from gdlx.envs.trees import game_tree
-from gdlx.solvers import size_advice, solve_requests
+from gdlx.envs.trees.factored import unroll_blocks
+from gdlx.propnet.common import limits
+from gdlx.solvers import requests, size_advice, solve_requests
 from gdlx.solvers.runs import table_solver
 from gdlx.tests.helpers import commands, tables
 
@@ -58,6 +61,38 @@ def test_perfect_information_is_searched_and_hidden_information_is_sampled() -> 
     message = refusal(game_spec.GameSpec("krieg_tictactoe"))
     assert "uct" not in message
     assert "`gdlx evaluate RESULT --bound`" in message
+
+
+def _run(game: str, **asked: Any) -> None:
+    solve_requests.execute(requests.SolveRequest(game, iterations=1, **asked))
+
+
+@pytest.mark.parametrize("is_restricted", [False, True])
+def test_what_needs_each_terminal_refuses_games_in_blocks_before_unrolling_them(
+    is_restricted: bool, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    game = "phantom_ttt:width=2,height=2,line=2"
+    solve_requests.solve(game, iterations=1).save(tmp_path / "model")
+    model = requests.OpponentModel(tmp_path / "model", p=0.5)
+    asked: dict[str, Any] = {"opponent": model} if is_restricted else {"algorithm": "lp"}
+    monkeypatch.setattr(limits, "NODES", 10)
+    monkeypatch.setattr(unroll_blocks, "unroll", lambda *_, **__: pytest.fail("it was unrolled"))
+    with pytest.raises(game_tree.TerminalsInBlocksError, match="needs each terminal listed, as linear") as refused:
+        _run(game, max_nodes=10, **asked)
+    assert f"`gdlx solve {game} --algorithm dcfr`" in str(refused.value)
+    monkeypatch.undo()
+    _run(game, **asked)  # with all terminals listed
+
+
+def test_too_many_blocks_are_allowed_by_max_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = "phantom_ttt:width=2,height=2,line=2"
+    monkeypatch.setattr(limits, "NODES", 10)
+    monkeypatch.setattr(limits, "BLOCKS", 5)
+    with pytest.raises(game_tree.TooManyBlocksError, match="Allow more with `max_nodes=`"):
+        _run(game, max_nodes=10)
+    with pytest.raises(game_tree.TooLargeError, match="Allow more with `max_nodes=`"):
+        solve_requests.prepare(game_spec.resolve(game), "tree", max_nodes=12)
+    assert game_spec.unroll_game(game, max_nodes=100).counts.nodes
 
 
 def test_the_suggested_command_runs(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -228,7 +228,7 @@ class _BlockUnroller:
     def _limit(self, needed: float, allowed: int, what: str) -> None:
         if needed > allowed:
             name, step = self.game.propnet.name, len(self.nodes)
-            raise game_tree.TooLargeError(
+            raise game_tree.TooManyBlocksError(
                 f"{name} is too large to unroll, also in blocks: step {step} needs the memory of {needed:,.0f} {what}; "
                 f"allowed are {allowed:,}",
                 "Allow more with `max_nodes=`, or make the game smaller",
