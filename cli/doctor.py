@@ -16,29 +16,31 @@ from gdlx.experiments.bench import host_machine
 def doctor(
     context: typer.Context,
     clear_cache: Annotated[
-        bool, typer.Option("--clear-cache", help="Delete all cached propnets and compiled programs.")
+        bool, typer.Option("--clear-cache", help="Delete all cached propnets, unrolled trees and compiled programs.")
     ] = False,
 ) -> None:
     """Show versions, devices, memory, cores, the cache, and the optional peers."""
     from gdlx.envs import compilation_cache
+    from gdlx.envs.trees import tree_cache
     from gdlx.propnet.io import cache
 
     options = console.options(context)
     if clear_cache:
-        freed = cache.clear() + compilation_cache.clear()
+        freed = cache.clear() + tree_cache.clear() + compilation_cache.clear()
         if options.json:
             console.emit({"cache": str(cache.cache_dir()), "freed_bytes": freed})
         else:
             console.say(f"removed {freed / 2**20:.1f} MB from {cache.cache_dir()}")
         return
     found, problem = _devices()
+    cached = (*cache.list_entries(), *tree_cache.entries(), *compilation_cache.entries())
     report = {
         "gdlx": gdlx.__version__,
         **dataclasses.asdict(host_machine.describe()),
         "devices": found,
         "devices_error": problem,
         "cache": str(cache.cache_dir()),
-        "cache_mb": round(sum(size for _, size in (*cache.list_entries(), *compilation_cache.entries())) / 2**20, 1),
+        "cache_mb": round(sum(size for _, size in cached) / 2**20, 1),
         "dependencies": _versions(extra=None),
         "peers": _versions(extra="peers"),
     }

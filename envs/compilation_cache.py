@@ -14,11 +14,10 @@ import platform
 import warnings
 from typing import Any
 
-from gdlx.propnet.common import atomic_files, bounded_files
+from gdlx.propnet.common import bounded_files
 from gdlx.propnet.io import cache
 
 _PROGRAMS = "programs"
-_DIGEST_BYTES = 32
 _MAX_PROGRAM_BYTES = 2**31
 
 
@@ -57,22 +56,16 @@ class CheckedPrograms:
     def get(self, key: str) -> bytes | None:
         """Returns the program of a key; None if there is none, or its file is damaged or belongs to another key."""
         try:
-            entry = cache.read_entry(self._file(key), _MAX_PROGRAM_BYTES)
+            return cache.read_checked(self._file(key), key, _MAX_PROGRAM_BYTES)
         except (OSError, bounded_files.FileError):
             return None
-        digest, program = entry[:_DIGEST_BYTES], entry[_DIGEST_BYTES:]
-        return program if digest == _digest(key, program) else None
 
     def put(self, key: str, value: bytes) -> None:
         with contextlib.suppress(OSError):
-            atomic_files.write_atomically(self._file(key), _digest(key, value) + value)
+            cache.write_checked(self._file(key), key, [value])
 
     def _file(self, key: str) -> pathlib.Path:
         return self._path / f"{key}-cache"
-
-
-def _digest(key: str, program: bytes) -> bytes:
-    return hashlib.sha256(b"%s\0%s" % (key.encode(), program)).digest()
 
 
 def _install(folder: pathlib.Path) -> bool:
@@ -101,14 +94,7 @@ def _cpu_fingerprint() -> str:
 
 def entries() -> list[tuple[pathlib.Path, int]]:
     """Files of programs with their sizes, the least recently used first."""
-    files = []
-    for path in (cache.cache_dir() / _PROGRAMS).rglob("*"):
-        with contextlib.suppress(OSError):
-            status = path.stat()
-            if path.is_file():
-                # jax does not record reads, but most file systems do.
-                files.append((max(status.st_atime, status.st_mtime), path, status.st_size))
-    return [(path, size) for _, path, size in sorted(files)]
+    return cache.entries_of(_PROGRAMS)
 
 
 def clear() -> int:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from gdlx.envs import env, game_facts, payoffs
 from gdlx.envs.bridges import open_spiel_tree
-from gdlx.envs.trees import game_tree, unroll
+from gdlx.envs.trees import game_tree, tree_cache, unroll
 from gdlx.envs.trees.factored import private_registers, unroll_blocks
 from gdlx.propnet import games
 from gdlx.propnet.circuits import propnet
@@ -132,6 +132,7 @@ def unroll_game(
     list_terminals: bool = False,
     within: limits.Limits = limits.Limits(),
     propnet: propnet.PropNet | None = None,
+    cached: bool = True,
     report: Callable[[int, int], None] | None = None,
 ) -> game_tree.GameTree:
     """Unrolls a game to its tree of merged histories.
@@ -148,6 +149,7 @@ def unroll_game(
       list_terminals: whether to refuse games that would be unrolled in blocks, because each terminal is needed.
       within: limits of compiling.
       propnet: the propnet of the game, if it is already compiled.
+      cached: whether to look for the tree in the cache on disk, and to store it there if unrolling takes seconds.
       report: called as `report(step, nodes)` after every level.
 
     Returns:
@@ -171,6 +173,32 @@ def unroll_game(
         return _unroll_open_spiel(resolved.game, depth, max_nodes, keep_edges)
     if propnet is None:
         propnet = resolved.compiled or resolved.game.compile(within, saved=True)
+    game, network = resolved.game, propnet
+
+    def build() -> game_tree.GameTree:
+        return _unroll(game, network, depth, max_nodes, keep_edges, report)
+
+    if not cached:
+        return build()
+    options = {
+        "payoff": game.payoff,
+        "goal_conflict": game.goal_conflict,
+        "depth": depth,
+        "max_nodes": max_nodes,
+        "keep_edges": keep_edges,
+    }
+    return tree_cache.load_or_unroll(network, options, build)
+
+
+def _unroll(
+    game: GameSpec,
+    propnet: propnet.PropNet,
+    depth: int | None,
+    max_nodes: int,
+    keep_edges: bool,
+    report: Callable[[int, int], None] | None,
+) -> game_tree.GameTree:
+    """Unrolls a propnet in blocks if that pays, else node by node."""
     if depth is None and not keep_edges and _prefers_blocks(propnet, max_nodes):
         if list_terminals:
             raise game_tree.TerminalsInBlocksError(
@@ -180,19 +208,19 @@ def unroll_game(
             )
         return unroll_blocks.unroll(
             propnet,
-            resolved.game.payoff,
+            game.payoff,
             max_blocks=limits.BLOCKS * max_nodes // limits.NODES,
             max_members=limits.MEMBERS * max_nodes // limits.NODES,
-            goal_conflict=resolved.game.goal_conflict,
+            goal_conflict=game.goal_conflict,
             report=report,
         )
     return unroll.unroll(
         propnet,
-        resolved.game.payoff,
+        game.payoff,
         depth=depth,
         max_nodes=max_nodes,
         keep_edges=keep_edges,
-        goal_conflict=resolved.game.goal_conflict,
+        goal_conflict=game.goal_conflict,
         report=report,
     )
 

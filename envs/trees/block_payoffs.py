@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse
 
 from gdlx.envs.trees import device_arrays
 from gdlx.envs.trees.factored import ragged, terminal_blocks
@@ -95,7 +96,7 @@ class Arranged(NamedTuple):
     """Rows in groups of similar length. Axes: N rows, G groups."""
 
     order: Longs  # [N] the rows, group after group
-    tables: list[npt.NDArray[np.int32]]  # G x [k, n] places in the items, -1 for padding
+    tables: list[npt.NDArray[np.int32]]  # G x [k, n] places in the items, their number for padding
 
 
 def build(blocks: terminal_blocks.TerminalBlocks, places: Sequence[Longs], sizes: Sequence[int]) -> list["Player"]:
@@ -108,7 +109,7 @@ def build(blocks: terminal_blocks.TerminalBlocks, places: Sequence[Longs], sizes
     """
     members, ranks = [], []
     for rows, place in zip(blocks.members, places, strict=True):
-        moved = ragged.sort_rows(ragged.Ragged(rows.starts, place[rows.items].astype(np.int32)))
+        moved = ragged.sort_rows(ragged.Ragged(rows.starts, place.astype(np.int32)[rows.items]))
         arranged = _arrange(moved)
         members.append((moved, arranged))
         ranks.append(_ranks(arranged.order))
@@ -136,10 +137,11 @@ def _build_player(
     by_set = _arrange(of_set)
     payoff = blocks.payoff[:, number] * blocks.weight
     products = []
+    items = np.append(of_set.items, 0)
     for table in by_set.tables:
-        block = of_set.items[np.maximum(table, 0)]
-        rows = tuple(device_arrays.ints(np.where(table < 0, 0, ranks[n][blocks.sets[block, n]])) for n in others)
-        products.append(Products(rows, device_arrays.floats(np.where(table < 0, 0.0, payoff[block]))))
+        block, is_block = items[table], table < len(of_set.items)
+        rows = tuple(device_arrays.ints(np.where(is_block, ranks[n][blocks.sets[block, n]], 0)) for n in others)
+        products.append(Products(rows, device_arrays.floats(np.where(is_block, payoff[block], 0.0))))
     # The player's sequences by the sets that have them: the transposed matrix, a sequence as often as it occurs.
     moved = members[number][0]
     used, transposed = _transpose(moved, _ranks(by_set.order))
@@ -152,9 +154,9 @@ def _transpose(rows: ragged.Ragged, rank: Longs) -> tuple[Longs, ragged.Ragged]:
     """The items that occur, and for each the ranks of the rows that have it."""
     counts = np.bincount(rows.items)
     used = np.flatnonzero(counts)
-    order = np.argsort(rows.items, kind="stable")
-    row = np.repeat(rank.astype(np.int32), rows.lengths)[order]
-    return used, ragged.Ragged(ragged.starts_of(counts[used]), row)
+    none = np.zeros(len(rows.items), np.int8)
+    by_row = scipy.sparse.csr_array((none, rows.items, rows.starts), shape=(rows.rows, len(counts)))
+    return used, ragged.Ragged(ragged.starts_of(counts[used]), rank.astype(np.int32)[by_row.tocsc().indices])
 
 
 def _arrange(rows: ragged.Ragged) -> Arranged:
@@ -171,7 +173,8 @@ def _arrange(rows: ragged.Ragged) -> Arranged:
         group = order[begin:end]
         within = np.arange(width[group[0]], dtype=np.int32)[:, None]
         place = rows.starts[:-1].astype(np.int32)[group] + within
-        tables.append(np.where(within < lengths[group], place, np.int32(-1)))
+        place[within >= lengths[group].astype(np.int32)] = len(rows.items)
+        tables.append(place)
     return Arranged(order, tables)
 
 
@@ -199,4 +202,5 @@ def _ranks(order: Longs) -> Longs:
 
 
 def _gathers(items: npt.NDArray[np.int32], arranged: Arranged, size: int) -> Gathers:
-    return Gathers(tuple(device_arrays.ints(np.where(t < 0, size, items[np.maximum(t, 0)])) for t in arranged.tables))
+    padded = np.append(items, np.int32(size))
+    return Gathers(tuple(device_arrays.ints(padded[table]) for table in arranged.tables))

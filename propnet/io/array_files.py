@@ -110,12 +110,12 @@ def _check_entries(entries: list[zipfile.ZipInfo], size: int, max_bytes: int, na
         raise bounded_files.too_large(limit)
 
 
-def parse_array(data: bytearray, name: str) -> Any:
+def parse_array(data: bytearray | memoryview, name: str) -> Any:
     """Parses an array without numpy.load, which allocates any size that a header declares."""
     shown = printable.printable(name)[:40]
     start = 10 + int.from_bytes(data[8:10], "little")
     header = _NPY_HEADER.fullmatch(bytes(data[10:start]))
-    if data[:8] != _MAGIC or header is None:
+    if bytes(data[:8]) != _MAGIC or header is None:
         raise bounded_files.FileError(f"array {shown!r} is not a plain array (.npy version 1.0)", HINT)
     descr = header[1].decode("latin-1")
     if descr not in _DTYPES:
@@ -127,7 +127,7 @@ def parse_array(data: bytearray, name: str) -> Any:
     if len(data) - start != math.prod(shape) * dtype.itemsize:
         raise bounded_files.FileError(f"array {shown!r} does not have the size that it declares", HINT)
     raw = memoryview(data)[start:]
-    if dtype == np.bool_ and bytes(raw).strip(b"\0\1"):
+    if dtype == np.bool_ and np.frombuffer(raw, np.uint8).max(initial=0) > 1:
         raise bounded_files.FileError(f"array {shown!r} has a value that is neither true nor false", HINT)
     flat = np.frombuffer(raw, dtype)
     return flat.reshape(shape, order="F" if header[2] == b"True" else "C").astype(dtype.newbyteorder("="), copy=False)

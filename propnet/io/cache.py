@@ -11,20 +11,23 @@ import errno
 import functools
 import hashlib
 import importlib.resources
+import mmap
 import os
 import pathlib
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.resources import abc
 
 from gdlx.propnet.circuits import compiler, propnet
-from gdlx.propnet.common import bounded_files, errors, limits
+from gdlx.propnet.common import atomic_files, bounded_files, errors, limits
 from gdlx.propnet.io import files
 from gdlx.propnet.syntax import rulesheet
 
 _DEFAULT_MB = 2_000
 _NETWORKS = "networks"
+_DIGEST_BYTES = 64  # of BLAKE2b: what follows it is aligned as arrays are in memory
+Part = bytes | memoryview  # of a file
 
 
 def cache_dir() -> pathlib.Path:
@@ -90,11 +93,51 @@ def read_entry(path: pathlib.Path, max_bytes: int = bounded_files.MAX_BYTES) -> 
     """Reads a file of the cache; raises OSError or FileError if it cannot be used, with a remark if unsafe."""
     with bounded_files.open_regular(path) as file:
         status = os.fstat(file.fileno())
-        if not _is_safe(status, path):
-            raise PermissionError(errno.EPERM, "not safe to use", str(path))
+        _require_safe(status, path)
         if status.st_size > max_bytes:
             raise bounded_files.too_large(max_bytes, path)
         return file.read(max_bytes)
+
+
+def write_checked(path: pathlib.Path, key: str, parts: Iterable[Part]) -> None:
+    """Writes a file that `read_checked` and `map_checked` return only under the same key, and only if it is intact."""
+    digest = _digest_of_key(key)
+    with atomic_files.open_atomically(path) as file:
+        file.write(bytes(_DIGEST_BYTES))
+        for part in parts:
+            file.write(part)
+            digest.update(part)
+        file.seek(0)
+        file.write(digest.digest())
+
+
+def read_checked(path: pathlib.Path, key: str, max_bytes: int = bounded_files.MAX_BYTES) -> bytes | None:
+    """Reads a file of `write_checked`; None if it is damaged, or was written under another key."""
+    entry = read_entry(path, max_bytes)
+    digest = _digest_of_key(key)
+    digest.update(memoryview(entry)[_DIGEST_BYTES:])
+    return entry[_DIGEST_BYTES:] if entry[:_DIGEST_BYTES] == digest.digest() else None
+
+
+def map_checked(path: pathlib.Path, key: str) -> memoryview | None:
+    """The same for a large file, whose bytes are mapped into memory and not copied; it is as large as it may be."""
+    with bounded_files.open_regular(path) as file:
+        _require_safe(os.fstat(file.fileno()), path)
+        if os.fstat(file.fileno()).st_size <= _DIGEST_BYTES:
+            return None
+        mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    digest = _digest_of_key(key)
+    digest.update(mapped[_DIGEST_BYTES:])
+    return mapped[_DIGEST_BYTES:] if mapped[:_DIGEST_BYTES] == digest.digest() else None
+
+
+def _digest_of_key(key: str) -> "hashlib.blake2b":
+    return hashlib.blake2b(b"%s\0" % key.encode())
+
+
+def _require_safe(status: os.stat_result, path: pathlib.Path) -> None:
+    if not _is_safe(status, path):
+        raise PermissionError(errno.EPERM, "not safe to use", str(path))
 
 
 def _is_safe(status: os.stat_result, path: pathlib.Path) -> bool:
@@ -122,10 +165,10 @@ def _key(sheet: rulesheet.Rulesheet) -> str:
 @functools.cache
 def _code_digest() -> bytes:
     """Digest of the code that compiles propnets: another version may compile to a different propnet."""
-    return _digest_of(importlib.resources.files("gdlx.propnet"))
+    return digest_of_code(importlib.resources.files("gdlx.propnet"))
 
 
-def _digest_of(folder: abc.Traversable) -> bytes:
+def digest_of_code(folder: abc.Traversable) -> bytes:
     """Digest of the relative paths and contents of all Python files in a folder and its subfolders."""
     digest = hashlib.sha256()
     for path, file in sorted(_python_files(folder), key=lambda entry: entry[0]):
@@ -146,15 +189,22 @@ def _python_files(folder: abc.Traversable, prefix: str = "") -> Iterator[tuple[s
 
 
 def list_entries() -> list[tuple[pathlib.Path, int]]:
-    """Returns the files of the cache with their sizes, least recently used first.
+    """Returns the files of propnets with their sizes, least recently used first."""
+    return entries_of(_NETWORKS)
 
-    Only files that this module writes: the folder of GDLX_CACHE may have other files too.
+
+def entries_of(folder: str) -> list[tuple[pathlib.Path, int]]:
+    """Returns the files in a folder of the cache with their sizes, least recently used first.
+
+    Only what gdlx writes: the folder of GDLX_CACHE may have other files too.
     """
     entries = []
-    for path in (cache_dir() / _NETWORKS).glob("*"):
+    for path in (cache_dir() / folder).rglob("*"):
         with contextlib.suppress(OSError):
             status = path.stat()
-            entries.append((status.st_mtime, path, status.st_size))
+            if path.is_file():
+                # jax does not record reads of its programs, but most file systems do.
+                entries.append((max(status.st_atime, status.st_mtime), path, status.st_size))
     return [(path, size) for _, path, size in sorted(entries)]
 
 

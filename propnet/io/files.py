@@ -104,6 +104,16 @@ def save_cached(propnet: propnet.PropNet, path: checked_fields.Path, key: str) -
         atomic_files.write_atomically(path, _to_npz(propnet, key))
 
 
+def to_bytes(propnet: propnet.PropNet) -> bytes:
+    """The content of a .npz file: equal propnets give equal bytes.
+
+    >>> from gdlx.propnet import games
+    >>> to_bytes(games.compile_game("rps")) == to_bytes(games.compile_game("rps"))
+    True
+    """
+    return _to_npz(propnet)
+
+
 def parse_cached(data: bytes, key: str) -> propnet.PropNet:
     """Parses a file of `save_cached`; raises PropNetFileError if it was saved for another key."""
     propnet = _from_npz(data, bounded_files.MAX_BYTES, key)

@@ -133,7 +133,7 @@ def test_every_python_file_below_counts(
     compiles: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cache, "_code_digest", lambda: cache._digest_of(code))
+    monkeypatch.setattr(cache, "_code_digest", lambda: cache.digest_of_code(code))
     cache.load_or_compile(support.read(TEXT))
     change(code)
     for _ in range(2):
@@ -142,16 +142,16 @@ def test_every_python_file_below_counts(
 
 
 def test_files_that_are_no_code_do_not_count(code: pathlib.Path) -> None:
-    before = cache._digest_of(code)
+    before = cache.digest_of_code(code)
     (code / "passes" / "notes.txt").write_text("x")
     (code / "passes" / "__pycache__").mkdir()
     (code / "passes" / "__pycache__" / "factor.cpython-312.pyc").write_bytes(b"x")
-    assert cache._digest_of(code) == before
+    assert cache.digest_of_code(code) == before
 
 
 def test_the_digest_is_of_the_package() -> None:
     root = pathlib.Path(gdlx.propnet.__file__).parent
-    assert cache._code_digest() == cache._digest_of(root)
+    assert cache._code_digest() == cache.digest_of_code(root)
     folders = {pathlib.PurePosixPath(path).parts[0] for path, _ in cache._python_files(root) if "/" in path}
     assert folders >= {"checks", "library"}
 
