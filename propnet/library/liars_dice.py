@@ -1,9 +1,13 @@
-"""Liar's dice with one die for each of two players."""
+"""Liar's dice of two players."""
 
 from gdlx.propnet.library import game, kif
 
 
-def _build(sides: int) -> str:
+def _build(dice: int, sides: int) -> str:
+    return _build_one(sides) if dice == 1 else _build_many(dice, sides)
+
+
+def _build_one(sides: int) -> str:
     return kif.sheet(
         kif.header(
             f"Liar's dice, one {sides}-sided die each.",
@@ -11,18 +15,46 @@ def _build(sides: int) -> str:
             face: each bid has a higher count than the last, or the same count and a higher face. A die that
             shows {sides} counts as every face. Instead of bidding a player may call the last bid a lie; the
             caller wins if it is one, else the bidder wins.""",
-            "traditional, with the rules of OpenSpiel's liars_dice.",
+            _SOURCE,
         ),
         kif.TWO_PLAYERS + "(role random)",
         kif.OPPONENTS,
         kif.values("face", range(1, sides + 1)),
         kif.values("wild", [sides]),
         kif.successors(1, sides),
-        _RULES,
+        _ROLL_ONE,
+        _BIDS.format(faces="", higher=_HIGHER_OF_TWO),
+        _TRUTH_OF_ONE,
+        _GOALS,
     )
 
 
-_RULES = """
+def _build_many(dice: int, sides: int) -> str:
+    return kif.sheet(
+        kif.header(
+            f"Liar's dice, {dice} dice of {sides} sides each.",
+            f"""Both players roll {dice} dice that only they see, all at once: which die shows which face does not
+            matter. In turn they bid how many of all dice show a face: each bid has a higher count than the last, or
+            the same count and a higher face. A die that shows {sides} counts as every face. Instead of bidding a
+            player may call the last bid a lie; the caller wins if it is one, else the bidder wins.""",
+            _SOURCE,
+        ),
+        kif.TWO_PLAYERS + "(role random)",
+        kif.OPPONENTS,
+        kif.values("face", range(1, sides + 1)),
+        kif.values("wild", [sides]),
+        kif.values("number", range(2 * dice + 1)),
+        kif.successors(0, max(2 * dice, sides)),
+        f"(last_die {dice})",
+        _ROLL_MANY,
+        _BIDS.format(faces="\n    (face ?f)\n    (face ?g)", higher=_HIGHER),
+        _TRUTH,
+        _GOALS,
+    )
+
+
+_SOURCE = "traditional, with the rules of OpenSpiel's liars_dice."
+_ROLL_ONE = """
 (init (rolling player1))
 
 ; The roll.
@@ -52,19 +84,90 @@ _RULES = """
 (<= (next (turn player1))
     (true (rolling player2)))
 
-; The bids.
+"""
 
-(<= (bid_above ?n ?g ?n ?f)
-    (count ?n)
-    (greater ?g ?f))
+_ROLL_MANY = """
+(init (rolling player1 1))
 
+(<= (init (shows ?p ?f 0))
+    (opponent ?p ?q)
+    (face ?f))
+
+; The rolls, one die after the other. The state and the player know how many dice show each face.
+
+(<= (legal random (roll ?f))
+    (true (rolling ?p ?d))
+    (face ?f))
+
+(<= (legal ?p noop)
+    (true (rolling ?w ?d))
+    (opponent ?p ?q))
+
+(<= (rolls ?p ?f)
+    (true (rolling ?p ?d))
+    (does random (roll ?f)))
+
+(<= (shows_now ?p ?f ?n)
+    (true (shows ?p ?f ?m))
+    (rolls ?p ?f)
+    (succ ?m ?n))
+
+(<= (shows_now ?p ?f ?n)
+    (true (shows ?p ?f ?n))
+    (not (rolls ?p ?f)))
+
+(<= (next (shows ?p ?f ?n))
+    (shows_now ?p ?f ?n))
+
+(<= (sees ?p (rolled ?n ?f))
+    (true (rolling ?p ?d))
+    (last_die ?d)
+    (shows_now ?p ?f ?n)
+    (distinct ?n 0))
+
+(<= (next (rolling ?p ?e))
+    (true (rolling ?p ?d))
+    (not (last_die ?d))
+    (succ ?d ?e))
+
+(<= (next (rolling player2 1))
+    (true (rolling player1 ?d))
+    (last_die ?d))
+
+(<= (next (turn player1))
+    (true (rolling player2 ?d))
+    (last_die ?d))
+"""
+
+_HIGHER_OF_TWO = """
 (<= (bid_above 2 ?g 1 ?f)
     (face ?f)
     (face ?g))
 
 (count 1)
 (count 2)
+"""
 
+_HIGHER = """
+(<= (bid_above ?m ?g ?n ?f)
+    (greater ?m ?n)
+    (count ?m)
+    (count ?n)
+    (face ?f)
+    (face ?g))
+
+(<= (count ?n)
+    (number ?n)
+    (distinct ?n 0))
+"""
+
+_BIDS = """
+; The bids.
+
+(<= (bid_above ?n ?g ?n ?f)
+    (count ?n)
+    (greater ?g ?f){faces})
+{higher}
 (<= (greater ?g ?f)
     (succ ?f ?g))
 
@@ -121,6 +224,9 @@ _RULES = """
 (<= terminal
     (true (called ?p)))
 
+"""
+
+_TRUTH_OF_ONE = """
 (<= (matches ?p)
     (true (last ?n ?f))
     (true (die ?p ?f)))
@@ -137,6 +243,42 @@ _RULES = """
     (matches player1)
     (matches player2))
 
+"""
+
+_TRUTH = """
+; How many dice show the face of the last bid or are wild, of each player and of both.
+
+(<= (matches ?p ?n)
+    (true (last ?b ?f))
+    (true (shows ?p ?f ?n))
+    (wild ?f))
+
+(<= (matches ?p ?n)
+    (true (last ?b ?f))
+    (not (wild ?f))
+    (true (shows ?p ?f ?k))
+    (wild ?w)
+    (true (shows ?p ?w ?m))
+    (plus ?k ?m ?n))
+
+(<= (plus 0 ?n ?n)
+    (number ?n))
+
+(<= (plus ?k ?m ?n)
+    (plus ?j ?m ?i)
+    (succ ?j ?k)
+    (succ ?i ?n)
+    (number ?n))
+
+(<= truthful
+    (true (last ?b ?f))
+    (matches player1 ?k)
+    (matches player2 ?m)
+    (plus ?k ?m ?n)
+    (plus ?b ?rest ?n))
+"""
+
+_GOALS = """
 (<= (goal ?p 100)
     (true (called ?p))
     (not truthful))
@@ -158,9 +300,10 @@ _RULES = """
 
 GAME = game.Game(
     name="liars_dice",
-    summary="bid on two hidden dice, or call the last bid a lie",
+    summary="bid on hidden dice, or call the last bid a lie",
     build=_build,
     parameters={
+        "dice": game.Parameter(default=1, minimum=1, maximum=100, help="dice of each player; no limit in the rules"),
         "sides": game.Parameter(
             default=6,
             minimum=2,

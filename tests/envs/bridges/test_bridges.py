@@ -30,6 +30,7 @@ SIMULTANEOUS = {
     "gops",
     "krieg_tictactoe",
     "modified_rps",
+    "oshi_zumo",
     "repeated_rps",
     "rps",
     "rps_plus",
