@@ -288,3 +288,18 @@ def test_no_message_of_the_library_names_an_option() -> None:
                         (path.name, text) for text in constants if isinstance(text, str) and option.search(text)
                     ]
     assert violations == []
+
+
+def test_info_shows_symmetries(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["info", "dark_hex", "--symmetries", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["symmetries"]
+    assert (found["order"], found["order_fixing_players"], found["complete"], found["unproved"]) == (2, 2, True, 0)
+    (half_turn,) = found["generators"]
+    assert half_turn["x"]["role"] == "x"
+    assert half_turn["x"]["moves"]["(mark 1 2)"] == "(mark 3 2)"
+    assert "(mark 2 2)" not in half_turn["x"]["moves"]
+    assert cli.main(["info", "rps", "--symmetries"]) == 0
+    text = capsys.readouterr().out
+    assert "6 with the identity, 3 of which exchange players" in text
+    assert "player1 becomes player2" in text
+    assert cli.main(["info", "spiel:kuhn_poker", "--symmetries"]) == 1
