@@ -53,10 +53,5 @@ def _is_proved(propnet: propnet.PropNet) -> bool:
         ]
         lines.append(f"choice({number}) :- 2 {{ may({number},M) }}.")
     lines.append(":- #count { P : choice(P) } < 2.")
-    known = invariants.find_invariants(propnet)
-    lines += [f":- {sat.literal_to_asp(2 * (n + 1) + value)}." for n, value in known.constant.items()]
-    for group, is_cover in zip(known.groups, known.covers, strict=True):
-        lines.append(f":- 2 {{ {'; '.join(f'n({n + 1})' for n in group)} }}.")
-        if is_cover:
-            lines.append(f":- {', '.join(f'not n({n + 1})' for n in group)}.")
+    lines += invariants.to_asp(invariants.find_invariants(propnet))
     return sat.is_unsatisfiable(lines)

@@ -57,6 +57,16 @@ def find_invariants(propnet: propnet.PropNet) -> Invariants:
     return none_proved
 
 
+def to_asp(known: Invariants) -> Iterator[str]:
+    """Yields rules for clingo that only states with these invariants satisfy, for circuits as in `sat`."""
+    for register, value in known.constant.items():
+        yield f":- {sat.literal_to_asp(2 * (register + 1) + value)}."
+    for group, is_cover in zip(known.groups, known.covers, strict=True):
+        yield f":- 2 {{ {'; '.join(f'n({register + 1})' for register in group)} }}."
+        if is_cover:
+            yield f":- {', '.join(f'not n({register + 1})' for register in group)}."
+
+
 def _without_percepts(propnet: propnet.PropNet) -> propnet.PropNet:
     """Returns the game without percepts, which no state depends on: with many roles they outnumber everything else."""
     none = np.zeros(0, np.int32)
