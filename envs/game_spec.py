@@ -174,6 +174,12 @@ def unroll_game(
     if propnet is None:
         propnet = resolved.compiled or resolved.game.compile(within, saved=True)
     game, network = resolved.game, propnet
+    if list_terminals and depth is None and not keep_edges and _prefers_blocks(propnet, max_nodes):
+        raise game_tree.TerminalsInBlocksError(
+            f"{game.spec} has more than {max(max_nodes, limits.NODES):,} histories in one step, which are "
+            "unrolled in blocks, and this needs each terminal listed",
+            "Use the CFR family, which works on blocks, or a smaller game",
+        )
 
     def build() -> game_tree.GameTree:
         return _unroll(game, network, depth, max_nodes, keep_edges, report)
@@ -200,12 +206,6 @@ def _unroll(
 ) -> game_tree.GameTree:
     """Unrolls a propnet in blocks if that pays, else node by node."""
     if depth is None and not keep_edges and _prefers_blocks(propnet, max_nodes):
-        if list_terminals:
-            raise game_tree.TerminalsInBlocksError(
-                f"{resolved.game.spec} has more than {max(max_nodes, limits.NODES):,} histories in one step, which are "
-                "unrolled in blocks, and this needs each terminal listed",
-                "Use the CFR family, which works on blocks, or a smaller game",
-            )
         return unroll_blocks.unroll(
             propnet,
             game.payoff,

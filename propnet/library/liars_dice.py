@@ -309,6 +309,6 @@ GAME = game.Game(
             minimum=2,
             maximum=1000,
             help="faces of a die, the highest is wild; no limit in the rules, 1000 only keeps them printable",
-        )
+        ),
     },
 )
