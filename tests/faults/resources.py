@@ -65,7 +65,7 @@ def _small_files(scenario: scenarios.Scenario, folder: pathlib.Path, cache: path
     """Files cannot grow beyond a size, as on a disk that is nearly full; afterwards the command completes."""
     scenario.prepare(folder)
     env = processes.environment(cache)
-    kilobytes = chance.choice(_KILOBYTES)
+    kilobytes = max(1, chance.choice(_KILOBYTES))  # standard error is a file here, too, and needs room for a message
     limit = (resource.RLIMIT_FSIZE, kilobytes * 1024)
     ended = processes.run(scenario.start, folder, env, limit=limit)
     told = require_paragraph(ended, scenario, f"with files of at most {kilobytes} kB")
