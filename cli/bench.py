@@ -8,7 +8,7 @@ import typer
 
 from gdlx.cli import console, shared_options
 from gdlx.experiments.bench import figures_file, harness
-from gdlx.propnet.common import interrupts
+from gdlx.propnet.common import interrupts, plurals
 
 _PICTURES = (".png", ".svg", ".pdf")
 _TABLES = (".json", ".md")
@@ -88,8 +88,7 @@ def _measure(
     except KeyboardInterrupt:
         is_interrupted = True
         if not options.quiet:
-            count = len(report.figures)
-            console.stderr().print(f"interrupted after {count} figure{'' if count == 1 else 's'}")
+            console.stderr().print(f"interrupted after {plurals.count(len(report.figures), 'figure')}")
     if output is not None:
         figures_file.write(output, report)
     _show(options, report, plot)

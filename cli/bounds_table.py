@@ -45,29 +45,27 @@ def _improvement_as_json(improvement: "estimates.Improvement") -> dict[str, Any]
 
 
 def show(bounded: "evaluate_requests.BoundResult") -> None:
-    import rich.table
-
     bound = bounded.bound
-    table = rich.table.Table(box=None, pad_edge=False)
-    table.add_column("player")
-    for column in ("payoff", *_RESPONSES.values(), "lower bound on improvement"):
-        table.add_column(column, justify="right")
+    numbers = ("payoff", *_RESPONSES.values(), "lower bound on improvement")
+    rows = []
     for improvement in bound.improvements:
         payoffs = {
             response.method: f"{response.payoff:.4g} ± {response.standard_error:.2g}"
             for response in improvement.responses
         }
         low, high = improvement.interval
-        table.add_row(
-            improvement.player,
-            f"{improvement.value:.4g}",
-            *(payoffs.get(method, "unknown") for method in _RESPONSES),
-            f"{improvement.improvement:.4g}"
-            if improvement.chosen is None
-            else f"{improvement.improvement:.4g} ({low:.4g} to {high:.4g})",
+        rows.append(
+            (
+                improvement.player,
+                f"{improvement.value:.4g}",
+                *(payoffs.get(method, "unknown") for method in _RESPONSES),
+                f"{improvement.improvement:.4g}"
+                if improvement.chosen is None
+                else f"{improvement.improvement:.4g} ({low:.4g} to {high:.4g})",
+            )
         )
     console.say("")
-    console.show(table)
+    console.show_table(("player", *numbers), rows, numbers)
     if bound.exploitability is not None and bound.interval is not None:
         low, high = bound.interval
         console.say(

@@ -1,14 +1,14 @@
 """The command `check`: report all mistakes in rulesheets, optionally also by playing the game."""
 
 import collections
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from gdlx.cli import console, shared_options
 from gdlx.propnet import games
 from gdlx.propnet.checks import checker
-from gdlx.propnet.common import errors
+from gdlx.propnet.common import errors, plurals
 from gdlx.propnet.syntax import diagnostics
 
 _SHOWN_PER_CODE = 10
@@ -117,7 +117,7 @@ def _lines(checked: _Checked) -> list[str]:
     if checked.played:
         lines.append(f"{_name(checked.file)}: {_play_line(checked.played)}")
     errors, warnings = (len(checked.of(severity)) for severity in diagnostics.Severity)
-    summary = f"{_count(errors, 'error')}, {_count(warnings, 'warning')}" if checked.diagnostics else "ok"
+    summary = f"{plurals.count(errors, 'error')}, {plurals.count(warnings, 'warning')}" if checked.diagnostics else "ok"
     return [*lines, f"{_name(checked.file)}: {summary}"]
 
 
@@ -126,11 +126,7 @@ def _name(file: str) -> str:
     return diagnostics.shorten(file, 1_000)
 
 
-def _play_line(played: dict[str, object]) -> str:
+def _play_line(played: dict[str, Any]) -> str:
     how = "all states explored" if played["exhaustive"] else "played at random"
-    length = f"{played['longest']} joint action{'s' * (played['longest'] != 1)}"
+    length = plurals.count(played["longest"], "joint action")
     return f"{how}: {played['states']} states, {played['matches']} terminal, longest match {length}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"

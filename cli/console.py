@@ -95,16 +95,19 @@ def show(renderable: "rich.console.RenderableType") -> None:
         write_stderr(f"columns left out: {', '.join(dropped)}; widen the terminal, or use --json")
 
 
-def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Iterable[str] = ()) -> None:
-    """Print a table of markup; those columns are aligned to the right, and never wrapped or cut."""
+def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: Iterable[str] = ()) -> None:
+    """Print a table of plain texts; the columns of numbers are aligned to the right, and never wrapped or cut."""
+    import rich.markup
     import rich.table
 
-    table = rich.table.Table(box=None, pad_edge=False)
+    table, right_justified = rich.table.Table(box=None, pad_edge=False), set(numbers)
     for column in columns:
-        is_number = column in right
-        table.add_column(column, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold")
+        is_number = column in right_justified
+        table.add_column(
+            rich.markup.escape(column), justify="right" if is_number else "left", no_wrap=is_number, overflow="fold"
+        )
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(rich.markup.escape, row))
     show(table)
 
 

@@ -67,11 +67,6 @@ def experiment(
 
 
 def _show(table: study_registry.StudyTable) -> None:
-    import rich.table
-
     console.say(table.title)
-    shown = rich.table.Table(*table.header, box=None, pad_edge=False)
-    for row in table.rows:
-        shown.add_row(*row)
-    console.show(shown)
+    console.show_table(table.header, table.rows)
     console.say("")

@@ -22,16 +22,12 @@ def games(
     if options.json:
         console.emit({"games": [_as_json(game) | measured.get(game.name, {}) for game in entries]})
         return
-    import rich.table
-
-    table = rich.table.Table("game", "description", "parameters", box=None, pad_edge=False)
-    for name in _SIZES if sizes else ():
-        table.add_column(name, justify="right")
+    rows = []
     for game in entries:
         defaults = " ".join(f"{name}={parameter.default}" for name, parameter in game.parameters.items())
         numbers = [str(measured[game.name][name]) for name in _SIZES] if sizes else []
-        table.add_row(game.name, game.summary, defaults, *numbers)
-    console.show(table)
+        rows.append((game.name, game.summary, defaults, *numbers))
+    console.show_table(("game", "description", "parameters", *(_SIZES if sizes else ())), rows, _SIZES)
 
 
 def _sizes(options: console.Options, entries: list[library.Game]) -> dict[str, dict[str, object]]:

@@ -7,7 +7,7 @@ import typer
 
 from gdlx.cli import console, loading, shared_options
 from gdlx.propnet import games
-from gdlx.propnet.common import errors
+from gdlx.propnet.common import errors, plurals
 
 if TYPE_CHECKING:
     from gdlx.envs.trees import game_tree, size_estimate
@@ -47,9 +47,9 @@ def info(
         return
     console.say(f"game        {game}")
     for role in propnet.roles:
-        percepts = _count(len(role.percepts), "percept")
+        percepts = plurals.count(len(role.percepts), "percept")
         seen = "" if role.is_random else f", {percepts}, goals {_range(role.goal_values)}"
-        console.say(f"role        {role.name}: {_count(len(role.moves), 'move')}{seen}")
+        console.say(f"role        {role.name}: {plurals.count(len(role.moves), 'move')}{seen}")
     for name in ("registers", "gates", "operations", "depth", "feedbacks"):
         console.say(f"{name:<11} {'not counted (large propnet)' if result[name] is None else result[name]}")
     if symmetries:
@@ -196,19 +196,16 @@ def _suggest_depth(
 
 
 def _show_tree(sizes: dict[str, Any]) -> None:
-    import rich.table
-
     console.say(f"unrolled    {sizes['nodes']:,} nodes for {sizes['histories']:,.0f} histories")
     console.say(f"terminals   {sizes['terminals']:,.0f}, {sizes['terminals_merged']:,} after merging")
     for role, count in sizes["information_sets"].items():
         console.say(f"decisions   {role}: {count:,} information sets with a choice")
-    table = rich.table.Table(box=None, pad_edge=False)
-    for name in ("step", "nodes", "histories", *(f"information sets of {role}" for role in sizes["information_sets"])):
-        table.add_column(name, justify="right")
+    columns = ("step", "nodes", "histories", *(f"information sets of {role}" for role in sizes["information_sets"]))
+    rows = []
     for number, step in enumerate(sizes["steps"]):
         sets = (f"{count:,}" for count in step["information_sets"].values())
-        table.add_row(str(number), f"{step['nodes']:,}", f"{step['histories']:,.0f}", *sets)
-    console.show(table)
+        rows.append((str(number), f"{step['nodes']:,}", f"{step['histories']:,.0f}", *sets))
+    console.show_table(columns, rows, columns)
 
 
 def _approximate(number: float) -> str:
@@ -222,10 +219,6 @@ def _approximate(number: float) -> str:
     if number >= 1e15:
         return f"about {number:.3g}"
     return f"about {float(f'{number:.3g}'):,.0f}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def _range(values: tuple[int, ...]) -> str:

@@ -83,8 +83,6 @@ def _rules(task: "tasks.Task") -> str:
 
 def show(found: list[Row], solved: "solution.Solution", *, is_whole: bool, show_all: bool) -> None:
     """Print the first information sets, or all that were found; `is_whole` if these are of whole players."""
-    import rich.markup
-
     shown = found if show_all else found[:_SHOWN_SETS]
     has_values = any("value" in row for row in shown)
     columns = ("player", "history", *(("reach", "value") if has_values else ()), "policy")
@@ -93,7 +91,7 @@ def show(found: list[Row], solved: "solution.Solution", *, is_whole: bool, show_
         numbers = [f"{row['reach']:.1%}", _payoff(row["value"])] if has_values else []
         cells.append([row["player"], row["history"], *numbers, _policy(row)])
     console.say("")
-    console.show_table(columns, [[rich.markup.escape(cell) for cell in row] for row in cells], right=("reach", "value"))
+    console.show_table(columns, cells, numbers=("reach", "value"))
     if has_values:
         console.say("in brackets: the expected payoff if the player takes that action there")
     players = {row["player"] for row in found}

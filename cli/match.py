@@ -45,17 +45,15 @@ def _show_match(result: "scores.MatchResult") -> None:
         console.say("no game has ended")
         return
     has_two_players = result.scores[0].wins is not None
-    rows = match_runs.table(
-        "agent", "role", "games", "payoff", "goal", *(["won", "drawn", "lost"] if has_two_players else []), texts=2
-    )
+    numbers = ("games", "payoff", "goal", *(("won", "drawn", "lost") if has_two_players else ()))
+    rows = []
     for score in result.scores:
         counts = [f"{count:,}" for count in (score.wins, score.draws, score.losses) if count is not None]
         lines = list(score.roles.items())
         if len(lines) > 1:
             lines.insert(0, ("all", score.overall))
         for number, (role, summary) in enumerate(lines):
-            match_runs.add_row(
-                rows, "" if number else score.agent, role, *match_runs.score_cells(summary), *([] if number else counts)
-            )
-    console.show(rows)
+            totals = [""] * len(counts) if number else counts
+            rows.append(["" if number else score.agent, role, *match_runs.score_cells(summary), *totals])
+    console.show_table(("agent", "role", *numbers), rows, numbers)
     match_runs.show_problems(result)

@@ -10,11 +10,9 @@ import typer
 from gdlx.cli import console, loading, shared_options
 from gdlx.players import defaults
 from gdlx.players.agents import entries
-from gdlx.propnet.common import interrupts
+from gdlx.propnet.common import interrupts, plurals
 
 if TYPE_CHECKING:
-    import rich.table
-
     from gdlx.envs import payoffs
     from gdlx.players.agents import agent
     from gdlx.players.matches import contest, records, scores
@@ -197,7 +195,7 @@ class PlayedGames(NamedTuple):
         return times | {"interrupted": self.left or self.stopped}
 
     def in_words(self, done: int) -> str:
-        games = f"{done:,} game{'' if done == 1 else 's'}"
+        games = plurals.count(done, "game")
         now = games if done == self.games else f"{games}, {self.games:,} of them now"
         return f"{now}, in {self.seconds:.3g} s after {self.preparing:.3g} s of preparation"
 
@@ -264,21 +262,3 @@ def show_problems(result: "scores.MatchResult") -> None:
 
 def score_cells(summary: "scores.ScoreSummary") -> tuple[str, str, str]:
     return f"{summary.games:,}", str(summary.payoff), str(summary.goal)
-
-
-def table(*columns: str, texts: int) -> "rich.table.Table":
-    """Return an empty table; the first `texts` columns are left-justified, the others right-justified."""
-    import rich.markup
-    import rich.table
-
-    empty = rich.table.Table(box=None, pad_edge=False)
-    for number, column in enumerate(columns):
-        empty.add_column(rich.markup.escape(column), justify="left" if number < texts else "right")
-    return empty
-
-
-def add_row(to: "rich.table.Table", *cells: str) -> None:
-    """Add a row, in which brackets in names of agents and moves are not markup."""
-    import rich.markup
-
-    to.add_row(*map(rich.markup.escape, cells))

@@ -149,11 +149,12 @@ def _show_play(arena: "agent.Arena", player: int, played: _Played) -> None:
         f"{each.name} (you)" if each.name == arena.env.players[player] else each.name
         for each in arena.env.propnet.roles
     ]
-    table = match_runs.table("step", *names, texts=1 + len(names))
-    for number, line in enumerate(_moves(arena, played.events), 1):
-        match_runs.add_row(table, str(number), *("" if move == "noop" else move for move in line.values()))
+    rows = [
+        (str(number), *("" if move == "noop" else move for move in line.values()))
+        for number, line in enumerate(_moves(arena, played.events), 1)
+    ]
     console.say("", "What happened:" if record is not None else "What happened so far:")
-    console.show(table)
+    console.show_table(("step", *names), rows)
     if record is None:
         console.say("The game has not ended.")
         return

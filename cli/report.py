@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from gdlx.cli import console, shared_options
+from gdlx.propnet.common import plurals
 
 
 def report(
@@ -43,7 +44,7 @@ def report(
             }
         )
     else:
-        games = "game" if len(written.games) == 1 else "games"
         counts = {"run": written.runs, "contest": written.contests, "training": written.trainings}
-        found = ", ".join(f"{count} {what}{'s' * (count != 1)}" for what, count in counts.items() if count)
-        console.say(f"{found} of {len(written.games)} {games} in {output}, {written.size / 1e6:.2f} MB")
+        found = ", ".join(plurals.count(count, what) for what, count in counts.items() if count)
+        games = plurals.count(len(written.games), "game")
+        console.say(f"{found} of {games} in {output}, {written.size / 1e6:.2f} MB")

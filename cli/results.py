@@ -83,23 +83,17 @@ def _csv(rows: "list[query.Row]") -> str:
 
 
 def _show_rows(rows: "list[query.Row]", chosen: list[str], total: int) -> None:
-    import rich.table
-
-    table = rich.table.Table(box=None, pad_edge=False)
+    numbers = []
     for name in chosen:
         values = [row[name] for row in rows if row.get(name) is not None]
-        are_numbers = bool(values) and not any(isinstance(value, str | bool) for value in values)
-        table.add_column(name, justify="right" if are_numbers else "left")
-    for row in rows:
-        table.add_row(*(_text(row.get(name)) for name in chosen))
+        if values and not any(isinstance(value, str | bool) for value in values):
+            numbers.append(name)
     if rows:
-        console.show(table)
+        console.show_table(chosen, [[_text(row.get(name)) for name in chosen] for row in rows], numbers)
     console.say(f"{len(rows):,} of {total:,} results")
 
 
 def _text(value: object) -> str:
-    import rich.markup
-
     if value is None:
         return ""
-    return f"{value:.6g}" if isinstance(value, float) else rich.markup.escape(str(value))
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -60,23 +60,22 @@ def show(
     if options.json:
         console.emit(result)
         return
-    import rich.table
-
     last = solved.metrics[-1]
     has_table = last.load is not None
-    table = rich.table.Table(title=None, box=None, pad_edge=False)
-    for column in ("player", *([] if has_table else ["information sets"]), "payoff", "goal", "improvement"):
-        table.add_column(column, justify="left" if column == "player" else "right")
+    numbers = (*(() if has_table else ("information sets",)), "payoff", "goal", "improvement")
+    rows = []
     for number, player in enumerate(task.tree.players):
         error = f" ± {last.value_error[number]:.2g}" if last.value_error else ""
-        table.add_row(
-            player.name,
-            *([] if has_table else [f"{player.sets:,}"]),
-            f"{solved.value[number]:.6f}{error}",
-            f"{solved.goals[number]:.4f}",
-            f"{solved.improvements[number]:.3g}" if solved.improvements else "unknown",
+        rows.append(
+            (
+                player.name,
+                *([] if has_table else [f"{player.sets:,}"]),
+                f"{solved.value[number]:.6f}{error}",
+                f"{solved.goals[number]:.4f}",
+                f"{solved.improvements[number]:.3g}" if solved.improvements else "unknown",
+            )
         )
-    console.show(table)
+    console.show_table(("player", *numbers), rows, numbers)
     low, high = task.payoff_range
     if solved.exploitability is not None:
         relative = f" ({100 * solved.exploitability / (high - low):.3g}% of the payoff range)" if high > low else ""

@@ -85,14 +85,13 @@ def _show_plan(options: console.Options, requested: "configs.Sweep") -> None:
     if options.json:
         console.emit({"cells": len(requested.cells), "groups": rows})
         return
-    import rich.table
-
-    table = rich.table.Table("game", "algorithm", "cells", "in parallel", "memory", "runs alone because it", box=None)
+    cells = []
     for row in rows:
         memory = "" if row["bytes"] is None else f"{row['bytes'] / 2**20:,.0f} MiB"
         texts = (row["game"], row["algorithm"], row["cells"], row["at_once"] or "", memory, row["alone"] or "")
-        table.add_row(*map(str, texts))
-    console.show(table)
+        cells.append([str(text) for text in texts])
+    numbers = ("cells", "in parallel", "memory")
+    console.show_table(("game", "algorithm", *numbers, "runs alone because it"), cells, numbers)
     console.say(
         f"{len(requested.cells):,} cells, {sum(row['alone'] is None for row in rows):,} groups that run as one program"
     )

@@ -45,16 +45,16 @@ def _show_tournament(result: "tournaments.TournamentResult") -> None:
     if not result.standings:
         console.say("no game has ended")
         return
-    rows = match_runs.table("agent", "games", "payoff", "goal", texts=1)
-    for standing in result.standings:
-        match_runs.add_row(rows, standing.agent, *match_runs.score_cells(standing.whole))
-    console.show(rows)
+    numbers = ("games", "payoff", "goal")
+    rows = [(standing.agent, *match_runs.score_cells(standing.whole)) for standing in result.standings]
+    console.show_table(("agent", *numbers), rows, numbers)
     if result.table:
-        cross = match_runs.table("payoff of", *(f"against {label}" for label in result.labels), texts=1)
+        opponents = [f"against {label}" for label in result.labels]
+        cross = []
         for row in result.labels:
             cells = (result.table.get((row, column)) for column in result.labels)
-            match_runs.add_row(cross, row, *("" if cell is None else str(cell) for cell in cells))
+            cross.append([row, *("" if cell is None else str(cell) for cell in cells)])
         console.say("")
-        console.show(cross)
+        console.show_table(("payoff of", *opponents), cross, opponents)
     for match in result.matches:
         match_runs.show_problems(match)

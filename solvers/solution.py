@@ -1,7 +1,6 @@
 """Solution: the policies that a solver computed for a game, with their metrics and the config of the run."""
 
 import dataclasses
-import difflib
 import functools
 import html
 import os
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gdlx.envs.trees import game_tree
-from gdlx.propnet.common import errors
+from gdlx.propnet.common import errors, suggestions
 from gdlx.solvers import tabular_policies
 from gdlx.solvers.mccfr import table_policy
 from gdlx.solvers.runs import driver, policy_tables, result_folder
@@ -247,7 +246,7 @@ class Solution:
         if matches:
             listed = "; or ".join(repr(player.labels[n]) for n in matches[:4])
             raise UnknownHistoryError(f"{len(matches)} information sets of {player.name} match; choose {listed}")
-        near = difflib.get_close_matches(text, player.labels[:20_000], n=3, cutoff=0.0) if player.sets else []
+        near = suggestions.closest_spellings(text, player.labels[:20_000], cutoff=0.0) if player.sets else []
         raise UnknownHistoryError(
             f"{player.name} has no choice after {text or 'nothing'!r}"
             + (f"; the nearest of its {player.sets:,} information sets: " + " | ".join(near) if near else "")

@@ -17,7 +17,7 @@ from gdlx.envs import env, game_facts, game_spec, payoffs
 from gdlx.envs.packed import packed_env
 from gdlx.envs.trees import game_tree, sequence_form, unroll
 from gdlx.propnet.circuits import propnet
-from gdlx.propnet.common import limits
+from gdlx.propnet.common import limits, plurals
 from gdlx.solvers import algorithms, tabular_policies
 from gdlx.solvers.exact import best_response
 from gdlx.solvers.runs import driver, result_folder
@@ -171,8 +171,7 @@ class TableTask(Task):
 
 
 def _num_players(task: Task) -> str:
-    count = len(task.players)
-    return f"{count} player{'s' * (count != 1)}"
+    return plurals.count(len(task.players), "player")
 
 
 def tree_digest(tree: game_tree.GameTree) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from gdlx.experiments.reports import contest_records, markup
+from gdlx.propnet.common import plurals
 
 element = markup.element
 
@@ -20,7 +21,7 @@ def contests(records: Sequence[contest_records.ContestRecord]) -> markup.Markup:
 
 
 def _standings(record: contest_records.ContestRecord) -> markup.Markup:
-    games = f"{record.games:,} game{'' if record.games == 1 else 's'}"
+    games = plurals.count(record.games, "game")
     title = element(
         "p", f"{record.kind.capitalize()} of {games}, seed {record.seed}: ", element("code", str(record.folder))
     )

@@ -6,7 +6,7 @@ from gdlx.envs import game_facts, game_spec, payoffs
 from gdlx.envs.trees import game_tree
 from gdlx.propnet import games
 from gdlx.propnet.circuits import propnet
-from gdlx.propnet.common import errors, limits, printable
+from gdlx.propnet.common import errors, limits, plurals, printable
 from gdlx.solvers import tasks
 
 _MAX_HISTORIES = 3e6  # of the largest game that is unrolled for a report, in a few seconds
@@ -83,7 +83,7 @@ def describe_game(subject: LoadedGame) -> list[tuple[str, str]]:
         facts.append(("size", f"more than {_MAX_HISTORIES:,.0f} histories: not unrolled for this report"))
         return facts
     for player in tree.players:
-        facts.append((f"decisions of {player.name}", f"{_many(player.sets, 'information set')} with a choice"))
+        facts.append((f"decisions of {player.name}", f"{plurals.count(player.sets, 'information set')} with a choice"))
     facts.append(("unrolled", f"{sum(tree.counts.nodes):,} nodes for {subject.histories:,.0f} histories"))
     return facts
 
@@ -91,14 +91,12 @@ def describe_game(subject: LoadedGame) -> list[tuple[str, str]]:
 def _propnet_facts(propnet: propnet.PropNet) -> list[tuple[str, str]]:
     facts = []
     for role in propnet.roles:
-        percepts = "" if role.is_random else f", {_many(len(role.percepts), 'percept')}"
-        facts.append((f"role {role.name}", f"{_many(len(role.moves), 'move')}{percepts}"))
-    return [*facts, ("propnet", f"{_many(propnet.gates, 'gate')}, {_many(len(propnet.initial), 'register')}")]
-
-
-def _many(count: int, what: str) -> str:
-    """
-    >>> _many(1, "move"), _many(2000, "gate")
-    ('1 move', '2,000 gates')
-    """
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+        percepts = "" if role.is_random else f", {plurals.count(len(role.percepts), 'percept')}"
+        facts.append((f"role {role.name}", f"{plurals.count(len(role.moves), 'move')}{percepts}"))
+    return [
+        *facts,
+        (
+            "propnet",
+            f"{plurals.count(propnet.gates, 'gate')}, {plurals.count(len(propnet.initial), 'register')}",
+        ),
+    ]

@@ -150,7 +150,7 @@ def _players(folder: pathlib.Path) -> tuple[str, ...]:
     try:
         with result_folder.explain_damage(path):
             text = bounded_files.read_text(path)
-            head, *rows = bounded_files.read_csv(path) or [[]]
+            head, *rows = bounded_files.parse_csv(text, path) or [[]]
     except FileNotFoundError:
         raise result_folder.ResultError(
             f"{folder} has no {path.name}: the run was stopped before it wrote one"

@@ -22,7 +22,7 @@ from gdlx.experiments.reports import (
     style,
     svg,
 )
-from gdlx.propnet.common import errors
+from gdlx.propnet.common import errors, plurals
 
 _ROWS = 50  # of a table; the rest is collapsed
 _ALGORITHMS = 4  # whose policies are shown
@@ -113,8 +113,8 @@ def _about(gathered: gather.GatheredRuns, games: int, now: datetime.datetime) ->
     counts = {"run": len(gathered.runs), "training": len(gathered.trainings)}
     for kind in ("match", "tournament"):
         counts[kind] = sum(record.kind == kind for record in gathered.contests)
-    found = ", ".join(_many(count, what) for what, count in counts.items() if count)
-    yield f"{found} of {_many(games, 'game')}. Made by gdlx {gdlx.__version__} on "
+    found = ", ".join(plurals.count(count, what) for what, count in counts.items() if count)
+    yield f"{found} of {plurals.count(games, 'game')}. Made by gdlx {gdlx.__version__} on "
     yield element("time", f"{now:%Y-%m-%d %H:%M} {now.tzname() or ''}".strip(), datetime=now.isoformat())
     solved_with = {", ".join(_versions(run)) for run in gathered.runs}
     yield f"; solved with {'; '.join(sorted(solved_with))}." if solved_with else "."
@@ -124,11 +124,6 @@ def _versions(run: gather.RunRecord) -> list[str]:
     versions = run.raw_config.get("versions")
     texts = [f"{name} {version}" for name, version in versions.items()] if isinstance(versions, dict) else []
     return texts or ["unknown versions"]
-
-
-def _many(count: int, what: str) -> str:
-    ending = "" if count == 1 else "es" if what.endswith("ch") else "s"
-    return f"{count:,} {what}{ending}"
 
 
 def _section(anchor: str, section: _Section) -> markup.Markup:
@@ -258,7 +253,7 @@ def _seeds(one: configurations.Configuration) -> str:
     shown = ", ".join(map(str, one.seeds[:_OPTIONS])) or "none"
     if len(one.seeds) > _OPTIONS:
         shown = f"{shown} .. {one.seeds[-1]} ({len(one.seeds)} runs)"
-    return f"{shown}; {_many(len(one.repeats), 'shorter run')} not counted" if one.repeats else shown
+    return f"{shown}; {plurals.count(len(one.repeats), 'shorter run')} not counted" if one.repeats else shown
 
 
 def _policies(grouped: Sequence[configurations.Configuration], subject: facts.LoadedGame) -> markup.Markup:
@@ -307,7 +302,7 @@ def _options(options: Sequence[tuple[str, float]]) -> Iterable[markup.Markup]:
     if len(rest) == 1:
         shown += rest
     elif rest:
-        shown.append((_many(len(rest), "other"), sum(probability for _, probability in rest)))
+        shown.append((plurals.count(len(rest), "other"), sum(probability for _, probability in rest)))
     for name, probability in shown:
         bar = element(
             "span", element("span", style=f"width:{100 * probability:.1f}%"), class_="meter", aria_hidden="true"
@@ -327,7 +322,7 @@ def _configs(grouped: Sequence[configurations.Configuration]) -> markup.Markup:
         )
         for name, run in runs
     )
-    return element("details", element("summary", f"The full configuration of {_many(len(runs), 'run')}"), *each)
+    return element("details", element("summary", f"The full configuration of {plurals.count(len(runs), 'run')}"), *each)
 
 
 def _left_out(left_out: Sequence[gather.SkippedFolder]) -> markup.Markup:

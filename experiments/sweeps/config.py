@@ -13,7 +13,6 @@
 Each combination of a game, an algorithm, its settings and a seed is a cell.
 """
 
-import difflib
 import hashlib
 import itertools
 import json
@@ -25,7 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gdlx.propnet import library
-from gdlx.propnet.common import bounded_files, errors
+from gdlx.propnet.common import bounded_files, errors, suggestions
 from gdlx.propnet.syntax import diagnostics
 from gdlx.solvers import algorithms
 from gdlx.solvers.exact import regret_matching
@@ -349,7 +348,7 @@ def _number(place: str, value: Any) -> float:
 def _require_known(place: str, table: Mapping[str, Any], known: Sequence[str]) -> None:
     for key in table:
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
+            near = suggestions.near_names(key, known, most=1)
             hint = f"is it {near[0]}?" if near else f"there are {', '.join(known)}"
             if key in _SWEEP_KEYS:
                 hint = "it goes to the top of the file, before the first [[algorithms]]"

@@ -1,7 +1,6 @@
 """Queries over results on disk, by conditions such as `exploitability<0.001`, `game=kuhn_poker`, `algorithm~mccfr`."""
 
 import dataclasses
-import difflib
 import math
 import operator
 import re
@@ -9,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from gdlx.experiments.reports import contest_records, gather
-from gdlx.propnet.common import errors
+from gdlx.propnet.common import errors, suggestions
 
 Value = str | float | int | bool | None
 Row = Mapping[str, Value]
@@ -153,7 +152,7 @@ def require_names(table: Sequence[Row], names: Iterable[str]) -> None:
     known = list(dict.fromkeys(name for row in table for name in row))
     for name in names:
         if known and name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
+            near = suggestions.near_names(name, known, most=1)
             raise QueryError(f"no result has a {name!r}; {f'is it {near[0]}?' if near else ', '.join(known)}")
 
 

@@ -1,7 +1,6 @@
 """Agents of other people's modules, named `module:Class`, as in `gdlx match kuhn_poker my_agent:MyAgent random`."""
 
 import contextlib
-import difflib
 import importlib
 import os
 import re
@@ -11,7 +10,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 from gdlx.players.agents import agent
-from gdlx.propnet.common import printable
+from gdlx.propnet.common import printable, suggestions
 
 _NAME = re.compile(
     r"(?P<module>[^\W\d]\w*(?:\.[^\W\d]\w*)*):(?P<class_name>[^\W\d]\w*)(?::(?P<options>.*))?", re.DOTALL
@@ -47,7 +46,7 @@ def load_class(name: ImportedName) -> type:
     found = getattr(module, name.class_name, None)
     agents = [key for key, value in vars(module).items() if _is_agent_class(value)]
     if found is None:
-        near = difflib.get_close_matches(name.class_name, agents, n=1) or agents[:3]
+        near = suggestions.near_names(name.class_name, agents, most=1) or agents[:3]
         there = f"there is {', '.join(near)}" if near else "there is no agent in it"
         raise agent.AgentError(f"{name.module} has no class {name.class_name}; {there}")
     if not isinstance(found, type) or not _is_agent_class(found):

@@ -20,7 +20,7 @@ from gdlx.envs import payoffs
 from gdlx.players import defaults
 from gdlx.players.agents import agent
 from gdlx.players.matches import game_log, referee
-from gdlx.propnet.common import errors
+from gdlx.propnet.common import errors, plurals
 from gdlx.solvers.mccfr import table_policy
 
 # Games of a batch: few sizes, so that few programs are compiled. Ctrl-C takes effect between two batches.
@@ -132,13 +132,9 @@ def require_players(arena: agent.Arena, names: list[str]) -> None:
         raise MatchError(f"{arena.game.spec} has no players other than chance, so there is nothing to play")
     if len(names) != len(roles):
         raise MatchError(
-            f"{arena.game.spec} has {_counted(len(roles), 'player')} ({', '.join(roles)}), and "
-            f"{_counted(len(names), 'agent')} {'was' if len(names) == 1 else 'were'} named; name one for each"
+            f"{arena.game.spec} has {plurals.count(len(roles), 'player')} ({', '.join(roles)}), and "
+            f"{plurals.count(len(names), 'agent')} {'was' if len(names) == 1 else 'were'} named; name one for each"
         )
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def play_games(match: Match, done: Collection[int] = ()) -> Generator[GameBatch, None, None]:

@@ -3,6 +3,7 @@
 import dataclasses
 
 from gdlx.propnet.checks import growth, overview, structure, unused_forms, variables, vocabulary
+from gdlx.propnet.common import plurals
 from gdlx.propnet.syntax import diagnostics, kif, rulesheet, source
 
 Diagnostic = diagnostics.Diagnostic  # a field of CheckReport hides the module
@@ -25,7 +26,7 @@ class CheckReport:
 
     def __repr__(self) -> str:
         counts = ((len(self.errors), "error"), (len(self.warnings), "warning"))
-        shown = ", ".join(diagnostics.pluralize(count, noun) for count, noun in counts)
+        shown = ", ".join(plurals.count(count, noun) for count, noun in counts)
         return f"CheckReport({diagnostics.shorten(self.sheet.name)}: {shown})"
 
     @property

@@ -1,7 +1,6 @@
 """Finds the keyword that a misspelt relation may have meant."""
 
-import difflib
-
+from gdlx.propnet.common import suggestions
 from gdlx.propnet.syntax import terms
 
 _CUTOFF = 0.75  # `dose` for `does` is this similar
@@ -19,4 +18,4 @@ def closest(relation: terms.Relation, *, in_head: bool = False) -> str | None:
     if len(name) > 12:
         return None
     known = [keyword for keyword, size in (_IN_HEADS if in_head else _IN_BODIES).items() if size == arity]
-    return next(iter(difflib.get_close_matches(name.lower(), known, n=1, cutoff=_CUTOFF)), None)
+    return next(iter(suggestions.closest_spellings(name.lower(), known, most=1, cutoff=_CUTOFF)), None)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from gdlx.propnet.circuits import aig, build, input_constraints, propnet
 from gdlx.propnet.circuits.passes import absorb, constants, equal_registers, factor, flatten, invariants
-from gdlx.propnet.common import deadlines, limits
+from gdlx.propnet.common import deadlines, limits, plurals
 from gdlx.propnet.datalog import stratify
 from gdlx.propnet.grounding import ground
 from gdlx.propnet.syntax import diagnostics, rulesheet
@@ -126,7 +126,7 @@ def _limit_diagnostic(limit: str, within: limits.Limits, sheet: rulesheet.Rulesh
     roles, rules = len(stratify.role_names(sheet)), len(sheet.rules)
     message = f"compiling needs more than {most} (`Limits.{limit}=`)"
     hint = (
-        f"the game has {diagnostics.pluralize(roles, 'role')} and {diagnostics.pluralize(rules, 'rule')}: make it "
+        f"the game has {plurals.count(roles, 'role')} and {plurals.count(rules, 'rule')}: make it "
         "smaller, for instance the board or the largest number, or raise the limit"
     )
     return diagnostics.Diagnostic("grounding-limit", message, None, hint)

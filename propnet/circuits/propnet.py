@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.propnet.circuits import aig
+from gdlx.propnet.common import plurals
 from gdlx.propnet.syntax import diagnostics, terms
 
 Ints = npt.NDArray[np.int32]
@@ -35,8 +36,7 @@ class Role:
 
     def __repr__(self) -> str:
         counts = ", ".join(
-            diagnostics.pluralize(len(names), noun)
-            for names, noun in ((self.moves, "move"), (self.percepts, "percept"))
+            plurals.count(len(names), noun) for names, noun in ((self.moves, "move"), (self.percepts, "percept"))
         )
         return f"Role({diagnostics.shorten(self.name)}: {counts})"
 
@@ -73,7 +73,7 @@ class PropNet:
 
     def __repr__(self) -> str:
         sizes = ((len(self.players), "player"), (len(self.initial), "register"), (self.gates, "gate"))
-        counts = ", ".join(diagnostics.pluralize(count, noun) for count, noun in sizes)
+        counts = ", ".join(plurals.count(count, noun) for count, noun in sizes)
         return f"PropNet({diagnostics.shorten(self.name)}: {counts})"
 
     @property

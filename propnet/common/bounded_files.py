@@ -122,7 +122,11 @@ def read_json(path: Path, max_bytes: int = MAX_BYTES) -> Any:
 
 def read_csv(path: Path, max_bytes: int = MAX_BYTES) -> list[list[str]]:
     """Reads the rows of a CSV file, the header included."""
-    text = read_text(path, max_bytes)
+    return parse_csv(read_text(path, max_bytes), path)
+
+
+def parse_csv(text: str, path: Path) -> list[list[str]]:
+    """Parses the text of a CSV file; errors name the path."""
     try:
         return list(csv.reader(io.StringIO(text, newline=""), strict=True))
     except csv.Error as error:

@@ -25,7 +25,7 @@ def near_names(typed: str, known: Iterable[str], *, most: int = 3, cutoff: float
     if len(wanted) >= _SHORTEST_PART:
         parts = [name for name, text in plain.items() if text.startswith(wanted)]
         parts += [name for name, text in plain.items() if wanted in text and name not in parts]
-    close = difflib.get_close_matches(wanted, dict.fromkeys(plain.values()), n=most, cutoff=cutoff)
+    close = closest_spellings(wanted, dict.fromkeys(plain.values()), most=most, cutoff=cutoff)
     parts += [name for text in close for name, other in plain.items() if other == text and name not in parts]
     return parts[:most]
 
@@ -38,6 +38,15 @@ def is_it(typed: str, known: Iterable[str], *, most: int = 2, cutoff: float = 0.
     """
     near = near_names(typed, known, most=most, cutoff=cutoff)
     return f" (is it {' or '.join(near)}?)" if near else ""
+
+
+def closest_spellings(typed: str, known: Iterable[str], *, most: int = 3, cutoff: float = 0.6) -> list[str]:
+    """Returns texts that are spelt nearly as what was typed; the cutoff is 0 for any text, 1 for the same only.
+
+    >>> closest_spellings("dose", ["does", "role", "legal"], cutoff=0.75)
+    ['does']
+    """
+    return difflib.get_close_matches(typed, list(known), n=most, cutoff=cutoff)
 
 
 def _plain(name: str) -> str:

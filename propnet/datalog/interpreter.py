@@ -7,7 +7,7 @@ The tests use the interpreter as the reference for the compiler, so it shares no
 import collections
 from collections.abc import Callable, Iterable, Mapping
 
-from gdlx.propnet.common import graphs
+from gdlx.propnet.common import graphs, plurals
 from gdlx.propnet.datalog import joins, program, safety
 from gdlx.propnet.syntax import diagnostics, ground_terms, rulesheet, terms
 
@@ -101,7 +101,7 @@ class Interpreter:
 
     def __repr__(self) -> str:
         counts = ((len(self.players), "player"), (len(self.rules), "rule"))
-        shown = ", ".join(diagnostics.pluralize(count, noun) for count, noun in counts)
+        shown = ", ".join(plurals.count(count, noun) for count, noun in counts)
         return f"Interpreter({diagnostics.shorten(self.sheet.name)}: {shown})"
 
     def legal(self, state: State) -> dict[str, tuple[ground_terms.GroundTerm, ...]]:

@@ -160,12 +160,3 @@ def shorten(text: object, width: int = 60) -> str:
     """Shortens text of a sheet for use in a message: hostile symbols may be a megabyte long."""
     plain = printable.printable(str(text))
     return plain if len(plain) <= width else plain[: width - 1] + "\N{HORIZONTAL ELLIPSIS}"
-
-
-def pluralize(count: int, noun: str) -> str:
-    """Formats a count with its noun.
-
-    >>> pluralize(1, "rule"), pluralize(0, "error")
-    ('1 rule', '0 errors')
-    """
-    return f"{count} {noun}{'s' * (count != 1)}"

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import NoReturn
 
+from gdlx.propnet.common import plurals
 from gdlx.propnet.syntax import diagnostics, kif, source, terms
 
 MAX_LITERALS = 1_000  # planning a rule and expanding its `or` parts take quadratic time
@@ -196,7 +197,7 @@ class RuleParser:
             return terms.Atom(self._fold(name), args, node.span)
         expected = terms.KEYWORD_ARITY[keyword]
         if len(args) != expected:
-            takes = f"`{keyword}` takes {expected} argument{'s' * (expected != 1)}, here {len(args)}"
+            takes = f"`{keyword}` takes {plurals.count(expected, 'argument')}, here {len(args)}"
             if keyword not in _OPTIONAL_KEYWORDS:
                 self._fail("keyword-arity", takes, node.span, _usage(keyword, args))
             self.log.add("old-style-declaration", f"{takes}; read as an ordinary relation", node.span, _USAGE[keyword])

@@ -8,6 +8,7 @@ import dataclasses
 import functools
 import re
 
+from gdlx.propnet.common import plurals
 from gdlx.propnet.syntax import diagnostics, infix, kif, parser, source, terms
 
 _PRAGMA = re.compile(  # a line of its own, also where lines end with a lone carriage return
@@ -33,7 +34,7 @@ class Rulesheet:
     unparsed: tuple[parser.UnparsedForm, ...] = ()
 
     def __repr__(self) -> str:
-        count = diagnostics.pluralize(len(self.rules), "rule")
+        count = plurals.count(len(self.rules), "rule")
         return f"Rulesheet({diagnostics.shorten(self.name)}: {'GDL-II' if self.language == 2 else 'GDL'}, {count})"
 
     @property

@@ -18,7 +18,7 @@ import scipy.optimize
 import scipy.sparse
 
 from gdlx.envs.trees import game_tree
-from gdlx.propnet.common import errors
+from gdlx.propnet.common import errors, plurals
 from gdlx.solvers import tabular_policies
 
 # Payoffs in the program. CFR is faster well before that: "Linear programming" in docs/development/results-log.md.
@@ -93,7 +93,7 @@ def plan_constraints(player: game_tree.Player) -> Matrix:
 
 def _require_fit(tree: game_tree.GameTree) -> None:
     if len(tree.players) != 2 or not tree.zero_sum:
-        what = f"{len(tree.players)} player{'s' * (len(tree.players) > 1)}" if len(tree.players) != 2 else "other sums"
+        what = plurals.count(len(tree.players), "player") if len(tree.players) != 2 else "other sums"
         raise LinearProgramError(
             f"a linear program solves zero-sum games of two players; {tree.name} has {what}. Use cfr"
         )

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.envs.trees import game_tree, sequence_form
-from gdlx.propnet.common import errors
+from gdlx.propnet.common import errors, plurals
 from gdlx.solvers import algorithms, tabular_policies, tasks
 from gdlx.solvers.exact import batch, lp
 from gdlx.solvers.runs import result_folder
@@ -107,7 +107,7 @@ def _concatenate(*parts: game_tree.Terminals) -> game_tree.Terminals:
 def require_two_player_zero_sum(tree: game_tree.GameTree) -> None:
     if len(tree.players) != 2 or not tree.zero_sum:
         count = len(tree.players)
-        what = "is not zero-sum" if count == 2 else f"has {count} player{'s' * (count > 1)}"
+        what = "is not zero-sum" if count == 2 else f"has {plurals.count(count, 'player')}"
         raise RestrictionError(f"an opponent can be restricted in zero-sum games of two players; {tree.name} {what}")
 
 

@@ -5,6 +5,7 @@ import pytest
 from gdlx.propnet import library
 from gdlx.propnet.common import suggestions
 from gdlx.solvers import algorithms
+from gdlx.tests.helpers import paths
 
 
 @pytest.mark.parametrize(
@@ -42,3 +43,10 @@ def test_the_advice_about_a_setting_can_be_followed() -> None:
         with pytest.raises(algorithms.UnknownAlgorithmError, match="os-mccfr and vr-mccfr have it"):
             algorithms.configure(algorithms.find(name), None, {"table": 10})
     assert algorithms.configure(algorithms.find("os-mccfr"), None, {"table": 10}).sampling_config.table == 10
+
+
+def test_near_names_are_found_in_one_place_only() -> None:
+    layers = ("propnet", "envs", "solvers", "nets", "players", "experiments", "cli")
+    sources = (path for layer in layers for path in (paths.ROOT / layer).rglob("*.py"))
+    users = [path.stem for path in sources if "difflib" in path.read_text(encoding="utf-8")]
+    assert users == ["suggestions"]
