@@ -34,7 +34,13 @@ def evaluate(
     history: Annotated[
         str | None, typer.Option(help="Print only the policy at this history, e.g. '(dealt king); check'.")
     ] = None,
-    all_sets: Annotated[bool, typer.Option("--all", help="Print all information sets, not only the first 40.")] = False,
+    all_sets: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help="Print all information sets, not only the first 40 or, with --json, the first 200,000 of a player.",
+        ),
+    ] = False,
     output: Annotated[
         pathlib.Path | None, typer.Option("-o", "--output", help="Write the policy table as .csv or .json.")
     ] = None,
@@ -82,11 +88,12 @@ def evaluate(
     rows = infoset_table.rows(evaluated.task, evaluated.solution, player, history, show_all=all_sets)
     if output is not None:
         _write(evaluated.solution, output)
+    if history is None and (limit := infoset_table.explain_limit(rows, evaluated.solution)) is not None:
+        console.remark(options, limit)
     if options.json:
         more = {} if evaluated.bound_result is None else bounds_table.as_json(evaluated.bound_result)
-        console.emit(
-            solution_table.as_json(evaluated.task, evaluated.solution, request.folder) | more | {"policy": rows}
-        )
+        more |= {"listed": infoset_table.listed(rows), "policy": rows}
+        console.emit(solution_table.as_json(evaluated.task, evaluated.solution, request.folder) | more)
     else:
         _show(options, evaluated, request.folder, rows, is_whole=history is None, show_all=all_sets)
         if output is not None:

@@ -1,5 +1,6 @@
 """The table of information sets that `evaluate` prints: reach, value, and the policy with the values of its actions."""
 
+import collections
 import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,18 @@ def rows(
             chosen = sorted(range(infosets.sets), key=lambda n: (steps[n], key(infosets.labels[n])))
         found += _rows_of(task, solved, number, chosen)
     return found
+
+
+def listed(found: list[Row]) -> dict[str, int]:
+    """Return how many information sets of each player are in the list, for the JSON output."""
+    return dict(collections.Counter(row["player"] for row in found))
+
+
+def explain_limit(found: list[Row], solved: "solution.Solution") -> str | None:
+    """Say of which players only the first information sets are in the list of whole players; None if of none."""
+    totals = {player.name: player.sets for player in solved.tree.players}
+    cut = [f"{count:,} of {totals[name]:,} of {name}" for name, count in listed(found).items() if count < totals[name]]
+    return f"listed are the first information sets only, {' and '.join(cut)}; --all lists all" if cut else None
 
 
 def _rows_of(task: "tasks.Task", solved: "solution.Solution", number: int, chosen: list[int]) -> Iterator[Row]:

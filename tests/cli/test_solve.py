@@ -11,6 +11,7 @@ import time
 import pytest
 
 from gdlx import cli
+from gdlx.cli import infoset_table
 from gdlx.envs.trees import unroll
 from gdlx.tests.helpers import commands
 
@@ -102,6 +103,23 @@ def test_a_folder_above_results_names_them(solved: pathlib.Path) -> None:
     for above in (".", "results", "results/kuhn_poker"):
         ran = commands.run("evaluate", above, cwd=solved)
         assert (ran.returncode, "results/kuhn_poker/cfr+" in ran.stderr) == (1, above != "."), ran.stderr
+
+
+def test_output_says_how_many_information_sets_it_lists(solved: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    where = "results/kuhn_poker/cfr+"
+    ran = commands.run("evaluate", where, "--json", cwd=solved)
+    assert json.loads(ran.stdout)["listed"] == {"player1": 6, "player2": 6}
+    assert "listed" not in ran.stderr
+    monkeypatch.setattr(infoset_table, "_MAX_SORTED", 4)
+    for arguments in (("--json",), ()):
+        ran = commands.run("evaluate", where, *arguments, cwd=solved)
+        assert "the first information sets only, 4 of 6 of player1 and 4 of 6 of player2; --all lists all" in ran.stderr
+    result = json.loads(commands.run("evaluate", where, "--player", "player2", "--json", cwd=solved).stdout)
+    assert (result["listed"], len(result["policy"])) == ({"player2": 4}, 4)
+    assert result["information_sets"] == {"player1": 6, "player2": 6}
+    ran = commands.run("evaluate", where, "--all", "--json", cwd=solved)
+    assert json.loads(ran.stdout)["listed"] == {"player1": 6, "player2": 6}
+    assert "listed" not in ran.stderr
 
 
 def test_a_policy_written_by_hand_is_evaluated(tmp_path: pathlib.Path) -> None:
