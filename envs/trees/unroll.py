@@ -15,7 +15,7 @@ import numpy as np
 
 from gdlx.envs import game_facts, payoffs
 from gdlx.envs.packed import words
-from gdlx.envs.trees import game_tree, infosets, judge, size_estimate, unique_rows
+from gdlx.envs.trees import game_tree, infosets, size_estimate, state_evaluation, unique_rows
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import limits
 from gdlx.propnet.simulate import joint_actions, machine
@@ -24,8 +24,8 @@ Ints = game_tree.Ints
 Longs = game_tree.Longs
 Bools = game_tree.Bools
 Floats = game_tree.Floats
-GoalConflictMode = judge.GoalConflictMode
-UnplayableMode = judge.UnplayableMode
+GoalConflictMode = state_evaluation.GoalConflictMode
+UnplayableMode = state_evaluation.UnplayableMode
 
 MAX_NODES = limits.NODES
 _BYTES_PER_EDGE, _MAX_BYTES = 100, 10 * 2**30
@@ -98,7 +98,7 @@ class _Unroller:
         self.propnet, self.merge, self.keep_edges = propnet, merge, keep_edges
         self.max_nodes = max_nodes
         self.machine = machine.for_propnet(propnet)
-        self.judge = judge.StateJudge(propnet, mode, goal_conflict, unplayable)
+        self.evaluator = state_evaluation.StateEvaluator(propnet, mode, goal_conflict, unplayable)
         self.sizes = [len(role.moves) for role in propnet.roles]
         self.player_roles = [n for n, role in enumerate(propnet.roles) if not role.is_random]
         self.players = [infosets.InfosetCollector(role) for role in propnet.players]
@@ -130,7 +130,7 @@ class _Unroller:
         sequence, goals, weight, histories, unplayable = (
             np.concatenate(parts) for parts in zip(*self.ends, strict=True)
         )
-        units = self.judge.payoffs(goals[~unplayable], is_complete=not len(nodes.state))
+        units = self.evaluator.payoffs(goals[~unplayable], is_complete=not len(nodes.state))
         payoff = np.where(unplayable[:, None], 0.0, goals - units.offset)
         terminals = game_tree.Terminals(sequence, payoff, weight, histories)
         return game_tree.GameTree(
@@ -147,7 +147,7 @@ class _Unroller:
 
     def _start(self) -> _LevelNodes:
         states = self.machine.initial(1)
-        legal, is_end, is_unplayable, goals = self.judge.judge(states)
+        legal, is_end, is_unplayable, goals = self.evaluator.evaluate(states)
         if is_end[0]:
             self._end(np.zeros((1, len(self.players)), np.int32), goals, np.ones(1), np.ones(1), is_unplayable)
         self._count(1, 1.0, [0 if is_end[0] else 1 for _ in self.players])
@@ -187,7 +187,7 @@ class _Unroller:
         states = following[:, distinct.example]
         del following
         percepts = [unique_rows.number_bit_columns(bits) for bits in percept_bits]
-        legal, is_end, is_unplayable, goals = self.judge.judge(states)
+        legal, is_end, is_unplayable, goals = self.evaluator.evaluate(states)
         counts = np.bincount(columns, minlength=nodes.states.shape[1])
         return _Transitions(
             state=columns,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gdlx.envs import payoffs
-from gdlx.envs.trees import game_tree, infosets, judge, unique_rows
+from gdlx.envs.trees import game_tree, infosets, state_evaluation, unique_rows
 from gdlx.envs.trees.factored import blocks, merge, observations, ragged, terminal_blocks, transitions
 from gdlx.propnet.checks import unplayable
 from gdlx.propnet.circuits import propnet
@@ -30,7 +30,7 @@ def unroll(
     *,
     max_blocks: int = limits.BLOCKS,
     max_members: int = limits.MEMBERS,
-    goal_conflict: judge.GoalConflictMode = "refuse",
+    goal_conflict: state_evaluation.GoalConflictMode = "refuse",
     report: Callable[[int, int], None] | None = None,
 ) -> game_tree.GameTree:
     """Unrolls the whole game in blocks.
@@ -88,11 +88,11 @@ class _BlockUnroller:
         mode: payoffs.PayoffMode,
         max_blocks: int,
         max_members: int,
-        goal_conflict: judge.GoalConflictMode,
+        goal_conflict: state_evaluation.GoalConflictMode,
     ) -> None:
         self.game = blocks.divide_registers(propnet)
         self.max_blocks, self.max_members = max_blocks, max_members
-        self.judge = judge.StateJudge(propnet, mode, goal_conflict)
+        self.evaluator = state_evaluation.StateEvaluator(propnet, mode, goal_conflict)
         self.collectors = [infosets.InfosetCollector(role, contract=True) for role in propnet.players]
         self.terminals = terminal_blocks.TerminalCollector(len(propnet.players))
         self.nodes: list[int] = []
@@ -113,7 +113,7 @@ class _BlockUnroller:
             level = self._advance(level, step)
             if report:
                 report(step, self.nodes[-1])
-        units = self.judge.payoffs(self.terminals.goals(), is_complete=True)
+        units = self.evaluator.payoffs(self.terminals.goals(), is_complete=True)
         none = np.zeros((0, len(self.collectors)))
         return game_tree.GameTree(
             name=self.game.propnet.name,
@@ -129,7 +129,7 @@ class _BlockUnroller:
     def _start(self) -> blocks.Level:
         game = self.game
         state = game.machine.initial(1)
-        ended, goals = self.judge.goals(state)
+        ended, goals = self.evaluator.goals(state)
         alive = 0 if ended[0] else 1
         one = np.ones(alive)
         zero = np.zeros(alive, np.int64)
@@ -153,7 +153,7 @@ class _BlockUnroller:
         """All joint actions in all blocks of a level; returns the blocks that have not ended, merged."""
         joint, views = observations.observe(self.game, level)
         self._refuse_unplayable(level, views)
-        terminal, goals = self.judge.goals(self.game.states(joint.worlds))
+        terminal, goals = self.evaluator.goals(self.game.states(joint.worlds))
         chosen = observations.representatives(self.game, joint, views)
         moves = [
             transitions.find_transitions(

@@ -1,4 +1,4 @@
-"""What a state of an unrolled game is worth, and whether it can be part of one: legal moves, ends, goals, payoffs."""
+"""Evaluates states of games that are unrolled: legal moves, terminal or not, goals, payoffs; refuses invalid states."""
 
 from typing import Literal
 
@@ -16,8 +16,8 @@ GoalConflictMode = Literal["refuse", "max"]
 UnplayableMode = Literal["refuse", "end"]
 
 
-class StateJudge:
-    """Reads legal moves, ends and goals of states; refuses states that a game must not have.
+class StateEvaluator:
+    """Evaluates legal moves, termination and goals of states; refuses states that a game must not have.
 
     States in which some role has no legal move are refused, or end the game if `unplayable_mode="end"`; terminal
     states in which a player has several goal values or none are refused, or count with the highest if
@@ -40,7 +40,7 @@ class StateJudge:
         self.machine = machine.for_propnet(propnet)
         self.sizes = [len(role.moves) for role in propnet.roles]
 
-    def judge(self, states: Bools) -> tuple[Bools, Bools, Bools, Floats]:
+    def evaluate(self, states: Bools) -> tuple[Bools, Bools, Bools, Floats]:
         """Legal moves (none in terminals), whether states are terminal and unplayable, and goals in terminals."""
         terminal, goals = self.goals(states)
         legal = self.machine.legal(states) & ~terminal
