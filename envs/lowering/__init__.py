@@ -1,1 +1,1 @@
-"""From the gates of a propnet to JAX operations: tapes, three ways to run them, random legal moves in words."""
+"""From the gates of a propnet to JAX operations: tapes, how CPUs and accelerators run them, random legal moves."""

@@ -1,5 +1,6 @@
 """Lowers tapes to JAX operations: one interface, three forms, each usable inside any jit.
 
+With `auto` the platform decides when the program is compiled: `rolled` on CPUs, `levelled` on accelerators.
 docs/development/results-log.md has the measurements behind `auto`.
 """
 

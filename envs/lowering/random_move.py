@@ -1,4 +1,4 @@
-"""Uniformly random legal moves, without unpacking: bit-sliced arithmetic on many games at once.
+"""Uniformly random legal moves of every role, without unpacking: bit-sliced arithmetic on many games at once.
 
 A binary tree of ripple adders counts the legal bits; r = floor(u * count / 2^k) for k random bits u; then r descends
 the tree, to the left where it is less than the left count. The result is one true bit per game. Counting and descending

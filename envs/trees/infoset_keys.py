@@ -1,4 +1,4 @@
-"""Keys of the information sets of an unrolled game: the same as `State.info_key`.
+"""Keys of the information sets of an unrolled game: the same as `State.info_key`, by the hash of `views/info_key.py`.
 
 They look up the policies learned on the environment, which are in a hash table, for the information sets of a tree.
 """

@@ -1,4 +1,7 @@
-"""Calls with a deadline, in a thread: Python cannot interrupt a call, but a thread can be abandoned."""
+"""The clock of a match: calls with a deadline, in a thread. Python cannot interrupt a call, but abandon a thread.
+
+`referee` calls agents through it; what they see of it is the `Clock` of `players/agents/agent.py`.
+"""
 
 import queue
 import threading

@@ -1,4 +1,7 @@
-"""Files that appear whole or not at all: results, checkpoints, caches and propnets are written this way."""
+"""Files that appear whole or not at all: results, checkpoints, caches and propnets are written this way.
+
+Checkpoints of solvers are written by `solvers/runs/result_folder.py`, those of trainings by `nets/checkpoints.py`.
+"""
 
 import contextlib
 import os

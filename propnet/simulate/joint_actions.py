@@ -1,4 +1,4 @@
-"""Enumerates the joint actions of a batch of states."""
+"""Enumerates the joint actions of a batch of states; `random_play` draws random ones instead."""
 
 import numpy as np
 import numpy.typing as npt

@@ -1,4 +1,8 @@
-"""Random play of a batch of games with a propnet in numpy: to sample states, not for speed."""
+"""Random play of a batch of games with a propnet in numpy: to sample states, not for speed.
+
+Joint actions are uniform: every role draws one of its legal moves. `envs/lowering/random_move.py` does the same on
+the device.
+"""
 
 from collections.abc import Iterator
 from typing import NamedTuple

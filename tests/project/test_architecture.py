@@ -1,5 +1,6 @@
 """docs/development/architecture.md names every module of the layers below the command line."""
 
+import ast
 import pathlib
 import re
 
@@ -26,3 +27,18 @@ def test_named_folders_exist() -> None:
     files = re.findall(r"`((?:propnet|envs|solvers|nets|players|experiments|cli)/[\w/]+\.py)`", text)
     assert len(files) > 15
     assert [name for name in files if not pathlib.Path(paths.ROOT, name).exists()] == []
+
+
+def test_sub_packages_export_nothing() -> None:
+    """Names are public in packages only. `propnet.library` is a stage of its own: the games and how they are found."""
+    packages = [
+        path.parent
+        for layer in (*_LAYERS, "experiments", "cli")
+        for path in (paths.ROOT / layer).rglob("*/__init__.py")
+    ]
+    inner = [package for package in packages if package != paths.ROOT / "propnet" / "library"]
+    assert len(inner) > 20
+    for package in inner:
+        tree = ast.parse((package / "__init__.py").read_text(encoding="utf-8"))
+        assert ast.get_docstring(tree), package
+        assert len(tree.body) == 1, package
