@@ -26,8 +26,8 @@ _GAMES = (
     ("goofspiel-5", f"turn_based_simultaneous_game(game={_GOOFSPIEL.format(5)})", 250.0),
     ("liar's dice", "liars_dice", 100.0),
 )
-_TRIAL = pathlib.Path(__file__).parents[3] / "shared" / "trials" / "sequence_form_cfr.py"
-_TRIAL_NAMES = {
+_PROTOTYPE = pathlib.Path(__file__).parents[3] / "shared" / "trials" / "sequence_form_cfr.py"
+_PROTOTYPE_NAMES = {
     "kuhn": "kuhn",
     "goofspiel-4": "goof4",
     "leduc": "leduc",
@@ -86,8 +86,8 @@ def _iterations(name: str, game: str, times: float) -> Iterator[harness.Figure]:
             jax.device_get(measure(form, one))
 
     sides: dict[str, Workload] = {"ours": ours, "peers": peers, "evaluate": evaluate}
-    if trial := _prototype_workload(name):
-        sides["trial"] = trial
+    if prototype := _prototype_workload(name):
+        sides["prototype"] = prototype
     if name != "liar's dice":  # where its set-up takes minutes
         if jax_cfr := _jax_cfr(loaded):
             sides["jax"] = jax_cfr
@@ -98,7 +98,7 @@ def _iterations(name: str, game: str, times: float) -> Iterator[harness.Figure]:
     seconds = dict(zip(sides, _time_interleaved(list(sides.values())), strict=True))
     peers_of = {
         "peers": ("", "OpenSpiel's C++ CFRPlusSolver", times),
-        "trial": (", beside the trial", "the 100-line trial", 1.0),
+        "prototype": (", beside the prototype", "a 100-line prototype in JAX", 1.0),
         "jax": (", beside JAX", "OpenSpiel's JAX CFR", 1.0),
         "csr": (", beside the limit", "two scipy CSR products", 1 / 4),
     }
@@ -138,17 +138,17 @@ def _time_interleaved(sides: list[Workload]) -> list[float]:
 
 def _prototype_workload(name: str) -> Workload | None:
     """The prototype of the solver, a baseline that may lie beside the repository."""
-    if not _TRIAL.is_file():
+    if not _PROTOTYPE.is_file():
         return None
     import jax
     import pyspiel
 
-    spec = importlib.util.spec_from_file_location("sequence_form_trial", _TRIAL)
+    spec = importlib.util.spec_from_file_location("sequence_form_prototype", _PROTOTYPE)
     if spec is None or spec.loader is None:
         return None
-    trial: Any = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(trial)
-    run, _, state = trial.make(trial.layout(pyspiel.load_game(trial.GAMES[_TRIAL_NAMES[name]])))
+    prototype: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(prototype)
+    run, _, state = prototype.make(prototype.layout(pyspiel.load_game(prototype.GAMES[_PROTOTYPE_NAMES[name]])))
 
     def work(count: int) -> None:
         jax.tree.leaves(run(state, 0, count))[0].block_until_ready()
