@@ -78,12 +78,4 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> markup.Marku
     classes = ["free", *(["number"] * (len(header) - 1))]
     if header[-1] == "folder":
         classes[-1] = "free"
-    head = element(
-        "tr", *(element("th", name, scope="col", class_=class_) for name, class_ in zip(header, classes, strict=True))
-    )
-    body = (
-        element("tr", *(element("td", cell, class_=class_) for cell, class_ in zip(row, classes, strict=True)))
-        for row in rows
-    )
-    table = element("table", element("thead", head), element("tbody", *body), class_="scores")
-    return element("div", table, class_="wide", tabindex=0, role="region", aria_label="table of scores")
+    return markup.scrolling(markup.table(header, rows, classes, class_="scores"), "table of scores")

@@ -194,14 +194,10 @@ def _runs(grouped: Sequence[configurations.Configuration], players: Sequence[str
     error = "exploitability" if len(players) == 2 else "largest improvement"
     values = f"value of {', '.join(players)}"
     names = ("algorithm", "changed settings", error, "iterations", "seconds", values, "seeds")
-    head = element(
-        "tr", *(element("th", name, scope="col", class_=class_) for name, class_ in zip(names, _COLUMNS, strict=True))
-    )
-    rows = [_row(one, style) for one, style in zip(grouped, figures.styles(grouped), strict=True)]
+    rows = [_cells(one, style) for one, style in zip(grouped, figures.styles(grouped), strict=True)]
 
-    def table(part: Sequence[str]) -> markup.Markup:
-        made = element("table", element("thead", head), element("tbody", *part), class_="runs")
-        return element("div", made, class_="wide", tabindex=0, role="region", aria_label="table of runs")
+    def table(part: Sequence[Sequence[str]]) -> markup.Markup:
+        return markup.scrolling(markup.table(names, part, _COLUMNS, class_="runs"), "table of runs")
 
     if len(rows) <= _ROWS:
         return table(rows)
@@ -209,10 +205,10 @@ def _runs(grouped: Sequence[configurations.Configuration], players: Sequence[str
     return element("div", table(rows[:_ROWS]), rest)
 
 
-def _row(one: configurations.Configuration, style_name: str) -> markup.Markup:
+def _cells(one: configurations.Configuration, style_name: str) -> tuple[str, ...]:
     runs = one.runs
     mark = [svg.swatch(style_name), " "] if style_name else []
-    cells = (
+    return (
         markup.join([*mark, one.algorithm]),
         ", ".join(one.changes),
         _range([run.error for run in runs if run.error is not None], "{:.3g}"),
@@ -221,7 +217,6 @@ def _row(one: configurations.Configuration, style_name: str) -> markup.Markup:
         _values(runs),
         _seeds(one),
     )
-    return element("tr", *(element("td", cell, class_=class_) for cell, class_ in zip(cells, _COLUMNS, strict=True)))
 
 
 def _seconds(runs: Sequence[gather.RunRecord]) -> str:
@@ -287,13 +282,9 @@ def _player(table: policies.PolicyTable) -> Iterable[markup.Markup]:
         says.insert(0, f"The first {len(table.choices)} of {table.sets:,} information sets.")
     if says:
         yield element("p", " ".join(says), class_="soft")
-    head = element("tr", element("th", "actions and observations", scope="col"), element("th", "policy", scope="col"))
-    rows = (
-        element("tr", element("td", choice.history), element("td", *_options(choice.options)))
-        for choice in table.choices
-    )
-    if table.choices:
-        yield element("table", element("thead", head), element("tbody", *rows), class_="policy")
+    rows = [(choice.history, markup.join(_options(choice.options))) for choice in table.choices]
+    if rows:
+        yield markup.table(("actions and observations", "policy"), rows, class_="policy")
 
 
 def _options(options: Sequence[tuple[str, float]]) -> Iterable[markup.Markup]:

@@ -7,7 +7,8 @@ class UserError(Exception):
     """Base class of errors that the user of gdlx can fix; the message says where the mistake is and how to fix it.
 
     A message names an argument as in a call, between backticks: `max_nodes=` or `payoff='goal'`. The command line
-    replaces it by the option of that name, unless `names_options` is False: then the user writes it that way there too.
+    replaces it by the option of that name, and names a command that has it if the running one has not, unless
+    `names_options` is False: then the user writes it that way there too.
 
     >>> from gdlx.propnet import games
     >>> games.load_rulesheet("./rps.npz")
