@@ -11,18 +11,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from gdlx.propnet.syntax import terms
 
 _Place = tuple[terms.Relation, int]  # an argument of a relation
-_Values = Mapping[terms.Relation, frozenset[terms.Term]]
+Lists = Mapping[terms.Relation, frozenset[terms.Term]]
 
 
 def drop_unused_arguments(rules: Iterable[terms.Rule]) -> tuple[terms.Rule, ...]:
     """Removes idle arguments from the heads and calls of rules."""
     rules = tuple(rules)
-    lists = _lists(rules)
+    lists = lists_of_values(rules)
     idle = _idle(rules, lists)
     return tuple(dict.fromkeys(_without(rule, idle, lists) for rule in rules)) if idle else rules
 
 
-def _lists(rules: Iterable[terms.Rule]) -> _Values:
+def lists_of_values(rules: Iterable[terms.Rule]) -> Lists:
     """Returns relations of one argument that are defined by facts, with their values."""
     values_of: dict[terms.Relation, set[terms.Term]] = {}
     other = set()
@@ -34,7 +34,7 @@ def _lists(rules: Iterable[terms.Rule]) -> _Values:
     return {relation: frozenset(values) for relation, values in values_of.items() if relation not in other}
 
 
-def _idle(rules: tuple[terms.Rule, ...], lists: _Values) -> set[_Place]:
+def _idle(rules: tuple[terms.Rule, ...], lists: Lists) -> set[_Place]:
     """Returns arguments whose lists hold at every call, and that are used for nothing else."""
     needed: dict[_Place, set[terms.Relation]] = {}  # the lists by which rules bind an argument
     users: dict[_Place, set[_Place]] = {}  # arguments that are passed to one
@@ -65,17 +65,17 @@ def _idle(rules: tuple[terms.Rule, ...], lists: _Values) -> set[_Place]:
     return needed.keys() - busy
 
 
-def _ranges(rule: terms.Rule, lists: _Values) -> dict[str, set[terms.Relation]]:
+def _ranges(rule: terms.Rule, lists: Lists) -> dict[str, set[terms.Relation]]:
     """Returns the lists that each variable of a body is in."""
     lists_of: dict[str, set[terms.Relation]] = {}
     for literal in rule.body:
-        if (name := _listed(literal, lists)) is not None:
+        if (name := listed(literal, lists)) is not None:
             assert isinstance(literal, terms.Atom)
             lists_of.setdefault(name, set()).add(literal.relation)
     return lists_of
 
 
-def _listed(literal: terms.Literal, lists: _Values) -> str | None:
+def listed(literal: terms.Literal, lists: Lists) -> str | None:
     """Returns the variable that a literal declares to be in a list."""
     if isinstance(literal, terms.Atom) and literal.relation in lists:
         [arg] = literal.args
@@ -83,14 +83,14 @@ def _listed(literal: terms.Literal, lists: _Values) -> str | None:
     return None
 
 
-def _known(arg: terms.Term, ranges: Mapping[str, set[terms.Relation]], lists: _Values) -> set[terms.Relation]:
+def _known(arg: terms.Term, ranges: Mapping[str, set[terms.Relation]], lists: Lists) -> set[terms.Relation]:
     """Returns the lists that an argument of a call is known to be in."""
     if isinstance(arg, terms.Variable):
         return ranges.get(arg.name, set())
     return {relation for relation, values in lists.items() if arg in values}
 
 
-def _uses(rule: terms.Rule, number: int, lists: _Values) -> Iterator[_Place | None]:
+def _uses(rule: terms.Rule, number: int, lists: Lists) -> Iterator[_Place | None]:
     """Yields the arguments that an argument of the head is passed to; None for any other use of it."""
     arg = rule.head.args[number]
     if not isinstance(arg, terms.Variable) or _occurs(arg, (*rule.head.args[:number], *rule.head.args[number + 1 :])):
@@ -98,7 +98,7 @@ def _uses(rule: terms.Rule, number: int, lists: _Values) -> Iterator[_Place | No
         return
     for literal in rule.body:
         assert not isinstance(literal, terms.Or)
-        if _listed(literal, lists) == arg.name:
+        if listed(literal, lists) == arg.name:
             continue
         for place, term in enumerate(terms.literal_terms(literal)):
             if _occurs(arg, (term,)):
@@ -111,7 +111,7 @@ def _occurs(variable: terms.Variable, items: Iterable[terms.Term]) -> bool:
     return any(other.name == variable.name for other in terms.variables_in(items))
 
 
-def _without(rule: terms.Rule, idle: set[_Place], lists: _Values) -> terms.Rule:
+def _without(rule: terms.Rule, idle: set[_Place], lists: Lists) -> terms.Rule:
     dropped = {
         arg.name
         for number, arg in enumerate(rule.head.args)
@@ -122,7 +122,7 @@ def _without(rule: terms.Rule, idle: set[_Place], lists: _Values) -> terms.Rule:
         if isinstance(literal, terms.Not):
             body.append(terms.Not(_shortened(literal.atom, idle)))
         elif isinstance(literal, terms.Atom):
-            if _listed(literal, lists) not in dropped:
+            if listed(literal, lists) not in dropped:
                 body.append(_shortened(literal, idle))
         else:
             body.append(literal)

@@ -27,6 +27,7 @@ from gdlx.propnet.grounding import (
     project_negated,
     share_bodies,
     split_joins,
+    unfold_negated,
 )
 from gdlx.propnet.syntax import diagnostics, ground_terms, rulesheet, terms
 
@@ -108,8 +109,9 @@ def rewrite_rules(rules: Iterable[terms.Rule], static: frozenset[terms.Relation]
     """Returns equivalent rules with fewer ground instances."""
     fresh = itertools.count()
     merged = share_bodies.merge_shared_bodies(drop_arguments.drop_unused_arguments(rules), fresh)
-    parts = split_joins.split_rules(inline_static.unfold(merged, static))
-    return magic_sets.apply_magic_sets(share_bodies.merge_shared_bodies(parts, fresh), static)
+    parts = split_joins.split_rules(inline_static.unfold(merged, static), fresh)
+    shared = share_bodies.merge_shared_bodies(parts, fresh)
+    return magic_sets.apply_magic_sets(unfold_negated.unfold(shared, fresh), static, fresh)
 
 
 def ground(sheet: rulesheet.Rulesheet, within: limits.Limits = limits.Limits(), *, rewrite: bool = True) -> GroundRules:

@@ -24,11 +24,17 @@ _Place = tuple[terms.Relation, int]  # an argument of a relation
 _Guards = Mapping[terms.Relation, tuple[int, ...]]  # the arguments of every guarded relation that its callers bind
 
 
-def apply_magic_sets(rules: Iterable[terms.Rule], static: frozenset[terms.Relation]) -> tuple[terms.Rule, ...]:
-    """Returns rules that derive every atom that is used; `static` are relations that never change."""
+def apply_magic_sets(
+    rules: Iterable[terms.Rule], static: frozenset[terms.Relation], fresh: Iterator[int] | None = None
+) -> tuple[terms.Rule, ...]:
+    """Returns rules that derive every atom that is used.
+
+    `static` are relations that never change; `fresh` numbers new relations.
+    """
     rules = tuple(rules)
     guards = _guards(rules, static)
-    demands = [demand for rule in rules for demand in _demands(rule, guards)]
+    found = dict.fromkeys(demand for rule in rules for demand in _demands(rule, guards))
+    demands = split_joins.split_rules(found, fresh)
     return tuple(dict.fromkeys((*(_guarded(rule, guards) for rule in rules), *demands)))
 
 

@@ -27,9 +27,9 @@ class _Literal:
         return isinstance(self.literal, terms.Atom)
 
 
-def split_rules(rules: Iterable[terms.Rule]) -> tuple[terms.Rule, ...]:
-    """Returns equivalent rules, each over as few variables as elimination achieves."""
-    fresh = itertools.count()
+def split_rules(rules: Iterable[terms.Rule], fresh: Iterator[int] | None = None) -> tuple[terms.Rule, ...]:
+    """Returns equivalent rules, each over as few variables as elimination achieves; `fresh` numbers new relations."""
+    fresh = itertools.count() if fresh is None else fresh
     return tuple(part for rule in rules for part in _split(rule, fresh))
 
 
@@ -37,10 +37,11 @@ def _split(rule: terms.Rule, fresh: Iterator[int]) -> list[terms.Rule]:
     if any(isinstance(literal, terms.Distinct) and literal.equal for literal in rule.body):
         return [rule]  # an equality binds in a direction that elimination might break
     join = _Join(rule)
+    prefix = DOMAIN if rule.head.name.startswith(DOMAIN) else ""  # parts of a domain are domains
     new_rules: list[terms.Rule] = []
     while (name := join.cheapest()) is not None:
         bucket = join.literals_of(name)
-        label = f"{_PART} {next(fresh)}"
+        label = f"{prefix}{_PART} {next(fresh)}"
         domains = _domains(bucket, join, rule, fresh)
         join.remove(bucket)
         inside = frozenset().union(*(part.names for part in bucket))
