@@ -222,7 +222,8 @@ def compile_game(
     >>> [role.name for role in propnet.players]
     ['player1', 'player2']
     """
-    from gdlx.propnet.circuits import propnet  # here, so that commands that only parse rules start sooner
+    from gdlx.propnet.checks import explosions  # here, so that commands that only parse rules start sooner
+    from gdlx.propnet.circuits import propnet
     from gdlx.propnet.io import cache, files
 
     require_one(game, rules)
@@ -240,4 +241,5 @@ def compile_game(
             sheet = load_rulesheet(name, rules=rules, fold_case=fold_case, gdl=gdl)
         case _:
             raise wrong_type(game)
-    return cache.load_or_compile(sheet, within, report, recompile=recompile)
+    with explosions.explained(sheet):
+        return cache.load_or_compile(sheet, within, report, recompile=recompile)
