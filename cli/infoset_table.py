@@ -56,13 +56,8 @@ def explain_limit(found: list[Row], solved: "solution.Solution") -> str | None:
 
 
 def _rows_of(task: "tasks.Task", solved: "solution.Solution", number: int, chosen: list[int]) -> Iterator[Row]:
-    from gdlx.solvers import infoset_values
-
     infosets = solved.tree.players[number]
-    # Values need all terminals.
-    known = None
-    if task.tree_task is not None:
-        known = infoset_values.infoset_values(solved.tree, solved.policies, number)
+    known = task.infoset_values(solved.policies, number)
     for decision in chosen:
         here = slice(int(infosets.first[decision]), int(infosets.first[decision + 1]))
         options = infosets.options(decision)

@@ -93,6 +93,15 @@ def show(
         if solved.iterations
         else f"{solved.algorithm}: {solved.seconds:.3g} s"
     )
+    if "states" in result:
+        console.say(
+            f"{result['states']:,} states with {result['joint_actions']:,} joint actions, {result['steps']:,} steps"
+        )
+    if result.get("matrix_games"):
+        console.say(
+            f"{result['matrix_games']:,} matrix games, {result['matrix_games_mixed']:,} of them without a pure "
+            f"equilibrium, solved to {result['tolerance']:.2g}: the policies lose at most {result['error_bound']:.2g}"
+        )
     if "restricted" in result:
         _show_restricted(result["restricted"])
 

@@ -163,6 +163,15 @@ def solve(
             "--simultaneous", help="Update all players at once instead of alternating.", rich_help_panel=_ALGORITHM
         ),
     ] = False,
+    states: Annotated[
+        bool,
+        typer.Option(
+            "--states",
+            help="Solve the graph of states instead of the tree, where players always know the state; for cfr and its "
+            "variants.",
+            rich_help_panel=_ALGORITHM,
+        ),
+    ] = False,
     network: Annotated[
         pathlib.Path | None,
         typer.Option(
@@ -197,8 +206,10 @@ def solve(
     Algorithms: cfr, cfr+, lcfr, dcfr, dcfr-half, pcfr+, pdcfr+, hs-dcfr, hs-dcfr-15, hs-pcfr+ (counterfactual regret
     minimisation), os-mccfr, vr-mccfr, es-mccfr and as-mccfr (Monte Carlo CFR: outcome sampling, the same with
     baselines, external sampling, average strategy sampling), fp (fictitious play), lp (linear programming: exact, for
-    small two-player zero-sum games), depth-limited (CFR+ on a few steps at a time, with --network as value function).
-    For games that are too large to unroll, use os-mccfr or vr-mccfr with --table.
+    small two-player zero-sum games), backward-induction (exact, where players always know the state: turn-taking games
+    such as tictactoe, and two-player zero-sum games with simultaneous moves), depth-limited (CFR+ on a few steps at a
+    time, with --network as value function). For games that are too large to unroll, use os-mccfr or vr-mccfr with
+    --table.
 
     With --restrict and --p the other player's policy is a restricted Nash response: it exploits that opponent nearly
     as well as possible, and is not much more exploitable than an equilibrium.
@@ -232,6 +243,7 @@ def solve(
             algorithm,
             settings=_changed_settings(settings, options, algorithm),
             simultaneous=simultaneous,
+            states=states,
             opponent=modelled,
             network=network,
             results=results,
@@ -244,7 +256,7 @@ def solve(
 
 _NOT_WITH_NETWORK = ("time", "target", "every", "checkpoint")
 _FIXED = (
-    *("algorithm", "network", "alpha", "beta", "gamma", "exploration", "simultaneous"),
+    *("algorithm", "network", "alpha", "beta", "gamma", "exploration", "simultaneous", "states"),
     *("batch", "decay", "width", "table", "grow"),
     *("payoff", "goal_conflict", "gdl", "fold_case", "results"),
     *("restrict", "p", "model"),

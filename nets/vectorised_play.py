@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from gdlx.envs import env as envs
-from gdlx.envs.views import observation_window
+from gdlx.envs.views import info_key, observation_window
 from gdlx.nets.models import encoders, networks
 from gdlx.solvers.mccfr import hash_table, table_policy, table_rows
 
@@ -27,6 +27,7 @@ class Observation(NamedTuple):
     key: jax.Array  # [B, 2] uint32, of the information set
     legal: jax.Array  # [B, A] bool
     player: int
+    registers: jax.Array | None = None  # [B, R] bool, of the state, for policies by state; None where there are none
 
 
 PolicyFn = Callable[[Any, Observation], jax.Array]  # -> [B, A]; 0 where nothing is legal
@@ -62,7 +63,12 @@ class _NetworkPolicy:
 
 def hash_table_policy(policy: table_policy.TablePolicy, seen: Observation) -> jax.Array:
     """A table policy, which is its own parameters."""
-    high, low = seen.key.T
+    if policy.state_constants is None:
+        high, low = seen.key.T
+    else:
+        assert seen.registers is not None
+        constants = policy.state_constants
+        high, low = jax.vmap(lambda bits: info_key.hash_bits(bits, constants))(seen.registers).T
     row = hash_table.lookup(policy.table, table_rows.player_keys(high, low, seen.player))
     return table_rows.proportional_policy(policy.cumulative_policy, row, seen.legal.T).T
 
@@ -125,7 +131,13 @@ def _play(
         step_keys = jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, now.step), env.num_players + 1))(keys)
         actions = []
         for number, (policy, params) in enumerate(zip(policies, parameters, strict=True)):
-            seen = Observation(now.window, now.states.info_key[:, number], now.states.legal_mask[:, number], number)
+            seen = Observation(
+                now.window,
+                now.states.info_key[:, number],
+                now.states.legal_mask[:, number],
+                number,
+                now.states.registers,
+            )
             actions.append(jax.vmap(sample_actions)(step_keys[:, number], policy(params, seen)))
         states = jax.vmap(env.step)(now.states, jnp.stack(actions, axis=1), step_keys[:, -1])
         return _RolloutState(

@@ -18,15 +18,17 @@ class UnknownAlgorithmError(errors.UserError, ValueError):
 
 
 SamplingScheme = Literal["outcome", "external", "average-strategy"]
-Kind = Literal["full", "sampled", "table", "exact", "depth-limited"]
-# The unrolled game, perhaps in blocks; with every terminal listed; with its edges, too; or only the rules.
-GameRepresentation = Literal["tree", "terminals", "edges", "rules"]
+Kind = Literal["full", "sampled", "table", "exact", "depth-limited", "states", "backward-induction"]
+# The unrolled game, perhaps in blocks; with every terminal listed; with its edges, too; only the rules; or its states.
+GameRepresentation = Literal["tree", "terminals", "edges", "rules", "states"]
 _NEEDS: Mapping[Kind, GameRepresentation] = {
     "full": "tree",
     "sampled": "edges",
     "table": "rules",
     "exact": "terminals",
     "depth-limited": "edges",
+    "states": "states",
+    "backward-induction": "states",
 }
 
 
@@ -67,6 +69,7 @@ class Algorithm:
     is_exact: bool = False  # no iterations: solved at once
     needs_network: bool = False  # solved at once with a neural network, by a solver that the caller supplies
     sampling: SamplingConfig | None = None  # None: every iteration visits every information set
+    on_states: bool = False  # solves the graph of states instead of the tree
 
     def __repr__(self) -> str:
         changes = _changed_fields(self.settings._asdict(), regret_matching.Settings()._asdict())
@@ -74,12 +77,16 @@ class Algorithm:
             changes |= _changed_fields(dataclasses.asdict(self.sampling), dataclasses.asdict(SamplingConfig()))
         if not self.alternating:
             changes["alternating"] = False
+        if self.on_states and not self.is_exact:
+            changes["states"] = True
         settings = ", ".join(f"{name}={value}" for name, value in changes.items())
         return f"Algorithm({self.name}{': ' * bool(settings)}{settings})"
 
     @property
     def kind(self) -> Kind:
         """How it runs: full iterations, sampled ones on an unrolled game or into a hash table, or directly."""
+        if self.on_states:
+            return "backward-induction" if self.is_exact else "states"
         if self.is_exact:
             return "exact"
         if self.needs_network:
@@ -186,6 +193,14 @@ _LISTED = (
     ),
     Algorithm("lp", None, _S(), "linear programming: exact; two players, zero-sum, small games", is_exact=True),
     Algorithm(
+        "backward-induction",
+        None,
+        _S(),
+        "backward induction: exact; games of states, two-player zero-sum or turn-taking",
+        is_exact=True,
+        on_states=True,
+    ),
+    Algorithm(
         "depth-limited", None, _S(), "CFR+ on depth-limited subgames, with values of a network", needs_network=True
     ),
 )
@@ -198,7 +213,7 @@ def _changed_fields(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> d
 
 
 def find(name: str) -> Algorithm:
-    """Return the algorithm of a name.
+    """Return the algorithm of a name, in which an underscore is as good as a hyphen.
 
     Raises:
       UnknownAlgorithmError: there is none.
@@ -206,6 +221,7 @@ def find(name: str) -> Algorithm:
     >>> find("cfr+").settings.gamma
     1.0
     """
+    name = name.replace("_", "-")
     if name not in ALGORITHMS:
         near = suggestions.is_it(name, ALGORITHMS)
         raise UnknownAlgorithmError(f"there is no algorithm {name!r}{near}; there are {', '.join(ALGORITHMS)}")
@@ -304,6 +320,17 @@ def with_simultaneous_updates(algorithm: Algorithm) -> Algorithm:
     if algorithm.step is None:
         raise UnknownAlgorithmError(f"{algorithm.name} cannot update all players at once; leave out `simultaneous=`")
     return dataclasses.replace(algorithm, alternating=False)
+
+
+def on_states(algorithm: Algorithm) -> Algorithm:
+    """Return the same algorithm for the graph of states."""
+    if algorithm.on_states:
+        return algorithm
+    if algorithm.step is not cfr.step:
+        raise UnknownAlgorithmError(
+            f"{algorithm.name} does not solve the graph of states; backward-induction and the CFR family do"
+        )
+    return dataclasses.replace(algorithm, on_states=True)
 
 
 def _check_sampling(name: str, sampling: SamplingConfig) -> None:

@@ -97,7 +97,7 @@ def execute(request: requests.EvaluateRequest, callbacks: requests.Callbacks = r
     folder = request.folder
     config = result_folder.read_config(folder)
     # Only sampling needs the edges of a tree.
-    needs: algorithms.GameRepresentation = "rules" if config.algorithm.needs == "rules" else "tree"
+    needs = "tree" if config.algorithm.needs == "edges" else config.algorithm.needs
     named = _named(request, config)
     original, task = solve_requests.load_task(
         folder, config, needs, callbacks, max_nodes=request.max_nodes, named=named
@@ -106,6 +106,8 @@ def execute(request: requests.EvaluateRequest, callbacks: requests.Callbacks = r
     last = earlier[-1] if earlier else driver.Metrics(0, 0.0, (), ())
     if isinstance(task, tasks.TableTask):
         saved = _from_table(request, task, config.algorithm, last)
+    elif isinstance(task, tasks.StateTask):
+        saved = _from_states(request, task)
     else:
         saved = _from_tree(request, named, tasks.require_tree_task(original), tasks.require_tree_task(task), callbacks)
     metrics = saved.metrics._replace(
@@ -168,6 +170,16 @@ def _from_table(
         return _PlayInputs(task.packed, table, steps)
 
     return _SavedPolicies(policies, metrics, play_inputs, table)
+
+
+def _from_states(request: requests.EvaluateRequest, task: tasks.StateTask) -> _SavedPolicies:
+    policies = policy_files.read_tree_policies(request.folder / result_folder.POLICY, task.tree)
+
+    def play_inputs() -> _PlayInputs:
+        game = packed_env.PackedEnv(env.Env(task.propnet, payoffs.Payoffs(task.tree.offset, task.is_zero_sum, True)))
+        return _PlayInputs(game, table_policy.from_states(policies, task.graph, game.env), task.graph.depth)
+
+    return _SavedPolicies(policies, task.metrics(policies), play_inputs)
 
 
 def _from_tree(

@@ -75,6 +75,7 @@ class SolveRequest:
     every: int | None = None  # iterations between measurements
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the algorithm
     simultaneous: bool = False  # update all players at once instead of in turn
+    states: bool = False  # solve the graph of states instead of the tree, for games of states
     opponent: OpponentModel | None = None
     network: pathlib.Path | None = None  # the folder of a trained network, for algorithms that need one
     results: pathlib.Path | None = None  # where to create the result folder; None: nothing is written
@@ -103,8 +104,9 @@ class SolveRequest:
                     raise RequestError(f"{algorithm.name} stops only by `iterations=`; leave out `{name}=`")
         if self.opponent is not None:
             restricted_nash.require_non_sampling(algorithm)
-        if algorithm.needs == "rules" and self.named.tree is not None:
-            raise algorithms.UnknownAlgorithmError("a hash table needs the rules of a game, not its tree")
+        if self.named.tree is not None and algorithm.needs in ("rules", "states"):
+            what = "a hash table needs" if algorithm.needs == "rules" else f"{algorithm.name} on states needs"
+            raise algorithms.UnknownAlgorithmError(f"{what} the rules of a game, not its tree")
 
     @functools.cached_property
     def configured_algorithm(self) -> algorithms.Algorithm:
@@ -113,6 +115,7 @@ class SolveRequest:
         if self.resume is not None:
             return base
         configured = algorithms.configure(base, None if base.is_exact else self.iterations, self.settings)
+        configured = algorithms.on_states(configured) if self.states else configured
         return algorithms.with_simultaneous_updates(configured) if self.simultaneous else configured
 
     @property

@@ -17,6 +17,7 @@ from gdlx.solvers import algorithms, requests, size_advice, solution, tasks
 from gdlx.solvers.exact import restricted_nash
 from gdlx.solvers.runs import driver, policy_files, result_folder, solver_run
 
+_METHODS: Mapping[algorithms.Kind, str] = {"exact": "linear programming", "backward-induction": "backward induction"}
 # For algorithms that need a network: builds a function that solves the game of a request.
 DirectSolver = Callable[[], solver_run.DirectResult]
 NetworkSolverFactory = Callable[[requests.SolveRequest, tasks.TreeTask], DirectSolver]
@@ -136,7 +137,7 @@ def execute(
                 f"{folder} has {done:,} iterations already, and these are its results; for more: "
                 f"`gdlx solve --resume {folder} --iterations {2 * done}`"
             )
-        method = "linear programming" if algorithm.is_exact else algorithm.name
+        method = _METHODS.get(algorithm.kind, algorithm.name)
         with callbacks.stage(f"{method} on {task.game.spec}") as note:
             for metrics in run.iterate_metrics(stop, request.every):
                 note(format_progress(metrics))
@@ -234,15 +235,16 @@ def prepare(
         propnet = compile_propnet(game, callbacks, within)
     if needs == "rules":
         return tasks.prepare(game, needs, propnet=propnet)
-    with callbacks.stage(f"unrolling {game.spec}") as note:
+    what, nodes_are = ("building the states of", "states") if needs == "states" else ("unrolling", "nodes")
+    with callbacks.stage(f"{what} {game.spec}") as note:
 
         def report(step: int, nodes: int) -> None:
-            note(f"step {step}, {nodes:,} nodes")
+            note(f"step {step}, {nodes:,} {nodes_are}")
 
         try:
             task = tasks.prepare(game, needs, propnet=propnet, max_nodes=max_nodes, report=report)
         except game_tree.TooLargeError as error:
-            if propnet is None:
+            if propnet is None or needs == "states":
                 raise
             raise size_advice.explain(game, propnet, error) from None
     if task.tree.unplayable:

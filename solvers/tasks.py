@@ -15,11 +15,12 @@ import numpy as np
 
 from gdlx.envs import env, game_facts, game_spec, payoffs
 from gdlx.envs.packed import packed_env
+from gdlx.envs.states import state_graph
 from gdlx.envs.trees import game_tree, sequence_form, unroll
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import limits, plurals
-from gdlx.solvers import algorithms, tabular_policies
-from gdlx.solvers.exact import best_response
+from gdlx.solvers import algorithms, infoset_values, tabular_policies
+from gdlx.solvers.exact import backward_induction, best_response
 from gdlx.solvers.runs import driver, result_folder
 
 _MAX_UNROLLED_HISTORIES = 2e5  # up to here a game is unrolled, so that table policies are measured exactly
@@ -71,6 +72,17 @@ class Task(abc.ABC):
     def opponent_model(self) -> result_folder.OpponentModelConfig | None:
         """The modelled opponent as config.json records it; None without one."""
         return None
+
+    @property
+    def is_measured_exactly(self) -> bool:
+        """Whether exploitability is computed, not only bounded by play."""
+        return self.tree_task is not None
+
+    def infoset_values(self, policies: tabular_policies.Policies, player: int) -> infoset_values.InfosetValues | None:
+        """Return the values of a player's information sets; None if the game is too large."""
+        if self.tree_task is None:
+            return None
+        return infoset_values.infoset_values(self.tree_task.tree, policies, player)
 
     def write_inputs(self, folder: pathlib.Path) -> None:
         """Write what defines the game besides its rules to a new result folder."""
@@ -170,6 +182,58 @@ class TableTask(Task):
         return game_facts.probe(self.env.propnet).digest
 
 
+@dataclasses.dataclass(frozen=True)
+class StateTask(Task):
+    """A game of states: its states are the information sets of all players. Built by `make_state_task`.
+
+    >>> make_state_task("tictactoe")
+    StateTask(tictactoe: 2 players, 5,478 states)
+    """
+
+    game: game_spec.GameSpec
+    tree: game_tree.GameTree  # the information sets of `graph`, without sequences that lead to its terminals
+    graph: state_graph.StateGraph
+    propnet: propnet.PropNet
+
+    def __repr__(self) -> str:
+        return f"StateTask({self.game.spec}: {_num_players(self)}, {self.graph.states:,} states)"
+
+    @property
+    def tree_task(self) -> None:
+        return None
+
+    @property
+    def is_measured_exactly(self) -> bool:
+        return True
+
+    @property
+    def payoff_range(self) -> tuple[float, float]:
+        return self.tree.payoff_range
+
+    @property
+    def is_zero_sum(self) -> bool:
+        return self.graph.zero_sum
+
+    @property
+    def players(self) -> list[str]:
+        return [player.name for player in self.graph.players]
+
+    @functools.cached_property
+    def digest(self) -> str:
+        return game_facts.probe(self.propnet).digest
+
+    def metrics(self, policies: tabular_policies.Policies, iterations: int = 0, seconds: float = 0.0) -> driver.Metrics:
+        """Measures policies by backward induction: their values and best-response improvements."""
+        return make_metrics(backward_induction.evaluate(self.graph, policies), iterations, seconds)
+
+    def infoset_values(self, policies: tabular_policies.Policies, player: int) -> infoset_values.InfosetValues:
+        return backward_induction.decision_values(self.graph, policies, player)
+
+    def facts(self, policies: tabular_policies.Policies) -> dict[str, Any]:
+        del policies
+        return {"states": self.graph.states, "joint_actions": self.graph.edges, "steps": self.graph.depth}
+
+
 def _num_players(task: Task) -> str:
     return plurals.count(len(task.players), "player")
 
@@ -206,8 +270,9 @@ def prepare(
       needs: `Algorithm.needs`.
       propnet: its compiled propnet, if there is one already.
       within: limits of compiling.
-      max_nodes: refuse to unroll games with more joint actions in one step than this.
-      report: called as `report(step, nodes)` after each level that is unrolled.
+      max_nodes: refuse to unroll games with more joint actions in one step than this, or to build the states of games
+        with more in total.
+      report: called as `report(step, nodes)` after each level that is unrolled, or step whose states are built.
 
     Raises:
       TerminalsInBlocksError: it needs all terminals listed, and there are too many, before anything is unrolled.
@@ -218,6 +283,8 @@ def prepare(
     """
     if needs == "rules":
         return make_table_task(game, propnet=propnet, within=within)
+    if needs == "states":
+        return make_state_task(game, propnet=propnet, within=within, max_nodes=max_nodes, report=report)
     tree = game_spec.unroll_game(
         game,
         propnet=propnet,
@@ -258,6 +325,46 @@ def make_tree_task(
     named = game_spec.resolve(game)
     tree = game_spec.unroll_game(named, keep_edges=keep_edges) if tree is None else tree
     return TreeTask(named.game, tree, *sequence_form.sequence_form(tree))
+
+
+def make_state_task(
+    game: game_spec.GameLike,
+    *,
+    within: limits.Limits = limits.Limits(),
+    propnet: propnet.PropNet | None = None,
+    max_nodes: int = limits.NODES,
+    report: Callable[[int, int], None] | None = None,
+) -> StateTask:
+    """Prepares a game whose states are its information sets for solvers of such games.
+
+    Args:
+      game: whatever names it, as in `gdlx.make`; it needs rules.
+      within: limits of compiling.
+      propnet: the compiled propnet, if there is one already.
+      max_nodes: refuse games whose states have more joint actions in total than this.
+      report: called as `report(step, states)` after each step.
+
+    Returns:
+      The graph of its states.
+
+    Raises:
+      HiddenStateError: some player does not always know the state.
+      TooLargeError: there are too many states, or the game need not end.
+
+    >>> make_state_task("simultaneous_tictactoe").payoff_range
+    (-50.0, 50.0)
+    """
+    named = game_spec.resolve(game)
+    if named.game.is_open_spiel and named.compiled is None:
+        raise state_graph.HiddenStateError(
+            f"{named.game.spec} is a game of OpenSpiel, whose states are unknown: solve its tree instead"
+        )
+    if propnet is None:
+        propnet = named.compile(within)
+    graph = state_graph.build(
+        propnet, named.game.payoff, max_joint_actions=max_nodes, goal_conflict=named.game.goal_conflict, report=report
+    )
+    return StateTask(named.game, graph.tree, graph, propnet)
 
 
 def make_table_task(

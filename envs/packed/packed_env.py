@@ -331,6 +331,15 @@ class PackedEnv:
         return np.where(rows, _ALL, np.uint32(0))[None, :, None]
 
 
+def register_keys(state: PackedState, constants: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """uint32[B] twice: 64-bit keys of the states of the game, the sums of the constants [R, 2] of their true registers.
+
+    Unlike `PackedEnv.state_keys`, without the number of steps.
+    """
+    high, low = _hash_rows(state.rows[: len(constants)][None], constants)  # registers are the first rows
+    return _flatten_words(high[0], state.batch), _flatten_words(low[0], state.batch)
+
+
 class _Tapes(NamedTuple):
     decode: tape.Tape
     move: tape.Tape
@@ -455,7 +464,7 @@ def _unpack_number(rows: jax.Array, batch: int) -> jax.Array:
     return _flatten_words(total.astype(jnp.int32), batch)
 
 
-def _hash_rows(events: jax.Array, table: info_key.HashConstants) -> tuple[jax.Array, jax.Array]:
+def _hash_rows(events: jax.Array, table: info_key.HashConstants | jax.Array) -> tuple[jax.Array, jax.Array]:
     """uint32[P, E, W], uint32[E, 2] -> uint32[P, 32, W] twice: `info_key.hash_bits`, in few loops over the words.
 
     A single loop is the fastest, but takes long to compile for many rows; those are added in parts.
@@ -469,7 +478,7 @@ def _hash_rows(events: jax.Array, table: info_key.HashConstants) -> tuple[jax.Ar
     parts = (len(table) - first + missing) // _ROWS_OF_PART
     padded = jnp.pad(events[:, first:], ((0, 0), (0, missing), (0, 0)))
     rest = jnp.moveaxis(padded.reshape(events.shape[0], parts, _ROWS_OF_PART, events.shape[2]), 1, 0)
-    constants = np.pad(table[first:], ((0, missing), (0, 0))).reshape(parts, _ROWS_OF_PART, 2)
+    constants = jnp.pad(jnp.asarray(table[first:]), ((0, missing), (0, 0))).reshape(parts, _ROWS_OF_PART, 2)
     high, low = jax.lax.scan(lambda total, part: (_add_hashes(total, *part), None), total, (rest, constants))[0]
     return high, low
 

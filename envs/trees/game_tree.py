@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 import numpy.typing as npt
 
+from gdlx.envs.states import state_labels
 from gdlx.envs.trees.factored import terminal_blocks
 from gdlx.propnet.checks import unplayable
 from gdlx.propnet.common import errors
@@ -91,9 +92,8 @@ class Player:
     action: Ints  # [S] number of the action in the game; -1 for the empty sequence
     action_name: Ints  # [S] its name in `action_names`; -1 for the empty sequence
     action_names: tuple[str, ...]
-    views: (
-        InfosetTree | tuple[str, ...]
-    )  # all information sets, or texts from another library, possibly of several lines
+    # All information sets; or texts, possibly of several lines: of another library, or of the states of a graph.
+    views: InfosetTree | Sequence[str]
     view: Ints  # [I] the information set in `views`
 
     def __repr__(self) -> str:
@@ -107,6 +107,8 @@ class Player:
         """
         if isinstance(self.views, InfosetTree) and len(self.views.parent) > _MANY_VIEWS:
             return _LabelsOnDemand(self, self.views)
+        if isinstance(self.views, state_labels.StateLabels):
+            return self.views.at(self.view)
         return infoset_labels(self)
 
     @property

@@ -24,7 +24,7 @@ def hash_constants(width: int, salt: int) -> HashConstants:
     return np.stack([raw >> np.uint64(32), raw & np.uint64(0xFFFFFFFF)], axis=1).astype(np.uint32)
 
 
-def hash_bits(bits: jax.Array, table: HashConstants) -> Key:
+def hash_bits(bits: jax.Array, table: HashConstants | jax.Array) -> Key:
     """bool[N], uint32[N, 2] -> uint32[2]"""
     return jnp.sum(jnp.where(bits[:, None], table, jnp.uint32(0)), axis=0, dtype=jnp.uint32)
 

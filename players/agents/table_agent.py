@@ -8,20 +8,25 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gdlx.envs.views import history
+from gdlx.envs.states import known_state
+from gdlx.envs.views import history, info_key
 from gdlx.players.agents import agent
 from gdlx.solvers.mccfr import table_policy, table_rows
 
 
 class HostPolicy(NamedTuple):
-    """A policy on the host, which needs no compiled programs. Axes: N information sets, A moves."""
+    """A policy on the host, which needs no compiled programs. Axes: N information sets, A moves, R registers."""
 
     keys: npt.NDArray[np.uint64]  # [N] sorted
     probability: npt.NDArray[np.float64]  # [N, A]
+    state_constants: info_key.HashConstants | None = None  # [R, 2] as in TablePolicy
 
     def at(self, view: history.ActionObservationHistory) -> npt.NDArray[np.float64]:
         """Probabilities of the legal moves; uniform if the information set is not in the table."""
-        high, low = view.keys[-1]
+        if self.state_constants is None:
+            high, low = view.keys[-1].tolist()
+        else:
+            high, low = table_policy.state_key(known_state.known_state(view), self.state_constants)
         key = _pack_keys(high ^ table_rows.player_salt(view.player), low)
         row = int(np.searchsorted(self.keys, key))
         legal = list(view.legal)
@@ -37,7 +42,8 @@ def to_host_policy(policy: table_policy.TablePolicy) -> HostPolicy:
     (high, low), probability = table_policy.to_arrays(policy)
     keys = _pack_keys(high, low)
     order = np.argsort(keys)
-    return HostPolicy(keys[order], np.asarray(probability[order], np.float64))
+    constants = None if policy.state_constants is None else np.asarray(policy.state_constants)
+    return HostPolicy(keys[order], np.asarray(probability[order], np.float64), constants)
 
 
 def _pack_keys(high: Any, low: Any) -> Any:

@@ -1,6 +1,7 @@
 """Average policies in a hash table: read from a solver state, converted to and from tabular policies, and played."""
 
 import functools
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -12,20 +13,25 @@ import numpy.typing as npt
 from gdlx.envs import env
 from gdlx.envs.lowering import rng
 from gdlx.envs.packed import packed_env
+from gdlx.envs.states import state_graph, state_labels
 from gdlx.envs.trees import game_tree, infoset_keys
+from gdlx.envs.views import info_key
 from gdlx.solvers import tabular_policies
 from gdlx.solvers.exact import regret_matching
 from gdlx.solvers.mccfr import hash_table, table_rows, table_state
 
+_FIRST_SALT = 100  # of the hashes of states
+
 
 class TablePolicy(NamedTuple):
-    """A policy by information set key. Axes: C rows, A actions.
+    """A policy by information set key, or by the state in games of states. Axes: C rows, A actions, R registers.
 
     Information sets without weight, or not in the table, have a uniform policy.
     """
 
     table: hash_table.Table
     cumulative_policy: jax.Array  # [C + 1, A] float32
+    state_constants: jax.Array | None = None  # [R, 2] uint32: keys are hashes of the registers; None: of histories
 
 
 TablePolicies = TablePolicy | Sequence[TablePolicy]  # one for all players, or one for each
@@ -40,8 +46,11 @@ def uniform_table_policy(moves: int) -> TablePolicy:
 def player_policy(policies: TablePolicies, games: packed_env.PackedState, number: int) -> jax.Array:
     """Return a player's policy float32[A, B] in every game; 0 where it has no legal action."""
     policy = policies if isinstance(policies, TablePolicy) else policies[number]
-    high, low = games.keys
-    row = hash_table.lookup(policy.table, table_rows.player_keys(high[number], low[number], number))
+    if policy.state_constants is None:
+        high, low = (key[number] for key in games.keys)
+    else:
+        high, low = packed_env.register_keys(games, policy.state_constants)
+    row = hash_table.lookup(policy.table, table_rows.player_keys(high, low, number))
     return table_rows.proportional_policy(policy.cumulative_policy, row, games.legal[number])
 
 
@@ -105,6 +114,47 @@ def from_tabular(policies: tabular_policies.Policies, game: env.Env, tree: game_
         table[_infosets_and_actions(player)] = policy[1:]
         probability.append(table)
     return from_arrays(np.concatenate(keys, axis=1), np.concatenate(probability))
+
+
+def from_states(policies: tabular_policies.Policies, graph: state_graph.StateGraph, game: env.Env) -> TablePolicy:
+    """Convert policies of a graph of states to a table by state, for play without the graph."""
+    registers = state_labels.unpack_columns(graph.words, len(game.propnet.initial))
+    constants = _distinct_constants(registers)
+    hashes = _sum_constants(registers, constants)
+    keys, probability = [], []
+    for number, (player, policy) in enumerate(zip(graph.players, policies, strict=True)):
+        high, low = hashes[:, player.view]
+        keys.append(np.stack([high ^ table_rows.player_salt(number), low]))
+        table = np.zeros((player.sets, max(1, game.num_actions)), np.float32)
+        table[_infosets_and_actions(player)] = policy[1:]
+        probability.append(table)
+    by_state = from_arrays(np.concatenate(keys, axis=1), np.concatenate(probability))
+    with jax.enable_x64(False):
+        return by_state._replace(state_constants=jnp.asarray(constants))
+
+
+def _distinct_constants(registers: npt.NDArray[np.bool_]) -> info_key.HashConstants:
+    """Constants for which no two states [R, S] have the same key."""
+    for salt in itertools.count(_FIRST_SALT):
+        constants = info_key.hash_constants(len(registers), salt)
+        high, low = _sum_constants(registers, constants).astype(np.uint64)
+        if len(np.unique(high << np.uint64(32) | low)) == registers.shape[1]:
+            return constants
+    raise AssertionError("unreachable")
+
+
+def _sum_constants(registers: npt.NDArray[np.bool_], constants: info_key.HashConstants) -> npt.NDArray[np.uint32]:
+    """[2, S] the keys of states [R, S], as `packed_env.register_keys` computes them."""
+    total = np.zeros((2, registers.shape[1]), np.uint32)
+    for row, constant in zip(registers, constants, strict=True):
+        total += row * constant[:, None]
+    return total
+
+
+def state_key(registers: npt.NDArray[np.bool_], constants: info_key.HashConstants) -> tuple[int, int]:
+    """The key of one state [R]."""
+    high, low = _sum_constants(registers[:, None], constants)[:, 0].tolist()
+    return high, low
 
 
 def _keys(game: env.Env, tree: game_tree.GameTree, number: int) -> tuple[jax.Array, jax.Array]:

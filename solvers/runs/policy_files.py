@@ -22,9 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.envs import env, game_facts, game_spec
+from gdlx.envs.states import state_labels
 from gdlx.envs.trees import game_tree, unroll
 from gdlx.propnet.common import bounded_files
-from gdlx.solvers import tabular_policies, tasks
+from gdlx.solvers import state_policies, tabular_policies, tasks
 from gdlx.solvers.mccfr import table_policy
 from gdlx.solvers.runs import policy_tables, result_folder
 
@@ -183,6 +184,8 @@ def _load_folder(folder: pathlib.Path, game: game_spec.GameSpec, tree: game_tree
     config = result_folder.read_config(folder)
     if config.has_table:
         return _load_rows(folder / result_folder.POLICY, game, tree, config)
+    if config.algorithm.on_states:
+        return _load_state_policies(folder, config, game, tree)
     require_same_rules(folder, config, game, tasks.tree_digest(tree))
     return read_tree_policies(folder / result_folder.POLICY, tree)
 
@@ -192,10 +195,29 @@ def _load_folder_as_table(folder: pathlib.Path, game: game_spec.GameSpec, env: e
     if config.has_table:
         require_same_rules(folder, config, game, game_facts.probe(env.propnet).digest)
         return read_table_policy(folder / result_folder.POLICY, env.num_actions)
+    if config.algorithm.on_states:
+        solved = tasks.make_state_task(config.game, propnet=env.propnet)
+        require_same_rules(folder, config, game, solved.digest)
+        policies = read_tree_policies(folder / result_folder.POLICY, solved.tree)
+        return table_policy.from_states(policies, solved.graph, env)
     # Unrolled with the payoffs of the run, which are part of its digest.
     tree = game_spec.unroll_game(config.game, propnet=env.propnet)
     require_same_rules(folder, config, game, tasks.tree_digest(tree))
     return table_policy.from_tabular(read_tree_policies(folder / result_folder.POLICY, tree), env, tree)
+
+
+def _load_state_policies(
+    folder: pathlib.Path, config: result_folder.Config, game: game_spec.GameSpec, tree: game_tree.GameTree
+) -> tabular_policies.Policies:
+    """Policies by state, at the information sets of a tree or of the states themselves."""
+    solved = tasks.make_state_task(config.game)
+    require_same_rules(folder, config, game, solved.digest)
+    policies = read_tree_policies(folder / result_folder.POLICY, solved.tree)
+    if any(isinstance(player.views, state_labels.StateLabels) for player in tree.players):
+        return tuple(
+            tabular_policies.validate(player, policy) for player, policy in zip(tree.players, policies, strict=True)
+        )
+    return state_policies.to_tree(policies, solved.graph, solved.propnet, tree)
 
 
 # ---- arrays

@@ -106,6 +106,7 @@ class Config:
             "digest": self.digest,
             "algorithm": self.algorithm.name,
             "alternating": self.algorithm.alternating,
+            "states": self.algorithm.on_states,
             # JSON has no infinities.
             "settings": {
                 name: str(value) if isinstance(value, float) and math.isinf(value) else value
@@ -301,6 +302,7 @@ def _parse_config(folder: pathlib.Path, saved: dict[str, Any]) -> Config:
         settings=regret_matching.Settings(**settings),
         alternating=bool(saved["alternating"]),
         sampling=None if sampling is None else algorithms.SamplingConfig(**sampling),
+        on_states=bool(saved.get("states", False)),
     )
     model = saved.get("modelled")
     opponent_model = (

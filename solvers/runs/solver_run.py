@@ -11,13 +11,14 @@ import jax
 import numpy as np
 
 from gdlx.solvers import algorithms, solution, tabular_policies, tasks
-from gdlx.solvers.exact import lp
+from gdlx.solvers.exact import backward_induction, lp
 from gdlx.solvers.runs import driver, plot, result_folder, solver, table_solver, tree_solvers
 
 _SLOW_CHECKPOINT_SECONDS = 0.5  # a checkpoint that takes longer ..
 _CHECKPOINT_PAUSE = 20  # .. is followed by a pause of so many times its duration
 
 AnySolver = solver.Solver[driver.RunState]
+MeasuredTask = tasks.TreeTask | tasks.StateTask
 
 
 def make_solver(task: tasks.Task, algorithm: algorithms.Algorithm) -> AnySolver:
@@ -174,7 +175,7 @@ class DirectRun:
 
     def __init__(
         self,
-        task: tasks.TreeTask,
+        task: MeasuredTask,
         algorithm: algorithms.Algorithm,
         find: Callable[[], DirectResult],
         folder: pathlib.Path | None = None,
@@ -227,10 +228,14 @@ def start_run(
     """Start the run of any kind of algorithm. `direct_solver` is for algorithms that need a network."""
     if not algorithm.is_direct:
         return Run(task, algorithm, folder, resume=resume, interval=checkpoint_seconds)
-    if task.tree_task is None:
-        raise algorithms.UnknownAlgorithmError(f"{algorithm.name} needs {task.game.spec} unrolled")
-    if algorithm.is_exact:
-        direct_solver = functools.partial(_by_linear_program, task.tree_task)
+    match task, algorithm.kind:
+        case tasks.StateTask(), "backward-induction":
+            return DirectRun(task, algorithm, functools.partial(_by_backward_induction, task), folder)
+        case tasks.TreeTask() | tasks.TableTask(tree_task=tasks.TreeTask()), "exact":
+            unrolled = tasks.require_tree_task(task)
+            return DirectRun(unrolled, algorithm, functools.partial(_by_linear_program, unrolled), folder)
+    if task.tree_task is None or algorithm.on_states:
+        raise algorithms.UnknownAlgorithmError(f"{algorithm.name} does not run on {task.game.spec} as it was prepared")
     if direct_solver is None:
         algorithms.require_no_network(algorithm)
         raise AssertionError
@@ -242,11 +247,22 @@ def _by_linear_program(task: tasks.TreeTask) -> DirectResult:
     return DirectResult(equilibrium.policies, equilibrium.seconds)
 
 
+def _by_backward_induction(task: tasks.StateTask) -> DirectResult:
+    solved = backward_induction.solve(task.graph)
+    facts = {
+        "matrix_games": solved.matrix_games,
+        "matrix_games_mixed": solved.mixed,
+        "tolerance": solved.tolerance,
+        "error_bound": solved.error_bound,
+    }
+    return DirectResult(solved.policies, solved.seconds, facts=facts)
+
+
 def solve_exactly(
-    task: tasks.TreeTask, algorithm: algorithms.Algorithm, folder: pathlib.Path | None = None
+    task: tasks.Task, algorithm: algorithms.Algorithm, folder: pathlib.Path | None = None
 ) -> solution.Solution:
-    """Solve by linear programming."""
-    run = DirectRun(task, algorithm, functools.partial(_by_linear_program, task), folder)
+    """Solve by linear programming or backward induction."""
+    run = start_run(task, algorithm, folder)
     list(run.iterate_metrics(driver.StopCondition()))
     return run.finish()
 
@@ -256,7 +272,7 @@ def make_stop_condition(
 ) -> driver.StopCondition:
     """Build a stop condition, with a relative target in payoff units of the task."""
     low, high = task.payoff_range
-    if target is not None and task.tree_task is None:
+    if target is not None and not task.is_measured_exactly:
         raise driver.StopError(
             f"{task.game.spec} is too large to measure exploitability, so `target=` cannot be used; "
             "stop by iterations or time"
