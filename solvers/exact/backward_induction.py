@@ -108,7 +108,7 @@ def decision_values(
         played = strategies(graph, policies, batch)
         values[batch.states] = expect(expected, played)
         if batch.widths[player] > 1:
-            action_value[_sequences(graph, batch, player)] = expect(expected, played, keep=player)
+            action_value[sequences(graph, batch, player)] = expect(expected, played, keep=player)
     reach[0] = 1.0
     for batch in reversed(graph.batches):
         mass = reach[batch.states]
@@ -137,10 +137,10 @@ def _store(
     player: int,
     strategy: Floats,
 ) -> None:
-    policies[player][_sequences(graph, batch, player)] = strategy
+    policies[player][sequences(graph, batch, player)] = strategy
 
 
-def _sequences(graph: state_graph.StateGraph, batch: state_graph.Batch, player: int) -> npt.NDArray[np.int64]:
+def sequences(graph: state_graph.StateGraph, batch: state_graph.Batch, player: int) -> npt.NDArray[np.int64]:
     """[B, width] where the policies of a batch have a player's actions."""
     first = graph.players[player].first[graph.decision[batch.states, player]].astype(np.int64)
     places: npt.NDArray[np.int64] = first[:, None] + np.arange(batch.widths[player])
@@ -152,7 +152,7 @@ def strategies(
 ) -> list[Floats]:
     """The probabilities [B, width] of every player's actions in the states of a batch."""
     return [
-        policies[player][_sequences(graph, batch, player)] if width > 1 else np.ones((len(batch.states), 1))
+        policies[player][sequences(graph, batch, player)] if width > 1 else np.ones((len(batch.states), 1))
         for player, width in enumerate(batch.widths)
     ]
 

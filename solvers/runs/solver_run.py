@@ -12,7 +12,7 @@ import numpy as np
 
 from gdlx.solvers import algorithms, solution, tabular_policies, tasks
 from gdlx.solvers.exact import backward_induction, lp
-from gdlx.solvers.runs import driver, plot, result_folder, solver, table_solver, tree_solvers
+from gdlx.solvers.runs import driver, plot, result_folder, solver, state_solver, table_solver, tree_solvers
 
 _SLOW_CHECKPOINT_SECONDS = 0.5  # a checkpoint that takes longer ..
 _CHECKPOINT_PAUSE = 20  # .. is followed by a pause of so many times its duration
@@ -33,6 +33,8 @@ def make_solver(task: tasks.Task, algorithm: algorithms.Algorithm) -> AnySolver:
             built = table_solver.TableSolver(task, algorithm)
         case tasks.TreeTask(), "sampled":
             built = tree_solvers.SampledSolver(task, algorithm)
+        case tasks.StateTask(), "states":
+            built = state_solver.StateSolver(task, algorithm)
         case tasks.TreeTask(), "full":
             built = tree_solvers.FullSolver(task, algorithm)
         case _:

@@ -7,9 +7,18 @@ ROLES = ("one", "two", "three")
 
 
 def generate_sheet(
-    seed: int, *, players: int = 2, simultaneous: bool = True, zero_sum: bool = True, chance: bool = False
+    seed: int,
+    *,
+    players: int = 2,
+    simultaneous: bool = True,
+    zero_sum: bool = True,
+    chance: bool = False,
+    tree: bool = False,
 ) -> str:
-    """Every state says who may do what; players perceive the next state, in GDL-II if chance takes part."""
+    """Every state says who may do what; players perceive the next state, in GDL-II if chance takes part.
+
+    With `tree`, every state follows one joint action only, so that histories never merge.
+    """
     rng = random.Random(seed)
     roles = [*ROLES[:players], *(["random"] if chance else [])]
     variables = [f"?m{n}" for n in range(len(roles))]
@@ -28,9 +37,11 @@ def generate_sheet(
             f"(<= (sees ?r (now ?k ?t)) (true (state ?l ?s)) {does} (arc ?l ?s {joint} ?k ?t) (role ?r)"
             " (distinct ?r random))"
         )
-    depth, width = rng.randint(2, 4), rng.randint(2, 4)
+    depth, width = (rng.randint(2, 3) if tree else rng.randint(2, 4)), rng.randint(2, 4)
+    following = 1
     for layer in range(depth + 1):
-        for state in range(width if layer else 1):
+        states, following = following, 0
+        for state in range(states):
             if layer == depth or (layer > 1 and rng.random() < 0.25):
                 lines += _end(rng, layer, state, players, zero_sum)
                 continue
@@ -40,7 +51,9 @@ def generate_sheet(
                 lines += [f"(option {layer} {state} {role} a{move})" for move in range(count)]
             for moves in itertools.product(*map(range, options)):
                 named = " ".join(f"a{move}" for move in moves)
-                lines.append(f"(arc {layer} {state} {named} {layer + 1} {rng.randrange(width)})")
+                after = following if tree else rng.randrange(width)
+                following = following + 1 if tree else width
+                lines.append(f"(arc {layer} {state} {named} {layer + 1} {after})")
     return "\n".join(lines)
 
 

@@ -34,15 +34,17 @@ def plain_values(graph: state_graph.StateGraph) -> list[list[float]]:
     @functools.cache
     def value(state: int) -> list[float]:
         if graph.is_terminal[state]:
-            return list(graph.payoff[state])
+            return [float(number) for number in graph.payoff[state]]
         widths = graph.width[state].tolist()
         edges = graph.successor[graph.first_edge[state] : graph.first_edge[state + 1]].tolist()
         chance = int(graph.chance[state])
         options = [
-            np.mean([value(child) for child in edges[n : n + chance]], axis=0) for n in range(0, len(edges), chance)
+            np.mean([value(child) for child in edges[n : n + chance]], axis=0).tolist()
+            for n in range(0, len(edges), chance)
         ]
         mover = next((n for n, width in enumerate(widths) if width > 1), 0)
-        return list(max(options, key=lambda option: option[mover]))  # the first of equal ones
+        best: list[float] = max(options, key=lambda option: option[mover])  # the first of equal ones
+        return best
 
     return [value(state) for state in range(graph.states)]
 
