@@ -104,6 +104,11 @@ class SolveRequest:
                     raise RequestError(f"{algorithm.name} stops only by `iterations=`; leave out `{name}=`")
         if self.opponent is not None:
             restricted_nash.require_non_sampling(algorithm)
+            if algorithm.on_states:
+                raise RequestError(
+                    "a player who does not know whether the opponent follows the model does not know the state: solve "
+                    "the tree of the restricted game, e.g. with `algorithm='dcfr'` and without `states=`"
+                )
         if self.named.tree is not None and algorithm.needs in ("rules", "states"):
             what = "a hash table needs" if algorithm.needs == "rules" else f"{algorithm.name} on states needs"
             raise algorithms.UnknownAlgorithmError(f"{what} the rules of a game, not its tree")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gdlx.envs import payoffs
-from gdlx.envs.states import layers, state_index, state_information, state_labels, transitions
+from gdlx.envs.states import layers, state_count, state_index, state_information, state_labels, transitions
 from gdlx.envs.trees import game_tree, state_evaluation
 from gdlx.envs.trees.factored import ragged
 from gdlx.propnet.circuits import propnet
@@ -178,8 +178,8 @@ def build(
 
 def _explain(game: propnet.PropNet, ambiguity: transitions.Ambiguity) -> str:
     return (
-        f"the states of {game.name} are not its information sets: {ambiguity.in_words()}. Solve its tree, with any "
-        "other algorithm"
+        f"the states of {game.name} are not its information sets: {ambiguity.in_words()}. Solve its tree instead, as "
+        "`algorithm='dcfr'` does"
     )
 
 
@@ -262,9 +262,12 @@ class _Builder:
                 f"{self.game.name} continues after {step} joint actions", "Add a step counter to its rules"
             )
         if self.edges + more > self.max_joint_actions:
+            count = state_count.count_states(self.game)
+            estimate = "" if count.exact else f"; random play shows more than {count.states:.1e} states in total"
             raise game_tree.TooLargeError(
                 f"{self.game.name} has too many states: {len(self.index):,} were found in {step} steps, and those of "
-                f"the last step alone have {more:,.0f} joint actions; allowed are {self.max_joint_actions:,} in total",
+                f"the last step alone have {more:,.0f} joint actions; allowed are {self.max_joint_actions:,} in total"
+                f"{estimate}",
                 "Make the game smaller with its parameters, or allow more with `max_nodes=`: a joint action takes "
                 "about 20 bytes",
             )

@@ -14,6 +14,7 @@ from gdlx.solvers.mccfr import table_rows
 from gdlx.solvers.runs import policy_files, result_folder
 
 MAX_INFOSETS = 40  # shown per player
+_MAX_JOINT_ACTIONS = 3_000_000  # of the largest game of states that is built for a report, in a second or two
 
 Floats = npt.NDArray[np.floating]
 Longs = npt.NDArray[np.uint64]
@@ -41,17 +42,27 @@ def load_policy_tables(run: gather.RunRecord, subject: facts.LoadedGame) -> list
     """
     if run.config.has_table:
         return _load_hash_table_policy(run, subject)
-    if subject.tree is None:
+    tree, digest = _load_states(subject) if run.config.algorithm.on_states else (subject.tree, subject.digest)
+    if tree is None:
         raise result_folder.ResultError(
             f"{run.config.game.spec} is too large to be unrolled for a report; see gdlx evaluate {run.folder}"
         )
-    policy_files.require_same_rules(run.folder, run.config, subject.game, subject.digest)
-    policies = policy_files.read_tree_policies(run.folder / result_folder.POLICY, subject.tree)
+    policy_files.require_same_rules(run.folder, run.config, subject.game, digest)
+    policies = policy_files.read_tree_policies(run.folder / result_folder.POLICY, tree)
     tables = []
-    for player, policy in zip(subject.tree.players, policies, strict=True):
+    for player, policy in zip(tree.players, policies, strict=True):
         options = np.split(policy, player.first[:-1])[1:]
         tables.append(_table(player, range(player.sets), options.__getitem__))
     return tables
+
+
+def _load_states(subject: facts.LoadedGame) -> tuple[game_tree.GameTree | None, str]:
+    """The information sets of a game of states, None if it is too large; and the digest of its rules."""
+    try:
+        task = tasks.make_state_task(subject.game, propnet=subject.propnet, max_nodes=_MAX_JOINT_ACTIONS)
+    except game_tree.TooLargeError:
+        return None, subject.rules_digest
+    return task.tree, task.digest
 
 
 def _table(
