@@ -86,7 +86,7 @@ def _show_symmetries(found: dict[str, Any]) -> None:
             if becomes or changes:
                 console.say(f"symmetry {number:<2} {role}{becomes}: {changes or 'the same moves'}")
     if found["unproved"]:
-        console.say(f"not proved  {_count(found['unproved'], 'further candidate')}")
+        console.say(f"not proved  {plurals.count(found['unproved'], 'further candidate')}")
     if not found["complete"]:
         console.say("the search was given up: the propnet is too large or too regular")
 
