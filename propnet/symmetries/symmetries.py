@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.propnet.circuits import memo, propnet
+from gdlx.propnet.common import plurals
 from gdlx.propnet.symmetries import game_graph, graph_automorphisms, proof
-from gdlx.propnet.syntax import diagnostics
 
 Longs = npt.NDArray[np.int64]
 
@@ -83,7 +83,7 @@ class Symmetries:
     complete: bool = True
 
     def __repr__(self) -> str:
-        return f"Symmetries(order {self.order:,}, {diagnostics.pluralize(len(self.generators), 'generator')})"
+        return f"Symmetries(order {self.order:,}, {plurals.count(len(self.generators), 'generator')})"
 
     @property
     def player_orders(self) -> int:
