@@ -30,6 +30,7 @@ def _build(coins: int, size: int, min_bid: int, horizon: int, alesia: str) -> st
         kif.OPPONENTS,
         kif.values("amount", range(coins + 1)),
         kif.values("too_little", range(min_bid)),
+        kif.values("field", range(-size - 1, size + 2)),
         f"(off player1 {size + 1})\n(off player2 {-size - 1})",
         kif.successors(-limit, limit) if alesia == "true" else lead.counting(limit),
         f"(init (wrestler 0))\n\n(init (coins player1 {coins}))\n(init (coins player2 {coins}))",
@@ -85,12 +86,14 @@ _BIDS = """
 (<= (next (wrestler ?y))
     (true (wrestler ?x))
     (pushes player1)
-    (succ ?x ?y))
+    (succ ?x ?y)
+    (field ?y))
 
 (<= (next (wrestler ?y))
     (true (wrestler ?x))
     (pushes player2)
-    (succ ?y ?x))
+    (succ ?y ?x)
+    (field ?y))
 
 (<= (next (wrestler ?x))
     (true (wrestler ?x))
