@@ -135,7 +135,11 @@ def task_of(
             tree = game_spec.unroll_game(game, propnet=propnet, max_nodes=limit, keep_edges=True)
     except game_tree.TooLargeError as error:
         if is_needed:
-            raise game_tree.TooLargeError(f"{error}, or train without unrolling: --learner self-play") from None
+            more = (
+                "allow more with --max-nodes, which takes more memory, or train without unrolling: --learner self-play"
+            )
+            advice = f"Make the game smaller, {more}"
+            raise game_tree.TooLargeError(error.reason, advice) from None
         return None
     return tasks.make_tree_task(game, tree)
 

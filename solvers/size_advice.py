@@ -5,6 +5,7 @@ from gdlx.envs.trees import game_tree
 from gdlx.propnet import library
 from gdlx.propnet.checks import repetition
 from gdlx.propnet.circuits import propnet
+from gdlx.propnet.common import limits
 from gdlx.solvers import algorithms
 from gdlx.solvers.mccfr import table_state
 from gdlx.solvers.runs import table_solver
@@ -18,17 +19,27 @@ _SHORT = 200  # joint actions of matches that are short enough to sample althoug
 
 
 def explain(
-    game: game_spec.GameSpec, propnet: propnet.PropNet, error: game_tree.TooLargeError
+    game: game_spec.GameSpec,
+    propnet: propnet.PropNet,
+    error: game_tree.TooLargeError,
+    max_nodes: int = limits.NODES,
 ) -> game_tree.TooLargeError:
-    """Returns the error with advice that fits the game: which of its facts are in the way, and the command to run."""
+    """Returns the error with advice that fits the game: which of its facts are in the way, and the command to run.
+
+    Args:
+      game: the game.
+      propnet: its propnet.
+      error: why it was not unrolled.
+      max_nodes: the limit with which it was not.
+    """
     if isinstance(error, game_tree.TerminalsInBlocksError):
         return _in_blocks(game, error)
     facts = game_facts.probe(propnet)
     if facts.repetition is not None or (propnet.gates <= _FEW_GATES and not facts.ends):
         return _endless(game, propnet, facts)
     smaller = f"Make the game smaller{_parameters(game)}"
-    if isinstance(error, game_tree.TooManyBlocksError):
-        smaller = f"Allow more with `max_nodes=`, which takes more memory, make the game smaller{_parameters(game)}"
+    if isinstance(error, game_tree.TooManyBlocksError) or max_nodes < limits.NODES:
+        smaller = f"Allow more with `max_nodes=`, which takes more memory, or make the game smaller{_parameters(game)}"
     # Observed, not proved: a proof may take minutes in a large game.
     if facts.perfect_information and not dynamics.has_simultaneous_choices(propnet, steps=_STEPS):
         agents = " ".join(["uct", *["random"] * (len(propnet.players) - 1)])

@@ -246,7 +246,7 @@ def prepare(
         except game_tree.TooLargeError as error:
             if propnet is None or needs == "states":
                 raise
-            raise size_advice.explain(game, propnet, error) from None
+            raise size_advice.explain(game, propnet, error, max_nodes) from None
     if task.tree.unplayable:
         callbacks.warn(
             f"{task.tree.unplayable:,} terminals of {game.spec} are states in which some role has no legal move"

@@ -95,6 +95,12 @@ def test_too_many_blocks_are_allowed_by_max_nodes(monkeypatch: pytest.MonkeyPatc
     assert game_spec.unroll_game(game, max_nodes=100).counts.nodes
 
 
+def test_a_limit_that_was_lowered_may_be_raised() -> None:
+    with pytest.raises(game_tree.TooLargeError, match="Allow more with `max_nodes=`"):
+        solve_requests.solve("kuhn_poker", iterations=1, max_nodes=5)
+    assert "max_nodes" not in refusal(game_spec.GameSpec("krieg_tictactoe"))
+
+
 def test_the_suggested_command_runs(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_solver, "_MATCHES", 64)
     (tmp_path / "mine.gdl").write_text(STAY + ENDING)
