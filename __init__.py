@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gdlx.envs.game_spec import unroll_game as unroll
     from gdlx.envs.make_env import make as make
     from gdlx.envs.trees.game_tree import GameTree as GameTree
+    from gdlx.nets.judge import evaluate as evaluate
     from gdlx.players.agents.agent import Agent as Agent
     from gdlx.players.matches.contest import compete as compete
     from gdlx.propnet.circuits.propnet import PropNet as PropNet
@@ -57,6 +58,7 @@ _MODULES = {
     "check": "gdlx.propnet.games:check_game",
     "compete": "gdlx.players.matches.contest",
     "compile": "gdlx.propnet.games:compile_game",
+    "evaluate": "gdlx.nets.judge",
     "games": "gdlx.propnet.library:names",
     "load_solution": "gdlx.solvers.evaluate_requests",
     "make": "gdlx.envs.make_env",
@@ -78,6 +80,7 @@ __all__ = [
     "compete",
     "compile",
     "envs",
+    "evaluate",
     "experiments",
     "games",
     "load_solution",

@@ -3,7 +3,7 @@
 import json
 import math
 import pathlib
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gdlx.solvers import evaluate_requests as evaluation
     from gdlx.solvers import solution
 
+_NAMED = 10  # information sets without a policy that --json names, of each player
 _OF_GAMES = ("payoff", "gdl", "fold_case", "max_seconds", "max_memory", "max_rules")
 
 
@@ -24,10 +25,11 @@ def evaluate(
         str, typer.Argument(metavar="RESULT", help="A result folder; with --policy, the game that it belongs to.")
     ],
     policy: Annotated[
-        pathlib.Path | None,
+        str | None,
         typer.Option(
-            help="Evaluate this policy of the game: a .csv or .json table, which may be partial, or a policy.npz.",
-            metavar="FILE",
+            help="Judge this policy of the game: a result folder, a .csv or .json table, which may be partial, a "
+            "policy.npz, a folder of networks, or module:name of a function or of a policy of OpenSpiel.",
+            metavar="POLICY",
         ),
     ] = None,
     player: Annotated[str | None, typer.Option(help="Print only the policy of this player.")] = None,
@@ -48,7 +50,7 @@ def evaluate(
         bool, typer.Option("--bound", help="Bound exploitability from below by playing; works for games of any size.")
     ] = False,
     bound_seconds: Annotated[
-        float | None, typer.Option(min=0.1, help="With --bound: seconds of play; 30 by default.")
+        float | None, typer.Option(min=0.1, help="Seconds of play to bound exploitability; 30 by default.")
     ] = None,
     payoff: shared_options.Payoff = "auto",
     max_nodes: shared_options.MaxNodes = shared_options.DEFAULT_NODES,
@@ -57,13 +59,17 @@ def evaluate(
 ) -> None:
     """Measure the value and exploitability of a result and print its policies; for networks, their strength.
 
+    With --policy, judge any policy of a game: exactly, in double precision, if the game can be unrolled in any form,
+    else by play, as with --bound.
+
     For every information set: the probability that play leads there, the player's expected payoff once it has, and for
     every action its probability and, in brackets, the expected payoff if the player takes it there.
     """
     options = console.options(context)
-    _check_arguments(output, bound_seconds, bound=bound)
+    _check_arguments(output, bound_seconds, bound=bound or policy is not None)
 
     from gdlx.envs import compilation_cache, game_spec
+    from gdlx.nets import judge
     from gdlx.solvers import evaluate_requests as evaluation
     from gdlx.solvers import requests
     from gdlx.solvers.runs import result_folder as folders
@@ -75,9 +81,16 @@ def evaluate(
         train.evaluate(options, pathlib.Path(result))
         return
     if policy is not None:
-        shared_options.refuse(context, ("bound", "bound_seconds"), "only the policy of a result folder can be bounded")
+        shared_options.refuse(context, ("bound",), "a policy is judged exactly, or bounded where that is impossible")
         game = game_spec.GameSpec(result, payoff, "refuse", compiling.gdl, compiling.fold_case)
-        request = requests.EvaluateRequest(policy, False, None, options.seed, max_nodes, game, policy, compiling.limits)
+        request = evaluation.judge_request(
+            game,
+            judge.find(policy),
+            max_nodes=max_nodes,
+            bound_seconds=bound_seconds,
+            seed=options.seed,
+            within=compiling.limits,
+        )
     else:
         shared_options.refuse(context, _OF_GAMES, "a result folder knows how its game is read", " without --policy")
         _require_no_game(result)
@@ -92,14 +105,33 @@ def evaluate(
         console.remark(options, limit)
     if options.json:
         more = {} if evaluated.bound_result is None else bounds_table.as_json(evaluated.bound_result)
+        if policy is not None:
+            more |= _judged_as_json(evaluated)
         more |= {"listed": infoset_table.listed(rows), "policy": rows}
         console.emit(solution_table.as_json(evaluated.task, evaluated.solution, request.folder) | more)
     else:
         _show(options, evaluated, request.folder, rows, is_whole=history is None, show_all=all_sets)
+        if policy is not None:
+            console.say(_JUDGED[evaluated.is_exact])
         if output is not None:
             console.say(f"policy table written to {output}")
     if evaluated.bound_result is not None and evaluated.bound_result.interrupted:
         raise typer.Exit(interrupts.exit_code())
+
+
+_JUDGED = {
+    True: "exact: best responses were computed on the whole game, in double precision",
+    False: "bounded: payoffs are estimated by matches, and exploitability may be higher than its lower bound",
+}
+
+
+def _judged_as_json(evaluated: "evaluation.EvaluateResult") -> dict[str, Any]:
+    """Return what --policy adds to the output under --json."""
+    missing = {}
+    for player, sets in zip(evaluated.task.tree.players, evaluated.missing, strict=False):
+        first = [player.labels[n] for n in sets[:_NAMED].tolist()]
+        missing[player.name] = {"count": len(sets), "first": first}
+    return {"exact": evaluated.is_exact, "missing": missing}
 
 
 def _show(
@@ -136,7 +168,7 @@ def _require_no_game(result: str) -> None:
     if not path.is_dir() and path.suffix.lower() not in policy_files.SUFFIXES and games.is_game(result):
         raise folders.ResultError(
             f"{result} is a game, not a result: solve it with `gdlx solve {result}`, or evaluate a policy of it with "
-            f"`gdlx evaluate {result} --policy FILE`"
+            f"`gdlx evaluate {result} --policy POLICY`"
         )
 
 

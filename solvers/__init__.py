@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gdlx.solvers.evaluate_requests import load_solution as load_solution
     from gdlx.solvers.exact.best_response import average_regret_bound as average_regret_bound
     from gdlx.solvers.exact.best_response import counterfactual_values as counterfactual_values
+    from gdlx.solvers.policy_sources.function_policies import InformationSets as InformationSets
     from gdlx.solvers.requests import Callbacks as Callbacks
     from gdlx.solvers.requests import EvaluateRequest as EvaluateRequest
     from gdlx.solvers.requests import OpponentModel as OpponentModel
@@ -36,6 +37,7 @@ _MODULES = {
     "Callbacks": "gdlx.solvers.requests",
     "EvaluateRequest": "gdlx.solvers.requests",
     "EvaluateResult": "gdlx.solvers.evaluate_requests",
+    "InformationSets": "gdlx.solvers.policy_sources.function_policies",
     "Metrics": "gdlx.solvers.runs.driver",
     "OpponentModel": "gdlx.solvers.requests",
     "Solution": "gdlx.solvers.solution",
@@ -59,6 +61,7 @@ __all__ = [
     "Callbacks",
     "EvaluateRequest",
     "EvaluateResult",
+    "InformationSets",
     "Metrics",
     "OpponentModel",
     "Solution",

@@ -1,12 +1,14 @@
-"""Evaluate result folders: measure their policies again, and bound exploitability by play in games of any size."""
+"""Execute evaluate requests: measure results and judge policies on trees, and bound them by play in larger games."""
 
 import dataclasses
 import os
 import pathlib
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
+import numpy as np
+import numpy.typing as npt
 
 from gdlx.envs import env, game_facts, game_spec, payoffs
 from gdlx.envs.packed import packed_env
@@ -14,8 +16,11 @@ from gdlx.envs.trees import game_tree
 from gdlx.propnet.common import limits
 from gdlx.solvers import algorithms, requests, solution, solve_requests, tabular_policies, tasks
 from gdlx.solvers.bounds import estimates, search_bounds
-from gdlx.solvers.mccfr import table_policy
+from gdlx.solvers.mccfr import hash_table, table_policy
+from gdlx.solvers.policy_sources import policy_source
 from gdlx.solvers.runs import driver, policy_files, result_folder, table_solver
+
+_SHOWN_MISSING = 3  # information sets of each player, in the message that they are missing
 
 
 class BoundResult(NamedTuple):
@@ -40,7 +45,45 @@ class EvaluateResult:
 
     task: tasks.Task
     solution: solution.Solution
-    bound_result: BoundResult | None = None  # None unless a bound was requested
+    bound_result: BoundResult | None = None  # None unless a bound was requested, or nothing else is known
+    missing: tuple[npt.NDArray[np.int64], ...] = ()  # of each player, information sets without a policy, if judged
+
+    def __repr__(self) -> str:
+        name, algorithm = game_tree.one_line(self.solution.tree.name), self.solution.algorithm
+        return f"EvaluateResult({name}, {algorithm}: {self._summary()})"
+
+    def _summary(self) -> str:
+        if self.is_exact and self.exploitability is not None:
+            return f"exact, exploitability {self.exploitability:.6g}"
+        if self.is_exact:
+            return f"exact, NashConv {self.nash_conv:.6g}"
+        bound = None if self.bound_result is None else self.bound_result.bound.exploitability
+        return "not exact" if bound is None else f"exploitability at least {bound:.6g}"
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether values and improvements were computed on the whole tree, not estimated by play."""
+        return bool(self.solution.improvements)
+
+    @property
+    def value(self) -> tuple[float, ...]:
+        """The expected payoff of every player."""
+        return self.solution.value
+
+    @property
+    def improvements(self) -> tuple[float, ...]:
+        """The best-response improvement of every player; () if it is not exact."""
+        return self.solution.improvements
+
+    @property
+    def nash_conv(self) -> float | None:
+        """The sum of the improvements; None if it is not exact."""
+        return self.solution.nash_conv
+
+    @property
+    def exploitability(self) -> float | None:
+        """NashConv / 2; None if it is not exact, and unless there are two players."""
+        return self.solution.exploitability
 
 
 class _PlayInputs(NamedTuple):
@@ -119,28 +162,87 @@ def execute(request: requests.EvaluateRequest, callbacks: requests.Callbacks = r
     return EvaluateResult(task, measured, bound)
 
 
-def _evaluate_policy(
-    request: requests.EvaluateRequest, path: pathlib.Path, callbacks: requests.Callbacks
-) -> EvaluateResult:
-    """Measure a policy file or folder of any format on a game that can be unrolled."""
+def judge_request(
+    game: game_spec.GameLike,
+    source: policy_source.PolicySource,
+    *,
+    max_nodes: int = limits.NODES,
+    bound_seconds: float | None = None,
+    seed: int = 0,
+    within: limits.Limits = limits.Limits(),
+) -> requests.EvaluateRequest:
+    """Build the request to judge a policy."""
+    is_bounded = bound_seconds is not None
+    return requests.EvaluateRequest(
+        pathlib.Path(source.name), is_bounded, bound_seconds, seed, max_nodes, game, source, within
+    )
+
+
+def _evaluate_policy(request: requests.EvaluateRequest, policy: Any, callbacks: requests.Callbacks) -> EvaluateResult:
+    """Measure a policy of any kind: on the whole tree, or by play where there is none."""
+    source = policy_source.find(policy)
     named = game_spec.resolve(request.game)
-    policy_files.require_policy(path)  # before the long work
     try:
-        task = tasks.require_tree_task(
-            solve_requests.prepare(named, "tree", callbacks, max_nodes=request.max_nodes, within=request.within)
-        )
+        # In double precision, so that what is called exact has more digits than anybody reads.
+        with jax.enable_x64(True):
+            task = tasks.require_tree_task(
+                solve_requests.prepare(named, "tree", callbacks, max_nodes=request.max_nodes, within=request.within)
+            )
     except game_tree.TooLargeError as error:
-        more = "allow more with `max_nodes=`, or " if isinstance(error, game_tree.TooManyBlocksError) else ""
-        play = f"`gdlx match {named.game.spec} {path} random`"
+        return _bound_policy(request, named, source, callbacks, error)
+    with callbacks.stage(f"asking {source.name}"):
+        policies, missing = source.tabulate(named, task)
+    if any(map(len, missing)):
+        callbacks.warn(_describe_missing(source.name, task.tree, missing))
+    with jax.enable_x64(True):
+        metrics = task.metrics(policies)
+    measured = solution.Solution(task.tree, source.name, policies, (metrics,))
+    return EvaluateResult(task, measured, missing=missing)
+
+
+def _describe_missing(name: str, tree: game_tree.GameTree, missing: tuple[npt.NDArray[np.int64], ...]) -> str:
+    """Count the information sets that a policy lacks, and name the first of each player."""
+    total, lacking = sum(player.sets for player in tree.players), sum(map(len, missing))
+    named = []
+    for player, sets in zip(tree.players, missing, strict=True):
+        if len(sets):
+            first = ", ".join(f"'{game_tree.one_line(player.labels[n])}'" for n in sets[:_SHOWN_MISSING].tolist())
+            rest = len(sets) - _SHOWN_MISSING
+            named.append(f"{player.name} {first}{f' and {rest:,} more' if rest > 0 else ''}")
+    return (
+        f"{name} has nothing for {lacking:,} of {total:,} information sets, which are played uniformly: "
+        f"{'; '.join(named)}"
+    )
+
+
+def _bound_policy(
+    request: requests.EvaluateRequest,
+    named: game_spec.ResolvedGame,
+    source: policy_source.PolicySource,
+    callbacks: requests.Callbacks,
+    error: game_tree.TooLargeError,
+) -> EvaluateResult:
+    """Estimate the values of a policy by matches, and bound its exploitability from below."""
+    play = f"let it play instead: `gdlx match {named.game.spec} {source.name} random`"
+    if named.game.is_open_spiel or named.tree is not None:
+        raise game_tree.TooLargeError(error.reason, "A policy can be judged only on the whole tree") from None
+    propnet = named.compiled or solve_requests.compile_propnet(named.game, callbacks, request.within)
+    task = tasks.make_table_task(named.game, propnet=propnet)
+    table = source.to_table(named.game, task.env)
+    if table is None:
         raise game_tree.TooLargeError(
-            error.reason, f"A policy can be judged only on the whole tree; {more}let it play instead: {play}"
+            error.reason,
+            f"{source.name} can be judged only on the whole tree; the result of a sampler can be bounded by play",
         ) from None
-    policies = policy_files.load_policies(path, named.game, task.tree)
-    if lacking := policy_files.count_lacking(path, task.tree):
-        total = sum(player.sets for player in task.tree.players)
-        callbacks.warn(f"{path} has nothing for {lacking:,} of {total:,} information sets, which are played uniformly")
-    measured = solution.Solution(task.tree, path.name, policies, (task.metrics(policies),))
-    return EvaluateResult(task, measured)
+    callbacks.warn(f"{error.reason}: values are estimated by matches, and exploitability is bounded from below; {play}")
+    load = int(hash_table.count_used(table.table)) / len(table.table.high)
+    scores = table_solver.estimate_value(task, table, request.seed, 0)
+    metrics = driver.Metrics(0, 0.0, scores.mean, (), load=load, value_error=scores.error)
+    policies, _ = table_policy.to_tabular(table, task.env, task.tree)
+    measured = solution.Solution(task.tree, source.name, policies, (metrics,), table=table)
+    steps = game_facts.probe(propnet, request.seed).step_capacity
+    bound = _search_bound(request, _PlayInputs(task.packed, table, steps), named.game.spec, callbacks)
+    return EvaluateResult(task, measured, bound)
 
 
 def _named(request: requests.EvaluateRequest, config: result_folder.Config) -> game_spec.ResolvedGame:

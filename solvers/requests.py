@@ -162,19 +162,19 @@ def resume_request(folder: pathlib.Path, *, max_steps: int | None = None, **aske
 
 @dataclasses.dataclass(frozen=True)
 class EvaluateRequest:
-    """A result to measure again, optionally with a lower bound on exploitability from sampled play.
+    """A result to measure again, or any policy to judge, with a lower bound on exploitability from sampled play.
 
     >>> EvaluateRequest(pathlib.Path("results/kuhn_poker/dcfr"), bound=True, bound_seconds=10.0).seed
     0
     """
 
-    folder: pathlib.Path
+    folder: pathlib.Path  # the result; with `policy` only what to call it
     bound: bool = False  # search for responses that exploit the policies
     bound_seconds: float | None = None  # None: `search_bounds.DEFAULT_SECONDS`
     seed: int = 0  # of the sampled play
     max_nodes: int = limits.NODES  # refuse to unroll games with more joint actions in one step
     game: game_spec.GameLike | None = None  # that was solved, if the folder does not tell how to find it
-    policy: pathlib.Path | None = None  # evaluate this policy of `game`, in any format, instead of the folder
+    policy: Any = None  # judge this policy of `game` instead: whatever `policy_source.find` accepts
     within: limits.Limits = limits.Limits()  # of compiling, with `policy`
 
     def __post_init__(self) -> None:

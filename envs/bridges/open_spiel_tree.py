@@ -49,7 +49,7 @@ def build_tree(game: Any, *, keep_edges: bool = False, max_nodes: int = MAX_NODE
       TooLargeError: if it has more histories than `max_nodes`.
       MissingPackageError: if OpenSpiel is not installed.
     """
-    loaded = _load_game(game)
+    loaded = load_game(game)
     _require_small(loaded, max_nodes)
     return _TreeBuilder(loaded, keep_edges, max_nodes).run()
 
@@ -93,7 +93,8 @@ def _estimate_histories(game: Any, rng: np.random.Generator, enough: float) -> f
     return total
 
 
-def _load_game(game: Any) -> Any:
+def load_game(game: Any) -> Any:
+    """Returns a pyspiel.Game that has a tree, by its name or as it is; raises UnsupportedGameError if it has none."""
     try:
         import pyspiel  # here, because it takes a second to load
     except ImportError:

@@ -1,20 +1,11 @@
 """Agents of other people's modules, named `module:Class`, as in `gdlx match kuhn_poker my_agent:MyAgent random`."""
 
 import contextlib
-import importlib
-import os
-import re
-import sys
 from collections.abc import Iterator
-from types import ModuleType
 from typing import NamedTuple
 
 from gdlx.players.agents import agent
-from gdlx.propnet.common import printable, suggestions
-
-_NAME = re.compile(
-    r"(?P<module>[^\W\d]\w*(?:\.[^\W\d]\w*)*):(?P<class_name>[^\W\d]\w*)(?::(?P<options>.*))?", re.DOTALL
-)
+from gdlx.propnet.common import suggestions, user_modules
 
 
 class ImportedName(NamedTuple):
@@ -32,8 +23,8 @@ def parse(text: str) -> ImportedName | None:
     ImportedName(module='my_agents.bold', class_name='Bold', options='cards=3')
     >>> parse("mccfr:seconds=1")
     """
-    match = _NAME.fullmatch(text)
-    return None if match is None else ImportedName(match["module"], match["class_name"], match["options"] or "")
+    name = user_modules.parse(text)
+    return None if name is None else ImportedName(*name)
 
 
 def load_class(name: ImportedName) -> type:
@@ -42,7 +33,7 @@ def load_class(name: ImportedName) -> type:
     Raises:
       AgentError: there is no such module or class, the module fails, or the class is not that of an agent.
     """
-    module = _import(name.module)
+    module = user_modules.import_module(name.module, "agent", agent.AgentError)
     found = getattr(module, name.class_name, None)
     agents = [key for key, value in vars(module).items() if _is_agent_class(value)]
     if found is None:
@@ -70,40 +61,9 @@ def explain_failures(name: ImportedName) -> Iterator[None]:
     except agent.AgentError:
         raise
     except Exception as error:
-        what = printable.printable(f"{type(error).__name__}: {error}")[:300]
+        what = user_modules.describe(error)
         raise agent.AgentError(f"{name.module}:{name.class_name} cannot be made: {what}") from error
 
 
 def _is_agent_class(value: object) -> bool:
     return isinstance(value, type) and callable(getattr(value, "start_match", None))
-
-
-def _import(name: str) -> ModuleType:
-    try:
-        with _current_folder_first():
-            return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise agent.AgentError(
-                f"the module {name} cannot be imported: it needs {error.name}, which is not there"
-            ) from error
-        raise agent.AgentError(
-            f"there is no agent and no module {error.name!r}: {error.name.replace('.', os.sep)}.py is neither in the "
-            "current folder nor on Python's path"
-        ) from None
-    except (Exception, SystemExit) as error:  # it is the code of somebody else, which may do anything
-        what = printable.printable(f"{type(error).__name__}: {error}")[:300]
-        raise agent.AgentError(f"the module {name} cannot be imported: {what}") from error
-
-
-@contextlib.contextmanager
-def _current_folder_first() -> Iterator[None]:
-    """The current folder is searched first, and later last: what the module imports while it plays is found, too."""
-    here = os.getcwd()
-    sys.path.insert(0, here)
-    try:
-        yield
-    finally:
-        sys.path.remove(here)
-        if here not in sys.path:
-            sys.path.append(here)

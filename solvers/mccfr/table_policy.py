@@ -104,6 +104,17 @@ def to_tabular(policy: TablePolicy, game: env.Env, tree: game_tree.GameTree) -> 
     return tuple(policies), num_known
 
 
+def find_missing(policy: TablePolicy, game: env.Env, tree: game_tree.GameTree) -> tuple[npt.NDArray[np.int64], ...]:
+    """Return the information sets of each player that are not in the table, or have no weight there."""
+    has_weight = np.asarray((policy.cumulative_policy > 0).any(axis=1))
+    missing = []
+    for number in range(len(tree.players)):
+        with jax.enable_x64(False):
+            row = np.asarray(_lookup(policy.table, _keys(game, tree, number)))
+        missing.append(np.flatnonzero((row < 0) | ~has_weight[row]))
+    return tuple(missing)
+
+
 def from_tabular(policies: tabular_policies.Policies, game: env.Env, tree: game_tree.GameTree) -> TablePolicy:
     """Convert policies at the information sets of a tree to a table, for play without the tree."""
     keys, probability = [], []

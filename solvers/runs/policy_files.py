@@ -128,13 +128,26 @@ def require_policy(path: pathlib.Path) -> None:
     _format(path)
 
 
-def count_lacking(path: pathlib.Path, tree: game_tree.GameTree) -> int:
-    """Return the number of information sets that a .csv or .json table lacks; 0 for the other formats."""
-    if path.suffix.lower() not in TABLE_SUFFIXES:
-        return 0
-    table = _read_table_text(path, path.suffix.lower())
-    listed = {(str(row.get("player")), str(row.get("information_set"))) for row in table.entries}
-    return sum((player.name, label) not in listed for player in tree.players for label in player.labels)
+def find_missing(
+    path: pathlib.Path, game: game_spec.GameSpec, tree: game_tree.GameTree
+) -> tuple[npt.NDArray[np.int64], ...]:
+    """Return the information sets of each player that a file has no policy for, and that are played uniformly.
+
+    Policies of an unrolled game have all of them.
+    """
+    suffix = path.suffix.lower()
+    if suffix in TABLE_SUFFIXES:
+        table = _read_table_text(path, suffix)
+        listed = table.information_sets
+        return tuple(
+            np.array([n for n, label in enumerate(player.labels) if (player.name, label) not in listed], np.int64)
+            for player in tree.players
+        )
+    stored = policy_path(path)
+    if not _are_rows(result_folder.read_arrays(stored)):
+        return tuple(np.zeros(0, np.int64) for _ in tree.players)
+    environment = tasks.make_table_task(game).env
+    return table_policy.find_missing(read_table_policy(stored, environment.num_actions), environment, tree)
 
 
 def policy_path(path: pathlib.Path) -> pathlib.Path:
@@ -294,6 +307,17 @@ class _Table(NamedTuple):
             return csv.DictReader(io.StringIO(self.text, newline=""))
         lists = _players(self.parsed).values()
         return [entry for sets in lists if isinstance(sets, list) for entry in sets] or [None]
+
+    @property
+    def information_sets(self) -> set[tuple[str, str]]:
+        """The player and the label of every information set of the table."""
+        if self.parsed is None:
+            return {(str(row.get("player")), str(row.get("information_set"))) for row in self.entries}
+        return {
+            (player, str(entry.get("information_set")))
+            for player, sets in _players(self.parsed).items()
+            for entry in sets
+        }
 
     @property
     def depth(self) -> int | None:

@@ -7,7 +7,7 @@ import csv
 import io
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -107,6 +107,11 @@ def from_json(tree: game_tree.GameTree, table: Any, *, partial: bool = False) ->
     return _from_actions(tree, _json_actions(table), partial)
 
 
+def from_json_sparse(tree: game_tree.GameTree, table: Any) -> tuple[tabular_policies.Policy, ...]:
+    """Read policies as `from_json` does a partial table; information sets that it omits have NaN."""
+    return _from_actions(tree, _json_actions(table), "sparse")
+
+
 def _json_actions(table: Any) -> Iterator[tuple[str, Any, Any, Any, Any]]:
     for player, sets in _mapping(_mapping(table, "the policy table").get("policy"), "policy").items():
         if not isinstance(sets, list):
@@ -126,7 +131,9 @@ def _mapping(value: Any, where: str) -> Mapping[str, Any]:
 
 
 def _from_actions(
-    tree: game_tree.GameTree, actions: Iterable[tuple[str, Any, Any, Any, Any]], partial: bool
+    tree: game_tree.GameTree,
+    actions: Iterable[tuple[str, Any, Any, Any, Any]],
+    partial: bool | Literal["sparse"],
 ) -> tabular_policies.Policies:
     """Build policies from (place in the file, player, information set, action, probability) in any order."""
     players = {player.name: player for player in tree.players}
@@ -155,6 +162,8 @@ def _from_actions(
         if not 0 <= policies[name][sequence] <= 1:
             what = f"the probability of {_shown(action)} at {_shown(label)}"
             raise PolicyError(f"{where}: {what} is {diagnostics.shorten(probability, _LONGEST_SHOWN)}, not in 0 .. 1")
+    if partial == "sparse":
+        return tuple(_fill_actions(player, policies[player.name]) for player in tree.players)
     if partial:
         return tuple(_fill_missing(player, policies[player.name]) for player in tree.players)
     return tuple(_require_complete(player, policies[player.name]) for player in tree.players)
@@ -171,10 +180,17 @@ def _listed(names: Sequence[str]) -> str:
 
 def _fill_missing(player: game_tree.Player, policy: tabular_policies.Policy) -> tabular_policies.Policy:
     """Complete a policy whose missing numbers are NaN: uniform at information sets where all are missing, else 0."""
+    filled = _fill_actions(player, policy)
+    return tabular_policies.validate(player, np.where(np.isnan(filled), tabular_policies.uniform(player), filled))
+
+
+def _fill_actions(player: game_tree.Player, policy: tabular_policies.Policy) -> tabular_policies.Policy:
+    """Set missing numbers, which are NaN, to 0 at information sets where not all are missing."""
     infoset = np.repeat(np.arange(player.sets), np.diff(player.first))
     is_listed = np.bincount(infoset[~np.isnan(policy[1:])], minlength=player.sets) > 0
     listed = np.concatenate([[False], is_listed[infoset]])
-    return tabular_policies.validate(player, np.where(listed, np.nan_to_num(policy), tabular_policies.uniform(player)))
+    filled: tabular_policies.Policy = np.where(listed, np.nan_to_num(policy), np.nan)
+    return filled
 
 
 def _require_complete(player: game_tree.Player, policy: tabular_policies.Policy) -> tabular_policies.Policy:

@@ -128,6 +128,10 @@ def test_a_policy_written_by_hand_is_evaluated(tmp_path: pathlib.Path) -> None:
     ran = commands.run("evaluate", "kuhn_poker", "--policy", "bold.csv", "--json", cwd=tmp_path)
     result = json.loads(ran.stdout)
     assert "nothing for 11 of 12 information sets" in ran.stderr
+    assert "player1 '(dealt queen)', '(dealt king)', " in ran.stderr
+    assert result["exact"]
+    assert {name: listed["count"] for name, listed in result["missing"].items()} == {"player1": 5, "player2": 6}
+    assert "(dealt jack)" not in result["missing"]["player1"]["first"]
     by_history = {row["history"]: row for row in result["policy"] if row["player"] == "player1"}
     assert by_history["(dealt jack)"]["policy"] == {"bet": 1.0, "check": 0.0}
     # Both cards of the opponent call a bet half of the time.
@@ -185,7 +189,7 @@ def test_rules_that_have_changed(tmp_path: pathlib.Path) -> None:
         (("solve", "connect_four"), 1, "too large to unroll"),
         (("solve", "krieg_tictactoe"), 1, "gdlx solve krieg_tictactoe --algorithm os-mccfr --table 22"),
         (("evaluate", "nowhere"), 1, "nowhere holds no result: it does not exist"),
-        (("evaluate", "kuhn_poker"), 1, "`gdlx evaluate kuhn_poker --policy FILE`"),
+        (("evaluate", "kuhn_poker"), 1, "`gdlx evaluate kuhn_poker --policy POLICY`"),
         (("evaluate", "kuhn_poker", "--policy", "none.csv"), 1, "none.csv does not exist"),
         (("evaluate", "nowhere", "--gdl", "1"), 2, "leave out --gdl without --policy"),
     ],

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import gdlx
 from gdlx import cli
 from gdlx.cli import train as cli_training
 from gdlx.envs import game_facts, game_spec
@@ -24,6 +25,7 @@ from gdlx.players.matches import match
 from gdlx.players.matches import match as matches
 from gdlx.propnet import library
 from gdlx.propnet.circuits import propnet
+from gdlx.propnet.common import errors
 from gdlx.solvers import infoset_values, tabular_policies, tasks
 from gdlx.solvers.runs import driver
 from gdlx.tests.helpers import explicit, players, samples
@@ -78,6 +80,24 @@ def folder(learner: protocol.Learner, tmp_path_factory: pytest.TempPathFactory) 
 
 def restored(folder: pathlib.Path) -> checkpoints.RestoredTraining:
     return checkpoints.restore_training(folder, players.load_arena("kuhn_poker").env.propnet, None)
+
+
+def test_networks_are_judged_like_any_policy(folder: pathlib.Path) -> None:
+    """As their tabulated policy is, in double precision; and not in other games."""
+    state = restored(folder)
+    policies = infoset_tables.network_policies(
+        state.learner, state.learner.policy_params(state.state), samples.load_tree("kuhn_poker")
+    )
+    judged = gdlx.evaluate("kuhn_poker", folder)
+    assert judged.improvements == pytest.approx(gdlx.evaluate("kuhn_poker", policies).improvements, abs=1e-12)
+    assert judged.improvements == pytest.approx(
+        tasks.make_tree_task("kuhn_poker").metrics(policies).improvements, abs=1e-5
+    )
+    assert [len(sets) for sets in judged.missing] == [0, 0]
+    with pytest.raises(checkpoints.CheckpointError, match="was trained for kuhn_poker, with other rules than rps"):
+        gdlx.evaluate("rps", folder)
+    with pytest.raises(errors.UserError, match="need the rules of spiel:kuhn_poker"):
+        gdlx.evaluate("spiel:kuhn_poker", folder)
 
 
 def improvements(folder: pathlib.Path) -> dict[str, float]:
