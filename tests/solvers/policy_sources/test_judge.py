@@ -204,8 +204,8 @@ def test_all_kinds_agree(tmp_path: pathlib.Path) -> None:
         str(tmp_path / "policy.csv"),
     ):
         assert gdlx.evaluate(KUHN, policy).improvements == pytest.approx(expected, abs=1e-12)
-    for policy in (solved, tmp_path / "solved", tmp_path / "solved/policy.npz"):
-        judged = gdlx.evaluate(KUHN, policy)
+    for saved in (solved, tmp_path / "solved", tmp_path / "solved/policy.npz"):
+        judged = gdlx.evaluate(KUHN, saved)
         assert judged.exploitability == pytest.approx(solved.exploitability, rel=1e-4)
         assert judged.solution.policies[0].tolist() == pytest.approx(solved.policies[0].tolist(), abs=1e-6)
 
@@ -304,7 +304,9 @@ def test_too_large_games_are_bounded_or_refused(tmp_path: pathlib.Path) -> None:
     assert not judged.is_exact
     assert judged.exploitability is None
     assert judged.bound_result is not None
-    assert 0 < judged.bound_result.bound.exploitability <= 50
+    bound = judged.bound_result.bound.exploitability
+    assert bound is not None
+    assert 0 < bound <= 50
     assert judged.value[0] == -judged.value[1]
     assert "exploitability at least" in repr(judged)
     with pytest.raises(game_tree.TooLargeError, match="uniform can be judged only on the whole tree"):
