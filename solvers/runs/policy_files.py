@@ -22,9 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gdlx.envs import env, game_facts, game_spec
-from gdlx.envs.states import state_labels
+from gdlx.envs.states import state_information, state_labels
 from gdlx.envs.trees import game_tree, unroll
-from gdlx.propnet.common import bounded_files
+from gdlx.propnet.circuits import propnet
+from gdlx.propnet.common import bounded_files, errors
 from gdlx.solvers import state_policies, tabular_policies, tasks
 from gdlx.solvers.mccfr import table_policy
 from gdlx.solvers.runs import policy_tables, result_folder
@@ -76,10 +77,11 @@ def load_policies(
                 return _load_rows(path, game, tree) if _are_rows(arrays) else read_tree_policies(path, tree)
             case suffix:
                 table = _read_table_text(path, suffix)
-                policies = table.to_policies(tree)
+                solved = _state_task_of(table, game)
+                policies = table.to_policies(tree if solved is None else solved.tree)
                 if name is not None:
                     table.require(name)
-                return policies
+                return policies if solved is None else _at_infosets(policies, solved, tree)
 
 
 def load_table_policy(path: pathlib.Path, game: game_spec.GameSpec, env: env.Env) -> table_policy.TablePolicy:
@@ -119,6 +121,9 @@ def load_table_policy(path: pathlib.Path, game: game_spec.GameSpec, env: env.Env
                 return table_policy.from_tabular(read_tree_policies(path, tree), env, tree)
             case suffix:
                 table = _read_table_text(path, suffix)
+                solved = _state_task_of(table, game, env.propnet)
+                if solved is not None:
+                    return table_policy.from_states(table.to_policies(solved.tree), solved.graph, env)
                 tree = _unrolled(env, table.depth)
                 return table_policy.from_tabular(table.to_policies(tree), env, tree)
 
@@ -138,16 +143,25 @@ def find_missing(
     suffix = path.suffix.lower()
     if suffix in TABLE_SUFFIXES:
         table = _read_table_text(path, suffix)
-        listed = table.information_sets
+        solved = _state_task_of(table, game)
+        is_listed = tuple(_mark_listed(table, player) for player in (tree if solved is None else solved.tree).players)
+        if solved is not None:
+            is_listed = _convert_to_infosets(is_listed, solved, tree)
         return tuple(
-            np.array([n for n, label in enumerate(player.labels) if (player.name, label) not in listed], np.int64)
-            for player in tree.players
+            np.flatnonzero(marks[player.first[:-1]] == 0) for player, marks in zip(tree.players, is_listed, strict=True)
         )
     stored = policy_path(path)
     if not _are_rows(result_folder.read_arrays(stored)):
         return tuple(np.zeros(0, np.int64) for _ in tree.players)
     environment = tasks.make_table_task(game).env
     return table_policy.find_missing(read_table_policy(stored, environment.num_actions), environment, tree)
+
+
+def _mark_listed(table: "_Table", player: game_tree.Player) -> tabular_policies.Policy:
+    """1 for the sequences of information sets that a table lists, and 0 for the others."""
+    listed = table.information_sets
+    marks = [float((player.name, label) in listed) for label in player.labels]
+    return np.concatenate([[1.0], np.repeat(marks, np.diff(player.first))])
 
 
 def policy_path(path: pathlib.Path) -> pathlib.Path:
@@ -225,11 +239,25 @@ def _load_state_policies(
     """Policies by state, at the information sets of a tree or of the states themselves."""
     solved = tasks.make_state_task(config.game)
     require_same_rules(folder, config, game, solved.digest)
-    policies = read_tree_policies(folder / result_folder.POLICY, solved.tree)
+    return _at_infosets(read_tree_policies(folder / result_folder.POLICY, solved.tree), solved, tree)
+
+
+def _at_infosets(
+    policies: tabular_policies.Policies, solved: tasks.StateTask, tree: game_tree.GameTree
+) -> tabular_policies.Policies:
+    """Policies by state at the information sets of a tree, which may be the states themselves."""
+    return tuple(
+        tabular_policies.validate(player, policy)
+        for player, policy in zip(tree.players, _convert_to_infosets(policies, solved, tree), strict=True)
+    )
+
+
+def _convert_to_infosets(
+    policies: tabular_policies.Policies, solved: tasks.StateTask, tree: game_tree.GameTree
+) -> tabular_policies.Policies:
+    """Numbers of the sequences of states as those of the information sets of a tree."""
     if any(isinstance(player.views, state_labels.StateLabels) for player in tree.players):
-        return tuple(
-            tabular_policies.validate(player, policy) for player, policy in zip(tree.players, policies, strict=True)
-        )
+        return policies
     return state_policies.to_tree(policies, solved.graph, solved.propnet, tree)
 
 
@@ -344,6 +372,25 @@ class _Table(NamedTuple):
         if name not in named:
             others = ", ".join(sorted(named)) or "nobody"
             raise tabular_policies.PolicyError(f"it has no policy of {name}, only of {others}")
+
+
+def _state_task_of(
+    table: _Table, game: game_spec.GameSpec, propnet: propnet.PropNet | None = None
+) -> tasks.StateTask | None:
+    """The states of a game, if the information sets of a table are states: lists of fluents of a game of states."""
+    if propnet is None:
+        try:
+            propnet = game.compile(saved=True)
+        except (errors.UserError, OSError):  # it has no rules that can be read: the tree was made from something else
+            return None
+    fluents = {*propnet.fluents, state_labels.START}
+    for entry in table.entries:
+        label = entry.get("information_set") if isinstance(entry, dict) else None
+        if not isinstance(label, str) or not fluents.issuperset(label.split(state_labels.SEPARATOR)):
+            return None
+    if not state_information.infer_state_information(propnet).known:
+        return None
+    return tasks.make_state_task(game, propnet=propnet)
 
 
 def _players(parsed: Any) -> Mapping[str, Any]:

@@ -1,5 +1,6 @@
 """Games of states from request to result folder: solve, evaluate, load, resume, restrict, match, report."""
 
+import json
 import pathlib
 
 import jax
@@ -8,6 +9,7 @@ import pytest
 
 import gdlx
 from gdlx.envs import make_env
+from gdlx.envs.packed import packed_env
 from gdlx.envs.states import state_graph
 from gdlx.experiments.reports import facts, gather, policies
 from gdlx.players.agents import agent, saved_policies, uniform
@@ -16,7 +18,7 @@ from gdlx.propnet import games
 from gdlx.propnet.common import errors
 from gdlx.solvers import algorithms, evaluate_requests, requests, solve_requests, tasks
 from gdlx.solvers.mccfr import table_policy
-from gdlx.solvers.runs import policy_files, result_folder
+from gdlx.solvers.runs import policy_files, policy_tables, result_folder
 from gdlx.tests.helpers import players
 
 GAME = "repeated_rps:rounds=3"
@@ -108,6 +110,30 @@ def test_a_table_by_state_has_the_probabilities_of_the_policy(solved: solve_requ
                 assert (played > 0.05).any(axis=1).all()
         actions = jax.random.randint(jax.random.fold_in(key, step), (2, 64), 0, 3)
         state = arena.packed.step(state, actions, jax.numpy.zeros(64))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json"])
+def test_tables_by_state_are_read_back(solved: solve_requests.SolveResult, suffix: str, tmp_path: pathlib.Path) -> None:
+    tree, written = solved.task.tree, tmp_path / f"policy{suffix}"
+    if suffix == ".csv":
+        written.write_text(policy_tables.to_csv(tree, solved.solution.policies))
+    else:
+        written.write_text(json.dumps(policy_tables.to_json(tree, solved.solution.policies)))
+    request = requests.EvaluateRequest(written, game=GAME, policy=written)
+    on_tree = evaluate_requests.execute(request)  # of what players remember
+    assert on_tree.task.tree_task is not None
+    assert on_tree.solution.exploitability == pytest.approx(0.0, abs=1e-4)
+    env = make_env.make(GAME)
+    table = policy_files.load_table_policy(written, solved.task.game, env)
+    assert table.state_constants is not None
+    expected = policy_files.load_table_policy(folder_of(solved), solved.task.game, env)
+    for player in range(2):
+        state = packed_env.PackedEnv(env).start(1)
+        np.testing.assert_allclose(
+            table_policy.player_policy(table, state, player),
+            table_policy.player_policy(expected, state, player),
+            atol=1e-6,
+        )
 
 
 @pytest.mark.parametrize(
