@@ -1,4 +1,4 @@
-"""Benchmark `large`: games with ten billion terminal histories, unrolled in blocks and solved exactly.
+"""Benchmark `large`: games with ten billion terminal histories, unrolled in blocks and solved exactly; games of states.
 
 Counts are compared with published ones, to the digit. Each game runs in a process of its own, then starts again in
 another one with what the first one cached. Times are processor seconds of all threads.
@@ -35,6 +35,16 @@ _GAMES = {
 }
 
 
+# Games of states, and the processor seconds in which they are to be solved, from the rules to the result.
+_STATE_GAMES = {
+    "tictactoe": 3.0,
+    "connect_four:width=4,height=4": 60.0,
+    "repeated_rps:rounds=9": 60.0,
+    "simultaneous_tictactoe": 60.0,
+    "simultaneous_breakthrough": 60.0,
+}
+
+
 def figures() -> Iterator[harness.Figure]:
     for game, known in _GAMES.items():
         with tempfile.TemporaryDirectory() as cache:  # so that nothing is cached before
@@ -45,6 +55,21 @@ def figures() -> Iterator[harness.Figure]:
                 "s",
                 target=harness.Target(20),
             )
+    for game, seconds in _STATE_GAMES.items():
+        yield from _state_figures(game, seconds, children.call(measure_states, game))
+
+
+def _state_figures(game: str, seconds: float, found: dict[str, float]) -> Iterator[harness.Figure]:
+    yield harness.Figure(f"{game}: states", found["states"], "")
+    yield harness.Figure(
+        f"{game}: from the rules to an exact equilibrium by backward induction, processor time",
+        found["seconds"],
+        "s",
+        target=harness.Target(seconds),
+    )
+    yield harness.Figure(
+        f"{game}: its exploitability, of the range", found["exploitability"], "", target=harness.Target(1e-9)
+    )
 
 
 def _figures(game: str, known: _Known, found: dict[str, float]) -> Iterator[harness.Figure]:
@@ -141,6 +166,25 @@ def start_again(game: str, cache: str) -> float:
     step = jax.jit(functools.partial(cfr.step, settings=algorithms.find("cfr+").settings))
     jax.block_until_ready(step(form, cfr.init(form)))  # type: ignore[no-untyped-call]
     return time.process_time()
+
+
+def measure_states(game: str) -> dict[str, float]:
+    """Solves a game of states in this process."""
+    import time
+
+    from gdlx.solvers import algorithms, tasks
+    from gdlx.solvers.runs import solver_run
+
+    begun = time.process_time()
+    task = tasks.make_state_task(game)
+    solution = solver_run.solve_exactly(task, algorithms.find("backward-induction"))
+    low, high = task.payoff_range
+    assert solution.exploitability is not None
+    return {
+        "states": float(task.graph.states),
+        "seconds": time.process_time() - begun,
+        "exploitability": solution.exploitability / (high - low),
+    }
 
 
 def _single_marks(player: "game_tree.Player") -> int:
