@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from gdlx.envs import env, game_facts, payoffs
 from gdlx.envs.bridges import open_spiel_tree
 from gdlx.envs.trees import game_tree, tree_cache, unroll
-from gdlx.envs.trees.factored import private_registers, unroll_blocks
+from gdlx.envs.trees.factored import private_registers, symmetry_group, unroll_blocks
 from gdlx.propnet import games
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import errors, limits
@@ -130,6 +130,7 @@ def unroll_game(
     max_nodes: int = unroll.MAX_NODES,
     keep_edges: bool = False,
     list_terminals: bool = False,
+    symmetries: bool = False,
     within: limits.Limits = limits.Limits(),
     propnet: propnet.PropNet | None = None,
     cached: bool = True,
@@ -147,6 +148,8 @@ def unroll_game(
         OpenSpiel, on all histories, and 3,000,000 by default.
       keep_edges: whether to store the nodes and edges of every level, which sampling needs and exact solving does not.
       list_terminals: whether to refuse games that would be unrolled in blocks, because each terminal is needed.
+      symmetries: whether to keep one of all information sets that symmetries of the rules exchange. Policies of such a
+        tree give the same probabilities wherever they are exchanged, and are evaluated as in the whole game.
       within: limits of compiling.
       propnet: the propnet of the game, if it is already compiled.
       cached: whether to look for the tree in the cache on disk, and to store it there if unrolling takes seconds.
@@ -160,13 +163,21 @@ def unroll_game(
       GoalConflictError: if a player has several goal values or none in a terminal state, and the game refuses that.
       PayoffError: if the goals contradict the payoff mode.
       GdlError: if the rulesheet is unusable.
+      UserError: if `symmetries` is combined with what needs the whole tree, or passed for a game of OpenSpiel.
 
     >>> unroll_game("kuhn_poker").information_sets
     {'player1': 6, 'player2': 6}
+    >>> unroll_game("leduc_poker", symmetries=True).information_sets
+    {'player1': 144, 'player2': 144}
     >>> unroll_game(GameSpec("rps"), depth=1)
     GameTree(rps: 10 nodes, 2 information sets)
     """
     resolved = resolve(game, rules=rules)
+    if symmetries and (depth is not None or keep_edges or resolved.game.is_open_spiel or resolved.tree is not None):
+        raise errors.UserError(
+            "symmetries are found in rules, and left out of whole trees without edges: "
+            "`symmetries=` does not go with `depth=`, `keep_edges=`, a game of OpenSpiel or an unrolled one"
+        )
     if resolved.tree is not None:
         return resolved.tree
     if resolved.game.is_open_spiel:
@@ -181,10 +192,12 @@ def unroll_game(
             "Use the CFR family, which works on blocks, or a smaller game",
         )
 
-    def build() -> game_tree.GameTree:
-        return _unroll(game, network, depth, max_nodes, keep_edges, report)
+    group = symmetry_group.build(propnet) if symmetries else None
 
-    if not cached:
+    def build() -> game_tree.GameTree:
+        return _unroll(game, network, depth, max_nodes, keep_edges, group, report)
+
+    if not cached or group is not None:
         return build()
     options = {
         "payoff": game.payoff,
@@ -202,10 +215,11 @@ def _unroll(
     depth: int | None,
     max_nodes: int,
     keep_edges: bool,
+    group: symmetry_group.Group | None,
     report: Callable[[int, int], None] | None,
 ) -> game_tree.GameTree:
     """Unrolls a propnet in blocks if that pays, else node by node."""
-    if depth is None and not keep_edges and _prefers_blocks(propnet, max_nodes):
+    if group is not None or (depth is None and not keep_edges and _prefers_blocks(propnet, max_nodes)):
         return unroll_blocks.unroll(
             propnet,
             game.payoff,
@@ -213,6 +227,7 @@ def _unroll(
             max_members=limits.MEMBERS * max_nodes // limits.NODES,
             goal_conflict=game.goal_conflict,
             report=report,
+            group=group,
         )
     return unroll.unroll(
         propnet,

@@ -93,7 +93,9 @@ def normalise(player: game_tree.Player, weights: npt.ArrayLike) -> Policy:
     if player.sets:
         widths = np.diff(player.first)
         total = np.repeat(np.add.reduceat(numbers[1:], player.first[:-1] - 1, axis=0), widths, axis=0)
-        even = np.repeat(1 / widths, widths).reshape(-1, *[1] * (numbers.ndim - 1))
+        copies = np.ones(player.sequences - 1) if player.orbits is None else player.orbits.copies[1:]
+        even = copies / np.repeat(np.add.reduceat(copies, player.first[:-1] - 1), widths)
+        even = even.reshape(-1, *[1] * (numbers.ndim - 1))
         policy[1:] = np.where(total > 0, numbers[1:] / np.where(total > 0, total, 1), even)
     return policy
 

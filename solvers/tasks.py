@@ -245,6 +245,8 @@ def tree_digest(tree: game_tree.GameTree) -> str:
         digest.update(player.name.encode(errors="replace"))
         for array in (player.parent, player.first, player.action):
             digest.update(array.tobytes())
+        if player.orbits is not None:
+            digest.update(player.orbits.copies.tobytes())
     for field in tree.terminals:
         digest.update(np.ascontiguousarray(field).tobytes())
     if tree.blocks is not None:

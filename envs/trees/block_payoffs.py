@@ -49,12 +49,22 @@ class BlockPayoffs(NamedTuple):
     reach: tuple[Gathers, ...]  # P - 1, from the flat plans of the other players to the sums of their sets
     products: tuple[Products, ...]  # G, to the payoffs of the player's sets
     sequences: Gathers  # from these to the player's sequences
+    scales: tuple[jax.Array, ...] | None = None  # P - 1 x [size], factors of the plans; None for 1
+    scale: jax.Array | None = None  # [m] factors of the results
 
 
 def add_up(payoffs: BlockPayoffs, others: Sequence[jax.Array]) -> jax.Array:
     """The expected payoffs of all sequences that occur in blocks, for flat plans [size, ...] of the other players."""
+    if payoffs.scales is not None:
+        others = [_scaled(plan, scale) for plan, scale in zip(others, payoffs.scales, strict=True)]
     sums = [_gather(gathers, plan) for gathers, plan in zip(payoffs.reach, others, strict=True)]
-    return _gather(payoffs.sequences, jnp.concatenate([_multiply(product, sums) for product in payoffs.products]))
+    total = _gather(payoffs.sequences, jnp.concatenate([_multiply(product, sums) for product in payoffs.products]))
+    return total if payoffs.scale is None else _scaled(total, payoffs.scale)
+
+
+def _scaled(vector: jax.Array, scale: jax.Array) -> jax.Array:
+    """A vector [n, ...] times factors [n]."""
+    return vector * scale.reshape(scale.shape + (1,) * (vector.ndim - 1))
 
 
 def _gather(gathers: Gathers, vector: jax.Array) -> jax.Array:
@@ -68,6 +78,8 @@ def _multiply(product: Products, sums: Sequence[jax.Array]) -> jax.Array:
     def values(rows: tuple[jax.Array, tuple[jax.Array, ...]]) -> jax.Array:
         payoff, others = rows
         factors = [x.at[places].get(mode="promise_in_bounds") for places, x in zip(others, sums, strict=True)]
+        if not factors:  # a single player
+            return payoff
         return functools.reduce(operator.mul, factors, payoff.reshape(payoff.shape + (1,) * (factors[0].ndim - 1)))
 
     return _sum_rows((product.payoff, product.others), values)
@@ -99,13 +111,19 @@ class Arranged(NamedTuple):
     tables: list[npt.NDArray[np.int32]]  # G x [k, n] places in the items, their number for padding
 
 
-def build(blocks: terminal_blocks.TerminalBlocks, places: Sequence[Longs], sizes: Sequence[int]) -> list["Player"]:
+def build(
+    blocks: terminal_blocks.TerminalBlocks,
+    places: Sequence[Longs],
+    sizes: Sequence[int],
+    scales: Sequence[Floats] | None = None,
+) -> list["Player"]:
     """Arranges the blocks for every player.
 
     Args:
       blocks: the terminals.
       places: for every player, where each of its sequences is in its flat vector.
       sizes: the lengths of these vectors.
+      scales: for every player, by what the plan of each of its sequences is multiplied; None for 1.
     """
     members, ranks = [], []
     for rows, place in zip(blocks.members, places, strict=True):
@@ -113,7 +131,23 @@ def build(blocks: terminal_blocks.TerminalBlocks, places: Sequence[Longs], sizes
         arranged = _arrange(moved)
         members.append((moved, arranged))
         ranks.append(_ranks(arranged.order))
-    return [_build_player(blocks, members, ranks, sizes, number) for number in range(len(members))]
+    players = [_build_player(blocks, members, ranks, sizes, number) for number in range(len(members))]
+    if scales is None:
+        return players
+    flat = []
+    for scale, place, size in zip(scales, places, sizes, strict=True):
+        vector = np.ones(size)
+        vector[place] = scale
+        flat.append(vector)
+    return [
+        player._replace(
+            payoffs=player.payoffs._replace(
+                scales=tuple(device_arrays.floats(vector) for n, vector in enumerate(flat) if n != number),
+                scale=device_arrays.floats(flat[number][player.rows]),
+            )
+        )
+        for number, player in enumerate(players)
+    ]
 
 
 class Player(NamedTuple):

@@ -7,6 +7,7 @@ determines the player's sequence, so reach probabilities are functions of sequen
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple, overload
 
@@ -77,6 +78,13 @@ class InfosetTree(NamedTuple):
     waits: Ints | None = None  # [V] steps left out before the last one: the parent's only move, without a percept
 
 
+class Orbits(NamedTuple):
+    """How much each information set and sequence of a tree without symmetric ones stands for. Axes as in `Player`."""
+
+    copies: Ints  # [S] the actions, alike by symmetry, that an action stands for; they share its probability
+    infosets: Ints  # [I] the information sets of the whole game that an information set stands for
+
+
 @dataclasses.dataclass(frozen=True)
 class Player:
     """The information sets of one player that have a choice, in order of time.
@@ -95,6 +103,21 @@ class Player:
     # All information sets; or texts, possibly of several lines: of another library, or of the states of a graph.
     views: InfosetTree | Sequence[str]
     view: Ints  # [I] the information set in `views`
+    orbits: Orbits | None = None  # if symmetric information sets were left out
+
+    @functools.cached_property
+    def plan_scale(self) -> Floats:
+        """[S] by what the plan of a sequence is multiplied for the plan of one sequence of the whole game.
+
+        It is 1 unless symmetric actions were left out: those that an action stands for share its probability.
+        """
+        scale = np.ones(self.sequences)
+        if self.orbits is not None:
+            scale /= self.orbits.copies
+            for begin, end in itertools.pairwise([*np.flatnonzero(np.diff(self.step, prepend=-1)).tolist(), self.sets]):
+                widths = np.diff(self.first[begin : end + 1])
+                scale[self.first[begin] : self.first[end]] *= np.repeat(scale[self.parent[begin:end]], widths)
+        return scale
 
     def __repr__(self) -> str:
         return f"Player({one_line(self.name)}: {self.sets:,} information sets)"
@@ -190,6 +213,11 @@ class GameTree:
     def __repr__(self) -> str:
         nodes, infosets = sum(self.counts.nodes), sum(player.sets for player in self.players)
         return f"GameTree({self.name}: {nodes:,} nodes, {infosets:,} information sets)"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the tree has all information sets, and not one for all that are symmetric."""
+        return all(player.orbits is None for player in self.players)
 
     @property
     def listed_terminals(self) -> Terminals:

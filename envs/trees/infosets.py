@@ -1,8 +1,10 @@
 """Information sets of one player, collected level by level while a game is unrolled."""
 
-from typing import NamedTuple
+import dataclasses
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from gdlx.envs.trees import game_tree
 from gdlx.envs.trees.factored import ragged
@@ -12,6 +14,7 @@ Ints = game_tree.Ints
 Longs = game_tree.Longs
 Bools = game_tree.Bools
 Floats = game_tree.Floats
+Numbers = npt.NDArray[np.integer[Any]]
 
 
 class Arrivals(NamedTuple):
@@ -25,16 +28,48 @@ class Arrivals(NamedTuple):
     legal_rows: Bools  # [L, moves], distinct
 
 
+class Choices(NamedTuple):
+    """What players may do in the information sets of a level. Axes: I information sets, L kinds.
+
+    A choice is one legal move or, where symmetries of the information set exchange moves, all that are alike.
+    """
+
+    kind: Ints  # [I]
+    rank: Ints  # [L, moves] number of the choice that a legal move belongs to
+    widths: Longs  # [L] number of choices
+    only_move: Ints  # [L] the only legal move, -1 where there are several
+    moves: ragged.Ragged  # [L] the first move of each choice
+    copies: ragged.Ragged  # [L] how many moves each choice has
+
+    @classmethod
+    def of_rows(cls, kind: Ints, legal_rows: Bools) -> "Choices":
+        """Every legal move [L, moves] is a choice."""
+        widths = legal_rows.sum(axis=1)
+        starts = ragged.starts_of(widths)
+        moves = np.nonzero(legal_rows)[1].astype(np.int32)
+        rank = (np.cumsum(legal_rows, axis=1) - 1).astype(np.int32)
+        return cls(
+            kind,
+            rank,
+            widths,
+            only_moves(legal_rows),
+            ragged.Ragged(starts, moves),
+            ragged.Ragged(starts, np.ones(len(moves), np.int32)),
+        )
+
+
 class InfosetCollector:
     """Call `start`, then `advance` for each level.
 
     With `contract`, an information set at which the player waits as before, with the same only move and without a
-    percept, is not stored in the `InfosetTree`: long games of hidden turns have many.
+    percept, is not stored in the `InfosetTree`: long games of hidden turns have many. With `symmetric`, the information
+    sets are representatives of orbits.
     """
 
-    def __init__(self, role: propnet.Role, *, contract: bool = False) -> None:
+    def __init__(self, role: propnet.Role, *, contract: bool = False, symmetric: bool = False) -> None:
         self.role = role
         self.contract = contract
+        self.symmetric = symmetric
         self.views = 0  # information sets so far
         self.sequences = 1
         self.sets = 0
@@ -46,6 +81,8 @@ class InfosetCollector:
         self.forced: list[Ints] = []
         # Parent, width, step, chance, action, view:
         self.decisions: list[tuple[Ints, Ints, Ints, Floats, Ints, Ints]] = []
+        self.copies: list[Ints] = []  # of the actions of these
+        self.orbits: list[Ints] = []  # the information sets for which each of these stands
         # Of the information sets of the current level:
         self.view = np.zeros(1, np.int32)  # row of the `InfosetTree`
         self.waits = np.zeros(1, np.int32)  # steps since then
@@ -56,24 +93,33 @@ class InfosetCollector:
         self.legal = np.zeros(1, np.int32)  # row of `rank`
         self.rank = np.zeros((1, len(role.moves)), np.int32)  # rank of a move among the legal ones
 
-    def start(self, sets: int, legal_rows: Bools) -> None:
-        """Begins with one information set, or with none if the game has ended at once."""
+    def start(self, sets: int, legal_rows: Bools, choices: Choices | None = None) -> None:
+        """Begins with one information set, or with none if the game has ended at once.
+
+        `choices` are those of the legal moves, unless each is one.
+        """
         zeros = np.zeros(sets, np.int32)
         self.view = zeros
-        self.forced.append(_only_moves(legal_rows)[zeros])
+        self.forced.append(only_moves(legal_rows)[zeros])
         self.views += sets
-        self._add_level(zeros, zeros, legal_rows, np.ones(sets), 0)
+        self._add_level(zeros, choices or Choices.of_rows(zeros, legal_rows), np.ones(sets), 0, np.ones(sets, np.int32))
 
-    def sequence_after(self, information: Ints, move: Longs) -> Ints:
+    def sequence_after(self, information: Numbers, move: Longs) -> Ints:
         """The sequences after moves in information sets of the current level."""
         first = self.first[information]
         after: Ints = np.where(first > 0, first + self.rank[self.legal[information], move], self.sequence[information])
         return after.astype(np.int32, copy=False)
 
-    def advance(self, to: Arrivals, chance: Floats, step: int) -> None:
-        """Adds the information sets of the next level, with their chance reach [I], after `step` joint actions."""
+    def advance(
+        self, to: Arrivals, chance: Floats, step: int, choices: Choices | None = None, orbit: Ints | None = None
+    ) -> None:
+        """Adds the information sets of the next level, with their chance reach [I], after `step` joint actions.
+
+        `choices` are those of the legal moves, unless each is one; `orbit` [I] counts the information sets for which
+        each stands.
+        """
         sequence = self.sequence_after(to.parent, to.move)
-        only_move = _only_moves(to.legal_rows)[to.legal]
+        only_move = only_moves(to.legal_rows)[to.legal]
         is_new = np.ones(len(to.parent), np.bool_)
         if self.contract:
             is_alone = np.bincount(to.parent, minlength=len(self.view))[to.parent] == 1
@@ -97,31 +143,35 @@ class InfosetCollector:
         self.view = np.where(is_new, self.views + np.cumsum(is_new) - 1, self.view[to.parent]).astype(np.int32)
         self.waits = np.where(is_new, 0, self.waits[to.parent] + 1).astype(np.int32)
         self.views += len(new)
-        self._add_level(sequence, to.legal, to.legal_rows, chance, step)
+        if choices is None:
+            choices = Choices.of_rows(to.legal, to.legal_rows)
+        self._add_level(sequence, choices, chance, step, np.ones(len(chance), np.int32) if orbit is None else orbit)
 
-    def _add_level(self, sequence: Ints, legal: Ints, legal_rows: Bools, chance: Floats, step: int) -> None:
-        row_widths = legal_rows.sum(axis=1)
-        widths = row_widths[legal]
-        has_choice = widths > 1
-        width = np.where(has_choice, widths, 0)
+    def _add_level(self, sequence: Ints, choices: Choices, chance: Floats, step: int, orbit: Ints) -> None:
+        kind = choices.kind
+        self.only_move = choices.only_move[kind]
+        width = np.where(self.only_move < 0, choices.widths[kind], 0)
+        has_choice = width > 0
         self.sequence = sequence
         self.first = np.where(has_choice, self.sequences + np.cumsum(width) - width, 0).astype(np.int32)
         self.decision = np.where(has_choice, self.sets + np.cumsum(has_choice) - 1, -1).astype(np.int32)
-        self.legal = legal
-        self.rank = (np.cumsum(legal_rows, axis=1) - 1).astype(np.int32)
-        self.only_move = _only_moves(legal_rows)[legal]
+        self.legal = kind
+        self.rank = choices.rank
         decisions = np.flatnonzero(has_choice)
-        actions = ragged.Ragged(ragged.starts_of(row_widths), np.nonzero(legal_rows)[1].astype(np.int32))
+        kinds = kind[decisions].astype(np.int64)
         self.decisions.append(
             (
                 sequence[decisions],
                 width[decisions].astype(np.int32),
                 np.full(len(decisions), step, np.int32),
                 chance[decisions],
-                actions.take(legal[decisions].astype(np.int64)).items,
+                choices.moves.take(kinds).items,
                 self.view[decisions],
             )
         )
+        if self.symmetric:
+            self.copies.append(choices.copies.take(kinds).items)
+            self.orbits.append(orbit[decisions])
         self.sequences += int(width.sum())
         self.sets += len(decisions)
 
@@ -145,7 +195,7 @@ class InfosetCollector:
         )
         first = np.concatenate([[1], 1 + np.cumsum(widths)]).astype(np.int32)
         action = np.concatenate([np.full(1, -1, np.int32), actions])
-        return game_tree.Player(
+        player = game_tree.Player(
             self.role.name,
             parents,
             first,
@@ -157,8 +207,15 @@ class InfosetCollector:
             trail,
             views.astype(np.int32),
         )
+        if not self.symmetric:
+            return player
+        orbits = game_tree.Orbits(
+            np.concatenate([np.ones(1, np.int32), *self.copies]), np.concatenate([np.zeros(0, np.int32), *self.orbits])
+        )
+        player = dataclasses.replace(player, orbits=orbits)
+        return dataclasses.replace(player, chance=chance * player.plan_scale[parents])
 
 
-def _only_moves(legal_rows: Bools) -> Ints:
-    """[L] the only legal move, -1 where there are several."""
+def only_moves(legal_rows: Bools) -> Ints:
+    """The only legal move [L], -1 where there are several."""
     return np.where(legal_rows.sum(axis=1) == 1, legal_rows.argmax(axis=1), -1).astype(np.int32)

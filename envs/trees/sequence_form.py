@@ -74,6 +74,7 @@ class PlayerForm(NamedTuple):
     source: tuple[jax.Array, ...]  # L x [w, n] int32
     root: jax.Array  # [] int32, source of the empty sequence
     factored: block_payoffs.BlockPayoffs | None = None  # terminals of trees that were unrolled in blocks
+    copies: tuple[jax.Array, ...] | None = None  # L x [w, n] float, the symmetric actions an action stands for
 
 
 class SequenceForm(NamedTuple):
@@ -164,7 +165,12 @@ def sequence_form(
     factored = (
         [None] * len(layouts)
         if tree.blocks is None
-        else block_payoffs.build(tree.blocks, [layout.place for layout in layouts], sizes)
+        else block_payoffs.build(
+            tree.blocks,
+            [layout.place for layout in layouts],
+            sizes,
+            None if tree.is_whole else [player.plan_scale for player in tree.players],
+        )
     )
     players = []
     for number, (player, layout, size) in enumerate(zip(tree.players, layouts, sizes, strict=True)):
@@ -175,11 +181,21 @@ def sequence_form(
         source = np.full(size, len(places), np.int64)
         used = places >= 0  # padding rows of tables belong to no sequence
         source[places[used]] = np.flatnonzero(used)
-        parents, uniform, noise = _levels(player, layout, rounding)
+        parents, uniform, noise, copies = _levels(player, layout, rounding)
         by_level = _by_level(source, layout)
         payoffs = None if further is None else further.payoffs
         players.append(
-            PlayerForm(parents, uniform, noise, blocks, entries, by_level, device_arrays.ints(source[0]), payoffs)
+            PlayerForm(
+                parents,
+                uniform,
+                noise,
+                blocks,
+                entries,
+                by_level,
+                device_arrays.ints(source[0]),
+                payoffs,
+                None if player.orbits is None else copies,
+            )
         )
     return SequenceForm(tuple(players)), layouts
 
@@ -251,16 +267,20 @@ def _by_level(vector: Longs, layout: SequenceLayout) -> tuple[jax.Array, ...]:
 
 def _levels(
     player: game_tree.Player, layout: SequenceLayout, rounding: float
-) -> tuple[tuple[jax.Array, ...], tuple[jax.Array, ...], tuple[jax.Array, ...]]:
-    parents, uniform, noise = [], [], []
+) -> tuple[tuple[jax.Array, ...], tuple[jax.Array, ...], tuple[jax.Array, ...], tuple[jax.Array, ...]]:
+    parents, uniform, noise, copies = [], [], [], []
     above = 0  # start of the level above in the flat vector
-    for number, (width, _) in enumerate(layout.shapes):
+    place = 1  # start of the level
+    stands_for = np.zeros(1 + sum(width * sets for width, sets in layout.shapes))
+    stands_for[layout.place] = 1 if player.orbits is None else player.orbits.copies
+    for number, (width, sets) in enumerate(layout.shapes):
         members = np.flatnonzero(layout.level == number)
         members = members[np.argsort(layout.row[members])]
         parents.append(device_arrays.ints(layout.place[player.parent[members]] - above))
-        actions = np.diff(player.first)[members]
-        is_action = np.arange(width)[:, None] < actions
-        uniform.append(device_arrays.floats(np.where(is_action, 1 / actions, 0)))
-        noise.append(device_arrays.floats(np.where(is_action, rounding * player.chance[members], np.inf)))
+        each = stands_for[place : place + width * sets].reshape(width, sets)
+        uniform.append(device_arrays.floats(each / each.sum(axis=0)))
+        noise.append(device_arrays.floats(np.where(each > 0, rounding * player.chance[members], np.inf)))
+        copies.append(device_arrays.floats(each))
         above += 1 if number == 0 else layout.shapes[number - 1][0] * layout.shapes[number - 1][1]
-    return tuple(parents), tuple(uniform), tuple(noise)
+        place += width * sets
+    return tuple(parents), tuple(uniform), tuple(noise), tuple(copies)

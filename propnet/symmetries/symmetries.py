@@ -102,7 +102,7 @@ class Symmetries:
 
     def elements(self, most: int = 4_096) -> tuple[Symmetry, ...] | None:
         """All symmetries, the identity first; None if there are more than `most`."""
-        return None if self.order > most else _close(self.identity, self.generators, most)
+        return None if self.order > most else close(self.identity, self.generators, most)
 
 
 @memo.per_propnet
@@ -132,7 +132,7 @@ def find_symmetries(propnet: propnet.PropNet) -> Symmetries:
     unproved = len(candidates) - len(proved)
     if not unproved:
         return Symmetries(identity, _without_products(identity, proved, group.order), group.order)
-    elements = _close(identity, proved, _MOST_ELEMENTS)
+    elements = close(identity, proved, _MOST_ELEMENTS)
     if elements is None:
         return Symmetries(identity, unproved=unproved, complete=False)
     return Symmetries(identity, proved, len(elements), unproved)
@@ -197,7 +197,7 @@ def _without_products(identity: Symmetry, generators: tuple[Symmetry, ...], orde
     kept: list[Symmetry] = []
     size = 1
     for generator in reversed(generators):
-        more = _close(identity, [*kept, generator], order)
+        more = close(identity, [*kept, generator], order)
         if more is not None and len(more) > size:
             kept.append(generator)
             size = len(more)
@@ -229,7 +229,8 @@ def _changes(before: tuple[str, ...], after: tuple[str, ...], images: Longs) -> 
     return {name: image for name, image in pairs if name != image}
 
 
-def _close(identity: Symmetry, generators: Sequence[Symmetry], most: int) -> tuple[Symmetry, ...] | None:
+def close(identity: Symmetry, generators: Sequence[Symmetry], most: int) -> tuple[Symmetry, ...] | None:
+    """Returns all products of generators, the identity first; None if there are more than `most`."""
     elements = [identity]
     known = {identity.key}
     for element in elements:  # grows

@@ -59,7 +59,7 @@ def _spread(array: Any, batch: tuple[int, ...]) -> jax.Array:
 def init_from_regrets(game: sequence_form.SequenceForm, start: tuple[Levels, ...]) -> CfrState:
     """Return the state with initial regrets `start`, and the policies that regret matching derives from them."""
     policy = tuple(
-        tuple(map(regret_matching.match_regrets, levels, player.uniform))
+        tuple(map(regret_matching.match_regrets, levels, player.uniform, _copies(player)))
         for player, levels in zip(game.players, start, strict=True)
     )
     batch = next((level.shape[2:] for levels in start for level in levels), ())
@@ -96,8 +96,10 @@ def step(
         below = None if leaves is None else realization_plans.unflatten(player, leaves(seen, number))
         new = instantaneous_regrets(player, others, policies[number], batch, below)
         updated = [
-            regret_matching.update(*row, by)
-            for row in zip(regrets[number], new, player.uniform, player.regret_tolerance, strict=True)
+            regret_matching.update(regret, added, uniform, noise, by, copies)
+            for regret, added, uniform, noise, copies in zip(
+                regrets[number], new, player.uniform, player.regret_tolerance, _copies(player), strict=True
+            )
         ]
         recent[number] = recent[number] * by.average + state.realization_plan[number]
         regrets[number] = tuple(level for level, _ in updated)
@@ -107,6 +109,11 @@ def step(
         )
     pending = state.pending_discount * by.average
     return CfrState(tuple(regrets), state.cumulative_plan, tuple(recent), pending, tuple(policies), tuple(reach), t)
+
+
+def _copies(player: sequence_form.PlayerForm) -> Sequence[jax.Array | None]:
+    """Of every level, how many symmetric actions each action stands for; None if each is one."""
+    return [None] * len(player.uniform) if player.copies is None else player.copies
 
 
 def instantaneous_regrets(

@@ -83,14 +83,18 @@ def utilities(
         (plan,) = others
         sums.append(_product(block, plan.at[block.other].get(mode="promise_in_bounds")).reshape(-1, *batch))
     if len(player.entries.own):
-        sparse = _sum_entries(player.entries, others)
-        missing = len(batch) + 1 - sparse.ndim  # batch axes, if there are no other players
-        sums.append(jnp.broadcast_to(sparse.reshape(*sparse.shape, *[1] * missing), (len(sparse), *batch)))
+        sums.append(_with_batch(_sum_entries(player.entries, others), batch))
     if player.factored is not None:
-        sums.append(block_payoffs.add_up(player.factored, others))
+        sums.append(_with_batch(block_payoffs.add_up(player.factored, others), batch))
     every = jnp.concatenate([*sums, jnp.zeros((1, *batch), player.entries.payoff.dtype)])
     levels = tuple(every.at[source].get(mode="promise_in_bounds") for source in player.source)
     return every[player.root], levels
+
+
+def _with_batch(sums: jax.Array, batch: tuple[int, ...]) -> jax.Array:
+    """Adds the batch axes, which sums lack if there are no other players."""
+    missing = len(batch) + 1 - sums.ndim
+    return jnp.broadcast_to(sums.reshape(*sums.shape, *[1] * missing), (len(sums), *batch))
 
 
 def _product(block: sequence_form.Block, reach: jax.Array) -> jax.Array:

@@ -70,9 +70,14 @@ def discounts(settings: Settings, t: jax.Array) -> Discounts:
     return Discounts(by[0], by[1], by[2], settings.optimism, settings.exploration)
 
 
-def match_regrets(regret: jax.Array, uniform: jax.Array) -> jax.Array:
-    """Return the policy in proportion to positive regret [w, n, ...]; uniform where there is none."""
+def match_regrets(regret: jax.Array, uniform: jax.Array, copies: jax.Array | None = None) -> jax.Array:
+    """Return the policy in proportion to positive regret [w, n, ...]; uniform where there is none.
+
+    An action that stands for several with the same regret (`copies` [w, n]) gets the probability of all.
+    """
     positive = jnp.maximum(regret, 0)
+    if copies is not None:
+        positive = positive * realization_plans.expand_like(copies, positive)
     scale = realization_plans.sum_over_actions(positive)
     return jnp.where(
         scale > 0, positive / jnp.where(scale > 0, scale, 1), realization_plans.expand_like(uniform, regret)
@@ -80,7 +85,12 @@ def match_regrets(regret: jax.Array, uniform: jax.Array) -> jax.Array:
 
 
 def update(
-    regret: jax.Array, new: jax.Array, uniform: jax.Array, noise: jax.Array, by: Discounts
+    regret: jax.Array,
+    new: jax.Array,
+    uniform: jax.Array,
+    noise: jax.Array,
+    by: Discounts,
+    copies: jax.Array | None = None,
 ) -> tuple[jax.Array, jax.Array]:
     """Return the cumulative regret and the policy after an iteration; all arrays are [w, n, ...].
 
@@ -90,7 +100,7 @@ def update(
     new = jnp.where(jnp.abs(new) > realization_plans.expand_like(noise, new), new, 0)
     total = regret + new
     total = total * jnp.where(total > 0, by.positive, by.negative)
-    policy = match_regrets(total if by.optimism is None else total + by.optimism * new, uniform)
+    policy = match_regrets(total if by.optimism is None else total + by.optimism * new, uniform, copies)
     if by.exploration is not None:
         policy = policy + by.exploration * (realization_plans.expand_like(uniform, policy) - policy)
     return total, policy

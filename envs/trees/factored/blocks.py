@@ -5,6 +5,7 @@ private registers that go with it. Given what happened in the world, what the pl
 so every combination of members occurs: a block with sets of 20 and 30 members is 600 histories.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -73,9 +74,9 @@ class FactoredGame(NamedTuple):
         return rows
 
 
-def divide_registers(propnet: propnet.PropNet) -> FactoredGame:
-    """Finds out which registers are private."""
-    owners = private_registers.find_owners(propnet)
+def divide_registers(propnet: propnet.PropNet, permutations: Sequence[Longs] = ()) -> FactoredGame:
+    """Finds out which registers are private; those that symmetries exchange are so for the same player."""
+    owners = private_registers.find_owners(propnet, permutations)
     players = [n for n, role in enumerate(propnet.roles) if not role.is_random]
     return FactoredGame(
         propnet,

@@ -4,7 +4,7 @@ What is read off the wiring is an upper bound of what matters, so a register tha
 two players' rules read in the same gate counts as the world's, even where the value makes no difference.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -16,11 +16,12 @@ WORLD: Final = -1
 UNUSED: Final = -2  # nothing that anybody perceives, does or gets depends on it
 
 
-def find_owners(propnet: propnet.PropNet) -> npt.NDArray[np.int64]:
+def find_owners(propnet: propnet.PropNet, permutations: Sequence[npt.NDArray[np.int64]] = ()) -> npt.NDArray[np.int64]:
     """Returns the owner of every register: the index of a role, `WORLD` or `UNUSED`.
 
     A register may belong to a player only if it is in the cones of that player's legal moves, percepts and private
-    registers alone. Goals, the end of the game and the moves of chance belong to the world.
+    registers alone. Goals, the end of the game and the moves of chance belong to the world. Registers that
+    `permutations` (register n becomes permutation[n]) exchange have the same owner.
 
     >>> from gdlx.propnet import games
     >>> find_owners(games.compile_game("rps")).tolist()
@@ -49,6 +50,9 @@ def find_owners(propnet: propnet.PropNet) -> npt.NDArray[np.int64]:
             for register in range(registers):
                 if cone >> (1 + register) & 1:
                     candidates[register] &= candidates[user]
+        for permutation in permutations:
+            for register, image in enumerate(permutation.tolist()):
+                candidates[image] &= candidates[register]
         if sum(map(len, candidates)) == before:
             return np.array([_owner(owners, players) for owners in candidates], np.int64)
 

@@ -5,15 +5,18 @@ set, and the next private state. A transition says for every private state which
 on the set, so that equal sets in different worlds are extended once if they have the same transition.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from gdlx.envs.trees import infosets, unique_rows
+from gdlx.envs.trees import game_tree, unique_rows
 from gdlx.envs.trees.factored import blocks, observations, ragged
 
 Bools = blocks.Bools
 Longs = blocks.Longs
+# (information sets, moves) -> the sequences afterwards
+SequenceAfterFn = Callable[[Longs, Longs], game_tree.Ints]
 
 _CHUNK = 2**19  # members that are extended at once, so that intermediate results stay in the cache of a core
 
@@ -154,7 +157,7 @@ class Extended(NamedTuple):
 def extend(
     side: blocks.Side,
     transitions: Transitions,
-    collector: infosets.InfosetCollector,
+    sequence_after: SequenceAfterFn,
     sets: Longs,
     numbers: Longs,
 ) -> Extended:
@@ -165,7 +168,9 @@ def extend(
     results = []
     for which in (~ended, ended):
         places = np.flatnonzero(which)
-        size[places], number[places], distinct = _extend(side, transitions, collector, sets[places], numbers[places])
+        size[places], number[places], distinct = _extend(
+            side, transitions, sequence_after, sets[places], numbers[places]
+        )
         results.append(distinct)
     return Extended(size, number, *results)
 
@@ -173,7 +178,7 @@ def extend(
 def _extend(
     side: blocks.Side,
     transitions: Transitions,
-    collector: infosets.InfosetCollector,
+    sequence_after: SequenceAfterFn,
     sets: Longs,
     numbers: Longs,
 ) -> tuple[Longs, Longs, ragged.Ragged]:
@@ -192,7 +197,7 @@ def _extend(
         member = np.repeat(before.items, counts)
         if ends:
             kind = transitions.options.items[transitions.options.starts[side.private[member]] + option]
-            keys = collector.sequence_after(side.infoset[member], transitions.kinds.move[kind])
+            keys = sequence_after(side.infoset[member], transitions.kinds.move[kind])
         else:
             keys = (member.astype(np.int64) * most + option).astype(dtype)
         lengths = np.add.reduceat(np.append(counts, 0), before.starts[:-1]) * (before.lengths > 0)

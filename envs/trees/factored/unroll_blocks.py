@@ -4,14 +4,23 @@ A strict generalisation of nodes: where players keep nothing to themselves a blo
 what is saved is the listing of combinations. docs/concepts/trees-in-blocks.md says when that is exact, and why.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from gdlx.envs import payoffs
 from gdlx.envs.trees import game_tree, infosets, state_evaluation, unique_rows
-from gdlx.envs.trees.factored import blocks, merge, observations, ragged, terminal_blocks, transitions
+from gdlx.envs.trees.factored import (
+    blocks,
+    merge,
+    observations,
+    orbits,
+    ragged,
+    symmetry_group,
+    terminal_blocks,
+    transitions,
+)
 from gdlx.propnet.checks import unplayable
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import limits
@@ -32,6 +41,7 @@ def unroll(
     max_members: int = limits.MEMBERS,
     goal_conflict: state_evaluation.GoalConflictMode = "refuse",
     report: Callable[[int, int], None] | None = None,
+    group: symmetry_group.Group | None = None,
 ) -> game_tree.GameTree:
     """Unrolls the whole game in blocks.
 
@@ -42,6 +52,7 @@ def unroll(
       max_members: limit on the members of the sets that one step extends.
       goal_conflict: as for `unroll.unroll`.
       report: called as `report(step, blocks)` after every level.
+      group: symmetries of the game; of those information sets that they exchange one is kept, which stands for all.
 
     Returns:
       A tree whose terminals are in `GameTree.blocks`.
@@ -50,7 +61,32 @@ def unroll(
       TooLargeError: more blocks or members than the limits, or a game without an end.
       UnplayableError: some role has no legal move in a state that is not terminal.
     """
-    return _BlockUnroller(propnet, mode, max_blocks, max_members, goal_conflict).run(report)
+    return _BlockUnroller(propnet, mode, max_blocks, max_members, goal_conflict, group).run(report)
+
+
+class WholeTree(NamedTuple):
+    """A whole game, and where its sequences are in the tree without symmetric ones. Axes: P players, S sequences."""
+
+    tree: game_tree.GameTree
+    representative: tuple[Longs, ...]  # P x [S] the sequence that stands for each
+    players: tuple[game_tree.Player, ...]  # P, of the tree without symmetric information sets
+
+
+def unroll_whole(
+    propnet: propnet.PropNet,
+    group: symmetry_group.Group,
+    mode: payoffs.PayoffMode = "auto",
+    *,
+    max_blocks: int = limits.BLOCKS,
+    max_members: int = limits.MEMBERS,
+    goal_conflict: state_evaluation.GoalConflictMode = "refuse",
+    report: Callable[[int, int], None] | None = None,
+) -> WholeTree:
+    """Unrolls the whole game, and finds which of its information sets symmetries exchange; arguments as in `unroll`."""
+    unroller = _BlockUnroller(propnet, mode, max_blocks, max_members, goal_conflict, group, whole=True)
+    tree = unroller.run(report)
+    players = tuple(each.collector.player() for each in unroller.orbits)
+    return WholeTree(tree, tuple(map(np.concatenate, unroller.representatives)), players)
 
 
 class _Children(NamedTuple):
@@ -89,11 +125,28 @@ class _BlockUnroller:
         max_blocks: int,
         max_members: int,
         goal_conflict: state_evaluation.GoalConflictMode,
+        group: symmetry_group.Group | None,
+        *,
+        whole: bool = False,
     ) -> None:
-        self.game = blocks.divide_registers(propnet)
+        self.group = None if whole else group  # with which blocks are replaced
+        self.game = blocks.divide_registers(propnet, () if group is None else list(group.registers.image))
         self.max_blocks, self.max_members = max_blocks, max_members
         self.evaluator = state_evaluation.StateEvaluator(propnet, mode, goal_conflict)
-        self.collectors = [infosets.InfosetCollector(role, contract=True) for role in propnet.players]
+
+        def collectors(*, symmetric: bool) -> list[infosets.InfosetCollector]:
+            return [infosets.InfosetCollector(r, contract=True, symmetric=symmetric) for r in propnet.players]
+
+        self.collectors = collectors(symmetric=self.group is not None)
+        self.orbits: list[orbits.PlayerOrbits] = []
+        if group is not None:
+            of_orbits = collectors(symmetric=True) if whole else self.collectors
+            self.orbits = [orbits.PlayerOrbits(group, n, collector) for n, collector in enumerate(of_orbits)]
+        self.numberings: Sequence[infosets.InfosetCollector | orbits.PlayerOrbits] = (
+            self.collectors if self.group is None else self.orbits
+        )
+        # Of a whole tree: the sequence without symmetric ones, for all sequences of every player.
+        self.representatives: list[list[Longs]] = [[np.zeros(1, np.int64)] for _ in self.orbits] if whole else []
         self.terminals = terminal_blocks.TerminalCollector(len(propnet.players))
         self.nodes: list[int] = []
         self.histories: list[float] = []
@@ -134,10 +187,15 @@ class _BlockUnroller:
         one = np.ones(alive)
         zero = np.zeros(alive, np.int64)
         sides = []
-        for private, role, collector in zip(game.private, game.players, self.collectors, strict=True):
+        for player, (private, role, collector) in enumerate(
+            zip(game.private, game.players, self.numberings, strict=True)
+        ):
             sides.append(blocks.Side(zero, zero, state[private], ragged.Ragged(np.arange(alive + 1), zero)))
             legal = machine.split_rows(game.machine.legal(state), game.sizes)[role]
             collector.start(alive, legal.T)
+            if self.representatives:
+                self.orbits[player].start(alive, legal.T)
+                self._find_representatives(player)
         if ended[0]:
             empty = [ragged.Ragged(np.array([0, 1]), np.zeros(1, np.int32))] * len(sides)
             self.terminals.add(empty, [np.zeros(1, np.int64)] * len(sides), goals, np.ones(1), np.ones(1))
@@ -177,14 +235,27 @@ class _BlockUnroller:
             arrivals.append(_arrive(level.sides[player], pool, moves[player], views[player]))
         del extended
         chose = [(joint.possible[role].sum(axis=0) > 1)[level.world][children.block] for role in self.game.players]
+        world, worlds, sides = joint.following[children.joint], joint.worlds, [arrival.side for arrival in arrivals]
+        placements: list[orbits.Placement] = []
+        placed = [each.place(arrival.infosets) for each, arrival in zip(self.orbits, arrivals, strict=False)]
+        if self.group is not None:
+            placements = [placement for _, placement in placed]
+            if len(world):
+                world, worlds, sets, sides, placements = orbits.canonicalise(
+                    self.game, self.group, world, worlds, sets, sides, placements
+                )
         merged, pools = merge.merge(
-            merge.Products(joint.following[children.joint], sets, children.weight, children.histories, chose),
-            [arrival.side.sets for arrival in arrivals],
+            merge.Products(world, sets, children.weight, children.histories, chose), [side.sets for side in sides]
         )
         self._limit(len(merged.world), self.max_blocks, "blocks")
-        after = _next_level(joint.worlds, merged, pools, [arrival.side for arrival in arrivals])
-        self._collect(after, arrivals, step)
-        self._count(len(after.world) + len(ended), total, [len(arrival.infosets.parent) for arrival in arrivals])
+        after = _next_level(worlds, merged, pools, sides)
+        arriving = [to for to, _ in placed] if self.group is not None else [arrival.infosets for arrival in arrivals]
+        self._collect(after, arriving, placements, step)
+        if self.representatives:
+            for player, (to, placement) in enumerate(placed):
+                self.orbits[player].advance(to, placement, np.zeros(len(to.parent)), step)
+                self._find_representatives(player)
+        self._count(len(after.world) + len(ended), total, [len(to.parent) for to in arriving])
         return after
 
     def _refuse_unplayable(self, level: blocks.Level, views: list[observations.Views]) -> None:
@@ -211,13 +282,14 @@ class _BlockUnroller:
         histories = level.histories[block]
         total = histories
         sets, extended = [], []
-        for side, before, each, collector in zip(level.sides, level.sets, moves, self.collectors, strict=True):
+        rows = zip(level.sides, level.sets, moves, self.collectors, self.numberings, strict=True)
+        for side, before, each, collector, numbering in rows:
             transition = each.of_joint[number]
             pairs = unique_rows.number_rows([before[block], transition], [side.sets.rows, len(each.is_end)])
             chosen = before[block][pairs.example]
             members = float(side.sets.lengths[chosen].sum())
             self._limit(members + _MEMBERS_PER_INFOSET * len(collector.sequence), self.max_members, "members of sets")
-            extended.append(transitions.extend(side, each, collector, chosen, transition[pairs.example]))
+            extended.append(transitions.extend(side, each, numbering.sequence_after, chosen, transition[pairs.example]))
             sets.append(extended[-1].number[pairs.number])
             size = extended[-1].size[pairs.number]
             alive &= size > 0  # before information sets are numbered: nobody reaches those of the other sets
@@ -234,16 +306,30 @@ class _BlockUnroller:
                 "Allow more with `max_nodes=`, or make the game smaller",
             )
 
-    def _collect(self, after: blocks.Level, arrivals: list[_Arrival], step: int) -> None:
+    def _find_representatives(self, player: int) -> None:
+        """For the sequences that the last level of a whole tree has added."""
+        collector = self.collectors[player]
+        decisions = np.flatnonzero(collector.first > 0)
+        _, widths, _, _, moves, _ = collector.decisions[-1]
+        after = self.orbits[player].sequence_after(np.repeat(decisions, widths), moves.astype(np.int64))
+        self.representatives[player].append(after.astype(np.int64))
+
+    def _collect(
+        self, after: blocks.Level, arrivals: list[infosets.Arrivals], placements: list[orbits.Placement], step: int
+    ) -> None:
         """Numbers the information sets of the next level, with their chance reach."""
         sizes = after.sizes
-        for player, (arrival, collector) in enumerate(zip(arrivals, self.collectors, strict=True)):
+        for player, (to, collector) in enumerate(zip(arrivals, self.collectors, strict=True)):
             others = np.prod([np.ones(len(after.world)), *(s for n, s in enumerate(sizes) if n != player)], axis=0)
             side = after.sides[player]
             per_set = merge.sum_by(after.sets[player], after.weight * others, side.sets.rows)
             per_member = merge.member_sums(per_set, side.sets, len(side.infoset))
-            chance = merge.sum_by(side.infoset, per_member, len(arrival.infosets.parent))
-            collector.advance(arrival.infosets, chance, step)
+            if self.group is None:
+                collector.advance(to, merge.sum_by(side.infoset, per_member, len(to.parent)), step)
+            else:
+                placement = placements[player]
+                chance = merge.sum_by(placement.representative[side.infoset], per_member, len(to.parent))
+                self.orbits[player].advance(to, placement, chance, step)
 
 
 def _arrive(
