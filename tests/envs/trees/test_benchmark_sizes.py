@@ -33,7 +33,8 @@ def liars_dice(dice: int, sides: int) -> Sizes:
 
 def liars_dice_forced(dice: int, sides: int) -> int:
     """Information sets after the highest bid, in which one can only call it a lie."""
-    return math.comb(sides + dice - 1, dice) * 2 ** (2 * dice * sides - 1)
+    last = 2 * dice * sides - 1
+    return math.comb(sides + dice - 1, dice) * (1 << last)
 
 
 @pytest.mark.parametrize(("dice", "sides"), [(1, 2), (1, 3), (2, 2), (1, 5)])
@@ -63,8 +64,10 @@ def goofspiel(cards: int) -> Sizes:
 
 def is_possible(own: Sequence[int], results: Sequence[int], cards: int) -> bool:
     """Whether the opponent has distinct cards below, equal to and above one's own: each the earliest deadline first."""
-    ranges = {-1: lambda card: (card + 1, cards), 0: lambda card: (card, card), 1: lambda card: (1, card - 1)}
-    waiting = sorted(ranges[result](card) for card, result in zip(own, results, strict=True))
+    waiting = sorted(
+        {-1: (card + 1, cards), 0: (card, card), 1: (1, card - 1)}[result]
+        for card, result in zip(own, results, strict=True)
+    )
     deadlines: list[int] = []
     for card in range(1, cards + 1):
         while waiting and waiting[0][0] <= card:
