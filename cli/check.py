@@ -128,5 +128,5 @@ def _name(file: str) -> str:
 
 def _play_line(played: dict[str, Any]) -> str:
     how = "all states explored" if played["exhaustive"] else "played at random"
-    length = plurals.count(played["longest"], "joint action")
-    return f"{how}: {played['states']} states, {played['matches']} terminal, longest match {length}"
+    states, longest = plurals.count(played["states"], "state"), plurals.count(played["longest"], "joint action")
+    return f"{how}: {states}, {played['matches']} terminal, longest match {longest}"

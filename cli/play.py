@@ -22,7 +22,7 @@ def play(
     game: shared_options.Game,
     role: Annotated[
         str, typer.Option("--as", metavar="ROLE", help="Your role: its name, or 1, 2, .. or first, second, ..")
-    ],
+    ] = "",
     against: Annotated[
         str, typer.Option(metavar="AGENT", help=f"The agent that plays all other roles: {match_runs.NAMES}, ..")
     ] = "random",
@@ -106,6 +106,9 @@ def _player(arena: "agent.Arena", role: str) -> int:
     positions = {name: number for number, name in enumerate(_ORDINALS)}
     positions |= {str(number + 1): number for number in range(len(roles))}
     player = roles.index(role) if role in roles else positions.get(role.lower(), len(roles))
+    if not role:
+        commands = " or ".join(f"`--as {name}`" for name in roles)
+        raise typer.BadParameter(f"which role do you play in {arena.game.spec}? Add {commands}")
     if player >= len(roles):
         raise typer.BadParameter(f"{arena.game.spec} has no role {role!r}; it has {', '.join(roles)}")
     return player

@@ -109,7 +109,8 @@ def _show(result: dict[str, Any], stats: "sharded_playouts.PlayoutStats", max_st
     )
     length = result["mean_length"]
     console.say(
-        f"  matches      {stats.terminals:,}" + ("" if length is None else f", {length:.2f} joint actions on average")
+        f"  matches      {stats.terminals:,}"
+        + ("" if length is None or not stats.terminals else f", {length:.2f} joint actions on average")
     )
     for role, reward in result["mean_rewards"].items():
         shown = "-" if reward is None else f"{reward:.4f}"
@@ -121,3 +122,5 @@ def _show(result: dict[str, Any], stats: "sharded_playouts.PlayoutStats", max_st
     ):
         if count:
             console.say(f"  {count:,} {what}")
+    if stats.unplayable:
+        console.say(f"  `gdlx check --play {result['game']}` shows such a state, and what to add to the rules")

@@ -42,7 +42,7 @@ def advise(propnet: propnet.PropNet, stuck: str, true: list[str]) -> str:
     others = [role.name for role in propnet.roles if role.name != stuck]
     # Mostly it is somebody else's turn.
     turn = next((name for name in true if any(re.search(rf"[\s(]{re.escape(o)}[\s)]", name) for o in others)), None)
-    when = f"(true {turn})" if turn else ".."
+    when = f"(true {turn or true[0]})" if turn or len(true) == 1 else ".."
     return f"let {stuck} wait there, as in (<= (legal {stuck} noop) {when}), or make the state terminal"
 
 

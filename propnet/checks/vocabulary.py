@@ -191,6 +191,7 @@ def _check_roles(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
                 known.add(str(role))
                 log.add("unknown-role", f"`{_shorten(role)}` is not a role", role.span,
                         f"the roles are {_shorten(', '.join(declared), 200)}")  # fmt: skip
+    by_chance = "" if terms.RANDOM in declared else "; a role whose moves are drawn by chance is called random"
     for code, name in (("role-without-legal", "legal"), ("role-without-goal", "goal")):
         heads = [rule.head.args[0] for rule in facts.rules_by_head.get((name, 2), [])]
         if not heads or name in facts.sheet.unparsed_names or any(isinstance(role, terms.Variable) for role in heads):
@@ -203,7 +204,7 @@ def _check_roles(facts: overview.SheetAnalysis, log: kif.DiagnosticLog) -> None:
                     code,
                     f"role `{_shorten(role_name)}` has no `{name}` rule",
                     span,
-                    f"add a ({name} {_shorten(role_name)} ..) rule",
+                    f"add a ({name} {_shorten(role_name)} ..) rule" + by_chance * (name == "goal"),
                 )
 
 

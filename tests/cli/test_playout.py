@@ -91,6 +91,7 @@ def test_the_seed_and_the_devices() -> None:
     [
         (sheets.CONFLICTS, (), "terminal states with several goal values or none"),
         (sheets.DEAD_END, (), "states without a legal move for some role"),
+        (sheets.DEAD_END, (), "`gdlx check --play "),
         (sheets.ENDLESS, ("--max-steps", "2"), "games stopped after 2 joint actions"),
     ],
 )
