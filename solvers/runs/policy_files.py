@@ -384,8 +384,10 @@ def _state_task_of(
         except (errors.UserError, OSError):  # it has no rules that can be read: the tree was made from something else
             return None
     fluents = {*propnet.fluents, state_labels.START}
-    for entry in table.entries:
-        label = entry.get("information_set") if isinstance(entry, dict) else None
+    labels = {entry.get("information_set") if isinstance(entry, dict) else None for entry in table.entries}
+    if labels <= {state_labels.START}:  # which is a label of information sets, too
+        return None
+    for label in labels:
         if not isinstance(label, str) or not fluents.issuperset(label.split(state_labels.SEPARATOR)):
             return None
     if not state_information.infer_state_information(propnet).known:
