@@ -37,8 +37,8 @@ def rows(
         elif infosets.sets > _MAX_SORTED:
             chosen = list(range(infosets.sets if show_all else _MAX_SORTED))
         else:
-            steps = infosets.step.tolist()
-            chosen = sorted(range(infosets.sets), key=lambda n: (steps[n], key(infosets.labels[n])))
+            steps, labels = infosets.step.tolist(), list(infosets.labels)
+            chosen = sorted(range(infosets.sets), key=lambda n: (steps[n], key(labels[n])))
         found += _rows_of(task, solved, number, chosen)
     return found
 

@@ -1,6 +1,10 @@
-"""What to do with a game that is too large to unroll: a step counter, search, or sampling, with commands to copy."""
+"""What to do with a game that is too large to unroll: solve its states, add a step counter, search, or sample.
+
+The advice has commands to copy.
+"""
 
 from gdlx.envs import dynamics, game_facts, game_spec
+from gdlx.envs.states import state_count
 from gdlx.envs.trees import game_tree
 from gdlx.propnet import library
 from gdlx.propnet.checks import repetition
@@ -15,6 +19,7 @@ _TABLE_BITS = 22  # of the hash table that is suggested, if that fits into memor
 _SECONDS = 60
 _FEW_GATES = 5_000  # of a propnet that is played a thousand steps in about a second
 _STEPS = 20  # of random play that shows whether a game is turn-taking
+_FITTING = 0.2  # of the limit on joint actions: their number is estimated from below
 _SHORT = 200  # joint actions of matches that are short enough to sample although states repeat
 
 
@@ -37,6 +42,9 @@ def explain(
     facts = game_facts.probe(propnet)
     if facts.repetition is not None or (propnet.gates <= _FEW_GATES and not facts.ends):
         return _endless(game, propnet, facts)
+    states = state_count.describe(propnet)[1]
+    if states is not None and states.joint_actions <= _FITTING * limits.NODES:
+        return game_tree.TooLargeError(error.reason, _advise_states(game, facts, states))
     smaller = f"Make the game smaller{_parameters(game)}"
     if isinstance(error, game_tree.TooManyBlocksError) or max_nodes < limits.NODES:
         smaller = f"Allow more with `max_nodes=`, which takes more memory, or make the game smaller{_parameters(game)}"
@@ -61,6 +69,16 @@ def _in_blocks(game: game_spec.GameSpec, error: game_tree.TerminalsInBlocksError
         f"Take an algorithm that works on blocks, and no model: `gdlx solve {game.spec} --algorithm "
         f"{algorithms.DEFAULT}`; or make the game smaller{_parameters(game)}",
     )
+
+
+def _advise_states(game: game_spec.GameSpec, facts: game_facts.GameFacts, states: state_count.StateCount) -> str:
+    """Which command solves a game on its states."""
+    number = f"{states.states:,}" if states.exact else f"more than {states.states:.1e}"
+    known = f"All players always know the state, and there are {number} states"
+    zero_sum = facts.payoffs(game.payoff).zero_sum and len(facts.propnet.players) == 2
+    if zero_sum or not dynamics.has_simultaneous_choices(facts.propnet, steps=_STEPS):
+        return f"{known}: `gdlx solve {game.spec} --algorithm backward-induction` solves it exactly"
+    return f"{known}: `gdlx solve {game.spec} --states` runs on these"
 
 
 def _endless(

@@ -58,6 +58,7 @@ def solve(
     every: int | None = None,
     report: Callable[[driver.Metrics], None] | None = None,
     max_nodes: int = limiting.NODES,
+    states: bool = False,
     **settings: Any,
 ) -> solution.Solution:
     """Solves a game and returns the policies of all players.
@@ -75,6 +76,7 @@ def solve(
       every: measure after every so many iterations; by default at intervals that grow with the iterations.
       report: called with the metrics of every measurement.
       max_nodes: refuse games with more joint actions in one step than this, as in `gdlx.unroll`.
+      states: run a CFR variant on the graph of states instead of the tree; every player must always know the state.
       settings: settings of the algorithm, such as `gamma=2.0`.
 
     Returns:
@@ -90,7 +92,9 @@ def solve(
     (-0.056, True)
     """
     named = game_spec.resolve(game, rules=rules)
-    request = requests.SolveRequest(named, algorithm, iterations, seconds, target, every, settings, max_nodes=max_nodes)
+    request = requests.SolveRequest(
+        named, algorithm, iterations, seconds, target, every, settings, states=states, max_nodes=max_nodes
+    )
     result = execute(request, requests.NO_CALLBACKS if report is None else requests.Callbacks(on_metrics=report))
     if result.interrupted:
         raise KeyboardInterrupt

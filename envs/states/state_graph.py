@@ -12,6 +12,7 @@ from gdlx.envs import payoffs
 from gdlx.envs.states import layers, state_count, state_index, state_information, state_labels, transitions
 from gdlx.envs.trees import game_tree, state_evaluation
 from gdlx.envs.trees.factored import ragged
+from gdlx.propnet.checks import repetition
 from gdlx.propnet.circuits import propnet
 from gdlx.propnet.common import deadlines, errors, limits
 from gdlx.propnet.simulate import joint_actions, machine
@@ -22,6 +23,7 @@ Bools = game_tree.Bools
 Floats = game_tree.Floats
 Words = state_labels.Words
 
+_ADD_COUNTER = f"Add a step counter to its rules, e.g. {repetition.STEP_COUNTER}"
 _SHOWN_ACTIONS = 12
 _BATCH_EDGES = 2**20  # joint actions of a batch, which bounds the memory of what is computed for it
 
@@ -258,9 +260,7 @@ class _Builder:
 
     def _limit(self, more: float, step: int) -> None:
         if step == limits.STEPS:
-            raise game_tree.TooLargeError(
-                f"{self.game.name} continues after {step} joint actions", "Add a step counter to its rules"
-            )
+            raise game_tree.TooLargeError(f"{self.game.name} continues after {step} joint actions", _ADD_COUNTER)
         if self.edges + more > self.max_joint_actions:
             count = state_count.count_states(self.game)
             estimate = "" if count.exact else f"; random play shows more than {count.states:.1e} states in total"
@@ -285,7 +285,7 @@ class _Builder:
         if not is_layered:
             layer = layers.longest_paths(after.starts, after.items)
         if layer is None:
-            raise game_tree.TooLargeError(self._describe_cycle(after), "Add a step counter to its rules")
+            raise game_tree.TooLargeError(self._describe_cycle(after), _ADD_COUNTER)
         if not is_layered:
             order = np.argsort(layer, kind="stable")
             after = after.take(order)

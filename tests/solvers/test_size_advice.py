@@ -101,6 +101,14 @@ def test_a_limit_that_was_lowered_may_be_raised() -> None:
     assert "max_nodes" not in refusal(game_spec.GameSpec("krieg_tictactoe"))
 
 
+def test_known_states_are_solved_exactly_where_the_tree_is_too_large() -> None:
+    message = refusal(game_spec.GameSpec("simultaneous_breakthrough"))
+    assert "`gdlx solve simultaneous_breakthrough --algorithm backward-induction`" in message
+    assert "more than" in message
+    message = refusal(game_spec.GameSpec("smallest"))  # three players who choose at once
+    assert "`gdlx solve smallest --states`" in message
+
+
 def test_the_suggested_command_runs(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_solver, "_MATCHES", 64)
     (tmp_path / "mine.gdl").write_text(STAY + ENDING)

@@ -57,6 +57,13 @@ def test_a_saved_result_is_measured_again(solved: solve_requests.SolveResult) ->
     assert loaded.exploitability == pytest.approx(0.0, abs=1e-9)
 
 
+def test_a_solution_is_saved_and_loaded(tmp_path: pathlib.Path) -> None:
+    solution = gdlx.solve(BIDS, "dcfr", iterations=20, states=True)
+    loaded = gdlx.load_solution(solution.save(tmp_path / "bids"))
+    assert loaded.exploitability == pytest.approx(solution.exploitability)
+    assert len(loaded.rows()) == len(solution.rows())
+
+
 def test_a_worse_policy_is_measured_as_worse(solved: solve_requests.SolveResult, tmp_path: pathlib.Path) -> None:
     # Always the first move: the opponent wins every round, and improves by the whole of 50.
     changed = [np.zeros_like(policy) for policy in solved.solution.policies]
